@@ -1,0 +1,307 @@
+#include "client/recorder.h"
+
+#include <linux/futex.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "rt/compiler.h"
+#include "rt/syscall.h"
+
+namespace heapprofd {
+namespace {
+
+// How long a writer waits for the heartbeat to change before it takes the engine for lost, in rounds of
+// kWaitNanoseconds.
+constexpr int kLostRounds = 3000;
+constexpr long kWaitNanoseconds = 1'000'000;
+
+// Stack pointer at which this thread entered the recorder, 0: it is not inside. A signal handler that
+// interrupts the recorder passes through; one that left it by longjmp is recognised by a higher stack.
+__attribute__((tls_model("initial-exec"))) thread_local uint64_t t_entered_at;
+
+class RecorderEntry {
+ public:
+  explicit RecorderEntry(uint64_t sp) : is_first_(t_entered_at == 0 || t_entered_at < sp) {
+    if (is_first_)
+      t_entered_at = sp;
+  }
+
+  RecorderEntry(const RecorderEntry&) = delete;
+  RecorderEntry& operator=(const RecorderEntry&) = delete;
+
+  ~RecorderEntry() {
+    if (is_first_)
+      t_entered_at = 0;
+  }
+
+  bool is_first() const { return is_first_; }
+
+ private:
+  const bool is_first_;
+};
+
+// One of the buffers for the keys of a stack: off the stack, which may be as small as a signal stack.
+class Scratch {
+ public:
+  Scratch() {
+    uint64_t used = g_wiped.scratch_in_use.load(std::memory_order_relaxed);
+    while (~used != 0) {
+      const auto free_bit = static_cast<unsigned>(__builtin_ctzll(~used));
+      if (g_wiped.scratch_in_use.compare_exchange_weak(used, used | uint64_t{1} << free_bit,
+                                                       std::memory_order_acquire)) {
+        index_ = free_bit;
+        return;
+      }
+    }
+  }
+
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  ~Scratch() {
+    if (index_ < kScratchBuffers)
+      g_wiped.scratch_in_use.fetch_and(~(uint64_t{1} << index_), std::memory_order_release);
+  }
+
+  // nullptr when all are in use.
+  uint64_t* keys() { return index_ < kScratchBuffers ? g_session.scratch[index_] : nullptr; }
+
+ private:
+  unsigned index_ = kScratchBuffers;
+};
+
+void WaitForReader(uint32_t seen) {
+  RingHeader& header = g_session.client->ring;
+  const timespec pause{.tv_sec = 0, .tv_nsec = kWaitNanoseconds};
+  header.waiters.fetch_add(1, std::memory_order_relaxed);
+  rt::Syscall(SYS_futex, rt::ToArg(&header.read_futex), FUTEX_WAIT, static_cast<long>(seen),
+              rt::ToArg(&pause));
+  header.waiters.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// The ring is full and the session blocks: waits for space, bounded by the timeout and the engine's life.
+HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload) {
+  const SessionControl& control = g_session.engine->control;
+  const uint64_t timeout_us = control.block_timeout_us.load(std::memory_order_relaxed);
+  uint64_t heartbeat = control.heartbeat.load(std::memory_order_relaxed);
+  int silent_rounds = 0;
+  for (uint64_t waited_us = 0; timeout_us == 0 || waited_us < timeout_us; waited_us += 1000) {
+    const uint32_t seen = g_session.client->ring.read_futex.load(std::memory_order_acquire);
+    RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
+    if (reservation.payload != nullptr || control.active.load(std::memory_order_relaxed) == 0)
+      return reservation;
+    WaitForReader(seen);
+    const uint64_t now = control.heartbeat.load(std::memory_order_relaxed);
+    silent_rounds = now == heartbeat ? silent_rounds + 1 : 0;
+    heartbeat = now;
+    if (silent_rounds > kLostRounds) {
+      GoDormant(ClientError::kEngineLost);
+      return {};
+    }
+  }
+  g_session.client->ring.client_error.store(static_cast<uint32_t>(ClientError::kBlockTimeout),
+                                            std::memory_order_relaxed);
+  return {};
+}
+
+RingWriter::Reservation Reserve(RecordType type, size_t payload) {
+  RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
+  if (HPD_LIKELY(reservation.payload != nullptr))
+    return reservation;
+  const auto when_full = g_session.engine->control.when_full.load(std::memory_order_relaxed);
+  const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring.size() / 2;
+  if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
+    reservation = ReserveBlocking(type, payload);
+  if (reservation.payload == nullptr) {
+    RingHeader& header = g_session.client->ring;
+    header.lost_records.fetch_add(1, std::memory_order_relaxed);
+    if (type == RecordType::kSample)
+      header.lost_samples.fetch_add(1, std::memory_order_relaxed);
+  }
+  return reservation;
+}
+
+// What of a stack goes into the record.
+struct StackEvidence {
+  const uint64_t* keys = nullptr;
+  uint16_t key_count = 0;
+  uint64_t hash = 0;
+  Cursor copy_from;
+  uint64_t copy_size = 0;
+  uint8_t flags = 0;
+
+  size_t PayloadSize() const {
+    return sizeof(SampleRecord) + size_t{key_count} * 8 +
+           ((flags & kSampleHasStackCopy) != 0 ? sizeof(StackCopyHeader) + copy_size : 0);
+  }
+};
+
+void AddCopy(StackEvidence& evidence, const Cursor& from, const LiveStack& stack) {
+  const uint64_t limit = std::min<uint64_t>(
+      {g_session.engine->control.max_stack_copy.load(std::memory_order_relaxed), kMaxStackCopy,
+       g_session.ring.size() / 4});
+  const uint64_t start = from.sp & ~uint64_t{7};
+  const uint64_t end = stack.CopyEnd(start);
+  evidence.copy_from = from;
+  evidence.copy_size = std::min(end - start, limit & ~uint64_t{7});
+  evidence.flags |= kSampleHasStackCopy;
+}
+
+std::atomic<uint64_t>& KnownStack(uint64_t hash) {
+  return g_session.known_stacks[hash % kKnownStacks];
+}
+
+// The engine can ask for all frames again by a new epoch.
+uint64_t KnownMark(uint64_t hash) {
+  const uint64_t epoch = g_session.engine->control.known_stacks_epoch.load(std::memory_order_relaxed);
+  return hash ^ epoch << 32;
+}
+
+StackEvidence TakeStack(const Cursor& caller, uint64_t* keys, bool is_check) {
+  const uint64_t thread_pointer = rt::ThreadPointer();
+  const StackBounds own = g_session.layout.OwnStack(thread_pointer, caller.sp);
+  const StackBounds bounds =
+      own.is_known ? own : ForeignStack(g_session.engine->stack_regions, caller.sp);
+  const LiveStack stack(bounds, own);
+  StackEvidence evidence;
+  if (!bounds.is_known) {
+    evidence.flags |= kSampleForeignStack;
+    g_session.client->ring.foreign_stacks.fetch_add(1, std::memory_order_relaxed);
+  }
+  const bool rules_are_current =
+      g_session.engine->control.rules_epoch.load(std::memory_order_acquire) ==
+      g_session.client->ring.modules_epoch.load(std::memory_order_relaxed);
+  if (keys == nullptr || !rules_are_current) {
+    AddCopy(evidence, caller, stack);
+    return evidence;
+  }
+  const WalkResult walk = WalkStack(g_session.engine->rules, caller, stack, keys);
+  evidence.keys = keys;
+  evidence.key_count = static_cast<uint16_t>(walk.frame_count);
+  switch (walk.end) {
+    case WalkEnd::kTooDeep:
+      evidence.flags |= kSampleTooDeep;
+      [[fallthrough]];
+    case WalkEnd::kComplete:
+      evidence.hash = walk.hash;
+      if (is_check) {
+        evidence.flags |= kSampleIsCheck;
+        AddCopy(evidence, caller, stack);
+      }
+      break;
+    case WalkEnd::kNoRule:
+      --evidence.key_count;  // the last one begins the copy
+      AddCopy(evidence, walk.stopped, stack);
+      break;
+    case WalkEnd::kBadMemory:
+      evidence.flags |= kSampleBadMemory;
+      if (bounds.is_known) {  // a rule is wrong: let the engine unwind all of it
+        evidence.key_count = 0;
+        AddCopy(evidence, caller, stack);
+      }
+      break;
+  }
+  return evidence;
+}
+
+std::byte* Append(std::byte* to, const void* from, size_t size) {
+  memcpy(to, from, size);
+  return to + size;
+}
+
+void FillSample(std::byte* to, const SampleRecord& record, const StackEvidence& evidence) {
+  to = Append(to, &record, sizeof(record));
+  to = Append(to, evidence.keys, size_t{evidence.key_count} * 8);
+  if ((evidence.flags & kSampleHasStackCopy) == 0)
+    return;
+  const StackCopyHeader header{.key = evidence.copy_from.key,
+                               .sp = evidence.copy_from.sp,
+                               .bp = evidence.copy_from.bp,
+                               .size = evidence.copy_size};
+  to = Append(to, &header, sizeof(header));
+  Append(to, reinterpret_cast<const void*>(header.sp & ~uint64_t{7}), header.size);
+}
+
+}  // namespace
+
+HPD_NOINLINE void RecordSample(ThreadSlot& slot,
+                               uint64_t address,
+                               uint64_t size,
+                               uint64_t interval,
+                               const CallSite& site) {
+  const RecorderEntry entry(site.stack);
+  if (!entry.is_first())
+    return;
+  ++slot.samples;
+  const uint32_t period = g_session.engine->control.check_period.load(std::memory_order_relaxed);
+  const bool is_check = period != 0 && slot.samples % period == 0;
+  Scratch scratch;
+  StackEvidence evidence = TakeStack(site.ToCursor(), scratch.keys(), is_check);
+  const uint64_t mark = KnownMark(evidence.hash);
+  const bool is_known = evidence.hash != 0 && !is_check &&
+                        KnownStack(evidence.hash).load(std::memory_order_relaxed) == mark;
+  if (is_known)
+    evidence.key_count = 0;
+  g_wiped.filter.Insert(address);
+  const RingWriter::Reservation reservation = Reserve(RecordType::kSample, evidence.PayloadSize());
+  if (reservation.payload == nullptr) {
+    g_wiped.filter.Remove(address);
+    return;
+  }
+  const SampleRecord record{.address = address,
+                            .size = size,
+                            .tsc = rt::ReadTsc(),
+                            .stack_hash = evidence.hash,
+                            .interval = interval,
+                            .thread_id = slot.thread_id,
+                            .frame_count = evidence.key_count,
+                            .heap_id = 0,
+                            .flags = evidence.flags};
+  FillSample(reservation.payload, record, evidence);
+  g_session.ring.Commit(reservation);
+  if (evidence.hash != 0 && !is_known)
+    KnownStack(evidence.hash).store(mark, std::memory_order_relaxed);
+}
+
+namespace {
+
+void RecordFreeAs(RecordType type, uint64_t address, bool is_realloc) {
+  if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
+    return;
+  const RingWriter::Reservation reservation = Reserve(type, sizeof(FreeRecord));
+  if (reservation.payload == nullptr)
+    return;
+  const FreeRecord record{.address = address,
+                          .tsc = rt::ReadTsc(),
+                          .thread_id = t_slot->thread_id,
+                          .heap_id = 0,
+                          .is_realloc = is_realloc ? uint8_t{1} : uint8_t{0},
+                          .reserved = 0};
+  memcpy(reservation.payload, &record, sizeof(record));
+  g_session.ring.Commit(reservation);
+}
+
+}  // namespace
+
+HPD_NOINLINE void RecordFree(uint64_t address, bool is_realloc) {
+  RecordFreeAs(RecordType::kFree, address, is_realloc);
+}
+
+HPD_COLD void RecordReallocFailed(uint64_t address) {
+  g_wiped.filter.Insert(address);
+  RecordFreeAs(RecordType::kReallocFailed, address, false);
+}
+
+HPD_COLD void RecordModulesChanged() {
+  if (g_wiped.active.load(std::memory_order_acquire) == 0 ||
+      g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
+    return;
+  g_session.client->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
+  const RingWriter::Reservation reservation = Reserve(RecordType::kModulesChanged, 0);
+  if (reservation.payload != nullptr)
+    g_session.ring.Commit(reservation);
+}
+
+}  // namespace heapprofd

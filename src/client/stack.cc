@@ -1,0 +1,143 @@
+#include "client/stack.h"
+
+#include <algorithm>
+
+#include "rt/compiler.h"
+
+// Set by the dynamic loader; absent under other libcs. All of them data, read once at start.
+extern "C" {
+extern void* __libc_stack_end __attribute__((weak));
+struct ThreadDbField {
+  uint32_t bits;
+  uint32_t count;
+  uint32_t offset;
+};
+
+extern const ThreadDbField _thread_db_pthread_tid __attribute__((weak));
+extern const uint32_t _thread_db_sizeof_pthread __attribute__((weak));  // bytes
+}
+
+namespace heapprofd {
+namespace {
+
+// The main stack grows down from main_stack_high_; the kernel keeps at least this much address space below
+// it free of other mappings.
+constexpr uint64_t kMainStackGap = uint64_t{128} << 20;
+constexpr uint64_t kMaxStackSize = uint64_t{1} << 40;
+
+uint64_t Load(uint64_t address) {
+  return *reinterpret_cast<const volatile uint64_t*>(address);
+}
+
+}  // namespace
+
+void ThreadLayout::Discover(uint64_t thread_pointer, int pid) {
+  if (&__libc_stack_end == nullptr)
+    return;
+  const auto stack_end = reinterpret_cast<uint64_t>(__libc_stack_end);
+  main_thread_pointer_ = thread_pointer;
+  main_stack_high_ = stack_end + 64;  // argc, argv, envp and the auxiliary vector follow
+  if (&_thread_db_pthread_tid == nullptr || &_thread_db_sizeof_pthread == nullptr)
+    return;
+  const uint32_t block_size = _thread_db_sizeof_pthread;
+  const uint32_t tid_offset = _thread_db_pthread_tid.offset;
+  if (block_size > kPageSize || tid_offset + sizeof(int) > block_size ||
+      *reinterpret_cast<const volatile int*>(thread_pointer + tid_offset) != pid)
+    return;
+  tid_offset_ = tid_offset;
+  // glibc gives the main thread a stack block from 0 of size __libc_stack_end: a value that stands nowhere
+  // else in its control block, so it shows where the two fields are.
+  for (uint64_t offset = 8; offset + 8 <= block_size; offset += 8) {
+    if (Load(thread_pointer + offset) == stack_end && Load(thread_pointer + offset - 8) == 0) {
+      stack_block_offset_ = offset - 8;
+      return;
+    }
+  }
+}
+
+uint32_t ThreadLayout::ThreadId(uint64_t thread_pointer) const {
+  if (tid_offset_ == 0)
+    return 0;
+  return *reinterpret_cast<const volatile uint32_t*>(thread_pointer + tid_offset_);
+}
+
+StackBounds ThreadLayout::OwnStack(uint64_t thread_pointer, uint64_t sp) const {
+  if (thread_pointer == main_thread_pointer_) {
+    if (sp < main_stack_high_ && main_stack_high_ - sp < kMainStackGap)
+      return {.low = sp & ~uint64_t{7}, .high = main_stack_high_};
+    return {.is_known = false};
+  }
+  if (stack_block_offset_ == 0)
+    return {.is_known = false};
+  const uint64_t block = Load(thread_pointer + stack_block_offset_);
+  const uint64_t size = Load(thread_pointer + stack_block_offset_ + 8);
+  // glibc puts the control block at the top of the stack block.
+  const bool is_plausible = block != 0 && size < kMaxStackSize && thread_pointer > block &&
+                            thread_pointer - block < size && sp >= block && sp < thread_pointer;
+  if (!is_plausible)
+    return {.is_known = false};
+  return {.low = sp & ~uint64_t{7}, .high = thread_pointer};
+}
+
+StackBounds ForeignStack(const StackRegions& regions, uint64_t sp) {
+  const StackBounds page{.low = sp & ~uint64_t{7},
+                         .high = (sp & ~uint64_t{kPageSize - 1}) + kPageSize,
+                         .is_known = false};
+  const uint32_t version = regions.version.load(std::memory_order_acquire);
+  if (version % 2 != 0)
+    return page;
+  size_t low = 0;
+  size_t high = std::min<size_t>(regions.count.load(std::memory_order_relaxed), kMaxStackRegions);
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (regions.regions[middle].high.load(std::memory_order_relaxed) <= sp)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low >= kMaxStackRegions)
+    return page;
+  const uint64_t start = regions.regions[low].low.load(std::memory_order_relaxed);
+  const uint64_t end = regions.regions[low].high.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (regions.version.load(std::memory_order_relaxed) != version || sp < start || sp >= end)
+    return page;
+  return {.low = sp & ~uint64_t{7}, .high = end};
+}
+
+uint64_t LiveStack::CopyEnd(uint64_t sp) const {
+  if (own_.Contains(sp))
+    return own_.high;
+  // A foreign region may have shrunk since the engine saw it; the walk touches only frames that exist, but
+  // a copy would run to its end. The page of sp is certainly there.
+  if (bounds_.Contains(sp))
+    return std::min(bounds_.high, (sp & ~uint64_t{kPageSize - 1}) + kPageSize);
+  return sp;
+}
+
+WalkResult WalkStack(const RuleTable& rules, Cursor cursor, const LiveStack& stack, uint64_t* keys) {
+  WalkResult result;
+  uint64_t hash = 0x9e3779b97f4a7c15u;
+  while (true) {
+    if (result.frame_count == kMaxFrames) {
+      result.end = WalkEnd::kTooDeep;
+      break;
+    }
+    keys[result.frame_count++] = cursor.key;
+    hash = (hash ^ cursor.key) * 0xff51afd7ed558ccdu;
+    hash ^= hash >> 29;
+    result.stopped = cursor;
+    const StepResult step = Step(rules.Find(cursor.key), cursor, stack);
+    if (HPD_LIKELY(step == StepResult::kOk))
+      continue;
+    if (step == StepResult::kNoRule)
+      result.end = WalkEnd::kNoRule;
+    else if (step == StepResult::kBadMemory)
+      result.end = WalkEnd::kBadMemory;
+    break;
+  }
+  result.hash = hash != 0 ? hash : 1;
+  return result;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,39 @@
+// The four functions a compiler may call on its own, so that the client needs no libc. Hidden: the target
+// keeps using its own.
+#include <cstddef>
+
+extern "C" {
+
+void* memcpy(void* to, const void* from, size_t size) noexcept {
+  void* const start = to;
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+  return start;
+}
+
+void* memset(void* to, int value, size_t size) noexcept {
+  void* const start = to;
+  asm volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(value) : "memory");
+  return start;
+}
+
+void* memmove(void* to, const void* from, size_t size) noexcept {
+  auto* target = static_cast<char*>(to);
+  const auto* source = static_cast<const char*>(from);
+  if (target <= source || target >= source + size)
+    return memcpy(to, from, size);
+  while (size-- > 0)
+    target[size] = source[size];
+  return to;
+}
+
+int memcmp(const void* left, const void* right, size_t size) noexcept {
+  const auto* a = static_cast<const unsigned char*>(left);
+  const auto* b = static_cast<const unsigned char*>(right);
+  for (size_t i = 0; i < size; ++i) {
+    if (a[i] != b[i])
+      return a[i] - b[i];
+  }
+  return 0;
+}
+
+}  // extern "C"

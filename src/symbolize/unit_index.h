@@ -1,0 +1,90 @@
+// The compile units of a module's DWARF, by address, and the line table of one of them.
+//
+// Built from the ranges that the units themselves state: .debug_aranges is optional and
+// often missing (clang writes none), and asking libdw per address would scan the units
+// anew each time.
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "symbolize/range_map.h"
+
+namespace heapprofd {
+
+// Where some code was written. Views into the Dwarf, which must stay open.
+struct SourcePosition {
+  const char* file = nullptr;  // null when unknown
+  uint32_t line = 0;           // 0 when unknown
+};
+
+struct Unit {
+  Dwarf_Die die;        // the unit's own entry: lines and files
+  uint64_t size_bytes;  // in .debug_info
+};
+
+// Where the functions of a unit are described.
+struct FunctionRoot {
+  Dwarf_Die die;         // the unit itself, or its other half in a .dwo file
+  uint64_t max_entries;  // no honest unit has more entries and ranges to walk over
+};
+
+FunctionRoot FindFunctionRoot(const Unit& unit);
+
+class UnitIndex {
+ public:
+  explicit UnitIndex(Dwarf* dwarf);
+
+  // Index into the list of units.
+  std::optional<uint32_t> Find(uint64_t address) const {
+    return by_address_.Find(address);
+  }
+
+  const Unit& unit(uint32_t index) const { return units_[index]; }
+
+ private:
+  std::vector<Unit> units_;
+  RangeMap<uint32_t> by_address_;
+};
+
+// Line table of one unit. Empty when it has none.
+class LineTable {
+ public:
+  explicit LineTable(Dwarf_Die unit);
+
+  SourcePosition Find(uint64_t address) const;
+
+  // Name of a file by the number that DW_AT_call_file uses; null when there is no such
+  // file.
+  const char* FileName(uint64_t number) const;
+
+ private:
+  Dwarf_Lines* lines_ = nullptr;
+  size_t line_count_ = 0;
+  Dwarf_Files* files_ = nullptr;
+  size_t file_count_ = 0;
+};
+
+// Calls visit(start, end) for each address range of the entry, at most `limit` times.
+// Returns the number of calls. Code that the linker has dropped keeps its entry, at
+// address 0.
+template <typename Visit>
+uint64_t ForEachRange(Dwarf_Die* die, uint64_t limit, Visit visit) {
+  uint64_t count = 0;
+  Dwarf_Addr base = 0;
+  Dwarf_Addr start = 0;
+  Dwarf_Addr end = 0;
+  ptrdiff_t offset = 0;
+  while (count < limit && (offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
+    ++count;
+    if (start != 0)
+      visit(start, end);
+  }
+  return count;
+}
+
+}  // namespace heapprofd

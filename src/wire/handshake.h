@@ -1,0 +1,42 @@
+// How a client meets its engine: one Hello, one Welcome with two memory files, over a Unix stream socket
+// whose path is in the environment. The socket is closed at once; the target keeps no descriptor.
+//
+// The engine takes pid and uid from the socket (SO_PEERCRED), not from the Hello.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heapprofd {
+
+// Value: the socket's path, or "<pid>,<path>" when only that process is to be profiled.
+inline constexpr char kSessionVariable[] = "HEAPPROFD_SESSION";
+
+inline constexpr uint64_t kHandshakeMagic = 0x3130646670616568;  // "heapfd01"
+inline constexpr uint32_t kWireVersion = 1;
+inline constexpr size_t kMaxSocketPath = 107;  // sizeof(sockaddr_un::sun_path) - 1
+
+// Seconds the client waits for the engine's answer before it goes on unprofiled.
+inline constexpr int kHandshakeTimeoutSeconds = 5;
+
+struct Hello {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t is_fork_child;  // 1: a forked child that did not exec; its parent was profiled
+  uint64_t tsc;
+};
+
+enum class WelcomeStatus : uint32_t {
+  kProfile = 0,  // two descriptors follow: EngineBlock, ClientBlock + ring
+  kDecline = 1,  // not a target: stay dormant
+};
+
+struct Welcome {
+  uint64_t magic;
+  uint32_t version;
+  WelcomeStatus status;
+  uint64_t ring_size;  // bytes, a power of two
+  uint64_t seed;       // for the client's random numbers, never 0
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,61 @@
+#include "wire/ring_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace heapprofd {
+
+uint64_t RingReader::pending_bytes() const {
+  const uint64_t written = header_->write_position.load(std::memory_order_acquire);
+  if (written < position_)
+    return 0;  // a lying writer: nothing to read
+  return std::min(written - position_, size_);
+}
+
+bool RingReader::LoadCommitted(uint64_t position, uint64_t end, RecordHeader* header) const {
+  const std::byte* at = bytes_ + (position & (size_ - 1));
+  const uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t*>(at), __ATOMIC_ACQUIRE);
+  memcpy(header, &word, sizeof(*header));
+  return header->state == RecordState::kCommitted && header->tag == RecordTag(position) &&
+         header->words >= 1 && position + uint64_t{header->words} * 8 <= end;
+}
+
+uint64_t RingReader::FindNext(uint64_t from, uint64_t end) const {
+  RecordHeader header;
+  for (uint64_t position = from; position + sizeof(RecordHeader) <= end; position += 8) {
+    if (LoadCommitted(position, end, &header))
+      return position;
+  }
+  return end;
+}
+
+RingReader::Outcome RingReader::Read(Record* record, bool writers_gone) {
+  const uint64_t end = position_ + pending_bytes() / 8 * 8;
+  if (end - position_ < sizeof(RecordHeader))
+    return Outcome::kEmpty;
+  RecordHeader header;
+  if (!LoadCommitted(position_, end, &header)) {
+    if (!writers_gone)
+      return Outcome::kEmpty;
+    ++corrupt_records_;
+    position_ = FindNext(position_ + 8, end);
+    return Outcome::kSkipped;
+  }
+  const size_t payload = size_t{header.words} * 8 - sizeof(RecordHeader);
+  const std::byte* start = bytes_ + (position_ & (size_ - 1)) + sizeof(RecordHeader);
+  copy_.assign(start, start + payload);
+  position_ += uint64_t{header.words} * 8;
+  record->type = header.type;
+  record->payload = copy_;
+  return Outcome::kRecord;
+}
+
+void RingReader::ReleaseSpace() {
+  if (released_ == position_)
+    return;
+  released_ = position_;
+  header_->read_position.store(position_, std::memory_order_release);
+  header_->read_futex.store(static_cast<uint32_t>(position_), std::memory_order_release);
+}
+
+}  // namespace heapprofd

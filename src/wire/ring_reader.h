@@ -1,0 +1,63 @@
+// Reading half of the ring: the engine, one thread. The writer is hostile: it may change any byte at any
+// time, so positions are read once and bounded, and a record is copied out before it is looked at.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "wire/records.h"
+#include "wire/shared_memory.h"
+
+namespace heapprofd {
+
+class RingReader {
+ public:
+  // `bytes` holds `size` bytes (a power of two) mapped twice in a row.
+  RingReader(RingHeader* header, const std::byte* bytes, uint64_t size)
+      : header_(header),
+        bytes_(bytes),
+        size_(size) {}
+
+  struct Record {
+    RecordType type{};
+    std::span<const std::byte> payload;  // a private copy, valid until the next call
+  };
+
+  enum class Outcome : uint8_t {
+    kRecord,   // *record is set
+    kEmpty,    // nothing committed at the read position
+    kSkipped,  // bytes that are no record were passed over; counted
+  };
+
+  // `writers_gone`: no thread of the target can commit any more (it exited), or the record at the read
+  // position has been pending for too long (its writer was killed or jumped out of a signal handler):
+  // search for the next committed record instead of waiting.
+  Outcome Read(Record* record, bool writers_gone);
+
+  // Tells the writers about the space that Read has freed since the last call.
+  void ReleaseSpace();
+
+  // Bytes reserved and not yet read, bounded by the ring's size.
+  uint64_t pending_bytes() const;
+
+  uint64_t position() const { return position_; }
+
+  uint64_t corrupt_records() const { return corrupt_records_; }
+
+ private:
+  bool LoadCommitted(uint64_t position, uint64_t end, RecordHeader* header) const;
+  uint64_t FindNext(uint64_t from, uint64_t end) const;
+
+  RingHeader* header_;
+  const std::byte* bytes_;
+  uint64_t size_;
+  uint64_t position_ = 0;
+  uint64_t released_ = 0;
+  uint64_t corrupt_records_ = 0;
+  std::vector<std::byte> copy_;
+};
+
+}  // namespace heapprofd
