@@ -18,6 +18,7 @@ endfunction()
 
 hpd_require_pkg(ELFUTILS_DW libdw libdw-dev)
 hpd_require_pkg(ELFUTILS_ELF libelf libelf-dev)
+hpd_require_pkg(LZMA_PKG liblzma liblzma-dev)
 hpd_require_pkg(ZLIB_PKG zlib zlib1g-dev)
 hpd_require_pkg(GTEST_PKG gtest libgtest-dev)
 hpd_require_header(PROTOZERO_INCLUDE protozero/pbf_writer.hpp libprotozero-dev)

@@ -1,6 +1,7 @@
 #include "symbolize/demangle.h"
 
-// libiberty declares a basename() of its own, unlike that of <cstring>, unless told that there is one.
+// libiberty declares a basename() of its own, unlike that of <cstring>, unless told that
+// there is one.
 #define HAVE_DECL_BASENAME 1
 #include <libiberty/demangle.h>
 

@@ -25,20 +25,22 @@ TEST(DemangleTest, ClonesOfAFunctionAreTold) {
 TEST(DemangleTest, OtherNamesStayAsTheyAre) {
   EXPECT_EQ(Demangle("malloc"), "malloc");
   EXPECT_EQ(Demangle("i"), "i");  // would be "int" as a type
-  EXPECT_EQ(Demangle("_Zoom"), "_Zoom");
+  EXPECT_EQ(Demangle("_Zebra"), "_Zebra");
   EXPECT_EQ(Demangle("_Ready"), "_Ready");
   EXPECT_EQ(Demangle("_Draw"), "_Draw");
   EXPECT_EQ(Demangle(""), "");
 }
 
-// f(A, B, C, ...) with A = pair<int, int>, B = pair<A, A>, C = pair<B, B>: doubles with each parameter.
+// f(A, B, C, ...) with A = pair<int, int>, B = pair<A, A>, C = pair<B, B>: doubles with
+// each parameter.
 TEST(DemangleTest, NamesThatStandForEndlessTextStayMangled) {
   constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
   std::string name = "_Z1f4pairIiiE";
   for (const char last : kDigits)
     name += std::string("S_IS") + last + "_S" + last + "_E";
   EXPECT_EQ(Demangle(name), name);
-  EXPECT_EQ(Demangle(name.substr(0, 13 + 10)), "f(pair<int, int>, pair<pair<int, int>, pair<int, int> >)");
+  EXPECT_EQ(Demangle(name.substr(0, 13 + 10)),
+            "f(pair<int, int>, pair<pair<int, int>, pair<int, int> >)");
 }
 
 TEST(DemangleTest, DeeplyNestedAndOverlongNamesStayMangled) {
@@ -60,17 +62,21 @@ TEST(ShortNameTest, ParametersAndReturnTypeAreLeftOut) {
 }
 
 TEST(ShortNameTest, TemplateArgumentsOfVeryLongNamesAreLeftOut) {
-  EXPECT_EQ(ShortName("_ZNSt8_Rb_treeINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES5_St9_"
-                      "IdentityIS5_ESt4lessIS5_ESaIS5_EE8_M_eraseEPSt13_Rb_tree_nodeIS5_E"),
-            "std::_Rb_tree<...>::_M_erase");
+  EXPECT_EQ(
+      ShortName(
+          "_ZNSt8_Rb_treeINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES5_St9_"
+          "IdentityIS5_ESt4lessIS5_ESaIS5_EE8_M_eraseEPSt13_Rb_tree_nodeIS5_E"),
+      "std::_Rb_tree<...>::_M_erase");
 }
 
 TEST(ShortNameTest, OperatorsAreNotTakenForTemplateBrackets) {
   EXPECT_EQ(ShortName("_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc"),
             "std::operator<< <std::char_traits<char> >");
-  EXPECT_EQ(ShortName("_ZN1aIN1bINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEENS2_12basic_"
-                      "stringIcS4_S5_EEEEEltERKS8_"),
-            "a<...>::operator<");
+  EXPECT_EQ(
+      ShortName(
+          "_ZN1aIN1bINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEENS2_12basic_"
+          "stringIcS4_S5_EEEEEltERKS8_"),
+      "a<...>::operator<");
 }
 
 }  // namespace

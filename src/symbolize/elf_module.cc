@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "symbolize/dwarf_check.h"
 
 namespace heapprofd {
 namespace {
@@ -94,7 +95,7 @@ Status ElfModule::OpenFile(const ModuleFile& file) {
 void ElfModule::FindDebugInfo(const std::string& build_id) {
   Dwarf_Addr bias = 0;
   Dwarf* dwarf = dwfl_module_getdwarf(module_, &bias);
-  if (dwarf == nullptr)
+  if (dwarf == nullptr || !IsSafeToRead(dwarf))
     return;
   Elf* elf = dwarf_getelf(dwarf);
   const bool separate = elf != images_.front().elf;

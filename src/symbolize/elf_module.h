@@ -42,13 +42,14 @@ class ElfModule {
   // Null when there is no DWARF for this module.
   Dwarf* dwarf() const { return dwarf_; }
 
-  // To be subtracted from a module address before it is looked up in `elf` or dwarf().
+  // A bias is what to subtract from a module address before it is looked up in this image
+  // or in dwarf(): other than 0 only for prelinked files.
+  uint64_t dwarf_bias() const { return dwarf_bias_; }
+
   struct Image {
     Elf* elf;
     uint64_t bias;
   };
-
-  uint64_t dwarf_bias() const { return dwarf_bias_; }
 
   // Every image that may hold symbols of this module: the file, its debug file, its
   // .gnu_debugdata.

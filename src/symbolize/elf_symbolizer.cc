@@ -45,9 +45,10 @@ std::vector<std::vector<SourceLine>> ElfSymbolizer::Symbolize(
   return answer;
 }
 
-// Decides on the name of the outermost function, the one that has symbols. DWARF's is taken if it is a
-// mangled one. Else the symbol may know more: it is the only name of assembler code, the linkage name where
-// a compiler leaves that out, or a better alias: malloc, where the source says __GI___libc_malloc.
+// Decides on the name of the outermost function, the one that has symbols. DWARF's is
+// taken if it is a mangled one. Else the symbol may know more: it is the only name of
+// assembler code, the linkage name where a compiler leaves that out, or a better alias:
+// malloc, where the source says __GI___libc_malloc.
 void ElfSymbolizer::NameBySymbol(uint64_t rel_pc, std::vector<SourceLine>& lines) const {
   if (lines.empty())
     lines.emplace_back();

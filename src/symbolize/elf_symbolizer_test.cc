@@ -1,7 +1,7 @@
 #include "symbolize/elf_symbolizer.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -31,8 +31,8 @@ ElfSymbolizer OpenSymbolizer(const TestProgram& program,
 std::string ToText(const Lines& lines) {
   std::string text;
   for (const SourceLine& line : lines) {
-    text += line.function + " " + std::filesystem::path(line.file).filename().string() + ":" +
-            std::to_string(line.line) + "\n";
+    text += line.function + " " + std::filesystem::path(line.file).filename().string() +
+            ":" + std::to_string(line.line) + "\n";
   }
   return text;
 }
@@ -47,7 +47,8 @@ std::vector<Lines> SymbolizeAll(ElfSymbolizer& symbolizer, SymbolRange range) {
 // The answer for the deepest inlined address of the function.
 Lines DeepestChain(ElfSymbolizer& symbolizer, SymbolRange range) {
   const std::vector<Lines> all = SymbolizeAll(symbolizer, range);
-  return *std::ranges::max_element(all, {}, [](const Lines& lines) { return lines.size(); });
+  return *std::ranges::max_element(all, {},
+                                   [](const Lines& lines) { return lines.size(); });
 }
 
 // What is known of shapes.cc with debug information: in every form of it the same.
@@ -59,7 +60,8 @@ void ExpectShapesWithLines(const TestProgram& program,
   const Lines chain = DeepestChain(symbolizer, FindSymbol(layout, kDraw));
   ASSERT_EQ(chain.size(), 4u) << ToText(chain);
   EXPECT_EQ(ToText({chain[0]}), "shapes::Buffer<long>::Grow(long) shapes.h:12\n");
-  EXPECT_EQ(ToText({chain[1]}), "shapes::Outer(shapes::Buffer<long>&, long) shapes.cc:35\n");
+  EXPECT_EQ(ToText({chain[1]}),
+            "shapes::Outer(shapes::Buffer<long>&, long) shapes.cc:35\n");
   // Compilers number the lambda alike, but gcc writes no linkage name for it.
   EXPECT_NE(chain[2].function.find("operator()"), std::string::npos) << chain[2].function;
   EXPECT_EQ(chain[2].line, 42u);
@@ -67,7 +69,8 @@ void ExpectShapesWithLines(const TestProgram& program,
   EXPECT_EQ(chain[3].system_name, kDraw);
   EXPECT_TRUE(chain[3].file.ends_with("testdata/shapes.cc")) << chain[3].file;
   const uint64_t assembler = FindSymbol(layout, "asm_sized").start;
-  EXPECT_EQ(symbolizer.Symbolize(std::vector{assembler}).front().front().function, "asm_sized");
+  EXPECT_EQ(symbolizer.Symbolize(std::vector{assembler}).front().front().function,
+            "asm_sized");
 }
 
 class ShapesTest : public testing::TestWithParam<std::string> {};
@@ -77,9 +80,10 @@ TEST_P(ShapesTest, InlinedCallsAreListedInnermostFirstWithTheirLines) {
   ExpectShapesWithLines(program, program);
 }
 
-INSTANTIATE_TEST_SUITE_P(WithDebugInfo,
-                         ShapesTest,
-                         testing::Values("shapes", "shapes_dwarf4", "shapes_split", "shapes_no_id"));
+INSTANTIATE_TEST_SUITE_P(
+    WithDebugInfo,
+    ShapesTest,
+    testing::Values("shapes", "shapes_dwarf4", "shapes_split", "shapes_no_id"));
 
 TEST(ElfSymbolizerTest, DebugFilesAreFoundByDebugLink) {
   ExpectShapesWithLines(TestProgram("shapes_linked"), TestProgram("shapes"));
@@ -89,11 +93,12 @@ TEST(ElfSymbolizerTest, DebugFilesAreFoundByBuildId) {
   const TestProgram layout("shapes");
   const TestProgram stripped("separate/shapes_by_id");
   const std::string id = HexEncode(layout.build_id);
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "symbolize_by_id";
+  const std::filesystem::path root =
+      std::filesystem::path(testing::TempDir()) / "symbolize_by_id";
   std::filesystem::create_directories(root / ".build-id" / id.substr(0, 2));
-  std::filesystem::copy_file(layout.path,
-                             root / ".build-id" / id.substr(0, 2) / (id.substr(2) + ".debug"),
-                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(
+      layout.path, root / ".build-id" / id.substr(0, 2) / (id.substr(2) + ".debug"),
+      std::filesystem::copy_options::overwrite_existing);
   ExpectShapesWithLines(stripped, layout, "+:" + root.string());
   EXPECT_FALSE(OpenSymbolizer(stripped).has_debug_info());
 }
@@ -119,7 +124,8 @@ TEST(ElfSymbolizerTest, WithoutDebugInfoEveryFunctionHasItsSymbol) {
   for (const Lines& lines : SymbolizeAll(symbolizer, FindSymbol(program, kHiddenHelper)))
     EXPECT_EQ(ToText(lines), "HiddenHelper(long) :0\n");
   const Lines plain =
-      symbolizer.Symbolize(std::vector{FindSymbol(program, "plain_c_name").start}).front();
+      symbolizer.Symbolize(std::vector{FindSymbol(program, "plain_c_name").start})
+          .front();
   ASSERT_EQ(plain.size(), 1u);
   EXPECT_EQ(plain[0].function, "plain_c_name");
   EXPECT_EQ(plain[0].system_name, "plain_c_name");
@@ -128,10 +134,8 @@ TEST(ElfSymbolizerTest, WithoutDebugInfoEveryFunctionHasItsSymbol) {
 TEST(ElfSymbolizerTest, ANameIsNotGuessedWhereAStrippedProgramExportsNone) {
   const TestProgram program("shapes_stripped");
   ElfSymbolizer symbolizer = OpenSymbolizer(program);
-  const TestProgram layout("shapes_mini");  // only the .dynsym of `program` names plain_c_name
-  const SymbolIndex exported(ElfModule::Open(program.file(), "").value()->images());
-  ASSERT_NE(exported.Find(0), "plain_c_name");
-  // The functions' order is the compiler's choice; every answer must be an exported function.
+  // The functions' order is the compiler's choice; every answer must be an exported
+  // function.
   std::vector<uint64_t> addresses;
   for (uint64_t address = 0x1000; address < 0x1600; ++address)
     addresses.push_back(address);
@@ -159,8 +163,6 @@ TEST(ElfSymbolizerTest, RustNamesAreReadable) {
     GTEST_SKIP() << "rustc is not installed";
   const TestProgram program("greet");
   ElfSymbolizer symbolizer = OpenSymbolizer(program);
-  auto module = ElfModule::Open(program.file(), kStandardDebugPath);
-  ASSERT_TRUE(module.ok());
   std::vector<uint64_t> addresses;
   for (uint64_t address = 0; address < 0x80000; ++address)
     addresses.push_back(address);
@@ -184,7 +186,8 @@ TEST(ElfSymbolizerTest, AFileWithAnotherBuildIdIsRefused) {
   const auto symbolizer = ElfSymbolizer::Open(file);
   ASSERT_FALSE(symbolizer.ok());
   EXPECT_EQ(symbolizer.status().code(), StatusCode::kNotFound);
-  EXPECT_NE(symbolizer.status().message().find("the process ran build id 0102"), std::string::npos)
+  EXPECT_NE(symbolizer.status().message().find("the process ran build id 0102"),
+            std::string::npos)
       << symbolizer.status().message();
 }
 
@@ -192,9 +195,28 @@ TEST(ElfSymbolizerTest, FilesThatAreNoElfImagesAreRefused) {
   const std::string path = testing::TempDir() + "/symbolize_no_elf";
   std::ofstream(path) << "#!/bin/sh\n";
   const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const auto symbolizer = ElfSymbolizer::Open({.fd = fd.get(), .path = path, .build_id = ""});
+  const auto symbolizer =
+      ElfSymbolizer::Open({.fd = fd.get(), .path = path, .build_id = ""});
   ASSERT_FALSE(symbolizer.ok());
   EXPECT_EQ(symbolizer.status().code(), StatusCode::kCorrupt);
+}
+
+// Found by fuzzing: libdw looks for the end of a string beyond the end of its section.
+TEST(ElfSymbolizerTest, DebugInfoWhoseStringsDoNotEndIsNotRead) {
+  const TestProgram program("shapes_dwarf4");
+  const SectionRange strings = FindSection(program, ".debug_str");
+  const std::string path = testing::TempDir() + "/symbolize_unended";
+  std::filesystem::copy_file(program.path, path,
+                             std::filesystem::copy_options::overwrite_existing);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(strings.offset + strings.size - 1));
+  file.put('x');
+  file.close();
+  ElfSymbolizer symbolizer = OpenSymbolizer(TestProgram(path));
+  EXPECT_FALSE(symbolizer.has_debug_info());
+  const uint64_t draw = FindSymbol(program, kDraw).start;
+  EXPECT_EQ(ToText(symbolizer.Symbolize(std::vector{draw}).front()),
+            "shapes::Draw(long) :0\n");
 }
 
 TEST(ElfSymbolizerTest, AddressesMayComeInAnyOrderAndRepeatedly) {
@@ -202,7 +224,8 @@ TEST(ElfSymbolizerTest, AddressesMayComeInAnyOrderAndRepeatedly) {
   ElfSymbolizer symbolizer = OpenSymbolizer(program);
   const uint64_t draw = FindSymbol(program, kDraw).start;
   const uint64_t helper = FindSymbol(program, kHiddenHelper).start;
-  const auto answer = symbolizer.Symbolize(std::vector<uint64_t>{draw, 0, helper, draw, UINT64_MAX});
+  const auto answer =
+      symbolizer.Symbolize(std::vector<uint64_t>{draw, 0, helper, draw, UINT64_MAX});
   ASSERT_EQ(answer.size(), 5u);
   EXPECT_EQ(answer[0].back().system_name, kDraw);
   EXPECT_TRUE(answer[1].empty());

@@ -43,7 +43,8 @@ void FunctionIndex::AddChildren(Dwarf_Die* parent, unsigned depth) {
     switch (dwarf_tag(child)) {
       case DW_TAG_subprogram:
         AddRanges(child);
-        AddChildren(child, depth + 1);  // nested functions: D, Ada, GNU C
+        AddChildren(child,
+                    depth + 1);  // gcc puts methods of local classes, as lambdas, in here
         break;
       case DW_TAG_lexical_block:
       case DW_TAG_namespace:

@@ -50,7 +50,8 @@ struct Range {
   uint64_t end;
 };
 
-// The rule of the header, said plainly: the last start, then the earliest end, then the first added.
+// The rule of the header, said plainly: the last start, then the earliest end, then the
+// first added.
 std::optional<size_t> FindSlowly(const std::vector<Range>& ranges, uint64_t address) {
   std::optional<size_t> best;
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -76,7 +77,8 @@ TEST(RangeMapTest, RandomOverlappingRangesAgreeWithASlowSearch) {
     }
     map.Build();
     for (uint64_t address = 0; address < 75; ++address)
-      ASSERT_EQ(map.Find(address), FindSlowly(ranges, address)) << round << ": " << address;
+      ASSERT_EQ(map.Find(address), FindSlowly(ranges, address))
+          << round << ": " << address;
   }
 }
 

@@ -1,6 +1,11 @@
 #include "symbolize/symbol_index.h"
 
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <gtest/gtest.h>
+
+#include <bit>
+#include <memory>
 
 #include "symbolize/test_programs.h"
 
@@ -42,7 +47,9 @@ TEST_F(SymbolIndexTest, AddressesOutsideOfCodeAreUnknown) {
 
 // malloc, __libc_malloc and others are the same function in glibc.
 TEST(SymbolIndexOfLibcTest, MallocIsCalledMalloc) {
-  const TestProgram libc("libc.so.6");
+  Dl_info location;
+  ASSERT_NE(dladdr(std::bit_cast<void*>(&gnu_get_libc_version), &location), 0);
+  const TestProgram libc(location.dli_fname);
   const auto module = ElfModule::Open(libc.file(), "");
   ASSERT_TRUE(module.ok());
   const SymbolIndex index(module.value()->images());

@@ -17,11 +17,14 @@ ElfHandle OpenElf(const ScopedFd& fd) {
   return {elf_begin(fd.get(), ELF_C_READ_MMAP, nullptr), &elf_end};
 }
 
+std::string PathOf(const std::string& name) {
+  return name.starts_with('/') ? name : std::string(HPD_TEST_PROGRAMS) + "/" + name;
+}
+
 }  // namespace
 
 TestProgram::TestProgram(const std::string& name)
-    : path(std::string(HPD_TEST_PROGRAMS) + "/" + name),
-      fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path(PathOf(name)), fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   HPD_CHECK(fd.valid());
   const ElfHandle elf = OpenElf(fd);
   const void* bytes = nullptr;
@@ -31,12 +34,13 @@ TestProgram::TestProgram(const std::string& name)
 }
 
 bool TestProgram::Exists(const std::string& name) {
-  return access((std::string(HPD_TEST_PROGRAMS) + "/" + name).c_str(), R_OK) == 0;
+  return access(PathOf(name).c_str(), R_OK) == 0;
 }
 
 SymbolRange FindSymbol(const TestProgram& program, const std::string& name) {
   const ElfHandle elf = OpenElf(program.fd);
-  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf.get(), section)) != nullptr;) {
+  for (Elf_Scn* section = nullptr;
+       (section = elf_nextscn(elf.get(), section)) != nullptr;) {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_SYMTAB)
       continue;
@@ -47,7 +51,23 @@ SymbolRange FindSymbol(const TestProgram& program, const std::string& name) {
         return {.start = symbol.st_value, .end = symbol.st_value + symbol.st_size};
     }
   }
-  HPD_CHECK(!"the test program has the symbol");
+  const bool has_symbol = false;
+  HPD_CHECK(has_symbol);
+}
+
+SectionRange FindSection(const TestProgram& program, const std::string& name) {
+  const ElfHandle elf = OpenElf(program.fd);
+  size_t names = 0;
+  HPD_CHECK(elf_getshdrstrndx(elf.get(), &names) == 0);
+  for (Elf_Scn* section = nullptr;
+       (section = elf_nextscn(elf.get(), section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) != nullptr &&
+        name == elf_strptr(elf.get(), names, header.sh_name))
+      return {.offset = header.sh_offset, .size = header.sh_size};
+  }
+  const bool has_section = false;
+  HPD_CHECK(has_section);
 }
 
 }  // namespace heapprofd

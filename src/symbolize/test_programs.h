@@ -10,13 +10,12 @@
 namespace heapprofd {
 
 struct TestProgram {
+  // By its name in test_programs.cmake, or by an absolute path.
   explicit TestProgram(const std::string& name);
 
   static bool Exists(const std::string& name);
 
-  ModuleFile file() const {
-    return {.fd = fd.get(), .path = path, .build_id = build_id};
-  }
+  ModuleFile file() const { return {.fd = fd.get(), .path = path, .build_id = build_id}; }
 
   std::string path;
   ScopedFd fd;
@@ -30,5 +29,13 @@ struct SymbolRange {
 };
 
 SymbolRange FindSymbol(const TestProgram& program, const std::string& name);
+
+// Where a section is in the file; ends the test program when there is none.
+struct SectionRange {
+  uint64_t offset;
+  uint64_t size;
+};
+
+SectionRange FindSection(const TestProgram& program, const std::string& name);
 
 }  // namespace heapprofd

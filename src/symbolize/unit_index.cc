@@ -2,6 +2,8 @@
 
 #include <dwarf.h>
 
+#include "symbolize/dwarf_check.h"
+
 namespace heapprofd {
 namespace {
 
@@ -22,7 +24,8 @@ FunctionRoot FindFunctionRoot(const Unit& unit) {
   Dwarf_Die split = {};
   if (dwarf_cu_info(cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) ==
           0 &&
-      type == DW_UT_skeleton && split.cu != nullptr)
+      type == DW_UT_skeleton && split.cu != nullptr &&
+      IsSafeToRead(dwarf_cu_getdwarf(split.cu)))
     return {.die = split, .max_entries = kMaxSplitEntries};
   // An entry takes a byte or more, is walked over at most twice, and has few ranges of
   // its own.

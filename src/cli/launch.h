@@ -1,0 +1,38 @@
+// Starts the program to be profiled.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace heapprofd {
+
+struct LaunchError {
+  int exit_code = 0;
+  std::string message;
+};
+
+struct Launched {
+  pid_t pid = -1;
+  LaunchError error;  // set when pid < 0
+};
+
+// `environment_of` is asked, in the new process, for the value of the session variable; `preload` goes in
+// front of what LD_PRELOAD holds already; `signal_mask` is the program's. Returns when the program's image is running, or could not be.
+Launched Launch(const std::vector<std::string>& command,
+                const std::string& preload,
+                const sigset_t& signal_mask,
+                const std::function<std::string(pid_t)>& environment_of);
+
+// The preload library that belongs to this executable: beside it, in ../lib, or in the build tree.
+Result<std::string> FindPreloadLibrary();
+
+// Why nothing can be recorded in this program by preloading, and what to do; empty: no obstacle known.
+std::string ObstacleFor(const std::string& program);
+
+}  // namespace heapprofd

@@ -1,0 +1,25 @@
+// heap_profile: entry point.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/record.h"
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  heapprofd::Result<heapprofd::Options> options = heapprofd::ParseOptions(arguments);
+  if (!options.ok()) {
+    fprintf(stderr, "heap_profile: %s\n", options.status().message().c_str());
+    return heapprofd::kExitUsage;
+  }
+  if (options.value().show_help) {
+    fputs(heapprofd::HelpText().c_str(), stdout);
+    return heapprofd::kExitOk;
+  }
+  if (options.value().show_version) {
+    puts("heap_profile " HPD_VERSION);
+    return heapprofd::kExitOk;
+  }
+  return heapprofd::RunRecord(options.value());
+}

@@ -1,0 +1,46 @@
+#include "cli/output_directory.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+namespace heapprofd {
+namespace {
+
+Result<std::string> UseRequested(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0)
+    return path;
+  if (errno != EEXIST)
+    return Status::FromErrno("cannot create output directory " + path, errno);
+  std::error_code error;
+  const bool is_empty = std::filesystem::is_empty(path, error);
+  if (error)
+    return Status(StatusCode::kIo, "cannot use output directory " + path + ": " + error.message());
+  if (!is_empty)
+    return Status(StatusCode::kInvalidArgument, "cannot use output directory " + path +
+                                                    ": it is not empty; name another one with --output");
+  return path;
+}
+
+}  // namespace
+
+Result<std::string> CreateOutputDirectory(const std::string& requested) {
+  if (!requested.empty())
+    return UseRequested(requested);
+  const char* parent = getenv("TMPDIR");
+  const std::string base = parent != nullptr && *parent != 0 ? parent : "/tmp";
+  std::string path = base + "/heap_profile-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr)
+    return Status::FromErrno("cannot create an output directory in " + base, errno);
+  // A convenience only: another user's link of this name stays as it is.
+  const std::string link = base + "/heap_profile-latest";
+  unlink(link.c_str());
+  if (symlink(path.c_str(), link.c_str()) != 0)
+    errno = 0;
+  return path;
+}
+
+}  // namespace heapprofd

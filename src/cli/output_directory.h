@@ -1,0 +1,14 @@
+// The directory that a recording's files go to.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+
+namespace heapprofd {
+
+// `requested` is created when missing and must be empty; "" makes a fresh directory under $TMPDIR or /tmp
+// and points the link heap_profile-latest beside it to it. Only its owner may enter.
+Result<std::string> CreateOutputDirectory(const std::string& requested);
+
+}  // namespace heapprofd

@@ -1,0 +1,122 @@
+#include "cli/top_list.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <string_view>
+
+#include "symbolize/demangle.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kCallers = 3;
+
+// Functions whose callers are the interesting ones. Prefixes of demangled names.
+constexpr std::array kAllocatorPrefixes = {
+    "operator new",   "std::",         "__gnu_cxx::",     "void std::",      "malloc",
+    "calloc",         "realloc",       "strdup",          "__strdup",        "strndup",
+    "__strndup",      "xmalloc",       "xcalloc",         "xrealloc",        "xstrdup",
+    "PyMem_",         "PyObject_Malloc", "PyObject_Realloc", "PyObject_Calloc", "_PyObject_Malloc",
+    "_PyMem_",        "g_malloc",      "g_realloc",       "g_slice_alloc",   "zmalloc",
+    "zcalloc",        "zrealloc",      "ztrymalloc",      "ztryrealloc",     "sqlite3MemMalloc",
+    "sqlite3Malloc",  "sqlite3_malloc", "alloc::",        "<alloc::",        "__rust_alloc",
+    "__rg_alloc",     "__rdl_alloc",   "llvm::allocate_buffer", "void* std::"};
+
+bool IsAllocatorInternal(std::string_view name) {
+  return std::any_of(kAllocatorPrefixes.begin(), kAllocatorPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::string BaseName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string ModuleOffset(const TargetProfile& profile, const Frame& frame) {
+  std::array<char, 32> offset{};
+  snprintf(offset.data(), offset.size(), "%#llx", static_cast<unsigned long long>(frame.rel_pc));
+  if (frame.mapping == kNoId)
+    return std::string("[unmapped] ") + offset.data();
+  const std::string& path = profile.mappings[frame.mapping].path;
+  return (path.empty() ? "[anonymous]" : BaseName(path)) + "+" + offset.data();
+}
+
+std::string LineLabel(const SourceLine& line) {
+  return line.system_name.empty() ? line.function : ShortName(line.system_name);
+}
+
+// One function of a stack, inlined ones included.
+struct Position {
+  std::string label;
+  std::string location;
+};
+
+// From the allocation outward.
+std::vector<Position> Expand(const TargetProfile& profile, CallsiteId callsite) {
+  std::vector<Position> positions;
+  for (; callsite != kNoId; callsite = profile.callsites[callsite].parent) {
+    const Frame& frame = profile.frames[profile.callsites[callsite].frame];
+    if (frame.lines.empty())
+      positions.push_back({ModuleOffset(profile, frame), ""});
+    for (const SourceLine& line : frame.lines)
+      positions.push_back({LineLabel(line),
+                           line.file.empty() ? "" : BaseName(line.file) + ":" + std::to_string(line.line)});
+  }
+  return positions;
+}
+
+struct Group {
+  Estimate live;
+  double largest = 0;
+  CallsiteId largest_callsite = kNoId;
+  std::string location;
+};
+
+size_t FirstInteresting(const std::vector<Position>& positions) {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (!IsAllocatorInternal(positions[i].label))
+      return i;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string FrameLabel(const TargetProfile& profile, const Frame& frame) {
+  return frame.lines.empty() ? ModuleOffset(profile, frame) : LineLabel(frame.lines.back());
+}
+
+std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile, const HeapDump& dump, size_t rows) {
+  std::map<std::string, Group> groups;
+  for (const auto& [callsite, totals] : dump.callsites) {
+    const Estimate live = totals.live();
+    if (live.bytes < 1)
+      continue;
+    const std::vector<Position> positions = Expand(profile, callsite);
+    const Position& holder = positions[FirstInteresting(positions)];
+    Group& group = groups[holder.label];
+    group.live += live;
+    if (live.bytes > group.largest) {
+      group.largest = live.bytes;
+      group.largest_callsite = callsite;
+      group.location = holder.location;
+    }
+  }
+  std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.live.bytes > b.second.live.bytes; });
+  std::vector<TopEntry> entries;
+  for (size_t i = 0; i < sorted.size() && i < rows; ++i) {
+    const Group& group = sorted[i].second;
+    TopEntry entry{.function = sorted[i].first, .location = group.location, .callers = {}, .live = group.live};
+    const std::vector<Position> positions = Expand(profile, group.largest_callsite);
+    for (size_t at = FirstInteresting(positions) + 1; at < positions.size() && entry.callers.size() < kCallers;
+         ++at)
+      entry.callers.push_back(positions[at].label);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,25 @@
+// The functions that hold the most memory: live bytes by the first frame, from the allocation outward, that
+// is not the allocator's or a container's own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profile/model.h"
+
+namespace heapprofd {
+
+struct TopEntry {
+  std::string function;              // short name, or module+offset without symbols
+  std::string location;              // "src/cache.cc:118", empty when unknown
+  std::vector<std::string> callers;  // of the largest stack, nearest first
+  Estimate live;
+};
+
+// At most `rows` entries, largest first; only those with live bytes.
+std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile, const HeapDump& dump, size_t rows);
+
+// Short name of a frame's outermost function, or module+offset.
+std::string FrameLabel(const TargetProfile& profile, const Frame& frame);
+
+}  // namespace heapprofd

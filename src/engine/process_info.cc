@@ -1,0 +1,72 @@
+#include "engine/process_info.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxCmdline = size_t{64} * 1024;
+
+std::string ProcPath(pid_t pid, const char* file) {
+  return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+std::string ReadAtMost(const std::string& path, size_t limit) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(limit, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(limit));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
+
+std::vector<std::string> SplitAtZeros(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, '\0');)
+    parts.push_back(part);
+  return parts;
+}
+
+}  // namespace
+
+ProcessDescription DescribeProcess(pid_t pid) {
+  ProcessDescription process;
+  process.pid = pid;
+  process.cmdline = SplitAtZeros(ReadAtMost(ProcPath(pid, "cmdline"), kMaxCmdline));
+  if (process.cmdline.empty()) {
+    std::string comm = ReadAtMost(ProcPath(pid, "comm"), 64);
+    if (!comm.empty() && comm.back() == '\n')
+      comm.pop_back();
+    process.cmdline.push_back(comm);
+  }
+  char link[PATH_MAX];
+  const ssize_t length = readlink(ProcPath(pid, "exe").c_str(), link, sizeof(link));
+  if (length > 0)
+    process.executable.assign(link, static_cast<size_t>(length));
+  struct stat status {};
+  if (stat(ProcPath(pid, "").c_str(), &status) == 0)
+    process.uid = status.st_uid;
+  // The command name may hold blanks and parentheses: fields are counted from its end.
+  const std::string stat_text = ReadAtMost(ProcPath(pid, "stat"), 4096);
+  const size_t end_of_name = stat_text.rfind(')');
+  if (end_of_name != std::string::npos)
+    sscanf(stat_text.c_str() + end_of_name, ") %*c %d", &process.parent_pid);  // NOLINT(cert-err34-c)
+  return process;
+}
+
+uint64_t ResidentKib(pid_t pid) {
+  std::ifstream file(ProcPath(pid, "statm"));
+  uint64_t total = 0;
+  uint64_t resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,26 @@
+// A sample record taken apart and checked; all spans point into the reader's private copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "wire/records.h"
+
+namespace heapprofd {
+
+struct SampleParts {
+  SampleRecord record{};
+  std::vector<uint64_t> keys;
+  StackCopyHeader copy{};                 // valid with kSampleHasStackCopy
+  std::span<const std::byte> copy_bytes;  // memory from copy.sp & ~7 upward
+};
+
+// nullopt: the lengths inside do not fit the payload, or a field has an impossible value.
+std::optional<SampleParts> ParseSample(std::span<const std::byte> payload);
+
+std::optional<FreeRecord> ParseFree(std::span<const std::byte> payload);
+
+}  // namespace heapprofd

@@ -1,0 +1,79 @@
+// A recording session: a private socket where clients report, the targets that did, and the loop that
+// drains them. One thread; everything happens inside Poll.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+#include "engine/session_config.h"
+#include "engine/target.h"
+#include "engine/tsc_clock.h"
+#include "unwind/module.h"
+
+namespace heapprofd {
+
+class Session {
+ public:
+  // Creates the socket in a fresh directory that only this user can write to.
+  static Result<std::unique_ptr<Session>> Create(const SessionConfig& config);
+
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Value of kSessionVariable for a program to be profiled. `pid`: the program's own, used when children
+  // are not to be followed.
+  std::string EnvironmentFor(pid_t pid) const;
+
+  const std::string& socket_path() const { return socket_path_; }
+
+  // Serves clients and drains rings, waiting at most `max_wait_ms` when there is nothing to do.
+  // `wake_fd` (or -1): returns early when it becomes readable.
+  void Poll(int max_wait_ms, int wake_fd);
+
+  // Ends the session: clients go dormant, everything that reached the rings is read.
+  void Stop();
+
+  // All targets so far, in order of arrival. Those whose process is gone are complete.
+  const std::vector<std::unique_ptr<Target>>& targets() const { return targets_; }
+
+  // Number of targets whose process still lives and reports.
+  size_t live_targets() const { return live_.size(); }
+
+  // Module files kept open, for symbolization.
+  ModuleCache& modules() { return modules_; }
+
+ private:
+  struct LiveTarget {
+    Target* target;
+    ScopedFd pidfd;
+  };
+
+  explicit Session(const SessionConfig& config) : config_(config) {}
+
+  Status Listen();
+  void AcceptClients();
+  void Welcome(ScopedFd connection);
+  Status Adopt(pid_t pid, int connection);
+  void Finish(size_t index, TargetEnd end);
+  void ReapExited();
+  bool DrainAll();
+
+  SessionConfig config_;
+  TscClock clock_;
+  ModuleCache modules_;
+  ScopedFd listener_;
+  std::string directory_;
+  std::string socket_path_;
+  std::vector<std::unique_ptr<Target>> targets_;
+  std::vector<LiveTarget> live_;
+  uint64_t busy_until_ns_ = 0;  // short waits until then
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,74 @@
+#include "engine/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace heapprofd {
+namespace {
+
+Result<ScopedFd> CreateSealed(const char* name, uint64_t size) {
+  ScopedFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid())
+    return Status::FromErrno("cannot create shared memory", errno);
+  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
+    return Status::FromErrno("cannot size shared memory", errno);
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    return Status::FromErrno("cannot seal shared memory", errno);
+  return fd;
+}
+
+void* MapAt(void* address, uint64_t size, int fd, uint64_t offset) {
+  const int flags = address != nullptr ? MAP_SHARED | MAP_FIXED : MAP_SHARED;
+  return mmap(address, size, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
+  std::unique_ptr<SharedMemory> memory(new SharedMemory());
+  memory->ring_size_ = ring_size;
+  HPD_TRY_ASSIGN(memory->engine_fd_, CreateSealed("heapprofd-engine", sizeof(EngineBlock)));
+  HPD_TRY_ASSIGN(memory->client_fd_, CreateSealed("heapprofd-ring", kRingOffset + ring_size));
+  void* engine = MapAt(nullptr, sizeof(EngineBlock), memory->engine_fd_.get(), 0);
+  if (engine == MAP_FAILED)
+    return Status::FromErrno("cannot map shared memory", errno);
+  memory->engine_ = static_cast<EngineBlock*>(engine);
+  // From here on nobody can map it writable: the client's view is read-only. Kernels before 5.1 lack the
+  // seal; the client then still maps it read-only.
+  fcntl(memory->engine_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+  const uint64_t total = kRingOffset + 2 * ring_size;
+  void* base = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED)
+    return Status::FromErrno("cannot reserve address space for the ring", errno);
+  memory->client_ = static_cast<ClientBlock*>(base);
+  auto* start = static_cast<std::byte*>(base);
+  const int fd = memory->client_fd_.get();
+  if (MapAt(start, kRingOffset + ring_size, fd, 0) == MAP_FAILED ||
+      MapAt(start + kRingOffset + ring_size, ring_size, fd, kRingOffset) == MAP_FAILED)
+    return Status::FromErrno("cannot map the ring", errno);
+  return memory;
+}
+
+SharedMemory::~SharedMemory() {
+  if (engine_ != nullptr)
+    munmap(engine_, sizeof(EngineBlock));
+  if (client_ != nullptr)
+    munmap(client_, kRingOffset + 2 * ring_size_);
+}
+
+void SharedMemory::DiscardConsumed(uint64_t from, uint64_t to) {
+  from = (from + kPageSize - 1) / kPageSize * kPageSize;
+  to = to / kPageSize * kPageSize;
+  while (from < to) {
+    const uint64_t offset = from % ring_size_;
+    const uint64_t length = std::min(to - from, ring_size_ - offset);
+    fallocate(client_fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(kRingOffset + offset), static_cast<off_t>(length));
+    from += length;
+  }
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,118 @@
+// One profiled process image: everything the engine knows and does about it, from Welcome to the last
+// record. One thread.
+//
+// Order of events is ring order. The target is hostile: every record is checked, everything it can make
+// grow is bounded, and the worst a lying target gets is a wrong profile of itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/session_config.h"
+#include "engine/shared_memory.h"
+#include "engine/tsc_clock.h"
+#include "profile/callsite_interner.h"
+#include "profile/live_heap.h"
+#include "profile/model.h"
+#include "unwind/address_space.h"
+#include "unwind/stack_unwinder.h"
+#include "wire/ring_reader.h"
+
+namespace heapprofd {
+
+class Target {
+ public:
+  // Reads the process's maps: the process waits in its handshake meanwhile.
+  static Result<std::unique_ptr<Target>> Create(pid_t pid,
+                                                const SessionConfig& config,
+                                                ModuleCache* modules,
+                                                const TscClock* clock);
+
+  SharedMemory& memory() { return *memory_; }
+
+  pid_t pid() const { return profile_.process.pid; }
+
+  // Reads what is in the ring, at most `max_records`. True when anything was read.
+  // `writers_gone`: the process has ended, nothing can be pending.
+  bool Drain(size_t max_records, bool writers_gone);
+
+  // Beat of the engine's heart and upkeep of the shared parameters; every loop.
+  void Tick();
+
+  // The session is over for this target: the client goes dormant at its next sampled call.
+  void Stop(TargetEnd end);
+
+  // Brings profile().heaps and profile().quality up to now. May be called any number of times.
+  void UpdateDump();
+
+  // Drops what is only needed while recording (live samples, shared memory, unwinder).
+  void ReleaseRecorder();
+
+  const TargetProfile& profile() const { return profile_; }
+
+  TargetProfile& profile() { return profile_; }
+
+  const AddressSpace& address_space() const { return *address_space_; }
+
+  // False after ReleaseRecorder: heap() and ring_fill() are gone.
+  bool is_recording() const { return memory_ != nullptr; }
+
+  const LiveHeap& heap() const { return *heap_; }
+
+  const Quality& quality() const { return profile_.quality; }
+
+  double ring_fill() const;  // 0..1
+
+  uint64_t lost_records() const;
+
+ private:
+  Target(pid_t pid, const SessionConfig& config, const TscClock* clock);
+
+  void PublishConfig();
+  void HandleRecord(const RingReader::Record& record);
+  void HandleSample(std::span<const std::byte> payload);
+  void HandleFree(std::span<const std::byte> payload, bool is_undo);
+  void HandleModulesChanged();
+  CallsiteId CallsiteOfSample(const struct SampleParts& parts);
+  CallsiteId UnwindCopy(const struct SampleParts& parts);
+  void CheckAgreement(const struct SampleParts& parts);
+  CallsiteId InternStack(std::span<const uint64_t> keys);
+  FrameId FrameOfKey(uint64_t key);
+  CallsiteId NamedStack(const std::string& name);
+  bool RefreshIfDue();
+  void PublishStackRegions();
+  void ForgetCode();
+  void AdaptInterval();
+  void UpdateTotals(HeapDump* dump);
+  bool IsStuck();
+
+  const SessionConfig config_;
+  const TscClock* clock_;
+  TargetProfile profile_;
+  std::unique_ptr<SharedMemory> memory_;
+  std::unique_ptr<RingReader> reader_;
+  std::unique_ptr<AddressSpace> address_space_;
+  std::unique_ptr<StackUnwinder> unwinder_;
+  std::unique_ptr<CallsiteInterner> interner_;
+  std::unique_ptr<LiveHeap> heap_;
+  std::unordered_map<uint64_t, CallsiteId> stacks_;  // by the client's hash
+  std::unordered_map<uint64_t, FrameId> frames_;     // by key
+  uint64_t discarded_ = 0;          // ring position up to which pages were given back
+  uint64_t stuck_position_ = 0;
+  uint64_t stuck_since_ns_ = 0;
+  uint64_t regions_published_ns_ = 0;
+  uint64_t refreshed_ns_ = 0;
+  uint64_t interval_changed_ns_ = 0;
+  uint64_t bad_records_ = 0;
+  uint64_t lost_seen_ = 0;
+  uint64_t previous_dump_ns_ = 0;
+  uint64_t last_event_ns_ = 0;
+};
+
+}  // namespace heapprofd

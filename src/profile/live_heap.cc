@@ -1,0 +1,96 @@
+#include "profile/live_heap.h"
+
+#include "profile/estimate.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxPendingReallocs = 65536;  // thread ids come from the target
+
+}  // namespace
+
+LiveHeap::CallsiteState& LiveHeap::Touch(CallsiteId callsite) {
+  if (callsite >= callsites_.size())
+    callsites_.resize(size_t{callsite} + 1);
+  CallsiteState& state = callsites_[callsite];
+  if (state.peak_generation != peak_generation_) {
+    state.peak = state.totals.live();
+    state.peak_generation = peak_generation_;
+  }
+  state.has_samples = true;
+  return state;
+}
+
+void LiveHeap::Allocate(
+    uint64_t address, uint64_t size, uint64_t interval, CallsiteId callsite, uint64_t now_ns) {
+  Free(address);
+  const Estimate estimate = EstimateOfSample(size, interval);
+  samples_.emplace(address, Sample{.size = size, .interval = interval, .callsite = callsite});
+  Touch(callsite).totals.allocated += estimate;
+  allocated_ += estimate;
+  live_ += estimate;
+  if (live_.bytes > peak_.bytes) {
+    peak_ = live_;
+    peak_ns_ = now_ns;
+    ++peak_generation_;
+  }
+}
+
+bool LiveHeap::Take(uint64_t address, Sample* taken) {
+  const auto found = samples_.find(address);
+  if (found == samples_.end())
+    return false;
+  *taken = found->second;
+  samples_.erase(found);
+  const Estimate estimate = EstimateOfSample(taken->size, taken->interval);
+  Touch(taken->callsite).totals.freed += estimate;
+  live_ -= estimate;
+  return true;
+}
+
+void LiveHeap::Free(uint64_t address) {
+  Sample taken;
+  Take(address, &taken);
+}
+
+void LiveHeap::FreeForRealloc(uint64_t address, uint32_t thread_id) {
+  Sample taken;
+  if (!Take(address, &taken))
+    return;
+  if (pending_reallocs_.size() >= kMaxPendingReallocs)
+    pending_reallocs_.clear();
+  pending_reallocs_[thread_id] = PendingRealloc{.address = address, .sample = taken};
+}
+
+void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id) {
+  const auto found = pending_reallocs_.find(thread_id);
+  if (found == pending_reallocs_.end() || found->second.address != address)
+    return;
+  const Sample sample = found->second.sample;
+  pending_reallocs_.erase(found);
+  if (!samples_.emplace(address, sample).second)
+    return;
+  const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
+  Touch(sample.callsite).totals.freed -= estimate;
+  live_ += estimate;
+}
+
+void LiveHeap::Snapshot(HeapDump* dump) const {
+  dump->callsites.clear();
+  dump->peak.clear();
+  dump->peak_ns = peak_ns_;
+  dump->peak_total = peak_;
+  for (size_t i = 0; i < callsites_.size(); ++i) {
+    const CallsiteState& state = callsites_[i];
+    if (!state.has_samples)
+      continue;
+    const auto id = static_cast<CallsiteId>(i);
+    dump->callsites.emplace(id, state.totals);
+    const Estimate at_peak =
+        state.peak_generation == peak_generation_ ? state.peak : state.totals.live();
+    if (at_peak.bytes > 0)
+      dump->peak.emplace(id, at_peak);
+  }
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,45 @@
+#include "trace/trace_file.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <protozero/pbf_writer.hpp>
+
+#include "trace/fields.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kBufferSize = size_t{1} << 20;  // bytes
+
+}  // namespace
+
+Result<TraceFile> TraceFile::Create(const std::string& path) {
+  ScopedFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd.valid())
+    return Status::FromErrno("cannot create " + path, errno);
+  return TraceFile(std::move(fd), path);
+}
+
+Status TraceFile::Append(const std::string& packet) {
+  protozero::pbf_writer writer(buffer_);
+  writer.add_message(field::kTracePacket, packet);
+  return buffer_.size() >= kBufferSize ? Flush() : status_;
+}
+
+Status TraceFile::Flush() {
+  size_t done = 0;
+  while (status_.ok() && done < buffer_.size()) {
+    const ssize_t written = write(fd_.get(), buffer_.data() + done, buffer_.size() - done);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      status_ = Status::FromErrno("cannot write " + path_, errno);
+    else
+      done += static_cast<size_t>(written);
+  }
+  buffer_.clear();
+  return status_;
+}
+
+}  // namespace heapprofd

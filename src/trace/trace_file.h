@@ -1,0 +1,31 @@
+// The file behind a trace: packets are appended; whatever was appended is a valid trace.
+#pragma once
+
+#include <string>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+
+namespace heapprofd {
+
+class TraceFile {
+ public:
+  // Creates `path` for its owner only; an existing file is an error.
+  static Result<TraceFile> Create(const std::string& path);
+
+  // Appends one serialized TracePacket. Errors stick: they are reported here and by every later call.
+  Status Append(const std::string& packet);
+
+  // Writes what is buffered.
+  Status Flush();
+
+ private:
+  TraceFile(ScopedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  ScopedFd fd_;
+  std::string path_;
+  std::string buffer_;
+  Status status_;
+};
+
+}  // namespace heapprofd

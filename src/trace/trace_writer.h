@@ -1,0 +1,96 @@
+// Writes profiles as a Perfetto trace that trace processor and the Perfetto UI open.
+//
+// One packet sequence carries all heap profiles. Its rules (the importer ignores or drops what breaks them):
+//   - a ClockSnapshot with MONOTONIC_COARSE and BOOTTIME comes first: dump times are in the former's domain;
+//   - every packet has the sequence id, the first one the flag INCREMENTAL_STATE_CLEARED;
+//   - ProfilePacket.index counts 0, 1, 2, ... over the whole sequence;
+//   - the packets of one heap's dump are marked `continued`, an empty one without the mark ends the series;
+//   - packets stay below 500 kB, the header is repeated in each;
+//   - values are cumulative and never fall; a callstack id belongs to one heap of one target;
+//   - strings precede mappings, these frames, these callstacks; id 0 is the empty string.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "profile/model.h"
+#include "trace/trace_file.h"
+
+namespace heapprofd {
+
+enum class DumpMode : uint8_t {
+  kCumulative,  // allocated and freed so far
+  kPeak,        // only what was live when the total was highest (--dump-at-max)
+};
+
+struct DumpFlags {
+  bool disconnected = false;
+  bool buffer_overran = false;
+  bool buffer_corrupted = false;
+  bool hit_guardrail = false;
+  bool rejected_concurrent = false;
+  DumpMode mode = DumpMode::kCumulative;
+};
+
+// Last values written for a callstack: later ones never fall below them.
+struct WrittenTotals {
+  uint64_t allocated = 0;
+  uint64_t freed = 0;
+  uint64_t alloc_count = 0;
+  uint64_t free_count = 0;
+};
+
+class TraceWriter {
+ public:
+  explicit TraceWriter(TraceFile file) : file_(std::move(file)) {}
+
+  // Clocks, system, uuid. `trace_config`: a serialized TraceConfig, may be empty.
+  Status WriteHeader(const std::string& trace_config);
+
+  Status WriteProcessTree(std::span<const ProcessDescription> processes);
+
+  // The current state of all heaps of a target. `target_id` names the same TargetProfile in every call.
+  Status WriteDump(const TargetProfile& profile, uint64_t target_id, const DumpFlags& flags);
+
+  // Function names, files and lines, inlined calls included. Behind the dumps whose frames they describe.
+  Status WriteModuleSymbols(const TargetProfile& profile);
+
+  Status Finish() { return file_.Flush(); }
+
+ private:
+  // What of one target has been written already: its ids in the sequence.
+  struct Target {
+    std::vector<uint64_t> mapping_iids;  // 0: not yet
+    std::vector<uint64_t> frame_iids;
+    std::map<std::string, std::unordered_map<CallsiteId, uint64_t>> callstack_iids;  // by heap
+    std::map<std::string, std::unordered_map<CallsiteId, WrittenTotals>> totals;
+  };
+
+  class InternedBatch;
+
+  Status WriteHeap(const TargetProfile& profile, const HeapDump& dump, Target& target, const DumpFlags& flags);
+  Status WriteInterned(const TargetProfile& profile,
+                       const HeapDump& dump,
+                       Target& target,
+                       const std::vector<CallsiteId>& callsites);
+  Status WriteProfilePacket(const std::string& process_dump, bool is_continued);
+  Status WriteSequencePacket(uint32_t field, const std::string& message);
+  uint64_t InternString(uint32_t kind, std::string_view text, InternedBatch& batch);
+  uint64_t InternMapping(const TargetProfile& profile, MappingId id, Target& target, InternedBatch& batch);
+  uint64_t InternFrame(const TargetProfile& profile, FrameId id, Target& target, InternedBatch& batch);
+
+  TraceFile file_;
+  std::map<uint64_t, Target> targets_;
+  std::unordered_map<std::string, uint64_t> strings_;  // kind and text to iid
+  uint64_t next_iid_ = 1;
+  uint64_t next_index_ = 0;
+  bool sequence_has_begun_ = false;
+};
+
+}  // namespace heapprofd

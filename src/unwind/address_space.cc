@@ -1,0 +1,102 @@
+#include "unwind/address_space.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxMapsText = size_t{64} << 20;  // bytes
+
+std::string ReadFromStart(int fd) {
+  std::string text;
+  std::array<char, 65536> chunk{};
+  if (lseek(fd, 0, SEEK_SET) != 0)
+    return text;
+  while (text.size() < kMaxMapsText) {
+    const ssize_t got = read(fd, chunk.data(), chunk.size());
+    if (got <= 0)
+      break;
+    text.append(chunk.data(), static_cast<size_t>(got));
+  }
+  return text;
+}
+
+}  // namespace
+
+AddressSpace::AddressSpace(pid_t pid, ModuleCache* modules, std::vector<Mapping>* mappings)
+    : pid_(pid),
+      modules_(modules),
+      mappings_(mappings),
+      maps_(open(("/proc/" + std::to_string(pid) + "/maps").c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+Result<RefreshOutcome> AddressSpace::Refresh() {
+  const std::string text = maps_.valid() ? ReadFromStart(maps_.get()) : "";
+  if (text.empty())
+    return Status(StatusCode::kUnavailable, "cannot read the mappings of process " + std::to_string(pid_) +
+                                                ": it has ended or may not be inspected");
+  RefreshOutcome outcome;
+  std::vector<Code> code;
+  std::vector<MapEntry> writable;
+  size_t kept = 0;
+  size_t old = 0;  // both lists are in order of address
+  for (MapEntry& entry : ParseMaps(text)) {
+    if (entry.readable && entry.writable)
+      writable.push_back(entry);
+    if (!entry.executable || entry.path == "[vsyscall]")
+      continue;
+    while (old < code_.size() && code_[old].entry.start < entry.start)
+      ++old;
+    if (old < code_.size() && code_[old].entry == entry) {
+      code.push_back(std::move(code_[old]));
+      ++kept;
+      ++old;
+    } else {
+      code.push_back(Adopt(entry));
+      outcome.executable_added = true;
+    }
+  }
+  outcome.executable_removed = kept < code_.size();
+  code_ = std::move(code);
+  writable_ = std::move(writable);
+  return outcome;
+}
+
+AddressSpace::Code AddressSpace::Adopt(const MapEntry& entry) {
+  std::shared_ptr<Module> module = modules_->Get(pid_, entry);
+  Mapping mapping;
+  mapping.start = entry.start;
+  mapping.end = entry.end;
+  mapping.exact_offset = entry.offset;
+  mapping.path = entry.path;
+  if (module != nullptr) {
+    mapping.load_bias = module->load_bias();
+    mapping.build_id = module->build_id();
+  }
+  mappings_->push_back(std::move(mapping));
+  modules_of_.push_back(std::move(module));
+  return {.entry = entry, .mapping = static_cast<MappingId>(mappings_->size() - 1)};
+}
+
+int AddressSpace::FileOf(const Mapping& mapping) const {
+  const Module* module = ModuleOf(static_cast<MappingId>(&mapping - mappings_->data()));
+  return module != nullptr ? module->fd() : -1;
+}
+
+std::optional<CodeLocation> AddressSpace::Find(uint64_t pc) const {
+  auto after = std::upper_bound(code_.begin(), code_.end(), pc,
+                                [](uint64_t value, const Code& code) { return value < code.entry.start; });
+  if (after == code_.begin())
+    return std::nullopt;
+  const Code& code = *--after;
+  if (pc >= code.entry.end)
+    return std::nullopt;
+  return CodeLocation{.mapping = code.mapping,
+                      .module = modules_of_[code.mapping].get(),
+                      .rel_pc = (*mappings_)[code.mapping].ToRelPc(pc)};
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,15 @@
+// From call frame information (.eh_frame, .debug_frame) to a Rule, by libdw.
+#pragma once
+
+#include <cstdint>
+
+#include "unwind/module.h"
+#include "walk/rule.h"
+
+namespace heapprofd {
+
+// Rule for the frame whose executing instruction is at `rel_pc` (ELF address, inside the call instruction).
+// kUnknown: no information covers the address. kUnwalkable: it needs more than a Rule can say.
+Rule RuleForAddress(Module& module, uint64_t rel_pc);
+
+}  // namespace heapprofd

@@ -1,0 +1,31 @@
+// Reader of /proc/PID/maps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heapprofd {
+
+struct MapEntry {
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint64_t offset = 0;
+  bool readable = false;
+  bool writable = false;
+  bool executable = false;
+  bool is_deleted = false;  // the file has no name any more; stripped from `path`
+  uint64_t device = 0;      // major << 20 | minor
+  uint64_t inode = 0;
+  std::string path;  // "[vdso]", "" when anonymous
+
+  bool operator==(const MapEntry&) const = default;
+};
+
+// Lines that are not of the kernel's form are skipped. At most `kMaxMapEntries` are returned.
+std::vector<MapEntry> ParseMaps(std::string_view text);
+
+inline constexpr size_t kMaxMapEntries = 200'000;
+
+}  // namespace heapprofd

@@ -1,0 +1,129 @@
+#include "unwind/stack_unwinder.h"
+
+#include <time.h>
+
+#include <cstring>
+
+#include "unwind/cfi_rules.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxCachedRules = 1'000'000;
+constexpr uint64_t kRefreshNs = 20'000'000;
+
+// What compilers do with -fno-omit-frame-pointer, and JIT compilers by default.
+constexpr Rule kFramePointerRule{.kind = RuleKind::kBp, .cfa_offset = 16, .bp_slot = 2};
+
+uint64_t MonotonicNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+class StackUnwinder::CopiedStack {
+ public:
+  explicit CopiedStack(const StackCopy& copy) : base_(copy.cursor.sp & ~uint64_t{7}), bytes_(copy.bytes) {}
+
+  bool Read(uint64_t address, uint64_t* value) const {
+    if (address < base_ || address - base_ > bytes_.size() || bytes_.size() - (address - base_) < 8)
+      return false;
+    memcpy(value, bytes_.data() + (address - base_), sizeof(*value));
+    return true;
+  }
+
+  // A frame here would lie just above what was copied, rather than in nonsense.
+  bool EndsNear(uint64_t sp) const {
+    constexpr uint64_t kLargestFrame = uint64_t{8} << 20;
+    return sp >= base_ && sp - base_ < bytes_.size() + kLargestFrame;
+  }
+
+ private:
+  uint64_t base_;
+  std::span<const std::byte> bytes_;
+};
+
+UnwoundStack StackUnwinder::Unwind(const StackCopy& copy, size_t max_frames, UnwindMode mode) {
+  const CopiedStack stack(copy);
+  Cursor cursor = copy.cursor;
+  UnwoundStack result;
+  while (true) {
+    if (result.keys.size() == max_frames) {
+      result.stop = StopReason::kTooDeep;
+      return result;
+    }
+    result.keys.push_back(cursor.key);
+    const Rule rule = FindRule(cursor, stack, mode, &result);
+    if (result.stop == StopReason::kUnmapped)
+      return result;
+    switch (Step(rule, cursor, stack)) {
+      case StepResult::kOk:
+        break;
+      case StepResult::kEnd:
+        result.stop = StopReason::kComplete;
+        return result;
+      case StepResult::kNoRule:
+        result.stop = StopReason::kNoUnwindInfo;
+        return result;
+      case StepResult::kBadMemory:
+        result.stop = stack.EndsNear(cursor.sp) ? StopReason::kTruncatedCopy : StopReason::kBadStack;
+        return result;
+    }
+  }
+}
+
+Rule StackUnwinder::FindRule(const Cursor& cursor,
+                             const CopiedStack& stack,
+                             UnwindMode mode,
+                             UnwoundStack* result) {
+  if (mode == UnwindMode::kFresh)
+    return DeriveRule(cursor, stack, result);
+  const auto known = rules_.find(cursor.key);
+  if (known != rules_.end()) {
+    // Published before, but the client asked: its table has lost the entry.
+    result->rules.emplace_back(cursor.key, known->second);
+    return known->second;
+  }
+  const Rule rule = DeriveRule(cursor, stack, result);
+  if (rule.kind == RuleKind::kUnknown || !IsEncodable(rule))
+    return rule;
+  if (rules_.size() >= kMaxCachedRules)
+    rules_.clear();
+  rules_.emplace(cursor.key, rule);
+  result->rules.emplace_back(cursor.key, rule);
+  return rule;
+}
+
+Rule StackUnwinder::DeriveRule(const Cursor& cursor, const CopiedStack& stack, UnwoundStack* result) {
+  const std::optional<CodeLocation> location = Locate(cursor.key - 1);
+  if (!location) {
+    result->stop = StopReason::kUnmapped;
+    return Rule{};
+  }
+  if (location->module != nullptr) {
+    const Rule rule = RuleForAddress(*location->module, location->rel_pc);
+    if (rule.kind != RuleKind::kUnknown)
+      return rule;
+  }
+  return FramePointerIsPlausible(cursor, stack) ? kFramePointerRule : Rule{};
+}
+
+std::optional<CodeLocation> StackUnwinder::Locate(uint64_t pc) {
+  std::optional<CodeLocation> location = address_space_->Find(pc);
+  const uint64_t now = location ? 0 : MonotonicNs();
+  if (location || now - refreshed_ns_ < kRefreshNs)
+    return location;
+  refreshed_ns_ = now;
+  return address_space_->Refresh().ok() ? address_space_->Find(pc) : std::nullopt;
+}
+
+bool StackUnwinder::FramePointerIsPlausible(const Cursor& cursor, const CopiedStack& stack) const {
+  uint64_t caller_bp = 0;
+  uint64_t return_address = 0;
+  return cursor.bp >= cursor.sp && cursor.bp % 8 == 0 && stack.Read(cursor.bp, &caller_bp) &&
+         stack.Read(cursor.bp + 8, &return_address) && address_space_->Find(return_address - 1).has_value();
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,67 @@
+// Unwinds stacks that were copied out of the target, and learns the rules that let the target walk the same
+// code by itself from then on.
+//
+// The copy is hostile: registers and bytes may be anything. Every read is checked against the copy, every
+// step must move up, and the number of frames is bounded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "unwind/address_space.h"
+#include "walk/step.h"
+
+namespace heapprofd {
+
+struct StackCopy {
+  Cursor cursor;                     // the innermost frame
+  std::span<const std::byte> bytes;  // memory from (cursor.sp & ~7) upward
+};
+
+enum class StopReason : uint8_t {
+  kComplete,       // outermost frame reached
+  kTruncatedCopy,  // the stack goes on above the copied bytes
+  kNoUnwindInfo,   // code without usable unwind information
+  kBadStack,       // the rules lead out of the stack
+  kTooDeep,
+  kUnmapped,  // an address that is in no executable mapping
+};
+
+struct UnwoundStack {
+  std::vector<uint64_t> keys;                    // innermost first, cursor.key included
+  std::vector<std::pair<uint64_t, Rule>> rules;  // newly derived, to be published
+  StopReason stop = StopReason::kComplete;
+};
+
+enum class UnwindMode : uint8_t {
+  kCached,  // use rules derived before
+  kFresh,   // derive every rule from unwind information again: an independent check
+};
+
+class StackUnwinder {
+ public:
+  explicit StackUnwinder(AddressSpace* address_space) : address_space_(address_space) {}
+
+  UnwoundStack Unwind(const StackCopy& copy, size_t max_frames, UnwindMode mode);
+
+  // Code was unloaded.
+  void ForgetRules() { rules_.clear(); }
+
+ private:
+  class CopiedStack;
+
+  Rule FindRule(const Cursor& cursor, const CopiedStack& stack, UnwindMode mode, UnwoundStack* result);
+  Rule DeriveRule(const Cursor& cursor, const CopiedStack& stack, UnwoundStack* result);
+  std::optional<CodeLocation> Locate(uint64_t pc);
+  bool FramePointerIsPlausible(const Cursor& cursor, const CopiedStack& stack) const;
+
+  AddressSpace* address_space_;
+  std::unordered_map<uint64_t, Rule> rules_;  // by key
+  uint64_t refreshed_ns_ = 0;
+};
+
+}  // namespace heapprofd
