@@ -11,8 +11,8 @@
 
 namespace heapprofd {
 
-WipedOnFork g_wiped;
-Session g_session;
+constinit WipedOnFork g_wiped{};
+constinit Session g_session{};
 
 namespace {
 
@@ -189,7 +189,7 @@ void WaitUntilDrained() {
   constexpr int kTries = 5000;
   const timespec pause{.tv_sec = 0, .tv_nsec = 200'000};
   for (int i = 0; i < kTries; ++i) {
-    if (header.read_position.load(std::memory_order_acquire) >= written ||
+    if (header.consumed_position.load(std::memory_order_acquire) >= written ||
         g_session.engine->control.active.load(std::memory_order_relaxed) == 0)
       return;
     rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));

@@ -14,8 +14,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kDiscardStep = uint64_t{1} << 20;   // bytes of ring consumed between page returns
-constexpr uint64_t kReleaseStep = uint64_t{64} << 10;  // bytes of ring consumed between releases
+constexpr uint64_t kLargeRing = uint64_t{1} << 20;     // bytes; its consumed pages are given back
+constexpr uint64_t kDiscardStep = uint64_t{256} << 10;  // bytes given back at once
 constexpr uint64_t kStuckNs = 2'000'000'000;
 constexpr uint64_t kRegionsNs = 50'000'000;
 constexpr uint64_t kRefreshNs = 5'000'000;
@@ -65,7 +65,6 @@ void Target::PublishConfig() {
 
 bool Target::Drain(size_t max_records, bool writers_gone) {
   bool did_read = false;
-  uint64_t released = reader_->position();
   for (size_t i = 0; i < max_records; ++i) {
     RingReader::Record record;
     const RingReader::Outcome outcome = reader_->Read(&record, writers_gone || IsStuck());
@@ -74,20 +73,25 @@ bool Target::Drain(size_t max_records, bool writers_gone) {
     did_read = true;
     if (outcome == RingReader::Outcome::kRecord)
       HandleRecord(record);
-    if (reader_->position() - released >= kReleaseStep) {
-      reader_->ReleaseSpace();
-      released = reader_->position();
-    }
+    ReleaseSpace();
   }
-  reader_->ReleaseSpace();
-  if (memory_->ring_size() > kDiscardStep && reader_->position() - discarded_ >= kDiscardStep) {
-    memory_->DiscardConsumed(discarded_, reader_->position());
-    discarded_ = reader_->position() / kPageSize * kPageSize;
-  }
-  RingHeader& header = memory_->client().ring;
-  if (did_read && header.waiters.load(std::memory_order_relaxed) != 0)
-    syscall(SYS_futex, &header.read_futex, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  reader_->PublishConsumed();
   return did_read;
+}
+
+// In steps, so that the pages of a large ring can go back to the system before its writers use them again:
+// a target keeps resident what waits to be read, not the whole ring. A small ring stays resident.
+void Target::ReleaseSpace() {
+  const bool is_large = memory_->ring_size() >= kLargeRing;
+  const uint64_t step = is_large ? kDiscardStep : memory_->ring_size() / 16;
+  if (reader_->position() - reader_->released() < step)
+    return;
+  if (is_large)
+    memory_->DiscardConsumed(reader_->released(), reader_->position());
+  reader_->ReleaseSpace();
+  RingHeader& header = memory_->client().ring;
+  if (header.waiters.load(std::memory_order_relaxed) != 0)
+    syscall(SYS_futex, &header.read_futex, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 // A record that stays reserved although time passes: its writer left the hook by longjmp, or is stopped.

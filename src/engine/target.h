@@ -85,6 +85,7 @@ class Target {
   CallsiteId InternStack(std::span<const uint64_t> keys);
   FrameId FrameOfKey(uint64_t key);
   CallsiteId NamedStack(const std::string& name);
+  void ReleaseSpace();
   bool RefreshIfDue();
   void PublishStackRegions();
   void ForgetCode();
@@ -103,7 +104,6 @@ class Target {
   std::unique_ptr<LiveHeap> heap_;
   std::unordered_map<uint64_t, CallsiteId> stacks_;  // by the client's hash
   std::unordered_map<uint64_t, FrameId> frames_;     // by key
-  uint64_t discarded_ = 0;          // ring position up to which pages were given back
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;
   uint64_t regions_published_ns_ = 0;

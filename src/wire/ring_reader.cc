@@ -50,6 +50,10 @@ RingReader::Outcome RingReader::Read(Record* record, bool writers_gone) {
   return Outcome::kRecord;
 }
 
+void RingReader::PublishConsumed() {
+  header_->consumed_position.store(position_, std::memory_order_release);
+}
+
 void RingReader::ReleaseSpace() {
   if (released_ == position_)
     return;

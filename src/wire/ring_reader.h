@@ -37,8 +37,13 @@ class RingReader {
   // search for the next committed record instead of waiting.
   Outcome Read(Record* record, bool writers_gone);
 
-  // Tells the writers about the space that Read has freed since the last call.
+  // Tells the writers how far Read has come; the space is theirs only after ReleaseSpace.
+  void PublishConsumed();
+
+  // Gives the space before position() back to the writers.
   void ReleaseSpace();
+
+  uint64_t released() const { return released_; }
 
   // Bytes reserved and not yet read, bounded by the ring's size.
   uint64_t pending_bytes() const;

@@ -75,7 +75,8 @@ struct RingHeader {
   alignas(64) std::atomic<uint64_t> write_position;  // bytes ever reserved
   std::atomic<uint64_t> lost_records;
   std::atomic<uint64_t> lost_samples;
-  alignas(64) std::atomic<uint64_t> read_position;  // bytes ever consumed; written by the engine
+  alignas(64) std::atomic<uint64_t> read_position;  // space before it may be written again; by the engine
+  std::atomic<uint64_t> consumed_position;          // bytes ever read, >= read_position; by the engine
   std::atomic<uint32_t> read_futex;                 // low half of read_position, to wait on
   alignas(64) std::atomic<uint32_t> waiters;        // threads waiting for space
   std::atomic<uint32_t> modules_epoch;              // +1 at every dlclose
