@@ -58,7 +58,8 @@ std::string FormatDuration(double seconds) {
   if (seconds < 119.95)
     return Print("%.1f %s", seconds, "s");
   const double minutes = std::floor(seconds / 60);
-  return Print("%.0f %s", minutes, "min ") + Print("%.0f %s", std::floor(seconds - minutes * 60), "s");
+  return Print("%.0f %s", minutes, "min ") +
+         Print("%.0f %s", std::floor(seconds - minutes * 60), "s");
 }
 
 std::string FormatShare(double part, double whole) {

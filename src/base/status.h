@@ -1,5 +1,5 @@
-// Error handling outside the target process: a Status says what went wrong and what to do about it,
-// a Result is a value or a Status. No exceptions are thrown by our code.
+// Error handling outside the target process: a Status says what went wrong and what to do
+// about it, a Result is a value or a Status. No exceptions are thrown by our code.
 //
 // Message form: "cannot <verb> <object>: <cause>; <what to do>".
 #pragma once
@@ -17,7 +17,8 @@ enum class StatusCode : uint8_t {
   kOk,
   kInvalidArgument,  // the user asked for something impossible: exit code 2
   kNotFound,
-  kCorrupt,  // input bytes that no writer of ours or of the format's owner could have made
+  kCorrupt,  // input bytes that no writer of ours or of the format's owner could have
+             // made
   kUnavailable,
   kIo,
 };
@@ -27,10 +28,10 @@ class [[nodiscard]] Status {
   Status() = default;
 
   Status(StatusCode code, std::string message)
-      : code_(code),
-        message_(std::move(message)) {}
+      : code_(code), message_(std::move(message)) {}
 
-  // kIo with the text of `error_number` as its cause: "cannot open /x: No such file or directory".
+  // kIo with the text of `error_number` as its cause: "cannot open /x: No such file or
+  // directory".
   static Status FromErrno(std::string_view what, int error_number);
 
   bool ok() const { return code_ == StatusCode::kOk; }
@@ -81,10 +82,10 @@ class [[nodiscard]] Result {
   ((condition) ? void(0) : ::heapprofd::CheckFailed(#condition, __FILE__, __LINE__))
 
 // Returns the Status of `expression` from the calling function when it is an error.
-#define HPD_TRY(expression)                                               \
-  do {                                                                    \
+#define HPD_TRY(expression)                                              \
+  do {                                                                   \
     if (::heapprofd::Status hpd_status = (expression); !hpd_status.ok()) \
-      return hpd_status;                                                  \
+      return hpd_status;                                                 \
   } while (0)
 
 #define HPD_CONCAT_INNER(a, b) a##b

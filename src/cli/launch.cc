@@ -96,19 +96,27 @@ bool HasLoader(const std::string& head) {
 
 std::string ElfObstacle(const std::string& path, const std::string& head) {
   if (head.size() < sizeof(Elf64_Ehdr) || head[EI_CLASS] != ELFCLASS64)
-    return path + " is a 32-bit program, and only 64-bit ones can be profiled; use its 64-bit build";
+    return path +
+           " is a 32-bit program, and only 64-bit ones can be profiled; use its 64-bit "
+           "build";
   if (!HasLoader(head))
     return path +
-           " is statically linked, so a library cannot be preloaded into it; profile a dynamically linked "
+           " is statically linked, so a library cannot be preloaded into it; profile a "
+           "dynamically linked "
            "build of it";
+
   struct stat status {};
-  const bool is_setuid = stat(path.c_str(), &status) == 0 &&
-                         (((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid()) ||
-                          ((status.st_mode & S_ISGID) != 0 && status.st_gid != getegid()));
-  const bool has_capabilities = getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+
+  const bool is_setuid =
+      stat(path.c_str(), &status) == 0 &&
+      (((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid()) ||
+       ((status.st_mode & S_ISGID) != 0 && status.st_gid != getegid()));
+  const bool has_capabilities =
+      getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
   if ((is_setuid || has_capabilities) && geteuid() != 0)
     return path +
-           " gains privileges when it starts (setuid or capabilities), so the loader ignores LD_PRELOAD; "
+           " gains privileges when it starts (setuid or capabilities), so the loader "
+           "ignores LD_PRELOAD; "
            "run it as the user it becomes, or profile a copy without these bits";
   return "";
 }
@@ -122,14 +130,16 @@ Launched Launch(const std::vector<std::string>& command,
   Launched launched;
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0) {
-    launched.error = {kExitFailure, std::string("cannot create a pipe: ") + strerror(errno)};
+    launched.error = {kExitFailure,
+                      std::string("cannot create a pipe: ") + strerror(errno)};
     return launched;
   }
   const ScopedFd read_end(pipe_fds[0]);
   ScopedFd write_end(pipe_fds[1]);
   const pid_t pid = fork();
   if (pid < 0) {
-    launched.error = {kExitFailure, std::string("cannot start a process: ") + strerror(errno)};
+    launched.error = {kExitFailure,
+                      std::string("cannot start a process: ") + strerror(errno)};
     return launched;
   }
   if (pid == 0) {
@@ -138,11 +148,13 @@ Launched Launch(const std::vector<std::string>& command,
   }
   write_end.reset();
   int error = 0;
-  if (read(read_end.get(), &error, sizeof(error)) == static_cast<ssize_t>(sizeof(error))) {
+  if (read(read_end.get(), &error, sizeof(error)) ==
+      static_cast<ssize_t>(sizeof(error))) {
     const bool is_missing = error == ENOENT || error == ENOTDIR;
     launched.error = {is_missing ? kExitNoProgram : kExitCannotRun,
                       "cannot run " + command[0] + ": " + strerror(error) +
-                          (is_missing ? "; check the name and PATH" : "; check that it is an executable file")};
+                          (is_missing ? "; check the name and PATH"
+                                      : "; check that it is an executable file")};
     return launched;
   }
   launched.pid = pid;
@@ -160,7 +172,8 @@ Result<std::string> FindPreloadLibrary() {
     if (realpath(candidate.c_str(), real.data()) != nullptr)
       return std::string(real.data());
   }
-  return Status(StatusCode::kNotFound, std::string("cannot find ") + kLibraryName + " near " + folder +
+  return Status(StatusCode::kNotFound, std::string("cannot find ") + kLibraryName +
+                                           " near " + folder +
                                            "; build or install it again");
 }
 

@@ -22,17 +22,20 @@ struct Launched {
   LaunchError error;  // set when pid < 0
 };
 
-// `environment_of` is asked, in the new process, for the value of the session variable; `preload` goes in
-// front of what LD_PRELOAD holds already; `signal_mask` is the program's. Returns when the program's image is running, or could not be.
+// `environment_of` is asked, in the new process, for the value of the session variable;
+// `preload` goes in front of what LD_PRELOAD holds already; `signal_mask` is the
+// program's. Returns when the program's image is running, or could not be.
 Launched Launch(const std::vector<std::string>& command,
                 const std::string& preload,
                 const sigset_t& signal_mask,
                 const std::function<std::string(pid_t)>& environment_of);
 
-// The preload library that belongs to this executable: beside it, in ../lib, or in the build tree.
+// The preload library that belongs to this executable: beside it, in ../lib, or in the
+// build tree.
 Result<std::string> FindPreloadLibrary();
 
-// Why nothing can be recorded in this program by preloading, and what to do; empty: no obstacle known.
+// Why nothing can be recorded in this program by preloading, and what to do; empty: no
+// obstacle known.
 std::string ObstacleFor(const std::string& program);
 
 }  // namespace heapprofd

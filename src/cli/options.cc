@@ -25,14 +25,16 @@ Status Invalid(const std::string& message) {
 // Plain number, or with a binary unit: "4096", "4KiB", "8M".
 std::optional<uint64_t> ParseSize(const std::string& text) {
   uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end == text.data())
     return std::nullopt;
   std::string unit(end, text.data() + text.size());
   unsigned shift = 0;
   if (!unit.empty()) {
     const std::string letters = "KMG";
-    const size_t index = letters.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    const size_t index = letters.find(
+        static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
     const std::string rest = unit.substr(1);
     if (index == std::string::npos || (!rest.empty() && rest != "iB" && rest != "B"))
       return std::nullopt;
@@ -47,16 +49,19 @@ Status ApplyInterval(Options& options, const std::string& text) {
   const std::optional<uint64_t> value = ParseSize(text);
   if (!value || *value < 1 || *value > uint64_t{1} << 40)
     return Invalid("cannot use --interval " + text +
-                   ": it must be a number of bytes of at least 1; 4096 is the default, 1 records everything");
+                   ": it must be a number of bytes of at least 1; 4096 is the default, 1 "
+                   "records everything");
   options.session.interval_bytes = *value;
   return {};
 }
 
 Status ApplyRingSize(Options& options, const std::string& text) {
   const std::optional<uint64_t> value = ParseSize(text);
-  if (!value || *value < kMinRingSize || *value > kMaxRingSize || (*value & (*value - 1)) != 0)
+  if (!value || *value < kMinRingSize || *value > kMaxRingSize ||
+      (*value & (*value - 1)) != 0)
     return Invalid("cannot use --shmem-size " + text +
-                   ": it must be a power of two from 8192 to 268435456 bytes; 8388608 is the default");
+                   ": it must be a power of two from 8192 to 268435456 bytes; 8388608 is "
+                   "the default");
   options.session.ring_size_bytes = *value;
   return {};
 }
@@ -64,8 +69,9 @@ Status ApplyRingSize(Options& options, const std::string& text) {
 Status ApplyTimeout(Options& options, const std::string& text) {
   const std::optional<uint64_t> value = ParseSize(text);
   if (!value || *value > UINT32_MAX)
-    return Invalid("cannot use --block-client-timeout " + text +
-                   ": it must be a number of microseconds; 0 waits as long as the profiler lives");
+    return Invalid(
+        "cannot use --block-client-timeout " + text +
+        ": it must be a number of microseconds; 0 waits as long as the profiler lives");
   options.session.block_timeout_us = *value;
   return {};
 }
@@ -88,28 +94,36 @@ Apply Switch(Set set) {
 
 const std::vector<Flag>& Flags() {
   static const std::vector<Flag> flags = {
-      {'i', "interval", "BYTES", "Sampling interval: one sample per BYTES allocated on average. Default 4096.",
+      {'i', "interval", "BYTES",
+       "Sampling interval: one sample per BYTES allocated on average. Default 4096.",
        ApplyInterval},
-      {'o', "output", "DIRECTORY", "Write the profile here; must be empty or not exist. Default: a fresh one.",
+      {'o', "output", "DIRECTORY",
+       "Write the profile here; must be empty or not exist. Default: a fresh one.",
        [](Options& options, const std::string& text) {
          options.output_directory = text;
-         return text.empty() ? Invalid("cannot use --output: the directory's name is empty") : Status();
+         return text.empty()
+                    ? Invalid("cannot use --output: the directory's name is empty")
+                    : Status();
        }},
       {0, "no-children", nullptr, "Do not profile the processes that PROGRAM starts.",
        Switch([](Options& options) { options.session.follow_children = false; })},
-      {0, "block-client", nullptr, "When the buffer is full, let the program wait for space. The default.",
+      {0, "block-client", nullptr,
+       "When the buffer is full, let the program wait for space. The default.",
        Switch([](Options& options) { options.session.when_full = WhenFull::kBlock; })},
       {0, "no-block-client", nullptr,
        "When the buffer is full, drop and count records, and double the interval.",
        Switch([](Options& options) { options.session.when_full = WhenFull::kDrop; })},
-      {0, "block-client-timeout", "US", "Never let one allocation wait longer than this (microseconds).",
-       ApplyTimeout},
-      {0, "shmem-size", "BYTES", "Size of the buffer per process: a power of two. Default 8MiB.",
-       ApplyRingSize},
+      {0, "block-client-timeout", "US",
+       "Never let one allocation wait longer than this (microseconds).", ApplyTimeout},
+      {0, "shmem-size", "BYTES",
+       "Size of the buffer per process: a power of two. Default 8MiB.", ApplyRingSize},
       {0, "top", "N", "Rows of the summary's table. Default 10.", ApplyTop},
-      {'q', "quiet", nullptr, "Print nothing but errors.", Switch([](Options& options) { options.quiet = true; })},
-      {'h', "help", nullptr, "Show this help.", Switch([](Options& options) { options.show_help = true; })},
-      {0, "version", nullptr, "Show the version.", Switch([](Options& options) { options.show_version = true; })},
+      {'q', "quiet", nullptr, "Print nothing but errors.",
+       Switch([](Options& options) { options.quiet = true; })},
+      {'h', "help", nullptr, "Show this help.",
+       Switch([](Options& options) { options.show_help = true; })},
+      {0, "version", nullptr, "Show the version.",
+       Switch([](Options& options) { options.show_version = true; })},
   };
   return flags;
 }
@@ -142,9 +156,11 @@ Status UnknownFlag(const std::string& argument) {
       nearest = &flag;
     }
   }
-  std::string hint = nearest != nullptr ? std::string("did you mean --") + nearest->name + "?"
-                                        : "heap_profile --help lists all options";
-  return Invalid("cannot use option " + argument + ": there is none of this name; " + hint);
+  std::string hint = nearest != nullptr
+                         ? std::string("did you mean --") + nearest->name + "?"
+                         : "heap_profile --help lists all options";
+  return Invalid("cannot use option " + argument + ": there is none of this name; " +
+                 hint);
 }
 
 const Flag* FindFlag(const std::string& argument) {
@@ -168,7 +184,9 @@ void SplitValue(std::string* argument, std::optional<std::string>* value) {
   }
 }
 
-Status ApplyFlag(Options& options, const std::vector<std::string>& arguments, size_t* index) {
+Status ApplyFlag(Options& options,
+                 const std::vector<std::string>& arguments,
+                 size_t* index) {
   std::string argument = arguments[*index];
   std::optional<std::string> value;
   SplitValue(&argument, &value);
@@ -176,12 +194,14 @@ Status ApplyFlag(Options& options, const std::vector<std::string>& arguments, si
   if (flag == nullptr)
     return UnknownFlag(argument);
   if (flag->value_name == nullptr)
-    return value ? Invalid("cannot use " + arguments[*index] + ": " + argument + " takes no value")
+    return value ? Invalid("cannot use " + arguments[*index] + ": " + argument +
+                           " takes no value")
                  : flag->apply(options, "");
   if (!value && *index + 1 < arguments.size() && arguments[*index + 1] != "--")
     value = arguments[++*index];
   if (!value)
-    return Invalid("cannot use " + argument + ": its value " + flag->value_name + " is missing");
+    return Invalid("cannot use " + argument + ": its value " + flag->value_name +
+                   " is missing");
   return flag->apply(options, *value);
 }
 
@@ -201,20 +221,23 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
     options.command.assign(separator + 1, arguments.end());
   if (options.command.empty() && !options.show_help && !options.show_version)
     return Invalid(
-        "cannot profile: no program is named; for example: heap_profile -- python3 script.py");
+        "cannot profile: no program is named; for example: heap_profile -- python3 "
+        "script.py");
   return options;
 }
 
 std::string HelpText() {
   std::string text =
-      "Profiles the heap of a program from its first allocation and shows who holds its memory.\n"
+      "Profiles the heap of a program from its first allocation and shows who holds its "
+      "memory.\n"
       "\n"
       "usage: heap_profile [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
       "\n"
       "options:\n";
   constexpr size_t kColumn = 30;
   for (const Flag& flag : Flags()) {
-    std::string left = flag.letter != 0 ? std::string("  -") + flag.letter + ", " : "      ";
+    std::string left =
+        flag.letter != 0 ? std::string("  -") + flag.letter + ", " : "      ";
     left += std::string("--") + flag.name;
     if (flag.value_name != nullptr)
       left += std::string(" ") + flag.value_name;
@@ -224,10 +247,12 @@ std::string HelpText() {
   }
   text +=
       "\n"
-      "The exit code is the program's own (128 + signal when it was killed); 2: wrong command line,\n"
+      "The exit code is the program's own (128 + signal when it was killed); 2: wrong "
+      "command line,\n"
       "127: program not found. Ctrl-C ends the recording and keeps the profile.\n"
       "\n"
-      "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and speedscope.app.\n";
+      "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and "
+      "speedscope.app.\n";
   return text;
 }
 

@@ -1,4 +1,5 @@
-// The command line of heap_profile: one table of flags from which the parser and the help come.
+// The command line of heap_profile: one table of flags from which the parser and the help
+// come.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,9 @@ namespace heapprofd {
 
 struct Options {
   SessionConfig session;
-  std::string output_directory;      // empty: a fresh one is made
-  uint32_t top = 10;                 // rows of the summary
-  bool quiet = false;                // no status line, no summary
+  std::string output_directory;  // empty: a fresh one is made
+  uint32_t top = 10;             // rows of the summary
+  bool quiet = false;            // no status line, no summary
   bool show_help = false;
   bool show_version = false;
   std::vector<std::string> command;  // program and arguments

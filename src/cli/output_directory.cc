@@ -18,10 +18,12 @@ Result<std::string> UseRequested(const std::string& path) {
   std::error_code error;
   const bool is_empty = std::filesystem::is_empty(path, error);
   if (error)
-    return Status(StatusCode::kIo, "cannot use output directory " + path + ": " + error.message());
+    return Status(StatusCode::kIo,
+                  "cannot use output directory " + path + ": " + error.message());
   if (!is_empty)
-    return Status(StatusCode::kInvalidArgument, "cannot use output directory " + path +
-                                                    ": it is not empty; name another one with --output");
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot use output directory " + path +
+                      ": it is not empty; name another one with --output");
   return path;
 }
 

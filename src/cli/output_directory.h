@@ -7,8 +7,9 @@
 
 namespace heapprofd {
 
-// `requested` is created when missing and must be empty; "" makes a fresh directory under $TMPDIR or /tmp
-// and points the link heap_profile-latest beside it to it. Only its owner may enter.
+// `requested` is created when missing and must be empty; "" makes a fresh directory under
+// $TMPDIR or /tmp and points the link heap_profile-latest beside it to it. Only its owner
+// may enter.
 Result<std::string> CreateOutputDirectory(const std::string& requested);
 
 }  // namespace heapprofd

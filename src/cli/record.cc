@@ -34,7 +34,8 @@ int Fail(const Status& status) {
 bool TerminalShowsUnicode() {
   setlocale(LC_CTYPE, "");
   const char* locale = setlocale(LC_CTYPE, nullptr);
-  return locale != nullptr && (strstr(locale, "UTF-8") != nullptr || strstr(locale, "utf8") != nullptr);
+  return locale != nullptr &&
+         (strstr(locale, "UTF-8") != nullptr || strstr(locale, "utf8") != nullptr);
 }
 
 double SizeOf(const TargetProfile& profile) {
@@ -67,9 +68,10 @@ std::vector<ProcessResult> Symbolize(Session& session, const Recording& recordin
     }
     results.push_back(std::move(result));
   }
-  std::stable_sort(results.begin(), results.end(), [](const ProcessResult& a, const ProcessResult& b) {
-    return SizeOf(*a.profile) > SizeOf(*b.profile);
-  });
+  std::stable_sort(results.begin(), results.end(),
+                   [](const ProcessResult& a, const ProcessResult& b) {
+                     return SizeOf(*a.profile) > SizeOf(*b.profile);
+                   });
   return results;
 }
 
@@ -103,11 +105,12 @@ std::string JoinCommand(const std::vector<std::string>& command) {
 uint64_t WallClockNs() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<uint64_t>(now.tv_nsec);
 }
 
-// One file per process and heap that has samples, in the order of `results`; the paths of the first process
-// come back.
+// One file per process and heap that has samples, in the order of `results`; the paths of
+// the first process come back.
 Result<std::vector<std::string>> WritePprofs(const std::string& directory,
                                              const std::vector<ProcessResult>& results) {
   std::vector<std::string> first_paths;
@@ -116,13 +119,15 @@ Result<std::vector<std::string>> WritePprofs(const std::string& directory,
     for (const HeapDump& dump : result.profile->heaps) {
       if (dump.callsites.empty())
         continue;
-      const std::string path = directory + "/heap_dump." + std::to_string(++number) + "." +
-                               std::to_string(result.profile->process.pid) + "." + dump.heap_name + ".pb.gz";
+      const std::string path = directory + "/heap_dump." + std::to_string(++number) +
+                               "." + std::to_string(result.profile->process.pid) + "." +
+                               dump.heap_name + ".pb.gz";
       const PprofOptions options{
           .time_unix_ns = WallClockNs(),
-          .comments = {"command: " + JoinCommand(result.profile->process.cmdline),
-                       "sampling interval: " + std::to_string(dump.sampling_interval) + " bytes",
-                       "counts and bytes are unbiased estimates from samples"}};
+          .comments = {
+              "command: " + JoinCommand(result.profile->process.cmdline),
+              "sampling interval: " + std::to_string(dump.sampling_interval) + " bytes",
+              "counts and bytes are unbiased estimates from samples"}};
       HPD_TRY(WriteGzipFile(path, EncodePprof(*result.profile, dump, options)));
       if (&result == &results[0])
         first_paths.push_back(path);
@@ -136,18 +141,25 @@ std::string ReasonForNothing(const Options& options, const Session& session) {
   if (const std::string obstacle = ObstacleFor(options.command[0]); !obstacle.empty())
     return obstacle;
   if (session.targets().empty())
-    return "the program never loaded the profiling library: it clears its environment or uses a loader that "
+    return "the program never loaded the profiling library: it clears its environment or "
+           "uses a loader that "
            "ignores LD_PRELOAD; check with LD_DEBUG=libs";
   for (const std::unique_ptr<Target>& target : session.targets()) {
-    if (!target->profile().heaps.empty() && target->profile().heaps[0].exact_alloc_calls > 0)
-      return "all allocations together were smaller than one sample; use a smaller --interval (1 records "
+    if (!target->profile().heaps.empty() &&
+        target->profile().heaps[0].exact_alloc_calls > 0)
+      return "all allocations together were smaller than one sample; use a smaller "
+             "--interval (1 records "
              "everything)";
   }
-  return "the program called no allocation function that can be seen: it allocates nothing, or its allocator is "
+  return "the program called no allocation function that can be seen: it allocates "
+         "nothing, or its allocator is "
          "linked statically into it";
 }
 
-int Finish(const Options& options, const std::string& directory, Session& session, const Recording& recording,
+int Finish(const Options& options,
+           const std::string& directory,
+           Session& session,
+           const Recording& recording,
            double seconds) {
   const std::vector<ProcessResult> results = Symbolize(session, recording);
   const std::string trace_path = directory + "/raw-trace";
@@ -161,17 +173,19 @@ int Finish(const Options& options, const std::string& directory, Session& sessio
   if (options.quiet)
     return failure;
   if (results.empty() || !HasSamples(*results[0].profile)) {
-    fprintf(stderr, "heap_profile: nothing recorded: %s\n", ReasonForNothing(options, session).c_str());
+    fprintf(stderr, "heap_profile: nothing recorded: %s\n",
+            ReasonForNothing(options, session).c_str());
     if (failure == kExitOk)
       fprintf(stderr, "  trace  %s\n", trace_path.c_str());
     return failure;
   }
-  const SummaryOptions summary{.top = options.top,
-                               .seconds = seconds,
-                               .use_unicode = TerminalShowsUnicode(),
-                               .trace_path = trace_path,
-                               .pprof_paths = paths.ok() ? paths.value() : std::vector<std::string>(),
-                               .output_directory = directory};
+  const SummaryOptions summary{
+      .top = options.top,
+      .seconds = seconds,
+      .use_unicode = TerminalShowsUnicode(),
+      .trace_path = trace_path,
+      .pprof_paths = paths.ok() ? paths.value() : std::vector<std::string>(),
+      .output_directory = directory};
   fprintf(stderr, "\n%s", FormatSummary(results, summary).c_str());
   return failure;
 }
@@ -188,10 +202,12 @@ int RunRecord(const Options& options) {
   Result<std::unique_ptr<Session>> session = Session::Create(options.session);
   if (!session.ok())
     return Fail(session.status());
-  Recording recording(session.value().get(), !options.quiet && isatty(STDERR_FILENO) != 0);
+  Recording recording(session.value().get(),
+                      !options.quiet && isatty(STDERR_FILENO) != 0);
   const uint64_t started_ns = MonotonicNs();
-  const Launched launched = Launch(options.command, preload.value(), recording.original_mask(),
-                                   [&](pid_t pid) { return session.value()->EnvironmentFor(pid); });
+  const Launched launched =
+      Launch(options.command, preload.value(), recording.original_mask(),
+             [&](pid_t pid) { return session.value()->EnvironmentFor(pid); });
   if (launched.pid < 0) {
     fprintf(stderr, "heap_profile: %s\n", launched.error.message.c_str());
     rmdir(directory.value().c_str());
@@ -200,7 +216,8 @@ int RunRecord(const Options& options) {
   const int exit_code = recording.Run(launched.pid);
   const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
   session.value()->Stop();
-  const int failure = Finish(options, directory.value(), *session.value(), recording, seconds);
+  const int failure =
+      Finish(options, directory.value(), *session.value(), recording, seconds);
   return exit_code != 0 ? exit_code : failure;
 }
 

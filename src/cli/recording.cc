@@ -26,9 +26,7 @@ double Seconds(const timeval& time) {
 }  // namespace
 
 Recording::Recording(Session* session, bool show_status)
-    : session_(session),
-      show_status_(show_status),
-      observe_every_ns_(kFirstObserveNs) {
+    : session_(session), show_status_(show_status), observe_every_ns_(kFirstObserveNs) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP})
@@ -45,14 +43,16 @@ int Recording::Run(pid_t program) {
     session_->Poll(kIdleWaitMs, signals_.get());
     HandleSignals();
     Observe();
-    // The first request goes to the program too, which usually ends it; the second one ends the recording.
+    // The first request goes to the program too, which usually ends it; the second one
+    // ends the recording.
     if (stop_requests_ > 1 || (stop_requests_ > 0 && !program_is_running_))
       break;
     if (!program_is_running_ && session_->live_targets() > 0 && !said_waiting_) {
       said_waiting_ = true;
       ClearStatus();
       fprintf(stderr,
-              "heap_profile: the program has ended; still recording %zu process(es) it started, Ctrl-C stops\n",
+              "heap_profile: the program has ended; still recording %zu process(es) it "
+              "started, Ctrl-C stops\n",
               session_->live_targets());
     }
   }
@@ -62,14 +62,16 @@ int Recording::Run(pid_t program) {
 
 void Recording::HandleSignals() {
   signalfd_siginfo info{};
-  while (read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+  while (read(signals_.get(), &info, sizeof(info)) ==
+         static_cast<ssize_t>(sizeof(info))) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) {
       ReapProgram();
       continue;
     }
     ++stop_requests_;
-    // A terminal's Ctrl-C reaches the program by itself; a signal sent to us alone is passed on.
+    // A terminal's Ctrl-C reaches the program by itself; a signal sent to us alone is
+    // passed on.
     if (program_is_running_ && info.ssi_code != SI_KERNEL)
       kill(program_, signal);
   }
@@ -82,11 +84,12 @@ void Recording::ReapProgram() {
     return;
   program_is_running_ = false;
   program_cpu_seconds_ = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
-  exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalBase + WTERMSIG(status);
+  exit_code_ =
+      WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalBase + WTERMSIG(status);
 }
 
-// Samples live bytes and resident memory. When the history is full, every second point goes and the pace
-// halves, so that it always spans the whole run.
+// Samples live bytes and resident memory. When the history is full, every second point
+// goes and the pace halves, so that it always spans the whole run.
 void Recording::Observe() {
   const uint64_t now = MonotonicNs();
   if (now - observed_ns_ >= observe_every_ns_) {
@@ -129,9 +132,13 @@ void Recording::ShowStatus() {
     live += target->heap().live().bytes;
     fill = std::max(fill, target->ring_fill());
   }
-  const auto seconds = static_cast<unsigned>((MonotonicNs() - started_ns_) / 1'000'000'000);
-  fprintf(stderr, "\r\033[K* %02u:%02u  live %s  %s samples  ring %.0f%%  %llu dropped  Ctrl-C to stop", seconds / 60,
-          seconds % 60, FormatBytes(live).c_str(), FormatCount(static_cast<double>(samples)).c_str(), fill * 100,
+  const auto seconds =
+      static_cast<unsigned>((MonotonicNs() - started_ns_) / 1'000'000'000);
+  fprintf(stderr,
+          "\r\033[K* %02u:%02u  live %s  %s samples  ring %.0f%%  %llu dropped  Ctrl-C "
+          "to stop",
+          seconds / 60, seconds % 60, FormatBytes(live).c_str(),
+          FormatCount(static_cast<double>(samples)).c_str(), fill * 100,
           static_cast<unsigned long long>(lost));
 }
 

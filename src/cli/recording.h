@@ -1,5 +1,5 @@
-// The time between start and end: serves the session until the program and its followed children are gone or
-// the user has had enough.
+// The time between start and end: serves the session until the program and its followed
+// children are gone or the user has had enough.
 #pragma once
 
 #include <signal.h>
@@ -21,12 +21,12 @@ struct History {
 
 class Recording {
  public:
-  // Blocks SIGCHLD, SIGINT, SIGTERM and SIGHUP in this thread: they arrive by descriptor from now on.
-  // Must run before the program is started.
+  // Blocks SIGCHLD, SIGINT, SIGTERM and SIGHUP in this thread: they arrive by descriptor
+  // from now on. Must run before the program is started.
   Recording(Session* session, bool show_status);
 
-  // Returns when the recording is over. `program` is a child of ours; its exit code is the result:
-  // 128 + signal when it was killed.
+  // Returns when the recording is over. `program` is a child of ours; its exit code is
+  // the result: 128 + signal when it was killed.
   int Run(pid_t program);
 
   // The mask before that: what the program must start with.
@@ -35,7 +35,8 @@ class Recording {
   // By target; filled while recording.
   const std::map<const Target*, History>& histories() const { return histories_; }
 
-  // User and system time of the program and of those of its descendants that it has waited for, seconds.
+  // User and system time of the program and of those of its descendants that it has
+  // waited for, seconds.
   double program_cpu_seconds() const { return program_cpu_seconds_; }
 
  private:

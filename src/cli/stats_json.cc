@@ -47,18 +47,27 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
-          "{\"version\": 1, \"processes\": %zu, \"target_cpu_s\": %.6f, \"engine_cpu_s\": %.6f, "
-          "\"engine_peak_rss_kb\": %ld, \"samples\": %llu, \"walked\": %llu, \"copied\": %llu, "
-          "\"checked\": %llu, \"agreed\": %llu, \"lost_records\": %llu, \"lost_samples\": %llu, "
+          "{\"version\": 1, \"processes\": %zu, \"target_cpu_s\": %.6f, "
+          "\"engine_cpu_s\": %.6f, "
+          "\"engine_peak_rss_kb\": %ld, \"samples\": %llu, \"walked\": %llu, \"copied\": "
+          "%llu, "
+          "\"checked\": %llu, \"agreed\": %llu, \"lost_records\": %llu, "
+          "\"lost_samples\": %llu, "
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
-          "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, \"alloc_bytes\": %.0f}\n",
-          session.targets().size(), recording.program_cpu_seconds(), CpuSeconds(self), self.ru_maxrss,
-          static_cast<unsigned long long>(sum.samples), static_cast<unsigned long long>(sum.walked_samples),
-          static_cast<unsigned long long>(sum.copied_samples), static_cast<unsigned long long>(sum.checked_samples),
-          static_cast<unsigned long long>(sum.agreed_samples), static_cast<unsigned long long>(sum.lost_records),
-          static_cast<unsigned long long>(sum.lost_samples), static_cast<unsigned long long>(sum.truncated_stacks),
-          static_cast<unsigned long long>(sum.unwind_errors), static_cast<unsigned long long>(sum.unwind_time_us),
-          live.bytes, std::sqrt(live.bytes_variance), calls, bytes);
+          "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
+          "\"alloc_bytes\": %.0f}\n",
+          session.targets().size(), recording.program_cpu_seconds(), CpuSeconds(self),
+          self.ru_maxrss, static_cast<unsigned long long>(sum.samples),
+          static_cast<unsigned long long>(sum.walked_samples),
+          static_cast<unsigned long long>(sum.copied_samples),
+          static_cast<unsigned long long>(sum.checked_samples),
+          static_cast<unsigned long long>(sum.agreed_samples),
+          static_cast<unsigned long long>(sum.lost_records),
+          static_cast<unsigned long long>(sum.lost_samples),
+          static_cast<unsigned long long>(sum.truncated_stacks),
+          static_cast<unsigned long long>(sum.unwind_errors),
+          static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
+          std::sqrt(live.bytes_variance), calls, bytes);
   fclose(file);
 }
 

@@ -1,4 +1,5 @@
-// Figures of a recording for benchmarks and scripts: written to the file that HEAPPROFD_STATS_JSON names.
+// Figures of a recording for benchmarks and scripts: written to the file that
+// HEAPPROFD_STATS_JSON names.
 #pragma once
 
 #include "cli/recording.h"

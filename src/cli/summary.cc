@@ -30,8 +30,8 @@ Estimate LiveTotal(const HeapDump& dump) {
 }
 
 std::string ProgramName(const TargetProfile& profile) {
-  const std::string& name =
-      profile.process.cmdline.empty() ? profile.process.executable : profile.process.cmdline[0];
+  const std::string& name = profile.process.cmdline.empty() ? profile.process.executable
+                                                            : profile.process.cmdline[0];
   return name.substr(name.rfind('/') + 1);
 }
 
@@ -40,7 +40,8 @@ std::string FormatError(const Estimate& estimate, bool use_unicode) {
   if (estimate.bytes < 1 || estimate.bytes_variance <= 0)
     return "";
   const double half = kIntervalFactor * std::sqrt(estimate.bytes_variance);
-  return std::string(" (") + (use_unicode ? "±" : "+-") + FormatShare(half, estimate.bytes) + ")";
+  return std::string(" (") + (use_unicode ? "±" : "+-") +
+         FormatShare(half, estimate.bytes) + ")";
 }
 
 std::string Sparkline(const std::vector<double>& values) {
@@ -73,13 +74,17 @@ std::string Cut(const std::string& text, size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
-std::string FormatTable(const ProcessResult& process, const HeapDump& dump, const SummaryOptions& options) {
-  const std::vector<TopEntry> entries = TopByLiveBytes(*process.profile, dump, options.top);
+std::string FormatTable(const ProcessResult& process,
+                        const HeapDump& dump,
+                        const SummaryOptions& options) {
+  const std::vector<TopEntry> entries =
+      TopByLiveBytes(*process.profile, dump, options.top);
   if (entries.empty())
     return "";
   const double live = LiveTotal(dump).bytes;
   const std::string arrow = options.use_unicode ? "← " : "<- ";
-  std::string text = "\n  " + Pad("Top live memory at end", kNameWidth + 6) + Pad("live", 14) + "share\n";
+  std::string text = "\n  " + Pad("Top live memory at end", kNameWidth + 6) +
+                     Pad("live", 14) + "share\n";
   for (size_t i = 0; i < entries.size(); ++i) {
     const TopEntry& entry = entries[i];
     std::string name = Cut(entry.function, kNameWidth);
@@ -87,8 +92,9 @@ std::string FormatTable(const ProcessResult& process, const HeapDump& dump, cons
       name += "  " + entry.location;
     std::array<char, 32> rank{};
     snprintf(rank.data(), rank.size(), "  %2zu  ", i + 1);
-    text += rank.data() + Pad(name, kNameWidth) + "  " + Pad(FormatBytes(entry.live.bytes), 14) +
-            FormatShare(entry.live.bytes, live) + "\n";
+    text += rank.data() + Pad(name, kNameWidth) + "  " +
+            Pad(FormatBytes(entry.live.bytes), 14) + FormatShare(entry.live.bytes, live) +
+            "\n";
     std::string callers;
     for (const std::string& caller : entry.callers)
       callers += (callers.empty() ? "" : " ") + arrow + Cut(caller, 40);
@@ -98,20 +104,30 @@ std::string FormatTable(const ProcessResult& process, const HeapDump& dump, cons
   return text;
 }
 
-std::string FormatFigures(const ProcessResult& process, const HeapDump& dump, const SummaryOptions& options) {
+std::string FormatFigures(const ProcessResult& process,
+                          const HeapDump& dump,
+                          const SummaryOptions& options) {
   const Estimate live = LiveTotal(dump);
   const double peak_after =
-      static_cast<double>(dump.peak_ns - std::min(dump.peak_ns, process.profile->process.start_ns)) / 1e9;
-  std::string text = "  " + Pad("live at end", 13) +
-                     Pad(FormatBytes(live.bytes) + FormatError(live, options.use_unicode), 24);
-  text += "peak " + FormatBytes(dump.peak_total.bytes) + " at " + FormatDuration(peak_after) + "\n";
-  text += "  " + Pad("allocated", 13) + FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) + " in " +
+      static_cast<double>(dump.peak_ns -
+                          std::min(dump.peak_ns, process.profile->process.start_ns)) /
+      1e9;
+  std::string text =
+      "  " + Pad("live at end", 13) +
+      Pad(FormatBytes(live.bytes) + FormatError(live, options.use_unicode), 24);
+  text += "peak " + FormatBytes(dump.peak_total.bytes) + " at " +
+          FormatDuration(peak_after) + "\n";
+  text += "  " + Pad("allocated", 13) +
+          FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) + " in " +
           FormatCount(static_cast<double>(dump.exact_alloc_calls)) + " calls\n";
   const std::string spark = options.use_unicode ? Sparkline(process.history) : "";
   if (process.resident_kib != 0 || !spark.empty()) {
     const std::string resident =
-        process.resident_kib != 0 ? FormatBytes(static_cast<double>(process.resident_kib) * 1024) : "unknown";
-    text += "  " + Pad("RSS", 13) + Pad(resident, 24) + (spark.empty() ? "" : "heap " + spark) + "\n";
+        process.resident_kib != 0
+            ? FormatBytes(static_cast<double>(process.resident_kib) * 1024)
+            : "unknown";
+    text += "  " + Pad("RSS", 13) + Pad(resident, 24) +
+            (spark.empty() ? "" : "heap " + spark) + "\n";
   }
   return text;
 }
@@ -122,20 +138,26 @@ std::string FormatOthers(const std::vector<ProcessResult>& processes) {
     const HeapDump* dump = DumpOf(processes[i]);
     if (dump == nullptr)
       continue;
-    text += "  also " + Pad(ProgramName(*processes[i].profile) + " (pid " +
-                                std::to_string(processes[i].profile->process.pid) + ")",
-                            30) +
+    text += "  also " +
+            Pad(ProgramName(*processes[i].profile) + " (pid " +
+                    std::to_string(processes[i].profile->process.pid) + ")",
+                30) +
             "peak " + Pad(FormatBytes(dump->peak_total.bytes), 10) + " live at end " +
             FormatBytes(LiveTotal(*dump).bytes) + "\n";
   }
   if (processes.size() > kOtherProcesses + 1)
-    text += "  and " + std::to_string(processes.size() - kOtherProcesses - 1) + " more processes\n";
+    text += "  and " + std::to_string(processes.size() - kOtherProcesses - 1) +
+            " more processes\n";
   return text.empty() ? "" : "\n" + text;
 }
 
-// Share of live and freed samples' callsites whose stacks hold a frame of these mappings without a name.
-double UnnamedShare(const TargetProfile& profile, const HeapDump& dump, const ModuleSymbols& module) {
-  const std::unordered_set<MappingId> mappings(module.mappings.begin(), module.mappings.end());
+// Share of live and freed samples' callsites whose stacks hold a frame of these mappings
+// without a name.
+double UnnamedShare(const TargetProfile& profile,
+                    const HeapDump& dump,
+                    const ModuleSymbols& module) {
+  const std::unordered_set<MappingId> mappings(module.mappings.begin(),
+                                               module.mappings.end());
   double unnamed = 0;
   double total = 0;
   for (const auto& [callsite, totals] : dump.callsites) {
@@ -166,10 +188,15 @@ void AddSymbolWarning(const ProcessResult& process, std::vector<std::string>* wa
   }
   if (worst == nullptr)
     return;
-  warnings->push_back(FormatShare(worst_share, 1) + " of allocated bytes pass through functions without a name in " +
-                      worst->path.substr(worst->path.rfind('/') + 1) +
-                      (worst->build_id.empty() ? "" : " (build id " + HexEncode(worst->build_id).substr(0, 12) + "...)") +
-                      ": it is stripped; install its debug symbols (-dbgsym package) or set DEBUGINFOD_URLS");
+  warnings->push_back(
+      FormatShare(worst_share, 1) +
+      " of allocated bytes pass through functions without a name in " +
+      worst->path.substr(worst->path.rfind('/') + 1) +
+      (worst->build_id.empty()
+           ? ""
+           : " (build id " + HexEncode(worst->build_id).substr(0, 12) + "...)") +
+      ": it is stripped; install its debug symbols (-dbgsym package) or set "
+      "DEBUGINFOD_URLS");
 }
 
 }  // namespace
@@ -184,26 +211,34 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
   if (quality.lost_records > 0)
     warnings.push_back(std::to_string(quality.lost_records) + " records (" +
                        std::to_string(quality.lost_samples) +
-                       " samples) did not fit into the buffer and are missing; raise --shmem-size or --interval");
+                       " samples) did not fit into the buffer and are missing; raise "
+                       "--shmem-size or --interval");
   if (dump->sampling_interval != dump->original_sampling_interval)
-    warnings.push_back("the sampling interval was raised from " + std::to_string(dump->original_sampling_interval) +
-                       " to " + std::to_string(dump->sampling_interval) +
-                       " bytes to keep up; start with --interval " + std::to_string(dump->sampling_interval));
+    warnings.push_back("the sampling interval was raised from " +
+                       std::to_string(dump->original_sampling_interval) + " to " +
+                       std::to_string(dump->sampling_interval) +
+                       " bytes to keep up; start with --interval " +
+                       std::to_string(dump->sampling_interval));
   if (quality.corrupt_records > 0)
     warnings.push_back(std::to_string(quality.corrupt_records) +
-                       " records were damaged and left out: the program overwrote memory or jumped out of a "
+                       " records were damaged and left out: the program overwrote memory "
+                       "or jumped out of a "
                        "signal handler");
   if (static_cast<double>(quality.truncated_stacks) > samples / 100)
-    warnings.push_back(FormatShare(static_cast<double>(quality.truncated_stacks), samples) +
-                       " of the stacks lack their outermost frames: they are deeper than 512 frames or run on "
-                       "stacks the program made itself");
+    warnings.push_back(
+        FormatShare(static_cast<double>(quality.truncated_stacks), samples) +
+        " of the stacks lack their outermost frames: they are deeper than 512 frames or "
+        "run on "
+        "stacks the program made itself");
   if (static_cast<double>(quality.unwind_errors) > samples / 100)
-    warnings.push_back(FormatShare(static_cast<double>(quality.unwind_errors), samples) +
-                       " of the stacks end early: code without unwind information; build it with "
-                       "-fasynchronous-unwind-tables");
+    warnings.push_back(
+        FormatShare(static_cast<double>(quality.unwind_errors), samples) +
+        " of the stacks end early: code without unwind information; build it with "
+        "-fasynchronous-unwind-tables");
   if (quality.agreed_samples < quality.checked_samples)
-    warnings.push_back(std::to_string(quality.checked_samples - quality.agreed_samples) + " of " +
-                       std::to_string(quality.checked_samples) + " checked stacks disagreed with a full unwind");
+    warnings.push_back(std::to_string(quality.checked_samples - quality.agreed_samples) +
+                       " of " + std::to_string(quality.checked_samples) +
+                       " checked stacks disagreed with a full unwind");
   if (quality.threads_without_slot > 0)
     warnings.push_back(std::to_string(quality.threads_without_slot) +
                        " threads were not recorded: more than 4096 at once");
@@ -211,16 +246,22 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
   return warnings;
 }
 
-std::string FormatSummary(const std::vector<ProcessResult>& processes, const SummaryOptions& options) {
+std::string FormatSummary(const std::vector<ProcessResult>& processes,
+                          const SummaryOptions& options) {
   const ProcessResult& first = processes[0];
   const HeapDump* dump = DumpOf(first);
   if (dump == nullptr)
     return "";
-  std::string text = "Recorded " + FormatDuration(options.seconds) + " of " + ProgramName(*first.profile) + " (pid " +
-                     std::to_string(first.profile->process.pid) + "), heap " + dump->heap_name + ", ";
-  text += dump->sampling_interval <= 1 ? "every allocation"
-                                       : "1 sample per " + FormatBytes(static_cast<double>(dump->sampling_interval));
-  text += "\n\n" + FormatFigures(first, *dump, options) + FormatTable(first, *dump, options) + FormatOthers(processes);
+  std::string text = "Recorded " + FormatDuration(options.seconds) + " of " +
+                     ProgramName(*first.profile) + " (pid " +
+                     std::to_string(first.profile->process.pid) + "), heap " +
+                     dump->heap_name + ", ";
+  text +=
+      dump->sampling_interval <= 1
+          ? "every allocation"
+          : "1 sample per " + FormatBytes(static_cast<double>(dump->sampling_interval));
+  text += "\n\n" + FormatFigures(first, *dump, options) +
+          FormatTable(first, *dump, options) + FormatOthers(processes);
   const std::vector<std::string> warnings = QualityWarnings(first);
   if (!warnings.empty())
     text += "\n";

@@ -20,17 +20,19 @@ struct ProcessResult {
 
 struct SummaryOptions {
   size_t top = 10;
-  double seconds = 0;          // length of the recording
-  bool use_unicode = true;     // sparkline and arrows
+  double seconds = 0;       // length of the recording
+  bool use_unicode = true;  // sparkline and arrows
   std::string trace_path;
   std::vector<std::string> pprof_paths;  // of the process shown first
   std::string output_directory;
 };
 
 // The process with the most memory first and in full, the others in a line each.
-std::string FormatSummary(const std::vector<ProcessResult>& processes, const SummaryOptions& options);
+std::string FormatSummary(const std::vector<ProcessResult>& processes,
+                          const SummaryOptions& options);
 
-// What a reader must know before trusting the figures, one line each, with the remedy. Empty: nothing.
+// What a reader must know before trusting the figures, one line each, with the remedy.
+// Empty: nothing.
 std::vector<std::string> QualityWarnings(const ProcessResult& process);
 
 }  // namespace heapprofd

@@ -14,15 +14,26 @@ namespace {
 constexpr size_t kCallers = 3;
 
 // Functions whose callers are the interesting ones. Prefixes of demangled names.
-constexpr std::array kAllocatorPrefixes = {
-    "operator new",   "std::",         "__gnu_cxx::",     "void std::",      "malloc",
-    "calloc",         "realloc",       "strdup",          "__strdup",        "strndup",
-    "__strndup",      "xmalloc",       "xcalloc",         "xrealloc",        "xstrdup",
-    "PyMem_",         "PyObject_Malloc", "PyObject_Realloc", "PyObject_Calloc", "_PyObject_Malloc",
-    "_PyMem_",        "g_malloc",      "g_realloc",       "g_slice_alloc",   "zmalloc",
-    "zcalloc",        "zrealloc",      "ztrymalloc",      "ztryrealloc",     "sqlite3MemMalloc",
-    "sqlite3Malloc",  "sqlite3_malloc", "alloc::",        "<alloc::",        "__rust_alloc",
-    "__rg_alloc",     "__rdl_alloc",   "llvm::allocate_buffer", "void* std::"};
+constexpr std::array kAllocatorPrefixes = {"operator new",    "std::",
+                                           "__gnu_cxx::",     "void std::",
+                                           "malloc",          "calloc",
+                                           "realloc",         "strdup",
+                                           "__strdup",        "strndup",
+                                           "__strndup",       "xmalloc",
+                                           "xcalloc",         "xrealloc",
+                                           "xstrdup",         "PyMem_",
+                                           "PyObject_Malloc", "PyObject_Realloc",
+                                           "PyObject_Calloc", "_PyObject_Malloc",
+                                           "_PyMem_",         "g_malloc",
+                                           "g_realloc",       "g_slice_alloc",
+                                           "zmalloc",         "zcalloc",
+                                           "zrealloc",        "ztrymalloc",
+                                           "ztryrealloc",     "sqlite3MemMalloc",
+                                           "sqlite3Malloc",   "sqlite3_malloc",
+                                           "alloc::",         "<alloc::",
+                                           "__rust_alloc",    "__rg_alloc",
+                                           "__rdl_alloc",     "llvm::allocate_buffer",
+                                           "void* std::"};
 
 bool IsAllocatorInternal(std::string_view name) {
   return std::any_of(kAllocatorPrefixes.begin(), kAllocatorPrefixes.end(),
@@ -35,7 +46,8 @@ std::string BaseName(const std::string& path) {
 
 std::string ModuleOffset(const TargetProfile& profile, const Frame& frame) {
   std::array<char, 32> offset{};
-  snprintf(offset.data(), offset.size(), "%#llx", static_cast<unsigned long long>(frame.rel_pc));
+  snprintf(offset.data(), offset.size(), "%#llx",
+           static_cast<unsigned long long>(frame.rel_pc));
   if (frame.mapping == kNoId)
     return std::string("[unmapped] ") + offset.data();
   const std::string& path = profile.mappings[frame.mapping].path;
@@ -60,8 +72,10 @@ std::vector<Position> Expand(const TargetProfile& profile, CallsiteId callsite) 
     if (frame.lines.empty())
       positions.push_back({ModuleOffset(profile, frame), ""});
     for (const SourceLine& line : frame.lines)
-      positions.push_back({LineLabel(line),
-                           line.file.empty() ? "" : BaseName(line.file) + ":" + std::to_string(line.line)});
+      positions.push_back(
+          {LineLabel(line), line.file.empty()
+                                ? ""
+                                : BaseName(line.file) + ":" + std::to_string(line.line)});
   }
   return positions;
 }
@@ -84,10 +98,13 @@ size_t FirstInteresting(const std::vector<Position>& positions) {
 }  // namespace
 
 std::string FrameLabel(const TargetProfile& profile, const Frame& frame) {
-  return frame.lines.empty() ? ModuleOffset(profile, frame) : LineLabel(frame.lines.back());
+  return frame.lines.empty() ? ModuleOffset(profile, frame)
+                             : LineLabel(frame.lines.back());
 }
 
-std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile, const HeapDump& dump, size_t rows) {
+std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
+                                     const HeapDump& dump,
+                                     size_t rows) {
   std::map<std::string, Group> groups;
   for (const auto& [callsite, totals] : dump.callsites) {
     const Estimate live = totals.live();
@@ -104,15 +121,19 @@ std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile, const HeapDum
     }
   }
   std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.live.bytes > b.second.live.bytes; });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.live.bytes > b.second.live.bytes;
+  });
   std::vector<TopEntry> entries;
   for (size_t i = 0; i < sorted.size() && i < rows; ++i) {
     const Group& group = sorted[i].second;
-    TopEntry entry{.function = sorted[i].first, .location = group.location, .callers = {}, .live = group.live};
+    TopEntry entry{.function = sorted[i].first,
+                   .location = group.location,
+                   .callers = {},
+                   .live = group.live};
     const std::vector<Position> positions = Expand(profile, group.largest_callsite);
-    for (size_t at = FirstInteresting(positions) + 1; at < positions.size() && entry.callers.size() < kCallers;
-         ++at)
+    for (size_t at = FirstInteresting(positions) + 1;
+         at < positions.size() && entry.callers.size() < kCallers; ++at)
       entry.callers.push_back(positions[at].label);
     entries.push_back(std::move(entry));
   }

@@ -1,5 +1,5 @@
-// The functions that hold the most memory: live bytes by the first frame, from the allocation outward, that
-// is not the allocator's or a container's own.
+// The functions that hold the most memory: live bytes by the first frame, from the
+// allocation outward, that is not the allocator's or a container's own.
 #pragma once
 
 #include <string>
@@ -17,7 +17,9 @@ struct TopEntry {
 };
 
 // At most `rows` entries, largest first; only those with live bytes.
-std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile, const HeapDump& dump, size_t rows);
+std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
+                                     const HeapDump& dump,
+                                     size_t rows);
 
 // Short name of a frame's outermost function, or module+offset.
 std::string FrameLabel(const TargetProfile& profile, const Frame& frame);

@@ -47,7 +47,8 @@ bool SampledFilter::ClearTag(uint64_t bucket, uint32_t tag) {
     uint32_t old = plane[bucket].load(std::memory_order_acquire);
     if (old == kNever)
       return false;
-    if (old == tag && plane[bucket].compare_exchange_strong(old, kVacant, std::memory_order_acq_rel))
+    if (old == tag &&
+        plane[bucket].compare_exchange_strong(old, kVacant, std::memory_order_acq_rel))
       return true;
   }
   return false;

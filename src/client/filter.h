@@ -1,17 +1,21 @@
-// The sampled-address filter: which live allocations were sampled, so that free() of any other address costs
-// one load and one test and tells nobody.
+// The sampled-address filter: which live allocations were sampled, so that free() of any
+// other address costs one load and one test and tells nobody.
 //
 // Two levels, both fixed memory, both lock-free:
-//   bits   one 64-bit word per bucket: 32 filter bits (low half) and a version (high half). A set bit says
-//          "a sampled address may live here"; a clear bit is certain. Neighbouring addresses share words, so
-//          a program that frees what it used together stays in one cache line.
-//   slots  the exact addresses of a bucket, as 32-bit tags. Bucket, bit and tag together give the address
-//          back, so a match is exact. Planes are touched only as far as the fullest bucket needs.
+//   bits   one 64-bit word per bucket: 32 filter bits (low half) and a version (high
+//   half). A set bit says
+//          "a sampled address may live here"; a clear bit is certain. Neighbouring
+//          addresses share words, so a program that frees what it used together stays in
+//          one cache line.
+//   slots  the exact addresses of a bucket, as 32-bit tags. Bucket, bit and tag together
+//   give the address
+//          back, so a match is exact. Planes are touched only as far as the fullest
+//          bucket needs.
 //
-// Clearing a bit must not lose a concurrent insertion: an inserter stores its tag first and then raises the
-// version; a remover recomputes the bit from the tags and swaps the word only if the version still stands.
-// A bucket whose slots are full keeps its bits set for ever: frees there are then always reported, which
-// costs time but is never wrong.
+// Clearing a bit must not lose a concurrent insertion: an inserter stores its tag first
+// and then raises the version; a remover recomputes the bit from the tags and swaps the
+// word only if the version still stands. A bucket whose slots are full keeps its bits set
+// for ever: frees there are then always reported, which costs time but is never wrong.
 #pragma once
 
 #include <atomic>
@@ -40,25 +44,29 @@ class SampledFilter {
   static constexpr unsigned kBuckets = 1u << (kGranuleBits - 5);
   static constexpr unsigned kPlanes = 32;
   static constexpr uint64_t kVersionOne = uint64_t{1} << 33;
-  static constexpr uint64_t kOverflow = uint64_t{1} << 32;  // a tag was not stored: bits are sticky
-  static constexpr uint32_t kNever = 0;                     // slot was never used: the search ends
-  static constexpr uint32_t kVacant = 1;                    // slot was used and is free again
+  static constexpr uint64_t kOverflow = uint64_t{1}
+                                        << 32;  // a tag was not stored: bits are sticky
+  static constexpr uint32_t kNever = 0;         // slot was never used: the search ends
+  static constexpr uint32_t kVacant = 1;        // slot was used and is free again
 
-  // 16-byte granules; the higher address bits are folded in so that heaps of any size spread.
+  // 16-byte granules; the higher address bits are folded in so that heaps of any size
+  // spread.
   static uint64_t GranuleOf(uint64_t address) {
     const uint64_t granule = address >> 4;
-    return (granule ^ granule >> kGranuleBits) &
-           ((1u << kGranuleBits) - 1);
+    return (granule ^ granule >> kGranuleBits) & ((1u << kGranuleBits) - 1);
   }
 
-  // {address bits 24..46 | bit within the word | address bit 3 | 1 | 1}: never kNever or kVacant.
+  // {address bits 24..46 | bit within the word | address bit 3 | 1 | 1}: never kNever or
+  // kVacant.
   static uint32_t TagOf(uint64_t address, uint64_t granule) {
     const uint32_t high = static_cast<uint32_t>(address >> (4 + kGranuleBits)) & 0x7fffff;
     const uint32_t bit = static_cast<uint32_t>(granule & 31);
     return high << 9 | bit << 4 | static_cast<uint32_t>(address >> 3 & 1) << 2 | 3;
   }
 
-  static bool HasExactTag(uint64_t address) { return address < uint64_t{1} << 47 && address % 8 == 0; }
+  static bool HasExactTag(uint64_t address) {
+    return address < uint64_t{1} << 47 && address % 8 == 0;
+  }
 
   bool StoreTag(uint64_t bucket, uint32_t tag);
   bool ClearTag(uint64_t bucket, uint32_t tag);

@@ -11,8 +11,8 @@
 #include "rt/syscall.h"
 #include "wire/handshake.h"
 
-// The environment as the kernel laid it out is found from the stack under glibc (its own `environ` is not
-// set yet when the first hook runs), from the variable elsewhere.
+// The environment as the kernel laid it out is found from the stack under glibc (its own
+// `environ` is not set yet when the first hook runs), from the variable elsewhere.
 extern "C" {
 extern void* __libc_stack_end __attribute__((weak));
 extern char** __environ __attribute__((weak));
@@ -86,27 +86,30 @@ bool ReceiveWelcome(long fd, Welcome* welcome, int fds[2]) {
     for (size_t i = 0; i < count && i < 2; ++i)
       memcpy(&fds[i], CMSG_DATA(header) + i * sizeof(int), sizeof(int));
   }
-  return got == static_cast<long>(sizeof(*welcome)) && welcome->magic == kHandshakeMagic &&
-         welcome->version == kWireVersion && welcome->status == WelcomeStatus::kProfile && fds[0] >= 0 &&
-         fds[1] >= 0;
+  return got == static_cast<long>(sizeof(*welcome)) &&
+         welcome->magic == kHandshakeMagic && welcome->version == kWireVersion &&
+         welcome->status == WelcomeStatus::kProfile && fds[0] >= 0 && fds[1] >= 0;
 }
 
-long Map(void* address, uint64_t size, int protection, int flags, long fd, uint64_t offset) {
-  return rt::Syscall(SYS_mmap, rt::ToArg(address), static_cast<long>(size), protection, flags, fd,
-                     static_cast<long>(offset));
+long Map(
+    void* address, uint64_t size, int protection, int flags, long fd, uint64_t offset) {
+  return rt::Syscall(SYS_mmap, rt::ToArg(address), static_cast<long>(size), protection,
+                     flags, fd, static_cast<long>(offset));
 }
 
 // Header and ring, and the ring once more behind itself.
 bool MapClientBlock(Session& session, long fd, uint64_t ring_size) {
   const uint64_t total = kRingOffset + 2 * ring_size;
-  const long base = Map(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const long base =
+      Map(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (rt::IsError(base))
     return false;
   auto* start = reinterpret_cast<std::byte*>(base);
   const int protection = PROT_READ | PROT_WRITE;
-  if (rt::IsError(Map(start, kRingOffset + ring_size, protection, MAP_SHARED | MAP_FIXED, fd, 0)) ||
-      rt::IsError(Map(start + kRingOffset + ring_size, ring_size, protection, MAP_SHARED | MAP_FIXED, fd,
-                      kRingOffset))) {
+  if (rt::IsError(Map(start, kRingOffset + ring_size, protection, MAP_SHARED | MAP_FIXED,
+                      fd, 0)) ||
+      rt::IsError(Map(start + kRingOffset + ring_size, ring_size, protection,
+                      MAP_SHARED | MAP_FIXED, fd, kRingOffset))) {
     rt::Syscall(SYS_munmap, base, static_cast<long>(total));
     return false;
   }
@@ -134,8 +137,10 @@ bool MapSession(Session& session, const Welcome& welcome, const int fds[2]) {
 
 bool ConnectTo(const Session& session, long fd) {
   const timeval timeout{.tv_sec = kHandshakeTimeoutSeconds, .tv_usec = 0};
-  rt::Syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, rt::ToArg(&timeout), sizeof(timeout));
-  rt::Syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, rt::ToArg(&timeout), sizeof(timeout));
+  rt::Syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, rt::ToArg(&timeout),
+              sizeof(timeout));
+  rt::Syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, rt::ToArg(&timeout),
+              sizeof(timeout));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   static_assert(sizeof(address.sun_path) == sizeof(session.socket_path));
@@ -174,7 +179,8 @@ bool Connect(Session& session, bool is_fork_child) {
                     .tsc = rt::ReadTsc()};
   Welcome welcome{};
   int fds[2] = {-1, -1};
-  const bool welcomed = SendAll(socket.fd(), hello) && ReceiveWelcome(socket.fd(), &welcome, fds);
+  const bool welcomed =
+      SendAll(socket.fd(), hello) && ReceiveWelcome(socket.fd(), &welcome, fds);
   const Socket engine_file(fds[0]);
   const Socket client_file(fds[1]);
   return welcomed && MapSession(session, welcome, fds);
@@ -184,7 +190,8 @@ void Unmap(Session& session) {
   if (session.engine != nullptr)
     rt::Syscall(SYS_munmap, rt::ToArg(session.engine), sizeof(EngineBlock));
   if (session.client != nullptr)
-    rt::Syscall(SYS_munmap, rt::ToArg(session.client), static_cast<long>(session.mapped_client_size));
+    rt::Syscall(SYS_munmap, rt::ToArg(session.client),
+                static_cast<long>(session.mapped_client_size));
   session.engine = nullptr;
   session.client = nullptr;
 }

@@ -1,4 +1,5 @@
-// Meeting the engine: connect, Hello, Welcome, map the two memory files, close every descriptor again.
+// Meeting the engine: connect, Hello, Welcome, map the two memory files, close every
+// descriptor again.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +8,12 @@
 
 namespace heapprofd {
 
-// Reads the session variable from the process's environment into `session`. False: not asked to profile.
+// Reads the session variable from the process's environment into `session`. False: not
+// asked to profile.
 bool ReadSessionVariable(Session& session);
 
-// False: no engine, it declined, or memory could not be mapped; then nothing is left behind.
+// False: no engine, it declined, or memory could not be mapped; then nothing is left
+// behind.
 bool Connect(Session& session, bool is_fork_child);
 
 // Drops the mappings of a session that belongs to the parent process.

@@ -1,9 +1,11 @@
-// libheapprofd_preload.so: the malloc family and operator new/delete, interposed by LD_PRELOAD.
+// libheapprofd_preload.so: the malloc family and operator new/delete, interposed by
+// LD_PRELOAD.
 //
-// An unsampled call checks the session's wiped word and the thread's countdown (allocation) or one filter
-// bit (free), and jumps on to the program's own allocator: no lock, no libc, no system call, no cache line
-// shared between threads is written. Everything else is the slow path, entered through a few instructions of
-// assembly that note the caller's stack and frame pointer before the compiler can move them.
+// An unsampled call checks the session's wiped word and the thread's countdown
+// (allocation) or one filter bit (free), and jumps on to the program's own allocator: no
+// lock, no libc, no system call, no cache line shared between threads is written.
+// Everything else is the slow path, entered through a few instructions of assembly that
+// note the caller's stack and frame pointer before the compiler can move them.
 #include <cstddef>
 #include <cstdint>
 
@@ -39,7 +41,8 @@ inline bool PassUnsampled(size_t size) {
 // Sampling decision of one allocation on the slow path, and what became of it.
 class PendingAllocation {
  public:
-  explicit PendingAllocation(size_t size) : slot_(heapprofd::EnterSession()), size_(size) {
+  explicit PendingAllocation(size_t size)
+      : slot_(heapprofd::EnterSession()), size_(size) {
     if (slot_ == nullptr)
       return;
     if (size < slot_->bytes_left) {
@@ -54,7 +57,8 @@ class PendingAllocation {
                   heapprofd::SampleDecision::kSample;
   }
 
-  // `pointer` is what the allocator returned; nullptr: the call failed and never happened.
+  // `pointer` is what the allocator returned; nullptr: the call failed and never
+  // happened.
   void Finish(void* pointer, const CallSite& site) {
     if (slot_ == nullptr)
       return;
@@ -69,7 +73,8 @@ class PendingAllocation {
         heapprofd::SessionState::kForkPending)
       slot_ = heapprofd::LeaveForkPending(slot_);
     if (slot_ != nullptr)
-      heapprofd::RecordSample(*slot_, reinterpret_cast<uint64_t>(pointer), size_, interval_, site);
+      heapprofd::RecordSample(*slot_, reinterpret_cast<uint64_t>(pointer), size_,
+                              interval_, site);
   }
 
  private:
@@ -106,10 +111,13 @@ inline void EnsureResolved() {
 
 }  // namespace
 
-// Slow path entries. `stack` is the address of the return address in the hook's caller, `bp` its rbp.
+// Slow path entries. `stack` is the address of the return address in the hook's caller,
+// `bp` its rbp.
 extern "C" {
 
-__attribute__((visibility("hidden"), used)) void* HpdMallocSlow(size_t size, uint64_t stack, uint64_t bp) {
+__attribute__((visibility("hidden"), used)) void* HpdMallocSlow(size_t size,
+                                                                uint64_t stack,
+                                                                uint64_t bp) {
   return Allocate(size, {stack, bp}, [&] { return g_real.malloc(size); });
 }
 
@@ -145,7 +153,8 @@ __attribute__((visibility("hidden"), used)) void* HpdAlignedAllocSlow(size_t ali
                                                                       size_t size,
                                                                       uint64_t stack,
                                                                       uint64_t bp) {
-  return Allocate(size, {stack, bp}, [&] { return g_real.aligned_alloc(alignment, size); });
+  return Allocate(size, {stack, bp},
+                  [&] { return g_real.aligned_alloc(alignment, size); });
 }
 
 __attribute__((visibility("hidden"), used)) void* HpdMemalignSlow(size_t alignment,
@@ -155,19 +164,20 @@ __attribute__((visibility("hidden"), used)) void* HpdMemalignSlow(size_t alignme
   return Allocate(size, {stack, bp}, [&] { return g_real.memalign(alignment, size); });
 }
 
-__attribute__((visibility("hidden"), used)) void* HpdVallocSlow(size_t size, uint64_t stack, uint64_t bp) {
+__attribute__((visibility("hidden"), used)) void* HpdVallocSlow(size_t size,
+                                                                uint64_t stack,
+                                                                uint64_t bp) {
   return Allocate(size, {stack, bp}, [&] { return g_real.valloc(size); });
 }
 
-__attribute__((visibility("hidden"), used)) void* HpdPvallocSlow(size_t size, uint64_t stack, uint64_t bp) {
+__attribute__((visibility("hidden"), used)) void* HpdPvallocSlow(size_t size,
+                                                                 uint64_t stack,
+                                                                 uint64_t bp) {
   return Allocate(size, {stack, bp}, [&] { return g_real.pvalloc(size); });
 }
 
-__attribute__((visibility("hidden"), used)) int HpdPosixMemalignSlow(void** result,
-                                                                     size_t alignment,
-                                                                     size_t size,
-                                                                     uint64_t stack,
-                                                                     uint64_t bp) {
+__attribute__((visibility("hidden"), used)) int HpdPosixMemalignSlow(
+    void** result, size_t alignment, size_t size, uint64_t stack, uint64_t bp) {
   int error = 0;
   Allocate(size, {stack, bp}, [&]() -> void* {
     error = g_real.posix_memalign(result, alignment, size);
@@ -178,20 +188,27 @@ __attribute__((visibility("hidden"), used)) int HpdPosixMemalignSlow(void** resu
 
 }  // extern "C"
 
-// HPD_SLOW_ENTRY(name, target, stack register, frame register): `name` jumps to `target` with the address of
-// the return address and rbp in the first two argument registers that the hook does not use itself.
+// HPD_SLOW_ENTRY(name, target, stack register, frame register): `name` jumps to `target`
+// with the address of the return address and rbp in the first two argument registers that
+// the hook does not use itself.
 #define HPD_SLOW_ENTRY(name, target, stack_register, bp_register) \
   asm(".pushsection .text\n"                                      \
-      ".hidden " #name "\n"                                       \
-      ".globl " #name "\n"                                        \
+      ".hidden " #name                                            \
+      "\n"                                                        \
+      ".globl " #name                                             \
+      "\n"                                                        \
       ".type " #name ", @function\n" #name                        \
       ":\n"                                                       \
       ".cfi_startproc\n"                                          \
-      "mov %rsp, %" #stack_register "\n"                          \
-      "mov %rbp, %" #bp_register "\n"                             \
-      "jmp " #target "\n"                                         \
+      "mov %rsp, %" #stack_register                               \
+      "\n"                                                        \
+      "mov %rbp, %" #bp_register                                  \
+      "\n"                                                        \
+      "jmp " #target                                              \
+      "\n"                                                        \
       ".cfi_endproc\n"                                            \
-      ".size " #name ", .-" #name "\n"                            \
+      ".size " #name ", .-" #name                                 \
+      "\n"                                                        \
       ".popsection\n")
 
 HPD_SLOW_ENTRY(HpdMallocEntry, HpdMallocSlow, rsi, rdx);
@@ -233,13 +250,15 @@ HPD_EXPORT void* realloc(void* old, size_t size) {
   return HpdReallocEntry(old, size);
 }
 
-// Every allocator defines it as realloc of the product, so realloc's hook does the recording.
+// Every allocator defines it as realloc of the product, so realloc's hook does the
+// recording.
 HPD_EXPORT void* reallocarray(void* old, size_t count, size_t size) {
   size_t total = 0;
   if (HPD_UNLIKELY(__builtin_mul_overflow(count, size, &total))) {
     EnsureResolved();
-    return g_real.reallocarray != nullptr ? g_real.reallocarray(old, count, size)
-                                          : g_real.calloc(count, size);  // fails with ENOMEM
+    return g_real.reallocarray != nullptr
+               ? g_real.reallocarray(old, count, size)
+               : g_real.calloc(count, size);  // fails with ENOMEM
   }
   if (HPD_LIKELY(!IsSampled(old) && total != 0 && PassUnsampled(total)))
     return g_real.realloc(old, total);
@@ -291,7 +310,8 @@ HPD_EXPORT size_t malloc_usable_size(void* pointer) {
   return g_real.malloc_usable_size(pointer);
 }
 
-// Unloading makes addresses reusable by other code: the rules learnt for them must not outlive it.
+// Unloading makes addresses reusable by other code: the rules learnt for them must not
+// outlive it.
 HPD_EXPORT int dlclose(void* handle) {
   EnsureResolved();
   const int result = g_real.dlclose(handle);
@@ -299,29 +319,29 @@ HPD_EXPORT int dlclose(void* handle) {
   return result;
 }
 
-// operator new and delete. When they come from libstdc++ they reach malloc and free above by themselves, and
-// nothing is done here.
-#define HPD_NEW(field, name, ...)                                                                \
-  __attribute__((visibility("hidden"), used)) void* HpdSlow_##field(                             \
-      size_t size, size_t a, size_t b, uint64_t stack, uint64_t bp) {                            \
-    return Allocate(size, {stack, bp}, [&] { return g_real.field(size, a, b); });                \
-  }                                                                                              \
-  HPD_SLOW_ENTRY(HpdEntry_##field, HpdSlow_##field, rcx, r8);                                    \
-  void* HpdEntry_##field(size_t size, size_t a, size_t b);                                       \
-  HPD_EXPORT void* name(size_t size, size_t a, size_t b) {                                       \
-    EnsureResolved();                                                                            \
-    if (HPD_LIKELY(!g_real.record_new || PassUnsampled(size)))                                   \
-      return g_real.field(size, a, b);                                                           \
-    return HpdEntry_##field(size, a, b);                                                         \
+// operator new and delete. When they come from libstdc++ they reach malloc and free above
+// by themselves, and nothing is done here.
+#define HPD_NEW(field, name, ...)                                                 \
+  __attribute__((visibility("hidden"), used)) void* HpdSlow_##field(              \
+      size_t size, size_t a, size_t b, uint64_t stack, uint64_t bp) {             \
+    return Allocate(size, {stack, bp}, [&] { return g_real.field(size, a, b); }); \
+  }                                                                               \
+  HPD_SLOW_ENTRY(HpdEntry_##field, HpdSlow_##field, rcx, r8);                     \
+  void* HpdEntry_##field(size_t size, size_t a, size_t b);                        \
+  HPD_EXPORT void* name(size_t size, size_t a, size_t b) {                        \
+    EnsureResolved();                                                             \
+    if (HPD_LIKELY(!g_real.record_new || PassUnsampled(size)))                    \
+      return g_real.field(size, a, b);                                            \
+    return HpdEntry_##field(size, a, b);                                          \
   }
 HPD_OPERATOR_NEW_LIST(HPD_NEW)
 
-#define HPD_DELETE(field, name)                                        \
-  HPD_EXPORT void name(void* pointer, size_t a, size_t b) {            \
-    EnsureResolved();                                                  \
-    if (HPD_UNLIKELY(g_real.record_new && IsSampled(pointer)))         \
-      ReportFree(pointer);                                             \
-    g_real.field(pointer, a, b);                                       \
+#define HPD_DELETE(field, name)                                \
+  HPD_EXPORT void name(void* pointer, size_t a, size_t b) {    \
+    EnsureResolved();                                          \
+    if (HPD_UNLIKELY(g_real.record_new && IsSampled(pointer))) \
+      ReportFree(pointer);                                     \
+    g_real.field(pointer, a, b);                               \
   }
 HPD_OPERATOR_DELETE_LIST(HPD_DELETE)
 
@@ -329,7 +349,8 @@ HPD_OPERATOR_DELETE_LIST(HPD_DELETE)
 
 namespace {
 
-// Starts the session even in a program that never allocates, so that the engine can say so.
+// Starts the session even in a program that never allocates, so that the engine can say
+// so.
 __attribute__((constructor)) void StartSession() {
   heapprofd::EnterSession();
 }

@@ -7,7 +7,8 @@
 
 #include "client/session.h"
 
-// The loader's description of itself: glibc's object (declared in <link.h>), or musl's pointer to it.
+// The loader's description of itself: glibc's object (declared in <link.h>), or musl's
+// pointer to it.
 extern struct r_debug _r_debug __attribute__((weak));
 extern "C" struct r_debug* _dl_debug_addr __attribute__((weak));
 
@@ -83,7 +84,8 @@ class LoadedObject {
   void* Match(uint32_t index, const char* name) const {
     const ElfW(Sym)& symbol = symbols_[index];
     const bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
-    if (!is_function || symbol.st_shndx == SHN_UNDEF || !NamesEqual(strings_ + symbol.st_name, name))
+    if (!is_function || symbol.st_shndx == SHN_UNDEF ||
+        !NamesEqual(strings_ + symbol.st_name, name))
       return nullptr;
     return reinterpret_cast<void*>(base_ + symbol.st_value);
   }
@@ -113,7 +115,8 @@ class LoadedObject {
     const uint32_t* chain = sysv_hash_ + 2 + bucket_count;
     if (bucket_count == 0)
       return nullptr;
-    for (uint32_t index = sysv_hash_[2 + SysvHash(name) % bucket_count]; index != 0; index = chain[index]) {
+    for (uint32_t index = sysv_hash_[2 + SysvHash(name) % bucket_count]; index != 0;
+         index = chain[index]) {
       if (void* address = Match(index, name))
         return address;
     }
@@ -121,7 +124,7 @@ class LoadedObject {
   }
 
   ElfW(Addr) base_;
-  const ElfW(Sym)* symbols_ = nullptr;
+  const ElfW(Sym) * symbols_ = nullptr;
   const char* strings_ = nullptr;
   const uint32_t* gnu_hash_ = nullptr;
   const uint32_t* sysv_hash_ = nullptr;
@@ -153,7 +156,6 @@ Definition FindNext(const char* name) {
   return {};
 }
 
-
 // Functions that an allocator may lack: what they mean in terms of those it must have.
 void FreeSized(void* pointer, size_t) {
   g_real.free(pointer);
@@ -167,9 +169,10 @@ void Delete(void* pointer, size_t, size_t) {
   g_real.free(pointer);
 }
 
-// operator new before any C++ library is loaded (a C program that loads C++ plugins): the same blocks that
-// libstdc++ would hand out, since its operator new is malloc and its operator delete is free. Only when
-// memory runs out is the real one looked up, for its new_handler and its exception.
+// operator new before any C++ library is loaded (a C program that loads C++ plugins): the
+// same blocks that libstdc++ would hand out, since its operator new is malloc and its
+// operator delete is free. Only when memory runs out is the real one looked up, for its
+// new_handler and its exception.
 template <const char* kName>
 void* New(size_t size, size_t a, size_t b) {
   if (void* pointer = g_real.malloc(size != 0 ? size : 1))
@@ -212,8 +215,8 @@ void ResolveOperators(const link_map* allocator) {
   UseFallbackNew();
   if (plain.object == nullptr)
     return;
-#define HPD_RESOLVE(field, name, ...)                                                   \
-  if (void* address = FindNext(#name).address)                                          \
+#define HPD_RESOLVE(field, name, ...)          \
+  if (void* address = FindNext(#name).address) \
     g_real.field = reinterpret_cast<decltype(g_real.field)>(address);
   HPD_OPERATOR_NEW_LIST(HPD_RESOLVE)
   HPD_OPERATOR_DELETE_LIST(HPD_RESOLVE)

@@ -1,38 +1,40 @@
-// The allocator that the program would have used without us: the next definition of each function behind
-// this library in the loader's search order. Found by reading the loader's own lists, because the first
-// hook runs before dlsym can be called safely.
+// The allocator that the program would have used without us: the next definition of each
+// function behind this library in the loader's search order. Found by reading the
+// loader's own lists, because the first hook runs before dlsym can be called safely.
 #pragma once
 
 #include <cstddef>
 
 namespace heapprofd {
 
-// Every operator new and delete: X(field, mangled name, C++ parameters after the first, their names).
-#define HPD_OPERATOR_NEW_LIST(X)                                              \
-  X(new_plain, _Znwm, )                                                       \
-  X(new_array, _Znam, )                                                       \
-  X(new_nothrow, _ZnwmRKSt9nothrow_t, HPD_P1)                                 \
-  X(new_array_nothrow, _ZnamRKSt9nothrow_t, HPD_P1)                           \
-  X(new_aligned, _ZnwmSt11align_val_t, HPD_P1)                                \
-  X(new_array_aligned, _ZnamSt11align_val_t, HPD_P1)                          \
-  X(new_aligned_nothrow, _ZnwmSt11align_val_tRKSt9nothrow_t, HPD_P2)          \
+// Every operator new and delete: X(field, mangled name, C++ parameters after the first,
+// their names).
+#define HPD_OPERATOR_NEW_LIST(X)                                     \
+  X(new_plain, _Znwm, )                                              \
+  X(new_array, _Znam, )                                              \
+  X(new_nothrow, _ZnwmRKSt9nothrow_t, HPD_P1)                        \
+  X(new_array_nothrow, _ZnamRKSt9nothrow_t, HPD_P1)                  \
+  X(new_aligned, _ZnwmSt11align_val_t, HPD_P1)                       \
+  X(new_array_aligned, _ZnamSt11align_val_t, HPD_P1)                 \
+  X(new_aligned_nothrow, _ZnwmSt11align_val_tRKSt9nothrow_t, HPD_P2) \
   X(new_array_aligned_nothrow, _ZnamSt11align_val_tRKSt9nothrow_t, HPD_P2)
 
-#define HPD_OPERATOR_DELETE_LIST(X)                                \
-  X(delete_plain, _ZdlPv)                                          \
-  X(delete_array, _ZdaPv)                                          \
-  X(delete_sized, _ZdlPvm)                                         \
-  X(delete_array_sized, _ZdaPvm)                                   \
-  X(delete_nothrow, _ZdlPvRKSt9nothrow_t)                          \
-  X(delete_array_nothrow, _ZdaPvRKSt9nothrow_t)                    \
-  X(delete_aligned, _ZdlPvSt11align_val_t)                         \
-  X(delete_array_aligned, _ZdaPvSt11align_val_t)                   \
-  X(delete_sized_aligned, _ZdlPvmSt11align_val_t)                  \
-  X(delete_array_sized_aligned, _ZdaPvmSt11align_val_t)            \
-  X(delete_aligned_nothrow, _ZdlPvSt11align_val_tRKSt9nothrow_t)   \
+#define HPD_OPERATOR_DELETE_LIST(X)                              \
+  X(delete_plain, _ZdlPv)                                        \
+  X(delete_array, _ZdaPv)                                        \
+  X(delete_sized, _ZdlPvm)                                       \
+  X(delete_array_sized, _ZdaPvm)                                 \
+  X(delete_nothrow, _ZdlPvRKSt9nothrow_t)                        \
+  X(delete_array_nothrow, _ZdaPvRKSt9nothrow_t)                  \
+  X(delete_aligned, _ZdlPvSt11align_val_t)                       \
+  X(delete_array_aligned, _ZdaPvSt11align_val_t)                 \
+  X(delete_sized_aligned, _ZdlPvmSt11align_val_t)                \
+  X(delete_array_sized_aligned, _ZdaPvmSt11align_val_t)          \
+  X(delete_aligned_nothrow, _ZdlPvSt11align_val_tRKSt9nothrow_t) \
   X(delete_array_aligned_nothrow, _ZdaPvSt11align_val_tRKSt9nothrow_t)
 
-// Pointer and size arguments of all of them fit three registers, so one signature serves each family.
+// Pointer and size arguments of all of them fit three registers, so one signature serves
+// each family.
 using NewFunction = void* (*)(size_t, size_t, size_t);
 using DeleteFunction = void (*)(void*, size_t, size_t);
 
@@ -57,14 +59,16 @@ struct RealFunctions {
 #define HPD_FIELD(field, name) DeleteFunction field = nullptr;
   HPD_OPERATOR_DELETE_LIST(HPD_FIELD)
 #undef HPD_FIELD
-  // operator new is the allocator's own (or there is none yet): it does not reach malloc through us, so the
-  // hook must record. Otherwise the hook only passes on, and malloc records.
+  // operator new is the allocator's own (or there is none yet): it does not reach malloc
+  // through us, so the hook must record. Otherwise the hook only passes on, and malloc
+  // records.
   bool record_new = false;
 };
 
 extern RealFunctions g_real;
 
-// Fills g_real; false when this library is not in the loader's list or no malloc follows it.
+// Fills g_real; false when this library is not in the loader's list or no malloc follows
+// it.
 bool ResolveRealFunctions();
 
 }  // namespace heapprofd

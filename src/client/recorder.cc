@@ -12,18 +12,20 @@
 namespace heapprofd {
 namespace {
 
-// How long a writer waits for the heartbeat to change before it takes the engine for lost, in rounds of
-// kWaitNanoseconds.
+// How long a writer waits for the heartbeat to change before it takes the engine for
+// lost, in rounds of kWaitNanoseconds.
 constexpr int kLostRounds = 3000;
 constexpr long kWaitNanoseconds = 1'000'000;
 
-// Stack pointer at which this thread entered the recorder, 0: it is not inside. A signal handler that
-// interrupts the recorder passes through; one that left it by longjmp is recognised by a higher stack.
+// Stack pointer at which this thread entered the recorder, 0: it is not inside. A signal
+// handler that interrupts the recorder passes through; one that left it by longjmp is
+// recognised by a higher stack.
 __attribute__((tls_model("initial-exec"))) thread_local uint64_t t_entered_at;
 
 class RecorderEntry {
  public:
-  explicit RecorderEntry(uint64_t sp) : is_first_(t_entered_at == 0 || t_entered_at < sp) {
+  explicit RecorderEntry(uint64_t sp)
+      : is_first_(t_entered_at == 0 || t_entered_at < sp) {
     if (is_first_)
       t_entered_at = sp;
   }
@@ -42,15 +44,16 @@ class RecorderEntry {
   const bool is_first_;
 };
 
-// One of the buffers for the keys of a stack: off the stack, which may be as small as a signal stack.
+// One of the buffers for the keys of a stack: off the stack, which may be as small as a
+// signal stack.
 class Scratch {
  public:
   Scratch() {
     uint64_t used = g_wiped.scratch_in_use.load(std::memory_order_relaxed);
     while (~used != 0) {
       const auto free_bit = static_cast<unsigned>(__builtin_ctzll(~used));
-      if (g_wiped.scratch_in_use.compare_exchange_weak(used, used | uint64_t{1} << free_bit,
-                                                       std::memory_order_acquire)) {
+      if (g_wiped.scratch_in_use.compare_exchange_weak(
+              used, used | uint64_t{1} << free_bit, std::memory_order_acquire)) {
         index_ = free_bit;
         return;
       }
@@ -62,11 +65,14 @@ class Scratch {
 
   ~Scratch() {
     if (index_ < kScratchBuffers)
-      g_wiped.scratch_in_use.fetch_and(~(uint64_t{1} << index_), std::memory_order_release);
+      g_wiped.scratch_in_use.fetch_and(~(uint64_t{1} << index_),
+                                       std::memory_order_release);
   }
 
   // nullptr when all are in use.
-  uint64_t* keys() { return index_ < kScratchBuffers ? g_session.scratch[index_] : nullptr; }
+  uint64_t* keys() {
+    return index_ < kScratchBuffers ? g_session.scratch[index_] : nullptr;
+  }
 
  private:
   unsigned index_ = kScratchBuffers;
@@ -76,21 +82,25 @@ void WaitForReader(uint32_t seen) {
   RingHeader& header = g_session.client->ring;
   const timespec pause{.tv_sec = 0, .tv_nsec = kWaitNanoseconds};
   header.waiters.fetch_add(1, std::memory_order_relaxed);
-  rt::Syscall(SYS_futex, rt::ToArg(&header.read_futex), FUTEX_WAIT, static_cast<long>(seen),
-              rt::ToArg(&pause));
+  rt::Syscall(SYS_futex, rt::ToArg(&header.read_futex), FUTEX_WAIT,
+              static_cast<long>(seen), rt::ToArg(&pause));
   header.waiters.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// The ring is full and the session blocks: waits for space, bounded by the timeout and the engine's life.
+// The ring is full and the session blocks: waits for space, bounded by the timeout and
+// the engine's life.
 HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload) {
   const SessionControl& control = g_session.engine->control;
   const uint64_t timeout_us = control.block_timeout_us.load(std::memory_order_relaxed);
   uint64_t heartbeat = control.heartbeat.load(std::memory_order_relaxed);
   int silent_rounds = 0;
-  for (uint64_t waited_us = 0; timeout_us == 0 || waited_us < timeout_us; waited_us += 1000) {
-    const uint32_t seen = g_session.client->ring.read_futex.load(std::memory_order_acquire);
+  for (uint64_t waited_us = 0; timeout_us == 0 || waited_us < timeout_us;
+       waited_us += 1000) {
+    const uint32_t seen =
+        g_session.client->ring.read_futex.load(std::memory_order_acquire);
     RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
-    if (reservation.payload != nullptr || control.active.load(std::memory_order_relaxed) == 0)
+    if (reservation.payload != nullptr ||
+        control.active.load(std::memory_order_relaxed) == 0)
       return reservation;
     WaitForReader(seen);
     const uint64_t now = control.heartbeat.load(std::memory_order_relaxed);
@@ -101,8 +111,8 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
       return {};
     }
   }
-  g_session.client->ring.client_error.store(static_cast<uint32_t>(ClientError::kBlockTimeout),
-                                            std::memory_order_relaxed);
+  g_session.client->ring.client_error.store(
+      static_cast<uint32_t>(ClientError::kBlockTimeout), std::memory_order_relaxed);
   return {};
 }
 
@@ -110,7 +120,8 @@ RingWriter::Reservation Reserve(RecordType type, size_t payload) {
   RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
   if (HPD_LIKELY(reservation.payload != nullptr))
     return reservation;
-  const auto when_full = g_session.engine->control.when_full.load(std::memory_order_relaxed);
+  const auto when_full =
+      g_session.engine->control.when_full.load(std::memory_order_relaxed);
   const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring.size() / 2;
   if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
     reservation = ReserveBlocking(type, payload);
@@ -140,8 +151,8 @@ struct StackEvidence {
 
 void AddCopy(StackEvidence& evidence, const Cursor& from, const LiveStack& stack) {
   const uint64_t limit = std::min<uint64_t>(
-      {g_session.engine->control.max_stack_copy.load(std::memory_order_relaxed), kMaxStackCopy,
-       g_session.ring.size() / 4});
+      {g_session.engine->control.max_stack_copy.load(std::memory_order_relaxed),
+       kMaxStackCopy, g_session.ring.size() / 4});
   const uint64_t start = from.sp & ~uint64_t{7};
   const uint64_t end = stack.CopyEnd(start);
   evidence.copy_from = from;
@@ -155,7 +166,8 @@ std::atomic<uint64_t>& KnownStack(uint64_t hash) {
 
 // The engine can ask for all frames again by a new epoch.
 uint64_t KnownMark(uint64_t hash) {
-  const uint64_t epoch = g_session.engine->control.known_stacks_epoch.load(std::memory_order_relaxed);
+  const uint64_t epoch =
+      g_session.engine->control.known_stacks_epoch.load(std::memory_order_relaxed);
   return hash ^ epoch << 32;
 }
 
@@ -181,8 +193,9 @@ StackEvidence TakeStack(const Cursor& caller, uint64_t* keys, bool is_check) {
   evidence.keys = keys;
   evidence.key_count = static_cast<uint16_t>(walk.frame_count);
   switch (walk.end) {
+    case WalkEnd::kCut:
     case WalkEnd::kTooDeep:
-      evidence.flags |= kSampleTooDeep;
+      evidence.flags |= walk.end == WalkEnd::kCut ? kSampleCut : kSampleTooDeep;
       [[fallthrough]];
     case WalkEnd::kComplete:
       evidence.hash = walk.hash;
@@ -211,7 +224,9 @@ std::byte* Append(std::byte* to, const void* from, size_t size) {
   return to + size;
 }
 
-void FillSample(std::byte* to, const SampleRecord& record, const StackEvidence& evidence) {
+void FillSample(std::byte* to,
+                const SampleRecord& record,
+                const StackEvidence& evidence) {
   to = Append(to, &record, sizeof(record));
   to = Append(to, evidence.keys, size_t{evidence.key_count} * 8);
   if ((evidence.flags & kSampleHasStackCopy) == 0)
@@ -235,7 +250,8 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   if (!entry.is_first())
     return;
   ++slot.samples;
-  const uint32_t period = g_session.engine->control.check_period.load(std::memory_order_relaxed);
+  const uint32_t period =
+      g_session.engine->control.check_period.load(std::memory_order_relaxed);
   const bool is_check = period != 0 && slot.samples % period == 0;
   Scratch scratch;
   StackEvidence evidence = TakeStack(site.ToCursor(), scratch.keys(), is_check);
@@ -245,7 +261,8 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   if (is_known)
     evidence.key_count = 0;
   g_wiped.filter.Insert(address);
-  const RingWriter::Reservation reservation = Reserve(RecordType::kSample, evidence.PayloadSize());
+  const RingWriter::Reservation reservation =
+      Reserve(RecordType::kSample, evidence.PayloadSize());
   if (reservation.payload == nullptr) {
     g_wiped.filter.Remove(address);
     return;

@@ -18,11 +18,15 @@ struct CallSite {
 };
 
 // `interval`: the one that the decision to sample was made for.
-void RecordSample(ThreadSlot& slot, uint64_t address, uint64_t size, uint64_t interval,
+void RecordSample(ThreadSlot& slot,
+                  uint64_t address,
+                  uint64_t size,
+                  uint64_t interval,
                   const CallSite& site);
 
-// For an address that the filter has just given up. Must happen before the block goes back to the
-// allocator: afterwards another thread may get the same address, and its sample must come later.
+// For an address that the filter has just given up. Must happen before the block goes
+// back to the allocator: afterwards another thread may get the same address, and its
+// sample must come later.
 void RecordFree(uint64_t address, bool is_realloc);
 
 // The realloc that `RecordFree(address, true)` announced has failed; the block lives on.

@@ -28,7 +28,8 @@ constexpr double Log2(double x) {
 constexpr std::array<uint64_t, kTableSize + 1> MakeTable() {
   std::array<uint64_t, kTableSize + 1> table{};
   for (unsigned i = 0; i <= kTableSize; ++i)
-    table[i] = static_cast<uint64_t>(Log2(1.0 + static_cast<double>(i) / kTableSize) * 4294967296.0 + 0.5);
+    table[i] = static_cast<uint64_t>(
+        Log2(1.0 + static_cast<double>(i) / kTableSize) * 4294967296.0 + 0.5);
   table[kTableSize] = uint64_t{1} << 32;
   return table;
 }
@@ -43,8 +44,10 @@ uint64_t ExponentialCountdown(uint64_t interval, uint64_t random) {
   random |= 1;  // 0 has no logarithm; the bit is far below the table's resolution
   const auto zeros = static_cast<unsigned>(__builtin_clzll(random));
   const uint64_t mantissa = random << zeros;  // 1.xxx with the leading 1 in bit 63
-  const auto index = static_cast<unsigned>(mantissa >> (63 - kTableBits)) & (kTableSize - 1);
-  const uint64_t rest = mantissa >> (31 - kTableBits) & 0xffffffff;  // between two entries, 2^-32
+  const auto index =
+      static_cast<unsigned>(mantissa >> (63 - kTableBits)) & (kTableSize - 1);
+  const uint64_t rest =
+      mantissa >> (31 - kTableBits) & 0xffffffff;  // between two entries, 2^-32
   const uint64_t low = kLog2Table[index];
   const uint64_t log2 = low + ((kLog2Table[index + 1] - low) * rest >> 32);
   // -log2(u) for u = random / 2^64, in units of 2^-32.
@@ -66,7 +69,8 @@ uint64_t NextRandom(uint64_t* state) {
 
 namespace {
 
-// Sets the remaining countdown to `left` bytes (>= 1); `spent` bytes were allocated meanwhile.
+// Sets the remaining countdown to `left` bytes (>= 1); `spent` bytes were allocated
+// meanwhile.
 void SetCountdown(ThreadSlot& slot, uint64_t left, uint64_t spent) {
   const uint64_t total = slot.granted - slot.bytes_left + spent;
   const uint64_t chunk = std::min(left, slot.interval);
@@ -90,7 +94,8 @@ SampleDecision CountDown(ThreadSlot& slot, uint64_t size, uint64_t interval) {
     slot.granted += size;  // recorded exactly; the countdown of the smaller ones goes on
     decision = SampleDecision::kSample;
   } else if (size >= left) {
-    SetCountdown(slot, ExponentialCountdown(slot.interval, NextRandom(&slot.random)), size);
+    SetCountdown(slot, ExponentialCountdown(slot.interval, NextRandom(&slot.random)),
+                 size);
     decision = SampleDecision::kSample;
   } else {
     SetCountdown(slot, left - size, size);

@@ -16,7 +16,8 @@ constinit Session g_session{};
 
 namespace {
 
-// Threads start with this slot, and keep it while there is none for them: bytes_left is 0 for ever.
+// Threads start with this slot, and keep it while there is none for them: bytes_left is 0
+// for ever.
 ThreadSlot g_no_slot;
 
 // Shared by threads beyond kMaxThreadSlots: counted nowhere, never sampled.
@@ -29,13 +30,15 @@ constinit thread_local ThreadSlot* t_slot = &g_no_slot;
 namespace {
 
 bool WipeOnFork() {
-  return !rt::IsError(rt::Syscall(SYS_madvise, rt::ToArg(&g_wiped), sizeof(g_wiped), MADV_WIPEONFORK));
+  return !rt::IsError(
+      rt::Syscall(SYS_madvise, rt::ToArg(&g_wiped), sizeof(g_wiped), MADV_WIPEONFORK));
 }
 
 void InitializeSlot(ThreadSlot& slot, uint64_t index) {
   slot.random = (g_session.seed ^ rt::ReadTsc() ^ (index + 1) * 0x9e3779b97f4a7c15u) | 1;
   NextRandom(&slot.random);
-  RestartCountdown(slot, g_session.engine->control.interval.load(std::memory_order_relaxed));
+  RestartCountdown(slot,
+                   g_session.engine->control.interval.load(std::memory_order_relaxed));
 }
 
 // The slot that an earlier thread with this control block left, or a fresh one.
@@ -52,7 +55,8 @@ ThreadSlot* ClaimSlot(uint64_t thread_pointer) {
       header.threads_without_slot.fetch_add(1, std::memory_order_relaxed);
       return nullptr;
     }
-  } while (!header.slot_count.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel));
+  } while (!header.slot_count.compare_exchange_weak(count, count + 1,
+                                                    std::memory_order_acq_rel));
   InitializeSlot(slots[count], count);
   slots[count].thread_pointer.store(thread_pointer, std::memory_order_release);
   return &slots[count];
@@ -88,10 +92,11 @@ HPD_COLD void Initialize() {
     return;
   }
   if (!ResolveRealFunctions())
-    __builtin_trap();  // no allocator behind us: the program could not have run without us either
+    __builtin_trap();  // no allocator behind us: the program could not have run without
+                       // us either
   const int pid = static_cast<int>(rt::Syscall(SYS_getpid));
-  const bool is_target =
-      ReadSessionVariable(g_session) && (g_session.only_pid == 0 || g_session.only_pid == pid);
+  const bool is_target = ReadSessionVariable(g_session) &&
+                         (g_session.only_pid == 0 || g_session.only_pid == pid);
   if (is_target && WipeOnFork()) {
     if (rt::Syscall(SYS_gettid) == pid)
       g_session.layout.Discover(rt::ThreadPointer(), pid);
@@ -103,7 +108,8 @@ HPD_COLD void Initialize() {
   BecomeDormant();
 }
 
-// First hook of a forked child. It has one thread; whatever it records belongs to a session of its own.
+// First hook of a forked child. It has one thread; whatever it records belongs to a
+// session of its own.
 HPD_COLD void HandleFork() {
   if (g_session.only_pid != 0) {
     BecomeDormant();
@@ -146,7 +152,8 @@ ThreadSlot* EnterSession() {
   if (HPD_LIKELY(t_slot != &g_no_slot))
     return t_slot != &g_orphan_slot ? t_slot : nullptr;
   if (g_session.state.load(std::memory_order_acquire) == SessionState::kForkPending)
-    return LeaveForkPending(nullptr);  // a second thread in the child: no longer a plain fork + exec
+    return LeaveForkPending(
+        nullptr);  // a second thread in the child: no longer a plain fork + exec
   return AttachThread();
 }
 
@@ -174,7 +181,8 @@ void GoDormant(ClientError error) {
   if (g_session.state.load(std::memory_order_acquire) == SessionState::kDormant)
     return;
   if (g_session.state.load(std::memory_order_acquire) == SessionState::kActive) {
-    g_session.client->ring.client_error.store(static_cast<uint32_t>(error), std::memory_order_relaxed);
+    g_session.client->ring.client_error.store(static_cast<uint32_t>(error),
+                                              std::memory_order_relaxed);
     g_session.client->ring.client_dormant.store(1, std::memory_order_release);
   }
   BecomeDormant();

@@ -1,16 +1,19 @@
 // The client's session in one process: how it begins, how it survives fork, how it ends.
 //
-//   kUninitialized ──first hook──▶ kInitializing ──Welcome──▶ kActive ──engine ends or is lost──▶ kDormant
-//                                       │                        │                                   ▲
-//                                       └──no engine, declined───┼───────────────────────────────────┤
-//                                                            fork │                                   │
-//                                                                 ▼                                   │
-//                                                           kForkPending ──not followed, declined─────┘
-//                                                                 └──first sample──▶ kActive (own session)
+//   kUninitialized ──first hook──▶ kInitializing ──Welcome──▶ kActive ──engine ends or is
+//   lost──▶ kDormant
+//                                       │                        │ ▲ └──no engine,
+//                                       declined───┼───────────────────────────────────┤
+//                                                            fork │ │
+//                                                                 ▼ │
+//                                                           kForkPending ──not followed,
+//                                                           declined─────┘
+//                                                                 └──first sample──▶
+//                                                                 kActive (own session)
 //
-// A forked child finds the wiped word zero at its first hook: it must not touch the parent's ring. It counts
-// on privately and asks for a session of its own only when it has something to record, so that the usual
-// fork + exec costs nothing.
+// A forked child finds the wiped word zero at its first hook: it must not touch the
+// parent's ring. It counts on privately and asks for a session of its own only when it
+// has something to record, so that the usual fork + exec costs nothing.
 #pragma once
 
 #include <atomic>
@@ -51,30 +54,33 @@ struct Session {
   uint64_t seed;
   int only_pid;  // profile this process only; 0: children too
   char socket_path[108];
-  ThreadSlot pending_slot;                       // of a forked child without a session yet
+  ThreadSlot pending_slot;  // of a forked child without a session yet
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
-  uint64_t scratch[kScratchBuffers][kMaxFrames];  // keys of stacks being taken
+  uint64_t scratch[kScratchBuffers][kMaxFrames];     // keys of stacks being taken
 };
 
 extern WipedOnFork g_wiped;
 extern Session g_session;
 
-// Slot of the calling thread, ready for use, or nullptr when nothing is recorded now. Starts the session at
-// the first call, notices forks and the end of the session.
+// Slot of the calling thread, ready for use, or nullptr when nothing is recorded now.
+// Starts the session at the first call, notices forks and the end of the session.
 ThreadSlot* EnterSession();
 
-// A forked child is about to record its first sample: asks the engine for its own session. nullptr: declined.
+// A forked child is about to record its first sample: asks the engine for its own
+// session. nullptr: declined.
 ThreadSlot* LeaveForkPending(ThreadSlot* pending);
 
 // Gives up for good, e.g. when the engine is lost.
 void GoDormant(ClientError error);
 
-// The calling thread's slot without any check, for the hooks' fast path; never nullptr: without a slot it is
-// one whose bytes_left is 0, so the slow path is taken. Initial-exec: one load from the thread's own block.
-extern constinit thread_local ThreadSlot* t_slot __attribute__((tls_model("initial-exec")));
+// The calling thread's slot without any check, for the hooks' fast path; never nullptr:
+// without a slot it is one whose bytes_left is 0, so the slow path is taken.
+// Initial-exec: one load from the thread's own block.
+extern constinit thread_local ThreadSlot* t_slot
+    __attribute__((tls_model("initial-exec")));
 
-// Waits until the engine has read everything, at most a second: afterwards the process and its list of
-// mappings may vanish.
+// Waits until the engine has read everything, at most a second: afterwards the process
+// and its list of mappings may vanish.
 void WaitUntilDrained();
 
 }  // namespace heapprofd

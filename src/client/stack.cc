@@ -4,9 +4,11 @@
 
 #include "rt/compiler.h"
 
-// Set by the dynamic loader; absent under other libcs. All of them data, read once at start.
+// Set by the dynamic loader; absent under other libcs. All of them data, read once at
+// start.
 extern "C" {
 extern void* __libc_stack_end __attribute__((weak));
+
 struct ThreadDbField {
   uint32_t bits;
   uint32_t count;
@@ -20,8 +22,8 @@ extern const uint32_t _thread_db_sizeof_pthread __attribute__((weak));  // bytes
 namespace heapprofd {
 namespace {
 
-// The main stack grows down from main_stack_high_; the kernel keeps at least this much address space below
-// it free of other mappings.
+// The main stack grows down from main_stack_high_; the kernel keeps at least this much
+// address space below it free of other mappings.
 constexpr uint64_t kMainStackGap = uint64_t{128} << 20;
 constexpr uint64_t kMaxStackSize = uint64_t{1} << 40;
 
@@ -45,10 +47,11 @@ void ThreadLayout::Discover(uint64_t thread_pointer, int pid) {
       *reinterpret_cast<const volatile int*>(thread_pointer + tid_offset) != pid)
     return;
   tid_offset_ = tid_offset;
-  // glibc gives the main thread a stack block from 0 of size __libc_stack_end: a value that stands nowhere
-  // else in its control block, so it shows where the two fields are.
+  // glibc gives the main thread a stack block from 0 of size __libc_stack_end: a value
+  // that stands nowhere else in its control block, so it shows where the two fields are.
   for (uint64_t offset = 8; offset + 8 <= block_size; offset += 8) {
-    if (Load(thread_pointer + offset) == stack_end && Load(thread_pointer + offset - 8) == 0) {
+    if (Load(thread_pointer + offset) == stack_end &&
+        Load(thread_pointer + offset - 8) == 0) {
       stack_block_offset_ = offset - 8;
       return;
     }
@@ -72,8 +75,9 @@ StackBounds ThreadLayout::OwnStack(uint64_t thread_pointer, uint64_t sp) const {
   const uint64_t block = Load(thread_pointer + stack_block_offset_);
   const uint64_t size = Load(thread_pointer + stack_block_offset_ + 8);
   // glibc puts the control block at the top of the stack block.
-  const bool is_plausible = block != 0 && size < kMaxStackSize && thread_pointer > block &&
-                            thread_pointer - block < size && sp >= block && sp < thread_pointer;
+  const bool is_plausible = block != 0 && size < kMaxStackSize &&
+                            thread_pointer > block && thread_pointer - block < size &&
+                            sp >= block && sp < thread_pointer;
   if (!is_plausible)
     return {.is_known = false};
   return {.low = sp & ~uint64_t{7}, .high = thread_pointer};
@@ -87,7 +91,8 @@ StackBounds ForeignStack(const StackRegions& regions, uint64_t sp) {
   if (version % 2 != 0)
     return page;
   size_t low = 0;
-  size_t high = std::min<size_t>(regions.count.load(std::memory_order_relaxed), kMaxStackRegions);
+  size_t high =
+      std::min<size_t>(regions.count.load(std::memory_order_relaxed), kMaxStackRegions);
   while (low < high) {
     const size_t middle = (low + high) / 2;
     if (regions.regions[middle].high.load(std::memory_order_relaxed) <= sp)
@@ -100,7 +105,8 @@ StackBounds ForeignStack(const StackRegions& regions, uint64_t sp) {
   const uint64_t start = regions.regions[low].low.load(std::memory_order_relaxed);
   const uint64_t end = regions.regions[low].high.load(std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (regions.version.load(std::memory_order_relaxed) != version || sp < start || sp >= end)
+  if (regions.version.load(std::memory_order_relaxed) != version || sp < start ||
+      sp >= end)
     return page;
   return {.low = sp & ~uint64_t{7}, .high = end};
 }
@@ -108,14 +114,18 @@ StackBounds ForeignStack(const StackRegions& regions, uint64_t sp) {
 uint64_t LiveStack::CopyEnd(uint64_t sp) const {
   if (own_.Contains(sp))
     return own_.high;
-  // A foreign region may have shrunk since the engine saw it; the walk touches only frames that exist, but
-  // a copy would run to its end. The page of sp is certainly there.
+  // A foreign region may have shrunk since the engine saw it; the walk touches only
+  // frames that exist, but a copy would run to its end. The page of sp is certainly
+  // there.
   if (bounds_.Contains(sp))
     return std::min(bounds_.high, (sp & ~uint64_t{kPageSize - 1}) + kPageSize);
   return sp;
 }
 
-WalkResult WalkStack(const RuleTable& rules, Cursor cursor, const LiveStack& stack, uint64_t* keys) {
+WalkResult WalkStack(const RuleTable& rules,
+                     Cursor cursor,
+                     const LiveStack& stack,
+                     uint64_t* keys) {
   WalkResult result;
   uint64_t hash = 0x9e3779b97f4a7c15u;
   while (true) {
@@ -132,6 +142,8 @@ WalkResult WalkStack(const RuleTable& rules, Cursor cursor, const LiveStack& sta
       continue;
     if (step == StepResult::kNoRule)
       result.end = WalkEnd::kNoRule;
+    else if (step == StepResult::kCut)
+      result.end = WalkEnd::kCut;
     else if (step == StepResult::kBadMemory)
       result.end = WalkEnd::kBadMemory;
     break;

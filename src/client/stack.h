@@ -1,7 +1,7 @@
 // Taking the calling thread's stack: bounds, walk by the shared rules, hash.
 //
-// Nothing here can fault: the walk reads only inside bounds that are known to be mapped, and where no bounds
-// are known only inside the page that the stack pointer is in.
+// Nothing here can fault: the walk reads only inside bounds that are known to be mapped,
+// and where no bounds are known only inside the page that the stack pointer is in.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,9 @@ struct StackBounds {
 // Where this libc keeps a thread's own description, found once by ThreadLayout::Discover.
 class ThreadLayout {
  public:
-  // Must run on the main thread. Reads the main thread's control block; what it finds is checked on every
-  // use, and with an unknown libc all stacks are simply taken as foreign ones.
+  // Must run on the main thread. Reads the main thread's control block; what it finds is
+  // checked on every use, and with an unknown libc all stacks are simply taken as foreign
+  // ones.
   void Discover(uint64_t thread_pointer, int pid);
 
   // Kernel thread id, 0 when unknown.
@@ -42,7 +43,8 @@ class ThreadLayout {
   uint64_t main_stack_high_ = 0;
 };
 
-// Bounds for a stack that is not the thread's own: a region the engine published, else the page of `sp`.
+// Bounds for a stack that is not the thread's own: a region the engine published, else
+// the page of `sp`.
 StackBounds ForeignStack(const StackRegions& regions, uint64_t sp);
 
 // Memory for walk/step.h: the live stack within bounds.
@@ -75,6 +77,7 @@ enum class WalkEnd : uint8_t {
   kComplete,
   kNoRule,     // the engine must be asked: `stopped` is the frame without a rule
   kTooDeep,    // frames are the innermost kMaxFrames
+  kCut,        // code without unwind information
   kBadMemory,  // the rules led out of the stack
 };
 
@@ -86,6 +89,9 @@ struct WalkResult {
 };
 
 // `keys` has room for kMaxFrames.
-WalkResult WalkStack(const RuleTable& rules, Cursor cursor, const LiveStack& stack, uint64_t* keys);
+WalkResult WalkStack(const RuleTable& rules,
+                     Cursor cursor,
+                     const LiveStack& stack,
+                     uint64_t* keys);
 
 }  // namespace heapprofd

@@ -50,14 +50,17 @@ ProcessDescription DescribeProcess(pid_t pid) {
   const ssize_t length = readlink(ProcPath(pid, "exe").c_str(), link, sizeof(link));
   if (length > 0)
     process.executable.assign(link, static_cast<size_t>(length));
+
   struct stat status {};
+
   if (stat(ProcPath(pid, "").c_str(), &status) == 0)
     process.uid = status.st_uid;
   // The command name may hold blanks and parentheses: fields are counted from its end.
   const std::string stat_text = ReadAtMost(ProcPath(pid, "stat"), 4096);
   const size_t end_of_name = stat_text.rfind(')');
   if (end_of_name != std::string::npos)
-    sscanf(stat_text.c_str() + end_of_name, ") %*c %d", &process.parent_pid);  // NOLINT(cert-err34-c)
+    sscanf(stat_text.c_str() + end_of_name, ") %*c %d",
+           &process.parent_pid);  // NOLINT(cert-err34-c)
   return process;
 }
 

@@ -1,4 +1,5 @@
-// A sample record taken apart and checked; all spans point into the reader's private copy.
+// A sample record taken apart and checked; all spans point into the reader's private
+// copy.
 #pragma once
 
 #include <cstddef>

@@ -18,8 +18,10 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kRecordsPerTurn = 20'000;  // of one target, before the others get their turn
-constexpr uint64_t kBusyNs = 300'000'000;   // after activity the rings are looked at every millisecond
+constexpr size_t kRecordsPerTurn =
+    20'000;  // of one target, before the others get their turn
+constexpr uint64_t kBusyNs =
+    300'000'000;  // after activity the rings are looked at every millisecond
 constexpr int kBusyWaitMs = 1;
 constexpr size_t kMaxTargets = 100'000;
 
@@ -30,7 +32,10 @@ std::string RuntimeDirectory() {
   return "/tmp";
 }
 
-bool SendWelcome(int connection, const heapprofd::Welcome& welcome, const int* fds, size_t fd_count) {
+bool SendWelcome(int connection,
+                 const heapprofd::Welcome& welcome,
+                 const int* fds,
+                 size_t fd_count) {
   heapprofd::Welcome copy = welcome;
   iovec part{.iov_base = &copy, .iov_len = sizeof(copy)};
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
@@ -46,7 +51,8 @@ bool SendWelcome(int connection, const heapprofd::Welcome& welcome, const int* f
     header->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
     memcpy(CMSG_DATA(header), fds, fd_count * sizeof(int));
   }
-  return sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(copy));
+  return sendmsg(connection, &message, MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof(copy));
 }
 
 uint64_t RandomSeed() {
@@ -75,10 +81,11 @@ Session::~Session() {
 Status Session::Listen() {
   std::string pattern = RuntimeDirectory() + "/heap_profile-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr)
-    return Status::FromErrno("cannot create a directory for the session's socket in " + pattern, errno);
+    return Status::FromErrno(
+        "cannot create a directory for the session's socket in " + pattern, errno);
   directory_ = pattern;
-  // A target may change its user id and then fork a child that reports: as root, let it through. Who it
-  // is comes from the kernel (SO_PEERCRED).
+  // A target may change its user id and then fork a child that reports: as root, let it
+  // through. Who it is comes from the kernel (SO_PEERCRED).
   chmod(directory_.c_str(), geteuid() == 0 ? 0711 : 0700);
   socket_path_ = directory_ + "/socket";
   listener_ = ScopedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -87,7 +94,8 @@ Status Session::Listen() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, socket_path_.c_str(), socket_path_.size() + 1);
-  if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+  if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
+          0 ||
       listen(listener_.get(), SOMAXCONN) != 0)
     return Status::FromErrno("cannot listen on " + socket_path_, errno);
   chmod(socket_path_.c_str(), geteuid() == 0 ? 0666 : 0600);
@@ -104,7 +112,8 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   const bool did_read = DrainAll();
   if (did_read || !live_.empty())
     busy_until_ns_ = did_read ? clock_.last_ns() + kBusyNs : busy_until_ns_;
-  int wait_ms = clock_.last_ns() < busy_until_ns_ ? std::min(kBusyWaitMs, max_wait_ms) : max_wait_ms;
+  int wait_ms = clock_.last_ns() < busy_until_ns_ ? std::min(kBusyWaitMs, max_wait_ms)
+                                                  : max_wait_ms;
   if (did_read)
     wait_ms = 0;
   std::vector<pollfd> fds;
@@ -144,15 +153,17 @@ void Session::Welcome(ScopedFd connection) {
   Hello hello{};
   ucred peer{};
   socklen_t length = sizeof(peer);
-  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.pid <= 0 ||
-      (geteuid() != 0 && peer.uid != geteuid()))
+  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
+      peer.pid <= 0 || (geteuid() != 0 && peer.uid != geteuid()))
     return;
-  if (recv(connection.get(), &hello, sizeof(hello), 0) != static_cast<ssize_t>(sizeof(hello)) ||
+  if (recv(connection.get(), &hello, sizeof(hello), 0) !=
+          static_cast<ssize_t>(sizeof(hello)) ||
       hello.magic != kHandshakeMagic)
     return;
   Status status;
   if (hello.version != kWireVersion)
-    status = Status(StatusCode::kInvalidArgument, "the preload library is of another version");
+    status =
+        Status(StatusCode::kInvalidArgument, "the preload library is of another version");
   else if (targets_.size() >= kMaxTargets)
     status = Status(StatusCode::kUnavailable, "too many processes in one session");
   else
@@ -177,7 +188,8 @@ Status Session::Adopt(pid_t pid, int connection) {
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
-  HPD_TRY_ASSIGN(std::unique_ptr<Target> target, Target::Create(pid, config_, &modules_, &clock_));
+  HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
+                 Target::Create(pid, config_, &modules_, &clock_));
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
                                    .status = WelcomeStatus::kProfile,
@@ -216,8 +228,8 @@ void Session::Stop() {
   ReapExited();
   for (const LiveTarget& live : live_)
     live.target->Stop(TargetEnd::kRunning);
-  // Calls that were in a hook when the session ended finish their records within moments; whatever is
-  // still reserved after this is counted as lost.
+  // Calls that were in a hook when the session ended finish their records within moments;
+  // whatever is still reserved after this is counted as lost.
   clock_.Update();
   for (const LiveTarget& live : live_) {
     while (live.target->Drain(kRecordsPerTurn, /*writers_gone=*/false)) {

@@ -1,5 +1,5 @@
-// A recording session: a private socket where clients report, the targets that did, and the loop that
-// drains them. One thread; everything happens inside Poll.
+// A recording session: a private socket where clients report, the targets that did, and
+// the loop that drains them. One thread; everything happens inside Poll.
 #pragma once
 
 #include <sys/types.h>
@@ -27,14 +27,14 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Value of kSessionVariable for a program to be profiled. `pid`: the program's own, used when children
-  // are not to be followed.
+  // Value of kSessionVariable for a program to be profiled. `pid`: the program's own,
+  // used when children are not to be followed.
   std::string EnvironmentFor(pid_t pid) const;
 
   const std::string& socket_path() const { return socket_path_; }
 
-  // Serves clients and drains rings, waiting at most `max_wait_ms` when there is nothing to do.
-  // `wake_fd` (or -1): returns early when it becomes readable.
+  // Serves clients and drains rings, waiting at most `max_wait_ms` when there is nothing
+  // to do. `wake_fd` (or -1): returns early when it becomes readable.
   void Poll(int max_wait_ms, int wake_fd);
 
   // Ends the session: clients go dormant, everything that reached the rings is read.

@@ -13,7 +13,8 @@ struct SessionConfig {
   WhenFull when_full = WhenFull::kBlock;
   uint64_t block_timeout_us = 0;  // 0: as long as the engine lives
   bool follow_children = true;
-  uint32_t check_period = 1024;   // every n-th sample of a thread proves its walk; 0: never
+  uint32_t check_period =
+      1024;  // every n-th sample of a thread proves its walk; 0: never
 };
 
 inline constexpr uint32_t kDefaultStackCopy = 128 * 1024;  // bytes

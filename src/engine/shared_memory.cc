@@ -22,7 +22,8 @@ Result<ScopedFd> CreateSealed(const char* name, uint64_t size) {
 
 void* MapAt(void* address, uint64_t size, int fd, uint64_t offset) {
   const int flags = address != nullptr ? MAP_SHARED | MAP_FIXED : MAP_SHARED;
-  return mmap(address, size, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
+  return mmap(address, size, PROT_READ | PROT_WRITE, flags, fd,
+              static_cast<off_t>(offset));
 }
 
 }  // namespace
@@ -30,17 +31,20 @@ void* MapAt(void* address, uint64_t size, int fd, uint64_t offset) {
 Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
   std::unique_ptr<SharedMemory> memory(new SharedMemory());
   memory->ring_size_ = ring_size;
-  HPD_TRY_ASSIGN(memory->engine_fd_, CreateSealed("heapprofd-engine", sizeof(EngineBlock)));
-  HPD_TRY_ASSIGN(memory->client_fd_, CreateSealed("heapprofd-ring", kRingOffset + ring_size));
+  HPD_TRY_ASSIGN(memory->engine_fd_,
+                 CreateSealed("heapprofd-engine", sizeof(EngineBlock)));
+  HPD_TRY_ASSIGN(memory->client_fd_,
+                 CreateSealed("heapprofd-ring", kRingOffset + ring_size));
   void* engine = MapAt(nullptr, sizeof(EngineBlock), memory->engine_fd_.get(), 0);
   if (engine == MAP_FAILED)
     return Status::FromErrno("cannot map shared memory", errno);
   memory->engine_ = static_cast<EngineBlock*>(engine);
-  // From here on nobody can map it writable: the client's view is read-only. Kernels before 5.1 lack the
-  // seal; the client then still maps it read-only.
+  // From here on nobody can map it writable: the client's view is read-only. Kernels
+  // before 5.1 lack the seal; the client then still maps it read-only.
   fcntl(memory->engine_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
   const uint64_t total = kRingOffset + 2 * ring_size;
-  void* base = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* base =
+      mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED)
     return Status::FromErrno("cannot reserve address space for the ring", errno);
   memory->client_ = static_cast<ClientBlock*>(base);

@@ -1,5 +1,5 @@
-// The memory files of one target, from the engine's side: created, sealed against resizing, mapped, and
-// handed to the client as two descriptors (wire/shared_memory.h).
+// The memory files of one target, from the engine's side: created, sealed against
+// resizing, mapped, and handed to the client as two descriptors (wire/shared_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,9 @@ class SharedMemory {
 
   ClientBlock& client() { return *client_; }
 
-  const std::byte* ring() const { return reinterpret_cast<const std::byte*>(client_) + kRingOffset; }
+  const std::byte* ring() const {
+    return reinterpret_cast<const std::byte*>(client_) + kRingOffset;
+  }
 
   uint64_t ring_size() const { return ring_size_; }
 
@@ -33,8 +35,8 @@ class SharedMemory {
 
   int client_fd() const { return client_fd_.get(); }
 
-  // Gives the pages of consumed ring bytes [from, to) (positions, not offsets) back to the system, so that a
-  // large ring costs the target only what is really waiting in it.
+  // Gives the pages of consumed ring bytes [from, to) (positions, not offsets) back to
+  // the system, so that a large ring costs the target only what is really waiting in it.
   void DiscardConsumed(uint64_t from, uint64_t to);
 
  private:

@@ -14,7 +14,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kLargeRing = uint64_t{1} << 20;     // bytes; its consumed pages are given back
+constexpr uint64_t kLargeRing = uint64_t{1}
+                                << 20;  // bytes; its consumed pages are given back
 constexpr uint64_t kDiscardStep = uint64_t{256} << 10;  // bytes given back at once
 constexpr uint64_t kStuckNs = 2'000'000'000;
 constexpr uint64_t kRegionsNs = 50'000'000;
@@ -28,8 +29,7 @@ constexpr size_t kMaxFrameCache = 1'000'000;
 }  // namespace
 
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
-    : config_(config),
-      clock_(clock) {
+    : config_(config), clock_(clock) {
   profile_.process = DescribeProcess(pid);
   profile_.process.start_ns = MonotonicNs();
   previous_dump_ns_ = profile_.process.start_ns;
@@ -43,10 +43,13 @@ Result<std::unique_ptr<Target>> Target::Create(pid_t pid,
                                                const TscClock* clock) {
   std::unique_ptr<Target> target(new Target(pid, config, clock));
   HPD_TRY_ASSIGN(target->memory_, SharedMemory::Create(config.ring_size_bytes));
-  target->reader_ = std::make_unique<RingReader>(&target->memory_->client().ring, target->memory_->ring(),
-                                                 target->memory_->ring_size());
-  target->address_space_ = std::make_unique<AddressSpace>(pid, modules, &target->profile_.mappings);
-  HPD_TRY_ASSIGN([[maybe_unused]] const RefreshOutcome outcome, target->address_space_->Refresh());
+  target->reader_ =
+      std::make_unique<RingReader>(&target->memory_->client().ring,
+                                   target->memory_->ring(), target->memory_->ring_size());
+  target->address_space_ =
+      std::make_unique<AddressSpace>(pid, modules, &target->profile_.mappings);
+  HPD_TRY_ASSIGN([[maybe_unused]] const RefreshOutcome outcome,
+                 target->address_space_->Refresh());
   target->unwinder_ = std::make_unique<StackUnwinder>(target->address_space_.get());
   target->PublishConfig();
   return target;
@@ -79,8 +82,9 @@ bool Target::Drain(size_t max_records, bool writers_gone) {
   return did_read;
 }
 
-// In steps, so that the pages of a large ring can go back to the system before its writers use them again:
-// a target keeps resident what waits to be read, not the whole ring. A small ring stays resident.
+// In steps, so that the pages of a large ring can go back to the system before its
+// writers use them again: a target keeps resident what waits to be read, not the whole
+// ring. A small ring stays resident.
 void Target::ReleaseSpace() {
   const bool is_large = memory_->ring_size() >= kLargeRing;
   const uint64_t step = is_large ? kDiscardStep : memory_->ring_size() / 16;
@@ -94,7 +98,8 @@ void Target::ReleaseSpace() {
     syscall(SYS_futex, &header.read_futex, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// A record that stays reserved although time passes: its writer left the hook by longjmp, or is stopped.
+// A record that stays reserved although time passes: its writer left the hook by longjmp,
+// or is stopped.
 bool Target::IsStuck() {
   const uint64_t now = clock_->last_ns();
   if (reader_->position() != stuck_position_ || reader_->pending_bytes() == 0) {
@@ -112,7 +117,8 @@ void Target::Tick() {
 }
 
 void Target::AdaptInterval() {
-  const uint64_t lost = memory_->client().ring.lost_records.load(std::memory_order_relaxed);
+  const uint64_t lost =
+      memory_->client().ring.lost_records.load(std::memory_order_relaxed);
   const bool is_pressed = lost != lost_seen_ || ring_fill() > 0.75;
   lost_seen_ = lost;
   const uint64_t now = clock_->last_ns();
@@ -125,12 +131,14 @@ void Target::AdaptInterval() {
 }
 
 double Target::ring_fill() const {
-  return static_cast<double>(reader_->pending_bytes()) / static_cast<double>(memory_->ring_size());
+  return static_cast<double>(reader_->pending_bytes()) /
+         static_cast<double>(memory_->ring_size());
 }
 
 uint64_t Target::lost_records() const {
-  return memory_ != nullptr ? memory_->client().ring.lost_records.load(std::memory_order_relaxed)
-                            : profile_.quality.lost_records;
+  return memory_ != nullptr
+             ? memory_->client().ring.lost_records.load(std::memory_order_relaxed)
+             : profile_.quality.lost_records;
 }
 
 void Target::HandleRecord(const RingReader::Record& record) {
@@ -160,8 +168,8 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(parts->record.tsc));
   ++profile_.quality.samples;
   const CallsiteId callsite = CallsiteOfSample(*parts);
-  heap_->Allocate(parts->record.address, parts->record.size, parts->record.interval, callsite,
-                  last_event_ns_);
+  heap_->Allocate(parts->record.address, parts->record.size, parts->record.interval,
+                  callsite, last_event_ns_);
 }
 
 void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
@@ -195,6 +203,8 @@ CallsiteId Target::CallsiteOfSample(const SampleParts& parts) {
   ++quality.walked_samples;
   if ((flags & kSampleTooDeep) != 0)
     ++quality.truncated_stacks;
+  if ((flags & kSampleCut) != 0)
+    ++quality.unwind_errors;
   if ((flags & kSampleIsCheck) != 0 && (flags & kSampleHasStackCopy) != 0)
     CheckAgreement(parts);
   const auto known = stacks_.find(parts.record.stack_hash);
@@ -221,7 +231,8 @@ CallsiteId Target::UnwindCopy(const SampleParts& parts) {
       .cursor = {.key = parts.copy.key, .sp = parts.copy.sp, .bp = parts.copy.bp},
       .bytes = parts.copy_bytes};
   UnwoundStack unwound =
-      unwinder_->Unwind(copy, kMaxFrames - std::min(parts.keys.size(), kMaxFrames - 1), UnwindMode::kCached);
+      unwinder_->Unwind(copy, kMaxFrames - std::min(parts.keys.size(), kMaxFrames - 1),
+                        UnwindMode::kCached);
   RuleTable& rules = memory_->engine().rules;
   for (const auto& [key, rule] : unwound.rules)
     rules.Insert(key, rule);
@@ -266,8 +277,9 @@ FrameId Target::FrameOfKey(uint64_t key) {
     location = address_space_->Find(pc);
   if (!location)
     ++profile_.quality.unmapped_frames;
-  const FrameId frame = location ? interner_->InternFrame(location->mapping, location->rel_pc)
-                                 : interner_->InternFrame(kNoId, pc);
+  const FrameId frame = location
+                            ? interner_->InternFrame(location->mapping, location->rel_pc)
+                            : interner_->InternFrame(kNoId, pc);
   if (frames_.size() >= kMaxFrameCache)
     frames_.clear();
   frames_.emplace(key, frame);
@@ -288,7 +300,8 @@ CallsiteId Target::NamedStack(const std::string& name) {
 }
 
 void Target::HandleModulesChanged() {
-  const uint32_t epoch = memory_->client().ring.modules_epoch.load(std::memory_order_acquire);
+  const uint32_t epoch =
+      memory_->client().ring.modules_epoch.load(std::memory_order_acquire);
   const Result<RefreshOutcome> outcome = address_space_->Refresh();
   ++profile_.quality.map_reparses;
   if (!outcome.ok())
@@ -298,7 +311,8 @@ void Target::HandleModulesChanged() {
   memory_->engine().control.rules_epoch.store(epoch, std::memory_order_release);
 }
 
-// Code was unloaded or a rule proved wrong: addresses may mean something else from now on.
+// Code was unloaded or a rule proved wrong: addresses may mean something else from now
+// on.
 void Target::ForgetCode() {
   memory_->engine().rules.Clear();
   unwinder_->ForgetRules();
@@ -317,7 +331,8 @@ void Target::PublishStackRegions() {
   regions_published_ns_ = std::max<uint64_t>(now, 1);
   StackRegions& shared = memory_->engine().stack_regions;
   const auto& regions = address_space_->writable_regions();
-  // Stacks are more often mapped late, above the executable and its heap: keep the highest.
+  // Stacks are more often mapped late, above the executable and its heap: keep the
+  // highest.
   const size_t count = std::min(regions.size(), kMaxStackRegions);
   const size_t first = regions.size() - count;
   shared.version.fetch_add(1, std::memory_order_acq_rel);
@@ -336,8 +351,8 @@ void Target::Stop(TargetEnd end) {
 
 void Target::UpdateTotals(HeapDump* dump) {
   const ClientBlock& client = memory_->client();
-  const uint32_t count =
-      std::min<uint32_t>(client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
+  const uint32_t count = std::min<uint32_t>(
+      client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
   for (uint32_t i = 0; i < count; ++i) {
     const ThreadSlot& slot = client.slots[i];
     const uint64_t calls = __atomic_load_n(&slot.calls, __ATOMIC_RELAXED);
@@ -366,7 +381,8 @@ void Target::UpdateDump() {
   quality.corrupt_records = bad_records_ + reader_->corrupt_records();
   quality.lost_records = header.lost_records.load(std::memory_order_relaxed);
   quality.lost_samples = header.lost_samples.load(std::memory_order_relaxed);
-  quality.threads_without_slot = header.threads_without_slot.load(std::memory_order_relaxed);
+  quality.threads_without_slot =
+      header.threads_without_slot.load(std::memory_order_relaxed);
 }
 
 void Target::ReleaseRecorder() {

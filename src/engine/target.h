@@ -1,8 +1,9 @@
-// One profiled process image: everything the engine knows and does about it, from Welcome to the last
-// record. One thread.
+// One profiled process image: everything the engine knows and does about it, from Welcome
+// to the last record. One thread.
 //
-// Order of events is ring order. The target is hostile: every record is checked, everything it can make
-// grow is bounded, and the worst a lying target gets is a wrong profile of itself.
+// Order of events is ring order. The target is hostile: every record is checked,
+// everything it can make grow is bounded, and the worst a lying target gets is a wrong
+// profile of itself.
 #pragma once
 
 #include <sys/types.h>
@@ -45,10 +46,12 @@ class Target {
   // Beat of the engine's heart and upkeep of the shared parameters; every loop.
   void Tick();
 
-  // The session is over for this target: the client goes dormant at its next sampled call.
+  // The session is over for this target: the client goes dormant at its next sampled
+  // call.
   void Stop(TargetEnd end);
 
-  // Brings profile().heaps and profile().quality up to now. May be called any number of times.
+  // Brings profile().heaps and profile().quality up to now. May be called any number of
+  // times.
   void UpdateDump();
 
   // Drops what is only needed while recording (live samples, shared memory, unwinder).

@@ -10,7 +10,8 @@ namespace heapprofd {
 inline uint64_t MonotonicNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<uint64_t>(now.tv_nsec);
 }
 
 class TscClock {
@@ -22,7 +23,8 @@ class TscClock {
     last_tsc_ = __builtin_ia32_rdtsc();
     last_ns_ = MonotonicNs();
     if (last_tsc_ - first_tsc_ > kMinTicks)
-      ns_per_tick_ = static_cast<double>(last_ns_ - first_ns_) / static_cast<double>(last_tsc_ - first_tsc_);
+      ns_per_tick_ = static_cast<double>(last_ns_ - first_ns_) /
+                     static_cast<double>(last_tsc_ - first_tsc_);
   }
 
   // Never later than the last Update: a reading from the target may be anything.
@@ -30,8 +32,9 @@ class TscClock {
     if (tsc >= last_tsc_ || ns_per_tick_ == 0)
       return last_ns_;
     const double back = static_cast<double>(last_tsc_ - tsc) * ns_per_tick_;
-    return back < static_cast<double>(last_ns_ - first_ns_) ? last_ns_ - static_cast<uint64_t>(back)
-                                                            : first_ns_;
+    return back < static_cast<double>(last_ns_ - first_ns_)
+               ? last_ns_ - static_cast<uint64_t>(back)
+               : first_ns_;
   }
 
   uint64_t last_ns() const { return last_ns_; }

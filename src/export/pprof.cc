@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <protozero/pbf_writer.hpp>
 #include <unordered_map>
+
+#include <protozero/pbf_writer.hpp>
 
 #include "base/scoped_fd.h"
 #include "base/text.h"
@@ -37,10 +38,11 @@ enum : uint32_t {
 };
 }  // namespace profile_field
 
-// Functions that every stack ends in, so that "top" would show nothing else. pprof removes them together
-// with what they call.
+// Functions that every stack ends in, so that "top" would show nothing else. pprof
+// removes them together with what they call.
 constexpr char kDropFrames[] =
-    "malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|"
+    "malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|"
+    "valloc|pvalloc|"
     "operator new|operator new\\[\\]|operator delete|operator delete\\[\\]|"
     "__libc_malloc|__libc_calloc|__libc_realloc|__libc_memalign";
 
@@ -49,7 +51,8 @@ class StringTable {
   StringTable() { Intern(""); }
 
   int64_t Intern(const std::string& text) {
-    const auto [entry, is_new] = ids_.try_emplace(text, static_cast<int64_t>(strings_.size()));
+    const auto [entry, is_new] =
+        ids_.try_emplace(text, static_cast<int64_t>(strings_.size()));
     if (is_new)
       strings_.push_back(text);
     return entry->second;
@@ -72,16 +75,21 @@ class PprofEncoder {
         mapping_written_(profile.mappings.size() + 1) {}
 
   std::string Encode(const PprofOptions& options) {
-    for (const auto& [type, unit] : {std::pair("alloc_objects", "count"), std::pair("alloc_space", "bytes"),
-                                     std::pair("objects", "count"), std::pair("space", "bytes")})
+    for (const auto& [type, unit] :
+         {std::pair("alloc_objects", "count"), std::pair("alloc_space", "bytes"),
+          std::pair("objects", "count"), std::pair("space", "bytes")})
       WriteValueType(profile_field::kSampleType, type, unit);
     WriteSamples();
     writer_.add_int64(profile_field::kDropFrames, strings_.Intern(kDropFrames));
-    writer_.add_int64(profile_field::kTimeNanos, static_cast<int64_t>(options.time_unix_ns));
-    writer_.add_int64(profile_field::kDurationNanos,
-                      static_cast<int64_t>(dump_.end_ns - std::min(dump_.end_ns, profile_.process.start_ns)));
+    writer_.add_int64(profile_field::kTimeNanos,
+                      static_cast<int64_t>(options.time_unix_ns));
+    writer_.add_int64(
+        profile_field::kDurationNanos,
+        static_cast<int64_t>(dump_.end_ns -
+                             std::min(dump_.end_ns, profile_.process.start_ns)));
     WriteValueType(profile_field::kPeriodType, "space", "bytes");
-    writer_.add_int64(profile_field::kPeriod, static_cast<int64_t>(dump_.sampling_interval));
+    writer_.add_int64(profile_field::kPeriod,
+                      static_cast<int64_t>(dump_.sampling_interval));
     for (const std::string& comment : options.comments)
       writer_.add_int64(profile_field::kComment, strings_.Intern(comment));
     writer_.add_int64(profile_field::kDefaultSampleType, strings_.Intern("space"));
@@ -108,7 +116,8 @@ class PprofEncoder {
         locations.push_back(LocationOf(profile_.callsites[at].frame));
       const CallsiteTotals& totals = dump_.callsites.at(id);
       const Estimate live = totals.live();
-      const int64_t values[] = {std::llround(totals.allocated.count), std::llround(totals.allocated.bytes),
+      const int64_t values[] = {std::llround(totals.allocated.count),
+                                std::llround(totals.allocated.bytes),
                                 std::max<int64_t>(0, std::llround(live.count)),
                                 std::max<int64_t>(0, std::llround(live.bytes))};
       pbf_writer sample(writer_, profile_field::kSample);
@@ -145,8 +154,8 @@ class PprofEncoder {
     return frame.rel_pc - profile_.mappings[frame.mapping].ToRelPc(0);
   }
 
-  // Every location needs a mapping: readers drop locations without one. The last id is for frames that
-  // belong to none.
+  // Every location needs a mapping: readers drop locations without one. The last id is
+  // for frames that belong to none.
   uint64_t MappingOf(MappingId id) {
     const size_t index = id == kNoId ? profile_.mappings.size() : id;
     const uint64_t mapping_id = index + 1;
@@ -157,7 +166,8 @@ class PprofEncoder {
     none.path = "[unknown]";
     const Mapping& source = id == kNoId ? none : profile_.mappings[id];
     const Features features = FeaturesOf(id);
-    const int64_t path = strings_.Intern(source.path.empty() ? "[anonymous]" : source.path);
+    const int64_t path =
+        strings_.Intern(source.path.empty() ? "[anonymous]" : source.path);
     const int64_t build_id = strings_.Intern(HexEncode(source.build_id));
     pbf_writer mapping(writer_, profile_field::kMapping);
     mapping.add_uint64(1, mapping_id);
@@ -184,7 +194,8 @@ class PprofEncoder {
     if (features_.empty()) {
       features_.resize(profile_.mappings.size() + 1);
       for (const Frame& frame : profile_.frames) {
-        Features& features = features_[frame.mapping == kNoId ? profile_.mappings.size() : frame.mapping];
+        Features& features =
+            features_[frame.mapping == kNoId ? profile_.mappings.size() : frame.mapping];
         features.functions |= !frame.lines.empty();
         features.inlines |= frame.lines.size() > 1;
         for (const SourceLine& line : frame.lines) {
@@ -202,7 +213,8 @@ class PprofEncoder {
     if (!is_new)
       return entry->second;
     const int64_t name = strings_.Intern(line.function);
-    const int64_t system_name = strings_.Intern(line.system_name.empty() ? line.function : line.system_name);
+    const int64_t system_name =
+        strings_.Intern(line.system_name.empty() ? line.function : line.system_name);
     const int64_t file = strings_.Intern(line.file);
     pbf_writer function(writer_, profile_field::kFunction);
     function.add_uint64(1, entry->second);
@@ -223,7 +235,9 @@ class PprofEncoder {
   std::vector<Features> features_;
 };
 
-Status WriteAll(int fd, const std::string& path, const std::vector<unsigned char>& bytes) {
+Status WriteAll(int fd,
+                const std::string& path,
+                const std::vector<unsigned char>& bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t written = write(fd, bytes.data() + done, bytes.size() - done);
@@ -239,8 +253,8 @@ Status WriteAll(int fd, const std::string& path, const std::vector<unsigned char
 std::vector<unsigned char> Gzip(const std::string& bytes) {
   z_stream stream{};
   constexpr int kGzipWindow = 15 + 16;  // 16: gzip header instead of zlib's
-  HPD_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) ==
-            Z_OK);
+  HPD_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
+                         Z_DEFAULT_STRATEGY) == Z_OK);
   std::vector<unsigned char> compressed(deflateBound(&stream, bytes.size()) + 32);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -254,13 +268,16 @@ std::vector<unsigned char> Gzip(const std::string& bytes) {
 
 }  // namespace
 
-std::string EncodePprof(const TargetProfile& profile, const HeapDump& dump, const PprofOptions& options) {
+std::string EncodePprof(const TargetProfile& profile,
+                        const HeapDump& dump,
+                        const PprofOptions& options) {
   return PprofEncoder(profile, dump).Encode(options);
 }
 
 Status WriteGzipFile(const std::string& path, const std::string& bytes) {
   if (bytes.size() > UINT32_MAX / 2)
-    return Status(StatusCode::kUnavailable, "cannot write " + path + ": the profile is larger than 2 GiB");
+    return Status(StatusCode::kUnavailable,
+                  "cannot write " + path + ": the profile is larger than 2 GiB");
   const std::string temporary = path + ".tmp";
   ScopedFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd.valid())

@@ -1,5 +1,5 @@
-// A heap dump as a pprof profile (perftools.profiles.Profile, gzip'ed): opens in pprof, speedscope and
-// everything else that reads the format. Field numbers: proto/pprof.proto.
+// A heap dump as a pprof profile (perftools.profiles.Profile, gzip'ed): opens in pprof,
+// speedscope and everything else that reads the format. Field numbers: proto/pprof.proto.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,14 @@ struct PprofOptions {
   std::vector<std::string> comments;  // shown by pprof -comments
 };
 
-// The serialized profile of one heap with the four views of the seed: alloc_objects, alloc_space, objects,
-// space (the default). Same input, same bytes.
-std::string EncodePprof(const TargetProfile& profile, const HeapDump& dump, const PprofOptions& options);
+// The serialized profile of one heap with the four views of the seed: alloc_objects,
+// alloc_space, objects, space (the default). Same input, same bytes.
+std::string EncodePprof(const TargetProfile& profile,
+                        const HeapDump& dump,
+                        const PprofOptions& options);
 
-// Compresses and writes `bytes` to a new file that only its owner can read. Never leaves half a file.
+// Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
+// half a file.
 Status WriteGzipFile(const std::string& path, const std::string& bytes);
 
 }  // namespace heapprofd

@@ -15,7 +15,8 @@ FrameId CallsiteInterner::InternNamedFrame(const std::string& name) {
   const auto [entry, is_new] = named_frames_.try_emplace(name, next);
   if (is_new) {
     Frame frame;
-    frame.lines.push_back(SourceLine{.function = name, .system_name = name, .file = {}, .line = 0});
+    frame.lines.push_back(
+        SourceLine{.function = name, .system_name = name, .file = {}, .line = 0});
     profile_->frames.push_back(std::move(frame));
   }
   return entry->second;

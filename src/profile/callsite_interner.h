@@ -37,7 +37,9 @@ class CallsiteInterner {
   };
 
   struct Hash {
-    size_t operator()(const FrameKey& key) const { return Mix(key.rel_pc ^ uint64_t{key.mapping} << 48); }
+    size_t operator()(const FrameKey& key) const {
+      return Mix(key.rel_pc ^ uint64_t{key.mapping} << 48);
+    }
 
     size_t operator()(const CallsiteKey& key) const {
       return Mix(uint64_t{key.parent} << 32 | key.frame);

@@ -8,14 +8,16 @@
 
 namespace heapprofd {
 
-// Probability that an allocation of `size` bytes is sampled at `interval` (client/sampler.h).
+// Probability that an allocation of `size` bytes is sampled at `interval`
+// (client/sampler.h).
 inline double SamplingProbability(uint64_t size, uint64_t interval) {
   if (size >= interval)
     return 1;
   return -std::expm1(-static_cast<double>(size) / static_cast<double>(interval));
 }
 
-// The sample's share in sums over all allocations: Horvitz-Thompson weights, see Estimate.
+// The sample's share in sums over all allocations: Horvitz-Thompson weights, see
+// Estimate.
 inline Estimate EstimateOfSample(uint64_t size, uint64_t interval) {
   const double p = SamplingProbability(size, interval);
   const double bytes = static_cast<double>(size);

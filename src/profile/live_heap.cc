@@ -21,11 +21,15 @@ LiveHeap::CallsiteState& LiveHeap::Touch(CallsiteId callsite) {
   return state;
 }
 
-void LiveHeap::Allocate(
-    uint64_t address, uint64_t size, uint64_t interval, CallsiteId callsite, uint64_t now_ns) {
+void LiveHeap::Allocate(uint64_t address,
+                        uint64_t size,
+                        uint64_t interval,
+                        CallsiteId callsite,
+                        uint64_t now_ns) {
   Free(address);
   const Estimate estimate = EstimateOfSample(size, interval);
-  samples_.emplace(address, Sample{.size = size, .interval = interval, .callsite = callsite});
+  samples_.emplace(address,
+                   Sample{.size = size, .interval = interval, .callsite = callsite});
   Touch(callsite).totals.allocated += estimate;
   allocated_ += estimate;
   live_ += estimate;

@@ -1,9 +1,9 @@
 // One heap of one process: which sampled allocations are live, and the sums per callsite.
 //
-// Peak: the live sum per callsite at the moment the total was highest is kept without copying all callsites
-// at every new maximum. Each new maximum starts a generation; a callsite's value is saved as its peak just
-// before its first change in a generation, so a callsite that did not change since still holds the value it
-// had at the maximum.
+// Peak: the live sum per callsite at the moment the total was highest is kept without
+// copying all callsites at every new maximum. Each new maximum starts a generation; a
+// callsite's value is saved as its peak just before its first change in a generation, so
+// a callsite that did not change since still holds the value it had at the maximum.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,17 @@ namespace heapprofd {
 
 class LiveHeap {
  public:
-  // A sampled allocation. An older one at the same address was freed unseen and is counted as freed.
-  // Order of calls is the order of events. Sizes and intervals in bytes, interval >= 1.
-  void Allocate(uint64_t address, uint64_t size, uint64_t interval, CallsiteId callsite, uint64_t now_ns);
+  // A sampled allocation. An older one at the same address was freed unseen and is
+  // counted as freed. Order of calls is the order of events. Sizes and intervals in
+  // bytes, interval >= 1.
+  void Allocate(uint64_t address,
+                uint64_t size,
+                uint64_t interval,
+                CallsiteId callsite,
+                uint64_t now_ns);
 
-  // Unknown addresses are ignored: the client may report frees of unsampled blocks. A free that is part of
-  // a realloc may be undone by `thread_id`'s next UndoRealloc.
+  // Unknown addresses are ignored: the client may report frees of unsampled blocks. A
+  // free that is part of a realloc may be undone by `thread_id`'s next UndoRealloc.
   void Free(uint64_t address);
   void FreeForRealloc(uint64_t address, uint32_t thread_id);
   void UndoRealloc(uint64_t address, uint32_t thread_id);
@@ -49,7 +54,8 @@ class LiveHeap {
   struct CallsiteState {
     CallsiteTotals totals;
     Estimate peak;
-    uint64_t peak_generation = 0;  // `peak` belongs to this generation; older: live is the peak value
+    uint64_t peak_generation =
+        0;  // `peak` belongs to this generation; older: live is the peak value
     bool has_samples = false;
   };
 
@@ -61,9 +67,9 @@ class LiveHeap {
   CallsiteState& Touch(CallsiteId callsite);
   bool Take(uint64_t address, Sample* taken);
 
-  std::unordered_map<uint64_t, Sample> samples_;  // by address
+  std::unordered_map<uint64_t, Sample> samples_;                   // by address
   std::unordered_map<uint32_t, PendingRealloc> pending_reallocs_;  // by thread
-  std::vector<CallsiteState> callsites_;  // by CallsiteId
+  std::vector<CallsiteState> callsites_;                           // by CallsiteId
   Estimate live_;
   Estimate allocated_;
   Estimate peak_;

@@ -1,7 +1,9 @@
-// What a profile is, in memory: mappings, frames, callsites and the estimates that hang on them. No I/O.
+// What a profile is, in memory: mappings, frames, callsites and the estimates that hang
+// on them. No I/O.
 //
-// One TargetProfile per profiled process image (an exec starts a new one). Ids are dense indices into its
-// vectors and never change, so writers can keep maps from id to what they have already written.
+// One TargetProfile per profiled process image (an exec starts a new one). Ids are dense
+// indices into its vectors and never change, so writers can keep maps from id to what
+// they have already written.
 #pragma once
 
 #include <cstdint>
@@ -17,43 +19,51 @@ using CallsiteId = uint32_t;
 
 inline constexpr uint32_t kNoId = UINT32_MAX;
 
-// An executable mapping of the target, with the meanings that Perfetto gives to these fields.
+// An executable mapping of the target, with the meanings that Perfetto gives to these
+// fields.
 struct Mapping {
   uint64_t start = 0;         // first address of the executable mapping
   uint64_t end = 0;           // one past its last address
   uint64_t exact_offset = 0;  // file offset of `start`
-  uint64_t start_offset = 0;  // file offset at which the ELF image begins (0 but for images inside archives)
-  uint64_t load_bias = 0;     // p_vaddr - p_offset of the first executable PT_LOAD
-  std::string path;           // as the target sees it; "[vdso]", "" when anonymous
-  std::string build_id;       // raw bytes, empty when the image has none
+  uint64_t start_offset =
+      0;  // file offset at which the ELF image begins (0 but for images inside archives)
+  uint64_t load_bias = 0;  // p_vaddr - p_offset of the first executable PT_LOAD
+  std::string path;        // as the target sees it; "[vdso]", "" when anonymous
+  std::string build_id;    // raw bytes, empty when the image has none
 
   // The address inside the ELF image, as symbol tables and DWARF use it.
-  uint64_t ToRelPc(uint64_t pc) const { return pc - start + exact_offset - start_offset + load_bias; }
+  uint64_t ToRelPc(uint64_t pc) const {
+    return pc - start + exact_offset - start_offset + load_bias;
+  }
 };
 
-// One function at one address; an address with inlined calls has several, the innermost first.
+// One function at one address; an address with inlined calls has several, the innermost
+// first.
 struct SourceLine {
-  std::string function;     // demangled for people
-  std::string system_name;  // as the linker knows it; empty for inlined functions without one
-  std::string file;         // empty when unknown
-  uint32_t line = 0;        // 0 when unknown
+  std::string function;  // demangled for people
+  std::string
+      system_name;    // as the linker knows it; empty for inlined functions without one
+  std::string file;   // empty when unknown
+  uint32_t line = 0;  // 0 when unknown
 };
 
 struct Frame {
   MappingId mapping = kNoId;  // kNoId: no mapping held this address
-  uint64_t rel_pc = 0;        // ELF address inside the instruction; absolute address without mapping
+  uint64_t rel_pc =
+      0;  // ELF address inside the instruction; absolute address without mapping
   std::vector<SourceLine> lines;  // filled by symbolization; empty: unknown
 };
 
-// Node of the callsite tree: a stack is a leaf and its parents. Parents have smaller ids than children.
+// Node of the callsite tree: a stack is a leaf and its parents. Parents have smaller ids
+// than children.
 struct Callsite {
   CallsiteId parent = kNoId;
   FrameId frame = kNoId;
 };
 
-// Unbiased estimate of a sum over allocations, from samples with known inclusion probability p:
-// each sample adds 1/p to the count and size/p to the bytes, and (1-p)/p² and size²(1-p)/p² to the
-// variances (Horvitz-Thompson estimator for Poisson sampling).
+// Unbiased estimate of a sum over allocations, from samples with known inclusion
+// probability p: each sample adds 1/p to the count and size/p to the bytes, and (1-p)/p²
+// and size²(1-p)/p² to the variances (Horvitz-Thompson estimator for Poisson sampling).
 struct Estimate {
   double bytes = 0;
   double count = 0;
@@ -91,14 +101,17 @@ struct CallsiteTotals {
 
 // What one heap of one process looked like at one moment.
 struct HeapDump {
-  std::string heap_name;                   // "libc.malloc"
-  uint64_t sampling_interval = 0;          // bytes, at the dump
+  std::string heap_name;                    // "libc.malloc"
+  uint64_t sampling_interval = 0;           // bytes, at the dump
   uint64_t original_sampling_interval = 0;  // bytes, at the start
-  uint64_t start_ns = 0;  // CLOCK_MONOTONIC: the previous dump of this heap, or the start of profiling
-  uint64_t end_ns = 0;    // CLOCK_MONOTONIC: the moment of the dump
-  std::unordered_map<CallsiteId, CallsiteTotals> callsites;  // only those that ever had a sample
-  std::unordered_map<CallsiteId, Estimate> peak;  // live estimate per callsite when total live was highest
-  uint64_t peak_ns = 0;                           // CLOCK_MONOTONIC, 0 when nothing was ever live
+  uint64_t start_ns =
+      0;  // CLOCK_MONOTONIC: the previous dump of this heap, or the start of profiling
+  uint64_t end_ns = 0;  // CLOCK_MONOTONIC: the moment of the dump
+  std::unordered_map<CallsiteId, CallsiteTotals>
+      callsites;  // only those that ever had a sample
+  std::unordered_map<CallsiteId, Estimate>
+      peak;              // live estimate per callsite when total live was highest
+  uint64_t peak_ns = 0;  // CLOCK_MONOTONIC, 0 when nothing was ever live
   Estimate peak_total;
   uint64_t exact_alloc_calls = 0;  // counted, not sampled
   uint64_t exact_alloc_bytes = 0;
@@ -106,28 +119,28 @@ struct HeapDump {
 
 // How far the recording can be trusted. All counts are since the session's start.
 struct Quality {
-  uint64_t samples = 0;             // allocations sampled
-  uint64_t walked_samples = 0;      // of these, stacks walked in the target
-  uint64_t copied_samples = 0;      // of these, stacks copied and unwound by the engine
-  uint64_t checked_samples = 0;     // both ways, compared
-  uint64_t agreed_samples = 0;      // of the checked ones, equal
-  uint64_t lost_records = 0;        // did not fit into the ring
-  uint64_t lost_samples = 0;        // of these, samples (the rest are frees)
-  uint64_t corrupt_records = 0;     // skipped: no valid record
-  uint64_t truncated_stacks = 0;    // outermost frames missing
-  uint64_t unknown_stacks = 0;      // sample whose stack never arrived
-  uint64_t unmapped_frames = 0;     // return addresses outside every known mapping
+  uint64_t samples = 0;           // allocations sampled
+  uint64_t walked_samples = 0;    // of these, stacks walked in the target
+  uint64_t copied_samples = 0;    // of these, stacks copied and unwound by the engine
+  uint64_t checked_samples = 0;   // both ways, compared
+  uint64_t agreed_samples = 0;    // of the checked ones, equal
+  uint64_t lost_records = 0;      // did not fit into the ring
+  uint64_t lost_samples = 0;      // of these, samples (the rest are frees)
+  uint64_t corrupt_records = 0;   // skipped: no valid record
+  uint64_t truncated_stacks = 0;  // outermost frames missing
+  uint64_t unknown_stacks = 0;    // sample whose stack never arrived
+  uint64_t unmapped_frames = 0;   // return addresses outside every known mapping
   uint64_t unwind_errors = 0;
-  uint64_t unwind_time_us = 0;      // total, engine side
+  uint64_t unwind_time_us = 0;  // total, engine side
   uint64_t map_reparses = 0;
   uint64_t threads_without_slot = 0;
 };
 
 // Why and how a target left, and how the session went for it.
 enum class TargetEnd : uint8_t {
-  kRunning,       // still alive at the dump
-  kExited,        // process gone
-  kExeced,        // became another program
+  kRunning,  // still alive at the dump
+  kExited,   // process gone
+  kExeced,   // became another program
 };
 
 struct ProcessDescription {

@@ -1,12 +1,13 @@
-// The four functions a compiler may call on its own, so that the client needs no libc. The linker script
-// keeps them private: the target must go on using its own.
+// The four functions a compiler may call on its own, so that the client needs no libc.
+// The linker script keeps them private: the target must go on using its own.
 #include <cstddef>
 #include <cstdint>
 
 extern "C" {
 
 void* memcpy(void* to, const void* from, size_t size) noexcept {
-  constexpr size_t kStringOperationPays = 512;  // bytes; below, its start costs more than a loop
+  constexpr size_t kStringOperationPays =
+      512;  // bytes; below, its start costs more than a loop
   void* const start = to;
   if (size < kStringOperationPays && size % sizeof(uint64_t) == 0) {
     auto* target = static_cast<volatile uint64_t*>(to);

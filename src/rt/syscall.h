@@ -1,15 +1,17 @@
-// System calls without libc: they neither touch errno nor can they be interposed. Used by the client's
-// slow paths only (start, fork, exit, waiting for ring space); never by a hook that just passes through.
+// System calls without libc: they neither touch errno nor can they be interposed. Used by
+// the client's slow paths only (start, fork, exit, waiting for ring space); never by a
+// hook that just passes through.
 #pragma once
 
-#include <cstdint>
-
 #include <sys/syscall.h>
+
+#include <cstdint>
 
 namespace heapprofd::rt {
 
 // Returns what the kernel returns: a value, or -errno in [-4095, -1].
-inline long Syscall(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+inline long Syscall(
+    long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
   long result = 0;
   register long r10 asm("r10") = d;
   register long r8 asm("r8") = e;
@@ -35,7 +37,8 @@ inline uint64_t ReadTsc() {
   return __builtin_ia32_rdtsc();
 }
 
-// Address of the calling thread's control block: unique per thread, the same for a thread's whole life.
+// Address of the calling thread's control block: unique per thread, the same for a
+// thread's whole life.
 inline uint64_t ThreadPointer() {
   uint64_t pointer = 0;
   asm("mov %%fs:0, %0" : "=r"(pointer));

@@ -1,4 +1,5 @@
-// Field numbers of the Perfetto messages that we write, as the .proto files in proto/ define them.
+// Field numbers of the Perfetto messages that we write, as the .proto files in proto/
+// define them.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,11 @@ enum Interned : uint32_t {
   kInternedMappings = 19,
 };
 
-enum Profile : uint32_t { kProfileProcessDumps = 5, kProfileContinued = 6, kProfileIndex = 7 };
+enum Profile : uint32_t {
+  kProfileProcessDumps = 5,
+  kProfileContinued = 6,
+  kProfileIndex = 7
+};
 
 enum ProcessDump : uint32_t {
   kDumpPid = 1,

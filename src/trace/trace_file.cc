@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+
 #include <protozero/pbf_writer.hpp>
 
 #include "trace/fields.h"
@@ -30,7 +31,8 @@ Status TraceFile::Append(const std::string& packet) {
 Status TraceFile::Flush() {
   size_t done = 0;
   while (status_.ok() && done < buffer_.size()) {
-    const ssize_t written = write(fd_.get(), buffer_.data() + done, buffer_.size() - done);
+    const ssize_t written =
+        write(fd_.get(), buffer_.data() + done, buffer_.size() - done);
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)

@@ -13,7 +13,8 @@ class TraceFile {
   // Creates `path` for its owner only; an existing file is an error.
   static Result<TraceFile> Create(const std::string& path);
 
-  // Appends one serialized TracePacket. Errors stick: they are reported here and by every later call.
+  // Appends one serialized TracePacket. Errors stick: they are reported here and by every
+  // later call.
   Status Append(const std::string& packet);
 
   // Writes what is buffered.

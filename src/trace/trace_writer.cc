@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <protozero/pbf_writer.hpp>
 #include <string_view>
+
+#include <protozero/pbf_writer.hpp>
 
 #include "trace/fields.h"
 
@@ -24,17 +25,19 @@ constexpr uint32_t kIncrementalStateCleared = 1;
 constexpr size_t kPacketTarget = 400'000;  // bytes; the limit is 500 kB
 
 // Clock ids of Perfetto's ClockSnapshot with the kernel's.
-constexpr std::array<std::pair<uint32_t, clockid_t>, 6> kClocks = {{{6, CLOCK_BOOTTIME},
-                                                                    {2, CLOCK_REALTIME_COARSE},
-                                                                    {4, CLOCK_MONOTONIC_COARSE},
-                                                                    {1, CLOCK_REALTIME},
-                                                                    {3, CLOCK_MONOTONIC},
-                                                                    {5, CLOCK_MONOTONIC_RAW}}};
+constexpr std::array<std::pair<uint32_t, clockid_t>, 6> kClocks = {
+    {{6, CLOCK_BOOTTIME},
+     {2, CLOCK_REALTIME_COARSE},
+     {4, CLOCK_MONOTONIC_COARSE},
+     {1, CLOCK_REALTIME},
+     {3, CLOCK_MONOTONIC},
+     {5, CLOCK_MONOTONIC_RAW}}};
 
 uint64_t NowNs(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<uint64_t>(now.tv_nsec);
 }
 
 std::string ClockSnapshot() {
@@ -97,7 +100,9 @@ void AddError(pbf_writer& writer, uint32_t field, double variance) {
 }
 
 // Everything of ProcessHeapSamples but the samples.
-std::string DumpHeader(const TargetProfile& profile, const HeapDump& dump, const DumpFlags& flags) {
+std::string DumpHeader(const TargetProfile& profile,
+                       const HeapDump& dump,
+                       const DumpFlags& flags) {
   const Quality& quality = profile.quality;
   const bool is_peak = flags.mode == DumpMode::kPeak;
   std::string message;
@@ -116,7 +121,8 @@ std::string DumpHeader(const TargetProfile& profile, const HeapDump& dump, const
   header.add_bool(field::kDumpDisconnected, flags.disconnected);
   header.add_bool(field::kDumpBufferOverran, flags.buffer_overran);
   header.add_bool(field::kDumpBufferCorrupted, flags.buffer_corrupted);
-  header.add_uint64(field::kDumpTimestamp, is_peak && dump.peak_ns != 0 ? dump.peak_ns : dump.end_ns);
+  header.add_uint64(field::kDumpTimestamp,
+                    is_peak && dump.peak_ns != 0 ? dump.peak_ns : dump.end_ns);
   header.add_bool(field::kDumpHitGuardrail, flags.hit_guardrail);
   header.add_string(field::kDumpHeapName, dump.heap_name);
   header.add_uint64(field::kDumpSamplingInterval, dump.sampling_interval);
@@ -125,9 +131,10 @@ std::string DumpHeader(const TargetProfile& profile, const HeapDump& dump, const
   {
     pbf_writer counters(header, field::kDumpQuality);
     const std::array<uint64_t, 14> values = {
-        quality.samples,         quality.walked_samples,   quality.copied_samples, quality.checked_samples,
-        quality.agreed_samples,  quality.lost_records,     quality.lost_samples,   quality.corrupt_records,
-        quality.truncated_stacks, quality.unknown_stacks,  quality.unmapped_frames, quality.unwind_errors,
+        quality.samples,         quality.walked_samples,      quality.copied_samples,
+        quality.checked_samples, quality.agreed_samples,      quality.lost_records,
+        quality.lost_samples,    quality.corrupt_records,     quality.truncated_stacks,
+        quality.unknown_stacks,  quality.unmapped_frames,     quality.unwind_errors,
         quality.unwind_time_us,  quality.threads_without_slot};
     for (size_t i = 0; i < values.size(); ++i)
       counters.add_uint64(static_cast<uint32_t>(i + 1), values[i]);
@@ -147,8 +154,10 @@ void AddSample(pbf_writer& process_dump,
   // Rounding may not make a value fall, nor let more be freed than was allocated.
   written.allocated = std::max(written.allocated, Rounded(totals.allocated.bytes));
   written.alloc_count = std::max(written.alloc_count, Rounded(totals.allocated.count));
-  written.freed = std::min(written.allocated, std::max(written.freed, Rounded(totals.freed.bytes)));
-  written.free_count = std::min(written.alloc_count, std::max(written.free_count, Rounded(totals.freed.count)));
+  written.freed =
+      std::min(written.allocated, std::max(written.freed, Rounded(totals.freed.bytes)));
+  written.free_count = std::min(
+      written.alloc_count, std::max(written.free_count, Rounded(totals.freed.count)));
   pbf_writer sample(process_dump, field::kDumpSamples);
   sample.add_uint64(field::kSampleCallstack, callstack);
   sample.add_uint64(field::kSampleAllocated, written.allocated);
@@ -223,7 +232,8 @@ Status TraceWriter::WriteHeader(const std::string& trace_config) {
   constexpr std::string_view kMarker =
       "\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
   HPD_TRY(file_.Append(ServicePacket(field::kPacketClockSnapshot, ClockSnapshot())));
-  HPD_TRY(file_.Append(ServicePacket(field::kPacketSynchronizationMarker, std::string(kMarker))));
+  HPD_TRY(file_.Append(
+      ServicePacket(field::kPacketSynchronizationMarker, std::string(kMarker))));
   if (!trace_config.empty())
     HPD_TRY(file_.Append(ServicePacket(field::kPacketTraceConfig, trace_config)));
   HPD_TRY(file_.Append(ServicePacket(field::kPacketTraceUuid, TraceUuid())));
@@ -257,7 +267,8 @@ Status TraceWriter::WriteSequencePacket(uint32_t field, const std::string& messa
   return file_.Append(packet);
 }
 
-Status TraceWriter::WriteProfilePacket(const std::string& process_dump, bool is_continued) {
+Status TraceWriter::WriteProfilePacket(const std::string& process_dump,
+                                       bool is_continued) {
   std::string message;
   pbf_writer writer(message);
   if (!process_dump.empty())
@@ -268,11 +279,13 @@ Status TraceWriter::WriteProfilePacket(const std::string& process_dump, bool is_
   return WriteSequencePacket(field::kPacketProfilePacket, message);
 }
 
-Status TraceWriter::WriteDump(const TargetProfile& profile, uint64_t target_id, const DumpFlags& flags) {
+Status TraceWriter::WriteDump(const TargetProfile& profile,
+                              uint64_t target_id,
+                              const DumpFlags& flags) {
   if (!sequence_has_begun_) {
     InternedBatch batch;
-    for (const uint32_t kind :
-         {field::kInternedBuildIds, field::kInternedMappingPaths, field::kInternedFunctionNames}) {
+    for (const uint32_t kind : {field::kInternedBuildIds, field::kInternedMappingPaths,
+                                field::kInternedFunctionNames}) {
       pbf_writer entry(batch.writer(), kind);
       entry.add_uint64(1, 0);
       entry.add_bytes(2, "");
@@ -308,8 +321,8 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
     if (flags.mode == DumpMode::kPeak)
       AddPeakSample(writer, iid->second, peak->second);
     else
-      AddSample(writer, iid->second, dump.callsites.at(id), peak != dump.peak.end() ? &peak->second : nullptr,
-                totals[id]);
+      AddSample(writer, iid->second, dump.callsites.at(id),
+                peak != dump.peak.end() ? &peak->second : nullptr, totals[id]);
     if (message.size() >= kPacketTarget) {
       HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
       message = header;
@@ -342,13 +355,17 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
       batch.Clear();
     }
   }
-  return batch.IsEmpty() ? Status() : WriteSequencePacket(field::kPacketInternedData, batch.data());
+  return batch.IsEmpty() ? Status()
+                         : WriteSequencePacket(field::kPacketInternedData, batch.data());
 }
 
-uint64_t TraceWriter::InternString(uint32_t kind, std::string_view text, InternedBatch& batch) {
+uint64_t TraceWriter::InternString(uint32_t kind,
+                                   std::string_view text,
+                                   InternedBatch& batch) {
   if (text.empty())
     return 0;
-  const auto [entry, is_new] = strings_.try_emplace(std::to_string(kind) + ":" + std::string(text), next_iid_);
+  const auto [entry, is_new] =
+      strings_.try_emplace(std::to_string(kind) + ":" + std::string(text), next_iid_);
   if (is_new) {
     ++next_iid_;
     pbf_writer writer(batch.writer(), kind);
@@ -368,7 +385,8 @@ uint64_t TraceWriter::InternMapping(const TargetProfile& profile,
   if (iid != 0)
     return iid;
   const Mapping& mapping = profile.mappings[id];
-  const uint64_t build_id = InternString(field::kInternedBuildIds, mapping.build_id, batch);
+  const uint64_t build_id =
+      InternString(field::kInternedBuildIds, mapping.build_id, batch);
   std::vector<uint64_t> path;
   for (const std::string_view component : PathComponents(mapping.path))
     path.push_back(InternString(field::kInternedMappingPaths, component, batch));
@@ -386,7 +404,10 @@ uint64_t TraceWriter::InternMapping(const TargetProfile& profile,
   return iid;
 }
 
-uint64_t TraceWriter::InternFrame(const TargetProfile& profile, FrameId id, Target& target, InternedBatch& batch) {
+uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
+                                  FrameId id,
+                                  Target& target,
+                                  InternedBatch& batch) {
   uint64_t& iid = target.frame_iids[id];
   if (iid != 0)
     return iid;
@@ -395,8 +416,10 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile, FrameId id, Targ
   uint64_t name = 0;
   if (!frame.lines.empty()) {
     const SourceLine& outermost = frame.lines.back();
-    name = InternString(field::kInternedFunctionNames,
-                        outermost.system_name.empty() ? outermost.function : outermost.system_name, batch);
+    name = InternString(
+        field::kInternedFunctionNames,
+        outermost.system_name.empty() ? outermost.function : outermost.system_name,
+        batch);
   }
   iid = next_iid_++;
   pbf_writer writer(batch.writer(), field::kInternedFrames);
@@ -410,7 +433,8 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile, FrameId id, Targ
 Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {
   std::map<std::pair<std::string, std::string>, std::map<uint64_t, const Frame*>> modules;
   for (const Frame& frame : profile.frames) {
-    if (frame.mapping == kNoId || frame.lines.empty() || profile.mappings[frame.mapping].build_id.empty())
+    if (frame.mapping == kNoId || frame.lines.empty() ||
+        profile.mappings[frame.mapping].build_id.empty())
       continue;
     const Mapping& mapping = profile.mappings[frame.mapping];
     modules[{mapping.path, mapping.build_id}].emplace(frame.rel_pc, &frame);
@@ -427,7 +451,8 @@ Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {
         address.add_uint64(1, next->first);
         for (const SourceLine& line : next->second->lines) {
           pbf_writer entry(address, 2);
-          entry.add_string(1, line.system_name.empty() ? line.function : line.system_name);
+          entry.add_string(1,
+                           line.system_name.empty() ? line.function : line.system_name);
           if (!line.file.empty())
             entry.add_string(2, line.file);
           entry.add_uint32(3, line.line);

@@ -1,12 +1,16 @@
 // Writes profiles as a Perfetto trace that trace processor and the Perfetto UI open.
 //
-// One packet sequence carries all heap profiles. Its rules (the importer ignores or drops what breaks them):
-//   - a ClockSnapshot with MONOTONIC_COARSE and BOOTTIME comes first: dump times are in the former's domain;
+// One packet sequence carries all heap profiles. Its rules (the importer ignores or drops
+// what breaks them):
+//   - a ClockSnapshot with MONOTONIC_COARSE and BOOTTIME comes first: dump times are in
+//   the former's domain;
 //   - every packet has the sequence id, the first one the flag INCREMENTAL_STATE_CLEARED;
 //   - ProfilePacket.index counts 0, 1, 2, ... over the whole sequence;
-//   - the packets of one heap's dump are marked `continued`, an empty one without the mark ends the series;
+//   - the packets of one heap's dump are marked `continued`, an empty one without the
+//   mark ends the series;
 //   - packets stay below 500 kB, the header is repeated in each;
-//   - values are cumulative and never fall; a callstack id belongs to one heap of one target;
+//   - values are cumulative and never fall; a callstack id belongs to one heap of one
+//   target;
 //   - strings precede mappings, these frames, these callstacks; id 0 is the empty string.
 #pragma once
 
@@ -55,10 +59,14 @@ class TraceWriter {
 
   Status WriteProcessTree(std::span<const ProcessDescription> processes);
 
-  // The current state of all heaps of a target. `target_id` names the same TargetProfile in every call.
-  Status WriteDump(const TargetProfile& profile, uint64_t target_id, const DumpFlags& flags);
+  // The current state of all heaps of a target. `target_id` names the same TargetProfile
+  // in every call.
+  Status WriteDump(const TargetProfile& profile,
+                   uint64_t target_id,
+                   const DumpFlags& flags);
 
-  // Function names, files and lines, inlined calls included. Behind the dumps whose frames they describe.
+  // Function names, files and lines, inlined calls included. Behind the dumps whose
+  // frames they describe.
   Status WriteModuleSymbols(const TargetProfile& profile);
 
   Status Finish() { return file_.Flush(); }
@@ -68,13 +76,17 @@ class TraceWriter {
   struct Target {
     std::vector<uint64_t> mapping_iids;  // 0: not yet
     std::vector<uint64_t> frame_iids;
-    std::map<std::string, std::unordered_map<CallsiteId, uint64_t>> callstack_iids;  // by heap
+    std::map<std::string, std::unordered_map<CallsiteId, uint64_t>>
+        callstack_iids;  // by heap
     std::map<std::string, std::unordered_map<CallsiteId, WrittenTotals>> totals;
   };
 
   class InternedBatch;
 
-  Status WriteHeap(const TargetProfile& profile, const HeapDump& dump, Target& target, const DumpFlags& flags);
+  Status WriteHeap(const TargetProfile& profile,
+                   const HeapDump& dump,
+                   Target& target,
+                   const DumpFlags& flags);
   Status WriteInterned(const TargetProfile& profile,
                        const HeapDump& dump,
                        Target& target,
@@ -82,8 +94,14 @@ class TraceWriter {
   Status WriteProfilePacket(const std::string& process_dump, bool is_continued);
   Status WriteSequencePacket(uint32_t field, const std::string& message);
   uint64_t InternString(uint32_t kind, std::string_view text, InternedBatch& batch);
-  uint64_t InternMapping(const TargetProfile& profile, MappingId id, Target& target, InternedBatch& batch);
-  uint64_t InternFrame(const TargetProfile& profile, FrameId id, Target& target, InternedBatch& batch);
+  uint64_t InternMapping(const TargetProfile& profile,
+                         MappingId id,
+                         Target& target,
+                         InternedBatch& batch);
+  uint64_t InternFrame(const TargetProfile& profile,
+                       FrameId id,
+                       Target& target,
+                       InternedBatch& batch);
 
   TraceFile file_;
   std::map<uint64_t, Target> targets_;

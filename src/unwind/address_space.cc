@@ -27,16 +27,20 @@ std::string ReadFromStart(int fd) {
 
 }  // namespace
 
-AddressSpace::AddressSpace(pid_t pid, ModuleCache* modules, std::vector<Mapping>* mappings)
+AddressSpace::AddressSpace(pid_t pid,
+                           ModuleCache* modules,
+                           std::vector<Mapping>* mappings)
     : pid_(pid),
       modules_(modules),
       mappings_(mappings),
-      maps_(open(("/proc/" + std::to_string(pid) + "/maps").c_str(), O_RDONLY | O_CLOEXEC)) {}
+      maps_(open(("/proc/" + std::to_string(pid) + "/maps").c_str(),
+                 O_RDONLY | O_CLOEXEC)) {}
 
 Result<RefreshOutcome> AddressSpace::Refresh() {
   const std::string text = maps_.valid() ? ReadFromStart(maps_.get()) : "";
   if (text.empty())
-    return Status(StatusCode::kUnavailable, "cannot read the mappings of process " + std::to_string(pid_) +
+    return Status(StatusCode::kUnavailable, "cannot read the mappings of process " +
+                                                std::to_string(pid_) +
                                                 ": it has ended or may not be inspected");
   RefreshOutcome outcome;
   std::vector<Code> code;
@@ -87,8 +91,9 @@ int AddressSpace::FileOf(const Mapping& mapping) const {
 }
 
 std::optional<CodeLocation> AddressSpace::Find(uint64_t pc) const {
-  auto after = std::upper_bound(code_.begin(), code_.end(), pc,
-                                [](uint64_t value, const Code& code) { return value < code.entry.start; });
+  auto after = std::upper_bound(
+      code_.begin(), code_.end(), pc,
+      [](uint64_t value, const Code& code) { return value < code.entry.start; });
   if (after == code_.begin())
     return std::nullopt;
   const Code& code = *--after;

@@ -1,4 +1,5 @@
-// The mappings of one process, as far as they hold code or stacks, and the images behind them.
+// The mappings of one process, as far as they hold code or stacks, and the images behind
+// them.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +24,8 @@ struct CodeLocation {
 };
 
 struct RefreshOutcome {
-  bool executable_removed = false;  // code vanished or was replaced: rules for it must be forgotten
+  bool executable_removed =
+      false;  // code vanished or was replaced: rules for it must be forgotten
   bool executable_added = false;
 };
 
@@ -32,7 +34,8 @@ class AddressSpace {
   // New executable mappings are appended to `mappings`, which outlives this object.
   AddressSpace(pid_t pid, ModuleCache* modules, std::vector<Mapping>* mappings);
 
-  // Reads the process's maps anew. An error when the process is gone; what is known then stays.
+  // Reads the process's maps anew. An error when the process is gone; what is known then
+  // stays.
   Result<RefreshOutcome> Refresh();
 
   std::optional<CodeLocation> Find(uint64_t pc) const;
@@ -43,8 +46,8 @@ class AddressSpace {
   // The image of a mapping, also when it is unmapped by now; nullptr when there is none.
   Module* ModuleOf(MappingId mapping) const { return modules_of_[mapping].get(); }
 
-  // Descriptor of the file behind one of the mappings (an element of the vector given at construction), -1
-  // when there is none. Stays ours.
+  // Descriptor of the file behind one of the mappings (an element of the vector given at
+  // construction), -1 when there is none. Stays ours.
   int FileOf(const Mapping& mapping) const;
 
  private:

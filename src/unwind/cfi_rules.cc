@@ -24,19 +24,21 @@ Rule Unwalkable() {
   return Rule{.kind = RuleKind::kUnwalkable};
 }
 
-// The address of a PLT slot's stack: rsp + 8, plus 8 more once the slot has pushed its number.
-// The compact form that linkers emit: breg7 8; breg16 0; lit15; and; litN; ge; lit3; shl; plus.
+// The address of a PLT slot's stack: rsp + 8, plus 8 more once the slot has pushed its
+// number. The compact form that linkers emit: breg7 8; breg16 0; lit15; and; litN; ge;
+// lit3; shl; plus.
 std::optional<int64_t> EvaluatePlt(Ops ops, uint64_t rel_pc) {
   if (ops.size() != 9 || ops[0].atom != DW_OP_breg7 || ops[1].atom != DW_OP_breg16 ||
-      ops[2].atom != DW_OP_lit15 || ops[3].atom != DW_OP_and || ops[4].atom < DW_OP_lit0 ||
-      ops[4].atom > DW_OP_lit31 || ops[5].atom != DW_OP_ge || ops[6].atom != DW_OP_lit3 ||
-      ops[7].atom != DW_OP_shl || ops[8].atom != DW_OP_plus)
+      ops[2].atom != DW_OP_lit15 || ops[3].atom != DW_OP_and ||
+      ops[4].atom < DW_OP_lit0 || ops[4].atom > DW_OP_lit31 || ops[5].atom != DW_OP_ge ||
+      ops[6].atom != DW_OP_lit3 || ops[7].atom != DW_OP_shl || ops[8].atom != DW_OP_plus)
     return std::nullopt;
   const uint64_t pushed_from = ops[4].atom - DW_OP_lit0;
   return static_cast<int64_t>(ops[0].number) + ((rel_pc & 15) >= pushed_from ? 8 : 0);
 }
 
-// The part of the rule that says where the CFA is; kUnwalkable when it is not of a known form.
+// The part of the rule that says where the CFA is; kUnwalkable when it is not of a known
+// form.
 Rule CfaRule(Ops ops, uint64_t rel_pc) {
   int64_t offset = 0;
   RuleKind kind = RuleKind::kUnwalkable;
@@ -46,10 +48,12 @@ Rule CfaRule(Ops ops, uint64_t rel_pc) {
       kind = RuleKind::kSp;
     else if (ops[0].number == kDwarfBp)
       kind = RuleKind::kBp;
-  } else if (ops.size() == 1 && (ops[0].atom == DW_OP_breg6 || ops[0].atom == DW_OP_breg7)) {
+  } else if (ops.size() == 1 &&
+             (ops[0].atom == DW_OP_breg6 || ops[0].atom == DW_OP_breg7)) {
     offset = static_cast<int64_t>(ops[0].number);
     kind = ops[0].atom == DW_OP_breg7 ? RuleKind::kSp : RuleKind::kBp;
-  } else if (ops.size() == 2 && ops[0].atom == DW_OP_breg6 && ops[1].atom == DW_OP_deref) {
+  } else if (ops.size() == 2 && ops[0].atom == DW_OP_breg6 &&
+             ops[1].atom == DW_OP_deref) {
     offset = static_cast<int64_t>(ops[0].number);
     kind = RuleKind::kBpDeref;
   } else if (const std::optional<int64_t> plt = EvaluatePlt(ops, rel_pc)) {
@@ -94,7 +98,8 @@ Rule RuleForAddress(Module& module, uint64_t rel_pc) {
   if (frame == nullptr)
     return Rule{};
   bool is_signal_frame = false;
-  const int return_address_column = dwarf_frame_info(frame.get(), nullptr, nullptr, &is_signal_frame);
+  const int return_address_column =
+      dwarf_frame_info(frame.get(), nullptr, nullptr, &is_signal_frame);
   if (return_address_column < 0)
     return Unwalkable();
   if (is_signal_frame)

@@ -8,8 +8,9 @@
 
 namespace heapprofd {
 
-// Rule for the frame whose executing instruction is at `rel_pc` (ELF address, inside the call instruction).
-// kUnknown: no information covers the address. kUnwalkable: it needs more than a Rule can say.
+// Rule for the frame whose executing instruction is at `rel_pc` (ELF address, inside the
+// call instruction). kUnknown: no information covers the address. kUnwalkable: it needs
+// more than a Rule can say.
 Rule RuleForAddress(Module& module, uint64_t rel_pc);
 
 }  // namespace heapprofd

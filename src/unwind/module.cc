@@ -11,14 +11,16 @@
 namespace heapprofd {
 namespace {
 
-// libdw keeps every FDE it has decoded; past this many look-ups its cache is dropped and built anew.
+// libdw keeps every FDE it has decoded; past this many look-ups its cache is dropped and
+// built anew.
 constexpr uint64_t kMaxLookups = 50'000;
 constexpr size_t kMaxVdso = size_t{64} * 1024;
 
 bool IsNativeImage(Elf* elf) {
   GElf_Ehdr header;
-  return elf != nullptr && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &header) != nullptr &&
-         header.e_machine == EM_X86_64 && header.e_ident[EI_CLASS] == ELFCLASS64;
+  return elf != nullptr && elf_kind(elf) == ELF_K_ELF &&
+         gelf_getehdr(elf, &header) != nullptr && header.e_machine == EM_X86_64 &&
+         header.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
 uint64_t LoadBias(Elf* elf) {
@@ -27,8 +29,8 @@ uint64_t LoadBias(Elf* elf) {
     return 0;
   for (size_t i = 0; i < count; ++i) {
     GElf_Phdr segment;
-    if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr && segment.p_type == PT_LOAD &&
-        (segment.p_flags & PF_X) != 0)
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr &&
+        segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
       return segment.p_vaddr - segment.p_offset;
   }
   return 0;
@@ -37,8 +39,9 @@ uint64_t LoadBias(Elf* elf) {
 std::string BuildId(Elf* elf) {
   const void* bytes = nullptr;
   const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
-  return size > 0 && size <= 64 ? std::string(static_cast<const char*>(bytes), static_cast<size_t>(size))
-                                : std::string();
+  return size > 0 && size <= 64
+             ? std::string(static_cast<const char*>(bytes), static_cast<size_t>(size))
+             : std::string();
 }
 
 std::string ProcPath(pid_t pid, const std::string& rest) {
@@ -47,14 +50,20 @@ std::string ProcPath(pid_t pid, const std::string& rest) {
 
 ScopedFd OpenMapped(pid_t pid, const MapEntry& entry) {
   std::array<char, 64> range{};
-  snprintf(range.data(), range.size(), "map_files/%llx-%llx", static_cast<unsigned long long>(entry.start),
+  snprintf(range.data(), range.size(), "map_files/%llx-%llx",
+           static_cast<unsigned long long>(entry.start),
            static_cast<unsigned long long>(entry.end));
-  ScopedFd fd(open(ProcPath(pid, range.data()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  ScopedFd fd(
+      open(ProcPath(pid, range.data()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.valid())
     return fd;
-  // map_files needs privileges; the path may lead elsewhere in the meantime, so the inode is compared.
-  fd = ScopedFd(open(ProcPath(pid, "root" + entry.path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  // map_files needs privileges; the path may lead elsewhere in the meantime, so the inode
+  // is compared.
+  fd = ScopedFd(open(ProcPath(pid, "root" + entry.path).c_str(),
+                     O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+
   struct stat status {};
+
   if (fd.valid() && (fstat(fd.get(), &status) != 0 || status.st_ino != entry.inode))
     return {};
   return fd;
@@ -66,7 +75,8 @@ std::shared_ptr<Module> ReadVdso(pid_t pid, const MapEntry& entry) {
   if (!memory.valid() || size > kMaxVdso)
     return nullptr;
   std::vector<char> image(size);
-  if (pread(memory.get(), image.data(), size, static_cast<off_t>(entry.start)) != static_cast<ssize_t>(size))
+  if (pread(memory.get(), image.data(), size, static_cast<off_t>(entry.start)) !=
+      static_cast<ssize_t>(size))
     return nullptr;
   return Module::FromMemory(std::move(image));
 }
@@ -94,6 +104,9 @@ bool Module::Load() {
     return false;
   build_id_ = BuildId(elf_);
   load_bias_ = LoadBias(elf_);
+  GElf_Ehdr header;
+  if (gelf_getehdr(elf_, &header) != nullptr)
+    entry_ = header.e_entry;
   OpenCfi();
   return true;
 }
@@ -113,6 +126,12 @@ void Module::CloseCfi() {
   eh_frame_ = nullptr;
   debug_frame_ = nullptr;
   dwarf_ = nullptr;
+}
+
+bool Module::IsEntryCode(uint64_t rel_pc) const {
+  constexpr uint64_t kEntrySize =
+      128;  // bytes; _start and what the loader's entry falls into
+  return entry_ != 0 && rel_pc >= entry_ && rel_pc - entry_ < kEntrySize;
 }
 
 Module::~Module() {
@@ -144,7 +163,9 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid, const MapEntry& entry) {
   if (entry.inode == 0)
     return nullptr;
   ScopedFd fd = OpenMapped(pid, entry);
+
   struct stat status {};
+
   if (!fd.valid() || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return nullptr;
   const Key key{status.st_dev, status.st_ino, status.st_size,

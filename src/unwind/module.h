@@ -1,10 +1,11 @@
-// One ELF image with its unwind information, opened once and kept open: the process, and its files, may be
-// gone before the last stack is unwound. Modules are shared between processes.
+// One ELF image with its unwind information, opened once and kept open: the process, and
+// its files, may be gone before the last stack is unwound. Modules are shared between
+// processes.
 //
-// Read through mmap: clean pages of the file are cheaper than copies of .eh_frame on the heap, and the
-// libraries of a large program hold hundreds of megabytes. A file that is truncated while it is mapped would
-// raise SIGBUS in the engine; files that are executed cannot be written (ETXTBSY), and package managers
-// replace them by rename.
+// Read through mmap: clean pages of the file are cheaper than copies of .eh_frame on the
+// heap, and the libraries of a large program hold hundreds of megabytes. A file that is
+// truncated while it is mapped would raise SIGBUS in the engine; files that are executed
+// cannot be written (ETXTBSY), and package managers replace them by rename.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -25,7 +26,8 @@ namespace heapprofd {
 
 class Module {
  public:
-  // `fd` is a file that may be anything; nullptr when it is no ELF image for this machine.
+  // `fd` is a file that may be anything; nullptr when it is no ELF image for this
+  // machine.
   static std::shared_ptr<Module> Open(ScopedFd fd);
 
   // An image that exists in memory only: the vdso.
@@ -41,10 +43,15 @@ class Module {
   // p_vaddr - p_offset of the first executable segment.
   uint64_t load_bias() const { return load_bias_; }
 
+  // True near the image's entry point: code that nothing calls, so a stack may end there
+  // without saying so.
+  bool IsEntryCode(uint64_t rel_pc) const;
+
   // -1 for images in memory.
   int fd() const { return fd_.get(); }
 
-  // Row of unwind information for an ELF address; nullptr when there is none. Free with free().
+  // Row of unwind information for an ELF address; nullptr when there is none. Free with
+  // free().
   Dwarf_Frame* FindFrame(uint64_t rel_pc);
 
   // The number of FindFrame results alive must be 0: gives back what libdw has cached.
@@ -66,15 +73,18 @@ class Module {
   uint64_t lookups_ = 0;
   std::string build_id_;
   uint64_t load_bias_ = 0;
+  uint64_t entry_ = 0;
 };
 
 class ModuleCache {
  public:
-  // The image behind an executable mapping of a process; nullptr when it cannot be read or is no ELF image.
+  // The image behind an executable mapping of a process; nullptr when it cannot be read
+  // or is no ELF image.
   std::shared_ptr<Module> Get(pid_t pid, const MapEntry& entry);
 
  private:
-  using Key = std::tuple<uint64_t, uint64_t, int64_t, int64_t>;  // device, inode, size, mtime
+  using Key =
+      std::tuple<uint64_t, uint64_t, int64_t, int64_t>;  // device, inode, size, mtime
 
   std::map<Key, std::shared_ptr<Module>> modules_;
 };

@@ -6,9 +6,11 @@
 namespace heapprofd {
 namespace {
 
-// Takes a hexadecimal or decimal number off the front of `text`, and then the character `after`.
+// Takes a hexadecimal or decimal number off the front of `text`, and then the character
+// `after`.
 bool TakeNumber(std::string_view& text, int base, char after, uint64_t* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value, base);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), *value, base);
   if (error != std::errc() || end == text.data() + text.size() || *end != after)
     return false;
   text.remove_prefix(static_cast<size_t>(end - text.data()) + 1);
@@ -20,8 +22,9 @@ std::optional<MapEntry> ParseLine(std::string_view line) {
   MapEntry entry;
   uint64_t major = 0;
   uint64_t minor = 0;
-  if (!TakeNumber(line, 16, '-', &entry.start) || !TakeNumber(line, 16, ' ', &entry.end) ||
-      line.size() < 5 || entry.start >= entry.end)
+  if (!TakeNumber(line, 16, '-', &entry.start) ||
+      !TakeNumber(line, 16, ' ', &entry.end) || line.size() < 5 ||
+      entry.start >= entry.end)
     return std::nullopt;
   entry.readable = line[0] == 'r';
   entry.writable = line[1] == 'w';
@@ -31,7 +34,8 @@ std::optional<MapEntry> ParseLine(std::string_view line) {
       !TakeNumber(line, 16, ' ', &minor))
     return std::nullopt;
   entry.device = major << 20 | minor;
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), entry.inode);
+  const auto [end, error] =
+      std::from_chars(line.data(), line.data() + line.size(), entry.inode);
   if (error != std::errc())
     return std::nullopt;
   line.remove_prefix(static_cast<size_t>(end - line.data()));

@@ -23,7 +23,8 @@ struct MapEntry {
   bool operator==(const MapEntry&) const = default;
 };
 
-// Lines that are not of the kernel's form are skipped. At most `kMaxMapEntries` are returned.
+// Lines that are not of the kernel's form are skipped. At most `kMaxMapEntries` are
+// returned.
 std::vector<MapEntry> ParseMaps(std::string_view text);
 
 inline constexpr size_t kMaxMapEntries = 200'000;

@@ -18,17 +18,20 @@ constexpr Rule kFramePointerRule{.kind = RuleKind::kBp, .cfa_offset = 16, .bp_sl
 uint64_t MonotonicNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<uint64_t>(now.tv_nsec);
 }
 
 }  // namespace
 
 class StackUnwinder::CopiedStack {
  public:
-  explicit CopiedStack(const StackCopy& copy) : base_(copy.cursor.sp & ~uint64_t{7}), bytes_(copy.bytes) {}
+  explicit CopiedStack(const StackCopy& copy)
+      : base_(copy.cursor.sp & ~uint64_t{7}), bytes_(copy.bytes) {}
 
   bool Read(uint64_t address, uint64_t* value) const {
-    if (address < base_ || address - base_ > bytes_.size() || bytes_.size() - (address - base_) < 8)
+    if (address < base_ || address - base_ > bytes_.size() ||
+        bytes_.size() - (address - base_) < 8)
       return false;
     memcpy(value, bytes_.data() + (address - base_), sizeof(*value));
     return true;
@@ -45,7 +48,9 @@ class StackUnwinder::CopiedStack {
   std::span<const std::byte> bytes_;
 };
 
-UnwoundStack StackUnwinder::Unwind(const StackCopy& copy, size_t max_frames, UnwindMode mode) {
+UnwoundStack StackUnwinder::Unwind(const StackCopy& copy,
+                                   size_t max_frames,
+                                   UnwindMode mode) {
   const CopiedStack stack(copy);
   Cursor cursor = copy.cursor;
   UnwoundStack result;
@@ -65,10 +70,12 @@ UnwoundStack StackUnwinder::Unwind(const StackCopy& copy, size_t max_frames, Unw
         result.stop = StopReason::kComplete;
         return result;
       case StepResult::kNoRule:
+      case StepResult::kCut:
         result.stop = StopReason::kNoUnwindInfo;
         return result;
       case StepResult::kBadMemory:
-        result.stop = stack.EndsNear(cursor.sp) ? StopReason::kTruncatedCopy : StopReason::kBadStack;
+        result.stop = stack.EndsNear(cursor.sp) ? StopReason::kTruncatedCopy
+                                                : StopReason::kBadStack;
         return result;
     }
   }
@@ -96,7 +103,9 @@ Rule StackUnwinder::FindRule(const Cursor& cursor,
   return rule;
 }
 
-Rule StackUnwinder::DeriveRule(const Cursor& cursor, const CopiedStack& stack, UnwoundStack* result) {
+Rule StackUnwinder::DeriveRule(const Cursor& cursor,
+                               const CopiedStack& stack,
+                               UnwoundStack* result) {
   const std::optional<CodeLocation> location = Locate(cursor.key - 1);
   if (!location) {
     result->stop = StopReason::kUnmapped;
@@ -106,8 +115,11 @@ Rule StackUnwinder::DeriveRule(const Cursor& cursor, const CopiedStack& stack, U
     const Rule rule = RuleForAddress(*location->module, location->rel_pc);
     if (rule.kind != RuleKind::kUnknown)
       return rule;
+    if (location->module->IsEntryCode(location->rel_pc))
+      return Rule{.kind = RuleKind::kEnd};
   }
-  return FramePointerIsPlausible(cursor, stack) ? kFramePointerRule : Rule{};
+  return FramePointerIsPlausible(cursor, stack) ? kFramePointerRule
+                                                : Rule{.kind = RuleKind::kStop};
 }
 
 std::optional<CodeLocation> StackUnwinder::Locate(uint64_t pc) {
@@ -119,11 +131,14 @@ std::optional<CodeLocation> StackUnwinder::Locate(uint64_t pc) {
   return address_space_->Refresh().ok() ? address_space_->Find(pc) : std::nullopt;
 }
 
-bool StackUnwinder::FramePointerIsPlausible(const Cursor& cursor, const CopiedStack& stack) const {
+bool StackUnwinder::FramePointerIsPlausible(const Cursor& cursor,
+                                            const CopiedStack& stack) const {
   uint64_t caller_bp = 0;
   uint64_t return_address = 0;
-  return cursor.bp >= cursor.sp && cursor.bp % 8 == 0 && stack.Read(cursor.bp, &caller_bp) &&
-         stack.Read(cursor.bp + 8, &return_address) && address_space_->Find(return_address - 1).has_value();
+  return cursor.bp >= cursor.sp && cursor.bp % 8 == 0 &&
+         stack.Read(cursor.bp, &caller_bp) &&
+         stack.Read(cursor.bp + 8, &return_address) &&
+         address_space_->Find(return_address - 1).has_value();
 }
 
 }  // namespace heapprofd

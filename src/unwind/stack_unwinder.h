@@ -1,8 +1,8 @@
-// Unwinds stacks that were copied out of the target, and learns the rules that let the target walk the same
-// code by itself from then on.
+// Unwinds stacks that were copied out of the target, and learns the rules that let the
+// target walk the same code by itself from then on.
 //
-// The copy is hostile: registers and bytes may be anything. Every read is checked against the copy, every
-// step must move up, and the number of frames is bounded.
+// The copy is hostile: registers and bytes may be anything. Every read is checked against
+// the copy, every step must move up, and the number of frames is bounded.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,10 @@ class StackUnwinder {
  private:
   class CopiedStack;
 
-  Rule FindRule(const Cursor& cursor, const CopiedStack& stack, UnwindMode mode, UnwoundStack* result);
+  Rule FindRule(const Cursor& cursor,
+                const CopiedStack& stack,
+                UnwindMode mode,
+                UnwoundStack* result);
   Rule DeriveRule(const Cursor& cursor, const CopiedStack& stack, UnwoundStack* result);
   std::optional<CodeLocation> Locate(uint64_t pc);
   bool FramePointerIsPlausible(const Cursor& cursor, const CopiedStack& stack) const;

@@ -1,14 +1,15 @@
 // The unwind rule: how to get from one frame to its caller, in 30 bits.
 //
-// The engine derives rules from CFI (src/unwind) and publishes them in shared memory (rule_table.h);
-// the client walks its own stack by them (step.h). Freestanding: this folder runs inside the target.
+// The engine derives rules from CFI (src/unwind) and publishes them in shared memory
+// (rule_table.h); the client walks its own stack by them (step.h). Freestanding: this
+// folder runs inside the target.
 //
-// Only three registers are followed (pc, rsp, rbp): on x86-64 every CFA of compiled code is made from
-// rsp or rbp at call sites. The return address is always at CFA-8.
+// Only three registers are followed (pc, rsp, rbp): on x86-64 every CFA of compiled code
+// is made from rsp or rbp at call sites. The return address is always at CFA-8.
 //
-// Key: the address a rule is looked up by, and what a recorded stack consists of. For a frame that is in a
-// call it is the return address; for a frame that was interrupted by a signal it is pc+1. In both cases
-// key-1 lies in the instruction that was executing.
+// Key: the address a rule is looked up by, and what a recorded stack consists of. For a
+// frame that is in a call it is the return address; for a frame that was interrupted by a
+// signal it is pc+1. In both cases key-1 lies in the instruction that was executing.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,21 @@
 namespace heapprofd {
 
 enum class RuleKind : uint8_t {
-  kUnknown = 0,     // no rule: the engine must be asked
-  kSp = 1,          // CFA = rsp + cfa_offset
-  kBp = 2,          // CFA = rbp + cfa_offset
-  kBpDeref = 3,     // CFA = *(rbp + cfa_offset): functions that realign their stack
-  kEnd = 4,         // outermost frame
-  kSignal = 5,      // signal trampoline: the interrupted registers are in the ucontext at rsp
-  kUnwalkable = 6,  // CFI needs more than these rules: the engine unwinds a copy each time
+  kUnknown = 0,  // no rule: the engine must be asked
+  kSp = 1,       // CFA = rsp + cfa_offset
+  kBp = 2,       // CFA = rbp + cfa_offset
+  kBpDeref = 3,  // CFA = *(rbp + cfa_offset): functions that realign their stack
+  kEnd = 4,      // outermost frame
+  kSignal = 5,  // signal trampoline: the interrupted registers are in the ucontext at rsp
+  kUnwalkable =
+      6,  // CFI needs more than these rules: the engine unwinds a copy each time
 };
 
 struct Rule {
   RuleKind kind = RuleKind::kUnknown;
   int32_t cfa_offset = 0;  // bytes, multiple of 8, in [kMinCfaOffset, kMaxCfaOffset]
-  uint32_t bp_slot = 0;    // 0: rbp is unchanged; n: the caller's rbp is at CFA - 8n; at most kMaxBpSlot
+  uint32_t bp_slot =
+      0;  // 0: rbp is unchanged; n: the caller's rbp is at CFA - 8n; at most kMaxBpSlot
 
   friend bool operator==(const Rule&, const Rule&) = default;
 };
@@ -44,7 +47,8 @@ inline constexpr uint32_t EncodeRule(Rule rule) {
 }
 
 inline constexpr Rule DecodeRule(uint32_t bits) {
-  const int32_t words = static_cast<int32_t>(bits << 11) >> 14;  // sign-extends bits 3..20
+  const int32_t words =
+      static_cast<int32_t>(bits << 11) >> 14;  // sign-extends bits 3..20
   return Rule{.kind = static_cast<RuleKind>(bits & 7),
               .cfa_offset = words * 8,
               .bp_slot = (bits >> 21) & kMaxBpSlot};
@@ -52,7 +56,8 @@ inline constexpr Rule DecodeRule(uint32_t bits) {
 
 inline constexpr bool IsEncodable(Rule rule) {
   return rule.cfa_offset % 8 == 0 && rule.cfa_offset >= kMinCfaOffset &&
-         rule.cfa_offset <= kMaxCfaOffset && rule.bp_slot <= kMaxBpSlot && rule.bp_slot != 1;
+         rule.cfa_offset <= kMaxCfaOffset && rule.bp_slot <= kMaxBpSlot &&
+         rule.bp_slot != 1;
 }
 
 }  // namespace heapprofd

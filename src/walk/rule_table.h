@@ -1,8 +1,10 @@
-// The shared table key -> rule: written by one engine thread, read by every thread of the target.
+// The shared table key -> rule: written by one engine thread, read by every thread of the
+// target.
 //
-// One 64-bit word per entry, {tag: 34 bits | rule: 30 bits}, so a reader sees an entry wholly or not at
-// all, without a lock. A bucket is one cache line of 8 entries; the bucket index is folded from the key so
-// that index and tag together give the key back: a hit is exact.
+// One 64-bit word per entry, {tag: 34 bits | rule: 30 bits}, so a reader sees an entry
+// wholly or not at all, without a lock. A bucket is one cache line of 8 entries; the
+// bucket index is folded from the key so that index and tag together give the key back: a
+// hit is exact.
 #pragma once
 
 #include <atomic>
@@ -33,7 +35,8 @@ class RuleTable {
     return Rule{};
   }
 
-  // Engine thread only. A full bucket loses its oldest entries in turn: the client then asks again.
+  // Engine thread only. A full bucket loses its oldest entries in turn: the client then
+  // asks again.
   void Insert(uint64_t key, Rule rule) {
     if (key == 0 || key >= kMaxKey || rule.kind == RuleKind::kUnknown)
       return;
@@ -50,7 +53,8 @@ class RuleTable {
     bucket.entries[(key >> 4) % kRulesPerBucket].store(word, std::memory_order_release);
   }
 
-  // Engine thread only. Readers see entries vanish one by one, which is safe: they then ask.
+  // Engine thread only. Readers see entries vanish one by one, which is safe: they then
+  // ask.
   void Clear() {
     for (Bucket& bucket : buckets_) {
       for (std::atomic<uint64_t>& entry : bucket.entries)

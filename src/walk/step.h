@@ -1,8 +1,9 @@
-// Applying a rule: one step from a frame to its caller. The same code walks the live stack in the client
-// and copied stacks in the engine; only the memory behind it differs.
+// Applying a rule: one step from a frame to its caller. The same code walks the live
+// stack in the client and copied stacks in the engine; only the memory behind it differs.
 //
-// A Memory has `bool Read(uint64_t address, uint64_t* value) const`, which returns false for any address
-// outside the bounds it knows to be readable: a walk can stop early, it can never fault.
+// A Memory has `bool Read(uint64_t address, uint64_t* value) const`, which returns false
+// for any address outside the bounds it knows to be readable: a walk can stop early, it
+// can never fault.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +23,17 @@ enum class StepResult : uint8_t {
   kOk,
   kEnd,        // outermost frame reached
   kNoRule,     // kUnknown or kUnwalkable: the copy path is needed
+  kCut,        // the engine has no way further out either
   kBadMemory,  // the rule leads outside the readable stack, or does not move up
 };
 
-// Return addresses below this are null pointers with an offset: the end of a stack without CFI.
+// Return addresses below this are null pointers with an offset: the end of a stack
+// without CFI.
 inline constexpr uint64_t kMinCodeAddress = 4096;
 
-// Offsets of the interrupted registers from rsp at the return of a signal handler (x86-64 Linux:
-// struct rt_sigframe after its return address, i.e. ucontext_t: 40 bytes of header, then gregs).
+// Offsets of the interrupted registers from rsp at the return of a signal handler (x86-64
+// Linux: struct rt_sigframe after its return address, i.e. ucontext_t: 40 bytes of
+// header, then gregs).
 inline constexpr uint64_t kUcontextBp = 40 + 8 * 10;
 inline constexpr uint64_t kUcontextSp = 40 + 8 * 15;
 inline constexpr uint64_t kUcontextPc = 40 + 8 * 16;
@@ -39,7 +43,8 @@ StepResult StepSignal(Cursor& cursor, const Memory& memory) {
   uint64_t pc = 0;
   uint64_t sp = 0;
   uint64_t bp = 0;
-  if (!memory.Read(cursor.sp + kUcontextPc, &pc) || !memory.Read(cursor.sp + kUcontextSp, &sp) ||
+  if (!memory.Read(cursor.sp + kUcontextPc, &pc) ||
+      !memory.Read(cursor.sp + kUcontextSp, &sp) ||
       !memory.Read(cursor.sp + kUcontextBp, &bp))
     return StepResult::kBadMemory;
   if (pc < kMinCodeAddress)
@@ -66,6 +71,8 @@ StepResult Step(Rule rule, Cursor& cursor, const Memory& memory) {
       return StepSignal(cursor, memory);
     case RuleKind::kEnd:
       return StepResult::kEnd;
+    case RuleKind::kStop:
+      return StepResult::kCut;
     case RuleKind::kUnknown:
     case RuleKind::kUnwalkable:
       return StepResult::kNoRule;

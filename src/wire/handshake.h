@@ -1,5 +1,6 @@
-// How a client meets its engine: one Hello, one Welcome with two memory files, over a Unix stream socket
-// whose path is in the environment. The socket is closed at once; the target keeps no descriptor.
+// How a client meets its engine: one Hello, one Welcome with two memory files, over a
+// Unix stream socket whose path is in the environment. The socket is closed at once; the
+// target keeps no descriptor.
 //
 // The engine takes pid and uid from the socket (SO_PEERCRED), not from the Hello.
 #pragma once

@@ -1,8 +1,9 @@
-// Records in the ring: what the client tells the engine. Every record begins on 8 bytes with a
-// RecordHeader; its length is a multiple of 8.
+// Records in the ring: what the client tells the engine. Every record begins on 8 bytes
+// with a RecordHeader; its length is a multiple of 8.
 //
-// The writer is the target, so the reader copies a record out before it believes a field, and checks every
-// length in the copy (ring_reader.h). A struct crosses here, never a pointer.
+// The writer is the target, so the reader copies a record out before it believes a field,
+// and checks every length in the copy (ring_reader.h). A struct crosses here, never a
+// pointer.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,8 @@ enum class RecordState : uint8_t {
   kCommitted = 2,  // complete
 };
 
-// Read and written as one 64-bit word. `tag` is made from the record's position, so that stale bytes of an
-// earlier lap are not taken for a record.
+// Read and written as one 64-bit word. `tag` is made from the record's position, so that
+// stale bytes of an earlier lap are not taken for a record.
 struct RecordHeader {
   uint32_t tag;
   uint16_t words;  // length of the whole record in units of 8 bytes
@@ -43,20 +44,22 @@ inline constexpr size_t kMaxStackCopy = size_t{256} * 1024;  // bytes
 inline constexpr size_t kMaxRecordSize = 65535 * 8;
 
 enum SampleFlags : uint8_t {
-  kSampleHasStackCopy = 1,   // a StackCopyHeader and bytes follow the frames
-  kSampleIsCheck = 2,        // frames are complete, the copy is there to be compared with them
-  kSampleTooDeep = 4,        // more than kMaxFrames frames: the outermost are missing
-  kSampleForeignStack = 8,   // not the thread's own stack and its bounds were unknown: copy is cut
-  kSampleBadMemory = 16,     // the walk left the stack: the outermost frames are missing
+  kSampleHasStackCopy = 1,  // a StackCopyHeader and bytes follow the frames
+  kSampleIsCheck = 2,  // frames are complete, the copy is there to be compared with them
+  kSampleTooDeep = 4,  // more than kMaxFrames frames: the outermost are missing
+  kSampleForeignStack =
+      8,  // not the thread's own stack and its bounds were unknown: copy is cut
+  kSampleBadMemory = 16,  // the walk left the stack: the outermost frames are missing
+  kSampleCut = 32,  // code without unwind information: the outermost frames are missing
 };
 
 struct SampleRecord {
   uint64_t address;
-  uint64_t size;        // bytes the program asked for
-  uint64_t tsc;         // time stamp counter at the call
-  uint64_t stack_hash;  // of the keys of a complete walk; 0 when the stack was copied
-  uint64_t interval;    // sampling interval in force, bytes
-  uint32_t thread_id;   // kernel tid, 0 when unknown
+  uint64_t size;         // bytes the program asked for
+  uint64_t tsc;          // time stamp counter at the call
+  uint64_t stack_hash;   // of the keys of a complete walk; 0 when the stack was copied
+  uint64_t interval;     // sampling interval in force, bytes
+  uint32_t thread_id;    // kernel tid, 0 when unknown
   uint16_t frame_count;  // keys that follow; 0 when the engine knows the hash already
   uint8_t heap_id;
   uint8_t flags;  // SampleFlags
@@ -64,7 +67,8 @@ struct SampleRecord {
 
 static_assert(sizeof(SampleRecord) == 48);
 
-// Registers where the walk stopped (or began, for a check) and `size` bytes of stack from `sp` upward.
+// Registers where the walk stopped (or began, for a check) and `size` bytes of stack from
+// `sp` upward.
 struct StackCopyHeader {
   uint64_t key;
   uint64_t sp;

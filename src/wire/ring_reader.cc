@@ -12,9 +12,12 @@ uint64_t RingReader::pending_bytes() const {
   return std::min(written - position_, size_);
 }
 
-bool RingReader::LoadCommitted(uint64_t position, uint64_t end, RecordHeader* header) const {
+bool RingReader::LoadCommitted(uint64_t position,
+                               uint64_t end,
+                               RecordHeader* header) const {
   const std::byte* at = bytes_ + (position & (size_ - 1));
-  const uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t*>(at), __ATOMIC_ACQUIRE);
+  const uint64_t word =
+      __atomic_load_n(reinterpret_cast<const uint64_t*>(at), __ATOMIC_ACQUIRE);
   memcpy(header, &word, sizeof(*header));
   return header->state == RecordState::kCommitted && header->tag == RecordTag(position) &&
          header->words >= 1 && position + uint64_t{header->words} * 8 <= end;

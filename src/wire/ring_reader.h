@@ -1,5 +1,6 @@
-// Reading half of the ring: the engine, one thread. The writer is hostile: it may change any byte at any
-// time, so positions are read once and bounded, and a record is copied out before it is looked at.
+// Reading half of the ring: the engine, one thread. The writer is hostile: it may change
+// any byte at any time, so positions are read once and bounded, and a record is copied
+// out before it is looked at.
 #pragma once
 
 #include <atomic>
@@ -17,9 +18,7 @@ class RingReader {
  public:
   // `bytes` holds `size` bytes (a power of two) mapped twice in a row.
   RingReader(RingHeader* header, const std::byte* bytes, uint64_t size)
-      : header_(header),
-        bytes_(bytes),
-        size_(size) {}
+      : header_(header), bytes_(bytes), size_(size) {}
 
   struct Record {
     RecordType type{};
@@ -32,9 +31,10 @@ class RingReader {
     kSkipped,  // bytes that are no record were passed over; counted
   };
 
-  // `writers_gone`: no thread of the target can commit any more (it exited), or the record at the read
-  // position has been pending for too long (its writer was killed or jumped out of a signal handler):
-  // search for the next committed record instead of waiting.
+  // `writers_gone`: no thread of the target can commit any more (it exited), or the
+  // record at the read position has been pending for too long (its writer was killed or
+  // jumped out of a signal handler): search for the next committed record instead of
+  // waiting.
   Outcome Read(Record* record, bool writers_gone);
 
   // Tells the writers how far Read has come; the space is theirs only after ReleaseSpace.

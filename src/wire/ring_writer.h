@@ -1,8 +1,9 @@
 // Writing half of the ring: many threads of the target, no lock.
 //
-// A writer reserves [position, position + size) by advancing write_position, marks the record reserved,
-// fills it and commits it with one store. The bytes are mapped twice in a row, so a record is contiguous
-// even at the end of the ring. Order of reservation is the order of events.
+// A writer reserves [position, position + size) by advancing write_position, marks the
+// record reserved, fills it and commits it with one store. The bytes are mapped twice in
+// a row, so a record is contiguous even at the end of the ring. Order of reservation is
+// the order of events.
 #pragma once
 
 #include <atomic>
@@ -26,9 +27,7 @@ class RingWriter {
 
   // `bytes` is the start of the doubly mapped ring of `size` bytes (a power of two).
   RingWriter(RingHeader* header, std::byte* bytes, uint64_t size)
-      : header_(header),
-        bytes_(bytes),
-        size_(size) {}
+      : header_(header), bytes_(bytes), size_(size) {}
 
   // `payload_size` is a multiple of 8; the whole record must fit half the ring.
   Reservation Reserve(RecordType type, size_t payload_size) {

@@ -1,10 +1,12 @@
 // The two memory files that client and engine share.
 //
-//   EngineBlock   written by the engine, mapped read-only by the client: session parameters, rules.
-//   ClientBlock   written by the client: ring positions, thread slots, and behind it the ring's bytes.
+//   EngineBlock   written by the engine, mapped read-only by the client: session
+//   parameters, rules. ClientBlock   written by the client: ring positions, thread slots,
+//   and behind it the ring's bytes.
 //
-// Both are sealed against resizing, so neither side can take pages away from the other. The engine treats
-// everything in the ClientBlock as hostile: it reads positions and counters once and bounds them.
+// Both are sealed against resizing, so neither side can take pages away from the other.
+// The engine treats everything in the ClientBlock as hostile: it reads positions and
+// counters once and bounds them.
 #pragma once
 
 #include <atomic>
@@ -26,22 +28,26 @@ enum class WhenFull : uint32_t {
 
 // Session parameters. The engine may change them at any time.
 struct alignas(kPageSize) SessionControl {
-  std::atomic<uint32_t> active;         // 0: the session is over, the client goes dormant
-  std::atomic<uint32_t> when_full;      // WhenFull
-  std::atomic<uint64_t> interval;       // sampling interval, bytes, >= 1
+  std::atomic<uint32_t> active;     // 0: the session is over, the client goes dormant
+  std::atomic<uint32_t> when_full;  // WhenFull
+  std::atomic<uint64_t> interval;   // sampling interval, bytes, >= 1
   std::atomic<uint64_t> block_timeout_us;  // 0: as long as the engine lives
-  std::atomic<uint64_t> heartbeat;      // changes at least every 500 ms while the engine lives
-  std::atomic<uint32_t> known_stacks_epoch;  // a change makes the client send every stack's frames again
-  std::atomic<uint32_t> rules_epoch;    // the modules_epoch that the rules are valid for
-  std::atomic<uint32_t> check_period;   // every n-th sample of a thread carries a copy to compare
+  std::atomic<uint64_t>
+      heartbeat;  // changes at least every 500 ms while the engine lives
+  std::atomic<uint32_t>
+      known_stacks_epoch;  // a change makes the client send every stack's frames again
+  std::atomic<uint32_t> rules_epoch;  // the modules_epoch that the rules are valid for
+  std::atomic<uint32_t>
+      check_period;  // every n-th sample of a thread carries a copy to compare
   std::atomic<uint32_t> max_stack_copy;  // bytes, at most kMaxStackCopy
 };
 
-// Readable memory that may hold stacks which are not a thread's own (sigaltstack, fibers), as the engine
-// last saw it. Odd version: being changed.
+// Readable memory that may hold stacks which are not a thread's own (sigaltstack,
+// fibers), as the engine last saw it. Odd version: being changed.
 struct alignas(kPageSize) StackRegions {
   std::atomic<uint32_t> version;
   std::atomic<uint32_t> count;
+
   struct Region {
     std::atomic<uint64_t> low;
     std::atomic<uint64_t> high;
@@ -54,9 +60,10 @@ struct EngineBlock {
   RuleTable rules;
 };
 
-// Sampling state and exact totals of one thread. Written by that thread alone; the engine reads.
-// A slot belongs to a thread control block: when the next thread gets the same block, it inherits the slot,
-// which is harmless since the countdown has no memory and the totals are sums.
+// Sampling state and exact totals of one thread. Written by that thread alone; the engine
+// reads. A slot belongs to a thread control block: when the next thread gets the same
+// block, it inherits the slot, which is harmless since the countdown has no memory and
+// the totals are sums.
 struct alignas(64) ThreadSlot {
   uint64_t bytes_left;  // an allocation of at least this many bytes takes the slow path
   uint64_t calls;       // allocations, exact
@@ -75,22 +82,25 @@ struct RingHeader {
   alignas(64) std::atomic<uint64_t> write_position;  // bytes ever reserved
   std::atomic<uint64_t> lost_records;
   std::atomic<uint64_t> lost_samples;
-  alignas(64) std::atomic<uint64_t> read_position;  // space before it may be written again; by the engine
-  std::atomic<uint64_t> consumed_position;          // bytes ever read, >= read_position; by the engine
-  std::atomic<uint32_t> read_futex;                 // low half of read_position, to wait on
-  alignas(64) std::atomic<uint32_t> waiters;        // threads waiting for space
-  std::atomic<uint32_t> modules_epoch;              // +1 at every dlclose
-  std::atomic<uint32_t> slot_count;                 // slots [0, slot_count) were ever used
+  alignas(64) std::atomic<uint64_t> read_position;  // space before it may be written
+                                                    // again; by the engine
+  std::atomic<uint64_t>
+      consumed_position;             // bytes ever read, >= read_position; by the engine
+  std::atomic<uint32_t> read_futex;  // low half of read_position, to wait on
+  alignas(64) std::atomic<uint32_t> waiters;  // threads waiting for space
+  std::atomic<uint32_t> modules_epoch;        // +1 at every dlclose
+  std::atomic<uint32_t> slot_count;           // slots [0, slot_count) were ever used
   std::atomic<uint32_t> threads_without_slot;
-  std::atomic<uint32_t> foreign_stacks;   // samples on stacks whose bounds were unknown
-  std::atomic<uint32_t> client_dormant;   // 1: the client gave up; client_error says why
-  std::atomic<uint32_t> client_error;     // ClientError
+  std::atomic<uint32_t> foreign_stacks;  // samples on stacks whose bounds were unknown
+  std::atomic<uint32_t> client_dormant;  // 1: the client gave up; client_error says why
+  std::atomic<uint32_t> client_error;    // ClientError
 };
 
 enum class ClientError : uint32_t {
   kNone = 0,
-  kEngineLost = 1,   // no heartbeat while the ring was full
-  kBlockTimeout = 2,  // block_client_timeout_us passed; the record was dropped, the session goes on
+  kEngineLost = 1,  // no heartbeat while the ring was full
+  kBlockTimeout =
+      2,  // block_client_timeout_us passed; the record was dropped, the session goes on
 };
 
 struct alignas(kPageSize) ClientBlock {

@@ -1,4 +1,5 @@
-// Inlined functions whose lines the tests know: change the line numbers here and there together.
+// Inlined functions whose lines the tests know: change the line numbers here and there
+// together.
 #pragma once
 
 #include <cstdlib>

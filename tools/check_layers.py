@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Fails when a source file includes a module that its own module may not use, or has outgrown its limit."""
+
+import pathlib
+import re
+import sys
+
+OUTSIDE = {"base", "rt", "walk", "wire", "profile", "unwind", "symbolize", "trace", "export"}
+ALLOWED = {  # module: modules it may include; itself always
+    "base": set(),
+    "rt": set(),
+    "walk": {"rt"},
+    "wire": {"rt", "walk"},
+    "client": {"rt", "wire", "walk"},
+    "profile": {"base"},
+    "unwind": {"base", "walk", "profile"},
+    "symbolize": {"base", "profile"},
+    "trace": {"base", "profile"},
+    "export": {"base", "profile"},
+    "engine": OUTSIDE,
+    "cli": (OUTSIDE | {"engine"}) - {"rt"},
+}
+MAX_LINES = 800
+
+
+def problems_of(root):
+    """Yields one line of text per violation below `root`."""
+    for path in sorted(root.rglob("*")):
+        if path.suffix not in {".h", ".cc"} or "testdata" in path.parts:
+            continue
+        module = path.relative_to(root).parts[0]
+        if module not in ALLOWED:
+            yield f"{path}: the folder {module} is not in the list of layers"
+            continue
+        lines = path.read_text().splitlines()
+        if len(lines) > MAX_LINES:
+            yield f"{path}: {len(lines)} lines, more than {MAX_LINES}: split it by reason to change"
+        for number, line in enumerate(lines, 1):
+            match = re.match(r'#include "([a-z_]+)/', line)
+            if match and match[1] != module and match[1] not in ALLOWED[module]:
+                yield f"{path}:{number}: {module} may not include {match[1]}"
+
+
+def main():
+    problems = list(problems_of(pathlib.Path(sys.argv[1])))
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
