@@ -14,9 +14,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kLargeRing = uint64_t{1}
-                                << 20;  // bytes; its consumed pages are given back
-constexpr uint64_t kDiscardStep = uint64_t{256} << 10;  // bytes given back at once
+constexpr uint64_t kResidentRing = uint64_t{1}
+                                   << 20;  // bytes of the ring that stay resident
 constexpr uint64_t kStuckNs = 2'000'000'000;
 constexpr uint64_t kRegionsNs = 50'000'000;
 constexpr uint64_t kRefreshNs = 5'000'000;
@@ -79,18 +78,18 @@ bool Target::Drain(size_t max_records, bool writers_gone) {
     ReleaseSpace();
   }
   reader_->PublishConsumed();
+  if (did_read)
+    reader_->Rewind(kResidentRing);
   return did_read;
 }
 
-// In steps, so that the pages of a large ring can go back to the system before its
-// writers use them again: a target keeps resident what waits to be read, not the whole
-// ring. A small ring stays resident.
+// In steps: every release writes a cache line that the writers read.
 void Target::ReleaseSpace() {
-  const bool is_large = memory_->ring_size() >= kLargeRing;
-  const uint64_t step = is_large ? kDiscardStep : memory_->ring_size() / 16;
-  if (reader_->position() - reader_->released() < step)
+  if (reader_->position() - reader_->released() < memory_->ring_size() / 16)
     return;
-  if (is_large)
+  // What a burst has used beyond the usual goes back to the system, before its writers
+  // can use it again.
+  if (reader_->position() % memory_->ring_size() > 2 * kResidentRing)
     memory_->DiscardConsumed(reader_->released(), reader_->position());
   reader_->ReleaseSpace();
   RingHeader& header = memory_->client().ring;

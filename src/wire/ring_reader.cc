@@ -65,4 +65,22 @@ void RingReader::ReleaseSpace() {
   header_->read_futex.store(static_cast<uint32_t>(position_), std::memory_order_release);
 }
 
+// No writer can be inside the skipped bytes: the exchange succeeds only if nothing was
+// reserved since everything was read. Between it and ReleaseSpace the writers see the
+// skipped bytes as occupied, which leaves them `used` bytes: enough for the largest
+// record.
+void RingReader::Rewind(uint64_t used) {
+  const uint64_t offset = position_ & (size_ - 1);
+  if (offset < std::max(used, std::min(size_ / 2, uint64_t{kMaxRecordSize})))
+    return;
+  uint64_t expected = position_;
+  const uint64_t next = position_ - offset + size_;
+  if (!header_->write_position.compare_exchange_strong(expected, next,
+                                                       std::memory_order_acq_rel))
+    return;
+  position_ = next;
+  ReleaseSpace();
+  PublishConsumed();
+}
+
 }  // namespace heapprofd

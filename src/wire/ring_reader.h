@@ -43,6 +43,11 @@ class RingReader {
   // Gives the space before position() back to the writers.
   void ReleaseSpace();
 
+  // When everything is read: lets the writers begin again at the start of the ring, so
+  // that a ring that never fills keeps only its first pages resident. Only past `used`
+  // bytes from the start.
+  void Rewind(uint64_t used);
+
   uint64_t released() const { return released_; }
 
   // Bytes reserved and not yet read, bounded by the ring's size.
