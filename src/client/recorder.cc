@@ -44,38 +44,39 @@ class RecorderEntry {
   const bool is_first_;
 };
 
-// One of the buffers for the keys of a stack: off the stack, which may be as small as a
-// signal stack.
-class Scratch {
+// A StackMemo for the time of one event, if possible the one that this thread used last.
+// Off the stack, which may be as small as a signal stack.
+class MemoLease {
  public:
-  Scratch() {
-    uint64_t used = g_wiped.scratch_in_use.load(std::memory_order_relaxed);
+  explicit MemoLease(const ThreadSlot& slot) {
+    const auto preferred =
+        static_cast<unsigned>(&slot - g_session.client->slots) % kMemos;
+    uint64_t used = g_wiped.memos_in_use.load(std::memory_order_relaxed);
     while (~used != 0) {
-      const auto free_bit = static_cast<unsigned>(__builtin_ctzll(~used));
-      if (g_wiped.scratch_in_use.compare_exchange_weak(
-              used, used | uint64_t{1} << free_bit, std::memory_order_acquire)) {
-        index_ = free_bit;
+      const bool is_free = (used >> preferred & 1) == 0;
+      const unsigned index =
+          is_free ? preferred : static_cast<unsigned>(__builtin_ctzll(~used));
+      if (g_wiped.memos_in_use.compare_exchange_weak(used, used | uint64_t{1} << index,
+                                                     std::memory_order_acquire)) {
+        index_ = index;
         return;
       }
     }
   }
 
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  MemoLease(const MemoLease&) = delete;
+  MemoLease& operator=(const MemoLease&) = delete;
 
-  ~Scratch() {
-    if (index_ < kScratchBuffers)
-      g_wiped.scratch_in_use.fetch_and(~(uint64_t{1} << index_),
-                                       std::memory_order_release);
+  ~MemoLease() {
+    if (index_ < kMemos)
+      g_wiped.memos_in_use.fetch_and(~(uint64_t{1} << index_), std::memory_order_release);
   }
 
   // nullptr when all are in use.
-  uint64_t* keys() {
-    return index_ < kScratchBuffers ? g_session.scratch[index_] : nullptr;
-  }
+  StackMemo* memo() { return index_ < kMemos ? &g_session.memos[index_] : nullptr; }
 
  private:
-  unsigned index_ = kScratchBuffers;
+  unsigned index_ = kMemos;
 };
 
 void WaitForReader(uint32_t seen) {
@@ -136,7 +137,7 @@ RingWriter::Reservation Reserve(RecordType type, size_t payload) {
 
 // What of a stack goes into the record.
 struct StackEvidence {
-  const uint64_t* keys = nullptr;
+  const StackMemo* memo = nullptr;  // holds the keys
   uint16_t key_count = 0;
   uint64_t hash = 0;
   Cursor copy_from;
@@ -171,27 +172,11 @@ uint64_t KnownMark(uint64_t hash) {
   return hash ^ epoch << 32;
 }
 
-StackEvidence TakeStack(const Cursor& caller, uint64_t* keys, bool is_check) {
-  const uint64_t thread_pointer = rt::ThreadPointer();
-  const StackBounds own = g_session.layout.OwnStack(thread_pointer, caller.sp);
-  const StackBounds bounds =
-      own.is_known ? own : ForeignStack(g_session.engine->stack_regions, caller.sp);
-  const LiveStack stack(bounds, own);
-  StackEvidence evidence;
-  if (!bounds.is_known) {
-    evidence.flags |= kSampleForeignStack;
-    g_session.client->ring.foreign_stacks.fetch_add(1, std::memory_order_relaxed);
-  }
-  const bool rules_are_current =
-      g_session.engine->control.rules_epoch.load(std::memory_order_acquire) ==
-      g_session.client->ring.modules_epoch.load(std::memory_order_relaxed);
-  if (keys == nullptr || !rules_are_current) {
-    AddCopy(evidence, caller, stack);
-    return evidence;
-  }
-  const WalkResult walk = WalkStack(g_session.engine->rules, caller, stack, keys);
-  evidence.keys = keys;
-  evidence.key_count = static_cast<uint16_t>(walk.frame_count);
+void AddWalk(StackEvidence& evidence,
+             const WalkResult& walk,
+             const Cursor& caller,
+             const LiveStack& stack,
+             bool is_check) {
   switch (walk.end) {
     case WalkEnd::kCut:
     case WalkEnd::kTooDeep:
@@ -210,12 +195,39 @@ StackEvidence TakeStack(const Cursor& caller, uint64_t* keys, bool is_check) {
       break;
     case WalkEnd::kBadMemory:
       evidence.flags |= kSampleBadMemory;
-      if (bounds.is_known) {  // a rule is wrong: let the engine unwind all of it
-        evidence.key_count = 0;
+      if ((evidence.flags & kSampleForeignStack) == 0) {
+        evidence.key_count = 0;  // a rule is wrong: let the engine unwind all of it
         AddCopy(evidence, caller, stack);
       }
       break;
   }
+}
+
+StackEvidence TakeStack(const Cursor& caller,
+                        const ThreadSlot& slot,
+                        StackMemo* memo,
+                        bool is_check) {
+  const SessionControl& control = g_session.engine->control;
+  const StackBounds own = g_session.layout.OwnStack(rt::ThreadPointer(), caller.sp);
+  const StackBounds bounds =
+      own.is_known ? own : ForeignStack(g_session.engine->stack_regions, caller.sp);
+  const LiveStack stack(bounds, own);
+  StackEvidence evidence;
+  if (!bounds.is_known) {
+    evidence.flags |= kSampleForeignStack;
+    g_session.client->ring.foreign_stacks.fetch_add(1, std::memory_order_relaxed);
+  }
+  const uint32_t modules =
+      g_session.client->ring.modules_epoch.load(std::memory_order_relaxed);
+  if (memo == nullptr || control.rules_epoch.load(std::memory_order_acquire) != modules) {
+    AddCopy(evidence, caller, stack);
+    return evidence;
+  }
+  memo->PrepareFor(&slot, control.known_stacks_epoch.load(std::memory_order_relaxed));
+  const WalkResult walk = WalkStack(g_session.engine->rules, caller, stack, *memo);
+  evidence.memo = memo;
+  evidence.key_count = static_cast<uint16_t>(memo->frame_count());
+  AddWalk(evidence, walk, caller, stack, is_check);
   return evidence;
 }
 
@@ -228,7 +240,10 @@ void FillSample(std::byte* to,
                 const SampleRecord& record,
                 const StackEvidence& evidence) {
   to = Append(to, &record, sizeof(record));
-  to = Append(to, evidence.keys, size_t{evidence.key_count} * 8);
+  for (size_t i = 0; i < evidence.key_count; ++i) {
+    const uint64_t key = evidence.memo->key(i);
+    to = Append(to, &key, sizeof(key));
+  }
   if ((evidence.flags & kSampleHasStackCopy) == 0)
     return;
   const StackCopyHeader header{.key = evidence.copy_from.key,
@@ -253,8 +268,8 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   const uint32_t period =
       g_session.engine->control.check_period.load(std::memory_order_relaxed);
   const bool is_check = period != 0 && slot.samples % period == 0;
-  Scratch scratch;
-  StackEvidence evidence = TakeStack(site.ToCursor(), scratch.keys(), is_check);
+  MemoLease lease(slot);
+  StackEvidence evidence = TakeStack(site.ToCursor(), slot, lease.memo(), is_check);
   const uint64_t mark = KnownMark(evidence.hash);
   const bool is_known = evidence.hash != 0 && !is_check &&
                         KnownStack(evidence.hash).load(std::memory_order_relaxed) == mark;

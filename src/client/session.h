@@ -36,12 +36,12 @@ enum class SessionState : uint32_t {
 
 // Memory that a forked child finds zeroed (MADV_WIPEONFORK).
 struct alignas(kPageSize) WipedOnFork {
-  std::atomic<uint32_t> active;          // 1: hooks may use their slot
-  std::atomic<uint64_t> scratch_in_use;  // one bit per scratch buffer
+  std::atomic<uint32_t> active;        // 1: hooks may use their slot
+  std::atomic<uint64_t> memos_in_use;  // one bit per StackMemo
   alignas(kPageSize) SampledFilter filter;
 };
 
-inline constexpr unsigned kScratchBuffers = 64;
+inline constexpr unsigned kMemos = 64;
 inline constexpr size_t kKnownStacks = size_t{1} << 15;
 
 struct Session {
@@ -56,7 +56,8 @@ struct Session {
   char socket_path[108];
   ThreadSlot pending_slot;  // of a forked child without a session yet
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
-  uint64_t scratch[kScratchBuffers][kMaxFrames];     // keys of stacks being taken
+  StackMemo
+      memos[kMemos];  // threads share them, each sticks to one while nobody else uses it
 };
 
 extern WipedOnFork g_wiped;

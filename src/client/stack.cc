@@ -122,33 +122,112 @@ uint64_t LiveStack::CopyEnd(uint64_t sp) const {
   return sp;
 }
 
+void StackMemo::PrepareFor(const ThreadSlot* owner, uint32_t rules_version) {
+  if (owner_ == owner && rules_version_ == rules_version)
+    return;
+  owner_ = owner;
+  rules_version_ = rules_version;
+  reusable_ = 0;
+}
+
+// How many of the frames [0, count) are NOT proved: 0 means that the whole outer stack is
+// as it was. The innermost of them, count - 1, is known to be the same.
+size_t StackMemo::ProveCallers(size_t count, const LiveStack& stack) const {
+  for (size_t i = count - 1; i > 0; --i) {
+    const Frame& frame = frames_[i];
+    const Frame& caller = frames_[i - 1];
+    uint64_t value = 0;
+    if (HPD_UNLIKELY(frame.bp_slot == kNotReusable ||
+                     !stack.Read(caller.sp - 8, &value) || value != caller.key))
+      return i;
+    if (frame.bp_slot != 0 &&
+        (!stack.Read(caller.sp - 8 * frame.bp_slot, &value) || value != caller.bp))
+      return i;
+  }
+  return 0;
+}
+
+// Moves the new frames [inner, kCapacity) behind the old ones [0, outer) and continues
+// the hash.
+void StackMemo::Join(size_t outer, size_t inner) {
+  uint64_t hash = outer > 0 ? frames_[outer - 1].hash : 0x9e3779b97f4a7c15u;
+  count_ = outer;
+  for (size_t i = inner; i < kCapacity; ++i) {
+    frames_[count_] = frames_[i];
+    hash = (hash ^ frames_[i].key) * 0xff51afd7ed558ccdu;
+    hash ^= hash >> 29;
+    frames_[count_++].hash = hash;
+  }
+}
+
+namespace {
+
+WalkEnd EndOf(StepResult step) {
+  switch (step) {
+    case StepResult::kNoRule:
+      return WalkEnd::kNoRule;
+    case StepResult::kCut:
+      return WalkEnd::kCut;
+    case StepResult::kBadMemory:
+      return WalkEnd::kBadMemory;
+    case StepResult::kOk:
+    case StepResult::kEnd:
+      break;
+  }
+  return WalkEnd::kComplete;
+}
+
+}  // namespace
+
 WalkResult WalkStack(const RuleTable& rules,
                      Cursor cursor,
                      const LiveStack& stack,
-                     uint64_t* keys) {
+                     StackMemo& memo) {
   WalkResult result;
-  uint64_t hash = 0x9e3779b97f4a7c15u;
+  size_t outer = memo.reusable_;        // frames [0, outer) are of the last walk
+  size_t inner = StackMemo::kCapacity;  // frames [inner, kCapacity) are new
+  bool is_reusable = true;
+  memo.reusable_ = 0;
   while (true) {
-    if (result.frame_count == kMaxFrames) {
-      result.end = WalkEnd::kTooDeep;
-      break;
-    }
-    keys[result.frame_count++] = cursor.key;
-    hash = (hash ^ cursor.key) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 29;
     result.stopped = cursor;
-    const StepResult step = Step(rules.Find(cursor.key), cursor, stack);
+    while (outer > 0 && memo.frames_[outer - 1].sp < cursor.sp)
+      --outer;
+    if (outer > 0 && memo.IsFrame(outer - 1, cursor)) {
+      const size_t unproved = memo.ProveCallers(outer, stack);
+      if (HPD_LIKELY(unproved == 0)) {
+        result.end = memo.reusable_end_;
+        break;
+      }
+      while (outer > unproved)  // as they were, but what is outside of them is not
+        memo.frames_[--inner] = memo.frames_[--outer];
+      const StackMemo::Frame& last = memo.frames_[inner];
+      cursor = Cursor{.key = last.key, .sp = last.sp, .bp = last.bp};
+      result.stopped = cursor;
+    } else if (StackMemo::kCapacity - inner == kMaxFrames) {
+      result.end = WalkEnd::kTooDeep;
+      is_reusable = false;
+      break;
+    } else {
+      memo.frames_[--inner] = {
+          .key = cursor.key, .sp = cursor.sp, .bp = cursor.bp, .hash = 0, .bp_slot = 0};
+    }
+    const Rule rule = rules.Find(cursor.key);
+    memo.frames_[inner].bp_slot =
+        rule.kind == RuleKind::kSignal ? StackMemo::kNotReusable : rule.bp_slot;
+    const StepResult step = Step(rule, cursor, stack);
     if (HPD_LIKELY(step == StepResult::kOk))
       continue;
-    if (step == StepResult::kNoRule)
-      result.end = WalkEnd::kNoRule;
-    else if (step == StepResult::kCut)
-      result.end = WalkEnd::kCut;
-    else if (step == StepResult::kBadMemory)
-      result.end = WalkEnd::kBadMemory;
+    outer = 0;
+    result.end = EndOf(step);
+    is_reusable = rule.kind == RuleKind::kEnd || rule.kind == RuleKind::kStop;
     break;
   }
-  result.hash = hash != 0 ? hash : 1;
+  if (result.end == WalkEnd::kTooDeep)
+    outer = 0;
+  memo.Join(outer, inner);
+  memo.reusable_ = is_reusable ? memo.count_ : 0;
+  memo.reusable_end_ = result.end;
+  result.hash = memo.count_ > 0 ? memo.frames_[memo.count_ - 1].hash | 1 : 1;
   return result;
 }
 

@@ -83,15 +83,66 @@ enum class WalkEnd : uint8_t {
 
 struct WalkResult {
   WalkEnd end = WalkEnd::kComplete;
-  size_t frame_count = 0;
   uint64_t hash = 0;  // of the keys, never 0
-  Cursor stopped;     // the last frame of the list
+  Cursor stopped;     // the outermost frame that was reached
 };
 
-// `keys` has room for kMaxFrames.
+// The stack of the last walk, which makes the next one of the same thread cheap: most of
+// its outer frames are still there.
+//
+// A frame is the same as before if its registers are; its caller is the same if, further,
+// the return address and the saved rbp stand unchanged where the last walk read them. So
+// the outer part of the stack is proved equal by comparing memory with what was there,
+// without looking up a single rule, and the result is what a full walk would give.
+class StackMemo {
+ public:
+  size_t frame_count() const { return count_; }
+
+  // Key of a frame of the last walk, 0 is the innermost.
+  uint64_t key(size_t i) const { return frames_[count_ - 1 - i].key; }
+
+  // Forgets the last walk unless it was made by this thread and under these rules.
+  void PrepareFor(const ThreadSlot* owner, uint32_t rules_version);
+
+ private:
+  friend WalkResult WalkStack(const RuleTable& rules,
+                              Cursor cursor,
+                              const LiveStack& stack,
+                              StackMemo& memo);
+
+  static constexpr size_t kCapacity = 2 * kMaxFrames;
+  static constexpr uint32_t kNotReusable = 1;  // no rule has this slot
+
+  // Frames in the order from the outermost to the innermost.
+  struct Frame {
+    uint64_t key;
+    uint64_t sp;
+    uint64_t bp;
+    uint64_t hash;  // of this frame's key and those of all outer ones
+    uint64_t
+        bp_slot;  // of the rule that leads from this frame to its caller, or kNotReusable
+  };
+
+  bool IsFrame(size_t index, const Cursor& cursor) const {
+    const Frame& frame = frames_[index];
+    return frame.sp == cursor.sp && frame.key == cursor.key && frame.bp == cursor.bp;
+  }
+
+  size_t ProveCallers(size_t count, const LiveStack& stack) const;
+  void Join(size_t outer, size_t inner);
+
+  const ThreadSlot* owner_;
+  uint32_t rules_version_;
+  size_t reusable_;  // frames [0, reusable_) stand for a whole stack
+  WalkEnd reusable_end_;
+  size_t count_;
+  Frame frames_[kCapacity];
+};
+
+// Walks by the rules from `cursor` outward; the frames are then in `memo`.
 WalkResult WalkStack(const RuleTable& rules,
                      Cursor cursor,
                      const LiveStack& stack,
-                     uint64_t* keys);
+                     StackMemo& memo);
 
 }  // namespace heapprofd
