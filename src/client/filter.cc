@@ -2,7 +2,30 @@
 
 namespace heapprofd {
 
+void SampledFilter::InsertPage(uint64_t address) {
+  const uint64_t page = PageOf(address);
+  page_counts_[page].fetch_add(1, std::memory_order_acq_rel);
+  std::atomic<uint64_t>& word = page_words_[page >> 5];
+  uint64_t old = word.load(std::memory_order_relaxed);
+  while (!word.compare_exchange_weak(
+      old, (old | uint64_t{1} << (page & 31)) + kVersionOne, std::memory_order_acq_rel)) {
+  }
+}
+
+void SampledFilter::RemovePage(uint64_t address) {
+  const uint64_t page = PageOf(address);
+  std::atomic<uint64_t>& word = page_words_[page >> 5];
+  page_counts_[page].fetch_sub(1, std::memory_order_acq_rel);
+  uint64_t old = word.load(std::memory_order_acquire);
+  while (page_counts_[page].load(std::memory_order_acquire) == 0 &&
+         !word.compare_exchange_weak(old,
+                                     (old & ~(uint64_t{1} << (page & 31))) + kVersionOne,
+                                     std::memory_order_acq_rel)) {
+  }
+}
+
 void SampledFilter::Insert(uint64_t address) {
+  InsertPage(address);
   const uint64_t granule = GranuleOf(address);
   const uint64_t bucket = granule >> 5;
   const bool stored = HasExactTag(address) && StoreTag(bucket, TagOf(address, granule));
@@ -21,13 +44,14 @@ bool SampledFilter::Remove(uint64_t address) {
   std::atomic<uint64_t>& word = words_[bucket];
   const bool found = HasExactTag(address) && ClearTag(bucket, TagOf(address, granule));
   uint64_t old = word.load(std::memory_order_acquire);
-  if (!found)
+  if (!found)  // its page bit, too, stays for ever
     return (old & kOverflow) != 0 && (old >> bit & 1) != 0;
   while ((old & kOverflow) == 0 && !BitInUse(bucket, bit)) {
     if (word.compare_exchange_weak(old, (old & ~(uint64_t{1} << bit)) + kVersionOne,
                                    std::memory_order_acq_rel))
       break;
   }
+  RemovePage(address);
   return true;
 }
 

@@ -209,11 +209,27 @@ void UseFallbackNew() {
 #undef HPD_DELETE
 }
 
+bool IsLibstdcxx(const link_map& object) {
+  const char* name = object.l_name;
+  for (const char* at = name; *at != 0; ++at) {
+    if (*at == '/')
+      name = at + 1;
+  }
+  constexpr char kName[] = "libstdc++.so.";
+  size_t i = 0;
+  while (i + 1 < sizeof(kName) && name[i] == kName[i])
+    ++i;
+  return i + 1 == sizeof(kName);
+}
+
 void ResolveOperators(const link_map* allocator) {
   const Definition plain = FindNext("_Znwm");
-  g_real.record_new = plain.object == nullptr || plain.object == allocator;
   UseFallbackNew();
-  if (plain.object == nullptr)
+  // libstdc++'s operators are malloc and free: taking the short way to the same blocks
+  // saves a hop per call.
+  g_real.record_new =
+      plain.object == nullptr || plain.object == allocator || IsLibstdcxx(*plain.object);
+  if (plain.object == nullptr || IsLibstdcxx(*plain.object))
     return;
 #define HPD_RESOLVE(field, name, ...)          \
   if (void* address = FindNext(#name).address) \

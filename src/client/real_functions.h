@@ -59,9 +59,9 @@ struct RealFunctions {
 #define HPD_FIELD(field, name) DeleteFunction field = nullptr;
   HPD_OPERATOR_DELETE_LIST(HPD_FIELD)
 #undef HPD_FIELD
-  // operator new is the allocator's own (or there is none yet): it does not reach malloc
-  // through us, so the hook must record. Otherwise the hook only passes on, and malloc
-  // records.
+  // The operators above do not reach malloc through us, so the hook must record: they are
+  // the allocator's own, or stand for libstdc++'s. Otherwise the hook only passes on, and
+  // malloc's hook records.
   bool record_new = false;
 };
 
