@@ -90,9 +90,10 @@ StackBounds ForeignStack(const StackRegions& regions, uint64_t sp) {
   const uint32_t version = regions.version.load(std::memory_order_acquire);
   if (version % 2 != 0)
     return page;
-  size_t low = 0;
-  size_t high =
+  const size_t count =
       std::min<size_t>(regions.count.load(std::memory_order_relaxed), kMaxStackRegions);
+  size_t low = 0;
+  size_t high = count;
   while (low < high) {
     const size_t middle = (low + high) / 2;
     if (regions.regions[middle].high.load(std::memory_order_relaxed) <= sp)
@@ -100,7 +101,7 @@ StackBounds ForeignStack(const StackRegions& regions, uint64_t sp) {
     else
       high = middle;
   }
-  if (low >= kMaxStackRegions)
+  if (low == count)
     return page;
   const uint64_t start = regions.regions[low].low.load(std::memory_order_relaxed);
   const uint64_t end = regions.regions[low].high.load(std::memory_order_relaxed);

@@ -23,6 +23,8 @@ class RuleTable {
  public:
   // Any thread. kUnknown when the table does not hold the key.
   Rule Find(uint64_t key) const {
+    if (key >= kMaxKey)
+      return Rule{};  // its tag would lose the high bits
     const uint64_t tag = key >> kRuleBucketBits << kRuleBits;
     const Bucket& bucket = buckets_[IndexOf(key)];
     for (const std::atomic<uint64_t>& entry : bucket.entries) {
@@ -35,8 +37,8 @@ class RuleTable {
     return Rule{};
   }
 
-  // Engine thread only. A full bucket loses its oldest entries in turn: the client then
-  // asks again.
+  // Engine thread only. A full bucket loses the entry that the new key falls on: the
+  // client then asks again.
   void Insert(uint64_t key, Rule rule) {
     if (key == 0 || key >= kMaxKey || rule.kind == RuleKind::kUnknown)
       return;

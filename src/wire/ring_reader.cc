@@ -7,9 +7,8 @@ namespace heapprofd {
 
 uint64_t RingReader::pending_bytes() const {
   const uint64_t written = header_->write_position.load(std::memory_order_acquire);
-  if (written < position_)
-    return 0;  // a lying writer: nothing to read
-  return std::min(written - position_, size_);
+  const uint64_t pending = written - position_;
+  return pending <= size_ ? pending : 0;  // a lying writer: nothing to read
 }
 
 bool RingReader::LoadCommitted(uint64_t position,
