@@ -314,6 +314,8 @@ HPD_EXPORT size_t malloc_usable_size(void* pointer) {
 // outlive it.
 HPD_EXPORT int dlclose(void* handle) {
   EnsureResolved();
+  // What was sampled in this module must be looked up while it is still there.
+  heapprofd::WaitUntilDrained();
   const int result = g_real.dlclose(handle);
   heapprofd::RecordModulesChanged();
   return result;

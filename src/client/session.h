@@ -80,8 +80,8 @@ void GoDormant(ClientError error);
 extern constinit thread_local ThreadSlot* t_slot
     __attribute__((tls_model("initial-exec")));
 
-// Waits until the engine has read everything, at most a second: afterwards the process
-// and its list of mappings may vanish.
+// Waits until the engine has read everything, at most a second: afterwards modules may be
+// unloaded or the process with its list of mappings may vanish.
 void WaitUntilDrained();
 
 }  // namespace heapprofd

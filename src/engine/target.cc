@@ -18,7 +18,6 @@ constexpr uint64_t kResidentRing = uint64_t{1}
                                    << 20;  // bytes of the ring that stay resident
 constexpr uint64_t kStuckNs = 2'000'000'000;
 constexpr uint64_t kRegionsNs = 50'000'000;
-constexpr uint64_t kRefreshNs = 5'000'000;
 constexpr uint64_t kAdaptNs = 100'000'000;
 constexpr uint64_t kMaxInterval = uint64_t{1} << 40;
 constexpr size_t kMaxCallsites = 8'000'000;
@@ -271,9 +270,7 @@ FrameId Target::FrameOfKey(uint64_t key) {
   if (known != frames_.end())
     return known->second;
   const uint64_t pc = key - 1;
-  std::optional<CodeLocation> location = address_space_->Find(pc);
-  if (!location && RefreshIfDue())
-    location = address_space_->Find(pc);
+  const std::optional<CodeLocation> location = address_space_->FindOrRefresh(pc);
   if (!location)
     ++profile_.quality.unmapped_frames;
   const FrameId frame = location
@@ -285,15 +282,6 @@ FrameId Target::FrameOfKey(uint64_t key) {
   return frame;
 }
 
-bool Target::RefreshIfDue() {
-  const uint64_t now = MonotonicNs();
-  if (now - refreshed_ns_ < kRefreshNs || !address_space_->Refresh().ok())
-    return false;
-  refreshed_ns_ = now;
-  ++profile_.quality.map_reparses;
-  return true;
-}
-
 CallsiteId Target::NamedStack(const std::string& name) {
   return interner_->InternCallsite(kNoId, interner_->InternNamedFrame(name));
 }
@@ -302,7 +290,6 @@ void Target::HandleModulesChanged() {
   const uint32_t epoch =
       memory_->client().ring.modules_epoch.load(std::memory_order_acquire);
   const Result<RefreshOutcome> outcome = address_space_->Refresh();
-  ++profile_.quality.map_reparses;
   if (!outcome.ok())
     return;  // the process is gone; what is known stays true for what was recorded
   if (outcome.value().executable_removed)
@@ -325,7 +312,6 @@ void Target::PublishStackRegions() {
   if (regions_published_ns_ != 0) {
     if (now - regions_published_ns_ < kRegionsNs || !address_space_->Refresh().ok())
       return;
-    ++profile_.quality.map_reparses;
   }
   regions_published_ns_ = std::max<uint64_t>(now, 1);
   StackRegions& shared = memory_->engine().stack_regions;
@@ -377,6 +363,7 @@ void Target::UpdateDump() {
   profile_.heaps.assign(1, std::move(dump));
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
+  quality.map_reparses = address_space_->refreshes();
   quality.corrupt_records = bad_records_ + reader_->corrupt_records();
   quality.lost_records = header.lost_records.load(std::memory_order_relaxed);
   quality.lost_samples = header.lost_samples.load(std::memory_order_relaxed);

@@ -89,7 +89,6 @@ class Target {
   FrameId FrameOfKey(uint64_t key);
   CallsiteId NamedStack(const std::string& name);
   void ReleaseSpace();
-  bool RefreshIfDue();
   void PublishStackRegions();
   void ForgetCode();
   void AdaptInterval();
@@ -110,7 +109,6 @@ class Target {
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;
   uint64_t regions_published_ns_ = 0;
-  uint64_t refreshed_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   uint64_t bad_records_ = 0;
   uint64_t lost_seen_ = 0;

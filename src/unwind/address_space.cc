@@ -1,6 +1,7 @@
 #include "unwind/address_space.h"
 
 #include <fcntl.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 namespace heapprofd {
 namespace {
 
+constexpr uint64_t kRefreshPauseNs = 5'000'000;
 constexpr size_t kMaxMapsText = size_t{64} << 20;  // bytes
 
 std::string ReadFromStart(int fd) {
@@ -42,6 +44,7 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
     return Status(StatusCode::kUnavailable, "cannot read the mappings of process " +
                                                 std::to_string(pid_) +
                                                 ": it has ended or may not be inspected");
+  ++refreshes_;
   RefreshOutcome outcome;
   std::vector<Code> code;
   std::vector<MapEntry> writable;
@@ -83,6 +86,22 @@ AddressSpace::Code AddressSpace::Adopt(const MapEntry& entry) {
   mappings_->push_back(std::move(mapping));
   modules_of_.push_back(std::move(module));
   return {.entry = entry, .mapping = static_cast<MappingId>(mappings_->size() - 1)};
+}
+
+std::optional<CodeLocation> AddressSpace::FindOrRefresh(uint64_t pc) {
+  std::optional<CodeLocation> location = Find(pc);
+  if (location)
+    return location;
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const uint64_t now = static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u +
+                       static_cast<uint64_t>(time.tv_nsec);
+  if (now - vain_refresh_ns_ < kRefreshPauseNs || !Refresh().ok())
+    return std::nullopt;
+  location = Find(pc);
+  if (!location)
+    vain_refresh_ns_ = now;
+  return location;
 }
 
 int AddressSpace::FileOf(const Mapping& mapping) const {

@@ -40,6 +40,12 @@ class AddressSpace {
 
   std::optional<CodeLocation> Find(uint64_t pc) const;
 
+  // As Find, but reads the maps anew when the address is unknown: a module may have been
+  // loaded. Not more often than every few milliseconds as long as that does not help.
+  std::optional<CodeLocation> FindOrRefresh(uint64_t pc);
+
+  uint64_t refreshes() const { return refreshes_; }
+
   // Readable and writable mappings in order of address: where stacks can be.
   const std::vector<MapEntry>& writable_regions() const { return writable_; }
 
@@ -65,6 +71,8 @@ class AddressSpace {
   std::vector<Code> code_;  // by address
   std::vector<MapEntry> writable_;
   std::vector<std::shared_ptr<Module>> modules_of_;  // by MappingId
+  uint64_t refreshes_ = 0;
+  uint64_t vain_refresh_ns_ = 0;  // CLOCK_MONOTONIC
 };
 
 }  // namespace heapprofd

@@ -65,7 +65,7 @@ Rule CfaRule(Ops ops, uint64_t rel_pc) {
   return Rule{.kind = kind, .cfa_offset = static_cast<int32_t>(offset)};
 }
 
-enum class SavedKind : uint8_t { kSame, kUndefined, kAtCfa, kOther };
+enum class SavedKind : uint8_t { kSame, kUndefined, kAtCfa, kAtBp, kOther };
 
 struct Saved {
   SavedKind kind = SavedKind::kOther;
@@ -80,6 +80,8 @@ Saved WhereSaved(Dwarf_Frame* frame, int regno) {
     return {};
   if (count == 0)
     return {.kind = ops == nullptr ? SavedKind::kSame : SavedKind::kUndefined};
+  if (count == 1 && ops[0].atom == DW_OP_breg6 && ops[0].number == 0)
+    return {.kind = SavedKind::kAtBp};
   if (ops[0].atom != DW_OP_call_frame_cfa)
     return {};
   if (count == 1)
@@ -117,6 +119,8 @@ Rule RuleForAddress(Module& module, uint64_t rel_pc) {
   if (bp.kind == SavedKind::kAtCfa && bp.offset % 8 == 0 && bp.offset <= -16 &&
       -bp.offset / 8 <= int64_t{kMaxBpSlot})
     rule.bp_slot = static_cast<uint32_t>(-bp.offset / 8);
+  else if (bp.kind == SavedKind::kAtBp && rule.kind == RuleKind::kBpDeref)
+    rule.bp_slot = 2;
   else if (bp.kind != SavedKind::kSame && bp.kind != SavedKind::kUndefined)
     return Unwalkable();
   return rule;

@@ -1,7 +1,5 @@
 #include "unwind/stack_unwinder.h"
 
-#include <time.h>
-
 #include <cstring>
 
 #include "unwind/cfi_rules.h"
@@ -10,17 +8,9 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxCachedRules = 1'000'000;
-constexpr uint64_t kRefreshNs = 20'000'000;
 
 // What compilers do with -fno-omit-frame-pointer, and JIT compilers by default.
 constexpr Rule kFramePointerRule{.kind = RuleKind::kBp, .cfa_offset = 16, .bp_slot = 2};
-
-uint64_t MonotonicNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
-         static_cast<uint64_t>(now.tv_nsec);
-}
 
 }  // namespace
 
@@ -106,7 +96,8 @@ Rule StackUnwinder::FindRule(const Cursor& cursor,
 Rule StackUnwinder::DeriveRule(const Cursor& cursor,
                                const CopiedStack& stack,
                                UnwoundStack* result) {
-  const std::optional<CodeLocation> location = Locate(cursor.key - 1);
+  const std::optional<CodeLocation> location =
+      address_space_->FindOrRefresh(cursor.key - 1);
   if (!location) {
     result->stop = StopReason::kUnmapped;
     return Rule{};
@@ -120,15 +111,6 @@ Rule StackUnwinder::DeriveRule(const Cursor& cursor,
   }
   return FramePointerIsPlausible(cursor, stack) ? kFramePointerRule
                                                 : Rule{.kind = RuleKind::kStop};
-}
-
-std::optional<CodeLocation> StackUnwinder::Locate(uint64_t pc) {
-  std::optional<CodeLocation> location = address_space_->Find(pc);
-  const uint64_t now = location ? 0 : MonotonicNs();
-  if (location || now - refreshed_ns_ < kRefreshNs)
-    return location;
-  refreshed_ns_ = now;
-  return address_space_->Refresh().ok() ? address_space_->Find(pc) : std::nullopt;
 }
 
 bool StackUnwinder::FramePointerIsPlausible(const Cursor& cursor,

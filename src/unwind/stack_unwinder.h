@@ -59,12 +59,10 @@ class StackUnwinder {
                 UnwindMode mode,
                 UnwoundStack* result);
   Rule DeriveRule(const Cursor& cursor, const CopiedStack& stack, UnwoundStack* result);
-  std::optional<CodeLocation> Locate(uint64_t pc);
   bool FramePointerIsPlausible(const Cursor& cursor, const CopiedStack& stack) const;
 
   AddressSpace* address_space_;
   std::unordered_map<uint64_t, Rule> rules_;  // by key
-  uint64_t refreshed_ns_ = 0;
 };
 
 }  // namespace heapprofd
