@@ -38,13 +38,21 @@ inline bool PassUnsampled(size_t size) {
   return true;
 }
 
+// Stack pointer of the hook whose call into the allocator is under way, 0: none. An
+// allocator may serve one of its functions by another that is interposed, too: only the
+// outer one counts. A stack above it means that the outer call was left by an exception.
+__attribute__((tls_model("initial-exec"))) thread_local uint64_t t_outer_hook = 0;
+
 // Sampling decision of one allocation on the slow path, and what became of it.
 class PendingAllocation {
  public:
-  explicit PendingAllocation(size_t size)
+  PendingAllocation(size_t size, const CallSite& site)
       : slot_(heapprofd::EnterSession()), size_(size) {
+    if (t_outer_hook != 0 && site.stack < t_outer_hook)
+      slot_ = nullptr;
     if (slot_ == nullptr)
       return;
+    t_outer_hook = site.stack;
     if (size < slot_->bytes_left) {
       slot_->bytes_left -= size;
       ++slot_->calls;
@@ -62,6 +70,7 @@ class PendingAllocation {
   void Finish(void* pointer, const CallSite& site) {
     if (slot_ == nullptr)
       return;
+    t_outer_hook = 0;
     if (pointer == nullptr) {
       --slot_->calls;
       slot_->granted -= size_;
@@ -86,7 +95,7 @@ class PendingAllocation {
 
 template <typename Real>
 inline void* Allocate(size_t size, const CallSite& site, Real&& real) {
-  PendingAllocation allocation(size);
+  PendingAllocation allocation(size, site);
   void* pointer = real();
   allocation.Finish(pointer, site);
   return pointer;
@@ -137,7 +146,7 @@ __attribute__((visibility("hidden"), used)) void* HpdReallocSlow(void* old,
                                                                  size_t size,
                                                                  uint64_t stack,
                                                                  uint64_t bp) {
-  PendingAllocation allocation(size);
+  PendingAllocation allocation(size, {stack, bp});
   const auto address = reinterpret_cast<uint64_t>(old);
   const bool was_sampled = old != nullptr && g_wiped.filter.Remove(address);
   if (was_sampled)
@@ -323,7 +332,7 @@ HPD_EXPORT int dlclose(void* handle) {
 
 // operator new and delete. When they come from libstdc++ they reach malloc and free above
 // by themselves, and nothing is done here.
-#define HPD_NEW(field, name, ...)                                                 \
+#define HPD_NEW(field, name, may_nest)                                            \
   __attribute__((visibility("hidden"), used)) void* HpdSlow_##field(              \
       size_t size, size_t a, size_t b, uint64_t stack, uint64_t bp) {             \
     return Allocate(size, {stack, bp}, [&] { return g_real.field(size, a, b); }); \
@@ -332,7 +341,7 @@ HPD_EXPORT int dlclose(void* handle) {
   void* HpdEntry_##field(size_t size, size_t a, size_t b);                        \
   HPD_EXPORT void* name(size_t size, size_t a, size_t b) {                        \
     EnsureResolved();                                                             \
-    if (HPD_LIKELY(!g_real.record_new || PassUnsampled(size)))                    \
+    if (HPD_LIKELY(!g_real.record_new || (!(may_nest) && PassUnsampled(size))))   \
       return g_real.field(size, a, b);                                            \
     return HpdEntry_##field(size, a, b);                                          \
   }

@@ -222,18 +222,20 @@ bool IsLibstdcxx(const link_map& object) {
   return i + 1 == sizeof(kName);
 }
 
+// libstdc++'s operators are malloc and free: taking the short way to the same blocks
+// saves a hop per call.
+bool IsMallocInDisguise(const Definition& definition) {
+  return definition.object == nullptr || IsLibstdcxx(*definition.object);
+}
+
 void ResolveOperators(const link_map* allocator) {
   const Definition plain = FindNext("_Znwm");
   UseFallbackNew();
-  // libstdc++'s operators are malloc and free: taking the short way to the same blocks
-  // saves a hop per call.
-  g_real.record_new =
-      plain.object == nullptr || plain.object == allocator || IsLibstdcxx(*plain.object);
-  if (plain.object == nullptr || IsLibstdcxx(*plain.object))
-    return;
-#define HPD_RESOLVE(field, name, ...)          \
-  if (void* address = FindNext(#name).address) \
-    g_real.field = reinterpret_cast<decltype(g_real.field)>(address);
+  g_real.record_new = plain.object == allocator || IsMallocInDisguise(plain);
+#define HPD_RESOLVE(field, name, ...)                                                  \
+  if (const Definition found = FindNext(#name);                                        \
+      !IsMallocInDisguise(found) && (!g_real.record_new || found.object == allocator)) \
+    g_real.field = reinterpret_cast<decltype(g_real.field)>(found.address);
   HPD_OPERATOR_NEW_LIST(HPD_RESOLVE)
   HPD_OPERATOR_DELETE_LIST(HPD_RESOLVE)
 #undef HPD_RESOLVE

@@ -213,8 +213,8 @@ WalkResult WalkStack(const RuleTable& rules,
           .key = cursor.key, .sp = cursor.sp, .bp = cursor.bp, .hash = 0, .bp_slot = 0};
     }
     const Rule rule = rules.Find(cursor.key);
-    const bool is_plain = rule.kind == RuleKind::kSp || rule.kind == RuleKind::kBp;
-    memo.frames_[inner].bp_slot = is_plain ? rule.bp_slot : StackMemo::kNotReusable;
+    memo.frames_[inner].bp_slot =
+        rule.kind == RuleKind::kSignal ? StackMemo::kNotReusable : rule.bp_slot;
     const StepResult step = Step(rule, cursor, stack);
     if (HPD_LIKELY(step == StepResult::kOk))
       continue;

@@ -80,8 +80,6 @@ Saved WhereSaved(Dwarf_Frame* frame, int regno) {
     return {};
   if (count == 0)
     return {.kind = ops == nullptr ? SavedKind::kSame : SavedKind::kUndefined};
-  if (count == 1 && ops[0].atom == DW_OP_breg6 && ops[0].number == 0)
-    return {.kind = SavedKind::kAtBp};
   if (ops[0].atom != DW_OP_call_frame_cfa)
     return {};
   if (count == 1)
@@ -89,6 +87,10 @@ Saved WhereSaved(Dwarf_Frame* frame, int regno) {
   // libdw writes a negative offset as a large unsigned constant.
   if (count == 2 && ops[1].atom == DW_OP_plus_uconst)
     return {.kind = SavedKind::kAtCfa, .offset = static_cast<int64_t>(ops[1].number)};
+  // g++ says so in functions that realign their stack: an expression, which begins on a
+  // CFA that it does not use.
+  if (count == 2 && ops[1].atom == DW_OP_breg6 && ops[1].number == 0)
+    return {.kind = SavedKind::kAtBp};
   return {};
 }
 
@@ -120,7 +122,7 @@ Rule RuleForAddress(Module& module, uint64_t rel_pc) {
       -bp.offset / 8 <= int64_t{kMaxBpSlot})
     rule.bp_slot = static_cast<uint32_t>(-bp.offset / 8);
   else if (bp.kind == SavedKind::kAtBp && rule.kind == RuleKind::kBpDeref)
-    rule.bp_slot = 2;
+    rule.bp_slot = kBpSlotAtBp;
   else if (bp.kind != SavedKind::kSame && bp.kind != SavedKind::kUndefined)
     return Unwalkable();
   return rule;

@@ -30,8 +30,9 @@ enum class RuleKind : uint8_t {
 struct Rule {
   RuleKind kind = RuleKind::kUnknown;
   int32_t cfa_offset = 0;  // bytes, multiple of 8, in [kMinCfaOffset, kMaxCfaOffset]
-  uint32_t bp_slot =
-      0;  // 0: rbp is unchanged; n: the caller's rbp is at CFA - 8n; at most kMaxBpSlot
+  // 0: rbp is unchanged; kBpSlotAtBp: the caller's rbp is where rbp points to; any other
+  // n up to kMaxBpSlot: it is at CFA - 8n.
+  uint32_t bp_slot = 0;
 
   friend bool operator==(const Rule&, const Rule&) = default;
 };
@@ -39,6 +40,10 @@ struct Rule {
 inline constexpr int32_t kMaxCfaOffset = ((1 << 17) - 1) * 8;
 inline constexpr int32_t kMinCfaOffset = -(1 << 17) * 8;
 inline constexpr uint32_t kMaxBpSlot = (1 << 9) - 1;
+
+// A function that realigns its stack keeps the caller's rbp at a distance from the CFA
+// that differs from call to call. The number is free: in slot 1 is the return address.
+inline constexpr uint32_t kBpSlotAtBp = 1;
 
 // Bits: kind [0,3), cfa_offset/8 [3,21) two's complement, bp_slot [21,30).
 inline constexpr uint32_t EncodeRule(Rule rule) {
@@ -57,7 +62,7 @@ inline constexpr Rule DecodeRule(uint32_t bits) {
 inline constexpr bool IsEncodable(Rule rule) {
   return rule.cfa_offset % 8 == 0 && rule.cfa_offset >= kMinCfaOffset &&
          rule.cfa_offset <= kMaxCfaOffset && rule.bp_slot <= kMaxBpSlot &&
-         rule.bp_slot != 1;
+         (rule.bp_slot != kBpSlotAtBp || rule.kind == RuleKind::kBpDeref);
 }
 
 }  // namespace heapprofd

@@ -82,9 +82,9 @@ StepResult Step(Rule rule, Cursor& cursor, const Memory& memory) {
   uint64_t return_address = 0;
   if (!memory.Read(cfa - 8, &return_address))
     return StepResult::kBadMemory;
-  const uint64_t saved_bp =
-      rule.kind == RuleKind::kBpDeref ? cursor.bp : cfa - 8 * uint64_t{rule.bp_slot};
-  if (rule.bp_slot != 0 && !memory.Read(saved_bp, &cursor.bp))
+  const uint64_t bp_address =
+      rule.bp_slot == kBpSlotAtBp ? cursor.bp : cfa - 8 * uint64_t{rule.bp_slot};
+  if (rule.bp_slot != 0 && !memory.Read(bp_address, &cursor.bp))
     return StepResult::kBadMemory;
   if (return_address < kMinCodeAddress)
     return StepResult::kEnd;

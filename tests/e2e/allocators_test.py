@@ -1,0 +1,48 @@
+"""The malloc family over the allocators that programs bring along."""
+
+import os
+import subprocess
+import unittest
+
+from profile_run import program, run
+
+ALLOCATORS = {
+    "glibc": None,
+    "jemalloc": "libjemalloc.so.2",
+    "tcmalloc": "libtcmalloc_minimal.so.4",
+    "mimalloc": "libmimalloc.so.2",
+}
+
+
+class Allocators(unittest.TestCase):
+    def compare_with_plain(self, name, result, env):
+        """mimalloc's operator new aborts when memory runs out: then it must do so with us, too."""
+        plain = subprocess.run([program(name)], env={**os.environ, **env}, capture_output=True, text=True)
+        code = plain.returncode if plain.returncode >= 0 else 128 - plain.returncode
+        self.assertEqual((result.exit_code, result.stdout), (code, plain.stdout), result.stderr)
+
+    def test_the_family_behaves_as_without_us(self):
+        for name, library in ALLOCATORS.items():
+            env = {"LD_PRELOAD": library} if library else {}
+            with self.subTest(name):
+                result = run([program("family")], ["-i", "1"], env)
+                self.compare_with_plain("family", result, env)
+                if result.exit_code == 0:
+                    found = result.main.of("succeeds")
+                    self.assertEqual(found["objects"], 0, name)
+                    self.assertEqual(found["alloc_objects"], 200 * 3 * 9, name)
+                    self.assertEqual(result.main.of("fails")["alloc_objects"], 200, name)
+
+    def test_operators_of_the_allocator_are_recorded(self):
+        for name, library in ALLOCATORS.items():
+            env = {"LD_PRELOAD": library} if library else {}
+            with self.subTest(name):
+                result = run([program("cpp_new")], ["-i", "1"], env)
+                self.compare_with_plain("cpp_new", result, env)
+                for function in ("plain_new", "array_new", "nothrow_new", "aligned_new", "sized_delete"):
+                    found = result.main.of(function)
+                    self.assertEqual((found["alloc_objects"], found["objects"]), (400, 200), (name, function))
+
+
+if __name__ == "__main__":
+    unittest.main()

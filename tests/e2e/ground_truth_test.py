@@ -1,0 +1,66 @@
+"""Programs whose answer is known."""
+
+import json
+import math
+import unittest
+
+from profile_run import program, run
+
+
+class GroundTruth(unittest.TestCase):
+    def test_every_allocation_is_exact_at_interval_one(self):
+        result = run([program("known_stacks")], ["-i", "1"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        for function, (count, size, live_count, live_size) in json.loads(result.stdout).items():
+            found = result.main.of(function)
+            self.assertEqual(
+                (found["alloc_objects"], found["alloc_space"], found["objects"], found["space"]),
+                (count, size, live_count, live_size), function)
+
+    def test_estimates_at_the_default_interval_lie_within_five_standard_errors(self):
+        result = run([program("known_stacks"), "20"])
+        for function, (count, size, _, _) in json.loads(result.stdout).items():
+            p = -math.expm1(-(size / count) / 4096) if size / count < 4096 else 1
+            error = math.sqrt(count * (1 - p) / p)
+            found = result.main.of(function)
+            self.assertLessEqual(abs(found["alloc_objects"] - count), 5 * error + 1, function)
+            self.assertLessEqual(abs(found["alloc_space"] - size), 5 * error * size / count + 1, function)
+
+    def test_totals_are_counted_not_estimated(self):
+        result = run([program("known_stacks")], ["-i", "100000000"])
+        truth = json.loads(result.stdout)
+        calls = sum(count for count, _, _, _ in truth.values())
+        self.assertIn("nothing recorded" if not result.pprofs else "allocated", result.stderr)
+        self.assertGreaterEqual(calls, 11000)
+
+    def test_unusual_stacks_are_recorded_with_their_functions(self):
+        result = run([program("stacks")], ["-i", "1"])
+        self.assertEqual((result.exit_code, result.stdout), (0, "stacks ok\n"), result.stderr)
+        for function in ("on_signal_stack", "on_malloc_fiber", "on_mmap_fiber", "in_coroutine", "deep",
+                         "in_aligned_frame"):
+            self.assertEqual(result.main.of(function)["space"], 200 * 5000, function)
+        self.assertGreaterEqual(result.main.of("main")["space"], 2 * 200 * 5000)
+
+    def test_code_that_replaces_unloaded_code_is_told_apart(self):
+        result = run([program("dl"), program("libplugin_a.so"), program("libplugin_b.so")], ["-i", "1"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertEqual(result.main.of("plugin_a")["space"], 300 * 1500)
+        self.assertEqual(result.main.of("plugin_b")["space"], 300 * 1500)
+
+    def test_threads_that_come_and_go_lose_nothing(self):
+        result = run([program("threads")], ["-i", "1"])
+        self.assertEqual((result.exit_code, result.stdout), (0, "errors 0\n"), result.stderr)
+        found = result.main.of("handed_over")
+        self.assertEqual(found["alloc_objects"], 8 * 8 * 500)
+        self.assertEqual(found["objects"], 0)
+
+    def test_every_operator_new_is_seen_once(self):
+        result = run([program("cpp_new")], ["-i", "1"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        for function in ("plain_new", "array_new", "nothrow_new", "aligned_new", "sized_delete"):
+            found = result.main.of(function)
+            self.assertEqual((found["alloc_objects"], found["objects"], found["space"]), (400, 200, 800000), function)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+"""How processes begin and end: children, exits, signals."""
+
+import signal
+import unittest
+
+from profile_run import Started, program, run
+
+
+class ProcessLife(unittest.TestCase):
+    def test_every_way_to_exit_keeps_all_data_and_the_exit_code(self):
+        for way, code in [("return", 7), ("exit", 7), ("_exit", 7), ("quick_exit", 7),
+                          ("abort", 128 + signal.SIGABRT), ("sigkill", 128 + signal.SIGKILL),
+                          ("sigsegv", 128 + signal.SIGSEGV)]:
+            with self.subTest(way):
+                result = run([program("exits"), way], ["-i", "1"])
+                self.assertEqual(result.exit_code, code, result.stderr)
+                self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
+
+    def test_children_have_profiles_of_their_own(self):
+        result = run([program("forker")], ["-i", "1"])
+        self.assertEqual((result.exit_code, result.stdout), (0, "forker ok\n"), result.stderr)
+        parent = result.main
+        self.assertEqual(parent.of("parent_block")["space"], 1000 * 1000)
+        self.assertEqual(parent.of("shared_block")["space"], 20 * 3000)
+        self.assertEqual(parent.of("child_block")["space"], 0)
+        children = sorted(p.of("child_block")["space"] for p in result.pprofs if p is not parent)
+        self.assertEqual(children, [200000, 200000, 1000000])
+
+    def test_children_are_left_alone_when_not_wanted(self):
+        result = run([program("forker")], ["-i", "1", "--no-children"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertEqual(len(result.pprofs), 1)
+        self.assertEqual(result.main.of("parent_block")["space"], 1000 * 1000)
+
+    def test_an_interrupt_ends_the_program_and_keeps_the_profile(self):
+        started = Started([program("exits"), "wait"], ["-i", "1"])
+        self.assertEqual(started.process.stdout.readline(), "waiting\n")
+        started.process.send_signal(signal.SIGINT)
+        result = started.finish()
+        self.assertEqual(result.exit_code, 128 + signal.SIGINT, result.stderr)
+        self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
+
+    def test_a_small_buffer_blocks_and_loses_nothing(self):
+        result = run([program("known_stacks"), "3"], ["-i", "1", "--shmem-size", "65536"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertEqual(result.main.of("leaks_all_small")["objects"], 9000)
+
+    def test_a_full_buffer_counts_what_it_drops(self):
+        result = run([program("known_stacks"), "30"], ["-i", "1", "--shmem-size", "16384", "--no-block-client"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertRegex(result.stderr, r"records .* did not fit|interval was raised")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+"""Runs heap_profile on a program and reads what it wrote."""
+
+import glob
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pprof_pb2
+
+HEAP_PROFILE = os.environ["HEAP_PROFILE"]
+PROGRAMS = os.environ["TEST_PROGRAMS"]
+VIEWS = ["alloc_objects", "alloc_space", "objects", "space"]
+
+
+def program(name):
+    """Path of one of tests/programs."""
+    return os.path.join(PROGRAMS, name)
+
+
+class Pprof:
+    """One heap_dump file: totals per view and per function."""
+
+    def __init__(self, path):
+        self.number, self.pid, self.heap = re.fullmatch(
+            r"heap_dump\.(\d+)\.(\d+)\.(.+)\.pb\.gz", os.path.basename(path)).groups()
+        self.pid = int(self.pid)
+        self.profile = pprof_pb2.Profile()
+        with gzip.open(path) as file:
+            self.profile.ParseFromString(file.read())
+        strings = self.profile.string_table
+        types = [strings[t.type] for t in self.profile.sample_type]
+        assert types == VIEWS, types
+        names = {f.id: strings[f.name] for f in self.profile.function}
+        self.locations = {l.id: [names[line.function_id] for line in l.line] for l in self.profile.location}
+        mappings = {m.id for m in self.profile.mapping}
+        assert all(l.mapping_id in mappings for l in self.profile.location)
+        self.comments = [strings[c] for c in self.profile.comment]
+
+    def stacks(self):
+        """Yields (functions, innermost first; values by view)."""
+        for sample in self.profile.sample:
+            functions = [name for id in sample.location_id for name in self.locations[id]]
+            yield functions, dict(zip(VIEWS, sample.value))
+
+    def total(self, view):
+        return sum(values[view] for _, values in self.stacks())
+
+    def of(self, function):
+        """Values by view of all stacks with this function in them."""
+        sums = dict.fromkeys(VIEWS, 0)
+        for functions, values in self.stacks():
+            if any(name.split("(")[0] == function for name in functions):
+                for view in VIEWS:
+                    sums[view] += values[view]
+        return sums
+
+
+class Run:
+    """A finished run: exit code, output, profiles by pid."""
+
+    def __init__(self, directory, process, stdout, stderr):
+        self.exit_code = process.returncode
+        self.stdout = stdout
+        self.stderr = stderr
+        self.trace = os.path.join(directory, "raw-trace")
+        self.trace_size = os.path.getsize(self.trace) if os.path.exists(self.trace) else 0
+        self.pprofs = [Pprof(path) for path in sorted(glob.glob(os.path.join(directory, "heap_dump.*")))]
+
+    @property
+    def main(self):
+        """The profile that heap_profile shows first: the process with the highest peak."""
+        return next(p for p in self.pprofs if p.number == "1")
+
+
+class Started:
+    """A run that is under way."""
+
+    def __init__(self, command, options=(), env=None):
+        self.directory = tempfile.mkdtemp(prefix="heap_profile_test_")
+        self.process = subprocess.Popen(
+            [HEAP_PROFILE, "-o", self.directory, *options, "--", *command],
+            env={**os.environ, **(env or {})}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def finish(self, timeout=120):
+        try:
+            stdout, stderr = self.process.communicate(timeout=timeout)
+            return Run(self.directory, self.process, stdout, stderr)
+        finally:
+            self.process.kill()
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def run(command, options=(), env=None):
+    """Runs to the end."""
+    return Started(command, options, env).finish()

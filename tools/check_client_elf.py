@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Checks that a client library keeps its contract with the process that it is loaded into."""
+
+import re
+import subprocess
+import sys
+
+NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2"}
+EXPORTED = set("""
+malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc malloc_usable_size
+free_sized free_aligned_sized dlclose
+_Znwm _Znam _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t _ZnwmSt11align_val_t _ZnamSt11align_val_t
+_ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t
+_ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t
+_ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t
+""".split())
+IMPORTED = {"_r_debug", "_dl_debug_addr", "__libc_stack_end", "__environ", "_thread_db_pthread_tid",
+            "_thread_db_sizeof_pthread"}
+MAX_CODE_AND_DATA = 128 * 1024  # bytes
+MAX_CONSTRUCTORS = 2
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def problems_of(path):
+    """Yields one line of text per broken promise."""
+    dynamic = output_of("readelf", "-dW", path)
+    for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+        if name not in NEEDED:
+            yield f"needs {name}"
+    if "TEXTREL" in dynamic:
+        yield "has text relocations"
+    constructors = re.search(r"\(INIT_ARRAYSZ\)\s+(\d+)", dynamic)
+    if constructors and int(constructors[1]) > 8 * MAX_CONSTRUCTORS:
+        yield f"has {int(constructors[1]) // 8} constructors, more than {MAX_CONSTRUCTORS}"
+    exported = set()
+    for line in output_of("nm", "-D", path).splitlines():
+        kind, name = line.split()[-2:]
+        name = name.split("@")[0]
+        if kind in "Uvw":
+            if name not in IMPORTED:
+                yield f"imports {name}"
+            elif kind == "U":
+                yield f"imports {name}, but not weakly"
+        else:
+            exported.add(name)
+    for name in sorted(exported - EXPORTED):
+        yield f"exports {name}"
+    for name in sorted(EXPORTED - exported):
+        yield f"does not export {name}"
+    relocations = output_of("readelf", "-rW", path)
+    for kind in ("R_X86_64_DTPMOD64", "R_X86_64_TLSDESC"):
+        if kind in relocations:
+            yield f"has thread-local variables that need {kind}"
+    if re.search(r"LOAD.* RWE ", output_of("readelf", "-lW", path)):
+        yield "has memory that is writable and executable"
+    text, data = output_of("size", path).splitlines()[1].split()[:2]
+    if int(text) + int(data) > MAX_CODE_AND_DATA:
+        yield f"has {int(text) + int(data)} bytes of code and data, more than {MAX_CODE_AND_DATA}"
+
+
+def main():
+    problems = list(problems_of(sys.argv[1]))
+    for problem in problems:
+        print(f"{sys.argv[1]}: {problem}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

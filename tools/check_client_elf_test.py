@@ -1,0 +1,42 @@
+"""Every promise of the ELF contract has a library here that breaks it."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+import check_client_elf
+
+
+class CheckClientElf(unittest.TestCase):
+    def problems(self, source, *flags):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "x.so")
+            subprocess.run(["gcc", "-shared", "-fPIC", "-nostdlib", "-x", "c", "-", "-o", path, *flags],
+                           input=source, text=True, check=True)
+            return "\n".join(check_client_elf.problems_of(path))
+
+    def test_a_foreign_export_is_found(self):
+        self.assertIn("exports memcpy", self.problems("void memcpy(void) {}", "-fno-builtin"))
+
+    def test_a_missing_export_is_found(self):
+        self.assertIn("does not export calloc", self.problems("void malloc(void) {}", "-fno-builtin"))
+
+    def test_an_import_is_found(self):
+        self.assertIn("imports getenv", self.problems("extern void getenv(void); void f(void) { getenv(); }"))
+
+    def test_a_strong_import_is_found(self):
+        self.assertIn("not weakly", self.problems("extern int _r_debug; int f(void) { return _r_debug; }"))
+
+    def test_a_needed_library_is_found(self):
+        self.assertIn("needs libm.so.6", self.problems("void f(void) {}", "-Wl,--no-as-needed", "-lm"))
+
+    def test_dynamic_thread_locals_are_found(self):
+        self.assertIn("DTPMOD64", self.problems("__thread int x; int* f(void) { return &x; }"))
+
+    def test_large_data_is_found(self):
+        self.assertIn("bytes of code and data", self.problems("char x[200000] = {1};"))
+
+
+if __name__ == "__main__":
+    unittest.main()
