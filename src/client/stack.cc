@@ -195,12 +195,19 @@ WalkResult WalkStack(const RuleTable& rules,
       --outer;
     if (outer > 0 && memo.IsFrame(outer - 1, cursor)) {
       const size_t unproved = memo.ProveCallers(outer, stack);
-      if (HPD_LIKELY(unproved == 0)) {
+      if (HPD_LIKELY(unproved == 0 &&
+                     outer + (StackMemo::kCapacity - inner) <= kMaxFrames)) {
         result.end = memo.reusable_end_;
         break;
       }
-      while (outer > unproved)  // as they were, but what is outside of them is not
+      // They are as they were, but what is outside of them is not, or too far out.
+      while (outer > unproved && StackMemo::kCapacity - inner < kMaxFrames)
         memo.frames_[--inner] = memo.frames_[--outer];
+      if (outer > unproved) {
+        result.end = WalkEnd::kTooDeep;
+        is_reusable = false;
+        break;
+      }
       const StackMemo::Frame& last = memo.frames_[inner];
       cursor = Cursor{.key = last.key, .sp = last.sp, .bp = last.bp};
       result.stopped = cursor;
@@ -213,8 +220,11 @@ WalkResult WalkStack(const RuleTable& rules,
           .key = cursor.key, .sp = cursor.sp, .bp = cursor.bp, .hash = 0, .bp_slot = 0};
     }
     const Rule rule = rules.Find(cursor.key);
-    memo.frames_[inner].bp_slot =
-        rule.kind == RuleKind::kSignal ? StackMemo::kNotReusable : rule.bp_slot;
+    // With these two the caller's place depends on memory that ProveCallers does not
+    // read.
+    const bool is_provable =
+        rule.kind != RuleKind::kSignal && rule.kind != RuleKind::kBpDeref;
+    memo.frames_[inner].bp_slot = is_provable ? rule.bp_slot : StackMemo::kNotReusable;
     const StepResult step = Step(rule, cursor, stack);
     if (HPD_LIKELY(step == StepResult::kOk))
       continue;

@@ -111,7 +111,7 @@ class StackMemo {
                               StackMemo& memo);
 
   static constexpr size_t kCapacity = 2 * kMaxFrames;
-  static constexpr uint32_t kNotReusable = kBpSlotAtBp;  // not at a fixed distance
+  static constexpr uint32_t kNotReusable = kBpSlotAtBp;  // no provable rule has this slot
 
   // Frames in the order from the outermost to the innermost.
   struct Frame {

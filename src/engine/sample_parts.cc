@@ -20,13 +20,14 @@ bool Take(std::span<const std::byte>& bytes, T* value) {
 std::optional<SampleParts> ParseSample(std::span<const std::byte> payload) {
   SampleParts parts;
   if (!Take(payload, &parts.record) || parts.record.interval == 0 ||
-      parts.record.frame_count > kMaxFrames)
+      parts.record.size == 0 || parts.record.frame_count > kMaxFrames)
     return std::nullopt;
   const size_t key_bytes = size_t{parts.record.frame_count} * sizeof(uint64_t);
   if (payload.size() < key_bytes)
     return std::nullopt;
   parts.keys.resize(parts.record.frame_count);
-  memcpy(parts.keys.data(), payload.data(), key_bytes);
+  if (key_bytes > 0)
+    memcpy(parts.keys.data(), payload.data(), key_bytes);
   payload = payload.subspan(key_bytes);
   if ((parts.record.flags & kSampleHasStackCopy) != 0) {
     if (!Take(payload, &parts.copy) || parts.copy.size != payload.size() ||

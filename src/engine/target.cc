@@ -178,7 +178,7 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
   if (is_undo)
-    heap_->UndoRealloc(record->address, record->thread_id);
+    heap_->UndoRealloc(record->address, record->thread_id, last_event_ns_);
   else if (record->is_realloc != 0)
     heap_->FreeForRealloc(record->address, record->thread_id);
   else

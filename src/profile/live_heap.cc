@@ -32,6 +32,10 @@ void LiveHeap::Allocate(uint64_t address,
                    Sample{.size = size, .interval = interval, .callsite = callsite});
   Touch(callsite).totals.allocated += estimate;
   allocated_ += estimate;
+  AddLive(estimate, now_ns);
+}
+
+void LiveHeap::AddLive(const Estimate& estimate, uint64_t now_ns) {
   live_ += estimate;
   if (live_.bytes > peak_.bytes) {
     peak_ = live_;
@@ -59,6 +63,7 @@ void LiveHeap::Free(uint64_t address) {
 
 void LiveHeap::FreeForRealloc(uint64_t address, uint32_t thread_id) {
   Sample taken;
+  pending_reallocs_.erase(thread_id);
   if (!Take(address, &taken))
     return;
   if (pending_reallocs_.size() >= kMaxPendingReallocs)
@@ -66,7 +71,7 @@ void LiveHeap::FreeForRealloc(uint64_t address, uint32_t thread_id) {
   pending_reallocs_[thread_id] = PendingRealloc{.address = address, .sample = taken};
 }
 
-void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id) {
+void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns) {
   const auto found = pending_reallocs_.find(thread_id);
   if (found == pending_reallocs_.end() || found->second.address != address)
     return;
@@ -76,7 +81,7 @@ void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id) {
     return;
   const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
   Touch(sample.callsite).totals.freed -= estimate;
-  live_ += estimate;
+  AddLive(estimate, now_ns);
 }
 
 void LiveHeap::Snapshot(HeapDump* dump) const {

@@ -29,7 +29,7 @@ class LiveHeap {
   // free that is part of a realloc may be undone by `thread_id`'s next UndoRealloc.
   void Free(uint64_t address);
   void FreeForRealloc(uint64_t address, uint32_t thread_id);
-  void UndoRealloc(uint64_t address, uint32_t thread_id);
+  void UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns);
 
   // Fills callsites, peak, peak_ns and peak_total.
   void Snapshot(HeapDump* dump) const;
@@ -65,6 +65,7 @@ class LiveHeap {
   };
 
   CallsiteState& Touch(CallsiteId callsite);
+  void AddLive(const Estimate& estimate, uint64_t now_ns);
   bool Take(uint64_t address, Sample* taken);
 
   std::unordered_map<uint64_t, Sample> samples_;                   // by address

@@ -1,6 +1,5 @@
-// Test program: a known chain of inlined calls (main's Draw <- lambda <- Outer <- Grow),
-// a C function, an assembler function without size and one with, and a static function
-// that no dynamic symbol names.
+// Test program: a known chain of inlined calls (main's Draw <- lambda <- Outer <- Grow), a C function, an
+// assembler function without size and one with, and a static function that no dynamic symbol names.
 #include "shapes.h"
 
 #include <cstdio>
@@ -42,7 +41,7 @@ __attribute__((noinline)) void* Draw(long count) {
   auto make = [&](long n) __attribute__((always_inline)) {
     return Outer(buffer, n + 1);  // line 42
   };
-  void* result = make(count);       // line 44
+  void* result = make(count);  // line 44
   asm volatile("" : "+r"(result));  // no tail call
   return result;
 }

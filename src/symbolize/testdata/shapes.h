@@ -1,5 +1,4 @@
-// Inlined functions whose lines the tests know: change the line numbers here and there
-// together.
+// Inlined functions whose lines the tests know: change the line numbers here and there together.
 #pragma once
 
 #include <cstdlib>

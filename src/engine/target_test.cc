@@ -1,0 +1,232 @@
+// One target, played by this very process: records are written into its ring as the
+// client would, and as a lying client would.
+#include "engine/target.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "wire/ring_writer.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kAll = 1'000'000;
+
+uint64_t KeyInOwnCode(uint64_t offset) {
+  return reinterpret_cast<uint64_t>(&KeyInOwnCode) + offset;
+}
+
+class TargetTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    config_.ring_size_bytes = 64 * 1024;
+    auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+    ASSERT_TRUE(target.ok()) << target.status().message();
+    target_ = std::move(target).value();
+    SharedMemory& memory = target_->memory();
+    writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
+                         memory.ring_size());
+  }
+
+  void Write(RecordType type, const std::vector<std::byte>& payload) {
+    const auto reservation = writer_.Reserve(type, payload.size());
+    ASSERT_NE(reservation.payload, nullptr);
+    memcpy(reservation.payload, payload.data(), payload.size());
+    writer_.Commit(reservation);
+  }
+
+  static SampleRecord Sample(uint64_t address, uint64_t size, uint64_t hash) {
+    return {.address = address,
+            .size = size,
+            .tsc = __builtin_ia32_rdtsc(),
+            .stack_hash = hash,
+            .interval = 1,
+            .thread_id = 1,
+            .frame_count = 0,
+            .heap_id = 0,
+            .flags = 0};
+  }
+
+  void WriteSample(SampleRecord record, const std::vector<uint64_t>& keys) {
+    record.frame_count = static_cast<uint16_t>(keys.size());
+    std::vector<std::byte> payload(sizeof(record) + 8 * keys.size());
+    memcpy(payload.data(), &record, sizeof(record));
+    if (!keys.empty())
+      memcpy(payload.data() + sizeof(record), keys.data(), 8 * keys.size());
+    Write(RecordType::kSample, payload);
+  }
+
+  void WriteFree(RecordType type, uint64_t address, bool is_realloc) {
+    const FreeRecord record{.address = address,
+                            .tsc = __builtin_ia32_rdtsc(),
+                            .thread_id = 1,
+                            .heap_id = 0,
+                            .is_realloc = is_realloc ? uint8_t{1} : uint8_t{0},
+                            .reserved = 0};
+    std::vector<std::byte> payload(sizeof(record));
+    memcpy(payload.data(), &record, sizeof(record));
+    Write(type, payload);
+  }
+
+  const HeapDump& DrainAndDump() {
+    clock_.Update();
+    target_->Drain(kAll, /*writers_gone=*/false);
+    target_->UpdateDump();
+    return target_->profile().heaps.at(0);
+  }
+
+  std::string NameOf(CallsiteId callsite) const {
+    const TargetProfile& profile = target_->profile();
+    const Frame& frame = profile.frames[profile.callsites[callsite].frame];
+    return frame.lines.empty() ? "" : frame.lines[0].function;
+  }
+
+  SessionConfig config_;
+  ModuleCache modules_;
+  TscClock clock_;
+  std::unique_ptr<Target> target_;
+  RingWriter writer_;
+};
+
+TEST_F(TargetTest, TheClientFindsItsParameters) {
+  const SessionControl& control = target_->memory().engine().control;
+  EXPECT_EQ(control.active.load(), 1u);
+  EXPECT_EQ(control.interval.load(), config_.interval_bytes);
+  EXPECT_GT(target_->memory().engine().stack_regions.count.load(), 0u);
+  const uint64_t beat = control.heartbeat.load();
+  target_->Tick();
+  EXPECT_NE(control.heartbeat.load(), beat);
+  target_->Stop(TargetEnd::kExited);
+  EXPECT_EQ(control.active.load(), 0u);
+}
+
+TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
+  const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
+  WriteSample(Sample(0x10, 100, 77), keys);
+  WriteSample(Sample(0x20, 30, 77), {});  // the stack is known by its hash
+  WriteFree(RecordType::kFree, 0x10, false);
+  const HeapDump& dump = DrainAndDump();
+  ASSERT_EQ(dump.callsites.size(), 1u);
+  const auto& [callsite, totals] = *dump.callsites.begin();
+  EXPECT_EQ(totals.allocated.bytes, 130);
+  EXPECT_EQ(totals.freed.bytes, 100);
+  EXPECT_EQ(dump.peak_total.bytes, 130);
+  EXPECT_EQ(target_->quality().walked_samples, 2u);
+  const TargetProfile& profile = target_->profile();
+  const Frame& inner = profile.frames[profile.callsites[callsite].frame];
+  ASSERT_LT(inner.mapping, profile.mappings.size());
+  EXPECT_EQ(inner.rel_pc, profile.mappings[inner.mapping].ToRelPc(keys[0] - 1));
+  EXPECT_NE(profile.callsites[callsite].parent, kNoId);
+}
+
+TEST_F(TargetTest, AFailedReallocIsUndone) {
+  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  WriteFree(RecordType::kFree, 0x10, true);
+  WriteFree(RecordType::kReallocFailed, 0x10, false);
+  EXPECT_EQ(DrainAndDump().callsites.begin()->second.live().bytes, 100);
+}
+
+TEST_F(TargetTest, AStackThatNeverArrivedIsNamedAndSentAnew) {
+  const uint32_t epoch = target_->memory().engine().control.known_stacks_epoch.load();
+  WriteSample(Sample(0x10, 100, 77), {});
+  const HeapDump& dump = DrainAndDump();
+  EXPECT_EQ(NameOf(dump.callsites.begin()->first), "[stack lost]");
+  EXPECT_EQ(target_->quality().unknown_stacks, 1u);
+  EXPECT_NE(target_->memory().engine().control.known_stacks_epoch.load(), epoch);
+}
+
+TEST_F(TargetTest, TruncatedStacksAreCounted) {
+  WriteSample(Sample(0x10, 100, 0), {KeyInOwnCode(4)});
+  SampleRecord too_deep = Sample(0x20, 100, 5);
+  too_deep.flags = kSampleTooDeep;
+  WriteSample(too_deep, {KeyInOwnCode(4)});
+  DrainAndDump();
+  EXPECT_EQ(target_->quality().truncated_stacks, 2u);
+}
+
+TEST_F(TargetTest, AnAddressOutsideEveryMappingIsAFrameWithoutOne) {
+  WriteSample(Sample(0x10, 100, 77), {0x1234});
+  const CallsiteId callsite = DrainAndDump().callsites.begin()->first;
+  const TargetProfile& profile = target_->profile();
+  const Frame& frame = profile.frames[profile.callsites[callsite].frame];
+  EXPECT_EQ(frame.mapping, kNoId);
+  EXPECT_EQ(frame.rel_pc, 0x1233u);
+  EXPECT_EQ(target_->quality().unmapped_frames, 1u);
+}
+
+TEST_F(TargetTest, BadRecordsAreCountedAndTheRestIsRead) {
+  Write(RecordType::kSample, {});
+  Write(RecordType::kSample, std::vector<std::byte>(80));
+  Write(RecordType::kFree, std::vector<std::byte>(32));
+  Write(static_cast<RecordType>(200), {});
+  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  EXPECT_EQ(DrainAndDump().callsites.size(), 1u);
+  EXPECT_EQ(target_->quality().corrupt_records, 4u);
+  EXPECT_EQ(target_->quality().samples, 1u);
+}
+
+TEST_F(TargetTest, TheExactTotalsAreSummedOverTheUsedSlots) {
+  ClientBlock& client = target_->memory().client();
+  client.ring.slot_count.store(2);
+  for (uint64_t i = 0; i < 3; ++i) {
+    client.slots[i].calls = 10;
+    client.slots[i].granted = 5000;
+    client.slots[i].bytes_left = 1000;
+  }
+  EXPECT_EQ(DrainAndDump().exact_alloc_calls, 20u);
+  EXPECT_EQ(target_->profile().heaps[0].exact_alloc_bytes, 8000u);
+  client.ring.slot_count.store(UINT32_MAX);
+  EXPECT_EQ(DrainAndDump().exact_alloc_calls, 30u);
+}
+
+TEST_F(TargetTest, TheLastDumpStandsWhenTheRecorderIsReleased) {
+  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  DrainAndDump();
+  target_->ReleaseRecorder();
+  target_->UpdateDump();
+  EXPECT_FALSE(target_->is_recording());
+  EXPECT_EQ(target_->profile().heaps[0].callsites.size(), 1u);
+}
+
+TEST_F(TargetTest, GarbageInTheRingEndsAndIsCounted) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 50; ++round) {
+    SharedMemory& memory = target_->memory();
+    auto* bytes = const_cast<std::byte*>(memory.ring());
+    const uint64_t start = memory.client().ring.write_position.load() / 8 * 8;
+    const uint64_t end = start + memory.ring_size() / 2;
+    for (uint64_t at = start; at < end; at += 8) {
+      uint64_t word = random();
+      if (random() % 4 == 0) {
+        const RecordHeader header{.tag = RecordTag(at),
+                                  .words = static_cast<uint16_t>(random() % 40),
+                                  .type = static_cast<RecordType>(random() % 6),
+                                  .state = RecordState::kCommitted};
+        memcpy(&word, &header, sizeof(word));
+      }
+      memcpy(bytes + at % memory.ring_size(), &word, sizeof(word));
+    }
+    memory.client().ring.write_position.store(end);
+    clock_.Update();
+    size_t turns = 0;
+    while (target_->Drain(100, /*writers_gone=*/true))
+      ASSERT_LE(++turns, 10'000u);
+  }
+  target_->UpdateDump();
+  EXPECT_GT(target_->quality().corrupt_records, 0u);
+}
+
+TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
+  SessionConfig config;
+  config.ring_size_bytes = kMinRingSize;
+  ModuleCache modules;
+  const TscClock clock;
+  EXPECT_FALSE(Target::Create(0x7fffffff, config, &modules, &clock).ok());
+}
+
+}  // namespace
+}  // namespace heapprofd

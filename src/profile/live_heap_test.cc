@@ -1,0 +1,204 @@
+// The live heap against a model that keeps every sample and copies all sums at every new
+// maximum.
+#include "profile/live_heap.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace heapprofd {
+namespace {
+
+// With an interval of one byte every sample stands for itself: all sums are exact.
+constexpr uint64_t kExact = 1;
+
+struct Model {
+  struct Sample {
+    uint64_t size;
+    CallsiteId callsite;
+  };
+
+  std::map<uint64_t, Sample> live;
+  std::map<uint32_t, std::pair<uint64_t, Sample>> pending;
+  std::map<CallsiteId, double> allocated;
+  std::map<CallsiteId, double> freed;
+  std::map<CallsiteId, double> peak;
+  double peak_total = 0;
+  uint64_t peak_ns = 0;
+
+  void NotePeak(uint64_t now) {
+    std::map<CallsiteId, double> sums;
+    double total = 0;
+    for (const auto& entry : live) {
+      sums[entry.second.callsite] += static_cast<double>(entry.second.size);
+      total += static_cast<double>(entry.second.size);
+    }
+    if (total <= peak_total)
+      return;
+    peak_total = total;
+    peak = sums;
+    peak_ns = now;
+  }
+
+  void Allocate(uint64_t address, uint64_t size, CallsiteId callsite, uint64_t now) {
+    Free(address);
+    live[address] = {size, callsite};
+    allocated[callsite] += static_cast<double>(size);
+    NotePeak(now);
+  }
+
+  void Free(uint64_t address) {
+    const auto found = live.find(address);
+    if (found == live.end())
+      return;
+    freed[found->second.callsite] += static_cast<double>(found->second.size);
+    live.erase(found);
+  }
+
+  void FreeForRealloc(uint64_t address, uint32_t thread) {
+    pending.erase(thread);
+    if (const auto found = live.find(address); found != live.end())
+      pending[thread] = {address, found->second};
+    Free(address);
+  }
+
+  void UndoRealloc(uint64_t address, uint32_t thread, uint64_t now) {
+    const auto found = pending.find(thread);
+    if (found == pending.end() || found->second.first != address)
+      return;
+    const Sample sample = found->second.second;
+    pending.erase(found);
+    if (live.contains(address))
+      return;
+    live[address] = sample;
+    freed[sample.callsite] -= static_cast<double>(sample.size);
+    NotePeak(now);
+  }
+};
+
+void ExpectEqual(const LiveHeap& heap, const Model& model) {
+  HeapDump dump;
+  heap.Snapshot(&dump);
+  ASSERT_EQ(heap.live_samples(), model.live.size());
+  ASSERT_EQ(dump.callsites.size(), model.allocated.size());
+  for (const auto& [callsite, bytes] : model.allocated) {
+    ASSERT_EQ(dump.callsites[callsite].allocated.bytes, bytes);
+    const auto freed = model.freed.find(callsite);
+    ASSERT_EQ(dump.callsites[callsite].freed.bytes,
+              freed != model.freed.end() ? freed->second : 0);
+  }
+  ASSERT_EQ(dump.peak_total.bytes, model.peak_total);
+  ASSERT_EQ(dump.peak_ns, model.peak_ns);
+  ASSERT_EQ(dump.peak.size(), model.peak.size());
+  for (const auto& [callsite, bytes] : model.peak)
+    ASSERT_EQ(dump.peak[callsite].bytes, bytes) << callsite;
+}
+
+TEST(LiveHeapTest, RandomUseBehavesLikeTheModel) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    LiveHeap heap;
+    Model model;
+    std::mt19937_64 random(seed);
+    for (uint64_t now = 1; now <= 8'000; ++now) {
+      const uint64_t address = 16 * (1 + random() % 60);
+      const auto thread = static_cast<uint32_t>(random() % 3);
+      // Waves, so that there are many maxima and long times without one.
+      const uint64_t action = random() % 10 + (now / 500 % 2 == 0 ? 0 : 3);
+      if (action < 6) {
+        const uint64_t size = 1 + random() % 1000;
+        const auto callsite = static_cast<CallsiteId>(random() % 12);
+        heap.Allocate(address, size, kExact, callsite, now);
+        model.Allocate(address, size, callsite, now);
+      } else if (action < 9) {
+        heap.Free(address);
+        model.Free(address);
+      } else if (action < 11) {
+        heap.FreeForRealloc(address, thread);
+        model.FreeForRealloc(address, thread);
+      } else {
+        heap.UndoRealloc(address, thread, now);
+        model.UndoRealloc(address, thread, now);
+      }
+      if (now % 7 == 0) {
+        ASSERT_NO_FATAL_FAILURE(ExpectEqual(heap, model)) << seed << " " << now;
+      }
+    }
+  }
+}
+
+TEST(LiveHeapTest, AnEmptyHeapHasNoPeak) {
+  HeapDump dump;
+  LiveHeap().Snapshot(&dump);
+  EXPECT_TRUE(dump.callsites.empty());
+  EXPECT_TRUE(dump.peak.empty());
+  EXPECT_EQ(dump.peak_ns, 0u);
+}
+
+TEST(LiveHeapTest, AReusedAddressCountsTheOldBlockAsFreed) {
+  LiveHeap heap;
+  heap.Allocate(0x10, 100, kExact, 0, 1);
+  heap.Allocate(0x10, 30, kExact, 1, 2);
+  HeapDump dump;
+  heap.Snapshot(&dump);
+  EXPECT_EQ(dump.callsites[0].live().bytes, 0);
+  EXPECT_EQ(dump.callsites[1].live().bytes, 30);
+  EXPECT_EQ(heap.live().bytes, 30);
+  EXPECT_EQ(heap.allocated().bytes, 130);
+  EXPECT_EQ(heap.peak().bytes, 100);
+}
+
+TEST(LiveHeapTest, AFailedReallocLeavesEverythingAsItWas) {
+  LiveHeap heap;
+  heap.Allocate(0x10, 100, kExact, 0, 1);
+  heap.FreeForRealloc(0x10, 7);
+  EXPECT_EQ(heap.live().bytes, 0);
+  heap.UndoRealloc(0x10, 7, 2);
+  EXPECT_EQ(heap.live().bytes, 100);
+  EXPECT_EQ(heap.peak_ns(), 1u);
+  heap.UndoRealloc(0x10, 7, 3);  // only once
+  EXPECT_EQ(heap.live().bytes, 100);
+}
+
+TEST(LiveHeapTest, ABlockThatComesBackMayMakeANewPeak) {
+  LiveHeap heap;
+  heap.Allocate(0x10, 100, kExact, 0, 1);
+  heap.FreeForRealloc(0x10, 7);
+  heap.Allocate(0x20, 60, kExact, 1, 2);  // another thread, meanwhile
+  heap.UndoRealloc(0x10, 7, 3);
+  EXPECT_EQ(heap.peak().bytes, 160);
+  EXPECT_EQ(heap.peak_ns(), 3u);
+}
+
+TEST(LiveHeapTest, ABlockOfAnEarlierReallocDoesNotComeBack) {
+  LiveHeap heap;
+  heap.Allocate(0x10, 100, kExact, 0, 1);
+  heap.FreeForRealloc(0x10, 7);
+  heap.FreeForRealloc(0x10, 7);  // reused by a block that was not sampled
+  heap.UndoRealloc(0x10, 7, 2);
+  EXPECT_EQ(heap.live().bytes, 0);
+}
+
+TEST(LiveHeapTest, ThreadIdsOfALyingTargetTakeBoundedMemory) {
+  LiveHeap heap;
+  for (uint32_t thread = 0; thread < 200'000; ++thread) {
+    heap.Allocate(0x10, 1, kExact, 0, thread);
+    heap.FreeForRealloc(0x10, thread);
+  }
+  EXPECT_EQ(heap.live_samples(), 0u);
+  heap.UndoRealloc(0x10, 0, 1);  // forgotten
+  EXPECT_EQ(heap.live_samples(), 0u);
+}
+
+TEST(LiveHeapTest, SampledAllocationsCountWithTheirWeight) {
+  LiveHeap heap;
+  heap.Allocate(0x10, 2048, 4096, 3, 1);
+  HeapDump dump;
+  heap.Snapshot(&dump);
+  ASSERT_EQ(dump.callsites.size(), 1u);
+  EXPECT_NEAR(dump.callsites[3].allocated.bytes, 5204.97988, 1e-4);
+  EXPECT_NEAR(dump.callsites[3].allocated.count, 2.54149408, 1e-7);
+}
+
+}  // namespace
+}  // namespace heapprofd

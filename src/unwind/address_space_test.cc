@@ -1,0 +1,205 @@
+// The mappings of this very process: what it loads is found, what it unloads is not.
+#include "unwind/address_space.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace heapprofd {
+namespace {
+
+// A small library of glibc that nothing links.
+constexpr char kLibrary[] = "libBrokenLocale.so.1";
+
+class AddressSpaceTest : public testing::Test {
+ protected:
+  RefreshOutcome Refresh() {
+    Result<RefreshOutcome> outcome = space_.Refresh();
+    EXPECT_TRUE(outcome.ok());
+    return outcome.ok() ? outcome.value() : RefreshOutcome{};
+  }
+
+  std::vector<Mapping> mappings_;
+  ModuleCache modules_;
+  AddressSpace space_{getpid(), &modules_, &mappings_};
+};
+
+uint64_t CodeOf(void* library) {
+  link_map* map = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
+    return 0;
+  void* base = reinterpret_cast<void*>(map->l_addr);
+  const auto* header = static_cast<const ElfW(Ehdr)*>(base);
+  const auto* segments =
+      reinterpret_cast<const ElfW(Phdr)*>(map->l_addr + header->e_phoff);
+  for (int i = 0; i < header->e_phnum; ++i) {
+    if (segments[i].p_type == PT_LOAD && (segments[i].p_flags & PF_X) != 0)
+      return map->l_addr + segments[i].p_vaddr + 1;
+  }
+  return 0;
+}
+
+TEST_F(AddressSpaceTest, BeforeTheFirstRefreshNothingIsKnown) {
+  EXPECT_FALSE(space_.Find(reinterpret_cast<uint64_t>(&getenv)).has_value());
+}
+
+TEST_F(AddressSpaceTest, OwnCodeIsFoundAtItsElfAddress) {
+  EXPECT_TRUE(Refresh().executable_added);
+  for (void* code :
+       {reinterpret_cast<void*>(&CodeOf), dlsym(RTLD_DEFAULT, "gnu_get_libc_version")}) {
+    Dl_info loaded{};
+    ASSERT_NE(dladdr(code, &loaded), 0);
+    const auto pc = reinterpret_cast<uint64_t>(code);
+    const std::optional<CodeLocation> location = space_.Find(pc);
+    ASSERT_TRUE(location.has_value());
+    ASSERT_NE(location->module, nullptr);
+    EXPECT_EQ(location->rel_pc, pc - reinterpret_cast<uint64_t>(loaded.dli_fbase));
+    EXPECT_EQ(location->module, space_.ModuleOf(location->mapping));
+    const Mapping& mapping = mappings_[location->mapping];
+    EXPECT_LE(mapping.start, pc);
+    EXPECT_GT(mapping.end, pc);
+    EXPECT_GE(space_.FileOf(mapping), 0);
+  }
+}
+
+TEST_F(AddressSpaceTest, LibcHasABuildId) {
+  Refresh();
+  const auto location = space_.Find(
+      reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")));
+  ASSERT_TRUE(location.has_value());
+  EXPECT_EQ(mappings_[location->mapping].build_id.size(), 20u);
+  EXPECT_NE(mappings_[location->mapping].path.find("libc"), std::string::npos);
+}
+
+TEST_F(AddressSpaceTest, DataIsNotCodeAndStacksAreWritableRegions) {
+  Refresh();
+  const int local = 0;
+  const auto heap = std::make_unique<int>(1);
+  const auto stack = reinterpret_cast<uint64_t>(&local);
+  EXPECT_FALSE(space_.Find(stack).has_value());
+  EXPECT_FALSE(space_.Find(reinterpret_cast<uint64_t>(heap.get())).has_value());
+  for (const uint64_t pc : {uint64_t{0}, uint64_t{4096}, UINT64_MAX})
+    EXPECT_FALSE(space_.Find(pc).has_value());
+  bool is_covered = false;
+  uint64_t last = 0;
+  for (const MapEntry& region : space_.writable_regions()) {
+    EXPECT_GE(region.start, last);
+    last = region.end;
+    is_covered |= region.start <= stack && stack < region.end;
+  }
+  EXPECT_TRUE(is_covered);
+}
+
+TEST_F(AddressSpaceTest, TheVdsoIsAModuleInMemory) {
+  const uint64_t base = getauxval(AT_SYSINFO_EHDR);
+  if (base == 0)
+    GTEST_SKIP() << "this kernel gives no vdso";
+  Refresh();
+  const auto location = space_.Find(base + 0x800);
+  ASSERT_TRUE(location.has_value());
+  ASSERT_NE(location->module, nullptr);
+  EXPECT_EQ(location->rel_pc, 0x800u);
+  EXPECT_EQ(location->module->fd(), -1);
+}
+
+TEST_F(AddressSpaceTest, AnUnchangedProcessChangesNothing) {
+  Refresh();
+  const size_t count = mappings_.size();
+  const RefreshOutcome outcome = Refresh();
+  EXPECT_FALSE(outcome.executable_added);
+  EXPECT_FALSE(outcome.executable_removed);
+  EXPECT_EQ(mappings_.size(), count);
+}
+
+TEST_F(AddressSpaceTest, ALoadedLibraryIsFoundUntilItIsUnloaded) {
+  Refresh();
+  void* library = dlopen(kLibrary, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const uint64_t pc = CodeOf(library);
+  EXPECT_FALSE(space_.Find(pc).has_value());
+  const RefreshOutcome loaded = Refresh();
+  EXPECT_TRUE(loaded.executable_added);
+  EXPECT_FALSE(loaded.executable_removed);
+  const auto location = space_.Find(pc);
+  ASSERT_TRUE(location.has_value());
+  EXPECT_NE(mappings_[location->mapping].path.find("libBrokenLocale"), std::string::npos);
+  dlclose(library);
+  const RefreshOutcome unloaded = Refresh();
+  EXPECT_TRUE(unloaded.executable_removed);
+  EXPECT_FALSE(unloaded.executable_added);
+  EXPECT_FALSE(space_.Find(pc).has_value());
+  EXPECT_EQ(space_.ModuleOf(location->mapping), location->module);
+}
+
+TEST_F(AddressSpaceTest, CodeThatReplacesOtherCodeIsAnotherMapping) {
+  const auto map = [](void* at) {
+    return mmap(at, 4096, PROT_READ | PROT_EXEC,
+                MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0), -1, 0);
+  };
+  void* code = map(nullptr);
+  ASSERT_NE(code, MAP_FAILED);
+  Refresh();
+  const auto jit = space_.Find(reinterpret_cast<uint64_t>(code));
+  ASSERT_TRUE(jit.has_value());
+  EXPECT_EQ(jit->module, nullptr);
+  EXPECT_EQ(space_.FileOf(mappings_[jit->mapping]), -1);
+  const int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(mmap(code, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, exe, 0),
+            code);
+  close(exe);
+  const RefreshOutcome outcome = Refresh();
+  EXPECT_TRUE(outcome.executable_added);
+  EXPECT_TRUE(outcome.executable_removed);
+  const auto file = space_.Find(reinterpret_cast<uint64_t>(code));
+  ASSERT_TRUE(file.has_value());
+  EXPECT_NE(file->mapping, jit->mapping);
+  EXPECT_NE(file->module, nullptr);
+  munmap(code, 4096);
+}
+
+TEST_F(AddressSpaceTest, TwoProcessesShareTheModuleOfAFile) {
+  Refresh();
+  std::vector<Mapping> others;
+  AddressSpace other(getpid(), &modules_, &others);
+  ASSERT_TRUE(other.Refresh().ok());
+  const auto pc = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+  EXPECT_EQ(other.Find(pc)->module, space_.Find(pc)->module);
+}
+
+TEST(EndedProcessTest, ItsMappingsStayKnownAndRefreshingIsAnError) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    close(pipe_ends[1]);
+    _exit(read(pipe_ends[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  std::vector<Mapping> mappings;
+  ModuleCache modules;
+  AddressSpace space(child, &modules, &mappings);
+  ASSERT_TRUE(space.Refresh().ok());
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  const Result<RefreshOutcome> outcome = space.Refresh();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_NE(outcome.status().message().find(std::to_string(child)), std::string::npos);
+  EXPECT_TRUE(space.Find(reinterpret_cast<uint64_t>(&CodeOf)).has_value());
+  AddressSpace late(child, &modules, &mappings);
+  EXPECT_FALSE(late.Refresh().ok());
+}
+
+}  // namespace
+}  // namespace heapprofd

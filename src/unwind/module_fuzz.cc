@@ -1,0 +1,51 @@
+// ELF images and their unwind information are the target's: looks rules up in damaged
+// images.
+//
+// An input is a list of changes to the vdso, a small and real ELF image that every
+// process has: each four bytes are an offset (24 bits) and the new byte there.
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "unwind/cfi_rules.h"
+#include "unwind/module.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kImageSize = 4096 + 2048;  // headers, .eh_frame and the code's beginning
+
+void OpenDamaged(const uint8_t* data, size_t size) {
+  const auto* original = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
+  std::vector<char> image(original, original + kImageSize);
+  for (size_t i = 0; i + 4 <= size; i += 4) {
+    const size_t offset =
+        size_t{data[i]} | size_t{data[i + 1]} << 8 | size_t{data[i + 2]} << 16;
+    image[offset % image.size()] = static_cast<char>(data[i + 3]);
+  }
+  ScopedFd fd(memfd_create("fuzz", MFD_CLOEXEC));
+  if (write(fd.get(), image.data(), image.size()) != static_cast<ssize_t>(image.size()))
+    abort();
+  const std::shared_ptr<Module> module = Module::Open(std::move(fd));
+  if (module == nullptr)
+    return;
+  if (module->build_id().size() > 64)
+    abort();
+  for (uint64_t address = 0; address < 8192; address += 61)
+    RuleForAddress(*module, address);
+  for (const uint64_t address : {UINT64_MAX, uint64_t{1} << 63, module->load_bias()})
+    RuleForAddress(*module, address);
+}
+
+}  // namespace
+}  // namespace heapprofd
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  heapprofd::OpenDamaged(data, size);
+  return 0;
+}

@@ -1,0 +1,129 @@
+// Several writers and one reader at once: nothing is lost, doubled or torn, and each
+// thread's records stay in its order.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "wire/test_ring.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kThreads = 4;
+constexpr uint64_t kRecords = 30'000;  // per thread
+
+struct Line {
+  uint64_t thread;
+  uint64_t sequence;
+};
+
+// Payload: the line, then as many copies of the sequence number as it says.
+constexpr uint64_t CopiesOf(uint64_t sequence) {
+  return sequence * 7 % 61;
+}
+
+bool Write(RingWriter& writer, const Line& line) {
+  const uint64_t copies = CopiesOf(line.sequence);
+  const auto reservation = writer.Reserve(RecordType::kSample, sizeof(line) + 8 * copies);
+  if (reservation.payload == nullptr)
+    return false;
+  memcpy(reservation.payload, &line, sizeof(line));
+  for (uint64_t i = 0; i < copies; ++i)
+    memcpy(reservation.payload + sizeof(line) + 8 * i, &line.sequence, 8);
+  writer.Commit(reservation);
+  return true;
+}
+
+Line CheckedLine(const RingReader::Record& record) {
+  Line line{};
+  EXPECT_GE(record.payload.size(), sizeof(line));
+  memcpy(&line, record.payload.data(), sizeof(line));
+  EXPECT_EQ(record.payload.size(), sizeof(line) + 8 * CopiesOf(line.sequence));
+  for (size_t at = sizeof(line); at < record.payload.size(); at += 8) {
+    uint64_t copy = 0;
+    memcpy(&copy, record.payload.data() + at, sizeof(copy));
+    EXPECT_EQ(copy, line.sequence);
+  }
+  EXPECT_LT(line.thread, kThreads);
+  return line;
+}
+
+TEST(RingThreadsTest, EveryRecordArrivesOnceAndInItsThreadsOrder) {
+  TestRing ring(8192);
+  std::atomic<bool> is_failed = false;
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      RingWriter writer = ring.Writer();
+      for (uint64_t sequence = 0; sequence < kRecords; ++sequence) {
+        while (!Write(writer, {thread, sequence}) && !is_failed)
+          std::this_thread::yield();
+      }
+    });
+  }
+  RingReader reader = ring.Reader();
+  std::array<uint64_t, kThreads> next{};
+  for (uint64_t received = 0; received < kThreads * kRecords;) {
+    RingReader::Record record;
+    if (reader.Read(&record, false) == RingReader::Outcome::kEmpty) {
+      reader.ReleaseSpace();
+      std::this_thread::yield();
+      continue;
+    }
+    const Line line = CheckedLine(record);
+    is_failed = line.thread >= kThreads || line.sequence != next[line.thread]++;
+    if (is_failed)
+      break;
+    ++received;
+  }
+  EXPECT_FALSE(is_failed);
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(reader.pending_bytes(), 0u);
+  EXPECT_EQ(reader.corrupt_records(), 0u);
+}
+
+TEST(RingThreadsTest, WhatDoesNotFitIsDroppedWholeAndTheRestKeepsItsOrder) {
+  TestRing ring(8192);
+  std::atomic<uint64_t> accepted = 0;
+  std::atomic<uint64_t> running = kThreads;
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      RingWriter writer = ring.Writer();
+      for (uint64_t sequence = 1; sequence <= kRecords; ++sequence)
+        accepted += Write(writer, {thread, sequence}) ? 1u : 0u;
+      --running;
+    });
+  }
+  RingReader reader = ring.Reader();
+  std::array<uint64_t, kThreads> last{};
+  uint64_t received = 0;
+  while (true) {
+    const bool are_gone = running == 0;
+    RingReader::Record record;
+    if (reader.Read(&record, false) == RingReader::Outcome::kEmpty) {
+      reader.ReleaseSpace();
+      if (are_gone)
+        break;
+      continue;
+    }
+    const Line line = CheckedLine(record);
+    if (line.thread >= kThreads)
+      break;
+    EXPECT_GT(line.sequence, last[line.thread]);
+    last[line.thread] = line.sequence;
+    ++received;
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(received, accepted.load());
+  EXPECT_GT(received, 0u);
+}
+
+}  // namespace
+}  // namespace heapprofd
