@@ -8,11 +8,11 @@
     void* volatile block = malloc(bytes);                         \
     return block;                                                 \
   }
-#define SIZES(X)                                                                   \
-  X(8, 20000)                                                                      \
-  X(16, 20000)                                                                     \
-  X(40, 10000) X(100, 10000) X(256, 5000) X(1000, 2000) X(2500, 1000) X(4095, 600) \
-      X(4096, 500) X(20000, 100) X(1048576, 3)
+// clang-format off
+#define SIZES(X) \
+  X(8, 20000) X(16, 20000) X(40, 10000) X(100, 10000) X(256, 5000) X(1000, 2000) X(2500, 1000) \
+  X(4095, 600) X(4096, 500) X(20000, 100) X(1048576, 3)
+// clang-format on
 SIZES(SIZE)
 
 int main() {
