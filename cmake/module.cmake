@@ -3,6 +3,8 @@
 set(HPD_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
     -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough)
 
+add_custom_target(hpd_fuzzers)
+
 function(hpd_compile_options target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${HPD_WARNINGS}>)
@@ -46,6 +48,7 @@ function(hpd_module name)
       target_compile_options(${stem} PRIVATE -fsanitize=fuzzer)
       target_link_options(${stem} PRIVATE -fsanitize=fuzzer)
       target_link_libraries(${stem} PRIVATE hpd_${name})
+      add_dependencies(hpd_fuzzers ${stem})
       add_test(NAME fuzz/${stem} COMMAND ${stem} -runs=20000 -max_len=4096 -print_final_stats=0)
       set_tests_properties(fuzz/${stem} PROPERTIES TIMEOUT 300 LABELS fuzz)
     endforeach()

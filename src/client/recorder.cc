@@ -208,10 +208,12 @@ StackEvidence TakeStack(const Cursor& caller,
                         StackMemo* memo,
                         bool is_check) {
   const SessionControl& control = g_session.engine->control;
-  const StackBounds own = g_session.layout.OwnStack(rt::ThreadPointer(), caller.sp);
+  const uint64_t thread_pointer = rt::ThreadPointer();
+  const StackBounds own = g_session.layout.OwnStack(thread_pointer, caller.sp);
   const StackBounds bounds =
       own.is_known ? own : ForeignStack(g_session.engine->stack_regions, caller.sp);
-  const LiveStack stack(bounds, own);
+  const LiveStack stack(
+      bounds, own.is_known ? own : g_session.layout.ReadableStack(thread_pointer));
   StackEvidence evidence;
   if (!bounds.is_known) {
     evidence.flags |= kSampleForeignStack;

@@ -25,6 +25,8 @@ namespace {
 // The main stack grows down from main_stack_high_; the kernel keeps at least this much
 // address space below it free of other mappings.
 constexpr uint64_t kMainStackGap = uint64_t{128} << 20;
+// The kernel maps this much of the main stack before the program starts.
+constexpr uint64_t kInitialMainStack = uint64_t{96} << 10;
 constexpr uint64_t kMaxStackSize = uint64_t{1} << 40;
 
 uint64_t Load(uint64_t address) {
@@ -70,17 +72,38 @@ StackBounds ThreadLayout::OwnStack(uint64_t thread_pointer, uint64_t sp) const {
       return {.low = sp & ~uint64_t{7}, .high = main_stack_high_};
     return {.is_known = false};
   }
-  if (stack_block_offset_ == 0)
-    return {.is_known = false};
-  const uint64_t block = Load(thread_pointer + stack_block_offset_);
-  const uint64_t size = Load(thread_pointer + stack_block_offset_ + 8);
-  // glibc puts the control block at the top of the stack block.
-  const bool is_plausible = block != 0 && size < kMaxStackSize &&
-                            thread_pointer > block && thread_pointer - block < size &&
-                            sp >= block && sp < thread_pointer;
-  if (!is_plausible)
+  uint64_t block = 0;
+  uint64_t size = 0;
+  if (!ReadStackBlock(thread_pointer, &block, &size) || sp < block ||
+      sp >= thread_pointer)
     return {.is_known = false};
   return {.low = sp & ~uint64_t{7}, .high = thread_pointer};
+}
+
+// glibc puts the control block at the top of the stack block; what it says is believed
+// only if that fits.
+bool ThreadLayout::ReadStackBlock(uint64_t thread_pointer,
+                                  uint64_t* block,
+                                  uint64_t* size) const {
+  if (stack_block_offset_ == 0)
+    return false;
+  *block = Load(thread_pointer + stack_block_offset_);
+  *size = Load(thread_pointer + stack_block_offset_ + 8);
+  return *block != 0 && *size < kMaxStackSize && thread_pointer > *block &&
+         thread_pointer - *block < *size;
+}
+
+StackBounds ThreadLayout::ReadableStack(uint64_t thread_pointer) const {
+  if (thread_pointer == main_thread_pointer_)
+    return {.low = (main_stack_high_ - kInitialMainStack) & ~uint64_t{7},
+            .high = main_stack_high_};
+  uint64_t block = 0;
+  uint64_t size = 0;
+  if (!ReadStackBlock(thread_pointer, &block, &size))
+    return {.is_known = false};
+  const uint64_t guard = Load(thread_pointer + stack_block_offset_ + 16);
+  return guard < size ? StackBounds{.low = block + guard, .high = thread_pointer}
+                      : StackBounds{.is_known = false};
 }
 
 StackBounds ForeignStack(const StackRegions& regions, uint64_t sp) {

@@ -36,7 +36,13 @@ class ThreadLayout {
   // The thread's own stack, if `sp` is on it; otherwise bounds with low == high.
   StackBounds OwnStack(uint64_t thread_pointer, uint64_t sp) const;
 
+  // The part of the thread's own stack that is readable wherever the thread runs now: a
+  // signal handler on an alternate stack has interrupted frames there.
+  StackBounds ReadableStack(uint64_t thread_pointer) const;
+
  private:
+  bool ReadStackBlock(uint64_t thread_pointer, uint64_t* block, uint64_t* size) const;
+
   uint64_t tid_offset_ = 0;          // 0: unknown
   uint64_t stack_block_offset_ = 0;  // 0: unknown; the size is in the next word
   uint64_t main_thread_pointer_ = 0;

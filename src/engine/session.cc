@@ -208,8 +208,7 @@ Status Session::Adopt(pid_t pid, int connection) {
 void Session::Finish(size_t index, TargetEnd end) {
   Target* target = live_[index].target;
   clock_.Update();
-  while (target->Drain(kRecordsPerTurn, /*writers_gone=*/true)) {
-  }
+  target->DrainRest(/*writers_gone=*/true);
   target->Stop(end);
   target->UpdateDump();
   target->ReleaseRecorder();
@@ -232,8 +231,7 @@ void Session::Stop() {
   // whatever is still reserved after this is counted as lost.
   clock_.Update();
   for (const LiveTarget& live : live_) {
-    while (live.target->Drain(kRecordsPerTurn, /*writers_gone=*/false)) {
-    }
+    live.target->DrainRest(/*writers_gone=*/false);
     live.target->UpdateDump();
     live.target->ReleaseRecorder();
   }

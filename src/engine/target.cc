@@ -82,6 +82,13 @@ bool Target::Drain(size_t max_records, bool writers_gone) {
   return did_read;
 }
 
+void Target::DrainRest(bool writers_gone) {
+  constexpr size_t kBatch = 10'000;
+  const uint64_t limit = reader_->position() + memory_->ring_size();
+  while (reader_->position() < limit && Drain(kBatch, writers_gone)) {
+  }
+}
+
 // In steps: every release writes a cache line that the writers read.
 void Target::ReleaseSpace() {
   if (reader_->position() - reader_->released() < memory_->ring_size() / 16)

@@ -43,6 +43,10 @@ class Target {
   // `writers_gone`: the process has ended, nothing can be pending.
   bool Drain(size_t max_records, bool writers_gone);
 
+  // Reads what was in the ring when called, once through it at most: a target that goes
+  // on writing cannot hold the engine.
+  void DrainRest(bool writers_gone);
+
   // Beat of the engine's heart and upkeep of the shared parameters; every loop.
   void Tick();
 

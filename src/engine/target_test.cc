@@ -35,7 +35,8 @@ class TargetTest : public testing::Test {
   void Write(RecordType type, const std::vector<std::byte>& payload) {
     const auto reservation = writer_.Reserve(type, payload.size());
     ASSERT_NE(reservation.payload, nullptr);
-    memcpy(reservation.payload, payload.data(), payload.size());
+    if (!payload.empty())
+      memcpy(reservation.payload, payload.data(), payload.size());
     writer_.Commit(reservation);
   }
 

@@ -128,4 +128,11 @@ Rule RuleForAddress(Module& module, uint64_t rel_pc) {
   return rule;
 }
 
+bool BeginsFunction(Module& module, uint64_t rel_pc) {
+  const FramePtr frame(module.FindFrame(rel_pc));
+  Dwarf_Addr start = 0;
+  return frame != nullptr &&
+         dwarf_frame_info(frame.get(), &start, nullptr, nullptr) >= 0 && start == rel_pc;
+}
+
 }  // namespace heapprofd

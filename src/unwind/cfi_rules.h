@@ -13,4 +13,8 @@ namespace heapprofd {
 // more than a Rule can say.
 Rule RuleForAddress(Module& module, uint64_t rel_pc);
 
+// True when unwind information begins exactly at `rel_pc`: as a return address that is no
+// place behind a call, but one that makecontext and its like have planted to end a stack.
+bool BeginsFunction(Module& module, uint64_t rel_pc);
+
 }  // namespace heapprofd

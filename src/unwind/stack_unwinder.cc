@@ -104,9 +104,12 @@ Rule StackUnwinder::DeriveRule(const Cursor& cursor,
   }
   if (location->module != nullptr) {
     const Rule rule = RuleForAddress(*location->module, location->rel_pc);
+    if (rule.kind == RuleKind::kUnwalkable)
+      return Rule{.kind = RuleKind::kStop};
     if (rule.kind != RuleKind::kUnknown)
       return rule;
-    if (location->module->IsEntryCode(location->rel_pc))
+    if (location->module->IsEntryCode(location->rel_pc) ||
+        BeginsFunction(*location->module, location->rel_pc + 1))
       return Rule{.kind = RuleKind::kEnd};
   }
   return FramePointerIsPlausible(cursor, stack) ? kFramePointerRule

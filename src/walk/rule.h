@@ -23,8 +23,8 @@ enum class RuleKind : uint8_t {
   kBpDeref = 3,  // CFA = *(rbp + cfa_offset): functions that realign their stack
   kEnd = 4,      // outermost frame
   kSignal = 5,  // signal trampoline: the interrupted registers are in the ucontext at rsp
-  kUnwalkable = 6,  // needs more than these rules: the engine unwinds a copy each time
-  kStop = 7,        // no unwind information and no frame pointer: the stack is cut here
+  kUnwalkable = 6,  // needs more than these rules can say; published as kStop
+  kStop = 7,        // no usable unwind information: the stack is cut here
 };
 
 struct Rule {
