@@ -238,6 +238,7 @@ CallsiteId Target::UnwindCopy(const SampleParts& parts) {
   UnwoundStack unwound =
       unwinder_->Unwind(copy, kMaxFrames - std::min(parts.keys.size(), kMaxFrames - 1),
                         UnwindMode::kCached);
+  ForgetReplacedCode();  // before the new rules are published
   RuleTable& rules = memory_->engine().rules;
   for (const auto& [key, rule] : unwound.rules)
     rules.Insert(key, rule);
@@ -278,6 +279,7 @@ FrameId Target::FrameOfKey(uint64_t key) {
     return known->second;
   const uint64_t pc = key - 1;
   const std::optional<CodeLocation> location = address_space_->FindOrRefresh(pc);
+  ForgetReplacedCode();
   if (!location)
     ++profile_.quality.unmapped_frames;
   const FrameId frame = location
@@ -299,9 +301,17 @@ void Target::HandleModulesChanged() {
   const Result<RefreshOutcome> outcome = address_space_->Refresh();
   if (!outcome.ok())
     return;  // the process is gone; what is known stays true for what was recorded
-  if (outcome.value().executable_removed)
-    ForgetCode();
+  ForgetReplacedCode();
   memory_->engine().control.rules_epoch.store(epoch, std::memory_order_release);
+}
+
+// Whoever read the maps anew: what was derived from code that is gone must not be used
+// for the code that lies there now.
+void Target::ForgetReplacedCode() {
+  if (replacements_seen_ == address_space_->replacements())
+    return;
+  replacements_seen_ = address_space_->replacements();
+  ForgetCode();
 }
 
 // Code was unloaded or a rule proved wrong: addresses may mean something else from now
@@ -320,6 +330,7 @@ void Target::PublishStackRegions() {
     if (now - regions_published_ns_ < kRegionsNs || !address_space_->Refresh().ok())
       return;
   }
+  ForgetReplacedCode();
   regions_published_ns_ = std::max<uint64_t>(now, 1);
   StackRegions& shared = memory_->engine().stack_regions;
   const auto& regions = address_space_->writable_regions();

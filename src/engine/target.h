@@ -94,6 +94,7 @@ class Target {
   CallsiteId NamedStack(const std::string& name);
   void ReleaseSpace();
   void PublishStackRegions();
+  void ForgetReplacedCode();
   void ForgetCode();
   void AdaptInterval();
   void UpdateTotals(HeapDump* dump);
@@ -112,6 +113,7 @@ class Target {
   std::unordered_map<uint64_t, FrameId> frames_;     // by key
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;
+  uint64_t replacements_seen_ = 0;  // of the address space
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   uint64_t bad_records_ = 0;

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <iterator>
 
 namespace heapprofd {
 namespace {
 
 constexpr uint64_t kRefreshPauseNs = 5'000'000;
+// A target can map and unmap code for ever; what is beyond is not found.
+constexpr size_t kMaxMappings = 65'536;
 constexpr size_t kMaxMapsText = size_t{64} << 20;  // bytes
 
 std::string ReadFromStart(int fd) {
@@ -25,6 +27,21 @@ std::string ReadFromStart(int fd) {
     text.append(chunk.data(), static_cast<size_t>(got));
   }
   return text;
+}
+
+// Neither another protection nor the loss of its name makes code other code.
+bool IsSameCode(const MapEntry& a, const MapEntry& b) {
+  return a.start == b.start && a.end == b.end && a.offset == b.offset &&
+         a.device == b.device && a.inode == b.inode;
+}
+
+// The kernel splits and joins mappings as their protections change.
+bool IsPartOf(const MapEntry& part, const MapEntry& whole) {
+  const bool is_same_file =
+      part.device == whole.device && part.inode == whole.inode && part.path == whole.path;
+  const bool is_in_step =
+      part.inode == 0 || part.offset - whole.offset == part.start - whole.start;
+  return part.start >= whole.start && part.end <= whole.end && is_same_file && is_in_step;
 }
 
 }  // namespace
@@ -57,12 +74,13 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
       continue;
     while (old < code_.size() && code_[old].entry.start < entry.start)
       ++old;
-    if (old < code_.size() && code_[old].entry == entry) {
+    if (old < code_.size() && IsSameCode(code_[old].entry, entry)) {
       code.push_back(std::move(code_[old]));
       ++kept;
       ++old;
     } else {
-      code.push_back(Adopt(entry));
+      if (std::optional<Code> adopted = Adopt(entry))
+        code.push_back(std::move(*adopted));
       outcome.executable_added = true;
     }
   }
@@ -72,8 +90,19 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
   return outcome;
 }
 
-AddressSpace::Code AddressSpace::Adopt(const MapEntry& entry) {
+// Code that comes back to its place, or a part of it, keeps its id. None when there are
+// too many mappings.
+std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry) {
   std::shared_ptr<Module> module = modules_->Get(pid_, entry);
+  const auto after = places_.upper_bound(entry.start);
+  if (after != places_.begin()) {
+    const Code& known = std::prev(after)->second;
+    if (IsPartOf(entry, known.entry) && ModuleOf(known.mapping) == module.get())
+      return Code{.entry = entry, .mapping = known.mapping};
+  }
+  ClearPlace(entry);
+  if (mappings_->size() >= kMaxMappings)
+    return std::nullopt;
   Mapping mapping;
   mapping.start = entry.start;
   mapping.end = entry.end;
@@ -85,7 +114,22 @@ AddressSpace::Code AddressSpace::Adopt(const MapEntry& entry) {
   }
   mappings_->push_back(std::move(mapping));
   modules_of_.push_back(std::move(module));
-  return {.entry = entry, .mapping = static_cast<MappingId>(mappings_->size() - 1)};
+  const Code code{.entry = entry,
+                  .mapping = static_cast<MappingId>(mappings_->size() - 1)};
+  places_.emplace(entry.start, code);
+  return code;
+}
+
+// Forgets what lay where `entry` lies now.
+void AddressSpace::ClearPlace(const MapEntry& entry) {
+  auto other = places_.lower_bound(entry.start);
+  if (other != places_.begin() && std::prev(other)->second.entry.end > entry.start)
+    --other;
+  while (other != places_.end() && other->first < entry.end) {
+    if (!IsPartOf(other->second.entry, entry))
+      ++replacements_;
+    other = places_.erase(other);
+  }
 }
 
 std::optional<CodeLocation> AddressSpace::FindOrRefresh(uint64_t pc) {

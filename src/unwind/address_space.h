@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -46,6 +47,13 @@ class AddressSpace {
 
   uint64_t refreshes() const { return refreshes_; }
 
+  // Grows when code has come to lie where other code was, seen by any Refresh. Whoever
+  // keeps what it derived from code compares this with the number it saw last: the
+  // refresh that noticed may have been another's. Code that only vanished does not count,
+  // since no stack leads through it any more (a JIT compiler hides its code while it
+  // writes).
+  uint64_t replacements() const { return replacements_; }
+
   // Readable and writable mappings in order of address: where stacks can be.
   const std::vector<MapEntry>& writable_regions() const { return writable_; }
 
@@ -62,7 +70,8 @@ class AddressSpace {
     MappingId mapping;
   };
 
-  Code Adopt(const MapEntry& entry);
+  std::optional<Code> Adopt(const MapEntry& entry);
+  void ClearPlace(const MapEntry& entry);
 
   pid_t pid_;
   ModuleCache* modules_;
@@ -71,6 +80,9 @@ class AddressSpace {
   std::vector<Code> code_;  // by address
   std::vector<MapEntry> writable_;
   std::vector<std::shared_ptr<Module>> modules_of_;  // by MappingId
+  // The latest code at each place, still mapped or not. By start, disjoint.
+  std::map<uint64_t, Code> places_;
+  uint64_t replacements_ = 0;
   uint64_t refreshes_ = 0;
   uint64_t vain_refresh_ns_ = 0;  // CLOCK_MONOTONIC
 };

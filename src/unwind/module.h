@@ -4,8 +4,9 @@
 //
 // Read through mmap: clean pages of the file are cheaper than copies of .eh_frame on the
 // heap, and the libraries of a large program hold hundreds of megabytes. A file that is
-// truncated while it is mapped would raise SIGBUS in the engine; files that are executed
-// cannot be written (ETXTBSY), and package managers replace them by rename.
+// truncated while it is mapped raises SIGBUS in the engine. Linux refuses that (ETXTBSY)
+// for a running executable but not for its libraries; package managers and linkers
+// replace those by rename, a target that means harm need not.
 #pragma once
 
 #include <elfutils/libdw.h>

@@ -44,6 +44,7 @@ UnwoundStack StackUnwinder::Unwind(const StackCopy& copy,
   const CopiedStack stack(copy);
   Cursor cursor = copy.cursor;
   UnwoundStack result;
+  ForgetReplacedCode(&result);
   while (true) {
     if (result.keys.size() == max_frames) {
       result.stop = StopReason::kTooDeep;
@@ -84,6 +85,7 @@ Rule StackUnwinder::FindRule(const Cursor& cursor,
     return known->second;
   }
   const Rule rule = DeriveRule(cursor, stack, result);
+  ForgetReplacedCode(result);  // to derive the rule the maps may have been read anew
   if (rule.kind == RuleKind::kUnknown || !IsEncodable(rule))
     return rule;
   if (rules_.size() >= kMaxCachedRules)
@@ -116,6 +118,14 @@ Rule StackUnwinder::DeriveRule(const Cursor& cursor,
                                                 : Rule{.kind = RuleKind::kStop};
 }
 
+void StackUnwinder::ForgetReplacedCode(UnwoundStack* result) {
+  if (replacements_seen_ == address_space_->replacements())
+    return;
+  replacements_seen_ = address_space_->replacements();
+  ForgetRules();
+  result->rules.clear();  // of frames further in: they may be of the code before
+}
+
 bool StackUnwinder::FramePointerIsPlausible(const Cursor& cursor,
                                             const CopiedStack& stack) const {
   uint64_t caller_bp = 0;
@@ -123,7 +133,7 @@ bool StackUnwinder::FramePointerIsPlausible(const Cursor& cursor,
   return cursor.bp >= cursor.sp && cursor.bp % 8 == 0 &&
          stack.Read(cursor.bp, &caller_bp) &&
          stack.Read(cursor.bp + 8, &return_address) &&
-         address_space_->Find(return_address - 1).has_value();
+         address_space_->FindOrRefresh(return_address - 1).has_value();
 }
 
 }  // namespace heapprofd

@@ -48,7 +48,7 @@ class StackUnwinder {
 
   UnwoundStack Unwind(const StackCopy& copy, size_t max_frames, UnwindMode mode);
 
-  // Code was unloaded.
+  // A rule proved wrong. That code was replaced is noticed without.
   void ForgetRules() { rules_.clear(); }
 
  private:
@@ -60,9 +60,11 @@ class StackUnwinder {
                 UnwoundStack* result);
   Rule DeriveRule(const Cursor& cursor, const CopiedStack& stack, UnwoundStack* result);
   bool FramePointerIsPlausible(const Cursor& cursor, const CopiedStack& stack) const;
+  void ForgetReplacedCode(UnwoundStack* result);
 
   AddressSpace* address_space_;
   std::unordered_map<uint64_t, Rule> rules_;  // by key
+  uint64_t replacements_seen_ = 0;            // of the address space
 };
 
 }  // namespace heapprofd
