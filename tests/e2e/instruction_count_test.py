@@ -1,0 +1,39 @@
+"""The unsampled path of the hooks is pinned in instructions, which no noise can change."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from profile_run import HEAP_PROFILE, program
+
+# Instructions that the hooks add to calls that are not sampled.
+MALLOC = 14
+FREE = 16
+# What one more unit of known_stacks' scale adds.
+MALLOCS = 3000 + 2000 + 1000 + 20 + 5000
+FREES = MALLOCS - (3000 + 1000 + 100 + 20 + 1)
+
+
+def instructions(prefix, scale):
+    """Executed by known_stacks at this scale."""
+    with tempfile.TemporaryDirectory() as directory:
+        result = subprocess.run(
+            [*prefix, "valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/out",
+             program("known_stacks"), str(scale)],
+            capture_output=True, text=True, check=True, env={**os.environ, "TMPDIR": directory})
+        return int(re.search(r"Collected : (\d+)", result.stderr)[1])
+
+
+class InstructionCount(unittest.TestCase):
+    def test_a_call_that_is_not_sampled_costs_what_it_costs(self):
+        profiled = [HEAP_PROFILE, "-q", "-i", "1000000000", "--"]
+        plain = instructions([], 3) - instructions([], 2)
+        with_us = instructions(profiled, 3) - instructions(profiled, 2)
+        expected = MALLOC * MALLOCS + FREE * FREES
+        self.assertAlmostEqual((with_us - plain) / expected, 1, delta=0.01)
+
+
+if __name__ == "__main__":
+    unittest.main()
