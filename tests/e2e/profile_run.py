@@ -66,6 +66,7 @@ class Run:
         self.stdout = stdout
         self.stderr = stderr
         self.trace = os.path.join(directory, "raw-trace")
+        self.trace_bytes = open(self.trace, "rb").read() if os.path.exists(self.trace) else b""
         self.trace_size = os.path.getsize(self.trace) if os.path.exists(self.trace) else 0
         self.pprofs = [Pprof(path) for path in sorted(glob.glob(os.path.join(directory, "heap_dump.*")))]
 
