@@ -1,0 +1,126 @@
+#include "trace/trace_writer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <protozero/pbf_reader.hpp>
+
+#include "trace/fields.h"
+
+namespace heapprofd {
+namespace {
+
+class TraceWriterTest : public ::testing::Test {
+ protected:
+  TraceWriterTest() {
+    std::string pattern = "/tmp/trace_writer_test_XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+  }
+
+  ~TraceWriterTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string path() const { return directory_ + "/raw-trace"; }
+
+  TraceWriter Create() {
+    Result<TraceFile> file = TraceFile::Create(path());
+    EXPECT_TRUE(file.ok());
+    return TraceWriter(std::move(file).value());
+  }
+
+  // Serialized packets of the file.
+  std::vector<std::string> Packets() const {
+    std::ifstream file(path(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    std::vector<std::string> packets;
+    for (protozero::pbf_reader reader(bytes); reader.next(field::kTracePacket);)
+      packets.push_back(reader.get_string());
+    return packets;
+  }
+
+  std::string directory_;
+};
+
+// One heap with `count` callsites of depth two; callsite i has i + 1 bytes allocated.
+TargetProfile ProfileWith(uint32_t count) {
+  TargetProfile profile;
+  profile.process.pid = 7;
+  Mapping mapping;
+  mapping.path = "/usr/lib/lib.so";
+  mapping.build_id = "0123456789";
+  profile.mappings.push_back(mapping);
+  profile.frames.push_back(Frame{.mapping = 0, .rel_pc = 1, .lines = {}});
+  profile.callsites.push_back(Callsite{.parent = kNoId, .frame = 0});
+  HeapDump dump;
+  dump.heap_name = kMallocHeapName;
+  dump.sampling_interval = dump.original_sampling_interval = 4096;
+  for (uint32_t i = 0; i < count; ++i) {
+    profile.frames.push_back(Frame{.mapping = 0, .rel_pc = i + 2, .lines = {}});
+    profile.callsites.push_back(Callsite{.parent = 0, .frame = i + 1});
+    dump.callsites[i + 1].allocated = {.bytes = i + 1.0, .count = 1};
+  }
+  profile.heaps.push_back(std::move(dump));
+  return profile;
+}
+
+TEST_F(TraceWriterTest, AHundredThousandCallsitesStayInSmallPackets) {
+  TraceWriter writer = Create();
+  ASSERT_TRUE(writer.WriteHeader("").ok());
+  ASSERT_TRUE(writer.WriteDump(ProfileWith(100'000), 0, {}).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  uint64_t next_index = 0;
+  uint64_t bytes = 0;
+  for (const std::string& packet : Packets()) {
+    EXPECT_LT(packet.size(), 500'000u);
+    protozero::pbf_reader reader(packet);
+    while (reader.next(field::kPacketProfilePacket)) {
+      protozero::pbf_reader profile = reader.get_message();
+      while (profile.next()) {
+        if (profile.tag() == field::kProfileIndex) {
+          EXPECT_EQ(profile.get_uint64(), next_index++);
+        } else if (profile.tag() == field::kProfileProcessDumps) {
+          protozero::pbf_reader dump = profile.get_message();
+          while (dump.next(field::kDumpSamples)) {
+            protozero::pbf_reader sample = dump.get_message();
+            ASSERT_TRUE(sample.next(field::kSampleAllocated));
+            bytes += sample.get_uint64();
+          }
+        } else {
+          profile.skip();
+        }
+      }
+    }
+  }
+  EXPECT_GE(next_index, 5u);
+  EXPECT_EQ(bytes, uint64_t{100'000} * 100'001 / 2);
+}
+
+TEST_F(TraceWriterTest, ASecondDumpWritesNoInternedObjectAgain) {
+  TraceWriter writer = Create();
+  TargetProfile profile = ProfileWith(1000);
+  ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  const size_t first = std::filesystem::file_size(path());
+  profile.heaps[0].callsites[1].allocated.bytes += 50;
+  ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  EXPECT_LT(std::filesystem::file_size(path()), first * 3 / 2);
+}
+
+TEST_F(TraceWriterTest, AnExistingFileIsNotOverwritten) {
+  std::ofstream(path()) << "mine";
+  const Result<TraceFile> file = TraceFile::Create(path());
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.status().message().find("cannot create " + path()), std::string::npos);
+}
+
+TEST_F(TraceWriterTest, ALinkInPlaceOfTheFileIsNotFollowed) {
+  std::filesystem::create_symlink("/dev/full", path());
+  EXPECT_FALSE(TraceFile::Create(path()).ok());
+}
+
+}  // namespace
+}  // namespace heapprofd
