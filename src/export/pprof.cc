@@ -79,6 +79,7 @@ class PprofEncoder {
          {std::pair("alloc_objects", "count"), std::pair("alloc_space", "bytes"),
           std::pair("objects", "count"), std::pair("space", "bytes")})
       WriteValueType(profile_field::kSampleType, type, unit);
+    WriteProgramMapping();
     WriteSamples();
     writer_.add_int64(profile_field::kDropFrames, strings_.Intern(kDropFrames));
     writer_.add_int64(profile_field::kTimeNanos,
@@ -103,6 +104,16 @@ class PprofEncoder {
     pbf_writer value(writer_, field);
     value.add_int64(1, strings_.Intern(type));
     value.add_int64(2, strings_.Intern(unit));
+  }
+
+  // Readers take the first mapping for the program.
+  void WriteProgramMapping() {
+    for (size_t i = 0; i < profile_.mappings.size(); ++i) {
+      if (profile_.mappings[i].path == profile_.process.executable) {
+        MappingOf(static_cast<MappingId>(i));
+        return;
+      }
+    }
   }
 
   void WriteSamples() {

@@ -76,6 +76,16 @@ TEST(PprofTest, EveryLocationHasAMappingAndItsAbsoluteAddress) {
   EXPECT_EQ(Messages(bytes, 3).size(), 2u);
 }
 
+TEST(PprofTest, TheProgramIsTheFirstMapping) {
+  TargetProfile profile = SmallProfile();
+  Mapping other;
+  other.path = "/bin/other";
+  profile.mappings.push_back(other);
+  profile.process.executable = other.path;
+  const std::string bytes = EncodePprof(profile, profile.heaps[0], {});
+  EXPECT_EQ(Number(Messages(bytes, 3)[0], 1), 2u);
+}
+
 TEST(PprofTest, InlinedFunctionsComeInnermostFirst) {
   const TargetProfile profile = SmallProfile();
   const std::string bytes = EncodePprof(profile, profile.heaps[0], {});
