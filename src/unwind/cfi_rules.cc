@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "walk/step.h"
+
 namespace heapprofd {
 namespace {
 
@@ -60,16 +62,17 @@ Rule CfaRule(Ops ops, uint64_t rel_pc) {
     offset = *plt;
     kind = RuleKind::kSp;
   }
-  if (offset < kMinCfaOffset || offset > kMaxCfaOffset || offset % 8 != 0)
+  if (kind == RuleKind::kUnwalkable || offset < kMinCfaOffset || offset > kMaxCfaOffset ||
+      offset % 8 != 0)
     return Unwalkable();
   return Rule{.kind = kind, .cfa_offset = static_cast<int32_t>(offset)};
 }
 
-enum class SavedKind : uint8_t { kSame, kUndefined, kAtCfa, kAtBp, kOther };
+enum class SavedKind : uint8_t { kSame, kUndefined, kAtCfa, kAtBp, kAtSp, kOther };
 
 struct Saved {
   SavedKind kind = SavedKind::kOther;
-  int64_t offset = 0;  // from the CFA, for kAtCfa
+  int64_t offset = 0;  // from the CFA or from rsp, for kAtCfa and kAtSp
 };
 
 Saved WhereSaved(Dwarf_Frame* frame, int regno) {
@@ -91,7 +94,25 @@ Saved WhereSaved(Dwarf_Frame* frame, int regno) {
   // CFA that it does not use.
   if (count == 2 && ops[1].atom == DW_OP_breg6 && ops[1].number == 0)
     return {.kind = SavedKind::kAtBp};
+  if (count == 2 && ops[1].atom == DW_OP_breg7)
+    return {.kind = SavedKind::kAtSp, .offset = static_cast<int64_t>(ops[1].number)};
   return {};
+}
+
+bool IsAtSp(const Saved& saved, uint64_t offset) {
+  return saved.kind == SavedKind::kAtSp && saved.offset == static_cast<int64_t>(offset);
+}
+
+// The rule for signal frames knows where the kernel saves registers. Others mark frames
+// so that are none of the kernel's, e.g. dispatchers of their own exceptions.
+bool IsKernelSignalFrame(Dwarf_Frame* frame, int return_address_column) {
+  Dwarf_Op* ops = nullptr;
+  size_t count = 0;
+  return dwarf_frame_cfa(frame, &ops, &count) == 0 && count == 2 &&
+         ops[0].atom == DW_OP_breg7 && ops[0].number == kUcontextSp &&
+         ops[1].atom == DW_OP_deref &&
+         IsAtSp(WhereSaved(frame, return_address_column), kUcontextPc) &&
+         IsAtSp(WhereSaved(frame, kDwarfBp), kUcontextBp);
 }
 
 }  // namespace
@@ -107,7 +128,9 @@ Rule RuleForAddress(Module& module, uint64_t rel_pc) {
   if (return_address_column < 0)
     return Unwalkable();
   if (is_signal_frame)
-    return Rule{.kind = RuleKind::kSignal};
+    return IsKernelSignalFrame(frame.get(), return_address_column)
+               ? Rule{.kind = RuleKind::kSignal}
+               : Unwalkable();
   const Saved return_address = WhereSaved(frame.get(), return_address_column);
   if (return_address.kind == SavedKind::kUndefined)
     return Rule{.kind = RuleKind::kEnd};
@@ -117,6 +140,8 @@ Rule RuleForAddress(Module& module, uint64_t rel_pc) {
       dwarf_frame_cfa(frame.get(), &ops, &count) != 0)
     return Unwalkable();
   Rule rule = CfaRule(Ops(ops, count), rel_pc);
+  if (rule.kind == RuleKind::kUnwalkable)
+    return rule;
   const Saved bp = WhereSaved(frame.get(), kDwarfBp);
   if (bp.kind == SavedKind::kAtCfa && bp.offset % 8 == 0 && bp.offset <= -16 &&
       -bp.offset / 8 <= int64_t{kMaxBpSlot})

@@ -5,8 +5,10 @@
 #include <gelf.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <vector>
 
 namespace heapprofd {
 namespace {
@@ -15,13 +17,6 @@ namespace {
 // built anew.
 constexpr uint64_t kMaxLookups = 50'000;
 constexpr size_t kMaxVdso = size_t{64} * 1024;
-
-bool IsNativeImage(Elf* elf) {
-  GElf_Ehdr header;
-  return elf != nullptr && elf_kind(elf) == ELF_K_ELF &&
-         gelf_getehdr(elf, &header) != nullptr && header.e_machine == EM_X86_64 &&
-         header.e_ident[EI_CLASS] == ELFCLASS64;
-}
 
 uint64_t LoadBias(Elf* elf) {
   size_t count = 0;
@@ -57,16 +52,18 @@ ScopedFd OpenMapped(pid_t pid, const MapEntry& entry) {
       open(ProcPath(pid, range.data()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.valid())
     return fd;
-  // map_files needs privileges; the path may lead elsewhere in the meantime, so the inode
-  // is compared.
-  fd = ScopedFd(open(ProcPath(pid, "root" + entry.path).c_str(),
-                     O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  // map_files needs privileges and the root a living process. A path may lead elsewhere
+  // in the meantime, so the inode is compared; not the device, for which the kernel shows
+  // another number in maps than in stat on some file systems (btrfs, overlays).
+  for (const std::string& path : {ProcPath(pid, "root" + entry.path), entry.path}) {
+    fd = ScopedFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 
-  struct stat status {};
+    struct stat status {};
 
-  if (fd.valid() && (fstat(fd.get(), &status) != 0 || status.st_ino != entry.inode))
-    return {};
-  return fd;
+    if (fd.valid() && fstat(fd.get(), &status) == 0 && status.st_ino == entry.inode)
+      return fd;
+  }
+  return {};
 }
 
 std::shared_ptr<Module> ReadVdso(pid_t pid, const MapEntry& entry) {
@@ -78,42 +75,39 @@ std::shared_ptr<Module> ReadVdso(pid_t pid, const MapEntry& entry) {
   if (pread(memory.get(), image.data(), size, static_cast<off_t>(entry.start)) !=
       static_cast<ssize_t>(size))
     return nullptr;
-  return Module::FromMemory(std::move(image));
+  return Module::FromMemory(image);
 }
 
 }  // namespace
 
-std::shared_ptr<Module> Module::Open(ScopedFd fd) {
-  elf_version(EV_CURRENT);
-  std::shared_ptr<Module> module(new Module());
-  module->elf_ = elf_begin(fd.get(), ELF_C_READ_MMAP, nullptr);
-  module->fd_ = std::move(fd);
-  return module->Load() ? module : nullptr;
+std::shared_ptr<Module> Module::Open(ScopedFd fd, uint64_t max_bytes) {
+  std::unique_ptr<ElfImage> image = ElfImage::Read(fd.get(), max_bytes);
+  if (image == nullptr)
+    return nullptr;
+  return std::shared_ptr<Module>(new Module(std::move(fd), std::move(image)));
 }
 
-std::shared_ptr<Module> Module::FromMemory(std::vector<char> image) {
-  elf_version(EV_CURRENT);
-  std::shared_ptr<Module> module(new Module());
-  module->memory_ = std::move(image);
-  module->elf_ = elf_memory(module->memory_.data(), module->memory_.size());
-  return module->Load() ? module : nullptr;
+std::shared_ptr<Module> Module::FromMemory(const std::vector<char>& bytes) {
+  std::unique_ptr<ElfImage> image = ElfImage::FromMemory(bytes);
+  if (image == nullptr)
+    return nullptr;
+  return std::shared_ptr<Module>(new Module(ScopedFd(), std::move(image)));
 }
 
-bool Module::Load() {
-  if (!IsNativeImage(elf_))
-    return false;
-  build_id_ = BuildId(elf_);
-  load_bias_ = LoadBias(elf_);
+Module::Module(ScopedFd fd, std::unique_ptr<ElfImage> image)
+    : fd_(std::move(fd)),
+      image_(std::move(image)),
+      build_id_(BuildId(image_->elf())),
+      load_bias_(LoadBias(image_->elf())) {
   GElf_Ehdr header;
-  if (gelf_getehdr(elf_, &header) != nullptr)
+  if (gelf_getehdr(image_->elf(), &header) != nullptr)
     entry_ = header.e_entry;
   OpenCfi();
-  return true;
 }
 
 void Module::OpenCfi() {
-  eh_frame_ = dwarf_getcfi_elf(elf_);
-  dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
+  eh_frame_ = image_->OpenEhFrame();
+  dwarf_ = dwarf_begin_elf(image_->elf(), DWARF_C_READ, nullptr);
   debug_frame_ = dwarf_ != nullptr ? dwarf_getcfi(dwarf_) : nullptr;
   lookups_ = 0;
 }
@@ -136,8 +130,6 @@ bool Module::IsEntryCode(uint64_t rel_pc) const {
 
 Module::~Module() {
   CloseCfi();
-  if (elf_ != nullptr)
-    elf_end(elf_);
 }
 
 void Module::TrimCache() {
@@ -171,10 +163,21 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid, const MapEntry& entry) {
   const Key key{status.st_dev, status.st_ino, status.st_size,
                 status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
   const auto found = modules_.find(key);
-  if (found != modules_.end())
-    return found->second;
-  std::shared_ptr<Module> module = Module::Open(std::move(fd));
-  modules_.emplace(key, module);
+  if (found != modules_.end()) {
+    if (std::shared_ptr<Module> module = found->second.lock())
+      return module;
+  }
+  uint64_t used = 0;
+  std::erase_if(modules_, [&used](const auto& item) {
+    const std::shared_ptr<Module> module = item.second.lock();
+    used += module != nullptr ? module->bytes() : 0;
+    return module == nullptr;
+  });
+  const uint64_t left = kMaxBytes - std::min(kMaxBytes, used);
+  std::shared_ptr<Module> module =
+      Module::Open(std::move(fd), std::min(left, Module::kMaxBytes));
+  if (module != nullptr)
+    modules_.emplace(key, module);
   return module;
 }
 

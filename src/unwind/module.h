@@ -1,16 +1,9 @@
 // One ELF image with its unwind information, opened once and kept open: the process, and
 // its files, may be gone before the last stack is unwound. Modules are shared between
-// processes.
-//
-// Read through mmap: clean pages of the file are cheaper than copies of .eh_frame on the
-// heap, and the libraries of a large program hold hundreds of megabytes. A file that is
-// truncated while it is mapped raises SIGBUS in the engine. Linux refuses that (ETXTBSY)
-// for a running executable but not for its libraries; package managers and linkers
-// replace those by rename, a target that means harm need not.
+// processes and live as long as one of them knows the image.
 #pragma once
 
 #include <elfutils/libdw.h>
-#include <libelf.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -21,18 +14,21 @@
 #include <vector>
 
 #include "base/scoped_fd.h"
+#include "unwind/elf_image.h"
 #include "unwind/proc_maps.h"
 
 namespace heapprofd {
 
 class Module {
  public:
+  static constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
+
   // `fd` is a file that may be anything; nullptr when it is no ELF image for this
-  // machine.
-  static std::shared_ptr<Module> Open(ScopedFd fd);
+  // machine. Unwind information that does not fit into `max_bytes` is left out.
+  static std::shared_ptr<Module> Open(ScopedFd fd, uint64_t max_bytes = kMaxBytes);
 
   // An image that exists in memory only: the vdso.
-  static std::shared_ptr<Module> FromMemory(std::vector<char> image);
+  static std::shared_ptr<Module> FromMemory(const std::vector<char>& bytes);
 
   ~Module();
   Module(const Module&) = delete;
@@ -48,6 +44,9 @@ class Module {
   // without saying so.
   bool IsEntryCode(uint64_t rel_pc) const;
 
+  // Memory that the unwind information takes.
+  uint64_t bytes() const { return image_->copied(); }
+
   // -1 for images in memory.
   int fd() const { return fd_.get(); }
 
@@ -59,15 +58,13 @@ class Module {
   void TrimCache();
 
  private:
-  Module() = default;
+  Module(ScopedFd fd, std::unique_ptr<ElfImage> image);
 
-  bool Load();
   void OpenCfi();
   void CloseCfi();
 
   ScopedFd fd_;
-  std::vector<char> memory_;
-  Elf* elf_ = nullptr;
+  std::unique_ptr<ElfImage> image_;
   Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* eh_frame_ = nullptr;     // owned by us
   Dwarf_CFI* debug_frame_ = nullptr;  // owned by dwarf_
@@ -84,10 +81,15 @@ class ModuleCache {
   std::shared_ptr<Module> Get(pid_t pid, const MapEntry& entry);
 
  private:
+  // All modules together. Real programs need a tenth of their code's size; a target that
+  // maps made-up files (sparse ones cost it nothing) gets no further.
+  static constexpr uint64_t kMaxBytes = 2 * Module::kMaxBytes;
+
   using Key =
       std::tuple<uint64_t, uint64_t, int64_t, int64_t>;  // device, inode, size, mtime
 
-  std::map<Key, std::shared_ptr<Module>> modules_;
+  // Not owned: a process that loads files without end must not use up the descriptors.
+  std::map<Key, std::weak_ptr<Module>> modules_;
 };
 
 }  // namespace heapprofd

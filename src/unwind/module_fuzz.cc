@@ -18,7 +18,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kImageSize = 4096 + 2048;  // headers, .eh_frame and the code's beginning
+constexpr size_t kImageSize = 2 * 4096;  // all of it, with the section table
 
 void OpenDamaged(const uint8_t* data, size_t size) {
   const auto* original = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
