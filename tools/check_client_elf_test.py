@@ -34,6 +34,18 @@ class CheckClientElf(unittest.TestCase):
     def test_dynamic_thread_locals_are_found(self):
         self.assertIn("DTPMOD64", self.problems("__thread int x; int* f(void) { return &x; }"))
 
+    def test_text_relocations_are_found(self):
+        source = "extern char x[]; __attribute__((section(\".text\"))) char* const p = x; char x[4];"
+        self.assertIn("text relocations", self.problems(source, "-w", "-Wl,-z,notext"))
+
+    def test_memory_to_write_and_execute_is_found(self):
+        self.assertIn("writable and executable", self.problems("int x = 1; void f(void) { x = 2; }", "-Wl,-N"))
+
+    def test_too_many_constructors_are_found(self):
+        source = "".join(f"static int x{n}; __attribute__((constructor)) static void f{n}(void) {{ x{n}++; }}\n"
+                         for n in range(3))
+        self.assertIn("3 constructors", self.problems(source))
+
     def test_large_data_is_found(self):
         self.assertIn("bytes of code and data", self.problems("char x[200000] = {1};"))
 

@@ -216,6 +216,10 @@ CallsiteId Target::CallsiteOfSample(const SampleParts& parts) {
   if (known != stacks_.end())
     return known->second;
   if (parts.keys.empty()) {
+    // On its way when the stacks were forgotten: it means what it meant then.
+    const auto previous = previous_stacks_.find(parts.record.stack_hash);
+    if (previous != previous_stacks_.end())
+      return previous->second;
     // The record that brought the frames was lost: have every stack sent anew.
     ++quality.unknown_stacks;
     memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
@@ -320,6 +324,7 @@ void Target::ForgetCode() {
   memory_->engine().rules.Clear();
   unwinder_->ForgetRules();
   frames_.clear();
+  previous_stacks_ = std::move(stacks_);
   stacks_.clear();
   memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
 }

@@ -110,7 +110,9 @@ class Target {
   std::unique_ptr<CallsiteInterner> interner_;
   std::unique_ptr<LiveHeap> heap_;
   std::unordered_map<uint64_t, CallsiteId> stacks_;  // by the client's hash
-  std::unordered_map<uint64_t, FrameId> frames_;     // by key
+  std::unordered_map<uint64_t, CallsiteId>
+      previous_stacks_;                           // before the last ForgetCode
+  std::unordered_map<uint64_t, FrameId> frames_;  // by key
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;
   uint64_t replacements_seen_ = 0;  // of the address space

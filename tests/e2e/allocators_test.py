@@ -33,6 +33,20 @@ class Allocators(unittest.TestCase):
                     self.assertEqual(found["alloc_objects"], 200 * 3 * 9, name)
                     self.assertEqual(result.main.of("fails")["alloc_objects"], 200, name)
 
+    def test_odd_corners_are_those_of_the_allocator(self):
+        for name, library in ALLOCATORS.items():
+            env = {"LD_PRELOAD": library} if library else {}
+            with self.subTest(name):
+                result = run([program("corners")], ["-i", "1"], env)
+                self.compare_with_plain("corners", result, env)
+                self.assertEqual(result.main.of("balanced")["objects"], 0, name)
+
+    def test_pvalloc_is_recorded(self):
+        result = run([program("corners"), "pvalloc"], ["-i", "1"])
+        self.assertIn("pvalloc gives a whole page: 1", result.stdout)
+        found = result.main.of("whole_page")
+        self.assertEqual((found["alloc_objects"], found["objects"]), (1, 0))
+
     def test_operators_of_the_allocator_are_recorded(self):
         for name, library in ALLOCATORS.items():
             env = {"LD_PRELOAD": library} if library else {}

@@ -66,8 +66,11 @@ class Run:
         self.stdout = stdout
         self.stderr = stderr
         self.trace = os.path.join(directory, "raw-trace")
-        self.trace_bytes = open(self.trace, "rb").read() if os.path.exists(self.trace) else b""
-        self.trace_size = os.path.getsize(self.trace) if os.path.exists(self.trace) else 0
+        self.trace_bytes = b""
+        if os.path.exists(self.trace):
+            with open(self.trace, "rb") as file:
+                self.trace_bytes = file.read()
+        self.trace_size = len(self.trace_bytes)
         self.pprofs = [Pprof(path) for path in sorted(glob.glob(os.path.join(directory, "heap_dump.*")))]
 
     @property
@@ -79,11 +82,11 @@ class Run:
 class Started:
     """A run that is under way."""
 
-    def __init__(self, command, options=(), env=None):
+    def __init__(self, command, options=(), env=None, start_new_session=False):
         self.directory = tempfile.mkdtemp(prefix="heap_profile_test_")
         self.process = subprocess.Popen(
             [HEAP_PROFILE, "-o", self.directory, *options, "--", *command],
-            env={**os.environ, **(env or {})}, text=True,
+            env={**os.environ, **(env or {})}, text=True, start_new_session=start_new_session,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def finish(self, timeout=120):

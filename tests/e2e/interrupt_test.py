@@ -1,0 +1,101 @@
+"""Ctrl-C at a terminal, and a program that does not care."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from profile_run import HEAP_PROFILE, Started, program, run
+
+DEADLINE_S = 60
+
+
+class Terminal:
+    """A terminal whose foreground program is a command."""
+
+    def __init__(self, command):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execv(command[0], command)
+        self.text = ""
+
+    def wait_for(self, words):
+        """Reads until the words have come; gives all that was read."""
+        end = time.monotonic() + DEADLINE_S
+        while words not in self.text:
+            if time.monotonic() > end:
+                raise TimeoutError(f"no {words!r} in {self.text!r}")
+            if not select.select([self.fd], [], [], 1)[0]:
+                continue
+            try:
+                self.text += os.read(self.fd, 4096).decode(errors="replace")
+            except OSError:  # the other side has closed
+                if words not in self.text:
+                    raise TimeoutError(f"no {words!r} in {self.text!r}") from None
+        return self.text
+
+    def press(self, key):
+        os.write(self.fd, key)
+
+    def exit_code(self):
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def close(self):
+        os.close(self.fd)
+
+
+class Interrupt(unittest.TestCase):
+    def test_ctrl_c_at_a_terminal_ends_the_program_and_shows_its_profile(self):
+        with tempfile.TemporaryDirectory() as directory:
+            terminal = Terminal([HEAP_PROFILE, "-i", "1", "-o", directory, "--", program("exits"), "wait"])
+            terminal.wait_for("waiting")
+            terminal.wait_for("Ctrl-C to stop")  # the status line
+            terminal.press(b"\x03")
+            text = terminal.wait_for("pprof  ")
+            self.assertIn("kept_block", text)
+            self.assertEqual(terminal.exit_code(), 128 + signal.SIGINT)
+            terminal.close()
+
+    def test_an_interrupt_of_the_whole_group_keeps_the_profile(self):
+        started = Started([program("exits"), "wait"], ["-i", "1"], start_new_session=True)
+        self.assertEqual(started.process.stdout.readline(), "waiting\n")
+        os.killpg(started.process.pid, signal.SIGINT)
+        result = started.finish()
+        self.assertEqual(result.exit_code, 128 + signal.SIGINT, result.stderr)
+        self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
+
+    def test_a_program_that_ignores_interrupts_runs_on_when_the_recording_is_stopped(self):
+        script = ("import signal, sys\n"
+                  "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                  "kept = bytearray(3_000_000)\n"
+                  "print('ready', flush=True)\n"
+                  "sys.stdin.readline()\n"
+                  "more = [bytearray(100_000) for _ in range(200)]\n"
+                  "print('still here', len(more), flush=True)\n")
+        with tempfile.TemporaryDirectory() as directory:
+            process = subprocess.Popen([HEAP_PROFILE, "-o", directory, "--", "/usr/bin/python3", "-c", script],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True)
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            end = time.monotonic() + DEADLINE_S
+            while process.poll() is None:  # one signal may come before the first was read
+                self.assertLess(time.monotonic(), end, "heap_profile does not stop")
+                process.send_signal(signal.SIGINT)
+                select.select([], [], [], 0.05)
+            self.assertEqual(process.returncode, 128 + signal.SIGINT)
+            self.assertIn("raw-trace", os.listdir(directory))
+            self.assertTrue(any(name.startswith("heap_dump.") for name in os.listdir(directory)))
+            out, _ = process.communicate("\n", timeout=DEADLINE_S)  # until the program closes its end
+            self.assertEqual(out, "still here 200\n")
+
+    def test_a_signal_that_kills_the_program_is_its_exit_code(self):
+        result = run(["/bin/sh", "-c", "kill -TERM $$"])
+        self.assertEqual(result.exit_code, 128 + signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,60 @@
+"""How far a recording can be trusted, by its own figures: stacks walked in the target equal those that
+elfutils finds in a copy, and nothing is lost."""
+
+import json
+import os
+import shutil
+import tempfile
+import unittest
+
+from profile_run import run
+
+
+def figures_of(command, options=("-i", "512")):
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "stats.json")
+        result = run(command, options, {"HEAPPROFD_STATS_JSON": path})
+        with open(path) as file:
+            return result, json.load(file)
+
+
+class Quality(unittest.TestCase):
+    def check(self, command, options=("-i", "512")):
+        result, figures = figures_of(command, options)
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertGreater(figures["samples"], 1000)
+        self.assertEqual(figures["walked"] + figures["copied"], figures["samples"])
+        self.assertGreater(figures["checked"], 0)
+        self.assertEqual(figures["agreed"], figures["checked"])
+        self.assertEqual(figures["lost_records"], 0)
+        self.assertEqual(figures["unwind_errors"], 0)
+
+    def test_python(self):
+        self.check(["/usr/bin/python3", "-c", "import json, email.message, http.client, unittest, decimal"])
+
+    def test_sqlite(self):
+        self.check(["sqlite3", ":memory:", "create table t(a, b); insert into t select value, hex(randomblob(50)) "
+                    "from generate_series(1, 20000); create index i on t(b); select count(distinct b) from t;"])
+
+    def test_perl(self):
+        self.check(["perl", "-MPOSIX", "-e", "my %h; push @{$h{$_ % 97}}, \"x$_\" for 1..20000; print keys(%h) + 0"])
+
+    def test_a_compiler(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source = os.path.join(directory, "a.cc")
+            with open(source, "w") as file:
+                file.write("#include <map>\n#include <string>\nstd::map<std::string, int> m;\n"
+                           "int f(const std::string& s) { return m[s] += 1; }\n")
+            self.check(["g++", "-O2", "-c", source, "-o", os.path.join(directory, "a.o")], ["-i", "4096"])
+
+    @unittest.skipUnless(shutil.which("clang++-14"), "no clang here")
+    def test_clang(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source = os.path.join(directory, "a.cc")
+            with open(source, "w") as file:
+                file.write("#include <vector>\nint f(std::vector<int>& v) { v.push_back(1); return v[0]; }\n")
+            self.check(["clang++-14", "-O2", "-c", source, "-o", os.path.join(directory, "a.o")], ["-i", "4096"])
+
+
+if __name__ == "__main__":
+    unittest.main()
