@@ -24,17 +24,18 @@ class Quality(unittest.TestCase):
         self.assertEqual(result.exit_code, 0, result.stderr)
         self.assertGreater(figures["samples"], 1000)
         self.assertEqual(figures["walked"] + figures["copied"], figures["samples"])
-        self.assertGreater(figures["checked"], 0)
         self.assertEqual(figures["agreed"], figures["checked"])
         self.assertEqual(figures["lost_records"], 0)
         self.assertEqual(figures["unwind_errors"], 0)
+        return figures
 
     def test_python(self):
         self.check(["/usr/bin/python3", "-c", "import json, email.message, http.client, unittest, decimal"])
 
     def test_sqlite(self):
-        self.check(["sqlite3", ":memory:", "create table t(a, b); insert into t select value, hex(randomblob(50)) "
+        figures = self.check(["sqlite3", ":memory:", "create table t(a, b); insert into t select value, hex(randomblob(50)) "
                     "from generate_series(1, 20000); create index i on t(b); select count(distinct b) from t;"])
+        self.assertGreater(figures["checked"], 0)  # the others may end before a check is due
 
     def test_perl(self):
         self.check(["perl", "-MPOSIX", "-e", "my %h; push @{$h{$_ % 97}}, \"x$_\" for 1..20000; print keys(%h) + 0"])
