@@ -6,13 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <unordered_map>
 
 #include <protozero/pbf_writer.hpp>
 
 #include "base/scoped_fd.h"
 #include "base/text.h"
+#include "export/utf8.h"
+#include "export/view.h"
 
 namespace heapprofd {
 namespace {
@@ -54,7 +55,7 @@ class StringTable {
     const auto [entry, is_new] =
         ids_.try_emplace(text, static_cast<int64_t>(strings_.size()));
     if (is_new)
-      strings_.push_back(text);
+      strings_.push_back(ToUtf8(text));
     return entry->second;
   }
 
@@ -93,6 +94,7 @@ class PprofEncoder {
                       static_cast<int64_t>(dump_.sampling_interval));
     for (const std::string& comment : options.comments)
       writer_.add_int64(profile_field::kComment, strings_.Intern(comment));
+    writer_.add_int64(profile_field::kComment, strings_.Intern(QualityComment()));
     writer_.add_int64(profile_field::kDefaultSampleType, strings_.Intern("space"));
     for (const std::string& text : strings_.strings())
       writer_.add_string(profile_field::kStringTable, text);
@@ -104,6 +106,16 @@ class PprofEncoder {
     pbf_writer value(writer_, field);
     value.add_int64(1, strings_.Intern(type));
     value.add_int64(2, strings_.Intern(unit));
+  }
+
+  std::string QualityComment() const {
+    const Quality& quality = profile_.quality;
+    return "quality: " + std::to_string(quality.samples) + " samples, " +
+           std::to_string(quality.lost_records) + " lost records, " +
+           std::to_string(quality.truncated_stacks) + " truncated stacks, " +
+           std::to_string(quality.unwind_errors) + " unwind errors, " +
+           std::to_string(quality.agreed_samples) + " of " +
+           std::to_string(quality.checked_samples) + " checked stacks agreed";
   }
 
   // Readers take the first mapping for the program.
@@ -126,11 +138,9 @@ class PprofEncoder {
       for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent)
         locations.push_back(LocationOf(profile_.callsites[at].frame));
       const CallsiteTotals& totals = dump_.callsites.at(id);
-      const Estimate live = totals.live();
-      const int64_t values[] = {std::llround(totals.allocated.count),
-                                std::llround(totals.allocated.bytes),
-                                std::max<int64_t>(0, std::llround(live.count)),
-                                std::max<int64_t>(0, std::llround(live.bytes))};
+      const int64_t values[] = {
+          ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
+          ValueOf(totals, View::kObjects), ValueOf(totals, View::kSpace)};
       pbf_writer sample(writer_, profile_field::kSample);
       sample.add_packed_uint64(1, locations.begin(), locations.end());
       sample.add_packed_int64(2, std::begin(values), std::end(values));

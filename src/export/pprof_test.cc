@@ -4,7 +4,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include <protozero/pbf_reader.hpp>
 
@@ -63,6 +65,20 @@ TEST(PprofTest, ValuesAreRoundedAndInTheOrderOfTheSampleTypes) {
   const auto values = sample.get_packed_int64();
   EXPECT_EQ(std::vector<int64_t>(values.begin(), values.end()),
             (std::vector<int64_t>{10, 1000, 6, 600}));
+}
+
+TEST(PprofTest, NamesThatAreNotUtf8AndEndlessValuesStayReadable) {
+  TargetProfile profile = SmallProfile();
+  profile.frames[0].lines[0].function = "caf\xe9";
+  profile.heaps[0].callsites[1].allocated.bytes = 1e300;
+  const std::string bytes = EncodePprof(profile, profile.heaps[0], {});
+  const std::vector<std::string> strings = Messages(bytes, 6);
+  EXPECT_NE(std::ranges::find(strings, "caf\xef\xbf\xbd"), strings.end());
+  const std::vector<std::string> samples = Messages(bytes, 2);
+  protozero::pbf_reader sample(samples.at(0));
+  ASSERT_TRUE(sample.next(2));
+  const auto values = sample.get_packed_int64();
+  EXPECT_EQ(*std::next(values.begin()), 9'200'000'000'000'000'000);
 }
 
 TEST(PprofTest, EveryLocationHasAMappingAndItsAbsoluteAddress) {

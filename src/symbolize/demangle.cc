@@ -34,6 +34,8 @@ struct Printer {
 
 void Print(const char* text, size_t length, void* opaque) {
   auto* printer = static_cast<Printer*>(opaque);
+  if (length == 0)
+    return;  // `text` may be null then
   if (length > printer->text.size() - printer->length)
     std::longjmp(printer->too_long, 1);
   memcpy(printer->text.data() + printer->length, text, length);

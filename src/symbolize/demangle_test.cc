@@ -28,6 +28,7 @@ TEST(DemangleTest, OtherNamesStayAsTheyAre) {
   EXPECT_EQ(Demangle("_Zebra"), "_Zebra");
   EXPECT_EQ(Demangle("_Ready"), "_Ready");
   EXPECT_EQ(Demangle("_Draw"), "_Draw");
+  EXPECT_EQ(Demangle("_RC0"), "_RC0");  // stands for an empty text
   EXPECT_EQ(Demangle(""), "");
 }
 

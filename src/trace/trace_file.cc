@@ -13,6 +13,14 @@ namespace {
 
 constexpr size_t kBufferSize = size_t{1} << 20;  // bytes
 
+Status WriteError(const std::string& path, int error_number) {
+  Status status = Status::FromErrno("cannot write trace " + path, error_number);
+  if (error_number != ENOSPC && error_number != EDQUOT)
+    return status;
+  return Status(status.code(),
+                status.message() + "; free space there or choose another directory");
+}
+
 }  // namespace
 
 Result<TraceFile> TraceFile::Create(const std::string& path) {
@@ -36,7 +44,7 @@ Status TraceFile::Flush() {
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)
-      status_ = Status::FromErrno("cannot write " + path_, errno);
+      status_ = WriteError(path_, written < 0 ? errno : EIO);
     else
       done += static_cast<size_t>(written);
   }

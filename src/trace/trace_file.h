@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
@@ -13,6 +14,9 @@ class TraceFile {
   // Creates `path` for its owner only; an existing file is an error.
   static Result<TraceFile> Create(const std::string& path);
 
+  // Appends to an open file; `path` is for messages.
+  TraceFile(ScopedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
   // Appends one serialized TracePacket. Errors stick: they are reported here and by every
   // later call.
   Status Append(const std::string& packet);
@@ -21,8 +25,6 @@ class TraceFile {
   Status Flush();
 
  private:
-  TraceFile(ScopedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
-
   ScopedFd fd_;
   std::string path_;
   std::string buffer_;

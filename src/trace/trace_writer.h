@@ -8,7 +8,7 @@
 //   - ProfilePacket.index counts 0, 1, 2, ... over the whole sequence;
 //   - the packets of one heap's dump are marked `continued`, an empty one without the
 //   mark ends the series;
-//   - packets stay below 500 kB, the header is repeated in each;
+//   - packets stay below 500 kB (trace/limits.h), the header is repeated in each;
 //   - values are cumulative and never fall; a callstack id belongs to one heap of one
 //   target;
 //   - strings precede mappings, these frames, these callstacks; id 0 is the empty string.
@@ -24,31 +24,10 @@
 
 #include "base/status.h"
 #include "profile/model.h"
+#include "trace/dump_messages.h"
 #include "trace/trace_file.h"
 
 namespace heapprofd {
-
-enum class DumpMode : uint8_t {
-  kCumulative,  // allocated and freed so far
-  kPeak,        // only what was live when the total was highest (--dump-at-max)
-};
-
-struct DumpFlags {
-  bool disconnected = false;
-  bool buffer_overran = false;
-  bool buffer_corrupted = false;
-  bool hit_guardrail = false;
-  bool rejected_concurrent = false;
-  DumpMode mode = DumpMode::kCumulative;
-};
-
-// Last values written for a callstack: later ones never fall below them.
-struct WrittenTotals {
-  uint64_t allocated = 0;
-  uint64_t freed = 0;
-  uint64_t alloc_count = 0;
-  uint64_t free_count = 0;
-};
 
 class TraceWriter {
  public:
@@ -91,6 +70,8 @@ class TraceWriter {
                        const HeapDump& dump,
                        Target& target,
                        const std::vector<CallsiteId>& callsites);
+  // Writes and empties the batch when it has at least `min_bytes`.
+  Status WriteBatch(InternedBatch& batch, size_t min_bytes);
   Status WriteProfilePacket(const std::string& process_dump, bool is_continued);
   Status WriteSequencePacket(uint32_t field, const std::string& message);
   uint64_t InternString(uint32_t kind, std::string_view text, InternedBatch& batch);

@@ -98,6 +98,43 @@ TEST_F(TraceWriterTest, AHundredThousandCallsitesStayInSmallPackets) {
   EXPECT_EQ(bytes, uint64_t{100'000} * 100'001 / 2);
 }
 
+TEST_F(TraceWriterTest, EndlessNamesStayInSmallPackets) {
+  TargetProfile profile = ProfileWith(3);
+  profile.mappings[0].path = "/" + std::string(size_t{1} << 20, 'x');
+  for (Frame& frame : profile.frames)
+    frame.lines.assign(
+        20,
+        {std::string(size_t{1} << 20, 'f'), {}, std::string(size_t{1} << 20, '/'), 1});
+  TraceWriter writer = Create();
+  ASSERT_TRUE(writer.WriteHeader({}).ok());
+  ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
+  ASSERT_TRUE(writer.WriteModuleSymbols(profile).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  EXPECT_GT(Packets().size(), 5u);
+  for (const std::string& packet : Packets())
+    EXPECT_LT(packet.size(), 500'000u);
+}
+
+TEST_F(TraceWriterTest, ATargetWithoutHeapsIsNamedNevertheless) {
+  TargetProfile profile = ProfileWith(0);
+  profile.heaps.clear();
+  TraceWriter writer = Create();
+  ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  bool is_named = false;
+  for (const std::string& packet : Packets()) {
+    protozero::pbf_reader reader(packet);
+    if (!reader.next(field::kPacketProfilePacket))
+      continue;
+    protozero::pbf_reader dump(reader.get_message());
+    if (!dump.next(field::kProfileProcessDumps))
+      continue;
+    protozero::pbf_reader header(dump.get_message());
+    is_named |= header.next(field::kDumpPid) && header.get_uint64() == 7;
+  }
+  EXPECT_TRUE(is_named);
+}
+
 TEST_F(TraceWriterTest, ASecondDumpWritesNoInternedObjectAgain) {
   TraceWriter writer = Create();
   TargetProfile profile = ProfileWith(1000);

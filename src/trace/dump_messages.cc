@@ -1,0 +1,121 @@
+#include "trace/dump_messages.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "trace/fields.h"
+
+namespace heapprofd {
+namespace {
+
+using protozero::pbf_writer;
+
+// Readers keep values as int64. NaN and negative values become 0.
+uint64_t Rounded(double value) {
+  constexpr double kMax = 9.2e18;
+  return value > 0 ? static_cast<uint64_t>(std::llround(std::min(value, kMax))) : 0;
+}
+
+void AddError(pbf_writer& writer, uint32_t field, double variance) {
+  if (variance > 0)
+    writer.add_double(field, std::sqrt(variance));
+}
+
+void AddStats(pbf_writer& header, const Quality& quality) {
+  pbf_writer stats(header, field::kDumpStats);
+  stats.add_uint64(field::kStatsUnwindingErrors, quality.unwind_errors);
+  stats.add_uint64(field::kStatsHeapSamples, quality.samples);
+  stats.add_uint64(field::kStatsMapReparses, quality.map_reparses);
+  stats.add_uint64(field::kStatsUnwindingTime, quality.unwind_time_us);
+}
+
+void AddQuality(pbf_writer& header, const Quality& quality) {
+  pbf_writer counters(header, field::kDumpQuality);
+  const std::array<uint64_t, 14> values = {
+      quality.samples,         quality.walked_samples,      quality.copied_samples,
+      quality.checked_samples, quality.agreed_samples,      quality.lost_records,
+      quality.lost_samples,    quality.corrupt_records,     quality.truncated_stacks,
+      quality.unknown_stacks,  quality.unmapped_frames,     quality.unwind_errors,
+      quality.unwind_time_us,  quality.threads_without_slot};
+  for (size_t i = 0; i < values.size(); ++i)
+    counters.add_uint64(static_cast<uint32_t>(i + 1), values[i]);
+}
+
+}  // namespace
+
+std::string DumpHeader(const TargetProfile& profile,
+                       const HeapDump& dump,
+                       const DumpFlags& flags) {
+  const Quality& quality = profile.quality;
+  const bool is_peak = flags.mode == DumpMode::kPeak;
+  std::string message;
+  pbf_writer header(message);
+  header.add_uint64(field::kDumpPid, static_cast<uint64_t>(profile.process.pid));
+  header.add_bool(field::kDumpFromStartup, profile.from_startup);
+  if (flags.rejected_concurrent)
+    header.add_bool(field::kDumpRejectedConcurrent, true);
+  AddStats(header, quality);
+  header.add_bool(field::kDumpDisconnected, flags.disconnected);
+  header.add_bool(field::kDumpBufferOverran, flags.buffer_overran);
+  header.add_bool(field::kDumpBufferCorrupted, flags.buffer_corrupted);
+  header.add_uint64(field::kDumpTimestamp,
+                    is_peak && dump.peak_ns != 0 ? dump.peak_ns : dump.end_ns);
+  header.add_bool(field::kDumpHitGuardrail, flags.hit_guardrail);
+  header.add_string(field::kDumpHeapName, dump.heap_name);
+  header.add_uint64(field::kDumpSamplingInterval, dump.sampling_interval);
+  // Readers ignore peaks when this is 0.
+  header.add_uint64(field::kDumpOriginalInterval,
+                    std::max<uint64_t>(1, dump.original_sampling_interval));
+  header.add_uint64(field::kDumpStartTimestamp, dump.start_ns);
+  AddQuality(header, quality);
+  header.add_uint64(field::kDumpExactAllocCalls, dump.exact_alloc_calls);
+  header.add_uint64(field::kDumpExactAllocBytes, dump.exact_alloc_bytes);
+  header.add_uint64(field::kDumpPeakBytes, Rounded(dump.peak_total.bytes));
+  header.add_uint64(field::kDumpPeakTimestamp, dump.peak_ns);
+  return message;
+}
+
+void AppendSample(std::string& process_dump,
+                  uint64_t callstack_iid,
+                  const CallsiteTotals& totals,
+                  const Estimate* peak,
+                  WrittenTotals& written) {
+  // Rounding may not make a value fall, nor let more be freed than was allocated.
+  written.allocated = std::max(written.allocated, Rounded(totals.allocated.bytes));
+  written.alloc_count = std::max(written.alloc_count, Rounded(totals.allocated.count));
+  written.freed =
+      std::min(written.allocated, std::max(written.freed, Rounded(totals.freed.bytes)));
+  written.free_count = std::min(
+      written.alloc_count, std::max(written.free_count, Rounded(totals.freed.count)));
+  pbf_writer writer(process_dump);
+  pbf_writer sample(writer, field::kDumpSamples);
+  sample.add_uint64(field::kSampleCallstack, callstack_iid);
+  sample.add_uint64(field::kSampleAllocated, written.allocated);
+  sample.add_uint64(field::kSampleFreed, written.freed);
+  sample.add_uint64(field::kSampleAllocCount, written.alloc_count);
+  sample.add_uint64(field::kSampleFreeCount, written.free_count);
+  const Estimate live = totals.live();
+  AddError(sample, field::kSampleLiveBytesError, live.bytes_variance);
+  AddError(sample, field::kSampleLiveCountError, live.count_variance);
+  AddError(sample, field::kSampleAllocatedBytesError, totals.allocated.bytes_variance);
+  AddError(sample, field::kSampleAllocCountError, totals.allocated.count_variance);
+  if (peak != nullptr) {
+    sample.add_uint64(field::kSamplePeakBytes, Rounded(peak->bytes));
+    sample.add_uint64(field::kSamplePeakCount, Rounded(peak->count));
+  }
+}
+
+void AppendPeakSample(std::string& process_dump,
+                      uint64_t callstack_iid,
+                      const Estimate& peak) {
+  pbf_writer writer(process_dump);
+  pbf_writer sample(writer, field::kDumpSamples);
+  sample.add_uint64(field::kSampleCallstack, callstack_iid);
+  sample.add_uint64(field::kSampleMax, Rounded(peak.bytes));
+  sample.add_uint64(field::kSampleMaxCount, Rounded(peak.count));
+}
+
+}  // namespace heapprofd

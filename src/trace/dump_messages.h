@@ -1,0 +1,50 @@
+// ProcessHeapSamples: the header and the samples of one heap at one moment, serialized.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "profile/model.h"
+
+namespace heapprofd {
+
+enum class DumpMode : uint8_t {
+  kCumulative,  // allocated and freed so far
+  kPeak,        // only what was live when the total was highest (--dump-at-max)
+};
+
+struct DumpFlags {
+  bool disconnected = false;
+  bool buffer_overran = false;
+  bool buffer_corrupted = false;
+  bool hit_guardrail = false;
+  bool rejected_concurrent = false;
+  DumpMode mode = DumpMode::kCumulative;
+};
+
+// Last values written for a callstack: later ones never fall below them.
+struct WrittenTotals {
+  uint64_t allocated = 0;
+  uint64_t freed = 0;
+  uint64_t alloc_count = 0;
+  uint64_t free_count = 0;
+};
+
+// Everything of ProcessHeapSamples but the samples.
+std::string DumpHeader(const TargetProfile& profile,
+                       const HeapDump& dump,
+                       const DumpFlags& flags);
+
+// Appends a sample with cumulative values to a ProcessHeapSamples. `peak` may be null.
+void AppendSample(std::string& process_dump,
+                  uint64_t callstack_iid,
+                  const CallsiteTotals& totals,
+                  const Estimate* peak,
+                  WrittenTotals& written);
+
+// Appends a sample of a dump at the maximum.
+void AppendPeakSample(std::string& process_dump,
+                      uint64_t callstack_iid,
+                      const Estimate& peak);
+
+}  // namespace heapprofd

@@ -1,0 +1,87 @@
+#include "trace/module_symbols.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "trace/limits.h"
+
+namespace heapprofd {
+namespace {
+
+using protozero::pbf_writer;
+
+// The name that readers give to a mapping: its components, each behind a slash. So
+// "[vdso]" is "/[vdso]".
+std::string ReaderName(std::string_view path) {
+  std::string name;
+  for (const std::string_view component : PathComponents(path))
+    name.append("/").append(component);
+  return name;
+}
+
+std::string AddressSymbols(uint64_t rel_pc, const std::vector<SourceLine>& lines) {
+  std::string message;
+  pbf_writer address(message);
+  address.add_uint64(1, rel_pc);
+  for (const SourceLine& line : lines) {
+    if (message.size() >= kMaxTextBytes)
+      break;
+    const std::string_view name =
+        BoundedText(line.system_name.empty() ? line.function : line.system_name);
+    const std::string_view file = BoundedText(line.file);
+    pbf_writer entry(address, 2);
+    entry.add_string(1, name.data(), name.size());
+    if (!file.empty())
+      entry.add_string(2, file.data(), file.size());
+    entry.add_uint32(3, line.line);
+  }
+  return message;
+}
+
+}  // namespace
+
+std::vector<std::string_view> PathComponents(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    if (end > 0)
+      parts.push_back(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return parts;
+}
+
+std::vector<std::string> ModuleSymbolsMessages(const TargetProfile& profile) {
+  std::map<std::pair<std::string, std::string_view>, std::map<uint64_t, const Frame*>>
+      modules;
+  for (const Frame& frame : profile.frames) {
+    if (frame.mapping == kNoId || frame.lines.empty())
+      continue;
+    const Mapping& mapping = profile.mappings[frame.mapping];
+    if (!mapping.build_id.empty())
+      modules[{ReaderName(BoundedText(mapping.path)), BoundedText(mapping.build_id)}]
+          .emplace(frame.rel_pc, &frame);
+  }
+  std::vector<std::string> messages;
+  for (const auto& [module, frames] : modules) {
+    auto next = frames.begin();
+    while (next != frames.end()) {
+      std::string& message = messages.emplace_back();
+      pbf_writer writer(message);
+      writer.add_string(1, module.first);
+      writer.add_bytes(2, module.second.data(), module.second.size());
+      do {
+        const std::string address = AddressSymbols(next->first, next->second->lines);
+        if (message.size() + address.size() > kPacketTarget)
+          break;
+        writer.add_message(3, address);
+      } while (++next != frames.end());
+    }
+  }
+  return messages;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,28 @@
+// What a tracing service would say about the machine and its processes, as serialized
+// messages: without it readers could neither date nor name what the profiles describe.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profile/model.h"
+
+namespace heapprofd {
+
+// All six clocks that Perfetto knows, read one right after the other.
+std::string ClockSnapshotMessage();
+
+std::string SystemInfoMessage();
+
+// A new random identity of the trace.
+std::string TraceUuidMessage();
+
+// One or more ProcessTree messages, each small enough for a packet.
+std::vector<std::string> ProcessTreeMessages(
+    std::span<const ProcessDescription> processes);
+
+// CLOCK_BOOTTIME, the default domain of packet timestamps.
+uint64_t BootTimeNs();
+
+}  // namespace heapprofd
