@@ -137,9 +137,10 @@ RingWriter::Reservation Reserve(RecordType type, size_t payload) {
 
 // What of a stack goes into the record.
 struct StackEvidence {
-  const StackMemo* memo = nullptr;  // holds the keys
+  StackMemo* memo = nullptr;  // holds the keys
   uint16_t key_count = 0;
-  uint64_t hash = 0;
+  uint64_t hash = 0;        // of a complete walk, else 0
+  uint64_t outer_hash = 0;  // of its frames outside of the keys
   Cursor copy_from;
   uint64_t copy_size = 0;
   uint8_t flags = 0;
@@ -172,6 +173,31 @@ uint64_t KnownMark(uint64_t hash) {
   return hash ^ epoch << 32;
 }
 
+// Leaves only those keys in the record that the engine does not have yet.
+void LeaveOutKnownFrames(StackEvidence& evidence) {
+  const bool is_known = evidence.memo->unsent_count() == 0 ||
+                        KnownStack(evidence.hash).load(std::memory_order_relaxed) ==
+                            KnownMark(evidence.hash);
+  evidence.key_count =
+      is_known ? uint16_t{0} : static_cast<uint16_t>(evidence.memo->unsent_count());
+  evidence.outer_hash = is_known ? evidence.hash : evidence.memo->sent_hash();
+}
+
+// The record is in the ring, so that later ones can refer to its frames.
+void RememberSent(const StackEvidence& evidence, uint64_t record_end) {
+  if (evidence.key_count > 0 || evidence.copy_size > 0) {
+    uint64_t end = g_session.frames_end.load(std::memory_order_relaxed);
+    while (end < record_end &&
+           !g_session.frames_end.compare_exchange_weak(end, record_end)) {
+    }
+  }
+  if (evidence.hash == 0)
+    return;
+  evidence.memo->MarkSent();
+  if (evidence.key_count > 0)
+    KnownStack(evidence.hash).store(KnownMark(evidence.hash), std::memory_order_relaxed);
+}
+
 void AddWalk(StackEvidence& evidence,
              const WalkResult& walk,
              const Cursor& caller,
@@ -184,6 +210,7 @@ void AddWalk(StackEvidence& evidence,
       [[fallthrough]];
     case WalkEnd::kComplete:
       evidence.hash = walk.hash;
+      evidence.outer_hash = kEmptyStackHash;
       if (is_check) {
         evidence.flags |= kSampleIsCheck;
         AddCopy(evidence, caller, stack);
@@ -272,11 +299,8 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   const bool is_check = period != 0 && slot.samples % period == 0;
   MemoLease lease(slot);
   StackEvidence evidence = TakeStack(site.ToCursor(), slot, lease.memo(), is_check);
-  const uint64_t mark = KnownMark(evidence.hash);
-  const bool is_known = evidence.hash != 0 && !is_check &&
-                        KnownStack(evidence.hash).load(std::memory_order_relaxed) == mark;
-  if (is_known)
-    evidence.key_count = 0;
+  if (evidence.hash != 0 && !is_check)
+    LeaveOutKnownFrames(evidence);
   g_wiped.filter.Insert(address);
   const RingWriter::Reservation reservation =
       Reserve(RecordType::kSample, evidence.PayloadSize());
@@ -287,7 +311,7 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   const SampleRecord record{.address = address,
                             .size = size,
                             .tsc = rt::ReadTsc(),
-                            .stack_hash = evidence.hash,
+                            .outer_hash = evidence.outer_hash,
                             .interval = interval,
                             .thread_id = slot.thread_id,
                             .frame_count = evidence.key_count,
@@ -295,8 +319,7 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
                             .flags = evidence.flags};
   FillSample(reservation.payload, record, evidence);
   g_session.ring.Commit(reservation);
-  if (evidence.hash != 0 && !is_known)
-    KnownStack(evidence.hash).store(mark, std::memory_order_relaxed);
+  RememberSent(evidence, reservation.end);
 }
 
 namespace {

@@ -168,6 +168,9 @@ HPD_COLD ThreadSlot* LeaveForkPending(ThreadSlot* pending) {
   }
   for (std::atomic<uint64_t>& hash : g_session.known_stacks)
     hash.store(0, std::memory_order_relaxed);
+  for (StackMemo& memo : g_session.memos)
+    memo.Forget();
+  g_session.frames_end.store(0, std::memory_order_relaxed);
   g_session.state.store(SessionState::kActive, std::memory_order_release);
   ThreadSlot* slot = AttachThread();
   if (slot != nullptr && pending != nullptr) {
@@ -193,7 +196,7 @@ void WaitUntilDrained() {
       g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
   RingHeader& header = g_session.client->ring;
-  const uint64_t written = header.write_position.load(std::memory_order_acquire);
+  const uint64_t written = g_session.frames_end.load(std::memory_order_acquire);
   constexpr int kTries = 5000;
   const timespec pause{.tv_sec = 0, .tv_nsec = 200'000};
   for (int i = 0; i < kTries; ++i) {

@@ -42,7 +42,7 @@ struct alignas(kPageSize) WipedOnFork {
 };
 
 inline constexpr unsigned kMemos = 64;
-inline constexpr size_t kKnownStacks = size_t{1} << 15;
+inline constexpr size_t kKnownStacks = size_t{1} << 13;
 
 struct Session {
   std::atomic<SessionState> state;
@@ -54,7 +54,8 @@ struct Session {
   uint64_t seed;
   int only_pid;  // profile this process only; 0: children too
   char socket_path[108];
-  ThreadSlot pending_slot;  // of a forked child without a session yet
+  ThreadSlot pending_slot;           // of a forked child without a session yet
+  std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
   StackMemo
       memos[kMemos];  // threads share them, each sticks to one while nobody else uses it
@@ -80,8 +81,8 @@ void GoDormant(ClientError error);
 extern constinit thread_local ThreadSlot* t_slot
     __attribute__((tls_model("initial-exec")));
 
-// Waits until the engine has read everything, at most a second: afterwards modules may be
-// unloaded or the process with its list of mappings may vanish.
+// Waits until the engine has read all records that bring new frames, at most a second:
+// afterwards modules may be unloaded or the process with its list of mappings may vanish.
 void WaitUntilDrained();
 
 }  // namespace heapprofd

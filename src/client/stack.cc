@@ -152,6 +152,12 @@ void StackMemo::PrepareFor(const ThreadSlot* owner, uint32_t rules_version) {
   owner_ = owner;
   rules_version_ = rules_version;
   reusable_ = 0;
+  sent_ = 0;
+}
+
+void StackMemo::Forget() {
+  if (owner_ != nullptr)  // else its pages were never touched
+    owner_ = nullptr;
 }
 
 // How many of the frames [0, count) are NOT proved: 0 means that the whole outer stack is
@@ -174,12 +180,12 @@ size_t StackMemo::ProveCallers(size_t count, const LiveStack& stack) const {
 // Moves the new frames [inner, kCapacity) behind the old ones [0, outer) and continues
 // the hash.
 void StackMemo::Join(size_t outer, size_t inner) {
-  uint64_t hash = outer > 0 ? frames_[outer - 1].hash : 0x9e3779b97f4a7c15u;
+  uint64_t hash = outer > 0 ? frames_[outer - 1].hash : kEmptyStackHash;
   count_ = outer;
+  sent_ = std::min(sent_, outer);
   for (size_t i = inner; i < kCapacity; ++i) {
     frames_[count_] = frames_[i];
-    hash = (hash ^ frames_[i].key) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 29;
+    hash = ExtendStackHash(hash, frames_[i].key);
     frames_[count_++].hash = hash;
   }
 }
@@ -261,7 +267,7 @@ WalkResult WalkStack(const RuleTable& rules,
   memo.Join(outer, inner);
   memo.reusable_ = is_reusable ? memo.count_ : 0;
   memo.reusable_end_ = result.end;
-  result.hash = memo.count_ > 0 ? memo.frames_[memo.count_ - 1].hash | 1 : 1;
+  result.hash = memo.count_ > 0 ? memo.frames_[memo.count_ - 1].hash : kEmptyStackHash;
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "walk/rule_table.h"
+#include "walk/stack_hash.h"
 #include "walk/step.h"
 #include "wire/records.h"
 #include "wire/shared_memory.h"
@@ -89,7 +90,7 @@ enum class WalkEnd : uint8_t {
 
 struct WalkResult {
   WalkEnd end = WalkEnd::kComplete;
-  uint64_t hash = 0;  // of the keys, never 0
+  uint64_t hash = 0;  // of the keys (walk/stack_hash.h)
   Cursor stopped;     // the outermost frame that was reached
 };
 
@@ -109,6 +110,20 @@ class StackMemo {
 
   // Forgets the last walk unless it was made by this thread and under these rules.
   void PrepareFor(const ThreadSlot* owner, uint32_t rules_version);
+
+  // Forgets everything: the process or its engine is another one.
+  void Forget();
+
+  // The engine knows the frames of the last walk from now on.
+  void MarkSent() { sent_ = count_; }
+
+  // Number of inner frames of the last walk that the engine does not know.
+  size_t unsent_count() const { return count_ - sent_; }
+
+  // Hash of the outer frames that it knows.
+  uint64_t sent_hash() const {
+    return sent_ > 0 ? frames_[sent_ - 1].hash : kEmptyStackHash;
+  }
 
  private:
   friend WalkResult WalkStack(const RuleTable& rules,
@@ -140,6 +155,7 @@ class StackMemo {
   const ThreadSlot* owner_;
   uint32_t rules_version_;
   size_t reusable_;  // frames [0, reusable_) stand for a whole stack
+  size_t sent_;      // frames [0, sent_) are known to the engine
   WalkEnd reusable_end_;
   size_t count_;
   Frame frames_[kCapacity];

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,8 +22,15 @@ namespace {
 constexpr size_t kRecordsPerTurn =
     20'000;  // of one target, before the others get their turn
 constexpr uint64_t kBusyNs =
-    300'000'000;  // after activity the rings are looked at every millisecond
-constexpr int kBusyWaitMs = 1;
+    300'000'000;  // after activity the rings are looked at more often
+// Each wait ends in a timer interrupt, which the kernel likes to take on the target's
+// processor, and each look at a ring takes cache lines away from its writers: so the
+// waits are as long as the rings' space allows. While code is new they are short, for
+// until its rules are published each sample in it copies its stack.
+constexpr int kMinWaitMs = 1;
+constexpr int kMaxWaitMs = 10;
+constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
+constexpr double kHighFill = 1.0 / 8;
 constexpr size_t kMaxTargets = 100'000;
 
 std::string RuntimeDirectory() {
@@ -109,13 +117,7 @@ std::string Session::EnvironmentFor(pid_t pid) const {
 }
 
 void Session::Poll(int max_wait_ms, int wake_fd) {
-  const bool did_read = DrainAll();
-  if (did_read || !live_.empty())
-    busy_until_ns_ = did_read ? clock_.last_ns() + kBusyNs : busy_until_ns_;
-  int wait_ms = clock_.last_ns() < busy_until_ns_ ? std::min(kBusyWaitMs, max_wait_ms)
-                                                  : max_wait_ms;
-  if (did_read)
-    wait_ms = 0;
+  const int wait_ms = std::min(DrainAll(), max_wait_ms);
   std::vector<pollfd> fds;
   fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
@@ -128,14 +130,31 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   ReapExited();
 }
 
-bool Session::DrainAll() {
+int Session::DrainAll() {
   clock_.Update();
+  double fill = 0;
+  bool is_learning = false;
+  bool is_pending = false;
   bool did_read = false;
   for (const LiveTarget& live : live_) {
-    did_read |= live.target->Drain(kRecordsPerTurn, /*writers_gone=*/false);
-    live.target->Tick();
+    Target& target = *live.target;
+    fill = std::max(fill, target.ring_fill());
+    const uint64_t copies = target.quality().copied_samples;
+    const size_t records = target.Drain(kRecordsPerTurn, /*writers_gone=*/false);
+    target.Tick();
+    is_learning |= target.quality().copied_samples != copies;
+    is_pending |= records == kRecordsPerTurn;
+    did_read |= records > 0;
   }
-  return did_read;
+  if (is_pending)
+    return 0;
+  if (is_learning || fill > kHighFill)
+    wait_ms_ = kMinWaitMs;
+  else if (fill < kLowFill)
+    wait_ms_ = std::min(wait_ms_ + 1, kMaxWaitMs);
+  if (did_read)
+    busy_until_ns_ = clock_.last_ns() + kBusyNs;
+  return clock_.last_ns() < busy_until_ns_ ? wait_ms_ : INT_MAX;
 }
 
 void Session::AcceptClients() {

@@ -63,7 +63,8 @@ class Session {
   Status Adopt(pid_t pid, int connection);
   void Finish(size_t index, TargetEnd end);
   void ReapExited();
-  bool DrainAll();
+  // Returns how long to wait until the next time, in milliseconds.
+  int DrainAll();
 
   SessionConfig config_;
   TscClock clock_;
@@ -74,6 +75,7 @@ class Session {
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
   uint64_t busy_until_ns_ = 0;  // short waits until then
+  int wait_ms_ = 1;             // the short wait
 };
 
 }  // namespace heapprofd

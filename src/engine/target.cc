@@ -10,6 +10,7 @@
 
 #include "engine/process_info.h"
 #include "engine/sample_parts.h"
+#include "walk/stack_hash.h"
 
 namespace heapprofd {
 namespace {
@@ -64,28 +65,27 @@ void Target::PublishConfig() {
   PublishStackRegions();
 }
 
-bool Target::Drain(size_t max_records, bool writers_gone) {
-  bool did_read = false;
-  for (size_t i = 0; i < max_records; ++i) {
+size_t Target::Drain(size_t max_records, bool writers_gone) {
+  size_t count = 0;
+  for (; count < max_records; ++count) {
     RingReader::Record record;
     const RingReader::Outcome outcome = reader_->Read(&record, writers_gone || IsStuck());
     if (outcome == RingReader::Outcome::kEmpty)
       break;
-    did_read = true;
     if (outcome == RingReader::Outcome::kRecord)
       HandleRecord(record);
     ReleaseSpace();
   }
   reader_->PublishConsumed();
-  if (did_read)
+  if (count > 0)
     reader_->Rewind(kResidentRing);
-  return did_read;
+  return count;
 }
 
 void Target::DrainRest(bool writers_gone) {
   constexpr size_t kBatch = 10'000;
   const uint64_t limit = reader_->position() + memory_->ring_size();
-  while (reader_->position() < limit && Drain(kBatch, writers_gone)) {
+  while (reader_->position() < limit && Drain(kBatch, writers_gone) > 0) {
   }
 }
 
@@ -199,11 +199,11 @@ CallsiteId Target::CallsiteOfSample(const SampleParts& parts) {
     return NamedStack("[too many stacks]");
   if ((flags & kSampleForeignStack) != 0)
     PublishStackRegions();
-  if (parts.record.stack_hash == 0 && (flags & kSampleHasStackCopy) != 0)
+  if (parts.record.outer_hash == 0 && (flags & kSampleHasStackCopy) != 0)
     return UnwindCopy(parts);
-  if (parts.record.stack_hash == 0) {
+  if (parts.record.outer_hash == 0) {
     ++quality.truncated_stacks;
-    return parts.keys.empty() ? NamedStack("[stack lost]") : InternStack(parts.keys);
+    return InternStack(parts.keys);
   }
   ++quality.walked_samples;
   if ((flags & kSampleTooDeep) != 0)
@@ -212,24 +212,24 @@ CallsiteId Target::CallsiteOfSample(const SampleParts& parts) {
     ++quality.unwind_errors;
   if ((flags & kSampleIsCheck) != 0 && (flags & kSampleHasStackCopy) != 0)
     CheckAgreement(parts);
-  const auto known = stacks_.find(parts.record.stack_hash);
+  return CallsiteOfWalk(parts);
+}
+
+CallsiteId Target::CallsiteOfWalk(const SampleParts& parts) {
+  const uint64_t outer_hash = parts.record.outer_hash;
+  if (outer_hash == kEmptyStackHash)
+    return InternStack(parts.keys);
+  const auto known = stacks_.find(outer_hash);
   if (known != stacks_.end())
-    return known->second;
-  if (parts.keys.empty()) {
-    // On its way when the stacks were forgotten: it means what it meant then.
-    const auto previous = previous_stacks_.find(parts.record.stack_hash);
-    if (previous != previous_stacks_.end())
-      return previous->second;
-    // The record that brought the frames was lost: have every stack sent anew.
-    ++quality.unknown_stacks;
-    memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
-    return NamedStack("[stack lost]");
-  }
-  if (stacks_.size() >= kMaxStacks)
-    stacks_.clear();
-  const CallsiteId callsite = InternStack(parts.keys);
-  stacks_.emplace(parts.record.stack_hash, callsite);
-  return callsite;
+    return ExtendKnownStack(known->second, outer_hash, parts.keys);
+  // On its way when the stacks were forgotten: it means what it meant then.
+  const auto previous = previous_stacks_.find(outer_hash);
+  if (previous != previous_stacks_.end())
+    return ExtendStack(previous->second, parts.keys);
+  // The record that brought the outer frames was lost: have every stack sent anew.
+  ++profile_.quality.unknown_stacks;
+  memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
+  return NamedStack("[stack lost]");
 }
 
 CallsiteId Target::UnwindCopy(const SampleParts& parts) {
@@ -271,10 +271,38 @@ void Target::CheckAgreement(const SampleParts& parts) {
 }
 
 CallsiteId Target::InternStack(std::span<const uint64_t> keys) {
-  CallsiteId callsite = kNoId;
-  for (size_t i = keys.size(); i-- > 0;)
-    callsite = interner_->InternCallsite(callsite, FrameOfKey(keys[i]));
+  const CallsiteId callsite = ExtendKnownStack(kNoId, kEmptyStackHash, keys);
   return callsite != kNoId ? callsite : NamedStack("[stack lost]");
+}
+
+// The callsite of `keys`, innermost first, inside of `outer`.
+CallsiteId Target::ExtendStack(CallsiteId outer, std::span<const uint64_t> keys) {
+  for (size_t i = keys.size(); i-- > 0;)
+    outer = interner_->InternCallsite(outer, FrameOfKey(keys[i]));
+  return outer;
+}
+
+// The same for a stack that clients may refer to from now on.
+CallsiteId Target::ExtendKnownStack(CallsiteId outer,
+                                    uint64_t outer_hash,
+                                    std::span<const uint64_t> keys) {
+  if (stacks_.size() >= kMaxStacks)
+    ForgetStacks();
+  uint64_t hash = outer_hash;
+  for (size_t i = keys.size(); i-- > 0;) {
+    hash = ExtendStackHash(hash, keys[i]);
+    const auto known = stacks_.find(hash);
+    if (known != stacks_.end()) {
+      outer = known->second;
+      continue;
+    }
+    const uint64_t replacements = replacements_seen_;
+    outer = interner_->InternCallsite(outer, FrameOfKey(keys[i]));
+    if (replacements_seen_ != replacements)
+      return ExtendStack(outer, keys.first(i));  // of code that is gone
+    stacks_.emplace(hash, outer);
+  }
+  return outer;
 }
 
 FrameId Target::FrameOfKey(uint64_t key) {
@@ -324,8 +352,18 @@ void Target::ForgetCode() {
   memory_->engine().rules.Clear();
   unwinder_->ForgetRules();
   frames_.clear();
-  previous_stacks_ = std::move(stacks_);
+  ForgetStacks();
+}
+
+// Clients send all frames of every stack again; records on their way still mean the
+// forgotten ones.
+void Target::ForgetStacks() {
+  if (reader_->position() < previous_stacks_end_ && previous_stacks_.size() < kMaxStacks)
+    previous_stacks_.merge(stacks_);
+  else
+    previous_stacks_ = std::move(stacks_);
   stacks_.clear();
+  previous_stacks_end_ = reader_->position() + reader_->pending_bytes();
   memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
 }
 
@@ -401,6 +439,7 @@ void Target::ReleaseRecorder() {
   reader_.reset();
   memory_.reset();
   stacks_.clear();
+  previous_stacks_.clear();
   frames_.clear();
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -39,9 +40,9 @@ class Target {
 
   pid_t pid() const { return profile_.process.pid; }
 
-  // Reads what is in the ring, at most `max_records`. True when anything was read.
+  // Reads what is in the ring, at most `max_records`, and returns how many there were.
   // `writers_gone`: the process has ended, nothing can be pending.
-  bool Drain(size_t max_records, bool writers_gone);
+  size_t Drain(size_t max_records, bool writers_gone);
 
   // Reads what was in the ring when called, once through it at most: a target that goes
   // on writing cannot hold the engine.
@@ -87,15 +88,21 @@ class Target {
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
   CallsiteId CallsiteOfSample(const struct SampleParts& parts);
+  CallsiteId CallsiteOfWalk(const struct SampleParts& parts);
+  CallsiteId InternStack(std::span<const uint64_t> keys);
+  CallsiteId ExtendStack(CallsiteId outer, std::span<const uint64_t> keys);
+  CallsiteId ExtendKnownStack(CallsiteId outer,
+                              uint64_t outer_hash,
+                              std::span<const uint64_t> keys);
   CallsiteId UnwindCopy(const struct SampleParts& parts);
   void CheckAgreement(const struct SampleParts& parts);
-  CallsiteId InternStack(std::span<const uint64_t> keys);
   FrameId FrameOfKey(uint64_t key);
   CallsiteId NamedStack(const std::string& name);
   void ReleaseSpace();
   void PublishStackRegions();
   void ForgetReplacedCode();
   void ForgetCode();
+  void ForgetStacks();
   void AdaptInterval();
   void UpdateTotals(HeapDump* dump);
   bool IsStuck();
@@ -109,9 +116,10 @@ class Target {
   std::unique_ptr<StackUnwinder> unwinder_;
   std::unique_ptr<CallsiteInterner> interner_;
   std::unique_ptr<LiveHeap> heap_;
-  std::unordered_map<uint64_t, CallsiteId> stacks_;  // by the client's hash
-  std::unordered_map<uint64_t, CallsiteId>
-      previous_stacks_;                           // before the last ForgetCode
+  // By hash (walk/stack_hash.h): every stack there was, and the outer parts of each.
+  std::unordered_map<uint64_t, CallsiteId> stacks_;
+  std::unordered_map<uint64_t, CallsiteId> previous_stacks_;  // before ForgetStacks
+  uint64_t previous_stacks_end_ = 0;  // ring position: records before it may mean these
   std::unordered_map<uint64_t, FrameId> frames_;  // by key
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;

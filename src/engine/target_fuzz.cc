@@ -38,7 +38,7 @@ void Drain(const uint8_t* data, size_t size) {
     size -= 2 + length;
   }
   clock.Update();
-  while (target.value()->Drain(100, /*writers_gone=*/true)) {
+  while (target.value()->Drain(100, /*writers_gone=*/true) > 0) {
   }
   target.value()->Tick();
   target.value()->UpdateDump();

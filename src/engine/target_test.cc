@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "walk/stack_hash.h"
 #include "wire/ring_writer.h"
 
 namespace heapprofd {
@@ -40,16 +41,26 @@ class TargetTest : public testing::Test {
     writer_.Commit(reservation);
   }
 
-  static SampleRecord Sample(uint64_t address, uint64_t size, uint64_t hash) {
+  static SampleRecord Sample(uint64_t address,
+                             uint64_t size,
+                             uint64_t outer_hash = kEmptyStackHash) {
     return {.address = address,
             .size = size,
             .tsc = __builtin_ia32_rdtsc(),
-            .stack_hash = hash,
+            .outer_hash = outer_hash,
             .interval = 1,
             .thread_id = 1,
             .frame_count = 0,
             .heap_id = 0,
             .flags = 0};
+  }
+
+  // Of a stack whose keys are given innermost first.
+  static uint64_t HashOf(const std::vector<uint64_t>& keys) {
+    uint64_t hash = kEmptyStackHash;
+    for (auto key = keys.rbegin(); key != keys.rend(); ++key)
+      hash = ExtendStackHash(hash, *key);
+    return hash;
   }
 
   void WriteSample(SampleRecord record, const std::vector<uint64_t>& keys) {
@@ -107,8 +118,8 @@ TEST_F(TargetTest, TheClientFindsItsParameters) {
 
 TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
   const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
-  WriteSample(Sample(0x10, 100, 77), keys);
-  WriteSample(Sample(0x20, 30, 77), {});  // the stack is known by its hash
+  WriteSample(Sample(0x10, 100), keys);
+  WriteSample(Sample(0x20, 30, HashOf(keys)), {});  // the stack is known by its hash
   WriteFree(RecordType::kFree, 0x10, false);
   const HeapDump& dump = DrainAndDump();
   ASSERT_EQ(dump.callsites.size(), 1u);
@@ -124,8 +135,24 @@ TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
   EXPECT_NE(profile.callsites[callsite].parent, kNoId);
 }
 
+TEST_F(TargetTest, InnerFramesAreAddedToTheOuterOnesThatAreKnown) {
+  const uint64_t outer = KeyInOwnCode(8);
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4), outer});
+  WriteSample(Sample(0x20, 30, HashOf({outer})), {KeyInOwnCode(2), KeyInOwnCode(6)});
+  const HeapDump& dump = DrainAndDump();
+  ASSERT_EQ(dump.callsites.size(), 2u);
+  const std::vector<Callsite>& callsites = target_->profile().callsites;
+  ASSERT_EQ(callsites.size(), 4u);  // outer, {4}, {6, 2}
+  EXPECT_EQ(callsites[0].parent, kNoId);
+  EXPECT_EQ(callsites[1].parent, 0u);
+  EXPECT_EQ(callsites[2].parent, 0u);
+  EXPECT_EQ(callsites[3].parent, 2u);
+  EXPECT_EQ(dump.callsites.count(3), 1u);
+  EXPECT_EQ(target_->quality().unknown_stacks, 0u);
+}
+
 TEST_F(TargetTest, AFailedReallocIsUndone) {
-  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   WriteFree(RecordType::kFree, 0x10, true);
   WriteFree(RecordType::kReallocFailed, 0x10, false);
   EXPECT_EQ(DrainAndDump().callsites.begin()->second.live().bytes, 100);
@@ -133,7 +160,7 @@ TEST_F(TargetTest, AFailedReallocIsUndone) {
 
 TEST_F(TargetTest, AStackThatNeverArrivedIsNamedAndSentAnew) {
   const uint32_t epoch = target_->memory().engine().control.known_stacks_epoch.load();
-  WriteSample(Sample(0x10, 100, 77), {});
+  WriteSample(Sample(0x10, 100, /*outer_hash=*/77), {KeyInOwnCode(4)});
   const HeapDump& dump = DrainAndDump();
   EXPECT_EQ(NameOf(dump.callsites.begin()->first), "[stack lost]");
   EXPECT_EQ(target_->quality().unknown_stacks, 1u);
@@ -142,7 +169,7 @@ TEST_F(TargetTest, AStackThatNeverArrivedIsNamedAndSentAnew) {
 
 TEST_F(TargetTest, TruncatedStacksAreCounted) {
   WriteSample(Sample(0x10, 100, 0), {KeyInOwnCode(4)});
-  SampleRecord too_deep = Sample(0x20, 100, 5);
+  SampleRecord too_deep = Sample(0x20, 100);
   too_deep.flags = kSampleTooDeep;
   WriteSample(too_deep, {KeyInOwnCode(4)});
   DrainAndDump();
@@ -150,7 +177,7 @@ TEST_F(TargetTest, TruncatedStacksAreCounted) {
 }
 
 TEST_F(TargetTest, AnAddressOutsideEveryMappingIsAFrameWithoutOne) {
-  WriteSample(Sample(0x10, 100, 77), {0x1234});
+  WriteSample(Sample(0x10, 100), {0x1234});
   const CallsiteId callsite = DrainAndDump().callsites.begin()->first;
   const TargetProfile& profile = target_->profile();
   const Frame& frame = profile.frames[profile.callsites[callsite].frame];
@@ -164,7 +191,7 @@ TEST_F(TargetTest, BadRecordsAreCountedAndTheRestIsRead) {
   Write(RecordType::kSample, std::vector<std::byte>(80));
   Write(RecordType::kFree, std::vector<std::byte>(32));
   Write(static_cast<RecordType>(200), {});
-  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   EXPECT_EQ(DrainAndDump().callsites.size(), 1u);
   EXPECT_EQ(target_->quality().corrupt_records, 4u);
   EXPECT_EQ(target_->quality().samples, 1u);
@@ -185,7 +212,7 @@ TEST_F(TargetTest, TheExactTotalsAreSummedOverTheUsedSlots) {
 }
 
 TEST_F(TargetTest, TheLastDumpStandsWhenTheRecorderIsReleased) {
-  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   DrainAndDump();
   target_->ReleaseRecorder();
   target_->UpdateDump();
@@ -214,7 +241,7 @@ TEST_F(TargetTest, GarbageInTheRingEndsAndIsCounted) {
     memory.client().ring.write_position.store(end);
     clock_.Update();
     size_t turns = 0;
-    while (target_->Drain(100, /*writers_gone=*/true))
+    while (target_->Drain(100, /*writers_gone=*/true) > 0)
       ASSERT_LE(++turns, 10'000u);
   }
   target_->UpdateDump();

@@ -57,10 +57,11 @@ struct SampleRecord {
   uint64_t address;
   uint64_t size;         // bytes the program asked for
   uint64_t tsc;          // time stamp counter at the call
-  uint64_t stack_hash;   // of the keys of a complete walk; 0 when the stack was copied
+  uint64_t outer_hash;   // of the outer frames that the engine knows already
+                         // (walk/stack_hash.h); 0 when the walk did not reach an end
   uint64_t interval;     // sampling interval in force, bytes
   uint32_t thread_id;    // kernel tid, 0 when unknown
-  uint16_t frame_count;  // keys that follow; 0 when the engine knows the hash already
+  uint16_t frame_count;  // keys that follow, innermost first: the frames inside those
   uint8_t heap_id;
   uint8_t flags;  // SampleFlags
 };
