@@ -143,6 +143,7 @@ struct StackEvidence {
   uint64_t outer_hash = 0;  // of its frames outside of the keys
   Cursor copy_from;
   uint64_t copy_size = 0;
+  Cursor anchor;
   uint8_t flags = 0;
 
   size_t PayloadSize() const {
@@ -160,6 +161,18 @@ void AddCopy(StackEvidence& evidence, const Cursor& from, const LiveStack& stack
   evidence.copy_from = from;
   evidence.copy_size = std::min(end - start, limit & ~uint64_t{7});
   evidence.flags |= kSampleHasStackCopy;
+}
+
+// The copy need not go further out than to frames that the engine knows.
+void ShortenCopy(StackEvidence& evidence,
+                 const WalkResult& walk,
+                 const LiveStack& stack) {
+  const uint64_t hash = evidence.memo->FindAnchor(walk, stack, &evidence.anchor);
+  const uint64_t size = evidence.anchor.sp - (walk.stopped.sp & ~uint64_t{7});
+  if (hash == 0 || size > evidence.copy_size)
+    return;
+  evidence.outer_hash = hash;
+  evidence.copy_size = size & ~uint64_t{7};
 }
 
 std::atomic<uint64_t>& KnownStack(uint64_t hash) {
@@ -217,8 +230,9 @@ void AddWalk(StackEvidence& evidence,
       }
       break;
     case WalkEnd::kNoRule:
-      --evidence.key_count;  // the last one begins the copy
+      evidence.key_count = walk.new_count - 1;  // the last one begins the copy
       AddCopy(evidence, walk.stopped, stack);
+      ShortenCopy(evidence, walk, stack);
       break;
     case WalkEnd::kBadMemory:
       evidence.flags |= kSampleBadMemory;
@@ -278,7 +292,10 @@ void FillSample(std::byte* to,
   const StackCopyHeader header{.key = evidence.copy_from.key,
                                .sp = evidence.copy_from.sp,
                                .bp = evidence.copy_from.bp,
-                               .size = evidence.copy_size};
+                               .size = evidence.copy_size,
+                               .anchor_key = evidence.anchor.key,
+                               .anchor_sp = evidence.anchor.sp,
+                               .anchor_bp = evidence.anchor.bp};
   to = Append(to, &header, sizeof(header));
   Append(to, reinterpret_cast<const void*>(header.sp & ~uint64_t{7}), header.size);
 }

@@ -25,6 +25,17 @@ constexpr size_t kMaxCallsites = 8'000'000;
 constexpr size_t kMaxStacks = 4'000'000;
 constexpr size_t kMaxFrameCache = 1'000'000;
 
+StackCopy CopyOf(const SampleParts& parts) {
+  const StackCopyHeader& header = parts.copy;
+  StackCopy copy{.cursor = {.key = header.key, .sp = header.sp, .bp = header.bp},
+                 .bytes = parts.copy_bytes,
+                 .anchor = {}};
+  if (parts.record.outer_hash != 0 && (parts.record.flags & kSampleIsCheck) == 0)
+    copy.anchor =
+        Cursor{.key = header.anchor_key, .sp = header.anchor_sp, .bp = header.anchor_bp};
+  return copy;
+}
+
 }  // namespace
 
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
@@ -199,7 +210,7 @@ CallsiteId Target::CallsiteOfSample(const SampleParts& parts) {
     return NamedStack("[too many stacks]");
   if ((flags & kSampleForeignStack) != 0)
     PublishStackRegions();
-  if (parts.record.outer_hash == 0 && (flags & kSampleHasStackCopy) != 0)
+  if ((flags & kSampleHasStackCopy) != 0 && (flags & kSampleIsCheck) == 0)
     return UnwindCopy(parts);
   if (parts.record.outer_hash == 0) {
     ++quality.truncated_stacks;
@@ -212,20 +223,20 @@ CallsiteId Target::CallsiteOfSample(const SampleParts& parts) {
     ++quality.unwind_errors;
   if ((flags & kSampleIsCheck) != 0 && (flags & kSampleHasStackCopy) != 0)
     CheckAgreement(parts);
-  return CallsiteOfWalk(parts);
+  return CallsiteInside(parts.record.outer_hash, parts.keys);
 }
 
-CallsiteId Target::CallsiteOfWalk(const SampleParts& parts) {
-  const uint64_t outer_hash = parts.record.outer_hash;
+// The callsite of `keys` inside of the stack with this hash.
+CallsiteId Target::CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys) {
   if (outer_hash == kEmptyStackHash)
-    return InternStack(parts.keys);
+    return InternStack(keys);
   const auto known = stacks_.find(outer_hash);
   if (known != stacks_.end())
-    return ExtendKnownStack(known->second, outer_hash, parts.keys);
+    return ExtendKnownStack(known->second, outer_hash, keys);
   // On its way when the stacks were forgotten: it means what it meant then.
   const auto previous = previous_stacks_.find(outer_hash);
   if (previous != previous_stacks_.end())
-    return ExtendStack(previous->second, parts.keys);
+    return ExtendStack(previous->second, keys);
   // The record that brought the outer frames was lost: have every stack sent anew.
   ++profile_.quality.unknown_stacks;
   memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
@@ -236,31 +247,28 @@ CallsiteId Target::UnwindCopy(const SampleParts& parts) {
   Quality& quality = profile_.quality;
   ++quality.copied_samples;
   const uint64_t begin = MonotonicNs();
-  const StackCopy copy{
-      .cursor = {.key = parts.copy.key, .sp = parts.copy.sp, .bp = parts.copy.bp},
-      .bytes = parts.copy_bytes};
-  UnwoundStack unwound =
-      unwinder_->Unwind(copy, kMaxFrames - std::min(parts.keys.size(), kMaxFrames - 1),
-                        UnwindMode::kCached);
+  UnwoundStack unwound = unwinder_->Unwind(
+      CopyOf(parts), kMaxFrames - std::min(parts.keys.size(), kMaxFrames - 1),
+      UnwindMode::kCached);
   ForgetReplacedCode();  // before the new rules are published
   RuleTable& rules = memory_->engine().rules;
   for (const auto& [key, rule] : unwound.rules)
     rules.Insert(key, rule);
   quality.unwind_time_us += (MonotonicNs() - begin) / 1000;
+  std::vector<uint64_t> keys = parts.keys;
+  keys.insert(keys.end(), unwound.keys.begin(), unwound.keys.end());
+  if (unwound.stop == StopReason::kAnchor)
+    return CallsiteInside(parts.record.outer_hash, keys);
   if (unwound.stop == StopReason::kTruncatedCopy || unwound.stop == StopReason::kTooDeep)
     ++quality.truncated_stacks;
   else if (unwound.stop != StopReason::kComplete)
     ++quality.unwind_errors;
-  std::vector<uint64_t> keys = parts.keys;
-  keys.insert(keys.end(), unwound.keys.begin(), unwound.keys.end());
   return InternStack(keys);
 }
 
 void Target::CheckAgreement(const SampleParts& parts) {
-  const StackCopy copy{
-      .cursor = {.key = parts.copy.key, .sp = parts.copy.sp, .bp = parts.copy.bp},
-      .bytes = parts.copy_bytes};
-  const UnwoundStack unwound = unwinder_->Unwind(copy, kMaxFrames, UnwindMode::kFresh);
+  const UnwoundStack unwound =
+      unwinder_->Unwind(CopyOf(parts), kMaxFrames, UnwindMode::kFresh);
   if (unwound.stop == StopReason::kTruncatedCopy)
     return;  // nothing to compare with
   ++profile_.quality.checked_samples;

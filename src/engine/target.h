@@ -88,7 +88,7 @@ class Target {
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
   CallsiteId CallsiteOfSample(const struct SampleParts& parts);
-  CallsiteId CallsiteOfWalk(const struct SampleParts& parts);
+  CallsiteId CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys);
   CallsiteId InternStack(std::span<const uint64_t> keys);
   CallsiteId ExtendStack(CallsiteId outer, std::span<const uint64_t> keys);
   CallsiteId ExtendKnownStack(CallsiteId outer,

@@ -58,7 +58,7 @@ struct SampleRecord {
   uint64_t size;         // bytes the program asked for
   uint64_t tsc;          // time stamp counter at the call
   uint64_t outer_hash;   // of the outer frames that the engine knows already
-                         // (walk/stack_hash.h); 0 when the walk did not reach an end
+                         // (walk/stack_hash.h); 0: none, and no complete walk
   uint64_t interval;     // sampling interval in force, bytes
   uint32_t thread_id;    // kernel tid, 0 when unknown
   uint16_t frame_count;  // keys that follow, innermost first: the frames inside those
@@ -69,12 +69,17 @@ struct SampleRecord {
 static_assert(sizeof(SampleRecord) == 48);
 
 // Registers where the walk stopped (or began, for a check) and `size` bytes of stack from
-// `sp` upward.
+// `sp` upward. Where the sample has an outer_hash and is no check, the copy ends at the
+// innermost of those outer frames, whose registers are the anchor: an unwinder that comes
+// to just these has the whole stack.
 struct StackCopyHeader {
   uint64_t key;
   uint64_t sp;
   uint64_t bp;
   uint64_t size;  // multiple of 8
+  uint64_t anchor_key = 0;
+  uint64_t anchor_sp = 0;
+  uint64_t anchor_bp = 0;  // 0: any
 };
 
 struct FreeRecord {
