@@ -169,7 +169,8 @@ int Finish(const Options& options,
   Result<std::vector<std::string>> paths = WritePprofs(directory, results);
   if (!paths.ok())
     failure = Fail(paths.status());
-  WriteStatsJson(session, recording);
+  if (const Status status = WriteStatsJson(session, recording); !status.ok())
+    failure = Fail(status);
   if (options.quiet)
     return failure;
   if (results.empty() || !HasSamples(*results[0].profile)) {

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -9,18 +10,28 @@
 namespace heapprofd {
 namespace {
 
+constexpr char kStatsVariable[] = "HEAPPROFD_STATS_JSON";
+
 double CpuSeconds(const rusage& usage) {
   return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+Status CannotWrite(const char* path) {
+  return Status::FromErrno(
+      std::string("cannot write the figures to ") + path + ", named by " + kStatsVariable,
+      errno);
+}
+
 }  // namespace
 
-void WriteStatsJson(const Session& session, const Recording& recording) {
-  const char* path = getenv("HEAPPROFD_STATS_JSON");
-  FILE* file = path != nullptr ? fopen(path, "we") : nullptr;
+Status WriteStatsJson(const Session& session, const Recording& recording) {
+  const char* path = getenv(kStatsVariable);
+  if (path == nullptr || *path == 0)
+    return {};
+  FILE* file = fopen(path, "we");
   if (file == nullptr)
-    return;
+    return CannotWrite(path);
   Quality sum;
   Estimate live;
   double calls = 0;
@@ -68,7 +79,7 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
           std::sqrt(live.bytes_variance), calls, bytes);
-  fclose(file);
+  return fclose(file) == 0 ? Status() : CannotWrite(path);
 }
 
 }  // namespace heapprofd
