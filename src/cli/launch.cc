@@ -37,6 +37,7 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
                                 int error_fd) {
   sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);

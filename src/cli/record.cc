@@ -58,7 +58,8 @@ std::vector<ProcessResult> Symbolize(Session& session, const Recording& recordin
     result.profile = &target->profile();
     if (HasSamples(target->profile())) {
       result.symbols = SymbolizeProfile(target->profile(), [&](const Mapping& mapping) {
-        return ScopedFd(dup(target->address_space().FileOf(mapping)));
+        return ScopedFd(
+            fcntl(target->address_space().FileOf(mapping), F_DUPFD_CLOEXEC, 0));
       });
     }
     const auto history = recording.histories().find(target.get());
@@ -138,7 +139,7 @@ Result<std::vector<std::string>> WritePprofs(const std::string& directory,
 
 // Why nothing was recorded, and what to do: one line.
 std::string ReasonForNothing(const Options& options, const Session& session) {
-  if (const std::string obstacle = ObstacleFor(options.command[0]); !obstacle.empty())
+  if (std::string obstacle = ObstacleFor(options.command[0]); !obstacle.empty())
     return obstacle;
   if (session.targets().empty())
     return "the program never loaded the profiling library: it clears its environment or "

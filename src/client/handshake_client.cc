@@ -91,6 +91,8 @@ bool ReceiveWelcome(long fd, Welcome* welcome, int fds[2]) {
          welcome->status == WelcomeStatus::kProfile && fds[0] >= 0 && fds[1] >= 0;
 }
 
+// As mmap(2).
+// NOLINTNEXTLINE(readability-function-size)
 long Map(
     void* address, uint64_t size, int protection, int flags, long fd, uint64_t offset) {
   return rt::Syscall(SYS_mmap, rt::ToArg(address), static_cast<long>(size), protection,

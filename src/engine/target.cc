@@ -421,7 +421,8 @@ void Target::UpdateDump() {
   heap_->Snapshot(&dump);
   UpdateTotals(&dump);
   previous_dump_ns_ = dump.end_ns;
-  profile_.heaps.assign(1, std::move(dump));
+  profile_.heaps.clear();
+  profile_.heaps.push_back(std::move(dump));
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
   quality.map_reparses = address_space_->refreshes();

@@ -41,7 +41,7 @@ inline uint32_t RecordTag(uint64_t position) {
 
 inline constexpr size_t kMaxFrames = 512;
 inline constexpr size_t kMaxStackCopy = size_t{256} * 1024;  // bytes
-inline constexpr size_t kMaxRecordSize = 65535 * 8;
+inline constexpr size_t kMaxRecordSize = size_t{65535} * 8;
 
 enum SampleFlags : uint8_t {
   kSampleHasStackCopy = 1,  // a StackCopyHeader and bytes follow the frames
