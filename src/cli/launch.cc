@@ -167,7 +167,7 @@ Result<std::string> FindPreloadLibrary() {
   const ssize_t length = readlink("/proc/self/exe", self.data(), self.size() - 1);
   const std::string path(self.data(), length > 0 ? static_cast<size_t>(length) : 0);
   const std::string folder = path.substr(0, path.rfind('/'));
-  for (const char* place : {"/", "/../client/", "/../lib/heapprofd/", "/../lib/"}) {
+  for (const char* place : {"/", "/../lib/heapprofd/", "/../client/"}) {
     std::string candidate = folder + place + kLibraryName;
     std::array<char, PATH_MAX> real{};
     if (realpath(candidate.c_str(), real.data()) != nullptr)
