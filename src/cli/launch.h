@@ -34,8 +34,4 @@ Launched Launch(const std::vector<std::string>& command,
 // in the build tree.
 Result<std::string> FindPreloadLibrary();
 
-// Why nothing can be recorded in this program by preloading, and what to do; empty: no
-// obstacle known.
-std::string ObstacleFor(const std::string& program);
-
 }  // namespace heapprofd

@@ -1,13 +1,10 @@
-// Starting programs, with real ones: what they find in their environment, and why some
-// cannot be recorded.
+// Starting programs, with real ones: what they find in their environment.
 #include "cli/launch.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -58,17 +55,6 @@ class LaunchTest : public testing::Test {
                                                                 : -1;
   }
 
-  std::string Write(const std::string& name, const std::string& content) {
-    std::ofstream(folder_ + "/" + name, std::ios::binary) << content;
-    chmod((folder_ + "/" + name).c_str(), 0755);
-    return folder_ + "/" + name;
-  }
-
-  static std::string ReadFile(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
   std::string folder_;
   std::string preload_;
   sigset_t mask_{};
@@ -116,38 +102,6 @@ TEST_F(LaunchTest, AMissingProgramIsToldApartFromOneThatCannotRun) {
 TEST_F(LaunchTest, TheLibraryOfThisBuildIsFound) {
   EXPECT_EQ(fs::path(preload_).filename(), "libheapprofd_preload.so");
   EXPECT_TRUE(fs::path(preload_).is_absolute());
-}
-
-TEST_F(LaunchTest, AnOrdinaryProgramHasNoObstacle) {
-  EXPECT_EQ(ObstacleFor("/bin/true"), "");
-  EXPECT_EQ(ObstacleFor("true"), "");
-  EXPECT_EQ(ObstacleFor("no-such-program-anywhere"), "");
-}
-
-TEST_F(LaunchTest, AStaticProgramIsAnObstacleEvenBehindAScript) {
-  const std::string static_program = HPD_TEST_PROGRAMS "/static_hello";
-  EXPECT_NE(ObstacleFor(static_program).find("statically linked"), std::string::npos);
-  const std::string script = Write("script", "#! " + static_program + " -x\n");
-  EXPECT_NE(ObstacleFor(script).find("statically linked"), std::string::npos);
-}
-
-TEST_F(LaunchTest, A32BitProgramIsAnObstacle) {
-  std::string program = ReadFile("/bin/true").substr(0, 4096);
-  program[4] = 1;  // EI_CLASS: ELFCLASS32
-  EXPECT_NE(ObstacleFor(Write("small", program)).find("32-bit"), std::string::npos);
-}
-
-TEST_F(LaunchTest, FilesThatPretendToBeProgramsAreNoTrap) {
-  EXPECT_EQ(ObstacleFor(Write("empty", "")), "");
-  EXPECT_EQ(ObstacleFor(Write("text", "just text")), "");
-  EXPECT_EQ(ObstacleFor(Write("shebang", "#!")), "");
-  EXPECT_EQ(ObstacleFor(Write("shebang2", "#!   \n")), "");
-  const std::string itself = folder_ + "/loop";
-  EXPECT_EQ(ObstacleFor(Write("loop", "#!" + itself + "\n")), "");
-  std::string program = ReadFile("/bin/true").substr(0, 4096);
-  std::fill(program.begin() + 32, program.begin() + 40, '\xff');  // e_phoff
-  EXPECT_EQ(ObstacleFor(Write("far", program)), "");
-  EXPECT_NE(ObstacleFor(Write("short", program.substr(0, 8))), "");
 }
 
 }  // namespace

@@ -18,6 +18,8 @@
 #include "cli/recording.h"
 #include "cli/stats_json.h"
 #include "cli/summary.h"
+#include "cli/unrecorded_text.h"
+#include "engine/obstacle.h"
 #include "engine/session.h"
 #include "export/pprof.h"
 #include "symbolize/symbolize_profile.h"
@@ -139,7 +141,8 @@ Result<std::vector<std::string>> WritePprofs(const std::string& directory,
 
 // Why nothing was recorded, and what to do: one line.
 std::string ReasonForNothing(const Options& options, const Session& session) {
-  if (std::string obstacle = ObstacleFor(options.command[0]); !obstacle.empty())
+  if (std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
+      !obstacle.empty())
     return obstacle;
   if (session.targets().empty())
     return "the program never loaded the profiling library: it clears its environment or "
@@ -177,6 +180,10 @@ int Finish(const Options& options,
   if (results.empty() || !HasSamples(*results[0].profile)) {
     fprintf(stderr, "heap_profile: nothing recorded: %s\n",
             ReasonForNothing(options, session).c_str());
+    if (!session.targets().empty()) {
+      for (const std::string& warning : UnrecordedWarnings(session.Unrecorded()))
+        fprintf(stderr, "  ! %s\n", warning.c_str());
+    }
     if (failure == kExitOk)
       fprintf(stderr, "  trace  %s\n", trace_path.c_str());
     return failure;
@@ -185,6 +192,7 @@ int Finish(const Options& options,
       .top = options.top,
       .seconds = seconds,
       .use_unicode = TerminalShowsUnicode(),
+      .warnings = UnrecordedWarnings(session.Unrecorded()),
       .trace_path = trace_path,
       .pprof_paths = paths.ok() ? paths.value() : std::vector<std::string>(),
       .output_directory = directory};
@@ -215,6 +223,7 @@ int RunRecord(const Options& options) {
     rmdir(directory.value().c_str());
     return launched.error.exit_code;
   }
+  session.value()->ExpectProgram(launched.pid, options.command[0]);
   const int exit_code = recording.Run(launched.pid);
   const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
   session.value()->Stop();

@@ -262,7 +262,8 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
           : "1 sample per " + FormatBytes(static_cast<double>(dump->sampling_interval));
   text += "\n\n" + FormatFigures(first, *dump, options) +
           FormatTable(first, *dump, options) + FormatOthers(processes);
-  const std::vector<std::string> warnings = QualityWarnings(first);
+  std::vector<std::string> warnings = QualityWarnings(first);
+  warnings.insert(warnings.end(), options.warnings.begin(), options.warnings.end());
   if (!warnings.empty())
     text += "\n";
   for (const std::string& warning : warnings)

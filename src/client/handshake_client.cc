@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "rt/syscall.h"
-#include "wire/handshake.h"
 
 // The environment as the kernel laid it out is found from the stack under glibc (its own
 // `environ` is not set yet when the first hook runs), from the variable elsewhere.
@@ -186,6 +185,13 @@ bool Connect(Session& session, bool is_fork_child) {
   const Socket engine_file(fds[0]);
   const Socket client_file(fds[1]);
   return welcomed && MapSession(session, welcome, fds);
+}
+
+void SendExecNotice(const Session& session, const ExecNotice& notice) {
+  const Socket socket(rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket.fd() >= 0 && ConnectTo(session, socket.fd()))
+    rt::Syscall(SYS_sendto, socket.fd(), rt::ToArg(&notice), sizeof(notice),
+                MSG_NOSIGNAL);
 }
 
 void Unmap(Session& session) {

@@ -263,6 +263,12 @@ bool ResolveRealFunctions() {
   HPD_RESOLVE(pvalloc);
   HPD_RESOLVE(malloc_usable_size);
   HPD_RESOLVE(dlclose);
+  HPD_RESOLVE(execv);
+  HPD_RESOLVE(execvp);
+  HPD_RESOLVE(execve);
+  HPD_RESOLVE(execvpe);
+  HPD_RESOLVE(posix_spawn);
+  HPD_RESOLVE(posix_spawnp);
 #undef HPD_RESOLVE
   if (g_real.free_sized == nullptr)
     g_real.free_sized = FreeSized;
