@@ -252,7 +252,10 @@ std::string HelpText() {
       "127: program not found. Ctrl-C ends the recording and keeps the profile.\n"
       "\n"
       "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and "
-      "speedscope.app.\n";
+      "speedscope.app.\n"
+      "environment: HEAPPROFD_STATS_JSON names a file for the recording's figures, for "
+      "scripts;\n"
+      "TMPDIR is where a fresh output directory is made.\n";
   return text;
 }
 

@@ -138,7 +138,8 @@ TEST(OptionsTest, TheHelpFitsAScreenAndNamesEveryOptionThatIsUnderstood) {
   for (const char* name :
        {"-i, --interval BYTES", "-o, --output DIRECTORY", "--no-children",
         "--block-client", "--no-block-client", "--block-client-timeout US",
-        "--shmem-size BYTES", "--top N", "-q, --quiet", "-h, --help", "--version"})
+        "--shmem-size BYTES", "--top N", "-q, --quiet", "-h, --help", "--version",
+        "HEAPPROFD_STATS_JSON", "TMPDIR"})
     EXPECT_NE(help.find(name), std::string::npos) << name;
 }
 

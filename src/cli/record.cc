@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "cli/launch.h"
 #include "cli/output_directory.h"
+#include "cli/preload_path.h"
 #include "cli/recording.h"
 #include "cli/stats_json.h"
 #include "cli/summary.h"
@@ -203,7 +204,10 @@ int Finish(const Options& options,
 }  // namespace
 
 int RunRecord(const Options& options) {
-  Result<std::string> preload = FindPreloadLibrary();
+  const Result<std::string> library = FindPreloadLibrary();
+  if (!library.ok())
+    return Fail(library.status());
+  Result<PreloadPath> preload = PreloadPath::For(library.value());
   if (!preload.ok())
     return Fail(preload.status());
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
@@ -216,7 +220,7 @@ int RunRecord(const Options& options) {
                       !options.quiet && isatty(STDERR_FILENO) != 0);
   const uint64_t started_ns = MonotonicNs();
   const Launched launched =
-      Launch(options.command, preload.value(), recording.original_mask(),
+      Launch(options.command, preload.value().text(), recording.original_mask(),
              [&](pid_t pid) { return session.value()->EnvironmentFor(pid); });
   if (launched.pid < 0) {
     fprintf(stderr, "heap_profile: %s\n", launched.error.message.c_str());
@@ -226,6 +230,8 @@ int RunRecord(const Options& options) {
   session.value()->ExpectProgram(launched.pid, options.command[0]);
   const int exit_code = recording.Run(launched.pid);
   const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
+  if (session.value()->live_targets() > 0)
+    preload.value().Keep();
   session.value()->Stop();
   const int failure =
       Finish(options, directory.value(), *session.value(), recording, seconds);

@@ -55,10 +55,14 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
         live += totals.live();
     }
   }
+  uint64_t unrecorded = 0;
+  for (const UnrecordedPrograms& programs : session.Unrecorded())
+    unrecorded += programs.count;
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
-          "{\"version\": 1, \"processes\": %zu, \"target_cpu_s\": %.6f, "
+          "{\"version\": 1, \"processes\": %zu, \"unrecorded\": %llu, \"target_cpu_s\": "
+          "%.6f, "
           "\"engine_cpu_s\": %.6f, "
           "\"engine_peak_rss_kb\": %ld, \"samples\": %llu, \"walked\": %llu, \"copied\": "
           "%llu, "
@@ -67,8 +71,9 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
           "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
           "\"alloc_bytes\": %.0f}\n",
-          session.targets().size(), recording.program_cpu_seconds(), CpuSeconds(self),
-          self.ru_maxrss, static_cast<unsigned long long>(sum.samples),
+          session.targets().size(), static_cast<unsigned long long>(unrecorded),
+          recording.program_cpu_seconds(), CpuSeconds(self), self.ru_maxrss,
+          static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),
           static_cast<unsigned long long>(sum.copied_samples),
           static_cast<unsigned long long>(sum.checked_samples),

@@ -64,6 +64,7 @@ TEST_F(StatsJsonTest, FiguresOfARealRunAreTheProgramsOwn) {
   const std::string json(std::istreambuf_iterator<char>(file), {});
   EXPECT_TRUE(json.starts_with("{\"version\": 1,") && json.ends_with("}\n")) << json;
   EXPECT_EQ(Figure(json, "processes"), 1);
+  EXPECT_EQ(Figure(json, "unrecorded"), 0);
   EXPECT_GE(Figure(json, "alloc_calls"), 1000);
   EXPECT_LT(Figure(json, "alloc_calls"), 1100);
   EXPECT_EQ(Figure(json, "samples"), Figure(json, "alloc_calls"));

@@ -67,6 +67,16 @@ class Environment(unittest.TestCase):
         result_of_text = run([program("starter"), "/etc/passwd", "a"], ["-i", "1"])
         self.assertNotIn("not recorded", result.stderr + result_of_text.stderr)
 
+    @unittest.skipUnless(os.path.exists(program("exits_musl_dynamic")), "no musl-gcc here")
+    def test_a_program_on_musl_is_recorded_unless_it_is_static(self):
+        result = run([program("exits_musl_dynamic"), "return"], ["-i", "1"])
+        self.assertEqual(result.exit_code, 7, result.stderr)
+        self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
+        self.assertEqual(result.main.of("main")["space"], 1000 * 1000)
+        result = run([program("exits_musl_static"), "return"], ["-i", "1"])
+        self.assertEqual(result.exit_code, 7, result.stderr)
+        self.assertIn("statically linked", result.stderr)
+
     def test_a_32_bit_child_is_counted(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "small")

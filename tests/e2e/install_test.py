@@ -35,6 +35,14 @@ class Install(unittest.TestCase):
         self.assertEqual(result.exit_code, 7, result.stderr)
         self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
 
+    def test_a_place_that_the_loader_cannot_name_works_too(self):
+        for name in ("a place", "a:place", "a $ORIGIN place"):
+            prefix = os.path.join(self.directory.name, name)
+            shutil.copytree(self.prefix, prefix)
+            result = run([program("exits"), "return"], ["-i", "1"], tool=os.path.join(prefix, "bin", "heap_profile"))
+            self.assertEqual(result.exit_code, 7, result.stderr)
+            self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000, name)
+
     def test_documentation_and_licence_come_along(self):
         folder = os.path.join(self.prefix, "share", "doc", "heapprofd")
         for name in ("README.md", "LICENSE", "docs/architecture.md"):
