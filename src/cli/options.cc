@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 
+#include "wire/records.h"
+
 namespace heapprofd {
 namespace {
 
@@ -47,7 +49,7 @@ std::optional<uint64_t> ParseSize(const std::string& text) {
 
 Status ApplyInterval(Options& options, const std::string& text) {
   const std::optional<uint64_t> value = ParseSize(text);
-  if (!value || *value < 1 || *value > uint64_t{1} << 40)
+  if (!value || *value < 1 || *value > kMaxInterval)
     return Invalid("cannot use --interval " + text +
                    ": it must be a number of bytes of at least 1; 4096 is the default, 1 "
                    "records everything");

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -83,7 +84,7 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
-          std::sqrt(live.bytes_variance), calls, bytes);
+          std::sqrt(std::max(0.0, live.bytes_variance)), calls, bytes);
   return fclose(file) == 0 ? Status() : CannotWrite(path);
 }
 

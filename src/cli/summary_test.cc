@@ -86,6 +86,21 @@ TEST(SummaryTest, TheCurveOfTheHeapIsAtMostAsWideAsItsPlace) {
   EXPECT_TRUE(curve.ends_with("█")) << curve;
 }
 
+TEST(SummaryTest, ImpossibleFiguresAreShownAndNothingElse) {
+  TestProfile test;
+  test.Add({"f"}, 1e300);
+  test.dump().exact_alloc_bytes = UINT64_MAX;
+  test.dump().exact_alloc_calls = UINT64_MAX;
+  test.dump().peak_total.bytes = 1e308;
+  test.dump().peak_ns = UINT64_MAX;
+  ProcessResult result = ResultOf(test);
+  result.history = {-1e300, 1e-300, -5};
+  result.resident_kib = UINT64_MAX;
+  const std::string text = FormatSummary({result}, {});
+  EXPECT_TRUE(Holds(text, "heap ▁█▁")) << text;
+  EXPECT_FALSE(Holds(text, "nan")) << text;
+}
+
 TEST(SummaryTest, OtherProcessesGetALineEachAndTheRestIsCounted) {
   TestProfile first("first");
   first.Add({"f"}, 5000);
