@@ -57,6 +57,14 @@ struct RealFunctions {
   void* (*valloc)(size_t) = nullptr;
   void* (*pvalloc)(size_t) = nullptr;
   size_t (*malloc_usable_size)(void*) = nullptr;
+  // jemalloc's; never nullptr once resolved.
+  void* (*mallocx)(size_t, int) = nullptr;
+  void* (*rallocx)(void*, size_t, int) = nullptr;
+  size_t (*xallocx)(void*, size_t, size_t, int) = nullptr;
+  size_t (*sallocx)(const void*, int) = nullptr;
+  void (*dallocx)(void*, int) = nullptr;
+  void (*sdallocx)(void*, size_t, int) = nullptr;
+  size_t (*nallocx)(size_t, int) = nullptr;
   int (*dlclose)(void*) = nullptr;
   int (*execv)(const char*, char* const*) = nullptr;
   int (*execvp)(const char*, char* const*) = nullptr;

@@ -178,12 +178,12 @@ void Session::AcceptClients() {
     ScopedFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection.valid())
       return;
-    Serve(std::move(connection));
+    Hear(std::move(connection));
   }
 }
 
 // A client says one thing, at once.
-void Session::Serve(ScopedFd connection) {
+void Session::Hear(ScopedFd connection) {
   const timeval patience{.tv_sec = 0, .tv_usec = 200'000};
   setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   ucred peer{};

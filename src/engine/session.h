@@ -68,7 +68,7 @@ class Session {
 
   Status Listen();
   void AcceptClients();
-  void Serve(ScopedFd connection);
+  void Hear(ScopedFd connection);
   void Welcome(const Hello& hello, pid_t pid, int connection);
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   Status Adopt(pid_t pid, int connection);
