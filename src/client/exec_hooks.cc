@@ -119,16 +119,13 @@ char* const* Environment() {
   return &__environ != nullptr ? __environ : nullptr;
 }
 
-int Spawn(SpawnFunction spawn,
-          int* pid,
-          const char* program,
-          const void* const (&options)[2],
-          char* const* arguments,
-          char* const* environment) {
+// `real` starts the program and writes the child's process id to where its argument
+// points.
+template <typename Real>
+int Spawn(int* pid, const char* program, char* const* environment, Real&& real) {
   ExecAttempt attempt(program, environment);
   int child = 0;
-  const int error =
-      spawn(&child, program, options[0], options[1], arguments, environment);
+  const int error = real(&child);
   if (error != 0)
     return error;
   attempt.AnnounceFor(child);
@@ -222,6 +219,7 @@ HPD_EXPORT int execle(const char* program, const char* first, ...) {
   return execve(program, arguments, environment);
 }
 
+// NOLINTNEXTLINE(readability-function-size)
 HPD_EXPORT int posix_spawn(int* pid,
                            const char* program,
                            const void* actions,
@@ -229,10 +227,13 @@ HPD_EXPORT int posix_spawn(int* pid,
                            char* const* arguments,
                            char* const* environment) {
   heapprofd::EnsureResolved();
-  return heapprofd::Spawn(g_real.posix_spawn, pid, program, {actions, attributes},
-                          arguments, environment);
+  return heapprofd::Spawn(pid, program, environment, [&](int* child) {
+    return g_real.posix_spawn(child, program, actions, attributes, arguments,
+                              environment);
+  });
 }
 
+// NOLINTNEXTLINE(readability-function-size)
 HPD_EXPORT int posix_spawnp(int* pid,
                             const char* program,
                             const void* actions,
@@ -240,8 +241,10 @@ HPD_EXPORT int posix_spawnp(int* pid,
                             char* const* arguments,
                             char* const* environment) {
   heapprofd::EnsureResolved();
-  return heapprofd::Spawn(g_real.posix_spawnp, pid, program, {actions, attributes},
-                          arguments, environment);
+  return heapprofd::Spawn(pid, program, environment, [&](int* child) {
+    return g_real.posix_spawnp(child, program, actions, attributes, arguments,
+                               environment);
+  });
 }
 
 }  // extern "C"

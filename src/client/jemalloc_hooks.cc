@@ -55,6 +55,7 @@ __attribute__((visibility("hidden"), used)) void* HpdRallocxSlow(
                                         .flags = flags});
 }
 
+// NOLINTNEXTLINE(readability-function-size)
 __attribute__((visibility("hidden"), used)) size_t HpdXallocxSlow(
     void* block, size_t size, size_t extra, int flags, uint64_t stack, uint64_t bp) {
   heapprofd::EnterSession();

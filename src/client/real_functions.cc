@@ -308,8 +308,8 @@ void ResolveOperators(const link_map* allocator) {
 
 namespace {
 
-// All of jemalloc's functions are its own, or all are ours but nallocx, which tcmalloc has
-// too.
+// All of jemalloc's functions are its own, or all are ours but nallocx, which tcmalloc
+// has too.
 void ResolveJemalloc() {
   if (FindNext("mallocx").address == nullptr) {
     UseFallbackJemalloc();
