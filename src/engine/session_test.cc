@@ -10,11 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 
+#include "engine/tsc_clock.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -212,6 +214,58 @@ TEST_F(SessionTest, AClientOfAnotherVersionIsDeclined) {
   }));
   EXPECT_EQ(welcome.status, WelcomeStatus::kDecline);
   EXPECT_TRUE(session_->targets().empty());
+}
+
+class ExecNoticeTest : public SessionTest {
+ protected:
+  // Says it as a client would, and lets the session hear it.
+  void Say(ExecOutcome outcome, int32_t pid, const std::string& program) {
+    ExecNotice notice{};
+    notice.magic = kExecNoticeMagic;
+    notice.version = kWireVersion;
+    notice.outcome = outcome;
+    notice.time_ns = MonotonicNs();
+    notice.pid = pid;
+    notice.keeps_session = 1;
+    memcpy(notice.program, program.data(),
+           std::min(program.size(), sizeof(notice.program)));
+    const ScopedFd peer = Connect();
+    ASSERT_EQ(send(peer.get(), &notice, sizeof(notice), 0),
+              static_cast<ssize_t>(sizeof(notice)));
+    session_->Poll(kWaitMs, -1);
+  }
+};
+
+TEST_F(ExecNoticeTest, AProgramThatIsSaidToStartIsMissedUnlessItFailedTo) {
+  ASSERT_NO_FATAL_FAILURE(Create());
+  ASSERT_NO_FATAL_FAILURE(
+      Say(ExecOutcome::kAttempt, 100, HPD_TEST_PROGRAMS "/static_hello"));
+  ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kAttempt, 200, "/bin/true"));
+  ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kFailed, 200, ""));
+  const std::vector<UnrecordedPrograms> missed = session_->Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].reason, UnrecordedReason::kStatic);
+  EXPECT_EQ(missed[0].count, 1u);
+}
+
+TEST_F(ExecNoticeTest, ANameWithoutEndAndAProcessThatIsNoneAreNoTrap) {
+  ASSERT_NO_FATAL_FAILURE(Create());
+  ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kAttempt, -1, std::string(1000, 'x')));
+  ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kAttempt, 0, ""));
+  ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kAttempt, INT32_MAX, "/dev/zero"));
+  const std::vector<UnrecordedPrograms> missed = session_->Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].reason, UnrecordedReason::kNotLoaded);
+  EXPECT_EQ(missed[0].count, 3u);
+}
+
+TEST_F(SessionTest, AnExpectedProgramThatReportsIsNotMissed) {
+  ASSERT_NO_FATAL_FAILURE(Create());
+  ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));
+  session_->ExpectProgram(program_, "exits");
+  ServeToTheEnd();
+  session_->Stop();
+  EXPECT_TRUE(session_->Unrecorded().empty());
 }
 
 }  // namespace
