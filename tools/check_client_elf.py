@@ -9,6 +9,8 @@ NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2"}
 EXPORTED = set("""
 malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc malloc_usable_size
 free_sized free_aligned_sized dlclose
+mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
+execl execle execlp execv execve execvp execvpe posix_spawn posix_spawnp
 _Znwm _Znam _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t _ZnwmSt11align_val_t _ZnamSt11align_val_t
 _ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t
 _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t

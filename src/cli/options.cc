@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 
+#include "wire/records.h"
+
 namespace heapprofd {
 namespace {
 
@@ -47,7 +49,7 @@ std::optional<uint64_t> ParseSize(const std::string& text) {
 
 Status ApplyInterval(Options& options, const std::string& text) {
   const std::optional<uint64_t> value = ParseSize(text);
-  if (!value || *value < 1 || *value > uint64_t{1} << 40)
+  if (!value || *value < 1 || *value > kMaxInterval)
     return Invalid("cannot use --interval " + text +
                    ": it must be a number of bytes of at least 1; 4096 is the default, 1 "
                    "records everything");
@@ -146,7 +148,7 @@ size_t EditDistance(const std::string& a, const std::string& b) {
 }
 
 Status UnknownFlag(const std::string& argument) {
-  const std::string name = argument.substr(argument.find_first_not_of('-'));
+  const std::string name = argument.substr(argument.starts_with("--") ? 2 : 1);
   const Flag* nearest = nullptr;
   size_t best = 4;  // more edits than this are another word
   for (const Flag& flag : Flags()) {
@@ -252,7 +254,10 @@ std::string HelpText() {
       "127: program not found. Ctrl-C ends the recording and keeps the profile.\n"
       "\n"
       "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and "
-      "speedscope.app.\n";
+      "speedscope.app.\n"
+      "environment: HEAPPROFD_STATS_JSON names a file for the recording's figures, for "
+      "scripts;\n"
+      "TMPDIR is where a fresh output directory is made.\n";
   return text;
 }
 

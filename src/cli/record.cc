@@ -15,9 +15,12 @@
 #include "base/format.h"
 #include "cli/launch.h"
 #include "cli/output_directory.h"
+#include "cli/preload_path.h"
 #include "cli/recording.h"
 #include "cli/stats_json.h"
 #include "cli/summary.h"
+#include "cli/unrecorded_text.h"
+#include "engine/obstacle.h"
 #include "engine/session.h"
 #include "export/pprof.h"
 #include "symbolize/symbolize_profile.h"
@@ -58,7 +61,8 @@ std::vector<ProcessResult> Symbolize(Session& session, const Recording& recordin
     result.profile = &target->profile();
     if (HasSamples(target->profile())) {
       result.symbols = SymbolizeProfile(target->profile(), [&](const Mapping& mapping) {
-        return ScopedFd(dup(target->address_space().FileOf(mapping)));
+        return ScopedFd(
+            fcntl(target->address_space().FileOf(mapping), F_DUPFD_CLOEXEC, 0));
       });
     }
     const auto history = recording.histories().find(target.get());
@@ -138,7 +142,8 @@ Result<std::vector<std::string>> WritePprofs(const std::string& directory,
 
 // Why nothing was recorded, and what to do: one line.
 std::string ReasonForNothing(const Options& options, const Session& session) {
-  if (const std::string obstacle = ObstacleFor(options.command[0]); !obstacle.empty())
+  if (std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
+      !obstacle.empty())
     return obstacle;
   if (session.targets().empty())
     return "the program never loaded the profiling library: it clears its environment or "
@@ -169,12 +174,17 @@ int Finish(const Options& options,
   Result<std::vector<std::string>> paths = WritePprofs(directory, results);
   if (!paths.ok())
     failure = Fail(paths.status());
-  WriteStatsJson(session, recording);
+  if (const Status status = WriteStatsJson(session, recording); !status.ok())
+    failure = Fail(status);
   if (options.quiet)
     return failure;
   if (results.empty() || !HasSamples(*results[0].profile)) {
     fprintf(stderr, "heap_profile: nothing recorded: %s\n",
             ReasonForNothing(options, session).c_str());
+    if (!session.targets().empty()) {
+      for (const std::string& warning : UnrecordedWarnings(session.Unrecorded()))
+        fprintf(stderr, "  ! %s\n", warning.c_str());
+    }
     if (failure == kExitOk)
       fprintf(stderr, "  trace  %s\n", trace_path.c_str());
     return failure;
@@ -183,6 +193,7 @@ int Finish(const Options& options,
       .top = options.top,
       .seconds = seconds,
       .use_unicode = TerminalShowsUnicode(),
+      .warnings = UnrecordedWarnings(session.Unrecorded()),
       .trace_path = trace_path,
       .pprof_paths = paths.ok() ? paths.value() : std::vector<std::string>(),
       .output_directory = directory};
@@ -193,7 +204,10 @@ int Finish(const Options& options,
 }  // namespace
 
 int RunRecord(const Options& options) {
-  Result<std::string> preload = FindPreloadLibrary();
+  const Result<std::string> library = FindPreloadLibrary();
+  if (!library.ok())
+    return Fail(library.status());
+  Result<PreloadPath> preload = PreloadPath::For(library.value());
   if (!preload.ok())
     return Fail(preload.status());
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
@@ -206,15 +220,18 @@ int RunRecord(const Options& options) {
                       !options.quiet && isatty(STDERR_FILENO) != 0);
   const uint64_t started_ns = MonotonicNs();
   const Launched launched =
-      Launch(options.command, preload.value(), recording.original_mask(),
+      Launch(options.command, preload.value().text(), recording.original_mask(),
              [&](pid_t pid) { return session.value()->EnvironmentFor(pid); });
   if (launched.pid < 0) {
     fprintf(stderr, "heap_profile: %s\n", launched.error.message.c_str());
     rmdir(directory.value().c_str());
     return launched.error.exit_code;
   }
+  session.value()->ExpectProgram(launched.pid, options.command[0]);
   const int exit_code = recording.Run(launched.pid);
   const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
+  if (session.value()->live_targets() > 0)
+    preload.value().Keep();
   session.value()->Stop();
   const int failure =
       Finish(options, directory.value(), *session.value(), recording, seconds);

@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -9,18 +11,28 @@
 namespace heapprofd {
 namespace {
 
+constexpr char kStatsVariable[] = "HEAPPROFD_STATS_JSON";
+
 double CpuSeconds(const rusage& usage) {
   return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+Status CannotWrite(const char* path) {
+  return Status::FromErrno(
+      std::string("cannot write the figures to ") + path + ", named by " + kStatsVariable,
+      errno);
+}
+
 }  // namespace
 
-void WriteStatsJson(const Session& session, const Recording& recording) {
-  const char* path = getenv("HEAPPROFD_STATS_JSON");
-  FILE* file = path != nullptr ? fopen(path, "we") : nullptr;
+Status WriteStatsJson(const Session& session, const Recording& recording) {
+  const char* path = getenv(kStatsVariable);
+  if (path == nullptr || *path == 0)
+    return {};
+  FILE* file = fopen(path, "we");
   if (file == nullptr)
-    return;
+    return CannotWrite(path);
   Quality sum;
   Estimate live;
   double calls = 0;
@@ -44,10 +56,14 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
         live += totals.live();
     }
   }
+  uint64_t unrecorded = 0;
+  for (const UnrecordedPrograms& programs : session.Unrecorded())
+    unrecorded += programs.count;
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
-          "{\"version\": 1, \"processes\": %zu, \"target_cpu_s\": %.6f, "
+          "{\"version\": 1, \"processes\": %zu, \"unrecorded\": %llu, \"target_cpu_s\": "
+          "%.6f, "
           "\"engine_cpu_s\": %.6f, "
           "\"engine_peak_rss_kb\": %ld, \"samples\": %llu, \"walked\": %llu, \"copied\": "
           "%llu, "
@@ -56,8 +72,9 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
           "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
           "\"alloc_bytes\": %.0f}\n",
-          session.targets().size(), recording.program_cpu_seconds(), CpuSeconds(self),
-          self.ru_maxrss, static_cast<unsigned long long>(sum.samples),
+          session.targets().size(), static_cast<unsigned long long>(unrecorded),
+          recording.program_cpu_seconds(), CpuSeconds(self), self.ru_maxrss,
+          static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),
           static_cast<unsigned long long>(sum.copied_samples),
           static_cast<unsigned long long>(sum.checked_samples),
@@ -67,8 +84,8 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
-          std::sqrt(live.bytes_variance), calls, bytes);
-  fclose(file);
+          std::sqrt(std::max(0.0, live.bytes_variance)), calls, bytes);
+  return fclose(file) == 0 ? Status() : CannotWrite(path);
 }
 
 }  // namespace heapprofd

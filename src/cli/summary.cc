@@ -58,7 +58,8 @@ std::string Sparkline(const std::vector<double>& values) {
     const size_t end = std::max(begin + 1, (i + 1) * values.size() / width);
     const double value = *std::max_element(values.begin() + static_cast<ptrdiff_t>(begin),
                                            values.begin() + static_cast<ptrdiff_t>(end));
-    line += kBlocks[std::min<size_t>(7, static_cast<size_t>(value / top * 7.999))];
+    line += kBlocks[std::min<size_t>(
+        7, static_cast<size_t>(std::max(0.0, value) / top * 7.999))];
   }
   return line;
 }
@@ -262,7 +263,8 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
           : "1 sample per " + FormatBytes(static_cast<double>(dump->sampling_interval));
   text += "\n\n" + FormatFigures(first, *dump, options) +
           FormatTable(first, *dump, options) + FormatOthers(processes);
-  const std::vector<std::string> warnings = QualityWarnings(first);
+  std::vector<std::string> warnings = QualityWarnings(first);
+  warnings.insert(warnings.end(), options.warnings.begin(), options.warnings.end());
   if (!warnings.empty())
     text += "\n";
   for (const std::string& warning : warnings)

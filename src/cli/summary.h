@@ -20,8 +20,9 @@ struct ProcessResult {
 
 struct SummaryOptions {
   size_t top = 10;
-  double seconds = 0;       // length of the recording
-  bool use_unicode = true;  // sparkline and arrows
+  double seconds = 0;                 // length of the recording
+  bool use_unicode = true;            // sparkline and arrows
+  std::vector<std::string> warnings;  // of the whole recording, one line each
   std::string trace_path;
   std::vector<std::string> pprof_paths;  // of the process shown first
   std::string output_directory;

@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "rt/syscall.h"
-#include "wire/handshake.h"
 
 // The environment as the kernel laid it out is found from the stack under glibc (its own
 // `environ` is not set yet when the first hook runs), from the variable elsewhere.
@@ -91,6 +90,8 @@ bool ReceiveWelcome(long fd, Welcome* welcome, int fds[2]) {
          welcome->status == WelcomeStatus::kProfile && fds[0] >= 0 && fds[1] >= 0;
 }
 
+// As mmap(2).
+// NOLINTNEXTLINE(readability-function-size)
 long Map(
     void* address, uint64_t size, int protection, int flags, long fd, uint64_t offset) {
   return rt::Syscall(SYS_mmap, rt::ToArg(address), static_cast<long>(size), protection,
@@ -184,6 +185,15 @@ bool Connect(Session& session, bool is_fork_child) {
   const Socket engine_file(fds[0]);
   const Socket client_file(fds[1]);
   return welcomed && MapSession(session, welcome, fds);
+}
+
+void SendExecNotice(const Session& session, const ExecNotice& notice) {
+  // An engine that is stopped or busy does not hold up the program.
+  const Socket socket(
+      rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.fd() >= 0 && ConnectTo(session, socket.fd()))
+    rt::Syscall(SYS_sendto, socket.fd(), rt::ToArg(&notice), sizeof(notice),
+                MSG_NOSIGNAL);
 }
 
 void Unmap(Session& session) {

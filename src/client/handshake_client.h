@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "client/session.h"
+#include "wire/handshake.h"
 
 namespace heapprofd {
 
@@ -15,6 +16,9 @@ bool ReadSessionVariable(Session& session);
 // False: no engine, it declined, or memory could not be mapped; then nothing is left
 // behind.
 bool Connect(Session& session, bool is_fork_child);
+
+// Says so, if there is an engine to hear it; waits for nothing.
+void SendExecNotice(const Session& session, const ExecNotice& notice);
 
 // Drops the mappings of a session that belongs to the parent process.
 void Unmap(Session& session);

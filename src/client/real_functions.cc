@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "client/session.h"
 
@@ -209,6 +210,65 @@ void UseFallbackNew() {
 #undef HPD_DELETE
 }
 
+// jemalloc's interface by means of the standard one, as jemalloc documents it.
+constexpr int kLgAlignMask = 63;  // log2 of the alignment
+constexpr int kZeroFlag = 64;
+constexpr int kLgMallocAlign = 4;
+
+void* Mallocx(size_t size, int flags) {
+  const int lg_align = flags & kLgAlignMask;
+  if (lg_align <= kLgMallocAlign)
+    return (flags & kZeroFlag) != 0 ? g_real.calloc(1, size) : g_real.malloc(size);
+  void* block = nullptr;
+  if (g_real.posix_memalign(&block, size_t{1} << lg_align, size) != 0)
+    return nullptr;
+  if ((flags & kZeroFlag) != 0)
+    memset(block, 0, size);
+  return block;
+}
+
+size_t Sallocx(const void* block, int) {
+  return g_real.malloc_usable_size(const_cast<void*>(block));
+}
+
+void* Rallocx(void* old, size_t size, int flags) {
+  const size_t before = Sallocx(old, flags);
+  if ((flags & kLgAlignMask) <= kLgMallocAlign && (flags & kZeroFlag) == 0)
+    return g_real.realloc(old, size);
+  void* block = Mallocx(size, flags);
+  if (block == nullptr)
+    return nullptr;
+  memcpy(block, old, before < size ? before : size);
+  g_real.free(old);
+  return block;
+}
+
+size_t Xallocx(void* block, size_t, size_t, int flags) {
+  return Sallocx(block, flags);
+}
+
+void Dallocx(void* block, int) {
+  g_real.free(block);
+}
+
+void Sdallocx(void* block, size_t, int) {
+  g_real.free(block);
+}
+
+size_t Nallocx(size_t size, int) {
+  return size;
+}
+
+void UseFallbackJemalloc() {
+  g_real.mallocx = Mallocx;
+  g_real.rallocx = Rallocx;
+  g_real.xallocx = Xallocx;
+  g_real.sallocx = Sallocx;
+  g_real.dallocx = Dallocx;
+  g_real.sdallocx = Sdallocx;
+  g_real.nallocx = Nallocx;
+}
+
 bool IsLibstdcxx(const link_map& object) {
   const char* name = object.l_name;
   for (const char* at = name; *at != 0; ++at) {
@@ -243,12 +303,35 @@ void ResolveOperators(const link_map* allocator) {
 
 }  // namespace
 
+#define HPD_RESOLVE(field) \
+  g_real.field = reinterpret_cast<decltype(g_real.field)>(FindNext(#field).address)
+
+namespace {
+
+// All of jemalloc's functions are its own, or all are ours but nallocx, which tcmalloc
+// has too.
+void ResolveJemalloc() {
+  if (FindNext("mallocx").address == nullptr) {
+    UseFallbackJemalloc();
+    if (FindNext("nallocx").address != nullptr)
+      HPD_RESOLVE(nallocx);
+    return;
+  }
+  HPD_RESOLVE(mallocx);
+  HPD_RESOLVE(rallocx);
+  HPD_RESOLVE(xallocx);
+  HPD_RESOLVE(sallocx);
+  HPD_RESOLVE(dallocx);
+  HPD_RESOLVE(sdallocx);
+  HPD_RESOLVE(nallocx);
+}
+
+}  // namespace
+
 bool ResolveRealFunctions() {
   const Definition allocator = FindNext("malloc");
   if (allocator.address == nullptr)
     return false;
-#define HPD_RESOLVE(field) \
-  g_real.field = reinterpret_cast<decltype(g_real.field)>(FindNext(#field).address)
   HPD_RESOLVE(malloc);
   HPD_RESOLVE(calloc);
   HPD_RESOLVE(realloc);
@@ -262,7 +345,14 @@ bool ResolveRealFunctions() {
   HPD_RESOLVE(valloc);
   HPD_RESOLVE(pvalloc);
   HPD_RESOLVE(malloc_usable_size);
+  ResolveJemalloc();
   HPD_RESOLVE(dlclose);
+  HPD_RESOLVE(execv);
+  HPD_RESOLVE(execvp);
+  HPD_RESOLVE(execve);
+  HPD_RESOLVE(execvpe);
+  HPD_RESOLVE(posix_spawn);
+  HPD_RESOLVE(posix_spawnp);
 #undef HPD_RESOLVE
   if (g_real.free_sized == nullptr)
     g_real.free_sized = FreeSized;

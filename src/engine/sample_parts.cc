@@ -20,7 +20,8 @@ bool Take(std::span<const std::byte>& bytes, T* value) {
 std::optional<SampleParts> ParseSample(std::span<const std::byte> payload) {
   SampleParts parts;
   if (!Take(payload, &parts.record) || parts.record.interval == 0 ||
-      parts.record.size == 0 || parts.record.frame_count > kMaxFrames)
+      parts.record.interval > kMaxInterval || parts.record.size == 0 ||
+      parts.record.size > kMaxAllocation || parts.record.frame_count > kMaxFrames)
     return std::nullopt;
   const size_t key_bytes = size_t{parts.record.frame_count} * sizeof(uint64_t);
   if (payload.size() < key_bytes)

@@ -14,7 +14,9 @@
 #include "engine/session_config.h"
 #include "engine/target.h"
 #include "engine/tsc_clock.h"
+#include "engine/unrecorded.h"
 #include "unwind/module.h"
+#include "wire/handshake.h"
 
 namespace heapprofd {
 
@@ -46,6 +48,13 @@ class Session {
   // Number of targets whose process still lives and reports.
   size_t live_targets() const { return live_.size(); }
 
+  // The process `pid` is about to become `program`: known as unrecorded unless it
+  // reports.
+  void ExpectProgram(pid_t pid, const std::string& program);
+
+  // Programs that were started in recorded processes, or expected, and never reported.
+  std::vector<UnrecordedPrograms> Unrecorded() const { return programs_.Unrecorded(); }
+
   // Module files kept open, for symbolization.
   ModuleCache& modules() { return modules_; }
 
@@ -59,7 +68,9 @@ class Session {
 
   Status Listen();
   void AcceptClients();
-  void Welcome(ScopedFd connection);
+  void Hear(ScopedFd connection);
+  void Welcome(const Hello& hello, pid_t pid, int connection);
+  void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   Status Adopt(pid_t pid, int connection);
   void Finish(size_t index, TargetEnd end);
   void ReapExited();
@@ -69,6 +80,7 @@ class Session {
   SessionConfig config_;
   TscClock clock_;
   ModuleCache modules_;
+  ProgramWatch programs_;
   ScopedFd listener_;
   std::string directory_;
   std::string socket_path_;

@@ -20,7 +20,9 @@ constexpr uint64_t kResidentRing = uint64_t{1}
 constexpr uint64_t kStuckNs = 2'000'000'000;
 constexpr uint64_t kRegionsNs = 50'000'000;
 constexpr uint64_t kAdaptNs = 100'000'000;
-constexpr uint64_t kMaxInterval = uint64_t{1} << 40;
+// Counters that the target writes are cut here: still exact in a double, and so many
+// targets' sums fit 64 bits.
+constexpr uint64_t kMaxCounter = uint64_t{1} << 53;
 constexpr size_t kMaxCallsites = 8'000'000;
 constexpr size_t kMaxStacks = 4'000'000;
 constexpr size_t kMaxFrameCache = 1'000'000;
@@ -34,6 +36,10 @@ StackCopy CopyOf(const SampleParts& parts) {
     copy.anchor =
         Cursor{.key = header.anchor_key, .sp = header.anchor_sp, .bp = header.anchor_bp};
   return copy;
+}
+
+uint64_t Bounded(uint64_t counter) {
+  return std::min(counter, kMaxCounter);
 }
 
 }  // namespace
@@ -152,9 +158,9 @@ double Target::ring_fill() const {
 }
 
 uint64_t Target::lost_records() const {
-  return memory_ != nullptr
-             ? memory_->client().ring.lost_records.load(std::memory_order_relaxed)
-             : profile_.quality.lost_records;
+  return memory_ != nullptr ? Bounded(memory_->client().ring.lost_records.load(
+                                  std::memory_order_relaxed))
+                            : profile_.quality.lost_records;
 }
 
 void Target::HandleRecord(const RingReader::Record& record) {
@@ -412,8 +418,10 @@ void Target::UpdateTotals(HeapDump* dump) {
     const uint64_t calls = __atomic_load_n(&slot.calls, __ATOMIC_RELAXED);
     const uint64_t granted = __atomic_load_n(&slot.granted, __ATOMIC_RELAXED);
     const uint64_t left = __atomic_load_n(&slot.bytes_left, __ATOMIC_RELAXED);
-    dump->exact_alloc_calls += calls;
-    dump->exact_alloc_bytes += granted - left;
+    // The thread may be between its two writes, or lie.
+    const uint64_t bytes = granted > left ? granted - left : 0;
+    dump->exact_alloc_calls = Bounded(dump->exact_alloc_calls + Bounded(calls));
+    dump->exact_alloc_bytes = Bounded(dump->exact_alloc_bytes + Bounded(bytes));
   }
 }
 
@@ -429,13 +437,14 @@ void Target::UpdateDump() {
   heap_->Snapshot(&dump);
   UpdateTotals(&dump);
   previous_dump_ns_ = dump.end_ns;
-  profile_.heaps.assign(1, std::move(dump));
+  profile_.heaps.clear();
+  profile_.heaps.push_back(std::move(dump));
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
   quality.map_reparses = address_space_->refreshes();
   quality.corrupt_records = bad_records_ + reader_->corrupt_records();
-  quality.lost_records = header.lost_records.load(std::memory_order_relaxed);
-  quality.lost_samples = header.lost_samples.load(std::memory_order_relaxed);
+  quality.lost_records = Bounded(header.lost_records.load(std::memory_order_relaxed));
+  quality.lost_samples = Bounded(header.lost_samples.load(std::memory_order_relaxed));
   quality.threads_without_slot =
       header.threads_without_slot.load(std::memory_order_relaxed);
 }

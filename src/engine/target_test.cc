@@ -256,5 +256,64 @@ TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
   EXPECT_FALSE(Target::Create(0x7fffffff, config, &modules, &clock).ok());
 }
 
+TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {
+  SampleRecord huge = Sample(0x10, kMaxAllocation + 1);
+  WriteSample(huge, {KeyInOwnCode(4)});
+  huge.size = UINT64_MAX;
+  WriteSample(huge, {KeyInOwnCode(4)});
+  SampleRecord rare = Sample(0x20, 1);
+  rare.interval = kMaxInterval + 1;
+  WriteSample(rare, {KeyInOwnCode(4)});
+  const HeapDump& dump = DrainAndDump();
+  EXPECT_TRUE(dump.callsites.empty());
+  EXPECT_EQ(target_->quality().corrupt_records, 3u);
+}
+
+// Property: whatever sizes, intervals, addresses and counters a target makes up, every
+// figure is a number, no sum is negative where none can be, and counters stay exact.
+TEST_F(TargetTest, MadeUpNumbersNeverMakeAFigureThatIsNone) {
+  std::mt19937_64 random(20240607);
+  const auto any = [&] { return random() >> random() % 64; };
+  ClientBlock& client = target_->memory().client();
+  for (int round = 0; round < 200; ++round) {
+    for (int i = 0; i < 50; ++i) {
+      SampleRecord record = Sample(any() % 64, std::max<uint64_t>(1, any()));
+      record.interval = std::max<uint64_t>(1, any());
+      record.tsc = any();
+      WriteSample(record, {KeyInOwnCode(random() % 4)});
+      WriteFree(RecordType::kFree, any() % 64, random() % 2 == 0);
+    }
+    client.ring.slot_count = static_cast<uint32_t>(any());
+    client.slots[random() % 8].calls = any();
+    client.slots[random() % 8].granted = any();
+    client.slots[random() % 8].bytes_left = any();
+    client.ring.lost_records = any();
+    const HeapDump& dump = DrainAndDump();
+    for (const auto& [callsite, totals] : dump.callsites) {
+      for (const Estimate& estimate : {totals.allocated, totals.freed}) {
+        ASSERT_TRUE(estimate.bytes >= 0 && estimate.bytes < 1e40);
+        ASSERT_TRUE(estimate.count >= 0 && estimate.count < 1e40);
+        ASSERT_TRUE(estimate.bytes_variance >= 0 && estimate.bytes_variance < 1e80);
+        ASSERT_TRUE(estimate.count_variance >= 0 && estimate.count_variance < 1e80);
+      }
+    }
+    ASSERT_TRUE(dump.peak_total.bytes >= 0 && dump.peak_total.bytes < 1e40);
+    ASSERT_LE(dump.peak_ns, dump.end_ns);
+    ASSERT_LE(dump.exact_alloc_bytes, uint64_t{1} << 53);
+    ASSERT_LE(dump.exact_alloc_calls, uint64_t{1} << 53);
+    ASSERT_LE(target_->quality().lost_records, uint64_t{1} << 53);
+  }
+}
+
+TEST_F(TargetTest, AThreadBetweenTwoOfItsWritesCountsNothingTwice) {
+  ClientBlock& client = target_->memory().client();
+  client.ring.slot_count = 2;
+  client.slots[0].granted = 5000;
+  client.slots[0].bytes_left = 1000;
+  client.slots[1].granted = 100;  // not yet raised by the chunk that bytes_left has
+  client.slots[1].bytes_left = 4096;
+  EXPECT_EQ(DrainAndDump().exact_alloc_bytes, 4000u);
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -107,12 +107,12 @@ std::vector<SourceLine> DebugInfo::Describe(uint64_t address,
 }
 
 const DebugInfo::FunctionName& DebugInfo::NameOf(Dwarf_Die* function) {
-  static const FunctionName kUnknown;
+  static const FunctionName unknown;
   const char* linkage_name = LinkageName(function);
   const char* name =
       linkage_name != nullptr ? linkage_name : FindString(function, DW_AT_name);
   if (name == nullptr)
-    return kUnknown;
+    return unknown;
   const auto [entry, is_new] = names_.try_emplace(name);
   if (is_new)
     entry->second = {.function = linkage_name == nullptr ? name : Demangle(name),

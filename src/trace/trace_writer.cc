@@ -189,7 +189,7 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
 Status TraceWriter::WriteBatch(InternedBatch& batch, size_t min_bytes) {
   if (batch.data().size() < min_bytes)
     return {};
-  const Status status = WriteSequencePacket(field::kPacketInternedData, batch.data());
+  Status status = WriteSequencePacket(field::kPacketInternedData, batch.data());
   batch.Clear();
   return status;
 }

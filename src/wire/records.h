@@ -41,7 +41,12 @@ inline uint32_t RecordTag(uint64_t position) {
 
 inline constexpr size_t kMaxFrames = 512;
 inline constexpr size_t kMaxStackCopy = size_t{256} * 1024;  // bytes
-inline constexpr size_t kMaxRecordSize = 65535 * 8;
+inline constexpr size_t kMaxRecordSize = size_t{65535} * 8;
+
+// Larger numbers in a sample are made up: no process has more memory, no session a longer
+// interval. Keeps sums of weights far away from the limits of a double.
+inline constexpr uint64_t kMaxAllocation = uint64_t{1} << 56;  // bytes
+inline constexpr uint64_t kMaxInterval = uint64_t{1} << 40;    // bytes
 
 enum SampleFlags : uint8_t {
   kSampleHasStackCopy = 1,  // a StackCopyHeader and bytes follow the frames

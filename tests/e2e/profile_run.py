@@ -82,10 +82,10 @@ class Run:
 class Started:
     """A run that is under way."""
 
-    def __init__(self, command, options=(), env=None, start_new_session=False):
+    def __init__(self, command, options=(), env=None, start_new_session=False, tool=HEAP_PROFILE):
         self.directory = tempfile.mkdtemp(prefix="heap_profile_test_")
         self.process = subprocess.Popen(
-            [HEAP_PROFILE, "-o", self.directory, *options, "--", *command],
+            [tool, "-o", self.directory, *options, "--", *command],
             env={**os.environ, **(env or {})}, text=True, start_new_session=start_new_session,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -98,6 +98,6 @@ class Started:
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def run(command, options=(), env=None):
+def run(command, options=(), env=None, tool=HEAP_PROFILE):
     """Runs to the end."""
-    return Started(command, options, env).finish()
+    return Started(command, options, env, tool=tool).finish()
