@@ -9,10 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "client/nesting.h"
 #include "client/real_functions.h"
 #include "client/recorder.h"
+#include "client/recorder_table.h"
 #include "client/sampler.h"
 #include "client/session.h"
+#include "client/slow_entry.h"
 #include "rt/compiler.h"
 
 using heapprofd::CallSite;
@@ -62,7 +65,8 @@ class PendingAllocation {
     is_sampled_ = heapprofd::CountDown(*slot_, size,
                                        heapprofd::g_session.engine->control.interval.load(
                                            std::memory_order_relaxed)) ==
-                  heapprofd::SampleDecision::kSample;
+                      heapprofd::SampleDecision::kSample &&
+                  !heapprofd::IsNested(heapprofd::kMallocHeapId);
   }
 
   // `pointer` is what the allocator returned; nullptr: the call failed and never
@@ -82,7 +86,7 @@ class PendingAllocation {
         heapprofd::SessionState::kForkPending)
       slot_ = heapprofd::LeaveForkPending(slot_);
     if (slot_ != nullptr)
-      heapprofd::RecordSample(*slot_, reinterpret_cast<uint64_t>(pointer), size_,
+      heapprofd::RecordSample(*slot_, {reinterpret_cast<uint64_t>(pointer)}, size_,
                               interval_, site);
   }
 
@@ -104,7 +108,7 @@ inline void* Allocate(size_t size, const CallSite& site, Real&& real) {
 void ReportFree(void* pointer) {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   if (g_wiped.filter.Remove(address))
-    heapprofd::RecordFree(address, /*is_realloc=*/false);
+    heapprofd::RecordFree({address}, /*is_realloc=*/false);
 }
 
 HPD_NOINLINE void FreeSampled(void* pointer) {
@@ -150,10 +154,10 @@ __attribute__((visibility("hidden"), used)) void* HpdReallocSlow(void* old,
   const auto address = reinterpret_cast<uint64_t>(old);
   const bool was_sampled = old != nullptr && g_wiped.filter.Remove(address);
   if (was_sampled)
-    heapprofd::RecordFree(address, /*is_realloc=*/true);
+    heapprofd::RecordFree({address}, /*is_realloc=*/true);
   void* pointer = g_real.realloc(old, size);
   if (pointer == nullptr && size != 0 && was_sampled)
-    heapprofd::RecordReallocFailed(address);
+    heapprofd::RecordReallocFailed({address});
   allocation.Finish(pointer, {stack, bp});
   return pointer;
 }
@@ -196,29 +200,6 @@ __attribute__((visibility("hidden"), used)) int HpdPosixMemalignSlow(
 }
 
 }  // extern "C"
-
-// HPD_SLOW_ENTRY(name, target, stack register, frame register): `name` jumps to `target`
-// with the address of the return address and rbp in the first two argument registers that
-// the hook does not use itself.
-#define HPD_SLOW_ENTRY(name, target, stack_register, bp_register) \
-  asm(".pushsection .text\n"                                      \
-      ".hidden " #name                                            \
-      "\n"                                                        \
-      ".globl " #name                                             \
-      "\n"                                                        \
-      ".type " #name ", @function\n" #name                        \
-      ":\n"                                                       \
-      ".cfi_startproc\n"                                          \
-      "mov %rsp, %" #stack_register                               \
-      "\n"                                                        \
-      "mov %rbp, %" #bp_register                                  \
-      "\n"                                                        \
-      "jmp " #target                                              \
-      "\n"                                                        \
-      ".cfi_endproc\n"                                            \
-      ".size " #name ", .-" #name                                 \
-      "\n"                                                        \
-      ".popsection\n")
 
 HPD_SLOW_ENTRY(HpdMallocEntry, HpdMallocSlow, rsi, rdx);
 HPD_SLOW_ENTRY(HpdCallocEntry, HpdCallocSlow, rdx, rcx);
@@ -357,6 +338,15 @@ HPD_OPERATOR_NEW_LIST(HPD_NEW)
 HPD_OPERATOR_DELETE_LIST(HPD_DELETE)
 
 }  // extern "C"
+
+bool heapprofd::PrepareShell() {
+  return ResolveRealFunctions();
+}
+
+// Where libheapprofd_client finds this library: see client/recorder_table.h.
+extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v1() {
+  return &heapprofd::OwnRecorder();
+}
 
 namespace {
 
