@@ -88,7 +88,10 @@ Status WriteTrace(const std::string& path, const Session& session) {
     const DumpFlags flags{.disconnected = profile.end != TargetEnd::kRunning,
                           .buffer_overran = profile.quality.lost_records > 0,
                           .buffer_corrupted = profile.quality.corrupt_records > 0};
+    for (const std::vector<HeapDump>& heaps : profile.requested_dumps)
+      HPD_TRY(writer.WriteHeaps(profile, heaps, i, DumpFlags{}));
     HPD_TRY(writer.WriteDump(profile, i, flags));
+    HPD_TRY(writer.WriteMarks(profile));
   }
   for (const std::unique_ptr<Target>& target : session.targets())
     HPD_TRY(writer.WriteModuleSymbols(target->profile()));

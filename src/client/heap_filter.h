@@ -21,7 +21,7 @@ inline uint64_t FilterKey(const Block& block) {
   if (block.heap_id == kMallocHeapId)
     return block.address;
   if ((block.address & ~kAddressBits) == 0)
-    return block.address ^ uint64_t{block.heap_id} << 39;
+    return block.address ^ uint64_t { block.heap_id } << 39;
   uint64_t mixed = (block.address + block.heap_id) * 0x9e3779b97f4a7c15u;
   mixed ^= mixed >> 29;
   mixed *= 0xbf58476d1ce4e5b9u;

@@ -5,9 +5,9 @@
 // ring; else this library's own core, which also works in statically linked programs.
 // While nobody records, a call is one load and one branch; stacks are taken from the
 // caller's registers as in the malloc hooks.
-#include <heapprofd/heap_profile.h>
-
 #include <atomic>
+
+#include <heapprofd/heap_profile.h>
 
 #include "client/loaded_objects.h"
 #include "client/recorder_table.h"
@@ -44,16 +44,16 @@ namespace {
 
 static_assert(HEAPPROFD_HEAP_NAME_SZ == kHeapNameSize);
 
-AHeapInfo g_heaps[kMaxHeaps];  // by id; 0 stays unused
-std::atomic<uint32_t> g_heap_count;
+constinit AHeapInfo g_heaps[kMaxHeaps]{};  // by id; 0 stays unused
+constinit std::atomic<uint32_t> g_heap_count{};
 
 // All that a call looks at while nobody records.
-std::atomic<uint32_t> g_is_recording;
-std::atomic<uint32_t> g_has_labels;  // a label was pushed that must be popped
+constinit std::atomic<uint32_t> g_is_recording{};
+constinit std::atomic<uint32_t> g_has_labels{};  // a label was pushed that must be popped
 
 enum class StartState : uint32_t { kNotStarted, kStarting, kStarted };
-std::atomic<StartState> g_start;
-const RecorderTable* g_recorder;
+constinit std::atomic<StartState> g_start{};
+constinit const RecorderTable* g_recorder = nullptr;
 
 const RecorderTable* FindRecorder() {
   for (const link_map* object = FirstObject(); object != nullptr;

@@ -19,8 +19,8 @@ struct JoinedHeap {
   char name[kHeapNameSize];
 };
 
-JoinedHeap g_joined[kMaxHeaps];  // [0] is malloc's and stays vacant
-std::atomic<long> g_joined_by;   // the process that joined a heap first
+constinit JoinedHeap g_joined[kMaxHeaps]{};  // [0] is malloc's and stays vacant
+constinit std::atomic<long> g_joined_by{};   // the process that joined a heap first
 
 constexpr uint64_t kSlotBeingMade = 1;  // no thread has this key
 constexpr uint64_t kSlotProbes = 64;
@@ -51,7 +51,7 @@ uint64_t Doubled(uint64_t interval) {
   constexpr uint64_t kMax = uint64_t{1} << 40;
   const uint32_t shift =
       g_session.engine->heap_rules.interval_shift.load(std::memory_order_relaxed);
-  return interval == 0 || shift == 0 ? interval
+  return interval == 0 || shift == 0                ? interval
          : shift >= 40 || interval >= kMax >> shift ? kMax
                                                     : interval << shift;
 }

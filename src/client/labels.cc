@@ -18,9 +18,9 @@ struct LabelText {
 
 constexpr size_t kIndexSize = 2 * kMaxLabels;
 
-LabelText g_texts[kMaxLabels];                // [0] stays empty
-std::atomic<uint32_t> g_text_count;           // without [0]
-std::atomic<uint16_t> g_index[kIndexSize];    // open addressing; 0: vacant
+constinit LabelText g_texts[kMaxLabels]{};              // [0] stays empty
+constinit std::atomic<uint32_t> g_text_count{};         // without [0]
+constinit std::atomic<uint16_t> g_index[kIndexSize]{};  // open addressing; 0: vacant
 
 uint32_t HashText(const char* text, size_t limit, uint32_t hash) {
   for (size_t i = 0; i + 1 < limit && text[i] != 0; ++i)

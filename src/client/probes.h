@@ -30,7 +30,9 @@ inline uint64_t WeightedBytes(uint64_t size, uint64_t interval) {
     return size;
   __extension__ using Wide = unsigned __int128;
   constexpr unsigned kBits = 32;
-  const auto x = static_cast<uint64_t>((Wide{size} << kBits) / interval);
+  uint64_t x = size << kBits;  // divided as 128 bits, without libgcc's function for it
+  uint64_t rest = size >> kBits;
+  asm("divq %2" : "+a"(x), "+d"(rest) : "r"(interval) : "cc");
   const auto x2 = static_cast<uint64_t>(Wide{x} * x >> kBits);
   const auto x4 = static_cast<uint64_t>(Wide{x2} * x2 >> kBits);
   const auto x6 = static_cast<uint64_t>(Wide{x4} * x2 >> kBits);

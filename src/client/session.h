@@ -36,8 +36,8 @@ enum class SessionState : uint32_t {
 
 // Memory that a forked child finds zeroed (MADV_WIPEONFORK).
 struct alignas(kPageSize) WipedOnFork {
-  std::atomic<uint32_t> active;        // 1: hooks may use their slot
-  std::atomic<uint64_t> memos_in_use;  // one bit per StackMemo
+  std::atomic<uint32_t> active;                  // 1: hooks may use their slot
+  std::atomic<uint64_t> memos_in_use;            // one bit per StackMemo
   alignas(kPageSize) SampledFilter filter;       // malloc's blocks
   alignas(kPageSize) SampledFilter heap_filter;  // those of all other heaps
 };

@@ -109,7 +109,8 @@ enum class ClientError : uint32_t {
 struct alignas(kPageSize) ClientBlock {
   RingHeader ring;
   alignas(kPageSize) ThreadSlot slots[kMaxThreadSlots];
-  // One per thread and heap beside malloc's, found by hash (HeapSlotKey in thread_pointer).
+  // One per thread and heap beside malloc's, found by hash (HeapSlotKey in
+  // thread_pointer).
   alignas(kPageSize) ThreadSlot heap_slots[kMaxHeapSlots];
   HeapEntry heaps[kMaxHeaps];
   alignas(kPageSize) LabelEntry labels[kMaxLabels];

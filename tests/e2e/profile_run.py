@@ -78,6 +78,10 @@ class Run:
         """The profile that heap_profile shows first: the process with the highest peak."""
         return next(p for p in self.pprofs if p.number == "1")
 
+    def heap(self, name):
+        """The profile of the heap with this name, of the first process that has one."""
+        return next(p for p in self.pprofs if p.heap == name)
+
 
 class Started:
     """A run that is under way."""
