@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "cli/heap_notes.h"
 #include "cli/launch.h"
 #include "cli/output_directory.h"
 #include "cli/recording.h"
@@ -148,6 +149,10 @@ std::string ReasonForNothing(const Options& options, const Session& session) {
            "uses a loader that "
            "ignores LD_PRELOAD; check with LD_DEBUG=libs";
   for (const std::unique_ptr<Target>& target : session.targets()) {
+    const std::vector<std::string> notes =
+        HeapNotes(target->profile(), options.session.heaps);
+    if (!notes.empty())
+      return notes[0];
     if (!target->profile().heaps.empty() &&
         target->profile().heaps[0].exact_alloc_calls > 0)
       return "all allocations together were smaller than one sample; use a smaller "
@@ -183,6 +188,7 @@ int Finish(const Options& options,
     return failure;
   }
   const SummaryOptions summary{
+      .heaps = options.session.heaps,
       .top = options.top,
       .seconds = seconds,
       .use_unicode = TerminalShowsUnicode(),

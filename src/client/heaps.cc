@@ -164,7 +164,10 @@ uint8_t JoinHeap(const char* name) {
 }
 
 uint64_t HeapInterval(uint8_t heap_id) {
-  return EnterOwnSession() != nullptr ? Doubled(LookUpInterval(heap_id)) : 0;
+  if (EnterOwnSession() == nullptr)
+    return 0;
+  PublishName(heap_id);  // recorded or not: the engine can then say what it leaves out
+  return Doubled(LookUpInterval(heap_id));
 }
 
 ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site) {

@@ -63,11 +63,19 @@ CustomHeap& HeapTable::Get(uint8_t heap_id,
   return *heaps_[heap_id];
 }
 
-void HeapTable::FindPublished(const ClientBlock& client, const HeapRules& rules) {
+std::vector<std::string> HeapTable::FindPublished(const ClientBlock& client,
+                                                  const HeapRules& rules) {
+  std::vector<std::string> unrecorded;
   for (size_t id = 1; id < kMaxHeaps; ++id) {
-    if (client.heaps[id].is_set.load(std::memory_order_acquire) != 0)
+    if (client.heaps[id].is_set.load(std::memory_order_acquire) == 0)
+      continue;
+    const std::string name = ReadName(client.heaps[id]);
+    if (heaps_[id] == nullptr && HeapIntervalByName(rules, name.c_str()) == 0)
+      unrecorded.push_back(name);
+    else
       Get(static_cast<uint8_t>(id), client, rules);
   }
+  return unrecorded;
 }
 
 std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {

@@ -59,8 +59,10 @@ class HeapTable {
   // nullptr: no sample of it has arrived.
   CustomHeap* Find(uint8_t heap_id) { return heaps_[heap_id].get(); }
 
-  // Makes heaps known that are recorded and have had no sample yet.
-  void FindPublished(const ClientBlock& client, const HeapRules& rules);
+  // Makes heaps known that are recorded and have had no sample yet. Returns the names of
+  // those that the session does not record.
+  std::vector<std::string> FindPublished(const ClientBlock& client,
+                                         const HeapRules& rules);
 
   // One dump per heap, with exact totals, in the order of ids. Times are the caller's.
   std::vector<HeapDump> Snapshot(const ClientBlock& client) const;

@@ -66,6 +66,14 @@ TEST_F(HeapTableTest, AHeapWithoutSamplesIsThereNevertheless) {
   EXPECT_EQ(table_.Snapshot(*client_).at(0).heap_name, "quiet");
 }
 
+TEST_F(HeapTableTest, HeapsThatTheSessionLeavesOutAreNamed) {
+  rules_->other_interval = 0;
+  Name(3, "left out");
+  EXPECT_EQ(table_.FindPublished(*client_, *rules_),
+            std::vector<std::string>{"left_out"});
+  EXPECT_TRUE(table_.Snapshot(*client_).empty());
+}
+
 TEST_F(HeapTableTest, HostileNamesBecomeHarmlessAndUnique) {
   Name(1, "../../etc/passwd");
   Name(2, "pool");

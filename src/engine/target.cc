@@ -233,9 +233,8 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
   if (!is_dump) {
     if (profile_.marks.size() < kMaxMarks)
-      profile_.marks.push_back(
-          {.time_ns = last_event_ns_,
-           .name = TextFromTarget(record->name, kMarkNameSize)});
+      profile_.marks.push_back({.time_ns = last_event_ns_,
+                                .name = TextFromTarget(record->name, kMarkNameSize)});
     return;
   }
   size_t callsites = 0;
@@ -498,7 +497,8 @@ HeapDump Target::DumpOfMalloc() const {
 void Target::UpdateDump() {
   if (memory_ == nullptr)
     return;  // released: the last dump stands
-  custom_heaps_.FindPublished(memory_->client(), memory_->engine().heap_rules);
+  profile_.unrecorded_heaps =
+      custom_heaps_.FindPublished(memory_->client(), memory_->engine().heap_rules);
   std::vector<HeapDump> dumps = custom_heaps_.Snapshot(memory_->client());
   // A program can have heaps of its own and no hooks of malloc; that malloc's heap is
   // empty is worth saying only when there is nothing else.

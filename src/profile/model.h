@@ -167,6 +167,7 @@ struct TargetProfile {
   std::vector<Frame> frames;
   std::vector<Callsite> callsites;
   std::vector<HeapDump> heaps;  // state of the latest dump, one per heap
+  std::vector<std::string> unrecorded_heaps;  // registered, but not selected
   std::vector<std::vector<HeapDump>>
       requested_dumps;      // that the program asked for, in order; each like `heaps`
   std::vector<Mark> marks;  // in order
