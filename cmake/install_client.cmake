@@ -19,5 +19,6 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/heapprofdConfigVersion.cmak
 install(FILES ${CMAKE_BINARY_DIR}/heapprofdConfig.cmake ${CMAKE_BINARY_DIR}/heapprofdConfigVersion.cmake
         DESTINATION ${package_dir} COMPONENT client)
 
+file(RELATIVE_PATH HPD_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)  # so that the tree can be moved
 configure_file(cmake/heapprofd-client.pc.in heapprofd-client.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/heapprofd-client.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT client)

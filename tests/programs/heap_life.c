@@ -1,7 +1,6 @@
-// A heap through fork and the session's end. It says "ready" once its heap is recorded and
-// a forked child has used it, then reports until the session is over ("disabled 1") or
-// a minute has passed, and writes that to a file. Usage: heap_life [FILE]
-#include <heapprofd/heap_profile.h>
+// A heap through fork and the session's end. It says "ready" once its heap is recorded
+// and a forked child has used it, then reports until the session is over ("disabled 1")
+// or a minute has passed, and writes that to a file. Usage: heap_life [FILE]
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <heapprofd/heap_profile.h>
 
 static uint32_t heap;
 static volatile int disabled_calls;
