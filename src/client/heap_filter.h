@@ -22,7 +22,8 @@ inline uint64_t FilterKey(const Block& block) {
     return block.address;
   if ((block.address & ~kAddressBits) == 0)
     return block.address ^ uint64_t { block.heap_id } << 39;
-  uint64_t mixed = (block.address + block.heap_id) * 0x9e3779b97f4a7c15u;
+  uint64_t mixed =
+      block.address * 0x9e3779b97f4a7c15u + block.heap_id * 0xd6e8feb86659fd93u;
   mixed ^= mixed >> 29;
   mixed *= 0xbf58476d1ce4e5b9u;
   return mixed >> 14 & kAddressBits;
