@@ -113,6 +113,13 @@ ThreadSlot* EnterOwnSession() {
   return slot;
 }
 
+// True: the session of this very process records. False: EnterOwnSession must look.
+bool IsUnderWay() {
+  return g_wiped.active.load(std::memory_order_acquire) != 0 &&
+         g_session.state.load(std::memory_order_relaxed) == SessionState::kActive &&
+         g_session.engine->control.active.load(std::memory_order_relaxed) != 0;
+}
+
 ReportOutcome WhyNothing() {
   if (g_session.state.load(std::memory_order_acquire) != SessionState::kDormant)
     return ReportOutcome::kNotRecorded;
@@ -173,14 +180,16 @@ uint64_t HeapInterval(uint8_t heap_id) {
 ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site) {
   if (IsNested(event.block.heap_id))
     return ReportOutcome::kNotRecorded;
-  ThreadSlot* thread = EnterOwnSession();
-  if (HPD_UNLIKELY(thread == nullptr))
+  if (HPD_UNLIKELY(!IsUnderWay()) && EnterOwnSession() == nullptr)
     return WhyNothing();
   ReportHeapFree(event.block);  // a live block with this number was given up silently
   ThreadSlot* slot = HeapSlot(event.block.heap_id);
   uint64_t interval = 0;
   if (slot == nullptr || !DecideSample(*slot, event, &interval))
     return ReportOutcome::kNotRecorded;
+  ThreadSlot* thread = EnterOwnSession();
+  if (thread == nullptr)
+    return WhyNothing();
   RecordSample(*thread, event.block, event.size, interval, site);
   return ReportOutcome::kRecorded;
 }
