@@ -206,7 +206,7 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(parts->record.tsc));
   ++profile_.quality.samples;
   CallsiteId callsite = CallsiteOfSample(*parts);
-  if (parts->labels != 0)
+  if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
     callsite = labels_->Intern(callsite, parts->labels, memory_->client());
   if (parts->record.heap_id != kMallocHeapId)
     return AllocateIn(parts->record.heap_id, parts->record, callsite);
