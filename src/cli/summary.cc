@@ -267,6 +267,10 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
   if (quality.threads_without_slot > 0)
     warnings.push_back(std::to_string(quality.threads_without_slot) +
                        " threads were not recorded: more than 4096 at once");
+  if (quality.reports_without_slot > 0)
+    warnings.push_back(std::to_string(quality.reports_without_slot) +
+                       " allocations in the program's own heaps were not recorded: too "
+                       "many threads use too many heaps; record fewer with --heaps");
   AddSymbolWarning(process, &warnings);
   return warnings;
 }

@@ -100,7 +100,7 @@ ThreadSlot* HeapSlot(uint8_t heap_id) {
         return nullptr;
     }
   }
-  g_session.client->ring.threads_without_slot.fetch_add(1, std::memory_order_relaxed);
+  g_session.client->ring.reports_without_slot.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
 }
 

@@ -520,6 +520,8 @@ void Target::UpdateDump() {
   quality.lost_samples = header.lost_samples.load(std::memory_order_relaxed);
   quality.threads_without_slot =
       header.threads_without_slot.load(std::memory_order_relaxed);
+  quality.reports_without_slot =
+      header.reports_without_slot.load(std::memory_order_relaxed);
 }
 
 void Target::ReleaseRecorder() {

@@ -135,6 +135,7 @@ struct Quality {
   uint64_t unwind_time_us = 0;  // total, engine side
   uint64_t map_reparses = 0;
   uint64_t threads_without_slot = 0;
+  uint64_t reports_without_slot = 0;  // of allocations in heaps beside malloc's
 };
 
 // Why and how a target left, and how the session went for it.

@@ -97,6 +97,7 @@ struct RingHeader {
   std::atomic<uint32_t> foreign_stacks;  // samples on stacks whose bounds were unknown
   std::atomic<uint32_t> client_dormant;  // 1: the client gave up; client_error says why
   std::atomic<uint32_t> client_error;    // ClientError
+  std::atomic<uint32_t> reports_without_slot;  // allocations in heaps beside malloc's
 };
 
 enum class ClientError : uint32_t {

@@ -78,6 +78,17 @@ class CustomHeaps(unittest.TestCase):
             self.assertEqual(result.exit_code, 2, options)
             self.assertIn("heap_profile: cannot ", result.stderr)
 
+    def test_255_heaps_and_8_threads_lose_nothing(self):
+        result = run([program("many_heaps")], ["-i", "1", "--heaps", "absent", "--all-heaps"])
+        self.assertEqual((result.exit_code, result.stdout), (0, "last id 255, refuses 1 1\n"), result.stderr)
+        profiles = {p.heap: p for p in result.pprofs}
+        for number in range(1, 256):
+            profile = profiles[f"{number:03}" + "n" * 60]
+            self.assertEqual(profile.total("alloc_objects"), 8 * number)
+            self.assertEqual(profile.total("space"), 0 if number % 2 == 0 else 8 * number * 16)
+            labelled = profile.by_label("alloc_objects")
+            self.assertEqual([labelled[(("thread", f"thread {i}"),)] for i in range(8)], [(number + 1) // 2] * 8)
+
 
 class HeapLife(unittest.TestCase):
     def test_a_forked_child_has_heaps_of_its_own(self):
