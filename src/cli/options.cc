@@ -86,6 +86,43 @@ Status ApplyTop(Options& options, const std::string& text) {
   return {};
 }
 
+std::vector<std::string> SplitList(const std::string& text) {
+  std::vector<std::string> names;
+  size_t begin = 0;
+  for (size_t comma = text.find(','); comma != std::string::npos;
+       comma = text.find(',', begin)) {
+    names.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  names.push_back(text.substr(begin));
+  return names;
+}
+
+// "NAME" or "NAME=BYTES", separated by commas.
+Status ApplyHeaps(Options& options, const std::string& text) {
+  HeapSelection& selection = options.session.heaps;
+  for (const std::string& item : SplitList(text)) {
+    const size_t equals = item.rfind('=');
+    HeapSelection::Heap heap{.name = item.substr(0, equals)};
+    if (equals != std::string::npos) {
+      const std::optional<uint64_t> interval = ParseSize(item.substr(equals + 1));
+      if (!interval || *interval < 1 || *interval > uint64_t{1} << 40)
+        return Invalid("cannot use --heaps " + text + ": the interval of " + heap.name +
+                       " must be a number of bytes of at least 1; for example --heaps " +
+                       heap.name + "=4096");
+      heap.interval_bytes = *interval;
+    }
+    selection.heaps.push_back(heap);
+  }
+  return CheckHeapSelection(selection);
+}
+
+Status ApplyExcludeHeaps(Options& options, const std::string& text) {
+  for (const std::string& name : SplitList(text))
+    options.session.heaps.excluded.push_back(name);
+  return CheckHeapSelection(options.session.heaps);
+}
+
 template <typename Set>
 Apply Switch(Set set) {
   return [set](Options& options, const std::string&) {
@@ -107,6 +144,14 @@ const std::vector<Flag>& Flags() {
                     ? Invalid("cannot use --output: the directory's name is empty")
                     : Status();
        }},
+      {0, "all-heaps", nullptr,
+       "Record every heap that PROGRAM registers (heap_profile.h), not only malloc's.",
+       Switch([](Options& options) { options.session.heaps.all = true; })},
+      {0, "heaps", "NAME[=BYTES],...",
+       "Record these heaps, each with an interval of its own; malloc's is libc.malloc.",
+       ApplyHeaps},
+      {0, "exclude-heaps", "NAME,...", "Not these ones of --all-heaps.",
+       ApplyExcludeHeaps},
       {0, "no-children", nullptr, "Do not profile the processes that PROGRAM starts.",
        Switch([](Options& options) { options.session.follow_children = false; })},
       {0, "block-client", nullptr,
@@ -219,6 +264,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
                      "\": it is no option; put -- in front of the program to profile");
     HPD_TRY(ApplyFlag(options, arguments, &i));
   }
+  if (!options.session.heaps.excluded.empty() && !options.session.heaps.all)
+    return Invalid("cannot use --exclude-heaps: it only makes sense with --all-heaps");
   if (separator != arguments.end())
     options.command.assign(separator + 1, arguments.end());
   if (options.command.empty() && !options.show_help && !options.show_version)

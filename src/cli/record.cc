@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "cli/heap_notes.h"
 #include "cli/launch.h"
 #include "cli/output_directory.h"
 #include "cli/preload_path.h"
@@ -92,7 +93,10 @@ Status WriteTrace(const std::string& path, const Session& session) {
     const DumpFlags flags{.disconnected = profile.end != TargetEnd::kRunning,
                           .buffer_overran = profile.quality.lost_records > 0,
                           .buffer_corrupted = profile.quality.corrupt_records > 0};
+    for (const std::vector<HeapDump>& heaps : profile.requested_dumps)
+      HPD_TRY(writer.WriteHeaps(profile, heaps, i, DumpFlags{}));
     HPD_TRY(writer.WriteDump(profile, i, flags));
+    HPD_TRY(writer.WriteMarks(profile));
   }
   for (const std::unique_ptr<Target>& target : session.targets())
     HPD_TRY(writer.WriteModuleSymbols(target->profile()));
@@ -150,6 +154,10 @@ std::string ReasonForNothing(const Options& options, const Session& session) {
            "uses a loader that "
            "ignores LD_PRELOAD; check with LD_DEBUG=libs";
   for (const std::unique_ptr<Target>& target : session.targets()) {
+    const std::vector<std::string> notes =
+        HeapNotes(target->profile(), options.session.heaps);
+    if (!notes.empty())
+      return notes[0];
     if (!target->profile().heaps.empty() &&
         target->profile().heaps[0].exact_alloc_calls > 0)
       return "all allocations together were smaller than one sample; use a smaller "
@@ -190,6 +198,7 @@ int Finish(const Options& options,
     return failure;
   }
   const SummaryOptions summary{
+      .heaps = options.session.heaps,
       .top = options.top,
       .seconds = seconds,
       .use_unicode = TerminalShowsUnicode(),

@@ -99,7 +99,7 @@ void Recording::Observe() {
       if (!target->is_recording())
         continue;
       History& history = histories_[target.get()];
-      history.live_bytes.push_back(target->heap().live().bytes);
+      history.live_bytes.push_back(target->live_bytes());
       if (const uint64_t resident = ResidentKib(target->pid()); resident != 0)
         history.resident_kib = resident;
       is_full |= history.live_bytes.size() >= kMaxHistory;
@@ -129,7 +129,7 @@ void Recording::ShowStatus() {
     lost += target->lost_records();
     if (!target->is_recording())
       continue;
-    live += target->heap().live().bytes;
+    live += target->live_bytes();
     fill = std::max(fill, target->ring_fill());
   }
   const auto seconds =

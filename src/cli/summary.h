@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/heap_selection.h"
 #include "profile/model.h"
 #include "symbolize/symbolize_profile.h"
 
@@ -19,6 +20,7 @@ struct ProcessResult {
 };
 
 struct SummaryOptions {
+  HeapSelection heaps;
   size_t top = 10;
   double seconds = 0;                 // length of the recording
   bool use_unicode = true;            // sparkline and arrows

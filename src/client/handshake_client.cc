@@ -8,10 +8,11 @@
 
 #include <cstring>
 
+#include "client/loaded_objects.h"
 #include "rt/syscall.h"
 
-// The environment as the kernel laid it out is found from the stack under glibc (its own
-// `environ` is not set yet when the first hook runs), from the variable elsewhere.
+// The environment as the kernel laid it out is found from the stack under glibc's loader
+// (`environ` is not set yet when the first hook runs), from the variable elsewhere.
 extern "C" {
 extern void* __libc_stack_end __attribute__((weak));
 extern char** __environ __attribute__((weak));
@@ -21,7 +22,7 @@ namespace heapprofd {
 namespace {
 
 char** InitialEnvironment() {
-  if (&__libc_stack_end != nullptr) {
+  if (&__libc_stack_end != nullptr && FirstObject() != nullptr) {
     auto* words = static_cast<uint64_t*>(__libc_stack_end);
     const uint64_t argument_count = words[0];
     return reinterpret_cast<char**>(words + 1 + argument_count + 1);

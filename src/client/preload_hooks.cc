@@ -11,8 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "client/nesting.h"
 #include "client/real_functions.h"
 #include "client/recorder.h"
+#include "client/recorder_table.h"
 #include "client/sampler.h"
 #include "client/session.h"
 #include "client/slow_entry.h"
@@ -67,7 +69,8 @@ class PendingAllocation {
     is_sampled_ = heapprofd::CountDown(*slot_, size,
                                        heapprofd::g_session.engine->control.interval.load(
                                            std::memory_order_relaxed)) ==
-                  heapprofd::SampleDecision::kSample;
+                      heapprofd::SampleDecision::kSample &&
+                  !heapprofd::IsNested(heapprofd::kMallocHeapId);
   }
 
   // `pointer` is what the allocator returned; nullptr: the call failed and never
@@ -87,7 +90,7 @@ class PendingAllocation {
         heapprofd::SessionState::kForkPending)
       slot_ = heapprofd::LeaveForkPending(slot_);
     if (slot_ != nullptr)
-      heapprofd::RecordSample(*slot_, reinterpret_cast<uint64_t>(pointer), size_,
+      heapprofd::RecordSample(*slot_, {reinterpret_cast<uint64_t>(pointer)}, size_,
                               interval_, site);
   }
 
@@ -109,7 +112,7 @@ inline void* Allocate(size_t size, const CallSite& site, Real&& real) {
 void ReportFree(void* pointer) {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   if (g_wiped.filter.Remove(address))
-    heapprofd::RecordFree(address, /*is_realloc=*/false);
+    heapprofd::RecordFree({address}, /*is_realloc=*/false);
 }
 
 HPD_NOINLINE void FreeSampled(void* pointer) {
@@ -139,10 +142,10 @@ void* RecordedReallocate(void* old,
   const auto address = reinterpret_cast<uint64_t>(old);
   const bool was_sampled = old != nullptr && g_wiped.filter.Remove(address);
   if (was_sampled)
-    RecordFree(address, /*is_realloc=*/true);
+    RecordFree({address}, /*is_realloc=*/true);
   void* pointer = real.call(real);
   if (pointer == nullptr && size != 0 && was_sampled)
-    RecordReallocFailed(address);
+    RecordReallocFailed({address});
   allocation.Finish(pointer, site);
   return pointer;
 }
@@ -373,6 +376,15 @@ HPD_OPERATOR_NEW_LIST(HPD_NEW)
 HPD_OPERATOR_DELETE_LIST(HPD_DELETE)
 
 }  // extern "C"
+
+bool heapprofd::PrepareShell() {
+  return ResolveRealFunctions();
+}
+
+// Where libheapprofd_client finds this library: see client/recorder_table.h.
+extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v1() {
+  return &heapprofd::OwnRecorder();
+}
 
 namespace {
 

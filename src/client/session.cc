@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "client/handshake_client.h"
-#include "client/real_functions.h"
 #include "client/sampler.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
@@ -91,7 +90,7 @@ HPD_COLD void Initialize() {
       rt::Syscall(SYS_sched_yield);
     return;
   }
-  if (!ResolveRealFunctions())
+  if (!PrepareShell())
     __builtin_trap();  // no allocator behind us: the program could not have run without
                        // us either
   const int pid = static_cast<int>(rt::Syscall(SYS_getpid));

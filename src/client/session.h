@@ -36,9 +36,10 @@ enum class SessionState : uint32_t {
 
 // Memory that a forked child finds zeroed (MADV_WIPEONFORK).
 struct alignas(kPageSize) WipedOnFork {
-  std::atomic<uint32_t> active;        // 1: hooks may use their slot
-  std::atomic<uint64_t> memos_in_use;  // one bit per StackMemo
-  alignas(kPageSize) SampledFilter filter;
+  std::atomic<uint32_t> active;                  // 1: hooks may use their slot
+  std::atomic<uint64_t> memos_in_use;            // one bit per StackMemo
+  alignas(kPageSize) SampledFilter filter;       // malloc's blocks
+  alignas(kPageSize) SampledFilter heap_filter;  // those of all other heaps
 };
 
 inline constexpr unsigned kMemos = 64;
@@ -60,6 +61,10 @@ struct Session {
   StackMemo
       memos[kMemos];  // threads share them, each sticks to one while nobody else uses it
 };
+
+// What the library around this core needs before a session can begin; each library has
+// its own. False: the process cannot go on.
+bool PrepareShell();
 
 extern WipedOnFork g_wiped;
 extern Session g_session;

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 
+#include "engine/heap_selection.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
 
 struct SessionConfig {
   uint64_t interval_bytes = 4096;
+  HeapSelection heaps;
   uint64_t ring_size_bytes = uint64_t{8} << 20;
   WhenFull when_full = WhenFull::kBlock;
   uint64_t block_timeout_us = 0;  // 0: as long as the engine lives

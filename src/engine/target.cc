@@ -10,6 +10,7 @@
 
 #include "engine/process_info.h"
 #include "engine/sample_parts.h"
+#include "engine/target_text.h"
 #include "walk/stack_hash.h"
 
 namespace heapprofd {
@@ -24,6 +25,10 @@ constexpr uint64_t kAdaptNs = 100'000'000;
 // targets' sums fit 64 bits.
 constexpr uint64_t kMaxCounter = uint64_t{1} << 53;
 constexpr size_t kMaxCallsites = 8'000'000;
+constexpr uint64_t kNeverInterval = uint64_t{1} << 60;  // no allocation is ever sampled
+constexpr size_t kMaxMarks = 10'000;
+constexpr size_t kMaxRequestedDumps = 100;
+constexpr size_t kMaxRequestedCallsites = 2'000'000;  // of all of these dumps
 constexpr size_t kMaxStacks = 4'000'000;
 constexpr size_t kMaxFrameCache = 1'000'000;
 
@@ -51,6 +56,7 @@ Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
   previous_dump_ns_ = profile_.process.start_ns;
   interner_ = std::make_unique<CallsiteInterner>(&profile_);
   heap_ = std::make_unique<LiveHeap>();
+  labels_ = std::make_unique<LabelledCallsites>(&profile_, interner_.get());
 }
 
 Result<std::unique_ptr<Target>> Target::Create(pid_t pid,
@@ -73,13 +79,20 @@ Result<std::unique_ptr<Target>> Target::Create(pid_t pid,
 
 void Target::PublishConfig() {
   SessionControl& control = memory_->engine().control;
-  control.interval.store(config_.interval_bytes);
+  PublishHeapRules();
+  control.interval.store(malloc_interval_ != 0 ? malloc_interval_ : kNeverInterval);
   control.when_full.store(static_cast<uint32_t>(config_.when_full));
   control.block_timeout_us.store(config_.block_timeout_us);
   control.check_period.store(config_.check_period);
   control.max_stack_copy.store(kDefaultStackCopy);
   control.active.store(1, std::memory_order_release);
   PublishStackRegions();
+}
+
+void Target::PublishHeapRules() {
+  HeapRules& rules = memory_->engine().heap_rules;
+  FillHeapRules(config_.heaps, config_.interval_bytes, &rules);
+  malloc_interval_ = HeapIntervalByName(rules, kMallocHeapName);
 }
 
 size_t Target::Drain(size_t max_records, bool writers_gone) {
@@ -149,6 +162,9 @@ void Target::AdaptInterval() {
   std::atomic<uint64_t>& interval = memory_->engine().control.interval;
   if (interval.load() < kMaxInterval)
     interval.store(interval.load() * 2);
+  std::atomic<uint32_t>& shift = memory_->engine().heap_rules.interval_shift;
+  if (shift.load() < 40)
+    shift.fetch_add(1);
   interval_changed_ns_ = now;
 }
 
@@ -177,6 +193,12 @@ void Target::HandleRecord(const RingReader::Record& record) {
     case RecordType::kModulesChanged:
       HandleModulesChanged();
       return;
+    case RecordType::kMark:
+      HandleMark(record.payload, /*is_dump=*/false);
+      return;
+    case RecordType::kDumpNow:
+      HandleMark(record.payload, /*is_dump=*/true);
+      return;
   }
   ++bad_records_;
 }
@@ -189,9 +211,51 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(parts->record.tsc));
   ++profile_.quality.samples;
-  const CallsiteId callsite = CallsiteOfSample(*parts);
+  CallsiteId callsite = CallsiteOfSample(*parts);
+  if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
+    callsite = labels_->Intern(callsite, parts->labels, memory_->client());
+  if (parts->record.heap_id != kMallocHeapId)
+    return AllocateIn(parts->record.heap_id, parts->record, callsite);
   heap_->Allocate(parts->record.address, parts->record.size, parts->record.interval,
                   callsite, last_event_ns_);
+}
+
+void Target::AllocateIn(uint8_t heap_id,
+                        const SampleRecord& record,
+                        CallsiteId callsite) {
+  CustomHeap& heap =
+      custom_heaps_.Get(heap_id, memory_->client(), memory_->engine().heap_rules);
+  if (!custom_heaps_.MayAdd(heap, callsite))
+    callsite = NamedStack("[too many stacks]");
+  heap.Allocate(record.address, record.size, record.interval, callsite, last_event_ns_);
+}
+
+void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
+  const std::optional<MarkRecord> record = ParseMark(payload);
+  if (!record) {
+    ++bad_records_;
+    return;
+  }
+  last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
+  if (!is_dump) {
+    if (profile_.marks.size() < kMaxMarks)
+      profile_.marks.push_back({.time_ns = last_event_ns_,
+                                .name = TextFromTarget(record->name, kMarkNameSize)});
+    return;
+  }
+  size_t callsites = 0;
+  for (const auto& dumps : profile_.requested_dumps) {
+    for (const HeapDump& dump : dumps)
+      callsites += dump.callsites.size();
+  }
+  if (profile_.requested_dumps.size() >= kMaxRequestedDumps ||
+      callsites >= kMaxRequestedCallsites)
+    return;
+  UpdateDump();
+  for (HeapDump& dump : profile_.heaps)
+    dump.end_ns = last_event_ns_;
+  previous_dump_ns_ = last_event_ns_;
+  profile_.requested_dumps.push_back(profile_.heaps);
 }
 
 void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
@@ -201,7 +265,10 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
     return;
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
-  if (is_undo)
+  if (record->heap_id != kMallocHeapId) {
+    if (CustomHeap* heap = custom_heaps_.Find(record->heap_id))
+      heap->Free(record->address);
+  } else if (is_undo)
     heap_->UndoRealloc(record->address, record->thread_id, last_event_ns_);
   else if (record->is_realloc != 0)
     heap_->FreeForRealloc(record->address, record->thread_id);
@@ -409,7 +476,7 @@ void Target::Stop(TargetEnd end) {
   profile_.end = end;
 }
 
-void Target::UpdateTotals(HeapDump* dump) {
+void Target::UpdateTotals(HeapDump* dump) const {
   const ClientBlock& client = memory_->client();
   const uint32_t count = std::min<uint32_t>(
       client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
@@ -425,20 +492,34 @@ void Target::UpdateTotals(HeapDump* dump) {
   }
 }
 
+HeapDump Target::DumpOfMalloc() const {
+  HeapDump dump;
+  dump.heap_name = kMallocHeapName;
+  dump.original_sampling_interval = malloc_interval_;
+  dump.sampling_interval = memory_->engine().control.interval.load();
+  heap_->Snapshot(&dump);
+  UpdateTotals(&dump);
+  return dump;
+}
+
 void Target::UpdateDump() {
   if (memory_ == nullptr)
     return;  // released: the last dump stands
-  HeapDump dump;
-  dump.heap_name = kMallocHeapName;
-  dump.original_sampling_interval = config_.interval_bytes;
-  dump.sampling_interval = memory_->engine().control.interval.load();
-  dump.start_ns = previous_dump_ns_;
-  dump.end_ns = MonotonicNs();
-  heap_->Snapshot(&dump);
-  UpdateTotals(&dump);
-  previous_dump_ns_ = dump.end_ns;
-  profile_.heaps.clear();
-  profile_.heaps.push_back(std::move(dump));
+  profile_.unrecorded_heaps =
+      custom_heaps_.FindPublished(memory_->client(), memory_->engine().heap_rules);
+  std::vector<HeapDump> dumps = custom_heaps_.Snapshot(memory_->client());
+  // A program can have heaps of its own and no hooks of malloc; that malloc's heap is
+  // empty is worth saying only when there is nothing else.
+  HeapDump malloc_dump = DumpOfMalloc();
+  if (malloc_interval_ != 0 && (malloc_dump.exact_alloc_calls > 0 || dumps.empty()))
+    dumps.insert(dumps.begin(), std::move(malloc_dump));
+  const uint64_t now = MonotonicNs();
+  for (HeapDump& dump : dumps) {
+    dump.start_ns = previous_dump_ns_;
+    dump.end_ns = now;
+  }
+  previous_dump_ns_ = now;
+  profile_.heaps = std::move(dumps);
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
   quality.map_reparses = address_space_->refreshes();
@@ -447,10 +528,14 @@ void Target::UpdateDump() {
   quality.lost_samples = Bounded(header.lost_samples.load(std::memory_order_relaxed));
   quality.threads_without_slot =
       header.threads_without_slot.load(std::memory_order_relaxed);
+  quality.reports_without_slot =
+      header.reports_without_slot.load(std::memory_order_relaxed);
 }
 
 void Target::ReleaseRecorder() {
   heap_.reset();
+  custom_heaps_ = HeapTable();
+  labels_.reset();
   interner_.reset();
   unwinder_.reset();
   reader_.reset();

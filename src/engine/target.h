@@ -16,6 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/heap_table.h"
+#include "engine/labels.h"
 #include "engine/session_config.h"
 #include "engine/shared_memory.h"
 #include "engine/tsc_clock.h"
@@ -68,10 +70,11 @@ class Target {
 
   const AddressSpace& address_space() const { return *address_space_; }
 
-  // False after ReleaseRecorder: heap() and ring_fill() are gone.
+  // False after ReleaseRecorder: live_bytes() and ring_fill() are gone.
   bool is_recording() const { return memory_ != nullptr; }
 
-  const LiveHeap& heap() const { return *heap_; }
+  // Of all recorded heaps together.
+  double live_bytes() const { return heap_->live().bytes + custom_heaps_.live_bytes(); }
 
   const Quality& quality() const { return profile_.quality; }
 
@@ -87,6 +90,10 @@ class Target {
   void HandleSample(std::span<const std::byte> payload);
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
+  void HandleMark(std::span<const std::byte> payload, bool is_dump);
+  void AllocateIn(uint8_t heap_id, const SampleRecord& record, CallsiteId callsite);
+  void PublishHeapRules();
+  HeapDump DumpOfMalloc() const;
   CallsiteId CallsiteOfSample(const struct SampleParts& parts);
   CallsiteId CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys);
   CallsiteId InternStack(std::span<const uint64_t> keys);
@@ -104,7 +111,7 @@ class Target {
   void ForgetCode();
   void ForgetStacks();
   void AdaptInterval();
-  void UpdateTotals(HeapDump* dump);
+  void UpdateTotals(HeapDump* dump) const;
   bool IsStuck();
 
   const SessionConfig config_;
@@ -115,7 +122,10 @@ class Target {
   std::unique_ptr<AddressSpace> address_space_;
   std::unique_ptr<StackUnwinder> unwinder_;
   std::unique_ptr<CallsiteInterner> interner_;
-  std::unique_ptr<LiveHeap> heap_;
+  std::unique_ptr<LiveHeap> heap_;  // malloc's
+  HeapTable custom_heaps_;
+  std::unique_ptr<LabelledCallsites> labels_;
+  uint64_t malloc_interval_ = 0;  // of the session; 0: malloc is not recorded
   // By hash (walk/stack_hash.h): every stack there was, and the outer parts of each.
   std::unordered_map<uint64_t, CallsiteId> stacks_;
   std::unordered_map<uint64_t, CallsiteId> previous_stacks_;  // before ForgetStacks

@@ -151,6 +151,65 @@ TEST_F(TargetTest, InnerFramesAreAddedToTheOuterOnesThatAreKnown) {
   EXPECT_EQ(target_->quality().unknown_stacks, 0u);
 }
 
+TEST_F(TargetTest, SamplesOfOtherHeapsHaveTheirOwnDumps) {
+  ClientBlock& client = target_->memory().client();
+  memcpy(client.heaps[9].name, "pool", 4);
+  client.heaps[9].is_set.store(1);
+  SampleRecord record = Sample(0x10, 100);
+  record.heap_id = 9;
+  WriteSample(record, {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 30, HashOf({KeyInOwnCode(4)})), {});
+  WriteFree(RecordType::kFree, 0x10, false);  // malloc's, not the pool's
+  DrainAndDump();
+  const std::vector<HeapDump>& heaps = target_->profile().heaps;
+  ASSERT_EQ(heaps.size(), 1u);  // malloc has no calls: it was not hooked
+  EXPECT_EQ(heaps[0].heap_name, "pool");
+  EXPECT_EQ(heaps[0].callsites.begin()->second.live().bytes, 100);
+}
+
+TEST_F(TargetTest, LabelsAreRootsOfTheStack) {
+  ClientBlock& client = target_->memory().client();
+  memcpy(client.labels[1].key, "ten=ant", 7);
+  memcpy(client.labels[1].value, "acme\n", 5);
+  const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
+  SampleRecord record = Sample(0x10, 100);
+  record.flags = kSampleHasLabels;
+  record.frame_count = 2;
+  const uint64_t labels = uint64_t{1} << 16 | kTooManyLabels;
+  std::vector<std::byte> payload(sizeof(record) + 8 + 16);
+  memcpy(payload.data(), &record, sizeof(record));
+  memcpy(payload.data() + sizeof(record), &labels, 8);
+  memcpy(payload.data() + sizeof(record) + 8, keys.data(), 16);
+  Write(RecordType::kSample, payload);
+  const HeapDump& dump = DrainAndDump();
+  ASSERT_EQ(dump.callsites.size(), 1u);
+  CallsiteId at = dump.callsites.begin()->first;
+  const auto& callsites = target_->profile().callsites;
+  at = callsites[callsites[at].parent].parent;
+  EXPECT_EQ(NameOf(at), "label=[too many labels]");
+  EXPECT_EQ(NameOf(callsites[at].parent), "ten_ant=acme_");
+  EXPECT_TRUE(target_->profile().frames[callsites[at].frame].is_label);
+}
+
+TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
+  MarkRecord mark{.tsc = __builtin_ia32_rdtsc(), .name = {}};
+  memset(mark.name, 'm', sizeof(mark.name));  // no terminating zero
+  std::vector<std::byte> payload(sizeof(mark));
+  memcpy(payload.data(), &mark, sizeof(mark));
+  Write(RecordType::kMark, payload);
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  Write(RecordType::kDumpNow, payload);
+  WriteSample(Sample(0x20, 100, HashOf({KeyInOwnCode(4)})), {});
+  Write(RecordType::kMark, {});  // too short
+  EXPECT_EQ(DrainAndDump().callsites.begin()->second.live().bytes, 200);
+  const TargetProfile& profile = target_->profile();
+  ASSERT_EQ(profile.marks.size(), 1u);
+  EXPECT_EQ(profile.marks[0].name, std::string(63, 'm'));
+  ASSERT_EQ(profile.requested_dumps.size(), 1u);
+  EXPECT_EQ(profile.requested_dumps[0][0].callsites.begin()->second.live().bytes, 100);
+  EXPECT_EQ(profile.quality.corrupt_records, 1u);
+}
+
 TEST_F(TargetTest, AFailedReallocIsUndone) {
   WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   WriteFree(RecordType::kFree, 0x10, true);

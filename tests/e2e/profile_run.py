@@ -45,6 +45,15 @@ class Pprof:
             functions = [name for id in sample.location_id for name in self.locations[id]]
             yield functions, dict(zip(VIEWS, sample.value))
 
+    def by_label(self, view):
+        """Sums of a view by the sample's labels: {((key, value), ...): sum}, innermost label first."""
+        strings = self.profile.string_table
+        sums = {}
+        for sample in self.profile.sample:
+            labels = tuple((strings[label.key], strings[label.str]) for label in sample.label)
+            sums[labels] = sums.get(labels, 0) + sample.value[VIEWS.index(view)]
+        return sums
+
     def total(self, view):
         return sum(values[view] for _, values in self.stacks())
 
@@ -77,6 +86,10 @@ class Run:
     def main(self):
         """The profile that heap_profile shows first: the process with the highest peak."""
         return next(p for p in self.pprofs if p.number == "1")
+
+    def heap(self, name):
+        """The profile of the heap with this name, of the first process that has one."""
+        return next(p for p in self.pprofs if p.heap == name)
 
 
 class Started:
