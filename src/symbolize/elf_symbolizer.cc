@@ -1,10 +1,13 @@
 #include "symbolize/elf_symbolizer.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "symbolize/demangle.h"
+#include "symbolize/llvm_symbolizer.h"
 
 namespace heapprofd {
 namespace {
@@ -20,8 +23,9 @@ bool IsPlainer(std::string_view a, std::string_view b) {
 }  // namespace
 
 Result<ElfSymbolizer> ElfSymbolizer::Open(const ModuleFile& file,
-                                          const std::string& debug_path) {
-  HPD_TRY_ASSIGN(auto module, ElfModule::Open(file, debug_path));
+                                          const std::string& debug_path,
+                                          SymbolFinder* finder) {
+  HPD_TRY_ASSIGN(auto module, ElfModule::Open(file, debug_path, finder));
   return ElfSymbolizer(std::move(module));
 }
 
@@ -31,14 +35,28 @@ ElfSymbolizer::ElfSymbolizer(std::unique_ptr<ElfModule> module)
     debug_info_.emplace(module_->dwarf());
 }
 
-std::vector<std::vector<SourceLine>> ElfSymbolizer::Symbolize(
+void ElfSymbolizer::UseLlvmSymbolizer(const std::string& program,
+                                      const ModuleFile& file) {
+  llvm_symbolizer_ = program;
+  if (const std::string path = module_->debug_file_path(); !path.empty())
+    llvm_file_ = ScopedFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!llvm_file_.valid())
+    llvm_file_ = ScopedFd(fcntl(file.fd, F_DUPFD_CLOEXEC, 0));
+}
+
+Result<std::vector<std::vector<SourceLine>>> ElfSymbolizer::TrySymbolize(
     std::span<const uint64_t> rel_pcs) {
   std::vector<std::vector<SourceLine>> answer(rel_pcs.size());
   if (debug_info_) {
     std::vector<uint64_t> addresses(rel_pcs.begin(), rel_pcs.end());
     for (uint64_t& address : addresses)
       address -= module_->dwarf_bias();
-    answer = debug_info_->Find(addresses);
+    if (llvm_symbolizer_.empty()) {
+      answer = debug_info_->Find(addresses);
+    } else {
+      HPD_TRY_ASSIGN(answer,
+                     AskLlvmSymbolizer(llvm_symbolizer_, llvm_file_.get(), addresses));
+    }
   }
   for (size_t i = 0; i < rel_pcs.size(); ++i)
     NameBySymbol(rel_pcs[i], answer[i]);

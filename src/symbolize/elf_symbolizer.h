@@ -24,13 +24,23 @@ class ElfSymbolizer {
  public:
   // Errors: see ElfModule::Open.
   static Result<ElfSymbolizer> Open(const ModuleFile& file,
-                                    const std::string& debug_path = kStandardDebugPath);
+                                    const std::string& debug_path = kStandardDebugPath,
+                                    SymbolFinder* finder = nullptr);
+
+  // Has debug information read by llvm-symbolizer (the path of the program) from now on.
+  void UseLlvmSymbolizer(const std::string& program, const ModuleFile& file);
 
   // `rel_pcs` are addresses inside the instructions, in any order, best all of a module
   // at once: the work is mostly per compile unit. One answer per address: its lines,
   // innermost function first, the last being the function that was really called and
-  // whose system_name is set. Empty: unknown.
-  std::vector<std::vector<SourceLine>> Symbolize(std::span<const uint64_t> rel_pcs);
+  // whose system_name is set. Empty: unknown. Errors only with UseLlvmSymbolizer.
+  Result<std::vector<std::vector<SourceLine>>> TrySymbolize(
+      std::span<const uint64_t> rel_pcs);
+
+  // The same without UseLlvmSymbolizer.
+  std::vector<std::vector<SourceLine>> Symbolize(std::span<const uint64_t> rel_pcs) {
+    return TrySymbolize(rel_pcs).value();
+  }
 
   bool has_debug_info() const { return debug_info_.has_value(); }
 
@@ -41,6 +51,8 @@ class ElfSymbolizer {
   std::unique_ptr<ElfModule> module_;
   SymbolIndex symbols_;
   std::optional<DebugInfo> debug_info_;
+  std::string llvm_symbolizer_;  // empty: libdw
+  ScopedFd llvm_file_;           // what it is to read
 };
 
 }  // namespace heapprofd

@@ -1,0 +1,63 @@
+// Answers for the addresses of one module, and the form in which they travel: back from
+// a worker process, and to the disk cache and back.
+//
+//   u32 strings  u32 lines  u32 addresses
+//   strings x (u32 size, bytes)
+//   lines x (u32 function, u32 system_name, u32 file, u32 line)       indices of strings
+//   addresses x (u64 address, u32 first line, u32 number of lines)    by address
+//
+// Encoded tables are not to be trusted: a worker has read hostile debug information, a
+// cache file may have been written by anybody.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/model.h"
+
+namespace heapprofd {
+
+class SymbolTable {
+ public:
+  // Innermost first; empty: the address is known to have no name. The first answer for an
+  // address is kept.
+  void Add(uint64_t address, std::span<const SourceLine> lines);
+
+  // Nothing when the table has no answer for this address.
+  std::optional<std::vector<SourceLine>> Find(uint64_t address) const;
+
+  size_t size() const { return answers_.size(); }
+
+  std::string Encode() const;
+
+  // Nothing when these are not the bytes of a table.
+  static std::optional<SymbolTable> Decode(std::string_view bytes);
+
+ private:
+  struct Line {
+    uint32_t function;
+    uint32_t system_name;
+    uint32_t file;
+    uint32_t line;
+  };
+
+  struct Answer {
+    uint32_t first;
+    uint32_t count;
+  };
+
+  uint32_t Intern(const std::string& text);
+  bool DecodeContents(class ByteReader& reader);
+
+  std::unordered_map<std::string, uint32_t> ids_;
+  std::vector<std::string> strings_;
+  std::vector<Line> lines_;
+  std::unordered_map<uint64_t, Answer> answers_;
+};
+
+}  // namespace heapprofd
