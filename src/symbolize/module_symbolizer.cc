@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/byte_reader.h"
 #include "base/text.h"
 #include "symbolize/elf_identity.h"
@@ -50,7 +52,11 @@ std::string ModuleAnswer::Encode() const {
   AppendNumber(static_cast<uint8_t>(has_debug_info), bytes);
   AppendNumber(static_cast<uint8_t>(from_cache), bytes);
   AppendNumber(static_cast<uint32_t>(error.size()), bytes);
-  return bytes + error + lines.Encode();
+  bytes += error;
+  AppendNumber(static_cast<uint32_t>(keys.size()), bytes);
+  for (const uint64_t key : keys)
+    AppendNumber(key, bytes);
+  return bytes + lines.Encode();
 }
 
 std::optional<ModuleAnswer> ModuleAnswer::Decode(std::string_view bytes) {
@@ -60,6 +66,9 @@ std::optional<ModuleAnswer> ModuleAnswer::Decode(std::string_view bytes) {
   answer.has_debug_info = reader.Read<uint8_t>() != 0;
   answer.from_cache = reader.Read<uint8_t>() != 0;
   answer.error = reader.ReadBytes(reader.Read<uint32_t>());
+  const auto key_count = reader.Read<uint32_t>();
+  for (uint32_t i = 0; i < key_count && reader.ok(); ++i)
+    answer.keys.push_back(reader.Read<uint64_t>());
   auto lines = SymbolTable::Decode(reader.ReadBytes(reader.left()));
   if (!reader.ok() || !lines ||
       reason > static_cast<uint8_t>(NoSymbolsReason::kWorkerDied))
@@ -96,6 +105,7 @@ ModuleAnswer ModuleSymbolizer::Symbolize(const ModuleRequest& request) {
     const auto identity = IdentifyElf(source->fd.get());
     for (size_t i = 0; identity && identity->code && i < addresses.size(); ++i)
       addresses[i] += BiasCorrection(*identity->code, request.addresses[i]);
+    answer.keys = addresses;
     if (AnswerFromCache(addresses, &answer))
       return answer;
   }
@@ -106,14 +116,12 @@ ModuleAnswer ModuleSymbolizer::Symbolize(const ModuleRequest& request) {
 // True when the cache knows all of them.
 bool ModuleSymbolizer::AnswerFromCache(const std::vector<uint64_t>& addresses,
                                        ModuleAnswer* answer) const {
-  SymbolTable lines;
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    const auto found = cached_.Find(addresses[i]);
-    if (!found)
-      return false;
-    lines.Add(i, *found);
-  }
-  answer->lines = std::move(lines);
+  const auto is_known = [&](uint64_t address) {
+    return cached_.Find(address).has_value();
+  };
+  if (!std::ranges::all_of(addresses, is_known))
+    return false;
+  answer->lines = cached_.Subset(addresses);
   answer->has_debug_info = true;  // see AnswerFromFile
   answer->from_cache = true;
   return true;
@@ -200,19 +208,16 @@ void ModuleSymbolizer::AnswerFromFile(const ModuleRequest& request,
     if (!cached_.Find(address))
       missing.push_back(address);
   }
-  const auto found = symbolizer.value().TrySymbolize(missing);
-  if (!found.ok()) {
+  const bool nothing_was_cached = cached_.size() == 0;
+  if (const Status status = symbolizer.value().Symbolize(missing, cached_);
+      !status.ok()) {
     answer->reason = NoSymbolsReason::kWorkerDied;
-    answer->error = "cannot symbolize " + request.path + ": " + found.status().message();
+    answer->error = "cannot symbolize " + request.path + ": " + status.message();
     return;
   }
-  for (size_t i = 0; i < missing.size(); ++i)
-    cached_.Add(missing[i], found.value()[i]);
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    const auto lines = cached_.Find(addresses[i]);
-    if (lines->empty())
+  for (const uint64_t address : addresses) {
+    if (cached_.Find(address)->empty())
       answer->reason = NoSymbolsReason::kNoSymbols;
-    answer->lines.Add(i, *lines);
   }
   if (answer->reason == NoSymbolsReason::kNoSymbols)
     answer->error = StrippedMessage(request);
@@ -221,6 +226,7 @@ void ModuleSymbolizer::AnswerFromFile(const ModuleRequest& request,
   const std::string name = CacheName(request);
   if (answer->has_debug_info && !name.empty() && IsTrusted(source.fd.get()))
     cache_.Store(name, cached_.Encode());
+  answer->lines = nothing_was_cached ? std::move(cached_) : cached_.Subset(addresses);
 }
 
 }  // namespace heapprofd

@@ -37,7 +37,10 @@ struct ModuleAnswer {
   std::string error;
   bool has_debug_info = false;
   bool from_cache = false;
-  SymbolTable lines;  // by position in ModuleRequest::addresses
+  // What was looked up for each of ModuleRequest::addresses: a key of `lines`. Empty when
+  // these are the rel_pcs.
+  std::vector<uint64_t> keys;
+  SymbolTable lines;
 
   std::string Encode() const;
   static std::optional<ModuleAnswer> Decode(std::string_view bytes);

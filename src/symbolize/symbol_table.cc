@@ -14,49 +14,69 @@ constexpr uint64_t kMaxLinesInAll = 64'000'000;
 
 }  // namespace
 
-uint32_t SymbolTable::Intern(const std::string& text) {
-  const auto [entry, is_new] =
-      ids_.try_emplace(text, static_cast<uint32_t>(strings_.size()));
-  if (is_new)
-    strings_.push_back(text);
-  return entry->second;
+SymbolTable::TextId SymbolTable::Intern(std::string_view text) {
+  if (ids_.size() < texts_.size()) {  // decoded
+    for (TextId id = 0; id < texts_.size(); ++id)
+      ids_.try_emplace(texts_[id], id);
+  }
+  const auto known = ids_.find(text);
+  if (known != ids_.end())
+    return known->second;
+  const auto id = static_cast<TextId>(texts_.size());
+  ids_.emplace(texts_.emplace_back(text), id);
+  return id;
 }
 
-void SymbolTable::Add(uint64_t address, std::span<const SourceLine> lines) {
+void SymbolTable::Add(uint64_t address, std::span<const Line> lines) {
+  lines = lines.first(std::min<size_t>(lines.size(), kMaxLinesPerAddress));
   const Answer answer{.first = static_cast<uint32_t>(lines_.size()),
-                      .count = static_cast<uint32_t>(
-                          std::min<size_t>(lines.size(), kMaxLinesPerAddress))};
-  if (!answers_.try_emplace(address, answer).second)
-    return;
-  for (const SourceLine& line : lines.first(answer.count))
-    lines_.push_back({.function = Intern(line.function),
-                      .system_name = Intern(line.system_name),
-                      .file = Intern(line.file),
-                      .line = line.line});
+                      .count = static_cast<uint32_t>(lines.size())};
+  if (answers_.try_emplace(address, answer).second)
+    lines_.insert(lines_.end(), lines.begin(), lines.end());
 }
 
-std::optional<std::vector<SourceLine>> SymbolTable::Find(uint64_t address) const {
+std::optional<std::span<const SymbolTable::Line>> SymbolTable::Find(
+    uint64_t address) const {
   const auto found = answers_.find(address);
   if (found == answers_.end())
     return std::nullopt;
-  std::vector<SourceLine> lines;
-  lines.reserve(found->second.count);
-  for (uint32_t i = 0; i < found->second.count; ++i) {
-    const Line& line = lines_[found->second.first + i];
-    lines.push_back({.function = strings_[line.function],
-                     .system_name = strings_[line.system_name],
-                     .file = strings_[line.file],
-                     .line = line.line});
+  return std::span(lines_).subspan(found->second.first, found->second.count);
+}
+
+std::vector<SourceLine> SymbolTable::ToSourceLines(std::span<const Line> lines) const {
+  std::vector<SourceLine> result;
+  result.reserve(lines.size());
+  for (const Line& line : lines)
+    result.push_back({.function = texts_[line.function],
+                      .system_name = texts_[line.system_name],
+                      .file = texts_[line.file],
+                      .line = line.line});
+  return result;
+}
+
+SymbolTable SymbolTable::Subset(std::span<const uint64_t> addresses) const {
+  SymbolTable subset;
+  std::vector<Line> copied;
+  for (const uint64_t address : addresses) {
+    const auto lines = Find(address);
+    if (!lines)
+      continue;
+    copied.assign(lines->begin(), lines->end());
+    for (Line& line : copied) {
+      for (TextId* id : {&line.function, &line.system_name, &line.file})
+        *id = subset.Intern(texts_[*id]);
+    }
+    subset.Add(address, copied);
   }
-  return lines;
+  return subset;
 }
 
 std::string SymbolTable::Encode() const {
   std::string contents;
-  AppendNumber(static_cast<uint32_t>(strings_.size()), contents);
+  AppendNumber(static_cast<uint32_t>(texts_.size()), contents);
   AppendNumber(static_cast<uint32_t>(lines_.size()), contents);
   AppendNumber(static_cast<uint32_t>(answers_.size()), contents);
-  for (const std::string& text : strings_) {
+  for (const std::string& text : texts_) {
     AppendNumber(static_cast<uint32_t>(text.size()), contents);
     contents += text;
   }
@@ -89,14 +109,13 @@ bool SymbolTable::DecodeContents(ByteReader& reader) {
   const auto address_count = reader.Read<uint32_t>();
   for (uint32_t i = 0; i < string_count && reader.ok(); ++i) {
     const auto size = reader.Read<uint32_t>();
-    const std::string& text = strings_.emplace_back(reader.ReadBytes(size));
-    ids_.try_emplace(text, i);
+    texts_.emplace_back(reader.ReadBytes(size));
   }
   for (uint32_t i = 0; i < line_count && reader.ok(); ++i) {
     const auto function = reader.Read<uint32_t>();
     const auto system_name = reader.Read<uint32_t>();
     const auto file = reader.Read<uint32_t>();
-    if (std::max({function, system_name, file}) >= strings_.size())
+    if (std::max({function, system_name, file}) >= texts_.size())
       return false;
     lines_.push_back({function, system_name, file, reader.Read<uint32_t>()});
   }

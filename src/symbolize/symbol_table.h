@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,14 +25,33 @@ namespace heapprofd {
 
 class SymbolTable {
  public:
+  using TextId = uint32_t;
+
+  // SourceLine with ids for texts.
+  struct Line {
+    TextId function;
+    TextId system_name;
+    TextId file;
+    uint32_t line;
+  };
+
+  TextId Intern(std::string_view text);
+
+  const std::string& Text(TextId id) const { return texts_[id]; }
+
   // Innermost first; empty: the address is known to have no name. The first answer for an
   // address is kept.
-  void Add(uint64_t address, std::span<const SourceLine> lines);
+  void Add(uint64_t address, std::span<const Line> lines);
 
   // Nothing when the table has no answer for this address.
-  std::optional<std::vector<SourceLine>> Find(uint64_t address) const;
+  std::optional<std::span<const Line>> Find(uint64_t address) const;
+
+  std::vector<SourceLine> ToSourceLines(std::span<const Line> lines) const;
 
   size_t size() const { return answers_.size(); }
+
+  // Only the answers for these addresses, if there are more.
+  SymbolTable Subset(std::span<const uint64_t> addresses) const;
 
   std::string Encode() const;
 
@@ -39,23 +59,15 @@ class SymbolTable {
   static std::optional<SymbolTable> Decode(std::string_view bytes);
 
  private:
-  struct Line {
-    uint32_t function;
-    uint32_t system_name;
-    uint32_t file;
-    uint32_t line;
-  };
-
   struct Answer {
     uint32_t first;
     uint32_t count;
   };
 
-  uint32_t Intern(const std::string& text);
   bool DecodeContents(class ByteReader& reader);
 
-  std::unordered_map<std::string, uint32_t> ids_;
-  std::vector<std::string> strings_;
+  std::deque<std::string> texts_;
+  std::unordered_map<std::string_view, TextId> ids_;  // views of texts_
   std::vector<Line> lines_;
   std::unordered_map<uint64_t, Answer> answers_;
 };

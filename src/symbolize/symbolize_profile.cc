@@ -167,10 +167,12 @@ class Run {
     std::vector<uint64_t> named(profiles_.size());
     for (size_t i = 0; i < job.frames.size(); ++i) {
       const auto [profile, frame] = job.frames[i];
-      auto lines = answer->lines.Find(i);
+      const auto lines = answer->lines.Find(
+          i < answer->keys.size() ? answer->keys[i] : job.request.addresses[i].rel_pc);
       if (!lines || lines->empty())
         continue;
-      profiles_[profile].profile->frames[frame].lines = std::move(*lines);
+      profiles_[profile].profile->frames[frame].lines =
+          answer->lines.ToSourceLines(*lines);
       ++named[profile];
     }
     for (const size_t index : job.modules) {
