@@ -5,9 +5,12 @@
 // linker's name of the function and file:line, innermost first, then an empty line.
 #include <fcntl.h>
 
-#include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
 #include <optional>
+#include <string>
 
 #include "symbolize/elf_identity.h"
 #include "symbolize/symbolize_profile.h"
@@ -25,18 +28,25 @@ int main(int argc, char** argv) {
   profile.mappings.emplace_back();
   profile.mappings[0].path = argv[1];
   profile.mappings[0].build_id = identity->build_id;
-  uint64_t address = 0;
-  while (scanf("%" SCNx64, &address) == 1)
+  const std::string questions{std::istreambuf_iterator<char>(std::cin), {}};
+  const char* at = questions.c_str();
+  for (char* end = nullptr;; at = end) {
+    const uint64_t address = strtoull(at, &end, 16);
+    if (end == at)
+      break;
     profile.frames.push_back({.mapping = 0, .rel_pc = address, .lines = {}});
+  }
   const ProfileToSymbolize input{
       .profile = &profile,
       .open_module = [&](const Mapping&) { return ScopedFd(dup(file.get())); }};
   SymbolizeProfiles({&input, 1}, SymbolizeOptions());
+  std::string answers;
   for (const Frame& frame : profile.frames) {
-    for (const SourceLine& line : frame.lines)
-      printf("%s\n%s:%u\n",
-             (line.system_name.empty() ? line.function : line.system_name).c_str(),
-             line.file.c_str(), line.line);
-    puts("");
+    for (const SourceLine& line : frame.lines) {
+      answers += line.system_name.empty() ? line.function : line.system_name;
+      answers += "\n" + line.file + ":" + std::to_string(line.line) + "\n";
+    }
+    answers += "\n";
   }
+  fwrite(answers.data(), 1, answers.size(), stdout);
 }

@@ -1,6 +1,7 @@
 #include "symbolize/disk_cache.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "base/byte_reader.h"
-#include "base/scoped_fd.h"
 
 namespace heapprofd {
 namespace {
@@ -130,6 +130,15 @@ void DiskCache::Store(const std::string& name, std::string_view contents) const 
       rename(temporary.c_str(), (directory_ + "/" + name).c_str()) != 0)
     unlink(temporary.c_str());
   RemoveOldest();
+}
+
+ScopedFd DiskCache::Lock() const {
+  if (directory_.empty() || !MakeDirectory(directory_))
+    return {};
+  ScopedFd fd(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.valid() && flock(fd.get(), LOCK_EX) != 0)
+    fd.reset();
+  return fd;
 }
 
 void DiskCache::RemoveOldest() const {

@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/scoped_fd.h"
+
 namespace heapprofd {
 
 class DiskCache {
@@ -31,6 +33,10 @@ class DiskCache {
   std::optional<std::string> Load(const std::string& name) const;
 
   void Store(const std::string& name, std::string_view contents) const;
+
+  // For whoever adds to what is stored: Load() and Store() while this lives are not mixed
+  // with those of other processes that hold it. Invalid without a directory.
+  ScopedFd Lock() const;
 
  private:
   void RemoveOldest() const;

@@ -56,7 +56,8 @@ std::string ModuleAnswer::Encode() const {
   AppendNumber(static_cast<uint32_t>(keys.size()), bytes);
   for (const uint64_t key : keys)
     AppendNumber(key, bytes);
-  return bytes + lines.Encode();
+  lines.EncodeTo(bytes);
+  return bytes;
 }
 
 std::optional<ModuleAnswer> ModuleAnswer::Decode(std::string_view bytes) {
@@ -189,6 +190,21 @@ std::string ModuleSymbolizer::NotFoundMessage(
          " (readelf -n shows a file's Build ID)";
 }
 
+// Another worker, or another run, may have added to the file since it was loaded.
+void ModuleSymbolizer::Keep(const std::string& name) const {
+  const ScopedFd lock = cache_.Lock();
+  if (!lock.valid())
+    return;
+  std::string contents;
+  if (auto others = SymbolTable::Decode(cache_.Load(name).value_or(""))) {
+    others->Merge(cached_);
+    others->EncodeTo(contents);
+  } else {
+    cached_.EncodeTo(contents);
+  }
+  cache_.Store(name, contents);
+}
+
 void ModuleSymbolizer::AnswerFromFile(const ModuleRequest& request,
                                       const Source& source,
                                       const std::vector<uint64_t>& addresses,
@@ -225,7 +241,7 @@ void ModuleSymbolizer::AnswerFromFile(const ModuleRequest& request,
   // Without debug information there is little to save, and some may be installed later.
   const std::string name = CacheName(request);
   if (answer->has_debug_info && !name.empty() && IsTrusted(source.fd.get()))
-    cache_.Store(name, cached_.Encode());
+    Keep(name);
   answer->lines = nothing_was_cached ? std::move(cached_) : cached_.Subset(addresses);
 }
 

@@ -68,6 +68,7 @@ class ModuleSymbolizer {
                       const Source& source,
                       const std::vector<uint64_t>& addresses,
                       ModuleAnswer* answer);
+  void Keep(const std::string& name) const;
   std::string CacheName(const ModuleRequest& request) const;
   std::string NotFoundMessage(const ModuleRequest& request,
                               const std::vector<RejectedFile>& rejected) const;

@@ -12,6 +12,9 @@ constexpr uint32_t kMaxLinesPerAddress = 4096;
 // Sums of lines that are shared between addresses are bounded by this.
 constexpr uint64_t kMaxLinesInAll = 64'000'000;
 
+// Encoded as they are.
+static_assert(sizeof(SymbolTable::Line) == 16);
+
 }  // namespace
 
 SymbolTable::TextId SymbolTable::Intern(std::string_view text) {
@@ -54,25 +57,39 @@ std::vector<SourceLine> SymbolTable::ToSourceLines(std::span<const Line> lines) 
   return result;
 }
 
+void SymbolTable::Copy(const SymbolTable& from,
+                       uint64_t address,
+                       std::span<const Line> lines) {
+  std::vector<Line> copied(lines.begin(), lines.end());
+  for (Line& line : copied) {
+    for (TextId* id : {&line.function, &line.system_name, &line.file})
+      *id = Intern(from.texts_[*id]);
+  }
+  Add(address, copied);
+}
+
+void SymbolTable::Merge(const SymbolTable& other) {
+  for (const auto& [address, answer] : other.answers_) {
+    if (!answers_.contains(address))
+      Copy(other, address, std::span(other.lines_).subspan(answer.first, answer.count));
+  }
+}
+
 SymbolTable SymbolTable::Subset(std::span<const uint64_t> addresses) const {
   SymbolTable subset;
-  std::vector<Line> copied;
   for (const uint64_t address : addresses) {
-    const auto lines = Find(address);
-    if (!lines)
-      continue;
-    copied.assign(lines->begin(), lines->end());
-    for (Line& line : copied) {
-      for (TextId* id : {&line.function, &line.system_name, &line.file})
-        *id = subset.Intern(texts_[*id]);
-    }
-    subset.Add(address, copied);
+    if (const auto lines = Find(address))
+      subset.Copy(*this, address, *lines);
   }
   return subset;
 }
 
-std::string SymbolTable::Encode() const {
-  std::string contents;
+void SymbolTable::EncodeTo(std::string& contents) const {
+  size_t size = 3 * sizeof(uint32_t) + lines_.size() * sizeof(Line) +
+                answers_.size() * (sizeof(uint64_t) + sizeof(Answer));
+  for (const std::string& text : texts_)
+    size += sizeof(uint32_t) + text.size();
+  contents.reserve(contents.size() + size);
   AppendNumber(static_cast<uint32_t>(texts_.size()), contents);
   AppendNumber(static_cast<uint32_t>(lines_.size()), contents);
   AppendNumber(static_cast<uint32_t>(answers_.size()), contents);
@@ -80,10 +97,8 @@ std::string SymbolTable::Encode() const {
     AppendNumber(static_cast<uint32_t>(text.size()), contents);
     contents += text;
   }
-  for (const Line& line : lines_) {
-    for (const uint32_t number : {line.function, line.system_name, line.file, line.line})
-      AppendNumber(number, contents);
-  }
+  for (const Line& line : lines_)
+    AppendNumber(line, contents);  // as it lies in memory: see the assertion above
   std::vector<std::pair<uint64_t, Answer>> sorted(answers_.begin(), answers_.end());
   std::ranges::sort(sorted, {}, [](const auto& item) { return item.first; });
   for (const auto& [address, answer] : sorted) {
@@ -91,7 +106,6 @@ std::string SymbolTable::Encode() const {
     AppendNumber(answer.first, contents);
     AppendNumber(answer.count, contents);
   }
-  return contents;
 }
 
 std::optional<SymbolTable> SymbolTable::Decode(std::string_view bytes) {
@@ -112,12 +126,10 @@ bool SymbolTable::DecodeContents(ByteReader& reader) {
     texts_.emplace_back(reader.ReadBytes(size));
   }
   for (uint32_t i = 0; i < line_count && reader.ok(); ++i) {
-    const auto function = reader.Read<uint32_t>();
-    const auto system_name = reader.Read<uint32_t>();
-    const auto file = reader.Read<uint32_t>();
-    if (std::max({function, system_name, file}) >= texts_.size())
+    const auto line = reader.Read<Line>();
+    if (std::max({line.function, line.system_name, line.file}) >= texts_.size())
       return false;
-    lines_.push_back({function, system_name, file, reader.Read<uint32_t>()});
+    lines_.push_back(line);
   }
   uint64_t lines_in_all = 0;
   for (uint32_t i = 0; i < address_count && reader.ok(); ++i) {

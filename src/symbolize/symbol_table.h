@@ -50,10 +50,14 @@ class SymbolTable {
 
   size_t size() const { return answers_.size(); }
 
+  // The answers of `other` for addresses that this table has none for.
+  void Merge(const SymbolTable& other);
+
   // Only the answers for these addresses, if there are more.
   SymbolTable Subset(std::span<const uint64_t> addresses) const;
 
-  std::string Encode() const;
+  // Appends the encoded table.
+  void EncodeTo(std::string& bytes) const;
 
   // Nothing when these are not the bytes of a table.
   static std::optional<SymbolTable> Decode(std::string_view bytes);
@@ -64,6 +68,7 @@ class SymbolTable {
     uint32_t count;
   };
 
+  void Copy(const SymbolTable& from, uint64_t address, std::span<const Line> lines);
   bool DecodeContents(class ByteReader& reader);
 
   std::deque<std::string> texts_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,9 @@ namespace {
 
 // What the kernel adds to the path of a file that has been removed or replaced since.
 constexpr std::string_view kDeletedSuffix = " (deleted)";
+
+// Addresses for which a second worker is worth its start.
+constexpr size_t kMinSplit = 2000;
 
 bool HasFile(const Mapping& mapping) {
   return mapping.path.starts_with('/') && !mapping.path.starts_with("//");  // "//anon"
@@ -94,6 +98,10 @@ class Run {
         });
     std::vector<SymbolizeReport> reports(profiles_.size());
     for (ModuleFrames& module : modules_) {
+      if (module.report.unnamed_frames == 0) {  // those without were another profile's
+        module.report.reason = NoSymbolsReason::kNone;
+        module.report.error.clear();
+      }
       if (module.report.frames != 0)
         reports[module.profile].modules.push_back(std::move(module.report));
     }
@@ -122,9 +130,42 @@ class Run {
       }
       AddToJob(i, jobs_[entry->second]);
     }
+    SplitLargeJobs();
     // The longest first, so that the workers end together.
     std::ranges::stable_sort(jobs_, std::greater<>(),
                              [](const Job& job) { return job.frames.size(); });
+  }
+
+  // A program is often one large file. Each part has the addresses of one range, so that
+  // the parts have few compile units in common.
+  void SplitLargeJobs() {
+    const size_t parts = WorkersByDefault();
+    const size_t whole_jobs = jobs_.size();
+    for (size_t i = 0; i < whole_jobs; ++i) {
+      const size_t count = jobs_[i].frames.size();
+      if (parts < 2 || count < kMinSplit)
+        continue;
+      std::vector<size_t> order(count);
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::ranges::sort(order, {},
+                        [&](size_t at) { return jobs_[i].request.addresses[at].rel_pc; });
+      const Job whole = std::move(jobs_[i]);
+      for (size_t part = 0; part < parts; ++part) {
+        Job job;
+        job.request.path = whole.request.path;
+        job.request.build_id = whole.request.build_id;
+        job.request.open = whole.request.open;
+        job.modules = whole.modules;
+        for (size_t at = part * count / parts; at < (part + 1) * count / parts; ++at) {
+          job.request.addresses.push_back(whole.request.addresses[order[at]]);
+          job.frames.push_back(whole.frames[order[at]]);
+        }
+        if (part == 0)
+          jobs_[i] = std::move(job);
+        else
+          jobs_.push_back(std::move(job));
+      }
+    }
   }
 
   void AddToJob(size_t module_index, Job& job) {
@@ -178,9 +219,9 @@ class Run {
     for (const size_t index : job.modules) {
       ModuleSymbols& report = modules_[index].report;
       report.unnamed_frames -= named[modules_[index].profile];
-      report.has_debug_info = answer->has_debug_info;
-      report.from_cache = answer->from_cache;
-      if (report.unnamed_frames == 0)
+      report.has_debug_info |= answer->has_debug_info;
+      report.from_cache |= answer->from_cache;
+      if (answer->reason == NoSymbolsReason::kNone)
         continue;
       report.reason = answer->reason;
       report.error = answer->error;

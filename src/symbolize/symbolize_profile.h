@@ -67,7 +67,7 @@ struct ModuleSymbols {
   uint64_t frames = 0;
   uint64_t unnamed_frames = 0;
   bool has_debug_info = false;
-  bool from_cache = false;  // no file was opened
+  bool from_cache = false;  // at least in part: no file was opened
   NoSymbolsReason reason = NoSymbolsReason::kNone;
   // For people, with the remedy: "Could not find /x/libfoo.so (Build ID: ab12): ...".
   // Empty: every frame has a name.

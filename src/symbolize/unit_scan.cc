@@ -12,13 +12,14 @@ namespace {
 // Calls inlined into each other; compilers stay well below 100.
 constexpr unsigned kMaxDepth = 256;
 
-uint64_t ReadNumber(Dwarf_CU* unit, const AttributeForm& read, const uint8_t* at) {
-  if (read.form == DW_FORM_implicit_const)
-    return static_cast<uint64_t>(read.implicit);
+bool ReadAddress(Dwarf_CU* unit, unsigned form, const uint8_t* at, uint64_t& value) {
   Dwarf_Attribute attribute = {
-      .code = 0, .form = read.form, .valp = const_cast<uint8_t*>(at), .cu = unit};
-  Dwarf_Word value = 0;
-  return dwarf_formudata(&attribute, &value) == 0 ? value : 0;
+      .code = 0, .form = form, .valp = const_cast<uint8_t*>(at), .cu = unit};
+  Dwarf_Addr address = 0;
+  if (dwarf_formaddr(&attribute, &address) != 0)
+    return false;
+  value = address;
+  return true;
 }
 
 bool IsAddress(unsigned form) {
@@ -36,17 +37,20 @@ bool IsAddress(unsigned form) {
   }
 }
 
-bool ReadAddress(Dwarf_CU* unit, unsigned form, const uint8_t* at, uint64_t& value) {
-  Dwarf_Attribute attribute = {
-      .code = 0, .form = form, .valp = const_cast<uint8_t*>(at), .cu = unit};
-  Dwarf_Addr address = 0;
-  if (dwarf_formaddr(&attribute, &address) != 0)
-    return false;
-  value = address;
-  return true;
-}
-
 }  // namespace
+
+uint64_t UnitScan::ReadNumber(const AttributeValue& value) const {
+  if (value.attribute == nullptr)
+    return 0;
+  if (value.attribute->form == DW_FORM_implicit_const)
+    return static_cast<uint64_t>(value.attribute->implicit);
+  Dwarf_Attribute attribute = {.code = 0,
+                               .form = value.attribute->form,
+                               .valp = const_cast<uint8_t*>(value.at),
+                               .cu = unit_.root.cu};
+  Dwarf_Word number = 0;
+  return dwarf_formudata(&attribute, &number) == 0 ? number : 0;
+}
 
 UnitScan::UnitScan(const UnitBytes& unit, std::span<const uint64_t> addresses)
     : unit_(unit),
@@ -79,7 +83,8 @@ void UnitScan::Scan() {
       return;
     uint32_t node = open.empty() ? kNone : open.back();
     const bool is_inlined = abbreviation->tag == DW_TAG_inlined_subroutine;
-    if (is_inlined || abbreviation->tag == DW_TAG_subprogram) {
+    // Calls inside a function that holds none of the addresses hold none either.
+    if ((is_inlined && node != kNone) || abbreviation->tag == DW_TAG_subprogram) {
       Attributes attributes;
       if (!ReadAttributes(*abbreviation, at, attributes))
         return;
@@ -124,7 +129,7 @@ bool UnitScan::ReadAttributes(const Abbreviation& abbreviation,
         attributes.has_high = true;
         attributes.high_is_size = !IsAddress(attribute.form);
         if (attributes.high_is_size)
-          attributes.high = ReadNumber(unit, attribute, value);
+          attributes.high = ReadNumber({&attribute, value});
         else
           ReadAddress(unit, attribute.form, value, attributes.high);
         break;
@@ -132,10 +137,10 @@ bool UnitScan::ReadAttributes(const Abbreviation& abbreviation,
         attributes.has_ranges = true;
         break;
       case DW_AT_call_file:
-        attributes.call_file = ReadNumber(unit, attribute, value);
+        attributes.call_file = {&attribute, value};
         break;
       case DW_AT_call_line:
-        attributes.call_line = ReadNumber(unit, attribute, value);
+        attributes.call_line = {&attribute, value};
         break;
       default:
         break;
@@ -150,9 +155,7 @@ uint32_t UnitScan::AddNode(const uint8_t* entry,
                            uint32_t parent,
                            const Attributes& attributes) {
   const auto index = static_cast<uint32_t>(nodes_.size());
-  const unsigned depth = is_inlined && parent != kNone ? nodes_[parent].depth + 1 : 0;
-  // What a function's own children were inlined into is the function, also when none of
-  // the addresses is in its ranges.
+  const unsigned depth = is_inlined ? nodes_[parent].depth + 1 : 0;
   const uint32_t outside = is_inlined ? parent : kNone;
   if (depth > kMaxDepth || (!attributes.has_ranges && !attributes.has_low))
     return outside;
@@ -173,11 +176,12 @@ uint32_t UnitScan::AddNode(const uint8_t* entry,
   }
   if (!is_used)
     return outside;
-  nodes_.push_back({.die = die,
-                    .parent = is_inlined ? parent : kNone,
-                    .depth = depth,
-                    .call_file = attributes.call_file,
-                    .call_line = static_cast<uint32_t>(attributes.call_line)});
+  nodes_.push_back(
+      {.die = die,
+       .parent = is_inlined ? parent : kNone,
+       .depth = depth,
+       .call_file = ReadNumber(attributes.call_file),
+       .call_line = static_cast<uint32_t>(ReadNumber(attributes.call_line))});
   return index;
 }
 

@@ -41,6 +41,11 @@ class UnitScan {
   size_t nodes() const { return nodes_.size(); }
 
  private:
+  struct AttributeValue {
+    const AttributeForm* attribute = nullptr;  // null: the entry has none
+    const uint8_t* at = nullptr;
+  };
+
   // What an entry says that matters here.
   struct Attributes {
     uint64_t low = 0;
@@ -49,14 +54,15 @@ class UnitScan {
     bool has_high = false;
     bool high_is_size = false;
     bool has_ranges = false;
-    uint64_t call_file = 0;
-    uint64_t call_line = 0;
+    AttributeValue call_file;
+    AttributeValue call_line;
   };
 
   void Scan();
   bool ReadAttributes(const Abbreviation& abbreviation,
                       const uint8_t*& at,
                       Attributes& attributes) const;
+  uint64_t ReadNumber(const AttributeValue& value) const;
   bool Skip(const Abbreviation& abbreviation, const uint8_t*& at) const;
   uint32_t AddNode(const uint8_t* entry,
                    bool is_inlined,

@@ -158,7 +158,8 @@ class Worker {
   // False when the worker is gone.
   bool Give(size_t task, const WorkerLimits& limits) {
     task_ = task;
-    received_.clear();
+    taken_ = 0;
+    result_.clear();
     deadline_ = Clock::now() + std::chrono::seconds(limits.wall_seconds);
     const uint64_t index = task;
     return WriteExactly(socket_.get(), &index, sizeof(index));
@@ -168,30 +169,33 @@ class Worker {
 
   // Takes what has arrived.
   Progress Receive(const WorkerLimits& limits) {
-    std::array<char, 65536> chunk;
     while (true) {
-      const ssize_t got = recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+      const bool has_size = taken_ >= sizeof(size_);
+      char* to = has_size ? result_.data() + taken_ - sizeof(size_)
+                          : static_cast<char*>(static_cast<void*>(&size_)) + taken_;
+      const size_t room =
+          has_size ? size_ + sizeof(size_) - taken_ : sizeof(size_) - taken_;
+      const ssize_t got = room > 0 ? recv(socket_.get(), to, room, MSG_DONTWAIT) : 0;
       if (got < 0 && errno == EINTR)
         continue;
       if (got < 0 && errno == EAGAIN)
         return Progress::kWaiting;
-      if (got <= 0)
+      if (got <= 0 && room > 0)
         return Progress::kDead;
-      received_.append(chunk.data(), static_cast<size_t>(got));
-      uint64_t size = 0;
-      if (received_.size() < sizeof(size))
-        continue;
-      memcpy(&size, received_.data(), sizeof(size));
-      if (size > limits.result_bytes)
-        return Progress::kTooMuch;
-      if (received_.size() >= sizeof(size) + size)
+      taken_ += static_cast<size_t>(got);
+      if (taken_ == sizeof(size_)) {
+        if (size_ > limits.result_bytes)
+          return Progress::kTooMuch;
+        result_.resize(size_);
+      }
+      if (taken_ >= sizeof(size_) && taken_ == sizeof(size_) + size_)
         return Progress::kDone;
     }
   }
 
   std::string TakeResult() {
     task_.reset();
-    return received_.substr(sizeof(uint64_t));
+    return std::move(result_);
   }
 
   // Ends the worker, if it has not ended by itself; returns its wait status.
@@ -213,7 +217,9 @@ class Worker {
   pid_t pid_ = -1;
   ScopedFd socket_;
   std::optional<size_t> task_;
-  std::string received_;
+  size_t taken_ = 0;  // of what the worker sends: 8 bytes of size, then the result
+  uint64_t size_ = 0;
+  std::string result_;
   Clock::time_point deadline_;
 };
 
@@ -224,9 +230,8 @@ class Pool {
        const WorkerResult& on_result,
        const WorkerLimits& limits)
       : count_(count), task_(task), on_result_(on_result), limits_(limits) {
-    const long processors = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
     if (limits_.workers == 0)
-      limits_.workers = std::min(static_cast<unsigned>(processors), kMaxWorkers);
+      limits_.workers = WorkersByDefault();
     limits_.memory_bytes = MemoryPerWorker(limits_, limits_.workers);
   }
 
@@ -317,6 +322,11 @@ class Pool {
 };
 
 }  // namespace
+
+unsigned WorkersByDefault() {
+  const long processors = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
+  return std::min(static_cast<unsigned>(processors), kMaxWorkers);
+}
 
 void RunInWorkers(size_t count,
                   const WorkerTask& task,

@@ -20,8 +20,11 @@ struct WorkerLimits {
   uint32_t cpu_seconds = 120;                   // per task
   uint32_t wall_seconds = 180;                  // per task
   uint64_t result_bytes = uint64_t{512} << 20;  // per task
-  unsigned workers = 0;                         // 0: one per processor, at most 8
+  unsigned workers = 0;                         // 0: WorkersByDefault()
 };
+
+// One per processor, at most 8.
+unsigned WorkersByDefault();
 
 using WorkerTask = std::function<std::string(size_t index)>;
 using WorkerResult = std::function<void(size_t index, Result<std::string> result)>;
