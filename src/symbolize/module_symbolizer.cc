@@ -88,6 +88,7 @@ std::string ModuleSymbolizer::CacheName(const ModuleRequest& request) const {
 
 ModuleAnswer ModuleSymbolizer::Symbolize(const ModuleRequest& request) {
   ModuleAnswer answer;
+  symbolizer_.reset();
   cached_ = {};
   if (const std::string name = CacheName(request); !name.empty()) {
     if (auto table = SymbolTable::Decode(cache_.Load(name).value_or("")))
@@ -103,7 +104,7 @@ ModuleAnswer ModuleSymbolizer::Symbolize(const ModuleRequest& request) {
   if (!source)
     return answer;
   if (!source->is_own) {
-    const auto identity = IdentifyElf(source->fd.get());
+    const auto identity = IdentifyElf(source->fd);
     for (size_t i = 0; identity && identity->code && i < addresses.size(); ++i)
       addresses[i] += BiasCorrection(*identity->code, request.addresses[i]);
     answer.keys = addresses;
@@ -133,8 +134,10 @@ std::optional<ModuleSymbolizer::Source> ModuleSymbolizer::FindSource(
   if (request.open) {
     if (ScopedFd fd = request.open(); fd.valid()) {
       const auto identity = IdentifyElf(fd.get());
-      if (identity && identity->build_id == request.build_id)
-        return Source{std::move(fd), request.path, true};
+      if (identity && identity->build_id == request.build_id) {
+        source_ = std::move(fd);
+        return Source{source_.get(), request.path, true};
+      }
       answer->reason =
           identity ? NoSymbolsReason::kBuildIdMismatch : NoSymbolsReason::kUnreadable;
     }
@@ -149,7 +152,8 @@ std::optional<ModuleSymbolizer::Source> ModuleSymbolizer::FindSource(
     found = finder_->Find(request.path, request.build_id, WantedSymbols::kAny, &rejected);
   if (found) {
     answer->reason = NoSymbolsReason::kNone;
-    return Source{std::move(found->fd), found->path, false};
+    source_ = std::move(found->fd);
+    return Source{source_.get(), found->path, false};
   }
   if (answer->reason == NoSymbolsReason::kNone)
     answer->reason = NoSymbolsReason::kNotFound;
@@ -210,23 +214,23 @@ void ModuleSymbolizer::AnswerFromFile(const ModuleRequest& request,
                                       const std::vector<uint64_t>& addresses,
                                       ModuleAnswer* answer) {
   const ModuleFile file{
-      .fd = source.fd.get(), .path = source.path, .build_id = request.build_id};
-  auto symbolizer = ElfSymbolizer::Open(file, options_.debug_path, finder_);
-  if (!symbolizer.ok()) {
+      .fd = source.fd, .path = source.path, .build_id = request.build_id};
+  auto opened = ElfSymbolizer::Open(file, options_.debug_path, finder_);
+  if (!opened.ok()) {
     answer->reason = NoSymbolsReason::kUnreadable;
-    answer->error = symbolizer.status().message();
+    answer->error = opened.status().message();
     return;
   }
+  symbolizer_.emplace(std::move(opened).value());
   if (options_.backend == SymbolBackend::kLlvmSymbolizer)
-    symbolizer.value().UseLlvmSymbolizer(options_.llvm_symbolizer, file);
+    symbolizer_->UseLlvmSymbolizer(options_.llvm_symbolizer, file);
   std::vector<uint64_t> missing;
   for (const uint64_t address : addresses) {
     if (!cached_.Find(address))
       missing.push_back(address);
   }
   const bool nothing_was_cached = cached_.size() == 0;
-  if (const Status status = symbolizer.value().Symbolize(missing, cached_);
-      !status.ok()) {
+  if (const Status status = symbolizer_->Symbolize(missing, cached_); !status.ok()) {
     answer->reason = NoSymbolsReason::kWorkerDied;
     answer->error = "cannot symbolize " + request.path + ": " + status.message();
     return;
@@ -237,10 +241,10 @@ void ModuleSymbolizer::AnswerFromFile(const ModuleRequest& request,
   }
   if (answer->reason == NoSymbolsReason::kNoSymbols)
     answer->error = StrippedMessage(request);
-  answer->has_debug_info = symbolizer.value().has_debug_info();
+  answer->has_debug_info = symbolizer_->has_debug_info();
   // Without debug information there is little to save, and some may be installed later.
   const std::string name = CacheName(request);
-  if (answer->has_debug_info && !name.empty() && IsTrusted(source.fd.get()))
+  if (answer->has_debug_info && !name.empty() && IsTrusted(source.fd))
     Keep(name);
   answer->lines = nothing_was_cached ? std::move(cached_) : cached_.Subset(addresses);
 }

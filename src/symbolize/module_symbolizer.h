@@ -13,6 +13,7 @@
 #include "profile/model.h"
 #include "symbolize/disk_cache.h"
 #include "symbolize/elf_identity.h"
+#include "symbolize/elf_symbolizer.h"
 #include "symbolize/symbol_finder.h"
 #include "symbolize/symbol_table.h"
 #include "symbolize/symbolize_profile.h"
@@ -56,7 +57,7 @@ class ModuleSymbolizer {
 
  private:
   struct Source {
-    ScopedFd fd;
+    int fd;  // source_
     std::string path;
     bool is_own = false;  // of the process itself
   };
@@ -77,6 +78,10 @@ class ModuleSymbolizer {
   SymbolFinder* finder_;
   DiskCache cache_;
   SymbolTable cached_;  // of the current module, by ELF address
+  // Of the current module: closed when the next one is begun, after the answer of this
+  // one has gone.
+  std::optional<ElfSymbolizer> symbolizer_;
+  ScopedFd source_;
 };
 
 // What to add to a rel_pc to have the address inside the symbol file: traces of old

@@ -1,5 +1,6 @@
 #include "symbolize/worker_pool.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -12,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -28,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kOutOfMemoryExit = 77;
 constexpr unsigned kMaxWorkers = 8;
+constexpr int kMaxHeapBlock = 32 << 20;
+constexpr int kHeapStep = 8 << 20;
 constexpr uint64_t kMinMemoryBytes = uint64_t{512} << 20;
 
 bool ReadExactly(int fd, void* data, size_t size) {
@@ -90,6 +94,10 @@ void AllowCpuSeconds(uint32_t seconds) {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_DATA, DataBytes() + limits.memory_bytes);
   std::set_new_handler([] { _exit(kOutOfMemoryExit); });
+  // Memory given back and taken again costs its page faults twice; a worker lives short.
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_MMAP_THRESHOLD, kMaxHeapBlock);
+  mallopt(M_TOP_PAD, kHeapStep);
   uint64_t index = 0;
   while (ReadExactly(parent, &index, sizeof(index))) {
     AllowCpuSeconds(limits.cpu_seconds);
