@@ -55,23 +55,32 @@ bool HasSamples(const TargetProfile& profile) {
 }
 
 // Names for all targets, the largest first.
-std::vector<ProcessResult> Symbolize(Session& session, const Recording& recording) {
+std::vector<ProcessResult> Symbolize(Session& session,
+                                     const Recording& recording,
+                                     const SymbolizeOptions& options) {
   std::vector<ProcessResult> results;
+  std::vector<ProfileToSymbolize> profiles;
   for (const std::unique_ptr<Target>& target : session.targets()) {
     ProcessResult result;
     result.profile = &target->profile();
-    if (HasSamples(target->profile())) {
-      result.symbols = SymbolizeProfile(target->profile(), [&](const Mapping& mapping) {
-        return ScopedFd(
-            fcntl(target->address_space().FileOf(mapping), F_DUPFD_CLOEXEC, 0));
-      });
-    }
+    if (HasSamples(target->profile()))
+      profiles.push_back({.profile = &target->profile(),
+                          .open_module = [&target](const Mapping& mapping) {
+                            return ScopedFd(fcntl(target->address_space().FileOf(mapping),
+                                                  F_DUPFD_CLOEXEC, 0));
+                          }});
     const auto history = recording.histories().find(target.get());
     if (history != recording.histories().end()) {
       result.history = history->second.live_bytes;
       result.resident_kib = history->second.resident_kib;
     }
     results.push_back(std::move(result));
+  }
+  std::vector<SymbolizeReport> reports = SymbolizeProfiles(profiles, options);
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const auto result =
+        std::ranges::find(results, profiles[i].profile, &ProcessResult::profile);
+    result->symbols = std::move(reports[i]);
   }
   std::stable_sort(results.begin(), results.end(),
                    [](const ProcessResult& a, const ProcessResult& b) {
@@ -173,8 +182,7 @@ int Finish(const Options& options,
            const std::string& directory,
            Session& session,
            const Recording& recording,
-           double seconds) {
-  const std::vector<ProcessResult> results = Symbolize(session, recording);
+           const std::vector<ProcessResult>& results) {
   const std::string trace_path = directory + "/raw-trace";
   int failure = kExitOk;
   if (const Status status = WriteTrace(trace_path, session); !status.ok())
@@ -200,7 +208,7 @@ int Finish(const Options& options,
   const SummaryOptions summary{
       .heaps = options.session.heaps,
       .top = options.top,
-      .seconds = seconds,
+      .seconds = recording.seconds(),
       .use_unicode = TerminalShowsUnicode(),
       .warnings = UnrecordedWarnings(session.Unrecorded()),
       .trace_path = trace_path,
@@ -219,6 +227,9 @@ int RunRecord(const Options& options) {
   Result<PreloadPath> preload = PreloadPath::For(library.value());
   if (!preload.ok())
     return Fail(preload.status());
+  Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
+  if (!symbols.ok())
+    return Fail(symbols.status());
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
   if (!directory.ok())
     return Fail(directory.status());
@@ -227,7 +238,6 @@ int RunRecord(const Options& options) {
     return Fail(session.status());
   Recording recording(session.value().get(),
                       !options.quiet && isatty(STDERR_FILENO) != 0);
-  const uint64_t started_ns = MonotonicNs();
   const Launched launched =
       Launch(options.command, preload.value().text(), recording.original_mask(),
              [&](pid_t pid) { return session.value()->EnvironmentFor(pid); });
@@ -238,12 +248,13 @@ int RunRecord(const Options& options) {
   }
   session.value()->ExpectProgram(launched.pid, options.command[0]);
   const int exit_code = recording.Run(launched.pid);
-  const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
   if (session.value()->live_targets() > 0)
     preload.value().Keep();
   session.value()->Stop();
+  const std::vector<ProcessResult> results =
+      Symbolize(*session.value(), recording, symbols.value());
   const int failure =
-      Finish(options, directory.value(), *session.value(), recording, seconds);
+      Finish(options, directory.value(), *session.value(), recording, results);
   return exit_code != 0 ? exit_code : failure;
 }
 

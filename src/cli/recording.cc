@@ -57,6 +57,7 @@ int Recording::Run(pid_t program) {
     }
   }
   ClearStatus();
+  ended_ns_ = MonotonicNs();
   return program_is_running_ ? kExitSignalBase + SIGINT : exit_code_;
 }
 

@@ -32,6 +32,9 @@ class Recording {
   // The mask before that: what the program must start with.
   const sigset_t& original_mask() const { return original_mask_; }
 
+  // How long Run() took.
+  double seconds() const { return static_cast<double>(ended_ns_ - started_ns_) / 1e9; }
+
   // By target; filled while recording.
   const std::map<const Target*, History>& histories() const { return histories_; }
 
@@ -57,6 +60,7 @@ class Recording {
   int exit_code_ = 0;
   double program_cpu_seconds_ = 0;
   uint64_t started_ns_ = 0;
+  uint64_t ended_ns_ = 0;
   uint64_t observed_ns_ = 0;
   uint64_t shown_ns_ = 0;
   uint64_t observe_every_ns_;

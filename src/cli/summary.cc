@@ -214,15 +214,9 @@ void AddSymbolWarning(const ProcessResult& process, std::vector<std::string>* wa
   }
   if (worst == nullptr)
     return;
-  warnings->push_back(
-      FormatShare(worst_share, 1) +
-      " of allocated bytes pass through functions without a name in " +
-      worst->path.substr(worst->path.rfind('/') + 1) +
-      (worst->build_id.empty()
-           ? ""
-           : " (build id " + HexEncode(worst->build_id).substr(0, 12) + "...)") +
-      ": it is stripped; install its debug symbols (-dbgsym package) or set "
-      "DEBUGINFOD_URLS");
+  warnings->push_back(FormatShare(worst_share, 1) +
+                      " of allocated bytes pass through functions without a name: " +
+                      worst->error);
 }
 
 }  // namespace
