@@ -47,6 +47,7 @@ class StringPool {
   Column<Text> texts_;
   Column<uint32_t> slots_;  // open addressing: id + 1, or 0
   std::vector<std::unique_ptr<char[]>> blocks_;
+  std::vector<std::unique_ptr<char[]>> long_texts_;
   size_t block_left_ = 0;
 };
 

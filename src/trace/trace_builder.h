@@ -60,8 +60,11 @@ class RowIndex {
 
 class TraceBuilder {
  public:
-  // `trace` must outlive this.
+  // `trace` is empty and must outlive this.
   explicit TraceBuilder(ImportedTrace* trace);
+
+  // Another file begins: its pids are other processes.
+  void BeginSource();
 
   ImportedTrace& trace() { return *trace_; }
 

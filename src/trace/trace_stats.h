@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 
 namespace heapprofd {
 
@@ -45,16 +46,24 @@ enum class StatId : uint8_t {
   kTraceTruncatedBytes,
   kUnknownSymbolsModule,
   kUnsupportedPacket,
+  kTracedBufAbiViolations,
+  kTracedBufChunksDiscarded,
+  kTracedBufChunksOverwritten,
+  kTracedBufPacketLoss,
+  kTracedBufPatchesFailed,
+  kTracedFinalFlushFailed,
+  kTracedFlushesFailed,
   kCount,
 };
 
 enum class StatSeverity : uint8_t { kInfo, kDataLoss, kError };
 
 enum class StatKey : uint8_t {
-  kNone,   // one value for the trace
-  kPid,    // one value per process: idx is its pid
-  kUpid,   // idx is its upid
-  kField,  // idx is the number of the field in TracePacket
+  kNone,    // one value for the trace
+  kPid,     // one value per process: idx is its pid
+  kUpid,    // idx is its upid
+  kField,   // idx is the number of the field in TracePacket
+  kBuffer,  // idx is the number of the tracing service's buffer
 };
 
 struct StatDescription {
