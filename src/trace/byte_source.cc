@@ -10,7 +10,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kInputBytes = size_t{256} << 10;
+constexpr size_t kInputBytes = size_t{64} << 10;
 constexpr size_t kMagicBytes = 4;
 
 }  // namespace

@@ -113,6 +113,7 @@ enum ProcessDump : uint32_t {
   kDumpExactAllocBytes = 10003,
   kDumpPeakBytes = 10004,
   kDumpPeakTimestamp = 10005,
+  kDumpProfilingStart = 10006,
 };
 
 enum Sample : uint32_t {
@@ -147,6 +148,16 @@ enum Module : uint32_t {
 };
 
 enum Address : uint32_t { kAddressValue = 1, kAddressLines = 2 };
+
+enum Process : uint32_t {
+  kProcessPid = 1,
+  kProcessParent = 2,
+  kProcessCmdline = 3,
+  kProcessUid = 5,
+  kProcessStart = 7,
+  kProcessCmdlineIsComm = 9,
+  kProcessProfilingStart = 10001,  // ours
+};
 
 enum Line : uint32_t { kLineFunction = 1, kLineFile = 2, kLineNumber = 3 };
 

@@ -69,6 +69,7 @@ struct ProfileImporter::Header {
   DumpTimes times;
   std::optional<Quality> quality;
   int64_t pid = 0;
+  std::optional<int64_t> profiling_start;
   bool frees_are_unknown = false;  // ART reports none
 };
 
@@ -164,7 +165,9 @@ ProfileImporter::Header ProfileImporter::ReadHeader(const Part& part) const {
     ReadHeaderFields(part.bytes, header, heap_name);
   } catch (const protozero::exception&) {  // counted when the samples are read
   }
-  header.dump.upid = builder_->ProcessOf(header.pid);
+  header.dump.upid = header.profiling_start
+                         ? builder_->ImageOf(header.pid, *header.profiling_start)
+                         : builder_->ProcessOf(header.pid);
   header.dump.heap_name = builder_->Intern(heap_name);
   header.frees_are_unknown = heap_name == "com.android.art";
   return header;
@@ -235,6 +238,9 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
       case field::kDumpPeakTimestamp:
         if (const uint64_t ts = reader.Uint(); ts != 0)
           header.times.peak_ts = Signed(ts);
+        break;
+      case field::kDumpProfilingStart:
+        header.profiling_start = reader.Int();
         break;
       default:
         break;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/fields.h"
 #include "trace/message_reader.h"
 
 namespace heapprofd {
@@ -42,39 +43,44 @@ void ImportProcess(TraceBuilder& builder, std::string_view message) {
   int64_t parent = 0;
   std::optional<int64_t> uid;
   std::optional<int64_t> start;
+  std::optional<int64_t> profiling_start;
   std::string_view name;
   std::string cmdline;
   bool has_name = false;
   bool is_comm = false;
   while (reader.Next()) {
     switch (reader.field()) {
-      case 1:
+      case field::kProcessPid:
         pid = reader.Int();
         break;
-      case 2:
+      case field::kProcessParent:
         parent = reader.Int();
         break;
-      case 3:
+      case field::kProcessCmdline:
         if (!has_name)
           name = reader.Bytes();
         cmdline.append(has_name ? " " : "").append(has_name ? reader.Bytes() : name);
         has_name = true;
         break;
-      case 5:
+      case field::kProcessUid:
         uid = reader.Int();
         break;
-      case 7:
+      case field::kProcessStart:
         start = reader.Int();
         break;
-      case 9:
+      case field::kProcessCmdlineIsComm:
         is_comm = reader.Bool();
+        break;
+      case field::kProcessProfilingStart:
+        profiling_start = reader.Int();
         break;
       default:
         break;
     }
   }
-  const uint32_t upid =
-      start ? builder.StartedProcessOf(pid, *start) : builder.ProcessOf(pid);
+  const uint32_t upid = profiling_start ? builder.ImageOf(pid, *profiling_start)
+                        : start         ? builder.StartedProcessOf(pid, *start)
+                                        : builder.ProcessOf(pid);
   const uint32_t parent_upid = parent > 0 ? builder.ProcessOf(parent) : kNoId;
   if (upid == 0)
     return;

@@ -49,6 +49,7 @@ TraceBuilder::TraceBuilder(ImportedTrace* trace) : trace_(trace) {
 
 void TraceBuilder::BeginSource() {
   processes_.clear();
+  images_.clear();
 }
 
 uint32_t TraceBuilder::ProcessOf(int64_t pid) {
@@ -76,6 +77,21 @@ uint32_t TraceBuilder::StartedProcessOf(int64_t pid, int64_t start_ts) {
   }
   const uint32_t upid = ProcessOf(pid);
   trace_->processes[upid].start_ts = start_ts;
+  return upid;
+}
+
+uint32_t TraceBuilder::ImageOf(int64_t pid, int64_t profiling_start) {
+  const std::pair<int64_t, int64_t> key = {pid, profiling_start};
+  const auto known = images_.find(key);
+  if (known != images_.end())
+    return known->second;
+  const auto latest = processes_.find(pid);
+  if (latest != processes_.end() && image_upids_.contains(latest->second))
+    processes_.erase(latest);
+  const uint32_t upid = ProcessOf(pid);
+  if (images_.size() < kMaxProcesses)
+    images_[key] = upid;
+  image_upids_.insert(upid);
   return upid;
 }
 

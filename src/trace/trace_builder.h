@@ -18,6 +18,7 @@
 #include <map>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "trace/imported_trace.h"
@@ -77,6 +78,10 @@ class TraceBuilder {
   // pids are used again.
   uint32_t StartedProcessOf(int64_t pid, int64_t start_ts);
 
+  // The program that a process has run since `profiling_start` (any clock; tells them
+  // apart): an exec makes another process with the same pid.
+  uint32_t ImageOf(int64_t pid, int64_t profiling_start);
+
   uint32_t ThreadOf(int64_t tid, uint32_t upid);
 
   uint32_t InternMapping(const ImportedMapping& mapping);
@@ -115,6 +120,8 @@ class TraceBuilder {
   RowIndex callsite_index_;
   uint32_t no_mapping_ = kNoId;
   std::unordered_map<int64_t, uint32_t> processes_;  // pid -> latest upid
+  std::map<std::pair<int64_t, int64_t>, uint32_t> images_;
+  std::unordered_set<uint32_t> image_upids_;
   std::map<std::pair<uint32_t, int64_t>, uint32_t> threads_;
 };
 
