@@ -11,7 +11,7 @@ import unittest
 
 import pprof_pb2
 import trace_pb2
-from profile_run import HEAP_PROFILE, program
+from profile_run import HEAP_PROFILE
 
 PYTHON = ["/usr/bin/python3", "-B", "-c", "import json, email; x = [str(i) * 3 for i in range(20000)]"]
 
@@ -69,7 +69,7 @@ class Traceconv(unittest.TestCase):
         self.assertRegex(os.path.basename(converted[0]), r"^heap_dump\.1\.\d+\.libc\.malloc\.pb$")
         expected, own_profile = load(own[0])
         found, profile = load(converted[0])
-        self.assertGreater(len(expected), 1000)
+        self.assertGreater(len(expected), 500)
         self.assertEqual(found, expected)
         self.assertEqual(profile.period, own_profile.period)
         texts = [[p.string_table[c] for c in p.comment] for p in (profile, own_profile)]
@@ -128,15 +128,15 @@ class Traceconv(unittest.TestCase):
 
     def test_symbols_can_be_made_later_and_appended(self):
         stripped = self.path("stripped", self.stripped())
-        self.assertFalse(any(f for f in load(self.convert(stripped))[1].function))
+        self.assertFalse(any(f for f in load(self.convert(stripped)[0])[1].function))
         symbols = traceconv("symbolize", stripped)
         self.assertEqual(symbols.returncode, 0, symbols.stderr)
         self.assertGreater(len(symbols.stdout), 1000)
         whole = self.path("symbolized", self.stripped() + symbols.stdout)
         expected, _ = load(glob.glob(self.recorded + "/heap_dump.*")[0])
-        self.assertEqual(load(self.convert(whole))[0], expected)
+        self.assertEqual(load(self.convert(whole)[0])[0], expected)
         first = self.path("symbols-first", symbols.stdout + self.stripped())
-        self.assertEqual(load(self.convert(first))[0], expected)
+        self.assertEqual(load(self.convert(first)[0])[0], expected)
         in_process = self.convert(stripped, env={"PERFETTO_BINARY_PATH": "/nonexistent"})
         self.assertEqual(load(in_process[0])[0], expected)
 
@@ -193,8 +193,8 @@ class Traceconv(unittest.TestCase):
 class AFailedProgram(unittest.TestCase):
     def test_a_trace_without_samples_says_so(self):
         with tempfile.TemporaryDirectory() as directory:
-            subprocess.run([HEAP_PROFILE, "-q", "-i", "100000000", "-o", directory + "/x", "--",
-                            program("known_stacks")], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([HEAP_PROFILE, "-q", "-i", "100000000000", "-o", directory + "/x", "--", "/bin/true"],
+                           check=True)
             done = traceconv("profile", directory + "/x/raw-trace")
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"no dump of the trace has a sample", done.stderr)
