@@ -252,7 +252,9 @@ std::string HelpText() {
       "127: program not found. Ctrl-C ends the recording and keeps the profile.\n"
       "\n"
       "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and "
-      "speedscope.app.\n";
+      "speedscope.app.\n"
+      "\n"
+      "heap_profile traceconv --help: conversion of traces.\n";
   return text;
 }
 

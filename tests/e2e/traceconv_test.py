@@ -190,7 +190,18 @@ class Traceconv(unittest.TestCase):
         self.assertTrue(done.stdout.startswith(b"packet {\n"))
 
 
-class AFailedProgram(unittest.TestCase):
+class SymbolsFile(unittest.TestCase):
+    def test_heap_profile_writes_it_when_told_where_symbols_are(self):
+        with tempfile.TemporaryDirectory() as directory:
+            subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", directory + "/x", "--", "/bin/true"], check=True,
+                           env={**os.environ, "PERFETTO_BINARY_PATH": "/usr/lib/debug"})
+            with open(directory + "/x/symbols", "rb") as file:
+                packets = trace_pb2.Trace.FromString(file.read()).packet
+            self.assertTrue(packets)
+            self.assertTrue(all(p.WhichOneof("data") == "module_symbols" for p in packets))
+
+
+class ATraceWithoutSamples(unittest.TestCase):
     def test_a_trace_without_samples_says_so(self):
         with tempfile.TemporaryDirectory() as directory:
             subprocess.run([HEAP_PROFILE, "-q", "-i", "100000000000", "-o", directory + "/x", "--", "/bin/true"],
