@@ -7,6 +7,7 @@
 #include "trace/deobfuscation_messages.h"
 #include "trace/fields.h"
 #include "trace/framing.h"
+#include "trace/heap_graph_importer.h"
 #include "trace/inflate.h"
 #include "trace/message_reader.h"
 #include "trace/system_importer.h"
@@ -24,10 +25,11 @@ constexpr uint32_t kMaxCountedField = 10000;
 
 struct TraceImporter::Sequence {
   explicit Sequence(TraceBuilder* builder, std::vector<DumpTimes>* times)
-      : interned(builder), profile(builder, &interned, times) {}
+      : interned(builder), profile(builder, &interned, times), heap_graph(builder) {}
 
   InternedTables interned;
   ProfileImporter profile;
+  HeapGraphImporter heap_graph;
   bool is_valid = false;  // interned data count
   uint32_t clock = kClockBoottime;
 };
@@ -177,6 +179,9 @@ void TraceImporter::ImportData(uint32_t field,
       target.profile.Add(message, ts);
       return;
     }
+    case field::kPacketHeapGraph:
+      return (sequence != nullptr ? *sequence : *no_sequence_)
+          .heap_graph.Add(message, ts);
     case field::kPacketModuleSymbols:
       return symbols_.Add(message);
     case field::kPacketDeobfuscationMapping:
@@ -297,9 +302,12 @@ void TraceImporter::ConvertTimes() {
 }
 
 void TraceImporter::Finish() {
-  for (const auto& [id, sequence] : sequences_)
+  for (const auto& [id, sequence] : sequences_) {
     sequence->profile.Finish();
+    sequence->heap_graph.Finish();
+  }
   no_sequence_->profile.Finish();
+  no_sequence_->heap_graph.Finish();
   sequences_.clear();
   ConvertTimes();
   symbols_.Apply();
