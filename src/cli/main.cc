@@ -1,13 +1,23 @@
-// heap_profile: entry point.
+// heap_profile: entry point. A verb is the first argument, or the name by which the
+// program was called.
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/options.h"
 #include "cli/record.h"
+#include "cli/traceconv.h"
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const std::string_view path = argc > 0 ? argv[0] : "";
+  if (path.substr(path.rfind('/') + 1) == "traceconv")
+    return heapprofd::RunTraceconv(arguments);
+  if (!arguments.empty() && arguments[0] == "traceconv") {
+    arguments.erase(arguments.begin());
+    return heapprofd::RunTraceconv(arguments);
+  }
   heapprofd::Result<heapprofd::Options> options = heapprofd::ParseOptions(arguments);
   if (!options.ok()) {
     fprintf(stderr, "heap_profile: %s\n", options.status().message().c_str());

@@ -304,7 +304,9 @@ std::string HelpText() {
       "speedscope.app.\n"
       "environment: HEAPPROFD_STATS_JSON names a file for the recording's figures, for "
       "scripts;\n"
-      "TMPDIR is where a fresh output directory is made.\n";
+      "TMPDIR is where a fresh output directory is made.\n"
+      "\n"
+      "heap_profile traceconv --help: conversion of traces.\n";
   return text;
 }
 

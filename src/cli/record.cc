@@ -112,6 +112,16 @@ Status WriteTrace(const std::string& path, const Session& session) {
   return writer.Finish();
 }
 
+// What raw-trace has of symbols, in a file of its own: to be appended to other recordings
+// of the same programs.
+Status WriteSymbols(const std::string& path, const Session& session) {
+  HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(path));
+  TraceWriter writer(std::move(file));
+  for (const std::unique_ptr<Target>& target : session.targets())
+    HPD_TRY(writer.WriteModuleSymbols(target->profile()));
+  return writer.Finish();
+}
+
 std::string JoinCommand(const std::vector<std::string>& command) {
   std::string text;
   for (const std::string& argument : command)
@@ -253,8 +263,12 @@ int RunRecord(const Options& options) {
   session.value()->Stop();
   const std::vector<ProcessResult> results =
       Symbolize(*session.value(), recording, symbols.value());
-  const int failure =
-      Finish(options, directory.value(), *session.value(), recording, results);
+  int failure = Finish(options, directory.value(), *session.value(), recording, results);
+  if (!symbols.value().binary_path.empty()) {
+    const Status status = WriteSymbols(directory.value() + "/symbols", *session.value());
+    if (!status.ok())
+      failure = Fail(status);
+  }
   return exit_code != 0 ? exit_code : failure;
 }
 

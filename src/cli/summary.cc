@@ -214,9 +214,9 @@ void AddSymbolWarning(const ProcessResult& process, std::vector<std::string>* wa
   }
   if (worst == nullptr)
     return;
-  warnings->push_back(FormatShare(worst_share, 1) +
-                      " of allocated bytes pass through functions without a name: " +
-                      worst->error);
+  warnings->push_back(
+      FormatShare(worst_share, 1) +
+      " of allocated bytes pass through functions without a name: " + worst->error);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Dwarf_Die OriginOf(Dwarf_Die* function) {
 // The answers for the addresses of one unit.
 class DebugInfo::UnitAnswers {
  public:
-  UnitAnswers(DebugInfo& debug_info, const Unit& unit, SymbolTable& texts)
+  UnitAnswers(DebugInfo& debug_info, const Unit& unit, SymbolAnswers& texts)
       : debug_info_(debug_info),
         lines_(unit.bytes.root),
         functions_(FindFunctions(unit)),
@@ -83,7 +83,7 @@ class DebugInfo::UnitAnswers {
     }
   }
 
-  SymbolTable::TextId FileId(const char* file) {
+  SymbolAnswers::TextId FileId(const char* file) {
     if (file == nullptr)
       return no_text_;
     const auto [entry, is_new] = files_.try_emplace(file);
@@ -95,14 +95,15 @@ class DebugInfo::UnitAnswers {
   DebugInfo& debug_info_;
   LineTable lines_;
   UnitBytes functions_;
-  SymbolTable& texts_;
-  SymbolTable::TextId no_text_;
-  std::vector<std::optional<FunctionName>> names_;              // by node
-  std::unordered_map<const char*, SymbolTable::TextId> files_;  // by address of the text
+  SymbolAnswers& texts_;
+  SymbolAnswers::TextId no_text_;
+  std::vector<std::optional<FunctionName>> names_;  // by node
+  std::unordered_map<const char*, SymbolAnswers::TextId>
+      files_;  // by address of the text
 };
 
 void DebugInfo::Find(std::span<const uint64_t> addresses,
-                     SymbolTable& texts,
+                     SymbolAnswers& texts,
                      const std::function<void(size_t, Lines&)>& found) {
   names_by_entry_.clear();
   names_.clear();
@@ -129,7 +130,7 @@ void DebugInfo::Find(std::span<const uint64_t> addresses,
   }
 }
 
-DebugInfo::FunctionName DebugInfo::NameOf(Dwarf_Die* function, SymbolTable& texts) {
+DebugInfo::FunctionName DebugInfo::NameOf(Dwarf_Die* function, SymbolAnswers& texts) {
   Dwarf_Die origin = OriginOf(function);
   const auto [by_entry, is_new_entry] = names_by_entry_.try_emplace(origin.addr);
   if (!is_new_entry)

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "symbolize/symbol_table.h"
+#include "symbolize/symbol_answers.h"
 #include "symbolize/unit_index.h"
 #include "symbolize/unit_scan.h"
 
@@ -18,7 +18,7 @@ namespace heapprofd {
 
 class DebugInfo {
  public:
-  using Lines = std::vector<SymbolTable::Line>;
+  using Lines = std::vector<SymbolAnswers::Line>;
 
   // `dwarf` must outlive this.
   explicit DebugInfo(Dwarf* dwarf) : units_(dwarf) {}
@@ -28,13 +28,13 @@ class DebugInfo {
   // code of an assembler has one line without a function; one that DWARF does not
   // describe has none.
   void Find(std::span<const uint64_t> addresses,
-            SymbolTable& texts,
+            SymbolAnswers& texts,
             const std::function<void(size_t index, Lines& lines)>& found);
 
  private:
   struct FunctionName {
-    SymbolTable::TextId function;
-    SymbolTable::TextId system_name;
+    SymbolAnswers::TextId function;
+    SymbolAnswers::TextId system_name;
   };
 
   // An address to be looked up, and its place in the question.
@@ -46,7 +46,7 @@ class DebugInfo {
 
   class UnitAnswers;
 
-  FunctionName NameOf(Dwarf_Die* function, SymbolTable& texts);
+  FunctionName NameOf(Dwarf_Die* function, SymbolAnswers& texts);
 
   UnitIndex units_;
   // Of the current Find(). By the entry that holds the name, and by the address of that

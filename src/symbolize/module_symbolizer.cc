@@ -70,7 +70,7 @@ std::optional<ModuleAnswer> ModuleAnswer::Decode(std::string_view bytes) {
   const auto key_count = reader.Read<uint32_t>();
   for (uint32_t i = 0; i < key_count && reader.ok(); ++i)
     answer.keys.push_back(reader.Read<uint64_t>());
-  auto lines = SymbolTable::Decode(reader.ReadBytes(reader.left()));
+  auto lines = SymbolAnswers::Decode(reader.ReadBytes(reader.left()));
   if (!reader.ok() || !lines ||
       reason > static_cast<uint8_t>(NoSymbolsReason::kWorkerDied))
     return std::nullopt;
@@ -91,7 +91,7 @@ ModuleAnswer ModuleSymbolizer::Symbolize(const ModuleRequest& request) {
   symbolizer_.reset();
   cached_ = {};
   if (const std::string name = CacheName(request); !name.empty()) {
-    if (auto table = SymbolTable::Decode(cache_.Load(name).value_or("")))
+    if (auto table = SymbolAnswers::Decode(cache_.Load(name).value_or("")))
       cached_ = std::move(*table);
   }
   // Only the process's own file is sure to have the load bias that the profile states.
@@ -200,7 +200,7 @@ void ModuleSymbolizer::Keep(const std::string& name) const {
   if (!lock.valid())
     return;
   std::string contents;
-  if (auto others = SymbolTable::Decode(cache_.Load(name).value_or(""))) {
+  if (auto others = SymbolAnswers::Decode(cache_.Load(name).value_or(""))) {
     others->Merge(cached_);
     others->EncodeTo(contents);
   } else {

@@ -28,11 +28,20 @@ std::string ServicePacket(uint32_t field, const std::string& message) {
   return packet;
 }
 
-std::vector<CallsiteId> SortedCallsites(const HeapDump& dump, DumpMode mode) {
+// `written`: what earlier dumps of the heap have told; a peak must take back what it no
+// longer holds.
+std::vector<CallsiteId> SortedCallsites(
+    const HeapDump& dump,
+    DumpMode mode,
+    const std::unordered_map<CallsiteId, uint64_t>& written) {
   std::vector<CallsiteId> ids;
   if (mode == DumpMode::kPeak) {
     for (const auto& [id, estimate] : dump.peak)
       ids.push_back(id);
+    for (const auto& [id, iid] : written) {
+      if (!dump.peak.contains(id))
+        ids.push_back(id);
+    }
   } else {
     for (const auto& [id, totals] : dump.callsites)
       ids.push_back(id);
@@ -154,8 +163,8 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
                               Target& target,
                               const DumpFlags& flags) {
   const std::string header = DumpHeader(profile, dump, flags);
-  const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode);
   auto& iids = target.callstack_iids[dump.heap_name];
+  const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode, iids);
   auto& totals = target.totals[dump.heap_name];
   std::vector<CallsiteId> new_callsites;
   std::string message = header;
@@ -167,7 +176,8 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
     }
     const auto peak = dump.peak.find(id);
     if (flags.mode == DumpMode::kPeak)
-      AppendPeakSample(message, iid->second, peak->second);
+      AppendPeakSample(message, iid->second,
+                       peak != dump.peak.end() ? peak->second : Estimate());
     else
       AppendSample(message, iid->second, dump.callsites.at(id),
                    peak != dump.peak.end() ? &peak->second : nullptr, totals[id]);

@@ -23,7 +23,7 @@
 
 namespace heapprofd {
 
-class SymbolTable {
+class SymbolAnswers {
  public:
   using TextId = uint32_t;
 
@@ -51,16 +51,16 @@ class SymbolTable {
   size_t size() const { return answers_.size(); }
 
   // The answers of `other` for addresses that this table has none for.
-  void Merge(const SymbolTable& other);
+  void Merge(const SymbolAnswers& other);
 
   // Only the answers for these addresses, if there are more.
-  SymbolTable Subset(std::span<const uint64_t> addresses) const;
+  SymbolAnswers Subset(std::span<const uint64_t> addresses) const;
 
   // Appends the encoded table.
   void EncodeTo(std::string& bytes) const;
 
   // Nothing when these are not the bytes of a table.
-  static std::optional<SymbolTable> Decode(std::string_view bytes);
+  static std::optional<SymbolAnswers> Decode(std::string_view bytes);
 
  private:
   struct Answer {
@@ -68,7 +68,7 @@ class SymbolTable {
     uint32_t count;
   };
 
-  void Copy(const SymbolTable& from, uint64_t address, std::span<const Line> lines);
+  void Copy(const SymbolAnswers& from, uint64_t address, std::span<const Line> lines);
   bool DecodeContents(class ByteReader& reader);
 
   std::deque<std::string> texts_;
