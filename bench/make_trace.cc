@@ -16,7 +16,10 @@ constexpr uint32_t kFrames = 60'000;
 constexpr uint32_t kMeanDepth = 25;
 
 TargetProfile MakeProfile(uint32_t callsites) {
-  std::mt19937 random(1);  // the same trace in every run
+  std::mt19937 engine(1);  // the same trace in every run
+  const auto random = [&](uint32_t limit) {
+    return static_cast<uint32_t>(engine() % limit);
+  };
   TargetProfile profile;
   profile.process.pid = 7;
   profile.process.start_ns = 1;
@@ -32,7 +35,7 @@ TargetProfile MakeProfile(uint32_t callsites) {
     const std::string name = "Function" + std::to_string(i / 3);
     profile.frames.push_back(
         {.mapping = i % kModules,
-         .rel_pc = random() % 0x8000000,
+         .rel_pc = random(0x8000000),
          .lines = {{"large::part" + std::to_string(i % 500) + "::" + name + "(int)",
                     "_ZN5large7part" + std::to_string(100 + i % 500) +
                         std::to_string(name.size()) + name + "Ei",
@@ -49,21 +52,19 @@ TargetProfile MakeProfile(uint32_t callsites) {
     CallsiteId at = kNoId;
     uint32_t depth = 0;
     if (!leaves.empty()) {
-      at = leaves[random() % leaves.size()];
-      for (size_t up = random() % kMeanDepth; up > 0 && at != kNoId; --up)
+      at = leaves[random(static_cast<uint32_t>(leaves.size()))];
+      for (uint32_t up = random(kMeanDepth); up > 0 && at != kNoId; --up)
         at = profile.callsites[at].parent;
       for (CallsiteId node = at; node != kNoId; node = profile.callsites[node].parent)
         ++depth;
     }
-    for (; depth < kMeanDepth || random() % 3 != 0; ++depth) {
-      profile.callsites.push_back(
-          {.parent = at, .frame = static_cast<FrameId>(random() % kFrames)});
+    for (; depth < kMeanDepth || random(3) != 0; ++depth) {
+      profile.callsites.push_back({.parent = at, .frame = random(kFrames)});
       at = static_cast<CallsiteId>(profile.callsites.size() - 1);
     }
     leaves.push_back(at);
     CallsiteTotals& totals = dump.callsites[at];
-    totals.allocated = {1000.0 + static_cast<double>(random() % 100000),
-                        1.0 + static_cast<double>(random() % 100), 1e6, 10};
+    totals.allocated = {1000.0 + random(100'000), 1.0 + random(100), 1e6, 10};
     totals.freed = {500, 1, 1e5, 1};
   }
   return profile;
