@@ -27,7 +27,7 @@ constexpr size_t kMaxFrameCache = 1'000'000;
 }  // namespace
 
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
-    : config_(config), clock_(clock) {
+    : config_(config), clock_(clock), root_(OpenRoot(pid)), own_pid_(InnermostPid(pid)) {
   profile_.process = DescribeProcess(pid);
   profile_.process.start_ns = MonotonicNs();
   previous_dump_ns_ = profile_.process.start_ns;
