@@ -41,7 +41,9 @@ class ModuleSymbolizerTest : public testing::Test {
   // Of the function that was called at the first address.
   static std::string FunctionOf(const ModuleAnswer& answer, uint64_t key) {
     const auto lines = answer.lines.Find(key);
-    return lines && !lines->empty() ? answer.lines.Text(lines->back().function) : "";
+    return lines && !lines->empty()
+               ? std::string(answer.lines.Text(lines->back().function))
+               : "";
   }
 
   const TestProgram shapes_{"shapes"};
