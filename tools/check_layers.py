@@ -5,7 +5,7 @@ import pathlib
 import re
 import sys
 
-OUTSIDE = {"base", "rt", "walk", "wire", "profile", "unwind", "symbolize", "trace", "export", "convert"}
+OUTSIDE = {"base", "rt", "walk", "wire", "profile", "unwind", "symbolize", "jit", "trace", "export", "convert"}
 ALLOWED = {  # module: modules it may include; itself always
     "base": set(),
     "rt": set(),
@@ -15,6 +15,7 @@ ALLOWED = {  # module: modules it may include; itself always
     "profile": {"base"},
     "unwind": {"base", "walk", "profile"},
     "symbolize": {"base", "profile"},
+    "jit": {"base", "profile"},
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
     "convert": {"base", "profile", "symbolize", "trace", "export"},

@@ -24,6 +24,7 @@
 #include "engine/obstacle.h"
 #include "engine/session.h"
 #include "export/pprof.h"
+#include "jit/jit_frames.h"
 #include "symbolize/symbolize_profile.h"
 #include "trace/trace_writer.h"
 
@@ -54,6 +55,26 @@ bool HasSamples(const TargetProfile& profile) {
                      [](const HeapDump& dump) { return !dump.callsites.empty(); });
 }
 
+// Names for code that the target's own compiler has made, and what to do where that has
+// left none.
+void NameJitFrames(Target& target, SymbolizeReport& symbols) {
+  const JitReport jit =
+      NameJitFrames(target.profile(), {.root_fd = target.root_fd(),
+                                       .pids = {target.own_pid(), target.pid()},
+                                       .uid = target.profile().process.uid});
+  if (jit.unnamed_frames == 0)
+    return;
+  ModuleSymbols module;
+  module.mappings = jit.mappings;
+  module.frames = jit.frames;
+  module.unnamed_frames = jit.unnamed_frames;
+  module.reason = NoSymbolsReason::kNoSymbols;
+  module.error =
+      "code made at run time; run node with --perf-basic-prof, java with "
+      "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit";
+  symbols.modules.push_back(std::move(module));
+}
+
 // Names for all targets, the largest first.
 std::vector<ProcessResult> Symbolize(Session& session,
                                      const Recording& recording,
@@ -81,6 +102,12 @@ std::vector<ProcessResult> Symbolize(Session& session,
     const auto result =
         std::ranges::find(results, profiles[i].profile, &ProcessResult::profile);
     result->symbols = std::move(reports[i]);
+  }
+  for (const std::unique_ptr<Target>& target : session.targets()) {
+    const auto result = std::ranges::find(results, &std::as_const(*target).profile(),
+                                          &ProcessResult::profile);
+    if (HasSamples(target->profile()))
+      NameJitFrames(*target, result->symbols);
   }
   std::stable_sort(results.begin(), results.end(),
                    [](const ProcessResult& a, const ProcessResult& b) {

@@ -50,7 +50,7 @@ uint64_t Bounded(uint64_t counter) {
 }  // namespace
 
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
-    : config_(config), clock_(clock) {
+    : config_(config), clock_(clock), root_(OpenRoot(pid)), own_pid_(InnermostPid(pid)) {
   profile_.process = DescribeProcess(pid);
   profile_.process.start_ns = MonotonicNs();
   previous_dump_ns_ = profile_.process.start_ns;

@@ -18,6 +18,7 @@
 
 #include "engine/heap_table.h"
 #include "engine/labels.h"
+#include "base/scoped_fd.h"
 #include "engine/session_config.h"
 #include "engine/shared_memory.h"
 #include "engine/tsc_clock.h"
@@ -70,6 +71,12 @@ class Target {
 
   const AddressSpace& address_space() const { return *address_space_; }
 
+  // The process's root directory, also when it is gone; -1 when it could not be opened.
+  int root_fd() const { return root_.get(); }
+
+  // The process's id as it knows it itself.
+  pid_t own_pid() const { return own_pid_; }
+
   // False after ReleaseRecorder: live_bytes() and ring_fill() are gone.
   bool is_recording() const { return memory_ != nullptr; }
 
@@ -117,6 +124,8 @@ class Target {
   const SessionConfig config_;
   const TscClock* clock_;
   TargetProfile profile_;
+  ScopedFd root_;
+  pid_t own_pid_;
   std::unique_ptr<SharedMemory> memory_;
   std::unique_ptr<RingReader> reader_;
   std::unique_ptr<AddressSpace> address_space_;

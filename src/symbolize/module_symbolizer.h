@@ -44,7 +44,7 @@ struct ModuleAnswer {
   SymbolAnswers lines;
 
   std::string Encode() const;
-  static std::optional<ModuleAnswer> Decode(std::string_view bytes);
+  static std::optional<ModuleAnswer> Decode(std::string bytes);
 };
 
 class ModuleSymbolizer {

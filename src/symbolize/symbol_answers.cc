@@ -26,7 +26,7 @@ SymbolAnswers::TextId SymbolAnswers::Intern(std::string_view text) {
   if (known != ids_.end())
     return known->second;
   const auto id = static_cast<TextId>(texts_.size());
-  ids_.emplace(texts_.emplace_back(text), id);
+  ids_.emplace(texts_.emplace_back(interned_.emplace_back(text)), id);
   return id;
 }
 
@@ -50,9 +50,9 @@ std::vector<SourceLine> SymbolAnswers::ToSourceLines(std::span<const Line> lines
   std::vector<SourceLine> result;
   result.reserve(lines.size());
   for (const Line& line : lines)
-    result.push_back({.function = texts_[line.function],
-                      .system_name = texts_[line.system_name],
-                      .file = texts_[line.file],
+    result.push_back({.function = std::string(texts_[line.function]),
+                      .system_name = std::string(texts_[line.system_name]),
+                      .file = std::string(texts_[line.file]),
                       .line = line.line});
   return result;
 }
@@ -87,13 +87,13 @@ SymbolAnswers SymbolAnswers::Subset(std::span<const uint64_t> addresses) const {
 void SymbolAnswers::EncodeTo(std::string& contents) const {
   size_t size = 3 * sizeof(uint32_t) + lines_.size() * sizeof(Line) +
                 answers_.size() * (sizeof(uint64_t) + sizeof(Answer));
-  for (const std::string& text : texts_)
+  for (const std::string_view text : texts_)
     size += sizeof(uint32_t) + text.size();
   contents.reserve(contents.size() + size);
   AppendNumber(static_cast<uint32_t>(texts_.size()), contents);
   AppendNumber(static_cast<uint32_t>(lines_.size()), contents);
   AppendNumber(static_cast<uint32_t>(answers_.size()), contents);
-  for (const std::string& text : texts_) {
+  for (const std::string_view text : texts_) {
     AppendNumber(static_cast<uint32_t>(text.size()), contents);
     contents += text;
   }
@@ -108,9 +108,10 @@ void SymbolAnswers::EncodeTo(std::string& contents) const {
   }
 }
 
-std::optional<SymbolAnswers> SymbolAnswers::Decode(std::string_view bytes) {
-  ByteReader reader(bytes);
+std::optional<SymbolAnswers> SymbolAnswers::Decode(std::string bytes, size_t start) {
   SymbolAnswers table;
+  table.decoded_ = std::make_unique<const std::string>(std::move(bytes));
+  ByteReader reader(std::string_view(*table.decoded_).substr(start));
   if (!table.DecodeContents(reader))
     return std::nullopt;
   return table;

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,7 +38,7 @@ class SymbolAnswers {
 
   TextId Intern(std::string_view text);
 
-  const std::string& Text(TextId id) const { return texts_[id]; }
+  std::string_view Text(TextId id) const { return texts_[id]; }
 
   // Innermost first; empty: the address is known to have no name. The first answer for an
   // address is kept.
@@ -59,8 +60,9 @@ class SymbolAnswers {
   // Appends the encoded table.
   void EncodeTo(std::string& bytes) const;
 
-  // Nothing when these are not the bytes of a table.
-  static std::optional<SymbolAnswers> Decode(std::string_view bytes);
+  // Nothing when these are not the bytes of a table, from `start` on. The table keeps the
+  // bytes: its texts are there.
+  static std::optional<SymbolAnswers> Decode(std::string bytes, size_t start = 0);
 
  private:
   struct Answer {
@@ -71,8 +73,10 @@ class SymbolAnswers {
   void Copy(const SymbolAnswers& from, uint64_t address, std::span<const Line> lines);
   bool DecodeContents(class ByteReader& reader);
 
-  std::deque<std::string> texts_;
-  std::unordered_map<std::string_view, TextId> ids_;  // views of texts_
+  std::vector<std::string_view> texts_;  // views of the two that follow
+  std::unique_ptr<const std::string> decoded_;
+  std::deque<std::string> interned_;
+  std::unordered_map<std::string_view, TextId> ids_;
   std::vector<Line> lines_;
   std::unordered_map<uint64_t, Answer> answers_;
 };

@@ -99,7 +99,9 @@ class Started:
         self.directory = tempfile.mkdtemp(prefix="heap_profile_test_")
         self.process = subprocess.Popen(
             [tool, "-o", self.directory, *options, "--", *command],
-            env={**os.environ, **(env or {})}, text=True, start_new_session=start_new_session,
+            # Names that an earlier run has kept would hide what this one does.
+            env={**os.environ, "XDG_CACHE_HOME": self.directory + "_cache", **(env or {})}, text=True,
+            start_new_session=start_new_session,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def finish(self, timeout=120):
@@ -109,6 +111,7 @@ class Started:
         finally:
             self.process.kill()
             shutil.rmtree(self.directory, ignore_errors=True)
+            shutil.rmtree(self.directory + "_cache", ignore_errors=True)
 
 
 def run(command, options=(), env=None, tool=HEAP_PROFILE):
