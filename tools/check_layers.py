@@ -5,7 +5,8 @@ import pathlib
 import re
 import sys
 
-OUTSIDE = {"base", "rt", "walk", "wire", "profile", "unwind", "symbolize", "trace", "export", "convert"}
+OUTSIDE = {"base", "rt", "walk", "wire", "profile", "unwind", "symbolize", "trace", "export", "convert", "import",
+           "query"}
 ALLOWED = {  # module: modules it may include; itself always
     "base": set(),
     "rt": set(),
@@ -18,7 +19,9 @@ ALLOWED = {  # module: modules it may include; itself always
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
     "convert": {"base", "profile", "symbolize", "trace", "export"},
-    "engine": OUTSIDE - {"convert"},
+    "import": {"base", "profile", "trace"},
+    "query": {"base", "profile", "trace", "symbolize"},
+    "engine": OUTSIDE - {"convert", "import", "query"},
     "cli": (OUTSIDE | {"engine"}) - {"rt"},
 }
 MAX_LINES = 800
