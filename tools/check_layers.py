@@ -19,7 +19,7 @@ ALLOWED = {  # module: modules it may include; itself always
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
     "convert": {"base", "profile", "symbolize", "trace", "export"},
-    "import": {"base", "profile", "trace"},
+    "import": {"base", "profile", "trace", "export"},  # export: tests only
     "query": {"base", "profile", "trace", "symbolize"},
     "engine": OUTSIDE - {"convert", "import", "query"},
     "cli": (OUTSIDE | {"engine"}) - {"rt"},
