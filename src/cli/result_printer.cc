@@ -66,8 +66,11 @@ class CsvPrinter : public Printer {
  private:
   static std::string Quoted(std::string_view text) {
     std::string quoted = "\"";
-    for (const char c : ToUtf8(text))
-      quoted.append(c == '"' ? "\"\"" : std::string(1, c));
+    for (const char c : ToUtf8(text)) {
+      if (c == '"')
+        quoted += '"';
+      quoted += c;
+    }
     return quoted + "\"";
   }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <unordered_map>
 
 #include "query/sum.h"
 #include "symbolize/demangle.h"
+#include "trace/trace_builder.h"
 
 namespace heapprofd {
 namespace {
@@ -57,14 +57,12 @@ class TreeBuilder {
     bool operator==(const Key&) const = default;
   };
 
-  struct KeyHash {
-    size_t operator()(const Key& key) const {
-      uint64_t hash = key.parent * 0x9e3779b97f4a7c15u;
-      hash = (hash ^ (hash >> 29) ^ key.name) * 0xbf58476d1ce4e5b9u;
-      hash = (hash ^ (hash >> 32) ^ key.mapping) * 0x94d049bb133111ebu;
-      return hash ^ (hash >> 31);
-    }
-  };
+  static uint64_t HashOf(const Key& key) {
+    uint64_t hash = key.parent * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ (hash >> 29) ^ key.name) * 0xbf58476d1ce4e5b9u;
+    hash = (hash ^ (hash >> 32) ^ key.mapping) * 0x94d049bb133111ebu;
+    return hash ^ (hash >> 31);
+  }
 
   // Callers have smaller ids than what they call.
   void MarkUsed(const ValuesByCallsite& values) {
@@ -118,15 +116,21 @@ class TreeBuilder {
     const uint32_t name = NameId(function.name);
     const auto row = static_cast<uint32_t>(tree_.nodes.size());
     if (options_.merging == Merging::kByName) {
-      const auto [found, is_new] = rows_.try_emplace({parent, name, mapping_name}, row);
-      if (!is_new) {
-        FlameNode& node = tree_.nodes[found->second];
+      const Key key{parent, name, mapping_name};
+      index_.Prepare([this](uint32_t other) { return HashOf(keys_[other]); });
+      uint32_t& known =
+          index_.Find(HashOf(key), [&](uint32_t other) { return keys_[other] == key; });
+      if (known != kNoId) {
+        FlameNode& node = tree_.nodes[known];
         if (node.source_file != function.source_file)
           node.source_file = kNoId;
         if (node.line != function.line)
           node.line = 0;
-        return found->second;
+        return known;
       }
+      known = row;
+      index_.CountAdded();
+      keys_.push_back(key);
     }
     FlameNode node;
     node.id = row;
@@ -164,7 +168,8 @@ class TreeBuilder {
   std::vector<uint32_t> leaf_rows_;  // callsite -> row of its innermost function
   std::vector<bool> is_used_;
   std::vector<Function> functions_;  // of the current callsite
-  std::unordered_map<Key, uint32_t, KeyHash> rows_;
+  RowIndex index_;                   // nodes by key, when they are merged
+  std::vector<Key> keys_;            // by row
   uint32_t next_id_ = 0;
 };
 

@@ -50,6 +50,7 @@ struct Cursor {
   sqlite3_vtab_cursor base = {};
   std::shared_ptr<IndexedTable> table;
   std::optional<RowFilter> rows;
+  bool is_empty = true;  // no row, whatever `rows` says
   std::vector<Cell> arguments;
   std::vector<Argument> owned_arguments;  // to answer for the hidden columns
   std::vector<RowConstraint> constraints;
@@ -363,23 +364,16 @@ int FindTable(VirtualTable& table, Cursor& cursor) {
   return SQLITE_OK;
 }
 
-int Filter(sqlite3_vtab_cursor* base,
-           int /*plan_number*/,
-           const char* plan,
-           int value_count,
-           sqlite3_value** values) {
-  Cursor& cursor = *CursorOf(base);
-  VirtualTable& table = *TableOf(base->pVtab);
-  const TableFunction& function = *table.function;
-  cursor.rows.reset();
-  cursor.constraints.clear();
-  cursor.arguments.assign(function.parameters.size(), Cell::Null());
-  cursor.owned_arguments.assign(function.parameters.size(), {});
-  bool is_empty = false;
-  for (int i = 0; i < value_count; ++i) {
-    const size_t at = static_cast<size_t>(i) * 2;
-    const auto column = static_cast<size_t>(plan[at]) - 1;
-    if (plan[at + 1] == kCodeParameter) {
+// Takes the values of parameters and constraints. False: no row can satisfy them.
+bool TakeValues(const TableFunction& function,
+                const char* plan,
+                std::span<sqlite3_value*> values,
+                Cursor& cursor) {
+  bool is_possible = true;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto column = static_cast<size_t>(plan[2 * i]) - 1;
+    const char code = plan[2 * i + 1];
+    if (code == kCodeParameter) {
       const Cell cell = CellOf(values[i]);
       const size_t parameter = column - function.columns.size();
       cursor.arguments[parameter] = cell;
@@ -388,19 +382,41 @@ int Filter(sqlite3_vtab_cursor* base,
     }
     RowConstraint constraint;
     constraint.column = column;
-    const Outcome outcome = MakeConstraint(function.columns[column].type, plan[at + 1],
-                                           values[i], &constraint);
+    const Outcome outcome =
+        MakeConstraint(function.columns[column].type, code, values[i], &constraint);
     if (outcome == Outcome::kConstrain)
       cursor.constraints.push_back(constraint);
-    is_empty |= outcome == Outcome::kNeverTrue;
+    is_possible &= outcome != Outcome::kNeverTrue;
   }
-  if (is_empty)
+  return is_possible;
+}
+
+// The inner loop of every join: a plain table costs no search and no allocation.
+int Filter(sqlite3_vtab_cursor* base,
+           int /*plan_number*/,
+           const char* plan,
+           int value_count,
+           sqlite3_value** values) {
+  Cursor& cursor = *CursorOf(base);
+  VirtualTable& table = *TableOf(base->pVtab);
+  const TableFunction& function = *table.function;
+  cursor.is_empty = true;
+  cursor.constraints.clear();
+  if (!function.parameters.empty()) {
+    cursor.arguments.assign(function.parameters.size(), Cell::Null());
+    cursor.owned_arguments.assign(function.parameters.size(), {});
+  }
+  if (!TakeValues(function, plan, {values, static_cast<size_t>(value_count)}, cursor))
     return SQLITE_OK;
-  const int code = FindTable(table, cursor);
-  if (code != SQLITE_OK)
-    return code;
-  cursor.rows.emplace(*cursor.table);
+  if (!function.parameters.empty() || cursor.table == nullptr) {
+    cursor.rows.reset();
+    const int code = FindTable(table, cursor);
+    if (code != SQLITE_OK)
+      return code;
+    cursor.rows.emplace(*cursor.table);
+  }
   cursor.rows->Start(cursor.constraints);
+  cursor.is_empty = false;
   return SQLITE_OK;
 }
 
@@ -411,7 +427,7 @@ int Next(sqlite3_vtab_cursor* base) {
 
 int AtEnd(sqlite3_vtab_cursor* base) {
   const Cursor& cursor = *CursorOf(base);
-  return !cursor.rows || cursor.rows->at_end() ? 1 : 0;
+  return cursor.is_empty || cursor.rows->at_end() ? 1 : 0;
 }
 
 // `lifetime`: SQLITE_STATIC when the text outlives the statement.
