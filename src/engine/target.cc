@@ -414,6 +414,10 @@ void Target::HandleModulesChanged() {
   const Result<RefreshOutcome> outcome = address_space_->Refresh();
   if (!outcome.ok())
     return;  // the process is gone; what is known stays true for what was recorded
+  // Other code may come to an empty place before anybody looks again.
+  if (removals_seen_ != address_space_->removals())
+    ForgetCode();
+  removals_seen_ = address_space_->removals();
   ForgetReplacedCode();
   memory_->engine().control.rules_epoch.store(epoch, std::memory_order_release);
 }

@@ -143,6 +143,7 @@ class Target {
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;
   uint64_t replacements_seen_ = 0;  // of the address space
+  uint64_t removals_seen_ = 0;      // when modules were last reported as changed
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   uint64_t bad_records_ = 0;
