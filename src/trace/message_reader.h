@@ -25,8 +25,8 @@ class MessageReader {
     return is_pending_;
   }
 
-  // Of the current field, also when it was read already (protozero with assertions forgets
-  // it then).
+  // Of the current field, also when it was read already (protozero with assertions
+  // forgets it then).
   uint32_t field() const { return field_; }
 
   uint64_t Uint() {
