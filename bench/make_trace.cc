@@ -1,5 +1,6 @@
 // Writes a trace of about the given size, for tools/bench: one process whose stacks are
 // as deep and as varied as those of a large C++ program. Usage: make_trace PATH MIB
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -14,6 +15,7 @@ namespace {
 constexpr uint32_t kModules = 60;
 constexpr uint32_t kFrames = 60'000;
 constexpr uint32_t kMeanDepth = 25;
+constexpr size_t kRecent = 20;
 
 TargetProfile MakeProfile(uint32_t callsites) {
   std::mt19937 engine(1);  // the same trace in every run
@@ -46,13 +48,14 @@ TargetProfile MakeProfile(uint32_t callsites) {
   dump.sampling_interval = dump.original_sampling_interval = 4096;
   dump.start_ns = 1;
   dump.end_ns = 1'000'000'000;
-  // A stack leaves an earlier one somewhere and goes its own way from there.
+  // A stack leaves one of the latest somewhere and goes its own way from there.
   std::vector<CallsiteId> leaves;
   for (uint32_t i = 0; i < callsites; ++i) {
     CallsiteId at = kNoId;
     uint32_t depth = 0;
     if (!leaves.empty()) {
-      at = leaves[random(static_cast<uint32_t>(leaves.size()))];
+      const auto recent = static_cast<uint32_t>(std::min(leaves.size(), kRecent));
+      at = leaves[leaves.size() - 1 - random(recent)];
       for (uint32_t up = random(kMeanDepth); up > 0 && at != kNoId; --up)
         at = profile.callsites[at].parent;
       for (CallsiteId node = at; node != kNoId; node = profile.callsites[node].parent)

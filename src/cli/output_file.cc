@@ -44,7 +44,12 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
 }
 
 Status OutputFile::Flush() {
-  std::string_view rest = buffer_;
+  WriteAll(buffer_);
+  buffer_.clear();
+  return status_;
+}
+
+void OutputFile::WriteAll(std::string_view rest) {
   while (status_.ok() && !rest.empty()) {
     const ssize_t count = write(fd_.get(), rest.data(), rest.size());
     if (count < 0 && errno == EINTR)
@@ -54,11 +59,14 @@ Status OutputFile::Flush() {
     else
       rest.remove_prefix(static_cast<size_t>(count));
   }
-  buffer_.clear();
-  return status_;
 }
 
 Status OutputFile::Write(std::string_view bytes) {
+  if (bytes.size() >= kBufferBytes) {
+    HPD_TRY(Flush());
+    WriteAll(bytes);
+    return status_;
+  }
   buffer_.append(bytes);
   return buffer_.size() >= kBufferBytes ? Flush() : status_;
 }

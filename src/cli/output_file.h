@@ -27,6 +27,7 @@ class OutputFile {
  private:
   OutputFile(ScopedFd fd, std::string path, std::string temporary);
   Status Flush();
+  void WriteAll(std::string_view rest);
 
   ScopedFd fd_;
   std::string path_;

@@ -22,14 +22,19 @@ std::string AsFileName(std::string name) {
   return name;
 }
 
+// What is needed only for building the trace is gone when this returns.
+Status Load(const TraceconvOptions& options, ImportedTrace& trace) {
+  TraceBuilder builder(&trace);
+  HPD_TRY(LoadTrace("traceconv", options.input, builder));
+  HPD_TRY(SymbolizeLoaded("traceconv", builder));
+  return DeobfuscateLoaded("traceconv", builder);
+}
+
 }  // namespace
 
 Status ConvertToProfiles(const TraceconvOptions& options) {
   ImportedTrace trace;
-  TraceBuilder builder(&trace);
-  HPD_TRY(LoadTrace("traceconv", options.input, builder));
-  HPD_TRY(SymbolizeLoaded("traceconv", builder));
-  HPD_TRY(DeobfuscateLoaded("traceconv", builder));
+  HPD_TRY(Load(options, trace));
   const PprofSelection selection{
       .pid = options.pid, .timestamps = options.timestamps, .annotate = options.annotate};
   std::string directory;

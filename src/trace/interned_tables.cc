@@ -199,6 +199,7 @@ void InternedTables::AddCallstack(Maps& maps, std::string_view message) {
   TraceStats& stats = builder_->trace().stats;
   uint64_t iid = 0;
   uint32_t callsite = kNoId;
+  size_t depth = 0;
   bool is_valid = true;
   while (reader.Next()) {
     if (reader.field() == field::kIid) {
@@ -209,8 +210,16 @@ void InternedTables::AddCallstack(Maps& maps, std::string_view message) {
         if (frame == kNoId && is_valid)
           stats.Count(StatId::kStackprofileInvalidFrameId);
         is_valid = is_valid && frame != kNoId;
-        if (is_valid)
+        if (!is_valid)
+          return;
+        if (depth < last_stack_.size() && last_stack_[depth].first == frame) {
+          callsite = last_stack_[depth].second;
+        } else {
+          last_stack_.resize(depth);
           callsite = builder_->InternCallsite(callsite, frame);
+          last_stack_.emplace_back(frame, callsite);
+        }
+        ++depth;
       });
     }
   }

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "trace/iid_map.h"
 #include "trace/trace_builder.h"
@@ -53,6 +55,9 @@ class InternedTables {
   Maps interned_;
   Maps inline_;          // function names, build ids and paths are one table here
   std::string scratch_;  // kept for its memory
+  // The latest callstack: frames and callsites, outermost first. The next one mostly
+  // begins as it does, and need not be looked up there.
+  std::vector<std::pair<uint32_t, uint32_t>> last_stack_;
 };
 
 // A build id as SQL shows it: hexadecimal digits. 33 bytes are digits already: that is

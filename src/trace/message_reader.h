@@ -21,10 +21,13 @@ class MessageReader {
     if (is_pending_)
       reader_.skip();
     is_pending_ = reader_.next();
+    field_ = is_pending_ ? reader_.tag() : 0;
     return is_pending_;
   }
 
-  uint32_t field() const { return reader_.tag(); }
+  // Of the current field, also when it was read already (protozero with assertions
+  // forgets it then).
+  uint32_t field() const { return field_; }
 
   uint64_t Uint() {
     using protozero::pbf_wire_type;
@@ -77,6 +80,7 @@ class MessageReader {
  private:
   protozero::pbf_reader reader_;
   bool is_pending_ = false;
+  uint32_t field_ = 0;
 };
 
 }  // namespace heapprofd

@@ -193,7 +193,7 @@ class Traceconv(unittest.TestCase):
 class SymbolsFile(unittest.TestCase):
     def test_heap_profile_writes_it_when_told_where_symbols_are(self):
         with tempfile.TemporaryDirectory() as directory:
-            subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", directory + "/x", "--", "/bin/ls", "/"], check=True, stdout=subprocess.DEVNULL,
+            subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", directory + "/x", "--", *PYTHON], check=True,
                            env={**os.environ, "PERFETTO_BINARY_PATH": "/usr/lib/debug"})
             with open(directory + "/x/symbols", "rb") as file:
                 packets = trace_pb2.Trace.FromString(file.read()).packet
