@@ -251,6 +251,9 @@ std::string HelpText() {
       "command line,\n"
       "127: program not found. Ctrl-C ends the recording and keeps the profile.\n"
       "\n"
+      "environment: PERFETTO_BINARY_PATH names directories with symbol files; see "
+      "README.md, Names.\n"
+      "\n"
       "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and "
       "speedscope.app.\n";
   return text;
