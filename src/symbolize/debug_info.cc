@@ -40,7 +40,7 @@ class DebugInfo::UnitAnswers {
  public:
   UnitAnswers(DebugInfo& debug_info, const Unit& unit, SymbolAnswers& texts)
       : debug_info_(debug_info),
-        lines_(unit.bytes.root),
+        unit_(unit),
         functions_(FindFunctions(unit)),
         texts_(texts),
         no_text_(texts.Intern("")) {}
@@ -52,19 +52,22 @@ class DebugInfo::UnitAnswers {
     for (const Query& query : queries)
       addresses.push_back(query.address);
     const UnitScan scan(functions_, addresses);
+    const LineTable table(unit_.bytes.root, debug_info_.line_sections_, addresses);
     names_.resize(scan.nodes());
     Lines lines;
     for (size_t i = 0; i < queries.size(); ++i) {
-      Describe(scan, scan.Innermost(i), lines_.Find(addresses[i]), lines);
+      Describe(scan, table, i, lines);
       found(queries[i].index, lines);
     }
   }
 
  private:
   void Describe(const UnitScan& scan,
-                uint32_t node,
-                SourcePosition position,
+                const LineTable& table,
+                size_t index,
                 Lines& lines) {
+    uint32_t node = scan.Innermost(index);
+    SourcePosition position = table.Find(index);
     lines.clear();
     if (node == UnitScan::kNone && position.file != nullptr)
       lines.push_back({no_text_, no_text_, FileId(position.file), position.line});
@@ -78,7 +81,7 @@ class DebugInfo::UnitAnswers {
       lines.push_back(
           {name->function, name->system_name, FileId(position.file), position.line});
       // Where the caller, next in the chain, called this one.
-      position = {.file = lines_.FileName(call.call_file), .line = call.call_line};
+      position = {.file = table.FileName(call.call_file), .line = call.call_line};
       node = call.parent;
     }
   }
@@ -93,7 +96,7 @@ class DebugInfo::UnitAnswers {
   }
 
   DebugInfo& debug_info_;
-  LineTable lines_;
+  const Unit& unit_;
   UnitBytes functions_;
   SymbolAnswers& texts_;
   SymbolAnswers::TextId no_text_;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "symbolize/line_table.h"
 #include "symbolize/symbol_answers.h"
 #include "symbolize/unit_index.h"
 #include "symbolize/unit_scan.h"
@@ -21,7 +22,8 @@ class DebugInfo {
   using Lines = std::vector<SymbolAnswers::Line>;
 
   // `dwarf` must outlive this.
-  explicit DebugInfo(Dwarf* dwarf) : units_(dwarf) {}
+  explicit DebugInfo(Dwarf* dwarf)
+      : units_(dwarf), line_sections_(LineSections::Of(dwarf)) {}
 
   // Calls found(index, lines) once for each of the addresses, in any order, with the
   // lines that DWARF knows, innermost first: texts are those of `texts`. An address in
@@ -49,6 +51,7 @@ class DebugInfo {
   FunctionName NameOf(Dwarf_Die* function, SymbolAnswers& texts);
 
   UnitIndex units_;
+  LineSections line_sections_;
   // Of the current Find(). By the entry that holds the name, and by the address of that
   // in the DWARF strings: demangling is slow, and the same function is inlined in many
   // places.
