@@ -39,12 +39,7 @@ class TreeBuilder {
         AddCallsite(callsite, values[callsite]);
       next_id_ += static_cast<uint32_t>(functions_.size());
     }
-    for (size_t row = tree_.nodes.size(); row-- > 0;) {
-      FlameNode& node = tree_.nodes[row];
-      node.cumulative += node.self;
-      if (node.parent != kNoId)
-        tree_.nodes[node.parent].cumulative += node.cumulative;
-    }
+    AddCumulative(&tree_);
     return std::move(tree_);
   }
 
@@ -199,6 +194,16 @@ Result<FlameTree> BuildFlameTree(const ImportedTrace& trace,
   return TreeBuilder(trace, options).Build(values, cancelled);
 }
 
+void AddCumulative(FlameTree* tree) {
+  for (FlameNode& node : tree->nodes)
+    node.cumulative = node.self;
+  for (size_t row = tree->nodes.size(); row-- > 0;) {
+    const FlameNode& node = tree->nodes[row];
+    if (node.parent != kNoId)
+      tree->nodes[node.parent].cumulative += node.cumulative;
+  }
+}
+
 FlameTree Focus(FlameTree tree, std::string_view text) {
   enum class State : uint8_t { kOut, kAbove, kIn };
   std::vector<State> states(tree.nodes.size(), State::kOut);
@@ -223,14 +228,10 @@ FlameTree Focus(FlameTree tree, std::string_view text) {
     node.id = new_rows[row];
     if (node.parent != kNoId)
       node.parent = new_rows[node.parent];
-    node.cumulative = node.self;
     kept.push_back(node);
   }
-  for (size_t row = kept.size(); row-- > 0;) {
-    if (kept[row].parent != kNoId)
-      kept[kept[row].parent].cumulative += kept[row].cumulative;
-  }
   tree.nodes = std::move(kept);
+  AddCumulative(&tree);
   return tree;
 }
 

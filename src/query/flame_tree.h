@@ -74,6 +74,9 @@ Result<FlameTree> BuildFlameTree(const ImportedTrace& trace,
                                  const FlameOptions& options,
                                  const CancelFlag& cancelled);
 
+// Sums what is below each node. Parents come before children.
+void AddCumulative(FlameTree* tree);
+
 // Only the nodes whose name contains `text` (in any case), with what is below and above
 // them. Cumulative values count what is left.
 FlameTree Focus(FlameTree tree, std::string_view text);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "query/flame_functions.h"
+#include "query/graph_tree.h"
 #include "query/node_columns.h"
 #include "query/sum.h"
 
@@ -12,6 +13,8 @@ namespace heapprofd {
 namespace {
 
 using MadeTable = Result<std::shared_ptr<const Table>>;
+
+constexpr size_t kMapName = 4;  // column of experimental_flamegraph
 
 struct FlamegraphArguments {
   std::string_view profile_type;
@@ -113,28 +116,51 @@ TableFunction WithColumnsOf(std::string name, const Table& table) {
   return function;
 }
 
-MadeTable MakeFlamegraph(const ImportedTrace& trace,
-                         const CancelFlag& cancelled,
-                         std::span<const Cell> cells) {
-  HPD_TRY_ASSIGN(const FlamegraphArguments arguments, ParseArguments(cells));
-  if (arguments.profile_type == "graph")
-    return Unusable(
-        "the trace has no heap graph of this process at this time; SELECT * "
-        "FROM heap_graph lists those it has");
-  if (arguments.profile_type != "native")
-    return Unusable("the profile type " + std::string(arguments.profile_type) +
-                    " is not known; 'native' is");
+Result<FlameTree> NativeTree(const ImportedTrace& trace,
+                             const FlamegraphArguments& arguments,
+                             const CancelFlag& cancelled) {
   HPD_TRY_ASSIGN(FlameTree tree,
                  BuildFlameTree(trace, SumOf(trace, arguments),
                                 {NameStyle::kAsRecorded, Merging::kByName}, cancelled));
   if (tree.nodes.empty())
     return Unusable(
-        "there are no allocations of this process up to this time; SELECT "
-        "DISTINCT ts, upid FROM heap_profile_allocation lists those there are");
+        "there are no allocations of this process up to this time; SELECT DISTINCT ts, "
+        "upid FROM heap_profile_allocation lists those there are");
+  return tree;
+}
+
+// Graphs are snapshots: the time must be that of one.
+Result<FlameTree> GraphTree(const ImportedTrace& trace,
+                            const FlamegraphArguments& arguments,
+                            const CancelFlag& cancelled) {
+  const std::vector<ImportedHeapGraph>& graphs = trace.heap_graph.graphs;
+  for (uint32_t graph = 0; graph < graphs.size(); ++graph) {
+    if (graphs[graph].ts == arguments.ts && !arguments.upids.empty() &&
+        graphs[graph].upid == arguments.upids[0])
+      return BuildGraphTree(trace, graph, cancelled);
+  }
+  return Unusable(
+      "the trace has no heap graph of this process at this time; SELECT * FROM "
+      "heap_graph lists those it has");
+}
+
+MadeTable MakeFlamegraph(const ImportedTrace& trace,
+                         const CancelFlag& cancelled,
+                         std::span<const Cell> cells) {
+  HPD_TRY_ASSIGN(const FlamegraphArguments arguments, ParseArguments(cells));
+  const bool is_graph = arguments.profile_type == "graph";
+  if (!is_graph && arguments.profile_type != "native")
+    return Unusable("the profile type " + std::string(arguments.profile_type) +
+                    " is not known; 'native' and 'graph' are");
+  HPD_TRY_ASSIGN(FlameTree tree, is_graph ? GraphTree(trace, arguments, cancelled)
+                                          : NativeTree(trace, arguments, cancelled));
   if (!arguments.focus.empty())
     tree = Focus(std::move(tree), arguments.focus);
   const int64_t ts = arguments.ts == INT64_MAX ? 0 : arguments.ts;
-  return std::make_shared<const Table>(FlamegraphTable(trace, std::move(tree), ts));
+  Table table = FlamegraphTable(trace, std::move(tree), ts);
+  if (is_graph)
+    table.columns[kMapName] = LiteralColumn("map_name", [](size_t) { return "JAVA"; });
+  return std::make_shared<const Table>(std::move(table));
 }
 
 Status AddExperimentalFlamegraph(const ImportedTrace& trace, Database* database) {
