@@ -4,6 +4,8 @@ import contextlib
 import json
 import math
 import os
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -54,6 +56,12 @@ class CustomHeaps(unittest.TestCase):
         self.assertEqual(result.heap("com.example.blocks").profile.period, 1)
         self.assertEqual(result.heap("com.example.slots").profile.period, 4096)
         self.assertEqual(result.heap("com.example.blocks").of("takes_blocks")["space"], 256000)
+
+    def test_malloc_can_have_an_interval_of_its_own(self):
+        result = run(KNOWN, ["--heaps", "libc.malloc=1,com.example.slots=7"])
+        self.assertEqual(result.heap("libc.malloc").profile.period, 1)
+        self.assertEqual(result.heap("libc.malloc").of("takes_blocks")["space"], 250 * 1024)
+        self.assertEqual(result.heap("com.example.slots").of("takes_slots")["space"], 14000)
 
     def test_excluded_heaps_are_left_out(self):
         result = run(KNOWN, ["-i", "1", "--all-heaps", "--exclude-heaps", "com.example.slots,libc.malloc"])
@@ -112,6 +120,22 @@ class HeapLife(unittest.TestCase):
             started.finish()
             with open(answer) as file:
                 self.assertEqual(file.read(), "disabled 1\n")
+
+
+class Probes(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("gdb"), "gdb listens to the probes, and is not installed")
+    def test_a_listener_gets_sampled_allocations_with_their_weight_and_their_frees(self):
+        script = ["set debuginfod enabled off", "break main", "run", "delete",
+                  "break -probe-stap otel_memory:alloc", "continue", "delete",
+                  'printf "alloc %lu %lu %lu\\n", (long)$_probe_arg0, (long)$_probe_arg1, (long)$_probe_arg2',
+                  "break -probe-stap otel_memory:free", "continue", "delete",
+                  'printf "free %lu\\n", (long)$_probe_arg0', "kill"]
+        commands = [part for line in script for part in ("-ex", line)]
+        result = run(["gdb", "-nx", "-batch", *commands, *KNOWN], ["--heaps", "com.example.blocks=100000"])
+        _, size, weighted = re.search(r"alloc (\d+) (\d+) (\d+)", result.stdout).groups()
+        self.assertEqual(int(size), 1024)
+        self.assertAlmostEqual(int(weighted), 1024 / -math.expm1(-1024 / 100000), delta=2)
+        self.assertRegex(result.stdout, r"free [1-9]\d+")
 
 
 class Annotations(unittest.TestCase):
