@@ -1,6 +1,7 @@
 """Heaps that programs register through heapprofd/heap_profile.h."""
 
 import contextlib
+import glob
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import time
 import unittest
 
 import trace_pb2
-from profile_run import VIEWS, Started, program, run
+from profile_run import HEAP_PROFILE, VIEWS, Pprof, Started, program, run
 
 KNOWN = [program("custom_heaps")]
 
@@ -142,6 +143,22 @@ class Annotations(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.result = run([program("annotated")], ["-i", "1", "--all-heaps"])
+
+    def test_profiles_made_from_the_trace_are_those_of_the_recording(self):
+        with tempfile.TemporaryDirectory() as directory:
+            trace = os.path.join(directory, "raw-trace")
+            with open(trace, "wb") as file:
+                file.write(self.result.trace_bytes)
+            subprocess.run([HEAP_PROFILE, "traceconv", "profile", "--output-dir", directory, trace], check=True,
+                           capture_output=True)
+            paths = glob.glob(os.path.join(directory, "**", "heap_dump.*"), recursive=True)
+            converted = [Pprof(path) for path in paths]
+        # The pool as of the requested dump, when malloc had not been called yet, and both as of the end.
+        self.assertEqual(sorted(p.heap for p in converted), ["com.example.pool"] * 2 + ["libc.malloc"])
+        for heap in ("libc.malloc", "com.example.pool"):
+            of_heap = [p for p in converted if p.heap == heap]
+            last = max(of_heap, key=lambda p: p.total("alloc_space"))
+            self.assertEqual(last.by_label("space"), self.result.heap(heap).by_label("space"))
 
     def test_the_interface_keeps_its_promises(self):
         self.assertEqual(self.result.stdout, "enabled 1 interval 1 refuses 1\n")
