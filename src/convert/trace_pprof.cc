@@ -103,6 +103,8 @@ class TraceEncoder {
   }
 
   void AddProgramMapping(const ImportedProcess& process);
+  bool IsLabel(uint32_t frame) const;
+  PprofMessage::Label LabelOf(uint32_t frame) const;
   uint64_t LocationOf(uint32_t frame);
   uint64_t MappingOf(uint32_t mapping);
   uint64_t AddressOf(uint32_t frame) const;
@@ -213,6 +215,21 @@ std::vector<PprofMessage::Line> TraceEncoder::LinesOf(uint32_t frame) {
   return lines;
 }
 
+// Labels are root frames of a mapping of their own (trace/trace_writer.h).
+bool TraceEncoder::IsLabel(uint32_t frame) const {
+  const std::string_view name =
+      trace_.Text(trace_.mappings[trace_.frames.mapping[frame]].name);
+  return Basename(name) == kLabelMappingName;
+}
+
+// The frame's name is "key=value".
+PprofMessage::Label TraceEncoder::LabelOf(uint32_t frame) const {
+  const std::string_view text = trace_.Text(trace_.frames.name[frame]);
+  const size_t equals = text.find('=');
+  return {.key = text.substr(0, equals),
+          .text = equals != text.npos ? text.substr(equals + 1) : std::string_view()};
+}
+
 uint64_t TraceEncoder::LocationOf(uint32_t frame) {
   const uint64_t id = uint64_t{frame} + 1;
   if (location_written_[frame])
@@ -275,11 +292,20 @@ std::string TraceEncoder::Encode(const ImportedDump& dump,
   }
   AddProgramMapping(trace_.processes[dump.upid]);
   std::vector<uint64_t> locations;
+  std::vector<PprofMessage::Label> labels;
   for (size_t i = 0; i < sums.callsites().size(); ++i) {
     locations.clear();
-    for (uint32_t at = sums.callsites()[i]; at != kNoId; at = trace_.callsites.parent[at])
-      locations.push_back(LocationOf(trace_.callsites.frame[at]));
-    message_->AddSample(locations, std::span(sums.values(i)).first(has_frees ? 4u : 2u));
+    labels.clear();
+    for (uint32_t at = sums.callsites()[i]; at != kNoId;
+         at = trace_.callsites.parent[at]) {
+      const uint32_t frame = trace_.callsites.frame[at];
+      if (IsLabel(frame))
+        labels.push_back(LabelOf(frame));
+      else
+        locations.push_back(LocationOf(frame));
+    }
+    message_->AddSample(locations, std::span(sums.values(i)).first(has_frees ? 4u : 2u),
+                        labels);
   }
   return message_->Finish(HeaderOf(dump, start_ts));
 }

@@ -25,10 +25,10 @@ class Pprof:
 
     def __init__(self, path):
         self.number, self.pid, self.heap = re.fullmatch(
-            r"heap_dump\.(\d+)\.(\d+)\.(.+)\.pb\.gz", os.path.basename(path)).groups()
+            r"heap_dump\.(\d+)\.(\d+)\.(.+)\.pb(?:\.gz)?", os.path.basename(path)).groups()
         self.pid = int(self.pid)
         self.profile = pprof_pb2.Profile()
-        with gzip.open(path) as file:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
             self.profile.ParseFromString(file.read())
         strings = self.profile.string_table
         types = [strings[t.type] for t in self.profile.sample_type]
