@@ -85,6 +85,7 @@ void Recording::ReapProgram() {
     return;
   program_is_running_ = false;
   program_cpu_seconds_ = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+  program_peak_rss_kib_ = usage.ru_maxrss;
   exit_code_ =
       WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalBase + WTERMSIG(status);
 }

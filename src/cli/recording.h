@@ -42,6 +42,9 @@ class Recording {
   // waited for, seconds.
   double program_cpu_seconds() const { return program_cpu_seconds_; }
 
+  // Of the largest of these.
+  long program_peak_rss_kib() const { return program_peak_rss_kib_; }
+
  private:
   void HandleSignals();
   void ReapProgram();
@@ -59,6 +62,7 @@ class Recording {
   int stop_requests_ = 0;
   int exit_code_ = 0;
   double program_cpu_seconds_ = 0;
+  long program_peak_rss_kib_ = 0;
   uint64_t started_ns_ = 0;
   uint64_t ended_ns_ = 0;
   uint64_t observed_ns_ = 0;

@@ -35,6 +35,7 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
     return CannotWrite(path);
   Quality sum;
   Estimate live;
+  size_t callsites = 0;
   double calls = 0;
   double bytes = 0;
   for (const std::unique_ptr<Target>& target : session.targets()) {
@@ -44,12 +45,15 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
     sum.copied_samples += quality.copied_samples;
     sum.checked_samples += quality.checked_samples;
     sum.agreed_samples += quality.agreed_samples;
+    sum.settled_samples += quality.settled_samples;
+    sum.settled_copies += quality.settled_copies;
     sum.lost_records += quality.lost_records;
     sum.lost_samples += quality.lost_samples;
     sum.truncated_stacks += quality.truncated_stacks;
     sum.unwind_errors += quality.unwind_errors;
     sum.unwind_time_us += quality.unwind_time_us;
     for (const HeapDump& dump : target->profile().heaps) {
+      callsites += dump.callsites.size();
       calls += static_cast<double>(dump.exact_alloc_calls);
       bytes += static_cast<double>(dump.exact_alloc_bytes);
       for (const auto& [callsite, totals] : dump.callsites)
@@ -63,9 +67,10 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
           "{\"version\": 1, \"processes\": %zu, \"unrecorded\": %llu, \"target_cpu_s\": "
-          "%.6f, "
+          "%.6f, \"target_peak_rss_kb\": %ld, "
           "\"engine_cpu_s\": %.6f, "
-          "\"engine_peak_rss_kb\": %ld, \"samples\": %llu, \"walked\": %llu, \"copied\": "
+          "\"engine_peak_rss_kb\": %ld, \"callsites\": %zu, \"settled_samples\": %llu, "
+          "\"settled_copies\": %llu, \"samples\": %llu, \"walked\": %llu, \"copied\": "
           "%llu, "
           "\"checked\": %llu, \"agreed\": %llu, \"lost_records\": %llu, "
           "\"lost_samples\": %llu, "
@@ -73,7 +78,10 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
           "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
           "\"alloc_bytes\": %.0f}\n",
           session.targets().size(), static_cast<unsigned long long>(unrecorded),
-          recording.program_cpu_seconds(), CpuSeconds(self), self.ru_maxrss,
+          recording.program_cpu_seconds(), recording.program_peak_rss_kib(),
+          CpuSeconds(self), self.ru_maxrss, callsites,
+          static_cast<unsigned long long>(sum.settled_samples),
+          static_cast<unsigned long long>(sum.settled_copies),
           static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),
           static_cast<unsigned long long>(sum.copied_samples),

@@ -382,6 +382,7 @@ bool heapprofd::PrepareShell() {
 }
 
 // Where libheapprofd_client finds this library: see client/recorder_table.h.
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v1() {
   return &heapprofd::OwnRecorder();
 }

@@ -171,7 +171,8 @@ size_t StackMemo::ProveCallers(size_t count, const LiveStack& stack) const {
                      !stack.Read(caller.sp - 8, &value) || value != caller.key))
       return i;
     if (frame.bp_slot != 0 &&
-        (!stack.Read(caller.sp - 8 * frame.bp_slot, &value) || value != caller.bp))
+        (!stack.Read(caller.sp - uint64_t{8} * frame.bp_slot, &value) ||
+         value != caller.bp))
       return i;
   }
   return 0;

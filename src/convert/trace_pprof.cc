@@ -227,7 +227,8 @@ PprofMessage::Label TraceEncoder::LabelOf(uint32_t frame) const {
   const std::string_view text = trace_.Text(trace_.frames.name[frame]);
   const size_t equals = text.find('=');
   return {.key = text.substr(0, equals),
-          .text = equals != text.npos ? text.substr(equals + 1) : std::string_view()};
+          .text = equals != std::string_view::npos ? text.substr(equals + 1)
+                                                   : std::string_view()};
 }
 
 uint64_t TraceEncoder::LocationOf(uint32_t frame) {

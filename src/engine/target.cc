@@ -17,7 +17,8 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kResidentRing = uint64_t{1}
-                                   << 20;  // bytes of the ring that stay resident
+                                   << 20;       // bytes of the ring that stay resident
+constexpr uint64_t kSettledNs = 1'000'000'000;  // most code has been seen after this
 constexpr uint64_t kStuckNs = 2'000'000'000;
 constexpr uint64_t kRegionsNs = 50'000'000;
 constexpr uint64_t kAdaptNs = 100'000'000;
@@ -211,6 +212,8 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(parts->record.tsc));
   ++profile_.quality.samples;
+  if (IsSettled())
+    ++profile_.quality.settled_samples;
   CallsiteId callsite = CallsiteOfSample(*parts);
   if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
     callsite = labels_->Intern(callsite, parts->labels, memory_->client());
@@ -316,9 +319,15 @@ CallsiteId Target::CallsiteInside(uint64_t outer_hash, std::span<const uint64_t>
   return NamedStack("[stack lost]");
 }
 
+bool Target::IsSettled() const {
+  return last_event_ns_ > profile_.process.start_ns + kSettledNs;
+}
+
 CallsiteId Target::UnwindCopy(const SampleParts& parts) {
   Quality& quality = profile_.quality;
   ++quality.copied_samples;
+  if (IsSettled())
+    ++quality.settled_copies;
   const uint64_t begin = MonotonicNs();
   UnwoundStack unwound = unwinder_->Unwind(
       CopyOf(parts), kMaxFrames - std::min(parts.keys.size(), kMaxFrames - 1),

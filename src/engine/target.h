@@ -16,9 +16,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/scoped_fd.h"
 #include "engine/heap_table.h"
 #include "engine/labels.h"
-#include "base/scoped_fd.h"
 #include "engine/session_config.h"
 #include "engine/shared_memory.h"
 #include "engine/tsc_clock.h"
@@ -108,6 +108,7 @@ class Target {
   CallsiteId ExtendKnownStack(CallsiteId outer,
                               uint64_t outer_hash,
                               std::span<const uint64_t> keys);
+  bool IsSettled() const;
   CallsiteId UnwindCopy(const struct SampleParts& parts);
   void CheckAgreement(const struct SampleParts& parts);
   FrameId FrameOfKey(uint64_t key);

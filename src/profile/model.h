@@ -125,6 +125,8 @@ struct Quality {
   uint64_t copied_samples = 0;    // of these, stacks copied and unwound by the engine
   uint64_t checked_samples = 0;   // both ways, compared
   uint64_t agreed_samples = 0;    // of the checked ones, equal
+  uint64_t settled_samples = 0;   // taken after the target's first second
+  uint64_t settled_copies = 0;    // of these, stacks copied
   uint64_t lost_records = 0;      // did not fit into the ring
   uint64_t lost_samples = 0;      // of these, samples (the rest are frees)
   uint64_t corrupt_records = 0;   // skipped: no valid record
@@ -167,7 +169,7 @@ struct TargetProfile {
   std::vector<Mapping> mappings;
   std::vector<Frame> frames;
   std::vector<Callsite> callsites;
-  std::vector<HeapDump> heaps;  // state of the latest dump, one per heap
+  std::vector<HeapDump> heaps;                // state of the latest dump, one per heap
   std::vector<std::string> unrecorded_heaps;  // registered, but not selected
   std::vector<std::vector<HeapDump>>
       requested_dumps;      // that the program asked for, in order; each like `heaps`

@@ -32,42 +32,43 @@ inline Cell IdCell(uint32_t id) {
 }
 
 template <typename F>
-TableColumn NumberColumn(std::string name, F number) {
-  return TableColumn::Computed(std::move(name), ColumnType::kInteger,
+TableColumn NumberColumn(std::string_view name, F number) {
+  return TableColumn::Computed(std::string(name), ColumnType::kInteger,
                                [number](size_t row) { return NumberCell(number(row)); });
 }
 
 template <typename F>
-TableColumn IdColumn(std::string name, F id) {
-  return TableColumn::Computed(std::move(name), ColumnType::kInteger,
+TableColumn IdColumn(std::string_view name, F id) {
+  return TableColumn::Computed(std::string(name), ColumnType::kInteger,
                                [id](size_t row) { return IdCell(id(row)); });
 }
 
 template <typename F>
-TableColumn RealColumn(std::string name, F number) {
-  return TableColumn::Computed(std::move(name), ColumnType::kReal,
+TableColumn RealColumn(std::string_view name, F number) {
+  return TableColumn::Computed(std::string(name), ColumnType::kReal,
                                [number](size_t row) { return Cell::Real(number(row)); });
 }
 
 template <typename F>
-TableColumn TextColumn(std::string name, const ImportedTrace& trace, F text) {
+TableColumn TextColumn(std::string_view name, const ImportedTrace& trace, F text) {
   return TableColumn::Computed(
-      std::move(name), ColumnType::kText,
+      std::string(name), ColumnType::kText,
       [&trace, text](size_t row) { return TextCell(trace, text(row)); });
 }
 
 // Fixed texts: `text` returns a pointer to a literal, or null for NULL.
 template <typename F>
-TableColumn LiteralColumn(std::string name, F text) {
-  return TableColumn::Computed(std::move(name), ColumnType::kText, [text](size_t row) {
+TableColumn LiteralColumn(std::string_view name, F text) {
+  return TableColumn::Computed(std::string(name), ColumnType::kText, [text](size_t row) {
     const char* const literal = text(row);
     return literal == nullptr ? Cell::Null() : Cell::Text(literal);
   });
 }
 
 // Columns that exist for compatibility and are NULL in every row.
-inline TableColumn NullColumn(std::string name, ColumnType type = ColumnType::kInteger) {
-  return TableColumn::Computed(std::move(name), type,
+inline TableColumn NullColumn(std::string_view name,
+                              ColumnType type = ColumnType::kInteger) {
+  return TableColumn::Computed(std::string(name), type,
                                [](size_t) { return Cell::Null(); });
 }
 

@@ -10,9 +10,9 @@
 
 namespace heapprofd {
 
-inline TableColumn NodeId(std::string name, const FlameTree& tree) {
+inline TableColumn NodeId(std::string_view name, const FlameTree& tree) {
   TableColumn column =
-      NumberColumn(std::move(name), [&tree](size_t row) { return tree.nodes[row].id; });
+      NumberColumn(name, [&tree](size_t row) { return tree.nodes[row].id; });
   column.order = ColumnOrder::kAscending;
   return column;
 }
@@ -30,10 +30,10 @@ inline TableColumn NodeName(const FlameTree& tree) {
   });
 }
 
-inline TableColumn NodeMapping(std::string name,
+inline TableColumn NodeMapping(std::string_view name,
                                const ImportedTrace& trace,
                                const FlameTree& tree) {
-  return TextColumn(std::move(name), trace,
+  return TextColumn(std::string(name), trace,
                     [&tree](size_t row) { return tree.nodes[row].mapping_name; });
 }
 
@@ -53,18 +53,18 @@ inline TableColumn NodeLine(const FlameTree& tree) {
 
 using FlameFigure = int64_t FlameValues::*;
 
-inline TableColumn NodeSelf(std::string name, const FlameTree& tree, FlameFigure figure) {
-  return NumberColumn(std::move(name), [&tree, figure](size_t row) {
-    return tree.nodes[row].self.*figure;
-  });
+inline TableColumn NodeSelf(std::string_view name,
+                            const FlameTree& tree,
+                            FlameFigure figure) {
+  return NumberColumn(
+      name, [&tree, figure](size_t row) { return tree.nodes[row].self.*figure; });
 }
 
-inline TableColumn NodeCumulative(std::string name,
+inline TableColumn NodeCumulative(std::string_view name,
                                   const FlameTree& tree,
                                   FlameFigure figure) {
-  return NumberColumn(std::move(name), [&tree, figure](size_t row) {
-    return tree.nodes[row].cumulative.*figure;
-  });
+  return NumberColumn(
+      name, [&tree, figure](size_t row) { return tree.nodes[row].cumulative.*figure; });
 }
 
 }  // namespace heapprofd

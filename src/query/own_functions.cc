@@ -312,10 +312,9 @@ Status AddTop(const ImportedTrace& trace, Database* database) {
 Table CallersTable(const ImportedTrace& trace, FunctionSums made) {
   auto storage = std::make_shared<FunctionSums>(std::move(made));
   const FunctionSums& at = *storage;
-  const auto figure = [&at](std::string name, FlameFigure value) {
-    return NumberColumn(std::move(name), [&at, value](size_t row) {
-      return at.rows[row].cumulative.*value;
-    });
+  const auto figure = [&at](std::string_view name, FlameFigure value) {
+    return NumberColumn(
+        name, [&at, value](size_t row) { return at.rows[row].cumulative.*value; });
   };
   Table table;
   table.storage = storage;

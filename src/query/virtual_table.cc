@@ -101,6 +101,8 @@ std::string Declaration(const TableFunction& function) {
   return sql + ")";
 }
 
+// SQLite's signature.
+// NOLINTNEXTLINE(readability-function-size)
 int Connect(sqlite3* database,
             void* auxiliary,
             int /*argument_count*/,

@@ -102,6 +102,7 @@ std::vector<std::string> BuildIdIndex::Find(const std::string& build_id) const {
     return a.second != b.second ? a.second : a.first < b.first;
   });
   std::vector<std::string> paths;
+  paths.reserve(found.size());
   for (auto& [path, has_debug_info] : found)
     paths.push_back(std::move(path));
   return paths;

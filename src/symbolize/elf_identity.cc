@@ -40,7 +40,7 @@ std::string FindBuildId(std::string_view notes) {
     if (!reader.ok())
       return {};
     reader.ReadBytes(std::min<size_t>(-header.n_descsz & 3u, reader.left()));
-    if (header.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU", 4) &&
+    if (header.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU\0", 4) &&
         value.size() <= kMaxBuildId)
       return std::string(value);
   }

@@ -45,6 +45,7 @@ Status CheckElfMagic(int fd, const std::string& what) {
 
 // The user's directories first, then the standard places; also for the file to which
 // dwz has moved what several files share. libdwfl's own signature.
+// NOLINTNEXTLINE(readability-function-size)
 int ElfModule::FindDebugInfoForLibdwfl(Dwfl_Module* module,
                                        void** user,
                                        const char* name,
@@ -64,9 +65,7 @@ int ElfModule::FindDebugInfoForLibdwfl(Dwfl_Module* module,
             self->finder_->Find(debug_link != nullptr ? debug_link : name, build_id,
                                 WantedSymbols::kDebugInfo, &rejected)) {
       *found = strdup(file_found->path.c_str());
-      const int own_fd = dup(file_found->fd.get());
-      fcntl(own_fd, F_SETFD, FD_CLOEXEC);
-      return own_fd;
+      return fcntl(file_found->fd.get(), F_DUPFD_CLOEXEC, 0);
     }
   }
   return dwfl_standard_find_debuginfo(module, user, name, start, file, debug_link,

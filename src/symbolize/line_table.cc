@@ -227,6 +227,7 @@ bool LineTable::ReadEntries(FormReader& reader, bool are_files) {
   return true;
 }
 
+// NOLINTNEXTLINE(readability-function-size)
 void LineTable::Run(const Program& program, std::span<const uint64_t> addresses) {
   ByteReader code(program.code);
   Row row{.address = 0, .file = 1, .line = 1};
@@ -287,7 +288,8 @@ void LineTable::Run(const Program& program, std::span<const uint64_t> addresses)
         row.address += code.Read<uint16_t>();
         break;
       default:
-        for (int i = program.operand_counts[opcode - 1u]; i > 0; --i)
+        for (auto i = static_cast<uint8_t>(program.operand_counts[opcode - 1u]); i > 0;
+             --i)
           ReadUlebFrom(code);
         break;
     }

@@ -313,7 +313,7 @@ class Pool {
   }
 
   // `reason` empty: what its end says.
-  void Fail(size_t i, std::string reason) {
+  void Fail(size_t i, const std::string& reason) {
     const size_t task = workers_[i]->task();
     const int status = workers_[i]->Kill();
     workers_.erase(workers_.begin() + static_cast<ptrdiff_t>(i));

@@ -194,6 +194,7 @@ void InternedTables::AddFrame(Maps& maps, std::string_view message) {
                             line <= UINT32_MAX ? static_cast<uint32_t>(line) : 0);
 }
 
+// NOLINTNEXTLINE(readability-function-size)
 void InternedTables::AddCallstack(Maps& maps, std::string_view message) {
   MessageReader reader(message);
   TraceStats& stats = builder_->trace().stats;

@@ -370,6 +370,7 @@ void ImportTraceUuid(TraceBuilder& builder, std::string_view message) {
   AddMetadata(builder, "trace_uuid", text.data());
 }
 
+// NOLINTNEXTLINE(readability-function-size)
 void ImportTraceStats(TraceBuilder& builder, std::string_view message) {
   constexpr std::pair<uint32_t, StatId> kBufferFields[] = {
       {3, StatId::kTracedBufChunksOverwritten}, {6, StatId::kTracedBufPatchesFailed},

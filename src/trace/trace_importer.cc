@@ -50,6 +50,7 @@ TraceImporter::TraceImporter(TraceBuilder* builder)
 
 TraceImporter::~TraceImporter() = default;
 
+// NOLINTNEXTLINE(readability-function-size)
 TraceImporter::PacketHeader TraceImporter::ReadHeader(std::string_view packet) const {
   PacketHeader header;
   MessageReader reader(packet);

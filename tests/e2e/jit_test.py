@@ -65,7 +65,7 @@ class Jit(unittest.TestCase):
     @unittest.skipUnless(shutil.which("node"), "no node here")
     def test_node_with_a_perf_map(self):
         script = self.write("alloc.js", SCRIPT)
-        result = run(["node", "--perf-basic-prof", script])
+        result = run(["env", "-C", self.directory, "node", "--perf-basic-prof", script])
         self.assertEqual(result.exit_code, 0, result.stderr)
         # The first calls are interpreted, in frames that have the interpreter's name.
         self.assertGreater(bytes_under(result.main, "main", "middleCaller", "leafAllocate"), 20_000_000)
