@@ -18,7 +18,8 @@ ALLOWED = {  # module: modules it may include; itself always
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
     "engine": OUTSIDE,
-    "cli": (OUTSIDE | {"engine"}) - {"rt"},
+    "config": {"base", "wire", "engine"},
+    "cli": (OUTSIDE | {"engine", "config"}) - {"rt"},
 }
 MAX_LINES = 800
 
