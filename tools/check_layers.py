@@ -19,7 +19,8 @@ ALLOWED = {  # module: modules it may include; itself always
     "export": {"base", "profile"},
     "engine": OUTSIDE,
     "config": {"base", "wire", "engine"},
-    "cli": (OUTSIDE | {"engine", "config"}) - {"rt"},
+    "record": {"base", "profile", "engine", "trace", "config"},
+    "cli": (OUTSIDE | {"engine", "config", "record"}) - {"rt"},
 }
 MAX_LINES = 800
 

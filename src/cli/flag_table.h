@@ -11,15 +11,15 @@
 namespace heapprofd {
 
 struct Flag {
-  char letter = 0;                   // 0: none
-  std::string name;                  // without dashes
-  std::vector<std::string> aliases;  // other spellings, without dashes; not in -h
-  std::string value_name;            // empty: takes no value
-  std::string help;                  // one line
-  std::string details;               // more for --help and the manual page; may be empty
-  std::string group;                 // headline in the help
+  char letter = 0;                        // 0: none
+  std::string name = {};                  // without dashes
+  std::vector<std::string> aliases = {};  // other spellings, without dashes; not in -h
+  std::string value_name = {};            // empty: takes no value
+  std::string help = {};                  // one line
+  std::string details = {};  // more for --help and the manual page; may be empty
+  std::string group = {};    // headline in the help
   // Takes the value, "" for a switch. Errors name the flag.
-  std::function<Status(const std::string&)> apply;
+  std::function<Status(const std::string&)> apply = {};
 };
 
 // What a command does, around its flags.

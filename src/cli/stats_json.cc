@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -9,23 +10,33 @@
 namespace heapprofd {
 namespace {
 
+constexpr char kStatsVariable[] = "HEAPPROFD_STATS_JSON";
+
 double CpuSeconds(const rusage& usage) {
   return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+Status CannotWrite(const char* path) {
+  return Status::FromErrno(
+      std::string("cannot write the figures to ") + path + ", named by " + kStatsVariable,
+      errno);
+}
+
 }  // namespace
 
-void WriteStatsJson(const Session& session, const Recording& recording) {
-  const char* path = getenv("HEAPPROFD_STATS_JSON");
-  FILE* file = path != nullptr ? fopen(path, "we") : nullptr;
+Status WriteStatsJson(const std::vector<Target*>& targets, double program_cpu_seconds) {
+  const char* path = getenv(kStatsVariable);
+  if (path == nullptr || *path == 0)
+    return {};
+  FILE* file = fopen(path, "we");
   if (file == nullptr)
-    return;
+    return CannotWrite(path);
   Quality sum;
   Estimate live;
   double calls = 0;
   double bytes = 0;
-  for (const std::unique_ptr<Target>& target : session.targets()) {
+  for (const Target* target : targets) {
     const Quality& quality = target->quality();
     sum.samples += quality.samples;
     sum.walked_samples += quality.walked_samples;
@@ -56,8 +67,8 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
           "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
           "\"alloc_bytes\": %.0f}\n",
-          session.targets().size(), recording.program_cpu_seconds(), CpuSeconds(self),
-          self.ru_maxrss, static_cast<unsigned long long>(sum.samples),
+          targets.size(), program_cpu_seconds, CpuSeconds(self), self.ru_maxrss,
+          static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),
           static_cast<unsigned long long>(sum.copied_samples),
           static_cast<unsigned long long>(sum.checked_samples),
@@ -68,7 +79,7 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
           std::sqrt(live.bytes_variance), calls, bytes);
-  fclose(file);
+  return fclose(file) == 0 ? Status() : CannotWrite(path);
 }
 
 }  // namespace heapprofd

@@ -2,12 +2,15 @@
 // HEAPPROFD_STATS_JSON names.
 #pragma once
 
-#include "cli/recording.h"
-#include "engine/session.h"
+#include <vector>
+
+#include "base/status.h"
+#include "engine/target.h"
 
 namespace heapprofd {
 
-// Does nothing when the variable is not set.
-void WriteStatsJson(const Session& session, const Recording& recording);
+// Does nothing when the variable is not set or empty. kIo: the file cannot be written.
+// `program_cpu_seconds`: of the program that was started, 0 when none was.
+Status WriteStatsJson(const std::vector<Target*>& targets, double program_cpu_seconds);
 
 }  // namespace heapprofd

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "client/allocator_report.h"
 #include "client/real_functions.h"
 #include "client/recorder.h"
 #include "client/sampler.h"
@@ -53,6 +54,7 @@ class PendingAllocation {
     if (slot_ == nullptr)
       return;
     t_outer_hook = site.stack;
+    heapprofd::AnswerAllocatorQuestion();
     if (size < slot_->bytes_left) {
       slot_->bytes_left -= size;
       ++slot_->calls;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "client/allocator_report.h"
 #include "client/session.h"
 
 // The loader's description of itself: glibc's object (declared in <link.h>), or musl's
@@ -243,6 +244,11 @@ void ResolveOperators(const link_map* allocator) {
 
 }  // namespace
 
+RealDefinition FindRealFunction(const char* name) {
+  const Definition found = FindNext(name);
+  return {.address = found.address, .object = found.object};
+}
+
 bool ResolveRealFunctions() {
   const Definition allocator = FindNext("malloc");
   if (allocator.address == nullptr)
@@ -269,6 +275,7 @@ bool ResolveRealFunctions() {
   if (g_real.free_aligned_sized == nullptr)
     g_real.free_aligned_sized = FreeAlignedSized;
   ResolveOperators(allocator.object);
+  ResolveAllocatorStatistics();
   return g_real.calloc != nullptr && g_real.realloc != nullptr && g_real.free != nullptr;
 }
 

@@ -15,4 +15,10 @@ ProcessDescription DescribeProcess(pid_t pid);
 // Resident memory of the process in KiB; 0 when unknown.
 uint64_t ResidentKib(pid_t pid);
 
+// Anonymous and swapped memory in KiB; 0 when unknown.
+uint64_t AnonymousKib(pid_t pid);
+
+// The kernel's part of the memory context; zeros when the process is gone.
+MemoryContext ReadMemoryContext(pid_t pid);
+
 }  // namespace heapprofd

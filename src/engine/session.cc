@@ -14,6 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/process_info.h"
+#include "engine/target_rules.h"
+#include "wire/control.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -79,6 +82,12 @@ Result<std::unique_ptr<Session>> Session::Create(const SessionConfig& config) {
   return session;
 }
 
+std::unique_ptr<Session> Session::CreateWithoutSocket(const SessionConfig& config) {
+  std::unique_ptr<Session> session(new Session(config));
+  session->clock_.Update();
+  return session;
+}
+
 Session::~Session() {
   if (!socket_path_.empty())
     unlink(socket_path_.c_str());
@@ -130,6 +139,32 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   ReapExited();
 }
 
+int Session::Serve() {
+  const int wait_ms = DrainAll();
+  ReapExited();
+  return wait_ms;
+}
+
+bool Session::IsProfiling(pid_t pid) const {
+  return std::any_of(live_.begin(), live_.end(),
+                     [pid](const LiveTarget& live) { return live.target->pid() == pid; });
+}
+
+void Session::NoteRejected(const ProcessDescription& process) {
+  if (rejected_.size() >= kMaxTargets)
+    return;
+  for (const std::unique_ptr<TargetProfile>& known : rejected_) {
+    if (known->process.pid == process.pid)
+      return;
+  }
+  auto profile = std::make_unique<TargetProfile>();
+  profile->process = process;
+  profile->process.start_ns = MonotonicNs();
+  profile->rejected_concurrent = true;
+  profile->reason = "another session profiles this process";
+  rejected_.push_back(std::move(profile));
+}
+
 int Session::DrainAll() {
   clock_.Update();
   double fill = 0;
@@ -175,6 +210,12 @@ void Session::Welcome(ScopedFd connection) {
   if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
       peer.pid <= 0 || (geteuid() != 0 && peer.uid != geteuid()))
     return;
+  uint64_t magic = 0;
+  if (control_handler_ &&
+      recv(connection.get(), &magic, sizeof(magic), MSG_PEEK) ==
+          static_cast<ssize_t>(sizeof(magic)) &&
+      magic == kControlMagic)
+    return control_handler_(std::move(connection));
   if (recv(connection.get(), &hello, sizeof(hello), 0) !=
           static_cast<ssize_t>(sizeof(hello)) ||
       hello.magic != kHandshakeMagic)
@@ -183,10 +224,10 @@ void Session::Welcome(ScopedFd connection) {
   if (hello.version != kWireVersion)
     status =
         Status(StatusCode::kInvalidArgument, "the preload library is of another version");
-  else if (targets_.size() >= kMaxTargets)
-    status = Status(StatusCode::kUnavailable, "too many processes in one session");
+  else if (!Wants(peer.pid))
+    status = Status(StatusCode::kNotFound, "not one of the processes asked for");
   else
-    status = Adopt(peer.pid, connection.get());
+    status = Adopt(peer.pid, connection.get(), /*from_startup=*/true);
   if (!status.ok()) {
     const heapprofd::Welcome decline{.magic = kHandshakeMagic,
                                      .version = kWireVersion,
@@ -197,7 +238,16 @@ void Session::Welcome(ScopedFd connection) {
   }
 }
 
-Status Session::Adopt(pid_t pid, int connection) {
+// A session with a program of its own records all of its processes unless some are named.
+bool Session::Wants(pid_t pid) const {
+  const TargetRules& rules = config_.targets;
+  return (rules.names.empty() && rules.pids.empty()) ||
+         IsNamedBy(rules, DescribeProcess(pid));
+}
+
+Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
+  if (targets_.size() >= kMaxTargets)
+    return Status(StatusCode::kUnavailable, "too many processes in one session");
   for (size_t i = 0; i < live_.size(); ++i) {
     if (live_[i].target->pid() == pid) {
       Finish(i, TargetEnd::kExeced);
@@ -209,6 +259,7 @@ Status Session::Adopt(pid_t pid, int connection) {
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::Create(pid, config_, &modules_, &clock_));
+  target->profile().from_startup = from_startup;
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
                                    .status = WelcomeStatus::kProfile,
@@ -235,14 +286,25 @@ void Session::Finish(size_t index, TargetEnd end) {
 }
 
 void Session::ReapExited() {
-  for (size_t i = live_.size(); i-- > 0;) {
-    pollfd exited{.fd = live_[i].pidfd.get(), .events = POLLIN, .revents = 0};
-    if (poll(&exited, 1, 0) > 0)
+  std::vector<pollfd> fds;
+  for (const LiveTarget& live : live_)
+    fds.push_back({.fd = live.pidfd.get(), .events = POLLIN, .revents = 0});
+  if (poll(fds.data(), fds.size(), 0) <= 0)
+    return;
+  for (size_t i = fds.size(); i-- > 0;) {
+    if (fds[i].revents != 0)
       Finish(i, TargetEnd::kExited);
   }
 }
 
+void Session::StopAtGuardrail() {
+  for (const std::unique_ptr<Target>& target : targets_)
+    target->profile().hit_guardrail = true;
+  Stop();
+}
+
 void Session::Stop() {
+  is_stopped_ = true;
   ReapExited();
   for (const LiveTarget& live : live_)
     live.target->Stop(TargetEnd::kRunning);

@@ -39,7 +39,9 @@ StackCopy CopyOf(const SampleParts& parts) {
 }  // namespace
 
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
-    : config_(config), clock_(clock) {
+    : config_(config),
+      malloc_interval_(IntervalOfHeap(config, kMallocHeapName)),
+      clock_(clock) {
   profile_.process = DescribeProcess(pid);
   profile_.process.start_ns = MonotonicNs();
   previous_dump_ns_ = profile_.process.start_ns;
@@ -67,7 +69,7 @@ Result<std::unique_ptr<Target>> Target::Create(pid_t pid,
 
 void Target::PublishConfig() {
   SessionControl& control = memory_->engine().control;
-  control.interval.store(config_.interval_bytes);
+  control.interval.store(records_malloc() ? malloc_interval_ : kMaxInterval);
   control.when_full.store(static_cast<uint32_t>(config_.when_full));
   control.block_timeout_us.store(config_.block_timeout_us);
   control.check_period.store(config_.check_period);
@@ -128,20 +130,27 @@ bool Target::IsStuck() {
 
 void Target::Tick() {
   memory_->engine().control.heartbeat.fetch_add(1, std::memory_order_relaxed);
-  if (config_.when_full == WhenFull::kDrop)
+  if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)
     AdaptInterval();
 }
 
 void Target::AdaptInterval() {
   const uint64_t lost =
       memory_->client().ring.lost_records.load(std::memory_order_relaxed);
-  const bool is_pressed = lost != lost_seen_ || ring_fill() > 0.75;
+  const uint64_t free_bytes =
+      memory_->ring_size() - std::min(memory_->ring_size(), reader_->pending_bytes());
+  const bool is_dropping =
+      config_.when_full == WhenFull::kDrop && (lost != lost_seen_ || ring_fill() > 0.75);
+  const bool is_pressed = is_dropping || free_bytes < config_.adaptive_threshold_bytes;
   lost_seen_ = lost;
   const uint64_t now = clock_->last_ns();
   if (!is_pressed || now - interval_changed_ns_ < kAdaptNs)
     return;
   std::atomic<uint64_t>& interval = memory_->engine().control.interval;
-  if (interval.load() < kMaxInterval)
+  const uint64_t limit = config_.adaptive_max_interval_bytes != 0
+                             ? config_.adaptive_max_interval_bytes
+                             : kMaxInterval;
+  if (interval.load() < std::min(limit, kMaxInterval))
     interval.store(interval.load() * 2);
   interval_changed_ns_ = now;
 }
@@ -182,6 +191,8 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     return;
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(parts->record.tsc));
+  if (!records_malloc())
+    return;
   ++profile_.quality.samples;
   const CallsiteId callsite = CallsiteOfSample(*parts);
   heap_->Allocate(parts->record.address, parts->record.size, parts->record.interval,
@@ -422,14 +433,16 @@ void Target::UpdateDump() {
     return;  // released: the last dump stands
   HeapDump dump;
   dump.heap_name = kMallocHeapName;
-  dump.original_sampling_interval = config_.interval_bytes;
+  dump.original_sampling_interval = malloc_interval_;
   dump.sampling_interval = memory_->engine().control.interval.load();
   dump.start_ns = previous_dump_ns_;
   dump.end_ns = MonotonicNs();
   heap_->Snapshot(&dump);
   UpdateTotals(&dump);
   previous_dump_ns_ = dump.end_ns;
-  profile_.heaps.assign(1, std::move(dump));
+  profile_.heaps.clear();
+  if (records_malloc())
+    profile_.heaps.push_back(std::move(dump));
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
   quality.map_reparses = address_space_->refreshes();
@@ -438,6 +451,40 @@ void Target::UpdateDump() {
   quality.lost_samples = header.lost_samples.load(std::memory_order_relaxed);
   quality.threads_without_slot =
       header.threads_without_slot.load(std::memory_order_relaxed);
+  if (header.client_error.load(std::memory_order_relaxed) ==
+      static_cast<uint32_t>(ClientError::kBlockTimeout))
+    profile_.client_fault = ClientFault::kHitTimeout;
+}
+
+void Target::AskAllocator() {
+  ++allocator_question_;
+  memory_->engine().control.allocator_question.store(allocator_question_,
+                                                     std::memory_order_release);
+}
+
+bool Target::HasAllocatorAnswer() const {
+  return memory_->client().ring.allocator.answered.load(std::memory_order_acquire) ==
+         allocator_question_;
+}
+
+void Target::ReadMemory() {
+  const MemoryContext now = ReadMemoryContext(pid());
+  if (now.rss_kib == 0)
+    return;  // the process is gone: what was seen last stands
+  MemoryContext& memory = profile_.memory;
+  memory = now;
+  if (memory_ == nullptr || allocator_question_ == 0 || !HasAllocatorAnswer())
+    return;
+  const AllocatorReport& report = memory_->client().ring.allocator;
+  const uint32_t kind = report.kind.load(std::memory_order_relaxed);
+  if (kind != static_cast<uint32_t>(AllocatorKind::kGlibc) &&
+      kind != static_cast<uint32_t>(AllocatorKind::kJemalloc))
+    return;
+  memory.allocator =
+      kind == static_cast<uint32_t>(AllocatorKind::kGlibc) ? "glibc" : "jemalloc";
+  memory.allocator_system = report.system.load(std::memory_order_relaxed);
+  memory.allocator_in_use = report.in_use.load(std::memory_order_relaxed);
+  memory.allocator_free = report.free.load(std::memory_order_relaxed);
 }
 
 void Target::ReleaseRecorder() {

@@ -59,6 +59,14 @@ class Target {
   // times.
   void UpdateDump();
 
+  // Brings profile().memory up to now, the allocator's answer included.
+  void ReadMemory();
+
+  // Has the client ask the program's allocator for its accounting; it answers from within
+  // an allocation.
+  void AskAllocator();
+  bool HasAllocatorAnswer() const;
+
   // Drops what is only needed while recording (live samples, shared memory, unwinder).
   void ReleaseRecorder();
 
@@ -81,6 +89,8 @@ class Target {
 
  private:
   Target(pid_t pid, const SessionConfig& config, const TscClock* clock);
+
+  bool records_malloc() const { return malloc_interval_ != 0; }
 
   void PublishConfig();
   void HandleRecord(const RingReader::Record& record);
@@ -108,6 +118,7 @@ class Target {
   bool IsStuck();
 
   const SessionConfig config_;
+  const uint64_t malloc_interval_;  // 0: that heap is not recorded
   const TscClock* clock_;
   TargetProfile profile_;
   std::unique_ptr<SharedMemory> memory_;
@@ -130,6 +141,7 @@ class Target {
   uint64_t lost_seen_ = 0;
   uint64_t previous_dump_ns_ = 0;
   uint64_t last_event_ns_ = 0;
+  uint32_t allocator_question_ = 0;
 };
 
 }  // namespace heapprofd

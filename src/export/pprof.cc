@@ -80,8 +80,12 @@ class PprofEncoder {
          {std::pair("alloc_objects", "count"), std::pair("alloc_space", "bytes"),
           std::pair("objects", "count"), std::pair("space", "bytes")})
       WriteValueType(profile_field::kSampleType, type, unit);
+    if (options.with_maximum) {
+      WriteValueType(profile_field::kSampleType, "max_objects", "count");
+      WriteValueType(profile_field::kSampleType, "max_space", "bytes");
+    }
     WriteProgramMapping();
-    WriteSamples();
+    WriteSamples(options.with_maximum);
     writer_.add_int64(profile_field::kDropFrames, strings_.Intern(kDropFrames));
     writer_.add_int64(profile_field::kTimeNanos,
                       static_cast<int64_t>(options.time_unix_ns));
@@ -95,7 +99,8 @@ class PprofEncoder {
     for (const std::string& comment : options.comments)
       writer_.add_int64(profile_field::kComment, strings_.Intern(comment));
     writer_.add_int64(profile_field::kComment, strings_.Intern(QualityComment()));
-    writer_.add_int64(profile_field::kDefaultSampleType, strings_.Intern("space"));
+    writer_.add_int64(profile_field::kDefaultSampleType,
+                      strings_.Intern(options.with_maximum ? "max_space" : "space"));
     for (const std::string& text : strings_.strings())
       writer_.add_string(profile_field::kStringTable, text);
     return std::move(output_);
@@ -128,7 +133,7 @@ class PprofEncoder {
     }
   }
 
-  void WriteSamples() {
+  void WriteSamples(bool with_maximum) {
     std::vector<CallsiteId> ids;
     for (const auto& [id, totals] : dump_.callsites)
       ids.push_back(id);
@@ -138,9 +143,15 @@ class PprofEncoder {
       for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent)
         locations.push_back(LocationOf(profile_.callsites[at].frame));
       const CallsiteTotals& totals = dump_.callsites.at(id);
-      const int64_t values[] = {
+      std::vector<int64_t> values = {
           ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
           ValueOf(totals, View::kObjects), ValueOf(totals, View::kSpace)};
+      if (with_maximum) {
+        const auto peak = dump_.peak.find(id);
+        const Estimate at_max = peak != dump_.peak.end() ? peak->second : Estimate();
+        values.push_back(RoundedValue(at_max.count));
+        values.push_back(RoundedValue(at_max.bytes));
+      }
       pbf_writer sample(writer_, profile_field::kSample);
       sample.add_packed_uint64(1, locations.begin(), locations.end());
       sample.add_packed_int64(2, std::begin(values), std::end(values));

@@ -11,6 +11,7 @@ enum Trace : uint32_t { kTracePacket = 1 };
 enum Packet : uint32_t {
   kPacketProcessTree = 2,
   kPacketClockSnapshot = 6,
+  kPacketProcessStats = 9,
   kPacketTimestamp = 8,
   kPacketSequenceId = 10,
   kPacketInternedData = 12,
@@ -20,6 +21,8 @@ enum Packet : uint32_t {
   kPacketProfilePacket = 37,
   kPacketSystemInfo = 45,
   kPacketModuleSymbols = 61,
+  kPacketStreamingAllocation = 74,
+  kPacketStreamingFree = 75,
   kPacketTraceUuid = 89,
 };
 
@@ -60,6 +63,9 @@ enum ProcessDump : uint32_t {
   kDumpExactAllocBytes = 10003,
   kDumpPeakBytes = 10004,
   kDumpPeakTimestamp = 10005,
+  kDumpAllocator = 10006,
+  kDumpLabel = 10007,
+  kDumpReason = 10008,
 };
 
 enum Sample : uint32_t {
@@ -77,6 +83,10 @@ enum Sample : uint32_t {
   kSampleAllocCountError = 10004,
   kSamplePeakBytes = 10005,
   kSamplePeakCount = 10006,
+  kSampleCumulativeAllocated = 10007,
+  kSampleCumulativeFreed = 10008,
+  kSampleCumulativeAllocCount = 10009,
+  kSampleCumulativeFreeCount = 10010,
 };
 
 enum Stats : uint32_t {

@@ -27,15 +27,10 @@ std::string ServicePacket(uint32_t field, const std::string& message) {
   return packet;
 }
 
-std::vector<CallsiteId> SortedCallsites(const HeapDump& dump, DumpMode mode) {
+std::vector<CallsiteId> SortedCallsites(const HeapDump& dump) {
   std::vector<CallsiteId> ids;
-  if (mode == DumpMode::kPeak) {
-    for (const auto& [id, estimate] : dump.peak)
-      ids.push_back(id);
-  } else {
-    for (const auto& [id, totals] : dump.callsites)
-      ids.push_back(id);
-  }
+  for (const auto& [id, totals] : dump.callsites)
+    ids.push_back(id);
   std::sort(ids.begin(), ids.end());
   return ids;
 }
@@ -138,7 +133,7 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
                               Target& target,
                               const DumpFlags& flags) {
   const std::string header = DumpHeader(profile, dump, flags);
-  const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode);
+  const std::vector<CallsiteId> callsites = SortedCallsites(dump);
   auto& iids = target.callstack_iids[dump.heap_name];
   auto& totals = target.totals[dump.heap_name];
   std::vector<CallsiteId> new_callsites;
@@ -151,7 +146,9 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
     }
     const auto peak = dump.peak.find(id);
     if (flags.mode == DumpMode::kPeak)
-      AppendPeakSample(message, iid->second, peak->second);
+      AppendPeakSample(message, iid->second,
+                       peak != dump.peak.end() ? peak->second : Estimate(),
+                       dump.callsites.at(id));
     else
       AppendSample(message, iid->second, dump.callsites.at(id),
                    peak != dump.peak.end() ? &peak->second : nullptr, totals[id]);
@@ -264,6 +261,11 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
   writer.add_uint64(3, mapping);
   writer.add_uint64(4, frame.rel_pc);
   return iid;
+}
+
+Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {
+  return file_.Append(
+      ServicePacket(field::kPacketProcessStats, ProcessMemoryMessage(profile)));
 }
 
 Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {

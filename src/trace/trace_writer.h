@@ -38,6 +38,9 @@ class TraceWriter {
 
   Status WriteProcessTree(std::span<const ProcessDescription> processes);
 
+  // What the kernel says about the process's memory.
+  Status WriteProcessMemory(const TargetProfile& profile);
+
   // The current state of all heaps of a target. `target_id` names the same TargetProfile
   // in every call.
   Status WriteDump(const TargetProfile& profile,
@@ -48,7 +51,10 @@ class TraceWriter {
   // frames they describe.
   Status WriteModuleSymbols(const TargetProfile& profile);
 
-  Status Finish() { return file_.Flush(); }
+  Status Flush() { return file_.Flush(); }
+
+  // Bytes written so far.
+  uint64_t size() const { return file_.size(); }
 
  private:
   // What of one target has been written already: its ids in the sequence.

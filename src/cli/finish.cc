@@ -1,0 +1,235 @@
+#include "cli/finish.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <time.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+
+#include "base/format.h"
+#include "cli/options.h"
+#include "cli/summary.h"
+#include "export/pprof.h"
+#include "symbolize/symbolize_profile.h"
+
+namespace heapprofd {
+namespace {
+
+bool TerminalShowsUnicode() {
+  setlocale(LC_CTYPE, "");
+  const char* locale = setlocale(LC_CTYPE, nullptr);
+  return locale != nullptr &&
+         (strstr(locale, "UTF-8") != nullptr || strstr(locale, "utf8") != nullptr);
+}
+
+double SizeOf(const TargetProfile& profile) {
+  double size = 0;
+  for (const HeapDump& dump : profile.heaps)
+    size += dump.peak_total.bytes;
+  return size;
+}
+
+bool HasSamples(const TargetProfile& profile) {
+  return std::any_of(profile.heaps.begin(), profile.heaps.end(),
+                     [](const HeapDump& dump) { return !dump.callsites.empty(); });
+}
+
+struct NamedTarget {
+  const Target* target;
+  ProcessResult result;
+};
+
+// Names for all targets, the largest first.
+std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
+                                   const LiveView& view) {
+  std::vector<NamedTarget> named;
+  for (Target* target : recording.targets()) {
+    ProcessResult result;
+    result.profile = &target->profile();
+    if (HasSamples(target->profile())) {
+      result.symbols = SymbolizeProfile(target->profile(), [&](const Mapping& mapping) {
+        return ScopedFd(
+            fcntl(target->address_space().FileOf(mapping), F_DUPFD_CLOEXEC, 0));
+      });
+    }
+    const auto history = view.histories().find(target);
+    if (history != view.histories().end()) {
+      result.history = history->second.live_bytes;
+      result.resident_kib = history->second.resident_kib;
+    }
+    named.push_back({.target = target, .result = std::move(result)});
+  }
+  std::stable_sort(named.begin(), named.end(),
+                   [](const NamedTarget& a, const NamedTarget& b) {
+                     return SizeOf(*a.result.profile) > SizeOf(*b.result.profile);
+                   });
+  return named;
+}
+
+std::string JoinCommand(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& argument : command)
+    text += (text.empty() ? "" : " ") + argument;
+  return text;
+}
+
+// Wall clock time of a moment on CLOCK_MONOTONIC.
+uint64_t WallClockNs(uint64_t monotonic_ns) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<uint64_t>(now.tv_nsec) - (MonotonicNs() - monotonic_ns);
+}
+
+// Writes pprof files with running numbers.
+class PprofFiles {
+ public:
+  PprofFiles(std::string directory, const RecordingConfig& config)
+      : directory_(std::move(directory)) {
+    options_.with_maximum =
+        std::any_of(config.sessions.begin(), config.sessions.end(),
+                    [](const SessionConfig& session) { return session.dumps.at_max; });
+  }
+
+  // Nothing for a heap without samples.
+  Status Write(const TargetProfile& profile, const HeapDump& dump, const DumpMark& mark) {
+    last_path_.clear();
+    if (dump.callsites.empty())
+      return {};
+    std::string path = directory_ + "/heap_dump." + std::to_string(++number_) + "." +
+                       std::to_string(profile.process.pid) + "." + dump.heap_name +
+                       ".pb.gz";
+    options_.time_unix_ns = WallClockNs(dump.end_ns);
+    options_.comments = {
+        "command: " + JoinCommand(profile.process.cmdline),
+        "sampling interval: " + std::to_string(dump.sampling_interval) + " bytes",
+        "counts and bytes are unbiased estimates from samples"};
+    if (!mark.label.empty())
+      options_.comments.push_back("dump: " + mark.label);
+    HPD_TRY(WriteGzipFile(path, EncodePprof(profile, dump, options_)));
+    last_path_ = std::move(path);
+    return {};
+  }
+
+  // Empty when the last heap had no samples.
+  const std::string& last_path() const { return last_path_; }
+
+ private:
+  std::string directory_;
+  PprofOptions options_;
+  int number_ = 0;
+  std::string last_path_;
+};
+
+// Earlier dumps first, then the last of each process in the order of `named`; the paths
+// of the first process come back.
+Result<std::vector<std::string>> WritePprofs(const std::string& directory,
+                                             const TraceRecording& recording,
+                                             const std::vector<NamedTarget>& named) {
+  PprofFiles files(directory, recording.config());
+  HPD_TRY(recording.ForEachEarlierHeap(
+      [&](const TargetProfile& profile, const HeapDump& dump, const DumpMark& mark) {
+        return files.Write(profile, dump, mark);
+      }));
+  std::vector<std::string> first_paths;
+  for (const NamedTarget& process : named) {
+    if (!recording.IsInFinalDump(*process.target))
+      continue;
+    for (const HeapDump& dump : process.result.profile->heaps) {
+      HPD_TRY(files.Write(*process.result.profile, dump, DumpMark()));
+      if (&process == &named[0] && !files.last_path().empty())
+        first_paths.push_back(files.last_path());
+    }
+  }
+  return first_paths;
+}
+
+// Why nothing was recorded, and what to do: one line.
+std::string ReasonForNothing(const TraceRecording& recording,
+                             const FinishOptions& options) {
+  if (!options.obstacle.empty())
+    return options.obstacle;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    if (!session->rejected().empty() && session->targets().empty())
+      return "another session profiles pid " +
+             std::to_string(session->rejected()[0]->process.pid) +
+             " already; wait for its end, or stop it";
+  }
+  const std::vector<Target*> targets = recording.targets();
+  if (targets.empty())
+    return "no process that was asked for has loaded the profiling library; start it "
+           "under heap_profile -- PROGRAM, or with LD_PRELOAD";
+  for (const Target* target : targets) {
+    for (const HeapDump& dump : target->profile().heaps) {
+      if (dump.exact_alloc_calls > 0)
+        return "all allocations together were smaller than one sample; use a smaller "
+               "--interval (1 records everything)";
+    }
+  }
+  return "the program called no allocation function that can be seen: it allocates "
+         "nothing, or its allocator is linked statically into it";
+}
+
+// What ended the recording before the user or the program did.
+void PrintCause(const TraceRecording& recording) {
+  if (recording.cause() == StopCause::kGuardrail)
+    fprintf(stderr,
+            "heap_profile: a guardrail ended the recording: the profiler used more "
+            "memory or time than max_heapprofd_memory_kb or max_heapprofd_cpu_secs "
+            "allows\n");
+  if (recording.cause() == StopCause::kFileFull)
+    fprintf(stderr,
+            "heap_profile: the trace has reached max_file_size_bytes; the recording "
+            "ended\n");
+}
+
+}  // namespace
+
+int Fail(const Status& status) {
+  fprintf(stderr, "heap_profile: %s\n", status.message().c_str());
+  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+}
+
+int FinishRecording(TraceRecording& recording,
+                    const LiveView& view,
+                    const FinishOptions& options) {
+  const std::vector<NamedTarget> named = Symbolize(recording, view);
+  int failure = kExitOk;
+  if (const Status status = recording.WriteRest(); !status.ok())
+    failure = Fail(status);
+  std::vector<std::string> first_paths;
+  if (!options.directory.empty()) {
+    Result<std::vector<std::string>> paths =
+        WritePprofs(options.directory, recording, named);
+    if (paths.ok())
+      first_paths = std::move(paths).value();
+    else
+      failure = Fail(paths.status());
+  }
+  PrintCause(recording);
+  if (options.quiet)
+    return failure;
+  std::vector<ProcessResult> results;
+  for (const NamedTarget& process : named)
+    results.push_back(process.result);
+  if (results.empty() || !HasSamples(*results[0].profile)) {
+    fprintf(stderr, "heap_profile: nothing recorded: %s\n",
+            ReasonForNothing(recording, options).c_str());
+    if (failure == kExitOk)
+      fprintf(stderr, "  trace  %s\n", options.trace_path.c_str());
+    return failure;
+  }
+  const SummaryOptions summary{.top = options.top,
+                               .seconds = options.seconds,
+                               .use_unicode = TerminalShowsUnicode(),
+                               .trace_path = options.trace_path,
+                               .pprof_paths = first_paths,
+                               .output_directory = options.directory};
+  fprintf(stderr, "\n%s", FormatSummary(results, summary).c_str());
+  return failure;
+}
+
+}  // namespace heapprofd
