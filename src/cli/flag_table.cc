@@ -133,7 +133,7 @@ std::string Help(const CommandText& command,
       text += "\n" + group + ":\n";
     }
     std::string left = "  " + Spelling(flag);
-    left += left.size() < kColumn ? std::string(kColumn - left.size(), ' ')
+    left += left.size() + 2 <= kColumn ? std::string(kColumn - left.size(), ' ')
                                   : "\n" + std::string(kColumn, ' ');
     text += left + Wrap(flag.help, kColumn, kWidth) + "\n";
     if (is_long && !flag.details.empty())

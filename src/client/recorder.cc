@@ -99,9 +99,8 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
        waited_us += 1000) {
     const uint32_t seen =
         g_session.client->ring.read_futex.load(std::memory_order_acquire);
-    RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
-    if (reservation.payload != nullptr ||
-        control.active.load(std::memory_order_relaxed) == 0)
+    RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
+    if (reservation.payload != nullptr || IsSessionOver(control))
       return reservation;
     WaitForReader(seen);
     const uint64_t now = control.heartbeat.load(std::memory_order_relaxed);
@@ -118,12 +117,12 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
 }
 
 RingWriter::Reservation Reserve(RecordType type, size_t payload) {
-  RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
+  RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
   if (HPD_LIKELY(reservation.payload != nullptr))
     return reservation;
   const auto when_full =
       g_session.engine->control.when_full.load(std::memory_order_relaxed);
-  const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring.size() / 2;
+  const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring().size() / 2;
   if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
     reservation = ReserveBlocking(type, payload);
   if (reservation.payload == nullptr) {
@@ -155,7 +154,7 @@ struct StackEvidence {
 void AddCopy(StackEvidence& evidence, const Cursor& from, const LiveStack& stack) {
   const uint64_t limit = std::min<uint64_t>(
       {g_session.engine->control.max_stack_copy.load(std::memory_order_relaxed),
-       kMaxStackCopy, g_session.ring.size() / 4});
+       kMaxStackCopy, g_session.ring().size() / 4});
   const uint64_t start = from.sp & ~uint64_t{7};
   const uint64_t end = stack.CopyEnd(start);
   evidence.copy_from = from;
@@ -335,7 +334,7 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
                             .heap_id = 0,
                             .flags = evidence.flags};
   FillSample(reservation.payload, record, evidence);
-  g_session.ring.Commit(reservation);
+  g_session.ring().Commit(reservation);
   RememberSent(evidence, reservation.end);
 }
 
@@ -354,7 +353,7 @@ void RecordFreeAs(RecordType type, uint64_t address, bool is_realloc) {
                           .is_realloc = is_realloc ? uint8_t{1} : uint8_t{0},
                           .reserved = 0};
   memcpy(reservation.payload, &record, sizeof(record));
-  g_session.ring.Commit(reservation);
+  g_session.ring().Commit(reservation);
 }
 
 }  // namespace
@@ -375,7 +374,7 @@ HPD_COLD void RecordModulesChanged() {
   g_session.client->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
   const RingWriter::Reservation reservation = Reserve(RecordType::kModulesChanged, 0);
   if (reservation.payload != nullptr)
-    g_session.ring.Commit(reservation);
+    g_session.ring().Commit(reservation);
 }
 
 }  // namespace heapprofd
