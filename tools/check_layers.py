@@ -20,7 +20,8 @@ ALLOWED = {  # module: modules it may include; itself always
     "engine": OUTSIDE,
     "config": {"base", "wire", "engine"},
     "record": {"base", "profile", "engine", "trace", "config"},
-    "cli": (OUTSIDE | {"engine", "config", "record"}) - {"rt"},
+    "service": {"base", "wire", "profile", "engine", "trace", "config", "record"},
+    "cli": (OUTSIDE | {"engine", "config", "record", "service"}) - {"rt"},
 }
 MAX_LINES = 800
 

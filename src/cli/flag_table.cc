@@ -134,7 +134,7 @@ std::string Help(const CommandText& command,
     }
     std::string left = "  " + Spelling(flag);
     left += left.size() + 2 <= kColumn ? std::string(kColumn - left.size(), ' ')
-                                  : "\n" + std::string(kColumn, ' ');
+                                       : "\n" + std::string(kColumn, ' ');
     text += left + Wrap(flag.help, kColumn, kWidth) + "\n";
     if (is_long && !flag.details.empty())
       text += std::string(kColumn, ' ') + Wrap(flag.details, kColumn, kWidth) + "\n";

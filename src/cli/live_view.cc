@@ -81,6 +81,10 @@ void LiveView::ShowStatus(const std::vector<Target*>& targets) {
           static_cast<unsigned long long>(lost));
 }
 
+double LiveView::seconds() const {
+  return static_cast<double>(MonotonicNs() - started_ns_) / 1e9;
+}
+
 void LiveView::Clear() {
   if (show_status_ && shown_ns_ != 0)
     fprintf(stderr, "\r\033[K");

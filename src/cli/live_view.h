@@ -22,6 +22,9 @@ class LiveView {
   // Call it often; it looks only when something is due.
   void Update(const std::vector<Target*>& targets);
 
+  // Time since the recording began.
+  double seconds() const;
+
   // Removes the status line.
   void Clear();
 

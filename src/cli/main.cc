@@ -1,4 +1,5 @@
 // heap_profile: entry point.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -6,6 +7,8 @@
 #include "cli/finish.h"
 #include "cli/options.h"
 #include "cli/record.h"
+#include "cli/record_config.h"
+#include "cli/remote_recording.h"
 
 namespace heapprofd {
 namespace {
@@ -35,13 +38,38 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
     fputs(PrintTraceConfig(ConfigOf(options)).c_str(), stdout);
     return kExitOk;
   }
-  return RunProgram(options);
+  if (options.platform == Platform::kAndroid)
+    return Fail(Status(StatusCode::kUnavailable, "cannot profile a device yet"));
+  return options.command.empty() ? RunOnProcesses(options) : RunProgram(options);
+}
+
+int RunMark(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1 || arguments[0].empty())
+    return Fail(Status(StatusCode::kInvalidArgument,
+                       "cannot mark: one name is needed; for example: heap_profile mark "
+                       "after-load"));
+  return MarkRecordings(arguments[0]);
+}
+
+// What to do is told by the name of the command or by the first word.
+int Run(const std::string& name, std::vector<std::string> arguments) {
+  if (name == "perfetto")
+    return RunPerfettoCommand(arguments);
+  const std::string verb = arguments.empty() ? "" : arguments[0];
+  const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1),
+                                      arguments.end());
+  if (verb == "record")
+    return RunRecordVerb(rest);
+  if (verb == "mark")
+    return RunMark(rest);
+  return RunHeapProfile(arguments);
 }
 
 }  // namespace
 }  // namespace heapprofd
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return heapprofd::RunHeapProfile(arguments);
+  const std::string path = argc > 0 ? argv[0] : "heap_profile";
+  return heapprofd::Run(path.substr(path.rfind('/') + 1),
+                        std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }

@@ -1,17 +1,36 @@
 #include "cli/record.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 #include "cli/finish.h"
 #include "cli/launch.h"
 #include "cli/output_directory.h"
 #include "cli/program_run.h"
+#include "cli/remote_recording.h"
 #include "cli/stats_json.h"
+#include "service/control_channel.h"
 
 namespace heapprofd {
 namespace {
+
+// The only request to a recording with a program of its own: heap_profile mark.
+void AnswerMark(TraceRecording& recording, ScopedFd connection) {
+  constexpr int kPatienceMs = 200;
+  ControlChannel channel(std::move(connection));
+  const Result<ControlMessage> message = channel.Wait(kPatienceMs);
+  if (!message.ok() || message.value().type != ControlType::kMark)
+    return;
+  recording.Dump(message.value().payload);
+  const Status ignored = channel.Send(ControlType::kMarked, "1");
+  static_cast<void>(ignored);  // whoever asked is gone
+}
 
 Result<std::unique_ptr<TraceRecording>> CreateRecording(const Options& options,
                                                         const std::string& directory) {
@@ -21,6 +40,10 @@ Result<std::unique_ptr<TraceRecording>> CreateRecording(const Options& options,
   sessions.push_back(std::move(session));
   auto recording = std::make_unique<TraceRecording>(
       ConfigOf(options), std::move(sessions), std::move(trace), directory);
+  recording->sessions()[0]->set_control_handler(
+      [recording = recording.get()](ScopedFd connection) {
+        AnswerMark(*recording, std::move(connection));
+      });
   HPD_TRY(recording->Begin());
   return recording;
 }
@@ -41,7 +64,69 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
   return obstacle;
 }
 
+// What is wrong with a process id that cannot be profiled; "" when it can.
+std::string ObstacleFor(pid_t pid) {
+  if (kill(pid, 0) != 0 && errno == ESRCH)
+    return "there is no process " + std::to_string(pid);
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  std::string line;
+  bool is_readable = false;
+  while (std::getline(maps, line)) {
+    is_readable = true;
+    if (line.find("libheapprofd_") != std::string::npos)
+      return "";
+  }
+  if (!is_readable)
+    return "process " + std::to_string(pid) +
+           " belongs to another user, or forbids to be looked at; try as root";
+  return "process " + std::to_string(pid) +
+         " was started without the profiling library; start it with LD_PRELOAD, or "
+         "under heap_profile -- PROGRAM";
+}
+
+// Process ids that will never report are worth a word at once: the recording would wait
+// for them in silence.
+Status CheckPids(const TargetRules& targets) {
+  size_t usable = 0;
+  std::string first_obstacle;
+  for (const pid_t pid : targets.pids) {
+    const std::string obstacle = ObstacleFor(pid);
+    usable += obstacle.empty() ? 1u : 0u;
+    if (obstacle.empty())
+      continue;
+    if (first_obstacle.empty())
+      first_obstacle = obstacle;
+    fprintf(stderr, "heap_profile: note: %s\n", obstacle.c_str());
+  }
+  if (usable == 0 && targets.names.empty())
+    return Status(StatusCode::kUnavailable,
+                  "cannot profile any of the processes: " + first_obstacle);
+  return {};
+}
+
 }  // namespace
+
+int RunOnProcesses(const Options& options) {
+  if (const Status status = CheckPids(options.session.targets); !status.ok())
+    return Fail(status);
+  Result<std::string> directory = CreateOutputDirectory(options.output_directory);
+  if (!directory.ok())
+    return Fail(directory.status());
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(directory.value(), error);
+  RemoteRequest request;
+  request.config = ConfigOf(options);
+  request.directory = absolute;
+  request.trace_path = absolute + "/raw-trace";
+  request.trace = ScopedFd(
+      open(request.trace_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!request.trace.valid())
+    return Fail(Status::FromErrno("cannot create " + request.trace_path, errno));
+  request.top = options.top;
+  request.quiet = options.quiet;
+  request.may_start_service = options.may_stand_in;
+  return RecordRemotely(request);
+}
 
 int RunProgram(const Options& options) {
   Result<std::string> preload = FindPreloadLibrary();

@@ -245,15 +245,19 @@ bool Session::Wants(pid_t pid) const {
          IsNamedBy(rules, DescribeProcess(pid));
 }
 
-Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
-  if (targets_.size() >= kMaxTargets)
-    return Status(StatusCode::kUnavailable, "too many processes in one session");
+void Session::EndTarget(pid_t pid) {
   for (size_t i = 0; i < live_.size(); ++i) {
     if (live_[i].target->pid() == pid) {
       Finish(i, TargetEnd::kExeced);
-      break;
+      return;
     }
   }
+}
+
+Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
+  if (targets_.size() >= kMaxTargets)
+    return Status(StatusCode::kUnavailable, "too many processes in one session");
+  EndTarget(pid);
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);

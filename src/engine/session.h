@@ -51,6 +51,9 @@ class Session {
   // target. `from_startup`: it has not run yet.
   Status Adopt(pid_t pid, int connection, bool from_startup);
 
+  // The process has become another program; nothing when it is no target.
+  void EndTarget(pid_t pid);
+
   // Notes a process that this session wanted and another one has.
   void NoteRejected(const ProcessDescription& process);
 

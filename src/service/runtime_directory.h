@@ -32,6 +32,9 @@ class RuntimeDirectory {
 
   std::string socket_path() const { return path_ + kSocketName; }
 
+  // For a child that must not keep the lock when its parent is gone.
+  void ReleaseLock() { lock_.reset(); }
+
   // Programs that lie dormant ask again.
   void Wake();
 

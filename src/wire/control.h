@@ -15,15 +15,17 @@ inline constexpr size_t kMaxControlPayload = size_t{1} << 20;  // bytes
 
 enum class ControlType : uint32_t {
   // Requests.
-  kMark = 1,   // payload: the label of a dump of everything the caller may see
+  kMark = 1,   // payload: the label of a dump of this connection's recording, or of all
+               // that belong to the caller
   kStart = 2,  // payload: StartRequest (proto/control.proto); descriptors: the output
                // directory or trace file, standard error. The recording ends when the
                // connection is closed.
   kStop = 3,   // ends the recording that this connection has started
   // Answers.
-  kDone = 16,     // payload: empty, or what to print
+  kDone = 16,     // the recording is finished; payload: exit code
   kFailed = 17,   // payload: an error message
   kStarted = 18,  // clients are being served
+  kMarked = 19,   // payload: the number of recordings that have a new dump
 };
 
 struct ControlHeader {
