@@ -56,10 +56,9 @@ std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
       });
     }
     const auto history = view.histories().find(target);
-    if (history != view.histories().end()) {
+    if (history != view.histories().end())
       result.history = history->second.live_bytes;
-      result.resident_kib = history->second.resident_kib;
-    }
+    result.resident_kib = target->profile().memory.rss_kib;
     named.push_back({.target = target, .result = std::move(result)});
   }
   std::stable_sort(named.begin(), named.end(),

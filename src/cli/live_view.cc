@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "base/format.h"
-#include "engine/process_info.h"
 
 namespace heapprofd {
 namespace {
@@ -34,13 +33,12 @@ void LiveView::Update(const std::vector<Target*>& targets) {
 
 void LiveView::Observe(const std::vector<Target*>& targets) {
   bool is_full = false;
-  for (const Target* target : targets) {
+  for (Target* target : targets) {
     if (!target->is_recording())
       continue;
     History& history = histories_[target];
     history.live_bytes.push_back(target->heap().live().bytes);
-    if (const uint64_t resident = ResidentKib(target->pid()); resident != 0)
-      history.resident_kib = resident;
+    target->ObserveMemory();
     is_full |= history.live_bytes.size() >= kMaxHistory;
   }
   if (is_full)

@@ -12,7 +12,6 @@ namespace heapprofd {
 
 struct History {
   std::vector<double> live_bytes;  // evenly spaced, at most kMaxHistory
-  uint64_t resident_kib = 0;       // last seen
 };
 
 class LiveView {

@@ -132,6 +132,29 @@ std::string FormatFigures(const ProcessResult& process,
   return text;
 }
 
+std::string MemoryRow(const std::string& name, double bytes, const std::string& what) {
+  const std::string size = FormatBytes(std::max(0.0, bytes));
+  return "    " + Pad(name, 24) + (what.empty() ? size : Pad(size, 14) + what) + "\n";
+}
+
+// heapprofd vs malloc_info vs RSS: where the process's memory is, in parts that add up.
+// "" unless the allocator was asked and has answered.
+std::string FormatMemory(const MemoryContext& memory) {
+  if (memory.allocator.empty())
+    return "";
+  const auto in_use = static_cast<double>(memory.allocator_in_use);
+  const auto held = static_cast<double>(memory.allocator_free);
+  const double total = static_cast<double>(memory.rss_kib + memory.swap_kib) * 1024;
+  return "\n  Memory of the process, by " + memory.allocator + " and the kernel\n" +
+         MemoryRow("requested, live", memory.requested, "what the program asked for") +
+         MemoryRow("overhead and caches", in_use - memory.requested,
+                   "headers, rounding, blocks in thread caches") +
+         MemoryRow("fragmentation", held, "freed, held back by the allocator") +
+         MemoryRow("the rest", total - in_use - held,
+                   "code, stacks, mapped files, other allocators") +
+         MemoryRow("RSS and swap", total, "");
+}
+
 std::string FormatOthers(const std::vector<ProcessResult>& processes) {
   std::string text;
   for (size_t i = 1; i < processes.size() && i <= kOtherProcesses; ++i) {
@@ -261,7 +284,8 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
           ? "every allocation"
           : "1 sample per " + FormatBytes(static_cast<double>(dump->sampling_interval));
   text += "\n\n" + FormatFigures(first, *dump, options) +
-          FormatTable(first, *dump, options) + FormatOthers(processes);
+          FormatMemory(first.profile->memory) + FormatTable(first, *dump, options) +
+          FormatOthers(processes);
   const std::vector<std::string> warnings = QualityWarnings(first);
   if (!warnings.empty())
     text += "\n";

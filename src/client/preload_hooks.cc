@@ -369,6 +369,7 @@ __attribute__((constructor)) void StartSession() {
 }
 
 __attribute__((destructor)) void EndSession() {
+  heapprofd::ReportExit();
   heapprofd::WaitUntilDrained();
 }
 

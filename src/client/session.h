@@ -93,6 +93,9 @@ void GoDormant(ClientError error);
 extern constinit thread_local ThreadSlot* t_slot
     __attribute__((tls_model("initial-exec")));
 
+// A program that ends normally: what its memory looks like then is asked for by some.
+void ReportExit();
+
 // Waits until the engine has read all records that bring new frames, at most a second:
 // afterwards modules may be unloaded or the process with its list of mappings may vanish.
 void WaitUntilDrained();

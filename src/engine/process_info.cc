@@ -65,14 +65,6 @@ ProcessDescription DescribeProcess(pid_t pid) {
   return process;
 }
 
-uint64_t ResidentKib(pid_t pid) {
-  std::ifstream file(ProcPath(pid, "statm"));
-  uint64_t total = 0;
-  uint64_t resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
-}
-
 namespace {
 
 // Value in KiB of a line "Name:   123 kB".
@@ -88,6 +80,15 @@ uint64_t FieldKib(const std::string& text, const std::string& name) {
 uint64_t AnonymousKib(pid_t pid) {
   const std::string text = ReadAtMost(ProcPath(pid, "status"), 8192);
   return FieldKib(text, "RssAnon") + FieldKib(text, "VmSwap");
+}
+
+MemoryContext ReadMemoryStatus(pid_t pid) {
+  const std::string text = ReadAtMost(ProcPath(pid, "status"), 8192);
+  MemoryContext context;
+  context.rss_kib = FieldKib(text, "VmRSS");
+  context.anonymous_kib = FieldKib(text, "RssAnon");
+  context.swap_kib = FieldKib(text, "VmSwap");
+  return context;
 }
 
 MemoryContext ReadMemoryContext(pid_t pid) {

@@ -264,6 +264,7 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::Create(pid, config_, &modules_, &clock_));
   target->profile().from_startup = from_startup;
+  target->set_events(events_);
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
                                    .status = WelcomeStatus::kProfile,

@@ -47,6 +47,9 @@ class Session {
     control_handler_ = std::move(handler);
   }
 
+  // Gets the events of all targets that come from now on; outlives this object.
+  void set_events(AllocationEvents* events) { events_ = events; }
+
   // Makes the process at the other end of `connection`, which waits for its Welcome, a
   // target. `from_startup`: it has not run yet.
   Status Adopt(pid_t pid, int connection, bool from_startup);
@@ -118,6 +121,7 @@ class Session {
   std::vector<LiveTarget> live_;
   std::vector<std::unique_ptr<TargetProfile>> rejected_;
   ControlHandler control_handler_;
+  AllocationEvents* events_ = nullptr;
   bool is_stopped_ = false;
   uint64_t busy_until_ns_ = 0;  // short waits until then
   int wait_ms_ = 1;             // the short wait

@@ -10,6 +10,7 @@
 
 #include "engine/process_info.h"
 #include "engine/sample_parts.h"
+#include "profile/estimate.h"
 #include "walk/stack_hash.h"
 
 namespace heapprofd {
@@ -74,6 +75,7 @@ void Target::PublishConfig() {
   control.block_timeout_us.store(config_.block_timeout_us);
   control.check_period.store(config_.check_period);
   control.max_stack_copy.store(kDefaultStackCopy);
+  control.look_at_exit.store(config_.ask_allocator ? 1 : 0);
   control.active.store(1, std::memory_order_release);
   PublishStackRegions();
 }
@@ -130,6 +132,8 @@ bool Target::IsStuck() {
 
 void Target::Tick() {
   memory_->engine().control.heartbeat.fetch_add(1, std::memory_order_relaxed);
+  if (config_.ask_allocator)
+    LookAtExit();
   if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)
     AdaptInterval();
 }
@@ -194,9 +198,19 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   if (!records_malloc())
     return;
   ++profile_.quality.samples;
+  if (events_ != nullptr)
+    ReportAllocation(parts->record);
   const CallsiteId callsite = CallsiteOfSample(*parts);
   heap_->Allocate(parts->record.address, parts->record.size, parts->record.interval,
                   callsite, last_event_ns_);
+}
+
+void Target::ReportAllocation(const SampleRecord& record) {
+  const Estimate estimate = EstimateOfSample(record.size, record.interval);
+  events_->OnAllocation(pid(), {.address = record.address,
+                                .size = record.size,
+                                .sample_size = static_cast<uint64_t>(estimate.bytes),
+                                .time_ns = last_event_ns_});
 }
 
 void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
@@ -206,6 +220,8 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
     return;
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
+  if (events_ != nullptr && !is_undo && records_malloc())
+    events_->OnFree(pid(), record->address);
   if (is_undo)
     heap_->UndoRealloc(record->address, record->thread_id, last_event_ns_);
   else if (record->is_realloc != 0)
@@ -463,28 +479,57 @@ void Target::AskAllocator() {
 }
 
 bool Target::HasAllocatorAnswer() const {
-  return memory_->client().ring.allocator.answered.load(std::memory_order_acquire) ==
-         allocator_question_;
+  const uint32_t answered =
+      memory_->client().ring.allocator.answered.load(std::memory_order_acquire);
+  return answered != 0 &&
+         (answered == allocator_question_ || answered == kQuestionAtExit);
 }
 
 void Target::ReadMemory() {
   const MemoryContext now = ReadMemoryContext(pid());
   if (now.rss_kib == 0)
     return;  // the process is gone: what was seen last stands
-  MemoryContext& memory = profile_.memory;
-  memory = now;
-  if (memory_ == nullptr || allocator_question_ == 0 || !HasAllocatorAnswer())
+  profile_.memory = now;
+  if (memory_ == nullptr)
     return;
+  profile_.memory.requested = heap_->live().bytes;
+  if (HasAllocatorAnswer())
+    ReadAllocatorReport();
+}
+
+void Target::ObserveMemory() {
+  const MemoryContext now = ReadMemoryStatus(pid());
+  if (now.rss_kib == 0 || memory_ == nullptr)
+    return;
+  MemoryContext& memory = profile_.memory;
+  if (!memory.allocator.empty() && HasAllocatorAnswer())
+    return;  // what stands belongs together
+  memory = now;
+  memory.requested = heap_->live().bytes;
+}
+
+void Target::ReadAllocatorReport() {
   const AllocatorReport& report = memory_->client().ring.allocator;
   const uint32_t kind = report.kind.load(std::memory_order_relaxed);
   if (kind != static_cast<uint32_t>(AllocatorKind::kGlibc) &&
       kind != static_cast<uint32_t>(AllocatorKind::kJemalloc))
     return;
+  MemoryContext& memory = profile_.memory;
   memory.allocator =
       kind == static_cast<uint32_t>(AllocatorKind::kGlibc) ? "glibc" : "jemalloc";
   memory.allocator_system = report.system.load(std::memory_order_relaxed);
   memory.allocator_in_use = report.in_use.load(std::memory_order_relaxed);
   memory.allocator_free = report.free.load(std::memory_order_relaxed);
+}
+
+// The program has ended normally and waits for this: its memory is as it was.
+void Target::LookAtExit() {
+  RingHeader& header = memory_->client().ring;
+  if (header.exiting.load(std::memory_order_acquire) == 0 ||
+      header.exit_seen.load(std::memory_order_relaxed) != 0)
+    return;
+  ReadMemory();
+  header.exit_seen.store(1, std::memory_order_release);
 }
 
 void Target::ReleaseRecorder() {

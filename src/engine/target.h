@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/allocation_events.h"
 #include "engine/session_config.h"
 #include "engine/shared_memory.h"
 #include "engine/tsc_clock.h"
@@ -62,10 +63,16 @@ class Target {
   // Brings profile().memory up to now, the allocator's answer included.
   void ReadMemory();
 
+  // The cheap part of it, to have something when the process ends unseen.
+  void ObserveMemory();
+
   // Has the client ask the program's allocator for its accounting; it answers from within
   // an allocation.
   void AskAllocator();
   bool HasAllocatorAnswer() const;
+
+  // Outlives this object. nullptr: nobody wants them.
+  void set_events(AllocationEvents* events) { events_ = events; }
 
   // Drops what is only needed while recording (live samples, shared memory, unwinder).
   void ReleaseRecorder();
@@ -93,8 +100,11 @@ class Target {
   bool records_malloc() const { return malloc_interval_ != 0; }
 
   void PublishConfig();
+  void ReadAllocatorReport();
+  void LookAtExit();
   void HandleRecord(const RingReader::Record& record);
   void HandleSample(std::span<const std::byte> payload);
+  void ReportAllocation(const struct SampleRecord& record);
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
   CallsiteId CallsiteOfSample(const struct SampleParts& parts);
@@ -142,6 +152,7 @@ class Target {
   uint64_t previous_dump_ns_ = 0;
   uint64_t last_event_ns_ = 0;
   uint32_t allocator_question_ = 0;
+  AllocationEvents* events_ = nullptr;
 };
 
 }  // namespace heapprofd

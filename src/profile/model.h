@@ -157,6 +157,7 @@ struct MemoryContext {
   uint64_t swap_kib = 0;
   uint64_t pss_kib = 0;
   uint64_t private_dirty_kib = 0;
+  double requested = 0;           // live bytes by our estimate at that moment
   std::string allocator;          // "glibc", "jemalloc"; empty: it was not asked
   uint64_t allocator_system = 0;  // bytes it holds from the system
   uint64_t allocator_in_use = 0;  // bytes in blocks that it has handed out

@@ -54,6 +54,7 @@ TraceRecording::TraceRecording(RecordingConfig config,
       sessions_(std::move(sessions)),
       session_states_(sessions_.size()),
       writer_(std::move(trace)),
+      stream_(&writer_),
       spool_(std::move(spool_directory)) {
   started_ns_ = MonotonicNs();
   limits_checked_ns_ = started_ns_;
@@ -62,6 +63,8 @@ TraceRecording::TraceRecording(RecordingConfig config,
     if (schedule.interval_ms != 0)
       session_states_[i].next_dump_ns = started_ns_ + schedule.phase_ms * kNsPerMs;
     session_states_[i].cpu_at_start = OwnCpuSeconds();
+    if (sessions_[i]->config().stream_allocations)
+      sessions_[i]->set_events(&stream_);
   }
 }
 
@@ -172,6 +175,7 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
     target_states_[&target].is_complete = !target.is_recording();
   }
   Note(WriteRejected(session));
+  Note(stream_.Flush());
   Note(writer_.Flush());
 }
 
@@ -268,6 +272,7 @@ Status TraceRecording::WriteRest() {
     }
     Note(WriteRejected(*session));
   }
+  Note(stream_.Flush());
   for (const Target* target : targets())
     Note(writer_.WriteModuleSymbols(target->profile()));
   Note(writer_.Flush());

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "config/recording_config.h"
 #include "engine/session.h"
+#include "record/allocation_stream.h"
 #include "record/dump_spool.h"
 #include "trace/trace_writer.h"
 
@@ -126,6 +127,7 @@ class TraceRecording {
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<SessionState> session_states_;
   TraceWriter writer_;
+  AllocationStream stream_;
   DumpSpool spool_;
   std::map<const Target*, TargetState> target_states_;
   std::map<const TargetProfile*, uint64_t> rejected_ids_;

@@ -23,6 +23,7 @@ enum Packet : uint32_t {
   kPacketModuleSymbols = 61,
   kPacketStreamingAllocation = 74,
   kPacketStreamingFree = 75,
+  kPacketTrustedPid = 79,
   kPacketTraceUuid = 89,
 };
 

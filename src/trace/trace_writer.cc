@@ -35,6 +35,31 @@ std::vector<CallsiteId> SortedCallsites(const HeapDump& dump) {
   return ids;
 }
 
+std::string StreamedAllocations(const StreamedEvents& events) {
+  std::string message;
+  pbf_writer writer(message);
+  for (const StreamedEvents::Allocation& event : events.allocations) {
+    writer.add_uint64(1, event.address);
+    writer.add_uint64(2, event.size);
+    writer.add_uint64(3, event.sample_size);
+    writer.add_uint64(4, event.time_ns);
+    writer.add_uint32(5, 0);
+    writer.add_uint64(6, event.number);
+  }
+  return message;
+}
+
+std::string StreamedFrees(const StreamedEvents& events) {
+  std::string message;
+  pbf_writer writer(message);
+  for (const StreamedEvents::Free& event : events.frees) {
+    writer.add_uint64(1, event.address);
+    writer.add_uint32(2, 0);
+    writer.add_uint64(3, event.number);
+  }
+  return message;
+}
+
 // Stands for the heaps of a target that reported none, so that it is named nevertheless.
 HeapDump DumpOfNothing(const TargetProfile& profile) {
   HeapDump dump;
@@ -266,6 +291,20 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
 Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {
   return file_.Append(
       ServicePacket(field::kPacketProcessStats, ProcessMemoryMessage(profile)));
+}
+
+Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
+  const auto append = [&](uint32_t field, const std::string& message) {
+    std::string packet = ServicePacket(field, message);
+    pbf_writer writer(packet);
+    writer.add_int32(field::kPacketTrustedPid, pid);
+    return file_.Append(packet);
+  };
+  if (!events.allocations.empty())
+    HPD_TRY(append(field::kPacketStreamingAllocation, StreamedAllocations(events)));
+  if (!events.frees.empty())
+    HPD_TRY(append(field::kPacketStreamingFree, StreamedFrees(events)));
+  return {};
 }
 
 Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {

@@ -29,6 +29,25 @@
 
 namespace heapprofd {
 
+// Events for stream_allocations; times on CLOCK_MONOTONIC.
+struct StreamedEvents {
+  struct Allocation {
+    uint64_t address;
+    uint64_t size;         // bytes
+    uint64_t sample_size;  // bytes that the sample stands for
+    uint64_t time_ns;
+    uint64_t number;  // order among all events of the process
+  };
+
+  struct Free {
+    uint64_t address;
+    uint64_t number;
+  };
+
+  std::vector<Allocation> allocations;
+  std::vector<Free> frees;
+};
+
 class TraceWriter {
  public:
   explicit TraceWriter(TraceFile file) : file_(std::move(file)) {}
@@ -50,6 +69,9 @@ class TraceWriter {
   // Function names, files and lines, inlined calls included. Behind the dumps whose
   // frames they describe.
   Status WriteModuleSymbols(const TargetProfile& profile);
+
+  // A packet for the allocations and one for the frees; nothing for neither.
+  Status WriteStream(int32_t pid, const StreamedEvents& events);
 
   Status Flush() { return file_.Flush(); }
 

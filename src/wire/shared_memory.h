@@ -42,6 +42,7 @@ struct alignas(kPageSize) SessionControl {
   std::atomic<uint32_t> max_stack_copy;  // bytes, at most kMaxStackCopy
   std::atomic<uint32_t>
       allocator_question;  // a new number: ask the allocator for its accounting
+  std::atomic<uint32_t> look_at_exit;  // 1: a program that ends reports `exiting`
   // A robust mutex (pthread_mutex_t) that the engine holds as long as it lives. When it
   // is gone, however that came, the kernel sets kOwnerDied in the first word.
   alignas(64) std::atomic<uint32_t> engine_lock[16];
@@ -87,6 +88,9 @@ static_assert(sizeof(ThreadSlot) == 64);
 
 enum class AllocatorKind : uint32_t { kUnknown = 0, kGlibc = 1, kJemalloc = 2 };
 
+// Answers without having been asked, as the program ends.
+inline constexpr uint32_t kQuestionAtExit = UINT32_MAX;
+
 // Answer to SessionControl::allocator_question; sizes in bytes.
 struct AllocatorReport {
   std::atomic<uint32_t> answered;  // the number of the question; written last
@@ -114,6 +118,8 @@ struct RingHeader {
   std::atomic<uint32_t> client_dormant;  // 1: the client gave up; client_error says why
   std::atomic<uint32_t> client_error;    // ClientError
   AllocatorReport allocator;
+  std::atomic<uint32_t> exiting;    // 1: the program has ended and waits to be looked at
+  std::atomic<uint32_t> exit_seen;  // 1: it was; by the engine
 };
 
 enum class ClientError : uint32_t {
