@@ -73,12 +73,14 @@ Status TraceRecording::Begin() {
   return writer_.Flush();
 }
 
-bool TraceRecording::Serve() {
-  bool did_read = false;
-  for (const std::unique_ptr<Session>& session : sessions_)
-    did_read |= !session->is_stopped() && session->Serve();
+int TraceRecording::Serve(int max_ms) {
+  int wait_ms = max_ms;
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    if (!session->is_stopped())
+      wait_ms = std::min(wait_ms, session->Serve());
+  }
   ServeSchedule();
-  return did_read;
+  return std::min(wait_ms, MillisecondsToNext(max_ms));
 }
 
 bool TraceRecording::IsDue(size_t session, uint64_t now) const {

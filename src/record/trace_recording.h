@@ -51,9 +51,9 @@ class TraceRecording {
   // Writes the head of the trace.
   Status Begin();
 
-  // Upkeep of all sessions and what is due of it: dumps, limits. True when any ring had
-  // something.
-  bool Serve();
+  // Upkeep of all sessions and what is due of it: dumps, limits. Gives the milliseconds
+  // after which it should be called again: 0 when rings hold more, at most `max_ms`.
+  int Serve(int max_ms);
 
   // The same without draining, for callers that poll a session themselves.
   void ServeSchedule();

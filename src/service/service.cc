@@ -24,7 +24,6 @@ constexpr char kSpoolDirectory[] = "/var/tmp";   // on disk, unlike /run
 constexpr size_t kMaxPending = 4096;
 constexpr size_t kMaxConnections = 1024;
 constexpr size_t kMaxRecordings = 256;
-constexpr uint64_t kBusyNs = 300'000'000;
 constexpr int kIdleWaitMs = 20;  // between two looks at rings that are quiet
 
 bool MayProfile(uid_t owner, uid_t user) {
@@ -88,8 +87,12 @@ bool Service::is_idle() const {
 }
 
 void Service::Poll(int max_wait_ms, int wake_fd) {
-  const bool did_read = ServeRecordings();
+  int wait_ms = ServeRecordings();
   FinishOver();
+  if (!pending_.empty())
+    wait_ms = wait_ms < 0 ? kIdleWaitMs : std::min(wait_ms, kIdleWaitMs);
+  if (wait_ms < 0 || (max_wait_ms >= 0 && max_wait_ms < wait_ms))
+    wait_ms = max_wait_ms;
   std::vector<pollfd> fds;
   fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
@@ -97,37 +100,20 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
     fds.push_back({.fd = pending.fd.get(), .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Connection>& connection : connections_)
     fds.push_back({.fd = connection->channel.fd(), .events = POLLIN, .revents = 0});
-  if (poll(fds.data(), fds.size(), WaitMs(max_wait_ms, did_read)) > 0 &&
-      fds[0].revents != 0)
+  if (poll(fds.data(), fds.size(), wait_ms) > 0 && fds[0].revents != 0)
     Accept();
   ServePending();
   ServeConnections();
 }
 
-int Service::WaitMs(int max_wait_ms, bool did_read) {
-  const uint64_t now = MonotonicNs();
-  if (did_read) {
-    busy_until_ns_ = now + kBusyNs;
-    return 0;
-  }
-  int wait = max_wait_ms;
-  const auto bound = [&wait](int ms) { wait = wait < 0 ? ms : std::min(wait, ms); };
-  if (!pending_.empty())
-    bound(kIdleWaitMs);
-  if (!hosted_.empty())
-    bound(now < busy_until_ns_ ? 1 : kIdleWaitMs);
-  for (const std::unique_ptr<Hosted>& hosted : hosted_)
-    bound(hosted->recording->MillisecondsToNext(kIdleWaitMs));
-  return wait;
-}
-
-bool Service::ServeRecordings() {
-  bool did_read = false;
+// Milliseconds until rings must be looked at again; -1: there are none.
+int Service::ServeRecordings() {
+  int wait_ms = hosted_.empty() ? -1 : kIdleWaitMs;
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    did_read |= hosted->recording->Serve();
+    wait_ms = std::min(wait_ms, hosted->recording->Serve(kIdleWaitMs));
     hooks_.observe(*hosted->recording);
   }
-  return did_read;
+  return wait_ms;
 }
 
 void Service::Accept() {
@@ -185,7 +171,6 @@ void Service::ServeClient(int fd, pid_t pid, uid_t user) {
   if (session == nullptr ||
       !session->Adopt(pid, fd, hello.origin != ClientOrigin::kDormant).ok())
     return SendDecline(fd);
-  busy_until_ns_ = MonotonicNs() + kBusyNs;
 }
 
 // A process that says Hello again has become another program.

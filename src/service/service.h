@@ -112,12 +112,11 @@ class Service {
   Status Start(Connection& connection, ControlMessage message);
   size_t DumpFor(const Connection& connection, const std::string& label);
   void NoteConflicts(Session& session, uid_t owner);
-  bool ServeRecordings();
+  int ServeRecordings();
   void FinishOver();
   void Finish(Hosted& hosted);
   [[noreturn]] void RunFinisher(Hosted& hosted, int connection);
   Connection* FindConnection(size_t serial);
-  int WaitMs(int max_wait_ms, bool did_read);
 
   std::unique_ptr<RuntimeDirectory> directory_;
   ServiceHooks hooks_;
@@ -128,7 +127,6 @@ class Service {
   std::vector<std::unique_ptr<Hosted>> hosted_;
   size_t next_serial_ = 1;
   size_t started_ = 0;
-  uint64_t busy_until_ns_ = 0;
 };
 
 }  // namespace heapprofd
