@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/android.h"
 #include "cli/finish.h"
 #include "cli/options.h"
 #include "cli/record.h"
@@ -39,7 +40,7 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
     return kExitOk;
   }
   if (options.platform == Platform::kAndroid)
-    return Fail(Status(StatusCode::kUnavailable, "cannot profile a device yet"));
+    return RunOnAndroid(options);
   return options.command.empty() ? RunOnProcesses(options) : RunProgram(options);
 }
 
