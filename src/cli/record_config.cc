@@ -19,6 +19,7 @@
 namespace heapprofd {
 namespace {
 
+constexpr char kTemporaryDirectory[] = "/var/tmp";
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 struct RecordOptions {
@@ -126,14 +127,27 @@ std::string Absolute(const std::string& path) {
   return realpath(path.c_str(), real.data()) != nullptr ? real.data() : path;
 }
 
+// A service writes to files only: what is for a pipe, or a terminal, waits in one.
 Status OpenTraceFile(const std::string& path, RemoteRequest* request) {
   request->trace_path = path;
-  request->trace =
-      path == "-"
-          ? ScopedFd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3))
-          : ScopedFd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const int flags = path == "-" ? O_RDWR | O_TMPFILE : O_WRONLY | O_CREAT | O_TRUNC;
+  const std::string place = path == "-" ? kTemporaryDirectory : path;
+  request->trace = ScopedFd(open(place.c_str(), flags | O_CLOEXEC, 0600));
   return request->trace.valid() ? Status()
-                                : Status::FromErrno("cannot create " + path, errno);
+                                : Status::FromErrno("cannot create " + place, errno);
+}
+
+Status CopyToOutput(int fd) {
+  std::array<char, 65536> buffer{};
+  lseek(fd, 0, SEEK_SET);
+  for (ssize_t got = 0; (got = read(fd, buffer.data(), buffer.size())) > 0;) {
+    if (fwrite(buffer.data(), 1, static_cast<size_t>(got), stdout) !=
+        static_cast<size_t>(got))
+      return Status::FromErrno("cannot write the trace to standard output", errno);
+  }
+  return fflush(stdout) == 0
+             ? Status()
+             : Status::FromErrno("cannot write the trace to standard output", errno);
 }
 
 Status OpenOutput(const RecordOptions& options, bool to_file, RemoteRequest* request) {
@@ -191,11 +205,14 @@ int Record(const RecordOptions& options, bool to_file) {
   if (options.background || options.background_wait)
     return RecordInBackground(std::move(request), options.background_wait);
   const int exit_code = RecordRemotely(request);
+  if (request.trace_path == "-") {
+    const Status copied = CopyToOutput(request.trace.get());
+    return copied.ok() ? exit_code : Fail(copied);
+  }
 
   struct stat status {};
 
-  if (to_file && !options.quiet && fstat(request.trace.get(), &status) == 0 &&
-      S_ISREG(status.st_mode))
+  if (to_file && !options.quiet && fstat(request.trace.get(), &status) == 0)
     fprintf(stderr, "Wrote %lld bytes into %s\n", static_cast<long long>(status.st_size),
             request.trace_path.c_str());
   return exit_code;

@@ -58,6 +58,9 @@ void ResolveAllocatorStatistics() {
 }
 
 HPD_COLD void ReportAllocator(uint32_t question) {
+  // A forked child that still counts on privately was not asked: its parent was.
+  if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
+    return;
   AllocatorReport& report = g_session.client->ring.allocator;
   uint32_t before = report.taken.load(std::memory_order_relaxed);
   if (before == question || !report.taken.compare_exchange_strong(before, question))

@@ -135,7 +135,7 @@ void ForgetSession() {
 // A service has begun a session since it was asked last.
 HPD_COLD void WakeUp() {
   SessionState expected = SessionState::kDormant;
-  if (!g_session.state.compare_exchange_strong(expected, SessionState::kInitializing))
+  if (!g_session.state.compare_exchange_strong(expected, SessionState::kWaking))
     return;
   ForgetSession();
   if (JoinService(/*was_dormant=*/true))
@@ -184,6 +184,8 @@ ThreadSlot* EnterSession() {
       case SessionState::kForkPending:
         HandleFork();
         break;
+      case SessionState::kWaking:
+        return nullptr;
       case SessionState::kDormant:
         if (HPD_LIKELY(!IsWoken()))
           return nullptr;

@@ -4,7 +4,8 @@
 //   kInitializing -no engine, declined-> kDormant
 //   kActive -fork, in the child-> kForkPending -first sample-> kActive (own session)
 //   kForkPending -not followed, declined-> kDormant
-//   kDormant -a service has begun a session-> kInitializing (client/service_client.h)
+//   kDormant -a service has begun a session-> kWaking (client/service_client.h)
+//   kWaking -Welcome-> kActive, -declined-> kDormant
 //
 // A forked child finds the wiped word zero at its first hook: it must not touch the
 // parent's ring. It counts on privately and asks for a session of its own only when it
@@ -24,6 +25,7 @@ namespace heapprofd {
 enum class SessionState : uint32_t {
   kUninitialized,
   kInitializing,
+  kWaking,  // a dormant program asks a service; its other threads go on meanwhile
   kActive,
   kForkPending,
   kDormant,

@@ -165,7 +165,10 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
       continue;
     // Those that wait for space in their rings must not wait for the dumps of all others.
     if (MonotonicNs() - drained_ns_ > kDrainNs) {
-      session.Serve();
+      if (between_dumps_)
+        between_dumps_();
+      else
+        session.Serve();
       drained_ns_ = MonotonicNs();
     }
     if (target.is_recording()) {

@@ -61,6 +61,12 @@ class TraceRecording {
   // Milliseconds until something is due, at most `max_ms`.
   int MillisecondsToNext(int max_ms) const;
 
+  // Called between the dumps of two processes, now and then: what must not wait for all
+  // of them. The sessions of this recording are served by default.
+  void set_between_dumps(std::function<void()> callback) {
+    between_dumps_ = std::move(callback);
+  }
+
   // A dump of every process now. `label` may be empty.
   void Dump(const std::string& label);
 
@@ -137,6 +143,7 @@ class TraceRecording {
   uint64_t started_ns_ = 0;
   uint64_t limits_checked_ns_ = 0;
   uint64_t drained_ns_ = 0;
+  std::function<void()> between_dumps_;
   StopCause cause_ = StopCause::kNone;
   Status status_;
 };

@@ -19,8 +19,9 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kPatienceNs = 2'000'000'000;  // until a client has said who it is
+constexpr uint64_t kPatienceNs = 4'000'000'000;  // until a client has said who it is
 constexpr char kSpoolDirectory[] = "/var/tmp";   // on disk, unlike /run
+constexpr size_t kClientsPerTurn = 16;
 constexpr size_t kMaxPending = 4096;
 constexpr size_t kMaxConnections = 1024;
 constexpr size_t kMaxRecordings = 256;
@@ -89,8 +90,8 @@ bool Service::is_idle() const {
 void Service::Poll(int max_wait_ms, int wake_fd) {
   int wait_ms = ServeRecordings();
   FinishOver();
-  if (!pending_.empty())
-    wait_ms = wait_ms < 0 ? kIdleWaitMs : std::min(wait_ms, kIdleWaitMs);
+  if (!pending_.empty())  // some may be left over from the last turn
+    wait_ms = wait_ms < 0 ? 1 : std::min(wait_ms, 1);
   if (wait_ms < 0 || (max_wait_ms >= 0 && max_wait_ms < wait_ms))
     wait_ms = max_wait_ms;
   std::vector<pollfd> fds;
@@ -116,6 +117,15 @@ int Service::ServeRecordings() {
   return wait_ms;
 }
 
+void Service::ServeSessions() {
+  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
+    for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
+      if (!session->is_stopped())
+        session->Serve();
+    }
+  }
+}
+
 void Service::Accept() {
   while (true) {
     ScopedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -127,12 +137,19 @@ void Service::Accept() {
   }
 }
 
+// In order of arrival, and only some at a time: those that are profiled already must not
+// wait for a crowd that comes.
 void Service::ServePending() {
   const uint64_t now = MonotonicNs();
-  for (size_t i = pending_.size(); i-- > 0;) {
-    if (Identify(pending_[i]) || pending_[i].deadline_ns < now)
-      pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
+  size_t served = 0;
+  std::vector<Pending> rest;
+  for (Pending& pending : pending_) {
+    const bool is_done = served < kClientsPerTurn && Identify(pending);
+    served += is_done ? 1u : 0u;
+    if (!is_done && pending.deadline_ns >= now)
+      rest.push_back(std::move(pending));
   }
+  pending_ = std::move(rest);
 }
 
 bool Service::Identify(Pending& pending) {
@@ -265,6 +282,13 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   protos::StartRequest request;
   if (message.fds.size() != 2 || !request.ParseFromString(message.payload))
     return Status(StatusCode::kInvalidArgument, "cannot understand the request");
+
+  // Writing to anything else could make the service wait.
+  struct stat status {};
+
+  if (fstat(message.fds[0].get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot record: the trace must go to a regular file");
   if (hosted_.size() >= kMaxRecordings)
     return Status(StatusCode::kUnavailable,
                   "cannot record: 256 recordings run already; stop one");
@@ -284,6 +308,7 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   hosted->recording = std::make_unique<TraceRecording>(
       std::move(config), std::move(sessions),
       TraceFile(std::move(message.fds[0]), request.trace_path()), kSpoolDirectory);
+  hosted->recording->set_between_dumps([this] { ServeSessions(); });
   hosted->owner = connection.user;
   hosted->group = connection.group;
   hosted->request = {.directory = request.directory(),

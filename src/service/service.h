@@ -113,6 +113,7 @@ class Service {
   size_t DumpFor(const Connection& connection, const std::string& label);
   void NoteConflicts(Session& session, uid_t owner);
   int ServeRecordings();
+  void ServeSessions();
   void FinishOver();
   void Finish(Hosted& hosted);
   [[noreturn]] void RunFinisher(Hosted& hosted, int connection);
