@@ -157,6 +157,7 @@ void TraceRecording::Dump(const std::string& label) {
 }
 
 void TraceRecording::DumpSession(Session& session, const std::string& label) {
+  session.Serve();  // processes that have ended are not dumped as if they lived
   if (session.config().ask_allocator)
     AskAllocators(session);
   for (size_t i = 0; i < session.targets().size(); ++i) {
@@ -172,6 +173,7 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
       drained_ns_ = MonotonicNs();
     }
     if (target.is_recording()) {
+      target.DrainRest(/*writers_gone=*/false);
       target.UpdateDump();
       target.ReadMemory();
     }
