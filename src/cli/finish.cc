@@ -10,10 +10,11 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "cli/heap_notes.h"
 #include "cli/options.h"
 #include "cli/summary.h"
+#include "cli/unrecorded_text.h"
 #include "export/pprof.h"
-#include "symbolize/symbolize_profile.h"
 
 namespace heapprofd {
 namespace {
@@ -44,22 +45,32 @@ struct NamedTarget {
 
 // Names for all targets, the largest first.
 std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
-                                   const LiveView& view) {
+                                   const LiveView& view,
+                                   const SymbolizeOptions& options) {
   std::vector<NamedTarget> named;
+  std::vector<ProfileToSymbolize> profiles;
   for (Target* target : recording.targets()) {
     ProcessResult result;
     result.profile = &target->profile();
-    if (HasSamples(target->profile())) {
-      result.symbols = SymbolizeProfile(target->profile(), [&](const Mapping& mapping) {
-        return ScopedFd(
-            fcntl(target->address_space().FileOf(mapping), F_DUPFD_CLOEXEC, 0));
-      });
-    }
+    if (HasSamples(target->profile()))
+      profiles.push_back({.profile = &target->profile(),
+                          .open_module = [target](const Mapping& mapping) {
+                            return ScopedFd(fcntl(target->address_space().FileOf(mapping),
+                                                  F_DUPFD_CLOEXEC, 0));
+                          }});
     const auto history = view.histories().find(target);
     if (history != view.histories().end())
       result.history = history->second.live_bytes;
     result.resident_kib = target->profile().memory.rss_kib;
     named.push_back({.target = target, .result = std::move(result)});
+  }
+  std::vector<SymbolizeReport> reports = SymbolizeProfiles(profiles, options);
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const auto process =
+        std::find_if(named.begin(), named.end(), [&](const NamedTarget& candidate) {
+          return candidate.result.profile == profiles[i].profile;
+        });
+    process->result.symbols = std::move(reports[i]);
   }
   std::stable_sort(named.begin(), named.end(),
                    [](const NamedTarget& a, const NamedTarget& b) {
@@ -146,6 +157,19 @@ Result<std::vector<std::string>> WritePprofs(const std::string& directory,
   return first_paths;
 }
 
+const HeapSelection& HeapsOf(const TraceRecording& recording) {
+  return recording.config().sessions[0].heaps;
+}
+
+std::vector<std::string> ProgramWarnings(const TraceRecording& recording) {
+  std::vector<std::string> warnings;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const std::string& warning : UnrecordedWarnings(session->Unrecorded()))
+      warnings.push_back(warning);
+  }
+  return warnings;
+}
+
 // Why nothing was recorded, and what to do: one line.
 std::string ReasonForNothing(const TraceRecording& recording,
                              const FinishOptions& options) {
@@ -162,6 +186,10 @@ std::string ReasonForNothing(const TraceRecording& recording,
     return "no process that was asked for has loaded the profiling library; start it "
            "under heap_profile -- PROGRAM, or with LD_PRELOAD";
   for (const Target* target : targets) {
+    const std::vector<std::string> notes =
+        HeapNotes(target->profile(), HeapsOf(recording));
+    if (!notes.empty())
+      return notes[0];
     for (const HeapDump& dump : target->profile().heaps) {
       if (dump.exact_alloc_calls > 0)
         return "all allocations together were smaller than one sample; use a smaller "
@@ -195,7 +223,7 @@ int Fail(const Status& status) {
 int FinishRecording(TraceRecording& recording,
                     const LiveView& view,
                     const FinishOptions& options) {
-  const std::vector<NamedTarget> named = Symbolize(recording, view);
+  const std::vector<NamedTarget> named = Symbolize(recording, view, options.symbols);
   int failure = kExitOk;
   if (const Status status = recording.WriteRest(); !status.ok())
     failure = Fail(status);
@@ -217,13 +245,19 @@ int FinishRecording(TraceRecording& recording,
   if (results.empty() || !HasSamples(*results[0].profile)) {
     fprintf(stderr, "heap_profile: nothing recorded: %s\n",
             ReasonForNothing(recording, options).c_str());
+    if (!results.empty()) {
+      for (const std::string& warning : ProgramWarnings(recording))
+        fprintf(stderr, "  ! %s\n", warning.c_str());
+    }
     if (failure == kExitOk)
       fprintf(stderr, "  trace  %s\n", options.trace_path.c_str());
     return failure;
   }
-  const SummaryOptions summary{.top = options.top,
+  const SummaryOptions summary{.heaps = HeapsOf(recording),
+                               .top = options.top,
                                .seconds = options.seconds,
                                .use_unicode = TerminalShowsUnicode(),
+                               .warnings = ProgramWarnings(recording),
                                .trace_path = options.trace_path,
                                .pprof_paths = first_paths,
                                .output_directory = options.directory};

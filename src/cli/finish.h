@@ -6,6 +6,7 @@
 
 #include "cli/live_view.h"
 #include "record/trace_recording.h"
+#include "symbolize/symbolize_profile.h"
 
 namespace heapprofd {
 
@@ -16,6 +17,8 @@ struct FinishOptions {
   bool quiet = false;
   double seconds = 0;         // length of the recording
   std::string obstacle = {};  // why nothing could be recorded, when that is known
+  SymbolizeOptions symbols = {};
+  SymbolizeOptions symbols = {};
 };
 
 // After TraceRecording::Stop. Prints to standard error; gives an exit code.

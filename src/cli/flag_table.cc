@@ -28,7 +28,7 @@ size_t EditDistance(const std::string& a, const std::string& b) {
 }
 
 Status UnknownFlag(const std::vector<Flag>& flags, const std::string& argument) {
-  const std::string name = argument.substr(argument.find_first_not_of('-'));
+  const std::string name = argument.substr(argument.starts_with("--") ? 2 : 1);
   const Flag* nearest = nullptr;
   size_t best = 4;  // more edits than this are another word
   for (const Flag& flag : flags) {

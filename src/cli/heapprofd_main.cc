@@ -119,12 +119,20 @@ class Daemon {
     return {.finish =
                 [this](TraceRecording& recording, const FinishRequest& request) {
                   const LiveView& view = ViewOf(recording);
-                  return FinishRecording(recording, view,
-                                         {.directory = request.directory,
-                                          .trace_path = request.trace_path,
-                                          .top = request.top,
-                                          .quiet = request.quiet,
-                                          .seconds = view.seconds()});
+                  for (const std::string& entry : request.environment)
+                    putenv(const_cast<char*>(entry.c_str()));  // both live until the end
+                  Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
+                  if (!symbols.ok())
+                    Fail(symbols.status());
+                  return FinishRecording(
+                      recording, view,
+                      {.directory = request.directory,
+                       .trace_path = request.trace_path,
+                       .top = request.top,
+                       .quiet = request.quiet,
+                       .seconds = view.seconds(),
+                       .symbols = symbols.ok() ? std::move(symbols).value()
+                                               : SymbolizeOptions()});
                 },
             .observe =
                 [this](TraceRecording& recording) {

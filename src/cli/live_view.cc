@@ -37,7 +37,7 @@ void LiveView::Observe(const std::vector<Target*>& targets) {
     if (!target->is_recording())
       continue;
     History& history = histories_[target];
-    history.live_bytes.push_back(target->heap().live().bytes);
+    history.live_bytes.push_back(target->live_bytes());
     target->ObserveMemory();
     is_full |= history.live_bytes.size() >= kMaxHistory;
   }
@@ -66,7 +66,7 @@ void LiveView::ShowStatus(const std::vector<Target*>& targets) {
     lost += target->lost_records();
     if (!target->is_recording())
       continue;
-    live += target->heap().live().bytes;
+    live += target->live_bytes();
     fill = std::max(fill, target->ring_fill());
   }
   const auto seconds =

@@ -119,14 +119,27 @@ Apply PidList(std::vector<pid_t>* target) {
   };
 }
 
+// "NAME" or "NAME=BYTES", separated by commas.
 Apply HeapList(HeapSelection* target) {
   return [target](const std::string& text) {
     const std::vector<std::string> parts = SplitList(text);
     if (parts.empty())
       return Invalid("cannot use --heaps: it needs at least one name");
-    for (const std::string& part : parts)
-      target->heaps.push_back({.name = part});
-    return Status();
+    for (const std::string& part : parts) {
+      const size_t equals = part.rfind('=');
+      HeapSelection::Heap heap{.name = part.substr(0, equals)};
+      if (equals != std::string::npos) {
+        const std::optional<uint64_t> interval = ParseSize(part.substr(equals + 1));
+        if (!interval || *interval < 1 || *interval > uint64_t{1} << 40)
+          return Invalid(
+              "cannot use --heaps " + text + ": the interval of " + heap.name +
+              " must be a number of bytes of at least 1; for example --heaps " +
+              heap.name + "=4096");
+        heap.interval_bytes = *interval;
+      }
+      target->heaps.push_back(std::move(heap));
+    }
+    return CheckHeapSelection(*target);
   };
 }
 
@@ -167,10 +180,11 @@ std::vector<Flag> TargetFlags(Options& options) {
       {.name = "heaps",
        .value_name = "NAMES",
        .help = "Comma-separated names of heaps to record. Default libc.malloc.",
+       .details = "NAME=BYTES gives a heap a sampling interval of its own.",
        .group = group,
        .apply = HeapList(&options.session.heaps)},
       {.name = "all-heaps",
-       .help = "Record every heap that a program registers.",
+       .help = "Record every heap that a program registers (heap_profile.h).",
        .group = group,
        .apply = Switch(&options.session.heaps.all)},
       {.name = "exclude-heaps",
@@ -274,7 +288,7 @@ std::vector<Flag> DumpFlags(Options& options) {
 Apply Text(const std::string& flag, std::string* target) {
   return [flag, target](const std::string& text) {
     *target = text;
-    return text.empty() ? Invalid("cannot use " + flag + ": the value is empty")
+    return text.empty() ? Invalid("cannot use " + flag + ": the name is empty")
                         : Status();
   };
 }
@@ -392,7 +406,9 @@ CommandText RecordCommand() {
           "the recording and keeps the profile.\n"
           "\n"
           "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and\n"
-          "speedscope.app.\n"};
+          "speedscope.app.\n"
+          "environment: HEAPPROFD_STATS_JSON names a file for the recording's figures,\n"
+          "for scripts; TMPDIR is where a fresh output directory is made.\n"};
 }
 
 const std::vector<std::string>& Verbs() {
@@ -417,6 +433,8 @@ Status CheckTogether(Options& options, const Given& given, bool has_separator) {
   if (given.block && given.no_block)
     return Invalid("cannot use --block-client together with --no-block-client");
   HPD_TRY(CheckSessionConfig(options.session));
+  if (!options.session.heaps.excluded.empty() && !options.session.heaps.all)
+    return Invalid("cannot use --exclude-heaps: it only makes sense with --all-heaps");
   const TargetRules& targets = options.session.targets;
   const bool has_targets = !targets.names.empty() || !targets.pids.empty();
   if (options.command.empty() && (has_separator || !has_targets))

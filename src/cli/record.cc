@@ -12,9 +12,11 @@
 #include "cli/finish.h"
 #include "cli/launch.h"
 #include "cli/output_directory.h"
+#include "cli/preload_path.h"
 #include "cli/program_run.h"
 #include "cli/remote_recording.h"
 #include "cli/stats_json.h"
+#include "engine/obstacle.h"
 #include "service/control_channel.h"
 
 namespace heapprofd {
@@ -56,7 +58,7 @@ void RemoveOutput(const std::string& directory) {
 
 // Why the library could not do its work in the program; "" when it did, or nobody knows.
 std::string ObstacleIn(const Options& options, const TraceRecording& recording) {
-  std::string obstacle = ObstacleFor(options.command[0]);
+  std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
   if (obstacle.empty() && recording.targets().empty())
     obstacle =
         "the program never loaded the profiling library: it clears its environment or "
@@ -129,9 +131,15 @@ int RunOnProcesses(const Options& options) {
 }
 
 int RunProgram(const Options& options) {
-  Result<std::string> preload = FindPreloadLibrary();
+  const Result<std::string> library = FindPreloadLibrary();
+  if (!library.ok())
+    return Fail(library.status());
+  Result<PreloadPath> preload = PreloadPath::For(library.value());
   if (!preload.ok())
     return Fail(preload.status());
+  Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
+  if (!symbols.ok())
+    return Fail(symbols.status());
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
   if (!directory.ok())
     return Fail(directory.status());
@@ -144,16 +152,19 @@ int RunProgram(const Options& options) {
   LiveView view(!options.quiet && isatty(STDERR_FILENO) != 0);
   const uint64_t started_ns = MonotonicNs();
   const Launched launched =
-      Launch(options.command, preload.value(), signals.original_mask(),
+      Launch(options.command, preload.value().text(), signals.original_mask(),
              [&](pid_t pid) { return recording.sessions()[0]->EnvironmentFor(pid); });
   if (launched.pid < 0) {
     fprintf(stderr, "heap_profile: %s\n", launched.error.message.c_str());
     RemoveOutput(directory.value());
     return launched.error.exit_code;
   }
+  recording.sessions()[0]->ExpectProgram(launched.pid, options.command[0]);
   ProgramRun run(&recording, &view, &signals);
   const int exit_code = run.Run(launched.pid);
   const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
+  if (recording.live_targets() > 0)
+    preload.value().Keep();
   recording.Stop(StopCause::kRequested);
   if (run.program_is_running())
     fprintf(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
@@ -164,9 +175,9 @@ int RunProgram(const Options& options) {
                                  .top = options.top,
                                  .quiet = options.quiet,
                                  .seconds = seconds,
-                                 .obstacle = ObstacleIn(options, recording)});
-  if (const Status status =
-          WriteStatsJson(recording.targets(), run.program_cpu_seconds());
+                                 .obstacle = ObstacleIn(options, recording),
+                                 .symbols = std::move(symbols).value()});
+  if (const Status status = WriteStatsJson(recording, run.program_cpu_seconds());
       !status.ok())
     failure = Fail(status);
   return exit_code != 0 ? exit_code : failure;

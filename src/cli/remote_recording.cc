@@ -28,6 +28,17 @@ namespace {
 constexpr uint64_t kStartPatienceNs = 10'000'000'000;
 constexpr int kAnswerMs = 30'000;
 constexpr char kServiceName[] = "heapprofd";
+// What names are looked up by, and how they are shown.
+constexpr std::array kFinisherVariables = {"PERFETTO_BINARY_PATH",
+                                           "PERFETTO_SYMBOLIZER_MODE",
+                                           "HEAPPROFD_SYMBOLIZER",
+                                           "DEBUGINFOD_URLS",
+                                           "XDG_CACHE_HOME",
+                                           "HOME",
+                                           "PATH",
+                                           "LANG",
+                                           "LC_ALL",
+                                           "LC_CTYPE"};
 
 std::optional<ControlChannel> ConnectToService() {
   for (const std::string& directory : ServiceDirectories()) {
@@ -89,6 +100,10 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
   message.set_trace_path(request.trace_path);
   message.set_top(request.top);
   message.set_quiet(request.quiet);
+  for (const char* name : kFinisherVariables) {
+    if (const char* value = getenv(name))
+      message.add_environment(std::string(name) + "=" + value);
+  }
   HPD_TRY(channel.Send(ControlType::kStart, message.SerializeAsString(),
                        {request.trace.get(), STDERR_FILENO}));
   HPD_TRY_ASSIGN(const ControlMessage answer, channel.Wait(kAnswerMs));

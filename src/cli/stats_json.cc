@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -25,7 +26,7 @@ Status CannotWrite(const char* path) {
 
 }  // namespace
 
-Status WriteStatsJson(const std::vector<Target*>& targets, double program_cpu_seconds) {
+Status WriteStatsJson(const TraceRecording& recording, double program_cpu_seconds) {
   const char* path = getenv(kStatsVariable);
   if (path == nullptr || *path == 0)
     return {};
@@ -36,7 +37,7 @@ Status WriteStatsJson(const std::vector<Target*>& targets, double program_cpu_se
   Estimate live;
   double calls = 0;
   double bytes = 0;
-  for (const Target* target : targets) {
+  for (const Target* target : recording.targets()) {
     const Quality& quality = target->quality();
     sum.samples += quality.samples;
     sum.walked_samples += quality.walked_samples;
@@ -55,10 +56,14 @@ Status WriteStatsJson(const std::vector<Target*>& targets, double program_cpu_se
         live += totals.live();
     }
   }
+  uint64_t unrecorded = 0;
+  for (const UnrecordedPrograms& programs : session.Unrecorded())
+    unrecorded += programs.count;
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
-          "{\"version\": 1, \"processes\": %zu, \"target_cpu_s\": %.6f, "
+          "{\"version\": 1, \"processes\": %zu, \"unrecorded\": %llu, \"target_cpu_s\": "
+          "%.6f, "
           "\"engine_cpu_s\": %.6f, "
           "\"engine_peak_rss_kb\": %ld, \"samples\": %llu, \"walked\": %llu, \"copied\": "
           "%llu, "
@@ -67,7 +72,8 @@ Status WriteStatsJson(const std::vector<Target*>& targets, double program_cpu_se
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
           "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
           "\"alloc_bytes\": %.0f}\n",
-          targets.size(), program_cpu_seconds, CpuSeconds(self), self.ru_maxrss,
+          recording.targets().size(), static_cast<unsigned long long>(unrecorded),
+          program_cpu_seconds, CpuSeconds(self), self.ru_maxrss,
           static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),
           static_cast<unsigned long long>(sum.copied_samples),
@@ -78,7 +84,7 @@ Status WriteStatsJson(const std::vector<Target*>& targets, double program_cpu_se
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
-          std::sqrt(live.bytes_variance), calls, bytes);
+          std::sqrt(std::max(0.0, live.bytes_variance)), calls, bytes);
   return fclose(file) == 0 ? Status() : CannotWrite(path);
 }
 

@@ -2,15 +2,13 @@
 // HEAPPROFD_STATS_JSON names.
 #pragma once
 
-#include <vector>
-
 #include "base/status.h"
-#include "engine/target.h"
+#include "record/trace_recording.h"
 
 namespace heapprofd {
 
 // Does nothing when the variable is not set or empty. kIo: the file cannot be written.
 // `program_cpu_seconds`: of the program that was started, 0 when none was.
-Status WriteStatsJson(const std::vector<Target*>& targets, double program_cpu_seconds);
+Status WriteStatsJson(const TraceRecording& recording, double program_cpu_seconds);
 
 }  // namespace heapprofd

@@ -1,8 +1,11 @@
 #include "client/allocator_report.h"
 
 #include <malloc.h>
+#include <time.h>
 
 #include "client/real_functions.h"
+#include "rt/compiler.h"
+#include "rt/syscall.h"
 
 namespace heapprofd {
 namespace {
@@ -72,6 +75,22 @@ HPD_COLD void ReportAllocator(uint32_t question) {
   else if (g_statistics.mallinfo2 != nullptr)
     AskGlibc(report);
   report.answered.store(question, std::memory_order_release);
+}
+
+HPD_COLD void ReportExit() {
+  if (g_wiped.active.load(std::memory_order_acquire) == 0 ||
+      g_session.state.load(std::memory_order_acquire) != SessionState::kActive ||
+      g_session.engine->control.look_at_exit.load(std::memory_order_relaxed) == 0)
+    return;
+  RingHeader& header = g_session.client->ring;
+  ReportAllocator(kQuestionAtExit);
+  header.exiting.store(1, std::memory_order_release);
+  constexpr int kTries = 1000;
+  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (int i = 0; i < kTries && header.exit_seen.load(std::memory_order_acquire) == 0 &&
+                  !IsSessionOver(g_session.engine->control);
+       ++i)
+    rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));
 }
 
 }  // namespace heapprofd

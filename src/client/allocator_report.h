@@ -13,6 +13,9 @@ void ResolveAllocatorStatistics();
 // Cold part of AnswerAllocatorQuestion.
 void ReportAllocator(uint32_t question);
 
+// A program that ends normally: what its memory looks like then is asked for by some.
+void ReportExit();
+
 // Called on the slow path of a hook, before the allocator is.
 inline void AnswerAllocatorQuestion() {
   const uint32_t question =

@@ -8,11 +8,11 @@
 
 #include <cstring>
 
+#include "client/loaded_objects.h"
 #include "rt/syscall.h"
-#include "wire/handshake.h"
 
-// The environment as the kernel laid it out is found from the stack under glibc (its own
-// `environ` is not set yet when the first hook runs), from the variable elsewhere.
+// The environment as the kernel laid it out is found from the stack under glibc's loader
+// (`environ` is not set yet when the first hook runs), from the variable elsewhere.
 extern "C" {
 extern void* __libc_stack_end __attribute__((weak));
 extern char** __environ __attribute__((weak));
@@ -22,7 +22,7 @@ namespace heapprofd {
 namespace {
 
 char** InitialEnvironment() {
-  if (&__libc_stack_end != nullptr) {
+  if (&__libc_stack_end != nullptr && FirstObject() != nullptr) {
     auto* words = static_cast<uint64_t*>(__libc_stack_end);
     const uint64_t argument_count = words[0];
     return reinterpret_cast<char**>(words + 1 + argument_count + 1);
@@ -95,6 +95,8 @@ bool ReceiveWelcome(long fd, Welcome* welcome, int fds[2]) {
          welcome->status == WelcomeStatus::kProfile && fds[0] >= 0 && fds[1] >= 0;
 }
 
+// As mmap(2).
+// NOLINTNEXTLINE(readability-function-size)
 long Map(
     void* address, uint64_t size, int protection, int flags, long fd, uint64_t offset) {
   return rt::Syscall(SYS_mmap, rt::ToArg(address), static_cast<long>(size), protection,
@@ -209,6 +211,15 @@ void Retire(Session& session) {
   if (session.engine != nullptr)
     Map(const_cast<EngineBlock*>(session.engine), sizeof(EngineBlock), PROT_READ, flags,
         -1, 0);
+}
+
+void SendExecNotice(const Session& session, const ExecNotice& notice) {
+  // An engine that is stopped or busy does not hold up the program.
+  const Socket socket(
+      rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.fd() >= 0 && ConnectTo(session, socket.fd()))
+    rt::Syscall(SYS_sendto, socket.fd(), rt::ToArg(&notice), sizeof(notice),
+                MSG_NOSIGNAL);
 }
 
 void Unmap(Session& session) {

@@ -24,6 +24,9 @@ void Retire(Session& session);
 // Value in the process's initial environment, or nullptr.
 const char* FindVariable(const char* name);
 
+// Says so, if there is an engine to hear it; waits for nothing.
+void SendExecNotice(const Session& session, const ExecNotice& notice);
+
 // Drops the mappings of a session that belongs to the parent process.
 void Unmap(Session& session);
 

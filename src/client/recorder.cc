@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/heap_filter.h"
+#include "client/labels.h"
+#include "client/probes.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
 
@@ -144,9 +147,11 @@ struct StackEvidence {
   uint64_t copy_size = 0;
   Cursor anchor;
   uint8_t flags = 0;
+  uint64_t labels = 0;
 
   size_t PayloadSize() const {
-    return sizeof(SampleRecord) + size_t{key_count} * 8 +
+    return sizeof(SampleRecord) + (labels != 0 ? sizeof(labels) : 0) +
+           size_t{key_count} * 8 +
            ((flags & kSampleHasStackCopy) != 0 ? sizeof(StackCopyHeader) + copy_size : 0);
   }
 };
@@ -282,6 +287,8 @@ void FillSample(std::byte* to,
                 const SampleRecord& record,
                 const StackEvidence& evidence) {
   to = Append(to, &record, sizeof(record));
+  if (evidence.labels != 0)
+    to = Append(to, &evidence.labels, sizeof(evidence.labels));
   for (size_t i = 0; i < evidence.key_count; ++i) {
     const uint64_t key = evidence.memo->key(i);
     to = Append(to, &key, sizeof(key));
@@ -302,7 +309,7 @@ void FillSample(std::byte* to,
 }  // namespace
 
 HPD_NOINLINE void RecordSample(ThreadSlot& slot,
-                               uint64_t address,
+                               const Block& block,
                                uint64_t size,
                                uint64_t interval,
                                const CallSite& site) {
@@ -315,41 +322,47 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   const bool is_check = period != 0 && slot.samples % period == 0;
   MemoLease lease(slot);
   StackEvidence evidence = TakeStack(site.ToCursor(), slot, lease.memo(), is_check);
+  if (HPD_UNLIKELY(t_labels.ids != 0)) {
+    evidence.labels = t_labels.ids;
+    evidence.flags |= kSampleHasLabels;
+    PublishLabels(evidence.labels);
+  }
   if (evidence.hash != 0 && !is_check)
     LeaveOutKnownFrames(evidence);
-  g_wiped.filter.Insert(address);
+  FilterOf(block).Insert(FilterKey(block));
   const RingWriter::Reservation reservation =
       Reserve(RecordType::kSample, evidence.PayloadSize());
   if (reservation.payload == nullptr) {
-    g_wiped.filter.Remove(address);
+    FilterOf(block).Remove(FilterKey(block));
     return;
   }
-  const SampleRecord record{.address = address,
+  const SampleRecord record{.address = block.address,
                             .size = size,
                             .tsc = rt::ReadTsc(),
                             .outer_hash = evidence.outer_hash,
                             .interval = interval,
                             .thread_id = slot.thread_id,
                             .frame_count = evidence.key_count,
-                            .heap_id = 0,
+                            .heap_id = block.heap_id,
                             .flags = evidence.flags};
   FillSample(reservation.payload, record, evidence);
   g_session.ring().Commit(reservation);
   RememberSent(evidence, reservation.end);
+  ProbeAllocation(block.address, size, interval);
 }
 
 namespace {
 
-void RecordFreeAs(RecordType type, uint64_t address, bool is_realloc) {
+void RecordFreeAs(RecordType type, const Block& block, bool is_realloc) {
   if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
   const RingWriter::Reservation reservation = Reserve(type, sizeof(FreeRecord));
   if (reservation.payload == nullptr)
     return;
-  const FreeRecord record{.address = address,
+  const FreeRecord record{.address = block.address,
                           .tsc = rt::ReadTsc(),
                           .thread_id = t_slot->thread_id,
-                          .heap_id = 0,
+                          .heap_id = block.heap_id,
                           .is_realloc = is_realloc ? uint8_t{1} : uint8_t{0},
                           .reserved = 0};
   memcpy(reservation.payload, &record, sizeof(record));
@@ -358,13 +371,27 @@ void RecordFreeAs(RecordType type, uint64_t address, bool is_realloc) {
 
 }  // namespace
 
-HPD_NOINLINE void RecordFree(uint64_t address, bool is_realloc) {
-  RecordFreeAs(RecordType::kFree, address, is_realloc);
+HPD_NOINLINE void RecordFree(const Block& block, bool is_realloc) {
+  ProbeFree(block.address);
+  RecordFreeAs(RecordType::kFree, block, is_realloc);
 }
 
-HPD_COLD void RecordReallocFailed(uint64_t address) {
-  g_wiped.filter.Insert(address);
-  RecordFreeAs(RecordType::kReallocFailed, address, false);
+HPD_COLD void RecordReallocFailed(const Block& block) {
+  FilterOf(block).Insert(FilterKey(block));
+  RecordFreeAs(RecordType::kReallocFailed, block, false);
+}
+
+HPD_COLD void RecordMark(RecordType type, const char* name) {
+  if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
+    return;
+  const RingWriter::Reservation reservation = Reserve(type, sizeof(MarkRecord));
+  if (reservation.payload == nullptr)
+    return;
+  MarkRecord record{.tsc = rt::ReadTsc(), .name = {}};
+  for (size_t i = 0; i + 1 < sizeof(record.name) && name[i] != 0; ++i)
+    record.name[i] = name[i];
+  memcpy(reservation.payload, &record, sizeof(record));
+  g_session.ring.Commit(reservation);
 }
 
 HPD_COLD void RecordModulesChanged() {

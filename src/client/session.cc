@@ -3,9 +3,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "client/allocator_report.h"
 #include "client/handshake_client.h"
-#include "client/real_functions.h"
 #include "client/sampler.h"
 #include "client/service_client.h"
 #include "rt/compiler.h"
@@ -93,7 +91,7 @@ HPD_COLD void Initialize() {
       rt::Syscall(SYS_sched_yield);
     return;
   }
-  if (!ResolveRealFunctions())
+  if (!PrepareShell())
     __builtin_trap();  // no allocator behind us: the program could not have run without
                        // us either
   const int pid = static_cast<int>(rt::Syscall(SYS_getpid));
@@ -239,22 +237,6 @@ void GoDormant(ClientError error) {
     g_session.client->ring.client_dormant.store(1, std::memory_order_release);
   }
   BecomeDormant();
-}
-
-HPD_COLD void ReportExit() {
-  if (g_wiped.active.load(std::memory_order_acquire) == 0 ||
-      g_session.state.load(std::memory_order_acquire) != SessionState::kActive ||
-      g_session.engine->control.look_at_exit.load(std::memory_order_relaxed) == 0)
-    return;
-  RingHeader& header = g_session.client->ring;
-  ReportAllocator(kQuestionAtExit);
-  header.exiting.store(1, std::memory_order_release);
-  constexpr int kTries = 1000;
-  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-  for (int i = 0; i < kTries && header.exit_seen.load(std::memory_order_acquire) == 0 &&
-                  !IsSessionOver(g_session.engine->control);
-       ++i)
-    rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));
 }
 
 void WaitUntilDrained() {

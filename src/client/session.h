@@ -33,9 +33,10 @@ enum class SessionState : uint32_t {
 
 // Memory that a forked child finds zeroed (MADV_WIPEONFORK).
 struct alignas(kPageSize) WipedOnFork {
-  std::atomic<uint32_t> active;        // 1: hooks may use their slot
-  std::atomic<uint64_t> memos_in_use;  // one bit per StackMemo
-  alignas(kPageSize) SampledFilter filter;
+  std::atomic<uint32_t> active;                  // 1: hooks may use their slot
+  std::atomic<uint64_t> memos_in_use;            // one bit per StackMemo
+  alignas(kPageSize) SampledFilter filter;       // malloc's blocks
+  alignas(kPageSize) SampledFilter heap_filter;  // those of all other heaps
 };
 
 inline constexpr unsigned kMemos = 64;
@@ -75,6 +76,10 @@ inline bool IsSessionOver(const SessionControl& control) {
          (control.engine_lock[0].load(std::memory_order_relaxed) & kOwnerDied) != 0;
 }
 
+// What the library around this core needs before a session can begin; each library has
+// its own. False: the process cannot go on.
+bool PrepareShell();
+
 extern WipedOnFork g_wiped;
 extern Session g_session;
 
@@ -94,9 +99,6 @@ void GoDormant(ClientError error);
 // Initial-exec: one load from the thread's own block.
 extern constinit thread_local ThreadSlot* t_slot
     __attribute__((tls_model("initial-exec")));
-
-// A program that ends normally: what its memory looks like then is asked for by some.
-void ReportExit();
 
 // Waits until the engine has read all records that bring new frames, at most a second:
 // afterwards modules may be unloaded or the process with its list of mappings may vanish.

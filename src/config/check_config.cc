@@ -11,17 +11,6 @@ Status Invalid(const std::string& message) {
   return Status(StatusCode::kInvalidArgument, message);
 }
 
-Status CheckHeaps(const SessionConfig& config) {
-  for (const HeapSelection::Heap& heap : config.heaps.heaps) {
-    if (heap.name.empty() || heap.name.size() >= 64)
-      return Invalid("cannot use --heaps: the name \"" + heap.name.substr(0, 80) +
-                     "\" must have 1 to 63 characters");
-  }
-  if (config.heaps.heaps.size() + config.heaps.excluded.size() > 64)
-    return Invalid("cannot use --heaps and --exclude-heaps: more than 64 names");
-  return {};
-}
-
 Status CheckTargets(const TargetRules& rules) {
   if (rules.no_startup && rules.no_running)
     return Invalid(
@@ -62,7 +51,7 @@ Status CheckSessionConfig(const SessionConfig& config) {
         "cannot use --block-client-timeout (block_client_timeout_us) " +
         std::to_string(config.block_timeout_us) +
         ": it must be a number of microseconds; 0 waits as long as the profiler lives");
-  HPD_TRY(CheckHeaps(config));
+  HPD_TRY(CheckHeapSelection(config.heaps));
   return CheckTargets(config.targets);
 }
 

@@ -128,18 +128,5 @@ TEST(TraceConfigTest, OtherDataSourcesAreLeftOutAndSaid) {
   EXPECT_NE(config.value().notes[0].find("android.packages_list"), std::string::npos);
 }
 
-TEST(IntervalOfHeapTest, ListedHeapsExcludedOnesAndAll) {
-  SessionConfig config;
-  EXPECT_EQ(IntervalOfHeap(config, "libc.malloc"), 4096u);
-  EXPECT_EQ(IntervalOfHeap(config, "mine"), 0u);
-  config.heaps.heaps = {{.name = "mine", .interval_bytes = 5}};
-  EXPECT_EQ(IntervalOfHeap(config, "mine"), 5u);
-  EXPECT_EQ(IntervalOfHeap(config, "libc.malloc"), 0u);
-  config.heaps.all = true;
-  config.heaps.excluded = {"other"};
-  EXPECT_EQ(IntervalOfHeap(config, "libc.malloc"), 4096u);
-  EXPECT_EQ(IntervalOfHeap(config, "other"), 0u);
-}
-
 }  // namespace
 }  // namespace heapprofd

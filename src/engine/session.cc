@@ -9,15 +9,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/obstacle.h"
 #include "engine/process_info.h"
 #include "engine/target_rules.h"
 #include "wire/control.h"
-#include "wire/handshake.h"
 
 namespace heapprofd {
 namespace {
@@ -64,6 +65,20 @@ bool SendWelcome(int connection,
   }
   return sendmsg(connection, &message, MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof(copy));
+}
+
+UnrecordedReason ReasonOf(Obstacle obstacle) {
+  switch (obstacle) {
+    case Obstacle::kNone:
+      break;
+    case Obstacle::k32Bit:
+      return UnrecordedReason::k32Bit;
+    case Obstacle::kStatic:
+      return UnrecordedReason::kStatic;
+    case Obstacle::kPrivileged:
+      return UnrecordedReason::kPrivileged;
+  }
+  return UnrecordedReason::kNotLoaded;
 }
 
 uint64_t RandomSeed() {
@@ -197,14 +212,14 @@ void Session::AcceptClients() {
     ScopedFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection.valid())
       return;
-    Welcome(std::move(connection));
+    Hear(std::move(connection));
   }
 }
 
-void Session::Welcome(ScopedFd connection) {
+// A client says one thing, at once.
+void Session::Hear(ScopedFd connection) {
   const timeval patience{.tv_sec = 0, .tv_usec = 200'000};
   setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  Hello hello{};
   ucred peer{};
   socklen_t length = sizeof(peer);
   if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
@@ -216,25 +231,39 @@ void Session::Welcome(ScopedFd connection) {
           static_cast<ssize_t>(sizeof(magic)) &&
       magic == kControlMagic)
     return control_handler_(std::move(connection));
-  if (recv(connection.get(), &hello, sizeof(hello), 0) !=
-          static_cast<ssize_t>(sizeof(hello)) ||
-      hello.magic != kHandshakeMagic)
-    return;
+  std::array<std::byte, sizeof(ExecNotice)> message{};
+  const ssize_t size = recv(connection.get(), message.data(), message.size(), 0);
+  Hello hello{};
+  ExecNotice notice{};
+  if (size == static_cast<ssize_t>(sizeof(hello)))
+    memcpy(&hello, message.data(), sizeof(hello));
+  else if (size == static_cast<ssize_t>(sizeof(notice)))
+    memcpy(&notice, message.data(), sizeof(notice));
+  if (hello.magic == kHandshakeMagic)
+    Welcome(hello, peer.pid, connection.get());
+  else if (notice.magic == kExecNoticeMagic && notice.version == kWireVersion)
+    HandleExecNotice(notice, peer.pid);
+}
+
+void Session::Welcome(const Hello& hello, pid_t pid, int connection) {
   Status status;
   if (hello.version != kWireVersion)
     status =
         Status(StatusCode::kInvalidArgument, "the preload library is of another version");
-  else if (!Wants(peer.pid))
+  else if (!Wants(pid))
     status = Status(StatusCode::kNotFound, "not one of the processes asked for");
   else
-    status = Adopt(peer.pid, connection.get(), /*from_startup=*/true);
+    status = Adopt(pid, connection, /*from_startup=*/true);
   if (!status.ok()) {
+    const std::string name = DescribeProcess(pid).cmdline[0];
+    programs_.Attempt(pid, MonotonicNs(), name + " (" + status.message() + ")",
+                      UnrecordedReason::kDeclined);
     const heapprofd::Welcome decline{.magic = kHandshakeMagic,
                                      .version = kWireVersion,
                                      .status = WelcomeStatus::kDecline,
                                      .ring_size = 0,
                                      .seed = 0};
-    SendWelcome(connection.get(), decline, nullptr, 0);
+    SendWelcome(connection, decline, nullptr, 0);
   }
 }
 
@@ -243,6 +272,27 @@ bool Session::Wants(pid_t pid) const {
   const TargetRules& rules = config_.targets;
   return (rules.names.empty() && rules.pids.empty()) ||
          IsNamedBy(rules, DescribeProcess(pid));
+}
+
+void Session::HandleExecNotice(const ExecNotice& notice, pid_t sender) {
+  if (notice.outcome == ExecOutcome::kFailed) {
+    programs_.Failed(notice.pid);
+    return;
+  }
+  const std::string program(notice.program,
+                            strnlen(notice.program, sizeof(notice.program)));
+  std::string directory = "/proc/" + std::to_string(sender) + "/cwd";
+  if (access(directory.c_str(), F_OK) != 0)
+    directory.clear();  // already over; most began where we did
+  UnrecordedReason reason = ReasonOf(FindObstacle(program, directory).kind);
+  if (reason == UnrecordedReason::kNotLoaded && notice.keeps_session == 0)
+    reason = UnrecordedReason::kCleanedEnvironment;
+  programs_.Attempt(notice.pid, notice.time_ns, program, reason);
+}
+
+void Session::ExpectProgram(pid_t pid, const std::string& program) {
+  programs_.Attempt(pid, MonotonicNs(), program,
+                    ReasonOf(FindObstacle(program, "").kind));
 }
 
 void Session::EndTarget(pid_t pid) {
@@ -258,6 +308,7 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
   if (targets_.size() >= kMaxTargets)
     return Status(StatusCode::kUnavailable, "too many processes in one session");
   EndTarget(pid);
+  programs_.Recorded(pid, MonotonicNs());
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
@@ -310,6 +361,8 @@ void Session::StopAtGuardrail() {
 
 void Session::Stop() {
   is_stopped_ = true;
+  if (listener_.valid())
+    AcceptClients();  // what was said before the end counts
   ReapExited();
   for (const LiveTarget& live : live_)
     live.target->Stop(TargetEnd::kRunning);

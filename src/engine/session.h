@@ -15,7 +15,9 @@
 #include "engine/session_config.h"
 #include "engine/target.h"
 #include "engine/tsc_clock.h"
+#include "engine/unrecorded.h"
 #include "unwind/module.h"
+#include "wire/handshake.h"
 
 namespace heapprofd {
 
@@ -90,6 +92,12 @@ class Session {
 
   // True when `pid` is one of these.
   bool IsProfiling(pid_t pid) const;
+  // The process `pid` is about to become `program`: known as unrecorded unless it
+  // reports.
+  void ExpectProgram(pid_t pid, const std::string& program);
+
+  // Programs that were started in recorded processes, or expected, and never reported.
+  std::vector<UnrecordedPrograms> Unrecorded() const { return programs_.Unrecorded(); }
 
   // Module files kept open, for symbolization.
   ModuleCache& modules() { return modules_; }
@@ -105,7 +113,9 @@ class Session {
   Status Listen();
   void AcceptClients();
   bool Wants(pid_t pid) const;
-  void Welcome(ScopedFd connection);
+  void Hear(ScopedFd connection);
+  void Welcome(const Hello& hello, pid_t pid, int connection);
+  void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
@@ -114,6 +124,7 @@ class Session {
   SessionConfig config_;
   TscClock clock_;
   ModuleCache modules_;
+  ProgramWatch programs_;
   ScopedFd listener_;
   std::string directory_;
   std::string socket_path_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/heap_selection.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
@@ -15,18 +16,6 @@ namespace heapprofd {
 inline constexpr uint64_t kDefaultInterval = 4096;               // bytes
 inline constexpr uint64_t kDefaultRingSize = uint64_t{8} << 20;  // bytes
 inline constexpr uint32_t kDefaultStackCopy = 128 * 1024;        // bytes
-
-// Which heaps of a target are recorded. Nothing named and not `all`: libc.malloc.
-struct HeapSelection {
-  struct Heap {
-    std::string name;
-    uint64_t interval_bytes = 0;  // 0: the session's
-  };
-
-  std::vector<Heap> heaps;
-  std::vector<std::string> excluded;  // wins over `all`
-  bool all = false;
-};
 
 // Which processes belong to a session. A process matches when a pid or a name does.
 struct TargetRules {
@@ -71,8 +60,5 @@ struct SessionConfig {
   bool stream_allocations = false;  // every sample and free as an event of its own
   bool ask_allocator = false;       // malloc_info with each dump
 };
-
-// The interval in force for a heap; 0: it is not recorded.
-uint64_t IntervalOfHeap(const SessionConfig& config, const std::string& heap_name);
 
 }  // namespace heapprofd

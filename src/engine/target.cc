@@ -10,6 +10,7 @@
 
 #include "engine/process_info.h"
 #include "engine/sample_parts.h"
+#include "engine/target_text.h"
 #include "profile/estimate.h"
 #include "walk/stack_hash.h"
 
@@ -21,8 +22,14 @@ constexpr uint64_t kResidentRing = uint64_t{1}
 constexpr uint64_t kStuckNs = 2'000'000'000;
 constexpr uint64_t kRegionsNs = 50'000'000;
 constexpr uint64_t kAdaptNs = 100'000'000;
-constexpr uint64_t kMaxInterval = uint64_t{1} << 40;
+// Counters that the target writes are cut here: still exact in a double, and so many
+// targets' sums fit 64 bits.
+constexpr uint64_t kMaxCounter = uint64_t{1} << 53;
 constexpr size_t kMaxCallsites = 8'000'000;
+constexpr uint64_t kNeverInterval = uint64_t{1} << 60;  // no allocation is ever sampled
+constexpr size_t kMaxMarks = 10'000;
+constexpr size_t kMaxRequestedDumps = 100;
+constexpr size_t kMaxRequestedCallsites = 2'000'000;  // of all of these dumps
 constexpr size_t kMaxStacks = 4'000'000;
 constexpr size_t kMaxFrameCache = 1'000'000;
 
@@ -37,17 +44,20 @@ StackCopy CopyOf(const SampleParts& parts) {
   return copy;
 }
 
+uint64_t Bounded(uint64_t counter) {
+  return std::min(counter, kMaxCounter);
+}
+
 }  // namespace
 
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
-    : config_(config),
-      malloc_interval_(IntervalOfHeap(config, kMallocHeapName)),
-      clock_(clock) {
+    : config_(config), clock_(clock) {
   profile_.process = DescribeProcess(pid);
   profile_.process.start_ns = MonotonicNs();
   previous_dump_ns_ = profile_.process.start_ns;
   interner_ = std::make_unique<CallsiteInterner>(&profile_);
   heap_ = std::make_unique<LiveHeap>();
+  labels_ = std::make_unique<LabelledCallsites>(&profile_, interner_.get());
 }
 
 Result<std::unique_ptr<Target>> Target::Create(pid_t pid,
@@ -70,7 +80,8 @@ Result<std::unique_ptr<Target>> Target::Create(pid_t pid,
 
 void Target::PublishConfig() {
   SessionControl& control = memory_->engine().control;
-  control.interval.store(records_malloc() ? malloc_interval_ : kMaxInterval);
+  PublishHeapRules();
+  control.interval.store(malloc_interval_ != 0 ? malloc_interval_ : kNeverInterval);
   control.when_full.store(static_cast<uint32_t>(config_.when_full));
   control.block_timeout_us.store(config_.block_timeout_us);
   control.check_period.store(config_.check_period);
@@ -78,6 +89,12 @@ void Target::PublishConfig() {
   control.look_at_exit.store(config_.ask_allocator ? 1 : 0);
   control.active.store(1, std::memory_order_release);
   PublishStackRegions();
+}
+
+void Target::PublishHeapRules() {
+  HeapRules& rules = memory_->engine().heap_rules;
+  FillHeapRules(config_.heaps, config_.interval_bytes, &rules);
+  malloc_interval_ = HeapIntervalByName(rules, kMallocHeapName);
 }
 
 size_t Target::Drain(size_t max_records, bool writers_gone) {
@@ -156,6 +173,9 @@ void Target::AdaptInterval() {
                              : kMaxInterval;
   if (interval.load() < std::min(limit, kMaxInterval))
     interval.store(interval.load() * 2);
+  std::atomic<uint32_t>& shift = memory_->engine().heap_rules.interval_shift;
+  if (shift.load() < 40)
+    shift.fetch_add(1);
   interval_changed_ns_ = now;
 }
 
@@ -165,9 +185,9 @@ double Target::ring_fill() const {
 }
 
 uint64_t Target::lost_records() const {
-  return memory_ != nullptr
-             ? memory_->client().ring.lost_records.load(std::memory_order_relaxed)
-             : profile_.quality.lost_records;
+  return memory_ != nullptr ? Bounded(memory_->client().ring.lost_records.load(
+                                  std::memory_order_relaxed))
+                            : profile_.quality.lost_records;
 }
 
 void Target::HandleRecord(const RingReader::Record& record) {
@@ -184,6 +204,12 @@ void Target::HandleRecord(const RingReader::Record& record) {
     case RecordType::kModulesChanged:
       HandleModulesChanged();
       return;
+    case RecordType::kMark:
+      HandleMark(record.payload, /*is_dump=*/false);
+      return;
+    case RecordType::kDumpNow:
+      HandleMark(record.payload, /*is_dump=*/true);
+      return;
   }
   ++bad_records_;
 }
@@ -195,12 +221,14 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     return;
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(parts->record.tsc));
-  if (!records_malloc())
-    return;
   ++profile_.quality.samples;
-  if (events_ != nullptr)
+  if (events_ != nullptr && parts->record.heap_id == kMallocHeapId)
     ReportAllocation(parts->record);
-  const CallsiteId callsite = CallsiteOfSample(*parts);
+  CallsiteId callsite = CallsiteOfSample(*parts);
+  if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
+    callsite = labels_->Intern(callsite, parts->labels, memory_->client());
+  if (parts->record.heap_id != kMallocHeapId)
+    return AllocateIn(parts->record.heap_id, parts->record, callsite);
   heap_->Allocate(parts->record.address, parts->record.size, parts->record.interval,
                   callsite, last_event_ns_);
 }
@@ -213,6 +241,44 @@ void Target::ReportAllocation(const SampleRecord& record) {
                                 .time_ns = last_event_ns_});
 }
 
+void Target::AllocateIn(uint8_t heap_id,
+                        const SampleRecord& record,
+                        CallsiteId callsite) {
+  CustomHeap& heap =
+      custom_heaps_.Get(heap_id, memory_->client(), memory_->engine().heap_rules);
+  if (!custom_heaps_.MayAdd(heap, callsite))
+    callsite = NamedStack("[too many stacks]");
+  heap.Allocate(record.address, record.size, record.interval, callsite, last_event_ns_);
+}
+
+void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
+  const std::optional<MarkRecord> record = ParseMark(payload);
+  if (!record) {
+    ++bad_records_;
+    return;
+  }
+  last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
+  if (!is_dump) {
+    if (profile_.marks.size() < kMaxMarks)
+      profile_.marks.push_back({.time_ns = last_event_ns_,
+                                .name = TextFromTarget(record->name, kMarkNameSize)});
+    return;
+  }
+  size_t callsites = 0;
+  for (const auto& dumps : profile_.requested_dumps) {
+    for (const HeapDump& dump : dumps)
+      callsites += dump.callsites.size();
+  }
+  if (profile_.requested_dumps.size() >= kMaxRequestedDumps ||
+      callsites >= kMaxRequestedCallsites)
+    return;
+  UpdateDump();
+  for (HeapDump& dump : profile_.heaps)
+    dump.end_ns = last_event_ns_;
+  previous_dump_ns_ = last_event_ns_;
+  profile_.requested_dumps.push_back(profile_.heaps);
+}
+
 void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
   const std::optional<FreeRecord> record = ParseFree(payload);
   if (!record) {
@@ -220,9 +286,12 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
     return;
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
-  if (events_ != nullptr && !is_undo && records_malloc())
+  if (events_ != nullptr && !is_undo && record->heap_id == kMallocHeapId)
     events_->OnFree(pid(), record->address);
-  if (is_undo)
+  if (record->heap_id != kMallocHeapId) {
+    if (CustomHeap* heap = custom_heaps_.Find(record->heap_id))
+      heap->Free(record->address);
+  } else if (is_undo)
     heap_->UndoRealloc(record->address, record->thread_id, last_event_ns_);
   else if (record->is_realloc != 0)
     heap_->FreeForRealloc(record->address, record->thread_id);
@@ -430,7 +499,7 @@ void Target::Stop(TargetEnd end) {
   profile_.end = end;
 }
 
-void Target::UpdateTotals(HeapDump* dump) {
+void Target::UpdateTotals(HeapDump* dump) const {
   const ClientBlock& client = memory_->client();
   const uint32_t count = std::min<uint32_t>(
       client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
@@ -439,101 +508,60 @@ void Target::UpdateTotals(HeapDump* dump) {
     const uint64_t calls = __atomic_load_n(&slot.calls, __ATOMIC_RELAXED);
     const uint64_t granted = __atomic_load_n(&slot.granted, __ATOMIC_RELAXED);
     const uint64_t left = __atomic_load_n(&slot.bytes_left, __ATOMIC_RELAXED);
-    dump->exact_alloc_calls += calls;
-    dump->exact_alloc_bytes += granted - left;
+    // The thread may be between its two writes, or lie.
+    const uint64_t bytes = granted > left ? granted - left : 0;
+    dump->exact_alloc_calls = Bounded(dump->exact_alloc_calls + Bounded(calls));
+    dump->exact_alloc_bytes = Bounded(dump->exact_alloc_bytes + Bounded(bytes));
   }
+}
+
+HeapDump Target::DumpOfMalloc() const {
+  HeapDump dump;
+  dump.heap_name = kMallocHeapName;
+  dump.original_sampling_interval = malloc_interval_;
+  dump.sampling_interval = memory_->engine().control.interval.load();
+  heap_->Snapshot(&dump);
+  UpdateTotals(&dump);
+  return dump;
 }
 
 void Target::UpdateDump() {
   if (memory_ == nullptr)
     return;  // released: the last dump stands
-  HeapDump dump;
-  dump.heap_name = kMallocHeapName;
-  dump.original_sampling_interval = malloc_interval_;
-  dump.sampling_interval = memory_->engine().control.interval.load();
-  dump.start_ns = previous_dump_ns_;
-  dump.end_ns = MonotonicNs();
-  heap_->Snapshot(&dump);
-  UpdateTotals(&dump);
-  previous_dump_ns_ = dump.end_ns;
-  profile_.heaps.clear();
-  if (records_malloc())
-    profile_.heaps.push_back(std::move(dump));
+  profile_.unrecorded_heaps =
+      custom_heaps_.FindPublished(memory_->client(), memory_->engine().heap_rules);
+  std::vector<HeapDump> dumps = custom_heaps_.Snapshot(memory_->client());
+  // A program can have heaps of its own and no hooks of malloc; that malloc's heap is
+  // empty is worth saying only when there is nothing else.
+  HeapDump malloc_dump = DumpOfMalloc();
+  if (malloc_interval_ != 0 && (malloc_dump.exact_alloc_calls > 0 || dumps.empty()))
+    dumps.insert(dumps.begin(), std::move(malloc_dump));
+  const uint64_t now = MonotonicNs();
+  for (HeapDump& dump : dumps) {
+    dump.start_ns = previous_dump_ns_;
+    dump.end_ns = now;
+  }
+  previous_dump_ns_ = now;
+  profile_.heaps = std::move(dumps);
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
   quality.map_reparses = address_space_->refreshes();
   quality.corrupt_records = bad_records_ + reader_->corrupt_records();
-  quality.lost_records = header.lost_records.load(std::memory_order_relaxed);
-  quality.lost_samples = header.lost_samples.load(std::memory_order_relaxed);
+  quality.lost_records = Bounded(header.lost_records.load(std::memory_order_relaxed));
+  quality.lost_samples = Bounded(header.lost_samples.load(std::memory_order_relaxed));
   quality.threads_without_slot =
       header.threads_without_slot.load(std::memory_order_relaxed);
+  quality.reports_without_slot =
+      header.reports_without_slot.load(std::memory_order_relaxed);
   if (header.client_error.load(std::memory_order_relaxed) ==
       static_cast<uint32_t>(ClientError::kBlockTimeout))
     profile_.client_fault = ClientFault::kHitTimeout;
 }
 
-void Target::AskAllocator() {
-  ++allocator_question_;
-  memory_->engine().control.allocator_question.store(allocator_question_,
-                                                     std::memory_order_release);
-}
-
-bool Target::HasAllocatorAnswer() const {
-  const uint32_t answered =
-      memory_->client().ring.allocator.answered.load(std::memory_order_acquire);
-  return answered != 0 &&
-         (answered == allocator_question_ || answered == kQuestionAtExit);
-}
-
-void Target::ReadMemory() {
-  const MemoryContext now = ReadMemoryContext(pid());
-  if (now.rss_kib == 0)
-    return;  // the process is gone: what was seen last stands
-  profile_.memory = now;
-  if (memory_ == nullptr)
-    return;
-  profile_.memory.requested = heap_->live().bytes;
-  if (HasAllocatorAnswer())
-    ReadAllocatorReport();
-}
-
-void Target::ObserveMemory() {
-  const MemoryContext now = ReadMemoryStatus(pid());
-  if (now.rss_kib == 0 || memory_ == nullptr)
-    return;
-  MemoryContext& memory = profile_.memory;
-  if (!memory.allocator.empty() && HasAllocatorAnswer())
-    return;  // what stands belongs together
-  memory = now;
-  memory.requested = heap_->live().bytes;
-}
-
-void Target::ReadAllocatorReport() {
-  const AllocatorReport& report = memory_->client().ring.allocator;
-  const uint32_t kind = report.kind.load(std::memory_order_relaxed);
-  if (kind != static_cast<uint32_t>(AllocatorKind::kGlibc) &&
-      kind != static_cast<uint32_t>(AllocatorKind::kJemalloc))
-    return;
-  MemoryContext& memory = profile_.memory;
-  memory.allocator =
-      kind == static_cast<uint32_t>(AllocatorKind::kGlibc) ? "glibc" : "jemalloc";
-  memory.allocator_system = report.system.load(std::memory_order_relaxed);
-  memory.allocator_in_use = report.in_use.load(std::memory_order_relaxed);
-  memory.allocator_free = report.free.load(std::memory_order_relaxed);
-}
-
-// The program has ended normally and waits for this: its memory is as it was.
-void Target::LookAtExit() {
-  RingHeader& header = memory_->client().ring;
-  if (header.exiting.load(std::memory_order_acquire) == 0 ||
-      header.exit_seen.load(std::memory_order_relaxed) != 0)
-    return;
-  ReadMemory();
-  header.exit_seen.store(1, std::memory_order_release);
-}
-
 void Target::ReleaseRecorder() {
   heap_.reset();
+  custom_heaps_ = HeapTable();
+  labels_.reset();
   interner_.reset();
   unwinder_.reset();
   reader_.reset();

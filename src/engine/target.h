@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "engine/allocation_events.h"
+#include "engine/heap_table.h"
+#include "engine/labels.h"
 #include "engine/session_config.h"
 #include "engine/shared_memory.h"
 #include "engine/tsc_clock.h"
@@ -83,10 +85,11 @@ class Target {
 
   const AddressSpace& address_space() const { return *address_space_; }
 
-  // False after ReleaseRecorder: heap() and ring_fill() are gone.
+  // False after ReleaseRecorder: live_bytes() and ring_fill() are gone.
   bool is_recording() const { return memory_ != nullptr; }
 
-  const LiveHeap& heap() const { return *heap_; }
+  // Of all recorded heaps together.
+  double live_bytes() const { return heap_->live().bytes + custom_heaps_.live_bytes(); }
 
   const Quality& quality() const { return profile_.quality; }
 
@@ -97,8 +100,6 @@ class Target {
  private:
   Target(pid_t pid, const SessionConfig& config, const TscClock* clock);
 
-  bool records_malloc() const { return malloc_interval_ != 0; }
-
   void PublishConfig();
   void ReadAllocatorReport();
   void LookAtExit();
@@ -107,6 +108,10 @@ class Target {
   void ReportAllocation(const struct SampleRecord& record);
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
+  void HandleMark(std::span<const std::byte> payload, bool is_dump);
+  void AllocateIn(uint8_t heap_id, const SampleRecord& record, CallsiteId callsite);
+  void PublishHeapRules();
+  HeapDump DumpOfMalloc() const;
   CallsiteId CallsiteOfSample(const struct SampleParts& parts);
   CallsiteId CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys);
   CallsiteId InternStack(std::span<const uint64_t> keys);
@@ -124,11 +129,10 @@ class Target {
   void ForgetCode();
   void ForgetStacks();
   void AdaptInterval();
-  void UpdateTotals(HeapDump* dump);
+  void UpdateTotals(HeapDump* dump) const;
   bool IsStuck();
 
   const SessionConfig config_;
-  const uint64_t malloc_interval_;  // 0: that heap is not recorded
   const TscClock* clock_;
   TargetProfile profile_;
   std::unique_ptr<SharedMemory> memory_;
@@ -136,7 +140,10 @@ class Target {
   std::unique_ptr<AddressSpace> address_space_;
   std::unique_ptr<StackUnwinder> unwinder_;
   std::unique_ptr<CallsiteInterner> interner_;
-  std::unique_ptr<LiveHeap> heap_;
+  std::unique_ptr<LiveHeap> heap_;  // malloc's
+  HeapTable custom_heaps_;
+  std::unique_ptr<LabelledCallsites> labels_;
+  uint64_t malloc_interval_ = 0;  // of the session; 0: malloc is not recorded
   // By hash (walk/stack_hash.h): every stack there was, and the outer parts of each.
   std::unordered_map<uint64_t, CallsiteId> stacks_;
   std::unordered_map<uint64_t, CallsiteId> previous_stacks_;  // before ForgetStacks

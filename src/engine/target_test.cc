@@ -151,6 +151,65 @@ TEST_F(TargetTest, InnerFramesAreAddedToTheOuterOnesThatAreKnown) {
   EXPECT_EQ(target_->quality().unknown_stacks, 0u);
 }
 
+TEST_F(TargetTest, SamplesOfOtherHeapsHaveTheirOwnDumps) {
+  ClientBlock& client = target_->memory().client();
+  memcpy(client.heaps[9].name, "pool", 4);
+  client.heaps[9].is_set.store(1);
+  SampleRecord record = Sample(0x10, 100);
+  record.heap_id = 9;
+  WriteSample(record, {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 30, HashOf({KeyInOwnCode(4)})), {});
+  WriteFree(RecordType::kFree, 0x10, false);  // malloc's, not the pool's
+  DrainAndDump();
+  const std::vector<HeapDump>& heaps = target_->profile().heaps;
+  ASSERT_EQ(heaps.size(), 1u);  // malloc has no calls: it was not hooked
+  EXPECT_EQ(heaps[0].heap_name, "pool");
+  EXPECT_EQ(heaps[0].callsites.begin()->second.live().bytes, 100);
+}
+
+TEST_F(TargetTest, LabelsAreRootsOfTheStack) {
+  ClientBlock& client = target_->memory().client();
+  memcpy(client.labels[1].key, "ten=ant", 7);
+  memcpy(client.labels[1].value, "acme\n", 5);
+  const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
+  SampleRecord record = Sample(0x10, 100);
+  record.flags = kSampleHasLabels;
+  record.frame_count = 2;
+  const uint64_t labels = uint64_t{1} << 16 | kTooManyLabels;
+  std::vector<std::byte> payload(sizeof(record) + 8 + 16);
+  memcpy(payload.data(), &record, sizeof(record));
+  memcpy(payload.data() + sizeof(record), &labels, 8);
+  memcpy(payload.data() + sizeof(record) + 8, keys.data(), 16);
+  Write(RecordType::kSample, payload);
+  const HeapDump& dump = DrainAndDump();
+  ASSERT_EQ(dump.callsites.size(), 1u);
+  CallsiteId at = dump.callsites.begin()->first;
+  const auto& callsites = target_->profile().callsites;
+  at = callsites[callsites[at].parent].parent;
+  EXPECT_EQ(NameOf(at), "label=[too many labels]");
+  EXPECT_EQ(NameOf(callsites[at].parent), "ten_ant=acme_");
+  EXPECT_TRUE(target_->profile().frames[callsites[at].frame].is_label);
+}
+
+TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
+  MarkRecord mark{.tsc = __builtin_ia32_rdtsc(), .name = {}};
+  memset(mark.name, 'm', sizeof(mark.name));  // no terminating zero
+  std::vector<std::byte> payload(sizeof(mark));
+  memcpy(payload.data(), &mark, sizeof(mark));
+  Write(RecordType::kMark, payload);
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  Write(RecordType::kDumpNow, payload);
+  WriteSample(Sample(0x20, 100, HashOf({KeyInOwnCode(4)})), {});
+  Write(RecordType::kMark, {});  // too short
+  EXPECT_EQ(DrainAndDump().callsites.begin()->second.live().bytes, 200);
+  const TargetProfile& profile = target_->profile();
+  ASSERT_EQ(profile.marks.size(), 1u);
+  EXPECT_EQ(profile.marks[0].name, std::string(63, 'm'));
+  ASSERT_EQ(profile.requested_dumps.size(), 1u);
+  EXPECT_EQ(profile.requested_dumps[0][0].callsites.begin()->second.live().bytes, 100);
+  EXPECT_EQ(profile.quality.corrupt_records, 1u);
+}
+
 TEST_F(TargetTest, AFailedReallocIsUndone) {
   WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   WriteFree(RecordType::kFree, 0x10, true);
@@ -254,6 +313,65 @@ TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
   ModuleCache modules;
   const TscClock clock;
   EXPECT_FALSE(Target::Create(0x7fffffff, config, &modules, &clock).ok());
+}
+
+TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {
+  SampleRecord huge = Sample(0x10, kMaxAllocation + 1);
+  WriteSample(huge, {KeyInOwnCode(4)});
+  huge.size = UINT64_MAX;
+  WriteSample(huge, {KeyInOwnCode(4)});
+  SampleRecord rare = Sample(0x20, 1);
+  rare.interval = kMaxInterval + 1;
+  WriteSample(rare, {KeyInOwnCode(4)});
+  const HeapDump& dump = DrainAndDump();
+  EXPECT_TRUE(dump.callsites.empty());
+  EXPECT_EQ(target_->quality().corrupt_records, 3u);
+}
+
+// Property: whatever sizes, intervals, addresses and counters a target makes up, every
+// figure is a number, no sum is negative where none can be, and counters stay exact.
+TEST_F(TargetTest, MadeUpNumbersNeverMakeAFigureThatIsNone) {
+  std::mt19937_64 random(20240607);
+  const auto any = [&] { return random() >> random() % 64; };
+  ClientBlock& client = target_->memory().client();
+  for (int round = 0; round < 200; ++round) {
+    for (int i = 0; i < 50; ++i) {
+      SampleRecord record = Sample(any() % 64, std::max<uint64_t>(1, any()));
+      record.interval = std::max<uint64_t>(1, any());
+      record.tsc = any();
+      WriteSample(record, {KeyInOwnCode(random() % 4)});
+      WriteFree(RecordType::kFree, any() % 64, random() % 2 == 0);
+    }
+    client.ring.slot_count = static_cast<uint32_t>(any());
+    client.slots[random() % 8].calls = any();
+    client.slots[random() % 8].granted = any();
+    client.slots[random() % 8].bytes_left = any();
+    client.ring.lost_records = any();
+    const HeapDump& dump = DrainAndDump();
+    for (const auto& [callsite, totals] : dump.callsites) {
+      for (const Estimate& estimate : {totals.allocated, totals.freed}) {
+        ASSERT_TRUE(estimate.bytes >= 0 && estimate.bytes < 1e40);
+        ASSERT_TRUE(estimate.count >= 0 && estimate.count < 1e40);
+        ASSERT_TRUE(estimate.bytes_variance >= 0 && estimate.bytes_variance < 1e80);
+        ASSERT_TRUE(estimate.count_variance >= 0 && estimate.count_variance < 1e80);
+      }
+    }
+    ASSERT_TRUE(dump.peak_total.bytes >= 0 && dump.peak_total.bytes < 1e40);
+    ASSERT_LE(dump.peak_ns, dump.end_ns);
+    ASSERT_LE(dump.exact_alloc_bytes, uint64_t{1} << 53);
+    ASSERT_LE(dump.exact_alloc_calls, uint64_t{1} << 53);
+    ASSERT_LE(target_->quality().lost_records, uint64_t{1} << 53);
+  }
+}
+
+TEST_F(TargetTest, AThreadBetweenTwoOfItsWritesCountsNothingTwice) {
+  ClientBlock& client = target_->memory().client();
+  client.ring.slot_count = 2;
+  client.slots[0].granted = 5000;
+  client.slots[0].bytes_left = 1000;
+  client.slots[1].granted = 100;  // not yet raised by the chunk that bytes_left has
+  client.slots[1].bytes_left = 4096;
+  EXPECT_EQ(DrainAndDump().exact_alloc_bytes, 4000u);
 }
 
 }  // namespace

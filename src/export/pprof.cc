@@ -140,8 +140,14 @@ class PprofEncoder {
     std::sort(ids.begin(), ids.end());
     for (const CallsiteId id : ids) {
       std::vector<uint64_t> locations;
-      for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent)
-        locations.push_back(LocationOf(profile_.callsites[at].frame));
+      std::vector<std::pair<int64_t, int64_t>> labels;
+      for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent) {
+        const FrameId frame = profile_.callsites[at].frame;
+        if (profile_.frames[frame].is_label)
+          labels.push_back(LabelOf(profile_.frames[frame]));
+        else
+          locations.push_back(LocationOf(frame));
+      }
       const CallsiteTotals& totals = dump_.callsites.at(id);
       std::vector<int64_t> values = {
           ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
@@ -155,7 +161,20 @@ class PprofEncoder {
       pbf_writer sample(writer_, profile_field::kSample);
       sample.add_packed_uint64(1, locations.begin(), locations.end());
       sample.add_packed_int64(2, std::begin(values), std::end(values));
+      for (const auto& [key, value] : labels) {
+        pbf_writer label(sample, 3);
+        label.add_int64(1, key);
+        label.add_int64(2, value);
+      }
     }
+  }
+
+  // Key and text of a label frame, in the string table.
+  std::pair<int64_t, int64_t> LabelOf(const Frame& frame) {
+    const std::string& text = frame.lines[0].function;
+    const size_t equals = text.find('=');
+    return {strings_.Intern(text.substr(0, equals)),
+            strings_.Intern(equals != std::string::npos ? text.substr(equals + 1) : "")};
   }
 
   uint64_t LocationOf(FrameId id) {

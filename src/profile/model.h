@@ -52,6 +52,7 @@ struct Frame {
   uint64_t rel_pc =
       0;  // ELF address inside the instruction; absolute address without mapping
   std::vector<SourceLine> lines;  // filled by symbolization; empty: unknown
+  bool is_label = false;  // no code: the first line's function is a label, "key=value"
 };
 
 // Node of the callsite tree: a stack is a leaf and its parents. Parents have smaller ids
@@ -134,6 +135,7 @@ struct Quality {
   uint64_t unwind_time_us = 0;  // total, engine side
   uint64_t map_reparses = 0;
   uint64_t threads_without_slot = 0;
+  uint64_t reports_without_slot = 0;  // of allocations in heaps beside malloc's
 };
 
 // Why and how a target left, and how the session went for it.
@@ -173,6 +175,12 @@ struct ProcessDescription {
   uint64_t start_ns = 0;             // CLOCK_MONOTONIC: start of profiling
 };
 
+// A moment that the program has named.
+struct Mark {
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  std::string name;
+};
+
 struct TargetProfile {
   ProcessDescription process;
   bool from_startup = true;
@@ -185,7 +193,11 @@ struct TargetProfile {
   std::vector<Mapping> mappings;
   std::vector<Frame> frames;
   std::vector<Callsite> callsites;
-  std::vector<HeapDump> heaps;  // state of the latest dump, one per heap
+  std::vector<HeapDump> heaps;                // state of the latest dump, one per heap
+  std::vector<std::string> unrecorded_heaps;  // registered, but not selected
+  std::vector<std::vector<HeapDump>>
+      requested_dumps;      // that the program asked for, in order; each like `heaps`
+  std::vector<Mark> marks;  // in order
   Quality quality;
 };
 

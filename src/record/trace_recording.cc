@@ -198,6 +198,10 @@ Status TraceRecording::WriteTarget(Session& session,
     state.id = next_target_id_++;
     HPD_TRY(writer_.WriteProcessTree({&profile.process, 1}));
   }
+  for (size_t& next = state.requested_dumps; next < profile.requested_dumps.size();
+       ++next)
+    HPD_TRY(writer_.WriteHeaps(profile, profile.requested_dumps[next], state.id,
+                               DumpFlags()));
   if (profile.memory.rss_kib != 0)
     HPD_TRY(writer_.WriteProcessMemory(profile));
   const DumpFlags flags{
@@ -280,6 +284,8 @@ Status TraceRecording::WriteRest() {
     Note(WriteRejected(*session));
   }
   Note(stream_.Flush());
+  for (const Target* target : targets())
+    Note(writer_.WriteMarks(target->profile()));
   for (const Target* target : targets())
     Note(writer_.WriteModuleSymbols(target->profile()));
   Note(writer_.Flush());

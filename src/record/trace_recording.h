@@ -111,6 +111,7 @@ class TraceRecording {
     bool is_described = false;   // in a process tree of the trace
     bool is_complete = false;    // its last state is written
     size_t filtered_frames = 0;  // looked at for skip_symbol_prefix
+    size_t requested_dumps = 0;  // of those that the program asked for: written
   };
 
   struct EarlierHeap {

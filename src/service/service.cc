@@ -311,10 +311,12 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   hosted->recording->set_between_dumps([this] { ServeSessions(); });
   hosted->owner = connection.user;
   hosted->group = connection.group;
-  hosted->request = {.directory = request.directory(),
-                     .trace_path = request.trace_path(),
-                     .top = request.top(),
-                     .quiet = request.quiet()};
+  hosted->request = {
+      .directory = request.directory(),
+      .trace_path = request.trace_path(),
+      .top = request.top(),
+      .quiet = request.quiet(),
+      .environment = {request.environment().begin(), request.environment().end()}};
   hosted->standard_error = std::move(message.fds[1]);
   hosted->connection = connection.serial;
   HPD_TRY(hosted->recording->Begin());

@@ -31,6 +31,7 @@ struct FinishRequest {
   std::string trace_path;  // for messages
   uint32_t top = 10;
   bool quiet = false;
+  std::vector<std::string> environment;  // NAME=VALUE of the owner, for the finisher
 };
 
 // What the service leaves to whoever runs it.

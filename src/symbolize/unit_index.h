@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "symbolize/abbreviations.h"
 #include "symbolize/range_map.h"
 
 namespace heapprofd {
@@ -23,17 +24,12 @@ struct SourcePosition {
 };
 
 struct Unit {
-  Dwarf_Die die;        // the unit's own entry: lines and files
-  uint64_t size_bytes;  // in .debug_info
+  UnitBytes bytes;  // its root has lines and files
 };
 
-// Where the functions of a unit are described.
-struct FunctionRoot {
-  Dwarf_Die die;         // the unit itself, or its other half in a .dwo file
-  uint64_t max_entries;  // no honest unit has more entries and ranges to walk over
-};
-
-FunctionRoot FindFunctionRoot(const Unit& unit);
+// Where the functions of a unit are described: the unit itself, or its other half in a
+// .dwo file.
+UnitBytes FindFunctions(const Unit& unit);
 
 class UnitIndex {
  public:

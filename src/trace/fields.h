@@ -19,7 +19,10 @@ enum Packet : uint32_t {
   kPacketTraceConfig = 33,
   kPacketSynchronizationMarker = 36,
   kPacketProfilePacket = 37,
+  kPacketTrackEvent = 11,
   kPacketSystemInfo = 45,
+  kPacketTimestampClockId = 58,
+  kPacketTrackDescriptor = 60,
   kPacketModuleSymbols = 61,
   kPacketStreamingAllocation = 74,
   kPacketStreamingFree = 75,
@@ -34,6 +37,19 @@ enum Interned : uint32_t {
   kInternedBuildIds = 16,
   kInternedMappingPaths = 17,
   kInternedMappings = 19,
+};
+
+enum TrackEvent : uint32_t {
+  kEventType = 9,
+  kEventTrackUuid = 11,
+  kEventName = 23,
+};
+
+enum TrackDescriptor : uint32_t {
+  kTrackUuid = 1,
+  kTrackName = 2,
+  kTrackProcess = 3,
+  kTrackParentUuid = 5,
 };
 
 enum Profile : uint32_t {

@@ -6,6 +6,7 @@
 
 #include "trace/fields.h"
 #include "trace/limits.h"
+#include "trace/mark_packets.h"
 #include "trace/module_symbols.h"
 #include "trace/service_packets.h"
 
@@ -133,6 +134,13 @@ Status TraceWriter::WriteProfilePacket(const std::string& process_dump,
 Status TraceWriter::WriteDump(const TargetProfile& profile,
                               uint64_t target_id,
                               const DumpFlags& flags) {
+  return WriteHeaps(profile, profile.heaps, target_id, flags);
+}
+
+Status TraceWriter::WriteHeaps(const TargetProfile& profile,
+                               std::span<const HeapDump> heaps,
+                               uint64_t target_id,
+                               const DumpFlags& flags) {
   if (!sequence_has_begun_) {
     InternedBatch batch;
     for (const uint32_t kind : {field::kInternedBuildIds, field::kInternedMappingPaths,
@@ -146,10 +154,18 @@ Status TraceWriter::WriteDump(const TargetProfile& profile,
   Target& target = targets_[target_id];
   target.mapping_iids.resize(profile.mappings.size());
   target.frame_iids.resize(profile.frames.size());
-  if (profile.heaps.empty())
+  if (heaps.empty())
     return WriteHeap(profile, DumpOfNothing(profile), target, flags);
-  for (const HeapDump& dump : profile.heaps)
+  for (const HeapDump& dump : heaps)
     HPD_TRY(WriteHeap(profile, dump, target, flags));
+  return {};
+}
+
+Status TraceWriter::WriteMarks(const TargetProfile& profile) {
+  if (profile.marks.empty())
+    return {};
+  for (const std::string& packet : MarkPackets(profile, kServiceSequence))
+    HPD_TRY(file_.Append(packet));
   return {};
 }
 
@@ -211,7 +227,7 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
 Status TraceWriter::WriteBatch(InternedBatch& batch, size_t min_bytes) {
   if (batch.data().size() < min_bytes)
     return {};
-  const Status status = WriteSequencePacket(field::kPacketInternedData, batch.data());
+  Status status = WriteSequencePacket(field::kPacketInternedData, batch.data());
   batch.Clear();
   return status;
 }

@@ -66,6 +66,15 @@ class TraceWriter {
                    uint64_t target_id,
                    const DumpFlags& flags);
 
+  // The same with the state of another moment: `heaps` in the place of the profile's own.
+  Status WriteHeaps(const TargetProfile& profile,
+                    std::span<const HeapDump> heaps,
+                    uint64_t target_id,
+                    const DumpFlags& flags);
+
+  // The moments that the program has named, as instants on a track of its process.
+  Status WriteMarks(const TargetProfile& profile);
+
   // Function names, files and lines, inlined calls included. Behind the dumps whose
   // frames they describe.
   Status WriteModuleSymbols(const TargetProfile& profile);

@@ -142,7 +142,7 @@ class RuleTable {
   Bucket buckets_[kRuleBuckets];
 };
 
-static_assert(sizeof(RuleTable) == 512 * 1024 + 64);
+static_assert(sizeof(RuleTable) == size_t{512} * 1024 + 64);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace heapprofd

@@ -14,12 +14,14 @@
 #include <cstdint>
 
 #include "walk/rule_table.h"
+#include "wire/heaps.h"
 
 namespace heapprofd {
 
 inline constexpr size_t kPageSize = 4096;
 inline constexpr size_t kMaxThreadSlots = 4096;
 inline constexpr size_t kMaxStackRegions = 1024;
+inline constexpr size_t kMaxHeapSlots = 16384;  // a power of two
 
 enum class WhenFull : uint32_t {
   kDrop = 0,
@@ -66,6 +68,7 @@ struct EngineBlock {
   SessionControl control;
   StackRegions stack_regions;
   RuleTable rules;
+  alignas(kPageSize) HeapRules heap_rules;
 };
 
 // Sampling state and exact totals of one thread. Written by that thread alone; the engine
@@ -120,6 +123,7 @@ struct RingHeader {
   AllocatorReport allocator;
   std::atomic<uint32_t> exiting;    // 1: the program has ended and waits to be looked at
   std::atomic<uint32_t> exit_seen;  // 1: it was; by the engine
+  std::atomic<uint32_t> reports_without_slot;  // allocations in heaps beside malloc's
 };
 
 enum class ClientError : uint32_t {
@@ -132,7 +136,21 @@ enum class ClientError : uint32_t {
 struct alignas(kPageSize) ClientBlock {
   RingHeader ring;
   alignas(kPageSize) ThreadSlot slots[kMaxThreadSlots];
+  // One per thread and heap beside malloc's, found by hash (HeapSlotKey in
+  // thread_pointer).
+  alignas(kPageSize) ThreadSlot heap_slots[kMaxHeapSlots];
+  HeapEntry heaps[kMaxHeaps];
+  alignas(kPageSize) LabelEntry labels[kMaxLabels];
 };
+
+// Owner of a heap slot; never 0.
+inline uint64_t HeapSlotKey(uint64_t thread_pointer, uint8_t heap_id) {
+  return thread_pointer << 8 | heap_id;
+}
+
+inline uint8_t HeapOfSlotKey(uint64_t key) {
+  return static_cast<uint8_t>(key);
+}
 
 inline constexpr size_t kRingOffset = sizeof(ClientBlock);
 static_assert(kRingOffset % kPageSize == 0);

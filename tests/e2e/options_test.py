@@ -34,7 +34,7 @@ WITH_PROGRAM = {
     "no-children": ([], kept),
     "heaps": (["libc.malloc"], kept),
     "all-heaps": ([], kept),
-    "exclude-heaps": (["mine"], kept),
+    "exclude-heaps": (["mine", "--all-heaps"], kept),
     "interval": (["1"], kept),
     "duration": (["60000"], kept),
     "block-client": ([], kept),

@@ -47,6 +47,15 @@ class Pprof:
             functions = [name for id in sample.location_id for name in self.locations[id]]
             yield functions, dict(zip(self.views, sample.value))
 
+    def by_label(self, view):
+        """Sums of a view by the sample's labels: {((key, value), ...): sum}, innermost label first."""
+        strings = self.profile.string_table
+        sums = {}
+        for sample in self.profile.sample:
+            labels = tuple((strings[label.key], strings[label.str]) for label in sample.label)
+            sums[labels] = sums.get(labels, 0) + sample.value[VIEWS.index(view)]
+        return sums
+
     def total(self, view):
         return sum(values[view] for _, values in self.stacks())
 
@@ -80,14 +89,18 @@ class Run:
         """The profile that heap_profile shows first: the process with the highest peak."""
         return next(p for p in self.pprofs if p.number == "1")
 
+    def heap(self, name):
+        """The profile of the heap with this name, of the first process that has one."""
+        return next(p for p in self.pprofs if p.heap == name)
+
 
 class Started:
     """A run that is under way."""
 
-    def __init__(self, command, options=(), env=None, start_new_session=False):
+    def __init__(self, command, options=(), env=None, start_new_session=False, tool=HEAP_PROFILE):
         self.directory = tempfile.mkdtemp(prefix="heap_profile_test_")
         self.process = subprocess.Popen(
-            [HEAP_PROFILE, "-o", self.directory, *options, "--", *command],
+            [tool, "-o", self.directory, *options, "--", *command],
             env={**os.environ, **(env or {})}, text=True, start_new_session=start_new_session,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -100,6 +113,6 @@ class Started:
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def run(command, options=(), env=None):
+def run(command, options=(), env=None, tool=HEAP_PROFILE):
     """Runs to the end."""
-    return Started(command, options, env).finish()
+    return Started(command, options, env, tool=tool).finish()
