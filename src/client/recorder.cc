@@ -391,7 +391,7 @@ HPD_COLD void RecordMark(RecordType type, const char* name) {
   for (size_t i = 0; i + 1 < sizeof(record.name) && name[i] != 0; ++i)
     record.name[i] = name[i];
   memcpy(reservation.payload, &record, sizeof(record));
-  g_session.ring.Commit(reservation);
+  g_session.ring().Commit(reservation);
 }
 
 HPD_COLD void RecordModulesChanged() {

@@ -125,8 +125,8 @@ void ForgetStacks() {
 // Memos belong to slots, which no two sessions share, so they look after themselves.
 void ForgetSession() {
   Retire(g_session);
-  rt::Syscall(SYS_madvise, rt::ToArg(&g_wiped.filter), sizeof(g_wiped.filter),
-              MADV_DONTNEED);
+  for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
+    rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
   ForgetStacks();
 }
 
