@@ -18,7 +18,6 @@ struct FinishOptions {
   double seconds = 0;         // length of the recording
   std::string obstacle = {};  // why nothing could be recorded, when that is known
   SymbolizeOptions symbols = {};
-  SymbolizeOptions symbols = {};
 };
 
 // After TraceRecording::Stop. Prints to standard error; gives an exit code.

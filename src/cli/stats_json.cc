@@ -57,8 +57,10 @@ Status WriteStatsJson(const TraceRecording& recording, double program_cpu_second
     }
   }
   uint64_t unrecorded = 0;
-  for (const UnrecordedPrograms& programs : session.Unrecorded())
-    unrecorded += programs.count;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const UnrecordedPrograms& programs : session->Unrecorded())
+      unrecorded += programs.count;
+  }
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
