@@ -36,9 +36,9 @@ int main(int argc, char** argv) {
       break;
     profile.frames.push_back({.mapping = 0, .rel_pc = address, .lines = {}});
   }
-  const ProfileToSymbolize input{
-      .profile = &profile,
-      .open_module = [&](const Mapping&) { return ScopedFd(dup(file.get())); }};
+  const ProfileToSymbolize input{.profile = &profile, .open_module = [&](const Mapping&) {
+                                   return ScopedFd(dup(file.get()));
+                                 }};
   SymbolizeProfiles({&input, 1}, SymbolizeOptions());
   std::string answers;
   for (const Frame& frame : profile.frames) {
@@ -48,5 +48,5 @@ int main(int argc, char** argv) {
     }
     answers += "\n";
   }
-  fwrite(answers.data(), 1, answers.size(), stdout);
+  return fwrite(answers.data(), 1, answers.size(), stdout) == answers.size() ? 0 : 1;
 }

@@ -218,22 +218,23 @@ class AndroidRun {
   std::string selinux_;
 };
 
-// Converts with the converter that was named or that PATH has; the trace alone is a
+// Converts with the converter that was named, or by ourselves; the trace alone is a
 // result, too.
 int Convert(const Options& options, const std::string& directory) {
-  const std::string converter =
-      options.converter.empty() ? "traceconv" : options.converter;
   const std::string trace = directory + "/raw-trace";
+  std::vector<std::string> command = {options.converter};
+  if (options.converter.empty())
+    command = {"/proc/self/exe", "traceconv"};
+  command.insert(command.end(),
+                 {"profile", "--output-dir", directory + "/profiles", trace});
   sigset_t none;
   sigemptyset(&none);
-  const Result<CommandResult> converted = RunCommand(
-      {converter, "profile", "--output-dir", directory + "/profiles", trace}, none);
-  if (!converted.ok() || converted.value().exit_code != 0) {
+  const Result<CommandResult> converted = RunCommand(command, none);
+  if (!converted.ok() || converted.value().exit_code != 0)
     fprintf(stderr,
-            "heap_profile: note: %s made no pprof files of %s; it opens in "
+            "heap_profile: note: no pprof files could be made of %s; it opens in "
             "ui.perfetto.dev\n",
-            converter.c_str(), trace.c_str());
-  }
+            trace.c_str());
   if (!options.quiet)
     fprintf(stderr, "Wrote profile to %s\n", trace.c_str());
   return kExitOk;

@@ -15,6 +15,8 @@
 #include "cli/summary.h"
 #include "cli/unrecorded_text.h"
 #include "export/pprof.h"
+#include "jit/jit_frames.h"
+#include "trace/trace_writer.h"
 
 namespace heapprofd {
 namespace {
@@ -39,9 +41,29 @@ bool HasSamples(const TargetProfile& profile) {
 }
 
 struct NamedTarget {
-  const Target* target;
+  Target* target;
   ProcessResult result;
 };
+
+// Names for code that the target's own compiler has made, and what to do where that has
+// left none.
+void NameJitFrames(Target& target, SymbolizeReport& symbols) {
+  const JitReport jit =
+      NameJitFrames(target.profile(), {.root_fd = target.root_fd(),
+                                       .pids = {target.own_pid(), target.pid()},
+                                       .uid = target.profile().process.uid});
+  if (jit.unnamed_frames == 0)
+    return;
+  ModuleSymbols module;
+  module.mappings = jit.mappings;
+  module.frames = jit.frames;
+  module.unnamed_frames = jit.unnamed_frames;
+  module.reason = NoSymbolsReason::kNoSymbols;
+  module.error =
+      "code made at run time; run node with --perf-basic-prof, java with "
+      "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit";
+  symbols.modules.push_back(std::move(module));
+}
 
 // Names for all targets, the largest first.
 std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
@@ -72,11 +94,25 @@ std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
         });
     process->result.symbols = std::move(reports[i]);
   }
+  for (NamedTarget& process : named) {
+    if (HasSamples(process.target->profile()))
+      NameJitFrames(*process.target, process.result.symbols);
+  }
   std::stable_sort(named.begin(), named.end(),
                    [](const NamedTarget& a, const NamedTarget& b) {
                      return SizeOf(*a.result.profile) > SizeOf(*b.result.profile);
                    });
   return named;
+}
+
+// What raw-trace has of symbols, in a file of its own: to be appended to other recordings
+// of the same programs.
+Status WriteSymbols(const std::string& path, const TraceRecording& recording) {
+  HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(path));
+  TraceWriter writer(std::move(file));
+  for (const Target* target : recording.targets())
+    HPD_TRY(writer.WriteModuleSymbols(target->profile()));
+  return writer.Flush();
 }
 
 std::string JoinCommand(const std::vector<std::string>& command) {
@@ -235,6 +271,11 @@ int FinishRecording(TraceRecording& recording,
       first_paths = std::move(paths).value();
     else
       failure = Fail(paths.status());
+  }
+  if (!options.directory.empty() && !options.symbols.binary_path.empty()) {
+    const Status status = WriteSymbols(options.directory + "/symbols", recording);
+    if (!status.ok())
+      failure = Fail(status);
   }
   PrintCause(recording);
   if (options.quiet)

@@ -7,9 +7,11 @@
 #include "cli/android.h"
 #include "cli/finish.h"
 #include "cli/options.h"
+#include "cli/query_command.h"
 #include "cli/record.h"
 #include "cli/record_config.h"
 #include "cli/remote_recording.h"
+#include "cli/traceconv.h"
 
 namespace heapprofd {
 namespace {
@@ -56,13 +58,21 @@ int RunMark(const std::vector<std::string>& arguments) {
 int Run(const std::string& name, std::vector<std::string> arguments) {
   if (name == "perfetto")
     return RunPerfettoCommand(arguments);
+  if (name == "traceconv")
+    return RunTraceconv(arguments);
+  if (name == "trace_processor_shell")
+    return RunQueryCommand(QueryDialect::kTraceProcessorShell, arguments);
   const std::string verb = arguments.empty() ? "" : arguments[0];
-  const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1),
-                                      arguments.end());
+  std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1),
+                                arguments.end());
   if (verb == "record")
     return RunRecordVerb(rest);
   if (verb == "mark")
     return RunMark(rest);
+  if (verb == "traceconv")
+    return RunTraceconv(rest);
+  if (verb == "query")
+    return RunQueryCommand(QueryDialect::kHeapProfile, rest);
   return RunHeapProfile(arguments);
 }
 

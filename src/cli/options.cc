@@ -399,7 +399,9 @@ CommandText RecordCommand() {
           "heap_profile [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
           "heap_profile [host|android] [OPTIONS] -n NAMES | -p PIDS\n"
           "heap_profile record -c FILE [-o DIRECTORY]\n"
-          "heap_profile mark NAME",
+          "heap_profile mark NAME\n"
+          "heap_profile query TRACE [SQL]\n"
+          "heap_profile traceconv MODE ...",
       .epilogue =
           "The exit code is the program's own (128 + signal when it was killed); 1: the\n"
           "recording failed, 2: wrong command line, 127: program not found. Ctrl-C ends\n"
@@ -408,11 +410,15 @@ CommandText RecordCommand() {
           "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and\n"
           "speedscope.app.\n"
           "environment: HEAPPROFD_STATS_JSON names a file for the recording's figures,\n"
-          "for scripts; TMPDIR is where a fresh output directory is made.\n"};
+          "for scripts; TMPDIR is where a fresh output directory is made;\n"
+          "PERFETTO_BINARY_PATH names directories with symbol files.\n"
+          "\n"
+          "heap_profile query --help and heap_profile traceconv --help tell the rest.\n"};
 }
 
 const std::vector<std::string>& Verbs() {
-  static const std::vector<std::string> verbs = {"record", "mark", "host", "android"};
+  static const std::vector<std::string> verbs = {"record",    "mark", "query",
+                                                 "traceconv", "host", "android"};
   return verbs;
 }
 

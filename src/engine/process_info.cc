@@ -1,5 +1,6 @@
 #include "engine/process_info.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +64,22 @@ ProcessDescription DescribeProcess(pid_t pid) {
     sscanf(stat_text.c_str() + end_of_name, ") %*c %d",
            &process.parent_pid);  // NOLINT(cert-err34-c)
   return process;
+}
+
+ScopedFd OpenRoot(pid_t pid) {
+  return ScopedFd(open(ProcPath(pid, "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+pid_t InnermostPid(pid_t pid) {
+  std::istringstream status(ReadAtMost(ProcPath(pid, "status"), 8192));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("NSpid:"))
+      continue;
+    std::istringstream ids(line.substr(sizeof("NSpid:") - 1));
+    for (pid_t id = 0; ids >> id;)
+      pid = id;
+  }
+  return pid;
 }
 
 namespace {

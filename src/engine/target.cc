@@ -51,7 +51,7 @@ uint64_t Bounded(uint64_t counter) {
 }  // namespace
 
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
-    : config_(config), clock_(clock) {
+    : config_(config), clock_(clock), root_(OpenRoot(pid)), own_pid_(InnermostPid(pid)) {
   profile_.process = DescribeProcess(pid);
   profile_.process.start_ns = MonotonicNs();
   previous_dump_ns_ = profile_.process.start_ns;
@@ -437,6 +437,10 @@ void Target::HandleModulesChanged() {
   const Result<RefreshOutcome> outcome = address_space_->Refresh();
   if (!outcome.ok())
     return;  // the process is gone; what is known stays true for what was recorded
+  // Other code may come to an empty place before anybody looks again.
+  if (removals_seen_ != address_space_->removals())
+    ForgetCode();
+  removals_seen_ = address_space_->removals();
   ForgetReplacedCode();
   memory_->engine().control.rules_epoch.store(epoch, std::memory_order_release);
 }

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/scoped_fd.h"
 #include "engine/allocation_events.h"
 #include "engine/heap_table.h"
 #include "engine/labels.h"
@@ -85,6 +86,12 @@ class Target {
 
   const AddressSpace& address_space() const { return *address_space_; }
 
+  // The process's root directory, also when it is gone; -1 when it could not be opened.
+  int root_fd() const { return root_.get(); }
+
+  // The process's id as it knows it itself.
+  pid_t own_pid() const { return own_pid_; }
+
   // False after ReleaseRecorder: live_bytes() and ring_fill() are gone.
   bool is_recording() const { return memory_ != nullptr; }
 
@@ -135,6 +142,8 @@ class Target {
   const SessionConfig config_;
   const TscClock* clock_;
   TargetProfile profile_;
+  ScopedFd root_;
+  pid_t own_pid_;
   std::unique_ptr<SharedMemory> memory_;
   std::unique_ptr<RingReader> reader_;
   std::unique_ptr<AddressSpace> address_space_;
@@ -152,6 +161,7 @@ class Target {
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;
   uint64_t replacements_seen_ = 0;  // of the address space
+  uint64_t removals_seen_ = 0;      // when modules were last reported as changed
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   uint64_t bad_records_ = 0;

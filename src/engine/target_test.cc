@@ -2,7 +2,9 @@
 // client would, and as a lying client would.
 #include "engine/target.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -313,6 +315,39 @@ TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
   ModuleCache modules;
   const TscClock clock;
   EXPECT_FALSE(Target::Create(0x7fffffff, config, &modules, &clock).ok());
+}
+
+// The engine looks while the place is empty, and nobody says that other code comes there.
+TEST_F(TargetTest, CodeThatComesToAnEmptyPlaceIsNotTakenForWhatWasThere) {
+  void* place =
+      mmap(nullptr, kPageSize, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(place, MAP_FAILED);
+  const uint64_t key = reinterpret_cast<uint64_t>(place) + 16;
+  const auto map_file = [&] {
+    const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    mmap(place, kPageSize, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0);
+    close(file);
+  };
+  WriteSample(Sample(0x10, 100), {key});
+  DrainAndDump();
+  SessionControl& control = target_->memory().engine().control;
+  const uint32_t epoch = control.known_stacks_epoch.load();
+  munmap(place, kPageSize);
+  Write(RecordType::kModulesChanged, {});
+  DrainAndDump();
+  EXPECT_NE(control.known_stacks_epoch.load(), epoch);  // frames are sent anew
+  map_file();
+  WriteSample(Sample(0x20, 30), {key});
+  const HeapDump& dump = DrainAndDump();
+  munmap(place, kPageSize);
+  ASSERT_EQ(dump.callsites.size(), 2u);
+  for (const auto& [callsite, totals] : dump.callsites) {
+    const TargetProfile& profile = target_->profile();
+    const Frame& frame = profile.frames[profile.callsites[callsite].frame];
+    ASSERT_LT(frame.mapping, profile.mappings.size());
+    EXPECT_EQ(totals.allocated.bytes,
+              profile.mappings[frame.mapping].path.empty() ? 100 : 30);
+  }
 }
 
 TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {

@@ -25,6 +25,9 @@ std::string EncodePprof(const TargetProfile& profile,
                         const HeapDump& dump,
                         const PprofOptions& options);
 
+// What the recording was worth, in words: one of the comments.
+std::string QualityComment(const Quality& quality);
+
 // Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
 // half a file.
 Status WriteGzipFile(const std::string& path, const std::string& bytes);

@@ -201,6 +201,9 @@ struct TargetProfile {
   Quality quality;
 };
 
+// Stands for the mapping of label frames (Frame::is_label) where every frame needs one.
+inline constexpr char kLabelMappingName[] = "[label]";
+
 // "libc.malloc", the name of the heap behind malloc & co.
 inline constexpr char kMallocHeapName[] = "libc.malloc";
 

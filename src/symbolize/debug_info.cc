@@ -38,9 +38,9 @@ Dwarf_Die OriginOf(Dwarf_Die* function) {
 // The answers for the addresses of one unit.
 class DebugInfo::UnitAnswers {
  public:
-  UnitAnswers(DebugInfo& debug_info, const Unit& unit, SymbolTable& texts)
+  UnitAnswers(DebugInfo& debug_info, const Unit& unit, SymbolAnswers& texts)
       : debug_info_(debug_info),
-        lines_(unit.bytes.root),
+        unit_(unit),
         functions_(FindFunctions(unit)),
         texts_(texts),
         no_text_(texts.Intern("")) {}
@@ -52,19 +52,22 @@ class DebugInfo::UnitAnswers {
     for (const Query& query : queries)
       addresses.push_back(query.address);
     const UnitScan scan(functions_, addresses);
+    const LineTable table(unit_.bytes.root, debug_info_.line_sections_, addresses);
     names_.resize(scan.nodes());
     Lines lines;
     for (size_t i = 0; i < queries.size(); ++i) {
-      Describe(scan, scan.Innermost(i), lines_.Find(addresses[i]), lines);
+      Describe(scan, table, i, lines);
       found(queries[i].index, lines);
     }
   }
 
  private:
   void Describe(const UnitScan& scan,
-                uint32_t node,
-                SourcePosition position,
+                const LineTable& table,
+                size_t index,
                 Lines& lines) {
+    uint32_t node = scan.Innermost(index);
+    SourcePosition position = table.Find(index);
     lines.clear();
     if (node == UnitScan::kNone && position.file != nullptr)
       lines.push_back({no_text_, no_text_, FileId(position.file), position.line});
@@ -78,12 +81,12 @@ class DebugInfo::UnitAnswers {
       lines.push_back(
           {name->function, name->system_name, FileId(position.file), position.line});
       // Where the caller, next in the chain, called this one.
-      position = {.file = lines_.FileName(call.call_file), .line = call.call_line};
+      position = {.file = table.FileName(call.call_file), .line = call.call_line};
       node = call.parent;
     }
   }
 
-  SymbolTable::TextId FileId(const char* file) {
+  SymbolAnswers::TextId FileId(const char* file) {
     if (file == nullptr)
       return no_text_;
     const auto [entry, is_new] = files_.try_emplace(file);
@@ -93,16 +96,17 @@ class DebugInfo::UnitAnswers {
   }
 
   DebugInfo& debug_info_;
-  LineTable lines_;
+  const Unit& unit_;
   UnitBytes functions_;
-  SymbolTable& texts_;
-  SymbolTable::TextId no_text_;
-  std::vector<std::optional<FunctionName>> names_;              // by node
-  std::unordered_map<const char*, SymbolTable::TextId> files_;  // by address of the text
+  SymbolAnswers& texts_;
+  SymbolAnswers::TextId no_text_;
+  std::vector<std::optional<FunctionName>> names_;  // by node
+  std::unordered_map<const char*, SymbolAnswers::TextId>
+      files_;  // by address of the text
 };
 
 void DebugInfo::Find(std::span<const uint64_t> addresses,
-                     SymbolTable& texts,
+                     SymbolAnswers& texts,
                      const std::function<void(size_t, Lines&)>& found) {
   names_by_entry_.clear();
   names_.clear();
@@ -129,7 +133,7 @@ void DebugInfo::Find(std::span<const uint64_t> addresses,
   }
 }
 
-DebugInfo::FunctionName DebugInfo::NameOf(Dwarf_Die* function, SymbolTable& texts) {
+DebugInfo::FunctionName DebugInfo::NameOf(Dwarf_Die* function, SymbolAnswers& texts) {
   Dwarf_Die origin = OriginOf(function);
   const auto [by_entry, is_new_entry] = names_by_entry_.try_emplace(origin.addr);
   if (!is_new_entry)

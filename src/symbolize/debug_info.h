@@ -10,7 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "symbolize/symbol_table.h"
+#include "symbolize/line_table.h"
+#include "symbolize/symbol_answers.h"
 #include "symbolize/unit_index.h"
 #include "symbolize/unit_scan.h"
 
@@ -18,23 +19,24 @@ namespace heapprofd {
 
 class DebugInfo {
  public:
-  using Lines = std::vector<SymbolTable::Line>;
+  using Lines = std::vector<SymbolAnswers::Line>;
 
   // `dwarf` must outlive this.
-  explicit DebugInfo(Dwarf* dwarf) : units_(dwarf) {}
+  explicit DebugInfo(Dwarf* dwarf)
+      : units_(dwarf), line_sections_(LineSections::Of(dwarf)) {}
 
   // Calls found(index, lines) once for each of the addresses, in any order, with the
   // lines that DWARF knows, innermost first: texts are those of `texts`. An address in
   // code of an assembler has one line without a function; one that DWARF does not
   // describe has none.
   void Find(std::span<const uint64_t> addresses,
-            SymbolTable& texts,
+            SymbolAnswers& texts,
             const std::function<void(size_t index, Lines& lines)>& found);
 
  private:
   struct FunctionName {
-    SymbolTable::TextId function;
-    SymbolTable::TextId system_name;
+    SymbolAnswers::TextId function;
+    SymbolAnswers::TextId system_name;
   };
 
   // An address to be looked up, and its place in the question.
@@ -46,9 +48,10 @@ class DebugInfo {
 
   class UnitAnswers;
 
-  FunctionName NameOf(Dwarf_Die* function, SymbolTable& texts);
+  FunctionName NameOf(Dwarf_Die* function, SymbolAnswers& texts);
 
   UnitIndex units_;
+  LineSections line_sections_;
   // Of the current Find(). By the entry that holds the name, and by the address of that
   // in the DWARF strings: demangling is slow, and the same function is inlined in many
   // places.

@@ -44,7 +44,7 @@ void ElfSymbolizer::UseLlvmSymbolizer(const std::string& program,
     llvm_file_ = ScopedFd(fcntl(file.fd, F_DUPFD_CLOEXEC, 0));
 }
 
-Status ElfSymbolizer::Symbolize(std::span<const uint64_t> rel_pcs, SymbolTable& table) {
+Status ElfSymbolizer::Symbolize(std::span<const uint64_t> rel_pcs, SymbolAnswers& table) {
   demangled_.clear();
   if (debug_info_ && !llvm_symbolizer_.empty())
     return SymbolizeByLlvm(rel_pcs, table);
@@ -66,7 +66,7 @@ Status ElfSymbolizer::Symbolize(std::span<const uint64_t> rel_pcs, SymbolTable& 
 }
 
 Status ElfSymbolizer::SymbolizeByLlvm(std::span<const uint64_t> rel_pcs,
-                                      SymbolTable& table) {
+                                      SymbolAnswers& table) {
   std::vector<uint64_t> addresses(rel_pcs.begin(), rel_pcs.end());
   for (uint64_t& address : addresses)
     address -= module_->dwarf_bias();
@@ -85,8 +85,8 @@ Status ElfSymbolizer::SymbolizeByLlvm(std::span<const uint64_t> rel_pcs,
   return {};
 }
 
-SymbolTable::TextId ElfSymbolizer::DemangledSymbol(SymbolTable::TextId symbol,
-                                                   SymbolTable& table) {
+SymbolAnswers::TextId ElfSymbolizer::DemangledSymbol(SymbolAnswers::TextId symbol,
+                                                     SymbolAnswers& table) {
   const auto [entry, is_new] = demangled_.try_emplace(symbol);
   if (is_new)
     entry->second = table.Intern(Demangle(table.Text(symbol)));
@@ -99,16 +99,16 @@ SymbolTable::TextId ElfSymbolizer::DemangledSymbol(SymbolTable::TextId symbol,
 // malloc, where the source says __GI___libc_malloc.
 void ElfSymbolizer::AddAnswer(uint64_t rel_pc,
                               DebugInfo::Lines& lines,
-                              SymbolTable& table) {
-  const SymbolTable::TextId no_text = table.Intern("");
+                              SymbolAnswers& table) {
+  const SymbolAnswers::TextId no_text = table.Intern("");
   if (lines.empty())
     lines.push_back({no_text, no_text, no_text, 0});
-  SymbolTable::Line& outermost = lines.back();
+  SymbolAnswers::Line& outermost = lines.back();
   if (outermost.system_name == no_text)
     outermost.system_name = outermost.function;
   if (outermost.system_name == outermost.function) {
-    const SymbolTable::TextId symbol = table.Intern(symbols_.Find(rel_pc));
-    const SymbolTable::TextId demangled = DemangledSymbol(symbol, table);
+    const SymbolAnswers::TextId symbol = table.Intern(symbols_.Find(rel_pc));
+    const SymbolAnswers::TextId demangled = DemangledSymbol(symbol, table);
     if (outermost.function == no_text || demangled != symbol ||
         (symbol != no_text &&
          IsPlainer(table.Text(symbol), table.Text(outermost.function)))) {

@@ -17,8 +17,8 @@
 #include "profile/model.h"
 #include "symbolize/debug_info.h"
 #include "symbolize/elf_module.h"
+#include "symbolize/symbol_answers.h"
 #include "symbolize/symbol_index.h"
-#include "symbolize/symbol_table.h"
 
 namespace heapprofd {
 
@@ -36,21 +36,22 @@ class ElfSymbolizer {
   // at once: the work is mostly per compile unit. Adds an answer to `table` for each: its
   // lines, innermost function first, the last being the function that was really called
   // and whose system_name is set. Empty: unknown. Errors only with UseLlvmSymbolizer.
-  Status Symbolize(std::span<const uint64_t> rel_pcs, SymbolTable& table);
+  Status Symbolize(std::span<const uint64_t> rel_pcs, SymbolAnswers& table);
 
   bool has_debug_info() const { return debug_info_.has_value(); }
 
  private:
   explicit ElfSymbolizer(std::unique_ptr<ElfModule> module);
-  Status SymbolizeByLlvm(std::span<const uint64_t> rel_pcs, SymbolTable& table);
-  void AddAnswer(uint64_t rel_pc, DebugInfo::Lines& lines, SymbolTable& table);
-  SymbolTable::TextId DemangledSymbol(SymbolTable::TextId symbol, SymbolTable& table);
+  Status SymbolizeByLlvm(std::span<const uint64_t> rel_pcs, SymbolAnswers& table);
+  void AddAnswer(uint64_t rel_pc, DebugInfo::Lines& lines, SymbolAnswers& table);
+  SymbolAnswers::TextId DemangledSymbol(SymbolAnswers::TextId symbol,
+                                        SymbolAnswers& table);
 
   std::unique_ptr<ElfModule> module_;
   SymbolIndex symbols_;
   std::optional<DebugInfo> debug_info_;
   // Of the current Symbolize(): demangling is slow.
-  std::unordered_map<SymbolTable::TextId, SymbolTable::TextId> demangled_;
+  std::unordered_map<SymbolAnswers::TextId, SymbolAnswers::TextId> demangled_;
   std::string llvm_symbolizer_;  // empty: libdw
   ScopedFd llvm_file_;           // what it is to read
 };

@@ -60,7 +60,7 @@ std::string ModuleAnswer::Encode() const {
   return bytes;
 }
 
-std::optional<ModuleAnswer> ModuleAnswer::Decode(std::string_view bytes) {
+std::optional<ModuleAnswer> ModuleAnswer::Decode(std::string bytes) {
   ByteReader reader(bytes);
   ModuleAnswer answer;
   const auto reason = reader.Read<uint8_t>();
@@ -70,9 +70,11 @@ std::optional<ModuleAnswer> ModuleAnswer::Decode(std::string_view bytes) {
   const auto key_count = reader.Read<uint32_t>();
   for (uint32_t i = 0; i < key_count && reader.ok(); ++i)
     answer.keys.push_back(reader.Read<uint64_t>());
-  auto lines = SymbolTable::Decode(reader.ReadBytes(reader.left()));
-  if (!reader.ok() || !lines ||
-      reason > static_cast<uint8_t>(NoSymbolsReason::kWorkerDied))
+  if (!reader.ok())
+    return std::nullopt;
+  const size_t start = bytes.size() - reader.left();
+  auto lines = SymbolAnswers::Decode(std::move(bytes), start);
+  if (!lines || reason > static_cast<uint8_t>(NoSymbolsReason::kWorkerDied))
     return std::nullopt;
   answer.reason = static_cast<NoSymbolsReason>(reason);
   answer.lines = std::move(*lines);
@@ -91,7 +93,7 @@ ModuleAnswer ModuleSymbolizer::Symbolize(const ModuleRequest& request) {
   symbolizer_.reset();
   cached_ = {};
   if (const std::string name = CacheName(request); !name.empty()) {
-    if (auto table = SymbolTable::Decode(cache_.Load(name).value_or("")))
+    if (auto table = SymbolAnswers::Decode(cache_.Load(name).value_or("")))
       cached_ = std::move(*table);
   }
   // Only the process's own file is sure to have the load bias that the profile states.
@@ -200,7 +202,7 @@ void ModuleSymbolizer::Keep(const std::string& name) const {
   if (!lock.valid())
     return;
   std::string contents;
-  if (auto others = SymbolTable::Decode(cache_.Load(name).value_or(""))) {
+  if (auto others = SymbolAnswers::Decode(cache_.Load(name).value_or(""))) {
     others->Merge(cached_);
     others->EncodeTo(contents);
   } else {

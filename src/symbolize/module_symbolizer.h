@@ -14,8 +14,8 @@
 #include "symbolize/disk_cache.h"
 #include "symbolize/elf_identity.h"
 #include "symbolize/elf_symbolizer.h"
+#include "symbolize/symbol_answers.h"
 #include "symbolize/symbol_finder.h"
-#include "symbolize/symbol_table.h"
 #include "symbolize/symbolize_profile.h"
 
 namespace heapprofd {
@@ -41,10 +41,10 @@ struct ModuleAnswer {
   // What was looked up for each of ModuleRequest::addresses: a key of `lines`. Empty when
   // these are the rel_pcs.
   std::vector<uint64_t> keys;
-  SymbolTable lines;
+  SymbolAnswers lines;
 
   std::string Encode() const;
-  static std::optional<ModuleAnswer> Decode(std::string_view bytes);
+  static std::optional<ModuleAnswer> Decode(std::string bytes);
 };
 
 class ModuleSymbolizer {
@@ -77,7 +77,7 @@ class ModuleSymbolizer {
   const SymbolizeOptions& options_;
   SymbolFinder* finder_;
   DiskCache cache_;
-  SymbolTable cached_;  // of the current module, by ELF address
+  SymbolAnswers cached_;  // of the current module, by ELF address
   // Of the current module: closed when the next one is begun, after the answer of this
   // one has gone.
   std::optional<ElfSymbolizer> symbolizer_;

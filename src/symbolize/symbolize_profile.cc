@@ -196,7 +196,7 @@ class Run {
     std::optional<ModuleAnswer> answer;
     std::string cause = "its worker returned nonsense";
     if (result.ok())
-      answer = ModuleAnswer::Decode(result.value());
+      answer = ModuleAnswer::Decode(std::move(result).value());
     else
       cause = result.status().message();
     if (!answer) {

@@ -72,7 +72,7 @@ SectionRange FindSection(const TestProgram& program, const std::string& name) {
 
 std::vector<std::vector<SourceLine>> SymbolizeAddresses(
     ElfSymbolizer& symbolizer, std::span<const uint64_t> addresses) {
-  SymbolTable table;
+  SymbolAnswers table;
   HPD_CHECK(symbolizer.Symbolize(addresses, table).ok());
   std::vector<std::vector<SourceLine>> answers;
   for (const uint64_t address : addresses)

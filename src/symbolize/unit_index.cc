@@ -79,38 +79,4 @@ UnitIndex::UnitIndex(Dwarf* dwarf) {
   by_address_.Build();
 }
 
-LineTable::LineTable(Dwarf_Die unit) {
-  if (dwarf_getsrclines(&unit, &lines_, &line_count_) != 0)
-    line_count_ = 0;
-  if (dwarf_getsrcfiles(&unit, &files_, &file_count_) != 0)
-    file_count_ = 0;
-}
-
-SourcePosition LineTable::Find(uint64_t address) const {
-  size_t low = 0;  // every row below starts at or before the address
-  size_t high = line_count_;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    Dwarf_Addr start = 0;
-    dwarf_lineaddr(dwarf_onesrcline(lines_, middle), &start);
-    if (start <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low == 0)
-    return {};
-  Dwarf_Line* row = dwarf_onesrcline(lines_, low - 1);
-  bool is_end = false;  // of a sequence: the address lies in a gap
-  int line = 0;
-  if (dwarf_lineendsequence(row, &is_end) != 0 || is_end || dwarf_lineno(row, &line) != 0)
-    return {};
-  return {.file = dwarf_linesrc(row, nullptr, nullptr),
-          .line = line < 0 ? 0 : static_cast<uint32_t>(line)};
-}
-
-const char* LineTable::FileName(uint64_t number) const {
-  return number < file_count_ ? dwarf_filesrc(files_, number, nullptr, nullptr) : nullptr;
-}
-
 }  // namespace heapprofd

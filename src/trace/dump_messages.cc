@@ -88,6 +88,7 @@ std::string DumpHeader(const TargetProfile& profile,
   header.add_uint64(field::kDumpExactAllocBytes, dump.exact_alloc_bytes);
   header.add_uint64(field::kDumpPeakBytes, Rounded(dump.peak_total.bytes));
   header.add_uint64(field::kDumpPeakTimestamp, dump.peak_ns);
+  header.add_uint64(field::kDumpProfilingStart, profile.process.start_ns);
   AddAllocator(header, profile.memory);
   if (!flags.label.empty())
     header.add_string(field::kDumpLabel, std::string(BoundedText(flags.label)));

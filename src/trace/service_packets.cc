@@ -118,7 +118,8 @@ std::vector<std::string> ProcessTreeMessages(
       if (left == 0)
         break;
     }
-    entry.add_int32(5, static_cast<int32_t>(process.uid));
+    entry.add_int32(field::kProcessUid, static_cast<int32_t>(process.uid));
+    entry.add_uint64(field::kProcessProfilingStart, process.start_ns);
   }
   return messages;
 }

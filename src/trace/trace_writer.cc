@@ -176,6 +176,7 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
   const std::string header = DumpHeader(profile, dump, flags);
   const std::vector<CallsiteId> callsites = SortedCallsites(dump);
   auto& iids = target.callstack_iids[dump.heap_name];
+  const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode, iids);
   auto& totals = target.totals[dump.heap_name];
   std::vector<CallsiteId> new_callsites;
   std::string message = header;
@@ -278,6 +279,20 @@ uint64_t TraceWriter::InternMapping(const TargetProfile& profile,
   return iid;
 }
 
+// By its name readers tell label frames from functions.
+uint64_t TraceWriter::InternLabelMapping(InternedBatch& batch) {
+  if (label_mapping_iid_ != 0)
+    return label_mapping_iid_;
+  const uint64_t path =
+      InternString(field::kInternedMappingPaths, kLabelMappingName, batch);
+  label_mapping_iid_ = next_iid_++;
+  pbf_writer writer(batch.writer(), field::kInternedMappings);
+  writer.add_uint64(1, label_mapping_iid_);
+  writer.add_uint64(2, 0);
+  writer.add_uint64(7, path);
+  return label_mapping_iid_;
+}
+
 uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
                                   FrameId id,
                                   Target& target,
@@ -286,7 +301,9 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
   if (iid != 0)
     return iid;
   const Frame& frame = profile.frames[id];
-  const uint64_t mapping = InternMapping(profile, frame.mapping, target, batch);
+  const uint64_t mapping = frame.is_label
+                               ? InternLabelMapping(batch)
+                               : InternMapping(profile, frame.mapping, target, batch);
   uint64_t name = 0;
   if (!frame.lines.empty()) {
     const SourceLine& outermost = frame.lines.back();

@@ -116,6 +116,7 @@ class TraceWriter {
                          MappingId id,
                          Target& target,
                          InternedBatch& batch);
+  uint64_t InternLabelMapping(InternedBatch& batch);
   uint64_t InternFrame(const TargetProfile& profile,
                        FrameId id,
                        Target& target,
@@ -124,6 +125,7 @@ class TraceWriter {
   TraceFile file_;
   std::map<uint64_t, Target> targets_;
   std::unordered_map<std::string, uint64_t> strings_;  // kind and text to iid
+  uint64_t label_mapping_iid_ = 0;                     // 0: not yet
   uint64_t next_iid_ = 1;
   uint64_t next_index_ = 0;
   bool sequence_has_begun_ = false;

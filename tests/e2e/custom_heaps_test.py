@@ -1,9 +1,12 @@
 """Heaps that programs register through heapprofd/heap_profile.h."""
 
 import contextlib
+import glob
 import json
 import math
 import os
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -11,7 +14,7 @@ import time
 import unittest
 
 import trace_pb2
-from profile_run import VIEWS, Started, program, run
+from profile_run import HEAP_PROFILE, VIEWS, Pprof, Started, program, run
 
 KNOWN = [program("custom_heaps")]
 
@@ -54,6 +57,12 @@ class CustomHeaps(unittest.TestCase):
         self.assertEqual(result.heap("com.example.blocks").profile.period, 1)
         self.assertEqual(result.heap("com.example.slots").profile.period, 4096)
         self.assertEqual(result.heap("com.example.blocks").of("takes_blocks")["space"], 256000)
+
+    def test_malloc_can_have_an_interval_of_its_own(self):
+        result = run(KNOWN, ["--heaps", "libc.malloc=1,com.example.slots=7"])
+        self.assertEqual(result.heap("libc.malloc").profile.period, 1)
+        self.assertEqual(result.heap("libc.malloc").of("takes_blocks")["space"], 250 * 1024)
+        self.assertEqual(result.heap("com.example.slots").of("takes_slots")["space"], 14000)
 
     def test_excluded_heaps_are_left_out(self):
         result = run(KNOWN, ["-i", "1", "--all-heaps", "--exclude-heaps", "com.example.slots,libc.malloc"])
@@ -114,10 +123,42 @@ class HeapLife(unittest.TestCase):
                 self.assertEqual(file.read(), "disabled 1\n")
 
 
+class Probes(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("gdb"), "gdb listens to the probes, and is not installed")
+    def test_a_listener_gets_sampled_allocations_with_their_weight_and_their_frees(self):
+        script = ["set debuginfod enabled off", "break main", "run", "delete",
+                  "break -probe-stap otel_memory:alloc", "continue", "delete",
+                  'printf "alloc %lu %lu %lu\\n", (long)$_probe_arg0, (long)$_probe_arg1, (long)$_probe_arg2',
+                  "break -probe-stap otel_memory:free", "continue", "delete",
+                  'printf "free %lu\\n", (long)$_probe_arg0', "kill"]
+        commands = [part for line in script for part in ("-ex", line)]
+        result = run(["gdb", "-nx", "-batch", *commands, *KNOWN], ["--heaps", "com.example.blocks=100000"])
+        _, size, weighted = re.search(r"alloc (\d+) (\d+) (\d+)", result.stdout).groups()
+        self.assertEqual(int(size), 1024)
+        self.assertAlmostEqual(int(weighted), 1024 / -math.expm1(-1024 / 100000), delta=2)
+        self.assertRegex(result.stdout, r"free [1-9]\d+")
+
+
 class Annotations(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.result = run([program("annotated")], ["-i", "1", "--all-heaps"])
+
+    def test_profiles_made_from_the_trace_are_those_of_the_recording(self):
+        with tempfile.TemporaryDirectory() as directory:
+            trace = os.path.join(directory, "raw-trace")
+            with open(trace, "wb") as file:
+                file.write(self.result.trace_bytes)
+            subprocess.run([HEAP_PROFILE, "traceconv", "profile", "--output-dir", directory, trace], check=True,
+                           capture_output=True)
+            paths = glob.glob(os.path.join(directory, "**", "heap_dump.*"), recursive=True)
+            converted = [Pprof(path) for path in paths]
+        # The pool as of the requested dump, when malloc had not been called yet, and both as of the end.
+        self.assertEqual(sorted(p.heap for p in converted), ["com.example.pool"] * 2 + ["libc.malloc"])
+        for heap in ("libc.malloc", "com.example.pool"):
+            of_heap = [p for p in converted if p.heap == heap]
+            last = max(of_heap, key=lambda p: p.total("alloc_space"))
+            self.assertEqual(last.by_label("space"), self.result.heap(heap).by_label("space"))
 
     def test_the_interface_keeps_its_promises(self):
         self.assertEqual(self.result.stdout, "enabled 1 interval 1 refuses 1\n")

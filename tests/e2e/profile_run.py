@@ -26,10 +26,10 @@ class Pprof:
 
     def __init__(self, path):
         self.number, self.pid, self.heap = re.fullmatch(
-            r"heap_dump\.(\d+)\.(\d+)\.(.+)\.pb\.gz", os.path.basename(path)).groups()
+            r"heap_dump\.(\d+)\.(\d+)\.(.+)\.pb(?:\.gz)?", os.path.basename(path)).groups()
         self.pid = int(self.pid)
         self.profile = pprof_pb2.Profile()
-        with gzip.open(path) as file:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
             self.profile.ParseFromString(file.read())
         strings = self.profile.string_table
         types = [strings[t.type] for t in self.profile.sample_type]
@@ -101,7 +101,9 @@ class Started:
         self.directory = tempfile.mkdtemp(prefix="heap_profile_test_")
         self.process = subprocess.Popen(
             [tool, "-o", self.directory, *options, "--", *command],
-            env={**os.environ, **(env or {})}, text=True, start_new_session=start_new_session,
+            # Names that an earlier run has kept would hide what this one does.
+            env={**os.environ, "XDG_CACHE_HOME": self.directory + "_cache", **(env or {})}, text=True,
+            start_new_session=start_new_session,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def finish(self, timeout=120):
@@ -111,6 +113,7 @@ class Started:
         finally:
             self.process.kill()
             shutil.rmtree(self.directory, ignore_errors=True)
+            shutil.rmtree(self.directory + "_cache", ignore_errors=True)
 
 
 def run(command, options=(), env=None, tool=HEAP_PROFILE):

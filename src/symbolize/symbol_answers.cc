@@ -1,4 +1,4 @@
-#include "symbolize/symbol_table.h"
+#include "symbolize/symbol_answers.h"
 
 #include <algorithm>
 
@@ -13,11 +13,11 @@ constexpr uint32_t kMaxLinesPerAddress = 4096;
 constexpr uint64_t kMaxLinesInAll = 64'000'000;
 
 // Encoded as they are.
-static_assert(sizeof(SymbolTable::Line) == 16);
+static_assert(sizeof(SymbolAnswers::Line) == 16);
 
 }  // namespace
 
-SymbolTable::TextId SymbolTable::Intern(std::string_view text) {
+SymbolAnswers::TextId SymbolAnswers::Intern(std::string_view text) {
   if (ids_.size() < texts_.size()) {  // decoded
     for (TextId id = 0; id < texts_.size(); ++id)
       ids_.try_emplace(texts_[id], id);
@@ -26,11 +26,11 @@ SymbolTable::TextId SymbolTable::Intern(std::string_view text) {
   if (known != ids_.end())
     return known->second;
   const auto id = static_cast<TextId>(texts_.size());
-  ids_.emplace(texts_.emplace_back(text), id);
+  ids_.emplace(texts_.emplace_back(interned_.emplace_back(text)), id);
   return id;
 }
 
-void SymbolTable::Add(uint64_t address, std::span<const Line> lines) {
+void SymbolAnswers::Add(uint64_t address, std::span<const Line> lines) {
   lines = lines.first(std::min<size_t>(lines.size(), kMaxLinesPerAddress));
   const Answer answer{.first = static_cast<uint32_t>(lines_.size()),
                       .count = static_cast<uint32_t>(lines.size())};
@@ -38,7 +38,7 @@ void SymbolTable::Add(uint64_t address, std::span<const Line> lines) {
     lines_.insert(lines_.end(), lines.begin(), lines.end());
 }
 
-std::optional<std::span<const SymbolTable::Line>> SymbolTable::Find(
+std::optional<std::span<const SymbolAnswers::Line>> SymbolAnswers::Find(
     uint64_t address) const {
   const auto found = answers_.find(address);
   if (found == answers_.end())
@@ -46,20 +46,20 @@ std::optional<std::span<const SymbolTable::Line>> SymbolTable::Find(
   return std::span(lines_).subspan(found->second.first, found->second.count);
 }
 
-std::vector<SourceLine> SymbolTable::ToSourceLines(std::span<const Line> lines) const {
+std::vector<SourceLine> SymbolAnswers::ToSourceLines(std::span<const Line> lines) const {
   std::vector<SourceLine> result;
   result.reserve(lines.size());
   for (const Line& line : lines)
-    result.push_back({.function = texts_[line.function],
-                      .system_name = texts_[line.system_name],
-                      .file = texts_[line.file],
+    result.push_back({.function = std::string(texts_[line.function]),
+                      .system_name = std::string(texts_[line.system_name]),
+                      .file = std::string(texts_[line.file]),
                       .line = line.line});
   return result;
 }
 
-void SymbolTable::Copy(const SymbolTable& from,
-                       uint64_t address,
-                       std::span<const Line> lines) {
+void SymbolAnswers::Copy(const SymbolAnswers& from,
+                         uint64_t address,
+                         std::span<const Line> lines) {
   std::vector<Line> copied(lines.begin(), lines.end());
   for (Line& line : copied) {
     for (TextId* id : {&line.function, &line.system_name, &line.file})
@@ -68,15 +68,15 @@ void SymbolTable::Copy(const SymbolTable& from,
   Add(address, copied);
 }
 
-void SymbolTable::Merge(const SymbolTable& other) {
+void SymbolAnswers::Merge(const SymbolAnswers& other) {
   for (const auto& [address, answer] : other.answers_) {
     if (!answers_.contains(address))
       Copy(other, address, std::span(other.lines_).subspan(answer.first, answer.count));
   }
 }
 
-SymbolTable SymbolTable::Subset(std::span<const uint64_t> addresses) const {
-  SymbolTable subset;
+SymbolAnswers SymbolAnswers::Subset(std::span<const uint64_t> addresses) const {
+  SymbolAnswers subset;
   for (const uint64_t address : addresses) {
     if (const auto lines = Find(address))
       subset.Copy(*this, address, *lines);
@@ -84,16 +84,16 @@ SymbolTable SymbolTable::Subset(std::span<const uint64_t> addresses) const {
   return subset;
 }
 
-void SymbolTable::EncodeTo(std::string& contents) const {
+void SymbolAnswers::EncodeTo(std::string& contents) const {
   size_t size = 3 * sizeof(uint32_t) + lines_.size() * sizeof(Line) +
                 answers_.size() * (sizeof(uint64_t) + sizeof(Answer));
-  for (const std::string& text : texts_)
+  for (const std::string_view text : texts_)
     size += sizeof(uint32_t) + text.size();
   contents.reserve(contents.size() + size);
   AppendNumber(static_cast<uint32_t>(texts_.size()), contents);
   AppendNumber(static_cast<uint32_t>(lines_.size()), contents);
   AppendNumber(static_cast<uint32_t>(answers_.size()), contents);
-  for (const std::string& text : texts_) {
+  for (const std::string_view text : texts_) {
     AppendNumber(static_cast<uint32_t>(text.size()), contents);
     contents += text;
   }
@@ -108,16 +108,17 @@ void SymbolTable::EncodeTo(std::string& contents) const {
   }
 }
 
-std::optional<SymbolTable> SymbolTable::Decode(std::string_view bytes) {
-  ByteReader reader(bytes);
-  SymbolTable table;
+std::optional<SymbolAnswers> SymbolAnswers::Decode(std::string bytes, size_t start) {
+  SymbolAnswers table;
+  table.decoded_ = std::make_unique<const std::string>(std::move(bytes));
+  ByteReader reader(std::string_view(*table.decoded_).substr(start));
   if (!table.DecodeContents(reader))
     return std::nullopt;
   return table;
 }
 
 // Nothing is reserved by a number that the input states: each element must be there.
-bool SymbolTable::DecodeContents(ByteReader& reader) {
+bool SymbolAnswers::DecodeContents(ByteReader& reader) {
   const auto string_count = reader.Read<uint32_t>();
   const auto line_count = reader.Read<uint32_t>();
   const auto address_count = reader.Read<uint32_t>();

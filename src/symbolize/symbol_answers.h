@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +24,7 @@
 
 namespace heapprofd {
 
-class SymbolTable {
+class SymbolAnswers {
  public:
   using TextId = uint32_t;
 
@@ -37,7 +38,7 @@ class SymbolTable {
 
   TextId Intern(std::string_view text);
 
-  const std::string& Text(TextId id) const { return texts_[id]; }
+  std::string_view Text(TextId id) const { return texts_[id]; }
 
   // Innermost first; empty: the address is known to have no name. The first answer for an
   // address is kept.
@@ -51,16 +52,17 @@ class SymbolTable {
   size_t size() const { return answers_.size(); }
 
   // The answers of `other` for addresses that this table has none for.
-  void Merge(const SymbolTable& other);
+  void Merge(const SymbolAnswers& other);
 
   // Only the answers for these addresses, if there are more.
-  SymbolTable Subset(std::span<const uint64_t> addresses) const;
+  SymbolAnswers Subset(std::span<const uint64_t> addresses) const;
 
   // Appends the encoded table.
   void EncodeTo(std::string& bytes) const;
 
-  // Nothing when these are not the bytes of a table.
-  static std::optional<SymbolTable> Decode(std::string_view bytes);
+  // Nothing when these are not the bytes of a table, from `start` on. The table keeps the
+  // bytes: its texts are there.
+  static std::optional<SymbolAnswers> Decode(std::string bytes, size_t start = 0);
 
  private:
   struct Answer {
@@ -68,11 +70,13 @@ class SymbolTable {
     uint32_t count;
   };
 
-  void Copy(const SymbolTable& from, uint64_t address, std::span<const Line> lines);
+  void Copy(const SymbolAnswers& from, uint64_t address, std::span<const Line> lines);
   bool DecodeContents(class ByteReader& reader);
 
-  std::deque<std::string> texts_;
-  std::unordered_map<std::string_view, TextId> ids_;  // views of texts_
+  std::vector<std::string_view> texts_;  // views of the two that follow
+  std::unique_ptr<const std::string> decoded_;
+  std::deque<std::string> interned_;
+  std::unordered_map<std::string_view, TextId> ids_;
   std::vector<Line> lines_;
   std::unordered_map<uint64_t, Answer> answers_;
 };
