@@ -112,7 +112,7 @@ Status WriteSymbols(const std::string& path, const TraceRecording& recording) {
   TraceWriter writer(std::move(file));
   for (const Target* target : recording.targets())
     HPD_TRY(writer.WriteModuleSymbols(target->profile()));
-  return writer.Flush();
+  return writer.Finish();
 }
 
 std::string JoinCommand(const std::vector<std::string>& command) {

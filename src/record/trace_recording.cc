@@ -70,7 +70,7 @@ TraceRecording::TraceRecording(RecordingConfig config,
 
 Status TraceRecording::Begin() {
   HPD_TRY(writer_.WriteHeader(SerializeTraceConfig(config_)));
-  return writer_.Flush();
+  return writer_.Finish();
 }
 
 int TraceRecording::Serve(int max_ms) {
@@ -183,7 +183,7 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
   }
   Note(WriteRejected(session));
   Note(stream_.Flush());
-  Note(writer_.Flush());
+  Note(writer_.Finish());
 }
 
 Status TraceRecording::WriteTarget(Session& session,
@@ -288,7 +288,7 @@ Status TraceRecording::WriteRest() {
     Note(writer_.WriteMarks(target->profile()));
   for (const Target* target : targets())
     Note(writer_.WriteModuleSymbols(target->profile()));
-  Note(writer_.Flush());
+  Note(writer_.Finish());
   return status_;
 }
 

@@ -1,6 +1,7 @@
 #include "trace/trace_writer.h"
 
 #include <algorithm>
+#include <set>
 
 #include <protozero/pbf_writer.hpp>
 
@@ -28,12 +29,22 @@ std::string ServicePacket(uint32_t field, const std::string& message) {
   return packet;
 }
 
-std::vector<CallsiteId> SortedCallsites(const HeapDump& dump) {
-  std::vector<CallsiteId> ids;
+// `written`: what earlier dumps of the heap have told; a peak must take back what it no
+// longer holds.
+std::vector<CallsiteId> SortedCallsites(
+    const HeapDump& dump,
+    DumpMode mode,
+    const std::unordered_map<CallsiteId, uint64_t>& written) {
+  std::set<CallsiteId> ids;
   for (const auto& [id, totals] : dump.callsites)
-    ids.push_back(id);
-  std::sort(ids.begin(), ids.end());
-  return ids;
+    ids.insert(id);
+  if (mode == DumpMode::kPeak) {
+    for (const auto& [id, estimate] : dump.peak)
+      ids.insert(id);
+    for (const auto& [id, iid] : written)
+      ids.insert(id);
+  }
+  return {ids.begin(), ids.end()};
 }
 
 std::string StreamedAllocations(const StreamedEvents& events) {
@@ -174,7 +185,6 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
                               Target& target,
                               const DumpFlags& flags) {
   const std::string header = DumpHeader(profile, dump, flags);
-  const std::vector<CallsiteId> callsites = SortedCallsites(dump);
   auto& iids = target.callstack_iids[dump.heap_name];
   const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode, iids);
   auto& totals = target.totals[dump.heap_name];
@@ -187,12 +197,13 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
       new_callsites.push_back(id);
     }
     const auto peak = dump.peak.find(id);
+    const auto cumulative = dump.callsites.find(id);
     if (flags.mode == DumpMode::kPeak)
-      AppendPeakSample(message, iid->second,
-                       peak != dump.peak.end() ? peak->second : Estimate(),
-                       dump.callsites.at(id));
+      AppendPeakSample(
+          message, iid->second, peak != dump.peak.end() ? peak->second : Estimate(),
+          cumulative != dump.callsites.end() ? cumulative->second : CallsiteTotals());
     else
-      AppendSample(message, iid->second, dump.callsites.at(id),
+      AppendSample(message, iid->second, cumulative->second,
                    peak != dump.peak.end() ? &peak->second : nullptr, totals[id]);
     if (message.size() >= kPacketTarget) {
       HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));

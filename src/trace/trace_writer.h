@@ -82,7 +82,8 @@ class TraceWriter {
   // A packet for the allocations and one for the frees; nothing for neither.
   Status WriteStream(int32_t pid, const StreamedEvents& events);
 
-  Status Flush() { return file_.Flush(); }
+  // Writes what is buffered; more may follow.
+  Status Finish() { return file_.Flush(); }
 
   // Bytes written so far.
   uint64_t size() const { return file_.size(); }

@@ -70,7 +70,7 @@ TEST_F(TraceWriterTest, AHundredThousandCallsitesStayInSmallPackets) {
   TraceWriter writer = Create();
   ASSERT_TRUE(writer.WriteHeader("").ok());
   ASSERT_TRUE(writer.WriteDump(ProfileWith(100'000), 0, {}).ok());
-  ASSERT_TRUE(writer.Flush().ok());
+  ASSERT_TRUE(writer.Finish().ok());
   uint64_t next_index = 0;
   uint64_t bytes = 0;
   for (const std::string& packet : Packets()) {
@@ -109,7 +109,7 @@ TEST_F(TraceWriterTest, EndlessNamesStayInSmallPackets) {
   ASSERT_TRUE(writer.WriteHeader({}).ok());
   ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
   ASSERT_TRUE(writer.WriteModuleSymbols(profile).ok());
-  ASSERT_TRUE(writer.Flush().ok());
+  ASSERT_TRUE(writer.Finish().ok());
   EXPECT_GT(Packets().size(), 5u);
   for (const std::string& packet : Packets())
     EXPECT_LT(packet.size(), 500'000u);
@@ -120,7 +120,7 @@ TEST_F(TraceWriterTest, ATargetWithoutHeapsIsNamedNevertheless) {
   profile.heaps.clear();
   TraceWriter writer = Create();
   ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
-  ASSERT_TRUE(writer.Flush().ok());
+  ASSERT_TRUE(writer.Finish().ok());
   bool is_named = false;
   for (const std::string& packet : Packets()) {
     protozero::pbf_reader reader(packet);
@@ -139,11 +139,11 @@ TEST_F(TraceWriterTest, ASecondDumpWritesNoInternedObjectAgain) {
   TraceWriter writer = Create();
   TargetProfile profile = ProfileWith(1000);
   ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
-  ASSERT_TRUE(writer.Flush().ok());
+  ASSERT_TRUE(writer.Finish().ok());
   const size_t first = std::filesystem::file_size(path());
   profile.heaps[0].callsites[1].allocated.bytes += 50;
   ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
-  ASSERT_TRUE(writer.Flush().ok());
+  ASSERT_TRUE(writer.Finish().ok());
   EXPECT_LT(std::filesystem::file_size(path()), first * 3 / 2);
 }
 
