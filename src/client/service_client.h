@@ -33,6 +33,12 @@ inline bool IsWoken() {
   return false;
 }
 
+// Nobody profiles the program and nobody wants to: its calls go straight on.
+inline bool IsAsleep() {
+  return g_session.state.load(std::memory_order_relaxed) == SessionState::kDormant &&
+         !IsWoken();
+}
+
 // Asks the services; true: g_session is connected. `was_dormant`: the program has run
 // before.
 bool JoinService(bool was_dormant);
