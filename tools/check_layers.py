@@ -23,7 +23,10 @@ ALLOWED = {  # module: modules it may include; itself always
     "import": {"base", "profile", "trace", "export"},  # export: tests only
     "query": {"base", "profile", "trace", "symbolize"},
     "engine": OUTSIDE - {"convert", "import", "query"},
-    "cli": (OUTSIDE | {"engine"}) - {"rt"},
+    "config": {"base", "wire", "engine"},
+    "record": {"base", "profile", "engine", "trace", "config"},
+    "service": {"base", "wire", "profile", "engine", "trace", "config", "record"},
+    "cli": (OUTSIDE | {"engine", "config", "record", "service"}) - {"rt"},
 }
 MAX_LINES = 800
 

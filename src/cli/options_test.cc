@@ -39,7 +39,7 @@ TEST(OptionsTest, WithoutOptionsTheDocumentedDefaultsHold) {
 TEST(OptionsTest, EverythingBehindTheSeparatorBelongsToTheProgram) {
   const Options options = Parse({"-q", "--", "ls", "-i", "7", "--", "--help"});
   EXPECT_TRUE(options.quiet);
-  EXPECT_FALSE(options.show_help);
+  EXPECT_EQ(options.help, HelpRequest::kNone);
   EXPECT_EQ(options.session.interval_bytes, 4096u);
   EXPECT_EQ(options.command, (Arguments{"ls", "-i", "7", "--", "--help"}));
 }
@@ -79,12 +79,13 @@ TEST(OptionsTest, TheBufferIsAPowerOfTwoWithinItsBounds) {
         << text;
 }
 
-TEST(OptionsTest, WhatHappensWithAFullBufferIsTheLastWordOnIt) {
+TEST(OptionsTest, WhatHappensWithAFullBufferIsSaidOnce) {
   EXPECT_EQ(Parse({"--no-block-client", "--", "true"}).session.when_full,
             WhenFull::kDrop);
-  EXPECT_EQ(
-      Parse({"--no-block-client", "--block-client", "--", "true"}).session.when_full,
-      WhenFull::kBlock);
+  EXPECT_EQ(Parse({"--block-client", "--", "true"}).session.when_full, WhenFull::kBlock);
+  EXPECT_NE(ErrorOf({"--no-block-client", "--block-client", "--", "true"})
+                .find("together with --no-block-client"),
+            std::string::npos);
   EXPECT_EQ(
       Parse({"--block-client-timeout", "250", "--", "true"}).session.block_timeout_us,
       250u);
@@ -124,12 +125,13 @@ TEST(OptionsTest, AProgramWithoutSeparatorIsNotGuessed) {
 }
 
 TEST(OptionsTest, HelpAndVersionNeedNoProgram) {
-  EXPECT_TRUE(Parse({"-h"}).show_help);
+  EXPECT_EQ(Parse({"-h"}).help, HelpRequest::kShort);
+  EXPECT_EQ(Parse({"--help"}).help, HelpRequest::kLong);
   EXPECT_TRUE(Parse({"--version"}).show_version);
 }
 
 TEST(OptionsTest, TheHelpFitsAScreenAndNamesEveryOptionThatIsUnderstood) {
-  const std::string help = HelpText();
+  const std::string help = GeneratedText("short-help", "1");
   size_t line = 0;
   for (const char c : help) {
     line = c == '\n' ? 0 : line + 1;

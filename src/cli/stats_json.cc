@@ -26,7 +26,7 @@ Status CannotWrite(const char* path) {
 
 }  // namespace
 
-Status WriteStatsJson(const Session& session, const Recording& recording) {
+Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage) {
   const char* path = getenv(kStatsVariable);
   if (path == nullptr || *path == 0)
     return {};
@@ -38,7 +38,7 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
   size_t callsites = 0;
   double calls = 0;
   double bytes = 0;
-  for (const std::unique_ptr<Target>& target : session.targets()) {
+  for (const Target* target : recording.targets()) {
     const Quality& quality = target->quality();
     sum.samples += quality.samples;
     sum.walked_samples += quality.walked_samples;
@@ -61,8 +61,10 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
     }
   }
   uint64_t unrecorded = 0;
-  for (const UnrecordedPrograms& programs : session.Unrecorded())
-    unrecorded += programs.count;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const UnrecordedPrograms& programs : session->Unrecorded())
+      unrecorded += programs.count;
+  }
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
@@ -77,10 +79,9 @@ Status WriteStatsJson(const Session& session, const Recording& recording) {
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
           "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
           "\"alloc_bytes\": %.0f}\n",
-          session.targets().size(), static_cast<unsigned long long>(unrecorded),
-          recording.program_cpu_seconds(), recording.program_peak_rss_kib(),
-          CpuSeconds(self), self.ru_maxrss, callsites,
-          static_cast<unsigned long long>(sum.settled_samples),
+          recording.targets().size(), static_cast<unsigned long long>(unrecorded),
+          usage.cpu_seconds, usage.peak_rss_kib, CpuSeconds(self), self.ru_maxrss,
+          callsites, static_cast<unsigned long long>(sum.settled_samples),
           static_cast<unsigned long long>(sum.settled_copies),
           static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),

@@ -3,12 +3,13 @@
 #pragma once
 
 #include "base/status.h"
-#include "cli/recording.h"
-#include "engine/session.h"
+#include "cli/program_run.h"
+#include "record/trace_recording.h"
 
 namespace heapprofd {
 
 // Does nothing when the variable is not set or empty. kIo: the file cannot be written.
-Status WriteStatsJson(const Session& session, const Recording& recording);
+// `usage`: of the program that was started, zeros when none was.
+Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage);
 
 }  // namespace heapprofd

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "cli/launch.h"
+#include "cli/program_run.h"
 
 namespace heapprofd {
 namespace {
@@ -23,6 +24,7 @@ class StatsJsonTest : public testing::Test {
   void TearDown() override {
     unsetenv("HEAPPROFD_STATS_JSON");
     std::filesystem::remove(path_);
+    std::filesystem::remove(path_ + ".trace");
   }
 
   // Records the program known_stacks completely.
@@ -31,17 +33,23 @@ class StatsJsonTest : public testing::Test {
     config.interval_bytes = 1;
     Result<std::unique_ptr<Session>> session = Session::Create(config);
     ASSERT_TRUE(session.ok()) << session.status().message();
-    session_ = std::move(session).value();
+    std::vector<std::unique_ptr<Session>> sessions;
+    sessions.push_back(std::move(session).value());
+    Result<TraceFile> trace = TraceFile::Create(path_ + ".trace");
+    ASSERT_TRUE(trace.ok()) << trace.status().message();
+    recording_ =
+        std::make_unique<TraceRecording>(RecordingConfig(), std::move(sessions),
+                                         std::move(trace).value(), testing::TempDir());
     const Result<std::string> preload = FindPreloadLibrary();
     ASSERT_TRUE(preload.ok()) << preload.status().message();
-    recording_ = std::make_unique<Recording>(session_.get(), /*show_status=*/false);
-    const Launched launched =
-        Launch({HPD_TEST_PROGRAMS "/exits", "return"}, preload.value(),
-               recording_->original_mask(),
-               [&](pid_t pid) { return session_->EnvironmentFor(pid); });
+    SteeringSignals signals;
+    LiveView view(/*show_status=*/false);
+    const Launched launched = Launch(
+        {HPD_TEST_PROGRAMS "/exits", "return"}, preload.value(), signals.original_mask(),
+        [&](pid_t pid) { return recording_->sessions()[0]->EnvironmentFor(pid); });
     ASSERT_GT(launched.pid, 0) << launched.error.message;
-    EXPECT_EQ(recording_->Run(launched.pid), 7);
-    session_->Stop();
+    EXPECT_EQ(ProgramRun(recording_.get(), &view, &signals).Run(launched.pid), 7);
+    recording_->Stop(StopCause::kRequested);
   }
 
   // The number behind a key; -1 when it is missing.
@@ -51,14 +59,13 @@ class StatsJsonTest : public testing::Test {
   }
 
   std::string path_;
-  std::unique_ptr<Session> session_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<TraceRecording> recording_;
 };
 
 TEST_F(StatsJsonTest, FiguresOfARealRunAreTheProgramsOwn) {
   ASSERT_NO_FATAL_FAILURE(Record());
   setenv("HEAPPROFD_STATS_JSON", path_.c_str(), 1);
-  const Status status = WriteStatsJson(*session_, *recording_);
+  const Status status = WriteStatsJson(*recording_, {});
   ASSERT_TRUE(status.ok()) << status.message();
   std::ifstream file(path_);
   const std::string json(std::istreambuf_iterator<char>(file), {});
@@ -77,7 +84,7 @@ TEST_F(StatsJsonTest, FiguresOfARealRunAreTheProgramsOwn) {
 
 TEST_F(StatsJsonTest, NothingIsWrittenUnlessAskedFor) {
   ASSERT_NO_FATAL_FAILURE(Record());
-  EXPECT_TRUE(WriteStatsJson(*session_, *recording_).ok());
+  EXPECT_TRUE(WriteStatsJson(*recording_, {}).ok());
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
@@ -85,7 +92,7 @@ TEST_F(StatsJsonTest, AFileThatCannotBeWrittenIsNamed) {
   ASSERT_NO_FATAL_FAILURE(Record());
   for (const char* path : {"/no/such/directory/stats", "/dev/full"}) {
     setenv("HEAPPROFD_STATS_JSON", path, 1);
-    const Status status = WriteStatsJson(*session_, *recording_);
+    const Status status = WriteStatsJson(*recording_, {});
     ASSERT_FALSE(status.ok()) << path;
     EXPECT_NE(status.message().find(path), std::string::npos) << status.message();
     EXPECT_NE(status.message().find("HEAPPROFD_STATS_JSON"), std::string::npos);

@@ -135,6 +135,29 @@ std::string FormatFigures(const ProcessResult& process,
   return text;
 }
 
+std::string MemoryRow(const std::string& name, double bytes, const std::string& what) {
+  const std::string size = FormatBytes(std::max(0.0, bytes));
+  return "    " + Pad(name, 24) + (what.empty() ? size : Pad(size, 14) + what) + "\n";
+}
+
+// heapprofd vs malloc_info vs RSS: where the process's memory is, in parts that add up.
+// "" unless the allocator was asked and has answered.
+std::string FormatMemory(const MemoryContext& memory) {
+  if (memory.allocator.empty())
+    return "";
+  const auto in_use = static_cast<double>(memory.allocator_in_use);
+  const auto held = static_cast<double>(memory.allocator_free);
+  const double total = static_cast<double>(memory.rss_kib + memory.swap_kib) * 1024;
+  return "\n  Memory of the process, by " + memory.allocator + " and the kernel\n" +
+         MemoryRow("requested, live", memory.requested, "what the program asked for") +
+         MemoryRow("overhead and caches", in_use - memory.requested,
+                   "headers, rounding, blocks in thread caches") +
+         MemoryRow("fragmentation", held, "freed, held back by the allocator") +
+         MemoryRow("the rest", total - in_use - held,
+                   "code, stacks, mapped files, other allocators") +
+         MemoryRow("RSS and swap", total, "");
+}
+
 std::string FormatInterval(const HeapDump& dump) {
   return dump.sampling_interval <= 1
              ? "every allocation"
@@ -282,8 +305,8 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
                      dump->heap_name + ", ";
   text += FormatInterval(*dump);
   text += "\n\n" + FormatFigures(first, *dump, options) +
-          FormatTable(first, *dump, options) + FormatOtherHeaps(first, options) +
-          FormatOthers(processes);
+          FormatMemory(first.profile->memory) + FormatTable(first, *dump, options) +
+          FormatOtherHeaps(first, options) + FormatOthers(processes);
   std::vector<std::string> warnings = QualityWarnings(first);
   warnings.insert(warnings.end(), options.warnings.begin(), options.warnings.end());
   for (const ProcessResult& process : processes) {

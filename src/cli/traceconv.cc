@@ -34,7 +34,7 @@ constexpr Mode kModes[] = {
      ConvertToBundle, true},
 };
 
-struct Flag {
+struct ConvertFlag {
   std::string_view name;
   const char* value_name;  // nullptr: takes no value
   const char* help;
@@ -73,8 +73,8 @@ Status Unsupported(const char* kind) {
                  "does it");
 }
 
-const std::vector<Flag>& Flags() {
-  static const std::vector<Flag> flags = {
+const std::vector<ConvertFlag>& ConvertFlags() {
+  static const std::vector<ConvertFlag> flags = {
       {"pid", "PID", "profile: only dumps of this process",
        [](TraceconvOptions& options, const std::string& text) {
          HPD_TRY_ASSIGN(options.pid, ParseNumber("pid", text));
@@ -158,9 +158,9 @@ Status ApplyFlag(TraceconvOptions& options,
     value = name.substr(equals + 1);
     name.resize(equals);
   }
-  const auto flag = std::find_if(Flags().begin(), Flags().end(),
-                                 [&](const Flag& f) { return f.name == name; });
-  if (flag == Flags().end())
+  const auto flag = std::find_if(ConvertFlags().begin(), ConvertFlags().end(),
+                                 [&](const ConvertFlag& f) { return f.name == name; });
+  if (flag == ConvertFlags().end())
     return Invalid("cannot use option " + arguments[*index] +
                    ": there is none of this name; traceconv --help lists all");
   if (flag->value_name == nullptr)
@@ -231,7 +231,7 @@ std::string TraceconvHelp() {
   for (const Mode& mode : kModes)
     add("  " + std::string(mode.name), mode.help);
   text += "\noptions:\n";
-  for (const Flag& flag : Flags()) {
+  for (const ConvertFlag& flag : ConvertFlags()) {
     if (flag.help != nullptr)
       add("  --" + std::string(flag.name) +
               (flag.value_name != nullptr ? std::string(" ") + flag.value_name : ""),

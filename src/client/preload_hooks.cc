@@ -11,11 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "client/allocator_report.h"
 #include "client/nesting.h"
 #include "client/real_functions.h"
 #include "client/recorder.h"
 #include "client/recorder_table.h"
 #include "client/sampler.h"
+#include "client/service_client.h"
 #include "client/session.h"
 #include "client/slow_entry.h"
 #include "rt/compiler.h"
@@ -23,6 +25,7 @@
 using heapprofd::CallSite;
 using heapprofd::g_real;
 using heapprofd::g_wiped;
+using heapprofd::IsAsleep;
 using heapprofd::ThreadSlot;
 
 namespace {
@@ -60,6 +63,7 @@ class PendingAllocation {
     if (slot_ == nullptr)
       return;
     t_outer_hook = site.stack;
+    heapprofd::AnswerAllocatorQuestion();
     if (size < slot_->bytes_left) {
       slot_->bytes_left -= size;
       ++slot_->calls;
@@ -260,14 +264,15 @@ void* HpdPvallocEntry(size_t size);
 int HpdPosixMemalignEntry(void** result, size_t alignment, size_t size);
 
 HPD_EXPORT void* malloc(size_t size) {
-  if (HPD_LIKELY(PassUnsampled(size)))
+  if (HPD_LIKELY(PassUnsampled(size)) || IsAsleep())
     return g_real.malloc(size);
   return HpdMallocEntry(size);
 }
 
 HPD_EXPORT void* calloc(size_t count, size_t size) {
   size_t total = 0;
-  if (HPD_LIKELY(!__builtin_mul_overflow(count, size, &total) && PassUnsampled(total)))
+  if (HPD_LIKELY(!__builtin_mul_overflow(count, size, &total) && PassUnsampled(total)) ||
+      IsAsleep())
     return g_real.calloc(count, size);
   return HpdCallocEntry(count, size);
 }
@@ -396,6 +401,7 @@ __attribute__((constructor)) void StartSession() {
 }
 
 __attribute__((destructor)) void EndSession() {
+  heapprofd::ReportExit();
   heapprofd::WaitUntilDrained();
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "client/allocator_report.h"
 #include "client/loaded_objects.h"
 #include "client/session.h"
 
@@ -181,6 +182,11 @@ void ResolveOperators(const link_map* allocator) {
 
 }  // namespace
 
+RealDefinition FindRealFunction(const char* name) {
+  const Definition found = FindNext(name);
+  return {.address = found.address, .object = found.object};
+}
+
 #define HPD_RESOLVE(field) \
   g_real.field = reinterpret_cast<decltype(g_real.field)>(FindNext(#field).address)
 
@@ -237,6 +243,7 @@ bool ResolveRealFunctions() {
   if (g_real.free_aligned_sized == nullptr)
     g_real.free_aligned_sized = FreeAlignedSized;
   ResolveOperators(allocator.object);
+  ResolveAllocatorStatistics();
   return g_real.calloc != nullptr && g_real.realloc != nullptr && g_real.free != nullptr;
 }
 

@@ -86,6 +86,13 @@ struct RealFunctions {
 
 extern RealFunctions g_real;
 
+struct RealDefinition {
+  void* address = nullptr;       // nullptr: nobody behind this library defines it
+  const void* object = nullptr;  // tells definitions of one library from those of others
+};
+
+RealDefinition FindRealFunction(const char* name);
+
 // Fills g_real; false when this library is not in the loader's list or no malloc follows
 // it.
 bool ResolveRealFunctions();

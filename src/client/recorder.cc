@@ -102,9 +102,8 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
        waited_us += 1000) {
     const uint32_t seen =
         g_session.client->ring.read_futex.load(std::memory_order_acquire);
-    RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
-    if (reservation.payload != nullptr ||
-        control.active.load(std::memory_order_relaxed) == 0)
+    RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
+    if (reservation.payload != nullptr || IsSessionOver(control))
       return reservation;
     WaitForReader(seen);
     const uint64_t now = control.heartbeat.load(std::memory_order_relaxed);
@@ -121,12 +120,12 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
 }
 
 RingWriter::Reservation Reserve(RecordType type, size_t payload) {
-  RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
+  RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
   if (HPD_LIKELY(reservation.payload != nullptr))
     return reservation;
   const auto when_full =
       g_session.engine->control.when_full.load(std::memory_order_relaxed);
-  const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring.size() / 2;
+  const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring().size() / 2;
   if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
     reservation = ReserveBlocking(type, payload);
   if (reservation.payload == nullptr) {
@@ -160,7 +159,7 @@ struct StackEvidence {
 void AddCopy(StackEvidence& evidence, const Cursor& from, const LiveStack& stack) {
   const uint64_t limit = std::min<uint64_t>(
       {g_session.engine->control.max_stack_copy.load(std::memory_order_relaxed),
-       kMaxStackCopy, g_session.ring.size() / 4});
+       kMaxStackCopy, g_session.ring().size() / 4});
   const uint64_t start = from.sp & ~uint64_t{7};
   const uint64_t end = stack.CopyEnd(start);
   evidence.copy_from = from;
@@ -347,7 +346,7 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
                             .heap_id = block.heap_id,
                             .flags = evidence.flags};
   FillSample(reservation.payload, record, evidence);
-  g_session.ring.Commit(reservation);
+  g_session.ring().Commit(reservation);
   RememberSent(evidence, reservation.end);
   ProbeAllocation(block.address, size, interval);
 }
@@ -367,7 +366,7 @@ void RecordFreeAs(RecordType type, const Block& block, bool is_realloc) {
                           .is_realloc = is_realloc ? uint8_t{1} : uint8_t{0},
                           .reserved = 0};
   memcpy(reservation.payload, &record, sizeof(record));
-  g_session.ring.Commit(reservation);
+  g_session.ring().Commit(reservation);
 }
 
 }  // namespace
@@ -392,7 +391,7 @@ HPD_COLD void RecordMark(RecordType type, const char* name) {
   for (size_t i = 0; i + 1 < sizeof(record.name) && name[i] != 0; ++i)
     record.name[i] = name[i];
   memcpy(reservation.payload, &record, sizeof(record));
-  g_session.ring.Commit(reservation);
+  g_session.ring().Commit(reservation);
 }
 
 HPD_COLD void RecordModulesChanged() {
@@ -402,7 +401,7 @@ HPD_COLD void RecordModulesChanged() {
   g_session.client->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
   const RingWriter::Reservation reservation = Reserve(RecordType::kModulesChanged, 0);
   if (reservation.payload != nullptr)
-    g_session.ring.Commit(reservation);
+    g_session.ring().Commit(reservation);
 }
 
 }  // namespace heapprofd

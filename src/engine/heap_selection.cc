@@ -18,8 +18,8 @@ Status CheckName(const std::string& name) {
   if (!name.empty() && name.size() < kHeapNameSize)
     return {};
   return Status(StatusCode::kInvalidArgument,
-                "cannot select the heap \"" + name +
-                    "\": a heap's name has 1 to 63 bytes; separate names by commas");
+                "cannot use --heaps (heaps, exclude_heaps): the name \"" + name +
+                    "\" must have 1 to 63 bytes; separate names by commas");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -81,12 +82,41 @@ pid_t InnermostPid(pid_t pid) {
   return pid;
 }
 
-uint64_t ResidentKib(pid_t pid) {
-  std::ifstream file(ProcPath(pid, "statm"));
-  uint64_t total = 0;
-  uint64_t resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
+namespace {
+
+// Value in KiB of a line "Name:   123 kB".
+uint64_t FieldKib(const std::string& text, const std::string& name) {
+  const size_t at = text.find("\n" + name + ":");
+  return at == std::string::npos
+             ? 0
+             : strtoull(text.c_str() + at + name.size() + 2, nullptr, 10);
+}
+
+}  // namespace
+
+uint64_t AnonymousKib(pid_t pid) {
+  const std::string text = ReadAtMost(ProcPath(pid, "status"), 8192);
+  return FieldKib(text, "RssAnon") + FieldKib(text, "VmSwap");
+}
+
+MemoryContext ReadMemoryStatus(pid_t pid) {
+  const std::string text = ReadAtMost(ProcPath(pid, "status"), 8192);
+  MemoryContext context;
+  context.rss_kib = FieldKib(text, "VmRSS");
+  context.anonymous_kib = FieldKib(text, "RssAnon");
+  context.swap_kib = FieldKib(text, "VmSwap");
+  return context;
+}
+
+MemoryContext ReadMemoryContext(pid_t pid) {
+  const std::string text = ReadAtMost(ProcPath(pid, "smaps_rollup"), 8192);
+  MemoryContext context;
+  context.rss_kib = FieldKib(text, "Rss");
+  context.anonymous_kib = FieldKib(text, "Anonymous");
+  context.swap_kib = FieldKib(text, "Swap");
+  context.pss_kib = FieldKib(text, "Pss");
+  context.private_dirty_kib = FieldKib(text, "Private_Dirty");
+  return context;
 }
 
 }  // namespace heapprofd

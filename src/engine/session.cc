@@ -17,6 +17,8 @@
 
 #include "engine/obstacle.h"
 #include "engine/process_info.h"
+#include "engine/target_rules.h"
+#include "wire/control.h"
 
 namespace heapprofd {
 namespace {
@@ -95,6 +97,12 @@ Result<std::unique_ptr<Session>> Session::Create(const SessionConfig& config) {
   return session;
 }
 
+std::unique_ptr<Session> Session::CreateWithoutSocket(const SessionConfig& config) {
+  std::unique_ptr<Session> session(new Session(config));
+  session->clock_.Update();
+  return session;
+}
+
 Session::~Session() {
   if (!socket_path_.empty())
     unlink(socket_path_.c_str());
@@ -146,6 +154,32 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   ReapExited();
 }
 
+int Session::Serve() {
+  const int wait_ms = DrainAll();
+  ReapExited();
+  return wait_ms;
+}
+
+bool Session::IsProfiling(pid_t pid) const {
+  return std::any_of(live_.begin(), live_.end(),
+                     [pid](const LiveTarget& live) { return live.target->pid() == pid; });
+}
+
+void Session::NoteRejected(const ProcessDescription& process) {
+  if (rejected_.size() >= kMaxTargets)
+    return;
+  for (const std::unique_ptr<TargetProfile>& known : rejected_) {
+    if (known->process.pid == process.pid)
+      return;
+  }
+  auto profile = std::make_unique<TargetProfile>();
+  profile->process = process;
+  profile->process.start_ns = MonotonicNs();
+  profile->rejected_concurrent = true;
+  profile->reason = "another session profiles this process";
+  rejected_.push_back(std::move(profile));
+}
+
 int Session::DrainAll() {
   clock_.Update();
   double fill = 0;
@@ -191,6 +225,12 @@ void Session::Hear(ScopedFd connection) {
   if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
       peer.pid <= 0 || (geteuid() != 0 && peer.uid != geteuid()))
     return;
+  uint64_t magic = 0;
+  if (control_handler_ &&
+      recv(connection.get(), &magic, sizeof(magic), MSG_PEEK) ==
+          static_cast<ssize_t>(sizeof(magic)) &&
+      magic == kControlMagic)
+    return control_handler_(std::move(connection));
   std::array<std::byte, sizeof(ExecNotice)> message{};
   const ssize_t size = recv(connection.get(), message.data(), message.size(), 0);
   Hello hello{};
@@ -210,10 +250,10 @@ void Session::Welcome(const Hello& hello, pid_t pid, int connection) {
   if (hello.version != kWireVersion)
     status =
         Status(StatusCode::kInvalidArgument, "the preload library is of another version");
-  else if (targets_.size() >= kMaxTargets)
-    status = Status(StatusCode::kUnavailable, "too many processes in one session");
+  else if (!Wants(pid))
+    status = Status(StatusCode::kNotFound, "not one of the processes asked for");
   else
-    status = Adopt(pid, connection);
+    status = Adopt(pid, connection, /*from_startup=*/true);
   if (!status.ok()) {
     const std::string name = DescribeProcess(pid).cmdline[0];
     programs_.Attempt(pid, MonotonicNs(), name + " (" + status.message() + ")",
@@ -225,6 +265,13 @@ void Session::Welcome(const Hello& hello, pid_t pid, int connection) {
                                      .seed = 0};
     SendWelcome(connection, decline, nullptr, 0);
   }
+}
+
+// A session with a program of its own records all of its processes unless some are named.
+bool Session::Wants(pid_t pid) const {
+  const TargetRules& rules = config_.targets;
+  return (rules.names.empty() && rules.pids.empty()) ||
+         IsNamedBy(rules, DescribeProcess(pid));
 }
 
 void Session::HandleExecNotice(const ExecNotice& notice, pid_t sender) {
@@ -248,19 +295,27 @@ void Session::ExpectProgram(pid_t pid, const std::string& program) {
                     ReasonOf(FindObstacle(program, "").kind));
 }
 
-Status Session::Adopt(pid_t pid, int connection) {
+void Session::EndTarget(pid_t pid) {
   for (size_t i = 0; i < live_.size(); ++i) {
     if (live_[i].target->pid() == pid) {
       Finish(i, TargetEnd::kExeced);
-      break;
+      return;
     }
   }
+}
+
+Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
+  if (targets_.size() >= kMaxTargets)
+    return Status(StatusCode::kUnavailable, "too many processes in one session");
+  EndTarget(pid);
   programs_.Recorded(pid, MonotonicNs());
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::Create(pid, config_, &modules_, &clock_));
+  target->profile().from_startup = from_startup;
+  target->set_events(events_);
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
                                    .status = WelcomeStatus::kProfile,
@@ -287,15 +342,27 @@ void Session::Finish(size_t index, TargetEnd end) {
 }
 
 void Session::ReapExited() {
-  for (size_t i = live_.size(); i-- > 0;) {
-    pollfd exited{.fd = live_[i].pidfd.get(), .events = POLLIN, .revents = 0};
-    if (poll(&exited, 1, 0) > 0)
+  std::vector<pollfd> fds;
+  for (const LiveTarget& live : live_)
+    fds.push_back({.fd = live.pidfd.get(), .events = POLLIN, .revents = 0});
+  if (poll(fds.data(), fds.size(), 0) <= 0)
+    return;
+  for (size_t i = fds.size(); i-- > 0;) {
+    if (fds[i].revents != 0)
       Finish(i, TargetEnd::kExited);
   }
 }
 
+void Session::StopAtGuardrail() {
+  for (const std::unique_ptr<Target>& target : targets_)
+    target->profile().hit_guardrail = true;
+  Stop();
+}
+
 void Session::Stop() {
-  AcceptClients();  // what was said before the end counts
+  is_stopped_ = true;
+  if (listener_.valid())
+    AcceptClients();  // what was said before the end counts
   ReapExited();
   for (const LiveTarget& live : live_)
     live.target->Stop(TargetEnd::kRunning);

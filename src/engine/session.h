@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ class Session {
   // Creates the socket in a fresh directory that only this user can write to.
   static Result<std::unique_ptr<Session>> Create(const SessionConfig& config);
 
+  // Without a socket: whoever has one hands clients over by Adopt.
+  static std::unique_ptr<Session> CreateWithoutSocket(const SessionConfig& config);
+
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -35,6 +39,34 @@ class Session {
 
   const std::string& socket_path() const { return socket_path_; }
 
+  const SessionConfig& config() const { return config_; }
+
+  // What else arrives at the session's socket: a connection whose first word is
+  // kControlMagic (wire/control.h).
+  using ControlHandler = std::function<void(ScopedFd connection)>;
+
+  void set_control_handler(ControlHandler handler) {
+    control_handler_ = std::move(handler);
+  }
+
+  // Gets the events of all targets that come from now on; outlives this object.
+  void set_events(AllocationEvents* events) { events_ = events; }
+
+  // Makes the process at the other end of `connection`, which waits for its Welcome, a
+  // target. `from_startup`: it has not run yet.
+  Status Adopt(pid_t pid, int connection, bool from_startup);
+
+  // The process has become another program; nothing when it is no target.
+  void EndTarget(pid_t pid);
+
+  // Notes a process that this session wanted and another one has.
+  void NoteRejected(const ProcessDescription& process);
+
+  // Drains all rings, a turn each, and lets go of processes that have ended. Gives the
+  // milliseconds after which it should be called again: 0 when there is more, INT_MAX
+  // when all is quiet. Part of Poll, for callers that wait for themselves.
+  int Serve();
+
   // Serves clients and drains rings, waiting at most `max_wait_ms` when there is nothing
   // to do. `wake_fd` (or -1): returns early when it becomes readable.
   void Poll(int max_wait_ms, int wake_fd);
@@ -42,12 +74,24 @@ class Session {
   // Ends the session: clients go dormant, everything that reached the rings is read.
   void Stop();
 
+  // The same; every target is marked.
+  void StopAtGuardrail();
+
+  bool is_stopped() const { return is_stopped_; }
+
   // All targets so far, in order of arrival. Those whose process is gone are complete.
   const std::vector<std::unique_ptr<Target>>& targets() const { return targets_; }
+
+  // Processes that another session had already.
+  const std::vector<std::unique_ptr<TargetProfile>>& rejected() const {
+    return rejected_;
+  }
 
   // Number of targets whose process still lives and reports.
   size_t live_targets() const { return live_.size(); }
 
+  // True when `pid` is one of these.
+  bool IsProfiling(pid_t pid) const;
   // The process `pid` is about to become `program`: known as unrecorded unless it
   // reports.
   void ExpectProgram(pid_t pid, const std::string& program);
@@ -68,10 +112,10 @@ class Session {
 
   Status Listen();
   void AcceptClients();
+  bool Wants(pid_t pid) const;
   void Hear(ScopedFd connection);
   void Welcome(const Hello& hello, pid_t pid, int connection);
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
-  Status Adopt(pid_t pid, int connection);
   void Finish(size_t index, TargetEnd end);
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
@@ -86,6 +130,10 @@ class Session {
   std::string socket_path_;
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
+  std::vector<std::unique_ptr<TargetProfile>> rejected_;
+  ControlHandler control_handler_;
+  AllocationEvents* events_ = nullptr;
+  bool is_stopped_ = false;
   uint64_t busy_until_ns_ = 0;  // short waits until then
   int wait_ms_ = 1;             // the short wait
 };

@@ -203,7 +203,7 @@ TEST_F(SessionTest, AClientOfAnotherVersionIsDeclined) {
   const ScopedFd peer = Connect();
   const Hello hello{.magic = kHandshakeMagic,
                     .version = kWireVersion + 1,
-                    .is_fork_child = 0,
+                    .origin = ClientOrigin::kStartup,
                     .tsc = 0};
   ASSERT_EQ(send(peer.get(), &hello, sizeof(hello), 0),
             static_cast<ssize_t>(sizeof(hello)));

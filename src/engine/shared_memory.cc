@@ -1,6 +1,7 @@
 #include "engine/shared_memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -26,6 +27,23 @@ void* MapAt(void* address, uint64_t size, int fd, uint64_t offset) {
               static_cast<off_t>(offset));
 }
 
+static_assert(sizeof(pthread_mutex_t) <= sizeof(SessionControl::engine_lock));
+
+pthread_mutex_t* EngineLock(EngineBlock* block) {
+  return reinterpret_cast<pthread_mutex_t*>(&block->control.engine_lock);
+}
+
+// Tells the client by the kernel's help when this thread is no more.
+void HoldEngineLock(EngineBlock* block) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutex_init(EngineLock(block), &attributes);
+  pthread_mutexattr_destroy(&attributes);
+  pthread_mutex_lock(EngineLock(block));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
@@ -39,6 +57,7 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
   if (engine == MAP_FAILED)
     return Status::FromErrno("cannot map shared memory", errno);
   memory->engine_ = static_cast<EngineBlock*>(engine);
+  HoldEngineLock(memory->engine_);
   // From here on nobody can map it writable: the client's view is read-only. Kernels
   // before 5.1 lack the seal; the client then still maps it read-only.
   fcntl(memory->engine_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
@@ -57,8 +76,10 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
 }
 
 SharedMemory::~SharedMemory() {
-  if (engine_ != nullptr)
+  if (engine_ != nullptr) {
+    pthread_mutex_unlock(EngineLock(engine_));
     munmap(engine_, sizeof(EngineBlock));
+  }
   if (client_ != nullptr)
     munmap(client_, kRingOffset + 2 * ring_size_);
 }

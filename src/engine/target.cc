@@ -11,6 +11,7 @@
 #include "engine/process_info.h"
 #include "engine/sample_parts.h"
 #include "engine/target_text.h"
+#include "profile/estimate.h"
 #include "walk/stack_hash.h"
 
 namespace heapprofd {
@@ -86,6 +87,7 @@ void Target::PublishConfig() {
   control.block_timeout_us.store(config_.block_timeout_us);
   control.check_period.store(config_.check_period);
   control.max_stack_copy.store(kDefaultStackCopy);
+  control.look_at_exit.store(config_.ask_allocator ? 1 : 0);
   control.active.store(1, std::memory_order_release);
   PublishStackRegions();
 }
@@ -148,20 +150,29 @@ bool Target::IsStuck() {
 
 void Target::Tick() {
   memory_->engine().control.heartbeat.fetch_add(1, std::memory_order_relaxed);
-  if (config_.when_full == WhenFull::kDrop)
+  if (config_.ask_allocator)
+    LookAtExit();
+  if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)
     AdaptInterval();
 }
 
 void Target::AdaptInterval() {
   const uint64_t lost =
       memory_->client().ring.lost_records.load(std::memory_order_relaxed);
-  const bool is_pressed = lost != lost_seen_ || ring_fill() > 0.75;
+  const uint64_t free_bytes =
+      memory_->ring_size() - std::min(memory_->ring_size(), reader_->pending_bytes());
+  const bool is_dropping =
+      config_.when_full == WhenFull::kDrop && (lost != lost_seen_ || ring_fill() > 0.75);
+  const bool is_pressed = is_dropping || free_bytes < config_.adaptive_threshold_bytes;
   lost_seen_ = lost;
   const uint64_t now = clock_->last_ns();
   if (!is_pressed || now - interval_changed_ns_ < kAdaptNs)
     return;
   std::atomic<uint64_t>& interval = memory_->engine().control.interval;
-  if (interval.load() < kMaxInterval)
+  const uint64_t limit = config_.adaptive_max_interval_bytes != 0
+                             ? config_.adaptive_max_interval_bytes
+                             : kMaxInterval;
+  if (interval.load() < std::min(limit, kMaxInterval))
     interval.store(interval.load() * 2);
   std::atomic<uint32_t>& shift = memory_->engine().heap_rules.interval_shift;
   if (shift.load() < 40)
@@ -214,6 +225,8 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   ++profile_.quality.samples;
   if (IsSettled())
     ++profile_.quality.settled_samples;
+  if (events_ != nullptr && parts->record.heap_id == kMallocHeapId)
+    ReportAllocation(parts->record);
   CallsiteId callsite = CallsiteOfSample(*parts);
   if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
     callsite = labels_->Intern(callsite, parts->labels, memory_->client());
@@ -221,6 +234,14 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     return AllocateIn(parts->record.heap_id, parts->record, callsite);
   heap_->Allocate(parts->record.address, parts->record.size, parts->record.interval,
                   callsite, last_event_ns_);
+}
+
+void Target::ReportAllocation(const SampleRecord& record) {
+  const Estimate estimate = EstimateOfSample(record.size, record.interval);
+  events_->OnAllocation(pid(), {.address = record.address,
+                                .size = record.size,
+                                .sample_size = static_cast<uint64_t>(estimate.bytes),
+                                .time_ns = last_event_ns_});
 }
 
 void Target::AllocateIn(uint8_t heap_id,
@@ -268,6 +289,8 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
     return;
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
+  if (events_ != nullptr && !is_undo && record->heap_id == kMallocHeapId)
+    events_->OnFree(pid(), record->address);
   if (record->heap_id != kMallocHeapId) {
     if (CustomHeap* heap = custom_heaps_.Find(record->heap_id))
       heap->Free(record->address);
@@ -543,6 +566,9 @@ void Target::UpdateDump() {
       header.threads_without_slot.load(std::memory_order_relaxed);
   quality.reports_without_slot =
       header.reports_without_slot.load(std::memory_order_relaxed);
+  if (header.client_error.load(std::memory_order_relaxed) ==
+      static_cast<uint32_t>(ClientError::kBlockTimeout))
+    profile_.client_fault = ClientFault::kHitTimeout;
 }
 
 void Target::ReleaseRecorder() {

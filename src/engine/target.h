@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/scoped_fd.h"
+#include "engine/allocation_events.h"
 #include "engine/heap_table.h"
 #include "engine/labels.h"
 #include "engine/session_config.h"
@@ -62,6 +63,20 @@ class Target {
   // times.
   void UpdateDump();
 
+  // Brings profile().memory up to now, the allocator's answer included.
+  void ReadMemory();
+
+  // The cheap part of it, to have something when the process ends unseen.
+  void ObserveMemory();
+
+  // Has the client ask the program's allocator for its accounting; it answers from within
+  // an allocation.
+  void AskAllocator();
+  bool HasAllocatorAnswer() const;
+
+  // Outlives this object. nullptr: nobody wants them.
+  void set_events(AllocationEvents* events) { events_ = events; }
+
   // Drops what is only needed while recording (live samples, shared memory, unwinder).
   void ReleaseRecorder();
 
@@ -93,8 +108,11 @@ class Target {
   Target(pid_t pid, const SessionConfig& config, const TscClock* clock);
 
   void PublishConfig();
+  void ReadAllocatorReport();
+  void LookAtExit();
   void HandleRecord(const RingReader::Record& record);
   void HandleSample(std::span<const std::byte> payload);
+  void ReportAllocation(const struct SampleRecord& record);
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
   void HandleMark(std::span<const std::byte> payload, bool is_dump);
@@ -151,6 +169,8 @@ class Target {
   uint64_t lost_seen_ = 0;
   uint64_t previous_dump_ns_ = 0;
   uint64_t last_event_ns_ = 0;
+  uint32_t allocator_question_ = 0;
+  AllocationEvents* events_ = nullptr;
 };
 
 }  // namespace heapprofd

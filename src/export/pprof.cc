@@ -28,13 +28,17 @@ class PprofEncoder {
     message_.AddSampleType("alloc_space", "bytes");
     message_.AddSampleType("objects", "count");
     message_.AddSampleType("space", "bytes");
+    if (options.with_maximum) {
+      message_.AddSampleType("max_objects", "count");
+      message_.AddSampleType("max_space", "bytes");
+    }
     WriteProgramMapping();
-    WriteSamples();
+    WriteSamples(options.with_maximum);
     PprofMessage::Header header{
         .time_unix_ns = options.time_unix_ns,
         .duration_ns = dump_.end_ns - std::min(dump_.end_ns, profile_.process.start_ns),
         .sampling_interval = dump_.sampling_interval,
-        .default_sample_type = "space",
+        .default_sample_type = options.with_maximum ? "max_space" : "space",
         .comments = options.comments};
     header.comments.push_back(QualityComment(profile_.quality));
     return message_.Finish(header);
@@ -51,7 +55,7 @@ class PprofEncoder {
     }
   }
 
-  void WriteSamples() {
+  void WriteSamples(bool with_maximum) {
     std::vector<CallsiteId> ids;
     for (const auto& [id, totals] : dump_.callsites)
       ids.push_back(id);
@@ -67,9 +71,15 @@ class PprofEncoder {
           locations.push_back(LocationOf(frame));
       }
       const CallsiteTotals& totals = dump_.callsites.at(id);
-      const int64_t values[] = {
+      std::vector<int64_t> values = {
           ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
           ValueOf(totals, View::kObjects), ValueOf(totals, View::kSpace)};
+      if (with_maximum) {
+        const auto peak = dump_.peak.find(id);
+        const Estimate at_max = peak != dump_.peak.end() ? peak->second : Estimate();
+        values.push_back(RoundedValue(at_max.count));
+        values.push_back(RoundedValue(at_max.bytes));
+      }
       message_.AddSample(locations, values, labels);
     }
   }

@@ -1,4 +1,4 @@
-// The four views of a heap profile, in the order in which all exports list them.
+// The views of a heap profile, in the order in which all exports list them.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,17 @@ namespace heapprofd {
 enum class View : uint8_t { kAllocObjects, kAllocSpace, kObjects, kSpace };
 
 // Rounded, never negative, and representable: sizes come from the profiled program.
-inline int64_t ValueOf(const CallsiteTotals& totals, View view) {
+inline int64_t RoundedValue(double value) {
   constexpr double kMax = 9.2e18;
+  return value > 0 ? std::llround(std::min(value, kMax)) : 0;
+}
+
+inline int64_t ValueOf(const CallsiteTotals& totals, View view) {
   const Estimate estimate = view == View::kAllocObjects || view == View::kAllocSpace
                                 ? totals.allocated
                                 : totals.live();
-  const double value =
-      view == View::kAllocSpace || view == View::kSpace ? estimate.bytes : estimate.count;
-  return value > 0 ? std::llround(std::min(value, kMax)) : 0;
+  return RoundedValue(view == View::kAllocSpace || view == View::kSpace ? estimate.bytes
+                                                                        : estimate.count);
 }
 
 }  // namespace heapprofd

@@ -147,6 +147,27 @@ enum class TargetEnd : uint8_t {
   kExeced,   // became another program
 };
 
+// What the client reported about itself; Perfetto's numbers.
+enum class ClientFault : uint8_t {
+  kNone = 0,
+  kHitTimeout = 1,  // an allocation waited for space in vain
+};
+
+// The process's memory as the kernel and its allocator count it, at the latest dump. KiB
+// and bytes; 0 throughout: unknown.
+struct MemoryContext {
+  uint64_t rss_kib = 0;
+  uint64_t anonymous_kib = 0;
+  uint64_t swap_kib = 0;
+  uint64_t pss_kib = 0;
+  uint64_t private_dirty_kib = 0;
+  double requested = 0;           // live bytes by our estimate at that moment
+  std::string allocator;          // "glibc", "jemalloc"; empty: it was not asked
+  uint64_t allocator_system = 0;  // bytes it holds from the system
+  uint64_t allocator_in_use = 0;  // bytes in blocks that it has handed out
+  uint64_t allocator_free = 0;    // bytes it holds back
+};
+
 struct ProcessDescription {
   int32_t pid = 0;
   int32_t parent_pid = 0;
@@ -166,6 +187,11 @@ struct TargetProfile {
   ProcessDescription process;
   bool from_startup = true;
   TargetEnd end = TargetEnd::kRunning;
+  bool rejected_concurrent = false;  // another session profiles it: nothing else is set
+  bool hit_guardrail = false;
+  ClientFault client_fault = ClientFault::kNone;
+  std::string reason;  // why there are no samples, for people; empty: there are some
+  MemoryContext memory;
   std::vector<Mapping> mappings;
   std::vector<Frame> frames;
   std::vector<Callsite> callsites;

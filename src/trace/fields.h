@@ -36,6 +36,8 @@ enum Packet : uint32_t {
   kPacketDeobfuscationMapping = 64,
   kPacketSmaps = 68,
   kPacketServiceEvent = 69,
+  kPacketStreamingAllocation = 74,
+  kPacketStreamingFree = 75,
   kPacketTrustedPid = 79,
   kPacketFirstOnSequence = 87,
   kPacketTraceUuid = 89,
@@ -129,6 +131,9 @@ enum ProcessDump : uint32_t {
   kDumpPeakBytes = 10004,
   kDumpPeakTimestamp = 10005,
   kDumpProfilingStart = 10006,
+  kDumpLabel = 10007,
+  kDumpReason = 10008,
+  kDumpAllocator = 10009,
 };
 
 enum Sample : uint32_t {
@@ -146,6 +151,10 @@ enum Sample : uint32_t {
   kSampleAllocCountError = 10004,
   kSamplePeakBytes = 10005,
   kSamplePeakCount = 10006,
+  kSampleCumulativeAllocated = 10007,
+  kSampleCumulativeFreed = 10008,
+  kSampleCumulativeAllocCount = 10009,
+  kSampleCumulativeFreeCount = 10010,
 };
 
 enum Stats : uint32_t {

@@ -1,6 +1,7 @@
 #include "trace/trace_writer.h"
 
 #include <algorithm>
+#include <set>
 
 #include <protozero/pbf_writer.hpp>
 
@@ -34,20 +35,41 @@ std::vector<CallsiteId> SortedCallsites(
     const HeapDump& dump,
     DumpMode mode,
     const std::unordered_map<CallsiteId, uint64_t>& written) {
-  std::vector<CallsiteId> ids;
+  std::set<CallsiteId> ids;
+  for (const auto& [id, totals] : dump.callsites)
+    ids.insert(id);
   if (mode == DumpMode::kPeak) {
     for (const auto& [id, estimate] : dump.peak)
-      ids.push_back(id);
-    for (const auto& [id, iid] : written) {
-      if (!dump.peak.contains(id))
-        ids.push_back(id);
-    }
-  } else {
-    for (const auto& [id, totals] : dump.callsites)
-      ids.push_back(id);
+      ids.insert(id);
+    for (const auto& [id, iid] : written)
+      ids.insert(id);
   }
-  std::sort(ids.begin(), ids.end());
-  return ids;
+  return {ids.begin(), ids.end()};
+}
+
+std::string StreamedAllocations(const StreamedEvents& events) {
+  std::string message;
+  pbf_writer writer(message);
+  for (const StreamedEvents::Allocation& event : events.allocations) {
+    writer.add_uint64(1, event.address);
+    writer.add_uint64(2, event.size);
+    writer.add_uint64(3, event.sample_size);
+    writer.add_uint64(4, event.time_ns);
+    writer.add_uint32(5, 0);
+    writer.add_uint64(6, event.number);
+  }
+  return message;
+}
+
+std::string StreamedFrees(const StreamedEvents& events) {
+  std::string message;
+  pbf_writer writer(message);
+  for (const StreamedEvents::Free& event : events.frees) {
+    writer.add_uint64(1, event.address);
+    writer.add_uint32(2, 0);
+    writer.add_uint64(3, event.number);
+  }
+  return message;
 }
 
 // Stands for the heaps of a target that reported none, so that it is named nevertheless.
@@ -175,11 +197,13 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
       new_callsites.push_back(id);
     }
     const auto peak = dump.peak.find(id);
+    const auto cumulative = dump.callsites.find(id);
     if (flags.mode == DumpMode::kPeak)
-      AppendPeakSample(message, iid->second,
-                       peak != dump.peak.end() ? peak->second : Estimate());
+      AppendPeakSample(
+          message, iid->second, peak != dump.peak.end() ? peak->second : Estimate(),
+          cumulative != dump.callsites.end() ? cumulative->second : CallsiteTotals());
     else
-      AppendSample(message, iid->second, dump.callsites.at(id),
+      AppendSample(message, iid->second, cumulative->second,
                    peak != dump.peak.end() ? &peak->second : nullptr, totals[id]);
     if (message.size() >= kPacketTarget) {
       HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
@@ -306,6 +330,25 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
   writer.add_uint64(3, mapping);
   writer.add_uint64(4, frame.rel_pc);
   return iid;
+}
+
+Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {
+  return file_.Append(
+      ServicePacket(field::kPacketProcessStats, ProcessMemoryMessage(profile)));
+}
+
+Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
+  const auto append = [&](uint32_t field, const std::string& message) {
+    std::string packet = ServicePacket(field, message);
+    pbf_writer writer(packet);
+    writer.add_int32(field::kPacketTrustedPid, pid);
+    return file_.Append(packet);
+  };
+  if (!events.allocations.empty())
+    HPD_TRY(append(field::kPacketStreamingAllocation, StreamedAllocations(events)));
+  if (!events.frees.empty())
+    HPD_TRY(append(field::kPacketStreamingFree, StreamedFrees(events)));
+  return {};
 }
 
 Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {

@@ -29,6 +29,25 @@
 
 namespace heapprofd {
 
+// Events for stream_allocations; times on CLOCK_MONOTONIC.
+struct StreamedEvents {
+  struct Allocation {
+    uint64_t address;
+    uint64_t size;         // bytes
+    uint64_t sample_size;  // bytes that the sample stands for
+    uint64_t time_ns;
+    uint64_t number;  // order among all events of the process
+  };
+
+  struct Free {
+    uint64_t address;
+    uint64_t number;
+  };
+
+  std::vector<Allocation> allocations;
+  std::vector<Free> frees;
+};
+
 class TraceWriter {
  public:
   explicit TraceWriter(TraceFile file) : file_(std::move(file)) {}
@@ -37,6 +56,9 @@ class TraceWriter {
   Status WriteHeader(const std::string& trace_config);
 
   Status WriteProcessTree(std::span<const ProcessDescription> processes);
+
+  // What the kernel says about the process's memory.
+  Status WriteProcessMemory(const TargetProfile& profile);
 
   // The current state of all heaps of a target. `target_id` names the same TargetProfile
   // in every call.
@@ -57,7 +79,14 @@ class TraceWriter {
   // frames they describe.
   Status WriteModuleSymbols(const TargetProfile& profile);
 
+  // A packet for the allocations and one for the frees; nothing for neither.
+  Status WriteStream(int32_t pid, const StreamedEvents& events);
+
+  // Writes what is buffered; more may follow.
   Status Finish() { return file_.Flush(); }
+
+  // Bytes written so far.
+  uint64_t size() const { return file_.size(); }
 
  private:
   // What of one target has been written already: its ids in the sequence.

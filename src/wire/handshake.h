@@ -20,6 +20,13 @@ inline constexpr size_t kMaxSocketPath = 107;  // sizeof(sockaddr_un::sun_path) 
 // Seconds the client waits for the engine's answer before it goes on unprofiled.
 inline constexpr int kHandshakeTimeoutSeconds = 5;
 
+// How the client comes to ask.
+enum class ClientOrigin : uint32_t {
+  kStartup = 0,    // the program has just begun
+  kForkChild = 1,  // a forked child that did not exec; its parent was profiled
+  kDormant = 2,    // the program has run for a while and was woken
+};
+
 // A second use of the socket: a profiled process says what it is about to execute, so
 // that a program that then never reports (static, another environment) is known by name.
 // Nothing is answered.
@@ -45,7 +52,7 @@ static_assert(sizeof(ExecNotice) == 256);
 struct Hello {
   uint64_t magic;
   uint32_t version;
-  uint32_t is_fork_child;  // 1: a forked child that did not exec; its parent was profiled
+  ClientOrigin origin;
   uint64_t tsc;
 };
 
