@@ -77,8 +77,8 @@ class PprofEncoder {
       if (with_maximum) {
         const auto peak = dump_.peak.find(id);
         const Estimate at_max = peak != dump_.peak.end() ? peak->second : Estimate();
-        values.push_back(RoundedValue(at_max.count));
-        values.push_back(RoundedValue(at_max.bytes));
+        values.push_back(RoundedFigure(at_max.count));
+        values.push_back(RoundedFigure(at_max.bytes));
       }
       message_.AddSample(locations, values, labels);
     }

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "query/sqlite_cell.h"
+
 namespace heapprofd {
 namespace {
 
@@ -78,24 +80,6 @@ int Authorize(void* /*context*/,
 
 int CheckCancelled(void* flag) {
   return static_cast<CancelFlag*>(flag)->load(std::memory_order_relaxed) ? 1 : 0;
-}
-
-Cell CellOf(sqlite3_value* value) {
-  switch (sqlite3_value_type(value)) {
-    case SQLITE_INTEGER:
-      return Cell::Integer(sqlite3_value_int64(value));
-    case SQLITE_FLOAT:
-      return Cell::Real(sqlite3_value_double(value));
-    case SQLITE_NULL:
-      return Cell::Null();
-    default: {
-      const void* bytes = sqlite3_value_blob(value);
-      const auto size = static_cast<size_t>(sqlite3_value_bytes(value));
-      return Cell::Text(bytes == nullptr
-                            ? std::string_view()
-                            : std::string_view(static_cast<const char*>(bytes), size));
-    }
-  }
 }
 
 void RunScalar(sqlite3_context* context, int count, sqlite3_value** values) {

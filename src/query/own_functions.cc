@@ -79,6 +79,14 @@ Cell ErrorCell(double variance, bool is_known) {
   return is_known ? Cell::Real(std::sqrt(variance)) : Cell::Null();
 }
 
+// Standard errors of the tree's cumulative values.
+template <typename TreeOfView>
+TableColumn CumulativeError(const char* name, const TreeOfView& at) {
+  return TableColumn::Computed(name, ColumnType::kReal, [&at](size_t row) {
+    return ErrorCell(at.tree.nodes[row].cumulative.variance, at.has_errors);
+  });
+}
+
 Table FlamegraphTable(const ImportedTrace& trace, ViewTree made) {
   auto storage = std::make_shared<ViewTree>(std::move(made));
   const ViewTree& at = *storage;
@@ -100,11 +108,7 @@ Table FlamegraphTable(const ImportedTrace& trace, ViewTree made) {
       NumberColumn(
           "cumulative",
           [&at](size_t row) { return ValueOf(at.tree.nodes[row].cumulative, at.view); }),
-      TableColumn::Computed("cumulative_error", ColumnType::kReal,
-                            [&at](size_t row) {
-                              return ErrorCell(at.tree.nodes[row].cumulative.variance,
-                                               at.has_errors);
-                            }),
+      CumulativeError("cumulative_error", at),
   };
   return table;
 }
@@ -172,11 +176,7 @@ Table DiffTable(const ImportedTrace& trace, DiffTree made) {
       NumberColumn(
           "cumulative_delta",
           [&tree, delta](size_t row) { return delta(tree.nodes[row].cumulative); }),
-      TableColumn::Computed("cumulative_delta_error", ColumnType::kReal,
-                            [&at](size_t row) {
-                              return ErrorCell(at.tree.nodes[row].cumulative.variance,
-                                               at.has_errors);
-                            }),
+      CumulativeError("cumulative_delta_error", at),
   };
   return table;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "query/row_filter.h"
+#include "query/sqlite_cell.h"
 
 namespace heapprofd {
 namespace {
@@ -274,26 +275,6 @@ int Open(sqlite3_vtab* /*table*/, sqlite3_vtab_cursor** result) {
 int Close(sqlite3_vtab_cursor* base) {
   delete CursorOf(base);
   return SQLITE_OK;
-}
-
-std::string_view TextOf(sqlite3_value* value) {
-  const void* bytes = sqlite3_value_blob(value);
-  const auto size = static_cast<size_t>(sqlite3_value_bytes(value));
-  return bytes == nullptr ? std::string_view()
-                          : std::string_view(static_cast<const char*>(bytes), size);
-}
-
-Cell CellOf(sqlite3_value* value) {
-  switch (sqlite3_value_type(value)) {
-    case SQLITE_INTEGER:
-      return Cell::Integer(sqlite3_value_int64(value));
-    case SQLITE_FLOAT:
-      return Cell::Real(sqlite3_value_double(value));
-    case SQLITE_NULL:
-      return Cell::Null();
-    default:
-      return Cell::Text(TextOf(value));
-  }
 }
 
 enum class Outcome : uint8_t { kConstrain, kAlwaysTrue, kNeverTrue };

@@ -6,6 +6,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "profile/estimate.h"
 #include "trace/fields.h"
 #include "trace/limits.h"
 
@@ -14,10 +15,8 @@ namespace {
 
 using protozero::pbf_writer;
 
-// Readers keep values as int64. NaN and negative values become 0.
 uint64_t Rounded(double value) {
-  constexpr double kMax = 9.2e18;
-  return value > 0 ? static_cast<uint64_t>(std::llround(std::min(value, kMax))) : 0;
+  return static_cast<uint64_t>(RoundedFigure(value));
 }
 
 void AddError(pbf_writer& writer, uint32_t field, double variance) {
