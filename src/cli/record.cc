@@ -177,8 +177,7 @@ int RunProgram(const Options& options) {
                                  .seconds = seconds,
                                  .obstacle = ObstacleIn(options, recording),
                                  .symbols = std::move(symbols).value()});
-  if (const Status status = WriteStatsJson(recording, run.usage());
-      !status.ok())
+  if (const Status status = WriteStatsJson(recording, run.usage()); !status.ok())
     failure = Fail(status);
   return exit_code != 0 ? exit_code : failure;
 }
