@@ -38,7 +38,10 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
   }
   PrintNotes(options.notes);
   if (options.print_config) {
-    fputs(PrintTraceConfig(ConfigOf(options)).c_str(), stdout);
+    const std::string text = options.platform == Platform::kAndroid
+                                 ? DeviceConfigText(options)
+                                 : PrintTraceConfig(ConfigOf(options));
+    fputs(text.c_str(), stdout);
     return kExitOk;
   }
   if (options.platform == Platform::kAndroid)

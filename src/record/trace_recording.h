@@ -124,8 +124,11 @@ class TraceRecording {
   void CheckLimits(uint64_t now);
   bool HitsGuardrail(size_t session) const;
   void DumpSession(Session& session, const std::string& label);
+  // While a dump of `session` takes its time.
+  void ServeOthers(Session& session);
   Status WriteTarget(Session& session, Target& target, const std::string& label);
   Status WriteRejected(Session& session);
+  Status WriteAbsent(const Session& session);
   Status KeepHeaps(const Target& target);
   void FilterSymbols(const SessionConfig& config, Target& target);
   void Note(Status status);
