@@ -50,7 +50,14 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
 }
 
 int RunMark(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 1 || arguments[0].empty())
+  if (arguments.size() == 1 && (arguments[0] == "-h" || arguments[0] == "--help")) {
+    puts(
+        "usage: heap_profile mark NAME\n\n"
+        "Adds a dump with this name: to the recording under which it runs, else to all "
+        "of this user.");
+    return kExitOk;
+  }
+  if (arguments.size() != 1 || arguments[0].empty() || arguments[0][0] == '-')
     return Fail(Status(StatusCode::kInvalidArgument,
                        "cannot mark: one name is needed; for example: heap_profile mark "
                        "after-load"));

@@ -31,6 +31,7 @@ namespace {
 constexpr uint64_t kStartPatienceNs = 10'000'000'000;
 constexpr uint64_t kRivalPatienceNs = 1'000'000'000;  // when ours has ended
 constexpr int kAnswerMs = 30'000;
+constexpr uint64_t kMarkPatienceNs = 10'000'000'000;  // dumps of many processes take time
 constexpr char kServiceName[] = "heapprofd";
 // What names are looked up by, and how they are shown.
 constexpr std::array kFinisherVariables = {"PERFETTO_BINARY_PATH",
@@ -253,14 +254,21 @@ int RecordRemotely(const RemoteRequest& request) {
 }
 
 int MarkRecordings(const std::string& label) {
-  int marked = 0;
+  // All at once: one that is busy with its end must not keep the others waiting.
+  std::vector<ControlChannel> asked;
   for (const std::string& path : RecordingSockets()) {
     if (!IsOwnSocket(path))
       continue;
     Result<ControlChannel> channel = ControlChannel::Connect(path);
-    if (!channel.ok() || !channel.value().Send(ControlType::kMark, label).ok())
-      continue;
-    const Result<ControlMessage> answer = channel.value().Wait(kAnswerMs);
+    if (channel.ok() && channel.value().Send(ControlType::kMark, label).ok())
+      asked.push_back(std::move(channel).value());
+  }
+  int marked = 0;
+  const uint64_t end = MonotonicNs() + kMarkPatienceNs;
+  for (ControlChannel& channel : asked) {
+    const uint64_t now = MonotonicNs();
+    const Result<ControlMessage> answer =
+        channel.Wait(now < end ? static_cast<int>((end - now) / 1'000'000) : 0);
     if (answer.ok() && answer.value().type == ControlType::kMarked)
       marked += atoi(answer.value().payload.c_str());  // NOLINT(cert-err34-c)
   }

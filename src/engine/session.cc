@@ -375,6 +375,7 @@ void Session::Stop() {
   is_stopped_ = true;
   if (listener_.valid())
     AcceptClients();  // what was said before the end counts
+  listener_.reset();  // whoever comes later need not wait for an answer
   ReapExited();
   for (const LiveTarget& live : live_)
     live.target->Stop(TargetEnd::kRunning);

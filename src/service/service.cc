@@ -49,8 +49,16 @@ Result<std::unique_ptr<Service>> Service::Create(
 }
 
 Service::~Service() {
+  StopListening();
+}
+
+// Whoever comes later need not wait for an answer.
+void Service::StopListening() {
   if (owns_socket_)
     unlink(directory_->socket_path().c_str());
+  owns_socket_ = false;
+  listener_.reset();
+  pending_.clear();
 }
 
 Status Service::Listen() {
@@ -255,6 +263,8 @@ size_t Service::Dump(const std::string& label, uid_t user) {
 }
 
 void Service::StopAll() {
+  StopListening();
+  directory_->ReleaseLock();  // the next service need not wait for what is left to do
   for (const std::unique_ptr<Hosted>& hosted : hosted_)
     hosted->recording->Stop(StopCause::kRequested);
   FinishOver();

@@ -66,7 +66,7 @@ class Service {
   // their number.
   size_t Dump(const std::string& label, uid_t user);
 
-  // Ends all recordings and hands them to their finishers.
+  // Ends all recordings and hands them to their finishers; the last thing to be done.
   void StopAll();
 
   // Nothing runs and nobody is connected.
@@ -103,6 +103,7 @@ class Service {
       : directory_(std::move(directory)), hooks_(std::move(hooks)) {}
 
   Status Listen();
+  void StopListening();
   void Accept();
   void ServePending();
   // True: the connection was dealt with.

@@ -159,6 +159,16 @@ TEST_F(ServiceTest, TheNumberOfRecordingsIsLimited) {
   EXPECT_NE(answer.payload.find("stop one"), std::string::npos) << answer.payload;
 }
 
+TEST_F(ServiceTest, TheNextServiceCanStartWhileThisOneFinishes) {
+  ControlChannel channel = Connect();
+  EXPECT_EQ(StartOn(channel, "").type, ControlType::kStarted);
+  service_->StopAll();
+  EXPECT_FALSE(ControlChannel::Connect(place_ + kSocketName).ok());
+  const std::unique_ptr<Service> earlier = std::move(service_);
+  Start();
+  EXPECT_EQ(StartOn(channel = Connect(), "").type, ControlType::kStarted);
+}
+
 TEST_F(ServiceTest, AUniqueNameIsGivenOnce) {
   ControlChannel first = Connect();
   EXPECT_EQ(StartOn(first, "mine").type, ControlType::kStarted);

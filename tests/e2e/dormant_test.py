@@ -168,6 +168,12 @@ class Marks(ServiceTest):
         labels = [dump.label for dump in recording.dumps_of(patient.pid)]
         self.assertEqual(labels, ["\ufffd\ufffd __", "x" * 255, "ünïcode", ""])
 
+    def test_an_option_is_no_name(self):
+        for argument, code, words in (("--help", 0, "usage: heap_profile mark NAME"), ("--quiet", 2, "one name is needed")):
+            mark = subprocess.run([HEAP_PROFILE, "mark", argument], capture_output=True, text=True)
+            self.assertEqual(mark.returncode, code)
+            self.assertIn(words, mark.stdout + mark.stderr)
+
     def test_a_broken_session_variable_is_no_reason_to_crash(self):
         mark = subprocess.run([HEAP_PROFILE, "mark", "x"], env={**os.environ, "HEAPPROFD_SESSION": "nonsense"},
                               capture_output=True, text=True)
