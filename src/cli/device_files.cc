@@ -59,7 +59,7 @@ std::string AddedPackets(const DeviceFiles& files,
 
 // The trace with everything that was added to it; the trace itself when that is nothing.
 std::string CompleteTrace(const DeviceFiles& files) {
-  const std::string raw = files.directory + "/raw-trace";
+  std::string raw = files.directory + "/raw-trace";
   const std::string added =
       AddedPackets(files, "PERFETTO_BINARY_PATH", "symbolize", "symbols") +
       AddedPackets(files, "PERFETTO_PROGUARD_MAP", "deobfuscate",
@@ -82,9 +82,10 @@ size_t CollectProfiles(const std::string& from, const std::string& to) {
     if (!name.starts_with("heap_dump."))
       continue;
     ++count;
+    const std::string target = (fs::path(to) / name).string();
     if (name.ends_with(".gz"))
-      fs::rename(entry.path(), to + "/" + name, error);
-    else if (WriteGzipFile(to + "/" + name + ".gz", ReadAll(entry.path())).ok())
+      fs::rename(entry.path(), target, error);
+    else if (WriteGzipFile(target + ".gz", ReadAll(entry.path())).ok())
       fs::remove(entry.path(), error);
   }
   fs::remove(from, error);  // unless something is left in it

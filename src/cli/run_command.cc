@@ -28,6 +28,7 @@ Result<CommandResult> RunCommand(const std::vector<std::string>& command,
     sigprocmask(SIG_SETMASK, &mask, nullptr);
     dup2(write_end.get(), STDOUT_FILENO);
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& argument : command)
       arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
