@@ -271,7 +271,10 @@ StackEvidence TakeStack(const Cursor& caller,
     return evidence;
   }
   memo->PrepareFor(&slot, control.known_stacks_epoch.load(std::memory_order_relaxed));
-  const WalkResult walk = WalkStack(g_session.engine->rules, caller, stack, *memo);
+  const RuleTable& rules = g_session.engine->rules;
+  g_session.hints.Prefetch(rules, caller.key);
+  const WalkResult walk = WalkStack(rules, caller, stack, *memo);
+  g_session.hints.Remember(rules, *memo, walk.new_count);
   evidence.memo = memo;
   evidence.key_count = static_cast<uint16_t>(memo->frame_count());
   AddWalk(evidence, walk, caller, stack, is_check);
@@ -320,8 +323,12 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   const uint32_t period =
       g_session.engine->control.check_period.load(std::memory_order_relaxed);
   const bool is_check = period != 0 && slot.samples % period == 0;
+  FilterOf(block).PrefetchForInsert(FilterKey(block));
+  g_session.ring().PrefetchNext();
   MemoLease lease(slot);
   StackEvidence evidence = TakeStack(site.ToCursor(), slot, lease.memo(), is_check);
+  __builtin_prefetch(&KnownStack(evidence.hash));
+  FilterOf(block).Insert(FilterKey(block));
   if (HPD_UNLIKELY(t_labels.ids != 0)) {
     evidence.labels = t_labels.ids;
     evidence.flags |= kSampleHasLabels;
@@ -329,7 +336,6 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   }
   if (evidence.hash != 0 && !is_check)
     LeaveOutKnownFrames(evidence);
-  FilterOf(block).Insert(FilterKey(block));
   const RingWriter::Reservation reservation =
       Reserve(RecordType::kSample, evidence.PayloadSize());
   if (reservation.payload == nullptr) {

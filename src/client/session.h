@@ -56,6 +56,7 @@ struct Session {
   ThreadSlot pending_slot;           // of a forked child without a session yet
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
+  WalkHints hints;
   StackMemo
       memos[kMemos];  // threads share them, each sticks to one while nobody else uses it
 
