@@ -128,8 +128,11 @@ void StartWatching() {
   uint64_t all = ~uint64_t{0};
   uint64_t before = 0;
   rt::Syscall(SYS_rt_sigprocmask, 0, rt::ToArg(&all), rt::ToArg(&before), sizeof(all));
+  g_recorder->begin_nested(
+      0xff);  // what the thread takes from malloc is not the program's
   if (pthread_create(&g_state.watcher, nullptr, Watch, nullptr) != 0)
     g_state.has_stopped.store(2, std::memory_order_release);  // reports will notice
+  g_recorder->end_nested();
   rt::Syscall(SYS_rt_sigprocmask, 2, rt::ToArg(&before), 0, sizeof(before));
 }
 
