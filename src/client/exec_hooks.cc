@@ -53,7 +53,7 @@ bool KeepsSession(char* const* environment) {
 bool IsFollowed(int pid) {
   const SessionState state = g_session.state.load(std::memory_order_acquire);
   return (state == SessionState::kActive || state == SessionState::kForkPending) &&
-         g_session.engine->control.active.load(std::memory_order_relaxed) != 0 &&
+         g_session.engine()->control.active.load(std::memory_order_relaxed) != 0 &&
          (g_session.only_pid == 0 || g_session.only_pid == pid);
 }
 

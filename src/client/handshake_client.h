@@ -17,8 +17,8 @@ bool ReadSessionVariable(Session& session);
 // behind.
 bool Connect(Session& session, ClientOrigin origin);
 
-// Replaces the mappings of a session that is over by memory of nobody's: a thread may
-// still be in the middle of a record there.
+// Replaces the mappings of a session that is over, or the parent process's, by memory of
+// nobody's: a thread may still be in the middle of a record there.
 void Retire(Session& session);
 
 // Value in the process's initial environment, or nullptr.
@@ -26,8 +26,5 @@ const char* FindVariable(const char* name);
 
 // Says so, if there is an engine to hear it; waits for nothing.
 void SendExecNotice(const Session& session, const ExecNotice& notice);
-
-// Drops the mappings of a session that belongs to the parent process.
-void Unmap(Session& session);
 
 }  // namespace heapprofd

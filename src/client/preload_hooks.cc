@@ -70,11 +70,12 @@ class PendingAllocation {
       return;
     }
     interval_ = slot_->interval;
-    is_sampled_ = heapprofd::CountDown(*slot_, size,
-                                       heapprofd::g_session.engine->control.interval.load(
-                                           std::memory_order_relaxed)) ==
-                      heapprofd::SampleDecision::kSample &&
-                  !heapprofd::IsNested(heapprofd::kMallocHeapId);
+    is_sampled_ =
+        heapprofd::CountDown(*slot_, size,
+                             heapprofd::g_session.engine()->control.interval.load(
+                                 std::memory_order_relaxed)) ==
+            heapprofd::SampleDecision::kSample &&
+        !heapprofd::IsNested(heapprofd::kMallocHeapId);
   }
 
   // `pointer` is what the allocator returned; nullptr: the call failed and never
@@ -382,13 +383,15 @@ HPD_OPERATOR_DELETE_LIST(HPD_DELETE)
 
 }  // extern "C"
 
+const bool heapprofd::g_hooks_malloc = true;
+
 bool heapprofd::PrepareShell() {
   return ResolveRealFunctions();
 }
 
 // Where libheapprofd_client finds this library: see client/recorder_table.h.
 // NOLINTNEXTLINE(readability-identifier-naming)
-extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v1() {
+extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v2() {
   return &heapprofd::OwnRecorder();
 }
 

@@ -53,7 +53,7 @@ class MemoLease {
  public:
   explicit MemoLease(const ThreadSlot& slot) {
     const auto preferred =
-        static_cast<unsigned>(&slot - g_session.client->slots) % kMemos;
+        static_cast<unsigned>(&slot - g_session.client()->slots) % kMemos;
     uint64_t used = g_wiped.memos_in_use.load(std::memory_order_relaxed);
     while (~used != 0) {
       const bool is_free = (used >> preferred & 1) == 0;
@@ -83,7 +83,7 @@ class MemoLease {
 };
 
 void WaitForReader(uint32_t seen) {
-  RingHeader& header = g_session.client->ring;
+  RingHeader& header = g_session.client()->ring;
   const timespec pause{.tv_sec = 0, .tv_nsec = kWaitNanoseconds};
   header.waiters.fetch_add(1, std::memory_order_relaxed);
   rt::Syscall(SYS_futex, rt::ToArg(&header.read_futex), FUTEX_WAIT,
@@ -94,14 +94,14 @@ void WaitForReader(uint32_t seen) {
 // The ring is full and the session blocks: waits for space, bounded by the timeout and
 // the engine's life.
 HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload) {
-  const SessionControl& control = g_session.engine->control;
+  const SessionControl& control = g_session.engine()->control;
   const uint64_t timeout_us = control.block_timeout_us.load(std::memory_order_relaxed);
   uint64_t heartbeat = control.heartbeat.load(std::memory_order_relaxed);
   int silent_rounds = 0;
   for (uint64_t waited_us = 0; timeout_us == 0 || waited_us < timeout_us;
        waited_us += 1000) {
     const uint32_t seen =
-        g_session.client->ring.read_futex.load(std::memory_order_acquire);
+        g_session.client()->ring.read_futex.load(std::memory_order_acquire);
     RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
     if (reservation.payload != nullptr || IsSessionOver(control))
       return reservation;
@@ -114,7 +114,7 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
       return {};
     }
   }
-  g_session.client->ring.client_error.store(
+  g_session.client()->ring.client_error.store(
       static_cast<uint32_t>(ClientError::kBlockTimeout), std::memory_order_relaxed);
   return {};
 }
@@ -124,12 +124,12 @@ RingWriter::Reservation Reserve(RecordType type, size_t payload) {
   if (HPD_LIKELY(reservation.payload != nullptr))
     return reservation;
   const auto when_full =
-      g_session.engine->control.when_full.load(std::memory_order_relaxed);
+      g_session.engine()->control.when_full.load(std::memory_order_relaxed);
   const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring().size() / 2;
   if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
     reservation = ReserveBlocking(type, payload);
   if (reservation.payload == nullptr) {
-    RingHeader& header = g_session.client->ring;
+    RingHeader& header = g_session.client()->ring;
     header.lost_records.fetch_add(1, std::memory_order_relaxed);
     if (type == RecordType::kSample)
       header.lost_samples.fetch_add(1, std::memory_order_relaxed);
@@ -158,7 +158,7 @@ struct StackEvidence {
 
 void AddCopy(StackEvidence& evidence, const Cursor& from, const LiveStack& stack) {
   const uint64_t limit = std::min<uint64_t>(
-      {g_session.engine->control.max_stack_copy.load(std::memory_order_relaxed),
+      {g_session.engine()->control.max_stack_copy.load(std::memory_order_relaxed),
        kMaxStackCopy, g_session.ring().size() / 4});
   const uint64_t start = from.sp & ~uint64_t{7};
   const uint64_t end = stack.CopyEnd(start);
@@ -186,7 +186,7 @@ std::atomic<uint64_t>& KnownStack(uint64_t hash) {
 // The engine can ask for all frames again by a new epoch.
 uint64_t KnownMark(uint64_t hash) {
   const uint64_t epoch =
-      g_session.engine->control.known_stacks_epoch.load(std::memory_order_relaxed);
+      g_session.engine()->control.known_stacks_epoch.load(std::memory_order_relaxed);
   return hash ^ epoch << 32;
 }
 
@@ -252,26 +252,29 @@ StackEvidence TakeStack(const Cursor& caller,
                         const ThreadSlot& slot,
                         StackMemo* memo,
                         bool is_check) {
-  const SessionControl& control = g_session.engine->control;
+  const SessionControl& control = g_session.engine()->control;
   const uint64_t thread_pointer = rt::ThreadPointer();
   const StackBounds own = g_session.layout.OwnStack(thread_pointer, caller.sp);
   const StackBounds bounds =
-      own.is_known ? own : ForeignStack(g_session.engine->stack_regions, caller.sp);
+      own.is_known ? own : ForeignStack(g_session.engine()->stack_regions, caller.sp);
   const LiveStack stack(
       bounds, own.is_known ? own : g_session.layout.ReadableStack(thread_pointer));
   StackEvidence evidence;
   if (!bounds.is_known) {
     evidence.flags |= kSampleForeignStack;
-    g_session.client->ring.foreign_stacks.fetch_add(1, std::memory_order_relaxed);
+    g_session.client()->ring.foreign_stacks.fetch_add(1, std::memory_order_relaxed);
   }
   const uint32_t modules =
-      g_session.client->ring.modules_epoch.load(std::memory_order_relaxed);
+      g_session.client()->ring.modules_epoch.load(std::memory_order_relaxed);
   if (memo == nullptr || control.rules_epoch.load(std::memory_order_acquire) != modules) {
     AddCopy(evidence, caller, stack);
     return evidence;
   }
   memo->PrepareFor(&slot, control.known_stacks_epoch.load(std::memory_order_relaxed));
-  const WalkResult walk = WalkStack(g_session.engine->rules, caller, stack, *memo);
+  const RuleTable& rules = g_session.engine()->rules;
+  g_session.hints.Prefetch(rules, caller.key);
+  const WalkResult walk = WalkStack(rules, caller, stack, *memo);
+  g_session.hints.Remember(rules, *memo, walk.new_count);
   evidence.memo = memo;
   evidence.key_count = static_cast<uint16_t>(memo->frame_count());
   AddWalk(evidence, walk, caller, stack, is_check);
@@ -318,10 +321,14 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
     return;
   ++slot.samples;
   const uint32_t period =
-      g_session.engine->control.check_period.load(std::memory_order_relaxed);
+      g_session.engine()->control.check_period.load(std::memory_order_relaxed);
   const bool is_check = period != 0 && slot.samples % period == 0;
+  FilterOf(block).PrefetchForInsert(FilterKey(block));
+  g_session.ring().PrefetchNext();
   MemoLease lease(slot);
   StackEvidence evidence = TakeStack(site.ToCursor(), slot, lease.memo(), is_check);
+  __builtin_prefetch(&KnownStack(evidence.hash));
+  FilterOf(block).Insert(FilterKey(block));
   if (HPD_UNLIKELY(t_labels.ids != 0)) {
     evidence.labels = t_labels.ids;
     evidence.flags |= kSampleHasLabels;
@@ -329,7 +336,6 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   }
   if (evidence.hash != 0 && !is_check)
     LeaveOutKnownFrames(evidence);
-  FilterOf(block).Insert(FilterKey(block));
   const RingWriter::Reservation reservation =
       Reserve(RecordType::kSample, evidence.PayloadSize());
   if (reservation.payload == nullptr) {
@@ -398,7 +404,7 @@ HPD_COLD void RecordModulesChanged() {
   if (g_wiped.active.load(std::memory_order_acquire) == 0 ||
       g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
-  g_session.client->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
+  g_session.client()->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
   const RingWriter::Reservation reservation = Reserve(RecordType::kModulesChanged, 0);
   if (reservation.payload != nullptr)
     g_session.ring().Commit(reservation);

@@ -57,6 +57,9 @@ uint32_t OwnUser() {
   return static_cast<uint32_t>(rt::Syscall(SYS_geteuid));
 }
 
+constexpr unsigned kDirectoryMode = 0700;
+constexpr unsigned kSystemDirectoryMode = 0755;
+
 // The page belongs to root or this user, who could harm the program anyway, and is long
 // enough.
 bool IsTrustworthy(long fd) {
@@ -80,6 +83,35 @@ const WakePage* MapWakePage(const char* path) {
   return rt::IsError(address) ? nullptr : reinterpret_cast<const WakePage*>(address);
 }
 
+bool IsOwnDirectory(const char* path) {
+  struct stat status {};
+
+  return !rt::IsError(rt::Syscall(SYS_newfstatat, AT_FDCWD, rt::ToArg(path),
+                                  rt::ToArg(&status), AT_SYMLINK_NOFOLLOW)) &&
+         S_ISDIR(status.st_mode) && status.st_uid == OwnUser();
+}
+
+// Makes the page that a service of this user will use, so that one that starts later
+// finds this program. It appears at once with its full size: others look for it, too.
+void MakeWakePage(const char* directory, const char* wake) {
+  rt::Syscall(SYS_mkdir, rt::ToArg(directory),
+              OwnUser() == 0 ? kSystemDirectoryMode : kDirectoryMode);
+  if (!IsOwnDirectory(directory))
+    return;
+  Path draft;
+  draft.Append(wake).Append(".").AppendNumber(
+      static_cast<uint64_t>(rt::Syscall(SYS_gettid)));
+  const long fd = rt::Syscall(SYS_openat, AT_FDCWD, rt::ToArg(draft.text()),
+                              O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (rt::IsError(fd))
+    return;
+  if (!rt::IsError(rt::Syscall(SYS_ftruncate, fd, kWakePageSize)) &&
+      !rt::IsError(rt::Syscall(SYS_fchmod, fd, 0444)))
+    rt::Syscall(SYS_link, rt::ToArg(draft.text()), rt::ToArg(wake));
+  rt::Syscall(SYS_unlink, rt::ToArg(draft.text()));
+  rt::Syscall(SYS_close, fd);
+}
+
 Path UserDirectory() {
   Path path;
   if (const char* runtime = FindVariable("XDG_RUNTIME_DIR"))
@@ -89,8 +121,9 @@ Path UserDirectory() {
   return path;
 }
 
-// The page beside the place's socket, if there is one by now.
-void FindWakePage(ServicePlace& place) {
+// The page beside the place's socket, if there is one by now. `is_ours`: a service of
+// this user would be here.
+void FindWakePage(ServicePlace& place, bool is_ours) {
   char directory[sizeof(place.socket_path)];
   memcpy(directory, place.socket_path, sizeof(directory));
   size_t end = sizeof(directory);
@@ -101,16 +134,21 @@ void FindWakePage(ServicePlace& place) {
   directory[end - 1] = 0;
   Path wake;
   wake.Append(directory).Append(kWakeName);
-  place.wake.store(MapWakePage(wake.text()), std::memory_order_release);
+  const WakePage* page = MapWakePage(wake.text());
+  if (page == nullptr && is_ours) {
+    MakeWakePage(directory, wake.text());
+    page = MapWakePage(wake.text());
+  }
+  place.wake.store(page, std::memory_order_release);
 }
 
-void OpenPlace(ServicePlace& place, const char* directory) {
+void OpenPlace(ServicePlace& place, const char* directory, bool is_ours) {
   if (directory[0] != '/')
     return;
   Path socket;
   socket.Append(directory).Append(kSocketName);
   memcpy(place.socket_path, socket.text(), sizeof(place.socket_path));
-  FindWakePage(place);
+  FindWakePage(place, is_ours);
 }
 
 bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
@@ -126,7 +164,7 @@ bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
   // The socket can be there before its service: who is asked then starts, and makes the
   // page.
   if (wake == nullptr)
-    FindWakePage(place);
+    FindWakePage(place, /*is_ours=*/false);
   return is_joined;
 }
 
@@ -134,11 +172,13 @@ bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
 
 void OpenServicePlaces() {
   if (const char* directory = FindVariable(kDirectoryVariable)) {
-    OpenPlace(g_service_places[0], directory);
+    OpenPlace(g_service_places[0], directory, /*is_ours=*/true);
     return;
   }
-  OpenPlace(g_service_places[0], UserDirectory().text());
-  OpenPlace(g_service_places[1], kSystemDirectory);
+  const bool is_root = OwnUser() == 0;
+  if (!is_root)
+    OpenPlace(g_service_places[0], UserDirectory().text(), /*is_ours=*/true);
+  OpenPlace(g_service_places[1], kSystemDirectory, /*is_ours=*/is_root);
 }
 
 bool JoinService(bool was_dormant) {
@@ -159,7 +199,7 @@ bool WaitForService() {
   while (true) {
     for (ServicePlace& place : g_service_places) {
       if (place.wake.load(std::memory_order_relaxed) == nullptr)
-        FindWakePage(place);
+        FindWakePage(place, /*is_ours=*/false);
     }
     if (IsWoken() && JoinService(/*was_dormant=*/false))
       return true;

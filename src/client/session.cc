@@ -1,7 +1,10 @@
 #include "client/session.h"
 
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include <climits>
 
 #include "client/handshake_client.h"
 #include "client/sampler.h"
@@ -35,16 +38,17 @@ bool WipeOnFork() {
 }
 
 void InitializeSlot(ThreadSlot& slot, uint64_t index) {
-  slot.random = (g_session.seed ^ rt::ReadTsc() ^ (index + 1) * 0x9e3779b97f4a7c15u) | 1;
+  slot.random =
+      (g_session.seed() ^ rt::ReadTsc() ^ (index + 1) * 0x9e3779b97f4a7c15u) | 1;
   NextRandom(&slot.random);
   RestartCountdown(slot,
-                   g_session.engine->control.interval.load(std::memory_order_relaxed));
+                   g_session.engine()->control.interval.load(std::memory_order_relaxed));
 }
 
 // The slot that an earlier thread with this control block left, or a fresh one.
 ThreadSlot* ClaimSlot(uint64_t thread_pointer) {
-  RingHeader& header = g_session.client->ring;
-  ThreadSlot* slots = g_session.client->slots;
+  RingHeader& header = g_session.client()->ring;
+  ThreadSlot* slots = g_session.client()->slots;
   uint32_t count = header.slot_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count && i < kMaxThreadSlots; ++i) {
     if (slots[i].thread_pointer.load(std::memory_order_acquire) == thread_pointer)
@@ -74,14 +78,25 @@ ThreadSlot* AttachThread() {
   return slot;
 }
 
+// Whoever waits for a change (client/session_watch.h) sees it.
+void SetState(SessionState state) {
+  g_session.state.store(state, std::memory_order_release);
+  rt::Syscall(SYS_futex, rt::ToArg(&g_session.state), FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+// Of the thread that has set kInitializing or kChanging, or a forked child's only one. No
+// thread may ever see kActive with the wiped word zero: that is what such a child looks
+// like.
 void BecomeActive() {
-  g_session.state.store(SessionState::kActive, std::memory_order_release);
+  g_session.client()->ring.hooks_malloc.store(g_hooks_malloc ? 1 : 0,
+                                              std::memory_order_relaxed);
   g_wiped.active.store(1, std::memory_order_release);
+  SetState(SessionState::kActive);
 }
 
 void BecomeDormant() {
-  g_session.state.store(SessionState::kDormant, std::memory_order_release);
   g_wiped.active.store(0, std::memory_order_release);
+  SetState(SessionState::kDormant);
 }
 
 HPD_COLD void Initialize() {
@@ -107,6 +122,7 @@ HPD_COLD void Initialize() {
         has_variable ? Connect(g_session, ClientOrigin::kStartup)
                      : JoinService(/*was_dormant=*/false) || WaitForService();
     if (is_connected) {
+      g_session.number.store(1, std::memory_order_relaxed);
       BecomeActive();
       return;
     }
@@ -133,18 +149,18 @@ void ForgetSession() {
 // A service has begun a session since it was asked last.
 HPD_COLD void WakeUp() {
   SessionState expected = SessionState::kDormant;
-  if (!g_session.state.compare_exchange_strong(expected, SessionState::kWaking))
+  if (!g_session.state.compare_exchange_strong(expected, SessionState::kChanging))
     return;
   ForgetSession();
-  if (JoinService(/*was_dormant=*/true))
-    BecomeActive();
-  else
-    BecomeDormant();
+  if (!JoinService(/*was_dormant=*/true))
+    return BecomeDormant();
+  g_session.number.fetch_add(1, std::memory_order_relaxed);
+  BecomeActive();
 }
 
 // Slots of earlier sessions are left behind when a program is profiled again.
 bool IsSlotOfSession(const ThreadSlot* slot) {
-  const ThreadSlot* slots = g_session.client->slots;
+  const ThreadSlot* slots = g_session.client()->slots;
   if (HPD_LIKELY(slot >= slots && slot < slots + kMaxThreadSlots))
     return true;
   return slot == &g_session.pending_slot &&
@@ -158,7 +174,6 @@ HPD_COLD void HandleFork() {
     BecomeDormant();
     return;
   }
-  g_session.seed ^= rt::ReadTsc();
   ThreadSlot& slot = g_session.pending_slot;
   slot.calls = 0;
   slot.granted = 0;
@@ -182,7 +197,7 @@ ThreadSlot* EnterSession() {
       case SessionState::kForkPending:
         HandleFork();
         break;
-      case SessionState::kWaking:
+      case SessionState::kChanging:
         return nullptr;
       case SessionState::kDormant:
         if (HPD_LIKELY(!IsWoken()))
@@ -193,7 +208,7 @@ ThreadSlot* EnterSession() {
     if (g_wiped.active.load(std::memory_order_acquire) == 0)
       return nullptr;
   }
-  if (IsSessionOver(g_session.engine->control)) {
+  if (IsSessionOver(g_session.engine()->control)) {
     GoDormant(ClientError::kNone);
     return nullptr;
   }
@@ -207,11 +222,17 @@ ThreadSlot* EnterSession() {
   return AttachThread();
 }
 
+uint32_t CurrentSession() {
+  EnterSession();
+  return OngoingSession();
+}
+
 HPD_COLD ThreadSlot* LeaveForkPending(ThreadSlot* pending) {
   SessionState expected = SessionState::kForkPending;
   if (!g_session.state.compare_exchange_strong(expected, SessionState::kInitializing))
-    return nullptr;  // another thread is at it
-  Unmap(g_session);
+    return nullptr;                                    // another thread is at it
+  g_wiped.active.store(0, std::memory_order_release);  // the others wait
+  Retire(g_session);
   if (!Connect(g_session, ClientOrigin::kForkChild)) {
     BecomeDormant();
     return nullptr;
@@ -219,7 +240,7 @@ HPD_COLD ThreadSlot* LeaveForkPending(ThreadSlot* pending) {
   ForgetStacks();
   for (StackMemo& memo : g_session.memos)
     memo.Forget();
-  g_session.state.store(SessionState::kActive, std::memory_order_release);
+  BecomeActive();
   ThreadSlot* slot = AttachThread();
   if (slot != nullptr && pending != nullptr) {
     slot->calls += pending->calls;
@@ -229,27 +250,31 @@ HPD_COLD ThreadSlot* LeaveForkPending(ThreadSlot* pending) {
 }
 
 void GoDormant(ClientError error) {
-  if (g_session.state.load(std::memory_order_acquire) == SessionState::kDormant)
+  SessionState state = g_session.state.load(std::memory_order_acquire);
+  if (state != SessionState::kActive && state != SessionState::kForkPending)
     return;
-  if (g_session.state.load(std::memory_order_acquire) == SessionState::kActive) {
-    g_session.client->ring.client_error.store(static_cast<uint32_t>(error),
-                                              std::memory_order_relaxed);
-    g_session.client->ring.client_dormant.store(1, std::memory_order_release);
-  }
+  ClientBlock* client = g_session.client();
+  if (!g_session.state.compare_exchange_strong(state, SessionState::kChanging))
+    return;  // another thread ends or begins a session
   BecomeDormant();
+  if (state == SessionState::kForkPending)
+    return;  // the ring is the parent's
+  client->ring.client_error.store(static_cast<uint32_t>(error),
+                                  std::memory_order_relaxed);
+  client->ring.client_dormant.store(1, std::memory_order_release);
 }
 
 void WaitUntilDrained() {
   if (g_wiped.active.load(std::memory_order_acquire) == 0 ||
       g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
-  RingHeader& header = g_session.client->ring;
+  RingHeader& header = g_session.client()->ring;
   const uint64_t written = g_session.frames_end.load(std::memory_order_acquire);
   constexpr int kTries = 5000;
   const timespec pause{.tv_sec = 0, .tv_nsec = 200'000};
   for (int i = 0; i < kTries; ++i) {
     if (header.consumed_position.load(std::memory_order_acquire) >= written ||
-        g_session.engine->control.active.load(std::memory_order_relaxed) == 0)
+        g_session.engine()->control.active.load(std::memory_order_relaxed) == 0)
       return;
     rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));
   }

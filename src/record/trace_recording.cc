@@ -17,6 +17,7 @@ constexpr uint64_t kLimitsNs = 1'000'000'000;  // limits are looked at this ofte
 constexpr uint64_t kDrainNs = 5'000'000;       // rings wait no longer than this in a dump
 constexpr size_t kMaxLabel = 256;              // bytes, with the terminating zero
 constexpr char kFilteredName[] = "FILTERED";
+constexpr char kRequestedLabel[] = "requested by the program";
 
 double OwnCpuSeconds() {
   timespec used{};
@@ -41,6 +42,9 @@ std::string ReasonOf(const TargetProfile& profile) {
   }
   if (profile.heaps.empty())
     return "none of the heaps asked for is in this process";
+  if (!profile.hooks_malloc)
+    return "malloc cannot be seen in this process, only heaps that it reports; use "
+           "--all-heaps, or start it with LD_PRELOAD";
   return calls > 0 ? "all allocations together were smaller than one sample; use a "
                      "smaller --interval (1 records everything)"
                    : "the program called no allocation function that can be seen";
@@ -95,6 +99,8 @@ void TraceRecording::ServeSchedule() {
     return;
   const uint64_t now = MonotonicNs();
   for (size_t i = 0; i < sessions_.size(); ++i) {
+    for (const std::unique_ptr<Target>& target : sessions_[i]->targets())
+      Note(WriteRequestedDumps(*sessions_[i], *target));
     if (!IsDue(i, now))
       continue;
     marks_.push_back({.time_ns = now, .label = ""});
@@ -163,6 +169,7 @@ void TraceRecording::Dump(const std::string& label) {
 }
 
 void TraceRecording::DumpSession(Session& session, const std::string& label) {
+  const size_t mark = marks_.size() - 1;
   session.Serve();  // processes that have ended are not dumped as if they lived
   if (session.config().ask_allocator)
     AskAllocators(session, [this, &session] { ServeOthers(session); });
@@ -179,7 +186,7 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
       target.ReadMemory();
     }
     Note(WriteTarget(session, target, label));
-    Note(KeepHeaps(target));
+    Note(KeepHeaps(target, target.profile().heaps, mark));
     target_states_[&target].is_complete = !target.is_recording();
   }
   Note(WriteRejected(session));
@@ -198,19 +205,12 @@ void TraceRecording::ServeOthers(Session& session) {
 Status TraceRecording::WriteTarget(Session& session,
                                    Target& target,
                                    const std::string& label) {
+  HPD_TRY(WriteRequestedDumps(session, target));
   TargetState& state = target_states_[&target];
   TargetProfile& profile = target.profile();
   profile.reason = ReasonOf(profile);
   FilterSymbols(session.config(), target);
-  if (!state.is_described) {
-    state.is_described = true;
-    state.id = next_target_id_++;
-    HPD_TRY(writer_.WriteProcessTree({&profile.process, 1}));
-  }
-  for (size_t& next = state.requested_dumps; next < profile.requested_dumps.size();
-       ++next)
-    HPD_TRY(writer_.WriteHeaps(profile, profile.requested_dumps[next], state.id,
-                               DumpFlags()));
+  HPD_TRY(Describe(target, &state));
   if (profile.memory.rss_kib != 0)
     HPD_TRY(writer_.WriteProcessMemory(profile));
   const DumpFlags flags{
@@ -220,6 +220,35 @@ Status TraceRecording::WriteTarget(Session& session,
       .mode = session.config().dumps.at_max ? DumpMode::kPeak : DumpMode::kCumulative,
       .label = label};
   return writer_.WriteDump(profile, state.id, flags);
+}
+
+Status TraceRecording::Describe(const Target& target, TargetState* state) {
+  if (state->is_described)
+    return {};
+  state->is_described = true;
+  state->id = next_target_id_++;
+  return writer_.WriteProcessTree({&target.profile().process, 1});
+}
+
+// What the program has asked for by heapprofd_dump_now, as dumps like all others.
+Status TraceRecording::WriteRequestedDumps(Session& session, Target& target) {
+  TargetProfile& profile = target.profile();
+  if (profile.requested_dumps.empty())
+    return {};
+  const std::vector<std::vector<HeapDump>> dumps = std::move(profile.requested_dumps);
+  profile.requested_dumps.clear();
+  TargetState& state = target_states_[&target];
+  FilterSymbols(session.config(), target);
+  HPD_TRY(Describe(target, &state));
+  for (const std::vector<HeapDump>& heaps : dumps) {
+    if (heaps.empty())
+      continue;
+    marks_.push_back({.time_ns = heaps[0].end_ns, .label = kRequestedLabel});
+    HPD_TRY(writer_.WriteHeaps(profile, heaps, state.id,
+                               DumpFlags{.label = kRequestedLabel}));
+    HPD_TRY(KeepHeaps(target, heaps, marks_.size() - 1));
+  }
+  return writer_.Finish();
 }
 
 Status TraceRecording::WriteRejected(Session& session) {
@@ -242,10 +271,8 @@ Status TraceRecording::WriteAbsent(const Session& session) {
     const auto is_rejected = [pid](const std::unique_ptr<TargetProfile>& profile) {
       return profile->process.pid == pid;
     };
-    const auto& targets = session.targets();
-    const auto& rejected = session.rejected();
-    if (std::any_of(targets.begin(), targets.end(), is_pid) ||
-        std::any_of(rejected.begin(), rejected.end(), is_rejected))
+    if (std::ranges::any_of(session.targets(), is_pid) ||
+        std::ranges::any_of(session.rejected(), is_rejected))
       continue;
     TargetProfile absent;
     absent.process = DescribeProcess(pid);
@@ -260,11 +287,12 @@ Status TraceRecording::WriteAbsent(const Session& session) {
   return {};
 }
 
-Status TraceRecording::KeepHeaps(const Target& target) {
-  for (const HeapDump& dump : target.profile().heaps) {
+Status TraceRecording::KeepHeaps(const Target& target,
+                                 std::span<const HeapDump> heaps,
+                                 size_t mark) {
+  for (const HeapDump& dump : heaps) {
     HPD_TRY_ASSIGN(const uint64_t position, spool_.Append(dump));
-    earlier_.push_back(
-        {.target = &target, .mark = marks_.size() - 1, .position = position});
+    earlier_.push_back({.target = &target, .mark = mark, .position = position});
   }
   return {};
 }
@@ -344,7 +372,13 @@ size_t TraceRecording::live_targets() const {
 }
 
 Status TraceRecording::ForEachEarlierHeap(const HeapVisitor& visit) const {
-  for (const EarlierHeap& heap : earlier_) {
+  std::vector<EarlierHeap> heaps = earlier_;
+  // Requests of the programs arrive when their rings are read.
+  std::stable_sort(heaps.begin(), heaps.end(),
+                   [this](const EarlierHeap& left, const EarlierHeap& right) {
+                     return marks_[left.mark].time_ns < marks_[right.mark].time_ns;
+                   });
+  for (const EarlierHeap& heap : heaps) {
     HPD_TRY_ASSIGN(const HeapDump dump, spool_.Read(heap.position));
     HPD_TRY(visit(heap.target->profile(), dump, marks_[heap.mark]));
   }

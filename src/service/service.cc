@@ -44,6 +44,7 @@ Result<std::unique_ptr<Service>> Service::Create(
     HPD_TRY(service->Listen());
   // Programs that outlived an earlier service may now be wanted by nobody; those that it
   // profiled notice by themselves that it is gone.
+  service->directory_->SetRecordings(0);
   service->directory_->Wake();
   return service;
 }
@@ -237,6 +238,7 @@ Status Service::Start(Connection& connection, ControlMessage message) {
     NoteConflicts(*session, hosted->owner);
   hosted_.push_back(std::move(hosted));
   ++started_;
+  directory_->SetRecordings(hosted_.size());
   directory_->Wake();
   return {};
 }
@@ -264,10 +266,10 @@ size_t Service::Dump(const std::string& label, uid_t user) {
 
 void Service::StopAll() {
   StopListening();
-  directory_->ReleaseLock();  // the next service need not wait for what is left to do
   for (const std::unique_ptr<Hosted>& hosted : hosted_)
     hosted->recording->Stop(StopCause::kRequested);
   FinishOver();
+  directory_->ReleaseLock();  // the next service need not wait for what is left to do
 }
 
 void Service::FinishOver() {
@@ -277,6 +279,7 @@ void Service::FinishOver() {
     Finish(*hosted_[i]);
     hooks_.forget(*hosted_[i]->recording);
     hosted_.erase(hosted_.begin() + static_cast<ptrdiff_t>(i));
+    directory_->SetRecordings(hosted_.size());
   }
 }
 
