@@ -51,10 +51,13 @@ bool KeepsSession(char* const* environment) {
 
 // Whether programs that this process starts are the engine's business.
 bool IsFollowed(int pid) {
+  if (g_session.only_pid != 0 && g_session.only_pid != pid)
+    return false;
   const SessionState state = g_session.state.load(std::memory_order_acquire);
-  return (state == SessionState::kActive || state == SessionState::kForkPending) &&
-         g_session.engine->control.active.load(std::memory_order_relaxed) != 0 &&
-         (g_session.only_pid == 0 || g_session.only_pid == pid);
+  if (state == SessionState::kForkPending)
+    return true;  // the session that its parent had may be over
+  return state == SessionState::kActive &&
+         g_session.engine->control.active.load(std::memory_order_relaxed) != 0;
 }
 
 // A path that is not there or cannot be executed: whoever tries one after the other would

@@ -222,13 +222,14 @@ void SendExecNotice(const Session& session, const ExecNotice& notice) {
                 MSG_NOSIGNAL);
 }
 
-void Unmap(Session& session) {
-  if (session.engine != nullptr)
-    rt::Syscall(SYS_munmap, rt::ToArg(session.engine), sizeof(EngineBlock));
+void UnmapEngine(const EngineBlock* engine) {
+  rt::Syscall(SYS_munmap, rt::ToArg(engine), sizeof(EngineBlock));
+}
+
+void UnmapClient(Session& session) {
   if (session.client != nullptr)
     rt::Syscall(SYS_munmap, rt::ToArg(session.client),
                 static_cast<long>(session.mapped_client_size));
-  session.engine = nullptr;
   session.client = nullptr;
 }
 

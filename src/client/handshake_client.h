@@ -27,7 +27,8 @@ const char* FindVariable(const char* name);
 // Says so, if there is an engine to hear it; waits for nothing.
 void SendExecNotice(const Session& session, const ExecNotice& notice);
 
-// Drops the mappings of a session that belongs to the parent process.
-void Unmap(Session& session);
+// Drop what a forked child has inherited of its parent's session.
+void UnmapEngine(const EngineBlock* engine);
+void UnmapClient(Session& session);
 
 }  // namespace heapprofd

@@ -90,9 +90,8 @@ class PendingAllocation {
     }
     if (!is_sampled_)
       return;
-    if (heapprofd::g_session.state.load(std::memory_order_acquire) ==
-        heapprofd::SessionState::kForkPending)
-      slot_ = heapprofd::LeaveForkPending(slot_);
+    if (slot_ == &heapprofd::g_session.pending_slot)
+      slot_ = heapprofd::LeaveForkPending();
     if (slot_ != nullptr)
       heapprofd::RecordSample(*slot_, {reinterpret_cast<uint64_t>(pointer)}, size_,
                               interval_, site);

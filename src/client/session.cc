@@ -70,13 +70,19 @@ ThreadSlot* AttachThread() {
     return nullptr;
   }
   slot->thread_id = g_session.layout.ThreadId(thread_pointer);
+  if (t_slot == &g_session.pending_slot) {  // what the forked child has counted so far
+    slot->calls += t_slot->calls;
+    slot->granted += t_slot->granted - t_slot->bytes_left;
+  }
   t_slot = slot;
   return slot;
 }
 
+// In this order: a thread that finds the word zero and the state active takes its process
+// for a forked child.
 void BecomeActive() {
-  g_session.state.store(SessionState::kActive, std::memory_order_release);
   g_wiped.active.store(1, std::memory_order_release);
+  g_session.state.store(SessionState::kActive, std::memory_order_release);
 }
 
 void BecomeDormant() {
@@ -127,6 +133,8 @@ void ForgetSession() {
   Retire(g_session);
   for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
     rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
+  g_session.pending_slot.calls = 0;
+  g_session.pending_slot.granted = g_session.pending_slot.bytes_left;
   ForgetStacks();
 }
 
@@ -145,16 +153,19 @@ HPD_COLD void WakeUp() {
 // Slots of earlier sessions are left behind when a program is profiled again.
 bool IsSlotOfSession(const ThreadSlot* slot) {
   const ThreadSlot* slots = g_session.client->slots;
-  if (HPD_LIKELY(slot >= slots && slot < slots + kMaxThreadSlots))
-    return true;
-  return slot == &g_session.pending_slot &&
-         g_session.state.load(std::memory_order_acquire) == SessionState::kForkPending;
+  return slot >= slots && slot < slots + kMaxThreadSlots;
 }
 
 // First hook of a forked child. It has one thread; whatever it records belongs to a
 // session of its own.
 HPD_COLD void HandleFork() {
+  if (g_session.left_engine != nullptr) {
+    UnmapEngine(g_session.left_engine);
+    g_session.left_engine = nullptr;
+  }
   if (g_session.only_pid != 0) {
+    UnmapClient(g_session);
+    t_slot = &g_no_slot;
     BecomeDormant();
     return;
   }
@@ -171,6 +182,21 @@ HPD_COLD void HandleFork() {
 
 }  // namespace
 
+namespace {
+
+// What other threads allocate meanwhile belongs into the session, too. False: the calling
+// thread is the one that joins, interrupted by a signal handler.
+HPD_COLD bool WaitForJoin() {
+  while (g_session.state.load(std::memory_order_acquire) == SessionState::kJoining) {
+    if (g_session.joiner.load(std::memory_order_relaxed) == rt::ThreadPointer())
+      return false;
+    rt::Syscall(SYS_sched_yield);
+  }
+  return true;
+}
+
+}  // namespace
+
 ThreadSlot* EnterSession() {
   if (HPD_UNLIKELY(g_wiped.active.load(std::memory_order_acquire) == 0)) {
     switch (g_session.state.load(std::memory_order_acquire)) {
@@ -180,6 +206,7 @@ ThreadSlot* EnterSession() {
         break;
       case SessionState::kActive:
       case SessionState::kForkPending:
+      case SessionState::kJoining:
         HandleFork();
         break;
       case SessionState::kWaking:
@@ -193,6 +220,15 @@ ThreadSlot* EnterSession() {
     if (g_wiped.active.load(std::memory_order_acquire) == 0)
       return nullptr;
   }
+  switch (g_session.state.load(std::memory_order_acquire)) {
+    case SessionState::kJoining:
+      return WaitForJoin() ? EnterSession() : nullptr;
+    case SessionState::kForkPending:
+      // A second thread in the child: no longer a plain fork and exec.
+      return t_slot == &g_session.pending_slot ? t_slot : LeaveForkPending();
+    default:
+      break;
+  }
   if (IsSessionOver(g_session.engine->control)) {
     GoDormant(ClientError::kNone);
     return nullptr;
@@ -201,31 +237,29 @@ ThreadSlot* EnterSession() {
     return t_slot;
   if (t_slot == &g_orphan_slot)
     return nullptr;
-  if (g_session.state.load(std::memory_order_acquire) == SessionState::kForkPending)
-    return LeaveForkPending(
-        nullptr);  // a second thread in the child: no longer a plain fork + exec
   return AttachThread();
 }
 
-HPD_COLD ThreadSlot* LeaveForkPending(ThreadSlot* pending) {
+// Other threads of the child may be anywhere in EnterSession and read the parent's
+// parameters: these stay mapped until there is one thread only, in the next forked child.
+HPD_COLD ThreadSlot* LeaveForkPending() {
   SessionState expected = SessionState::kForkPending;
-  if (!g_session.state.compare_exchange_strong(expected, SessionState::kInitializing))
-    return nullptr;  // another thread is at it
-  Unmap(g_session);
+  if (!g_session.state.compare_exchange_strong(expected, SessionState::kJoining))
+    return EnterSession();
+  g_session.joiner.store(rt::ThreadPointer(), std::memory_order_relaxed);
+  const EngineBlock* parents_engine = g_session.engine;
+  UnmapClient(g_session);  // which nobody reads or writes before the child has its own
   if (!Connect(g_session, ClientOrigin::kForkChild)) {
     BecomeDormant();
     return nullptr;
   }
+  g_session.left_engine = parents_engine;
   ForgetStacks();
   for (StackMemo& memo : g_session.memos)
     memo.Forget();
-  g_session.state.store(SessionState::kActive, std::memory_order_release);
-  ThreadSlot* slot = AttachThread();
-  if (slot != nullptr && pending != nullptr) {
-    slot->calls += pending->calls;
-    slot->granted += pending->granted - pending->bytes_left;
-  }
-  return slot;
+  BecomeActive();
+  g_session.joiner.store(0, std::memory_order_relaxed);
+  return AttachThread();
 }
 
 void GoDormant(ClientError error) {
