@@ -48,21 +48,34 @@ inline bool PassUnsampled(size_t size) {
   return true;
 }
 
-// Stack pointer of the hook whose call into the allocator is under way, 0: none. An
-// allocator may serve one of its functions by another that is interposed, too: only the
-// outer one counts. A stack above it means that the outer call was left by an exception.
-__attribute__((tls_model("initial-exec"))) thread_local uint64_t t_outer_hook = 0;
+// The hook whose call into the allocator is under way. An allocator may serve one of its
+// functions by another that is interposed, too: only the outer one counts.
+struct OuterHook {
+  uint64_t stack;  // its stack pointer; 0: there is none
+  ThreadSlot* slot;
+  uint64_t size;  // bytes that the slot has counted for it
+
+  // The call failed and never happened.
+  void TakeBack() {
+    stack = 0;
+    --slot->calls;
+    slot->granted -= size;
+  }
+};
+
+__attribute__((tls_model("initial-exec"))) thread_local OuterHook t_outer_hook{};
 
 // Sampling decision of one allocation on the slow path, and what became of it.
 class PendingAllocation {
  public:
   PendingAllocation(size_t size, const CallSite& site)
       : slot_(heapprofd::EnterSession()), size_(size) {
-    if (t_outer_hook != 0 && site.stack < t_outer_hook)
+    // A stack above it means that the outer call was left by longjmp.
+    if (t_outer_hook.stack != 0 && site.stack < t_outer_hook.stack)
       slot_ = nullptr;
     if (slot_ == nullptr)
       return;
-    t_outer_hook = site.stack;
+    t_outer_hook = {.stack = site.stack, .slot = slot_, .size = size};
     heapprofd::AnswerAllocatorQuestion();
     if (size < slot_->bytes_left) {
       slot_->bytes_left -= size;
@@ -82,12 +95,14 @@ class PendingAllocation {
   void Finish(void* pointer, const CallSite& site) {
     if (slot_ == nullptr)
       return;
-    t_outer_hook = 0;
+    // Already taken back when the allocator has caught an exception of a hook inside.
+    const bool is_outer = t_outer_hook.stack == site.stack;
     if (pointer == nullptr) {
-      --slot_->calls;
-      slot_->granted -= size_;
+      if (is_outer)
+        t_outer_hook.TakeBack();
       return;
     }
+    t_outer_hook.stack = 0;
     if (!is_sampled_)
       return;
     if (slot_ == &heapprofd::g_session.pending_slot)
@@ -355,12 +370,24 @@ HPD_EXPORT int dlclose(void* handle) {
 
 // operator new and delete. When they come from libstdc++ they reach malloc and free above
 // by themselves, and nothing is done here.
+// operator new gave up: its exception is on the way to the program. Called by the C++
+// runtime for the frame of HPD_THROWING_ENTRY, first when it looks for a handler, then
+// when it removes the frame (Itanium C++ ABI, exception handling, 1.6).
+extern "C" __attribute__((visibility("hidden"), used)) int HpdLeaveByException(
+    int, int actions, uint64_t, void*, void*) {
+  constexpr int kCleanupPhase = 2;
+  constexpr int kContinueUnwind = 8;
+  if ((actions & kCleanupPhase) != 0 && t_outer_hook.stack != 0)
+    t_outer_hook.TakeBack();
+  return kContinueUnwind;
+}
+
 #define HPD_NEW(field, name, may_nest)                                            \
   __attribute__((visibility("hidden"), used)) void* HpdSlow_##field(              \
       size_t size, size_t a, size_t b, uint64_t stack, uint64_t bp) {             \
     return Allocate(size, {stack, bp}, [&] { return g_real.field(size, a, b); }); \
   }                                                                               \
-  HPD_SLOW_ENTRY(HpdEntry_##field, HpdSlow_##field, rcx, r8);                     \
+  HPD_THROWING_ENTRY(HpdEntry_##field, HpdSlow_##field, HpdLeaveByException);     \
   void* HpdEntry_##field(size_t size, size_t a, size_t b);                        \
   HPD_EXPORT void* name(size_t size, size_t a, size_t b) {                        \
     EnsureResolved();                                                             \
