@@ -23,6 +23,10 @@ const char* TextOf(UnrecordedReason reason) {
       return "the profiler could not take part; free resources or profile fewer "
              "processes "
              "at once";
+    case UnrecordedReason::kConfined:
+      return "begun under a seccomp filter, which might have killed them for system "
+             "calls "
+             "of the profiler's; profile with the program's sandbox switched off";
     case UnrecordedReason::kNotLoaded:
       break;
   }

@@ -187,6 +187,11 @@ bool ReadSessionVariable(Session& session) {
   return true;
 }
 
+bool IsProfilingForbidden() {
+  const char* text = FindVariable(kSessionVariable);
+  return text != nullptr && *text == 0;
+}
+
 bool Connect(Session& session, ClientOrigin origin) {
   const Socket socket(rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0 || !ConnectTo(session, socket.fd()))

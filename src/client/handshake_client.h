@@ -13,6 +13,9 @@ namespace heapprofd {
 // asked to profile.
 bool ReadSessionVariable(Session& session);
 
+// The session variable is there, and empty.
+bool IsProfilingForbidden();
+
 // False: no engine, it declined, or memory could not be mapped; then nothing is left
 // behind.
 bool Connect(Session& session, ClientOrigin origin);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/confinement.h"
 #include "client/heap_filter.h"
 #include "client/labels.h"
 #include "client/probes.h"
@@ -83,6 +84,8 @@ class MemoLease {
 };
 
 void WaitForReader(uint32_t seen) {
+  if (IsConfined())
+    return Nap(kWaitNanoseconds);
   RingHeader& header = g_session.client->ring;
   const timespec pause{.tv_sec = 0, .tv_nsec = kWaitNanoseconds};
   header.waiters.fetch_add(1, std::memory_order_relaxed);

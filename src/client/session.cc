@@ -1,8 +1,8 @@
 #include "client/session.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
+#include "client/confinement.h"
 #include "client/handshake_client.h"
 #include "client/sampler.h"
 #include "client/service_client.h"
@@ -100,6 +100,11 @@ HPD_COLD void Initialize() {
   if (!PrepareShell())
     __builtin_trap();  // no allocator behind us: the program could not have run without
                        // us either
+  if (IsProfilingForbidden()) {
+    g_is_confined.store(1, std::memory_order_relaxed);
+    BecomeDormant();
+    return;
+  }
   const int pid = static_cast<int>(rt::Syscall(SYS_getpid));
   const bool has_variable = ReadSessionVariable(g_session);
   if (!has_variable)
@@ -159,6 +164,12 @@ bool IsSlotOfSession(const ThreadSlot* slot) {
 // First hook of a forked child. It has one thread; whatever it records belongs to a
 // session of its own.
 HPD_COLD void HandleFork() {
+  if (IsConfined()) {
+    CountConfinedChildren(g_session.only_pid == 0 ? 1 : 0);
+    t_slot = &g_no_slot;
+    BecomeDormant();
+    return;
+  }
   if (g_session.left_engine != nullptr) {
     UnmapEngine(g_session.left_engine);
     g_session.left_engine = nullptr;
@@ -212,7 +223,7 @@ ThreadSlot* EnterSession() {
       case SessionState::kWaking:
         return nullptr;
       case SessionState::kDormant:
-        if (HPD_LIKELY(!IsWoken()))
+        if (HPD_LIKELY(!IsWoken()) || IsConfined())
           return nullptr;
         WakeUp();
         break;
@@ -280,12 +291,12 @@ void WaitUntilDrained() {
   RingHeader& header = g_session.client->ring;
   const uint64_t written = g_session.frames_end.load(std::memory_order_acquire);
   constexpr int kTries = 5000;
-  const timespec pause{.tv_sec = 0, .tv_nsec = 200'000};
+  constexpr long kPauseNs = 200'000;
   for (int i = 0; i < kTries; ++i) {
     if (header.consumed_position.load(std::memory_order_acquire) >= written ||
         g_session.engine->control.active.load(std::memory_order_relaxed) == 0)
       return;
-    rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));
+    Nap(kPauseNs);
   }
 }
 

@@ -330,15 +330,22 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
   return {};
 }
 
-// The process image is gone: reads the rest of its ring and keeps the result only.
+// The process image is gone.
 void Session::Finish(size_t index, TargetEnd end) {
   Target* target = live_[index].target;
   clock_.Update();
   target->DrainRest(/*writers_gone=*/true);
   target->Stop(end);
-  target->UpdateDump();
-  target->ReleaseRecorder();
+  Release(target);
   live_.erase(live_.begin() + static_cast<ptrdiff_t>(index));
+}
+
+// Its ring has been read: keeps the result only.
+void Session::Release(Target* target) {
+  target->UpdateDump();
+  programs_.CountConfined(target->profile().process.cmdline[0],
+                          target->confined_children());
+  target->ReleaseRecorder();
 }
 
 void Session::ReapExited() {
@@ -371,8 +378,7 @@ void Session::Stop() {
   clock_.Update();
   for (const LiveTarget& live : live_) {
     live.target->DrainRest(/*writers_gone=*/false);
-    live.target->UpdateDump();
-    live.target->ReleaseRecorder();
+    Release(live.target);
   }
   live_.clear();
 }

@@ -117,6 +117,7 @@ class Session {
   void Welcome(const Hello& hello, pid_t pid, int connection);
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
+  void Release(Target* target);
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
   int DrainAll();

@@ -185,6 +185,12 @@ double Target::ring_fill() const {
          static_cast<double>(memory_->ring_size());
 }
 
+uint64_t Target::confined_children() const {
+  constexpr uint32_t kMax = 1'000'000;
+  return std::min(
+      memory_->client().ring.confined_children.load(std::memory_order_relaxed), kMax);
+}
+
 uint64_t Target::lost_records() const {
   return memory_ != nullptr ? Bounded(memory_->client().ring.lost_records.load(
                                   std::memory_order_relaxed))

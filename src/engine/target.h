@@ -100,6 +100,9 @@ class Target {
 
   const Quality& quality() const { return profile_.quality; }
 
+  // Children that went unprofiled because a seccomp filter was in force; bounded.
+  uint64_t confined_children() const;
+
   double ring_fill() const;  // 0..1
 
   uint64_t lost_records() const;

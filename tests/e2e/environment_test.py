@@ -109,6 +109,16 @@ class Environment(unittest.TestCase):
         self.assertIn(f"nothing recorded: {privileged} gains privileges", itself.stderr)
         self.assertIn(f"1 program was not recorded ({privileged}): gaining privileges", child.stderr)
 
+    def test_a_seccomp_filter_never_kills_for_a_system_call_of_ours(self):
+        for way, recorded, missed in [("prctl", 100000, 0), ("syscall", 100000, 0), ("child", 100000, 0),
+                                      ("parent", 0, 1), ("exec", 0, 1), ("spawn", 0, 1)]:
+            with self.subTest(way):
+                result = run([program("confined"), way], ["-i", "1"])
+                self.assertEqual(result.exit_code, 0, result.stderr)
+                self.assertEqual(sum(p.of("confined_block")["space"] for p in result.pprofs), recorded, result.stderr)
+                note = "1 program was not recorded ({}): begun under a seccomp filter".format(program("confined"))
+                self.assertEqual(result.stderr.count(note), missed, result.stderr)
+
     def test_a_script_is_profiled_through_its_interpreter(self):
         with tempfile.TemporaryDirectory() as directory:
             script = os.path.join(directory, "script")
