@@ -1,6 +1,6 @@
 #include "cli/unrecorded_text.h"
 
-#include <algorithm>
+#include "base/text.h"
 
 namespace heapprofd {
 namespace {
@@ -31,14 +31,6 @@ const char* TextOf(UnrecordedReason reason) {
       break;
   }
   return "never loaded the profiling library; see what LD_DEBUG=libs says";
-}
-
-// The name comes from a target: nothing of it may steer the terminal.
-std::string Printable(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; },
-      '?');
-  return name;
 }
 
 }  // namespace
