@@ -16,7 +16,7 @@ TEST(HexEncodeTest, NothingBecomesNothing) {
 TEST(PrintableTest, NothingSteersATerminal) {
   EXPECT_EQ(Printable("a\x1b[31m\x07"
                       "b\x7f\tc\nd"),
-            "a?[31m?b??c\nd");
+            "a?[31m?b??c?d");
   EXPECT_EQ(Printable("\xc2\x9b"
                       "1m"),
             "\xc2?1m");
