@@ -1,5 +1,4 @@
 // heapprofd: entry point of the service.
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include "cli/flag_table.h"
 #include "cli/live_view.h"
 #include "cli/options.h"
+#include "cli/own_limits.h"
 #include "cli/signals.h"
 #include "service/service.h"
 
@@ -66,15 +66,6 @@ std::vector<Flag> DaemonFlags(DaemonOptions& options) {
        .group = group,
        .apply = set(&options.show_version)},
   };
-}
-
-// Three descriptors per process are held.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
 }
 
 // The socket that systemd listens on for us; invalid when it does not.
@@ -190,7 +181,7 @@ int RunDaemon(const std::vector<std::string>& arguments) {
     puts("heapprofd " HPD_VERSION);
     return kExitOk;
   }
-  RaiseFileLimit();
+  LiftOwnLimits();
   Daemon daemon(options);
   if (const Status status = daemon.Create(); !status.ok()) {
     fprintf(stderr, "heapprofd: %s\n", status.message().c_str());

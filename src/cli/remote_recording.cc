@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 
 #include "cli/finish.h"
@@ -194,8 +195,8 @@ void ReportStarted(const RemoteRequest& request, char outcome) {
 // this user's.
 std::vector<std::string> RecordingSockets() {
   if (const char* own = getenv(kSessionVariable)) {
-    const std::string value = own;
-    return {value.substr(value.find('/'))};
+    if (const char* path = strchr(own, '/'))
+      return {path};
   }
   std::vector<std::string> paths;
   for (const std::string& directory : ServiceDirectories())
@@ -203,12 +204,13 @@ std::vector<std::string> RecordingSockets() {
   const char* runtime = getenv("XDG_RUNTIME_DIR");
   for (const std::string& parent :
        {std::string(runtime != nullptr ? runtime : ""), std::string("/tmp")}) {
+    if (parent.empty())
+      continue;
     glob_t found{};
-    if (!parent.empty() &&
-        glob((parent + "/heap_profile-*/socket").c_str(), 0, nullptr, &found) == 0) {
-      for (size_t i = 0; i < found.gl_pathc; ++i)
-        paths.emplace_back(found.gl_pathv[i]);
-    }
+    glob((parent + "/heap_profile-*/socket").c_str(), 0, nullptr, &found);
+    glob((parent + "/heap_profile-*/*/socket").c_str(), GLOB_APPEND, nullptr, &found);
+    for (size_t i = 0; i < found.gl_pathc; ++i)
+      paths.emplace_back(found.gl_pathv[i]);
     globfree(&found);
   }
   return paths;

@@ -107,9 +107,8 @@ ThreadSlot* HeapSlot(uint8_t heap_id) {
 // The calling thread's own slot, with a session of this very process.
 ThreadSlot* EnterOwnSession() {
   ThreadSlot* slot = EnterSession();
-  if (slot != nullptr && HPD_UNLIKELY(g_session.state.load(std::memory_order_acquire) ==
-                                      SessionState::kForkPending))
-    slot = LeaveForkPending(slot);
+  if (HPD_UNLIKELY(slot == &g_session.pending_slot))
+    slot = LeaveForkPending();
   return slot;
 }
 

@@ -11,10 +11,11 @@
 namespace heapprofd {
 
 // Value: the socket's path, or "<pid>,<path>" when only that process is to be profiled.
+// Empty: the program must not be profiled, nor make any system call of ours.
 inline constexpr char kSessionVariable[] = "HEAPPROFD_SESSION";
 
 inline constexpr uint64_t kHandshakeMagic = 0x3130646670616568;  // "heapfd01"
-inline constexpr uint32_t kWireVersion = 2;
+inline constexpr uint32_t kWireVersion = 3;
 inline constexpr size_t kMaxSocketPath = 107;  // sizeof(sockaddr_un::sun_path) - 1
 
 // Seconds the client waits for the engine's answer before it goes on unprofiled.
