@@ -7,9 +7,9 @@
 //   DIRECTORY/lock    held by the service that runs
 //
 // DIRECTORY is the value of kDirectoryVariable; without it the first of
-// $XDG_RUNTIME_DIR/heapprofd (or /tmp/heapprofd-UID; not for root) and /run/heapprofd that
-// has a service which wants the program. Whoever connects checks that the other side is root or
-// the same user; whoever maps the page checks that its owner is.
+// $XDG_RUNTIME_DIR/heapprofd (or /tmp/heapprofd-UID; not for root) and /run/heapprofd
+// that has a service which wants the program. Whoever connects checks that the other side
+// is root or the same user; whoever maps the page checks that its owner is.
 #pragma once
 
 #include <atomic>
@@ -30,9 +30,8 @@ inline constexpr char kWakeName[] = "/wake";
 inline constexpr char kBlockingVariable[] = "PERFETTO_HEAPPROFD_BLOCKING_INIT";
 
 struct WakePage {
+  std::atomic<uint32_t> recordings;  // that run now; left behind by a killed service
   std::atomic<uint32_t> generation;  // +1 for every session that begins; a futex
-  std::atomic<uint32_t>
-      recordings;  // that run now; stays behind when a service is killed
 };
 
 inline constexpr size_t kWakePageSize = 4096;
