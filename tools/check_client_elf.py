@@ -11,6 +11,7 @@ malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign va
 free_sized free_aligned_sized dlclose heapprofd_recorder_v2
 mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
 execl execle execlp execv execve execvp execvpe posix_spawn posix_spawnp
+prctl syscall
 _Znwm _Znam _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t _ZnwmSt11align_val_t _ZnamSt11align_val_t
 _ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t
 _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t

@@ -23,7 +23,7 @@ ALLOWED = {  # module: modules it may include; itself always
     "import": {"base", "profile", "trace", "export"},  # export: tests only
     "query": {"base", "profile", "trace", "symbolize"},
     "engine": OUTSIDE - {"convert", "import", "query"},
-    "config": {"base", "wire", "engine"},
+    "config": {"base", "wire", "export", "engine"},
     "record": {"base", "profile", "engine", "trace", "config"},
     "service": {"base", "wire", "profile", "engine", "trace", "config", "record"},
     "cli": (OUTSIDE | {"engine", "config", "record", "service"}) - {"rt"},

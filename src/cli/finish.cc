@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "cli/heap_notes.h"
 #include "cli/options.h"
 #include "cli/summary.h"
@@ -263,7 +264,7 @@ void PrintCause(const TraceRecording& recording) {
 }  // namespace
 
 int Fail(const Status& status) {
-  fprintf(stderr, "heap_profile: %s\n", status.message().c_str());
+  fprintf(stderr, "heap_profile: %s\n", PrintableLines(status.message()).c_str());
   return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
@@ -297,7 +298,7 @@ int FinishRecording(TraceRecording& recording,
     results.push_back(process.result);
   if (results.empty() || !HasSamples(*results[0].profile)) {
     fprintf(stderr, "heap_profile: nothing recorded: %s\n",
-            ReasonForNothing(recording, options).c_str());
+            PrintableLines(ReasonForNothing(recording, options)).c_str());
     if (!results.empty()) {
       for (const std::string& warning : ProgramWarnings(recording))
         fprintf(stderr, "  ! %s\n", warning.c_str());

@@ -1,7 +1,6 @@
 // heapprofd: entry point of the service.
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "cli/flag_values.h"
 #include "cli/live_view.h"
 #include "cli/options.h"
+#include "cli/own_limits.h"
 #include "cli/signals.h"
 #include "service/service.h"
 
@@ -65,15 +65,6 @@ std::vector<Flag> DaemonFlags(DaemonOptions& options) {
        .group = group,
        .apply = Switch(&options.show_version)},
   };
-}
-
-// Three descriptors per process are held.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
 }
 
 bool IsListener(int fd) {
@@ -204,7 +195,7 @@ int RunDaemon(const std::vector<std::string>& arguments) {
     puts("heapprofd " HPD_VERSION);
     return kExitOk;
   }
-  RaiseFileLimit();
+  LiftOwnLimits();
   prctl(PR_SET_NAME, "heapprofd");  // for killall, also when started as traced
   Daemon daemon(options);
   if (const Status status = daemon.Create(); !status.ok()) {

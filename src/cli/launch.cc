@@ -12,6 +12,7 @@
 
 #include "base/scoped_fd.h"
 #include "cli/options.h"
+#include "cli/own_limits.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -31,6 +32,7 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
                                 const sigset_t& signal_mask,
                                 int error_fd) {
   sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
+  RestoreLimits();
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   for (const std::string& argument : command)

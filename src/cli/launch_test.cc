@@ -2,6 +2,7 @@
 #include "cli/launch.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <iterator>
 
 #include "cli/options.h"
+#include "cli/own_limits.h"
 
 namespace heapprofd {
 namespace {
@@ -59,6 +61,24 @@ class LaunchTest : public testing::Test {
   std::string preload_;
   sigset_t mask_{};
 };
+
+TEST_F(LaunchTest, TheProgramFindsTheLimitsThatTheToolFound) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 100;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &small), 0);
+  LiftOwnLimits();
+  rlimit lifted{};
+  getrlimit(RLIMIT_NOFILE, &lifted);
+  EXPECT_EQ(lifted.rlim_cur, before.rlim_max);
+  EXPECT_EQ(OutputOf("ulimit -n"), "100\n");
+  // SIGXFSZ is 25: bit 24 of the ignored signals.
+  EXPECT_EQ(OutputOf("x=$(grep SigIgn /proc/self/status | cut -f2); "
+                     "echo $(( (0x$x >> 24) & 1 ))"),
+            "0\n");
+  setrlimit(RLIMIT_NOFILE, &before);
+}
 
 TEST_F(LaunchTest, TheProgramFindsTheLibraryAndItsSession) {
   const Launched launched = Start({"/bin/sh", "-c",

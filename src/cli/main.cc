@@ -7,6 +7,7 @@
 #include "cli/android.h"
 #include "cli/finish.h"
 #include "cli/options.h"
+#include "cli/own_limits.h"
 #include "cli/query_command.h"
 #include "cli/record.h"
 #include "cli/record_config.h"
@@ -90,6 +91,7 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
 }  // namespace heapprofd
 
 int main(int argc, char** argv) {
+  heapprofd::LiftOwnLimits();
   const std::string path = argc > 0 ? argv[0] : "heap_profile";
   return heapprofd::Run(path.substr(path.rfind('/') + 1),
                         std::vector<std::string>(argv + std::min(argc, 1), argv + argc));

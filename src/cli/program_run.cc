@@ -35,25 +35,39 @@ int ProgramRun::Run(pid_t program) {
   return recording_->cause() != StopCause::kNone ? kExitOk : kExitSignalBase + SIGINT;
 }
 
-bool ProgramRun::IsOver() const {
+// Processes that the program has started and that are, or may yet be, recorded.
+bool ProgramRun::HasChildren() {
+  if (recording_->live_targets() > 0)
+    return true;
+  constexpr uint64_t kLookEveryNs = 200'000'000;
+  const uint64_t now = MonotonicNs();
+  if (silent_counted_ns_ == 0 || now - silent_counted_ns_ > kLookEveryNs) {
+    silent_counted_ns_ = now;
+    silent_children_ = recording_->sessions()[0]->CountSilent();
+  }
+  return silent_children_ > 0;
+}
+
+bool ProgramRun::IsOver() {
   if (recording_->cause() != StopCause::kNone)
     return true;
   // The first request goes to the program too, which usually ends it; the second one ends
   // the recording.
   if (stop_requests_ > 1 || (stop_requests_ > 0 && !program_is_running_))
     return true;
-  return !program_is_running_ && recording_->live_targets() == 0;
+  return !program_is_running_ && !HasChildren();
 }
 
 void ProgramRun::SayWaiting() {
-  if (program_is_running_ || recording_->live_targets() == 0 || said_waiting_)
+  const size_t children = recording_->live_targets() + silent_children_;
+  if (program_is_running_ || children == 0 || said_waiting_)
     return;
   said_waiting_ = true;
   view_->Clear();
   fprintf(stderr,
           "heap_profile: the program has ended; still recording %zu process(es) it "
           "started, Ctrl-C stops\n",
-          recording_->live_targets());
+          children);
 }
 
 void ProgramRun::HandleSignals() {

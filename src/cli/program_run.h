@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+
 #include "cli/live_view.h"
 #include "cli/signals.h"
 #include "record/trace_recording.h"
@@ -33,7 +35,8 @@ class ProgramRun {
   const ProgramUsage& usage() const { return usage_; }
 
  private:
-  bool IsOver() const;
+  bool IsOver();
+  bool HasChildren();
   void HandleSignals();
   void ReapProgram();
   void SayWaiting();
@@ -45,6 +48,8 @@ class ProgramRun {
   bool program_is_running_ = false;
   bool said_waiting_ = false;
   int stop_requests_ = 0;
+  size_t silent_children_ = 0;      // when looked at last
+  uint64_t silent_counted_ns_ = 0;  // which was then
   int exit_code_ = 0;
   ProgramUsage usage_;
 };

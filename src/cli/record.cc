@@ -16,6 +16,7 @@
 #include "cli/program_run.h"
 #include "cli/remote_recording.h"
 #include "cli/stats_json.h"
+#include "cli/unrecorded_text.h"
 #include "engine/obstacle.h"
 #include "service/control_channel.h"
 #include "wire/service_place.h"
@@ -59,12 +60,15 @@ void RemoveOutput(const std::string& directory) {
 
 // Why the library could not do its work in the program; "" when it did, or nobody knows.
 std::string ObstacleIn(const Options& options, const TraceRecording& recording) {
-  std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
-  if (obstacle.empty() && recording.targets().empty())
-    obstacle =
-        "the program never loaded the profiling library: it clears its environment or "
-        "uses a loader that ignores LD_PRELOAD; check with LD_DEBUG=libs";
-  return obstacle;
+  const std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
+  if (!obstacle.empty() || !recording.targets().empty())
+    return obstacle;
+  for (const UnrecordedPrograms& group : recording.sessions()[0]->Unrecorded()) {
+    if (group.reason == UnrecordedReason::kDeclined)
+      return UnrecordedWarnings({group})[0];
+  }
+  return "the program never loaded the profiling library: it clears its environment or "
+         "uses a loader that ignores LD_PRELOAD; check with LD_DEBUG=libs";
 }
 
 // What is wrong with a process id that cannot be profiled; "" when it can.

@@ -215,21 +215,22 @@ bool IsOwnSocket(const std::string& path) {
 // this user's.
 std::vector<std::string> RecordingSockets() {
   if (const char* own = getenv(kSessionVariable)) {
-    const char* path = strchr(own, '/');  // behind a process id, maybe
-    return {path != nullptr ? path : own};
+    if (const char* path = strchr(own, '/'))
+      return {path};
   }
   std::vector<std::string> paths;
   for (const std::string& directory : ServiceDirectories())
     paths.push_back(directory + kSocketName);
   const char* runtime = getenv("XDG_RUNTIME_DIR");
-  for (const std::string& parent : {std::string(runtime != nullptr ? runtime : ""),
-                                    std::string("/tmp"), std::string(kRootSessions)}) {
+  for (const std::string& parent :
+       {std::string(runtime != nullptr ? runtime : ""), std::string("/tmp")}) {
+    if (parent.empty())
+      continue;
     glob_t found{};
-    if (!parent.empty() &&
-        glob((parent + "/heap_profile-*/socket").c_str(), 0, nullptr, &found) == 0) {
-      for (size_t i = 0; i < found.gl_pathc; ++i)
-        paths.emplace_back(found.gl_pathv[i]);
-    }
+    glob((parent + "/heap_profile-*/socket").c_str(), 0, nullptr, &found);
+    glob((parent + "/heap_profile-*/*/socket").c_str(), GLOB_APPEND, nullptr, &found);
+    for (size_t i = 0; i < found.gl_pathc; ++i)
+      paths.emplace_back(found.gl_pathv[i]);
     globfree(&found);
   }
   return paths;

@@ -200,6 +200,15 @@ std::string FormatOthers(const std::vector<ProcessResult>& processes) {
   return text.empty() ? "" : "\n" + text;
 }
 
+// True when a process that never called malloc has more memory than any start needs.
+bool HoldsMemoryOfItsOwn(const TargetProfile& profile) {
+  constexpr uint64_t kMuchKib = 4096;
+  const bool has_calls =
+      std::any_of(profile.heaps.begin(), profile.heaps.end(),
+                  [](const HeapDump& dump) { return dump.exact_alloc_calls > 0; });
+  return !has_calls && profile.memory.anonymous_kib >= kMuchKib;
+}
+
 // Share of live and freed samples' callsites whose stacks hold a frame of these mappings
 // without a name.
 double UnnamedShare(const TargetProfile& profile,
@@ -297,6 +306,39 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
   return warnings;
 }
 
+namespace {
+
+// What the rows of the other processes do not show: losses, and memory of which malloc
+// knows nothing.
+std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& processes) {
+  std::vector<std::string> warnings;
+  uint64_t lost = 0;
+  std::string silent;
+  size_t silent_count = 0;
+  for (size_t i = 1; i < processes.size(); ++i) {
+    const TargetProfile& profile = *processes[i].profile;
+    lost += profile.quality.lost_records + profile.quality.corrupt_records;
+    if (!HoldsMemoryOfItsOwn(profile))
+      continue;
+    constexpr size_t kMaxNames = 3;
+    if (++silent_count <= kMaxNames)
+      silent += (silent.empty() ? "" : ", ") + ProgramName(profile) + " (pid " +
+                std::to_string(profile.process.pid) + ")";
+  }
+  if (lost > 0)
+    warnings.push_back(std::to_string(lost) +
+                       " records of the other processes are missing; raise --shmem-size "
+                       "or --interval");
+  if (silent_count > 0)
+    warnings.push_back(std::to_string(silent_count) +
+                       (silent_count == 1 ? " process has" : " processes have") +
+                       " memory, but called no allocation function that can be seen: " +
+                       silent + "; their allocator is linked statically into them");
+  return warnings;
+}
+
+}  // namespace
+
 std::string FormatSummary(const std::vector<ProcessResult>& processes,
                           const SummaryOptions& options) {
   const ProcessResult& first = processes[0];
@@ -312,6 +354,8 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
           FormatMemory(first.profile->memory) + FormatTable(first, *dump, options) +
           FormatOtherHeaps(first, options) + FormatOthers(processes);
   std::vector<std::string> warnings = QualityWarnings(first);
+  for (std::string& warning : WarningsOfOthers(processes))
+    warnings.push_back(std::move(warning));
   warnings.insert(warnings.end(), options.warnings.begin(), options.warnings.end());
   for (const ProcessResult& process : processes) {
     for (const std::string& note : HeapNotes(*process.profile, options.heaps)) {
@@ -326,7 +370,7 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
   text += "\n  trace  " + options.trace_path + "  (open in ui.perfetto.dev)\n";
   for (const std::string& path : options.pprof_paths)
     text += "  pprof  " + path + "  (go tool pprof, speedscope.app)\n";
-  return text;
+  return PrintableLines(text);
 }
 
 }  // namespace heapprofd

@@ -163,6 +163,34 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
   }
 }
 
+TEST(FormatSummaryTest, WhatOtherProcessesLackIsTold) {
+  TestProfile first;
+  first.Add({"main"}, 10000);
+  TestProfile lossy("lossy");
+  lossy.Add({"main"}, 10);
+  lossy.profile().quality.lost_records = 5;
+  lossy.profile().quality.corrupt_records = 2;
+  TestProfile silent("browser");
+  silent.profile().memory.anonymous_kib = 90'000;
+  TestProfile small("true");
+  small.profile().memory.anonymous_kib = 100;
+  const std::string text = FormatSummary(
+      {ResultOf(first), ResultOf(lossy), ResultOf(silent), ResultOf(small)}, {});
+  EXPECT_TRUE(Holds(text, "! 7 records of the other processes are missing")) << text;
+  EXPECT_TRUE(Holds(text,
+                    "! 1 process has memory, but called no allocation function that "
+                    "can be seen: browser (pid 4711); their allocator is linked"))
+      << text;
+}
+
+TEST(FormatSummaryTest, NamesDoNotSteerTheTerminal) {
+  TestProfile test("evil\x1b[2J");
+  test.Add({"f\x1b]0;owned\x07"}, 10000);
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text, "evil?[2J")) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
 TEST(QualityWarningsTest, AFewStacksThatEndEarlyAreNotWorthALine) {
   TestProfile test;
   test.profile().quality.samples = 1000;

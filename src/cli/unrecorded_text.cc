@@ -1,6 +1,6 @@
 #include "cli/unrecorded_text.h"
 
-#include <algorithm>
+#include "base/text.h"
 
 namespace heapprofd {
 namespace {
@@ -23,18 +23,14 @@ const char* TextOf(UnrecordedReason reason) {
       return "the profiler could not take part; free resources or profile fewer "
              "processes "
              "at once";
+    case UnrecordedReason::kConfined:
+      return "begun under a seccomp filter, which might have killed them for system "
+             "calls "
+             "of the profiler's; profile with the program's sandbox switched off";
     case UnrecordedReason::kNotLoaded:
       break;
   }
   return "never loaded the profiling library; see what LD_DEBUG=libs says";
-}
-
-// The name comes from a target: nothing of it may steer the terminal.
-std::string Printable(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; },
-      '?');
-  return name;
 }
 
 }  // namespace

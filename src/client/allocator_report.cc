@@ -1,11 +1,10 @@
 #include "client/allocator_report.h"
 
 #include <malloc.h>
-#include <time.h>
 
+#include "client/confinement.h"
 #include "client/real_functions.h"
 #include "rt/compiler.h"
-#include "rt/syscall.h"
 
 namespace heapprofd {
 namespace {
@@ -86,11 +85,11 @@ HPD_COLD void ReportExit() {
   ReportAllocator(kQuestionAtExit);
   header.exiting.store(1, std::memory_order_release);
   constexpr int kTries = 1000;
-  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+  constexpr long kPauseNs = 1'000'000;
   for (int i = 0; i < kTries && header.exit_seen.load(std::memory_order_acquire) == 0 &&
                   !IsSessionOver(g_session.engine()->control);
        ++i)
-    rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));
+    Nap(kPauseNs);
 }
 
 }  // namespace heapprofd

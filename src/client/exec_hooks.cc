@@ -9,6 +9,7 @@
 #include <cstdarg>
 #include <cstdint>
 
+#include "client/confinement.h"
 #include "client/handshake_client.h"
 #include "client/real_functions.h"
 #include "client/session.h"
@@ -50,11 +51,12 @@ bool KeepsSession(char* const* environment) {
 }
 
 // Whether programs that this process starts are the engine's business.
-bool IsFollowed(int pid) {
+bool IsFollowed() {
   const SessionState state = g_session.state.load(std::memory_order_acquire);
-  return (state == SessionState::kActive || state == SessionState::kForkPending) &&
-         g_session.engine()->control.active.load(std::memory_order_relaxed) != 0 &&
-         (g_session.only_pid == 0 || g_session.only_pid == pid);
+  if (state == SessionState::kForkPending)
+    return true;  // the session that its parent had may be over
+  return state == SessionState::kActive &&
+         g_session.engine()->control.active.load(std::memory_order_relaxed) != 0;
 }
 
 // A path that is not there or cannot be executed: whoever tries one after the other would
@@ -67,8 +69,15 @@ bool IsHopeless(const char* program) {
 class ExecAttempt {
  public:
   ExecAttempt(const char* program, char* const* environment) {
+    if (program == nullptr || !IsFollowed())
+      return;
+    if (IsConfined()) {
+      is_counted_ = g_session.only_pid == 0;
+      CountConfinedChildren(is_counted_ ? 1 : 0);
+      return;
+    }
     const int pid = static_cast<int>(rt::Syscall(SYS_getpid));
-    if (program == nullptr || !IsFollowed(pid) || IsHopeless(program))
+    if ((g_session.only_pid != 0 && g_session.only_pid != pid) || IsHopeless(program))
       return;
     timespec now{};
     rt::Syscall(SYS_clock_gettime, CLOCK_MONOTONIC, rt::ToArg(&now));
@@ -94,6 +103,8 @@ class ExecAttempt {
   // An exec came back.
   int Failed(int result) const {
     Send(ExecOutcome::kFailed);
+    if (is_counted_)
+      CountConfinedChildren(-1);
     return result;
   }
 
@@ -108,6 +119,7 @@ class ExecAttempt {
 
   ExecNotice notice_{};
   bool is_followed_ = false;
+  bool is_counted_ = false;  // as one that cannot be profiled
 };
 
 HPD_COLD void EnsureResolved() {
@@ -119,6 +131,28 @@ char* const* Environment() {
   return &__environ != nullptr ? __environ : nullptr;
 }
 
+size_t CountEntries(char* const* environment) {
+  size_t count = 0;
+  while (environment != nullptr && environment[count] != nullptr)
+    ++count;
+  return count;
+}
+
+// In a confined process: the environment with an empty session variable, in `copy`, which
+// has room for two entries more. The program may load this library, whose system calls
+// could be its end.
+char* const* ForbidProfiling(char* const* environment, char** copy) {
+  static char empty_variable[] = "HEAPPROFD_SESSION=";
+  size_t count = 0;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    if (!StartsWith(*environment, empty_variable))
+      copy[count++] = *environment;
+  }
+  copy[count++] = empty_variable;
+  copy[count] = nullptr;
+  return copy;
+}
+
 // `real` starts the program and writes the child's process id to where its argument
 // points.
 template <typename Real>
@@ -127,7 +161,7 @@ int Spawn(int* pid, const char* program, char* const* environment, Real&& real) 
   int child = 0;
   const int error = real(&child);
   if (error != 0)
-    return error;
+    return attempt.Failed(error);
   attempt.AnnounceFor(child);
   if (pid != nullptr)
     *pid = child;
@@ -166,6 +200,15 @@ using heapprofd::g_real;
   va_start(list, first);                                                                 \
   heapprofd::CopyArguments(first, &list, arguments)
 
+// HPD_PASS_ENVIRONMENT(environment): `passed` is what the program gets of it.
+#define HPD_PASS_ENVIRONMENT(environment)                                              \
+  char* const* passed = environment;                                                   \
+  if (HPD_UNLIKELY(heapprofd::IsConfined())) {                                         \
+    auto** copy = static_cast<char**>(                                                 \
+        __builtin_alloca((heapprofd::CountEntries(environment) + 2) * sizeof(char*))); \
+    passed = heapprofd::ForbidProfiling(environment, copy);                            \
+  }
+
 extern "C" {
 
 HPD_EXPORT int execve(const char* program,
@@ -174,7 +217,8 @@ HPD_EXPORT int execve(const char* program,
   heapprofd::EnsureResolved();
   const ExecAttempt attempt(program, environment);
   attempt.Announce();
-  return attempt.Failed(g_real.execve(program, arguments, environment));
+  HPD_PASS_ENVIRONMENT(environment);
+  return attempt.Failed(g_real.execve(program, arguments, passed));
 }
 
 HPD_EXPORT int execvpe(const char* program,
@@ -183,21 +227,16 @@ HPD_EXPORT int execvpe(const char* program,
   heapprofd::EnsureResolved();
   const ExecAttempt attempt(program, environment);
   attempt.Announce();
-  return attempt.Failed(g_real.execvpe(program, arguments, environment));
+  HPD_PASS_ENVIRONMENT(environment);
+  return attempt.Failed(g_real.execvpe(program, arguments, passed));
 }
 
 HPD_EXPORT int execv(const char* program, char* const* arguments) {
-  heapprofd::EnsureResolved();
-  const ExecAttempt attempt(program, heapprofd::Environment());
-  attempt.Announce();
-  return attempt.Failed(g_real.execv(program, arguments));
+  return execve(program, arguments, heapprofd::Environment());
 }
 
 HPD_EXPORT int execvp(const char* program, char* const* arguments) {
-  heapprofd::EnsureResolved();
-  const ExecAttempt attempt(program, heapprofd::Environment());
-  attempt.Announce();
-  return attempt.Failed(g_real.execvp(program, arguments));
+  return execvpe(program, arguments, heapprofd::Environment());
 }
 
 HPD_EXPORT int execl(const char* program, const char* first, ...) {
@@ -227,9 +266,9 @@ HPD_EXPORT int posix_spawn(int* pid,
                            char* const* arguments,
                            char* const* environment) {
   heapprofd::EnsureResolved();
+  HPD_PASS_ENVIRONMENT(environment);
   return heapprofd::Spawn(pid, program, environment, [&](int* child) {
-    return g_real.posix_spawn(child, program, actions, attributes, arguments,
-                              environment);
+    return g_real.posix_spawn(child, program, actions, attributes, arguments, passed);
   });
 }
 
@@ -241,9 +280,9 @@ HPD_EXPORT int posix_spawnp(int* pid,
                             char* const* arguments,
                             char* const* environment) {
   heapprofd::EnsureResolved();
+  HPD_PASS_ENVIRONMENT(environment);
   return heapprofd::Spawn(pid, program, environment, [&](int* child) {
-    return g_real.posix_spawnp(child, program, actions, attributes, arguments,
-                               environment);
+    return g_real.posix_spawnp(child, program, actions, attributes, arguments, passed);
   });
 }
 

@@ -13,6 +13,9 @@ namespace heapprofd {
 // asked to profile.
 bool ReadSessionVariable(Session& session);
 
+// The session variable is there, and empty.
+bool IsProfilingForbidden();
+
 // False: no engine, it declined, or memory could not be mapped; then nothing is left
 // behind.
 bool Connect(Session& session, ClientOrigin origin);
@@ -26,5 +29,11 @@ const char* FindVariable(const char* name);
 
 // Says so, if there is an engine to hear it; waits for nothing.
 void SendExecNotice(const Session& session, const ExecNotice& notice);
+
+// The client's half of Retire: what a forked child has inherited of its parent's ring.
+void RetireClient(const SessionMemory& memory);
+
+// Gives the memory of an ancestor's session back. No other thread may exist.
+void Unmap(SessionMemory* memory);
 
 }  // namespace heapprofd

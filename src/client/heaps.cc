@@ -110,9 +110,8 @@ ThreadSlot* HeapSlot(uint8_t heap_id) {
 // The calling thread's own slot, with a session of this very process.
 ThreadSlot* EnterOwnSession() {
   ThreadSlot* slot = EnterSession();
-  if (slot != nullptr && HPD_UNLIKELY(g_session.state.load(std::memory_order_acquire) ==
-                                      SessionState::kForkPending))
-    slot = LeaveForkPending(slot);
+  if (HPD_UNLIKELY(slot == &g_session.pending_slot))
+    slot = LeaveForkPending();
   return slot;
 }
 
@@ -166,7 +165,7 @@ uint64_t HeapInterval(uint8_t heap_id) {
 }
 
 ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site) {
-  if (IsNested(event.block.heap_id))
+  if (IsNested(event.block.heap_id) || event.size > kMaxAllocation)
     return ReportOutcome::kNotRecorded;
   if (HPD_UNLIKELY(!IsUnderWay(event.session))) {
     if (CurrentSession() != event.session)

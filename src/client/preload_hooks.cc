@@ -1,5 +1,4 @@
-// libheapprofd_preload.so: the malloc family and operator new/delete, interposed by
-// LD_PRELOAD.
+// libheapprofd_preload.so: the malloc family, interposed by LD_PRELOAD.
 //
 // An unsampled call checks the session's wiped word and the thread's countdown
 // (allocation) or one filter bit (free), and jumps on to the program's own allocator: no
@@ -12,128 +11,41 @@
 #include <cstdint>
 
 #include "client/allocator_report.h"
-#include "client/nesting.h"
+#include "client/hook_path.h"
 #include "client/real_functions.h"
 #include "client/recorder.h"
 #include "client/recorder_table.h"
-#include "client/sampler.h"
 #include "client/service_client.h"
 #include "client/session.h"
 #include "client/slow_entry.h"
 #include "rt/compiler.h"
 
-using heapprofd::CallSite;
+using heapprofd::Allocate;
+using heapprofd::EnsureResolved;
 using heapprofd::g_real;
-using heapprofd::g_wiped;
 using heapprofd::IsAsleep;
-using heapprofd::ThreadSlot;
+using heapprofd::IsSampled;
+using heapprofd::PassUnsampled;
+using heapprofd::ReportFree;
 
 namespace {
-
-bool IsSampled(const void* pointer) {
-  return g_wiped.filter.MayContain(reinterpret_cast<uint64_t>(pointer));
-}
-
-// Counts an allocation that is not sampled; false: the slow path must look. One that then
-// fails stays counted (small ones fail only when memory is out): to find out would cost
-// the hook its tail call.
-inline bool PassUnsampled(size_t size) {
-  if (HPD_UNLIKELY(g_wiped.active.load(std::memory_order_relaxed) == 0))
-    return false;
-  ThreadSlot* slot = heapprofd::t_slot;
-  if (HPD_UNLIKELY(size >= slot->bytes_left))
-    return false;
-  slot->bytes_left -= size;
-  ++slot->calls;
-  return true;
-}
-
-// Stack pointer of the hook whose call into the allocator is under way, 0: none. An
-// allocator may serve one of its functions by another that is interposed, too: only the
-// outer one counts. A stack above it means that the outer call was left by an exception.
-__attribute__((tls_model("initial-exec"))) thread_local uint64_t t_outer_hook = 0;
-
-// Sampling decision of one allocation on the slow path, and what became of it.
-class PendingAllocation {
- public:
-  PendingAllocation(size_t size, const CallSite& site)
-      : slot_(heapprofd::EnterSession()), size_(size) {
-    if (t_outer_hook != 0 && site.stack < t_outer_hook)
-      slot_ = nullptr;
-    if (slot_ == nullptr)
-      return;
-    t_outer_hook = site.stack;
-    heapprofd::AnswerAllocatorQuestion();
-    if (size < slot_->bytes_left) {
-      slot_->bytes_left -= size;
-      ++slot_->calls;
-      return;
-    }
-    interval_ = slot_->interval;
-    is_sampled_ =
-        heapprofd::CountDown(*slot_, size,
-                             heapprofd::g_session.engine()->control.interval.load(
-                                 std::memory_order_relaxed)) ==
-            heapprofd::SampleDecision::kSample &&
-        !heapprofd::IsNested(heapprofd::kMallocHeapId);
-  }
-
-  // `pointer` is what the allocator returned; nullptr: the call failed and never
-  // happened.
-  void Finish(void* pointer, const CallSite& site) {
-    if (slot_ == nullptr)
-      return;
-    t_outer_hook = 0;
-    if (pointer == nullptr) {
-      --slot_->calls;
-      slot_->granted -= size_;
-      return;
-    }
-    if (!is_sampled_)
-      return;
-    if (heapprofd::g_session.state.load(std::memory_order_acquire) ==
-        heapprofd::SessionState::kForkPending)
-      slot_ = heapprofd::LeaveForkPending(slot_);
-    if (slot_ != nullptr)
-      heapprofd::RecordSample(*slot_, {reinterpret_cast<uint64_t>(pointer)}, size_,
-                              interval_, site);
-  }
-
- private:
-  ThreadSlot* slot_;
-  size_t size_;
-  uint64_t interval_ = 0;
-  bool is_sampled_ = false;
-};
-
-template <typename Real>
-inline void* Allocate(size_t size, const CallSite& site, Real&& real) {
-  PendingAllocation allocation(size, site);
-  void* pointer = real();
-  allocation.Finish(pointer, site);
-  return pointer;
-}
-
-void ReportFree(void* pointer) {
-  const auto address = reinterpret_cast<uint64_t>(pointer);
-  if (g_wiped.filter.Remove(address))
-    heapprofd::RecordFree({address}, /*is_realloc=*/false);
-}
 
 HPD_NOINLINE void FreeSampled(void* pointer) {
   ReportFree(pointer);
   g_real.free(pointer);
 }
 
-// The hooks may run before the session has begun, and then find no real functions yet.
-inline void EnsureResolved() {
-  if (HPD_UNLIKELY(g_real.malloc == nullptr))
-    heapprofd::EnterSession();
-}
-
 }  // namespace
 
 namespace heapprofd {
+
+constinit thread_local OuterHook t_outer_hook{};
+
+void ReportFree(void* pointer) {
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  if (g_wiped.filter.Remove(address))
+    RecordFree({address}, /*is_realloc=*/false);
+}
 
 void* RecordedAllocate(size_t size, const CallSite& site, const RealCall& real) {
   return Allocate(size, site, [&] { return real.call(real); });
@@ -354,32 +266,6 @@ HPD_EXPORT int dlclose(void* handle) {
   heapprofd::RecordModulesChanged();
   return result;
 }
-
-// operator new and delete. When they come from libstdc++ they reach malloc and free above
-// by themselves, and nothing is done here.
-#define HPD_NEW(field, name, may_nest)                                            \
-  __attribute__((visibility("hidden"), used)) void* HpdSlow_##field(              \
-      size_t size, size_t a, size_t b, uint64_t stack, uint64_t bp) {             \
-    return Allocate(size, {stack, bp}, [&] { return g_real.field(size, a, b); }); \
-  }                                                                               \
-  HPD_SLOW_ENTRY(HpdEntry_##field, HpdSlow_##field, rcx, r8);                     \
-  void* HpdEntry_##field(size_t size, size_t a, size_t b);                        \
-  HPD_EXPORT void* name(size_t size, size_t a, size_t b) {                        \
-    EnsureResolved();                                                             \
-    if (HPD_LIKELY(!g_real.record_new || (!(may_nest) && PassUnsampled(size))))   \
-      return g_real.field(size, a, b);                                            \
-    return HpdEntry_##field(size, a, b);                                          \
-  }
-HPD_OPERATOR_NEW_LIST(HPD_NEW)
-
-#define HPD_DELETE(field, name)                                \
-  HPD_EXPORT void name(void* pointer, size_t a, size_t b) {    \
-    EnsureResolved();                                          \
-    if (HPD_UNLIKELY(g_real.record_new && IsSampled(pointer))) \
-      ReportFree(pointer);                                     \
-    g_real.field(pointer, a, b);                               \
-  }
-HPD_OPERATOR_DELETE_LIST(HPD_DELETE)
 
 }  // extern "C"
 

@@ -231,10 +231,10 @@ bool ResolveRealFunctions() {
   HPD_RESOLVE(malloc_usable_size);
   ResolveJemalloc();
   HPD_RESOLVE(dlclose);
-  HPD_RESOLVE(execv);
-  HPD_RESOLVE(execvp);
   HPD_RESOLVE(execve);
   HPD_RESOLVE(execvpe);
+  HPD_RESOLVE(prctl);
+  HPD_RESOLVE(syscall);
   HPD_RESOLVE(posix_spawn);
   HPD_RESOLVE(posix_spawnp);
 #undef HPD_RESOLVE

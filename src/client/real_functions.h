@@ -66,10 +66,10 @@ struct RealFunctions {
   void (*sdallocx)(void*, size_t, int) = nullptr;
   size_t (*nallocx)(size_t, int) = nullptr;
   int (*dlclose)(void*) = nullptr;
-  int (*execv)(const char*, char* const*) = nullptr;
-  int (*execvp)(const char*, char* const*) = nullptr;
   int (*execve)(const char*, char* const*, char* const*) = nullptr;
   int (*execvpe)(const char*, char* const*, char* const*) = nullptr;
+  int (*prctl)(int, long, long, long, long) = nullptr;
+  long (*syscall)(long, long, long, long, long, long, long) = nullptr;
   SpawnFunction posix_spawn = nullptr;
   SpawnFunction posix_spawnp = nullptr;
 #define HPD_FIELD(field, ...) NewFunction field = nullptr;

@@ -2,10 +2,10 @@
 
 #include <linux/futex.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include <climits>
 
+#include "client/confinement.h"
 #include "client/handshake_client.h"
 #include "client/sampler.h"
 #include "client/service_client.h"
@@ -74,6 +74,10 @@ ThreadSlot* AttachThread() {
     return nullptr;
   }
   slot->thread_id = g_session.layout.ThreadId(thread_pointer);
+  if (t_slot == &g_session.pending_slot) {  // what the forked child has counted so far
+    slot->calls += t_slot->calls;
+    slot->granted += t_slot->granted - t_slot->bytes_left;
+  }
   t_slot = slot;
   return slot;
 }
@@ -109,6 +113,11 @@ HPD_COLD void Initialize() {
   if (!PrepareShell())
     __builtin_trap();  // no allocator behind us: the program could not have run without
                        // us either
+  if (IsProfilingForbidden()) {
+    g_is_confined.store(1, std::memory_order_relaxed);
+    BecomeDormant();
+    return;
+  }
   const int pid = static_cast<int>(rt::Syscall(SYS_getpid));
   const bool has_variable = ReadSessionVariable(g_session);
   if (!has_variable)
@@ -143,6 +152,8 @@ void ForgetSession() {
   Retire(g_session);
   for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
     rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
+  g_session.pending_slot.calls = 0;
+  g_session.pending_slot.granted = g_session.pending_slot.bytes_left;
   ForgetStacks();
 }
 
@@ -161,16 +172,25 @@ HPD_COLD void WakeUp() {
 // Slots of earlier sessions are left behind when a program is profiled again.
 bool IsSlotOfSession(const ThreadSlot* slot) {
   const ThreadSlot* slots = g_session.client()->slots;
-  if (HPD_LIKELY(slot >= slots && slot < slots + kMaxThreadSlots))
-    return true;
-  return slot == &g_session.pending_slot &&
-         g_session.state.load(std::memory_order_acquire) == SessionState::kForkPending;
+  return slot >= slots && slot < slots + kMaxThreadSlots;
 }
 
 // First hook of a forked child. It has one thread; whatever it records belongs to a
 // session of its own.
 HPD_COLD void HandleFork() {
+  if (IsConfined()) {
+    CountConfinedChildren(g_session.only_pid == 0 ? 1 : 0);
+    t_slot = &g_no_slot;
+    BecomeDormant();
+    return;
+  }
+  if (g_session.left_memory != nullptr) {
+    Unmap(g_session.left_memory);
+    g_session.left_memory = nullptr;
+  }
   if (g_session.only_pid != 0) {
+    Retire(g_session);
+    t_slot = &g_no_slot;
     BecomeDormant();
     return;
   }
@@ -186,6 +206,21 @@ HPD_COLD void HandleFork() {
 
 }  // namespace
 
+namespace {
+
+// What other threads allocate meanwhile belongs into the session, too. False: the calling
+// thread is the one that joins, interrupted by a signal handler.
+HPD_COLD bool WaitForJoin() {
+  while (g_session.state.load(std::memory_order_acquire) == SessionState::kJoining) {
+    if (g_session.joiner.load(std::memory_order_relaxed) == rt::ThreadPointer())
+      return false;
+    rt::Syscall(SYS_sched_yield);
+  }
+  return true;
+}
+
+}  // namespace
+
 ThreadSlot* EnterSession() {
   if (HPD_UNLIKELY(g_wiped.active.load(std::memory_order_acquire) == 0)) {
     switch (g_session.state.load(std::memory_order_acquire)) {
@@ -195,18 +230,28 @@ ThreadSlot* EnterSession() {
         break;
       case SessionState::kActive:
       case SessionState::kForkPending:
+      case SessionState::kJoining:
         HandleFork();
         break;
       case SessionState::kChanging:
         return nullptr;
       case SessionState::kDormant:
-        if (HPD_LIKELY(!IsWoken()))
+        if (HPD_LIKELY(!IsWoken()) || IsConfined())
           return nullptr;
         WakeUp();
         break;
     }
     if (g_wiped.active.load(std::memory_order_acquire) == 0)
       return nullptr;
+  }
+  switch (g_session.state.load(std::memory_order_acquire)) {
+    case SessionState::kJoining:
+      return WaitForJoin() ? EnterSession() : nullptr;
+    case SessionState::kForkPending:
+      // A second thread in the child: no longer a plain fork and exec.
+      return t_slot == &g_session.pending_slot ? t_slot : LeaveForkPending();
+    default:
+      break;
   }
   if (IsSessionOver(g_session.engine()->control)) {
     GoDormant(ClientError::kNone);
@@ -216,9 +261,6 @@ ThreadSlot* EnterSession() {
     return t_slot;
   if (t_slot == &g_orphan_slot)
     return nullptr;
-  if (g_session.state.load(std::memory_order_acquire) == SessionState::kForkPending)
-    return LeaveForkPending(
-        nullptr);  // a second thread in the child: no longer a plain fork + exec
   return AttachThread();
 }
 
@@ -227,26 +269,26 @@ uint32_t CurrentSession() {
   return OngoingSession();
 }
 
-HPD_COLD ThreadSlot* LeaveForkPending(ThreadSlot* pending) {
+// Other threads of the child may be anywhere in EnterSession and read the parent's
+// parameters: these stay mapped until there is one thread only, in the next forked child.
+HPD_COLD ThreadSlot* LeaveForkPending() {
   SessionState expected = SessionState::kForkPending;
-  if (!g_session.state.compare_exchange_strong(expected, SessionState::kInitializing))
-    return nullptr;                                    // another thread is at it
-  g_wiped.active.store(0, std::memory_order_release);  // the others wait
-  Retire(g_session);
+  if (!g_session.state.compare_exchange_strong(expected, SessionState::kJoining))
+    return EnterSession();
+  g_session.joiner.store(rt::ThreadPointer(), std::memory_order_relaxed);
+  SessionMemory* parents_memory = g_session.memory.load(std::memory_order_relaxed);
+  RetireClient(*parents_memory);
   if (!Connect(g_session, ClientOrigin::kForkChild)) {
     BecomeDormant();
     return nullptr;
   }
+  g_session.left_memory = parents_memory;
   ForgetStacks();
   for (StackMemo& memo : g_session.memos)
     memo.Forget();
   BecomeActive();
-  ThreadSlot* slot = AttachThread();
-  if (slot != nullptr && pending != nullptr) {
-    slot->calls += pending->calls;
-    slot->granted += pending->granted - pending->bytes_left;
-  }
-  return slot;
+  g_session.joiner.store(0, std::memory_order_relaxed);
+  return AttachThread();
 }
 
 void GoDormant(ClientError error) {
@@ -271,12 +313,12 @@ void WaitUntilDrained() {
   RingHeader& header = g_session.client()->ring;
   const uint64_t written = g_session.frames_end.load(std::memory_order_acquire);
   constexpr int kTries = 5000;
-  const timespec pause{.tv_sec = 0, .tv_nsec = 200'000};
+  constexpr long kPauseNs = 200'000;
   for (int i = 0; i < kTries; ++i) {
     if (header.consumed_position.load(std::memory_order_acquire) >= written ||
         g_session.engine()->control.active.load(std::memory_order_relaxed) == 0)
       return;
-    rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));
+    Nap(kPauseNs);
   }
 }
 

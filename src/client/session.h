@@ -2,15 +2,17 @@
 //
 //   kUninitialized -first hook-> kInitializing -Welcome-> kActive -over-> kDormant
 //   kInitializing -no engine, declined-> kDormant
-//   kActive -fork, in the child-> kForkPending -first sample-> kActive (own session)
-//   kForkPending -not followed, declined-> kDormant
+//   kActive -fork, in the child-> kForkPending -first sample-> kJoining
+//   kJoining -Welcome-> kActive (own session), -declined-> kDormant
+//   kForkPending -not followed-> kDormant
 //   kActive, kForkPending -over-> kChanging -> kDormant
 //   kDormant -a service has begun a session-> kChanging (client/service_client.h)
 //   kChanging -Welcome-> kActive, -declined-> kDormant
 //
 // A forked child finds the wiped word zero at its first hook: it must not touch the
 // parent's ring. It counts on privately and asks for a session of its own only when it
-// has something to record, so that the usual fork + exec costs nothing.
+// has something to record, so that the usual fork + exec costs nothing. Whether the
+// parent's session goes on meanwhile is no concern of the child's.
 #pragma once
 
 #include <atomic>
@@ -29,6 +31,7 @@ enum class SessionState : uint32_t {
   kChanging,  // one thread ends a session or asks for one; the others go on meanwhile
   kActive,
   kForkPending,
+  kJoining,  // a forked child asks the engine; its other threads wait
   kDormant,
 };
 
@@ -61,6 +64,8 @@ struct Session {
   int only_pid;  // profile this process only; 0: children too
   char socket_path[108];
   ThreadSlot pending_slot;           // of a forked child without a session yet
+  std::atomic<uint64_t> joiner;      // thread pointer of the one that does; 0: none
+  SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
   WalkHints hints;
@@ -112,8 +117,8 @@ uint32_t CurrentSession();
 ThreadSlot* EnterSession();
 
 // A forked child is about to record its first sample: asks the engine for its own
-// session. nullptr: declined.
-ThreadSlot* LeaveForkPending(ThreadSlot* pending);
+// session, unless another thread has. The calling thread's slot in it; nullptr: declined.
+ThreadSlot* LeaveForkPending();
 
 // Gives up for good, e.g. when the engine is lost.
 void GoDormant(ClientError error);

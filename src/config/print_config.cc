@@ -5,6 +5,7 @@
 
 #include "config.pb.h"
 #include "config/recording_config.h"
+#include "export/utf8.h"
 
 namespace heapprofd {
 namespace {
@@ -18,7 +19,7 @@ constexpr uint32_t kFlushPeriodMs = 604'800'000;
 
 void WriteTargets(const TargetRules& from, proto::HeapprofdConfig* to) {
   for (const std::string& name : from.names)
-    to->add_process_cmdline(name);
+    to->add_process_cmdline(ToUtf8(name));
   for (const pid_t pid : from.pids)
     to->add_pid(static_cast<uint64_t>(pid));
   if (from.all)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/exact_totals.h"
 #include "engine/target_text.h"
 
 namespace heapprofd {
@@ -93,11 +94,7 @@ std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
     const uint8_t id = HeapOfSlotKey(slot.thread_pointer.load(std::memory_order_acquire));
     if (heaps_[id] == nullptr)
       continue;
-    const uint64_t granted = __atomic_load_n(&slot.granted, __ATOMIC_RELAXED);
-    const uint64_t left = __atomic_load_n(&slot.bytes_left, __ATOMIC_RELAXED);
-    HeapDump& dump = dumps[index_of[id]];
-    dump.exact_alloc_calls += __atomic_load_n(&slot.calls, __ATOMIC_RELAXED);
-    dump.exact_alloc_bytes += granted - left;
+    AddExactTotals(slot, &dumps[index_of[id]]);
   }
   return dumps;
 }

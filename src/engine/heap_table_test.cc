@@ -43,6 +43,20 @@ TEST_F(HeapTableTest, EachHeapHasItsOwnSums) {
   EXPECT_EQ(dumps[1].callsites.at(71).live().bytes, 5);
 }
 
+TEST_F(HeapTableTest, SlotsThatLieDoNotOverflowTheTotals) {
+  Name(1, "pool");
+  Get(1);
+  for (const size_t i : {5u, 6u, 7u}) {
+    client_->heap_slots[i].thread_pointer.store(HeapSlotKey(0x7f00, 1));
+    client_->heap_slots[i].calls = UINT64_MAX;
+    client_->heap_slots[i].granted = i == 6 ? 100 : UINT64_MAX;
+    client_->heap_slots[i].bytes_left = i == 6 ? 1000 : 0;
+  }
+  const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  EXPECT_EQ(dumps.at(0).exact_alloc_calls, uint64_t{1} << 53);
+  EXPECT_EQ(dumps.at(0).exact_alloc_bytes, uint64_t{1} << 53);
+}
+
 TEST_F(HeapTableTest, TotalsAreThoseOfTheHeapsSlots) {
   Name(1, "pool");
   Get(1);

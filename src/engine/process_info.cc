@@ -20,14 +20,6 @@ std::string ProcPath(pid_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-std::string ReadAtMost(const std::string& path, size_t limit) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(limit, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(limit));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
-}
-
 std::vector<std::string> SplitAtZeros(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -37,6 +29,14 @@ std::vector<std::string> SplitAtZeros(const std::string& text) {
 }
 
 }  // namespace
+
+std::string ReadAtMost(const std::string& path, size_t limit) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(limit, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(limit));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
 
 ProcessDescription DescribeProcess(pid_t pid) {
   ProcessDescription process;

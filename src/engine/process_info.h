@@ -4,11 +4,15 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "base/scoped_fd.h"
 #include "profile/model.h"
 
 namespace heapprofd {
+
+// The first `limit` bytes of a file; empty when it cannot be read.
+std::string ReadAtMost(const std::string& path, size_t limit);
 
 // Fields that cannot be read stay empty; cmdline then holds the command name.
 ProcessDescription DescribeProcess(pid_t pid);

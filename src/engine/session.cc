@@ -1,5 +1,6 @@
 #include "engine/session.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -11,15 +12,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cinttypes>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "engine/obstacle.h"
 #include "engine/process_info.h"
+#include "engine/silent_processes.h"
 #include "engine/target_rules.h"
 #include "wire/control.h"
-#include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {
@@ -38,18 +41,9 @@ constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
 constexpr size_t kMaxTargets = 100'000;
 
-// Where the session's own directory is made. Root's programs may become those of other
-// users and must still reach it; strangers must not find it: nobody may list this one,
-// and only who was given the path knows it.
+// Root's programs may become those of other users and must still reach it.
 std::string RuntimeDirectory() {
-  if (geteuid() == 0 && (mkdir(kRootSessions, 0711) == 0 || errno == EEXIST)) {
-    struct stat status {};
-
-    if (lstat(kRootSessions, &status) == 0 && S_ISDIR(status.st_mode) &&
-        status.st_uid == 0 && chmod(kRootSessions, 0711) == 0)
-      return kRootSessions;
-  }
-  const char* runtime = getenv("XDG_RUNTIME_DIR");
+  const char* runtime = geteuid() != 0 ? getenv("XDG_RUNTIME_DIR") : nullptr;
   if (runtime != nullptr && access(runtime, W_OK) == 0 && strlen(runtime) < 60)
     return runtime;
   return "/tmp";
@@ -117,8 +111,24 @@ std::unique_ptr<Session> Session::CreateWithoutSocket(const SessionConfig& confi
 Session::~Session() {
   if (!socket_path_.empty())
     unlink(socket_path_.c_str());
-  if (!directory_.empty())
-    rmdir(directory_.c_str());
+  for (const std::string& directory : {directory_, parent_directory_}) {
+    if (!directory.empty())
+      rmdir(directory.c_str());
+  }
+}
+
+// A target may change its user id and then fork a child that reports: as root, let it
+// through. Only those who know the name can, which is in the targets' environments.
+Status Session::OpenToOtherUsers() {
+  parent_directory_ = directory_;
+  char name[20];
+  snprintf(name, sizeof(name), "/%016" PRIx64, RandomSeed());
+  directory_ += name;
+  if (mkdir(directory_.c_str(), 0711) != 0)
+    return Status::FromErrno("cannot create " + directory_, errno);
+  chmod(directory_.c_str(), 0711);  // whatever the umask
+  chmod(parent_directory_.c_str(), 0711);
+  return {};
 }
 
 Status Session::Listen() {
@@ -127,16 +137,19 @@ Status Session::Listen() {
     return Status::FromErrno(
         "cannot create a directory for the session's socket in " + pattern, errno);
   directory_ = pattern;
-  // A target may change its user id and then fork a child that reports: as root, let it
-  // through. Who it is comes from the kernel (SO_PEERCRED).
-  chmod(directory_.c_str(), geteuid() == 0 ? 0711 : 0700);
+  if (geteuid() == 0)
+    HPD_TRY(OpenToOtherUsers());
   socket_path_ = directory_ + "/socket";
   listener_ = ScopedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!listener_.valid())
+  const ScopedFd directory(
+      open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!listener_.valid() || !directory.valid())
     return Status::FromErrno("cannot create the session's socket", errno);
+  // By a path that /proc/net/unix may show to everybody.
+  const std::string path = "/proc/self/fd/" + std::to_string(directory.get()) + "/socket";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, socket_path_.c_str(), socket_path_.size() + 1);
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
   if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
           0 ||
       listen(listener_.get(), SOMAXCONN) != 0)
@@ -169,6 +182,13 @@ int Session::Serve() {
   const int wait_ms = DrainAll();
   ReapExited();
   return wait_ms;
+}
+
+size_t Session::CountSilent() const {
+  if (socket_path_.empty() || !config_.follow_children)
+    return 0;
+  return CountSilentProcesses(socket_path_,
+                              [this](pid_t pid) { return IsProfiling(pid); });
 }
 
 bool Session::IsProfiling(pid_t pid) const {
@@ -204,7 +224,7 @@ int Session::DrainAll() {
     const size_t records = target.Drain(kRecordsPerTurn, /*writers_gone=*/false);
     target.Tick();
     is_learning |= target.quality().copied_samples != copies;
-    is_pending |= records == kRecordsPerTurn;
+    is_pending |= target.is_behind();
     did_read |= records > 0;
   }
   if (is_pending)
@@ -342,15 +362,22 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
   return {};
 }
 
-// The process image is gone: reads the rest of its ring and keeps the result only.
+// The process image is gone.
 void Session::Finish(size_t index, TargetEnd end) {
   Target* target = live_[index].target;
   clock_.Update();
   target->DrainRest(/*writers_gone=*/true);
   target->Stop(end);
-  target->UpdateDump();
-  target->ReleaseRecorder();
+  Release(target);
   live_.erase(live_.begin() + static_cast<ptrdiff_t>(index));
+}
+
+// Its ring has been read: keeps the result only.
+void Session::Release(Target* target) {
+  target->UpdateDump();
+  programs_.CountConfined(target->profile().process.cmdline[0],
+                          target->confined_children());
+  target->ReleaseRecorder();
 }
 
 void Session::ReapExited() {
@@ -384,8 +411,7 @@ void Session::Stop() {
   clock_.Update();
   for (const LiveTarget& live : live_) {
     live.target->DrainRest(/*writers_gone=*/false);
-    live.target->UpdateDump();
-    live.target->ReleaseRecorder();
+    Release(live.target);
   }
   live_.clear();
 }

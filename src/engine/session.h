@@ -23,7 +23,8 @@ namespace heapprofd {
 
 class Session {
  public:
-  // Creates the socket in a fresh directory that only this user can write to.
+  // Creates the socket in a fresh directory that only this user can write to. Root's can
+  // be used by everybody who knows the name.
   static Result<std::unique_ptr<Session>> Create(const SessionConfig& config);
 
   // Without a socket: whoever has one hands clients over by Adopt.
@@ -90,6 +91,9 @@ class Session {
   // Number of targets whose process still lives and reports.
   size_t live_targets() const { return live_.size(); }
 
+  // Forked children that may yet report (engine/silent_processes.h).
+  size_t CountSilent() const;
+
   // True when `pid` is one of these.
   bool IsProfiling(pid_t pid) const;
   // The process `pid` is about to become `program`: known as unrecorded unless it
@@ -111,12 +115,14 @@ class Session {
   explicit Session(const SessionConfig& config) : config_(config) {}
 
   Status Listen();
+  Status OpenToOtherUsers();
   void AcceptClients();
   bool Wants(pid_t pid) const;
   void Hear(ScopedFd connection);
   void Welcome(const Hello& hello, pid_t pid, int connection);
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
+  void Release(Target* target);
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
   int DrainAll();
@@ -126,6 +132,7 @@ class Session {
   ModuleCache modules_;
   ProgramWatch programs_;
   ScopedFd listener_;
+  std::string parent_directory_;  // empty: there is none
   std::string directory_;
   std::string socket_path_;
   std::vector<std::unique_ptr<Target>> targets_;

@@ -14,7 +14,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
 
 #include "engine/tsc_clock.h"
 #include "wire/handshake.h"
@@ -193,6 +195,15 @@ TEST_F(SessionTest, TheSocketIsPrivateAndGoneWithTheSession) {
 
   ASSERT_EQ(stat(folder.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0066, 0u);  // nobody else may list or change it
+  if (geteuid() == 0) {  // who knows it can come in: nobody learns its name
+    const std::string parent = folder.substr(0, folder.rfind('/'));
+    ASSERT_EQ(stat(parent.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0711u);
+    std::ifstream sockets("/proc/net/unix");
+    const std::string listed{std::istreambuf_iterator<char>(sockets), {}};
+    EXPECT_NE(listed.find("/socket"), std::string::npos);
+    EXPECT_EQ(listed.find(folder.substr(parent.size())), std::string::npos);
+  }
   session_.reset();
   EXPECT_NE(stat(folder.c_str(), &status), 0);
 }

@@ -44,9 +44,12 @@ class Target {
 
   pid_t pid() const { return profile_.process.pid; }
 
-  // Reads what is in the ring, at most `max_records`, and returns how many there were.
-  // `writers_gone`: the process has ended, nothing can be pending.
+  // Reads what is in the ring, at most `max_records` and for about 50 ms, and returns how
+  // many there were. `writers_gone`: the process has ended, nothing can be pending.
   size_t Drain(size_t max_records, bool writers_gone);
+
+  // The last Drain has left something in the ring.
+  bool is_behind() const { return is_behind_; }
 
   // Reads what was in the ring when called, once through it at most: a target that goes
   // on writing cannot hold the engine.
@@ -100,11 +103,16 @@ class Target {
 
   const Quality& quality() const { return profile_.quality; }
 
+  // Children that went unprofiled because a seccomp filter was in force; bounded.
+  uint64_t confined_children() const;
+
   double ring_fill() const;  // 0..1
 
   uint64_t lost_records() const;
 
  private:
+  static constexpr size_t kMaxCallsites = 8'000'000;
+
   Target(pid_t pid, const SessionConfig& config, const TscClock* clock);
 
   void PublishConfig();
@@ -137,7 +145,6 @@ class Target {
   void ForgetCode();
   void ForgetStacks();
   void AdaptInterval();
-  void UpdateTotals(HeapDump* dump) const;
   bool IsStuck();
 
   const SessionConfig config_;
@@ -159,6 +166,7 @@ class Target {
   std::unordered_map<uint64_t, CallsiteId> previous_stacks_;  // before ForgetStacks
   uint64_t previous_stacks_end_ = 0;  // ring position: records before it may mean these
   std::unordered_map<uint64_t, FrameId> frames_;  // by key
+  bool is_behind_ = false;
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;
   uint64_t replacements_seen_ = 0;  // of the address space

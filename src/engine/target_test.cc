@@ -86,9 +86,17 @@ class TargetTest : public testing::Test {
     Write(type, payload);
   }
 
+  // As the client does after each dlclose.
+  void WriteModulesChanged() {
+    target_->memory().client().ring.modules_epoch.fetch_add(1);
+    Write(RecordType::kModulesChanged, {});
+  }
+
   const HeapDump& DrainAndDump() {
     clock_.Update();
-    target_->Drain(kAll, /*writers_gone=*/false);
+    do {
+      target_->Drain(kAll, /*writers_gone=*/false);
+    } while (target_->is_behind());
     target_->UpdateDump();
     return target_->profile().heaps.at(0);
   }
@@ -333,7 +341,7 @@ TEST_F(TargetTest, CodeThatComesToAnEmptyPlaceIsNotTakenForWhatWasThere) {
   SessionControl& control = target_->memory().engine().control;
   const uint32_t epoch = control.known_stacks_epoch.load();
   munmap(place, kPageSize);
-  Write(RecordType::kModulesChanged, {});
+  WriteModulesChanged();
   DrainAndDump();
   EXPECT_NE(control.known_stacks_epoch.load(), epoch);  // frames are sent anew
   map_file();
@@ -348,6 +356,16 @@ TEST_F(TargetTest, CodeThatComesToAnEmptyPlaceIsNotTakenForWhatWasThere) {
     EXPECT_EQ(totals.allocated.bytes,
               profile.mappings[frame.mapping].path.empty() ? 100 : 30);
   }
+}
+
+TEST_F(TargetTest, ModulesThatWereUnloadedTogetherAreLookedAtOnce) {
+  DrainAndDump();
+  const uint64_t before = target_->quality().map_reparses;
+  for (int i = 0; i < 50; ++i)
+    WriteModulesChanged();
+  DrainAndDump();
+  EXPECT_EQ(target_->quality().map_reparses, before + 1);
+  EXPECT_EQ(target_->memory().engine().control.rules_epoch.load(), 50u);
 }
 
 TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {

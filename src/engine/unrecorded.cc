@@ -8,8 +8,8 @@ namespace {
 constexpr size_t kMaxProcesses = 100'000;
 constexpr size_t kMaxNames = 5;
 
-void Add(UnrecordedPrograms* group, const std::string& name) {
-  ++group->count;
+void Add(UnrecordedPrograms* group, const std::string& name, uint64_t count = 1) {
+  group->count += count;
   if (group->names.size() < kMaxNames &&
       std::find(group->names.begin(), group->names.end(), name) == group->names.end())
     group->names.push_back(name);
@@ -44,6 +44,11 @@ void ProgramWatch::Recorded(pid_t pid, uint64_t time_ns) {
   if (recorded_.size() >= kMaxProcesses)
     recorded_.clear();
   recorded_[pid] = time_ns;
+}
+
+void ProgramWatch::CountConfined(const std::string& name, uint64_t count) {
+  if (count > 0)
+    Add(&groups_[static_cast<size_t>(UnrecordedReason::kConfined)], name, count);
 }
 
 void ProgramWatch::Count(const Pending& program) {

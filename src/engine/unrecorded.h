@@ -22,10 +22,11 @@ enum class UnrecordedReason : uint8_t {
   kPrivileged,
   kCleanedEnvironment,  // started without our variables
   kDeclined,            // it reported, and the engine could not take it
+  kConfined,            // a seccomp filter might have killed it for reporting
   kNotLoaded,           // none of these is known
 };
 
-inline constexpr size_t kUnrecordedReasons = 6;
+inline constexpr size_t kUnrecordedReasons = 7;
 
 struct UnrecordedPrograms {
   UnrecordedReason reason = UnrecordedReason::kNotLoaded;
@@ -47,6 +48,10 @@ class ProgramWatch {
 
   // The process has reported, at `time_ns`. May come before the Attempt that led to it.
   void Recorded(pid_t pid, uint64_t time_ns);
+
+  // `count` processes and programs that the program `name` has begun under its own
+  // seccomp filter.
+  void CountConfined(const std::string& name, uint64_t count);
 
   // Groups with at least one program, in the order of the reasons.
   std::vector<UnrecordedPrograms> Unrecorded() const;

@@ -50,6 +50,18 @@ TEST(ProgramWatchTest, AProcessIdThatIsUsedAgainCountsTwice) {
   EXPECT_EQ(missed[0].names, (Names{"a", "b"}));
 }
 
+TEST(ProgramWatchTest, ConfinedChildrenAreCountedUnderTheirParentsName) {
+  ProgramWatch watch;
+  watch.CountConfined("quiet", 0);
+  watch.CountConfined("zygote", 3);
+  watch.CountConfined("zygote", 2);
+  const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].reason, UnrecordedReason::kConfined);
+  EXPECT_EQ(missed[0].count, 5u);
+  EXPECT_EQ(missed[0].names, Names{"zygote"});
+}
+
 TEST(ProgramWatchTest, ReasonsAreKeptApartAndNamesAreFew) {
   ProgramWatch watch;
   for (int i = 0; i < 100; ++i)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <iterator>
 
 namespace heapprofd {
@@ -52,11 +53,15 @@ AddressSpace::AddressSpace(pid_t pid,
     : pid_(pid),
       modules_(modules),
       mappings_(mappings),
-      maps_(open(("/proc/" + std::to_string(pid) + "/maps").c_str(),
-                 O_RDONLY | O_CLOEXEC)) {}
+      maps_(
+          open(("/proc/" + std::to_string(pid) + "/maps").c_str(), O_RDONLY | O_CLOEXEC)),
+      open_error_(maps_.valid() ? 0 : errno) {}
 
 Result<RefreshOutcome> AddressSpace::Refresh() {
-  const std::string text = maps_.valid() ? ReadFromStart(maps_.get()) : "";
+  if (!maps_.valid())
+    return Status::FromErrno(
+        "cannot open the mappings of process " + std::to_string(pid_), open_error_);
+  const std::string text = ReadFromStart(maps_.get());
   if (text.empty())
     return Status(StatusCode::kUnavailable, "cannot read the mappings of process " +
                                                 std::to_string(pid_) +

@@ -80,7 +80,8 @@ class AddressSpace {
   pid_t pid_;
   ModuleCache* modules_;
   std::vector<Mapping>* mappings_;
-  ScopedFd maps_;  // stays with this image of the process: it reads empty after an exec
+  ScopedFd maps_;   // stays with this image of the process: it reads empty after an exec
+  int open_error_;  // of it; 0: none
   std::vector<Code> code_;  // by address
   std::vector<MapEntry> writable_;
   std::vector<std::shared_ptr<Module>> modules_of_;  // by MappingId

@@ -11,6 +11,7 @@
 namespace heapprofd {
 
 // Value: the socket's path, or "<pid>,<path>" when only that process is to be profiled.
+// Empty: the program must not be profiled, nor make any system call of ours.
 inline constexpr char kSessionVariable[] = "HEAPPROFD_SESSION";
 
 inline constexpr uint64_t kHandshakeMagic = 0x3130646670616568;  // "heapfd01"

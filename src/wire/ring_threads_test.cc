@@ -87,6 +87,39 @@ TEST(RingThreadsTest, EveryRecordArrivesOnceAndInItsThreadsOrder) {
   EXPECT_EQ(reader.corrupt_records(), 0u);
 }
 
+// Each thread waits until its record's space is free again, so that there is always room:
+// a writer that was interrupted in Reserve must not take old positions for a full ring.
+TEST(RingThreadsTest, ARingWithSpaceRefusesNobody) {
+  TestRing ring(8192);
+  std::array<std::atomic<uint64_t>, kThreads> released{};
+  std::atomic<uint64_t> refused = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      RingWriter writer = ring.Writer();
+      for (uint64_t sequence = 0; sequence < kRecords; ++sequence) {
+        while (!Write(writer, {thread, sequence}))
+          ++refused;
+        while (released[thread] <= sequence)
+          std::this_thread::yield();
+      }
+    });
+  }
+  RingReader reader = ring.Reader();
+  for (uint64_t received = 0; received < kThreads * kRecords;) {
+    RingReader::Record record;
+    if (reader.Read(&record, false) == RingReader::Outcome::kEmpty)
+      continue;
+    const Line line = CheckedLine(record);
+    reader.ReleaseSpace();
+    released[line.thread % kThreads] = line.sequence + 1;
+    ++received;
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(refused, 0u);
+}
+
 TEST(RingThreadsTest, WhatDoesNotFitIsDroppedWholeAndTheRestKeepsItsOrder) {
   TestRing ring(8192);
   std::atomic<uint64_t> accepted = 0;

@@ -35,11 +35,18 @@ class RingWriter {
     const uint64_t total = sizeof(RecordHeader) + payload_size;
     if (total > size_ / 2 || total > kMaxRecordSize)
       return {};
+    uint64_t read = header_->read_position.load(std::memory_order_acquire);
     uint64_t position = header_->write_position.load(std::memory_order_relaxed);
     do {
-      const uint64_t read = header_->read_position.load(std::memory_order_acquire);
-      if (position + total - read > size_)
-        return {};
+      // A thread that was interrupted here may hold positions of different moments: full
+      // is what is full by the latest ones.
+      while (position + total - read > size_) {
+        const uint64_t now = header_->read_position.load(std::memory_order_acquire);
+        if (now == read)
+          return {};
+        read = now;
+        position = header_->write_position.load(std::memory_order_relaxed);
+      }
     } while (!header_->write_position.compare_exchange_weak(position, position + total,
                                                             std::memory_order_relaxed));
     Reservation reservation;

@@ -20,9 +20,8 @@ namespace heapprofd {
 
 inline constexpr char kDirectoryVariable[] = "HEAPPROFD_DIRECTORY";
 inline constexpr char kSystemDirectory[] = "/run/heapprofd";
-inline constexpr char kUserSubdirectory[] = "/heapprofd";     // of XDG_RUNTIME_DIR
-inline constexpr char kUserFallback[] = "/tmp/heapprofd-";    // and the user id
-inline constexpr char kRootSessions[] = "/run/heap_profile";  // of recordings without one
+inline constexpr char kUserSubdirectory[] = "/heapprofd";   // of XDG_RUNTIME_DIR
+inline constexpr char kUserFallback[] = "/tmp/heapprofd-";  // and the user id
 inline constexpr char kSocketName[] = "/socket";
 inline constexpr char kWakeName[] = "/wake";
 
@@ -31,9 +30,8 @@ inline constexpr char kWakeName[] = "/wake";
 inline constexpr char kBlockingVariable[] = "PERFETTO_HEAPPROFD_BLOCKING_INIT";
 
 struct WakePage {
+  std::atomic<uint32_t> recordings;  // that run now; left behind by a killed service
   std::atomic<uint32_t> generation;  // +1 for every session that begins; a futex
-  std::atomic<uint32_t>
-      recordings;  // that run now; stays behind when a service is killed
 };
 
 inline constexpr size_t kWakePageSize = 4096;

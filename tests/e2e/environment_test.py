@@ -109,6 +109,34 @@ class Environment(unittest.TestCase):
         self.assertIn(f"nothing recorded: {privileged} gains privileges", itself.stderr)
         self.assertIn(f"1 program was not recorded ({privileged}): gaining privileges", child.stderr)
 
+    def test_a_seccomp_filter_never_kills_for_a_system_call_of_ours(self):
+        for way, recorded, missed in [("prctl", 100000, 0), ("syscall", 100000, 0), ("child", 100000, 0),
+                                      ("parent", 0, 1), ("exec", 0, 1), ("spawn", 0, 1)]:
+            with self.subTest(way):
+                result = run([program("confined"), way], ["-i", "1"])
+                self.assertEqual(result.exit_code, 0, result.stderr)
+                self.assertEqual(sum(p.of("confined_block")["space"] for p in result.pprofs), recorded, result.stderr)
+                note = "1 program was not recorded ({}): begun under a seccomp filter".format(program("confined"))
+                self.assertEqual(result.stderr.count(note), missed, result.stderr)
+
+    def test_a_limit_on_open_files_that_stops_the_profiler_is_told(self):
+        reasons = set()
+        for files in range(6, 16):
+            command = ["/bin/sh", "-c", f"ulimit -n {files}; exec {HEAP_PROFILE} -i 1 -- /bin/echo ran"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if "Recorded" not in done.stderr:
+                reasons.add(done.stdout)
+                self.assertIn("Too many open files", done.stderr)
+        self.assertIn("ran\n", reasons)  # the program was started, and could not be taken
+
+    def test_a_limit_on_the_size_of_files_is_an_error_like_a_full_disk(self):
+        with tempfile.TemporaryDirectory() as directory:
+            command = ["/bin/bash", "-c", f"ulimit -f 8; exec {HEAP_PROFILE} -o {directory}/o -- /bin/echo ran"]
+            done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+        self.assertIn("nothing recorded: 1 program was not recorded (/bin/echo (cannot size shared memory: File too "
+                      "large))", done.stderr)
+
     def test_a_script_is_profiled_through_its_interpreter(self):
         with tempfile.TemporaryDirectory() as directory:
             script = os.path.join(directory, "script")

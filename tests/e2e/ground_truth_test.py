@@ -2,6 +2,7 @@
 
 import json
 import math
+import tempfile
 import unittest
 
 import trace_pb2
@@ -84,6 +85,14 @@ class GroundTruth(unittest.TestCase):
         for function in ("plain_new", "array_new", "nothrow_new", "aligned_new", "sized_delete"):
             found = result.main.of(function)
             self.assertEqual((found["alloc_objects"], found["objects"], found["space"]), (400, 200, 800000), function)
+
+    def test_an_operator_new_that_throws_is_not_counted_and_hides_nothing(self):
+        with tempfile.NamedTemporaryFile("r") as stats:
+            result = run([program("cpp_new")], ["-i", "1"], {"HEAPPROFD_STATS_JSON": stats.name})
+            figures = json.load(stats)
+        found = result.main.of("after_throw")
+        self.assertEqual((found["objects"], found["space"]), (200, 800000), result.stderr)
+        self.assertEqual(figures["alloc_bytes"], result.main.total("alloc_space"))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,34 @@ class ProcessLife(unittest.TestCase):
         children = sorted(p.of("child_block")["space"] for p in result.pprofs if p is not parent)
         self.assertEqual(children, [200000, 200000, 1000000])
 
+    def test_forked_children_with_threads_are_recorded_wholly(self):
+        result = run([program("fork_life"), "threads"], ["-i", "1"])
+        self.assertEqual((result.exit_code, result.stdout), (0, "children ok\n"), result.stderr)
+        children = [p.of("thread_block")["space"] for p in result.pprofs]
+        self.assertEqual(sorted(children, reverse=True)[:10], [7 * 300 * 1000] * 10)
+
+    def test_forked_children_may_fork_while_they_begin_to_be_recorded(self):
+        result = run([program("fork_life"), "again"], ["-i", "1"])
+        self.assertEqual((result.exit_code, result.stdout), (0, "children ok\n"), result.stderr)
+        blocks = [p.of("thread_block")["space"] for p in result.pprofs]
+        self.assertEqual(sorted(blocks, reverse=True), [6 * 300 * 1000] * 10 + [1000] * 50 + [0] * (len(blocks) - 60))
+
+    def test_a_child_that_outlives_its_parent_is_recorded(self):
+        result = run(["/bin/sh", "-c", f"{program('fork_life')} orphan | cat"], ["-i", "1"])
+        self.assertEqual((result.exit_code, result.stdout), (0, "orphan ok\n"), result.stderr)
+        self.assertEqual(sum(p.of("orphan_block")["space"] for p in result.pprofs), 1000 * 1000)
+
+    def test_a_program_that_goes_on_in_the_background_is_waited_for(self):
+        result = run([program("fork_life"), "orphan"], ["-i", "1"])
+        self.assertEqual((result.exit_code, result.stdout), (0, "orphan ok\n"), result.stderr)
+        self.assertIn("still recording 1 process(es)", result.stderr)
+        self.assertEqual(sum(p.of("orphan_block")["space"] for p in result.pprofs), 1000 * 1000)
+
+    def test_a_background_process_is_not_waited_for_when_children_are_not_wanted(self):
+        result = run([program("fork_life"), "orphan"], ["-i", "1", "--no-children"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertNotIn("still recording", result.stderr)
+
     def test_children_are_left_alone_when_not_wanted(self):
         result = run([program("forker")], ["-i", "1", "--no-children"])
         self.assertEqual(result.exit_code, 0, result.stderr)

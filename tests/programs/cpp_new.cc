@@ -1,6 +1,7 @@
 // Every form of operator new and delete: 200 blocks each of 4000 bytes kept by
 // `plain_new`, `array_new`, `nothrow_new` and `aligned_new`; as many more are freed by
-// the matching operator delete.
+// the matching operator delete. Between them one that fails and throws; 200 blocks of
+// 4000 bytes are then kept further down the stack (`after_throw`).
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -26,6 +27,11 @@ FORMS(aligned_new,
       operator delete(block, std::align_val_t(64)))
 FORMS(sized_delete, operator new(4000), operator delete (block, size_t{4000}))
 
+extern "C" __attribute__((noinline)) void* after_throw(int depth) {
+  void* volatile block = depth > 0 ? after_throw(depth - 1) : operator new(4000);
+  return block;
+}
+
 int main() {
   Run_plain_new();
   Run_array_new();
@@ -38,6 +44,8 @@ int main() {
     return 1;
   } catch (const std::bad_alloc&) {
   }
+  for (int i = 0; i < 200; ++i)
+    after_throw(10);
   if (operator new(static_cast<size_t>(-1) / 2, std::nothrow) != nullptr)
     return 1;
   puts("cpp_new ok");

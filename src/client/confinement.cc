@@ -1,0 +1,32 @@
+#include "client/confinement.h"
+
+#include <time.h>
+
+#include "client/session.h"
+#include "rt/syscall.h"
+
+namespace heapprofd {
+
+constinit std::atomic<uint32_t> g_is_confined{};
+
+void Nap(long nanoseconds) {
+  if (!IsConfined()) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = nanoseconds};
+    rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));
+    return;
+  }
+  constexpr uint64_t kCyclesPerNanosecond = 2;  // of any time stamp counter, about
+  const uint64_t end =
+      rt::ReadTsc() + static_cast<uint64_t>(nanoseconds) * kCyclesPerNanosecond;
+  while (rt::ReadTsc() < end)
+    __builtin_ia32_pause();
+}
+
+// In a forked child the memory is still the parent's, which is where it belongs.
+void CountConfinedChildren(int count) {
+  if (g_session.memory.load(std::memory_order_acquire) != nullptr)
+    g_session.client()->ring.confined_children.fetch_add(static_cast<uint32_t>(count),
+                                                         std::memory_order_relaxed);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,26 @@
+// System calls under a seccomp filter: one that the program's own filter does not know
+// can kill it. Once the program has installed a filter, this library makes none.
+//
+// Seen are filters that are installed through prctl and syscall (confinement_hooks.cc),
+// as libseccomp does. A forked child then cannot ask for a session of its own, nor can a
+// program that is executed: they are counted and go on unprofiled.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace heapprofd {
+
+extern constinit std::atomic<uint32_t> g_is_confined;
+
+inline bool IsConfined() {
+  return g_is_confined.load(std::memory_order_relaxed) != 0;
+}
+
+// Waits about this long (ns, a few milliseconds at most).
+void Nap(long nanoseconds);
+
+// This process has begun so many things that cannot be profiled because it is confined.
+void CountConfinedChildren(int count);
+
+}  // namespace heapprofd

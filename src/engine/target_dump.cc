@@ -1,0 +1,98 @@
+// What a target's profile says at a moment: heaps, exact totals, quality; the moments
+// that the program itself names.
+#include <algorithm>
+
+#include "engine/exact_totals.h"
+#include "engine/sample_parts.h"
+#include "engine/target.h"
+#include "engine/target_text.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxMarks = 10'000;
+constexpr size_t kMaxRequestedDumps = 1000;
+constexpr size_t kMaxRequestedCallsites = 2'000'000;  // of all of these dumps
+
+}  // namespace
+
+void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
+  const std::optional<MarkRecord> record = ParseMark(payload);
+  if (!record) {
+    ++bad_records_;
+    return;
+  }
+  last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
+  if (!is_dump) {
+    if (profile_.marks.size() < kMaxMarks)
+      profile_.marks.push_back({.time_ns = last_event_ns_,
+                                .name = TextFromTarget(record->name, kMarkNameSize)});
+    return;
+  }
+  if (requested_dumps_ >= kMaxRequestedDumps ||
+      requested_callsites_ >= kMaxRequestedCallsites) {
+    ++profile_.quality.refused_dumps;
+    return;
+  }
+  UpdateDump();
+  ++requested_dumps_;
+  for (HeapDump& dump : profile_.heaps) {
+    dump.end_ns = last_event_ns_;
+    requested_callsites_ += dump.callsites.size();
+  }
+  previous_dump_ns_ = last_event_ns_;
+  profile_.requested_dumps.push_back(profile_.heaps);
+}
+
+HeapDump Target::DumpOfMalloc() const {
+  HeapDump dump;
+  dump.heap_name = kMallocHeapName;
+  dump.original_sampling_interval = malloc_interval_;
+  dump.sampling_interval = memory_->engine().control.interval.load();
+  heap_->Snapshot(&dump);
+  const ClientBlock& client = memory_->client();
+  const uint32_t slots = std::min<uint32_t>(
+      client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
+  for (uint32_t i = 0; i < slots; ++i)
+    AddExactTotals(client.slots[i], &dump);
+  return dump;
+}
+
+void Target::UpdateDump() {
+  if (memory_ == nullptr)
+    return;  // released: the last dump stands
+  profile_.unrecorded_heaps =
+      custom_heaps_.FindPublished(memory_->client(), memory_->engine().heap_rules);
+  std::vector<HeapDump> dumps = custom_heaps_.Snapshot(memory_->client());
+  // A program can have heaps of its own and no hooks of malloc; that malloc's heap is
+  // empty is worth saying only when there is nothing else.
+  HeapDump malloc_dump = DumpOfMalloc();
+  profile_.hooks_malloc =
+      memory_->client().ring.hooks_malloc.load(std::memory_order_relaxed) != 0;
+  if (malloc_interval_ != 0 && (malloc_dump.exact_alloc_calls > 0 || dumps.empty()))
+    dumps.insert(dumps.begin(), std::move(malloc_dump));
+  const uint64_t now = MonotonicNs();
+  for (HeapDump& dump : dumps) {
+    dump.start_ns = previous_dump_ns_;
+    dump.end_ns = now;
+  }
+  previous_dump_ns_ = now;
+  profile_.heaps = std::move(dumps);
+  const RingHeader& header = memory_->client().ring;
+  Quality& quality = profile_.quality;
+  quality.map_reparses = address_space_->refreshes();
+  quality.corrupt_records = bad_records_ + reader_->corrupt_records();
+  quality.lost_records =
+      BoundedCounter(header.lost_records.load(std::memory_order_relaxed));
+  quality.lost_samples =
+      BoundedCounter(header.lost_samples.load(std::memory_order_relaxed));
+  quality.threads_without_slot =
+      header.threads_without_slot.load(std::memory_order_relaxed);
+  quality.reports_without_slot =
+      header.reports_without_slot.load(std::memory_order_relaxed);
+  if (header.client_error.load(std::memory_order_relaxed) ==
+      static_cast<uint32_t>(ClientError::kBlockTimeout))
+    profile_.client_fault = ClientFault::kHitTimeout;
+}
+
+}  // namespace heapprofd
