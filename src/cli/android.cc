@@ -1,18 +1,17 @@
 #include "cli/android.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/device_files.h"
 #include "cli/finish.h"
 #include "cli/output_directory.h"
+#include "cli/run_command.h"
 #include "cli/signals.h"
 
 namespace heapprofd {
@@ -21,53 +20,6 @@ namespace {
 constexpr int kPollMs = 1000;
 constexpr int kFirstVersionThatOwnsTraces = 30;  // of the SDK: R, traces may be deleted
 constexpr char kDevicePath[] = "/data/misc/perfetto-traces/profile-";
-
-struct CommandResult {
-  int exit_code = -1;
-  std::string output;
-};
-
-// Runs a program with these arguments and takes its standard output, at most 64 KiB of
-// it.
-Result<CommandResult> RunCommand(const std::vector<std::string>& command,
-                                 const sigset_t& mask) {
-  std::array<int, 2> pipe_fds{};
-  if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0)
-    return Status::FromErrno("cannot create a pipe", errno);
-  const ScopedFd read_end(pipe_fds[0]);
-  ScopedFd write_end(pipe_fds[1]);
-  const pid_t pid = fork();
-  if (pid < 0)
-    return Status::FromErrno("cannot start adb", errno);
-  if (pid == 0) {
-    // Ctrl-C at the terminal is for us: adb is told what follows from it.
-    setpgid(0, 0);
-    sigprocmask(SIG_SETMASK, &mask, nullptr);
-    dup2(write_end.get(), STDOUT_FILENO);
-    std::vector<char*> arguments;
-    for (const std::string& argument : command)
-      arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    _exit(kExitNoProgram);
-  }
-  write_end.reset();
-  CommandResult result;
-  std::array<char, 4096> buffer{};
-  for (ssize_t got = 0; (got = read(read_end.get(), buffer.data(), buffer.size())) > 0;) {
-    if (result.output.size() < (size_t{64} << 10))
-      result.output.append(buffer.data(), static_cast<size_t>(got));
-  }
-  int status = 0;
-  waitpid(pid, &status, 0);
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure;
-  if (result.exit_code == kExitNoProgram)
-    return Status(StatusCode::kNotFound,
-                  "cannot run adb: it is not installed; apt-get install adb");
-  while (!result.output.empty() && strchr("\r\n ", result.output.back()) != nullptr)
-    result.output.pop_back();
-  return result;
-}
 
 bool IsNumber(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -94,7 +46,7 @@ class AndroidRun {
                         "\"; connect one and check adb devices");
     sdk_ = atoi(sdk.c_str());  // NOLINT(cert-err34-c): checked above
     HPD_TRY(DisableSelinux());
-    const Status status = RecordAndPull(directory);
+    Status status = RecordAndPull(directory);
     HPD_TRY(RestoreSelinux());
     return status;
   }
@@ -102,8 +54,13 @@ class AndroidRun {
  private:
   Result<std::string> Adb(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "adb");
-    HPD_TRY_ASSIGN(CommandResult result, RunCommand(arguments, signals_.original_mask()));
-    return std::move(result.output);
+    Result<CommandResult> result = RunCommand(arguments, signals_.original_mask());
+    if (!result.ok() && result.status().code() == StatusCode::kNotFound)
+      return Status(StatusCode::kNotFound,
+                    result.status().message() + "; apt-get install adb");
+    if (!result.ok())
+      return result.status();
+    return result.value().output;
   }
 
   Result<std::string> Shell(const std::string& command) {
@@ -131,18 +88,10 @@ class AndroidRun {
     return {};
   }
 
-  // What the device is asked for: ours, and the packages' versions.
-  std::string Config() const {
-    std::string text = PrintTraceConfig(ConfigOf(options_));
-    if (options_.android.package_versions)
-      text += "data_sources {\n  config {\n    name: \"android.packages_list\"\n  }\n}\n";
-    return text;
-  }
-
   Status RecordAndPull(const std::string& directory) {
     const std::string path = kDevicePath + std::to_string(getpid());
     HPD_TRY_ASSIGN(const std::string pid,
-                   Adb({"exec-out", "CFG=" + ShellQuoted(Config()) +
+                   Adb({"exec-out", "CFG=" + ShellQuoted(DeviceConfigText(options_)) +
                                         "; echo \"${CFG}\" | perfetto --txt -c - -o " +
                                         path + " -d"}));
     if (!IsNumber(pid))
@@ -185,26 +134,26 @@ class AndroidRun {
     return {};
   }
 
+  // Ctrl-C ends the recording on the device, SIGUSR1 adds a dump there.
+  Status PassOn(const signalfd_siginfo& info, const std::string& pid) {
+    if (info.ssi_signo == SIGCHLD)
+      return {};
+    if (info.ssi_signo == SIGUSR1)
+      return Tell("killall -USR1 heapprofd");
+    if (!was_told_to_stop_ && !options_.quiet)
+      fprintf(stderr, "Waiting for profiler shutdown...\n");
+    was_told_to_stop_ = true;
+    return Tell("kill -INT " + pid);
+  }
+
   // Until perfetto is gone. A device that does not answer may be unplugged: the recording
   // goes on there.
   Status WaitForEnd(const std::string& pid) {
-    bool was_told_to_stop = false;
     while (true) {
       pollfd readable{.fd = signals_.fd(), .events = POLLIN, .revents = 0};
       poll(&readable, 1, kPollMs);
-      while (const std::optional<signalfd_siginfo> info = signals_.Next()) {
-        const int signal = static_cast<int>(info->ssi_signo);
-        if (signal == SIGCHLD)
-          continue;
-        if (signal == SIGUSR1) {
-          HPD_TRY(Tell("killall -USR1 heapprofd"));
-          continue;
-        }
-        if (!was_told_to_stop && !options_.quiet)
-          fprintf(stderr, "Waiting for profiler shutdown...\n");
-        was_told_to_stop = true;
-        HPD_TRY(Tell("kill -INT " + pid));
-      }
+      while (const std::optional<signalfd_siginfo> info = signals_.Next())
+        HPD_TRY(PassOn(*info, pid));
       HPD_TRY_ASSIGN(const std::string state,
                      Shell("[ -d /proc/" + pid + " ] && echo running || echo gone"));
       if (state == "gone")
@@ -216,33 +165,20 @@ class AndroidRun {
   SteeringSignals signals_;
   int sdk_ = 0;
   std::string selinux_;
+  bool was_told_to_stop_ = false;
 };
-
-// Converts with the converter that was named, or by ourselves; the trace alone is a
-// result, too.
-int Convert(const Options& options, const std::string& directory) {
-  const std::string trace = directory + "/raw-trace";
-  std::vector<std::string> command = {options.converter};
-  if (options.converter.empty())
-    command = {"/proc/self/exe", "traceconv"};
-  command.insert(command.end(),
-                 {"profile", "--output-dir", directory + "/profiles", trace});
-  sigset_t none;
-  sigemptyset(&none);
-  const Result<CommandResult> converted = RunCommand(command, none);
-  if (!converted.ok() || converted.value().exit_code != 0)
-    fprintf(stderr,
-            "heap_profile: note: no pprof files could be made of %s; it opens in "
-            "ui.perfetto.dev\n",
-            trace.c_str());
-  if (!options.quiet)
-    fprintf(stderr, "Wrote profile to %s\n", trace.c_str());
-  return kExitOk;
-}
 
 }  // namespace
 
+std::string DeviceConfigText(const Options& options) {
+  std::string text = PrintTraceConfig(ConfigOf(options));
+  if (options.android.package_versions)
+    text += "data_sources {\n  config {\n    name: \"android.packages_list\"\n  }\n}\n";
+  return text;
+}
+
 int RunOnAndroid(const Options& options) {
+  umask(077);  // adb's files are for their owner, too
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
   if (!directory.ok())
     return Fail(directory.status());
@@ -251,7 +187,10 @@ int RunOnAndroid(const Options& options) {
     rmdir(directory.value().c_str());
     return Fail(status);
   }
-  return Convert(options, directory.value());
+  return ConvertDeviceTrace({.directory = directory.value(),
+                             .converter = options.converter,
+                             .annotate = options.android.annotate,
+                             .quiet = options.quiet});
 }
 
 }  // namespace heapprofd

@@ -6,6 +6,9 @@
 
 namespace heapprofd {
 
+// What the device is asked for, as text: the options, and the packages' versions.
+std::string DeviceConfigText(const Options& options);
+
 // Gives the exit code. The adb that PATH finds does the talking.
 int RunOnAndroid(const Options& options);
 

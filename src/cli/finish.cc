@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstring>
@@ -108,11 +110,15 @@ std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
 
 // What raw-trace has of symbols, in a file of its own: to be appended to other recordings
 // of the same programs.
-Status WriteSymbols(const std::string& path, const TraceRecording& recording) {
-  HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(path));
+Status WriteSymbols(const std::string& directory, const TraceRecording& recording) {
+  HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(directory + "/symbols"));
   TraceWriter writer(std::move(file));
   for (const Target* target : recording.targets())
     HPD_TRY(writer.WriteModuleSymbols(target->profile()));
+  // The trace has them already; scripts look for it by this name.
+  const std::string complete = directory + "/symbolized-trace";
+  if (symlink("raw-trace", complete.c_str()) != 0)
+    return Status::FromErrno("cannot create " + complete, errno);
   return writer.Finish();
 }
 
@@ -279,7 +285,7 @@ int FinishRecording(TraceRecording& recording,
       failure = Fail(paths.status());
   }
   if (!options.directory.empty() && !options.symbols.binary_path.empty()) {
-    const Status status = WriteSymbols(options.directory + "/symbols", recording);
+    const Status status = WriteSymbols(options.directory, recording);
     if (!status.ok())
       failure = Fail(status);
   }
@@ -287,6 +293,7 @@ int FinishRecording(TraceRecording& recording,
   if (options.quiet)
     return failure;
   std::vector<ProcessResult> results;
+  results.reserve(named.size());
   for (const NamedTarget& process : named)
     results.push_back(process.result);
   if (results.empty() || !HasSamples(*results[0].profile)) {

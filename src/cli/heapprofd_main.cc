@@ -1,5 +1,9 @@
 // heapprofd: entry point of the service.
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +11,7 @@
 
 #include "cli/finish.h"
 #include "cli/flag_table.h"
+#include "cli/flag_values.h"
 #include "cli/live_view.h"
 #include "cli/options.h"
 #include "cli/own_limits.h"
@@ -28,12 +33,6 @@ struct DaemonOptions {
 
 std::vector<Flag> DaemonFlags(DaemonOptions& options) {
   const std::string group = "options";
-  const auto set = [](bool* target) {
-    return [target](const std::string&) {
-      *target = true;
-      return Status();
-    };
-  };
   return {
       {.name = "directory",
        .value_name = "DIRECTORY",
@@ -51,7 +50,7 @@ std::vector<Flag> DaemonFlags(DaemonOptions& options) {
       {.name = "exit-when-idle",
        .help = "Leave when the last recording has ended.",
        .group = group,
-       .apply = set(&options.exit_when_idle)},
+       .apply = Switch(&options.exit_when_idle)},
       {.name = "cleanup-after-crash",
        .help = "Nothing to clean up on Linux: exits at once.",
        .group = group,
@@ -60,20 +59,35 @@ std::vector<Flag> DaemonFlags(DaemonOptions& options) {
        .name = "help",
        .help = "Show this help.",
        .group = group,
-       .apply = set(&options.show_help)},
+       .apply = Switch(&options.show_help)},
       {.name = "version",
        .help = "Show the version.",
        .group = group,
-       .apply = set(&options.show_version)},
+       .apply = Switch(&options.show_version)},
   };
+}
+
+bool IsListener(int fd) {
+  int domain = 0;
+  int listens = 0;
+  socklen_t size = sizeof(int);
+  return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+         domain == AF_UNIX &&
+         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0;
 }
 
 // The socket that systemd listens on for us; invalid when it does not.
 ScopedFd InheritedListener() {
   const char* pid = getenv("LISTEN_PID");
   const char* count = getenv("LISTEN_FDS");
-  if (pid == nullptr || count == nullptr || atoi(pid) != getpid() || atoi(count) != 1)
+  if (pid == nullptr || count == nullptr || atoi(pid) != getpid() || atoi(count) != 1 ||
+      !IsListener(kFirstInheritedFd))
     return ScopedFd();
+  // It is for us and not for what we start, and nothing may wait for a client.
+  unsetenv("LISTEN_PID");
+  unsetenv("LISTEN_FDS");
+  fcntl(kFirstInheritedFd, F_SETFD, FD_CLOEXEC);
+  fcntl(kFirstInheritedFd, F_SETFL, O_RDWR | O_NONBLOCK);
   return ScopedFd(kFirstInheritedFd);
 }
 
@@ -182,6 +196,7 @@ int RunDaemon(const std::vector<std::string>& arguments) {
     return kExitOk;
   }
   LiftOwnLimits();
+  prctl(PR_SET_NAME, "heapprofd");  // for killall, also when started as traced
   Daemon daemon(options);
   if (const Status status = daemon.Create(); !status.ok()) {
     fprintf(stderr, "heapprofd: %s\n", status.message().c_str());

@@ -39,7 +39,10 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
   }
   PrintNotes(options.notes);
   if (options.print_config) {
-    fputs(PrintTraceConfig(ConfigOf(options)).c_str(), stdout);
+    const std::string text = options.platform == Platform::kAndroid
+                                 ? DeviceConfigText(options)
+                                 : PrintTraceConfig(ConfigOf(options));
+    fputs(text.c_str(), stdout);
     return kExitOk;
   }
   if (options.platform == Platform::kAndroid)
@@ -48,7 +51,14 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
 }
 
 int RunMark(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 1 || arguments[0].empty())
+  if (arguments.size() == 1 && (arguments[0] == "-h" || arguments[0] == "--help")) {
+    puts(
+        "usage: heap_profile mark NAME\n\n"
+        "Adds a dump with this name: to the recording under which it runs, else to all "
+        "of this user.");
+    return kExitOk;
+  }
+  if (arguments.size() != 1 || arguments[0].empty() || arguments[0][0] == '-')
     return Fail(Status(StatusCode::kInvalidArgument,
                        "cannot mark: one name is needed; for example: heap_profile mark "
                        "after-load"));

@@ -25,6 +25,7 @@ struct AndroidOptions {
   bool disable_selinux = false;
   bool package_versions = true;
   bool simpleperf = false;
+  bool annotate = true;  // kinds of Java frames in pprof files
 };
 
 struct Options {

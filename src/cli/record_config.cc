@@ -12,6 +12,7 @@
 
 #include "cli/finish.h"
 #include "cli/flag_table.h"
+#include "cli/flag_values.h"
 #include "cli/options.h"
 #include "cli/output_directory.h"
 #include "cli/remote_recording.h"
@@ -27,27 +28,12 @@ struct RecordOptions {
   std::string output;
   ConfigForm form = ConfigForm::kDetect;
   bool background = false;
-  bool background_wait = false;
   bool quiet = false;
-  uint32_t top = 10;
+  bool may_start_service = true;
   bool show_help = false;
 };
 
-std::function<Status(const std::string&)> Store(std::string* target) {
-  return [target](const std::string& text) {
-    *target = text;
-    return Status();
-  };
-}
-
-std::function<Status(const std::string&)> Set(bool* target) {
-  return [target](const std::string&) {
-    *target = true;
-    return Status();
-  };
-}
-
-std::vector<Flag> RecordFlags(RecordOptions& options, bool to_file) {
+std::vector<Flag> ConfigFlags(RecordOptions& options, bool to_file) {
   const std::string group = "options";
   return {
       {.letter = 'c',
@@ -55,7 +41,7 @@ std::vector<Flag> RecordFlags(RecordOptions& options, bool to_file) {
        .value_name = "FILE",
        .help = "Trace configuration, text or binary; - reads it from standard input.",
        .group = group,
-       .apply = Store(&options.config_path)},
+       .apply = TextValue("--config", &options.config_path)},
       {.name = "txt",
        .help = "The configuration is text. Found out by itself otherwise.",
        .group = group,
@@ -78,27 +64,31 @@ std::vector<Flag> RecordFlags(RecordOptions& options, bool to_file) {
        .help = to_file ? "Write the trace here; - writes to standard output."
                        : "Write the profile here; must be empty or not exist.",
        .group = group,
-       .apply = Store(&options.output)},
+       .apply = TextValue(to_file ? "--out" : "--output", &options.output)},
       {.letter = 'd',
        .name = "background",
-       .help = "Record in the background; prints the process id.",
+       .help = "Record in the background; prints the process id once it has begun.",
        .group = group,
-       .apply = Set(&options.background)},
+       .apply = Switch(&options.background)},
       {.letter = 'D',
        .name = "background-wait",
-       .help = "The same; returns when the recording has begun.",
+       .help = "The same.",
        .group = group,
-       .apply = Set(&options.background_wait)},
+       .apply = Switch(&options.background)},
       {.letter = 'q',
        .name = "quiet",
        .help = "Print nothing but errors.",
        .group = group,
-       .apply = Set(&options.quiet)},
+       .apply = Switch(&options.quiet)},
+      {.name = "no-start",
+       .help = "Use a running heapprofd only; do not stand in for it.",
+       .group = group,
+       .apply = Switch(&options.may_start_service, false)},
       {.letter = 'h',
        .name = "help",
        .help = "Show this help.",
        .group = group,
-       .apply = Set(&options.show_help)},
+       .apply = Switch(&options.show_help)},
   };
 }
 
@@ -164,8 +154,32 @@ Status OpenOutput(const RecordOptions& options, bool to_file, RemoteRequest* req
   return OpenTraceFile(request->directory + "/raw-trace", request);
 }
 
+// Nobody who waits for the end of our output waits for the recording.
+void LeaveTerminal() {
+  setsid();
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    dup2(null, fd);
+}
+
+// What the child says: nothing is wrong, or what is.
+Status AwaitStart(int fd) {
+  std::string message;
+  std::array<char, 1024> buffer{};
+  for (ssize_t got = 0; (got = read(fd, buffer.data(), buffer.size())) > 0;)
+    message.append(buffer.data(), static_cast<size_t>(got));
+  if (message.size() == 1 && message[0] == 0)
+    return {};
+  return Status(StatusCode::kUnavailable,
+                message.empty() ? "cannot record: the recorder has ended" : message);
+}
+
 // The recording goes on in a child; the parent tells its process id and leaves.
-int RecordInBackground(RemoteRequest request, bool wait) {
+int RecordInBackground(RemoteRequest request) {
+  if (request.trace_path == "-")
+    return Fail(Status(StatusCode::kInvalidArgument,
+                       "cannot record in the background to standard output; name a file "
+                       "with --out"));
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0)
     return Fail(Status::FromErrno("cannot create a pipe", errno));
@@ -175,17 +189,15 @@ int RecordInBackground(RemoteRequest request, bool wait) {
   if (pid < 0)
     return Fail(Status::FromErrno("cannot start a process", errno));
   if (pid == 0) {
-    setsid();
+    LeaveTerminal();
     request.started_fd = write_end.get();
     _exit(RecordRemotely(request));
   }
   write_end.reset();
-  char outcome = 0;
-  if (wait && read(read_end.get(), &outcome, 1) != 1)
-    outcome = 1;
-  if (outcome == 0)
-    printf("%d\n", pid);
-  return outcome == 0 ? kExitOk : kExitFailure;
+  if (const Status status = AwaitStart(read_end.get()); !status.ok())
+    return Fail(status);
+  printf("%d\n", pid);
+  return kExitOk;
 }
 
 int Record(const RecordOptions& options, bool to_file) {
@@ -199,11 +211,11 @@ int Record(const RecordOptions& options, bool to_file) {
   RemoteRequest request;
   request.config = std::move(config).value();
   request.quiet = options.quiet || to_file;
-  request.top = options.top;
   if (const Status status = OpenOutput(options, to_file, &request); !status.ok())
     return Fail(status);
-  if (options.background || options.background_wait)
-    return RecordInBackground(std::move(request), options.background_wait);
+  request.may_start_service = options.may_start_service;
+  if (options.background)
+    return RecordInBackground(std::move(request));
   const int exit_code = RecordRemotely(request);
   if (request.trace_path == "-") {
     const Status copied = CopyToOutput(request.trace.get());
@@ -220,7 +232,7 @@ int Record(const RecordOptions& options, bool to_file) {
 
 int Run(const std::vector<std::string>& arguments, bool to_file) {
   RecordOptions options;
-  const std::vector<Flag> flags = RecordFlags(options, to_file);
+  const std::vector<Flag> flags = ConfigFlags(options, to_file);
   const CommandText command = {
       .name = to_file ? "perfetto" : "heap_profile record",
       .summary = "Records what a trace configuration asks for.",

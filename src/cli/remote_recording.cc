@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,7 +29,9 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kStartPatienceNs = 10'000'000'000;
+constexpr uint64_t kRivalPatienceNs = 1'000'000'000;  // when ours has ended
 constexpr int kAnswerMs = 30'000;
+constexpr uint64_t kMarkPatienceNs = 10'000'000'000;  // dumps of many processes take time
 constexpr char kServiceName[] = "heapprofd";
 // What names are looked up by, and how they are shown.
 constexpr std::array kFinisherVariables = {"PERFETTO_BINARY_PATH",
@@ -57,12 +61,12 @@ std::string ServicePath() {
   return path.substr(0, path.rfind('/') + 1) + kServiceName;
 }
 
-// In the background, in a session of its own: Ctrl-C is for us.
-void StartService() {
+// In the background, in a session of its own: Ctrl-C is for us. Gives its process id.
+pid_t StartService() {
   const std::string path = ServicePath();
   const pid_t pid = fork();
   if (pid != 0)
-    return;
+    return pid;
   setsid();
   sigset_t none;
   sigemptyset(&none);
@@ -82,11 +86,17 @@ Result<ControlChannel> FindService(bool may_start) {
     return Status(StatusCode::kUnavailable,
                   "cannot record: no heapprofd runs and --no-start is given; start "
                   "heapprofd");
-  StartService();
+  const pid_t service = StartService();
+  bool is_over = false;
   const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
-  for (const uint64_t end = MonotonicNs() + kStartPatienceNs; MonotonicNs() < end;) {
+  for (uint64_t end = MonotonicNs() + kStartPatienceNs; MonotonicNs() < end;) {
     if (std::optional<ControlChannel> channel = ConnectToService())
       return std::move(*channel);
+    // Somebody else's may have been faster, and be about to listen.
+    if (!is_over && (service < 0 || waitpid(service, nullptr, WNOHANG) == service)) {
+      is_over = true;
+      end = MonotonicNs() + kRivalPatienceNs;
+    }
     nanosleep(&pause, nullptr);
   }
   return Status(StatusCode::kUnavailable, "cannot start " + ServicePath() +
@@ -184,26 +194,36 @@ class RemoteRun {
   bool said_waiting_ = false;
 };
 
-void ReportStarted(const RemoteRequest& request, char outcome) {
+void ReportStarted(const RemoteRequest& request, const Status& status) {
   if (request.started_fd < 0)
     return;
-  const ssize_t ignored = write(request.started_fd, &outcome, 1);
+  const std::string message = status.ok() ? std::string(1, '\0') : status.message();
+  const ssize_t ignored = write(request.started_fd, message.data(), message.size());
   static_cast<void>(ignored);
+  close(request.started_fd);
+}
+
+// Others' would not listen to us, and may not even answer.
+bool IsOwnSocket(const std::string& path) {
+  struct stat status {};
+
+  return stat(path.c_str(), &status) == 0 &&
+         (status.st_uid == 0 || status.st_uid == geteuid());
 }
 
 // Sockets that may have something to mark: that of the recording we run under, or all of
 // this user's.
 std::vector<std::string> RecordingSockets() {
   if (const char* own = getenv(kSessionVariable)) {
-    if (const char* path = strchr(own, '/'))
-      return {path};
+    const char* path = strchr(own, '/');  // behind a process id, maybe
+    return {path != nullptr ? path : own};
   }
   std::vector<std::string> paths;
   for (const std::string& directory : ServiceDirectories())
     paths.push_back(directory + kSocketName);
   const char* runtime = getenv("XDG_RUNTIME_DIR");
-  for (const std::string& parent :
-       {std::string(runtime != nullptr ? runtime : ""), std::string("/tmp")}) {
+  for (const std::string& parent : {std::string(runtime != nullptr ? runtime : ""),
+                                    std::string("/tmp"), std::string(kRootSessions)}) {
     if (parent.empty())
       continue;
     glob_t found{};
@@ -221,21 +241,35 @@ std::vector<std::string> RecordingSockets() {
 int RecordRemotely(const RemoteRequest& request) {
   SteeringSignals signals;
   Result<ControlChannel> channel = StartRecording(request);
-  ReportStarted(request, channel.ok() ? 0 : 1);
-  if (!channel.ok())
+  ReportStarted(request, channel.ok() ? Status() : channel.status());
+  if (!channel.ok()) {
+    if (!request.directory.empty()) {  // made for this recording; nobody needs it empty
+      unlink(request.trace_path.c_str());
+      rmdir(request.directory.c_str());
+    }
     return Fail(channel.status());
+  }
   if (!request.quiet)
     fprintf(stderr, "Profiling active. Press Ctrl+C to terminate.\n");
   return RemoteRun(&channel.value(), &request).Run(signals);
 }
 
 int MarkRecordings(const std::string& label) {
-  int marked = 0;
+  // All at once: one that is busy with its end must not keep the others waiting.
+  std::vector<ControlChannel> asked;
   for (const std::string& path : RecordingSockets()) {
-    Result<ControlChannel> channel = ControlChannel::Connect(path);
-    if (!channel.ok() || !channel.value().Send(ControlType::kMark, label).ok())
+    if (!IsOwnSocket(path))
       continue;
-    const Result<ControlMessage> answer = channel.value().Wait(kAnswerMs);
+    Result<ControlChannel> channel = ControlChannel::Connect(path);
+    if (channel.ok() && channel.value().Send(ControlType::kMark, label).ok())
+      asked.push_back(std::move(channel).value());
+  }
+  int marked = 0;
+  const uint64_t end = MonotonicNs() + kMarkPatienceNs;
+  for (ControlChannel& channel : asked) {
+    const uint64_t now = MonotonicNs();
+    const Result<ControlMessage> answer =
+        channel.Wait(now < end ? static_cast<int>((end - now) / 1'000'000) : 0);
     if (answer.ok() && answer.value().type == ControlType::kMarked)
       marked += atoi(answer.value().payload.c_str());  // NOLINT(cert-err34-c)
   }

@@ -17,7 +17,8 @@ struct RemoteRequest {
   uint32_t top = 10;            // rows of the summary
   bool quiet = false;
   bool may_start_service = true;
-  int started_fd = -1;  // one byte is written here once clients are served, 0: well
+  // Written and closed once clients are served: a zero byte, or why they are not.
+  int started_fd = -1;
 };
 
 // Returns when the recording is over; gives the exit code. Signals steer it: SIGINT,

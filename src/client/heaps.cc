@@ -1,5 +1,6 @@
 #include "client/heaps.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "client/heap_filter.h"
@@ -7,6 +8,7 @@
 #include "client/sampler.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
+#include "wire/records.h"
 
 namespace heapprofd {
 namespace {
@@ -48,12 +50,13 @@ uint64_t LookUpInterval(uint8_t heap_id) {
 }
 
 uint64_t Doubled(uint64_t interval) {
-  constexpr uint64_t kMax = uint64_t{1} << 40;
-  const uint32_t shift =
-      g_session.engine()->heap_rules.interval_shift.load(std::memory_order_relaxed);
-  return interval == 0 || shift == 0                ? interval
-         : shift >= 40 || interval >= kMax >> shift ? kMax
-                                                    : interval << shift;
+  const HeapRules& rules = g_session.engine()->heap_rules;
+  uint32_t shift = rules.interval_shift.load(std::memory_order_relaxed);
+  if (HPD_LIKELY(shift == 0) || interval == 0)
+    return interval;
+  for (; shift > 0 && interval < rules.max_interval; --shift)
+    interval = std::min(interval * 2, kMaxInterval);
+  return interval;
 }
 
 // The name is published before the slot is: no sample of a heap without a name.

@@ -121,6 +121,21 @@ Path UserDirectory() {
   return path;
 }
 
+// The page beside the place's socket, if there is one by now.
+void FindWakePage(ServicePlace& place) {
+  char directory[sizeof(place.socket_path)];
+  memcpy(directory, place.socket_path, sizeof(directory));
+  size_t end = sizeof(directory);
+  while (end > 0 && directory[end - 1] != '/')
+    --end;
+  if (end == 0)
+    return;
+  directory[end - 1] = 0;
+  Path wake;
+  wake.Append(directory).Append(kWakeName);
+  place.wake.store(MapWakePage(wake.text()), std::memory_order_release);
+}
+
 // `is_ours`: a service of this user would be here.
 void OpenPlace(ServicePlace& place, const char* directory, bool is_ours) {
   if (directory[0] != '/')
@@ -128,23 +143,30 @@ void OpenPlace(ServicePlace& place, const char* directory, bool is_ours) {
   Path socket;
   socket.Append(directory).Append(kSocketName);
   memcpy(place.socket_path, socket.text(), sizeof(place.socket_path));
+  FindWakePage(place);
+  if (place.wake.load(std::memory_order_relaxed) != nullptr || !is_ours)
+    return;
   Path wake;
   wake.Append(directory).Append(kWakeName);
-  place.wake = MapWakePage(wake.text());
-  if (place.wake != nullptr || !is_ours)
-    return;
   MakeWakePage(directory, wake.text());
-  place.wake = MapWakePage(wake.text());
+  FindWakePage(place);
 }
 
 bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
-  if (place.wake == nullptr || place.socket_path[0] == 0)
+  if (place.socket_path[0] == 0)
     return false;
+  const WakePage* wake = place.wake.load(std::memory_order_acquire);
   // Before the service is asked: a session that begins meanwhile wakes once more.
-  place.seen.store(place.wake->generation.load(std::memory_order_acquire),
-                   std::memory_order_relaxed);
+  if (wake != nullptr)
+    place.seen.store(wake->generation.load(std::memory_order_acquire),
+                     std::memory_order_relaxed);
   memcpy(g_session.socket_path, place.socket_path, sizeof(place.socket_path));
-  return Connect(g_session, origin);
+  const bool is_joined = Connect(g_session, origin);
+  // The socket can be there before its service: who is asked then starts, and makes the
+  // page.
+  if (wake == nullptr)
+    FindWakePage(place);
+  return is_joined;
 }
 
 }  // namespace
@@ -172,11 +194,14 @@ bool JoinService(bool was_dormant) {
 
 bool WaitForService() {
   const char* value = FindVariable(kBlockingVariable);
-  if (value == nullptr || value[0] != '1' ||
-      (g_service_places[0].wake == nullptr && g_service_places[1].wake == nullptr))
+  if (value == nullptr || value[0] != '1')
     return false;
   const timespec pause{.tv_sec = 0, .tv_nsec = 2'000'000};
   while (true) {
+    for (ServicePlace& place : g_service_places) {
+      if (place.wake.load(std::memory_order_relaxed) == nullptr)
+        FindWakePage(place);
+    }
     if (IsWoken() && JoinService(/*was_dormant=*/false))
       return true;
     rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));

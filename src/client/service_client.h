@@ -12,8 +12,8 @@
 namespace heapprofd {
 
 struct ServicePlace {
-  const WakePage* wake = nullptr;  // nullptr: this place does not exist
-  std::atomic<uint32_t> seen{};    // generation for which the service was asked
+  std::atomic<const WakePage*> wake{};  // nullptr: no service was ever in this place
+  std::atomic<uint32_t> seen{};         // generation for which the service was asked
   char socket_path[108] = {};
 };
 
@@ -26,8 +26,9 @@ void OpenServicePlaces();
 // True when a session has begun since the services were asked last.
 inline bool IsWoken() {
   for (const ServicePlace& place : g_service_places) {
-    if (place.wake != nullptr && place.wake->generation.load(std::memory_order_relaxed) !=
-                                     place.seen.load(std::memory_order_relaxed))
+    const WakePage* wake = place.wake.load(std::memory_order_acquire);
+    if (wake != nullptr && wake->generation.load(std::memory_order_relaxed) !=
+                               place.seen.load(std::memory_order_relaxed))
       return true;
   }
   return false;

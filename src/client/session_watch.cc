@@ -76,10 +76,11 @@ bool WaitForSession(uint32_t session, const std::atomic<uint32_t>& stop) {
     }
     bool has_place = false;
     for (const ServicePlace& place : g_service_places) {
-      if (place.wake == nullptr)
+      const WakePage* wake = place.wake.load(std::memory_order_acquire);
+      if (wake == nullptr)
         continue;
       has_place = true;
-      futexes.Add(&place.wake->generation, place.seen.load(std::memory_order_relaxed), 0);
+      futexes.Add(&wake->generation, place.seen.load(std::memory_order_relaxed), 0);
     }
     if (!has_place)
       return false;

@@ -68,6 +68,15 @@ void WriteLimits(const SessionConfig& from, proto::HeapprofdConfig* to) {
         from.adaptive_max_interval_bytes);
 }
 
+void WriteDevice(const DeviceOptions& from, proto::HeapprofdConfig* to) {
+  if (from.disable_fork_teardown)
+    to->set_disable_fork_teardown(true);
+  if (from.disable_vfork_detection)
+    to->set_disable_vfork_detection(true);
+  for (const std::string& installer : from.installed_by)
+    to->add_target_installed_by(installer);
+}
+
 void WriteSession(const SessionConfig& from, proto::HeapprofdConfig* to) {
   to->set_sampling_interval_bytes(from.interval_bytes);
   to->set_shmem_size_bytes(from.ring_size_bytes);
@@ -78,6 +87,7 @@ void WriteSession(const SessionConfig& from, proto::HeapprofdConfig* to) {
   WriteTargets(from.targets, to);
   WriteHeaps(from, to);
   WriteLimits(from, to);
+  WriteDevice(from.device, to);
   for (const std::string& prefix : from.skip_symbol_prefixes)
     to->add_skip_symbol_prefix(prefix);
   if (from.stream_allocations)

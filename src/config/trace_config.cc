@@ -52,7 +52,8 @@ Result<proto::TraceConfig> ParseText(std::string_view bytes, bool is_lossy) {
   proto::TraceConfig config;
   if (!parser.ParseFromString(std::string(bytes), &config))
     return Invalid("cannot read the trace configuration as text: " + error.text() +
-                   "; heap_profile --print-config shows a right one");
+                   "; heap_profile --print-config shows a right one, and --txt-lossy "
+                   "skips fields that are unknown here");
   return config;
 }
 
@@ -128,6 +129,10 @@ Result<SessionConfig> ReadSession(const proto::HeapprofdConfig& from) {
                                  from.skip_symbol_prefix().end());
   to.stream_allocations = from.stream_allocations();
   to.ask_allocator = from.malloc_info();
+  to.device.disable_fork_teardown = from.disable_fork_teardown();
+  to.device.disable_vfork_detection = from.disable_vfork_detection();
+  to.device.installed_by.assign(from.target_installed_by().begin(),
+                                from.target_installed_by().end());
   HPD_TRY(CheckSessionConfig(to));
   return to;
 }

@@ -42,12 +42,11 @@ ProcessDescription DescribeProcess(pid_t pid) {
   ProcessDescription process;
   process.pid = pid;
   process.cmdline = SplitAtZeros(ReadAtMost(ProcPath(pid, "cmdline"), kMaxCmdline));
-  if (process.cmdline.empty()) {
-    std::string comm = ReadAtMost(ProcPath(pid, "comm"), 64);
-    if (!comm.empty() && comm.back() == '\n')
-      comm.pop_back();
-    process.cmdline.push_back(comm);
-  }
+  process.comm = ReadAtMost(ProcPath(pid, "comm"), 64);
+  if (!process.comm.empty() && process.comm.back() == '\n')
+    process.comm.pop_back();
+  if (process.cmdline.empty())
+    process.cmdline.push_back(process.comm);
   char link[PATH_MAX];
   const ssize_t length = readlink(ProcPath(pid, "exe").c_str(), link, sizeof(link));
   if (length > 0)

@@ -23,6 +23,7 @@
 #include "engine/silent_processes.h"
 #include "engine/target_rules.h"
 #include "wire/control.h"
+#include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {
@@ -41,7 +42,17 @@ constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
 constexpr size_t kMaxTargets = 100'000;
 
+// Where the session's own directory is made. Root's programs may become those of other
+// users and must still reach it; strangers must not find it: nobody may list this one,
+// and only who was given the path knows it.
 std::string RuntimeDirectory() {
+  if (geteuid() == 0 && (mkdir(kRootSessions, 0711) == 0 || errno == EEXIST)) {
+    struct stat status {};
+
+    if (lstat(kRootSessions, &status) == 0 && S_ISDIR(status.st_mode) &&
+        status.st_uid == 0 && chmod(kRootSessions, 0711) == 0)
+      return kRootSessions;
+  }
   const char* runtime = getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && access(runtime, W_OK) == 0 && strlen(runtime) < 60)
     return runtime;
@@ -145,8 +156,7 @@ Status Session::Listen() {
   if (!listener_.valid() || !directory.valid())
     return Status::FromErrno("cannot create the session's socket", errno);
   // By a path that /proc/net/unix may show to everybody.
-  const std::string path =
-      "/proc/self/fd/" + std::to_string(directory.get()) + "/socket";
+  const std::string path = "/proc/self/fd/" + std::to_string(directory.get()) + "/socket";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
@@ -257,7 +267,8 @@ void Session::Hear(ScopedFd connection) {
       peer.pid <= 0 || (geteuid() != 0 && peer.uid != geteuid()))
     return;
   uint64_t magic = 0;
-  if (control_handler_ &&
+  const bool may_control = peer.uid == 0 || peer.uid == geteuid();
+  if (control_handler_ && may_control &&
       recv(connection.get(), &magic, sizeof(magic), MSG_PEEK) ==
           static_cast<ssize_t>(sizeof(magic)) &&
       magic == kControlMagic)
@@ -401,6 +412,7 @@ void Session::Stop() {
   is_stopped_ = true;
   if (listener_.valid())
     AcceptClients();  // what was said before the end counts
+  listener_.reset();  // whoever comes later need not wait for an answer
   ReapExited();
   for (const LiveTarget& live : live_)
     live.target->Stop(TargetEnd::kRunning);

@@ -40,6 +40,13 @@ struct Guardrails {
   uint64_t max_cpu_seconds = 0;  // its CPU time since the session began
 };
 
+// Acts on Android only; kept so that a configuration that is passed on is complete.
+struct DeviceOptions {
+  bool disable_fork_teardown = false;
+  bool disable_vfork_detection = false;
+  std::vector<std::string> installed_by;
+};
+
 struct SessionConfig {
   uint64_t interval_bytes = kDefaultInterval;
   uint64_t ring_size_bytes = kDefaultRingSize;
@@ -59,6 +66,7 @@ struct SessionConfig {
   std::vector<std::string> skip_symbol_prefixes;  // of mapping paths
   bool stream_allocations = false;  // every sample and free as an event of its own
   bool ask_allocator = false;       // malloc_info with each dump
+  DeviceOptions device;
 };
 
 }  // namespace heapprofd

@@ -97,6 +97,17 @@ class SessionTest : public testing::Test {
   pid_t program_ = -1;
 };
 
+TEST_F(SessionTest, NobodyWaitsForASessionThatIsOver) {
+  Create();
+  session_->Stop();
+  const ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, session_->socket_path().c_str(),
+          sizeof(address.sun_path) - 1);
+  EXPECT_NE(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+}
+
 TEST_F(SessionTest, AProgramIsRecordedFromItsFirstToItsLastAllocation) {
   ASSERT_NO_FATAL_FAILURE(Create());
   ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));

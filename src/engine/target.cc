@@ -70,6 +70,9 @@ void Target::PublishConfig() {
 void Target::PublishHeapRules() {
   HeapRules& rules = memory_->engine().heap_rules;
   FillHeapRules(config_.heaps, config_.interval_bytes, &rules);
+  rules.max_interval = config_.adaptive_max_interval_bytes != 0
+                           ? std::min(config_.adaptive_max_interval_bytes, kMaxInterval)
+                           : kMaxInterval;
   malloc_interval_ = HeapIntervalByName(rules, kMallocHeapName);
 }
 
@@ -150,11 +153,8 @@ void Target::AdaptInterval() {
   if (!is_pressed || now - interval_changed_ns_ < kAdaptNs)
     return;
   std::atomic<uint64_t>& interval = memory_->engine().control.interval;
-  const uint64_t limit = config_.adaptive_max_interval_bytes != 0
-                             ? config_.adaptive_max_interval_bytes
-                             : kMaxInterval;
-  if (interval.load() < std::min(limit, kMaxInterval))
-    interval.store(interval.load() * 2);
+  if (interval.load() < memory_->engine().heap_rules.max_interval)
+    interval.store(std::min(interval.load() * 2, kMaxInterval));
   std::atomic<uint32_t>& shift = memory_->engine().heap_rules.interval_shift;
   if (shift.load() < 40)
     shift.fetch_add(1);
@@ -212,7 +212,7 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   ++profile_.quality.samples;
   if (IsSettled())
     ++profile_.quality.settled_samples;
-  if (events_ != nullptr && parts->record.heap_id == kMallocHeapId)
+  if (events_ != nullptr)
     ReportAllocation(parts->record);
   CallsiteId callsite = CallsiteOfSample(*parts);
   if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
@@ -228,7 +228,8 @@ void Target::ReportAllocation(const SampleRecord& record) {
   events_->OnAllocation(pid(), {.address = record.address,
                                 .size = record.size,
                                 .sample_size = static_cast<uint64_t>(estimate.bytes),
-                                .time_ns = last_event_ns_});
+                                .time_ns = last_event_ns_,
+                                .heap_id = record.heap_id});
 }
 
 void Target::AllocateIn(uint8_t heap_id,
@@ -248,8 +249,8 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
     return;
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
-  if (events_ != nullptr && !is_undo && record->heap_id == kMallocHeapId)
-    events_->OnFree(pid(), record->address);
+  if (events_ != nullptr && !is_undo)
+    events_->OnFree(pid(), record->address, record->heap_id);
   if (record->heap_id != kMallocHeapId) {
     if (CustomHeap* heap = custom_heaps_.Find(record->heap_id))
       heap->Free(record->address);

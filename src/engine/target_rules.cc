@@ -34,7 +34,8 @@ bool IsNamedBy(const TargetRules& rules, const ProcessDescription& process) {
   const std::string argv0 = process.cmdline.empty() ? "" : process.cmdline[0];
   return std::any_of(
       rules.names.begin(), rules.names.end(), [&](const std::string& name) {
-        return MatchesName(name, argv0) || MatchesName(name, process.executable);
+        return MatchesName(name, argv0) || MatchesName(name, process.executable) ||
+               MatchesName(name, process.comm);
       });
 }
 

@@ -2,9 +2,10 @@
 //
 // A name and the process's argv[0] are brought into the same form, what lies between the
 // last / and the first @, and then compared as a whole. The name of the executable file
-// counts like an argv[0], because servers like to rewrite theirs. A name with * in it is
-// a pattern as of fnmatch: with a leading / it is compared with all of argv[0], otherwise
-// with the file name.
+// counts like an argv[0], because servers like to rewrite theirs, and so does the
+// kernel's: that of the link or script by which the file was started. A name with * in it
+// is a pattern as of fnmatch: with a leading / it is compared with all of argv[0],
+// otherwise with the file name.
 #pragma once
 
 #include <string>

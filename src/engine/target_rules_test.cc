@@ -35,6 +35,14 @@ TEST(TargetRulesTest, TheExecutableCountsWhenArgv0WasRewritten) {
   EXPECT_FALSE(Matches("redis-server", Process("redis-server *:6379")));
 }
 
+TEST(TargetRulesTest, TheKernelsNameCountsWhenALinkOrScriptWasStarted) {
+  ProcessDescription link = Process("redis-server *:6379", "/usr/bin/redis-check-rdb");
+  link.comm = "redis-server";
+  EXPECT_TRUE(Matches("redis-server", link));
+  EXPECT_TRUE(Matches("redis-s*", link));
+  EXPECT_FALSE(Matches("redis", link));
+}
+
 TEST(TargetRulesTest, PatternsMatchTheFileNameOrWithASlashTheWholePath) {
   EXPECT_TRUE(Matches("serv*", Process("/usr/bin/server")));
   EXPECT_TRUE(Matches("/usr/*/server", Process("/usr/bin/server")));

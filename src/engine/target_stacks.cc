@@ -1,6 +1,7 @@
 // From what the client says about a stack to a callsite; learning rules, comparing them
 // with full unwinding, and forgetting what was derived from code that is gone.
 #include <algorithm>
+#include <bit>
 
 #include "engine/sample_parts.h"
 #include "engine/target.h"
@@ -84,7 +85,10 @@ CallsiteId Target::UnwindCopy(const SampleParts& parts) {
   RuleTable& rules = memory_->engine().rules;
   for (const auto& [key, rule] : unwound.rules)
     rules.Insert(key, rule);
-  quality.unwind_time_us += (MonotonicNs() - begin) / 1000;
+  const uint64_t spent_us = (MonotonicNs() - begin) / 1000;
+  quality.unwind_time_us += spent_us;
+  ++quality.unwind_times[std::min<size_t>(static_cast<size_t>(std::bit_width(spent_us)),
+                                          kUnwindTimeBuckets - 1)];
   std::vector<uint64_t> keys = parts.keys;
   keys.insert(keys.end(), unwound.keys.begin(), unwound.keys.end());
   if (unwound.stop == StopReason::kAnchor)

@@ -6,6 +6,7 @@
 // they have already written.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -119,6 +120,10 @@ struct HeapDump {
 };
 
 // How far the recording can be trusted. All counts are since the session's start.
+// Times of unwinding: [i] those of less than 2^i us, the last one all others.
+inline constexpr size_t kUnwindTimeBuckets = 20;
+using UnwindTimes = std::array<uint64_t, kUnwindTimeBuckets>;
+
 struct Quality {
   uint64_t samples = 0;           // allocations sampled
   uint64_t walked_samples = 0;    // of these, stacks walked in the target
@@ -135,6 +140,7 @@ struct Quality {
   uint64_t unmapped_frames = 0;   // return addresses outside every known mapping
   uint64_t unwind_errors = 0;
   uint64_t unwind_time_us = 0;  // total, engine side
+  UnwindTimes unwind_times = {};
   uint64_t map_reparses = 0;
   uint64_t threads_without_slot = 0;
   uint64_t reports_without_slot = 0;  // of allocations in heaps beside malloc's
@@ -175,6 +181,7 @@ struct ProcessDescription {
   uint32_t uid = 0;
   std::vector<std::string> cmdline;  // argv; {comm} when unreadable
   std::string executable;            // path, as the target sees it
+  std::string comm;                  // the kernel's name for it: at most 15 bytes
   uint64_t start_ns = 0;             // CLOCK_MONOTONIC: start of profiling
 };
 

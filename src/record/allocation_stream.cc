@@ -13,13 +13,15 @@ void AllocationStream::OnAllocation(pid_t pid, const AllocationEvent& event) {
                                          .size = event.size,
                                          .sample_size = event.sample_size,
                                          .time_ns = event.time_ns,
+                                         .heap_id = event.heap_id,
                                          .number = process.next_number++});
   WriteWhenLong(pid, process);
 }
 
-void AllocationStream::OnFree(pid_t pid, uint64_t address) {
+void AllocationStream::OnFree(pid_t pid, uint64_t address, uint32_t heap_id) {
   Process& process = processes_[pid];
-  process.waiting.frees.push_back({.address = address, .number = process.next_number++});
+  process.waiting.frees.push_back(
+      {.address = address, .heap_id = heap_id, .number = process.next_number++});
   WriteWhenLong(pid, process);
 }
 

@@ -15,7 +15,7 @@ class AllocationStream : public AllocationEvents {
   explicit AllocationStream(TraceWriter* writer) : writer_(writer) {}
 
   void OnAllocation(pid_t pid, const AllocationEvent& event) override;
-  void OnFree(pid_t pid, uint64_t address) override;
+  void OnFree(pid_t pid, uint64_t address, uint32_t heap_id) override;
 
   // Writes what waits. The first error of any write is reported here.
   Status Flush();

@@ -11,7 +11,7 @@ constexpr uint64_t kPatienceNs = 300'000'000;
 
 }  // namespace
 
-void AskAllocators(Session& session) {
+void AskAllocators(Session& session, const std::function<void()>& serve) {
   for (const std::unique_ptr<Target>& target : session.targets()) {
     if (target->is_recording())
       target->AskAllocator();
@@ -20,7 +20,7 @@ void AskAllocators(Session& session) {
   const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
   bool is_waiting = true;
   while (is_waiting && MonotonicNs() < end) {
-    session.Serve();
+    serve();
     is_waiting = false;
     for (const std::unique_ptr<Target>& target : session.targets())
       is_waiting |= target->is_recording() && !target->HasAllocatorAnswer();

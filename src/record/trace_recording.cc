@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/process_info.h"
+#include "engine/target_text.h"
 #include "record/allocator_question.h"
 
 namespace heapprofd {
@@ -14,6 +15,7 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kLimitsNs = 1'000'000'000;  // limits are looked at this often
 constexpr uint64_t kDrainNs = 5'000'000;       // rings wait no longer than this in a dump
+constexpr size_t kMaxLabel = 256;              // bytes, with the terminating zero
 constexpr char kFilteredName[] = "FILTERED";
 constexpr char kRequestedLabel[] = "requested by the program";
 
@@ -128,6 +130,8 @@ int TraceRecording::MillisecondsToNext(int max_ms) const {
 void TraceRecording::CheckLimits(uint64_t now) {
   if (config_.duration_ms != 0 && now >= started_ns_ + config_.duration_ms * kNsPerMs)
     return Stop(StopCause::kDuration);
+  if (!status_.ok())
+    return Stop(StopCause::kFailed);
   if (config_.max_file_bytes != 0 && writer_.size() >= config_.max_file_bytes)
     return Stop(StopCause::kFileFull);
   if (now - limits_checked_ns_ < kLimitsNs)
@@ -155,10 +159,12 @@ bool TraceRecording::HitsGuardrail(size_t session) const {
 void TraceRecording::Dump(const std::string& label) {
   if (cause_ != StopCause::kNone)
     return;
-  marks_.push_back({.time_ns = MonotonicNs(), .label = label});
+  const std::string text =
+      TextFromTarget(label.c_str(), std::min(label.size() + 1, kMaxLabel));
+  marks_.push_back({.time_ns = MonotonicNs(), .label = text});
   for (const std::unique_ptr<Session>& session : sessions_) {
     if (!session->is_stopped())
-      DumpSession(*session, label);
+      DumpSession(*session, text);
   }
 }
 
@@ -166,19 +172,14 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
   const size_t mark = marks_.size() - 1;
   session.Serve();  // processes that have ended are not dumped as if they lived
   if (session.config().ask_allocator)
-    AskAllocators(session);
+    AskAllocators(session, [this, &session] { ServeOthers(session); });
   for (size_t i = 0; i < session.targets().size(); ++i) {
     Target& target = *session.targets()[i];
     if (target_states_[&target].is_complete)
       continue;
     // Those that wait for space in their rings must not wait for the dumps of all others.
-    if (MonotonicNs() - drained_ns_ > kDrainNs) {
-      if (between_dumps_)
-        between_dumps_();
-      else
-        session.Serve();
-      drained_ns_ = MonotonicNs();
-    }
+    if (MonotonicNs() - drained_ns_ > kDrainNs)
+      ServeOthers(session);
     if (target.is_recording()) {
       target.DrainRest(/*writers_gone=*/false);
       target.UpdateDump();
@@ -191,6 +192,14 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
   Note(WriteRejected(session));
   Note(stream_.Flush());
   Note(writer_.Finish());
+}
+
+void TraceRecording::ServeOthers(Session& session) {
+  if (between_dumps_)
+    between_dumps_();
+  else
+    session.Serve();
+  drained_ns_ = MonotonicNs();
 }
 
 Status TraceRecording::WriteTarget(Session& session,
@@ -255,6 +264,31 @@ Status TraceRecording::WriteRejected(Session& session) {
   return {};
 }
 
+// Processes that were asked for by their ids and never came: said, not left out.
+Status TraceRecording::WriteAbsent(const Session& session) {
+  for (const pid_t pid : session.config().targets.pids) {
+    const auto is_pid = [pid](const auto& target) { return target->pid() == pid; };
+    const auto is_rejected = [pid](const std::unique_ptr<TargetProfile>& profile) {
+      return profile->process.pid == pid;
+    };
+    const auto& targets = session.targets();
+    const auto& rejected = session.rejected();
+    if (std::any_of(targets.begin(), targets.end(), is_pid) ||
+        std::any_of(rejected.begin(), rejected.end(), is_rejected))
+      continue;
+    TargetProfile absent;
+    absent.process = DescribeProcess(pid);
+    absent.process.start_ns = started_ns_;
+    absent.reason =
+        "the process did not report: it is gone, belongs to another user, has not loaded "
+        "the profiling library, has allocated nothing meanwhile, or is left out by "
+        "no_running, no_startup or min_anonymous_memory_kb";
+    HPD_TRY(writer_.WriteProcessTree({&absent.process, 1}));
+    HPD_TRY(writer_.WriteDump(absent, next_target_id_++, DumpFlags()));
+  }
+  return {};
+}
+
 Status TraceRecording::KeepHeaps(const Target& target,
                                  std::span<const HeapDump> heaps,
                                  size_t mark) {
@@ -291,7 +325,7 @@ void TraceRecording::Stop(StopCause cause) {
     if (session->is_stopped())
       continue;
     if (session->config().ask_allocator)
-      AskAllocators(*session);
+      AskAllocators(*session, [this, &session] { ServeOthers(*session); });
     for (const std::unique_ptr<Target>& target : session->targets()) {
       if (target->is_recording())
         target->ReadMemory();
@@ -312,6 +346,7 @@ Status TraceRecording::WriteRest() {
         Note(WriteTarget(*session, *target, ""));
     }
     Note(WriteRejected(*session));
+    Note(WriteAbsent(*session));
   }
   Note(stream_.Flush());
   for (const Target* target : targets())

@@ -124,9 +124,12 @@ class TraceRecording {
   void CheckLimits(uint64_t now);
   bool HitsGuardrail(size_t session) const;
   void DumpSession(Session& session, const std::string& label);
+  // While a dump of `session` takes its time.
+  void ServeOthers(Session& session);
   Status WriteTarget(Session& session, Target& target, const std::string& label);
   Status WriteRejected(Session& session);
   Status WriteRequestedDumps(Session& session, Target& target);
+  Status WriteAbsent(const Session& session);
   Status Describe(const Target& target, TargetState* state);
   Status KeepHeaps(const Target& target, std::span<const HeapDump> heaps, size_t mark);
   void FilterSymbols(const SessionConfig& config, Target& target);

@@ -32,7 +32,7 @@ class RuntimeDirectory {
 
   std::string socket_path() const { return path_ + kSocketName; }
 
-  // For a child that must not keep the lock when its parent is gone.
+  // Another service may start here: this one stops, or is a child that outlives it.
   void ReleaseLock() { lock_.reset(); }
 
   // Programs that lie dormant ask again.

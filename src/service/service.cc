@@ -1,10 +1,13 @@
 #include "service/service.h"
 
+#include <fcntl.h>
 #include <grp.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,37 +15,23 @@
 #include <cstring>
 
 #include "control.pb.h"
-#include "engine/process_info.h"
-#include "engine/target_rules.h"
-#include "wire/handshake.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kPatienceNs = 4'000'000'000;  // until a client has said who it is
-constexpr char kSpoolDirectory[] = "/var/tmp";   // on disk, unlike /run
-constexpr size_t kClientsPerTurn = 16;
-constexpr size_t kMaxPending = 4096;
-constexpr size_t kMaxConnections = 1024;
+constexpr char kSpoolDirectory[] = "/var/tmp";  // on disk, unlike /run
 constexpr size_t kMaxRecordings = 256;
-constexpr int kIdleWaitMs = 20;  // between two looks at rings that are quiet
+constexpr size_t kMaxRecordingsOfUser = 64;
+constexpr int kMessagesPerTurn = 4;    // of one connection
+constexpr int kPatienceCheckMs = 500;  // between two looks at who is silent
+constexpr int kIdleWaitMs = 20;        // between two looks at rings that are quiet
 
-bool MayProfile(uid_t owner, uid_t user) {
-  return owner == 0 || owner == user;
-}
+// A file of such a system is served by a program of whoever has mounted it: writing could
+// wait for ever.
+bool IsServedByUser(int fd) {
+  struct statfs status {};
 
-bool PeerOf(int fd, ucred* peer) {
-  socklen_t length = sizeof(*peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) == 0;
-}
-
-void SendDecline(int fd) {
-  const Welcome decline{.magic = kHandshakeMagic,
-                        .version = kWireVersion,
-                        .status = WelcomeStatus::kDecline,
-                        .ring_size = 0,
-                        .seed = 0};
-  send(fd, &decline, sizeof(decline), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return fstatfs(fd, &status) == 0 && status.f_type == FUSE_SUPER_MAGIC;
 }
 
 }  // namespace
@@ -61,8 +50,16 @@ Result<std::unique_ptr<Service>> Service::Create(
 }
 
 Service::~Service() {
+  StopListening();
+}
+
+// Whoever comes later need not wait for an answer.
+void Service::StopListening() {
   if (owns_socket_)
     unlink(directory_->socket_path().c_str());
+  owns_socket_ = false;
+  listener_.reset();
+  pending_.clear();
 }
 
 Status Service::Listen() {
@@ -91,8 +88,11 @@ bool Service::is_idle() const {
 void Service::Poll(int max_wait_ms, int wake_fd) {
   int wait_ms = ServeRecordings();
   FinishOver();
-  if (!pending_.empty())  // some may be left over from the last turn
-    wait_ms = wait_ms < 0 ? 1 : std::min(wait_ms, 1);
+  if (!pending_.empty())
+    wait_ms = wait_ms < 0 ? kPatienceCheckMs : std::min(wait_ms, kPatienceCheckMs);
+  if (is_behind_)
+    wait_ms = 0;
+  is_behind_ = false;
   if (wait_ms < 0 || (max_wait_ms >= 0 && max_wait_ms < wait_ms))
     wait_ms = max_wait_ms;
   std::vector<pollfd> fds;
@@ -127,118 +127,15 @@ void Service::ServeSessions() {
   }
 }
 
-void Service::Accept() {
-  while (true) {
-    ScopedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid())
-      return;
-    if (pending_.size() >= kMaxPending)
-      pending_.erase(pending_.begin());
-    pending_.push_back({.fd = std::move(fd), .deadline_ns = MonotonicNs() + kPatienceNs});
-  }
-}
-
-// In order of arrival, and only some at a time: those that are profiled already must not
-// wait for a crowd that comes.
-void Service::ServePending() {
-  const uint64_t now = MonotonicNs();
-  size_t served = 0;
-  std::vector<Pending> rest;
-  for (Pending& pending : pending_) {
-    const bool is_done = served < kClientsPerTurn && Identify(pending);
-    served += is_done ? 1u : 0u;
-    if (!is_done && pending.deadline_ns >= now)
-      rest.push_back(std::move(pending));
-  }
-  pending_ = std::move(rest);
-}
-
-bool Service::Identify(Pending& pending) {
-  uint64_t magic = 0;
-  const ssize_t got =
-      recv(pending.fd.get(), &magic, sizeof(magic), MSG_PEEK | MSG_DONTWAIT);
-  if (got < 0)
-    return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
-  if (got != static_cast<ssize_t>(sizeof(magic)))
-    return got == 0;
-  ucred peer{};
-  if (!PeerOf(pending.fd.get(), &peer) || peer.pid <= 0 ||
-      (geteuid() != 0 && peer.uid != geteuid()))
-    return true;
-  if (magic == kHandshakeMagic) {
-    ServeClient(pending.fd.get(), peer.pid, peer.uid);
-  } else if (magic == kControlMagic && connections_.size() < kMaxConnections) {
-    connections_.push_back(std::make_unique<Connection>(
-        Connection{.serial = next_serial_++,
-                   .channel = ControlChannel(std::move(pending.fd)),
-                   .user = peer.uid,
-                   .group = peer.gid}));
-  }
-  return true;
-}
-
-// The socket does not block, so the few bytes of a Welcome go out at once or never.
-void Service::ServeClient(int fd, pid_t pid, uid_t user) {
-  Hello hello{};
-  if (recv(fd, &hello, sizeof(hello), MSG_DONTWAIT) !=
-          static_cast<ssize_t>(sizeof(hello)) ||
-      hello.version != kWireVersion)
-    return SendDecline(fd);
-  EndTargetsOf(pid);
-  Session* session = SessionFor(DescribeProcess(pid), user, hello.origin);
-  if (session == nullptr ||
-      !session->Adopt(pid, fd, hello.origin != ClientOrigin::kDormant).ok())
-    return SendDecline(fd);
-}
-
-// A process that says Hello again has become another program.
-void Service::EndTargetsOf(pid_t pid) {
-  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    for (const std::unique_ptr<Session>& session : hosted->recording->sessions())
-      session->EndTarget(pid);
-  }
-}
-
-namespace {
-
-bool Wants(const Session& session, const ProcessDescription& process, ClientOrigin how) {
-  const TargetRules& rules = session.config().targets;
-  if (session.is_stopped() || !IsNamedBy(rules, process))
-    return false;
-  if (how == ClientOrigin::kForkChild && !session.config().follow_children)
-    return false;
-  if (how != ClientOrigin::kDormant)
-    return !rules.no_startup;
-  return !rules.no_running && (rules.min_anonymous_kib == 0 ||
-                               AnonymousKib(process.pid) >= rules.min_anonymous_kib);
-}
-
-}  // namespace
-
-Session* Service::SessionFor(const ProcessDescription& process,
-                             uid_t user,
-                             ClientOrigin origin) {
-  Session* first = nullptr;
-  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    if (!MayProfile(hosted->owner, user))
-      continue;
-    for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
-      if (!Wants(*session, process, origin))
-        continue;
-      if (first == nullptr)
-        first = session.get();
-      else
-        session->NoteRejected(process);
-    }
-  }
-  return first;
-}
-
 void Service::ServeConnections() {
   for (size_t i = connections_.size(); i-- > 0;) {
     Connection& connection = *connections_[i];
     bool is_open = true;
-    while (is_open) {
+    for (int turn = 0; is_open; ++turn) {
+      if (turn == kMessagesPerTurn) {
+        is_behind_ = true;
+        break;
+      }
       Result<std::optional<ControlMessage>> message = connection.channel.Receive();
       if (message.ok() && !message.value())
         break;
@@ -279,6 +176,20 @@ bool Service::Handle(Connection& connection, ControlMessage message) {
   }
 }
 
+Status Service::CheckRoom(uid_t user) const {
+  const auto same =
+      std::count_if(hosted_.begin(), hosted_.end(),
+                    [user](const auto& hosted) { return hosted->owner == user; });
+  const bool has_room =
+      hosted_.size() < kMaxRecordings &&
+      (user == geteuid() || static_cast<size_t>(same) < kMaxRecordingsOfUser);
+  return has_room
+             ? Status()
+             : Status(StatusCode::kUnavailable, "cannot record: " + std::to_string(same) +
+                                                    " recordings of this user run "
+                                                    "already; stop one");
+}
+
 Status Service::Start(Connection& connection, ControlMessage message) {
   protos::StartRequest request;
   if (message.fds.size() != 2 || !request.ParseFromString(message.payload))
@@ -290,9 +201,11 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   if (fstat(message.fds[0].get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Status(StatusCode::kInvalidArgument,
                   "cannot record: the trace must go to a regular file");
-  if (hosted_.size() >= kMaxRecordings)
-    return Status(StatusCode::kUnavailable,
-                  "cannot record: 256 recordings run already; stop one");
+  if (connection.user != geteuid() && IsServedByUser(message.fds[0].get()))
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot record: the trace must not lie in a FUSE file system; name "
+                  "another place with -o");
+  HPD_TRY(CheckRoom(connection.user));
   HPD_TRY_ASSIGN(RecordingConfig config,
                  ParseTraceConfig(request.trace_config(), ConfigForm::kBinary));
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
@@ -330,18 +243,6 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   return {};
 }
 
-// Processes that the new session wants and earlier ones have already.
-void Service::NoteConflicts(Session& session, uid_t owner) {
-  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    for (const Target* target : hosted->recording->targets()) {
-      const ProcessDescription& process = target->profile().process;
-      if (target->is_recording() && MayProfile(owner, process.uid) &&
-          Wants(session, process, ClientOrigin::kDormant))
-        session.NoteRejected(process);
-    }
-  }
-}
-
 size_t Service::DumpFor(const Connection& connection, const std::string& label) {
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     if (hosted->connection == connection.serial) {
@@ -364,6 +265,8 @@ size_t Service::Dump(const std::string& label, uid_t user) {
 }
 
 void Service::StopAll() {
+  StopListening();
+  directory_->ReleaseLock();  // the next service need not wait for what is left to do
   for (const std::unique_ptr<Hosted>& hosted : hosted_)
     hosted->recording->Stop(StopCause::kRequested);
   FinishOver();
@@ -410,10 +313,15 @@ void Service::Finish(Hosted& hosted) {
 }
 
 void Service::RunFinisher(Hosted& hosted, int connection) {
-  // Neither the socket nor the lock may live on in here when the service is killed.
+  // Neither the socket nor the lock may live on in here when the service is killed, nor
+  // other people's connections when it closes them.
+  ControlChannel channel{
+      ScopedFd(connection >= 0 ? fcntl(connection, F_DUPFD_CLOEXEC, 0) : -1)};
   listener_.reset();
   owns_socket_ = false;
   directory_->ReleaseLock();
+  pending_.clear();
+  connections_.clear();
   if (hosted.standard_error.valid())
     dup2(hosted.standard_error.get(), STDERR_FILENO);
   if (geteuid() == 0 && hosted.owner != 0 &&
@@ -423,7 +331,6 @@ void Service::RunFinisher(Hosted& hosted, int connection) {
     _exit(1);
   const int exit_code = hooks_.finish(*hosted.recording, hosted.request);
   if (connection >= 0) {
-    ControlChannel channel{ScopedFd(connection)};
     const Status ignored = channel.Send(ControlType::kDone, std::to_string(exit_code));
     static_cast<void>(ignored);
   }

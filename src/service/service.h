@@ -6,9 +6,11 @@
 //   limit, and is finished (names, pprof files, summary) by a process of its own
 //
 // Who may profile whom: root everybody, others the processes of their own user. Whoever
-// is at the other end is told by the kernel. One thread; nothing waits for a client.
+// is at the other end is told by the kernel. One thread; nothing waits for a client, and
+// no user but the service's own can take more than a share of what it has to give.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -64,7 +66,7 @@ class Service {
   // their number.
   size_t Dump(const std::string& label, uid_t user);
 
-  // Ends all recordings and hands them to their finishers.
+  // Ends all recordings and hands them to their finishers; the last thing to be done.
   void StopAll();
 
   // Nothing runs and nobody is connected.
@@ -93,6 +95,7 @@ class Service {
   // Accepted, but nothing was said yet.
   struct Pending {
     ScopedFd fd;
+    ucred peer;  // as the kernel tells it
     uint64_t deadline_ns;
   };
 
@@ -100,6 +103,7 @@ class Service {
       : directory_(std::move(directory)), hooks_(std::move(hooks)) {}
 
   Status Listen();
+  void StopListening();
   void Accept();
   void ServePending();
   // True: the connection was dealt with.
@@ -110,6 +114,8 @@ class Service {
   void ServeConnections();
   // False: the connection is to be closed.
   bool Handle(Connection& connection, ControlMessage message);
+  // Whether `user` may have one more recording.
+  Status CheckRoom(uid_t user) const;
   Status Start(Connection& connection, ControlMessage message);
   size_t DumpFor(const Connection& connection, const std::string& label);
   void NoteConflicts(Session& session, uid_t owner);
@@ -124,6 +130,7 @@ class Service {
   ServiceHooks hooks_;
   ScopedFd listener_;
   bool owns_socket_ = false;
+  bool is_behind_ = false;  // somebody's message waits in here, not in a socket
   std::vector<Pending> pending_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Hosted>> hosted_;

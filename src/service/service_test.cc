@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "control.pb.h"
@@ -111,6 +114,59 @@ TEST_F(ServiceTest, ARecordingEndsWithItsConnection) {
   for (int i = 0; i < 2000 && forgotten_ == 0; ++i)
     service_->Poll(5, -1);
   EXPECT_EQ(forgotten_, 1);
+}
+
+TEST_F(ServiceTest, MessagesThatComeTogetherAreAllAnswered) {
+  constexpr int kMarks = 20;
+  ControlChannel channel = Connect();
+  EXPECT_EQ(StartOn(channel, "").type, ControlType::kStarted);
+  for (int i = 0; i < kMarks; ++i)
+    ASSERT_TRUE(channel.Send(ControlType::kMark, std::to_string(i)).ok());
+  for (int i = 0; i < kMarks; ++i)
+    EXPECT_EQ(AnswerOn(channel).type, ControlType::kMarked);
+}
+
+TEST_F(ServiceTest, WhoeverSaysHalfAWordIsSentAway) {
+  const std::string path = place_ + kSocketName;
+  const ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(send(fd.get(), "hea", 3, 0), 3);
+  char byte = 0;
+  ssize_t got = -1;
+  for (int i = 0; i < 100 && got < 0; ++i) {
+    service_->Poll(5, -1);
+    got = recv(fd.get(), &byte, 1, MSG_DONTWAIT);
+    if (got < 0 && errno == ECONNRESET)
+      got = 0;
+  }
+  EXPECT_EQ(got, 0);
+  EXPECT_TRUE(service_->is_idle());
+}
+
+TEST_F(ServiceTest, TheNumberOfRecordingsIsLimited) {
+  std::vector<ControlChannel> channels;
+  ControlMessage answer;
+  answer.type = ControlType::kStarted;
+  while (answer.type == ControlType::kStarted && channels.size() < 300) {
+    channels.push_back(Connect());
+    answer = StartOn(channels.back(), "");
+  }
+  EXPECT_EQ(channels.size(), 257u);
+  EXPECT_EQ(answer.type, ControlType::kFailed);
+  EXPECT_NE(answer.payload.find("stop one"), std::string::npos) << answer.payload;
+}
+
+TEST_F(ServiceTest, TheNextServiceCanStartWhileThisOneFinishes) {
+  ControlChannel channel = Connect();
+  EXPECT_EQ(StartOn(channel, "").type, ControlType::kStarted);
+  service_->StopAll();
+  EXPECT_FALSE(ControlChannel::Connect(place_ + kSocketName).ok());
+  const std::unique_ptr<Service> earlier = std::move(service_);
+  Start();
+  EXPECT_EQ(StartOn(channel = Connect(), "").type, ControlType::kStarted);
 }
 
 TEST_F(ServiceTest, AUniqueNameIsGivenOnce) {

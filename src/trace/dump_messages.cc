@@ -29,6 +29,17 @@ void AddStats(pbf_writer& header, const Quality& quality) {
   stats.add_uint64(field::kStatsUnwindingErrors, quality.unwind_errors);
   stats.add_uint64(field::kStatsHeapSamples, quality.samples);
   stats.add_uint64(field::kStatsMapReparses, quality.map_reparses);
+  {
+    pbf_writer times(stats, field::kStatsUnwindingTimes);
+    for (size_t i = 0; i < kUnwindTimeBuckets; ++i) {
+      pbf_writer bucket(times, field::kHistogramBuckets);
+      if (i + 1 < kUnwindTimeBuckets)
+        bucket.add_uint64(field::kBucketUpperLimit, uint64_t{1} << i);
+      else
+        bucket.add_bool(field::kBucketIsLast, true);
+      bucket.add_uint64(field::kBucketCount, quality.unwind_times[i]);
+    }
+  }
   stats.add_uint64(field::kStatsUnwindingTime, quality.unwind_time_us);
 }
 

@@ -161,8 +161,16 @@ enum Stats : uint32_t {
   kStatsUnwindingErrors = 1,
   kStatsHeapSamples = 2,
   kStatsMapReparses = 3,
+  kStatsUnwindingTimes = 4,
   kStatsUnwindingTime = 5,
   kStatsSpinlockBlocked = 6,
+};
+
+enum Histogram : uint32_t {
+  kHistogramBuckets = 1,
+  kBucketUpperLimit = 1,
+  kBucketIsLast = 2,
+  kBucketCount = 3,
 };
 
 enum Module : uint32_t {

@@ -55,7 +55,7 @@ std::string StreamedAllocations(const StreamedEvents& events) {
     writer.add_uint64(2, event.size);
     writer.add_uint64(3, event.sample_size);
     writer.add_uint64(4, event.time_ns);
-    writer.add_uint32(5, 0);
+    writer.add_uint32(5, event.heap_id);
     writer.add_uint64(6, event.number);
   }
   return message;
@@ -66,7 +66,7 @@ std::string StreamedFrees(const StreamedEvents& events) {
   pbf_writer writer(message);
   for (const StreamedEvents::Free& event : events.frees) {
     writer.add_uint64(1, event.address);
-    writer.add_uint32(2, 0);
+    writer.add_uint32(2, event.heap_id);
     writer.add_uint64(3, event.number);
   }
   return message;

@@ -36,11 +36,13 @@ struct StreamedEvents {
     uint64_t size;         // bytes
     uint64_t sample_size;  // bytes that the sample stands for
     uint64_t time_ns;
-    uint64_t number;  // order among all events of the process
+    uint32_t heap_id;  // 0: malloc's
+    uint64_t number;   // order among all events of the process
   };
 
   struct Free {
     uint64_t address;
+    uint32_t heap_id;
     uint64_t number;
   };
 

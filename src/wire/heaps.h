@@ -28,6 +28,7 @@ struct HeapRule {
 // for the shift.
 struct HeapRules {
   uint64_t other_interval;  // of heaps that no rule names, 0: not recorded
+  uint64_t max_interval;    // one that is not smaller is not doubled any more
   uint32_t count;
   std::atomic<uint32_t> interval_shift;  // intervals are this many times doubled
   HeapRule rules[kMaxHeapRules];

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -11,7 +12,7 @@ import unittest
 
 import config_pb2
 from google.protobuf import text_format
-from profile_run import HEAP_PROFILE
+from profile_run import HEAP_PROFILE, Pprof, program, run
 from service_run import wait_for
 
 # The device: perfetto runs until it is interrupted, or for two questions about it.
@@ -33,8 +34,12 @@ elif command.startswith("kill -INT"):
 elif command.startswith("[ -d /proc/"):
     print("gone" if os.path.exists(stopped) or os.environ.get("FAKE_ENDS") else "running")
 elif sys.argv[1] == "pull":
-    with open(sys.argv[3], "w") as file:
-        file.write("a trace")
+    if "FAKE_TRACE" in os.environ:
+        with open(os.environ["FAKE_TRACE"], "rb") as source, open(sys.argv[3], "wb") as file:
+            file.write(source.read())
+    else:
+        with open(sys.argv[3], "w") as file:
+            file.write("a trace")
 """
 
 
@@ -96,6 +101,55 @@ class Android(unittest.TestCase):
     def test_no_versions_leaves_the_packages_out(self):
         self.start("-n", "a", "--no-versions", FAKE_ENDS="1").communicate(timeout=60)
         self.assertEqual(len(self.config().data_sources), 1)
+
+    def test_what_only_this_machine_understands_is_not_sent(self):
+        process = self.start("-n", "a", "--malloc-info", "--no-children", "--disable-fork-teardown", FAKE_ENDS="1")
+        _, errors = process.communicate(timeout=60)
+        heapprofd = self.config().data_sources[0].config.heapprofd_config
+        self.assertFalse(heapprofd.malloc_info or heapprofd.no_children)
+        self.assertTrue(heapprofd.disable_fork_teardown)
+        notes = [line for line in errors.splitlines() if "note:" in line and "on a device" in line]
+        self.assertEqual([line.split()[2] for line in notes], ["--malloc-info", "--no-children"], errors)
+
+    def test_the_printed_configuration_is_the_one_that_is_sent(self):
+        options = ["-n", "a", "-i", "99", "--disable-fork-teardown"]
+        printed = subprocess.run([HEAP_PROFILE, "android", "--print-config", *options], capture_output=True, text=True,
+                                 check=True).stdout
+        self.start(*options, FAKE_ENDS="1").communicate(timeout=60)
+        self.assertEqual(text_format.Parse(printed, config_pb2.TraceConfig()), self.config())
+
+    def test_profiles_lie_beside_the_trace_and_are_for_their_owner_only(self):
+        with tempfile.TemporaryDirectory() as home:
+            result = run([program("patient"), "1"], ["-i", "1"])
+            trace = os.path.join(home, "trace")
+            with open(trace, "wb") as file:
+                file.write(result.trace_bytes)
+            process = self.start("-n", "a", FAKE_ENDS="1", FAKE_TRACE=trace, PERFETTO_BINARY_PATH=home)
+            _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("Wrote profiles to " + self.out, errors)
+        modes = {name: os.stat(os.path.join(self.out, name)).st_mode & 0o777 for name in os.listdir(self.out)}
+        (profile,) = [name for name in modes if name.startswith("heap_dump.1.")]
+        self.assertEqual(set(modes), {"raw-trace", "symbols", "symbolized-trace", profile})
+        self.assertEqual(set(modes.values()), {0o600})
+        self.assertEqual(Pprof(os.path.join(self.out, profile)).of("kept_block")["space"], 1000 * 1000)
+        raw, added, complete = (open(os.path.join(self.out, name), "rb").read()
+                                for name in ("raw-trace", "symbols", "symbolized-trace"))
+        self.assertEqual(complete, raw + added)
+
+    def test_the_converter_is_told_what_to_leave_out(self):
+        converter = os.path.join(self.home.name, "traceconv")
+        with open(converter, "w") as file:
+            file.write(f"#!/bin/sh\necho \"$@\" > {self.home.name}/converter\n")
+        os.chmod(converter, stat.S_IRWXU)
+        for options, words in (([], []), (["--no-annotations"], ["--no-annotations"])):
+            process = self.start("-n", "a", "--trace-to-text-binary", converter, *options, FAKE_ENDS="1")
+            _, errors = process.communicate(timeout=60)
+            self.assertNotIn("note:", errors)
+            with open(os.path.join(self.home.name, "converter")) as file:
+                self.assertEqual(file.read().split(), ["profile", "--output-dir", self.out + "/profiles", *words,
+                                                       self.out + "/raw-trace"])
+            shutil.rmtree(self.out)
 
     def test_ctrl_c_stops_the_device(self):
         process = self.start("-n", "a")

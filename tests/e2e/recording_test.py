@@ -150,13 +150,66 @@ class Fields(ConfigTest):
                    for n in (*p.streaming_allocation.sequence_number, *p.streaming_free.sequence_number)]
         self.assertEqual(sorted(numbers), list(range(1, len(numbers) + 1)))
 
+    def test_other_heaps_are_streamed_too(self):
+        config = config_of(stream_allocations="true", all_heaps="true")
+        config.data_sources[0].config.heapprofd_config.process_cmdline[0] = "custom_heaps"
+        recording = self.record_config(config).wait_active()
+        process = self.patient([program("custom_heaps")])
+        process.end()
+        recording.finish()
+        taken, freed = {}, {}
+        for packet in recording.trace.packet:
+            for sums, events in ((taken, packet.streaming_allocation), (freed, packet.streaming_free)):
+                for heap in events.heap_id:
+                    sums[heap] = sums.get(heap, 0) + 1
+        for dump in recording.dumps_of(process.pid):
+            self.assertIn(sum(s.alloc_count for s in dump.samples), taken.values(), dump.heap_name)
+        self.assertEqual(set(taken), set(freed))
+        self.assertEqual(len(taken), 3)
+
+    def test_adaptive_sampling_keeps_its_limit_for_other_heaps(self):
+        config = config_of(all_heaps="true", adaptive_sampling_shmem_threshold=1 << 40,
+                           adaptive_sampling_max_sampling_interval_bytes=4)
+        config.data_sources[0].config.heapprofd_config.process_cmdline[0] = "custom_heaps"
+        recording = self.record_config(config).wait_active()
+        process = self.patient([program("custom_heaps"), "200"])
+        process.end()
+        recording.finish()
+        intervals = {dump.heap_name: dump.sampling_interval_bytes for dump in recording.dumps_of(process.pid)}
+        self.assertEqual(len(intervals), 3)
+        self.assertEqual(max(intervals.values()), 4, intervals)
+
+    def test_fields_for_devices_are_kept_and_said(self):
+        recording, _ = self.one_round(config_of(disable_fork_teardown="true", disable_vfork_detection="true",
+                                                target_installed_by='"@system"'))
+        kept = config_pb2.TraceConfig()
+        kept.ParseFromString(next(p.trace_config for p in recording.trace.packet if p.HasField("trace_config")))
+        heapprofd = kept.data_sources[0].config.heapprofd_config
+        self.assertTrue(heapprofd.disable_fork_teardown and heapprofd.disable_vfork_detection)
+        self.assertEqual(list(heapprofd.target_installed_by), ["@system"])
+        for word in ("target_installed_by", "disable_fork_teardown"):
+            self.assertIn(word, recording.stderr)
+
+    def test_a_process_that_never_reports_has_an_entry_with_the_reason(self):
+        without = subprocess.Popen(["/bin/sleep", "1000"])
+        self.addCleanup(without.communicate)
+        self.addCleanup(without.kill)
+        recording = self.record_config(config_of(without.pid)).wait_active().finish()
+        (dump,) = recording.dumps_of(without.pid)
+        self.assertEqual(len(dump.samples), 0)
+        self.assertIn("has not loaded the profiling library", dump.reason)
+        names = {p.pid: list(p.cmdline) for packet in recording.trace.packet for p in packet.process_tree.processes}
+        self.assertEqual(names[without.pid], ["/bin/sleep", "1000"])
+
     def test_small_running_processes_can_be_left_out(self):
         patient = self.patient().wait_ready()
         for limit, expected in [(1 << 20, 0), (1, 1)]:
             recording = self.record_config(config_of(patient.pid, min_anonymous_memory_kb=limit)).wait_active()
             patient.tell("a")
             recording.finish()
-            self.assertEqual(len(recording.dumps_of(patient.pid)), expected)
+            (dump,) = recording.dumps_of(patient.pid)
+            self.assertEqual(min(len(dump.samples), 1), expected)
+            self.assertEqual("min_anonymous_memory_kb" in dump.reason, not expected)
 
     def test_a_memory_guardrail_ends_the_recording(self):
         recording = self.record_config(config_of(max_heapprofd_memory_kb=1)).wait_active()

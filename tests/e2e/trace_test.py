@@ -98,6 +98,10 @@ class TraceFile(unittest.TestCase):
             self.assertTrue(dump.from_startup and dump.disconnected)
             self.assertLess(dump.start_timestamp, dump.timestamp)
             self.assertEqual(dump.quality.samples, dump.stats.heap_samples)
+            times = dump.stats.unwinding_time_us.buckets
+            self.assertEqual([b.upper_limit for b in times], [2 ** i for i in range(19)] + [0])
+            self.assertTrue(times[-1].max_bucket)
+            self.assertEqual(sum(b.count for b in times), dump.quality.copied_samples)
 
     def test_values_are_those_of_the_pprof_files(self):
         for pprof in self.result.pprofs:

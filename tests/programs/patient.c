@@ -2,11 +2,13 @@
 //   a  keeps 1000 more blocks of 1000 bytes (`kept_block`)
 //   f  frees all kept blocks
 //   c  forks a child that keeps 1000 blocks and waits until this program ends
+//   t  allocates and frees a million times and answers with the CPU time of that, in us
 //   q  ends
 // With a number as its argument it does `a` that often by itself, then waits for the end
 // of its input.
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define BLOCKS 1000
@@ -21,6 +23,22 @@ __attribute__((noinline)) void* kept_block(void) {
 static void keep_more(void) {
   for (int i = 0; i < BLOCKS && count < 100 * BLOCKS; ++i)
     kept[count++] = kept_block();
+}
+
+static long cpu_us(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000L +
+         usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+static long time_of_pairs(void) {
+  const long begin = cpu_us();
+  for (int i = 0; i < 1000000; ++i) {
+    void* volatile block = malloc(100);
+    free(block);
+  }
+  return cpu_us() - begin;
 }
 
 static void answer(const char* text) {
@@ -43,6 +61,9 @@ int main(int argc, char** argv) {
       while (count > 0)
         free(kept[--count]);
       answer("freed");
+    } else if (letter == 't') {
+      printf("%ld\n", time_of_pairs());
+      fflush(stdout);
     } else if (letter == 'c' && fork() == 0) {
       keep_more();
       answer("child");

@@ -1,0 +1,117 @@
+#include "cli/device_files.h"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/run_command.h"
+#include "export/pprof.h"
+
+namespace heapprofd {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool RunConverter(const DeviceFiles& files, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {files.converter};
+  if (files.converter.empty())
+    command = {"/proc/self/exe", "traceconv"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  sigset_t none;
+  sigemptyset(&none);
+  const Result<CommandResult> result = RunCommand(command, none);
+  return result.ok() && result.value().exit_code == 0;
+}
+
+bool IsSet(const char* variable) {
+  const char* value = getenv(variable);
+  return value != nullptr && *value != 0;
+}
+
+std::string ReadAll(const fs::path& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  return bytes.str();
+}
+
+// Packets that belong behind the trace, when `variable` asks for them; "" when there are
+// none.
+std::string AddedPackets(const DeviceFiles& files,
+                         const char* variable,
+                         const std::string& mode,
+                         const std::string& name) {
+  if (!IsSet(variable))
+    return "";
+  const std::string path = files.directory + "/" + name;
+  if (!RunConverter(files, {mode, files.directory + "/raw-trace", path})) {
+    fprintf(stderr, "heap_profile: note: traceconv %s has failed; going on without %s\n",
+            mode.c_str(), name.c_str());
+    return "";
+  }
+  return ReadAll(path);
+}
+
+// The trace with everything that was added to it; the trace itself when that is nothing.
+std::string CompleteTrace(const DeviceFiles& files) {
+  std::string raw = files.directory + "/raw-trace";
+  const std::string added =
+      AddedPackets(files, "PERFETTO_BINARY_PATH", "symbolize", "symbols") +
+      AddedPackets(files, "PERFETTO_PROGUARD_MAP", "deobfuscate",
+                   "deobfuscation-packets");
+  if (!IsSet("PERFETTO_BINARY_PATH") && !IsSet("PERFETTO_PROGUARD_MAP"))
+    return raw;
+  std::string complete = files.directory + "/symbolized-trace";
+  std::error_code error;
+  fs::copy_file(raw, complete, error);
+  std::ofstream(complete, std::ios::binary | std::ios::app) << added;
+  return error ? raw : complete;
+}
+
+// Compressed and beside the trace, as heap_dump.*.pb.gz; their number.
+size_t CollectProfiles(const std::string& from, const std::string& to) {
+  size_t count = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(from, error)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("heap_dump."))
+      continue;
+    ++count;
+    const std::string target = (fs::path(to) / name).string();
+    if (name.ends_with(".gz"))
+      fs::rename(entry.path(), target, error);
+    else if (WriteGzipFile(target + ".gz", ReadAll(entry.path())).ok())
+      fs::remove(entry.path(), error);
+  }
+  fs::remove(from, error);  // unless something is left in it
+  return count;
+}
+
+}  // namespace
+
+int ConvertDeviceTrace(const DeviceFiles& files) {
+  const std::string trace = CompleteTrace(files);
+  const std::string profiles = files.directory + "/profiles";
+  std::vector<std::string> arguments = {"profile", "--output-dir", profiles};
+  if (!files.annotate)
+    arguments.emplace_back("--no-annotations");
+  arguments.push_back(trace);
+  const bool is_converted = RunConverter(files, arguments);
+  const size_t count = CollectProfiles(profiles, files.directory);
+  if (!is_converted)
+    fprintf(stderr,
+            "heap_profile: note: no pprof files could be made of %s; it opens in "
+            "ui.perfetto.dev\n",
+            trace.c_str());
+  if (!files.quiet)
+    fprintf(stderr, "Wrote %s to %s\n", count > 0 ? "profiles" : "profile",
+            files.directory.c_str());
+  return kExitOk;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,95 @@
+#include "cli/flag_values.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace heapprofd {
+namespace {
+
+Status Invalid(const std::string& message) {
+  return Status(StatusCode::kInvalidArgument, message);
+}
+
+}  // namespace
+
+// Plain number, or with a binary unit: "4096", "4KiB", "8M".
+std::optional<uint64_t> ParseSize(const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end == text.data())
+    return std::nullopt;
+  std::string unit(end, text.data() + text.size());
+  unsigned shift = 0;
+  if (!unit.empty()) {
+    const std::string letters = "KMG";
+    const size_t index = letters.find(
+        static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    const std::string rest = unit.substr(1);
+    if (index == std::string::npos || (!rest.empty() && rest != "iB" && rest != "B"))
+      return std::nullopt;
+    shift = static_cast<unsigned>(index + 1) * 10;
+  }
+  if (value > UINT64_MAX >> shift)
+    return std::nullopt;
+  return value << shift;
+}
+
+std::optional<uint64_t> ParseNumber(const std::string& text, uint64_t max) {
+  uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || value > max)
+    return std::nullopt;
+  return value;
+}
+
+// Parts between commas; empty ones are dropped.
+std::vector<std::string> SplitList(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    if (comma > at)
+      parts.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+ApplyValue Switch(bool* target, bool value) {
+  return [target, value](const std::string&) {
+    *target = value;
+    return Status();
+  };
+}
+
+ApplyValue SizeValue(const std::string& flag, uint64_t* target, const std::string& rule) {
+  return [flag, target, rule](const std::string& text) {
+    const std::optional<uint64_t> value = ParseSize(text);
+    if (!value)
+      return Invalid("cannot use " + flag + " " + text + ": it must be " + rule);
+    *target = *value;
+    return Status();
+  };
+}
+
+ApplyValue ListValue(const std::string& flag, std::vector<std::string>* target) {
+  return [flag, target](const std::string& text) {
+    const std::vector<std::string> parts = SplitList(text);
+    if (parts.empty())
+      return Invalid("cannot use " + flag + ": it needs at least one name");
+    target->insert(target->end(), parts.begin(), parts.end());
+    return Status();
+  };
+}
+
+ApplyValue TextValue(const std::string& flag, std::string* target) {
+  return [flag, target](const std::string& text) {
+    *target = text;
+    return text.empty() ? Invalid("cannot use " + flag + ": the name is empty")
+                        : Status();
+  };
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,294 @@
+#include "cli/record_flags.h"
+
+#include <optional>
+
+#include "cli/flag_values.h"
+
+namespace heapprofd {
+namespace {
+
+Status Invalid(const std::string& message) {
+  return Status(StatusCode::kInvalidArgument, message);
+}
+
+// Accepted, changes nothing here, and says so.
+ApplyValue NoEffect(Options& options, const std::string& flag, const std::string& why) {
+  return [&options, flag, why](const std::string&) {
+    options.notes.push_back(flag + " " + why);
+    return Status();
+  };
+}
+
+ApplyValue PidList(std::vector<pid_t>* target) {
+  return [target](const std::string& text) {
+    const std::vector<std::string> parts = SplitList(text);
+    if (parts.empty())
+      return Invalid("cannot use --pid: it needs at least one process id");
+    for (const std::string& part : parts) {
+      const std::optional<uint64_t> pid = ParseNumber(part, INT32_MAX);
+      if (!pid || *pid == 0)
+        return Invalid("cannot use --pid: invalid PID " + part);
+      target->push_back(static_cast<pid_t>(*pid));
+    }
+    return Status();
+  };
+}
+
+// "NAME" or "NAME=BYTES", separated by commas.
+ApplyValue HeapList(HeapSelection* target) {
+  return [target](const std::string& text) {
+    const std::vector<std::string> parts = SplitList(text);
+    if (parts.empty())
+      return Invalid("cannot use --heaps: it needs at least one name");
+    for (const std::string& part : parts) {
+      const size_t equals = part.rfind('=');
+      HeapSelection::Heap heap{.name = part.substr(0, equals)};
+      if (equals != std::string::npos) {
+        const std::optional<uint64_t> interval = ParseSize(part.substr(equals + 1));
+        if (!interval || *interval < 1 || *interval > uint64_t{1} << 40)
+          return Invalid(
+              "cannot use --heaps " + text + ": the interval of " + heap.name +
+              " must be a number of bytes of at least 1; for example --heaps " +
+              heap.name + "=4096");
+        heap.interval_bytes = *interval;
+      }
+      target->heaps.push_back(std::move(heap));
+    }
+    return CheckHeapSelection(*target);
+  };
+}
+
+std::vector<Flag> TargetFlags(Options& options) {
+  const std::string group = "what to profile";
+  TargetRules& targets = options.session.targets;
+  return {
+      {.letter = 'n',
+       .name = "name",
+       .value_name = "NAMES",
+       .help = "Comma-separated names of processes to profile.",
+       .details =
+           "A name is compared with the program's file name and argv[0]; * stands "
+           "for anything, and a pattern that begins with / is compared with all of "
+           "argv[0].",
+       .group = group,
+       .apply = ListValue("--name", &targets.names)},
+      {.letter = 'p',
+       .name = "pid",
+       .value_name = "PIDS",
+       .help = "Comma-separated process ids to profile.",
+       .group = group,
+       .apply = PidList(&targets.pids)},
+      {.name = "no-running",
+       .help = "Leave out processes that already run.",
+       .group = group,
+       .apply = Switch(&targets.no_running)},
+      {.name = "no-startup",
+       .help = "Leave out processes that start during the profile.",
+       .group = group,
+       .apply = Switch(&targets.no_startup)},
+      {.name = "no-children",
+       .help = "Do not profile the processes that PROGRAM starts.",
+       .group = group,
+       .apply = Switch(&options.session.follow_children, false)},
+      {.name = "heaps",
+       .value_name = "NAMES",
+       .help = "Comma-separated names of heaps to record. Default libc.malloc.",
+       .details = "NAME=BYTES gives a heap a sampling interval of its own.",
+       .group = group,
+       .apply = HeapList(&options.session.heaps)},
+      {.name = "all-heaps",
+       .help = "Record every heap that a program registers (heap_profile.h).",
+       .group = group,
+       .apply = Switch(&options.session.heaps.all)},
+      {.name = "exclude-heaps",
+       .value_name = "NAMES",
+       .help = "With --all-heaps: not these.",
+       .group = group,
+       .apply = ListValue("--exclude-heaps", &options.session.heaps.excluded)},
+  };
+}
+
+ApplyValue FullMode(Options& options, WhenFull mode, bool* was_given) {
+  return [&options, mode, was_given](const std::string&) {
+    options.session.when_full = mode;
+    *was_given = true;
+    return Status();
+  };
+}
+
+std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
+  const std::string group = "how";
+  SessionConfig& session = options.session;
+  return {
+      {.letter = 'i',
+       .name = "interval",
+       .value_name = "BYTES",
+       .help = "Sampling interval. Default 4096; 1 records every allocation.",
+       .details = "One sample is taken per BYTES allocated on average; allocations of at "
+                  "least BYTES are always recorded. Units: 4K, 1MiB.",
+       .group = group,
+       .apply = SizeValue("--interval", &session.interval_bytes,
+                          "a number of bytes of at least 1")},
+      {.letter = 'd',
+       .name = "duration",
+       .value_name = "MS",
+       .help = "Stop after this time (ms). Default 0: when the program ends, or Ctrl-C.",
+       .details = "A program that still runs then runs on unprofiled.",
+       .group = group,
+       .apply = NumberValue("--duration", &options.duration_ms, UINT32_MAX,
+                            "a number of milliseconds; 0 records until stopped")},
+      {.name = "block-client",
+       .help = "When the buffer is full, let the program wait for space. The default.",
+       .group = group,
+       .apply = FullMode(options, WhenFull::kBlock, &given->block)},
+      {.name = "no-block-client",
+       .help =
+           "When the buffer is full, drop and count records, and double the interval.",
+       .group = group,
+       .apply = FullMode(options, WhenFull::kDrop, &given->no_block)},
+      {.name = "block-client-timeout",
+       .value_name = "US",
+       .help = "Never let one allocation wait longer than this (microseconds).",
+       .details = "A record that found no space in that time is dropped and counted.",
+       .group = group,
+       .apply = NumberValue(
+           "--block-client-timeout", &session.block_timeout_us, UINT32_MAX,
+           "a number of microseconds; 0 waits as long as the profiler lives")},
+      {.name = "shmem-size",
+       .value_name = "BYTES",
+       .help = "Size of the buffer per process. Default 8MiB.",
+       .details = "A power of two multiple of 4096, at least 8192.",
+       .group = group,
+       .apply = SizeValue("--shmem-size", &session.ring_size_bytes,
+                          "a power of two from 8192 to 268435456 bytes")},
+  };
+}
+
+std::vector<Flag> DumpFlags(Options& options) {
+  const std::string group = "dumps";
+  SessionConfig& session = options.session;
+  return {
+      {.letter = 'c',
+       .name = "continuous-dump",
+       .value_name = "MS",
+       .help = "Dump every MS milliseconds, too. Default 0: off.",
+       .details = "There is always a dump at the end. SIGUSR1 and heap_profile mark NAME "
+                  "add one at any moment.",
+       .group = group,
+       .apply = NumberValue("--continuous-dump", &session.dumps.interval_ms, UINT32_MAX,
+                            "a number of milliseconds; 0 turns it off")},
+      {.name = "dump-at-max",
+       .help = "Dump what was live when most was, too.",
+       .details = "In the trace the samples then carry the maximum in Perfetto's fields; "
+                  "the pprof files have the maximum beside the ordinary views.",
+       .group = group,
+       .apply = Switch(&session.dumps.at_max)},
+      {.name = "malloc-info",
+       .help = "Ask the allocator for its own accounting with each dump.",
+       .details = "glibc and jemalloc. The summary then tells requested bytes, the "
+                  "allocator's overhead and caches, fragmentation and the rest apart.",
+       .group = group,
+       .apply = Switch(&session.ask_allocator)},
+  };
+}
+
+std::vector<Flag> OutputFlags(Options& options) {
+  const std::string group = "output";
+  return {
+      {.letter = 'o',
+       .name = "output",
+       .value_name = "DIRECTORY",
+       .help =
+           "Write the profile here; must be empty or not exist. Default: a fresh one.",
+       .group = group,
+       .apply = TextValue("--output", &options.output_directory)},
+      {.name = "top",
+       .value_name = "N",
+       .help = "Rows of the summary's table. Default 10.",
+       .group = group,
+       .apply = NumberValue("--top", &options.top, 1000, "a number from 0 to 1000")},
+      {.letter = 'q',
+       .name = "quiet",
+       .help = "Print nothing but errors.",
+       .group = group,
+       .apply = Switch(&options.quiet)},
+      {.name = "print-config",
+       .help = "Print the trace configuration instead of recording.",
+       .details = "heap_profile record -c - reads it.",
+       .group = group,
+       .apply = Switch(&options.print_config)},
+      {.letter = 'h',
+       .name = "help",
+       .help = "Show help: -h in short, --help in full.",
+       .group = group,
+       .apply =
+           [&options](const std::string&) {
+             options.help = HelpRequest::kLong;
+             return Status();
+           }},
+      {.name = "version",
+       .help = "Show the version.",
+       .group = group,
+       .apply = Switch(&options.show_version)},
+      {.name = "generate",
+       .value_name = "WHAT",
+       .help = "Print a man page or the completions for bash, zsh or fish.",
+       .group = group,
+       .apply = TextValue("--generate", &options.generate)},
+  };
+}
+
+std::vector<Flag> CompatibilityFlags(Options& options) {
+  const std::string group = "compatibility";
+  return {
+      {.name = "no-start",
+       .help = "Use a running heapprofd only; do not stand in for it.",
+       .group = group,
+       .apply = Switch(&options.may_stand_in, false)},
+      {.name = "disable-fork-teardown",
+       .help = "android: forked children do not end their parent's profile.",
+       .details = "No effect on Linux: they never do.",
+       .group = group,
+       .apply = Switch(&options.session.device.disable_fork_teardown)},
+      {.name = "idle-allocations",
+       .help = "No effect: idle memory is not tracked.",
+       .group = group,
+       .apply = NoEffect(options, "--idle-allocations",
+                         "is ignored: idle memory is not tracked")},
+      {.name = "trace-to-text-binary",
+       .aliases = {"traceconv-binary", "trace-processor-binary"},
+       .value_name = "PATH",
+       .help = "Converter for a device's traces. On Linux conversion is built in.",
+       .group = group,
+       .apply = TextValue("--trace-to-text-binary", &options.converter)},
+      {.name = "no-annotations",
+       .help = "android: leave the kind of Java frames out of their names.",
+       .group = group,
+       .apply = Switch(&options.android.annotate, false)},
+      {.name = "disable-selinux",
+       .help = "android: disable SELinux enforcement during the profile.",
+       .group = group,
+       .apply = Switch(&options.android.disable_selinux)},
+      {.name = "no-versions",
+       .help = "android: leave out the versions of packages.",
+       .group = group,
+       .apply = Switch(&options.android.package_versions, false)},
+      {.name = "simpleperf",
+       .help = "android: profile heapprofd itself with simpleperf.",
+       .group = group,
+       .apply = Switch(&options.android.simpleperf)},
+  };
+}
+
+}  // namespace
+
+std::vector<Flag> RecordFlags(Options& options, GivenFlags* given) {
+  std::vector<Flag> all = TargetFlags(options);
+  for (const std::vector<Flag>& group :
+       {SamplingFlags(options, given), DumpFlags(options), OutputFlags(options),
+        CompatibilityFlags(options)})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+}  // namespace heapprofd

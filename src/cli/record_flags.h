@@ -1,0 +1,21 @@
+// The table of heap_profile's flags for recording: every option, its help, and what it
+// changes in Options.
+#pragma once
+
+#include <vector>
+
+#include "cli/flag_table.h"
+#include "cli/options.h"
+
+namespace heapprofd {
+
+// Which of two flags that exclude each other were given.
+struct GivenFlags {
+  bool block = false;
+  bool no_block = false;
+};
+
+// Both arguments must outlive the flags.
+std::vector<Flag> RecordFlags(Options& options, GivenFlags* given);
+
+}  // namespace heapprofd
