@@ -110,6 +110,11 @@ Status RuntimeDirectory::MapWakePage() {
   return {};
 }
 
+void RuntimeDirectory::GiveUpLock() {
+  flock(lock_.get(), LOCK_UN);  // for every copy of the descriptor
+  lock_.reset();
+}
+
 void RuntimeDirectory::Wake() {
   wake_->generation.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, &wake_->generation, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -32,7 +32,10 @@ class RuntimeDirectory {
 
   std::string socket_path() const { return path_ + kSocketName; }
 
-  // Another service may start here: this one stops, or is a child that outlives it.
+  // Another service may start here, although children of this one still live.
+  void GiveUpLock();
+
+  // For a child that must not keep the lock when its parent is gone.
   void ReleaseLock() { lock_.reset(); }
 
   // Programs that lie dormant ask again.

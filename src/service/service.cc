@@ -269,7 +269,7 @@ void Service::StopAll() {
   for (const std::unique_ptr<Hosted>& hosted : hosted_)
     hosted->recording->Stop(StopCause::kRequested);
   FinishOver();
-  directory_->ReleaseLock();  // the next service need not wait for what is left to do
+  directory_->GiveUpLock();  // the next service need not wait for what is left to do
 }
 
 void Service::FinishOver() {
