@@ -215,15 +215,15 @@ bool IsOwnSocket(const std::string& path) {
 // this user's.
 std::vector<std::string> RecordingSockets() {
   if (const char* own = getenv(kSessionVariable)) {
-    const char* path = strchr(own, '/');  // behind a process id, maybe
-    return {path != nullptr ? path : own};
+    if (const char* path = strchr(own, '/'))
+      return {path};
   }
   std::vector<std::string> paths;
   for (const std::string& directory : ServiceDirectories())
     paths.push_back(directory + kSocketName);
   const char* runtime = getenv("XDG_RUNTIME_DIR");
-  for (const std::string& parent : {std::string(runtime != nullptr ? runtime : ""),
-                                    std::string("/tmp"), std::string(kRootSessions)}) {
+  for (const std::string& parent :
+       {std::string(runtime != nullptr ? runtime : ""), std::string("/tmp")}) {
     if (parent.empty())
       continue;
     glob_t found{};

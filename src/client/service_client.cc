@@ -121,8 +121,9 @@ Path UserDirectory() {
   return path;
 }
 
-// The page beside the place's socket, if there is one by now.
-void FindWakePage(ServicePlace& place) {
+// The page beside the place's socket, if there is one by now. `is_ours`: a service of
+// this user would be here.
+void FindWakePage(ServicePlace& place, bool is_ours) {
   char directory[sizeof(place.socket_path)];
   memcpy(directory, place.socket_path, sizeof(directory));
   size_t end = sizeof(directory);
@@ -133,23 +134,21 @@ void FindWakePage(ServicePlace& place) {
   directory[end - 1] = 0;
   Path wake;
   wake.Append(directory).Append(kWakeName);
-  place.wake.store(MapWakePage(wake.text()), std::memory_order_release);
+  const WakePage* page = MapWakePage(wake.text());
+  if (page == nullptr && is_ours) {
+    MakeWakePage(directory, wake.text());
+    page = MapWakePage(wake.text());
+  }
+  place.wake.store(page, std::memory_order_release);
 }
 
-// `is_ours`: a service of this user would be here.
 void OpenPlace(ServicePlace& place, const char* directory, bool is_ours) {
   if (directory[0] != '/')
     return;
   Path socket;
   socket.Append(directory).Append(kSocketName);
   memcpy(place.socket_path, socket.text(), sizeof(place.socket_path));
-  FindWakePage(place);
-  if (place.wake.load(std::memory_order_relaxed) != nullptr || !is_ours)
-    return;
-  Path wake;
-  wake.Append(directory).Append(kWakeName);
-  MakeWakePage(directory, wake.text());
-  FindWakePage(place);
+  FindWakePage(place, is_ours);
 }
 
 bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
@@ -165,7 +164,7 @@ bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
   // The socket can be there before its service: who is asked then starts, and makes the
   // page.
   if (wake == nullptr)
-    FindWakePage(place);
+    FindWakePage(place, /*is_ours=*/false);
   return is_joined;
 }
 
@@ -200,7 +199,7 @@ bool WaitForService() {
   while (true) {
     for (ServicePlace& place : g_service_places) {
       if (place.wake.load(std::memory_order_relaxed) == nullptr)
-        FindWakePage(place);
+        FindWakePage(place, /*is_ours=*/false);
     }
     if (IsWoken() && JoinService(/*was_dormant=*/false))
       return true;

@@ -76,7 +76,7 @@ bool WaitForSession(uint32_t session, const std::atomic<uint32_t>& stop) {
     }
     bool has_place = false;
     for (const ServicePlace& place : g_service_places) {
-      const WakePage* wake = place.wake.load(std::memory_order_acquire);
+      const WakePage* wake = place.wake;
       if (wake == nullptr)
         continue;
       has_place = true;

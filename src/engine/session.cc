@@ -23,7 +23,6 @@
 #include "engine/silent_processes.h"
 #include "engine/target_rules.h"
 #include "wire/control.h"
-#include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {
@@ -42,18 +41,9 @@ constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
 constexpr size_t kMaxTargets = 100'000;
 
-// Where the session's own directory is made. Root's programs may become those of other
-// users and must still reach it; strangers must not find it: nobody may list this one,
-// and only who was given the path knows it.
+// Root's programs may become those of other users and must still reach it.
 std::string RuntimeDirectory() {
-  if (geteuid() == 0 && (mkdir(kRootSessions, 0711) == 0 || errno == EEXIST)) {
-    struct stat status {};
-
-    if (lstat(kRootSessions, &status) == 0 && S_ISDIR(status.st_mode) &&
-        status.st_uid == 0 && chmod(kRootSessions, 0711) == 0)
-      return kRootSessions;
-  }
-  const char* runtime = getenv("XDG_RUNTIME_DIR");
+  const char* runtime = geteuid() != 0 ? getenv("XDG_RUNTIME_DIR") : nullptr;
   if (runtime != nullptr && access(runtime, W_OK) == 0 && strlen(runtime) < 60)
     return runtime;
   return "/tmp";

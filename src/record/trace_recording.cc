@@ -271,10 +271,8 @@ Status TraceRecording::WriteAbsent(const Session& session) {
     const auto is_rejected = [pid](const std::unique_ptr<TargetProfile>& profile) {
       return profile->process.pid == pid;
     };
-    const auto& targets = session.targets();
-    const auto& rejected = session.rejected();
-    if (std::any_of(targets.begin(), targets.end(), is_pid) ||
-        std::any_of(rejected.begin(), rejected.end(), is_rejected))
+    if (std::ranges::any_of(session.targets(), is_pid) ||
+        std::ranges::any_of(session.rejected(), is_rejected))
       continue;
     TargetProfile absent;
     absent.process = DescribeProcess(pid);

@@ -128,8 +128,8 @@ class TraceRecording {
   void ServeOthers(Session& session);
   Status WriteTarget(Session& session, Target& target, const std::string& label);
   Status WriteRejected(Session& session);
-  Status WriteRequestedDumps(Session& session, Target& target);
   Status WriteAbsent(const Session& session);
+  Status WriteRequestedDumps(Session& session, Target& target);
   Status Describe(const Target& target, TargetState* state);
   Status KeepHeaps(const Target& target, std::span<const HeapDump> heaps, size_t mark);
   void FilterSymbols(const SessionConfig& config, Target& target);

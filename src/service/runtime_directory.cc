@@ -50,7 +50,8 @@ Result<std::unique_ptr<RuntimeDirectory>> RuntimeDirectory::Open(
 RuntimeDirectory::~RuntimeDirectory() {
   if (wake_ == nullptr)
     return;
-  SetRecordings(0);
+  if (lock_.valid())  // else the page may be another service's already
+    SetRecordings(0);
   munmap(wake_, kWakePageSize);
 }
 

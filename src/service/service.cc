@@ -266,10 +266,10 @@ size_t Service::Dump(const std::string& label, uid_t user) {
 
 void Service::StopAll() {
   StopListening();
-  directory_->ReleaseLock();  // the next service need not wait for what is left to do
   for (const std::unique_ptr<Hosted>& hosted : hosted_)
     hosted->recording->Stop(StopCause::kRequested);
   FinishOver();
+  directory_->ReleaseLock();  // the next service need not wait for what is left to do
 }
 
 void Service::FinishOver() {

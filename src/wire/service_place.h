@@ -20,9 +20,8 @@ namespace heapprofd {
 
 inline constexpr char kDirectoryVariable[] = "HEAPPROFD_DIRECTORY";
 inline constexpr char kSystemDirectory[] = "/run/heapprofd";
-inline constexpr char kUserSubdirectory[] = "/heapprofd";     // of XDG_RUNTIME_DIR
-inline constexpr char kUserFallback[] = "/tmp/heapprofd-";    // and the user id
-inline constexpr char kRootSessions[] = "/run/heap_profile";  // of recordings without one
+inline constexpr char kUserSubdirectory[] = "/heapprofd";   // of XDG_RUNTIME_DIR
+inline constexpr char kUserFallback[] = "/tmp/heapprofd-";  // and the user id
 inline constexpr char kSocketName[] = "/socket";
 inline constexpr char kWakeName[] = "/wake";
 
