@@ -145,8 +145,7 @@ Status Session::Listen() {
   if (!listener_.valid() || !directory.valid())
     return Status::FromErrno("cannot create the session's socket", errno);
   // By a path that /proc/net/unix may show to everybody.
-  const std::string path =
-      "/proc/self/fd/" + std::to_string(directory.get()) + "/socket";
+  const std::string path = "/proc/self/fd/" + std::to_string(directory.get()) + "/socket";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
@@ -374,8 +373,9 @@ void Session::Finish(size_t index, TargetEnd end) {
 // Its ring has been read: keeps the result only.
 void Session::Release(Target* target) {
   target->UpdateDump();
-  programs_.CountConfined(target->profile().process.cmdline[0],
-                          target->confined_children());
+  const std::string& name = target->profile().process.cmdline[0];
+  programs_.Count(name, UnrecordedReason::kConfined, target->confined_children());
+  programs_.Count(name, UnrecordedReason::kNoSpace, target->has_client() ? 0 : 1);
   target->ReleaseRecorder();
 }
 
@@ -399,8 +399,12 @@ void Session::StopAtGuardrail() {
 
 void Session::Stop() {
   is_stopped_ = true;
-  if (listener_.valid())
+  if (listener_.valid()) {
     AcceptClients();  // what was said before the end counts
+    // Whoever asks now must not wait for an answer.
+    listener_.reset();
+    unlink(socket_path_.c_str());
+  }
   ReapExited();
   for (const LiveTarget& live : live_)
     live.target->Stop(TargetEnd::kRunning);

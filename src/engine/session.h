@@ -23,8 +23,8 @@ namespace heapprofd {
 
 class Session {
  public:
-  // Creates the socket in a fresh directory that only this user can write to. Root's can be
-  // used by everybody who knows the name.
+  // Creates the socket in a fresh directory that only this user can write to. Root's can
+  // be used by everybody who knows the name.
   static Result<std::unique_ptr<Session>> Create(const SessionConfig& config);
 
   // Without a socket: whoever has one hands clients over by Adopt.

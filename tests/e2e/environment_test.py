@@ -137,6 +137,13 @@ class Environment(unittest.TestCase):
         self.assertIn("nothing recorded: 1 program was not recorded (/bin/echo (cannot size shared memory: File too "
                       "large))", done.stderr)
 
+    def test_a_program_without_address_space_for_the_buffer_runs_and_is_named(self):
+        limited = "ulimit -v 60000; exec /bin/echo ran"
+        for command in (["/bin/bash", "-c", limited], ["/bin/sh", "-c", f"/bin/bash -c '{limited}'; true"]):
+            result = run(command, ["-i", "1", "--shmem-size", "134217728"])
+            self.assertEqual((result.exit_code, result.stdout), (0, "ran\n"), result.stderr)
+            self.assertIn("! 1 program was not recorded (/bin/echo): no address space was left", result.stderr)
+
     def test_a_script_is_profiled_through_its_interpreter(self):
         with tempfile.TemporaryDirectory() as directory:
             script = os.path.join(directory, "script")
