@@ -282,6 +282,7 @@ int FinishRecording(TraceRecording& recording,
   if (options.quiet)
     return failure;
   std::vector<ProcessResult> results;
+  results.reserve(named.size());
   for (const NamedTarget& process : named)
     results.push_back(process.result);
   if (results.empty() || !HasSamples(*results[0].profile)) {

@@ -59,7 +59,7 @@ void RemoveOutput(const std::string& directory) {
 
 // Why the library could not do its work in the program; "" when it did, or nobody knows.
 std::string ObstacleIn(const Options& options, const TraceRecording& recording) {
-  const std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
+  std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
   if (!obstacle.empty())
     return obstacle;
   for (const UnrecordedPrograms& group : recording.sessions()[0]->Unrecorded()) {
