@@ -8,7 +8,7 @@ import sys
 NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2"}
 EXPORTED = set("""
 malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc malloc_usable_size
-free_sized free_aligned_sized dlclose heapprofd_recorder_v1
+free_sized free_aligned_sized dlclose heapprofd_recorder_v2
 mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
 execl execle execlp execv execve execvp execvpe posix_spawn posix_spawnp
 prctl syscall
@@ -21,13 +21,15 @@ CLIENT_EXPORTED = set("""
 AHeapInfo_create AHeapInfo_setEnabledCallback AHeapInfo_setDisabledCallback
 AHeapProfileEnableCallbackInfo_getSamplingInterval AHeapProfile_registerHeap AHeapProfile_reportAllocation
 AHeapProfile_reportSample AHeapProfile_reportFree heapprofd_nested_begin heapprofd_nested_end heapprofd_label_push
-heapprofd_label_pop heapprofd_mark heapprofd_dump_now
+heapprofd_label_pop heapprofd_mark heapprofd_dump_now heapprofd_recorder_v2
 """.split())
 CLIENT_SONAME = "libheapprofd_client.so.1"
 CLIENT_VERSION = "HEAPPROFD_CLIENT_1.0"  # of every symbol: a later one gets a node of its own
+PRIVATE = "heapprofd_recorder_v2@@HEAPPROFD_CLIENT_PRIVATE"
 PROBES = {("otel_memory", "alloc"), ("otel_memory", "free")}
 IMPORTED = {"_r_debug", "_dl_debug_addr", "__libc_stack_end", "__environ", "_thread_db_pthread_tid",
             "_thread_db_sizeof_pthread"}
+CLIENT_IMPORTED = {"pthread_create", "pthread_join"}
 MAX_CODE_AND_DATA = 128 * 1024  # bytes
 MAX_CONSTRUCTORS = 2
 
@@ -43,7 +45,7 @@ def interface_problems_of(path):
         yield f"is not named {CLIENT_SONAME}"
     for line in output_of("nm", "-D", "--defined-only", path).splitlines():
         kind, name = line.split()[-2:]
-        if kind != "A" and not name.endswith("@@" + CLIENT_VERSION):
+        if kind != "A" and not name.endswith("@@" + CLIENT_VERSION) and name != PRIVATE:
             yield f"exports {name} without the version {CLIENT_VERSION}"
 
 
@@ -53,7 +55,7 @@ def probes_of(path):
     return set(re.findall(r"Provider: (\S+)\n\s+Name: (\S+)\n.*Semaphore: 0x0*[1-9a-f]", notes))
 
 
-def problems_of(path, expected=frozenset(EXPORTED)):
+def problems_of(path, expected=frozenset(EXPORTED), imported=frozenset(IMPORTED)):
     """Yields one line of text per broken promise."""
     dynamic = output_of("readelf", "-dW", path)
     for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
@@ -69,7 +71,7 @@ def problems_of(path, expected=frozenset(EXPORTED)):
         kind, name = line.split()[-2:]
         name = name.split("@")[0]
         if kind in "Uvw":
-            if name not in IMPORTED:
+            if name not in imported:
                 yield f"imports {name}"
             elif kind == "U":
                 yield f"imports {name}, but not weakly"
@@ -94,7 +96,7 @@ def problems_of(path, expected=frozenset(EXPORTED)):
 
 def main():
     if "libheapprofd_client" in sys.argv[1]:
-        problems = [*problems_of(sys.argv[1], CLIENT_EXPORTED), *interface_problems_of(sys.argv[1])]
+        problems = [*problems_of(sys.argv[1], CLIENT_EXPORTED, IMPORTED | CLIENT_IMPORTED), *interface_problems_of(sys.argv[1])]
     else:
         problems = list(problems_of(sys.argv[1]))
     for problem in problems:

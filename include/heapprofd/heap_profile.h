@@ -9,9 +9,9 @@
  *   AHeapProfile_reportFree(g_heap, (uintptr_t)pointer);
  *
  * Link with libheapprofd_client (pkg-config heapprofd-client, CMake heapprofd::client)
- * and run `heap_profile --all-heaps -- PROGRAM`. While nobody records, each call costs
- * one load and one branch. All functions may be called from any thread, none from a
- * signal handler.
+ * and run `heap_profile --all-heaps -- PROGRAM`, or `heap_profile --all-heaps -p PID`
+ * while it runs. While nobody records, a report costs one load and one branch.
+ * All functions may be called from any thread, none from a signal handler.
  *
  * With HEAPPROFD_NOOP defined before the include, every function is an empty inline one
  * and no library is needed: for builds on systems that do not have it.
@@ -52,14 +52,14 @@ typedef void (*AHeapProfileDisableCallback)(void* data,
 HEAPPROFD_API AHeapInfo* AHeapInfo_create(const char* heap_name);
 
 /* `callback` is called with `data` whenever a session begins to record this heap, before
- * the heap is marked enabled. Returns `info`; NULL when it is NULL or registered already.
- */
+ * the heap is marked enabled: from registerHeap, on a thread of the library's own, or on
+ * one that reports. Returns `info`; NULL when it is NULL or registered already. */
 HEAPPROFD_API AHeapInfo* AHeapInfo_setEnabledCallback(AHeapInfo* info,
                                                       AHeapProfileEnableCallback callback,
                                                       void* data);
 
-/* `callback` is called with `data` when a session that recorded this heap is over: from
- * the first report that finds it so, on that thread. Never in a forked child. */
+/* `callback` is called with `data` when a session that recorded this heap is over, on the
+ * same threads. Never in a forked child. */
 HEAPPROFD_API AHeapInfo* AHeapInfo_setDisabledCallback(
     AHeapInfo* info, AHeapProfileDisableCallback callback, void* data);
 
@@ -100,14 +100,16 @@ HEAPPROFD_API void heapprofd_nested_end(uint32_t scope);
 /* Until the matching pop, samples of the calling thread, malloc's too, carry this label,
  * e.g. "tenant" = "acme". At most 4 at once; key up to 31 bytes, value up to 91, longer
  * ones are cut. At most 4095 different pairs in a process: meant for kinds of work, not
- * for request ids. */
+ * for request ids. Labels are kept while nobody records, for sessions that begin later.
+ */
 HEAPPROFD_API void heapprofd_label_push(const char* key, const char* value);
 HEAPPROFD_API void heapprofd_label_pop(void);
 
 /* Marks this moment in the trace. `name`: up to 63 bytes, longer ones are cut. */
 HEAPPROFD_API void heapprofd_mark(const char* name);
 
-/* A dump of all heaps of this process as of this moment, beside the one at the end. */
+/* A dump of all heaps of this process as of this moment, beside the one at the end, with
+ * pprof files of its own. At most 1000. */
 HEAPPROFD_API void heapprofd_dump_now(void);
 
 #ifdef HEAPPROFD_NOOP

@@ -227,6 +227,11 @@ std::string ReasonForNothing(const TraceRecording& recording,
         HeapNotes(target->profile(), HeapsOf(recording));
     if (!notes.empty())
       return notes[0];
+    if (!target->profile().hooks_malloc && target->profile().heaps.size() == 1 &&
+        target->profile().heaps[0].heap_name == kMallocHeapName)
+      return "malloc cannot be seen in this process, which has only "
+             "libheapprofd_client, and it has registered no heap; start it under "
+             "heap_profile -- PROGRAM, or with LD_PRELOAD";
     for (const HeapDump& dump : target->profile().heaps) {
       if (dump.exact_alloc_calls > 0)
         return "all allocations together were smaller than one sample; use a smaller "

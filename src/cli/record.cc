@@ -19,6 +19,7 @@
 #include "cli/unrecorded_text.h"
 #include "engine/obstacle.h"
 #include "service/control_channel.h"
+#include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {
@@ -83,7 +84,8 @@ std::string ObstacleFor(pid_t pid) {
   bool is_readable = false;
   while (std::getline(maps, line)) {
     is_readable = true;
-    if (line.find("libheapprofd_") != std::string::npos)
+    // Programs with the static archive show what they have mapped to be woken by.
+    if (line.find("libheapprofd_") != std::string::npos || line.ends_with(kWakeName))
       return "";
   }
   if (!is_readable)

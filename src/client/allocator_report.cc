@@ -63,7 +63,7 @@ HPD_COLD void ReportAllocator(uint32_t question) {
   // A forked child that still counts on privately was not asked: its parent was.
   if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
-  AllocatorReport& report = g_session.client->ring.allocator;
+  AllocatorReport& report = g_session.client()->ring.allocator;
   uint32_t before = report.taken.load(std::memory_order_relaxed);
   if (before == question || !report.taken.compare_exchange_strong(before, question))
     return;  // another thread is at it
@@ -79,15 +79,15 @@ HPD_COLD void ReportAllocator(uint32_t question) {
 HPD_COLD void ReportExit() {
   if (g_wiped.active.load(std::memory_order_acquire) == 0 ||
       g_session.state.load(std::memory_order_acquire) != SessionState::kActive ||
-      g_session.engine->control.look_at_exit.load(std::memory_order_relaxed) == 0)
+      g_session.engine()->control.look_at_exit.load(std::memory_order_relaxed) == 0)
     return;
-  RingHeader& header = g_session.client->ring;
+  RingHeader& header = g_session.client()->ring;
   ReportAllocator(kQuestionAtExit);
   header.exiting.store(1, std::memory_order_release);
   constexpr int kTries = 1000;
   constexpr long kPauseNs = 1'000'000;
   for (int i = 0; i < kTries && header.exit_seen.load(std::memory_order_acquire) == 0 &&
-                  !IsSessionOver(g_session.engine->control);
+                  !IsSessionOver(g_session.engine()->control);
        ++i)
     Nap(kPauseNs);
 }

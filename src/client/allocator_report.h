@@ -19,8 +19,8 @@ void ReportExit();
 // Called on the slow path of a hook, before the allocator is.
 inline void AnswerAllocatorQuestion() {
   const uint32_t question =
-      g_session.engine->control.allocator_question.load(std::memory_order_relaxed);
-  if (HPD_UNLIKELY(question != g_session.client->ring.allocator.answered.load(
+      g_session.engine()->control.allocator_question.load(std::memory_order_relaxed);
+  if (HPD_UNLIKELY(question != g_session.client()->ring.allocator.answered.load(
                                    std::memory_order_relaxed)))
     ReportAllocator(question);
 }

@@ -56,7 +56,7 @@ bool IsFollowed() {
   if (state == SessionState::kForkPending)
     return true;  // the session that its parent had may be over
   return state == SessionState::kActive &&
-         g_session.engine->control.active.load(std::memory_order_relaxed) != 0;
+         g_session.engine()->control.active.load(std::memory_order_relaxed) != 0;
 }
 
 // A path that is not there or cannot be executed: whoever tries one after the other would

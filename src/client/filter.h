@@ -43,6 +43,14 @@ class SampledFilter {
 
   void Insert(uint64_t address);
 
+  // Asks for the memory that Insert will need.
+  void PrefetchForInsert(uint64_t address) const {
+    const uint64_t bucket = GranuleOf(address) >> 5;
+    __builtin_prefetch(&words_[bucket], 1);
+    __builtin_prefetch(&slots_[0][bucket], 1);
+    __builtin_prefetch(&page_counts_[PageOf(address)], 1);
+  }
+
   // True when the address was sampled and its free must be reported. Removes it.
   bool Remove(uint64_t address);
 

@@ -1,5 +1,6 @@
 #include "client/handshake_client.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -30,9 +31,30 @@ char** InitialEnvironment() {
   return &__environ != nullptr ? __environ : nullptr;
 }
 
+// The program has rights that whoever started it lacks (setuid, file capabilities). The
+// preload library is not loaded into it, but the client library may be linked with it,
+// and the environment is not to be trusted.
+bool IsPrivileged() {
+  const long fd = rt::Syscall(SYS_openat, AT_FDCWD, rt::ToArg("/proc/self/auxv"),
+                              O_RDONLY | O_CLOEXEC);
+  if (!rt::IsError(fd)) {
+    uint64_t entries[2 * 64] = {};  // type, value; the kernel has some twenty
+    const long got = rt::Syscall(SYS_read, fd, rt::ToArg(entries), sizeof(entries));
+    rt::Syscall(SYS_close, fd);
+    for (size_t i = 0; got > 0 && i + 1 < sizeof(entries) / sizeof(*entries); i += 2) {
+      if (entries[i] == AT_SECURE)
+        return entries[i + 1] != 0;
+    }
+  }
+  return rt::Syscall(SYS_getuid) != rt::Syscall(SYS_geteuid) ||
+         rt::Syscall(SYS_getgid) != rt::Syscall(SYS_getegid);
+}
+
 }  // namespace
 
 const char* FindVariable(const char* name) {
+  if (IsPrivileged())
+    return nullptr;
   char** entry = InitialEnvironment();
   for (; entry != nullptr && *entry != nullptr; ++entry) {
     const char* text = *entry;
@@ -132,16 +154,25 @@ bool MapSession(Session& session, const Welcome& welcome, const int fds[2]) {
   if (rt::IsError(engine))
     return false;
   std::byte* start = MapClientBlock(fds[1], welcome.ring_size);
-  if (start == nullptr) {
+  const long page =
+      Map(nullptr, kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == nullptr || rt::IsError(page)) {
     rt::Syscall(SYS_munmap, engine, sizeof(EngineBlock));
+    if (start != nullptr)
+      rt::Syscall(SYS_munmap, rt::ToArg(start),
+                  static_cast<long>(kRingOffset + 2 * welcome.ring_size));
+    if (!rt::IsError(page))
+      rt::Syscall(SYS_munmap, page, kPageSize);
     return false;
   }
-  session.engine = reinterpret_cast<const EngineBlock*>(engine);
-  session.client = reinterpret_cast<ClientBlock*>(start);
-  session.mapped_client_size = kRingOffset + 2 * welcome.ring_size;
-  session.UseRing(
-      RingWriter(&session.client->ring, start + kRingOffset, welcome.ring_size));
-  session.seed = welcome.seed;
+  auto* client = reinterpret_cast<ClientBlock*>(start);
+  auto* memory = reinterpret_cast<SessionMemory*>(page);
+  *memory = {.engine = reinterpret_cast<const EngineBlock*>(engine),
+             .client = client,
+             .client_size = kRingOffset + 2 * welcome.ring_size,
+             .seed = welcome.seed,
+             .ring = RingWriter(&client->ring, start + kRingOffset, welcome.ring_size)};
+  session.memory.store(memory, std::memory_order_release);
   return true;
 }
 
@@ -162,8 +193,7 @@ bool ConnectTo(const Session& session, long fd) {
   socklen_t length = sizeof(peer);
   return !rt::IsError(rt::Syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED,
                                   rt::ToArg(&peer), rt::ToArg(&length))) &&
-         (peer.uid == 0 || static_cast<long>(peer.uid) == rt::Syscall(SYS_geteuid) ||
-          static_cast<long>(peer.uid) == rt::Syscall(SYS_getuid));
+         (peer.uid == 0 || static_cast<long>(peer.uid) == rt::Syscall(SYS_geteuid));
 }
 
 }  // namespace
@@ -209,13 +239,22 @@ bool Connect(Session& session, ClientOrigin origin) {
   return welcomed && MapSession(session, welcome, fds);
 }
 
-void Retire(Session& session) {
+void Retire(const SessionMemory* memory) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  if (session.client != nullptr)
-    Map(session.client, session.mapped_client_size, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (session.engine != nullptr)
-    Map(const_cast<EngineBlock*>(session.engine), sizeof(EngineBlock), PROT_READ, flags,
-        -1, 0);
+  if (memory == nullptr)
+    return;
+  Map(memory->client, memory->client_size, PROT_READ | PROT_WRITE, flags, -1, 0);
+  Map(const_cast<EngineBlock*>(memory->engine), sizeof(EngineBlock), PROT_READ, flags, -1,
+      0);
+}
+
+void Unmap(SessionMemory* memory) {
+  if (memory == nullptr)
+    return;
+  rt::Syscall(SYS_munmap, rt::ToArg(memory->client),
+              static_cast<long>(memory->client_size));
+  rt::Syscall(SYS_munmap, rt::ToArg(memory->engine), sizeof(EngineBlock));
+  rt::Syscall(SYS_munmap, rt::ToArg(memory), kPageSize);
 }
 
 void SendExecNotice(const Session& session, const ExecNotice& notice) {
@@ -225,17 +264,6 @@ void SendExecNotice(const Session& session, const ExecNotice& notice) {
   if (socket.fd() >= 0 && ConnectTo(session, socket.fd()))
     rt::Syscall(SYS_sendto, socket.fd(), rt::ToArg(&notice), sizeof(notice),
                 MSG_NOSIGNAL);
-}
-
-void UnmapEngine(const EngineBlock* engine) {
-  rt::Syscall(SYS_munmap, rt::ToArg(engine), sizeof(EngineBlock));
-}
-
-void UnmapClient(Session& session) {
-  if (session.client != nullptr)
-    rt::Syscall(SYS_munmap, rt::ToArg(session.client),
-                static_cast<long>(session.mapped_client_size));
-  session.client = nullptr;
 }
 
 }  // namespace heapprofd

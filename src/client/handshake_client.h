@@ -20,18 +20,17 @@ bool IsProfilingForbidden();
 // behind.
 bool Connect(Session& session, ClientOrigin origin);
 
-// Replaces the mappings of a session that is over by memory of nobody's: a thread may
-// still be in the middle of a record there.
-void Retire(Session& session);
+// Replaces the mappings of a session that is over, or the parent process's, by memory of
+// nobody's: a thread may still be in the middle of a record there.
+void Retire(const SessionMemory* memory);
+
+// Gives it back, in a process where no other thread can look at it.
+void Unmap(SessionMemory* memory);
 
 // Value in the process's initial environment, or nullptr.
 const char* FindVariable(const char* name);
 
 // Says so, if there is an engine to hear it; waits for nothing.
 void SendExecNotice(const Session& session, const ExecNotice& notice);
-
-// Drop what a forked child has inherited of its parent's session.
-void UnmapEngine(const EngineBlock* engine);
-void UnmapClient(Session& session);
 
 }  // namespace heapprofd

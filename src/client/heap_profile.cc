@@ -1,39 +1,20 @@
 // libheapprofd_client: the functions of heapprofd/heap_profile.h.
 //
-// This library knows the program's heaps and their callbacks. Who records is found once:
-// the preload library when it is in the process, so that there is one session with one
-// ring; else this library's own core, which also works in statically linked programs.
-// While nobody records, a call is one load and one branch; stacks are taken from the
-// caller's registers as in the malloc hooks.
-#include <atomic>
-
+// Who records is found once: the preload library when it is in the process, so that there
+// is one session with one ring; else this library's own core, which also works in
+// statically linked programs. While nobody records, a call is one load and one branch;
+// stacks are taken from the caller's registers as in the malloc hooks.
 #include <heapprofd/heap_profile.h>
 
-#include "client/loaded_objects.h"
-#include "client/recorder_table.h"
+#include "client/heap_registry.h"
 #include "client/slow_entry.h"
 #include "rt/compiler.h"
-#include "rt/syscall.h"
-
-struct AHeapProfileEnableCallbackInfo {
-  uint64_t sampling_interval;
-};
-
-struct AHeapProfileDisableCallbackInfo {
-  char reserved;  // C has no empty structs
-};
-
-struct AHeapInfo {
-  char name[HEAPPROFD_HEAP_NAME_SZ];
-  AHeapProfileEnableCallback enabled_callback;
-  void* enabled_data;
-  AHeapProfileDisableCallback disabled_callback;
-  void* disabled_data;
-  std::atomic<bool> is_registered;
-  std::atomic<uint8_t> recorded_as;  // the recorder's id for it, 0: not recorded
-};
 
 namespace heapprofd {
+
+static_assert(HEAPPROFD_HEAP_NAME_SZ == kHeapNameSize);
+
+const bool g_hooks_malloc = false;
 
 // No allocator has to be found before a session can begin.
 bool PrepareShell() {
@@ -42,82 +23,19 @@ bool PrepareShell() {
 
 namespace {
 
-static_assert(HEAPPROFD_HEAP_NAME_SZ == kHeapNameSize);
-
-constinit AHeapInfo g_heaps[kMaxHeaps]{};  // by id; 0 stays unused
-constinit std::atomic<uint32_t> g_heap_count{};
-
-// All that a call looks at while nobody records.
-constinit std::atomic<uint32_t> g_is_recording{};
-constinit std::atomic<uint32_t> g_has_labels{};  // a label was pushed that must be popped
-
-enum class StartState : uint32_t { kNotStarted, kStarting, kStarted };
-constinit std::atomic<StartState> g_start{};
-constinit const RecorderTable* g_recorder = nullptr;
-
-const RecorderTable* FindRecorder() {
-  for (const link_map* object = FirstObject(); object != nullptr;
-       object = object->l_next) {
-    if (void* function = FindFunction(*object, kRecorderFunction))
-      return reinterpret_cast<const RecorderTable* (*)()>(function)();
+bool Report(uint32_t heap_id, HeapEvent event, const CallSite& site) {
+  event.block.heap_id = RecordedAs(heap_id);
+  if (event.block.heap_id == 0) {
+    if (!SettleIfChanged())
+      return false;
+    event.block.heap_id = RecordedAs(heap_id);
+    if (event.block.heap_id == 0)
+      return false;
   }
-  return &OwnRecorder();
-}
-
-void Start() {
-  StartState state = StartState::kNotStarted;
-  if (!g_start.compare_exchange_strong(state, StartState::kStarting)) {
-    while (g_start.load(std::memory_order_acquire) == StartState::kStarting)
-      rt::Syscall(SYS_sched_yield);
-    return;
-  }
-  g_recorder = FindRecorder();
-  if (g_recorder->is_recording())
-    g_is_recording.store(1, std::memory_order_release);
-  g_start.store(StartState::kStarted, std::memory_order_release);
-}
-
-bool IsOff() {
-  return HPD_LIKELY(g_is_recording.load(std::memory_order_relaxed) == 0);
-}
-
-void Enable(AHeapInfo& heap) {
-  const uint8_t id = g_recorder->join_heap(heap.name);
-  const uint64_t interval = id != 0 ? g_recorder->heap_interval(id) : 0;
-  if (interval == 0)
-    return;
-  const AHeapProfileEnableCallbackInfo info{.sampling_interval = interval};
-  if (heap.enabled_callback != nullptr)
-    heap.enabled_callback(heap.enabled_data, &info);
-  heap.recorded_as.store(id, std::memory_order_release);
-}
-
-// The session is over. Each heap's callback is called once, whoever notices first.
-HPD_COLD void DisableAll(bool is_child) {
-  g_is_recording.store(0, std::memory_order_relaxed);
-  for (AHeapInfo& heap : g_heaps) {
-    const bool was_recorded = heap.recorded_as.exchange(0) != 0;
-    const AHeapProfileDisableCallbackInfo info{};
-    if (was_recorded && !is_child && heap.disabled_callback != nullptr)
-      heap.disabled_callback(heap.disabled_data, &info);
-  }
-}
-
-// The recorder's id of a heap that is recorded, else 0.
-uint8_t RecordedAs(uint32_t heap_id) {
-  return heap_id < kMaxHeaps
-             ? g_heaps[heap_id].recorded_as.load(std::memory_order_acquire)
-             : uint8_t{0};
-}
-
-bool Report(uint32_t heap_id, const HeapEvent& event, const CallSite& site) {
-  HeapEvent recorded = event;
-  recorded.block.heap_id = RecordedAs(heap_id);
-  if (recorded.block.heap_id == 0)
-    return false;
-  const ReportOutcome outcome = g_recorder->report_allocation(recorded, site);
-  if (HPD_UNLIKELY(outcome >= ReportOutcome::kSessionOver))
-    DisableAll(outcome == ReportOutcome::kSessionOverInChild);
+  event.session = g_settled_session.load(std::memory_order_relaxed);
+  const ReportOutcome outcome = g_recorder->report_allocation(event, site);
+  if (HPD_UNLIKELY(outcome == ReportOutcome::kOtherSession))
+    Settle();
   return outcome == ReportOutcome::kRecorded;
 }
 
@@ -126,13 +44,20 @@ HPD_NOINLINE void ReportFree(uint32_t heap_id, uint64_t alloc_id) {
     g_recorder->report_free({.address = alloc_id, .heap_id = id});
 }
 
+// Something is recorded in this process.
+bool IsRecording() {
+  if (IsOff())
+    return false;
+  SettleIfChanged();
+  return g_settled_session.load(std::memory_order_relaxed) != 0;
+}
+
 }  // namespace
 }  // namespace heapprofd
 
-using heapprofd::g_has_labels;
-using heapprofd::g_heaps;
 using heapprofd::g_recorder;
 using heapprofd::IsOff;
+using heapprofd::IsRecording;
 
 extern "C" {
 
@@ -168,21 +93,7 @@ void AHeapProfile_reportFree(uint32_t heap_id, uint64_t alloc_id) {
 }
 
 AHeapInfo* AHeapInfo_create(const char* heap_name) {
-  size_t length = 0;
-  while (heap_name != nullptr && length < HEAPPROFD_HEAP_NAME_SZ &&
-         heap_name[length] != 0)
-    ++length;
-  if (length == 0 || length >= HEAPPROFD_HEAP_NAME_SZ)
-    return nullptr;
-  uint32_t count = heapprofd::g_heap_count.load(std::memory_order_relaxed);
-  do {
-    if (count + 1 >= heapprofd::kMaxHeaps)
-      return nullptr;
-  } while (!heapprofd::g_heap_count.compare_exchange_weak(count, count + 1));
-  AHeapInfo* info = &g_heaps[count + 1];
-  for (size_t i = 0; i < length; ++i)
-    info->name[i] = heap_name[i];
-  return info;
+  return heapprofd::AddHeap(heap_name);
 }
 
 AHeapInfo* AHeapInfo_setEnabledCallback(AHeapInfo* info,
@@ -211,19 +122,11 @@ uint64_t AHeapProfileEnableCallbackInfo_getSamplingInterval(
 }
 
 uint32_t AHeapProfile_registerHeap(AHeapInfo* info) {
-  if (info == nullptr)
-    return 0;
-  const auto id = static_cast<uint32_t>(info - g_heaps);
-  if (info->is_registered.exchange(true))
-    return id;
-  heapprofd::Start();
-  if (!IsOff())
-    heapprofd::Enable(*info);
-  return id;
+  return info != nullptr ? heapprofd::RegisterHeap(*info) : 0;
 }
 
 uint32_t heapprofd_nested_begin(uint32_t heap_id) {
-  if (IsOff())
+  if (!IsRecording())
     return 0;
   const uint8_t id = heapprofd::RecordedAs(heap_id);
   if (id == 0)
@@ -237,25 +140,26 @@ void heapprofd_nested_end(uint32_t scope) {
     g_recorder->end_nested();
 }
 
+// Whether recorded or not: a session that begins later finds the labels there.
 void heapprofd_label_push(const char* key, const char* value) {
-  if (IsOff() || key == nullptr || value == nullptr)
+  if (key == nullptr || value == nullptr)
     return;
-  g_has_labels.store(1, std::memory_order_relaxed);
+  heapprofd::Start();
   g_recorder->push_label(key, value);
 }
 
 void heapprofd_label_pop(void) {
-  if (HPD_UNLIKELY(g_has_labels.load(std::memory_order_relaxed) != 0))
-    g_recorder->pop_label();
+  heapprofd::Start();
+  g_recorder->pop_label();
 }
 
 void heapprofd_mark(const char* name) {
-  if (!IsOff() && name != nullptr)
+  if (name != nullptr && IsRecording())
     g_recorder->report_mark(heapprofd::RecordType::kMark, name);
 }
 
 void heapprofd_dump_now(void) {
-  if (!IsOff())
+  if (IsRecording())
     g_recorder->report_mark(heapprofd::RecordType::kDumpNow, "");
 }
 
@@ -263,7 +167,7 @@ void heapprofd_dump_now(void) {
 
 namespace {
 
-// For programs that only set labels and marks: registerHeap starts by itself.
+// Joins a session from the first moment on, and finds the services.
 __attribute__((constructor)) void StartClient() {
   heapprofd::Start();
 }
@@ -271,7 +175,14 @@ __attribute__((constructor)) void StartClient() {
 // What this library's own core has recorded must be read while the modules are there; the
 // preload library does the same for itself.
 __attribute__((destructor)) void EndClient() {
+  heapprofd::StopWatching();
   heapprofd::WaitUntilDrained();
 }
 
 }  // namespace
+
+// Where other copies of this library find this one: see client/recorder_table.h.
+// NOLINTNEXTLINE(readability-identifier-naming)
+extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v2() {
+  return &heapprofd::OwnRecorder();
+}

@@ -20,7 +20,6 @@ struct JoinedHeap {
 };
 
 constinit JoinedHeap g_joined[kMaxHeaps]{};  // [0] is malloc's and stays vacant
-constinit std::atomic<long> g_joined_by{};   // the process that joined a heap first
 
 constexpr uint64_t kSlotBeingMade = 1;  // no thread has this key
 constexpr uint64_t kSlotProbes = 64;
@@ -35,14 +34,15 @@ bool HasName(JoinedHeap& heap, const char* name) {
   return false;
 }
 
+// Atomically, since several threads may publish the same name at once.
 void CopyName(char* to, const char* name) {
   for (size_t i = 0; i + 1 < kHeapNameSize && name[i] != 0; ++i)
-    to[i] = name[i];
+    __atomic_store_n(&to[i], name[i], __ATOMIC_RELAXED);
 }
 
 uint64_t LookUpInterval(uint8_t heap_id) {
   const uint64_t interval =
-      HeapIntervalByName(g_session.engine->heap_rules, g_joined[heap_id].name);
+      HeapIntervalByName(g_session.engine()->heap_rules, g_joined[heap_id].name);
   g_joined[heap_id].interval.store(interval, std::memory_order_relaxed);
   return interval;
 }
@@ -50,7 +50,7 @@ uint64_t LookUpInterval(uint8_t heap_id) {
 uint64_t Doubled(uint64_t interval) {
   constexpr uint64_t kMax = uint64_t{1} << 40;
   const uint32_t shift =
-      g_session.engine->heap_rules.interval_shift.load(std::memory_order_relaxed);
+      g_session.engine()->heap_rules.interval_shift.load(std::memory_order_relaxed);
   return interval == 0 || shift == 0                ? interval
          : shift >= 40 || interval >= kMax >> shift ? kMax
                                                     : interval << shift;
@@ -58,7 +58,7 @@ uint64_t Doubled(uint64_t interval) {
 
 // The name is published before the slot is: no sample of a heap without a name.
 void PublishName(uint8_t heap_id) {
-  HeapEntry& entry = g_session.client->heaps[heap_id];
+  HeapEntry& entry = g_session.client()->heaps[heap_id];
   if (entry.is_set.load(std::memory_order_relaxed) != 0)
     return;
   CopyName(entry.name, g_joined[heap_id].name);
@@ -66,7 +66,7 @@ void PublishName(uint8_t heap_id) {
 }
 
 void InitializeHeapSlot(ThreadSlot& slot, uint64_t key, uint64_t interval) {
-  slot.random = (g_session.seed ^ rt::ReadTsc() ^ key * 0x9e3779b97f4a7c15u) | 1;
+  slot.random = (g_session.seed() ^ rt::ReadTsc() ^ key * 0x9e3779b97f4a7c15u) | 1;
   NextRandom(&slot.random);
   RestartCountdown(slot, interval);
 }
@@ -89,7 +89,7 @@ ThreadSlot* HeapSlot(uint8_t heap_id) {
   const uint64_t key = HeapSlotKey(rt::ThreadPointer(), heap_id);
   const uint64_t hash = key * 0x9e3779b97f4a7c15u >> 32;
   for (uint64_t i = 0; i < kSlotProbes; ++i) {
-    ThreadSlot& slot = g_session.client->heap_slots[(hash + i) % kMaxHeapSlots];
+    ThreadSlot& slot = g_session.client()->heap_slots[(hash + i) % kMaxHeapSlots];
     const uint64_t owner = slot.thread_pointer.load(std::memory_order_acquire);
     if (HPD_LIKELY(owner == key))
       return &slot;
@@ -100,7 +100,7 @@ ThreadSlot* HeapSlot(uint8_t heap_id) {
         return nullptr;
     }
   }
-  g_session.client->ring.reports_without_slot.fetch_add(1, std::memory_order_relaxed);
+  g_session.client()->ring.reports_without_slot.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -112,19 +112,10 @@ ThreadSlot* EnterOwnSession() {
   return slot;
 }
 
-// True: the session of this very process records. False: EnterOwnSession must look.
-bool IsUnderWay() {
-  return g_wiped.active.load(std::memory_order_acquire) != 0 &&
-         g_session.state.load(std::memory_order_relaxed) == SessionState::kActive &&
-         g_session.engine->control.active.load(std::memory_order_relaxed) != 0;
-}
-
-ReportOutcome WhyNothing() {
-  if (g_session.state.load(std::memory_order_acquire) != SessionState::kDormant)
-    return ReportOutcome::kNotRecorded;
-  return rt::Syscall(SYS_getpid) == g_joined_by.load(std::memory_order_relaxed)
-             ? ReportOutcome::kSessionOver
-             : ReportOutcome::kSessionOverInChild;
+// Another session has other rules: its heaps are to be enabled first.
+bool IsUnderWay(uint32_t session) {
+  return OngoingSession() == session &&
+         g_session.state.load(std::memory_order_relaxed) == SessionState::kActive;
 }
 
 // False: this allocation is not sampled. *interval is the one that decided.
@@ -148,13 +139,7 @@ bool DecideSample(ThreadSlot& slot, const HeapEvent& event, uint64_t* interval) 
 
 }  // namespace
 
-bool IsRecording() {
-  return EnterSession() != nullptr;
-}
-
 uint8_t JoinHeap(const char* name) {
-  long nobody = 0;
-  g_joined_by.compare_exchange_strong(nobody, rt::Syscall(SYS_getpid));
   for (size_t id = 1; id < kMaxHeaps; ++id) {
     JoinedHeap& heap = g_joined[id];
     JoinState state = JoinState::kVacant;
@@ -179,8 +164,12 @@ uint64_t HeapInterval(uint8_t heap_id) {
 ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site) {
   if (IsNested(event.block.heap_id))
     return ReportOutcome::kNotRecorded;
-  if (HPD_UNLIKELY(!IsUnderWay()) && EnterOwnSession() == nullptr)
-    return WhyNothing();
+  if (HPD_UNLIKELY(!IsUnderWay(event.session))) {
+    if (CurrentSession() != event.session)
+      return ReportOutcome::kOtherSession;
+    if (EnterOwnSession() == nullptr)
+      return ReportOutcome::kNotRecorded;
+  }
   ReportHeapFree(event.block);  // a live block with this number was given up silently
   ThreadSlot* slot = HeapSlot(event.block.heap_id);
   uint64_t interval = 0;
@@ -188,7 +177,7 @@ ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site)
     return ReportOutcome::kNotRecorded;
   ThreadSlot* thread = EnterOwnSession();
   if (thread == nullptr)
-    return WhyNothing();
+    return ReportOutcome::kNotRecorded;
   RecordSample(*thread, event.block, event.size, interval, site);
   return ReportOutcome::kRecorded;
 }

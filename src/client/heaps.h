@@ -15,18 +15,15 @@ namespace heapprofd {
 enum class ReportOutcome : uint8_t {
   kNotRecorded,
   kRecorded,
-  kSessionOver,         // nothing will be recorded any more
-  kSessionOverInChild,  // the same, and this process is a forked child
+  kOtherSession,  // not recorded: the session that the caller knows is over
 };
 
 struct HeapEvent {
   Block block;
   uint64_t size = 0;             // bytes
   bool bypass_sampling = false;  // the program has sampled by itself: weight is the size
+  uint32_t session = 0;          // the one that the caller knows
 };
-
-// True when a session is recording, which it begins when that is still to be done.
-bool IsRecording();
 
 // The id of the heap with this name, the same for the same name. 0: there is no room.
 uint8_t JoinHeap(const char* name);

@@ -71,7 +71,7 @@ class PendingAllocation {
     interval_ = slot_->interval;
     is_sampled_ =
         CountDown(*slot_, size,
-                  g_session.engine->control.interval.load(std::memory_order_relaxed)) ==
+                  g_session.engine()->control.interval.load(std::memory_order_relaxed)) ==
             SampleDecision::kSample &&
         !IsNested(kMallocHeapId);
   }

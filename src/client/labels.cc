@@ -39,9 +39,10 @@ bool IsText(const char* kept, const char* text, size_t limit) {
   return true;
 }
 
+// Atomically, since several threads may publish the same text at once.
 void CopyText(char* to, const char* text, size_t limit) {
   for (size_t i = 0; i + 1 < limit && text[i] != 0; ++i)
-    to[i] = text[i];
+    __atomic_store_n(&to[i], text[i], __ATOMIC_RELAXED);
 }
 
 bool IsLabel(uint32_t id, const char* key, const char* value) {
@@ -105,7 +106,7 @@ HPD_NOINLINE void PublishLabels(uint64_t ids) {
     const auto id = static_cast<uint32_t>(ids & kTooManyLabels);
     if (id >= kMaxLabels)
       continue;
-    LabelEntry& entry = g_session.client->labels[id];
+    LabelEntry& entry = g_session.client()->labels[id];
     if (entry.is_set.load(std::memory_order_relaxed) != 0)
       continue;
     CopyText(entry.key, g_texts[id].key, kLabelKeySize);

@@ -269,13 +269,15 @@ HPD_EXPORT int dlclose(void* handle) {
 
 }  // extern "C"
 
+const bool heapprofd::g_hooks_malloc = true;
+
 bool heapprofd::PrepareShell() {
   return ResolveRealFunctions();
 }
 
 // Where libheapprofd_client finds this library: see client/recorder_table.h.
 // NOLINTNEXTLINE(readability-identifier-naming)
-extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v1() {
+extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v2() {
   return &heapprofd::OwnRecorder();
 }
 

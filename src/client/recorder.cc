@@ -54,7 +54,7 @@ class MemoLease {
  public:
   explicit MemoLease(const ThreadSlot& slot) {
     const auto preferred =
-        static_cast<unsigned>(&slot - g_session.client->slots) % kMemos;
+        static_cast<unsigned>(&slot - g_session.client()->slots) % kMemos;
     uint64_t used = g_wiped.memos_in_use.load(std::memory_order_relaxed);
     while (~used != 0) {
       const bool is_free = (used >> preferred & 1) == 0;
@@ -86,7 +86,7 @@ class MemoLease {
 void WaitForReader(uint32_t seen) {
   if (IsConfined())
     return Nap(kWaitNanoseconds);
-  RingHeader& header = g_session.client->ring;
+  RingHeader& header = g_session.client()->ring;
   const timespec pause{.tv_sec = 0, .tv_nsec = kWaitNanoseconds};
   header.waiters.fetch_add(1, std::memory_order_relaxed);
   rt::Syscall(SYS_futex, rt::ToArg(&header.read_futex), FUTEX_WAIT,
@@ -97,14 +97,14 @@ void WaitForReader(uint32_t seen) {
 // The ring is full and the session blocks: waits for space, bounded by the timeout and
 // the engine's life.
 HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload) {
-  const SessionControl& control = g_session.engine->control;
+  const SessionControl& control = g_session.engine()->control;
   const uint64_t timeout_us = control.block_timeout_us.load(std::memory_order_relaxed);
   uint64_t heartbeat = control.heartbeat.load(std::memory_order_relaxed);
   int silent_rounds = 0;
   for (uint64_t waited_us = 0; timeout_us == 0 || waited_us < timeout_us;
        waited_us += 1000) {
     const uint32_t seen =
-        g_session.client->ring.read_futex.load(std::memory_order_acquire);
+        g_session.client()->ring.read_futex.load(std::memory_order_acquire);
     RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
     if (reservation.payload != nullptr || IsSessionOver(control))
       return reservation;
@@ -117,7 +117,7 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
       return {};
     }
   }
-  g_session.client->ring.client_error.store(
+  g_session.client()->ring.client_error.store(
       static_cast<uint32_t>(ClientError::kBlockTimeout), std::memory_order_relaxed);
   return {};
 }
@@ -127,12 +127,12 @@ RingWriter::Reservation Reserve(RecordType type, size_t payload) {
   if (HPD_LIKELY(reservation.payload != nullptr))
     return reservation;
   const auto when_full =
-      g_session.engine->control.when_full.load(std::memory_order_relaxed);
+      g_session.engine()->control.when_full.load(std::memory_order_relaxed);
   const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring().size() / 2;
   if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
     reservation = ReserveBlocking(type, payload);
   if (reservation.payload == nullptr) {
-    RingHeader& header = g_session.client->ring;
+    RingHeader& header = g_session.client()->ring;
     header.lost_records.fetch_add(1, std::memory_order_relaxed);
     if (type == RecordType::kSample)
       header.lost_samples.fetch_add(1, std::memory_order_relaxed);
@@ -180,10 +180,14 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
     return;
   ++slot.samples;
   const uint32_t period =
-      g_session.engine->control.check_period.load(std::memory_order_relaxed);
+      g_session.engine()->control.check_period.load(std::memory_order_relaxed);
   const bool is_check = period != 0 && slot.samples % period == 0;
+  FilterOf(block).PrefetchForInsert(FilterKey(block));
+  g_session.ring().PrefetchNext();
   MemoLease lease(slot);
   StackEvidence evidence = TakeStack(site.ToCursor(), slot, lease.memo(), is_check);
+  PrefetchKnownStack(evidence);
+  FilterOf(block).Insert(FilterKey(block));
   if (HPD_UNLIKELY(t_labels.ids != 0)) {
     evidence.labels = t_labels.ids;
     evidence.flags |= kSampleHasLabels;
@@ -191,7 +195,6 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   }
   if (evidence.hash != 0 && !is_check)
     LeaveOutKnownFrames(evidence);
-  FilterOf(block).Insert(FilterKey(block));
   const RingWriter::Reservation reservation =
       Reserve(RecordType::kSample, evidence.PayloadSize());
   if (reservation.payload == nullptr) {
@@ -260,7 +263,7 @@ HPD_COLD void RecordModulesChanged() {
   if (g_wiped.active.load(std::memory_order_acquire) == 0 ||
       g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
-  g_session.client->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
+  g_session.client()->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
   const RingWriter::Reservation reservation = Reserve(RecordType::kModulesChanged, 0);
   if (reservation.payload != nullptr)
     g_session.ring().Commit(reservation);

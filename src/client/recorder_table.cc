@@ -7,7 +7,9 @@ namespace heapprofd {
 
 const RecorderTable& OwnRecorder() {
   static constexpr RecorderTable kTable = {
-      .is_recording = IsRecording,
+      .current_session = CurrentSession,
+      .wait_for_session = WaitForSession,
+      .set_switch = SetSwitch,
       .join_heap = JoinHeap,
       .heap_interval = HeapInterval,
       .report_allocation = ReportHeapAllocation,

@@ -1,7 +1,7 @@
 // What a copy of the library of heap_profile.h calls of the core that records for this
 // process. Several copies can meet in one process (the shared library, a plugin with the
-// static archive); when the preload library is there, it is the one that records, and all
-// copies use its table.
+// static archive); all use the table of the first one in the loader's list that has one
+// to show, which is the preload library when it is there.
 //
 // A new layout gets a new function name, so that libraries of different versions do not
 // find each other.
@@ -10,11 +10,14 @@
 #include <cstdint>
 
 #include "client/heaps.h"
+#include "client/session_watch.h"
 
 namespace heapprofd {
 
 struct RecorderTable {
-  bool (*is_recording)();
+  uint32_t (*current_session)();
+  bool (*wait_for_session)(uint32_t session, const std::atomic<uint32_t>& stop);
+  bool (*set_switch)(SwitchPage& page, bool is_on);
   uint8_t (*join_heap)(const char* name);
   uint64_t (*heap_interval)(uint8_t heap_id);
   ReportOutcome (*report_allocation)(const HeapEvent& event, const CallSite& site);
@@ -29,6 +32,6 @@ struct RecorderTable {
 // The table of the core in this library.
 const RecorderTable& OwnRecorder();
 
-inline constexpr char kRecorderFunction[] = "heapprofd_recorder_v1";
+inline constexpr char kRecorderFunction[] = "heapprofd_recorder_v2";
 
 }  // namespace heapprofd

@@ -57,6 +57,9 @@ uint32_t OwnUser() {
   return static_cast<uint32_t>(rt::Syscall(SYS_geteuid));
 }
 
+constexpr unsigned kDirectoryMode = 0700;
+constexpr unsigned kSystemDirectoryMode = 0755;
+
 // The page belongs to root or this user, who could harm the program anyway, and is long
 // enough.
 bool IsTrustworthy(long fd) {
@@ -80,6 +83,35 @@ const WakePage* MapWakePage(const char* path) {
   return rt::IsError(address) ? nullptr : reinterpret_cast<const WakePage*>(address);
 }
 
+bool IsOwnDirectory(const char* path) {
+  struct stat status {};
+
+  return !rt::IsError(rt::Syscall(SYS_newfstatat, AT_FDCWD, rt::ToArg(path),
+                                  rt::ToArg(&status), AT_SYMLINK_NOFOLLOW)) &&
+         S_ISDIR(status.st_mode) && status.st_uid == OwnUser();
+}
+
+// Makes the page that a service of this user will use, so that one that starts later
+// finds this program. It appears at once with its full size: others look for it, too.
+void MakeWakePage(const char* directory, const char* wake) {
+  rt::Syscall(SYS_mkdir, rt::ToArg(directory),
+              OwnUser() == 0 ? kSystemDirectoryMode : kDirectoryMode);
+  if (!IsOwnDirectory(directory))
+    return;
+  Path draft;
+  draft.Append(wake).Append(".").AppendNumber(
+      static_cast<uint64_t>(rt::Syscall(SYS_gettid)));
+  const long fd = rt::Syscall(SYS_openat, AT_FDCWD, rt::ToArg(draft.text()),
+                              O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (rt::IsError(fd))
+    return;
+  if (!rt::IsError(rt::Syscall(SYS_ftruncate, fd, kWakePageSize)) &&
+      !rt::IsError(rt::Syscall(SYS_fchmod, fd, 0444)))
+    rt::Syscall(SYS_link, rt::ToArg(draft.text()), rt::ToArg(wake));
+  rt::Syscall(SYS_unlink, rt::ToArg(draft.text()));
+  rt::Syscall(SYS_close, fd);
+}
+
 Path UserDirectory() {
   Path path;
   if (const char* runtime = FindVariable("XDG_RUNTIME_DIR"))
@@ -89,7 +121,8 @@ Path UserDirectory() {
   return path;
 }
 
-void OpenPlace(ServicePlace& place, const char* directory) {
+// `is_ours`: a service of this user would be here.
+void OpenPlace(ServicePlace& place, const char* directory, bool is_ours) {
   if (directory[0] != '/')
     return;
   Path socket;
@@ -97,6 +130,10 @@ void OpenPlace(ServicePlace& place, const char* directory) {
   memcpy(place.socket_path, socket.text(), sizeof(place.socket_path));
   Path wake;
   wake.Append(directory).Append(kWakeName);
+  place.wake = MapWakePage(wake.text());
+  if (place.wake != nullptr || !is_ours)
+    return;
+  MakeWakePage(directory, wake.text());
   place.wake = MapWakePage(wake.text());
 }
 
@@ -114,11 +151,13 @@ bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
 
 void OpenServicePlaces() {
   if (const char* directory = FindVariable(kDirectoryVariable)) {
-    OpenPlace(g_service_places[0], directory);
+    OpenPlace(g_service_places[0], directory, /*is_ours=*/true);
     return;
   }
-  OpenPlace(g_service_places[0], UserDirectory().text());
-  OpenPlace(g_service_places[1], kSystemDirectory);
+  const bool is_root = OwnUser() == 0;
+  if (!is_root)
+    OpenPlace(g_service_places[0], UserDirectory().text(), /*is_ours=*/true);
+  OpenPlace(g_service_places[1], kSystemDirectory, /*is_ours=*/is_root);
 }
 
 bool JoinService(bool was_dormant) {
@@ -133,7 +172,8 @@ bool JoinService(bool was_dormant) {
 
 bool WaitForService() {
   const char* value = FindVariable(kBlockingVariable);
-  if (value == nullptr || value[0] != '1' || g_service_places[0].wake == nullptr)
+  if (value == nullptr || value[0] != '1' ||
+      (g_service_places[0].wake == nullptr && g_service_places[1].wake == nullptr))
     return false;
   const timespec pause{.tv_sec = 0, .tv_nsec = 2'000'000};
   while (true) {

@@ -1,6 +1,9 @@
 #include "client/session.h"
 
+#include <linux/futex.h>
 #include <sys/mman.h>
+
+#include <climits>
 
 #include "client/confinement.h"
 #include "client/handshake_client.h"
@@ -35,16 +38,17 @@ bool WipeOnFork() {
 }
 
 void InitializeSlot(ThreadSlot& slot, uint64_t index) {
-  slot.random = (g_session.seed ^ rt::ReadTsc() ^ (index + 1) * 0x9e3779b97f4a7c15u) | 1;
+  slot.random =
+      (g_session.seed() ^ rt::ReadTsc() ^ (index + 1) * 0x9e3779b97f4a7c15u) | 1;
   NextRandom(&slot.random);
   RestartCountdown(slot,
-                   g_session.engine->control.interval.load(std::memory_order_relaxed));
+                   g_session.engine()->control.interval.load(std::memory_order_relaxed));
 }
 
 // The slot that an earlier thread with this control block left, or a fresh one.
 ThreadSlot* ClaimSlot(uint64_t thread_pointer) {
-  RingHeader& header = g_session.client->ring;
-  ThreadSlot* slots = g_session.client->slots;
+  RingHeader& header = g_session.client()->ring;
+  ThreadSlot* slots = g_session.client()->slots;
   uint32_t count = header.slot_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count && i < kMaxThreadSlots; ++i) {
     if (slots[i].thread_pointer.load(std::memory_order_acquire) == thread_pointer)
@@ -78,16 +82,26 @@ ThreadSlot* AttachThread() {
   return slot;
 }
 
-// In this order: a thread that finds the word zero and the state active takes its process
-// for a forked child.
+// Whoever waits for a change (client/session_watch.h) sees it.
+void SetState(SessionState state) {
+  g_session.state.store(state, std::memory_order_release);
+  if (!IsConfined())
+    rt::Syscall(SYS_futex, rt::ToArg(&g_session.state), FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+// Of the thread that has set kInitializing or kChanging, or a forked child's only one. No
+// thread may ever see kActive or kJoining with the wiped word zero: that is what such a
+// child looks like.
 void BecomeActive() {
+  g_session.client()->ring.hooks_malloc.store(g_hooks_malloc ? 1 : 0,
+                                              std::memory_order_relaxed);
   g_wiped.active.store(1, std::memory_order_release);
-  g_session.state.store(SessionState::kActive, std::memory_order_release);
+  SetState(SessionState::kActive);
 }
 
 void BecomeDormant() {
-  g_session.state.store(SessionState::kDormant, std::memory_order_release);
   g_wiped.active.store(0, std::memory_order_release);
+  SetState(SessionState::kDormant);
 }
 
 HPD_COLD void Initialize() {
@@ -118,6 +132,7 @@ HPD_COLD void Initialize() {
         has_variable ? Connect(g_session, ClientOrigin::kStartup)
                      : JoinService(/*was_dormant=*/false) || WaitForService();
     if (is_connected) {
+      g_session.number.store(1, std::memory_order_relaxed);
       BecomeActive();
       return;
     }
@@ -135,7 +150,7 @@ void ForgetStacks() {
 // Between two sessions. The addresses that the last one sampled mean nothing to the next.
 // Memos belong to slots, which no two sessions share, so they look after themselves.
 void ForgetSession() {
-  Retire(g_session);
+  Retire(g_session.memory.load(std::memory_order_acquire));
   for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
     rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
   g_session.pending_slot.calls = 0;
@@ -146,41 +161,37 @@ void ForgetSession() {
 // A service has begun a session since it was asked last.
 HPD_COLD void WakeUp() {
   SessionState expected = SessionState::kDormant;
-  if (!g_session.state.compare_exchange_strong(expected, SessionState::kWaking))
+  if (!g_session.state.compare_exchange_strong(expected, SessionState::kChanging))
     return;
   ForgetSession();
-  if (JoinService(/*was_dormant=*/true))
-    BecomeActive();
-  else
-    BecomeDormant();
+  if (!JoinService(/*was_dormant=*/true))
+    return BecomeDormant();
+  g_session.number.fetch_add(1, std::memory_order_relaxed);
+  BecomeActive();
 }
 
 // Slots of earlier sessions are left behind when a program is profiled again.
 bool IsSlotOfSession(const ThreadSlot* slot) {
-  const ThreadSlot* slots = g_session.client->slots;
+  const ThreadSlot* slots = g_session.client()->slots;
   return slot >= slots && slot < slots + kMaxThreadSlots;
 }
 
 // First hook of a forked child. It has one thread; whatever it records belongs to a
 // session of its own.
 HPD_COLD void HandleFork() {
-  if (IsConfined()) {
+  if (IsConfined())
     CountConfinedChildren(g_session.only_pid == 0 ? 1 : 0);
+  else
+    Unmap(g_session.left);
+  g_session.left = nullptr;
+  g_session.joiner.store(0, std::memory_order_relaxed);
+  if (g_session.only_pid != 0 || IsConfined()) {
+    if (!IsConfined())
+      Retire(g_session.memory.load(std::memory_order_acquire));
     t_slot = &g_no_slot;
     BecomeDormant();
     return;
   }
-  if (g_session.left_engine != nullptr) {
-    UnmapEngine(g_session.left_engine);
-    g_session.left_engine = nullptr;
-  }
-  if (g_session.only_pid != 0) {
-    UnmapClient(g_session);
-    t_slot = &g_no_slot;
-    BecomeDormant();
-    return;
-  }
-  g_session.seed ^= rt::ReadTsc();
   ThreadSlot& slot = g_session.pending_slot;
   slot.calls = 0;
   slot.granted = 0;
@@ -220,7 +231,7 @@ ThreadSlot* EnterSession() {
       case SessionState::kJoining:
         HandleFork();
         break;
-      case SessionState::kWaking:
+      case SessionState::kChanging:
         return nullptr;
       case SessionState::kDormant:
         if (HPD_LIKELY(!IsWoken()) || IsConfined())
@@ -240,7 +251,7 @@ ThreadSlot* EnterSession() {
     default:
       break;
   }
-  if (IsSessionOver(g_session.engine->control)) {
+  if (IsSessionOver(g_session.engine()->control)) {
     GoDormant(ClientError::kNone);
     return nullptr;
   }
@@ -251,20 +262,28 @@ ThreadSlot* EnterSession() {
   return AttachThread();
 }
 
+uint32_t CurrentSession() {
+  EnterSession();
+  return OngoingSession();
+}
+
 // Other threads of the child may be anywhere in EnterSession and read the parent's
-// parameters: these stay mapped until there is one thread only, in the next forked child.
+// parameters: the place stays mapped until there is one thread only, in the next forked
+// child.
 HPD_COLD ThreadSlot* LeaveForkPending() {
   SessionState expected = SessionState::kForkPending;
   if (!g_session.state.compare_exchange_strong(expected, SessionState::kJoining))
     return EnterSession();
   g_session.joiner.store(rt::ThreadPointer(), std::memory_order_relaxed);
-  const EngineBlock* parents_engine = g_session.engine;
-  UnmapClient(g_session);  // which nobody reads or writes before the child has its own
-  if (!Connect(g_session, ClientOrigin::kForkChild)) {
+  SessionMemory* parents = g_session.memory.load(std::memory_order_acquire);
+  const bool is_connected = Connect(g_session, ClientOrigin::kForkChild);
+  Retire(parents);
+  if (!is_connected) {
+    g_session.state.store(SessionState::kChanging, std::memory_order_release);
     BecomeDormant();
     return nullptr;
   }
-  g_session.left_engine = parents_engine;
+  g_session.left = parents;
   ForgetStacks();
   for (StackMemo& memo : g_session.memos)
     memo.Forget();
@@ -274,27 +293,29 @@ HPD_COLD ThreadSlot* LeaveForkPending() {
 }
 
 void GoDormant(ClientError error) {
-  if (g_session.state.load(std::memory_order_acquire) == SessionState::kDormant)
+  SessionState state = g_session.state.load(std::memory_order_acquire);
+  if (state != SessionState::kActive)
     return;
-  if (g_session.state.load(std::memory_order_acquire) == SessionState::kActive) {
-    g_session.client->ring.client_error.store(static_cast<uint32_t>(error),
-                                              std::memory_order_relaxed);
-    g_session.client->ring.client_dormant.store(1, std::memory_order_release);
-  }
+  ClientBlock* client = g_session.client();
+  if (!g_session.state.compare_exchange_strong(state, SessionState::kChanging))
+    return;  // another thread ends or begins a session
   BecomeDormant();
+  client->ring.client_error.store(static_cast<uint32_t>(error),
+                                  std::memory_order_relaxed);
+  client->ring.client_dormant.store(1, std::memory_order_release);
 }
 
 void WaitUntilDrained() {
   if (g_wiped.active.load(std::memory_order_acquire) == 0 ||
       g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
-  RingHeader& header = g_session.client->ring;
+  RingHeader& header = g_session.client()->ring;
   const uint64_t written = g_session.frames_end.load(std::memory_order_acquire);
   constexpr int kTries = 5000;
   constexpr long kPauseNs = 200'000;
   for (int i = 0; i < kTries; ++i) {
     if (header.consumed_position.load(std::memory_order_acquire) >= written ||
-        g_session.engine->control.active.load(std::memory_order_relaxed) == 0)
+        g_session.engine()->control.active.load(std::memory_order_relaxed) == 0)
       return;
     Nap(kPauseNs);
   }

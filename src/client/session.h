@@ -5,8 +5,9 @@
 //   kActive -fork, in the child-> kForkPending -first sample-> kJoining
 //   kJoining -Welcome-> kActive (own session), -declined-> kDormant
 //   kForkPending -not followed-> kDormant
-//   kDormant -a service has begun a session-> kWaking (client/service_client.h)
-//   kWaking -Welcome-> kActive, -declined-> kDormant
+//   kActive -over-> kChanging -> kDormant
+//   kDormant -a service has begun a session-> kChanging (client/service_client.h)
+//   kChanging -Welcome-> kActive, -declined-> kDormant
 //
 // A forked child finds the wiped word zero at its first hook: it must not touch the
 // parent's ring. It counts on privately and asks for a session of its own only when it
@@ -27,7 +28,7 @@ namespace heapprofd {
 enum class SessionState : uint32_t {
   kUninitialized,
   kInitializing,
-  kWaking,  // a dormant program asks a service; its other threads go on meanwhile
+  kChanging,  // one thread ends a session or asks for one; the others go on meanwhile
   kActive,
   kForkPending,
   kJoining,  // a forked child asks the engine; its other threads wait
@@ -45,34 +46,43 @@ struct alignas(kPageSize) WipedOnFork {
 inline constexpr unsigned kMemos = 64;
 inline constexpr size_t kKnownStacks = size_t{1} << 13;
 
-struct Session {
-  std::atomic<SessionState> state;
+// What a session shares with its engine. Never changed, and given back only by a forked
+// child (Session::left): a thread that is late with a record must find it whole.
+struct SessionMemory {
   const EngineBlock* engine;
   ClientBlock* client;
-  RingWriter rings[2];  // the one in use, and the one of the session before
-  std::atomic<RingWriter*> ring_in_use;
-  ThreadLayout layout;
-  uint64_t mapped_client_size;
+  uint64_t client_size;  // mapped bytes
   uint64_t seed;
+  RingWriter ring;
+};
+
+struct Session {
+  std::atomic<SessionState> state;
+  std::atomic<SessionMemory*> memory;
+  std::atomic<uint32_t> number;  // of the session in this process image, 1 the first
+  ThreadLayout layout;
   int only_pid;  // profile this process only; 0: children too
   char socket_path[108];
   ThreadSlot pending_slot;           // of a forked child without a session yet
   std::atomic<uint64_t> joiner;      // thread pointer of the one that does; 0: none
-  const EngineBlock* left_engine;    // an ancestor's; other threads may still look at it
+  SessionMemory* left;               // the parent's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
+  WalkHints hints;
   StackMemo
       memos[kMemos];  // threads share them, each sticks to one while nobody else uses it
 
-  RingWriter& ring() { return *ring_in_use.load(std::memory_order_relaxed); }
+  // Once there has been a session:
+  const EngineBlock* engine() const { return current().engine; }
 
-  // A thread that still writes to the session before must find a whole RingWriter.
-  void UseRing(const RingWriter& ring) {
-    RingWriter* next =
-        ring_in_use.load(std::memory_order_relaxed) == &rings[0] ? &rings[1] : &rings[0];
-    *next = ring;
-    ring_in_use.store(next, std::memory_order_release);
-  }
+  ClientBlock* client() const { return current().client; }
+
+  uint64_t seed() const { return current().seed; }
+
+  RingWriter& ring() const { return current().ring; }
+
+ private:
+  SessionMemory& current() const { return *memory.load(std::memory_order_acquire); }
 };
 
 // The engine has ended the session, or is gone.
@@ -85,8 +95,25 @@ inline bool IsSessionOver(const SessionControl& control) {
 // its own. False: the process cannot go on.
 bool PrepareShell();
 
+// Whether the library around this core sees malloc's heap.
+extern const bool g_hooks_malloc;
+
 extern WipedOnFork g_wiped;
 extern Session g_session;
+
+// Number of the session that records now, 0: none.
+inline uint32_t OngoingSession() {
+  if (g_wiped.active.load(std::memory_order_acquire) == 0)
+    return 0;
+  const SessionState state = g_session.state.load(std::memory_order_acquire);
+  const bool is_over = state != SessionState::kForkPending &&
+                       state != SessionState::kJoining &&
+                       IsSessionOver(g_session.engine()->control);
+  return is_over ? 0 : g_session.number.load(std::memory_order_relaxed);
+}
+
+// The same; begins a session that is still to begin.
+uint32_t CurrentSession();
 
 // Slot of the calling thread, ready for use, or nullptr when nothing is recorded now.
 // Starts the session at the first call, notices forks and the end of the session.

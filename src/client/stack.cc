@@ -227,6 +227,24 @@ void StackMemo::Join(size_t outer, size_t inner) {
   }
 }
 
+void WalkHints::Prefetch(const RuleTable& rules, uint64_t innermost_key) const {
+  for (const std::atomic<uint16_t>& place : places_[IndexOf(innermost_key)])
+    rules.Prefetch(place.load(std::memory_order_relaxed));
+}
+
+void WalkHints::Remember(const RuleTable& rules,
+                         const StackMemo& memo,
+                         size_t new_count) {
+  if (new_count < 3)
+    return;
+  std::atomic<uint16_t>* places = places_[IndexOf(memo.key(0))];
+  for (size_t i = 0; i < kPlaces && i + 1 < new_count; ++i) {
+    const uint16_t place = rules.PlaceOf(memo.key(i + 1));
+    if (places[i].load(std::memory_order_relaxed) != place)
+      places[i].store(place, std::memory_order_relaxed);
+  }
+}
+
 namespace {
 
 WalkEnd EndOf(StepResult step) {

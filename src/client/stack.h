@@ -4,6 +4,7 @@
 // and where no bounds are known only inside the page that the stack pointer is in.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -170,6 +171,25 @@ class StackMemo {
   WalkEnd reusable_end_;
   size_t count_;
   Frame frames_[kCapacity];
+};
+
+// Which rules the last walk from the same innermost frame needed. Each rule says where
+// the next key stands, so a walk waits for one cache miss after the other; what a walk
+// needed last time can be asked for all at once.
+//
+// Any thread may write at any time: a wrong hint costs time only.
+class WalkHints {
+ public:
+  void Prefetch(const RuleTable& rules, uint64_t innermost_key) const;
+  void Remember(const RuleTable& rules, const StackMemo& memo, size_t new_count);
+
+ private:
+  static constexpr size_t kHints = 2048;
+  static constexpr size_t kPlaces = 8;  // frames next to the innermost one
+
+  static size_t IndexOf(uint64_t key) { return (key ^ key >> 11) % kHints; }
+
+  std::atomic<uint16_t> places_[kHints][kPlaces];
 };
 
 // Walks by the rules from `cursor` outward; the frames are then in `memo`.

@@ -9,7 +9,7 @@ namespace {
 
 void AddCopy(StackEvidence& evidence, const Cursor& from, const LiveStack& stack) {
   const uint64_t limit = std::min<uint64_t>(
-      {g_session.engine->control.max_stack_copy.load(std::memory_order_relaxed),
+      {g_session.engine()->control.max_stack_copy.load(std::memory_order_relaxed),
        kMaxStackCopy, g_session.ring().size() / 4});
   const uint64_t start = from.sp & ~uint64_t{7};
   const uint64_t end = stack.CopyEnd(start);
@@ -37,7 +37,7 @@ std::atomic<uint64_t>& KnownStack(uint64_t hash) {
 // The engine can ask for all frames again by a new epoch.
 uint64_t KnownMark(uint64_t hash) {
   const uint64_t epoch =
-      g_session.engine->control.known_stacks_epoch.load(std::memory_order_relaxed);
+      g_session.engine()->control.known_stacks_epoch.load(std::memory_order_relaxed);
   return hash ^ epoch << 32;
 }
 
@@ -80,30 +80,37 @@ StackEvidence TakeStack(const Cursor& caller,
                         const ThreadSlot& slot,
                         StackMemo* memo,
                         bool is_check) {
-  const SessionControl& control = g_session.engine->control;
+  const SessionControl& control = g_session.engine()->control;
   const uint64_t thread_pointer = rt::ThreadPointer();
   const StackBounds own = g_session.layout.OwnStack(thread_pointer, caller.sp);
   const StackBounds bounds =
-      own.is_known ? own : ForeignStack(g_session.engine->stack_regions, caller.sp);
+      own.is_known ? own : ForeignStack(g_session.engine()->stack_regions, caller.sp);
   const LiveStack stack(
       bounds, own.is_known ? own : g_session.layout.ReadableStack(thread_pointer));
   StackEvidence evidence;
   if (!bounds.is_known) {
     evidence.flags |= kSampleForeignStack;
-    g_session.client->ring.foreign_stacks.fetch_add(1, std::memory_order_relaxed);
+    g_session.client()->ring.foreign_stacks.fetch_add(1, std::memory_order_relaxed);
   }
   const uint32_t modules =
-      g_session.client->ring.modules_epoch.load(std::memory_order_relaxed);
+      g_session.client()->ring.modules_epoch.load(std::memory_order_relaxed);
   if (memo == nullptr || control.rules_epoch.load(std::memory_order_acquire) != modules) {
     AddCopy(evidence, caller, stack);
     return evidence;
   }
   memo->PrepareFor(&slot, control.known_stacks_epoch.load(std::memory_order_relaxed));
-  const WalkResult walk = WalkStack(g_session.engine->rules, caller, stack, *memo);
+  const RuleTable& rules = g_session.engine()->rules;
+  g_session.hints.Prefetch(rules, caller.key);
+  const WalkResult walk = WalkStack(rules, caller, stack, *memo);
+  g_session.hints.Remember(rules, *memo, walk.new_count);
   evidence.memo = memo;
   evidence.key_count = static_cast<uint16_t>(memo->frame_count());
   AddWalk(evidence, walk, caller, stack, is_check);
   return evidence;
+}
+
+void PrefetchKnownStack(const StackEvidence& evidence) {
+  __builtin_prefetch(&KnownStack(evidence.hash));
 }
 
 void LeaveOutKnownFrames(StackEvidence& evidence) {

@@ -38,6 +38,9 @@ StackEvidence TakeStack(const Cursor& caller,
                         StackMemo* memo,
                         bool is_check);
 
+// Asks early for the memory that LeaveOutKnownFrames looks into.
+void PrefetchKnownStack(const StackEvidence& evidence);
+
 // Leaves only those keys in the record that the engine does not have yet.
 void LeaveOutKnownFrames(StackEvidence& evidence);
 

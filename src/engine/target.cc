@@ -266,7 +266,9 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
 }
 
 void Target::Stop(TargetEnd end) {
-  memory_->engine().control.active.store(0, std::memory_order_release);
+  std::atomic<uint32_t>& active = memory_->engine().control.active;
+  active.store(0, std::memory_order_release);
+  syscall(SYS_futex, &active, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   profile_.end = end;
 }
 

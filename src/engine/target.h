@@ -182,6 +182,8 @@ class Target {
   uint64_t previous_dump_ns_ = 0;
   uint64_t last_event_ns_ = 0;
   uint32_t allocator_question_ = 0;
+  size_t requested_dumps_ = 0;
+  size_t requested_callsites_ = 0;  // in these dumps
   AllocationEvents* events_ = nullptr;
 };
 

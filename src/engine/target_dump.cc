@@ -11,7 +11,7 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxMarks = 10'000;
-constexpr size_t kMaxRequestedDumps = 100;
+constexpr size_t kMaxRequestedDumps = 1000;
 constexpr size_t kMaxRequestedCallsites = 2'000'000;  // of all of these dumps
 
 }  // namespace
@@ -29,17 +29,17 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
                                 .name = TextFromTarget(record->name, kMarkNameSize)});
     return;
   }
-  size_t callsites = 0;
-  for (const auto& dumps : profile_.requested_dumps) {
-    for (const HeapDump& dump : dumps)
-      callsites += dump.callsites.size();
-  }
-  if (profile_.requested_dumps.size() >= kMaxRequestedDumps ||
-      callsites >= kMaxRequestedCallsites)
+  if (requested_dumps_ >= kMaxRequestedDumps ||
+      requested_callsites_ >= kMaxRequestedCallsites) {
+    ++profile_.quality.refused_dumps;
     return;
+  }
   UpdateDump();
-  for (HeapDump& dump : profile_.heaps)
+  ++requested_dumps_;
+  for (HeapDump& dump : profile_.heaps) {
     dump.end_ns = last_event_ns_;
+    requested_callsites_ += dump.callsites.size();
+  }
   previous_dump_ns_ = last_event_ns_;
   profile_.requested_dumps.push_back(profile_.heaps);
 }
@@ -67,6 +67,8 @@ void Target::UpdateDump() {
   // A program can have heaps of its own and no hooks of malloc; that malloc's heap is
   // empty is worth saying only when there is nothing else.
   HeapDump malloc_dump = DumpOfMalloc();
+  profile_.hooks_malloc =
+      memory_->client().ring.hooks_malloc.load(std::memory_order_relaxed) != 0;
   if (malloc_interval_ != 0 && (malloc_dump.exact_alloc_calls > 0 || dumps.empty()))
     dumps.insert(dumps.begin(), std::move(malloc_dump));
   const uint64_t now = MonotonicNs();

@@ -138,6 +138,7 @@ struct Quality {
   uint64_t map_reparses = 0;
   uint64_t threads_without_slot = 0;
   uint64_t reports_without_slot = 0;  // of allocations in heaps beside malloc's
+  uint64_t refused_dumps = 0;         // that the program asked for
 };
 
 // Why and how a target left, and how the session went for it.
@@ -189,6 +190,7 @@ struct TargetProfile {
   TargetEnd end = TargetEnd::kRunning;
   bool rejected_concurrent = false;  // another session profiles it: nothing else is set
   bool hit_guardrail = false;
+  bool hooks_malloc = true;  // false: only heaps that the program reports can be seen
   ClientFault client_fault = ClientFault::kNone;
   std::string reason;  // why there are no samples, for people; empty: there are some
   MemoryContext memory;
@@ -198,7 +200,8 @@ struct TargetProfile {
   std::vector<HeapDump> heaps;                // state of the latest dump, one per heap
   std::vector<std::string> unrecorded_heaps;  // registered, but not selected
   std::vector<std::vector<HeapDump>>
-      requested_dumps;      // that the program asked for, in order; each like `heaps`
+      requested_dumps;  // that the program asked for and nobody has taken yet, in order;
+                        // each like `heaps`
   std::vector<Mark> marks;  // in order
   Quality quality;
 };

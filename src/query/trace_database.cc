@@ -80,6 +80,7 @@ Status TraceDatabase::AddTables() {
   AddHeapGraphTables(*trace_, &tables);
   AddSystemTables(*trace_, &tables);
   AddOwnTables(*trace_, &tables);
+  AddLabelTable(*trace_, &tables);
   for (auto& [name, table] : tables)
     HPD_TRY(database_->AddTable(name, std::move(table)));
   HPD_TRY(AddPerfettoFunctions(*trace_, database_.get()));

@@ -31,4 +31,7 @@ void AddSystemTables(const ImportedTrace& trace, NamedTables* tables);
 // heap_dump, heap_profile_estimate, heap_profile_quality, process_memory
 void AddOwnTables(const ImportedTrace& trace, NamedTables* tables);
 
+// heap_profile_label
+void AddLabelTable(const ImportedTrace& trace, NamedTables* tables);
+
 }  // namespace heapprofd

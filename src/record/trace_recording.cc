@@ -15,6 +15,7 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kLimitsNs = 1'000'000'000;  // limits are looked at this often
 constexpr uint64_t kDrainNs = 5'000'000;       // rings wait no longer than this in a dump
 constexpr char kFilteredName[] = "FILTERED";
+constexpr char kRequestedLabel[] = "requested by the program";
 
 double OwnCpuSeconds() {
   timespec used{};
@@ -39,6 +40,9 @@ std::string ReasonOf(const TargetProfile& profile) {
   }
   if (profile.heaps.empty())
     return "none of the heaps asked for is in this process";
+  if (!profile.hooks_malloc)
+    return "malloc cannot be seen in this process, only heaps that it reports; use "
+           "--all-heaps, or start it with LD_PRELOAD";
   return calls > 0 ? "all allocations together were smaller than one sample; use a "
                      "smaller --interval (1 records everything)"
                    : "the program called no allocation function that can be seen";
@@ -93,6 +97,8 @@ void TraceRecording::ServeSchedule() {
     return;
   const uint64_t now = MonotonicNs();
   for (size_t i = 0; i < sessions_.size(); ++i) {
+    for (const std::unique_ptr<Target>& target : sessions_[i]->targets())
+      Note(WriteRequestedDumps(*sessions_[i], *target));
     if (!IsDue(i, now))
       continue;
     marks_.push_back({.time_ns = now, .label = ""});
@@ -157,6 +163,7 @@ void TraceRecording::Dump(const std::string& label) {
 }
 
 void TraceRecording::DumpSession(Session& session, const std::string& label) {
+  const size_t mark = marks_.size() - 1;
   session.Serve();  // processes that have ended are not dumped as if they lived
   if (session.config().ask_allocator)
     AskAllocators(session);
@@ -178,7 +185,7 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
       target.ReadMemory();
     }
     Note(WriteTarget(session, target, label));
-    Note(KeepHeaps(target));
+    Note(KeepHeaps(target, target.profile().heaps, mark));
     target_states_[&target].is_complete = !target.is_recording();
   }
   Note(WriteRejected(session));
@@ -189,19 +196,12 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
 Status TraceRecording::WriteTarget(Session& session,
                                    Target& target,
                                    const std::string& label) {
+  HPD_TRY(WriteRequestedDumps(session, target));
   TargetState& state = target_states_[&target];
   TargetProfile& profile = target.profile();
   profile.reason = ReasonOf(profile);
   FilterSymbols(session.config(), target);
-  if (!state.is_described) {
-    state.is_described = true;
-    state.id = next_target_id_++;
-    HPD_TRY(writer_.WriteProcessTree({&profile.process, 1}));
-  }
-  for (size_t& next = state.requested_dumps; next < profile.requested_dumps.size();
-       ++next)
-    HPD_TRY(writer_.WriteHeaps(profile, profile.requested_dumps[next], state.id,
-                               DumpFlags()));
+  HPD_TRY(Describe(target, &state));
   if (profile.memory.rss_kib != 0)
     HPD_TRY(writer_.WriteProcessMemory(profile));
   const DumpFlags flags{
@@ -211,6 +211,35 @@ Status TraceRecording::WriteTarget(Session& session,
       .mode = session.config().dumps.at_max ? DumpMode::kPeak : DumpMode::kCumulative,
       .label = label};
   return writer_.WriteDump(profile, state.id, flags);
+}
+
+Status TraceRecording::Describe(const Target& target, TargetState* state) {
+  if (state->is_described)
+    return {};
+  state->is_described = true;
+  state->id = next_target_id_++;
+  return writer_.WriteProcessTree({&target.profile().process, 1});
+}
+
+// What the program has asked for by heapprofd_dump_now, as dumps like all others.
+Status TraceRecording::WriteRequestedDumps(Session& session, Target& target) {
+  TargetProfile& profile = target.profile();
+  if (profile.requested_dumps.empty())
+    return {};
+  const std::vector<std::vector<HeapDump>> dumps = std::move(profile.requested_dumps);
+  profile.requested_dumps.clear();
+  TargetState& state = target_states_[&target];
+  FilterSymbols(session.config(), target);
+  HPD_TRY(Describe(target, &state));
+  for (const std::vector<HeapDump>& heaps : dumps) {
+    if (heaps.empty())
+      continue;
+    marks_.push_back({.time_ns = heaps[0].end_ns, .label = kRequestedLabel});
+    HPD_TRY(writer_.WriteHeaps(profile, heaps, state.id,
+                               DumpFlags{.label = kRequestedLabel}));
+    HPD_TRY(KeepHeaps(target, heaps, marks_.size() - 1));
+  }
+  return writer_.Finish();
 }
 
 Status TraceRecording::WriteRejected(Session& session) {
@@ -226,11 +255,12 @@ Status TraceRecording::WriteRejected(Session& session) {
   return {};
 }
 
-Status TraceRecording::KeepHeaps(const Target& target) {
-  for (const HeapDump& dump : target.profile().heaps) {
+Status TraceRecording::KeepHeaps(const Target& target,
+                                 std::span<const HeapDump> heaps,
+                                 size_t mark) {
+  for (const HeapDump& dump : heaps) {
     HPD_TRY_ASSIGN(const uint64_t position, spool_.Append(dump));
-    earlier_.push_back(
-        {.target = &target, .mark = marks_.size() - 1, .position = position});
+    earlier_.push_back({.target = &target, .mark = mark, .position = position});
   }
   return {};
 }
@@ -309,7 +339,13 @@ size_t TraceRecording::live_targets() const {
 }
 
 Status TraceRecording::ForEachEarlierHeap(const HeapVisitor& visit) const {
-  for (const EarlierHeap& heap : earlier_) {
+  std::vector<EarlierHeap> heaps = earlier_;
+  // Requests of the programs arrive when their rings are read.
+  std::stable_sort(heaps.begin(), heaps.end(),
+                   [this](const EarlierHeap& left, const EarlierHeap& right) {
+                     return marks_[left.mark].time_ns < marks_[right.mark].time_ns;
+                   });
+  for (const EarlierHeap& heap : heaps) {
     HPD_TRY_ASSIGN(const HeapDump dump, spool_.Read(heap.position));
     HPD_TRY(visit(heap.target->profile(), dump, marks_[heap.mark]));
   }

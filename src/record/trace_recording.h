@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -111,7 +112,6 @@ class TraceRecording {
     bool is_described = false;   // in a process tree of the trace
     bool is_complete = false;    // its last state is written
     size_t filtered_frames = 0;  // looked at for skip_symbol_prefix
-    size_t requested_dumps = 0;  // of those that the program asked for: written
   };
 
   struct EarlierHeap {
@@ -126,7 +126,9 @@ class TraceRecording {
   void DumpSession(Session& session, const std::string& label);
   Status WriteTarget(Session& session, Target& target, const std::string& label);
   Status WriteRejected(Session& session);
-  Status KeepHeaps(const Target& target);
+  Status WriteRequestedDumps(Session& session, Target& target);
+  Status Describe(const Target& target, TargetState* state);
+  Status KeepHeaps(const Target& target, std::span<const HeapDump> heaps, size_t mark);
   void FilterSymbols(const SessionConfig& config, Target& target);
   void Note(Status status);
 

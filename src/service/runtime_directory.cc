@@ -1,12 +1,15 @@
 #include "service/runtime_directory.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 
 namespace heapprofd {
@@ -45,8 +48,10 @@ Result<std::unique_ptr<RuntimeDirectory>> RuntimeDirectory::Open(
 }
 
 RuntimeDirectory::~RuntimeDirectory() {
-  if (wake_ != nullptr)
-    munmap(wake_, kWakePageSize);
+  if (wake_ == nullptr)
+    return;
+  SetRecordings(0);
+  munmap(wake_, kWakePageSize);
 }
 
 // Root's is open to all users, since their programs report there; others' to nobody else.
@@ -106,6 +111,11 @@ Status RuntimeDirectory::MapWakePage() {
 
 void RuntimeDirectory::Wake() {
   wake_->generation.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &wake_->generation, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void RuntimeDirectory::SetRecordings(size_t count) {
+  wake_->recordings.store(static_cast<uint32_t>(count), std::memory_order_release);
 }
 
 }  // namespace heapprofd

@@ -38,6 +38,9 @@ class RuntimeDirectory {
   // Programs that lie dormant ask again.
   void Wake();
 
+  // What programs look at before they look any closer.
+  void SetRecordings(size_t count);
+
  private:
   explicit RuntimeDirectory(std::string path) : path_(std::move(path)) {}
 

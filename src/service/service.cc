@@ -55,6 +55,7 @@ Result<std::unique_ptr<Service>> Service::Create(
     HPD_TRY(service->Listen());
   // Programs that outlived an earlier service may now be wanted by nobody; those that it
   // profiled notice by themselves that it is gone.
+  service->directory_->SetRecordings(0);
   service->directory_->Wake();
   return service;
 }
@@ -324,6 +325,7 @@ Status Service::Start(Connection& connection, ControlMessage message) {
     NoteConflicts(*session, hosted->owner);
   hosted_.push_back(std::move(hosted));
   ++started_;
+  directory_->SetRecordings(hosted_.size());
   directory_->Wake();
   return {};
 }
@@ -374,6 +376,7 @@ void Service::FinishOver() {
     Finish(*hosted_[i]);
     hooks_.forget(*hosted_[i]->recording);
     hosted_.erase(hosted_.begin() + static_cast<ptrdiff_t>(i));
+    directory_->SetRecordings(hosted_.size());
   }
 }
 

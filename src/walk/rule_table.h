@@ -43,6 +43,13 @@ class RuleTable {
     return Rule{};
   }
 
+  // Where Find would look for the key, for Prefetch.
+  uint16_t PlaceOf(uint64_t key) const { return static_cast<uint16_t>(IndexOf(key)); }
+
+  void Prefetch(uint16_t place) const {
+    __builtin_prefetch(&buckets_[place % kRuleBuckets]);
+  }
+
   // Engine thread only. When there are as many buckets as can be, a full one loses the
   // entry that the new key falls on: the client then asks again.
   void Insert(uint64_t key, Rule rule) {
@@ -142,6 +149,7 @@ class RuleTable {
   Bucket buckets_[kRuleBuckets];
 };
 
+static_assert(kRuleBuckets <= 1u << 16);  // PlaceOf
 static_assert(sizeof(RuleTable) == size_t{512} * 1024 + 64);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

@@ -61,6 +61,14 @@ class RingWriter {
     return reservation;
   }
 
+  // The reader has the lines of its own in another processor's cache: asks for those of
+  // the next record early.
+  void PrefetchNext() const {
+    const uint64_t position = header_->write_position.load(std::memory_order_relaxed);
+    __builtin_prefetch(bytes_ + (position & (size_ - 1)), 1);
+    __builtin_prefetch(bytes_ + ((position + 64) & (size_ - 1)), 1);
+  }
+
   void Commit(const Reservation& reservation) {
     RecordHeader header = reservation.header;
     header.state = RecordState::kCommitted;

@@ -1,14 +1,15 @@
-// Where a service and the programs that have preloaded the client find each other.
+// Where a service and the programs that have a client library find each other.
 //
 //   DIRECTORY/socket  Hello and Welcome, control messages (wire/control.h)
 //   DIRECTORY/wake    WakePage: programs that nobody profiles map it read-only, so that a
-//                     new session can wake them without a signal and without a thread
+//                     new session can wake them without a signal and without a thread;
+//                     made by whoever of the service's user comes first
 //   DIRECTORY/lock    held by the service that runs
 //
 // DIRECTORY is the value of kDirectoryVariable; without it the first of
-// $XDG_RUNTIME_DIR/heapprofd (or /tmp/heapprofd-UID) and /run/heapprofd that has a
-// service which wants the program. Whoever connects checks that the other side is root or
-// the same user; whoever maps the page checks that its owner is.
+// $XDG_RUNTIME_DIR/heapprofd (or /tmp/heapprofd-UID; not for root) and /run/heapprofd
+// that has a service which wants the program. Whoever connects checks that the other side
+// is root or the same user; whoever maps the page checks that its owner is.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,9 @@ inline constexpr char kWakeName[] = "/wake";
 inline constexpr char kBlockingVariable[] = "PERFETTO_HEAPPROFD_BLOCKING_INIT";
 
 struct WakePage {
-  std::atomic<uint32_t> generation;  // +1 for every session that begins
+  std::atomic<uint32_t> generation;  // +1 for every session that begins; a futex
+  std::atomic<uint32_t>
+      recordings;  // that run now; stays behind when a service is killed
 };
 
 inline constexpr size_t kWakePageSize = 4096;

@@ -30,9 +30,9 @@ enum class WhenFull : uint32_t {
 
 // Session parameters. The engine may change them at any time.
 struct alignas(kPageSize) SessionControl {
-  std::atomic<uint32_t> active;     // 0: the session is over, the client goes dormant
-  std::atomic<uint32_t> when_full;  // WhenFull
-  std::atomic<uint64_t> interval;   // sampling interval, bytes, >= 1
+  std::atomic<uint32_t> active;            // 0: the session is over; a futex
+  std::atomic<uint32_t> when_full;         // WhenFull
+  std::atomic<uint64_t> interval;          // sampling interval, bytes, >= 1
   std::atomic<uint64_t> block_timeout_us;  // 0: as long as the engine lives
   std::atomic<uint64_t>
       heartbeat;  // changes at least every 500 ms while the engine lives
@@ -125,6 +125,7 @@ struct RingHeader {
   std::atomic<uint32_t> exit_seen;  // 1: it was; by the engine
   std::atomic<uint32_t> reports_without_slot;  // allocations in heaps beside malloc's
   std::atomic<uint32_t> confined_children;     // that must not ask (client/confinement.h)
+  std::atomic<uint32_t> hooks_malloc;          // 1: the client sees malloc's heap, too
 };
 
 enum class ClientError : uint32_t {

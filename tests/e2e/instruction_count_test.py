@@ -36,8 +36,7 @@ class InstructionCount(unittest.TestCase):
 
     def test_a_report_is_one_load_and_one_branch_while_nobody_records(self):
         library = os.path.join(os.environ["BUILD_DIRECTORY"], "src", "client", "libheapprofd_client.so")
-        for function in ("AHeapProfile_reportAllocation", "AHeapProfile_reportSample", "AHeapProfile_reportFree",
-                         "heapprofd_label_pop"):
+        for function in ("AHeapProfile_reportAllocation", "AHeapProfile_reportSample", "AHeapProfile_reportFree"):
             listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", library],
                                      capture_output=True, text=True, check=True).stdout
             path = re.findall(r"^\s+[0-9a-f]+:\s+(.*)$", listing, re.MULTILINE)

@@ -13,6 +13,7 @@ import pprof_pb2
 HEAP_PROFILE = os.environ["HEAP_PROFILE"]
 PROGRAMS = os.environ["TEST_PROGRAMS"]
 VIEWS = ["alloc_objects", "alloc_space", "objects", "space"]
+REQUESTED = "dump: requested by the program"
 VIEWS_AT_MAX = [*VIEWS, "max_objects", "max_space"]
 
 
@@ -90,8 +91,8 @@ class Run:
         return next(p for p in self.pprofs if p.number == "1")
 
     def heap(self, name):
-        """The profile of the heap with this name, of the first process that has one."""
-        return next(p for p in self.pprofs if p.heap == name)
+        """The last profile of the heap with this name, of the first process that has one."""
+        return next(p for p in self.pprofs if p.heap == name and REQUESTED not in p.comments)
 
 
 class Started:

@@ -1,0 +1,91 @@
+#include "client/session_watch.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "rt/syscall.h"
+
+namespace heapprofd {
+namespace {
+
+// An engine that is killed wakes nobody.
+constexpr long kLookNs = 500'000'000;
+
+// Futexes to wait on together (futex_waitv, Linux 5.16).
+class FutexSet {
+ public:
+  void Add(const void* word, uint32_t value, uint32_t flags) {
+    waiters_[count_++] = {.val = value,
+                          .uaddr = reinterpret_cast<uint64_t>(word),
+                          .flags = FUTEX_32 | flags,
+                          .__reserved = 0};
+  }
+
+  // Until one of the words is woken or has another value; `is_bounded`: not for long.
+  void Wait(bool is_bounded) {
+    timespec until{};
+    rt::Syscall(SYS_clock_gettime, CLOCK_MONOTONIC, rt::ToArg(&until));
+    until.tv_nsec += kLookNs;
+    until.tv_sec += until.tv_nsec / 1'000'000'000;
+    until.tv_nsec %= 1'000'000'000;
+    constexpr long kNoSuchCall = -38;
+    if (rt::Syscall(SYS_futex_waitv, rt::ToArg(waiters_), count_, 0,
+                    is_bounded ? rt::ToArg(&until) : 0, CLOCK_MONOTONIC) == kNoSuchCall) {
+      const timespec pause{.tv_sec = 0, .tv_nsec = kLookNs};
+      rt::Syscall(SYS_futex, static_cast<long>(waiters_[0].uaddr), FUTEX_WAIT_PRIVATE,
+                  static_cast<long>(waiters_[0].val), rt::ToArg(&pause));
+    }
+  }
+
+ private:
+  futex_waitv waiters_[2 + kServicePlaces] = {};
+  unsigned count_ = 0;
+};
+
+}  // namespace
+
+bool SetSwitch(SwitchPage& page, bool is_on) {
+  const WakePage* user = g_service_places[0].wake;
+  const WakePage* system = g_service_places[1].wake;
+  const WakePage* shown = system != nullptr ? system : user;
+  // A size of 0 makes a second mapping of a shared page.
+  if (is_on || shown == nullptr ||
+      rt::IsError(rt::Syscall(SYS_mremap, rt::ToArg(shown), 0, kWakePageSize,
+                              MREMAP_MAYMOVE | MREMAP_FIXED, rt::ToArg(&page)))) {
+    rt::Syscall(SYS_mmap, rt::ToArg(&page), kWakePageSize, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    page.word.recordings.store(is_on ? 1 : 0, std::memory_order_release);
+  }
+  return user == nullptr || system == nullptr;
+}
+
+bool WaitForSession(uint32_t session, const std::atomic<uint32_t>& stop) {
+  while (stop.load(std::memory_order_acquire) == 0) {
+    const SessionState state = g_session.state.load(std::memory_order_acquire);
+    if (OngoingSession() != session || (state == SessionState::kDormant && IsWoken()))
+      return true;
+    FutexSet futexes;
+    futexes.Add(&stop, 0, FUTEX_PRIVATE_FLAG);
+    futexes.Add(&g_session.state, static_cast<uint32_t>(state), FUTEX_PRIVATE_FLAG);
+    if (state != SessionState::kDormant) {
+      if (state == SessionState::kActive)  // else it is the parent's word, or changes
+        futexes.Add(&g_session.engine()->control.active, 1, 0);
+      futexes.Wait(/*is_bounded=*/true);
+      continue;
+    }
+    bool has_place = false;
+    for (const ServicePlace& place : g_service_places) {
+      if (place.wake == nullptr)
+        continue;
+      has_place = true;
+      futexes.Add(&place.wake->generation, place.seen.load(std::memory_order_relaxed), 0);
+    }
+    if (!has_place)
+      return false;
+    futexes.Wait(/*is_bounded=*/false);
+  }
+  return false;
+}
+
+}  // namespace heapprofd
