@@ -1,16 +1,19 @@
 // Cost of reporting to heapprofd/heap_profile.h: bench_heap THREADS [DEPTH] prints
 // nanoseconds per pair of reportAllocation and reportFree and thread, the least of 15
-// rounds, at DEPTH frames below main. THREADS 0: the same loop without the calls.
+// rounds, at DEPTH frames below main. THREADS 0: the same loop without the calls. DEPTH
+// "labels": per pair of heapprofd_label_push and heapprofd_label_pop.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <heapprofd/heap_profile.h>
 
 static uint32_t heap;
 static int is_empty;
+static int is_of_labels;
 static int depth;
 static pthread_barrier_t barrier;
 
@@ -30,6 +33,11 @@ __attribute__((noinline)) static double measure(char* blocks) {
       char* volatile block = blocks + i % 64 * 64;
       if (is_empty)
         continue;
+      if (is_of_labels) {
+        heapprofd_label_push("tenant", i % 2 == 0 ? "acme" : "globex");
+        heapprofd_label_pop();
+        continue;
+      }
       AHeapProfile_reportAllocation(heap, (uintptr_t)block, 64);
       AHeapProfile_reportFree(heap, (uintptr_t)block);
     }
@@ -54,6 +62,7 @@ static void* work(void* result) {
 int main(int argc, char** argv) {
   const int wanted = argc > 1 ? atoi(argv[1]) : 1;
   depth = argc > 2 ? atoi(argv[2]) : 0;
+  is_of_labels = argc > 2 && strcmp(argv[2], "labels") == 0;
   is_empty = wanted == 0;
   const int threads = is_empty ? 1 : wanted;
   pthread_t ids[64];

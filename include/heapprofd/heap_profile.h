@@ -72,7 +72,8 @@ HEAPPROFD_API uint64_t AHeapProfileEnableCallbackInfo_getSamplingInterval(
 HEAPPROFD_API uint32_t AHeapProfile_registerHeap(AHeapInfo* info);
 
 /* A block of `size` bytes was allocated. `alloc_id` is the block's address, or any number
- * that no other live block of this heap has. Returns true when it became a sample. */
+ * that no other live block of this heap has. Sizes above 2^56 are ignored. Returns true
+ * when it became a sample. */
 HEAPPROFD_API bool AHeapProfile_reportAllocation(uint32_t heap_id,
                                                  uint64_t alloc_id,
                                                  uint64_t size);

@@ -24,7 +24,7 @@ void Nap(long nanoseconds) {
 
 // In a forked child the memory is still the parent's, which is where it belongs.
 void CountConfinedChildren(int count) {
-  if (count != 0 && g_session.memory.load(std::memory_order_acquire) != nullptr)
+  if (g_session.memory.load(std::memory_order_acquire) != nullptr)
     g_session.client()->ring.confined_children.fetch_add(static_cast<uint32_t>(count),
                                                          std::memory_order_relaxed);
 }

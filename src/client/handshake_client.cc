@@ -239,22 +239,18 @@ bool Connect(Session& session, ClientOrigin origin) {
   return welcomed && MapSession(session, welcome, fds);
 }
 
-void Retire(const SessionMemory* memory) {
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  if (memory == nullptr)
-    return;
-  Map(memory->client, memory->client_size, PROT_READ | PROT_WRITE, flags, -1, 0);
-  Map(const_cast<EngineBlock*>(memory->engine), sizeof(EngineBlock), PROT_READ, flags, -1,
-      0);
+void RetireClient(const SessionMemory& memory) {
+  Map(memory.client, memory.client_size, PROT_READ | PROT_WRITE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-void Unmap(SessionMemory* memory) {
+void Retire(Session& session) {
+  const SessionMemory* memory = session.memory.load(std::memory_order_acquire);
   if (memory == nullptr)
     return;
-  rt::Syscall(SYS_munmap, rt::ToArg(memory->client),
-              static_cast<long>(memory->client_size));
-  rt::Syscall(SYS_munmap, rt::ToArg(memory->engine), sizeof(EngineBlock));
-  rt::Syscall(SYS_munmap, rt::ToArg(memory), kPageSize);
+  RetireClient(*memory);
+  Map(const_cast<EngineBlock*>(memory->engine), sizeof(EngineBlock), PROT_READ,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 void SendExecNotice(const Session& session, const ExecNotice& notice) {
@@ -264,6 +260,13 @@ void SendExecNotice(const Session& session, const ExecNotice& notice) {
   if (socket.fd() >= 0 && ConnectTo(session, socket.fd()))
     rt::Syscall(SYS_sendto, socket.fd(), rt::ToArg(&notice), sizeof(notice),
                 MSG_NOSIGNAL);
+}
+
+void Unmap(SessionMemory* memory) {
+  rt::Syscall(SYS_munmap, rt::ToArg(memory->engine), sizeof(EngineBlock));
+  rt::Syscall(SYS_munmap, rt::ToArg(memory->client),
+              static_cast<long>(memory->client_size));
+  rt::Syscall(SYS_munmap, rt::ToArg(memory), kPageSize);
 }
 
 }  // namespace heapprofd

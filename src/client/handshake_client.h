@@ -22,15 +22,18 @@ bool Connect(Session& session, ClientOrigin origin);
 
 // Replaces the mappings of a session that is over, or the parent process's, by memory of
 // nobody's: a thread may still be in the middle of a record there.
-void Retire(const SessionMemory* memory);
-
-// Gives it back, in a process where no other thread can look at it.
-void Unmap(SessionMemory* memory);
+void Retire(Session& session);
 
 // Value in the process's initial environment, or nullptr.
 const char* FindVariable(const char* name);
 
 // Says so, if there is an engine to hear it; waits for nothing.
 void SendExecNotice(const Session& session, const ExecNotice& notice);
+
+// The client's half of Retire: what a forked child has inherited of its parent's ring.
+void RetireClient(const SessionMemory& memory);
+
+// Gives the memory of an ancestor's session back. No other thread may exist.
+void Unmap(SessionMemory* memory);
 
 }  // namespace heapprofd

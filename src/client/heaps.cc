@@ -162,7 +162,7 @@ uint64_t HeapInterval(uint8_t heap_id) {
 }
 
 ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site) {
-  if (IsNested(event.block.heap_id))
+  if (IsNested(event.block.heap_id) || event.size > kMaxAllocation)
     return ReportOutcome::kNotRecorded;
   if (HPD_UNLIKELY(!IsUnderWay(event.session))) {
     if (CurrentSession() != event.session)

@@ -150,7 +150,7 @@ void ForgetStacks() {
 // Between two sessions. The addresses that the last one sampled mean nothing to the next.
 // Memos belong to slots, which no two sessions share, so they look after themselves.
 void ForgetSession() {
-  Retire(g_session.memory.load(std::memory_order_acquire));
+  Retire(g_session);
   for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
     rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
   g_session.pending_slot.calls = 0;
@@ -179,15 +179,18 @@ bool IsSlotOfSession(const ThreadSlot* slot) {
 // First hook of a forked child. It has one thread; whatever it records belongs to a
 // session of its own.
 HPD_COLD void HandleFork() {
-  if (IsConfined())
+  if (IsConfined()) {
     CountConfinedChildren(g_session.only_pid == 0 ? 1 : 0);
-  else
-    Unmap(g_session.left);
-  g_session.left = nullptr;
-  g_session.joiner.store(0, std::memory_order_relaxed);
-  if (g_session.only_pid != 0 || IsConfined()) {
-    if (!IsConfined())
-      Retire(g_session.memory.load(std::memory_order_acquire));
+    t_slot = &g_no_slot;
+    BecomeDormant();
+    return;
+  }
+  if (g_session.left_memory != nullptr) {
+    Unmap(g_session.left_memory);
+    g_session.left_memory = nullptr;
+  }
+  if (g_session.only_pid != 0) {
+    Retire(g_session);
     t_slot = &g_no_slot;
     BecomeDormant();
     return;
@@ -268,22 +271,20 @@ uint32_t CurrentSession() {
 }
 
 // Other threads of the child may be anywhere in EnterSession and read the parent's
-// parameters: the place stays mapped until there is one thread only, in the next forked
-// child.
+// parameters: these stay mapped until there is one thread only, in the next forked child.
 HPD_COLD ThreadSlot* LeaveForkPending() {
   SessionState expected = SessionState::kForkPending;
   if (!g_session.state.compare_exchange_strong(expected, SessionState::kJoining))
     return EnterSession();
   g_session.joiner.store(rt::ThreadPointer(), std::memory_order_relaxed);
-  SessionMemory* parents = g_session.memory.load(std::memory_order_acquire);
-  const bool is_connected = Connect(g_session, ClientOrigin::kForkChild);
-  Retire(parents);
-  if (!is_connected) {
+  SessionMemory* parents_memory = g_session.memory.load(std::memory_order_relaxed);
+  RetireClient(*parents_memory);
+  if (!Connect(g_session, ClientOrigin::kForkChild)) {
     g_session.state.store(SessionState::kChanging, std::memory_order_release);
     BecomeDormant();
     return nullptr;
   }
-  g_session.left = parents;
+  g_session.left_memory = parents_memory;
   ForgetStacks();
   for (StackMemo& memo : g_session.memos)
     memo.Forget();

@@ -46,8 +46,8 @@ struct alignas(kPageSize) WipedOnFork {
 inline constexpr unsigned kMemos = 64;
 inline constexpr size_t kKnownStacks = size_t{1} << 13;
 
-// What a session shares with its engine. Never changed, and given back only by a forked
-// child (Session::left): a thread that is late with a record must find it whole.
+// What a session shares with its engine. Never changed and never given back: a thread
+// that is late with a record must find it whole.
 struct SessionMemory {
   const EngineBlock* engine;
   ClientBlock* client;
@@ -65,7 +65,7 @@ struct Session {
   char socket_path[108];
   ThreadSlot pending_slot;           // of a forked child without a session yet
   std::atomic<uint64_t> joiner;      // thread pointer of the one that does; 0: none
-  SessionMemory* left;               // the parent's; other threads may still look at it
+  SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
   WalkHints hints;

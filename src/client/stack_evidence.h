@@ -38,7 +38,7 @@ StackEvidence TakeStack(const Cursor& caller,
                         StackMemo* memo,
                         bool is_check);
 
-// Asks early for the memory that LeaveOutKnownFrames looks into.
+// Asks early for the memory that LeaveOutKnownFrames will need.
 void PrefetchKnownStack(const StackEvidence& evidence);
 
 // Leaves only those keys in the record that the engine does not have yet.

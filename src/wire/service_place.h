@@ -30,9 +30,8 @@ inline constexpr char kWakeName[] = "/wake";
 inline constexpr char kBlockingVariable[] = "PERFETTO_HEAPPROFD_BLOCKING_INIT";
 
 struct WakePage {
+  std::atomic<uint32_t> recordings;  // that run now; left behind by a killed service
   std::atomic<uint32_t> generation;  // +1 for every session that begins; a futex
-  std::atomic<uint32_t>
-      recordings;  // that run now; stays behind when a service is killed
 };
 
 inline constexpr size_t kWakePageSize = 4096;

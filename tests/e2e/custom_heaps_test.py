@@ -152,7 +152,8 @@ class Probes(unittest.TestCase):
                 run(KNOWN, ["-q", "--heaps", "com.example.blocks=1"])
                 output.seek(0)
                 lines = output.read().splitlines()
-                seen = sorted({line.split()[0] for line in lines if " free" in line}, key=int)
+                seen = sorted({line.split()[0] for line in lines if " free" in line} &
+                              {line.split()[0] for line in lines if " alloc " in line}, key=int)
             listener.send_signal(signal.SIGINT)
             listener.wait()
             output.seek(0)

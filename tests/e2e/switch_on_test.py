@@ -31,7 +31,13 @@ class Switched:
 
     def state(self):
         """(calls of the enabled callback, of the disabled one, last interval)"""
-        return tuple(int(word) for word in self.tell("s").split())
+        return tuple(int(word) for word in self.tell("s").split())[:3]
+
+    def is_sampled(self):
+        """Reports once more; True when something of it was recorded."""
+        before = int(self.tell("s").split()[3])
+        self.tell("a")
+        return int(self.tell("s").split()[3]) > before
 
     def end(self):
         self.process.communicate(timeout=DEADLINE_S)
@@ -106,11 +112,11 @@ class SwitchOn(unittest.TestCase):
         self.assertEqual({p.heap for p in recording.pprofs}, {"com.example.told"})
         other = self.record(target, ["--heaps", "com.example.silent=1"])
         wait_for(lambda: target.state()[1] == 1, "the disabled callback was not called")
-        for _ in range(500):  # nobody says when the session is joined
-            target.tell("a")
+        wait_for(target.is_sampled, "the session was not joined")
+        target.tell("a")
         other.finish()
         self.assertEqual({p.heap for p in other.pprofs}, {"com.example.silent"})
-        self.assertGreaterEqual(self.space(other, "com.example.silent"), 5000)
+        self.assertGreater(self.space(other, "com.example.silent"), 5000)
         self.assertEqual(target.state(), (1, 1, 4))
         target.end()
 

@@ -1,9 +1,10 @@
-// A long-running program with two heaps, of which one wants to be told when it is recorded.
-// A letter at a time on standard input, each answered by a line:
+// A long-running program with two heaps, of which one wants to be told when it is
+// recorded. A letter at a time on standard input, each answered by a line:
 //   a  reports 100 live allocations of 50 bytes in each heap
 //   l  the same under the label kind=late, after one that was pushed as the program began
 //   d  asks for a dump
-//   s  says how often the callbacks were called, the last interval, and what they say now
+//   s  says how often the callbacks were called, the last interval, and how many reports
+//      became samples
 //   c  forks a child that does `a` and ends
 //   q  ends
 #include <stdatomic.h>
@@ -19,6 +20,7 @@ static atomic_int enabled_calls;
 static atomic_int disabled_calls;
 static atomic_ulong last_interval;
 static uint64_t next_id = 1;
+static int samples;
 
 static void on_enabled(void* data, const AHeapProfileEnableCallbackInfo* info) {
   atomic_store(&last_interval, AHeapProfileEnableCallbackInfo_getSamplingInterval(info));
@@ -32,8 +34,8 @@ static void on_disabled(void* data, const AHeapProfileDisableCallbackInfo* info)
 
 __attribute__((noinline)) void reports(void) {
   for (int i = 0; i < 100; ++i) {
-    AHeapProfile_reportAllocation(told_heap, next_id, 50);
-    AHeapProfile_reportAllocation(silent_heap, next_id++, 50);
+    samples += AHeapProfile_reportAllocation(told_heap, next_id, 50);
+    samples += AHeapProfile_reportAllocation(silent_heap, next_id++, 50);
   }
 }
 
@@ -67,7 +69,7 @@ int main(void) {
       heapprofd_dump_now();
       answer("asked");
     } else if (letter == 's') {
-      printf("%d %d %lu\n", enabled_calls, disabled_calls, last_interval);
+      printf("%d %d %lu %d\n", enabled_calls, disabled_calls, last_interval, samples);
       fflush(stdout);
     } else if (letter == 'c') {
       const pid_t child = fork();
