@@ -249,6 +249,10 @@ ThreadSlot* EnterSession() {
     case SessionState::kJoining:
       return WaitForJoin() ? EnterSession() : nullptr;
     case SessionState::kForkPending:
+      if (HPD_UNLIKELY(IsSessionOver(g_session.engine()->control))) {
+        GoDormant(ClientError::kNone);  // the next session finds the child by itself
+        return nullptr;
+      }
       // A second thread in the child: no longer a plain fork and exec.
       return t_slot == &g_session.pending_slot ? t_slot : LeaveForkPending();
     default:
