@@ -19,6 +19,8 @@ namespace heapprofd {
 namespace {
 
 constexpr char kPreloadVariable[] = "LD_PRELOAD";
+constexpr char kAsanVariable[] = "ASAN_OPTIONS";
+constexpr char kAsanOption[] = "verify_asan_link_order=0:";
 constexpr char kLibraryName[] = "libheapprofd_preload.so";
 
 void SetEnvironment(const std::string& preload, const std::string& session) {
@@ -26,6 +28,11 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
   const bool has_old = old != nullptr && *old != 0;
   setenv(kPreloadVariable, has_old ? (preload + ":" + old).c_str() : preload.c_str(), 1);
   setenv(kSessionVariable, session.c_str(), 1);
+  // AddressSanitizer's shared runtime refuses to start behind any preloaded library.
+  // Behind this one it works: it is the program's allocator, and the hooks call it.
+  const char* asan = getenv(kAsanVariable);
+  setenv(kAsanVariable,
+         (std::string(kAsanOption) + (asan != nullptr ? asan : "")).c_str(), 1);
 }
 
 [[noreturn]] void BecomeProgram(const std::vector<std::string>& command,

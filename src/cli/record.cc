@@ -60,15 +60,19 @@ void RemoveOutput(const std::string& directory) {
 
 // Why the library could not do its work in the program; "" when it did, or nobody knows.
 std::string ObstacleIn(const Options& options, const TraceRecording& recording) {
-  const std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
-  if (!obstacle.empty() || !recording.targets().empty())
+  std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
+  if (!obstacle.empty())
     return obstacle;
   for (const UnrecordedPrograms& group : recording.sessions()[0]->Unrecorded()) {
-    if (group.reason == UnrecordedReason::kDeclined)
+    if (group.reason == UnrecordedReason::kDeclined ||
+        group.reason == UnrecordedReason::kNoSpace)
       return UnrecordedWarnings({group})[0];
   }
-  return "the program never loaded the profiling library: it clears its environment or "
-         "uses a loader that ignores LD_PRELOAD; check with LD_DEBUG=libs";
+  return recording.targets().empty()
+             ? "the program never loaded the profiling library: it clears its "
+               "environment "
+               "or uses a loader that ignores LD_PRELOAD; check with LD_DEBUG=libs"
+             : "";
 }
 
 // What is wrong with a process id that cannot be profiled; "" when it can.

@@ -27,6 +27,10 @@ const char* TextOf(UnrecordedReason reason) {
       return "begun under a seccomp filter, which might have killed them for system "
              "calls "
              "of the profiler's; profile with the program's sandbox switched off";
+    case UnrecordedReason::kNoSpace:
+      return "no address space was left for the buffer; raise ulimit -v, or use a "
+             "smaller "
+             "--shmem-size";
     case UnrecordedReason::kNotLoaded:
       break;
   }

@@ -103,7 +103,7 @@ SampleDecision CountDown(ThreadSlot& slot, uint64_t size, uint64_t interval) {
   } else {
     SetCountdown(slot, left - size, size);
   }
-  if (slot.interval != interval)
+  if (interval != 0 && slot.interval != interval)  // 0: of a session that is just ending
     RestartCountdown(slot, interval);
   return decision;
 }

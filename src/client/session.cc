@@ -85,12 +85,13 @@ ThreadSlot* AttachThread() {
 // Whoever waits for a change (client/session_watch.h) sees it.
 void SetState(SessionState state) {
   g_session.state.store(state, std::memory_order_release);
-  rt::Syscall(SYS_futex, rt::ToArg(&g_session.state), FUTEX_WAKE_PRIVATE, INT_MAX);
+  if (!IsConfined())
+    rt::Syscall(SYS_futex, rt::ToArg(&g_session.state), FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 // Of the thread that has set kInitializing or kChanging, or a forked child's only one. No
-// thread may ever see kActive with the wiped word zero: that is what such a child looks
-// like.
+// thread may ever see kActive or kJoining with the wiped word zero: that is what such a
+// child looks like.
 void BecomeActive() {
   g_session.client()->ring.hooks_malloc.store(g_hooks_malloc ? 1 : 0,
                                               std::memory_order_relaxed);
@@ -248,6 +249,10 @@ ThreadSlot* EnterSession() {
     case SessionState::kJoining:
       return WaitForJoin() ? EnterSession() : nullptr;
     case SessionState::kForkPending:
+      if (HPD_UNLIKELY(IsSessionOver(g_session.engine()->control))) {
+        GoDormant(ClientError::kNone);  // the next session finds the child by itself
+        return nullptr;
+      }
       // A second thread in the child: no longer a plain fork and exec.
       return t_slot == &g_session.pending_slot ? t_slot : LeaveForkPending();
     default:
@@ -279,6 +284,7 @@ HPD_COLD ThreadSlot* LeaveForkPending() {
   SessionMemory* parents_memory = g_session.memory.load(std::memory_order_relaxed);
   RetireClient(*parents_memory);
   if (!Connect(g_session, ClientOrigin::kForkChild)) {
+    g_session.state.store(SessionState::kChanging, std::memory_order_release);
     BecomeDormant();
     return nullptr;
   }
@@ -293,14 +299,12 @@ HPD_COLD ThreadSlot* LeaveForkPending() {
 
 void GoDormant(ClientError error) {
   SessionState state = g_session.state.load(std::memory_order_acquire);
-  if (state != SessionState::kActive && state != SessionState::kForkPending)
+  if (state != SessionState::kActive)
     return;
   ClientBlock* client = g_session.client();
   if (!g_session.state.compare_exchange_strong(state, SessionState::kChanging))
     return;  // another thread ends or begins a session
   BecomeDormant();
-  if (state == SessionState::kForkPending)
-    return;  // the ring is the parent's
   client->ring.client_error.store(static_cast<uint32_t>(error),
                                   std::memory_order_relaxed);
   client->ring.client_dormant.store(1, std::memory_order_release);

@@ -5,7 +5,7 @@
 //   kActive -fork, in the child-> kForkPending -first sample-> kJoining
 //   kJoining -Welcome-> kActive (own session), -declined-> kDormant
 //   kForkPending -not followed-> kDormant
-//   kActive, kForkPending -over-> kChanging -> kDormant
+//   kActive -over-> kChanging -> kDormant
 //   kDormant -a service has begun a session-> kChanging (client/service_client.h)
 //   kChanging -Welcome-> kActive, -declined-> kDormant
 //
@@ -103,10 +103,13 @@ extern Session g_session;
 
 // Number of the session that records now, 0: none.
 inline uint32_t OngoingSession() {
-  return g_wiped.active.load(std::memory_order_acquire) != 0 &&
-                 !IsSessionOver(g_session.engine()->control)
-             ? g_session.number.load(std::memory_order_relaxed)
-             : 0;
+  if (g_wiped.active.load(std::memory_order_acquire) == 0)
+    return 0;
+  const SessionState state = g_session.state.load(std::memory_order_acquire);
+  const bool is_over = state != SessionState::kForkPending &&
+                       state != SessionState::kJoining &&
+                       IsSessionOver(g_session.engine()->control);
+  return is_over ? 0 : g_session.number.load(std::memory_order_relaxed);
 }
 
 // The same; begins a session that is still to begin.

@@ -69,7 +69,7 @@ bool WaitForSession(uint32_t session, const std::atomic<uint32_t>& stop) {
     futexes.Add(&stop, 0, FUTEX_PRIVATE_FLAG);
     futexes.Add(&g_session.state, static_cast<uint32_t>(state), FUTEX_PRIVATE_FLAG);
     if (state != SessionState::kDormant) {
-      if (state == SessionState::kActive || state == SessionState::kForkPending)
+      if (state == SessionState::kActive)  // else it is the parent's word, or changes
         futexes.Add(&g_session.engine()->control.active, 1, 0);
       futexes.Wait(/*is_bounded=*/true);
       continue;

@@ -375,8 +375,9 @@ void Session::Finish(size_t index, TargetEnd end) {
 // Its ring has been read: keeps the result only.
 void Session::Release(Target* target) {
   target->UpdateDump();
-  programs_.CountConfined(target->profile().process.cmdline[0],
-                          target->confined_children());
+  const std::string& name = target->profile().process.cmdline[0];
+  programs_.Count(name, UnrecordedReason::kConfined, target->confined_children());
+  programs_.Count(name, UnrecordedReason::kNoSpace, target->has_client() ? 0 : 1);
   target->ReleaseRecorder();
 }
 
@@ -400,9 +401,12 @@ void Session::StopAtGuardrail() {
 
 void Session::Stop() {
   is_stopped_ = true;
-  if (listener_.valid())
+  if (listener_.valid()) {
     AcceptClients();  // what was said before the end counts
-  listener_.reset();  // whoever comes later need not wait for an answer
+    // Whoever asks now must not wait for an answer.
+    listener_.reset();
+    unlink(socket_path_.c_str());
+  }
   ReapExited();
   for (const LiveTarget& live : live_)
     live.target->Stop(TargetEnd::kRunning);

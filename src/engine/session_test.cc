@@ -149,6 +149,19 @@ TEST_F(SessionTest, StoppingWhileTheProgramRunsKeepsItsDumpAndLetsItRun) {
   EXPECT_EQ(kill(program_, 0), 0);
 }
 
+TEST_F(SessionTest, AfterTheEndNobodyWaitsForAWelcome) {
+  ASSERT_NO_FATAL_FAILURE(Create());
+  session_->Stop();
+  ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, session_->socket_path().c_str(),
+          sizeof(address.sun_path) - 1);
+  EXPECT_NE(
+      connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  session_->Poll(0, -1);
+}
+
 TEST_F(SessionTest, ChildrenAndExecsAreTargetsOfTheirOwn) {
   ASSERT_NO_FATAL_FAILURE(Create());
   ASSERT_NO_FATAL_FAILURE(Start("forker", "all"));

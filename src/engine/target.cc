@@ -166,6 +166,10 @@ double Target::ring_fill() const {
          static_cast<double>(memory_->ring_size());
 }
 
+bool Target::has_client() const {
+  return memory_->client().ring.slot_count.load(std::memory_order_relaxed) != 0;
+}
+
 uint64_t Target::confined_children() const {
   constexpr uint32_t kMax = 1'000'000;
   return std::min(

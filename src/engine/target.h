@@ -103,6 +103,10 @@ class Target {
 
   const Quality& quality() const { return profile_.quality; }
 
+  // False: the process was welcomed, and its client has not begun, which it does at once
+  // if it can map the shared memory.
+  bool has_client() const;
+
   // Children that went unprofiled because a seccomp filter was in force; bounded.
   uint64_t confined_children() const;
 

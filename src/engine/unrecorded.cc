@@ -26,13 +26,13 @@ void ProgramWatch::Attempt(pid_t pid,
     return;  // the news of its start was faster
   const auto old = pending_.find(pid);
   if (old != pending_.end()) {
-    Count(old->second);  // the process id is used again
+    Count(old->second.name, old->second.reason, 1);  // the process id is used again
     pending_.erase(old);
   }
   if (pending_.size() < kMaxProcesses)
     pending_.emplace(pid, Pending{.name = name, .reason = reason});
   else
-    Count({.name = name, .reason = reason});
+    Count(name, reason, 1);
 }
 
 void ProgramWatch::Failed(pid_t pid) {
@@ -46,13 +46,11 @@ void ProgramWatch::Recorded(pid_t pid, uint64_t time_ns) {
   recorded_[pid] = time_ns;
 }
 
-void ProgramWatch::CountConfined(const std::string& name, uint64_t count) {
+void ProgramWatch::Count(const std::string& name,
+                         UnrecordedReason reason,
+                         uint64_t count) {
   if (count > 0)
-    Add(&groups_[static_cast<size_t>(UnrecordedReason::kConfined)], name, count);
-}
-
-void ProgramWatch::Count(const Pending& program) {
-  Add(&groups_[static_cast<size_t>(program.reason)], program.name);
+    Add(&groups_[static_cast<size_t>(reason)], name, count);
 }
 
 std::vector<UnrecordedPrograms> ProgramWatch::Unrecorded() const {

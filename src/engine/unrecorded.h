@@ -23,10 +23,11 @@ enum class UnrecordedReason : uint8_t {
   kCleanedEnvironment,  // started without our variables
   kDeclined,            // it reported, and the engine could not take it
   kConfined,            // a seccomp filter might have killed it for reporting
+  kNoSpace,             // it could not map the memory that it was given
   kNotLoaded,           // none of these is known
 };
 
-inline constexpr size_t kUnrecordedReasons = 7;
+inline constexpr size_t kUnrecordedReasons = 8;
 
 struct UnrecordedPrograms {
   UnrecordedReason reason = UnrecordedReason::kNotLoaded;
@@ -49,9 +50,9 @@ class ProgramWatch {
   // The process has reported, at `time_ns`. May come before the Attempt that led to it.
   void Recorded(pid_t pid, uint64_t time_ns);
 
-  // `count` processes and programs that the program `name` has begun under its own
-  // seccomp filter.
-  void CountConfined(const std::string& name, uint64_t count);
+  // `count` more programs that will not report. `name`: theirs, or with kConfined that of
+  // the program that has begun them.
+  void Count(const std::string& name, UnrecordedReason reason, uint64_t count);
 
   // Groups with at least one program, in the order of the reasons.
   std::vector<UnrecordedPrograms> Unrecorded() const;
@@ -61,8 +62,6 @@ class ProgramWatch {
     std::string name;
     UnrecordedReason reason;
   };
-
-  void Count(const Pending& program);
 
   std::unordered_map<pid_t, Pending> pending_;
   std::unordered_map<pid_t, uint64_t> recorded_;  // time of the last report

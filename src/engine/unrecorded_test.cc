@@ -52,9 +52,9 @@ TEST(ProgramWatchTest, AProcessIdThatIsUsedAgainCountsTwice) {
 
 TEST(ProgramWatchTest, ConfinedChildrenAreCountedUnderTheirParentsName) {
   ProgramWatch watch;
-  watch.CountConfined("quiet", 0);
-  watch.CountConfined("zygote", 3);
-  watch.CountConfined("zygote", 2);
+  watch.Count("quiet", UnrecordedReason::kConfined, 0);
+  watch.Count("zygote", UnrecordedReason::kConfined, 3);
+  watch.Count("zygote", UnrecordedReason::kConfined, 2);
   const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
   ASSERT_EQ(missed.size(), 1u);
   EXPECT_EQ(missed[0].reason, UnrecordedReason::kConfined);

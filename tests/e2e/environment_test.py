@@ -137,6 +137,35 @@ class Environment(unittest.TestCase):
         self.assertIn("nothing recorded: 1 program was not recorded (/bin/echo (cannot size shared memory: File too "
                       "large))", done.stderr)
 
+    def test_a_program_without_address_space_for_the_buffer_runs_and_is_named(self):
+        limited = "ulimit -v 60000; exec /bin/echo ran"
+        for command in (["/bin/bash", "-c", limited], ["/bin/sh", "-c", f"/bin/bash -c '{limited}'; true"]):
+            result = run(command, ["-i", "1", "--shmem-size", "134217728"])
+            self.assertEqual((result.exit_code, result.stdout), (0, "ran\n"), result.stderr)
+            self.assertIn("! 1 program was not recorded (/bin/echo): no address space was left", result.stderr)
+
+    def test_a_program_with_address_sanitizer_is_recorded_and_still_checked(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source = os.path.join(directory, "a.c")
+            with open(source, "w") as file:
+                file.write("#include <stdlib.h>\n"
+                           "int main(int argc, char** argv) {\n"
+                           "  char* volatile kept = calloc(1, 100000);\n"
+                           "  char* volatile gone = malloc(10);\n"
+                           "  free(gone);\n"
+                           "  return argc > 1 ? gone[0] : kept[0] + 7;\n"
+                           "}\n")
+            built = subprocess.run(["gcc", "-g", "-fsanitize=address", source, "-o", source + ".out"], capture_output=True)
+            if built.returncode != 0:
+                self.skipTest("no AddressSanitizer here")
+            options = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=42"}
+            good = run([source + ".out"], ["-i", "1"], options)
+            bad = run([source + ".out", "bad"], ["-i", "1"], options)
+        self.assertEqual(good.exit_code, 7, good.stderr)
+        self.assertEqual(good.main.of("main")["space"], 100000, good.stderr)
+        self.assertEqual(bad.exit_code, 42)
+        self.assertIn("heap-use-after-free", bad.stderr)
+
     def test_a_script_is_profiled_through_its_interpreter(self):
         with tempfile.TemporaryDirectory() as directory:
             script = os.path.join(directory, "script")

@@ -165,6 +165,18 @@ class SwitchOn(unittest.TestCase):
         self.assertEqual(target.state()[0], 1)
         target.end()
 
+    def test_a_child_of_a_recorded_program_is_switched_on_by_later_sessions(self):
+        target = self.switched()
+        recording = self.record(target, ["--heaps", "com.example.silent=100000000"])  # too rare to be sampled
+        wait_for(lambda: "memfd:heapprofd-ring" in open(f"/proc/{target.pid}/maps").read() or target.is_sampled(), "joined")
+        target.tell("p")
+        recording.finish()
+        child = int(open(f"/proc/{target.pid}/task/{target.pid}/children").read())
+        later = Recording(self.place, ["-p", str(child), *EVERYTHING]).wait_active()
+        wait_for(target.is_sampled, "the session was not joined")
+        later.finish()
+        self.assertEqual({p.pid for p in later.pprofs}, {child})
+
     def test_a_statically_linked_program_is_switched_on_too(self):
         target = self.switched("static_switched")
         self.check_session(target, 0)

@@ -39,6 +39,7 @@ static struct sock_filter filter[] = {
     KILL(SYS_gettid),
     KILL(SYS_clock_gettime),
     KILL(SYS_madvise),
+    KILL(SYS_futex),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
 

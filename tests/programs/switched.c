@@ -6,6 +6,7 @@
 //   s  says how often the callbacks were called, the last interval, and how many reports
 //      became samples
 //   c  forks a child that does `a` and ends
+//   p  forks a child that does `a` once, quietly, and then all that this program would do
 //   q  ends
 #include <stdatomic.h>
 #include <stdio.h>
@@ -71,6 +72,15 @@ int main(void) {
     } else if (letter == 's') {
       printf("%d %d %lu %d\n", enabled_calls, disabled_calls, last_interval, samples);
       fflush(stdout);
+    } else if (letter == 'p') {
+      const pid_t child = fork();
+      if (child == 0) {
+        reports();
+        answer("forked");
+      } else {
+        waitpid(child, NULL, 0);
+        return 0;
+      }
     } else if (letter == 'c') {
       const pid_t child = fork();
       if (child == 0) {
