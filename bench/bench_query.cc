@@ -1,13 +1,15 @@
-// Measures opening and querying a large trace.
+// Measures opening and querying a large trace, for tools/bench queries. Each run does one
+// thing and prints one JSON object: wall and processor seconds of that thing, and the
+// most memory that this process has had.
 //
 //   bench_query make TRACE LEAVES   writes a trace of one process whose heap has LEAVES
-//                                   callsites with live memory, below a third as many
-//                                   more
-//   bench_query run TRACE [QUERY]   prints times, and the memory of this process; QUERY
-//   is a
-//                                   part of the name of those to run
-//
-// Times are wall clock of one run each; run it on a quiet machine.
+//                                   callsites with live memory, and a third as many
+//                                   callers
+//   bench_query names               the names of the queries, one a line
+//   bench_query read TRACE          reads and inflates it, packet by packet, and no more
+//   bench_query open TRACE          opens it
+//   bench_query query TRACE NAME    opens it and runs a query, of which it takes each
+//   cell
 #include <sys/resource.h>
 
 #include <chrono>
@@ -17,7 +19,9 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "import/import_file.h"
 #include "query/trace_database.h"
@@ -28,7 +32,7 @@ namespace heapprofd {
 namespace {
 
 constexpr uint32_t kFrames = 50'000;
-constexpr uint32_t kMaxDepth = 40;
+constexpr uint32_t kMaxDepth = 50;
 
 double CpuSeconds() {
   timespec now = {};
@@ -76,39 +80,47 @@ void AddFrames(TargetProfile* profile) {
   }
 }
 
-TargetProfile BigProfile(uint32_t leaves) {
+// As in recordings of large programs the tree is deep, and what was called in a row is
+// close together: a stack leaves the previous one somewhere and goes its own way. A leaf
+// with memory ends each such way.
+TargetProfile BigProfile(uint32_t callsites, uint32_t leaves) {
   std::mt19937 random(1);
   TargetProfile profile;
   profile.process.pid = 4711;
   profile.process.cmdline = {"/usr/bin/big"};
   AddFrames(&profile);
-  std::vector<uint32_t> depths;
-  const uint32_t inner = leaves / 3;
-  for (uint32_t i = 0; i < inner + leaves; ++i) {
-    uint32_t parent = kNoId;
-    if (i > 0)
-      parent = static_cast<uint32_t>(random() % std::min(i, inner));
-    while (parent != kNoId && depths[parent] >= kMaxDepth)
-      parent = profile.callsites[parent].parent;
-    depths.push_back(parent == kNoId ? 0 : depths[parent] + 1);
-    profile.callsites.push_back({parent, static_cast<uint32_t>(random() % kFrames)});
+  std::vector<uint32_t> path;
+  std::vector<uint32_t> ends;
+  const uint32_t way = callsites / leaves;
+  while (profile.callsites.size() + way <= callsites) {
+    // Mostly near its end; the way that follows must have room.
+    const size_t kept = std::min<size_t>(path.size(), kMaxDepth - way);
+    path.resize(kept - std::min(kept, size_t{random() % kMaxDepth} * (random() % 2)));
+    for (uint32_t i = 0; i < way; ++i) {
+      profile.callsites.push_back({path.empty() ? kNoId : path.back(),
+                                   static_cast<uint32_t>(random() % kFrames)});
+      path.push_back(static_cast<uint32_t>(profile.callsites.size() - 1));
+    }
+    ends.push_back(path.back());
   }
   HeapDump dump;
   dump.heap_name = kMallocHeapName;
   dump.sampling_interval = dump.original_sampling_interval = 4096;
   dump.end_ns = 1'000'000'000;
-  for (uint32_t i = inner; i < inner + leaves; ++i) {
+  for (const uint32_t end : ends) {
     const double size = static_cast<double>(random() % 100'000 + 1);
-    dump.callsites[i] = {{size, 1 + size / 1000, size * 100, 1}, {0, 0, 0, 0}};
+    const double count = 1 + size / 1000;
+    dump.callsites[end] = {{size * 3, count * 3, size * 300, 3},
+                           {size * 2, count * 2, size * 200, 2}};
   }
   profile.heaps.push_back(std::move(dump));
   return profile;
 }
 
-Status Make(const std::string& path, uint32_t leaves) {
+Status Make(const std::string& path, uint32_t callsites, uint32_t leaves) {
   HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(path));
   TraceWriter writer(std::move(file));
-  const TargetProfile profile = BigProfile(leaves);
+  const TargetProfile profile = BigProfile(callsites, leaves);
   HPD_TRY(writer.WriteHeader(""));
   HPD_TRY(writer.WriteProcessTree({&profile.process, 1}));
   HPD_TRY(writer.WriteDump(profile, 1, {}));
@@ -143,61 +155,101 @@ struct NamedQuery {
 };
 
 constexpr NamedQuery kQueries[] = {
-    {"seed: bytes per callsite",
+    {"seed-callsites",
      "select a.callsite_id, a.ts, a.upid, f.name, f.rel_pc, m.build_id, m.name as "
      "mapping_name, sum(a.size) as space_size, sum(a.count) as space_count from "
      "heap_profile_allocation a join stack_profile_callsite c ON (a.callsite_id = c.id) "
      "join stack_profile_frame f ON (c.frame_id = f.id) join stack_profile_mapping m ON "
      "(f.mapping = m.id) group by 1, 2, 3, 4, 5, 6, 7 order by space_size desc;"},
-    {"seed: experimental_flamegraph",
+    {"seed-flamegraph",
      "select name, map_name, cumulative_size from "
-     "experimental_flamegraph(9000000000000000"
-     "000,1,'native') order by abs(cumulative_size) desc;"},
-    {"top(space, 10)", "select * from top('space', 10)"},
-    {"flamegraph(0), roots",
-     "select name, cumulative from flamegraph(0) where depth < 2"},
-    {"sum(size)", "select sum(size) from heap_profile_allocation"},
+     "experimental_flamegraph(9000000000000000000,1,'native') order by "
+     "abs(cumulative_size) desc;"},
+    {"top", "select * from top('space', 10)"},
+    {"flamegraph-roots", "select name, cumulative from flamegraph(0) where depth < 2"},
+    {"sum", "select sum(size) from heap_profile_allocation"},
 };
 
-Status Run(const std::string& path, const char* only) {
-  ReadReport report;
+void Print(const Times& times, const std::string& more) {
+  printf("{\"wall\": %.4f, \"cpu\": %.4f, \"peak_mb\": %.1f%s}\n", times.wall, times.cpu,
+         PeakMegabytes(), more.c_str());
+}
+
+std::string Figure(const char* name, uint64_t value) {
+  return std::string(", \"") + name + "\": " + std::to_string(value);
+}
+
+Status Read(const std::string& path) {
+  Result<ReadReport> report = ReadReport();
+  const Times times =
+      Measure([&] { report = ReadPackets(path, [](std::string_view) {}); });
+  if (!report.ok())
+    return std::move(report).status();
+  Print(times, Figure("bytes", report.value().bytes));
+  return {};
+}
+
+Status Open(const std::string& path, ImportedTrace* trace, Times* times) {
+  ReturnFreedMemory();
   Status status;
-  const Times reading = Measure([&] {
-    Result<ReadReport> read = ReadPackets(path, [](std::string_view) {});
-    if (read.ok())
-      report = read.value();
-    else
-      status = read.status();
-  });
-  HPD_TRY(std::move(status));
-  const auto megabytes = static_cast<double>(report.bytes) / (1 << 20);
-  printf("trace: %.1f MB uncompressed\nread and inflate: %.3f s (%.3f s of CPU)\n",
-         megabytes, reading.wall, reading.cpu);
-  auto trace = std::make_unique<ImportedTrace>();
-  const Times importing = Measure([&] {
-    TraceBuilder builder(trace.get());
+  *times = Measure([&] {
+    TraceBuilder builder(trace);
     std::vector<std::string> warnings;
     status = ImportFiles({&path, 1}, builder, &warnings);
   });
-  HPD_TRY(std::move(status));
-  printf("open: %.3f s (%.3f s of CPU), %.2f of reading and inflating\n", importing.wall,
-         importing.cpu, importing.wall / reading.wall);
-  printf("memory: %.1f MB (%.2f of the trace)\n", PeakMegabytes(),
-         PeakMegabytes() / megabytes);
-  printf("callsites: %zu, allocation rows: %zu\n", trace->callsites.row_count(),
-         trace->allocations.row_count());
+  return status;
+}
+
+Status MeasureOpening(const std::string& path) {
+  ImportedTrace trace;
+  Times times;
+  HPD_TRY(Open(path, &trace, &times));
+  Print(times, Figure("callsites", trace.callsites.row_count()) +
+                   Figure("allocations", trace.allocations.row_count()));
+  return {};
+}
+
+Status MeasureQuery(const std::string& path, std::string_view name) {
+  auto trace = std::make_unique<ImportedTrace>();
+  Times times;
+  HPD_TRY(Open(path, trace.get(), &times));
   HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
                  TraceDatabase::Create(std::move(trace)));
   for (const NamedQuery& query : kQueries) {
-    if (only != nullptr && strstr(query.name, only) == nullptr)
+    if (name != query.name)
       continue;
     ReadingSink sink;
-    const Times time = Measure([&] { status = database->Run(query.sql, sink); });
+    Status status;
+    times = Measure([&] { status = database->Run(query.sql, sink); });
     HPD_TRY(std::move(status));
-    printf("%-32s %.3f s (%.3f s of CPU), %llu rows, peak %.1f MB\n", query.name,
-           time.wall, time.cpu, static_cast<unsigned long long>(sink.rows()),
-           PeakMegabytes());
+    Print(times, Figure("rows", sink.rows()));
+    return {};
   }
+  return Status(StatusCode::kNotFound, "there is no such query");
+}
+
+Status Run(std::span<char*> arguments) {
+  const auto is = [&](const char* verb, size_t count) {
+    return arguments.size() == count && strcmp(arguments[1], verb) == 0;
+  };
+  const auto number = [&](size_t at) {
+    return static_cast<uint32_t>(strtoul(arguments[at], nullptr, 10));
+  };
+  if (is("make", 5) && number(4) > 0 && number(3) / kMaxDepth < number(4))
+    return Make(arguments[2], number(3), number(4));
+  if (is("read", 3))
+    return Read(arguments[2]);
+  if (is("open", 3))
+    return MeasureOpening(arguments[2]);
+  if (is("query", 4))
+    return MeasureQuery(arguments[2], arguments[3]);
+  if (!is("names", 2))
+    return Status(
+        StatusCode::kInvalidArgument,
+        "usage: bench_query make TRACE N LEAVES | names | read TRACE | open TRACE "
+        "| query TRACE NAME");
+  for (const NamedQuery& query : kQueries)
+    puts(query.name);
   return {};
 }
 
@@ -205,13 +257,7 @@ Status Run(const std::string& path, const char* only) {
 }  // namespace heapprofd
 
 int main(int argc, char** argv) {
-  heapprofd::Status status(heapprofd::StatusCode::kInvalidArgument,
-                           "usage: bench_query make TRACE LEAVES | run TRACE [QUERY]");
-  if (argc == 4 && strcmp(argv[1], "make") == 0)
-    status =
-        heapprofd::Make(argv[2], static_cast<uint32_t>(strtoul(argv[3], nullptr, 10)));
-  else if (argc >= 3 && strcmp(argv[1], "run") == 0)
-    status = heapprofd::Run(argv[2], argv[3]);
+  const heapprofd::Status status = heapprofd::Run({argv, static_cast<size_t>(argc)});
   if (!status.ok())
     fprintf(stderr, "%s\n", status.message().c_str());
   return status.ok() ? 0 : 1;

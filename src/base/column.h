@@ -6,7 +6,10 @@
 // memory. Running out of memory ends the program, as everywhere.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <span>
 #include <type_traits>
@@ -50,6 +53,14 @@ class Column {
 
   T& back() { return data_[size_ - 1]; }
 
+  T* begin() { return data_; }
+
+  T* end() { return data_ + size_; }
+
+  const T* begin() const { return data_; }
+
+  const T* end() const { return data_ + size_; }
+
   std::span<T> span() { return {data_, size_}; }
 
   std::span<const T> span() const { return {data_, size_}; }
@@ -68,6 +79,20 @@ class Column {
     for (size_t row = size_; row < size; ++row)
       data_[row] = value;
     size_ = size;
+  }
+
+  // For rows that are read here and there: large pages save the processor most of its
+  // searches for them. Up to that many rows; to be called before they are added.
+  void ReserveForRandomAccess(size_t capacity) {
+    constexpr uintptr_t kLargePage = uintptr_t{2} << 20;
+    if (capacity <= capacity_)
+      return;
+    Reserve(capacity);
+    const auto begin = reinterpret_cast<uintptr_t>(data_);
+    const uintptr_t first = (begin + kLargePage - 1) / kLargePage * kLargePage;
+    const uintptr_t last = (begin + capacity * sizeof(T)) / kLargePage * kLargePage;
+    if (first < last)  // a wish: what fails costs only time
+      madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
   }
 
   void clear() { size_ = 0; }

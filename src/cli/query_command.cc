@@ -17,15 +17,21 @@ namespace {
 
 constexpr int kExitInterrupted = 128 + SIGINT;
 
-std::atomic<CancelFlag*> cancel_on_interrupt = nullptr;
+std::atomic<TraceDatabase*> interrupted_database = nullptr;
 
-extern "C" void CancelQuery(int /*signal*/) {
-  if (CancelFlag* const flag = cancel_on_interrupt.load())
-    flag->store(true);
+// The second Ctrl-C of a query that does not end by the first one ends the program: a
+// single step of SQLite's can take long.
+extern "C" void CancelQuery(int signal) {
+  TraceDatabase* const database = interrupted_database.load();
+  if (database == nullptr || !database->cancel_flag().exchange(true) ||
+      !database->is_running())
+    return;
+  std::signal(signal, SIG_DFL);
+  raise(signal);
 }
 
 void CatchInterrupts(TraceDatabase& database) {
-  cancel_on_interrupt = &database.cancel_flag();
+  interrupted_database = &database;
   struct sigaction action = {};
   action.sa_handler = CancelQuery;
   sigaction(SIGINT, &action, nullptr);
@@ -38,6 +44,7 @@ const char* ProgramName(QueryDialect dialect) {
 
 Result<std::unique_ptr<TraceDatabase>> OpenTraces(const QueryOptions& options,
                                                   const char* program) {
+  ReturnFreedMemory();
   auto trace = std::make_unique<ImportedTrace>();
   TraceBuilder builder(trace.get());
   std::vector<std::string> warnings;
@@ -98,7 +105,7 @@ int RunQueryCommand(QueryDialect dialect, const std::vector<std::string>& argume
   CatchInterrupts(*database.value());
   Status status = RunQueries(*database.value(), options.value());
   const bool is_cancelled = database.value()->cancel_flag();
-  cancel_on_interrupt = nullptr;
+  interrupted_database = nullptr;
   if (status.ok() && fflush(stdout) != 0)
     status = Status::FromErrno("cannot write the result", errno);
   if (!status.ok())

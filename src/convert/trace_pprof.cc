@@ -65,7 +65,8 @@ class HeapSums {
   }
 
   static uint64_t HashOf(uint32_t callsite) {
-    return (callsite * uint64_t{0x9e3779b97f4a7c15}) >> 20;
+    const uint64_t hash = callsite * uint64_t{0x9e3779b97f4a7c15};
+    return hash ^ (hash >> 32);
   }
 
   RowIndex slots_;

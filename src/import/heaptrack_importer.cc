@@ -122,6 +122,9 @@ class HeaptrackImporter {
     dump.from_startup = true;
     dump.sampling_interval = 1;
     dump.original_sampling_interval = 1;
+    dump.peak_bytes = static_cast<uint64_t>(peak_);
+    if (peak_ > 0)
+      dump.peak_ts = peak_ts_;
     for (const StackTotals& totals : totals_) {
       dump.exact_alloc_calls += static_cast<uint64_t>(totals.alloc_count);
       dump.exact_alloc_bytes += static_cast<uint64_t>(totals.alloc_size);
@@ -264,7 +267,18 @@ class HeaptrackImporter {
       return {};
     size += kind.size;
     ++(sign > 0 ? totals.alloc_count : totals.free_count);
+    UpdatePeak(sign > 0 ? kind.size : -kind.size);
     return {};
+  }
+
+  void UpdatePeak(int64_t change) {
+    if (std::abs(live_) > kMaxTotal)
+      return;
+    live_ += change;
+    if (live_ > peak_) {
+      peak_ = live_;
+      peak_ts_ = Now();
+    }
   }
 
   void AddResident(NumberReader& numbers) {
@@ -282,6 +296,9 @@ class HeaptrackImporter {
   uint64_t format_ = 1;
   uint64_t page_size_ = 4096;
   uint64_t now_ms_ = 0;
+  int64_t live_ = 0;  // bytes, now
+  int64_t peak_ = 0;
+  int64_t peak_ts_ = 0;
   std::vector<StringId> strings_;
   std::vector<uint32_t> frames_;     // address -> frame
   std::vector<uint32_t> callsites_;  // stack -> callsite

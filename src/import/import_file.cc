@@ -1,5 +1,7 @@
 #include "import/import_file.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -88,6 +90,22 @@ void AddWarnings(const std::string& path,
                         " records make no sense and were left out");
 }
 
+Result<ImportReport> ImportAs(FileFormat format,
+                              ByteSource& source,
+                              const std::string& name,
+                              TraceBuilder& builder) {
+  switch (format) {
+    case FileFormat::kPprof:
+      return ImportPprof(source, name, builder);
+    case FileFormat::kFolded:
+      return ImportFolded(source, name, builder);
+    case FileFormat::kHeaptrack:
+      return ImportHeaptrack(source, name, builder);
+    default:
+      return ImportTrace(source, name, builder);
+  }
+}
+
 }  // namespace
 
 FileFormat DetectFormat(std::string_view head) {
@@ -116,21 +134,22 @@ Result<ImportReport> ImportBytes(ByteSource& source,
     return UnknownFormat(name, head);
   PrefixedSource whole(std::move(head), &inflated);
   builder.BeginSource();
-  switch (format) {
-    case FileFormat::kPprof:
-      return ImportPprof(whole, name, builder);
-    case FileFormat::kFolded:
-      return ImportFolded(whole, name, builder);
-    case FileFormat::kHeaptrack:
-      return ImportHeaptrack(whole, name, builder);
-    default:
-      return ImportTrace(whole, name, builder);
-  }
+  HPD_TRY_ASSIGN(ImportReport report, ImportAs(format, whole, name, builder));
+  if (report.damage.empty() && inflated.is_truncated())
+    report.damage = "its compressed data end too early";
+  return report;
 }
 
 Result<ImportReport> ImportFile(const std::string& path, TraceBuilder& builder) {
   HPD_TRY_ASSIGN(std::unique_ptr<FileSource> file, FileSource::Open(path));
   return ImportBytes(*file, path == "-" ? "standard input" : path, builder);
+}
+
+void ReturnFreedMemory() {
+  // Parts of packets are larger. Without this malloc keeps them: it takes the first one
+  // that is freed for a sign that more of its size will be wanted.
+  constexpr int kOwnMapping = 256 << 10;
+  mallopt(M_MMAP_THRESHOLD, kOwnMapping);
 }
 
 Status ImportFiles(std::span<const std::string> paths,

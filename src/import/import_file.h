@@ -34,6 +34,10 @@ Result<ImportReport> ImportBytes(ByteSource& source,
                                  const std::string& name,
                                  TraceBuilder& builder);
 
+// For programs that do little but import: what one step of it needs goes back to the
+// system before the next step's tables grow. For the whole process.
+void ReturnFreedMemory();
+
 // Adds several files, in the order given, to one trace. `warnings` receives a line for
 // each thing that was not right.
 Status ImportFiles(std::span<const std::string> paths,

@@ -121,6 +121,8 @@ TEST_F(ImportTest, HeaptrackEventsAreSummedPerStack) {
   ASSERT_EQ(trace_.dumps.size(), 1u);
   EXPECT_EQ(Rows(), (Map{{"inl\nine;main", "2,128 -1,-64 "}}));
   EXPECT_EQ(trace_.dumps[0].ts, 500'000'000);
+  EXPECT_EQ(trace_.dumps[0].peak_bytes, 128u);
+  EXPECT_EQ(trace_.dumps[0].peak_ts, 0);
   const ImportedProcess& process = trace_.processes[trace_.dumps[0].upid];
   EXPECT_EQ(trace_.Text(process.name), "./prog");
   EXPECT_EQ(trace_.Text(process.cmdline), "./prog --flag");

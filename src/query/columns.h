@@ -56,6 +56,12 @@ TableColumn TextColumn(std::string_view name, const ImportedTrace& trace, F text
       [&trace, text](size_t row) { return TextCell(trace, text(row)); });
 }
 
+inline TableColumn TextColumn(std::string_view name,
+                              const ImportedTrace& trace,
+                              std::span<const StringId> ids) {
+  return TableColumn::Texts(std::string(name), {ids, &trace.strings});
+}
+
 // Fixed texts: `text` returns a pointer to a literal, or null for NULL.
 template <typename F>
 TableColumn LiteralColumn(std::string_view name, F text) {

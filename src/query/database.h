@@ -1,5 +1,6 @@
-// SQLite as a read-only engine over our tables: it holds no data of its own, writes no
-// file, loads nothing, and a query can be stopped at any time.
+// SQLite as a read-only engine over our tables: it holds no data of its own, loads
+// nothing, writes nothing but nameless temporary files for large sorts, and a query can
+// be stopped at any time.
 #pragma once
 
 #include <atomic>

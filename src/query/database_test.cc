@@ -188,7 +188,8 @@ TEST_F(DatabaseTest, NothingCanBeWrittenLoadedOrAttached) {
        {"insert into numbers values(1,2,3,4,5,6)", "delete from numbers",
         "update numbers set id = 1", "drop table numbers", "create table t(a)",
         "create temp table t(a)", "attach ':memory:' as x", "pragma writable_schema=1",
-        "pragma hard_heap_limit=0", "select load_extension('x')", "vacuum into '/tmp/x'",
+        "pragma hard_heap_limit=0", "select load_extension('x')",
+        "select fts3_tokenizer('simple')", "vacuum into '/tmp/x'",
         "create virtual table v using fts5(a)", "begin", "savepoint a", "analyze",
         "create index i on numbers(id)", "insert into sqlite_master values(1,2,3,4,5)"})
     EXPECT_TRUE(Query(sql).starts_with("error: ")) << sql << ": " << Query(sql);

@@ -12,8 +12,14 @@ namespace heapprofd {
 // must outlive each other's use.
 Status AddPerfettoFunctions(const ImportedTrace& trace, Database* database);
 
-// Ours: flamegraph(dump, view), diff(dump_a, dump_b, view), callers(name, dump) and
-// top(view, n, dump).
+// Those over Java heaps: android_heap_graph_class_summary_tree,
+// heap_graph_dominator_tree.
+Status AddHeapGraphFunctions(const ImportedTrace& trace, Database* database);
+
+// Ours: flamegraph(dump, view), diff(dump_a, dump_b, view), and those below.
 Status AddOwnFunctions(const ImportedTrace& trace, Database* database);
+
+// callers(name, dump) and top(view, n, dump).
+Status AddSummingFunctions(const ImportedTrace& trace, Database* database);
 
 }  // namespace heapprofd

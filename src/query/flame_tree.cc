@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "query/child_lists.h"
 #include "query/sum.h"
 #include "symbolize/demangle.h"
 #include "trace/trace_builder.h"
@@ -25,10 +26,13 @@ class TreeBuilder {
   TreeBuilder(const ImportedTrace& trace, const FlameOptions& options)
       : trace_(trace),
         options_(options),
-        name_ids_(trace.strings.size(), kNoId),
-        leaf_rows_(trace.callsites.row_count(), kNoId) {}
+        demangled_(std::make_shared<StringPool>()),
+        leaf_rows_(trace.callsites.row_count(), kNoId) {
+    if (options.names == NameStyle::kDemangled)
+      name_ids_.assign(trace.strings.size(), kNoId);
+  }
 
-  Result<FlameTree> Build(const ValuesByCallsite& values, const CancelFlag& cancelled) {
+  Result<FlameTree> Build(ValuesByCallsite values, const CancelFlag& cancelled) {
     MarkUsed(values);
     for (uint32_t callsite = 0; callsite < leaf_rows_.size(); ++callsite) {
       if (callsite % kCallsitesPerCancelCheck == 0 && cancelled)
@@ -39,7 +43,15 @@ class TreeBuilder {
         AddCallsite(callsite, values[callsite]);
       next_id_ += static_cast<uint32_t>(functions_.size());
     }
+    // What is not needed any more makes room for the sums.
+    values = ValuesByCallsite();
+    leaf_rows_ = {};
+    index_ = RowIndex();
     AddCumulative(&tree_);
+    // The trace outlives everything that is made of it.
+    tree_.names = options_.names == NameStyle::kDemangled
+                      ? std::shared_ptr<const StringPool>(demangled_)
+                      : std::shared_ptr<const StringPool>(demangled_, &trace_.strings);
     return std::move(tree_);
   }
 
@@ -57,6 +69,11 @@ class TreeBuilder {
     hash = (hash ^ (hash >> 29) ^ key.name) * 0xbf58476d1ce4e5b9u;
     hash = (hash ^ (hash >> 32) ^ key.mapping) * 0x94d049bb133111ebu;
     return hash ^ (hash >> 31);
+  }
+
+  Key KeyOf(uint32_t row) const {
+    const FlameNode& node = tree_.nodes[row];
+    return {node.parent, node.name, node.mapping_name};
   }
 
   // Callers have smaller ids than what they call.
@@ -101,6 +118,10 @@ class TreeBuilder {
       node.is_leaf_function |= i == 0;
     }
     tree_.nodes[row].self += values;
+    if (!options_.variances.empty()) {
+      tree_.variances.resize(tree_.nodes.size(), 0);
+      tree_.variances[row] += options_.variances[callsite];
+    }
     leaf_rows_[callsite] = row;
   }
 
@@ -112,9 +133,9 @@ class TreeBuilder {
     const auto row = static_cast<uint32_t>(tree_.nodes.size());
     if (options_.merging == Merging::kByName) {
       const Key key{parent, name, mapping_name};
-      index_.Prepare([this](uint32_t other) { return HashOf(keys_[other]); });
+      index_.Prepare([this](uint32_t other) { return HashOf(KeyOf(other)); });
       uint32_t& known =
-          index_.Find(HashOf(key), [&](uint32_t other) { return keys_[other] == key; });
+          index_.Find(HashOf(key), [&](uint32_t other) { return KeyOf(other) == key; });
       if (known != kNoId) {
         FlameNode& node = tree_.nodes[known];
         if (node.source_file != function.source_file)
@@ -125,15 +146,13 @@ class TreeBuilder {
       }
       known = row;
       index_.CountAdded();
-      keys_.push_back(key);
     }
     FlameNode node;
     node.id = row;
     node.parent = parent;
     node.callsite = callsite;
     node.depth = parent == kNoId ? 0 : tree_.nodes[parent].depth + 1;
-    node.name = options_.names == NameStyle::kDemangled ? tree_.names.Get(name)
-                                                        : trace_.Text(name);
+    node.name = name;
     node.mapping_name = mapping_name;
     node.source_file = function.source_file;
     node.line = function.line;
@@ -142,16 +161,16 @@ class TreeBuilder {
     return row;
   }
 
-  // In tree_.names when names are demangled, else in the trace.
+  // In demangled_ when names are demangled, else in the trace.
   uint32_t NameId(StringId name) {
     if (options_.names == NameStyle::kAsRecorded)
       return name;
     if (name >= name_ids_.size())
-      return tree_.names.Intern("unknown");
+      return demangled_->Intern("unknown");
     uint32_t& id = name_ids_[name];
     if (id == kNoId) {
       const std::string_view text = trace_.Text(name);
-      id = tree_.names.Intern(text.empty() ? "unknown" : Demangle(text));
+      id = demangled_->Intern(text.empty() ? "unknown" : Demangle(text));
     }
     return id;
   }
@@ -159,12 +178,12 @@ class TreeBuilder {
   const ImportedTrace& trace_;
   const FlameOptions options_;
   FlameTree tree_;
-  std::vector<uint32_t> name_ids_;   // trace's id -> tree's id
+  std::shared_ptr<StringPool> demangled_;
+  std::vector<uint32_t> name_ids_;   // trace's id -> demangled_'s
   std::vector<uint32_t> leaf_rows_;  // callsite -> row of its innermost function
   std::vector<bool> is_used_;
   std::vector<Function> functions_;  // of the current callsite
   RowIndex index_;                   // nodes by key, when they are merged
-  std::vector<Key> keys_;            // by row
   uint32_t next_id_ = 0;
 };
 
@@ -183,33 +202,76 @@ FlameValues& FlameValues::operator+=(const FlameValues& other) {
   size = Sum(size, other.size);
   alloc_count = Sum(alloc_count, other.alloc_count);
   alloc_size = Sum(alloc_size, other.alloc_size);
-  variance += other.variance;
   return *this;
 }
 
 Result<FlameTree> BuildFlameTree(const ImportedTrace& trace,
-                                 const ValuesByCallsite& values,
+                                 ValuesByCallsite values,
                                  const FlameOptions& options,
                                  const CancelFlag& cancelled) {
-  return TreeBuilder(trace, options).Build(values, cancelled);
+  return TreeBuilder(trace, options).Build(std::move(values), cancelled);
 }
 
 void AddCumulative(FlameTree* tree) {
-  for (FlameNode& node : tree->nodes)
-    node.cumulative = node.self;
+  tree->cumulative.clear();
+  for (const FlameNode& node : tree->nodes)
+    tree->cumulative.push_back(node.self);
   for (size_t row = tree->nodes.size(); row-- > 0;) {
-    const FlameNode& node = tree->nodes[row];
-    if (node.parent != kNoId)
-      tree->nodes[node.parent].cumulative += node.cumulative;
+    const uint32_t parent = tree->nodes[row].parent;
+    if (parent == kNoId)
+      continue;
+    tree->cumulative[parent] += tree->cumulative[row];
+    if (!tree->variances.empty())
+      tree->variances[parent] += tree->variances[row];
   }
 }
 
+std::vector<bool> HasSameAbove(const FlameTree& tree, std::span<const uint32_t> kinds) {
+  const size_t rows = tree.nodes.size();
+  const ChildLists children =
+      ChildListsOf(rows, [&tree](uint32_t row) { return tree.nodes[row].parent; });
+  std::vector<uint32_t> pending;  // rows to enter; kNoId: the latest one is left
+  uint32_t max_kind = 0;
+  for (uint32_t row = 0; row < rows; ++row) {
+    if (tree.nodes[row].parent == kNoId)
+      pending.push_back(row);
+    if (kinds[row] != kNoId)
+      max_kind = std::max(max_kind, kinds[row]);
+  }
+  std::vector<int32_t> open(size_t{max_kind} + 1, 0);  // nodes on the path, by kind
+  const auto count = [&open](uint32_t kind, int32_t change) {
+    if (kind != kNoId)
+      open[kind] += change;
+  };
+  std::vector<uint32_t> path;
+  std::vector<bool> result(rows, false);
+  while (!pending.empty()) {
+    const uint32_t row = pending.back();
+    pending.pop_back();
+    const uint32_t kind = kinds[row == kNoId ? path.back() : row];
+    if (row == kNoId) {
+      path.pop_back();
+      count(kind, -1);
+      continue;
+    }
+    result[row] = kind != kNoId && open[kind] > 0;
+    count(kind, +1);
+    path.push_back(row);
+    pending.push_back(kNoId);
+    for (uint32_t child = children.first[row]; child != kNoId;
+         child = children.next[child])
+      pending.push_back(child);
+  }
+  return result;
+}
+
 FlameTree Focus(FlameTree tree, std::string_view text) {
+  HPD_CHECK(tree.variances.empty());  // nobody asks for those of a part
   enum class State : uint8_t { kOut, kAbove, kIn };
   std::vector<State> states(tree.nodes.size(), State::kOut);
   for (size_t row = 0; row < tree.nodes.size(); ++row) {
     const FlameNode& node = tree.nodes[row];
-    if (ContainsIgnoringCase(node.name, text)) {
+    if (ContainsIgnoringCase(tree.names->Get(node.name), text)) {
       states[row] = State::kIn;
       for (uint32_t at = node.parent; at != kNoId && states[at] == State::kOut;
            at = tree.nodes[at].parent)
@@ -219,7 +281,7 @@ FlameTree Focus(FlameTree tree, std::string_view text) {
     }
   }
   std::vector<uint32_t> new_rows(tree.nodes.size(), kNoId);
-  std::vector<FlameNode> kept;
+  Column<FlameNode> kept;
   for (size_t row = 0; row < tree.nodes.size(); ++row) {
     if (states[row] == State::kOut)
       continue;
@@ -248,7 +310,7 @@ ValuesByCallsite SumAllocations(const ImportedTrace& trace,
       const int64_t size = trace.allocations.size[row];
       const int64_t count = trace.allocations.count[row];
       values[trace.allocations.callsite[row]] += FlameValues{
-          count, size, std::max<int64_t>(count, 0), std::max<int64_t>(size, 0), 0};
+          count, size, std::max<int64_t>(count, 0), std::max<int64_t>(size, 0)};
     }
   }
   return values;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/column.h"
 #include "base/status.h"
 #include "query/database.h"
 #include "trace/imported_trace.h"
@@ -20,7 +22,6 @@ struct FlameValues {
   int64_t size = 0;
   int64_t alloc_count = 0;
   int64_t alloc_size = 0;
-  double variance = 0;  // of the figure that is of interest, when the trace tells
 
   FlameValues& operator+=(const FlameValues& other);
 
@@ -47,34 +48,44 @@ struct FlameNode {
   uint32_t parent = kNoId;    // row of the parent, smaller than the node's own
   uint32_t callsite = kNoId;  // the first of those merged
   uint32_t depth = 0;
-  std::string_view name;  // of the trace, or of the tree
+  StringId name = kEmptyString;  // in FlameTree::names
   StringId mapping_name = kEmptyString;
   StringId source_file = kNoId;  // kNoId, too, when merged nodes disagree
   uint32_t line = 0;             // 0, too, when merged nodes disagree
   bool is_inlined = false;
   bool is_leaf_function = false;  // the innermost function of its callsite
   FlameValues self;
-  FlameValues cumulative;
 };
 
 struct FlameTree {
-  std::vector<FlameNode> nodes;  // parents before children
-  StringPool names;              // demangled ones
+  Column<FlameNode> nodes;         // parents before children
+  Column<FlameValues> cumulative;  // by node: its own and what is below
+  // Of the cumulative values of the figure that is of interest, by node; empty: the trace
+  // does not tell.
+  Column<double> variances;
+  std::shared_ptr<const StringPool> names;
+
+  std::string_view NameOf(uint32_t row) const { return names->Get(nodes[row].name); }
 };
 
 struct FlameOptions {
   NameStyle names = NameStyle::kDemangled;
   Merging merging = Merging::kByName;
+  std::span<const double> variances = {};  // by callsite; may be empty
 };
 
-// The tree of the callsites with values and of their callers. kUnavailable when
-// cancelled.
+// The tree of the callsites with values and of their callers; as recorded, the names are
+// the trace's. kUnavailable when cancelled.
 Result<FlameTree> BuildFlameTree(const ImportedTrace& trace,
-                                 const ValuesByCallsite& values,
+                                 ValuesByCallsite values,
                                  const FlameOptions& options,
                                  const CancelFlag& cancelled);
 
-// Sums what is below each node. Parents come before children.
+// By row: whether a node further out is of the same kind. `kinds` by row; nodes of
+// kind kNoId are like no other.
+std::vector<bool> HasSameAbove(const FlameTree& tree, std::span<const uint32_t> kinds);
+
+// Sums what is below each node.
 void AddCumulative(FlameTree* tree);
 
 // Only the nodes whose name contains `text` (in any case), with what is below and above

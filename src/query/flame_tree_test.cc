@@ -23,9 +23,10 @@ class FlameTreeTest : public testing::Test {
     return callsite;
   }
 
-  FlameTree Build(const ValuesByCallsite& values, const FlameOptions& options = {}) {
+  FlameTree Build(ValuesByCallsite values, const FlameOptions& options = {}) {
     const CancelFlag cancelled = false;
-    Result<FlameTree> tree = BuildFlameTree(trace_, values, options, cancelled);
+    Result<FlameTree> tree =
+        BuildFlameTree(trace_, std::move(values), options, cancelled);
     EXPECT_TRUE(tree.ok());
     return std::move(tree).value();
   }
@@ -33,7 +34,7 @@ class FlameTreeTest : public testing::Test {
   static std::string PathOf(const FlameTree& tree, uint32_t row) {
     const FlameNode& node = tree.nodes[row];
     return (node.parent == kNoId ? "" : PathOf(tree, node.parent) + ";") +
-           std::string(node.name);
+           std::string(tree.NameOf(row));
   }
 
   ImportedTrace trace_;
@@ -48,7 +49,7 @@ TEST_F(FlameTreeTest, CallersWithoutMemoryOfTheirOwnAreThereAndOthersAreNot) {
   const FlameTree tree = Build(values);
   ASSERT_EQ(tree.nodes.size(), 3u);
   EXPECT_EQ(PathOf(tree, 2), "main;f;g");
-  EXPECT_EQ(tree.nodes[0].cumulative.size, 7);
+  EXPECT_EQ(tree.cumulative[0].size, 7);
   EXPECT_EQ(tree.nodes[0].self.size, 0);
 }
 
@@ -56,8 +57,8 @@ TEST_F(FlameTreeTest, NamesAreDemangledOnlyWhenAskedFor) {
   ValuesByCallsite values(1);
   Callsite({"_ZN3foo3barEv"});
   values[0].size = 1;
-  EXPECT_EQ(Build(values).nodes[0].name, "foo::bar()");
-  EXPECT_EQ(Build(values, {NameStyle::kAsRecorded, Merging::kByName}).nodes[0].name,
+  EXPECT_EQ(Build(values).NameOf(0), "foo::bar()");
+  EXPECT_EQ(Build(values, {NameStyle::kAsRecorded, Merging::kByName}).NameOf(0),
             "_ZN3foo3barEv");
 }
 
@@ -82,7 +83,26 @@ TEST_F(FlameTreeTest, SumsStopAtTheEndOfTheRange) {
   const uint32_t g = Callsite({"main", "g"});
   ValuesByCallsite values(trace_.callsites.row_count());
   values[f].size = values[g].size = INT64_MAX;
-  EXPECT_EQ(Build(values).nodes[0].cumulative.size, INT64_MAX);
+  EXPECT_EQ(Build(values).cumulative[0].size, INT64_MAX);
+}
+
+TEST_F(FlameTreeTest, RecursionIsFoundAtAnyDistanceAndOnlyAbove) {
+  Callsite({"a", "b", "a", "c"});
+  Callsite({"a", "d"});
+  Callsite({"b", "a", "b"});
+  ValuesByCallsite values(trace_.callsites.row_count(), FlameValues{1, 1, 1, 1});
+  const FlameTree tree = Build(values);
+  std::map<std::string, uint32_t> kinds = {{"a", 0}, {"b", 1}, {"c", kNoId}, {"d", 2}};
+  std::vector<uint32_t> kind_of;
+  for (uint32_t row = 0; row < tree.nodes.size(); ++row)
+    kind_of.push_back(kinds[std::string(tree.NameOf(row))]);
+  const std::vector<bool> has_same = HasSameAbove(tree, kind_of);
+  std::set<std::string> found;
+  for (uint32_t row = 0; row < tree.nodes.size(); ++row) {
+    if (has_same[row])
+      found.insert(PathOf(tree, row));
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"a;b;a", "b;a;b"}));
 }
 
 TEST_F(FlameTreeTest, ACancelledTreeIsAnError) {
@@ -119,7 +139,7 @@ TEST_F(FlameTreeTest, RandomTreesGiveTheSumsOfTheirStacks) {
   const FlameTree tree = Build(values);
   std::map<std::string, int64_t> got;
   for (uint32_t row = 0; row < tree.nodes.size(); ++row)
-    got[PathOf(tree, row)] = tree.nodes[row].cumulative.size;
+    got[PathOf(tree, row)] = tree.cumulative[row].size;
   EXPECT_EQ(got, want);
 }
 

@@ -12,13 +12,15 @@ constexpr uint32_t kObjectsPerCancelCheck = 1 << 14;
 
 class GraphTreeBuilder {
  public:
-  GraphTreeBuilder(const ImportedTrace& trace, const ImportedHeapGraph& graph)
-      : trace_(trace),
-        tables_(trace.heap_graph),
-        graph_(graph),
-        rows_(graph.object_count, kNoId) {}
+  GraphTreeBuilder(const ImportedTrace& trace, GraphNaming naming)
+      : trace_(trace), tables_(trace.heap_graph), naming_(naming) {}
 
-  Result<FlameTree> Build(const CancelFlag& cancelled) {
+  Status Add(uint32_t graph, const CancelFlag& cancelled) {
+    graph_ = graph;
+    first_object_ = tables_.graphs[graph].first_object;
+    rows_.assign(tables_.graphs[graph].object_count, kNoId);
+    queue_.clear();
+    index_.clear();
     AddRoots();
     for (size_t next = 0; next < queue_.size(); ++next) {
       if (next % kObjectsPerCancelCheck == 0 && cancelled)
@@ -26,8 +28,13 @@ class GraphTreeBuilder {
                       "cannot finish the query: it was cancelled");
       FollowReferences(queue_[next]);
     }
-    AddCumulative(&tree_);
-    return std::move(tree_);
+    return {};
+  }
+
+  GraphTree Finish() {
+    AddCumulative(&made_.tree);
+    made_.tree.names = names_;
+    return std::move(made_);
   }
 
  private:
@@ -44,9 +51,9 @@ class GraphTreeBuilder {
 
   void AddRoots() {
     std::vector<uint32_t> roots;
-    for (uint32_t i = 0; i < graph_.object_count; ++i) {
-      if (tables_.objects.root_type[graph_.first_object + i] != HeapRootType::kNone)
-        roots.push_back(graph_.first_object + i);
+    for (uint32_t i = 0; i < rows_.size(); ++i) {
+      if (tables_.objects.root_type[first_object_ + i] != HeapRootType::kNone)
+        roots.push_back(first_object_ + i);
     }
     std::stable_sort(roots.begin(), roots.end(), [this](uint32_t a, uint32_t b) {
       return ClassName(a) < ClassName(b);
@@ -60,41 +67,36 @@ class GraphTreeBuilder {
     const HeapRootType root_type =
         parent_row == kNoId ? objects.root_type[object] : HeapRootType::kNone;
     std::string name(ClassName(object));
-    if (root_type != HeapRootType::kNone)
+    const bool is_flamegraph = naming_ == GraphNaming::kFlamegraph;
+    if (root_type != HeapRootType::kNone && is_flamegraph)
       name += std::string(" [") + NameOf(root_type) + "]";
     const uint32_t row =
         NodeOf({parent_row, objects.type[object], root_type, Part::kJava}, name);
-    tree_.nodes[row].self += FlameValues{1, objects.self_size[object], 0, 0, 0};
-    if (objects.native_size[object] != 0) {
+    made_.tree.nodes[row].self += FlameValues{1, objects.self_size[object], 0, 0};
+    if (objects.native_size[object] != 0 && is_flamegraph) {
       const uint32_t native =
           NodeOf({row, objects.type[object], HeapRootType::kNone, Part::kNative},
                  "[native] " + name);
-      tree_.nodes[native].self += FlameValues{1, objects.native_size[object], 0, 0, 0};
+      made_.tree.nodes[native].self += FlameValues{1, objects.native_size[object], 0, 0};
     }
-    rows_[object - graph_.first_object] = row;
+    rows_[object - first_object_] = row;
     queue_.push_back(object);
   }
 
   uint32_t NodeOf(const Key& key, const std::string& name) {
-    const auto row = static_cast<uint32_t>(tree_.nodes.size());
+    const auto row = static_cast<uint32_t>(made_.tree.nodes.size());
     const auto [known, is_new] = index_.try_emplace(key, row);
     if (!is_new)
       return known->second;
     FlameNode node;
     node.id = row;
     node.parent = std::get<0>(key);
-    node.depth = node.parent == kNoId ? 0 : tree_.nodes[node.parent].depth + 1;
-    node.name = tree_.names.Get(tree_.names.Intern(name));
-    tree_.nodes.push_back(node);
+    node.depth = node.parent == kNoId ? 0 : made_.tree.nodes[node.parent].depth + 1;
+    node.name = names_->Intern(name);
+    made_.tree.nodes.push_back(node);
+    made_.graphs.push_back(graph_);
+    made_.root_types.push_back(std::get<HeapRootType>(key));
     return row;
-  }
-
-  bool IsWeak(uint32_t owner, uint32_t reference) const {
-    const HeapClassKind kind = tables_.classes[tables_.objects.type[owner]].kind;
-    return (kind == HeapClassKind::kWeakReference ||
-            kind == HeapClassKind::kFinalizerReference ||
-            kind == HeapClassKind::kPhantomReference) &&
-           trace_.Text(tables_.references.field_name[reference]).ends_with("referent");
   }
 
   void FollowReferences(uint32_t owner) {
@@ -103,18 +105,23 @@ class GraphTreeBuilder {
       return;
     for (uint32_t i = 0; i < tables_.objects.reference_count[owner]; ++i) {
       const uint32_t owned = tables_.references.owned[first + i];
-      if (owned == kNoId || owned < graph_.first_object ||
-          owned - graph_.first_object >= graph_.object_count ||
-          rows_[owned - graph_.first_object] != kNoId || IsWeak(owner, first + i))
+      if (owned == kNoId || owned < first_object_ ||
+          owned - first_object_ >= rows_.size() ||
+          rows_[owned - first_object_] != kNoId ||
+          IsWeakReference(trace_, owner, first + i))
         continue;
-      AddObject(owned, rows_[owner - graph_.first_object]);
+      AddObject(owned, rows_[owner - first_object_]);
     }
   }
 
   const ImportedTrace& trace_;
   const HeapGraphTables& tables_;
-  const ImportedHeapGraph& graph_;
-  FlameTree tree_;
+  const GraphNaming naming_;
+  GraphTree made_;
+  std::shared_ptr<StringPool> names_ = std::make_shared<StringPool>();
+  // Of the graph that is added:
+  uint32_t graph_ = 0;
+  uint32_t first_object_ = 0;
   std::map<Key, uint32_t> index_;
   std::vector<uint32_t> rows_;   // of the graph's objects; kNoId: not reached
   std::vector<uint32_t> queue_;  // reached objects, nearest first
@@ -122,10 +129,23 @@ class GraphTreeBuilder {
 
 }  // namespace
 
-Result<FlameTree> BuildGraphTree(const ImportedTrace& trace,
-                                 uint32_t graph,
+bool IsWeakReference(const ImportedTrace& trace, uint32_t owner, uint32_t reference) {
+  const HeapGraphTables& tables = trace.heap_graph;
+  const HeapClassKind kind = tables.classes[tables.objects.type[owner]].kind;
+  return (kind == HeapClassKind::kWeakReference ||
+          kind == HeapClassKind::kFinalizerReference ||
+          kind == HeapClassKind::kPhantomReference) &&
+         trace.Text(tables.references.field_name[reference]).ends_with("referent");
+}
+
+Result<GraphTree> BuildGraphTree(const ImportedTrace& trace,
+                                 std::span<const uint32_t> graphs,
+                                 GraphNaming naming,
                                  const CancelFlag& cancelled) {
-  return GraphTreeBuilder(trace, trace.heap_graph.graphs[graph]).Build(cancelled);
+  GraphTreeBuilder builder(trace, naming);
+  for (const uint32_t graph : graphs)
+    HPD_TRY(builder.Add(graph, cancelled));
+  return builder.Finish();
 }
 
 }  // namespace heapprofd

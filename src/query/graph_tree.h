@@ -2,6 +2,9 @@
 // references from a root, and objects with the same path of class names are one node.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "base/status.h"
 #include "query/database.h"
 #include "query/flame_tree.h"
@@ -9,11 +12,26 @@
 
 namespace heapprofd {
 
-// `graph` is a row of heap_graph. A root's name is "Class [ROOT_TYPE]"; memory outside
-// the Java heap that an object owns is a child "[native] Class". Weak, finalizer and
-// phantom references hold nothing. kUnavailable when cancelled.
-Result<FlameTree> BuildGraphTree(const ImportedTrace& trace,
-                                 uint32_t graph,
+enum class GraphNaming : uint8_t {
+  kFlamegraph,  // a root's name is "Class [ROOT_TYPE]"; memory outside the Java heap that
+                // an object owns is a child "[native] Class"
+  kClasses,     // names of classes only, and no native memory
+};
+
+struct GraphTree {
+  FlameTree tree;
+  // By node. Types of the roots; kNone further down.
+  Column<uint32_t> graphs;
+  Column<HeapRootType> root_types;
+};
+
+// `graphs` are rows of heap_graph; each has its own roots. kUnavailable when cancelled.
+Result<GraphTree> BuildGraphTree(const ImportedTrace& trace,
+                                 std::span<const uint32_t> graphs,
+                                 GraphNaming naming,
                                  const CancelFlag& cancelled);
+
+// Weak, finalizer and phantom references hold nothing. Both are rows.
+bool IsWeakReference(const ImportedTrace& trace, uint32_t owner, uint32_t reference);
 
 }  // namespace heapprofd

@@ -86,12 +86,9 @@ Table ReferenceTable(const ImportedTrace& trace) {
                }),
       TableColumn::Ids("owner_id", rows.owner.span()),
       TableColumn::Ids("owned_id", rows.owned.span()),
-      TextColumn("field_name", trace,
-                 [&rows](size_t row) { return rows.field_name[row]; }),
-      TextColumn("field_type_name", trace,
-                 [&rows](size_t row) { return rows.field_type_name[row]; }),
-      TextColumn("deobfuscated_field_name", trace,
-                 [&rows](size_t row) { return rows.deobfuscated_field_name[row]; }),
+      TextColumn("field_name", trace, rows.field_name.span()),
+      TextColumn("field_type_name", trace, rows.field_type_name.span()),
+      TextColumn("deobfuscated_field_name", trace, rows.deobfuscated_field_name.span()),
   };
   return table;
 }

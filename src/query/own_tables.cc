@@ -57,6 +57,26 @@ void AddDumpFlags(const std::vector<ImportedDump>& rows, Table* table) {
         NumberColumn(name, [&rows, at = flag](size_t row) { return rows[row].*at; }));
 }
 
+// What the C library says about its heap; NULL when it was not asked.
+void AddAllocator(const ImportedTrace& trace, Table* table) {
+  using Figure = uint64_t ImportedAllocator::*;
+  constexpr std::pair<const char*, Figure> kFigures[] = {
+      {"allocator_system_size", &ImportedAllocator::system},
+      {"allocator_in_use_size", &ImportedAllocator::in_use},
+      {"allocator_free_size", &ImportedAllocator::free},
+  };
+  const std::vector<ImportedDump>& rows = trace.dumps;
+  table->columns.push_back(TextColumn(
+      "allocator", trace, [&rows](size_t row) { return rows[row].allocator.name; }));
+  for (const auto& [name, figure] : kFigures)
+    table->columns.push_back(
+        NumberColumn(name, [&rows, at = figure](size_t row) -> std::optional<uint64_t> {
+          if (rows[row].allocator.name == kNoId)
+            return std::nullopt;
+          return rows[row].allocator.*at;
+        }));
+}
+
 Table HeapDumpTable(const ImportedTrace& trace) {
   const std::vector<ImportedDump>& rows = trace.dumps;
   auto storage = std::make_shared<const std::vector<DumpTotals>>(TotalsOf(trace));
@@ -70,6 +90,8 @@ Table HeapDumpTable(const ImportedTrace& trace) {
       NumberColumn("start_ts", [&rows](size_t row) { return rows[row].start_ts; }),
       NumberColumn("upid", [&rows](size_t row) { return rows[row].upid; }),
       TextColumn("heap_name", trace, [&rows](size_t row) { return rows[row].heap_name; }),
+      TextColumn("label", trace, [&rows](size_t row) { return rows[row].label; }),
+      TextColumn("reason", trace, [&rows](size_t row) { return rows[row].reason; }),
       NumberColumn("live_size", [&totals](size_t row) { return totals[row].live_size; }),
       NumberColumn("live_count",
                    [&totals](size_t row) { return totals[row].live_count; }),
@@ -91,6 +113,7 @@ Table HeapDumpTable(const ImportedTrace& trace) {
                    [&rows](size_t row) { return rows[row].client_error; }),
   };
   AddDumpFlags(rows, &table);
+  AddAllocator(trace, &table);
   return table;
 }
 

@@ -6,13 +6,11 @@
 
 #include "query/flame_functions.h"
 #include "query/graph_tree.h"
-#include "query/node_columns.h"
 #include "query/sum.h"
+#include "query/tree_tables.h"
 
 namespace heapprofd {
 namespace {
-
-using MadeTable = Result<std::shared_ptr<const Table>>;
 
 constexpr size_t kMapName = 4;  // column of experimental_flamegraph
 
@@ -82,38 +80,22 @@ ValuesByCallsite SumOf(const ImportedTrace& trace, const FlamegraphArguments& ar
 }
 
 Table FlamegraphTable(const ImportedTrace& trace, FlameTree made, int64_t ts) {
-  auto storage = std::make_shared<FlameTree>(std::move(made));
-  const FlameTree& tree = *storage;
-  Table table;
-  table.storage = storage;
-  table.row_count = tree.nodes.size();
-  table.columns = {
-      NodeId("id", tree),
-      NumberColumn("ts", [ts](size_t) { return ts; }),
-      NumberColumn("depth", [&tree](size_t row) { return tree.nodes[row].depth; }),
-      NodeName(tree),
-      NodeMapping("map_name", trace, tree),
-      NodeSelf("count", tree, &FlameValues::count),
-      NodeCumulative("cumulative_count", tree, &FlameValues::count),
-      NodeSelf("size", tree, &FlameValues::size),
-      NodeCumulative("cumulative_size", tree, &FlameValues::size),
-      NodeSelf("alloc_count", tree, &FlameValues::alloc_count),
-      NodeCumulative("cumulative_alloc_count", tree, &FlameValues::alloc_count),
-      NodeSelf("alloc_size", tree, &FlameValues::alloc_size),
-      NodeCumulative("cumulative_alloc_size", tree, &FlameValues::alloc_size),
-      NodeParent(tree),
-      NodeSourceFile(trace, tree),
-      NodeLine(tree),
+  constexpr NamedFigure kFigures[] = {
+      {"count", "cumulative_count", &FlameValues::count},
+      {"size", "cumulative_size", &FlameValues::size},
+      {"alloc_count", "cumulative_alloc_count", &FlameValues::alloc_count},
+      {"alloc_size", "cumulative_alloc_size", &FlameValues::alloc_size},
   };
-  return table;
-}
-
-// The same columns for any tree, so that their types are known before there is one.
-TableFunction WithColumnsOf(std::string name, const Table& table) {
-  TableFunction function;
-  function.name = std::move(name);
-  function.columns = SpecOf(table);
-  return function;
+  return TreeTable(std::move(made), [&trace, ts, &kFigures](const FlameTree& tree) {
+    std::vector<TableColumn> columns = {
+        NodeId(tree), NumberColumn("ts", [ts](size_t) { return ts; }), NodeDepth(tree),
+        NodeName(tree), NodeMapping("map_name", trace, tree)};
+    AddFigures(tree, kFigures, &columns);
+    columns.push_back(NodeParent(tree));
+    columns.push_back(NodeSourceFile(trace, tree));
+    columns.push_back(NodeLine(tree));
+    return columns;
+  });
 }
 
 Result<FlameTree> NativeTree(const ImportedTrace& trace,
@@ -130,14 +112,17 @@ Result<FlameTree> NativeTree(const ImportedTrace& trace,
 }
 
 // Graphs are snapshots: the time must be that of one.
-Result<FlameTree> GraphTree(const ImportedTrace& trace,
-                            const FlamegraphArguments& arguments,
-                            const CancelFlag& cancelled) {
+Result<FlameTree> JavaTree(const ImportedTrace& trace,
+                           const FlamegraphArguments& arguments,
+                           const CancelFlag& cancelled) {
   const std::vector<ImportedHeapGraph>& graphs = trace.heap_graph.graphs;
   for (uint32_t graph = 0; graph < graphs.size(); ++graph) {
     if (graphs[graph].ts == arguments.ts && !arguments.upids.empty() &&
-        graphs[graph].upid == arguments.upids[0])
-      return BuildGraphTree(trace, graph, cancelled);
+        graphs[graph].upid == arguments.upids[0]) {
+      HPD_TRY_ASSIGN(GraphTree made, BuildGraphTree(trace, {&graph, 1},
+                                                    GraphNaming::kFlamegraph, cancelled));
+      return std::move(made.tree);
+    }
   }
   return Unusable(
       "the trace has no heap graph of this process at this time; SELECT * FROM "
@@ -152,7 +137,7 @@ MadeTable MakeFlamegraph(const ImportedTrace& trace,
   if (!is_graph && arguments.profile_type != "native")
     return Unusable("the profile type " + std::string(arguments.profile_type) +
                     " is not known; 'native' and 'graph' are");
-  HPD_TRY_ASSIGN(FlameTree tree, is_graph ? GraphTree(trace, arguments, cancelled)
+  HPD_TRY_ASSIGN(FlameTree tree, is_graph ? JavaTree(trace, arguments, cancelled)
                                           : NativeTree(trace, arguments, cancelled));
   if (!arguments.focus.empty())
     tree = Focus(std::move(tree), arguments.focus);
@@ -165,7 +150,7 @@ MadeTable MakeFlamegraph(const ImportedTrace& trace,
 
 Status AddExperimentalFlamegraph(const ImportedTrace& trace, Database* database) {
   TableFunction function =
-      WithColumnsOf("experimental_flamegraph", FlamegraphTable(trace, {}, 0));
+      FunctionWithColumnsOf("experimental_flamegraph", FlamegraphTable(trace, {}, 0));
   function.parameters = {
       {"profile_type", ColumnType::kText, false},
       {"ts_in", ColumnType::kInteger, false},
@@ -183,32 +168,29 @@ Status AddExperimentalFlamegraph(const ImportedTrace& trace, Database* database)
 // --- trees of callsites, one node per function of each callsite
 
 Table CallstackTable(const ImportedTrace& trace, FlameTree made) {
-  auto storage = std::make_shared<FlameTree>(std::move(made));
-  const FlameTree& tree = *storage;
-  Table table;
-  table.storage = storage;
-  table.row_count = tree.nodes.size();
-  table.columns = {
-      NodeId("id", tree),
-      NodeParent(tree),
-      IdColumn("callsite_id", [&tree](size_t row) { return tree.nodes[row].callsite; }),
-      NodeName(tree),
-      NodeMapping("mapping_name", trace, tree),
-      NodeSourceFile(trace, tree),
-      NodeLine(tree),
-      NumberColumn("inlined", [&tree](size_t row) { return tree.nodes[row].is_inlined; }),
-      NumberColumn("is_leaf_function_in_callsite_frame",
-                   [&tree](size_t row) { return tree.nodes[row].is_leaf_function; }),
-      NodeSelf("self_size", tree, &FlameValues::size),
-      NodeCumulative("cumulative_size", tree, &FlameValues::size),
-      NodeSelf("self_count", tree, &FlameValues::count),
-      NodeCumulative("cumulative_count", tree, &FlameValues::count),
-      NodeSelf("self_alloc_size", tree, &FlameValues::alloc_size),
-      NodeCumulative("cumulative_alloc_size", tree, &FlameValues::alloc_size),
-      NodeSelf("self_alloc_count", tree, &FlameValues::alloc_count),
-      NodeCumulative("cumulative_alloc_count", tree, &FlameValues::alloc_count),
+  constexpr NamedFigure kFigures[] = {
+      {"self_size", "cumulative_size", &FlameValues::size},
+      {"self_count", "cumulative_count", &FlameValues::count},
+      {"self_alloc_size", "cumulative_alloc_size", &FlameValues::alloc_size},
+      {"self_alloc_count", "cumulative_alloc_count", &FlameValues::alloc_count},
   };
-  return table;
+  return TreeTable(std::move(made), [&trace, &kFigures](const FlameTree& tree) {
+    std::vector<TableColumn> columns = {
+        NodeId(tree),
+        NodeParent(tree),
+        IdColumn("callsite_id", [&tree](size_t row) { return tree.nodes[row].callsite; }),
+        NodeName(tree),
+        NodeMapping("mapping_name", trace, tree),
+        NodeSourceFile(trace, tree),
+        NodeLine(tree),
+        NumberColumn("inlined",
+                     [&tree](size_t row) { return tree.nodes[row].is_inlined; }),
+        NumberColumn("is_leaf_function_in_callsite_frame",
+                     [&tree](size_t row) { return tree.nodes[row].is_leaf_function; }),
+    };
+    AddFigures(tree, kFigures, &columns);
+    return columns;
+  });
 }
 
 std::vector<int64_t> Unpack(std::string_view bytes) {
@@ -220,16 +202,17 @@ std::vector<int64_t> Unpack(std::string_view bytes) {
 
 MadeTable MakeCallstacks(const ImportedTrace& trace,
                          const CancelFlag& cancelled,
-                         const ValuesByCallsite& values) {
-  HPD_TRY_ASSIGN(
-      FlameTree tree,
-      BuildFlameTree(trace, values, {NameStyle::kDemangled, Merging::kNone}, cancelled));
+                         ValuesByCallsite values) {
+  HPD_TRY_ASSIGN(FlameTree tree,
+                 BuildFlameTree(trace, std::move(values),
+                                {NameStyle::kDemangled, Merging::kNone}, cancelled));
   return std::make_shared<const Table>(CallstackTable(trace, std::move(tree)));
 }
 
 // Rows of five: callsite, size, count, alloc_size, alloc_count.
 Status AddCallstackFunction(const ImportedTrace& trace, Database* database) {
-  TableFunction function = WithColumnsOf("__hpd_callstacks", CallstackTable(trace, {}));
+  TableFunction function =
+      FunctionWithColumnsOf("__hpd_callstacks", CallstackTable(trace, {}));
   function.parameters = {{"packed", ColumnType::kText}};
   function.make = [&trace, database](std::span<const Cell> cells) {
     ValuesByCallsite values(trace.callsites.row_count());
@@ -237,16 +220,17 @@ Status AddCallstackFunction(const ImportedTrace& trace, Database* database) {
     for (size_t i = 0; i + 5 <= packed.size(); i += 5) {
       if (packed[i] >= 0 && static_cast<uint64_t>(packed[i]) < values.size())
         values[static_cast<size_t>(packed[i])] +=
-            FlameValues{packed[i + 2], packed[i + 1], packed[i + 4], packed[i + 3], 0};
+            FlameValues{packed[i + 2], packed[i + 1], packed[i + 4], packed[i + 3]};
     }
-    return MakeCallstacks(trace, database->cancel_flag(), values);
+    return MakeCallstacks(trace, database->cancel_flag(), std::move(values));
   };
   HPD_TRY(database->AddPackingAggregate("__hpd_pack", 5));
   return database->AddFunction(std::move(function));
 }
 
 Status AddSummaryTree(const ImportedTrace& trace, Database* database) {
-  TableFunction function = WithColumnsOf("__hpd_summary_tree", CallstackTable(trace, {}));
+  TableFunction function =
+      FunctionWithColumnsOf("__hpd_summary_tree", CallstackTable(trace, {}));
   function.make = [&trace, database](std::span<const Cell>) {
     return MakeCallstacks(trace, database->cancel_flag(), SumAllocations(trace, {}));
   };
@@ -315,7 +299,7 @@ Table SummedTreeTable(SummedTree made) {
 }
 
 Status AddTreeSum(Database* database) {
-  TableFunction function = WithColumnsOf("__hpd_tree_sum", SummedTreeTable({}));
+  TableFunction function = FunctionWithColumnsOf("__hpd_tree_sum", SummedTreeTable({}));
   function.parameters = {{"packed", ColumnType::kText}};
   function.make = [](std::span<const Cell> cells) -> MadeTable {
     return std::make_shared<const Table>(SummedTreeTable(SumTree(Unpack(cells[0].text))));
@@ -330,6 +314,7 @@ Status AddPerfettoFunctions(const ImportedTrace& trace, Database* database) {
   HPD_TRY(AddExperimentalFlamegraph(trace, database));
   HPD_TRY(AddCallstackFunction(trace, database));
   HPD_TRY(AddSummaryTree(trace, database));
+  HPD_TRY(AddHeapGraphFunctions(trace, database));
   return AddTreeSum(database);
 }
 

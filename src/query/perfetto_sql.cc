@@ -13,6 +13,8 @@ constexpr size_t kMaxExpandedBytes = size_t{1} << 20;  // as SQLite's own limit
 constexpr int kMaxMacroDepth = 16;
 
 constexpr const char* kModules[] = {
+    "android.memory.heap_graph.class_summary_tree",
+    "android.memory.heap_graph.dominator_tree",
     "android.memory.heap_profile.callstacks",
     "android.memory.heap_profile.intervals",
     "android.memory.heap_profile.summary_tree",

@@ -39,18 +39,18 @@ std::optional<ProfileView> ParseView(std::string_view name) {
   return std::nullopt;
 }
 
-int64_t ValueOf(const FlameValues& values, ProfileView view) {
+int64_t FlameValues::*FigureOf(ProfileView view) {
   switch (view) {
     case ProfileView::kLiveSize:
-      return values.size;
+      return &FlameValues::size;
     case ProfileView::kLiveCount:
-      return values.count;
+      return &FlameValues::count;
     case ProfileView::kAllocSize:
-      return values.alloc_size;
+      return &FlameValues::alloc_size;
     case ProfileView::kAllocCount:
-      return values.alloc_count;
+      return &FlameValues::alloc_count;
   }
-  return 0;
+  return &FlameValues::size;
 }
 
 }  // namespace heapprofd

@@ -19,6 +19,6 @@ std::optional<ProfileView> ParseView(std::string_view name);
 // For messages.
 inline constexpr char kViewNames[] = "space, alloc_space, objects, alloc_objects";
 
-int64_t ValueOf(const FlameValues& values, ProfileView view);
+int64_t FlameValues::*FigureOf(ProfileView view);
 
 }  // namespace heapprofd

@@ -53,6 +53,15 @@ class RowFilter {
   // Starts over. `constraints` is copied, the texts in it are not.
   void Start(std::span<const RowConstraint> constraints);
 
+  // Starts over with the row of this number only. False: there is none.
+  bool StartAt(int64_t row) {
+    remaining_.clear();
+    list_ = nullptr;
+    position_ = static_cast<size_t>(row);
+    end_ = position_ + 1;
+    return position_ < table_.table().row_count;
+  }
+
   bool at_end() const { return position_ >= end_; }
 
   size_t row() const { return list_ != nullptr ? list_[position_] : position_; }

@@ -30,13 +30,12 @@ Table StackFrameTable(const ImportedTrace& trace) {
   table.row_count = rows.row_count();
   table.columns = {
       TableColumn::RowNumber("id"),
-      TextColumn("name", trace, [&rows](size_t row) { return rows.name[row]; }),
+      TextColumn("name", trace, rows.name.span()),
       TableColumn::Ids("mapping", rows.mapping.span()),
       TableColumn::Addresses("rel_pc", rows.rel_pc.span()),
       TableColumn::Ids("symbol_set_id", rows.symbol_set.span()),
-      TextColumn("deobfuscated_name", trace,
-                 [&rows](size_t row) { return rows.deobfuscated_name[row]; }),
-      TextColumn("type", trace, [&rows](size_t row) { return rows.type[row]; }),
+      TextColumn("deobfuscated_name", trace, rows.deobfuscated_name.span()),
+      TextColumn("type", trace, rows.type.span()),
   };
   return table;
 }
@@ -61,9 +60,8 @@ Table StackSymbolTable(const ImportedTrace& trace) {
   table.columns = {
       TableColumn::RowNumber("id"),
       TableColumn::Ids("symbol_set_id", rows.set.span(), ColumnOrder::kAscending),
-      TextColumn("name", trace, [&rows](size_t row) { return rows.name[row]; }),
-      TextColumn("source_file", trace,
-                 [&rows](size_t row) { return rows.source_file[row]; }),
+      TextColumn("name", trace, rows.name.span()),
+      TextColumn("source_file", trace, rows.source_file.span()),
       NumberColumn("line_number",
                    [&rows](size_t row) -> std::optional<uint32_t> {
                      if (rows.line[row] == 0)

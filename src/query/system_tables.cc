@@ -160,6 +160,9 @@ constexpr std::pair<const char*, SmapsNumber> kSmapsNumbers[] = {
     {"swap_pss_kb", &ImportedSmaps::swap_pss_kb},
 };
 
+// How the kernel marks the mapping of a file that is gone.
+constexpr std::string_view kDeleted = " (deleted)";
+
 Table SmapsTable(const ImportedTrace& trace) {
   const std::vector<ImportedSmaps>& rows = trace.smaps;
   Table table;
@@ -169,6 +172,17 @@ Table SmapsTable(const ImportedTrace& trace) {
       NumberColumn("upid", [&rows](size_t row) { return rows[row].upid; }),
       NumberColumn("ts", [&rows](size_t row) { return rows[row].ts; }),
       TextColumn("path", trace, [&rows](size_t row) { return rows[row].path; }),
+      TableColumn::Computed("path_trimmed", ColumnType::kText,
+                            [&trace, &rows](size_t row) {
+                              std::string_view path = trace.Text(rows[row].path);
+                              if (path.ends_with(kDeleted))
+                                path.remove_suffix(kDeleted.size());
+                              return Cell::Text(path);
+                            }),
+      NumberColumn("is_deleted",
+                   [&trace, &rows](size_t row) {
+                     return trace.Text(rows[row].path).ends_with(kDeleted);
+                   }),
       TextColumn("file_name", trace, [&rows](size_t row) { return rows[row].file_name; }),
       TextColumn("module_debugid", trace,
                  [&rows](size_t row) { return rows[row].module_debugid; }),

@@ -24,6 +24,11 @@ struct CellAt {
     return Cell::Real(values[row]);
   }
 
+  Cell operator()(const InternedTexts& texts) const {
+    const StringId id = texts.ids[row];
+    return id == UINT32_MAX ? Cell::Null() : Cell::Text(texts.pool->Get(id));
+  }
+
   Cell operator()(const ComputedCells& compute) const { return compute(row); }
 };
 

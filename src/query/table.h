@@ -17,6 +17,8 @@
 #include <variant>
 #include <vector>
 
+#include "trace/string_pool.h"
+
 namespace heapprofd {
 
 enum class CellKind : uint8_t { kNull, kInteger, kReal, kText };
@@ -49,12 +51,19 @@ enum class ColumnOrder : uint8_t {
 // How a column's values are found.
 struct RowNumbers {};
 
+// Interned texts. UINT32_MAX is NULL.
+struct InternedTexts {
+  std::span<const StringId> ids;
+  const StringPool* pool;
+};
+
 using ComputedCells = std::function<Cell(size_t row)>;
 using ColumnSource = std::variant<RowNumbers,
                                   std::span<const int64_t>,
                                   std::span<const uint64_t>,  // shown as int64
                                   std::span<const uint32_t>,  // UINT32_MAX is NULL
                                   std::span<const double>,
+                                  InternedTexts,
                                   ComputedCells>;
 
 struct TableColumn {
@@ -86,6 +95,10 @@ struct TableColumn {
 
   static TableColumn Reals(std::string name, std::span<const double> values) {
     return {std::move(name), ColumnType::kReal, values, ColumnOrder::kNone};
+  }
+
+  static TableColumn Texts(std::string name, InternedTexts texts) {
+    return {std::move(name), ColumnType::kText, texts, ColumnOrder::kNone};
   }
 
   // `cell` must return the column's type or NULL; texts must live as long as the table.

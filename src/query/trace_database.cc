@@ -92,6 +92,13 @@ Status TraceDatabase::AddTables() {
 }
 
 Status TraceDatabase::Run(std::string_view script, ResultSink& sink) {
+  is_running_ = true;
+  Status status = RunScript(script, sink);
+  is_running_ = false;
+  return status;
+}
+
+Status TraceDatabase::RunScript(std::string_view script, ResultSink& sink) {
   ScriptPart part = SplitScript(script);
   while (!part.statement.empty()) {
     HPD_TRY_ASSIGN(const std::string sql, TranslateStatement(part.statement));

@@ -35,6 +35,9 @@ class TraceDatabase {
   // Runs all statements of a script.
   Status Run(std::string_view script, ResultSink& sink);
 
+  // True inside of Run(), for signal handlers.
+  bool is_running() const { return is_running_; }
+
   const std::vector<Database::Relation>& relations() const {
     return database_->relations();
   }
@@ -46,10 +49,12 @@ class TraceDatabase {
   TraceDatabase() = default;
 
   Status AddTables();
+  Status RunScript(std::string_view script, ResultSink& sink);
   Status RunStatement(std::string_view sql, ResultSink& sink);
 
   std::unique_ptr<const ImportedTrace> trace_;
-  std::unique_ptr<Database> database_;  // last: its tables point into the trace
+  std::unique_ptr<Database> database_;  // behind the trace: its tables point there
+  std::atomic<bool> is_running_ = false;
 };
 
 }  // namespace heapprofd

@@ -3,25 +3,14 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <optional>
 
+#include "query/query_plan.h"
 #include "query/row_filter.h"
 #include "query/sqlite_cell.h"
 
 namespace heapprofd {
 namespace {
-
-// In idxStr each constraint is two characters: column + 1, and one of these.
-enum ConstraintCode : char {
-  kCodeParameter = 'p',
-  kCodeEqual = '=',
-  kCodeLess = '<',
-  kCodeLessEqual = 'l',
-  kCodeGreater = '>',
-  kCodeGreaterEqual = 'g',
-};
 
 constexpr size_t kMaxColumns = 120;       // so that column + 1 is a positive char
 constexpr size_t kRememberedResults = 4;  // of one function
@@ -127,143 +116,10 @@ int Disconnect(sqlite3_vtab* base) {
   return SQLITE_OK;
 }
 
-std::optional<char> CodeOf(unsigned char op) {
-  switch (op) {
-    case SQLITE_INDEX_CONSTRAINT_EQ:
-      return kCodeEqual;
-    case SQLITE_INDEX_CONSTRAINT_LT:
-      return kCodeLess;
-    case SQLITE_INDEX_CONSTRAINT_LE:
-      return kCodeLessEqual;
-    case SQLITE_INDEX_CONSTRAINT_GT:
-      return kCodeGreater;
-    case SQLITE_INDEX_CONSTRAINT_GE:
-      return kCodeGreaterEqual;
-    default:
-      return std::nullopt;
-  }
-}
-
-// What the chosen constraints leave over, for the planner. `id` columns are unique.
-struct PlanCost {
-  double rows = 1;
-  double cost = 1;
-  bool is_unique = false;
-};
-
-void Refine(PlanCost* estimate, const TableFunction& function, size_t column, char code) {
-  const ColumnSpec& spec = function.columns[column];
-  const bool is_ordered = spec.order == ColumnOrder::kAscending;
-  const double all = std::max<double>(2, static_cast<double>(function.expected_rows));
-  if (code == kCodeEqual && is_ordered && spec.name == "id") {
-    *estimate = {1, 1, true};
-  } else if (!estimate->is_unique && code == kCodeEqual) {
-    estimate->rows = std::max(2.0, estimate->rows / std::sqrt(all));
-    estimate->cost = std::min(estimate->cost, 20 + estimate->rows);
-  } else if (!estimate->is_unique && is_ordered) {
-    estimate->rows = std::max(2.0, estimate->rows / 4);
-    estimate->cost = std::min(estimate->cost, 20 + estimate->rows);
-  }
-}
-
-class Planner {
- public:
-  Planner(VirtualTable& table, sqlite3_index_info& info)
-      : table_(table), function_(*table.function), info_(info) {
-    const auto rows = static_cast<double>(function_.expected_rows);
-    estimate_ = {rows, rows + 10, false};
-  }
-
-  int Plan() {
-    std::vector<bool> given(function_.parameters.size(), false);
-    for (int i = 0; i < info_.nConstraint; ++i) {
-      const int code = Consider(i, given);
-      if (code != SQLITE_OK)
-        return code;
-    }
-    for (size_t i = 0; i < given.size(); ++i) {
-      if (!given[i] && function_.parameters[i].is_required)
-        return Fail(&table_.base, "cannot use " + function_.name + ": its argument " +
-                                      function_.parameters[i].name + " is missing; " +
-                                      Usage());
-    }
-    info_.idxStr = sqlite3_mprintf("%s", plan_.c_str());
-    info_.needToFreeIdxStr = 1;
-    info_.estimatedCost = estimate_.cost;
-    info_.estimatedRows = static_cast<sqlite3_int64>(estimate_.rows);
-    if (estimate_.is_unique)
-      info_.idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
-    info_.orderByConsumed = IsInWantedOrder() ? 1 : 0;
-    return SQLITE_OK;
-  }
-
- private:
-  int Consider(int index, std::vector<bool>& given) {
-    const auto& constraint = info_.aConstraint[index];
-    if (constraint.iColumn < 0)
-      return SQLITE_OK;
-    const auto column = static_cast<size_t>(constraint.iColumn);
-    if (column >= function_.columns.size()) {
-      const size_t parameter = column - function_.columns.size();
-      if (constraint.op != SQLITE_INDEX_CONSTRAINT_EQ || given[parameter])
-        return SQLITE_OK;
-      if (constraint.usable == 0)
-        return SQLITE_CONSTRAINT;  // try another order of the joined tables
-      given[parameter] = true;
-      Take(index, column, kCodeParameter, true);
-      return SQLITE_OK;
-    }
-    const std::optional<char> code = CodeOf(constraint.op);
-    if (!code || constraint.usable == 0)
-      return SQLITE_OK;
-    const bool is_text = function_.columns[column].type == ColumnType::kText;
-    if (is_text &&
-        (code != kCodeEqual ||
-         sqlite3_stricmp(sqlite3_vtab_collation(&info_, index), "BINARY") != 0))
-      return SQLITE_OK;
-    Take(index, column, *code, code == kCodeEqual && !is_text);
-    Refine(&estimate_, function_, column, *code);
-    return SQLITE_OK;
-  }
-
-  // `is_exact`: SQLite need not check the rows again.
-  void Take(int index, size_t column, char code, bool is_exact) {
-    info_.aConstraintUsage[index].argvIndex = ++taken_;
-    info_.aConstraintUsage[index].omit = is_exact ? 1 : 0;
-    plan_ += static_cast<char>(column + 1);
-    plan_ += code;
-  }
-
-  // Rows always come in ascending row number.
-  bool IsInWantedOrder() const {
-    if (info_.nOrderBy != 1 || info_.aOrderBy[0].desc != 0 ||
-        info_.aOrderBy[0].iColumn < 0)
-      return false;
-    const auto column = static_cast<size_t>(info_.aOrderBy[0].iColumn);
-    return column < function_.columns.size() &&
-           function_.columns[column].order == ColumnOrder::kAscending;
-  }
-
-  std::string Usage() const {
-    std::string text = "its form is " + function_.name + "(";
-    const char* separator = "";
-    for (const Parameter& parameter : function_.parameters) {
-      text += separator + parameter.name;
-      separator = ", ";
-    }
-    return text + ")";
-  }
-
-  VirtualTable& table_;
-  const TableFunction& function_;
-  sqlite3_index_info& info_;
-  PlanCost estimate_;
-  std::string plan_;
-  int taken_ = 0;
-};
-
 int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
-  return Planner(*TableOf(base), *info).Plan();
+  std::string error;
+  const int code = PlanQuery(*TableOf(base)->function, *info, &error);
+  return code == SQLITE_ERROR ? Fail(base, error) : code;
 }
 
 int Open(sqlite3_vtab* /*table*/, sqlite3_vtab_cursor** result) {
@@ -376,13 +232,18 @@ bool TakeValues(const TableFunction& function,
 
 // The inner loop of every join: a plain table costs no search and no allocation.
 int Filter(sqlite3_vtab_cursor* base,
-           int /*plan_number*/,
+           int plan_number,
            const char* plan,
            int value_count,
            sqlite3_value** values) {
   Cursor& cursor = *CursorOf(base);
   VirtualTable& table = *TableOf(base->pVtab);
   const TableFunction& function = *table.function;
+  if (plan_number == kPlanByRowNumber && cursor.rows &&
+      sqlite3_value_type(values[0]) == SQLITE_INTEGER) {
+    cursor.is_empty = !cursor.rows->StartAt(sqlite3_value_int64(values[0]));
+    return SQLITE_OK;
+  }
   cursor.is_empty = true;
   cursor.constraints.clear();
   if (!function.parameters.empty()) {
@@ -434,12 +295,45 @@ void SetResult(sqlite3_context* context,
   }
 }
 
+// Gives SQLite the value of a column. Texts of the table outlive the statement.
+struct ResultAt {
+  sqlite3_context* context;
+  size_t row;
+
+  void operator()(RowNumbers) const {
+    sqlite3_result_int64(context, static_cast<sqlite3_int64>(row));
+  }
+
+  template <typename Integer>
+  void operator()(std::span<const Integer> values) const {
+    if constexpr (std::is_floating_point_v<Integer>)
+      sqlite3_result_double(context, values[row]);
+    else if (std::is_same_v<Integer, uint32_t> && values[row] == UINT32_MAX)
+      sqlite3_result_null(context);
+    else
+      sqlite3_result_int64(context, static_cast<sqlite3_int64>(values[row]));
+  }
+
+  void operator()(const InternedTexts& texts) const {
+    const StringId id = texts.ids[row];
+    if (id == UINT32_MAX)
+      return sqlite3_result_null(context);
+    const std::string_view text = texts.pool->Get(id);
+    sqlite3_result_text64(context, text.empty() ? "" : text.data(), text.size(),
+                          SQLITE_STATIC, SQLITE_UTF8);
+  }
+
+  void operator()(const ComputedCells& compute) const {
+    SetResult(context, compute(row), SQLITE_STATIC);
+  }
+};
+
 int ColumnAt(sqlite3_vtab_cursor* base, sqlite3_context* context, int index) {
   const Cursor& cursor = *CursorOf(base);
   const std::vector<TableColumn>& columns = cursor.table->table().columns;
   const auto column = static_cast<size_t>(index);
   if (column < columns.size()) {
-    SetResult(context, columns[column].At(cursor.rows->row()), SQLITE_STATIC);
+    std::visit(ResultAt{context, cursor.rows->row()}, columns[column].source);
   } else {
     const Argument& argument = cursor.owned_arguments[column - columns.size()];
     Cell cell = argument.cell;
@@ -477,7 +371,8 @@ const sqlite3_module& Module() {
 std::vector<ColumnSpec> SpecOf(const Table& table) {
   std::vector<ColumnSpec> specs;
   for (const TableColumn& column : table.columns)
-    specs.push_back({column.name, column.type, column.order});
+    specs.push_back({column.name, column.type, column.order,
+                     std::holds_alternative<RowNumbers>(column.source)});
   return specs;
 }
 

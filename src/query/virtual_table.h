@@ -28,6 +28,7 @@ struct ColumnSpec {
   std::string name;
   ColumnType type = ColumnType::kInteger;
   ColumnOrder order = ColumnOrder::kNone;
+  bool is_row_number = false;
 };
 
 // An argument that was not given is NULL, too: functions treat both alike.

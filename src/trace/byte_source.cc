@@ -1,6 +1,7 @@
 #include "trace/byte_source.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +35,12 @@ Result<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
   if (!fd.valid())
     return Status::FromErrno("cannot open trace " + name, errno);
   return std::make_unique<FileSource>(std::move(fd), name);
+}
+
+FileSource::FileSource(ScopedFd fd, std::string path)
+    : fd_(std::move(fd)), path_(std::move(path)) {
+  struct stat info = {};
+  is_regular_ = fstat(fd_.get(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
 Result<size_t> FileSource::Read(std::span<char> output) {
@@ -99,6 +106,10 @@ Result<size_t> InflatingSource::ReadInflated(std::span<char> output) {
     const std::string_view input = std::string_view(input_).substr(input_begin_);
     HPD_TRY_ASSIGN(const Inflater::Progress progress, inflater_->Inflate(input, output));
     input_begin_ += progress.consumed;
+    if (!budget_.Take(progress.consumed, progress.produced))
+      return Status(StatusCode::kCorrupt, "it inflates to more than " +
+                                              std::to_string(InflationBudget::kMaxRatio) +
+                                              " times its size, as no recording does");
     if (progress.is_end)
       inflater_.reset();
     if (progress.produced > 0 || progress.is_end)

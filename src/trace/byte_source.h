@@ -23,6 +23,9 @@ class ByteSource {
   // be inflated further.
   virtual Result<size_t> Read(std::span<char> output) = 0;
 
+  // Reading may wait for someone else, for as long as they like.
+  virtual bool may_block() const { return false; }
+
   // Reads until `output` is full or the end.
   Result<size_t> ReadFully(std::span<char> output);
 };
@@ -32,14 +35,16 @@ class FileSource : public ByteSource {
   // "-" is standard input.
   static Result<std::unique_ptr<FileSource>> Open(const std::string& path);
 
-  FileSource(ScopedFd fd, std::string path)
-      : fd_(std::move(fd)), path_(std::move(path)) {}
+  FileSource(ScopedFd fd, std::string path);
 
   Result<size_t> Read(std::span<char> output) override;
+
+  bool may_block() const override { return !is_regular_; }
 
  private:
   ScopedFd fd_;
   std::string path_;
+  bool is_regular_;
 };
 
 class MemorySource : public ByteSource {
@@ -62,6 +67,8 @@ class PrefixedSource : public ByteSource {
 
   Result<size_t> Read(std::span<char> output) override;
 
+  bool may_block() const override { return source_->may_block(); }
+
  private:
   std::string prefix_;
   ByteSource* source_;
@@ -75,7 +82,10 @@ class InflatingSource : public ByteSource {
   // `source` must outlive this.
   explicit InflatingSource(ByteSource* source) : source_(source) {}
 
+  // kCorrupt also for a bomb: what inflates to more than any trace would.
   Result<size_t> Read(std::span<char> output) override;
+
+  bool may_block() const override { return source_->may_block(); }
 
   // True when the last bytes that were read may begin a compressed stream: they were
   // plain and look like it. Takes them back; reading goes on with what they contain.
@@ -95,6 +105,7 @@ class InflatingSource : public ByteSource {
   bool at_end_ = false;  // of the source
   bool is_plain_ = false;
   std::unique_ptr<Inflater> inflater_;
+  InflationBudget budget_;
 };
 
 }  // namespace heapprofd

@@ -9,6 +9,7 @@
 #include "profile/estimate.h"
 #include "trace/fields.h"
 #include "trace/limits.h"
+#include "trace/message_reader.h"
 
 namespace heapprofd {
 namespace {
@@ -59,10 +60,10 @@ void AddAllocator(pbf_writer& header, const MemoryContext& memory) {
   if (memory.allocator.empty())
     return;
   pbf_writer allocator(header, field::kDumpAllocator);
-  allocator.add_string(1, memory.allocator);
-  allocator.add_uint64(2, memory.allocator_system);
-  allocator.add_uint64(3, memory.allocator_in_use);
-  allocator.add_uint64(4, memory.allocator_free);
+  allocator.add_string(field::kAllocatorName, memory.allocator);
+  allocator.add_uint64(field::kAllocatorSystem, memory.allocator_system);
+  allocator.add_uint64(field::kAllocatorInUse, memory.allocator_in_use);
+  allocator.add_uint64(field::kAllocatorFree, memory.allocator_free);
 }
 
 }  // namespace
@@ -150,6 +151,49 @@ void AppendPeakSample(std::string& process_dump,
   sample.add_uint64(field::kSampleCumulativeFreed, Rounded(totals.freed.bytes));
   sample.add_uint64(field::kSampleCumulativeAllocCount, Rounded(totals.allocated.count));
   sample.add_uint64(field::kSampleCumulativeFreeCount, Rounded(totals.freed.count));
+}
+
+DumpStats ReadDumpStats(std::string_view message) {
+  DumpStats stats;
+  MessageReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() == field::kStatsUnwindingErrors)
+      stats.unwinding_errors = reader.Uint();
+    else if (reader.field() == field::kStatsHeapSamples)
+      stats.heap_samples = reader.Uint();
+    else if (reader.field() == field::kStatsMapReparses)
+      stats.map_reparses = reader.Uint();
+    else if (reader.field() == field::kStatsUnwindingTime)
+      stats.total_unwinding_time_us = reader.Uint();
+    else if (reader.field() == field::kStatsSpinlockBlocked)
+      stats.client_spinlock_blocked_us = reader.Uint();
+  }
+  return stats;
+}
+
+Quality ReadDumpQuality(std::string_view message) {
+  Quality quality;
+  uint64_t* const values[] = {nullptr,
+                              &quality.samples,
+                              &quality.walked_samples,
+                              &quality.copied_samples,
+                              &quality.checked_samples,
+                              &quality.agreed_samples,
+                              &quality.lost_records,
+                              &quality.lost_samples,
+                              &quality.corrupt_records,
+                              &quality.truncated_stacks,
+                              &quality.unknown_stacks,
+                              &quality.unmapped_frames,
+                              &quality.unwind_errors,
+                              &quality.unwind_time_us,
+                              &quality.threads_without_slot};
+  MessageReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() < std::size(values))
+      *values[reader.field()] = reader.Uint();
+  }
+  return quality;
 }
 
 }  // namespace heapprofd

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "profile/model.h"
+#include "trace/imported_trace.h"
 
 namespace heapprofd {
 
@@ -46,5 +48,9 @@ void AppendPeakSample(std::string& process_dump,
                       uint64_t callstack_iid,
                       const Estimate& peak,
                       const CallsiteTotals& totals);
+
+// Of a header that was read. Malformed bytes end as those of MessageReader.
+DumpStats ReadDumpStats(std::string_view message);
+Quality ReadDumpQuality(std::string_view message);
 
 }  // namespace heapprofd

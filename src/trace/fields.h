@@ -136,6 +136,13 @@ enum ProcessDump : uint32_t {
   kDumpAllocator = 10009,
 };
 
+enum Allocator : uint32_t {  // ours
+  kAllocatorName = 1,
+  kAllocatorSystem = 2,
+  kAllocatorInUse = 3,
+  kAllocatorFree = 4,
+};
+
 enum Sample : uint32_t {
   kSampleCallstack = 1,
   kSampleAllocated = 2,

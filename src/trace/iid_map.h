@@ -1,5 +1,5 @@
-// What the interned ids of one packet sequence mean. Writers count them up from 1, so
-// most are found in an array; a hostile file's may be anything.
+// What the interned ids of one packet sequence mean. Writers count them up, so most are
+// found in an array that begins with the first id; a hostile file's may be anything.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ class IidMap {
  public:
   // kNoId: unknown.
   uint32_t Find(uint64_t iid) const {
-    if (iid < dense_.size() && dense_[iid] != kNoId)
-      return dense_[iid];
+    const uint64_t place = iid - first_;  // wraps for those below
+    if (place < dense_.size() && dense_[place] != kNoId)
+      return dense_[place];
     if (sparse_.empty())
       return kNoId;
     const auto entry = sparse_.find(iid);
@@ -27,11 +28,14 @@ class IidMap {
     const uint32_t present = Find(iid);
     if (present != kNoId)
       return present == value;
+    if (count_ == 0)
+      first_ = iid;
     ++count_;
-    if (iid >= dense_.size() && iid < count_ * kSlack + kFirst)
-      dense_.resize(iid + 1, kNoId);
-    if (iid < dense_.size())
-      dense_[iid] = value;
+    const uint64_t place = iid - first_;
+    if (place >= dense_.size() && place < count_ * kSlack + kFirst)
+      dense_.resize(place + 1, kNoId);
+    if (place < dense_.size())
+      dense_[place] = value;
     else
       sparse_[iid] = value;
     return true;
@@ -44,8 +48,9 @@ class IidMap {
   static constexpr uint64_t kSlack = 8;
   static constexpr uint64_t kFirst = 4096;
 
-  Column<uint32_t> dense_;
+  Column<uint32_t> dense_;  // by id, from first_ on
   std::unordered_map<uint64_t, uint32_t> sparse_;
+  uint64_t first_ = 0;
   uint64_t count_ = 0;
 };
 

@@ -138,6 +138,14 @@ struct DumpStats {
   uint64_t client_spinlock_blocked_us = 0;
 };
 
+// What the C library said about its heap at a dump, in bytes.
+struct ImportedAllocator {
+  StringId name = kNoId;  // kNoId: it was not asked, the figures mean nothing
+  uint64_t system = 0;    // taken from the kernel
+  uint64_t in_use = 0;
+  uint64_t free = 0;
+};
+
 // One dump of one heap of one process: `heap_profile`, and ours. A process without any
 // sample has a dump without rows; it says why.
 struct ImportedDump {
@@ -167,6 +175,9 @@ struct ImportedDump {
   uint64_t exact_alloc_bytes = 0;
   uint64_t peak_bytes = 0;         // ours: of the whole heap
   std::optional<int64_t> peak_ts;  // ours: trace clock
+  StringId label = kNoId;          // ours: what `heap_profile mark` named it
+  StringId reason = kNoId;         // ours: why there are no samples, for people
+  ImportedAllocator allocator;     // ours
 };
 
 // `counter`-like: memory of a process over time, from ProcessStats; names are those of

@@ -16,6 +16,26 @@ enum class Compression : uint8_t { kNone, kGzip, kZlib, kZstd };
 // By the first bytes: gzip and zstd have a mark; kNone otherwise.
 Compression CompressionOf(std::string_view first_bytes);
 
+// Tells files that are made to inflate to more than a machine can hold from recordings,
+// which compress to a twentieth at best.
+class InflationBudget {
+ public:
+  static constexpr uint64_t kMaxRatio = 200;
+
+  // Counts what was inflated. False: it is too much.
+  bool Take(uint64_t compressed_bytes, uint64_t inflated_bytes) {
+    compressed_ += compressed_bytes;
+    inflated_ += inflated_bytes;
+    return inflated_ <= kFreeBytes + compressed_ * kMaxRatio;
+  }
+
+ private:
+  static constexpr uint64_t kFreeBytes = uint64_t{1} << 28;
+
+  uint64_t compressed_ = 0;
+  uint64_t inflated_ = 0;
+};
+
 // One compressed stream, decompressed piece by piece.
 class Inflater {
  public:

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "trace/field_reader.h"
 #include "trace/fields.h"
 #include "trace/message_reader.h"
 
@@ -75,7 +76,7 @@ StringId InternedTables::FindString(const IidMap& map, uint64_t iid) {
 }
 
 void InternedTables::AddString(IidMap& map, std::string_view message) {
-  MessageReader reader(message);
+  FieldReader reader(message);
   uint64_t iid = 0;
   std::string_view text;
   while (reader.Next()) {
@@ -84,6 +85,8 @@ void InternedTables::AddString(IidMap& map, std::string_view message) {
     else if (reader.field() == field::kStringText)
       text = reader.Bytes();
   }
+  if (reader.is_malformed())
+    return CountMalformed();
   Insert(map, iid, builder_->Intern(text));
 }
 
@@ -194,13 +197,11 @@ void InternedTables::AddFrame(Maps& maps, std::string_view message) {
                             line <= UINT32_MAX ? static_cast<uint32_t>(line) : 0);
 }
 
-// NOLINTNEXTLINE(readability-function-size)
 void InternedTables::AddCallstack(Maps& maps, std::string_view message) {
-  MessageReader reader(message);
+  FieldReader reader(message);
   TraceStats& stats = builder_->trace().stats;
   uint64_t iid = 0;
-  uint32_t callsite = kNoId;
-  size_t depth = 0;
+  bool is_empty = true;
   bool is_valid = true;
   while (reader.Next()) {
     if (reader.field() == field::kIid) {
@@ -208,54 +209,74 @@ void InternedTables::AddCallstack(Maps& maps, std::string_view message) {
     } else if (reader.field() == field::kCallstackFrames) {
       reader.Uints([&](uint64_t frame_iid) {
         const uint32_t frame = maps.frames.Find(frame_iid);
-        if (frame == kNoId && is_valid)
-          stats.Count(StatId::kStackprofileInvalidFrameId);
-        is_valid = is_valid && frame != kNoId;
-        if (!is_valid)
-          return;
-        if (depth < last_stack_.size() && last_stack_[depth].first == frame) {
-          callsite = last_stack_[depth].second;
-        } else {
-          last_stack_.resize(depth);
-          callsite = builder_->InternCallsite(callsite, frame);
-          last_stack_.emplace_back(frame, callsite);
-        }
-        ++depth;
+        is_valid &= frame != kNoId;
+        is_empty = false;
+        stacks_.Push(frame);
       });
     }
   }
-  if (callsite == kNoId && is_valid)
+  if (reader.is_malformed() || !is_valid) {
+    stacks_.Drop();
+    return stats.Count(is_valid ? StatId::kStackprofileParserError
+                                : StatId::kStackprofileInvalidFrameId);
+  }
+  if (is_empty)
     stats.Count(StatId::kStackprofileEmptyCallstack);
-  if (is_valid)
-    Insert(maps.callstacks, iid, callsite);
+  if (stacks_.End(iid))
+    FlushStacks(maps);
+}
+
+void InternedTables::FlushStacks(Maps& maps) {
+  stacks_.Flush(
+      [&](uint64_t iid, uint32_t callsite) { Insert(maps.callstacks, iid, callsite); });
+}
+
+void InternedTables::CountMalformed() {
+  builder_->trace().stats.Count(StatId::kStackprofileParserError);
 }
 
 void InternedTables::AddInternedData(std::string_view message) {
-  // Inside a packet the order is free: each kind before those that refer to it.
-  enum Pass : uint8_t { kStrings, kMappings, kFrames, kCallstacks };
-
-  for (const Pass pass : {kStrings, kMappings, kFrames, kCallstacks}) {
-    MessageReader reader(message);
-    while (reader.Next()) {
-      const uint32_t kind = reader.field();
-      if (pass == kStrings) {
-        if (kind == field::kInternedFunctionNames)
-          AddString(interned_.function_names, reader.Bytes());
-        else if (kind == field::kInternedBuildIds)
-          AddString(interned_.build_ids, reader.Bytes());
-        else if (kind == field::kInternedMappingPaths)
-          AddString(interned_.mapping_paths, reader.Bytes());
-        else if (kind == field::kInternedSourcePaths)
-          AddString(interned_.source_paths, reader.Bytes());
-      } else if (pass == kMappings && kind == field::kInternedMappings) {
-        AddMapping(interned_, reader.Bytes());
-      } else if (pass == kFrames && kind == field::kInternedFrames) {
-        AddFrame(interned_, reader.Bytes());
-      } else if (pass == kCallstacks && kind == field::kInternedCallstacks) {
-        AddCallstack(interned_, reader.Bytes());
-      }
+  // Inside a packet the order is free: each kind waits for those that it refers to.
+  mappings_.clear();
+  frames_.clear();
+  callstacks_.clear();
+  FieldReader reader(message);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::kInternedFunctionNames:
+        AddString(interned_.function_names, reader.Bytes());
+        break;
+      case field::kInternedBuildIds:
+        AddString(interned_.build_ids, reader.Bytes());
+        break;
+      case field::kInternedMappingPaths:
+        AddString(interned_.mapping_paths, reader.Bytes());
+        break;
+      case field::kInternedSourcePaths:
+        AddString(interned_.source_paths, reader.Bytes());
+        break;
+      case field::kInternedMappings:
+        mappings_.push_back(reader.Bytes());
+        break;
+      case field::kInternedFrames:
+        frames_.push_back(reader.Bytes());
+        break;
+      case field::kInternedCallstacks:
+        callstacks_.push_back(reader.Bytes());
+        break;
+      default:
+        break;
     }
   }
+  for (const std::string_view mapping : mappings_)
+    AddMapping(interned_, mapping);
+  for (const std::string_view frame : frames_)
+    AddFrame(interned_, frame);
+  for (const std::string_view callstack : callstacks_)
+    AddCallstack(interned_, callstack);
+  FlushStacks(interned_);
+  if (reader.is_malformed())
+    CountMalformed();
 }
 
 void InternedTables::AddProfileTables(std::string_view message) {
@@ -275,6 +296,7 @@ void InternedTables::AddProfileTables(std::string_view message) {
         AddCallstack(inline_, reader.Bytes());
     }
   }
+  FlushStacks(inline_);
 }
 
 void InternedTables::Clear() {

@@ -7,17 +7,17 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "trace/iid_map.h"
+#include "trace/stack_interner.h"
 #include "trace/trace_builder.h"
 
 namespace heapprofd {
 
 class InternedTables {
  public:
-  explicit InternedTables(TraceBuilder* builder) : builder_(builder) {}
+  explicit InternedTables(TraceBuilder* builder) : builder_(builder), stacks_(builder) {}
 
   // A serialized InternedData.
   void AddInternedData(std::string_view message);
@@ -48,6 +48,8 @@ class InternedTables {
   void AddMapping(Maps& maps, std::string_view message);
   void AddFrame(Maps& maps, std::string_view message);
   void AddCallstack(Maps& maps, std::string_view message);
+  void FlushStacks(Maps& maps);
+  void CountMalformed();
   void Insert(IidMap& map, uint64_t iid, uint32_t row);
   StringId FindString(const IidMap& map, uint64_t iid);
 
@@ -55,9 +57,11 @@ class InternedTables {
   Maps interned_;
   Maps inline_;          // function names, build ids and paths are one table here
   std::string scratch_;  // kept for its memory
-  // The latest callstack: frames and callsites, outermost first. The next one mostly
-  // begins as it does, and need not be looked up there.
-  std::vector<std::pair<uint32_t, uint32_t>> last_stack_;
+  StackInterner stacks_;
+  // The parts of an InternedData, by what has to be known before; kept for its memory.
+  std::vector<std::string_view> mappings_;
+  std::vector<std::string_view> frames_;
+  std::vector<std::string_view> callstacks_;
 };
 
 // A build id as SQL shows it: hexadecimal digits. 33 bytes are digits already: that is

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trace/framing.h"
+#include "trace/read_ahead.h"
 
 namespace heapprofd {
 namespace {
@@ -112,6 +113,22 @@ bool IsTarHeader(std::string_view block) {
   return block.size() == kTarBlock && block.substr(kMagicAt).starts_with("ustar");
 }
 
+// What a file begins with; damage behind it is met again when reading goes on.
+Result<std::string> ReadHead(ByteSource& source) {
+  std::string head(kTarBlock, '\0');
+  size_t done = 0;
+  while (done < head.size()) {
+    Result<size_t> count = source.Read(std::span(head).subspan(done));
+    if (!count.ok() && count.status().code() != StatusCode::kCorrupt)
+      return std::move(count).status();
+    if (!count.ok() || count.value() == 0)
+      break;
+    done += count.value();
+  }
+  head.resize(done);
+  return head;
+}
+
 // Of a tar header's octal size.
 std::optional<uint64_t> MemberSize(std::string_view header) {
   constexpr size_t kSizeAt = 124;
@@ -168,19 +185,25 @@ Result<ReadReport> ReadPackets(ByteSource& source,
                                const std::string& name,
                                const PacketVisitor& visit) {
   ReadReport report;
-  std::string head(kTarBlock, '\0');
-  HPD_TRY_ASSIGN(const size_t count, source.ReadFully(head));
-  head.resize(count);
-  if (head.empty())
+  InflatingSource inflated(&source);
+  ReadAheadSource ahead(&inflated);
+  // Who waits for a pipe's writer cannot be stopped.
+  ByteSource& bytes = source.may_block() ? static_cast<ByteSource&>(inflated) : ahead;
+  HPD_TRY_ASSIGN(std::string head, ReadHead(bytes));
+  const bool is_empty = head.empty();
+  if (IsTarHeader(head)) {
+    HPD_TRY(ReadTar(bytes, std::move(head), visit, &report));
+  } else {
+    PrefixedSource whole(std::move(head), &bytes);
+    HPD_TRY(ReadStream(whole, visit, &report));
+  }
+  ahead.Stop();
+  if (report.damage.empty() && inflated.is_truncated())
+    report.damage = "its compressed data end too early";
+  if (is_empty && report.damage.empty())
     return Status(StatusCode::kNotFound,
                   "cannot read trace " + name +
                       ": it is empty; was the recording interrupted before its end?");
-  if (IsTarHeader(head)) {
-    HPD_TRY(ReadTar(source, std::move(head), visit, &report));
-  } else {
-    PrefixedSource whole(std::move(head), &source);
-    HPD_TRY(ReadStream(whole, visit, &report));
-  }
   if (report.packets == 0)
     return Status(StatusCode::kCorrupt,
                   "cannot read trace " + name +

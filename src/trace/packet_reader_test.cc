@@ -211,5 +211,28 @@ TEST(TraceImporterTest, APacketThatBreaksOffIsCountedAndTheNextOneRead) {
   EXPECT_EQ(test->trace.dumps.size(), 2u);
 }
 
+TEST(PacketReaderTest, ACompressedFileThatEndsBetweenPacketsIsIncomplete) {
+  // Enough of the stream for both packets, without its checksum.
+  const std::string bytes = Gzip(kPlain);
+  const Packets packets = Read(bytes.substr(0, bytes.size() - 8));
+  ASSERT_TRUE(packets.report.ok());
+  EXPECT_EQ(packets.text, "|one|two");
+  EXPECT_NE(packets.report.value().damage, "");
+}
+
+TEST(InflationBudgetTest, RecordingsPassAndBombsDoNot) {
+  constexpr uint64_t kMegabyte = uint64_t{1} << 20;
+  InflationBudget recording;
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(recording.Take(kMegabyte * 30, kMegabyte * 1000));
+  InflationBudget small;  // a small file may repeat itself as it likes
+  EXPECT_TRUE(small.Take(kMegabyte / 10, kMegabyte * 100));
+  InflationBudget bomb;
+  bool is_taken = true;
+  for (int i = 0; i < 4; ++i)
+    is_taken = bomb.Take(kMegabyte / 10, kMegabyte * 100);
+  EXPECT_FALSE(is_taken);
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "trace/dump_messages.h"
+#include "trace/field_reader.h"
 #include "trace/fields.h"
 #include "trace/message_reader.h"
 
@@ -19,47 +21,20 @@ int64_t Signed(uint64_t value) {
       std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
 }
 
-DumpStats ReadStats(std::string_view message) {
-  DumpStats stats;
+ImportedAllocator ReadAllocator(TraceBuilder& builder, std::string_view message) {
+  ImportedAllocator allocator;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == field::kStatsUnwindingErrors)
-      stats.unwinding_errors = reader.Uint();
-    else if (reader.field() == field::kStatsHeapSamples)
-      stats.heap_samples = reader.Uint();
-    else if (reader.field() == field::kStatsMapReparses)
-      stats.map_reparses = reader.Uint();
-    else if (reader.field() == field::kStatsUnwindingTime)
-      stats.total_unwinding_time_us = reader.Uint();
-    else if (reader.field() == field::kStatsSpinlockBlocked)
-      stats.client_spinlock_blocked_us = reader.Uint();
+    if (reader.field() == field::kAllocatorName)
+      allocator.name = builder.Intern(reader.Bytes());
+    else if (reader.field() == field::kAllocatorSystem)
+      allocator.system = reader.Uint();
+    else if (reader.field() == field::kAllocatorInUse)
+      allocator.in_use = reader.Uint();
+    else if (reader.field() == field::kAllocatorFree)
+      allocator.free = reader.Uint();
   }
-  return stats;
-}
-
-Quality ReadQuality(std::string_view message) {
-  Quality quality;
-  uint64_t* const values[] = {nullptr,
-                              &quality.samples,
-                              &quality.walked_samples,
-                              &quality.copied_samples,
-                              &quality.checked_samples,
-                              &quality.agreed_samples,
-                              &quality.lost_records,
-                              &quality.lost_samples,
-                              &quality.corrupt_records,
-                              &quality.truncated_stacks,
-                              &quality.unknown_stacks,
-                              &quality.unmapped_frames,
-                              &quality.unwind_errors,
-                              &quality.unwind_time_us,
-                              &quality.threads_without_slot};
-  MessageReader reader(message);
-  while (reader.Next()) {
-    if (reader.field() < std::size(values))
-      *values[reader.field()] = reader.Uint();
-  }
-  return quality;
+  return allocator;
 }
 
 }  // namespace
@@ -144,11 +119,8 @@ void ProfileImporter::FinishSeries(bool is_finalized) {
     const uint32_t dump = BeginDump(header, is_finalized);
     Heap& heap = heaps_[{header.dump.upid, header.dump.heap_name}];
     for (const size_t part : *group) {
-      try {
-        AddSamples(series_[part], header, heap);
-      } catch (const protozero::exception&) {
+      if (!AddSamples(series_[part], header, heap))
         builder_->trace().stats.Count(StatId::kPacketParserError);
-      }
       series_[part].bytes = std::string();
     }
     times_->push_back(header.times);
@@ -175,13 +147,13 @@ ProfileImporter::Header ProfileImporter::ReadHeader(const Part& part) const {
 
 void ProfileImporter::ReadHeaderFields(std::string_view bytes,
                                        Header& header,
-                                       std::string_view& heap_name) {
+                                       std::string_view& heap_name) const {
   ImportedDump& dump = header.dump;
-  MessageReader reader(bytes);
+  FieldReader reader(bytes);
   while (reader.Next()) {
     switch (reader.field()) {
       case field::kDumpPid:
-        header.pid = reader.Int();
+        header.pid = static_cast<int64_t>(reader.Uint());
         break;
       case field::kDumpFromStartup:
         dump.from_startup = reader.Bool();
@@ -190,7 +162,7 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
         dump.rejected_concurrent = reader.Bool();
         break;
       case field::kDumpStats:
-        dump.stats = ReadStats(reader.Bytes());
+        dump.stats = ReadDumpStats(reader.Bytes());
         break;
       case field::kDumpDisconnected:
         dump.disconnected = reader.Bool();
@@ -224,7 +196,7 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
         header.times.start_ts = Signed(reader.Uint());
         break;
       case field::kDumpQuality:
-        header.quality = ReadQuality(reader.Bytes());
+        header.quality = ReadDumpQuality(reader.Bytes());
         break;
       case field::kDumpExactAllocCalls:
         dump.exact_alloc_calls = reader.Uint();
@@ -240,7 +212,16 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
           header.times.peak_ts = Signed(ts);
         break;
       case field::kDumpProfilingStart:
-        header.profiling_start = reader.Int();
+        header.profiling_start = static_cast<int64_t>(reader.Uint());
+        break;
+      case field::kDumpLabel:
+        dump.label = builder_->Intern(reader.Bytes());
+        break;
+      case field::kDumpReason:
+        dump.reason = builder_->Intern(reader.Bytes());
+        break;
+      case field::kDumpAllocator:
+        dump.allocator = ReadAllocator(*builder_, reader.Bytes());
         break;
       default:
         break;
@@ -292,14 +273,13 @@ void ProfileImporter::CountFlags(const Header& header) {
             Signed(dump.stats.client_spinlock_blocked_us));
 }
 
-ProfileImporter::Sample ProfileImporter::ReadSample(std::string_view bytes) {
-  Sample sample;
+bool ProfileImporter::ReadSample(std::string_view bytes, Sample& sample) {
   TraceBuilder::CallsiteEstimate& estimate = sample.estimate;
   const auto set_estimate = [&](auto& value, auto read) {
     value = read;
     sample.has_estimate = true;
   };
-  MessageReader reader(bytes);
+  FieldReader reader(bytes);
   while (reader.Next()) {
     switch (reader.field()) {
       case field::kSampleCallstack:
@@ -347,20 +327,23 @@ ProfileImporter::Sample ProfileImporter::ReadSample(std::string_view bytes) {
         break;
     }
   }
-  return sample;
+  return !reader.is_malformed();
 }
 
-void ProfileImporter::AddSamples(const Part& part, const Header& header, Heap& heap) {
-  MessageReader reader(part.bytes);
+bool ProfileImporter::AddSamples(const Part& part, const Header& header, Heap& heap) {
+  FieldReader reader(part.bytes);
   while (reader.Next()) {
     if (reader.field() != field::kDumpSamples)
       continue;
-    Sample sample = ReadSample(reader.Bytes());
+    Sample sample;
+    if (!ReadSample(reader.Bytes(), sample))
+      return false;
     // Writers that do not tell the first interval counted the peak wrongly.
     if (sample.is_peak && header.dump.original_sampling_interval == 0)
       sample.alloc_count = 0;
     AddSample(sample, header, heap);
   }
+  return !reader.is_malformed();
 }
 
 void ProfileImporter::AddSample(const Sample& sample, const Header& header, Heap& heap) {

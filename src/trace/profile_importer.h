@@ -76,13 +76,13 @@ class ProfileImporter {
 
   void FinishSeries(bool is_finalized);
   Header ReadHeader(const Part& part) const;
-  static void ReadHeaderFields(std::string_view bytes,
-                               Header& header,
-                               std::string_view& heap_name);
+  void ReadHeaderFields(std::string_view bytes,
+                        Header& header,
+                        std::string_view& heap_name) const;
   uint32_t BeginDump(const Header& header, bool is_finalized);
   void CountFlags(const Header& header);
-  static Sample ReadSample(std::string_view bytes);
-  void AddSamples(const Part& part, const Header& header, Heap& heap);
+  static bool ReadSample(std::string_view bytes, Sample& sample);
+  bool AddSamples(const Part& part, const Header& header, Heap& heap);
   void AddSample(const Sample& sample, const Header& header, Heap& heap);
   void AddRows(const Sample& sample, const Header& header, Totals& totals);
 

@@ -165,6 +165,24 @@ uint32_t TraceBuilder::InternCallsite(uint32_t parent, uint32_t frame) {
   return row;
 }
 
+void TraceBuilder::CallForCallsite(uint32_t parent, uint32_t frame) const {
+  callsite_index_.CallForMemory(CallsiteHash(parent, frame));
+}
+
+uint32_t TraceBuilder::LikelyCallsite(uint32_t parent, uint32_t frame) const {
+  const uint32_t callsite = callsite_index_.LikelyRow(CallsiteHash(parent, frame));
+  if (callsite != kNoId) {
+    __builtin_prefetch(&trace_->callsites.parent[callsite]);
+    __builtin_prefetch(&trace_->callsites.frame[callsite]);
+  }
+  return callsite;
+}
+
+bool TraceBuilder::IsCallsite(uint32_t callsite, uint32_t parent, uint32_t frame) const {
+  return callsite != kNoId && trace_->callsites.parent[callsite] == parent &&
+         trace_->callsites.frame[callsite] == frame;
+}
+
 uint32_t TraceBuilder::AddSymbol(uint32_t set,
                                  StringId name,
                                  StringId source_file,

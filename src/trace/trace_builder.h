@@ -21,43 +21,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/row_index.h"
 #include "trace/imported_trace.h"
 
 namespace heapprofd {
-
-// Open-addressing set of row numbers; the rows hold the keys.
-class RowIndex {
- public:
-  // The slot of the first row for which `is_equal(row)`, or a free one (*slot == kNoId).
-  // The reference ends with the next call.
-  template <typename IsEqual>
-  uint32_t& Find(uint64_t hash, IsEqual is_equal) {
-    size_t at = hash & (slots_.size() - 1);
-    while (slots_[at] != kNoId && !is_equal(slots_[at]))
-      at = (at + 1) & (slots_.size() - 1);
-    return slots_[at];
-  }
-
-  // To be called before Find when a row may be added; `hash_of(row)` of all present rows.
-  template <typename HashOf>
-  void Prepare(HashOf hash_of) {
-    if (used_ * 3 < slots_.size() * 2)
-      return;
-    Column<uint32_t> old = std::move(slots_);
-    slots_ = Column<uint32_t>();
-    slots_.resize(old.size() < 64 ? 64 : old.size() * 2, kNoId);
-    for (const uint32_t row : old.span()) {
-      if (row != kNoId)
-        Find(hash_of(row), [](uint32_t) { return false; }) = row;
-    }
-  }
-
-  void CountAdded() { ++used_; }
-
- private:
-  Column<uint32_t> slots_;
-  size_t used_ = 0;
-};
 
 class TraceBuilder {
  public:
@@ -91,6 +58,13 @@ class TraceBuilder {
 
   // `parent`: kNoId for the outermost frame.
   uint32_t InternCallsite(uint32_t parent, uint32_t frame);
+
+  // For who interns many: calls for the memory that the look-up of a callsite needs;
+  // then, a little later, names the one that it most likely is (kNoId: none) and calls
+  // for that; and tells whether it is.
+  void CallForCallsite(uint32_t parent, uint32_t frame) const;
+  uint32_t LikelyCallsite(uint32_t parent, uint32_t frame) const;
+  bool IsCallsite(uint32_t callsite, uint32_t parent, uint32_t frame) const;
 
   // Begins a symbol set, or goes on with it: the functions at one address, innermost
   // first. `set`: kNoId begins one. Returns the set.

@@ -238,6 +238,7 @@ void TraceImporter::ImportCompressed(uint32_t field, std::string_view bytes) {
         InflateAll(field == field::kPacketCompressedPackets ? Compression::kZlib
                                                             : Compression::kZstd,
                    bytes, kMaxCompressedPackets, &is_whole);
+    is_whole = inflation_.Take(bytes.size(), packets.size()) && is_whole;
     std::string_view rest = packets;
     while (const std::optional<std::string_view> packet = TakePacket(&rest))
       Import(*packet);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "profile/deobfuscation.h"
+#include "trace/inflate.h"
 #include "trace/interned_tables.h"
 #include "trace/profile_importer.h"
 #include "trace/symbol_importer.h"
@@ -60,6 +61,7 @@ class TraceImporter {
   ClockTable clocks_;
   int64_t latest_ts_ = 0;
   int depth_ = 0;  // of compressed packets
+  InflationBudget inflation_;
 };
 
 }  // namespace heapprofd

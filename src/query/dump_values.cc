@@ -1,0 +1,69 @@
+#include "query/dump_values.h"
+
+#include <string>
+
+namespace heapprofd {
+namespace {
+
+Status Invalid(const std::string& message) {
+  return Status(StatusCode::kInvalidArgument, message);
+}
+
+const Column<double>& ErrorsOf(const EstimateTable& estimates, ProfileView view) {
+  switch (view) {
+    case ProfileView::kLiveSize:
+      break;
+    case ProfileView::kLiveCount:
+      return estimates.live_count_error;
+    case ProfileView::kAllocSize:
+      return estimates.allocated_bytes_error;
+    case ProfileView::kAllocCount:
+      return estimates.alloc_count_error;
+  }
+  return estimates.live_bytes_error;
+}
+
+}  // namespace
+
+Result<uint32_t> DumpOf(const ImportedTrace& trace, const Cell& cell) {
+  if (cell.kind == CellKind::kInteger && cell.integer >= 0 &&
+      static_cast<uint64_t>(cell.integer) < trace.dumps.size())
+    return static_cast<uint32_t>(cell.integer);
+  return Invalid("cannot find dump " +
+                 (cell.kind == CellKind::kInteger ? std::to_string(cell.integer)
+                                                  : std::string("(no number)")) +
+                 ": the trace has " + std::to_string(trace.dumps.size()) +
+                 " dumps; SELECT id, ts, upid, heap_name FROM heap_dump lists them");
+}
+
+Result<ProfileView> ViewOf(const Cell& cell) {
+  if (cell.is_null())
+    return ProfileView::kLiveSize;
+  const std::optional<ProfileView> view = ParseView(cell.text);
+  if (view)
+    return *view;
+  return Invalid("cannot find view " + std::string(cell.text) + ": the views are " +
+                 kViewNames);
+}
+
+ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t id) {
+  const ImportedDump& dump = trace.dumps[id];
+  return SumAllocations(trace, {dump.upid, dump.heap_name, dump.ts});
+}
+
+std::vector<double> VariancesAt(const ImportedTrace& trace,
+                                uint32_t id,
+                                ProfileView view) {
+  const ImportedDump& dump = trace.dumps[id];
+  if (dump.estimate_count == 0)
+    return {};
+  std::vector<double> variances(trace.callsites.row_count(), 0);
+  const Column<double>& errors = ErrorsOf(trace.estimates, view);
+  for (size_t i = 0; i < dump.estimate_count; ++i) {
+    const size_t row = dump.first_estimate + i;
+    variances[trace.estimates.callsite[row]] += errors[row] * errors[row];
+  }
+  return variances;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,27 @@
+// What our own functions mean by a dump and a view, and the values of a dump.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "query/flame_tree.h"
+#include "query/profile_view.h"
+#include "query/table.h"
+
+namespace heapprofd {
+
+// The row of heap_dump that an argument names. kInvalidArgument: there is none.
+Result<uint32_t> DumpOf(const ImportedTrace& trace, const Cell& cell);
+
+// NULL stands for space. kInvalidArgument: there is no such view.
+Result<ProfileView> ViewOf(const Cell& cell);
+
+// The heap of one dump, from its beginning up to the dump.
+ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t dump);
+
+// The variances of that at each callsite; empty when the trace does not tell.
+std::vector<double> VariancesAt(const ImportedTrace& trace,
+                                uint32_t dump,
+                                ProfileView view);
+
+}  // namespace heapprofd

@@ -1,0 +1,191 @@
+// Java heaps as trees, as Perfetto's standard library has them:
+// android_heap_graph_class_summary_tree and heap_graph_dominator_tree. Made when a query
+// first reads them.
+#include <numeric>
+
+#include "query/child_lists.h"
+#include "query/dominators.h"
+#include "query/flame_functions.h"
+#include "query/graph_tree.h"
+#include "query/sum.h"
+#include "query/tree_tables.h"
+
+namespace heapprofd {
+namespace {
+
+Table ClassTreeTable(const ImportedTrace& trace, GraphTree made) {
+  auto storage = std::make_shared<const GraphTree>(std::move(made));
+  const GraphTree& at = *storage;
+  const std::vector<ImportedHeapGraph>& graphs = trace.heap_graph.graphs;
+  constexpr NamedFigure kFigures[] = {
+      {"self_count", "cumulative_count", &FlameValues::count},
+      {"self_size", "cumulative_size", &FlameValues::size},
+  };
+  Table table;
+  table.storage = storage;
+  table.row_count = at.tree.nodes.size();
+  table.columns = {
+      NumberColumn("upid",
+                   [&at, &graphs](size_t row) { return graphs[at.graphs[row]].upid; }),
+      NumberColumn("graph_sample_ts",
+                   [&at, &graphs](size_t row) { return graphs[at.graphs[row]].ts; }),
+      NodeId(at.tree),
+      NodeParent(at.tree),
+      NodeName(at.tree),
+      LiteralColumn("root_type",
+                    [&at](size_t row) -> const char* {
+                      return at.root_types[row] == HeapRootType::kNone
+                                 ? nullptr
+                                 : NameOf(at.root_types[row]);
+                    }),
+  };
+  for (const NamedFigure& named : kFigures)
+    table.columns.push_back(NodeSelf(named.self_name, at.tree, named.figure));
+  for (const NamedFigure& named : kFigures)
+    table.columns.push_back(NodeCumulative(named.cumulative_name, at.tree, named.figure));
+  return table;
+}
+
+Status AddClassTree(const ImportedTrace& trace, Database* database) {
+  TableFunction function = FunctionWithColumnsOf("android_heap_graph_class_summary_tree",
+                                                 ClassTreeTable(trace, {}));
+  function.make = [&trace, database](std::span<const Cell>) -> MadeTable {
+    std::vector<uint32_t> graphs(trace.heap_graph.graphs.size());
+    std::iota(graphs.begin(), graphs.end(), 0);
+    HPD_TRY_ASSIGN(GraphTree made, BuildGraphTree(trace, graphs, GraphNaming::kClasses,
+                                                  database->cancel_flag()));
+    return std::make_shared<const Table>(ClassTreeTable(trace, std::move(made)));
+  };
+  return database->AddFunction(std::move(function));
+}
+
+// A row per object that can be reached.
+struct DominatorTree {
+  Column<uint32_t> object;
+  Column<uint32_t> dominator;  // kNoId: a root, or held by several of them
+  Column<int64_t> count;       // of objects dominated, with itself
+  Column<int64_t> size;
+  Column<int64_t> native_size;
+  Column<uint32_t> depth;  // 1 without a dominator
+};
+
+// Node 0 holds the roots; node i + 1 is the graph's object i.
+DirectedGraph StrongReferences(const ImportedTrace& trace,
+                               const ImportedHeapGraph& graph) {
+  const HeapGraphTables& tables = trace.heap_graph;
+  DirectedGraph result;
+  result.first.push_back(0);
+  for (uint32_t i = 0; i < graph.object_count; ++i) {
+    if (tables.objects.root_type[graph.first_object + i] != HeapRootType::kNone)
+      result.targets.push_back(i + 1);
+  }
+  for (uint32_t i = 0; i < graph.object_count; ++i) {
+    result.first.push_back(static_cast<uint32_t>(result.targets.size()));
+    const uint32_t owner = graph.first_object + i;
+    const uint32_t first = tables.objects.first_reference[owner];
+    const uint32_t count = first == kNoId ? 0 : tables.objects.reference_count[owner];
+    for (uint32_t at = 0; at < count; ++at) {
+      const uint32_t owned = tables.references.owned[first + at];
+      if (owned != kNoId && owned >= graph.first_object &&
+          owned - graph.first_object < graph.object_count &&
+          !IsWeakReference(trace, owner, first + at))
+        result.targets.push_back(owned - graph.first_object + 1);
+    }
+  }
+  result.first.push_back(static_cast<uint32_t>(result.targets.size()));
+  return result;
+}
+
+// Nodes from the root outwards, so that each comes behind its dominator.
+std::vector<uint32_t> OutwardOrder(const std::vector<uint32_t>& dominators) {
+  const ChildLists children =
+      ChildListsOf(dominators.size(), [&](uint32_t node) { return dominators[node]; });
+  std::vector<uint32_t> order = {0};
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (uint32_t node = children.first[order[i]]; node != kNoId;
+         node = children.next[node])
+      order.push_back(node);
+  }
+  return order;
+}
+
+void AddGraph(const ImportedTrace& trace,
+              const ImportedHeapGraph& graph,
+              const std::vector<uint32_t>& dominators,
+              DominatorTree* tree) {
+  struct Dominated {
+    int64_t count = 0;
+    int64_t size = 0;
+    int64_t native_size = 0;
+    uint32_t depth = 0;
+  };
+
+  const HeapObjectTable& objects = trace.heap_graph.objects;
+  std::vector<Dominated> nodes(dominators.size());
+  const std::vector<uint32_t> order = OutwardOrder(dominators);
+  for (size_t i = 1; i < order.size(); ++i)
+    nodes[order[i]].depth = nodes[dominators[order[i]]].depth + 1;
+  for (size_t i = order.size(); i-- > 1;) {
+    const uint32_t object = graph.first_object + order[i] - 1;
+    Dominated& node = nodes[order[i]];
+    node.count = Sum(node.count, 1);
+    node.size = Sum(node.size, objects.self_size[object]);
+    node.native_size = Sum(node.native_size, objects.native_size[object]);
+    Dominated& above = nodes[dominators[order[i]]];
+    above.count = Sum(above.count, node.count);
+    above.size = Sum(above.size, node.size);
+    above.native_size = Sum(above.native_size, node.native_size);
+  }
+  for (uint32_t node = 1; node < dominators.size(); ++node) {
+    if (dominators[node] == kNoId)
+      continue;
+    tree->object.push_back(graph.first_object + node - 1);
+    tree->dominator.push_back(
+        dominators[node] == 0 ? kNoId : graph.first_object + dominators[node] - 1);
+    tree->count.push_back(nodes[node].count);
+    tree->size.push_back(nodes[node].size);
+    tree->native_size.push_back(nodes[node].native_size);
+    tree->depth.push_back(nodes[node].depth);
+  }
+}
+
+Table DominatorTable(DominatorTree made) {
+  auto storage = std::make_shared<const DominatorTree>(std::move(made));
+  Table table;
+  table.row_count = storage->object.size();
+  table.columns = {
+      TableColumn::Ids("id", storage->object.span(), ColumnOrder::kAscending),
+      TableColumn::Ids("idom_id", storage->dominator.span()),
+      TableColumn::Integers("dominated_obj_count", storage->count.span()),
+      TableColumn::Integers("dominated_size_bytes", storage->size.span()),
+      TableColumn::Integers("dominated_native_size_bytes", storage->native_size.span()),
+      TableColumn::Ids("depth", storage->depth.span()),
+  };
+  table.storage = storage;
+  return table;
+}
+
+Status AddDominatorTree(const ImportedTrace& trace, Database* database) {
+  TableFunction function =
+      FunctionWithColumnsOf("heap_graph_dominator_tree", DominatorTable({}));
+  function.make = [&trace, database](std::span<const Cell>) -> MadeTable {
+    DominatorTree tree;
+    for (const ImportedHeapGraph& graph : trace.heap_graph.graphs) {
+      HPD_TRY_ASSIGN(
+          const std::vector<uint32_t> dominators,
+          ImmediateDominators(StrongReferences(trace, graph), database->cancel_flag()));
+      AddGraph(trace, graph, dominators, &tree);
+    }
+    return std::make_shared<const Table>(DominatorTable(std::move(tree)));
+  };
+  return database->AddFunction(std::move(function));
+}
+
+}  // namespace
+
+Status AddHeapGraphFunctions(const ImportedTrace& trace, Database* database) {
+  HPD_TRY(AddClassTree(trace, database));
+  return AddDominatorTree(trace, database);
+}
+
+}  // namespace heapprofd

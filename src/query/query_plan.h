@@ -1,0 +1,30 @@
+// How SQLite and our tables agree on which conditions of a query a table checks itself.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <string>
+
+#include "query/virtual_table.h"
+
+namespace heapprofd {
+
+// In idxStr each constraint is two characters: column + 1, and one of these.
+enum ConstraintCode : char {
+  kCodeParameter = 'p',
+  kCodeEqual = '=',
+  kCodeLess = '<',
+  kCodeLessEqual = 'l',
+  kCodeGreater = '>',
+  kCodeGreaterEqual = 'g',
+};
+
+// idxNum: the inner loops of most joins.
+enum PlanNumber : int { kPlanAny = 0, kPlanByRowNumber = 1 };
+
+// SQLite's xBestIndex: fills the output part of `info`. SQLITE_ERROR: `*error` says why.
+int PlanQuery(const TableFunction& function,
+              sqlite3_index_info& info,
+              std::string* error);
+
+}  // namespace heapprofd
