@@ -243,6 +243,7 @@ class Pool {
     limits_.memory_bytes = MemoryPerWorker(limits_, limits_.workers);
   }
 
+  // False: cancelled.
   bool Run() {
     while (true) {
       GiveTasks();
