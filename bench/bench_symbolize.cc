@@ -5,17 +5,33 @@
 // linker's name of the function and file:line, innermost first, then an empty line.
 #include <fcntl.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
-#include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "symbolize/elf_identity.h"
 #include "symbolize/symbolize_profile.h"
 
 using namespace heapprofd;
+
+namespace {
+
+std::string ReadAll(FILE* file) {
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  for (size_t size = 0; (size = fread(buffer.data(), 1, buffer.size(), file)) > 0;)
+    text.append(buffer.data(), size);
+  return text;
+}
+
+void Print(std::string_view text) {
+  fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2)
@@ -28,7 +44,7 @@ int main(int argc, char** argv) {
   profile.mappings.emplace_back();
   profile.mappings[0].path = argv[1];
   profile.mappings[0].build_id = identity->build_id;
-  const std::string questions{std::istreambuf_iterator<char>(std::cin), {}};
+  const std::string questions = ReadAll(stdin);
   const char* at = questions.c_str();
   for (char* end = nullptr;; at = end) {
     const uint64_t address = strtoull(at, &end, 16);
@@ -40,13 +56,14 @@ int main(int argc, char** argv) {
                                    return ScopedFd(dup(file.get()));
                                  }};
   SymbolizeProfiles({&input, 1}, SymbolizeOptions());
-  std::string answers;
   for (const Frame& frame : profile.frames) {
     for (const SourceLine& line : frame.lines) {
-      answers += line.system_name.empty() ? line.function : line.system_name;
-      answers += "\n" + line.file + ":" + std::to_string(line.line) + "\n";
+      Print(line.system_name.empty() ? line.function : line.system_name);
+      Print("\n");
+      Print(line.file);
+      Print(":" + std::to_string(line.line) + "\n");
     }
-    answers += "\n";
+    Print("\n");
   }
-  return fwrite(answers.data(), 1, answers.size(), stdout) == answers.size() ? 0 : 1;
+  return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -19,7 +19,7 @@ ALLOWED = {  # module: modules it may include; itself always
     "jit": {"base", "profile"},
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
-    "convert": {"base", "profile", "symbolize", "trace", "export"},
+    "convert": {"base", "profile", "symbolize", "trace", "export", "query"},
     "import": {"base", "profile", "trace", "export"},  # export: tests only
     "query": {"base", "profile", "trace", "symbolize"},
     "engine": OUTSIDE - {"convert", "import", "query"},

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "cli/heap_notes.h"
 #include "cli/options.h"
+#include "cli/signals.h"
 #include "cli/summary.h"
 #include "cli/unrecorded_text.h"
 #include "export/pprof.h"
@@ -106,6 +108,15 @@ std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
                      return SizeOf(*a.result.profile) > SizeOf(*b.result.profile);
                    });
   return named;
+}
+
+bool WasInterrupted(const std::vector<NamedTarget>& named) {
+  return std::any_of(named.begin(), named.end(), [](const NamedTarget& process) {
+    const std::vector<ModuleSymbols>& modules = process.result.symbols.modules;
+    return std::any_of(modules.begin(), modules.end(), [](const ModuleSymbols& module) {
+      return module.reason == NoSymbolsReason::kCancelled;
+    });
+  });
 }
 
 // What raw-trace has of symbols, in a file of its own: to be appended to other recordings
@@ -271,8 +282,11 @@ int Fail(const Status& status) {
 int FinishRecording(TraceRecording& recording,
                     const LiveView& view,
                     const FinishOptions& options) {
-  const std::vector<NamedTarget> named = Symbolize(recording, view, options.symbols);
-  int failure = kExitOk;
+  const ScopedFd stop_requests = StopRequests();
+  SymbolizeOptions symbols = options.symbols;
+  symbols.cancel_fd = stop_requests.get();
+  const std::vector<NamedTarget> named = Symbolize(recording, view, symbols);
+  int failure = WasInterrupted(named) ? kExitSignalBase + SIGINT : kExitOk;
   if (const Status status = recording.WriteRest(); !status.ok())
     failure = Fail(status);
   std::vector<std::string> first_paths;

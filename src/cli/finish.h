@@ -20,7 +20,9 @@ struct FinishOptions {
   SymbolizeOptions symbols = {};
 };
 
-// After TraceRecording::Stop. Prints to standard error; gives an exit code.
+// After TraceRecording::Stop. Prints to standard error; gives an exit code. A signal that
+// StopRequests() tells of ends the search for names, and nothing else: what was recorded
+// is written.
 int FinishRecording(TraceRecording& recording,
                     const LiveView& view,
                     const FinishOptions& options);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "convert/symbolize_trace.h"
-#include "trace/deobfuscation_messages.h"
+#include "trace/apply_deobfuscation.h"
 #include "trace/trace_reader.h"
 
 namespace heapprofd {

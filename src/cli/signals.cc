@@ -18,4 +18,12 @@ std::optional<signalfd_siginfo> SteeringSignals::Next() {
   return info;
 }
 
+ScopedFd StopRequests() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    sigaddset(&signals, signal);
+  return ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
 }  // namespace heapprofd

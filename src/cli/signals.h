@@ -29,4 +29,8 @@ class SteeringSignals {
   sigset_t original_mask_{};
 };
 
+// Becomes readable when SIGINT, SIGTERM or SIGHUP is pending, which SteeringSignals keeps
+// from ending the process.
+ScopedFd StopRequests();
+
 }  // namespace heapprofd

@@ -55,7 +55,7 @@ std::string ModuleOffset(const TargetProfile& profile, const Frame& frame) {
 }
 
 std::string LineLabel(const SourceLine& line) {
-  return line.system_name.empty() ? line.function : ShortName(line.system_name);
+  return line.system_name.empty() ? line.function.str() : ShortName(line.system_name);
 }
 
 // One function of a stack, inlined ones included.
@@ -72,10 +72,10 @@ std::vector<Position> Expand(const TargetProfile& profile, CallsiteId callsite) 
     if (frame.lines.empty())
       positions.push_back({ModuleOffset(profile, frame), ""});
     for (const SourceLine& line : frame.lines)
-      positions.push_back(
-          {LineLabel(line), line.file.empty()
-                                ? ""
-                                : BaseName(line.file) + ":" + std::to_string(line.line)});
+      positions.push_back({LineLabel(line), line.file.empty()
+                                                ? ""
+                                                : BaseName(line.file.str()) + ":" +
+                                                      std::to_string(line.line)});
   }
   return positions;
 }

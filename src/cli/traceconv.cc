@@ -21,8 +21,9 @@ struct Mode {
 };
 
 constexpr Mode kModes[] = {
-    {"profile", "heap dumps as pprof files (heap_dump.N.PID.HEAP.pb)", ConvertToProfiles,
-     false},
+    {"profile",
+     "heap dumps as pprof files (heap_dump.N.PID.HEAP.pb, java_heap_dump.N.PID.pb)",
+     ConvertToProfiles, false},
     {"text", "the packets as protobuf text", ConvertToText, true},
     {"symbolize",
      "names, files and lines of the trace's addresses, as packets to append to it",
@@ -67,10 +68,13 @@ Result<int64_t> ParseNumber(std::string_view flag, const std::string& text) {
   return value;
 }
 
-Status Unsupported(const char* kind) {
-  return Invalid(std::string("cannot convert ") + kind +
-                 ": only native heap profiles are converted; Perfetto's own traceconv "
-                 "does it");
+Status SetKind(TraceconvOptions& options, ProfileKind kind) {
+  if (options.kind != ProfileKind::kDetect && options.kind != kind)
+    return Invalid(
+        "cannot use --alloc and --java-heap together: they name different profiles; run "
+        "traceconv once for each");
+  options.kind = kind;
+  return {};
 }
 
 const std::vector<ConvertFlag>& ConvertFlags() {
@@ -102,12 +106,20 @@ const std::vector<ConvertFlag>& ConvertFlags() {
          options.annotate = false;
          return Status();
        }},
-      {"alloc", nullptr, "profile: heap profiles (the default, and all there is)",
-       [](TraceconvOptions&, const std::string&) { return Status(); }},
+      {"alloc", nullptr, "profile: native heaps; default: what the trace has",
+       [](TraceconvOptions& options, const std::string&) {
+         return SetKind(options, ProfileKind::kAlloc);
+       }},
+      {"java-heap", nullptr, "profile: Java heaps (heap graphs)",
+       [](TraceconvOptions& options, const std::string&) {
+         return SetKind(options, ProfileKind::kJavaHeap);
+       }},
       {"perf", nullptr, nullptr,
-       [](TraceconvOptions&, const std::string&) { return Unsupported("CPU profiles"); }},
-      {"java-heap", nullptr, nullptr,
-       [](TraceconvOptions&, const std::string&) { return Unsupported("Java heaps"); }},
+       [](TraceconvOptions&, const std::string&) {
+         return Invalid(
+             "cannot convert CPU profiles: only heaps are read here; Perfetto's own "
+             "traceconv profile --perf does it");
+       }},
       {"symbol-paths", "DIR,...", "symbolize, bundle: more directories with symbol files",
        [](TraceconvOptions& options, const std::string& text) {
          options.symbol_paths = Split(text);

@@ -11,12 +11,16 @@
 
 namespace heapprofd {
 
+// What `profile` converts.
+enum class ProfileKind : uint8_t { kDetect, kAlloc, kJavaHeap };
+
 struct TraceconvOptions {
   std::string mode;
   std::string input = "-";   // "-": standard input
   std::string output = "-";  // "-": standard output
   std::optional<int64_t> pid;
   std::vector<int64_t> timestamps;
+  ProfileKind kind = ProfileKind::kDetect;
   bool annotate = true;
   bool verbose = false;
   std::string output_directory;            // empty: a fresh one

@@ -1,4 +1,4 @@
-// traceconv profile: the heap dumps of a trace as pprof files.
+// traceconv profile: the heap dumps of a trace as pprof files, native or Java.
 #include <algorithm>
 #include <cstdio>
 
@@ -6,6 +6,7 @@
 #include "cli/output_directory.h"
 #include "cli/output_file.h"
 #include "cli/traceconv.h"
+#include "convert/heap_graph_pprof.h"
 #include "convert/trace_pprof.h"
 
 namespace heapprofd {
@@ -30,32 +31,75 @@ Status Load(const TraceconvOptions& options, ImportedTrace& trace) {
   return DeobfuscateLoaded("traceconv", builder);
 }
 
+// Numbers the files of one run.
+class ProfileFiles {
+ public:
+  explicit ProfileFiles(std::string directory) : directory_(std::move(directory)) {}
+
+  // `kind` begins and `rest` ends the file's name. The directory appears with the first.
+  Status Write(const std::string& kind,
+               const std::string& rest,
+               const DumpProfile& dump) {
+    if (count_++ == 0) {
+      HPD_TRY_ASSIGN(directory_, UseOutputDirectory(directory_));
+    }
+    HPD_TRY_ASSIGN(OutputFile file,
+                   OutputFile::Create(directory_ + "/" + kind + "." +
+                                      std::to_string(count_) + "." + rest + ".pb"));
+    // Errors stick to the file.
+    dump.encode([&](std::string_view piece) { static_cast<void>(file.Write(piece)); });
+    return file.Finish();
+  }
+
+  int count() const { return count_; }
+
+  const std::string& directory() const { return directory_; }
+
+ private:
+  std::string directory_;
+  int count_ = 0;
+};
+
+Result<ProfileKind> KindOf(const TraceconvOptions& options, const ImportedTrace& trace) {
+  if (options.kind != ProfileKind::kDetect)
+    return options.kind;
+  if (trace.heap_graph.graphs.empty())
+    return ProfileKind::kAlloc;
+  if (!trace.dumps.empty())
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot tell what to convert: " + options.input +
+                      " has native heaps and Java heaps; say --alloc or --java-heap");
+  return ProfileKind::kJavaHeap;
+}
+
 }  // namespace
 
 Status ConvertToProfiles(const TraceconvOptions& options) {
   ImportedTrace trace;
   HPD_TRY(Load(options, trace));
+  HPD_TRY_ASSIGN(const ProfileKind kind, KindOf(options, trace));
   const PprofSelection selection{
       .pid = options.pid, .timestamps = options.timestamps, .annotate = options.annotate};
-  std::string directory;
-  int number = 0;
-  const auto write = [&](const DumpProfile& dump) -> Status {
-    if (directory.empty()) {
-      HPD_TRY_ASSIGN(directory, UseOutputDirectory(options.output_directory));
-    }
-    const std::string path = directory + "/heap_dump." + std::to_string(++number) + "." +
-                             std::to_string(dump.pid) + "." + AsFileName(dump.heap_name) +
-                             ".pb";
-    HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(path));
-    HPD_TRY(file.Write(dump.bytes));
-    return file.Finish();
-  };
-  HPD_TRY(ConvertToPprof(trace, selection, write));
-  if (number == 0)
-    return Status(StatusCode::kNotFound, "no profile found in " + options.input + ": " +
-                                             ReasonForNoProfile(trace, selection));
+  ProfileFiles files(options.output_directory);
+  const bool is_java = kind == ProfileKind::kJavaHeap;
+  if (is_java) {
+    HPD_TRY(ConvertHeapGraphsToPprof(
+        trace, selection, [&](const DumpProfile& dump) -> Status {
+          return files.Write("java_heap_dump", std::to_string(dump.pid), dump);
+        }));
+  } else {
+    HPD_TRY(ConvertToPprof(trace, selection, [&](const DumpProfile& dump) -> Status {
+      return files.Write(
+          "heap_dump", std::to_string(dump.pid) + "." + AsFileName(dump.heap_name), dump);
+    }));
+  }
+  if (files.count() == 0)
+    return Status(StatusCode::kNotFound,
+                  "no profile found in " + options.input + ": " +
+                      (is_java ? ReasonForNoHeapGraph(trace, selection)
+                               : ReasonForNoProfile(trace, selection)));
   // heap_profile of Perfetto takes the last word with "heap_profile-" for the directory.
-  fprintf(stderr, "Wrote profiles to %s\n", directory.c_str());
+  fprintf(stderr, "Wrote profiles to %s\n", files.directory().c_str());
   return {};
 }
 

@@ -55,7 +55,7 @@ void ApplySymbols(const TargetProfile& profile, TraceBuilder& builder) {
     const Mapping& mapping = profile.mappings[frame.mapping];
     uint32_t set = kNoId;
     for (const SourceLine& line : frame.lines) {
-      const std::string& name =
+      const std::string_view name =
           line.system_name.empty() ? line.function : line.system_name;
       set = builder.AddSymbol(set, builder.Intern(name),
                               line.file.empty() ? kNoId : builder.Intern(line.file),

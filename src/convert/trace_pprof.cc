@@ -1,14 +1,15 @@
 #include "convert/trace_pprof.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "convert/frame_names.h"
+#include "convert/heap_sums.h"
 #include "export/pprof.h"
 #include "export/pprof_message.h"
 #include "trace/trace_builder.h"
@@ -18,61 +19,9 @@ namespace {
 
 constexpr std::string_view kArtHeap = "com.android.art";
 
-// What a callsite has allocated and holds, in the order of the sample types.
-using Values = std::array<int64_t, 4>;
-
-// Figures may be anything: sums wrap instead of overflowing.
-int64_t Sum(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+std::string_view Basename(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
 }
-
-// Sums of one heap of one process, as of the last row added.
-class HeapSums {
- public:
-  void Add(const ImportedTrace& trace, const ImportedDump& dump) {
-    const AllocationTable& rows = trace.allocations;
-    for (uint32_t i = 0; i < dump.allocation_count; ++i) {
-      const uint32_t row = dump.first_allocation + i;
-      Values& values = Of(rows.callsite[row]);
-      const int64_t count = rows.count[row];
-      const int64_t size = rows.size[row];
-      // Frees are rows of their own; rows of a peak may fall in either figure.
-      if (count >= 0 && size >= 0) {
-        values[0] = Sum(values[0], count);
-        values[1] = Sum(values[1], size);
-      }
-      values[2] = Sum(values[2], count);
-      values[3] = Sum(values[3], size);
-    }
-  }
-
-  const Column<uint32_t>& callsites() const { return callsites_; }
-
-  const Values& values(size_t i) const { return values_[i]; }
-
- private:
-  Values& Of(uint32_t callsite) {
-    slots_.Prepare([&](uint32_t slot) { return HashOf(callsites_[slot]); });
-    uint32_t& slot = slots_.Find(
-        HashOf(callsite), [&](uint32_t other) { return callsites_[other] == callsite; });
-    if (slot == kNoId) {
-      slot = static_cast<uint32_t>(callsites_.size());
-      slots_.CountAdded();
-      callsites_.push_back(callsite);
-      values_.push_back({});
-    }
-    return values_[slot];
-  }
-
-  static uint64_t HashOf(uint32_t callsite) {
-    const uint64_t hash = callsite * uint64_t{0x9e3779b97f4a7c15};
-    return hash ^ (hash >> 32);
-  }
-
-  RowIndex slots_;
-  Column<uint32_t> callsites_;
-  Column<Values> values_;
-};
 
 // What all profiles of a trace share.
 class TraceEncoder {
@@ -81,11 +30,17 @@ class TraceEncoder {
     if (annotate)
       annotations_ = FrameAnnotations(trace);
     features_.resize(trace.mappings.size());
+    for (const ImportedMapping& mapping : trace.mappings)
+      is_label_mapping_.push_back(Basename(trace.Text(mapping.name)) ==
+                                  kLabelMappingName);
     for (size_t row = 0; row < trace.frames.row_count(); ++row)
       AddFeatures(row);
   }
 
-  std::string Encode(const ImportedDump& dump, const HeapSums& sums, int64_t start_ts);
+  void Encode(const ImportedDump& dump,
+              const HeapSums& sums,
+              int64_t start_ts,
+              const PprofOutput& output);
 
  private:
   void AddFeatures(size_t row) {
@@ -103,33 +58,58 @@ class TraceEncoder {
     }
   }
 
+  enum class FrameState : uint8_t { kNew, kWritten, kLabel };
+
+  // What a function is told from others by.
+  struct FunctionKey {
+    StringId deobfuscated_name;  // kNoId: the demangled name is shown
+    StringId name;
+    StringId file;
+    const char* annotation;
+
+    bool operator==(const FunctionKey&) const = default;
+  };
+
+  struct HashOfKey {
+    size_t operator()(const FunctionKey& key) const {
+      uint64_t hash = key.name;
+      hash = hash * kFactor + key.file;
+      hash = hash * kFactor + key.deobfuscated_name;
+      return hash * kFactor + static_cast<unsigned char>(*key.annotation);
+    }
+
+    static constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
+  };
+
   void AddProgramMapping(const ImportedProcess& process);
-  bool IsLabel(uint32_t frame) const;
   PprofMessage::Label LabelOf(uint32_t frame) const;
-  uint64_t LocationOf(uint32_t frame);
+  FrameState Prepare(uint32_t frame);
+
+  static uint64_t LocationId(uint32_t frame) { return uint64_t{frame} + 1; }
+
   uint64_t MappingOf(uint32_t mapping);
   uint64_t AddressOf(uint32_t frame) const;
   std::vector<PprofMessage::Line> LinesOf(uint32_t frame);
-  uint64_t FunctionOf(std::string_view name,
-                      std::string_view system_name,
-                      StringId file,
-                      uint32_t frame);
+  uint64_t FunctionOf(const FunctionKey& key);
+
+  const char* AnnotationOf(uint32_t frame) const {
+    return annotations_.empty() ? "" : annotations_[frame];
+  }
+
   PprofMessage::Header HeaderOf(const ImportedDump& dump, int64_t start_ts) const;
 
   const ImportedTrace& trace_;
   FrameNames names_;
   std::vector<const char*> annotations_;  // empty: not wanted
   std::vector<PprofMessage::Features> features_;
+  std::vector<bool> is_label_mapping_;
 
   // Of the current profile.
   std::unique_ptr<PprofMessage> message_;
-  std::vector<bool> location_written_;
+  std::vector<FrameState> frame_states_;
+  std::unordered_map<FunctionKey, uint64_t, HashOfKey> functions_;
   std::vector<bool> mapping_written_;
 };
-
-std::string_view Basename(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 // Readers take the first mapping for the program: the one that the command line names, or
 // begins to name ("python3" is python3.11).
@@ -181,46 +161,47 @@ uint64_t TraceEncoder::AddressOf(uint32_t frame) const {
          (mapping.exact_offset - mapping.start_offset);
 }
 
-uint64_t TraceEncoder::FunctionOf(std::string_view name,
-                                  std::string_view system_name,
-                                  StringId file,
-                                  uint32_t frame) {
-  const char* const annotation = annotations_.empty() ? "" : annotations_[frame];
-  if (*annotation == '\0' || name.empty())
-    return message_->InternFunction(name, system_name, trace_.Text(file));
-  return message_->InternFunction(std::string(name) + " [" + annotation + "]",
-                                  system_name, trace_.Text(file));
+uint64_t TraceEncoder::FunctionOf(const FunctionKey& key) {
+  const auto [known, is_new] = functions_.try_emplace(key, 0);
+  if (!is_new)
+    return known->second;
+  const std::string_view name = key.deobfuscated_name != kNoId
+                                    ? trace_.Text(key.deobfuscated_name)
+                                    : names_.Demangled(key.name);
+  const std::string_view file = trace_.Text(key.file);
+  if (*key.annotation == '\0' || name.empty())
+    known->second = message_->InternFunction(name, trace_.Text(key.name), file);
+  else
+    known->second = message_->InternFunction(
+        std::string(name) + " [" + key.annotation + "]", trace_.Text(key.name), file);
+  return known->second;
 }
 
 std::vector<PprofMessage::Line> TraceEncoder::LinesOf(uint32_t frame) {
   std::vector<PprofMessage::Line> lines;
+  const char* const annotation = AnnotationOf(frame);
   const uint32_t set = trace_.frames.symbol_set[frame];
   if (set != kNoId) {
     const SymbolTable& symbols = trace_.symbols;
     const size_t end = symbols.EndOf(set);
-    for (size_t row = set; row < end; ++row) {
-      const uint64_t function =
-          FunctionOf(names_.Demangled(symbols.name[row]), trace_.Text(symbols.name[row]),
-                     symbols.source_file[row], frame);
-      lines.push_back({function, symbols.line[row]});
-    }
+    for (size_t row = set; row < end; ++row)
+      lines.push_back({FunctionOf({.deobfuscated_name = kNoId,
+                                   .name = symbols.name[row],
+                                   .file = symbols.source_file[row],
+                                   .annotation = annotation}),
+                       symbols.line[row]});
     return lines;
   }
   const StringId name = trace_.frames.name[frame];
   const StringId deobfuscated = trace_.frames.deobfuscated_name[frame];
   if (name == kEmptyString && deobfuscated == kNoId)
     return lines;
-  const std::string_view shown =
-      deobfuscated != kNoId ? trace_.Text(deobfuscated) : names_.Demangled(name);
-  lines.push_back({FunctionOf(shown, trace_.Text(name), kNoId, frame), 0});
+  lines.push_back({FunctionOf({.deobfuscated_name = deobfuscated,
+                               .name = name,
+                               .file = kNoId,
+                               .annotation = annotation}),
+                   0});
   return lines;
-}
-
-// Labels are root frames of a mapping of their own (trace/trace_writer.h).
-bool TraceEncoder::IsLabel(uint32_t frame) const {
-  const std::string_view name =
-      trace_.Text(trace_.mappings[trace_.frames.mapping[frame]].name);
-  return Basename(name) == kLabelMappingName;
 }
 
 // The frame's name is "key=value".
@@ -232,30 +213,29 @@ PprofMessage::Label TraceEncoder::LabelOf(uint32_t frame) const {
                                                    : std::string_view()};
 }
 
-uint64_t TraceEncoder::LocationOf(uint32_t frame) {
-  const uint64_t id = uint64_t{frame} + 1;
-  if (location_written_[frame])
-    return id;
-  location_written_[frame] = true;
-  const uint64_t mapping = MappingOf(trace_.frames.mapping[frame]);
-  message_->AddLocation(id, mapping, AddressOf(frame), LinesOf(frame));
-  return id;
+// Writes the frame's location. Labels are root frames of a mapping of their own
+// (trace/trace_writer.h) and have none.
+TraceEncoder::FrameState TraceEncoder::Prepare(uint32_t frame) {
+  FrameState& state = frame_states_[frame];
+  const uint32_t mapping = trace_.frames.mapping[frame];
+  if (is_label_mapping_[mapping]) {
+    state = FrameState::kLabel;
+  } else {
+    state = FrameState::kWritten;
+    message_->AddLocation(LocationId(frame), MappingOf(mapping), AddressOf(frame),
+                          LinesOf(frame));
+  }
+  return state;
 }
 
 PprofMessage::Header TraceEncoder::HeaderOf(const ImportedDump& dump,
                                             int64_t start_ts) const {
-  PprofMessage::Header header;
-  const std::optional<int64_t> wall =
-      trace_.clocks.Convert(trace_.trace_clock, kClockRealtime, dump.ts);
-  header.time_unix_ns = static_cast<uint64_t>(std::max<int64_t>(wall.value_or(0), 0));
+  PprofMessage::Header header = HeaderAt(trace_, dump.ts, dump.upid);
   header.duration_ns =
       static_cast<uint64_t>(dump.ts) - static_cast<uint64_t>(std::min(dump.ts, start_ts));
   header.sampling_interval = dump.sampling_interval;
   header.default_sample_type =
       trace_.Text(dump.heap_name) == kArtHeap ? "alloc_space" : "space";
-  const StringId cmdline = trace_.processes[dump.upid].cmdline;
-  if (cmdline != kNoId)
-    header.comments.push_back("command: " + std::string(trace_.Text(cmdline)));
   header.comments.push_back(
       "sampling interval: " + std::to_string(dump.sampling_interval) + " bytes");
   if (dump.is_peak)
@@ -279,12 +259,14 @@ PprofMessage::Header TraceEncoder::HeaderOf(const ImportedDump& dump,
   return header;
 }
 
-std::string TraceEncoder::Encode(const ImportedDump& dump,
-                                 const HeapSums& sums,
-                                 int64_t start_ts) {
-  message_ = std::make_unique<PprofMessage>();
-  location_written_.assign(trace_.frames.row_count(), false);
+void TraceEncoder::Encode(const ImportedDump& dump,
+                          const HeapSums& sums,
+                          int64_t start_ts,
+                          const PprofOutput& output) {
+  message_ = std::make_unique<PprofMessage>(output);
+  frame_states_.assign(trace_.frames.row_count(), FrameState::kNew);
   mapping_written_.assign(trace_.mappings.size(), false);
+  functions_.clear();
   const bool has_frees = trace_.Text(dump.heap_name) != kArtHeap;
   message_->AddSampleType("alloc_objects", "count");
   message_->AddSampleType("alloc_space", "bytes");
@@ -301,39 +283,18 @@ std::string TraceEncoder::Encode(const ImportedDump& dump,
     for (uint32_t at = sums.callsites()[i]; at != kNoId;
          at = trace_.callsites.parent[at]) {
       const uint32_t frame = trace_.callsites.frame[at];
-      if (IsLabel(frame))
+      FrameState state = frame_states_[frame];
+      if (state == FrameState::kNew)
+        state = Prepare(frame);
+      if (state == FrameState::kLabel)
         labels.push_back(LabelOf(frame));
       else
-        locations.push_back(LocationOf(frame));
+        locations.push_back(LocationId(frame));
     }
     message_->AddSample(locations, std::span(sums.values(i)).first(has_frees ? 4u : 2u),
                         labels);
   }
-  return message_->Finish(HeaderOf(dump, start_ts));
-}
-
-bool IsSelected(const ImportedTrace& trace,
-                const ImportedDump& dump,
-                const PprofSelection& selection) {
-  return (!selection.pid || trace.processes[dump.upid].pid == *selection.pid) &&
-         (selection.timestamps.empty() ||
-          std::find(selection.timestamps.begin(), selection.timestamps.end(), dump.ts) !=
-              selection.timestamps.end());
-}
-
-std::string Join(const std::vector<int64_t>& numbers) {
-  std::string text;
-  for (const int64_t number : numbers)
-    text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return text;
-}
-
-std::vector<int64_t> Unique(std::vector<int64_t> numbers) {
-  constexpr size_t kMaxShown = 10;
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  numbers.resize(std::min(numbers.size(), kMaxShown));
-  return numbers;
+  message_->Finish(HeaderOf(dump, start_ts));
 }
 
 }  // namespace
@@ -358,10 +319,13 @@ Status ConvertToPprof(const ImportedTrace& trace,
     if (!heap.start_ts)
       heap.start_ts = dump.start_ts.value_or(dump.ts);
     heap.sums.Add(trace, dump);
-    if (IsSelected(trace, dump, selection) && !heap.sums.callsites().empty())
+    if (IsSelected(trace, selection, dump.upid, dump.ts) &&
+        !heap.sums.callsites().empty())
       HPD_TRY(sink({.pid = trace.processes[dump.upid].pid,
                     .heap_name = std::string(trace.Text(dump.heap_name)),
-                    .bytes = encoder.Encode(dump, heap.sums, *heap.start_ts)}));
+                    .encode = [&](const PprofOutput& output) {
+                      encoder.Encode(dump, heap.sums, *heap.start_ts, output);
+                    }}));
     if (--heap.dumps_left == 0)
       heaps.erase(key);
   }
@@ -373,19 +337,11 @@ std::string ReasonForNoProfile(const ImportedTrace& trace,
   if (trace.dumps.empty())
     return "the trace has no heap profile; was it recorded with the android.heapprofd "
            "data source?";
-  std::vector<int64_t> pids;
-  std::vector<int64_t> times;
-  for (const ImportedDump& dump : trace.dumps) {
-    pids.push_back(trace.processes[dump.upid].pid);
-    if (!selection.pid || pids.back() == *selection.pid)
-      times.push_back(dump.ts);
-  }
-  if (times.empty())
-    return "the trace has no dump of --pid " + std::to_string(*selection.pid) +
-           "; it has dumps of " + Join(Unique(pids));
-  if (!selection.timestamps.empty())
-    return "the trace has no dump with samples at --timestamps " +
-           Join(selection.timestamps) + "; it has dumps at " + Join(Unique(times));
+  DumpTimesByPid dumps;
+  for (const ImportedDump& dump : trace.dumps)
+    dumps.emplace_back(trace.processes[dump.upid].pid, dump.ts);
+  if (const std::string reason = ReasonFromSelection(dumps, selection); !reason.empty())
+    return reason;
   if (trace.stats.Sum(StatId::kHeapprofdRejectedConcurrent) > 0)
     return "another session was already profiling the process; end that one first";
   return "no dump of the trace has a sample: the program allocated nothing, or all "

@@ -9,25 +9,19 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
+#include "convert/selection.h"
 #include "trace/imported_trace.h"
 
 namespace heapprofd {
 
-struct PprofSelection {
-  std::optional<int64_t> pid;       // only this process
-  std::vector<int64_t> timestamps;  // only dumps of these times (trace clock); empty: all
-  bool annotate = true;             // kinds of Java frames in their names: "a.b.c [jit]"
-};
-
 struct DumpProfile {
   int64_t pid = 0;
   std::string heap_name;
-  std::string bytes;  // the serialized profile, not compressed
+  // Hands over the serialized profile, not compressed. For the sink, once.
+  std::function<void(const PprofOutput&)> encode;
 };
 
 using DumpProfileSink = std::function<Status(const DumpProfile&)>;

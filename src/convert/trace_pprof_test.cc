@@ -3,143 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <set>
-
-#include "trace/message_reader.h"
+#include "convert/decoded_profile.h"
 #include "trace/test_traces.h"
 
 namespace heapprofd {
 namespace {
 
-// What tests look at in a perftools.profiles.Profile.
-struct Decoded {
-  struct Function {
-    std::string name;
-    std::string system_name;
-    std::string file;
-  };
-
-  struct Location {
-    uint64_t mapping = 0;
-    uint64_t address = 0;
-    std::vector<std::pair<uint64_t, int64_t>> lines;  // function, line
-  };
-
-  struct Mapping {
-    std::string path;
-    std::string build_id;
-    bool has_inlines = false;
-  };
-
-  explicit Decoded(const std::string& bytes) {
-    ReadStrings(bytes);
-    MessageReader reader(bytes);
-    while (reader.Next())
-      ReadField(reader);
-  }
-
-  void ReadStrings(const std::string& bytes) {
-    MessageReader reader(bytes);
-    while (reader.Next()) {
-      if (reader.field() == 6)
-        strings.emplace_back(reader.Bytes());
-    }
-  }
-
-  void ReadField(MessageReader& reader) {
-    const uint32_t field = reader.field();
-    if (field == 9)
-      time_ns = reader.Int();
-    else if (field == 10)
-      duration_ns = reader.Int();
-    else if (field == 12)
-      period = reader.Int();
-    else if (field == 13)
-      comments.insert(strings.at(reader.Uint()));
-    else if (field == 14)
-      default_type = strings.at(reader.Uint());
-    else if (field >= 1 && field <= 5)
-      ReadMessage(field, reader.Bytes());
-  }
-
-  void ReadMessage(uint32_t kind, std::string_view bytes) {
-    MessageReader reader(bytes);
-    std::map<uint32_t, uint64_t> numbers;
-    std::vector<uint64_t> stack;
-    std::vector<int64_t> values;
-    Location location;
-    while (reader.Next()) {
-      const uint32_t field = reader.field();
-      if (kind == 2 && field == 1)
-        reader.Uints([&](uint64_t id) { stack.push_back(id); });
-      else if (kind == 2 && field == 2)
-        reader.Uints([&](uint64_t v) { values.push_back(static_cast<int64_t>(v)); });
-      else if (kind == 4 && field == 4)
-        location.lines.push_back(ReadLine(reader.Bytes()));
-      else
-        numbers[field] = reader.Uint();
-    }
-    if (kind == 1)
-      types.push_back(strings.at(numbers[1]));
-    else if (kind == 2)
-      samples.emplace_back(stack, values);
-    else if (kind == 3)
-      mappings[numbers[1]] = {strings.at(numbers[5]), strings.at(numbers[6]),
-                              numbers[10] != 0};
-    else if (kind == 5)
-      functions[numbers[1]] = {strings.at(numbers[2]), strings.at(numbers[3]),
-                               strings.at(numbers[4])};
-    if (kind == 4) {
-      location.mapping = numbers[2];
-      location.address = numbers[3];
-      locations[numbers[1]] = location;
-    }
-  }
-
-  static std::pair<uint64_t, int64_t> ReadLine(std::string_view bytes) {
-    std::pair<uint64_t, int64_t> line;
-    MessageReader reader(bytes);
-    while (reader.Next()) {
-      if (reader.field() == 1)
-        line.first = reader.Uint();
-      else if (reader.field() == 2)
-        line.second = reader.Int();
-    }
-    return line;
-  }
-
-  // "render;main 1 500 1 500": a sample, leaf first.
-  std::string Sample(size_t index) const {
-    std::string text;
-    for (const uint64_t id : samples.at(index).first) {
-      for (const auto& [function, line] : locations.at(id).lines)
-        text += (text.empty() ? "" : ";") + functions.at(function).name +
-                (line != 0 ? ":" + std::to_string(line) : "");
-    }
-    for (const int64_t value : samples.at(index).second)
-      text += " " + std::to_string(value);
-    return text;
-  }
-
-  std::vector<std::string> strings;
-  std::vector<std::string> types;
-  std::vector<std::pair<std::vector<uint64_t>, std::vector<int64_t>>> samples;
-  std::map<uint64_t, Mapping> mappings;
-  std::map<uint64_t, Location> locations;
-  std::map<uint64_t, Function> functions;
-  std::set<std::string> comments;
-  std::string default_type;
-  int64_t time_ns = 0;
-  int64_t duration_ns = 0;
-  int64_t period = 0;
-};
-
-std::vector<DumpProfile> Convert(const TestTrace& test,
-                                 const PprofSelection& selection = {}) {
-  std::vector<DumpProfile> profiles;
+std::vector<EncodedProfile> Convert(const TestTrace& test,
+                                    const PprofSelection& selection = {}) {
+  std::vector<EncodedProfile> profiles;
   EXPECT_TRUE(ConvertToPprof(test.trace, selection, [&](const DumpProfile& profile) {
-                profiles.push_back(profile);
+                profiles.push_back(Encoded(profile));
                 return Status();
               }).ok());
   return profiles;
@@ -261,6 +135,29 @@ TEST(TracePprofTest, NothingToConvertHasAReason) {
             std::string::npos);
   EXPECT_NE(ReasonForNoProfile(ReadFixture("flags")->trace, {}).find("another session"),
             std::string::npos);
+}
+
+TEST(TracePprofTest, WhatOtherWritersDoAtTheEdgesOfTheFormatIsTaken) {
+  const auto test = ReadFixture("quirks");
+  const auto profiles = Convert(*test);
+  ASSERT_EQ(profiles.size(), 1u);
+  const Decoded profile(profiles[0].bytes);
+  ASSERT_EQ(profile.samples.size(), 4u);
+  EXPECT_EQ(profile.Sample(0), "main;ERROR UNWIND_INFO 1 100 1 100");
+  EXPECT_EQ(profile.Sample(1),
+            "do_syscall_64;main 2 9223372036854775807 2 9223372036854775807");
+  EXPECT_EQ(profile.Sample(2), "main 0 0 -3 -30");  // the leaf has no name
+  EXPECT_EQ(profile.Sample(3), "main 4 40 0 0");
+  std::map<std::string, std::string> build_ids;
+  for (const auto& [id, mapping] : profile.mappings)
+    build_ids[mapping.path] = mapping.build_id;
+  EXPECT_EQ(build_ids,
+            (std::map<std::string, std::string>{
+                {"/system/lib/libwhole.so", "7F0715C286F8B16C10E4AD349CDA3B9B0"},
+                {"/kernel", ""},
+                {"[vdso]", "abcd"},
+                {"[unknown]", ""}}));
+  EXPECT_EQ(test->trace.stats.Get(StatId::kHeapprofdRejectedConcurrent, 8), 1);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ class TargetTest : public testing::Test {
   std::string NameOf(CallsiteId callsite) const {
     const TargetProfile& profile = target_->profile();
     const Frame& frame = profile.frames[profile.callsites[callsite].frame];
-    return frame.lines.empty() ? "" : frame.lines[0].function;
+    return frame.lines.empty() ? "" : frame.lines[0].function.str();
   }
 
   SessionConfig config_;

@@ -39,7 +39,8 @@ std::string TextOf(const TargetProfile& profile, const Frame& frame) {
   for (auto line = frame.lines.rbegin(); line != frame.lines.rend(); ++line) {
     if (!text.empty())
       text += ';';
-    text += Unseparated(line->function.empty() ? line->system_name : line->function);
+    text +=
+        Unseparated((line->function.empty() ? line->system_name : line->function).str());
   }
   return text;
 }

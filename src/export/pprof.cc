@@ -41,7 +41,8 @@ class PprofEncoder {
         .default_sample_type = options.with_maximum ? "max_space" : "space",
         .comments = options.comments};
     header.comments.push_back(QualityComment(profile_.quality));
-    return message_.Finish(header);
+    message_.Finish(header);
+    return std::move(bytes_);
   }
 
  private:
@@ -100,7 +101,7 @@ class PprofEncoder {
     const Frame& frame = profile_.frames[id];
     std::vector<PprofMessage::Line> lines;
     for (const SourceLine& line : frame.lines) {
-      const std::string& system_name =
+      const std::string_view system_name =
           line.system_name.empty() ? line.function : line.system_name;
       lines.push_back(
           {message_.InternFunction(line.function, system_name, line.file), line.line});
@@ -155,7 +156,8 @@ class PprofEncoder {
 
   const TargetProfile& profile_;
   const HeapDump& dump_;
-  PprofMessage message_;
+  std::string bytes_;
+  PprofMessage message_{[this](std::string_view piece) { bytes_ += piece; }};
   std::vector<bool> location_written_;
   std::vector<bool> mapping_written_;
   std::vector<PprofMessage::Features> features_;

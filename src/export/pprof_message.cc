@@ -1,5 +1,8 @@
 #include "export/pprof_message.h"
 
+#include <array>
+#include <utility>
+
 #include "export/utf8.h"
 
 namespace heapprofd {
@@ -34,10 +37,36 @@ constexpr char kDropFrames[] =
     "operator new|operator new\\[\\]|operator delete|operator delete\\[\\]|"
     "__libc_malloc|__libc_calloc|__libc_realloc|__libc_memalign";
 
+constexpr unsigned kLengthDelimited = 2;  // wire type
+constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kMaxVarint = 10;  // bytes
+
+// Returns the end of what it writes.
+char* WriteVarint(uint64_t value, char* at) {
+  for (; value >= 0x80; value >>= 7)
+    *at++ = static_cast<char>(value | 0x80);
+  *at++ = static_cast<char>(value);
+  return at;
+}
+
+void AppendBytes(uint32_t field, std::string_view bytes, std::string& output) {
+  std::array<char, 2 * kMaxVarint> head;
+  char* end = WriteVarint(field << 3 | kLengthDelimited, head.data());
+  end = WriteVarint(bytes.size(), end);
+  output.append(head.data(), end);
+  output.append(bytes);
+}
+
 }  // namespace
 
-PprofMessage::PprofMessage() : writer_(output_) {
+PprofMessage::PprofMessage(PprofOutput output)
+    : output_(std::move(output)), writer_(pending_) {
   Intern("");
+}
+
+void PprofMessage::Flush() {
+  output_(pending_);
+  pending_.clear();
 }
 
 int64_t PprofMessage::Intern(std::string_view text) {
@@ -106,22 +135,38 @@ void PprofMessage::AddLocation(uint64_t id,
   }
 }
 
+// By hand: profiles have millions of numbers here, and little else.
 void PprofMessage::AddSample(std::span<const uint64_t> locations,
                              std::span<const int64_t> values,
                              std::span<const Label> labels) {
-  pbf_writer sample(writer_, profile_field::kSample);
-  sample.add_packed_uint64(1, locations.begin(), locations.end());
-  sample.add_packed_int64(2, values.begin(), values.end());
+  const size_t most = (locations.size() + values.size()) * kMaxVarint;
+  if (packed_.size() < most)
+    packed_.resize(most);
+  char* const begin = packed_.data();
+  char* at = begin;
+  for (const uint64_t location : locations)
+    at = WriteVarint(location, at);
+  char* const values_begin = at;
+  for (const int64_t value : values)
+    at = WriteVarint(static_cast<uint64_t>(value), at);
+  sample_.clear();
+  if (!locations.empty())
+    AppendBytes(1, {begin, values_begin}, sample_);
+  AppendBytes(2, {values_begin, at}, sample_);
   for (const auto& [key, text] : labels) {
     const int64_t key_id = Intern(key);
     const int64_t text_id = Intern(text);
+    pbf_writer sample(sample_);
     pbf_writer label(sample, 3);
     label.add_int64(1, key_id);
     label.add_int64(2, text_id);
   }
+  AppendBytes(profile_field::kSample, sample_, pending_);
+  if (pending_.size() >= kPieceBytes)
+    Flush();
 }
 
-std::string PprofMessage::Finish(const Header& header) {
+void PprofMessage::Finish(const Header& header) {
   writer_.add_int64(profile_field::kDropFrames, Intern(kDropFrames));
   writer_.add_int64(profile_field::kTimeNanos, static_cast<int64_t>(header.time_unix_ns));
   writer_.add_int64(profile_field::kDurationNanos,
@@ -141,7 +186,7 @@ std::string PprofMessage::Finish(const Header& header) {
                     Intern(header.default_sample_type));
   for (const std::string_view text : strings_)
     writer_.add_string(profile_field::kStringTable, ToUtf8(text));
-  return std::move(output_);
+  Flush();
 }
 
 }  // namespace heapprofd

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,9 +17,12 @@
 
 namespace heapprofd {
 
+// Takes a serialized profile piece by piece.
+using PprofOutput = std::function<void(std::string_view)>;
+
 class PprofMessage {
  public:
-  PprofMessage();
+  explicit PprofMessage(PprofOutput output);
 
   PprofMessage(const PprofMessage&) = delete;
   PprofMessage& operator=(const PprofMessage&) = delete;
@@ -82,13 +86,17 @@ class PprofMessage {
     std::vector<std::string> comments;
   };
 
-  // The serialized profile; ends the use of this object.
-  std::string Finish(const Header& header);
+  // Hands over the rest; ends the use of this object.
+  void Finish(const Header& header);
 
  private:
   int64_t Intern(std::string_view text);
+  void Flush();
 
-  std::string output_;
+  PprofOutput output_;
+  std::string pending_;  // not yet handed over
+  std::string packed_;   // only grows; room for the numbers of a sample
+  std::string sample_;   // the current one
   protozero::pbf_writer writer_;
   std::unordered_map<std::string, int64_t> string_ids_;
   std::vector<std::string_view> strings_;  // keys of string_ids_

@@ -51,7 +51,7 @@ class JitFramesTest : public testing::Test {
 
   std::string NameOf(FrameId id) const {
     const auto& lines = profile_.frames[id].lines;
-    return lines.empty() ? "" : lines[0].function;
+    return lines.empty() ? "" : lines[0].function.str();
   }
 
   fs::path root_;

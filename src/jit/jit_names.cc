@@ -98,7 +98,7 @@ SourceLine ParseJitName(std::string_view name) {
   uint32_t row = 0;
   if (!TakeNumber(place, column) || !TakeNumber(place, row))
     return line;
-  line.function = blank == 0 ? "(anonymous)" : std::string(name.substr(0, blank));
+  line.function = blank == 0 ? "(anonymous)" : name.substr(0, blank);
   line.file = place;
   line.line = row;
   return line;

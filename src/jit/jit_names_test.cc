@@ -21,7 +21,7 @@ std::string NameIn(const std::string& perf_map, uint64_t pc) {
   JitNames names({pc});
   names.ReadPerfMap(FileOf(perf_map).get());
   const auto line = names.Find(pc);
-  return line ? line->function : "(none)";
+  return line ? line->function.str() : "(none)";
 }
 
 // A jitdump, record by record.
@@ -80,7 +80,8 @@ std::string Describe(const std::string& jitdump, uint64_t pc) {
   JitNames names({pc});
   names.ReadJitdump(FileOf(jitdump).get());
   const auto line = names.Find(pc);
-  return line ? line->function + " " + line->file + ":" + std::to_string(line->line)
+  return line ? line->function.str() + " " + line->file.str() + ":" +
+                    std::to_string(line->line)
               : "(none)";
 }
 

@@ -76,6 +76,44 @@ const Deobfuscator::Class* Deobfuscator::Find(std::string_view package,
   return nullptr;
 }
 
+const std::vector<ObfuscatedMember>* Deobfuscator::FindOverloads(
+    std::string_view package, std::string_view qualified_name) const {
+  const size_t dot = qualified_name.rfind('.');
+  if (dot == std::string_view::npos)
+    return nullptr;
+  const Class* const owner = Find(package, qualified_name.substr(0, dot));
+  if (owner == nullptr)
+    return nullptr;
+  const auto found = owner->methods.find(std::string(qualified_name.substr(dot + 1)));
+  return found == owner->methods.end() ? nullptr : &found->second;
+}
+
+bool Deobfuscator::IsOutline(std::string_view package,
+                             std::string_view qualified_name) const {
+  const auto* overloads = FindOverloads(package, qualified_name);
+  return overloads != nullptr &&
+         std::ranges::all_of(*overloads, &ObfuscatedMember::is_outline);
+}
+
+uint32_t Deobfuscator::LineAtOutline(std::string_view package,
+                                     const Position& call,
+                                     const Position& outline) const {
+  const auto* overloads = FindOverloads(package, call.qualified_name);
+  if (overloads == nullptr)
+    return 0;
+  for (const ObfuscatedMember& method : *overloads) {
+    if (!Covers(method, call.line))
+      continue;
+    for (const OutlineCall& outlined : method.outline_calls) {
+      const auto line = std::ranges::find(outlined.lines, outline.line,
+                                          [](const auto& pair) { return pair.first; });
+      if (outlined.outline == outline.qualified_name && line != outlined.lines.end())
+        return line->second;
+    }
+  }
+  return 0;
+}
+
 Deobfuscator::Answer Deobfuscator::FindMethod(std::string_view package,
                                               std::string_view qualified_name,
                                               uint32_t line) const {

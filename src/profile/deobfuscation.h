@@ -7,9 +7,20 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace heapprofd {
+
+// Where a method calls an outline: a method that R8 made of code that several share. The
+// call has a line of its own, which says nothing; where in the method the code would
+// stand follows from the line in the outline.
+struct OutlineCall {
+  static constexpr size_t kMaxLines = 1000;  // outlines are short: readers leave out more
+
+  std::string outline;  // "a.b.a": obfuscated class and method
+  std::vector<std::pair<uint32_t, uint32_t>> lines;  // in the outline -> in the method
+};
 
 struct ObfuscatedMember {
   std::string obfuscated_name;    // "a"
@@ -20,6 +31,8 @@ struct ObfuscatedMember {
   uint32_t obfuscated_line_end = 0;
   uint32_t source_line_start = 0;
   uint32_t source_line_end = 0;
+  bool is_outline = false;
+  std::vector<OutlineCall> outline_calls;  // at obfuscated_line_start to _end
 };
 
 struct ObfuscatedClass {
@@ -62,6 +75,21 @@ class Deobfuscator {
                     std::string_view qualified_name,
                     uint32_t line) const;
 
+  // Whether "a.b.c" is an outline: it is no method of the source.
+  bool IsOutline(std::string_view package, std::string_view qualified_name) const;
+
+  // A line of an obfuscated method.
+  struct Position {
+    std::string_view qualified_name;
+    uint32_t line = 0;  // 0: unknown
+  };
+
+  // The line at which the code of `outline` would stand in the method that calls it at
+  // `call`; both names are of the `package`. 0: unknown.
+  uint32_t LineAtOutline(std::string_view package,
+                         const Position& call,
+                         const Position& outline) const;
+
   // "com.example.Store" for "a.b"; also in "a.b[]" and "java.lang.Class<a.b>". Empty:
   // unknown.
   std::string FindClass(std::string_view package, std::string_view name) const;
@@ -82,6 +110,8 @@ class Deobfuscator {
   };
 
   const Class* Find(std::string_view package, std::string_view name) const;
+  const std::vector<ObfuscatedMember>* FindOverloads(
+      std::string_view package, std::string_view qualified_name) const;
 
   std::vector<Map> maps_;
 };

@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/shared_text.h"
+
 namespace heapprofd {
 
 using MappingId = uint32_t;
@@ -41,11 +43,11 @@ struct Mapping {
 // One function at one address; an address with inlined calls has several, the innermost
 // first.
 struct SourceLine {
-  std::string function;  // demangled for people
-  std::string
-      system_name;    // as the linker knows it; empty for inlined functions without one
-  std::string file;   // empty when unknown
-  uint32_t line = 0;  // 0 when unknown
+  SharedText function;     // demangled for people
+  SharedText system_name;  // as the linker knows it; empty for inlined functions without
+                           // one
+  SharedText file;         // empty when unknown
+  uint32_t line = 0;       // 0 when unknown
 };
 
 struct Frame {

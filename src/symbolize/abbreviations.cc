@@ -3,6 +3,7 @@
 #include <dwarf.h>
 
 #include <cstring>
+#include <utility>
 
 namespace heapprofd {
 namespace {
@@ -94,17 +95,7 @@ bool SkipForm(const UnitBytes& unit, unsigned form, const uint8_t*& at) {
     if (i == kMaxIndirections || !ReadUleb(at, unit.end, number))
       return false;
   }
-  if (const int size = FixedSize(unit, static_cast<unsigned>(number)); size >= 0)
-    return SkipBytes(at, unit.end, static_cast<uint64_t>(size));
   switch (number) {
-    case DW_FORM_string:
-      return SkipString(at, unit.end);
-    case DW_FORM_block1:
-      return SkipBlock(at, unit.end, 1);
-    case DW_FORM_block2:
-      return SkipBlock(at, unit.end, 2);
-    case DW_FORM_block4:
-      return SkipBlock(at, unit.end, 4);
     case DW_FORM_block:
     case DW_FORM_exprloc:
       return ReadUleb(at, unit.end, number) && SkipBytes(at, unit.end, number);
@@ -118,8 +109,18 @@ bool SkipForm(const UnitBytes& unit, unsigned form, const uint8_t*& at) {
     case DW_FORM_GNU_addr_index:
     case DW_FORM_GNU_str_index:
       return SkipLeb(at, unit.end);
-    default:
-      return false;
+    case DW_FORM_string:
+      return SkipString(at, unit.end);
+    case DW_FORM_block1:
+      return SkipBlock(at, unit.end, 1);
+    case DW_FORM_block2:
+      return SkipBlock(at, unit.end, 2);
+    case DW_FORM_block4:
+      return SkipBlock(at, unit.end, 4);
+    default: {
+      const int size = FixedSize(unit, static_cast<unsigned>(number));
+      return size >= 0 && SkipBytes(at, unit.end, static_cast<uint64_t>(size));
+    }
   }
 }
 
@@ -136,9 +137,10 @@ AbbreviationTable::AbbreviationTable(const UnitBytes& unit) {
     Abbreviation abbreviation{.tag = dwarf_getabbrevtag(entry),
                               .has_children = dwarf_abbrevhaschildren(entry) > 0,
                               .is_valid = true,
-                              .fixed_size = 0,
                               .first = static_cast<uint32_t>(attributes_.size()),
-                              .count = 0};
+                              .count = 0,
+                              .first_step = static_cast<uint32_t>(steps_.size())};
+    SkipStep step;
     // Until there is none: dwarf_getattrcnt of libdw 0.188 stumbles over implicit
     // constants.
     for (size_t i = 0; i < kMaxAttributes; ++i) {
@@ -148,12 +150,17 @@ AbbreviationTable::AbbreviationTable(const UnitBytes& unit) {
                                    nullptr) != 0)
         break;
       attribute.implicit = implicit;
+      attribute.fixed_size = FixedSize(unit, attribute.form);
       attributes_.push_back(attribute);
       ++abbreviation.count;
-      const int size = FixedSize(unit, attribute.form);
-      abbreviation.fixed_size =
-          size < 0 || abbreviation.fixed_size < 0 ? -1 : abbreviation.fixed_size + size;
+      if (attribute.fixed_size >= 0) {
+        step.bytes += static_cast<uint32_t>(attribute.fixed_size);
+      } else {
+        step.form = attribute.form;
+        steps_.push_back(std::exchange(step, {}));
+      }
     }
+    steps_.push_back(step);
     if (code >= by_code_.size())
       by_code_.resize(code + 1);
     if (!by_code_[code].is_valid)

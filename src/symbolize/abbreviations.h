@@ -25,16 +25,23 @@ struct UnitBytes {
 struct AttributeForm {
   unsigned name = 0;
   unsigned form = 0;
+  int fixed_size = -1;   // bytes; -1: depends on the value
   int64_t implicit = 0;  // the value, for DW_FORM_implicit_const
+};
+
+// To get past an entry: some bytes, then one value of a form without a fixed size.
+struct SkipStep {
+  uint32_t bytes = 0;
+  unsigned form = 0;  // 0: none, the entry ends here
 };
 
 struct Abbreviation {
   unsigned tag = 0;
   bool has_children = false;
   bool is_valid = false;
-  int32_t fixed_size = -1;  // bytes of all attributes; -1: depends on the entry
-  uint32_t first = 0;       // in the table's attributes
+  uint32_t first = 0;  // in the table's attributes
   uint32_t count = 0;
+  uint32_t first_step = 0;  // in the table's steps, of which the last one has no form
 };
 
 class AbbreviationTable {
@@ -50,9 +57,15 @@ class AbbreviationTable {
     return {attributes_.data() + abbreviation.first, abbreviation.count};
   }
 
+  // Moves past the attributes of an entry of `unit`. False: see SkipForm.
+  bool Skip(const UnitBytes& unit,
+            const Abbreviation& abbreviation,
+            const uint8_t*& at) const;
+
  private:
   std::vector<Abbreviation> by_code_;
   std::vector<AttributeForm> attributes_;
+  std::vector<SkipStep> steps_;
 };
 
 // Moves past a LEB128 number.
@@ -77,5 +90,31 @@ inline bool ReadUleb(const uint8_t*& at, const uint8_t* end, uint64_t& value) {
 
 // Moves past the value of an attribute. False: the form is unknown, or the unit ends.
 bool SkipForm(const UnitBytes& unit, unsigned form, const uint8_t*& at);
+
+// The same, for one whose size may be known.
+inline bool SkipValue(const UnitBytes& unit,
+                      const AttributeForm& attribute,
+                      const uint8_t*& at) {
+  if (attribute.fixed_size < 0)
+    return SkipForm(unit, attribute.form, at);
+  if (unit.end - at < attribute.fixed_size)
+    return false;
+  at += attribute.fixed_size;
+  return true;
+}
+
+inline bool AbbreviationTable::Skip(const UnitBytes& unit,
+                                    const Abbreviation& abbreviation,
+                                    const uint8_t*& at) const {
+  for (const SkipStep* step = &steps_[abbreviation.first_step];; ++step) {
+    if (static_cast<uint64_t>(unit.end - at) < step->bytes)
+      return false;
+    at += step->bytes;
+    if (step->form == 0)
+      return true;
+    if (!SkipForm(unit, step->form, at))
+      return false;
+  }
+}
 
 }  // namespace heapprofd

@@ -52,8 +52,8 @@ std::vector<Position> Normalize(const std::vector<SourceLine>& lines) {
   std::vector<Position> positions;
   for (const SourceLine& line : lines) {
     positions.push_back(
-        Normalize(line.system_name.empty() ? line.function : line.system_name, line.file,
-                  std::to_string(line.line)));
+        Normalize((line.system_name.empty() ? line.function : line.system_name).str(),
+                  line.file.str(), std::to_string(line.line)));
   }
   return positions;
 }

@@ -61,14 +61,18 @@ std::string_view RunDemangler(CallbackDemangler demangle,
 std::string DemangleBy(CallbackDemangler demangle, std::string_view name, int options) {
   if (name.size() > kMaxMangledLength)
     return {};
-  const auto printer = std::make_unique<Printer>();
-  return std::string(
-      RunDemangler(demangle, std::string(name).c_str(), options, printer.get()));
+  std::array<char, kMaxMangledLength + 1> mangled;  // with its end; the name has none
+  memcpy(mangled.data(), name.data(), name.size());
+  mangled[name.size()] = '\0';
+  Printer printer;  // large: only what is printed is written
+  return std::string(RunDemangler(demangle, mangled.data(), options, &printer));
 }
 
 // Legacy names look like C++ with a hash at the end: to be tried before DemangleCxx.
 std::string DemangleRust(std::string_view name) {
-  if (!name.starts_with("_R") && !name.starts_with("_ZN"))
+  constexpr std::string_view kLegacyHash = "17h";  // and 16 digits
+  if (!name.starts_with("_R") &&
+      (!name.starts_with("_ZN") || name.find(kLegacyHash) == std::string_view::npos))
     return {};
   return DemangleBy(rust_demangle_callback, name, DMGL_NO_OPTS);
 }

@@ -31,8 +31,9 @@ ElfSymbolizer OpenSymbolizer(const TestProgram& program,
 std::string ToText(const Lines& lines) {
   std::string text;
   for (const SourceLine& line : lines) {
-    text += line.function + " " + std::filesystem::path(line.file).filename().string() +
-            ":" + std::to_string(line.line) + "\n";
+    text += line.function.str() + " " +
+            std::filesystem::path(line.file.str()).filename().string() + ":" +
+            std::to_string(line.line) + "\n";
   }
   return text;
 }
@@ -63,11 +64,12 @@ void ExpectShapesWithLines(const TestProgram& program,
   EXPECT_EQ(ToText({chain[1]}),
             "shapes::Outer(shapes::Buffer<long>&, long) shapes.cc:35\n");
   // Compilers number the lambda alike, but gcc writes no linkage name for it.
-  EXPECT_NE(chain[2].function.find("operator()"), std::string::npos) << chain[2].function;
+  EXPECT_NE(chain[2].function.str().find("operator()"), std::string::npos)
+      << chain[2].function.str();
   EXPECT_EQ(chain[2].line, 42u);
   EXPECT_EQ(ToText({chain[3]}), "shapes::Draw(long) shapes.cc:44\n");
   EXPECT_EQ(chain[3].system_name, kDraw);
-  EXPECT_TRUE(chain[3].file.ends_with("testdata/shapes.cc")) << chain[3].file;
+  EXPECT_TRUE(chain[3].file.str().ends_with("testdata/shapes.cc")) << chain[3].file.str();
   const uint64_t assembler = FindSymbol(layout, "asm_sized").start;
   EXPECT_EQ(
       SymbolizeAddresses(symbolizer, std::vector{assembler}).front().front().function,
@@ -171,7 +173,7 @@ TEST(ElfSymbolizerTest, RustNamesAreReadable) {
   bool has_function = false;
   bool has_method = false;
   for (const Lines& lines : SymbolizeAddresses(symbolizer, addresses)) {
-    if (lines.empty() || !lines.back().file.ends_with("greet.rs"))
+    if (lines.empty() || !lines.back().file.str().ends_with("greet.rs"))
       continue;
     has_function |= lines.back().function == "greet::make_greeter";
     has_method |= lines.back().function == "greet::Greeter::greet" ||

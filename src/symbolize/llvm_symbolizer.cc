@@ -36,11 +36,11 @@ SourceLine ParseLine(const json& symbol) {
   SourceLine line;
   const std::string name = TextAt(symbol, "FunctionName");
   line.function = Demangle(name);
-  if (line.function != name)
+  if (std::string_view(line.function) != name)
     line.system_name = name;
   line.file = TextAt(symbol, "FileName");
   if (line.file == "??")
-    line.file.clear();
+    line.file = {};
   const auto number = symbol.find("Line");
   if (number != symbol.end() && number->is_number_unsigned())
     line.line = number->get<uint32_t>();

@@ -10,16 +10,22 @@
 #include <unordered_map>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
 namespace {
 
+using nlohmann::json;
+
 constexpr std::string_view kArrow = " -> ";
 
-// R8's mark behind a method that it made from code that several methods share.
-constexpr std::string_view kOutlineComment = R"("id":"com.android.tools.r8.outline")";
-constexpr std::string_view kOutlineMark = " [outline]";
+// R8's comments, in JSON, behind a method that it made from code that several methods
+// share, and behind one that calls such a method.
+constexpr std::string_view kOutlineId = "com.android.tools.r8.outline";
+constexpr std::string_view kOutlineCallId = "com.android.tools.r8.outlineCallsite";
+constexpr size_t kMaxCommentBytes = size_t{1} << 20;
 
 struct Lines {
   uint32_t start = 0;
@@ -76,6 +82,39 @@ std::optional<Lines> ParseSuffix(std::string_view text) {
   return Lines{*start, *end};
 }
 
+std::string TextOf(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// "a.b.c" of "La/b;c(I)V".
+std::string NameOfDescriptor(std::string_view descriptor) {
+  const size_t end = descriptor.find(';');
+  const size_t open = descriptor.find('(');
+  if (!descriptor.starts_with('L') || end == std::string_view::npos ||
+      open == std::string_view::npos || open < end)
+    return {};
+  std::string name(descriptor.substr(1, end - 1));
+  std::ranges::replace(name, '/', '.');
+  return name.append(".").append(descriptor.substr(end + 1, open - end - 1));
+}
+
+// {"positions":{"1":4,"2":5},"outline":"La;a()I"}
+std::optional<OutlineCall> ParseOutlineCall(const json& comment) {
+  OutlineCall call{.outline = NameOfDescriptor(TextOf(comment, "outline")), .lines = {}};
+  const auto positions = comment.find("positions");
+  if (call.outline.empty() || positions == comment.end() || !positions->is_object())
+    return std::nullopt;
+  for (const auto& [text, line] : positions->items()) {
+    const std::optional<uint32_t> in_outline = ParseNumber(text);
+    if (call.lines.size() == OutlineCall::kMaxLines)
+      break;
+    if (in_outline && line.is_number_unsigned())
+      call.lines.emplace_back(*in_outline, line.get<uint32_t>());
+  }
+  return call;
+}
+
 class Parser {
  public:
   explicit Parser(const std::string& package) { result_.map.package_name = package; }
@@ -106,10 +145,19 @@ class Parser {
   }
 
   void ParseComment(std::string_view text) {
-    if (method_ == nullptr || text.find(kOutlineComment) == std::string_view::npos ||
-        method_->deobfuscated_name.ends_with(kOutlineMark))
+    if (method_ == nullptr || text.find(kOutlineId) == std::string_view::npos ||
+        text.size() > kMaxCommentBytes)
       return;
-    method_->deobfuscated_name += kOutlineMark;
+    const json comment = json::parse(text.substr(1), nullptr, /*allow_exceptions=*/false);
+    if (!comment.is_object())
+      return;
+    const std::string id = TextOf(comment, "id");
+    if (id == kOutlineId) {
+      method_->is_outline = true;
+    } else if (id == kOutlineCallId) {
+      if (auto call = ParseOutlineCall(comment))
+        method_->outline_calls.push_back(std::move(*call));
+    }
   }
 
   void ParseClass(std::string_view text) {

@@ -11,7 +11,7 @@
 // range of lines in the obfuscated class in front and one in the source behind their
 // arguments. Lines with the same range in front are a method that was inlined (the first)
 // into the next one. A method's name with a '.' is of another class, which it was inlined
-// from.
+// from. Of the comments those are read that tell of outlines (profile/deobfuscation.h).
 #pragma once
 
 #include <cstdint>

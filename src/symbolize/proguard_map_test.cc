@@ -52,9 +52,46 @@ TEST(ProguardMapTest, ClassesAndMembersAreRead) {
   EXPECT_EQ(store.methods[4].obfuscated_line_start, 0u);
 }
 
-TEST(ProguardMapTest, MethodsThatR8MadeOfSharedCodeAreMarked) {
-  EXPECT_EQ(Parse(kMap).map.classes[0].methods[6].deobfuscated_name,
-            "com.example.Store.shared [outline]");
+TEST(ProguardMapTest, MethodsThatR8MadeOfSharedCodeAreOutlines) {
+  const ObfuscatedClass store = Parse(kMap).map.classes[0];
+  EXPECT_EQ(store.methods[6].deobfuscated_name, "com.example.Store.shared");
+  EXPECT_TRUE(store.methods[6].is_outline);
+  EXPECT_FALSE(store.methods[5].is_outline);
+}
+
+TEST(ProguardMapTest, CallsOfOutlinesSayWhichLineTheirCodeIsOf) {
+  const ProguardMap parsed = Parse(
+      "com.example.Store -> a.b:\n"
+      "    4:4:int read(int):23:23 -> s\n"
+      "    27:27:int read(int):0:0 -> s\n"
+      "    # "
+      "{\"id\":\"com.android.tools.r8.outlineCallsite\",\"positions\":{\"1\":4,\"2\":5},"
+      "\"outline\":\"La/x;a(I)V\"}\n");
+  const std::vector<ObfuscatedMember>& methods = parsed.map.classes.at(0).methods;
+  ASSERT_EQ(methods.size(), 2u);
+  EXPECT_TRUE(methods[0].outline_calls.empty());
+  ASSERT_EQ(methods[1].outline_calls.size(), 1u);
+  EXPECT_EQ(methods[1].outline_calls[0].outline, "a.x.a");
+  EXPECT_EQ(methods[1].outline_calls[0].lines,
+            (std::vector<std::pair<uint32_t, uint32_t>>{{1, 4}, {2, 5}}));
+}
+
+TEST(ProguardMapTest, CommentsThatAreNoGoodAreIgnored) {
+  for (const char* comment :
+       {"# com.android.tools.r8.outline", "# {\"id\":\"com.android.tools.r8.outline\"",
+        "# {\"id\":7,\"x\":\"com.android.tools.r8.outline\"}",
+        "# [\"com.android.tools.r8.outline\"]",
+        "# {\"id\":\"com.android.tools.r8.outlineCallsite\",\"positions\":[1],"
+        "\"outline\":\"La;a()I\"}",
+        "# {\"id\":\"com.android.tools.r8.outlineCallsite\",\"positions\":{},"
+        "\"outline\":\"(La;\"}"}) {
+    const ProguardMap parsed =
+        Parse(std::string("com.A -> a:\n    1:2:void f() -> b\n    ") + comment + "\n");
+    const ObfuscatedMember& method = parsed.map.classes.at(0).methods.at(0);
+    EXPECT_FALSE(method.is_outline) << comment;
+    EXPECT_TRUE(method.outline_calls.empty()) << comment;
+    EXPECT_EQ(parsed.skipped_lines, 0u) << comment;
+  }
 }
 
 TEST(ProguardMapTest, LinesThatAreNoPartOfTheFormatAreCountedAndLeftOut) {

@@ -46,13 +46,21 @@ std::optional<std::span<const SymbolAnswers::Line>> SymbolAnswers::Find(
   return std::span(lines_).subspan(found->second.first, found->second.count);
 }
 
+const SharedText& SymbolAnswers::Shared(TextId id) const {
+  if (shared_.size() < texts_.size())
+    shared_.resize(texts_.size());
+  if (shared_[id].empty())
+    shared_[id] = texts_[id];
+  return shared_[id];
+}
+
 std::vector<SourceLine> SymbolAnswers::ToSourceLines(std::span<const Line> lines) const {
   std::vector<SourceLine> result;
   result.reserve(lines.size());
   for (const Line& line : lines)
-    result.push_back({.function = std::string(texts_[line.function]),
-                      .system_name = std::string(texts_[line.system_name]),
-                      .file = std::string(texts_[line.file]),
+    result.push_back({.function = Shared(line.function),
+                      .system_name = Shared(line.system_name),
+                      .file = Shared(line.file),
                       .line = line.line});
   return result;
 }

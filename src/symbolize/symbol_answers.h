@@ -47,6 +47,7 @@ class SymbolAnswers {
   // Nothing when the table has no answer for this address.
   std::optional<std::span<const Line>> Find(uint64_t address) const;
 
+  // Equal texts of all lines are one.
   std::vector<SourceLine> ToSourceLines(std::span<const Line> lines) const;
 
   size_t size() const { return answers_.size(); }
@@ -71,6 +72,7 @@ class SymbolAnswers {
   };
 
   void Copy(const SymbolAnswers& from, uint64_t address, std::span<const Line> lines);
+  const SharedText& Shared(TextId id) const;
   bool DecodeContents(class ByteReader& reader);
 
   std::vector<std::string_view> texts_;  // views of the two that follow
@@ -79,6 +81,7 @@ class SymbolAnswers {
   std::unordered_map<std::string_view, TextId> ids_;
   std::vector<Line> lines_;
   std::unordered_map<uint64_t, Answer> answers_;
+  mutable std::vector<SharedText> shared_;  // by id, those that were needed
 };
 
 }  // namespace heapprofd

@@ -27,7 +27,7 @@ std::string FirstFunction(const SymbolAnswers& table, uint64_t address) {
   const auto lines = table.Find(address);
   if (!lines)
     return "(no answer)";
-  return lines->empty() ? "(unknown)" : table.ToSourceLines(*lines)[0].function;
+  return lines->empty() ? "(unknown)" : table.ToSourceLines(*lines)[0].function.str();
 }
 
 const std::vector<SourceLine> kTwoLines = {

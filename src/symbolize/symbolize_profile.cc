@@ -43,6 +43,7 @@ struct Job {
   ModuleRequest request;
   std::vector<std::pair<size_t, FrameId>> frames;  // profile and frame of each address
   std::vector<size_t> modules;                     // that wait for it
+  bool is_done = false;
 };
 
 void GroupByModule(const TargetProfile& profile,
@@ -90,12 +91,15 @@ class Run {
     if (!jobs_.empty())
       finder_.PrepareIndex();
     ModuleSymbolizer symbolizer(options_, &finder_);
-    RunInWorkers(
+    const bool is_complete = RunInWorkers(
         jobs_.size(),
         [&](size_t job) { return symbolizer.Symbolize(jobs_[job].request).Encode(); },
         [&](size_t job, Result<std::string> result) {
           Take(jobs_[job], std::move(result));
-        });
+        },
+        {.cancel_fd = options_.cancel_fd});
+    if (!is_complete)
+      GiveUpOnTheRest();
     std::vector<SymbolizeReport> reports(profiles_.size());
     for (ModuleFrames& module : modules_) {
       if (module.report.unnamed_frames == 0) {  // those without were another profile's
@@ -192,7 +196,19 @@ class Run {
     }
   }
 
-  void Take(const Job& job, Result<std::string> result) {
+  void GiveUpOnTheRest() {
+    ModuleAnswer nothing;
+    nothing.reason = NoSymbolsReason::kCancelled;
+    nothing.error =
+        "the search for names was interrupted; traceconv symbolize gives the trace those "
+        "that are missing";
+    for (Job& job : jobs_) {
+      if (!job.is_done)
+        Apply(job, nothing);
+    }
+  }
+
+  void Take(Job& job, Result<std::string> result) {
     std::optional<ModuleAnswer> answer;
     std::string cause = "its worker returned nonsense";
     if (result.ok())
@@ -205,26 +221,31 @@ class Run {
       answer->error = "cannot symbolize " + job.request.path + ": " + cause +
                       "; the file is damaged, or was changed while it was read";
     }
+    Apply(job, *answer);
+    job.is_done = true;
+  }
+
+  void Apply(const Job& job, const ModuleAnswer& answer) {
     std::vector<uint64_t> named(profiles_.size());
     for (size_t i = 0; i < job.frames.size(); ++i) {
       const auto [profile, frame] = job.frames[i];
-      const auto lines = answer->lines.Find(
-          i < answer->keys.size() ? answer->keys[i] : job.request.addresses[i].rel_pc);
+      const auto lines = answer.lines.Find(
+          i < answer.keys.size() ? answer.keys[i] : job.request.addresses[i].rel_pc);
       if (!lines || lines->empty())
         continue;
       profiles_[profile].profile->frames[frame].lines =
-          answer->lines.ToSourceLines(*lines);
+          answer.lines.ToSourceLines(*lines);
       ++named[profile];
     }
     for (const size_t index : job.modules) {
       ModuleSymbols& report = modules_[index].report;
       report.unnamed_frames -= named[modules_[index].profile];
-      report.has_debug_info |= answer->has_debug_info;
-      report.from_cache |= answer->from_cache;
-      if (answer->reason == NoSymbolsReason::kNone)
+      report.has_debug_info |= answer.has_debug_info;
+      report.from_cache |= answer.from_cache;
+      if (answer.reason == NoSymbolsReason::kNone)
         continue;
-      report.reason = answer->reason;
-      report.error = answer->error;
+      report.reason = answer.reason;
+      report.error = answer.error;
     }
   }
 

@@ -32,6 +32,9 @@ struct SymbolizeOptions {
   // .build-id/xx/yy.debug is tried as well.
   std::string debug_path = "+:.debug:/usr/lib/debug";
   std::string cache_directory;  // empty: nothing is kept
+  // Readable as soon as nobody waits for names any more: those that are missing then stay
+  // missing. -1: there is none.
+  int cancel_fd = -1;
 
   // PERFETTO_BINARY_PATH, PERFETTO_SYMBOLIZER_MODE (find, index), HEAPPROFD_SYMBOLIZER
   // (libdw, llvm-symbolizer) and the user's cache directory. kInvalidArgument for values
@@ -57,6 +60,7 @@ enum class NoSymbolsReason : uint8_t {
   kBuildIdMismatch,  // another version of the file is at its place
   kNoSymbols,        // the symbols of the file do not cover all addresses: it is stripped
   kWorkerDied,       // the file broke its reader
+  kCancelled,        // nobody waited for it
 };
 
 // All mappings of one file in one profile.

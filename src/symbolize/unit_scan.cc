@@ -89,7 +89,7 @@ void UnitScan::Scan() {
       if (!ReadAttributes(*abbreviation, at, attributes))
         return;
       node = AddNode(entry, is_inlined, node, attributes);
-    } else if (!Skip(*abbreviation, at)) {
+    } else if (!abbreviations_.Skip(unit_, *abbreviation, at)) {
       return;
     }
     if (abbreviation->has_children)
@@ -99,27 +99,13 @@ void UnitScan::Scan() {
   }
 }
 
-bool UnitScan::Skip(const Abbreviation& abbreviation, const uint8_t*& at) const {
-  if (abbreviation.fixed_size >= 0) {
-    if (unit_.end - at < abbreviation.fixed_size)
-      return false;
-    at += abbreviation.fixed_size;
-    return true;
-  }
-  for (const AttributeForm& attribute : abbreviations_.Attributes(abbreviation)) {
-    if (!SkipForm(unit_, attribute.form, at))
-      return false;
-  }
-  return true;
-}
-
 bool UnitScan::ReadAttributes(const Abbreviation& abbreviation,
                               const uint8_t*& at,
                               Attributes& attributes) const {
   Dwarf_CU* unit = unit_.root.cu;
   for (const AttributeForm& attribute : abbreviations_.Attributes(abbreviation)) {
     const uint8_t* value = at;
-    if (!SkipForm(unit_, attribute.form, at))
+    if (!SkipValue(unit_, attribute, at))
       return false;
     switch (attribute.name) {
       case DW_AT_low_pc:

@@ -63,7 +63,6 @@ class UnitScan {
                       const uint8_t*& at,
                       Attributes& attributes) const;
   uint64_t ReadNumber(const AttributeValue& value) const;
-  bool Skip(const Abbreviation& abbreviation, const uint8_t*& at) const;
   uint32_t AddNode(const uint8_t* entry,
                    bool is_inlined,
                    uint32_t parent,

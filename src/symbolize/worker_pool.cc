@@ -243,12 +243,14 @@ class Pool {
     limits_.memory_bytes = MemoryPerWorker(limits_, limits_.workers);
   }
 
-  void Run() {
+  // False: cancelled.
+  bool Run() {
     while (true) {
       GiveTasks();
       if (workers_.empty())
-        return;
-      Wait();
+        return true;
+      if (!Wait())
+        return false;
     }
   }
 
@@ -271,7 +273,8 @@ class Pool {
     }
   }
 
-  void Wait() {
+  // False: cancelled.
+  bool Wait() {
     std::vector<pollfd> fds;
     Clock::time_point first = Clock::time_point::max();
     for (const auto& worker : workers_) {
@@ -280,10 +283,13 @@ class Pool {
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(first - Clock::now());
+    if (limits_.cancel_fd >= 0)
+      fds.push_back({.fd = limits_.cancel_fd, .events = POLLIN, .revents = 0});
     poll(fds.data(), fds.size(),
          static_cast<int>(std::max<int64_t>(0, left.count()) + 1));
     for (size_t i = workers_.size(); i-- > 0;)  // backwards: some are removed
       Check(i, fds[i].revents != 0);
+    return limits_.cancel_fd < 0 || fds.back().revents == 0;
   }
 
   void Check(size_t i, bool is_readable) {
@@ -336,11 +342,11 @@ unsigned WorkersByDefault() {
   return std::min(static_cast<unsigned>(processors), kMaxWorkers);
 }
 
-void RunInWorkers(size_t count,
+bool RunInWorkers(size_t count,
                   const WorkerTask& task,
                   const WorkerResult& on_result,
                   const WorkerLimits& limits) {
-  Pool(count, task, on_result, limits).Run();
+  return Pool(count, task, on_result, limits).Run();
 }
 
 }  // namespace heapprofd

@@ -21,6 +21,7 @@ struct WorkerLimits {
   uint32_t wall_seconds = 180;                  // per task
   uint64_t result_bytes = uint64_t{512} << 20;  // per task
   unsigned workers = 0;                         // 0: WorkersByDefault()
+  int cancel_fd = -1;  // readable: the caller waits no longer; -1: there is none
 };
 
 // One per processor, at most 8.
@@ -33,7 +34,9 @@ using WorkerResult = std::function<void(size_t index, Result<std::string> result
 // each, in the order in which they finish. The bytes are as little to be trusted as what
 // the task has read. Errors are kUnavailable and say what has happened to the worker:
 // "the worker was killed by SIGBUS (...)".
-void RunInWorkers(size_t count,
+//
+// False: cancelled; tasks that were not done have no result.
+bool RunInWorkers(size_t count,
                   const WorkerTask& task,
                   const WorkerResult& on_result,
                   const WorkerLimits& limits = {});

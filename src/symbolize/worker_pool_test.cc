@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <map>
+#include <vector>
 
 #include "base/scoped_fd.h"
 
@@ -39,6 +41,29 @@ TEST(WorkerPoolTest, EveryTaskHasItsResult) {
 
 TEST(WorkerPoolTest, WithoutTasksNothingIsStarted) {
   EXPECT_TRUE(RunAll(0, [](size_t) { return std::string(); }).empty());
+}
+
+TEST(WorkerPoolTest, WhoIsCancelledReturnsAtOnceWithWhatIsDone) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const ScopedFd read_end(ends[0]);
+  const ScopedFd write_end(ends[1]);
+  std::vector<size_t> done;
+  const bool is_complete = RunInWorkers(
+      4,
+      [](size_t index) {
+        while (index > 0)
+          pause();
+        return std::string("done");
+      },
+      [&](size_t index, Result<std::string> result) {
+        EXPECT_TRUE(result.ok());
+        done.push_back(index);
+        EXPECT_EQ(write(write_end.get(), "x", 1), 1);
+      },
+      {.workers = 2, .cancel_fd = read_end.get()});
+  EXPECT_FALSE(is_complete);
+  EXPECT_EQ(done, std::vector<size_t>{0});
 }
 
 TEST(WorkerPoolTest, AFileTruncatedUnderItsReaderCostsThatTaskOnly) {

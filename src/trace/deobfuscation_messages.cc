@@ -12,8 +12,6 @@ namespace {
 
 using protozero::pbf_writer;
 
-constexpr std::string_view kDeduped = "[DEDUPED]";
-
 // Field numbers of the three messages.
 enum MapField : uint32_t { kPackage = 1, kVersion = 2, kClasses = 3 };
 
@@ -31,13 +29,59 @@ enum MemberField : uint32_t {
   kObfuscatedEnd = 4,
   kSourceStart = 5,
   kSourceEnd = 6,
+  kOutlineCalls = 10001,  // ours
 };
+
+enum OutlineCallField : uint32_t { kOutline = 1, kOutlineLines = 2, kMethodLines = 3 };
+
+// Behind the name of an outline, for readers that know no more.
+constexpr std::string_view kOutlineMark = " [outline]";
+
+std::string OutlineCallMessage(const OutlineCall& call) {
+  std::string message;
+  pbf_writer writer(message);
+  const std::string_view outline = BoundedText(call.outline);
+  writer.add_string(kOutline, outline.data(), outline.size());
+  std::vector<uint32_t> outline_lines;
+  std::vector<uint32_t> method_lines;
+  for (const auto& [outline_line, method_line] : call.lines) {
+    outline_lines.push_back(outline_line);
+    method_lines.push_back(method_line);
+  }
+  writer.add_packed_uint32(kOutlineLines, outline_lines.begin(), outline_lines.end());
+  writer.add_packed_uint32(kMethodLines, method_lines.begin(), method_lines.end());
+  return message;
+}
+
+OutlineCall ReadOutlineCall(std::string_view message) {
+  OutlineCall call;
+  std::vector<uint32_t> method_lines;
+  MessageReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() == kOutline)
+      call.outline = reader.Bytes();
+    else if (reader.field() == kOutlineLines)
+      reader.Uints([&](uint64_t line) {
+        call.lines.emplace_back(static_cast<uint32_t>(line), 0);
+      });
+    else if (reader.field() == kMethodLines)
+      reader.Uints(
+          [&](uint64_t line) { method_lines.push_back(static_cast<uint32_t>(line)); });
+  }
+  call.lines.resize(
+      std::min({call.lines.size(), method_lines.size(), OutlineCall::kMaxLines}));
+  for (size_t i = 0; i < call.lines.size(); ++i)
+    call.lines[i].second = method_lines[i];
+  return call;
+}
 
 std::string MemberMessage(const ObfuscatedMember& member) {
   std::string message;
   pbf_writer writer(message);
   const std::string_view name = BoundedText(member.obfuscated_name);
-  const std::string_view source = BoundedText(member.deobfuscated_name);
+  std::string source(BoundedText(member.deobfuscated_name));
+  if (member.is_outline)
+    source += kOutlineMark;
   writer.add_string(kMemberName, name.data(), name.size());
   writer.add_string(kMemberSource, source.data(), source.size());
   for (const auto& [field, line] :
@@ -48,6 +92,8 @@ std::string MemberMessage(const ObfuscatedMember& member) {
     if (line != 0)
       writer.add_uint32(field, line);
   }
+  for (const OutlineCall& call : member.outline_calls)
+    writer.add_message(kOutlineCalls, OutlineCallMessage(call));
   return message;
 }
 
@@ -125,9 +171,17 @@ ObfuscatedMember ReadMember(std::string_view message) {
       case kSourceEnd:
         member.source_line_end = static_cast<uint32_t>(reader.Uint());
         break;
+      case kOutlineCalls:
+        member.outline_calls.push_back(ReadOutlineCall(reader.Bytes()));
+        break;
       default:
         break;
     }
+  }
+  if (member.deobfuscated_name.ends_with(kOutlineMark)) {
+    member.is_outline = true;
+    member.deobfuscated_name.resize(member.deobfuscated_name.size() -
+                                    kOutlineMark.size());
   }
   return member;
 }
@@ -154,74 +208,6 @@ ObfuscatedClass ReadClass(std::string_view message) {
   return result;
 }
 
-// "com.example" of "/data/app/~~x==/com.example-y==/base.apk".
-std::string_view PackageOf(std::string_view path) {
-  constexpr std::string_view kRoot = "/data/app/";
-  if (!path.starts_with(kRoot))
-    return {};
-  path.remove_prefix(kRoot.size());
-  if (path.starts_with("~~"))
-    path.remove_prefix(std::min(path.size(), path.find('/') + 1));
-  const std::string_view directory = path.substr(0, path.find('/'));
-  return directory.substr(0, directory.find('-'));
-}
-
-bool MayBeJava(std::string_view name) {
-  return !name.starts_with("_Z") && name.find('.') != std::string_view::npos;
-}
-
-struct Marked {
-  std::string_view before;
-  std::string_view name;
-  std::string_view after;
-};
-
-std::string_view Trimmed(std::string_view text) {
-  while (text.starts_with(' '))
-    text.remove_prefix(1);
-  while (text.ends_with(' '))
-    text.remove_suffix(1);
-  return text;
-}
-
-// The name without the mark, and what stands around it.
-Marked WithoutMark(std::string_view text) {
-  const size_t mark = text.find(kDeduped);
-  if (mark == std::string_view::npos)
-    return {{}, text, {}};
-  const std::string_view head = text.substr(0, mark);
-  const std::string_view tail = text.substr(mark + kDeduped.size());
-  const std::string_view name = Trimmed(head.empty() ? tail : head);
-  const auto start = static_cast<size_t>(name.data() - text.data());
-  return {text.substr(0, start), name, text.substr(start + name.size())};
-}
-
-void DeobfuscateFrame(TraceBuilder& builder, const Deobfuscator& maps, size_t row) {
-  ImportedTrace& trace = builder.trace();
-  const std::string_view full = trace.Text(trace.frames.name[row]);
-  if (!MayBeJava(full))
-    return;
-  const Marked marked = WithoutMark(full);
-  const ImportedMapping& mapping = trace.mappings[trace.frames.mapping[row]];
-  const uint32_t set = trace.frames.symbol_set[row];
-  const uint32_t line = set == kNoId ? 0 : trace.symbols.line[set];
-  const Deobfuscator::Answer answer =
-      maps.FindMethod(PackageOf(trace.Text(mapping.name)), marked.name, line);
-  if (answer.name.empty())
-    return;
-  const auto with_mark = [&](std::string_view name) {
-    return builder.Intern(std::string(marked.before).append(name).append(marked.after));
-  };
-  trace.frames.deobfuscated_name[row] = with_mark(answer.name);
-  if (answer.inlined.empty())
-    return;
-  const StringId file = trace.symbols.source_file[set];
-  uint32_t new_set = kNoId;
-  for (const Deobfuscator::Method& method : answer.inlined)
-    new_set = builder.AddSymbol(new_set, with_mark(method.name), file, method.line);
-  trace.frames.symbol_set[row] = new_set;
-}
-
 }  // namespace
 
 std::vector<std::string> DeobfuscationMessages(const DeobfuscationMap& map) {
@@ -243,26 +229,6 @@ DeobfuscationMap ReadDeobfuscationMessage(std::string_view message) {
       map.classes.push_back(ReadClass(reader.Bytes()));
   }
   return map;
-}
-
-void ApplyDeobfuscation(TraceBuilder& builder, const Deobfuscator& deobfuscator) {
-  if (deobfuscator.empty())
-    return;
-  ImportedTrace& trace = builder.trace();
-  for (size_t row = 0; row < trace.frames.row_count(); ++row)
-    DeobfuscateFrame(builder, deobfuscator, row);
-  for (HeapClass& type : trace.heap_graph.classes) {
-    const std::string name = deobfuscator.FindClass({}, trace.Text(type.name));
-    if (!name.empty())
-      type.deobfuscated_name = builder.Intern(name);
-  }
-  HeapReferenceTable& references = trace.heap_graph.references;
-  for (size_t row = 0; row < references.row_count(); ++row) {
-    const std::string name =
-        deobfuscator.FindField({}, trace.Text(references.field_name[row]));
-    if (!name.empty())
-      references.deobfuscated_field_name[row] = builder.Intern(name);
-  }
 }
 
 }  // namespace heapprofd

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "trace/apply_deobfuscation.h"
 #include "trace/deobfuscation_messages.h"
 #include "trace/fields.h"
 #include "trace/framing.h"

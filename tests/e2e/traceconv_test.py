@@ -9,10 +9,13 @@ import tarfile
 import tempfile
 import unittest
 
+from google.protobuf import text_format
+
 import pprof_pb2
 import trace_pb2
 from profile_run import HEAP_PROFILE
 
+TRACES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "traces")
 PYTHON = ["/usr/bin/python3", "-B", "-c", "import json, email; x = [str(i) * 3 for i in range(20000)]"]
 
 
@@ -199,6 +202,52 @@ class SymbolsFile(unittest.TestCase):
                 packets = trace_pb2.Trace.FromString(file.read()).packet
             self.assertTrue(packets)
             self.assertTrue(all(p.WhichOneof("data") == "module_symbols" for p in packets))
+
+
+class JavaHeaps(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="traceconv_test_")
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def trace(self, *names):
+        """A file with the traces of tests/data/traces, one behind the other."""
+        path = os.path.join(self.directory, "trace")
+        with open(path, "wb") as file:
+            for name in names:
+                with open(os.path.join(TRACES, name + ".textproto")) as text:
+                    file.write(text_format.Parse(text.read(), trace_pb2.Trace()).SerializeToString())
+        return path
+
+    def test_a_heap_graph_becomes_a_profile_that_go_pprof_reads(self):
+        done = traceconv("profile", "--output-dir", self.directory + "/out", self.trace("heap_graph"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (path,) = glob.glob(self.directory + "/out/*")
+        self.assertEqual(os.path.basename(path), "java_heap_dump.1.12.pb")
+        _, profile = load(path)
+        self.assertEqual([sum(s.value[i] for s in profile.sample) for i in range(2)], [5, 1096])
+        if shutil.which("go"):
+            text = subprocess.run(["go", "tool", "pprof", "-top", path], check=True, capture_output=True, text=True,
+                                  env={**os.environ, "HOME": self.directory}).stdout
+            self.assertIn("Type: space", text)
+            self.assertRegex(text, r"1000B .* byte\[\]")
+
+    def test_a_trace_with_both_kinds_needs_to_be_told_which(self):
+        both = self.trace("heap_graph", "two_dumps")
+        undecided = traceconv("profile", "--output-dir", self.directory + "/none", both)
+        self.assertEqual(undecided.returncode, 2)
+        self.assertIn(b"say --alloc or --java-heap", undecided.stderr)
+        self.assertFalse(os.path.exists(self.directory + "/none"))
+        for flag, kind, count in [("--alloc", "heap_dump", 2), ("--java-heap", "java_heap_dump", 1)]:
+            done = traceconv("profile", flag, "--output-dir", f"{self.directory}/{kind}", both)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual([name.split(".")[0] for name in os.listdir(f"{self.directory}/{kind}")], [kind] * count)
+        self.assertEqual(traceconv("profile", "--alloc", "--java-heap", both).returncode, 2)
+        perf = traceconv("profile", "--perf", both)
+        self.assertEqual(perf.returncode, 2)
+        self.assertIn(b"only heaps are read here", perf.stderr)
+        none = traceconv("profile", "--java-heap", self.trace("two_dumps"))
+        self.assertEqual(none.returncode, 1)
+        self.assertIn(b"the trace has no Java heap", none.stderr)
 
 
 class ATraceWithoutSamples(unittest.TestCase):

@@ -1,0 +1,67 @@
+// From the rows of a heap's dumps to what each callsite holds at one of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "trace/trace_builder.h"
+
+namespace heapprofd {
+
+// What a callsite has allocated and holds, in the order of the sample types.
+using HeapValues = std::array<int64_t, 4>;
+
+// Figures may be anything: sums wrap instead of overflowing.
+inline int64_t WrappingSum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+// Sums of one heap of one process, as of the last row added.
+class HeapSums {
+ public:
+  void Add(const ImportedTrace& trace, const ImportedDump& dump) {
+    const AllocationTable& rows = trace.allocations;
+    for (uint32_t i = 0; i < dump.allocation_count; ++i) {
+      const uint32_t row = dump.first_allocation + i;
+      HeapValues& values = Of(rows.callsite[row]);
+      const int64_t count = rows.count[row];
+      const int64_t size = rows.size[row];
+      // Frees are rows of their own; rows of a peak may fall in either figure.
+      if (count >= 0 && size >= 0) {
+        values[0] = WrappingSum(values[0], count);
+        values[1] = WrappingSum(values[1], size);
+      }
+      values[2] = WrappingSum(values[2], count);
+      values[3] = WrappingSum(values[3], size);
+    }
+  }
+
+  const Column<uint32_t>& callsites() const { return callsites_; }
+
+  const HeapValues& values(size_t i) const { return values_[i]; }
+
+ private:
+  HeapValues& Of(uint32_t callsite) {
+    slots_.Prepare([&](uint32_t slot) { return HashOf(callsites_[slot]); });
+    uint32_t& slot = slots_.Find(
+        HashOf(callsite), [&](uint32_t other) { return callsites_[other] == callsite; });
+    if (slot == kNoId) {
+      slot = static_cast<uint32_t>(callsites_.size());
+      slots_.CountAdded();
+      callsites_.push_back(callsite);
+      values_.push_back({});
+    }
+    return values_[slot];
+  }
+
+  static uint64_t HashOf(uint32_t callsite) {
+    const uint64_t hash = callsite * uint64_t{0x9e3779b97f4a7c15};
+    return hash ^ (hash >> 32);
+  }
+
+  RowIndex slots_;
+  Column<uint32_t> callsites_;
+  Column<HeapValues> values_;
+};
+
+}  // namespace heapprofd
