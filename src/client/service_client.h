@@ -3,8 +3,10 @@
 // them. Dormant, a hook compares one shared number per place.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 #include "client/session.h"
 #include "wire/service_place.h"
@@ -22,6 +24,12 @@ extern ServicePlace g_service_places[kServicePlaces];
 
 // Finds the places and maps their wake pages; once per process image.
 void OpenServicePlaces();
+
+// False: the program reports to one session only, or to nobody.
+inline bool HasService() {
+  return std::any_of(std::begin(g_service_places), std::end(g_service_places),
+                     [](const ServicePlace& place) { return place.wake != nullptr; });
+}
 
 // True when a session has begun since the services were asked last.
 inline bool IsWoken() {

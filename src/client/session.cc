@@ -249,12 +249,13 @@ ThreadSlot* EnterSession() {
     case SessionState::kJoining:
       return WaitForJoin() ? EnterSession() : nullptr;
     case SessionState::kForkPending:
-      if (HPD_UNLIKELY(IsSessionOver(g_session.engine()->control))) {
-        GoDormant(ClientError::kNone);  // the next session finds the child by itself
-        return nullptr;
-      }
-      // A second thread in the child: no longer a plain fork and exec.
-      return t_slot == &g_session.pending_slot ? t_slot : LeaveForkPending();
+      // A second thread in the child: no longer a plain fork and exec. Or its parent's
+      // session is over: a service then says whether the child has one; if not, it lies
+      // dormant and the next session wakes it.
+      if (t_slot != &g_session.pending_slot ||
+          (HasService() && IsSessionOver(g_session.engine()->control)))
+        return LeaveForkPending();
+      return t_slot;
     default:
       break;
   }
