@@ -41,7 +41,7 @@ class GraphEncoder {
         continue;
       locations.clear();
       for (const FlameNode* at = &node;; at = &tree.nodes[at->parent]) {
-        locations.push_back(LocationOf(at->name));
+        locations.push_back(LocationOf(tree.names->Get(at->name)));
         if (at->parent == kNoId)
           break;
       }
@@ -105,7 +105,9 @@ Status ConvertHeapGraphsToPprof(const ImportedTrace& trace,
     const ImportedHeapGraph& graph = trace.heap_graph.graphs[row];
     if (!IsSelected(trace, selection, graph.upid, graph.ts))
       continue;
-    HPD_TRY_ASSIGN(FlameTree tree, BuildGraphTree(trace, row, never));
+    HPD_TRY_ASSIGN(GraphTree graph_tree,
+                   BuildGraphTree(trace, {&row, 1}, GraphNaming::kFlamegraph, never));
+    FlameTree tree = std::move(graph_tree.tree);
     if (!tree.nodes.empty())
       HPD_TRY(sink({.pid = trace.processes[graph.upid].pid,
                     .heap_name = {},
