@@ -211,8 +211,8 @@ bool IsOwnSocket(const std::string& path) {
          (status.st_uid == 0 || status.st_uid == geteuid());
 }
 
-// Sockets that may have something to mark: that of the recording we run under, or all of
-// this user's.
+// Sockets that may have something to mark: that of the recording we run under, those in
+// the place that the environment names, or all of this user's.
 std::vector<std::string> RecordingSockets() {
   if (const char* own = getenv(kSessionVariable)) {
     if (const char* path = strchr(own, '/'))
@@ -221,6 +221,8 @@ std::vector<std::string> RecordingSockets() {
   std::vector<std::string> paths;
   for (const std::string& directory : ServiceDirectories())
     paths.push_back(directory + kSocketName);
+  if (getenv(kDirectoryVariable) != nullptr)
+    return paths;
   const char* runtime = getenv("XDG_RUNTIME_DIR");
   for (const std::string& parent :
        {std::string(runtime != nullptr ? runtime : ""), std::string("/tmp")}) {

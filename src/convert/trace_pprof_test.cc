@@ -129,8 +129,7 @@ TEST(TracePprofTest, NothingToConvertHasAReason) {
   EXPECT_EQ(ReasonForNoProfile(test->trace, {.pid = 8, .timestamps = {}}),
             "the trace has no dump of --pid 8; it has dumps of 7");
   EXPECT_EQ(ReasonForNoProfile(test->trace, {.pid = {}, .timestamps = {5}}),
-            "the trace has no dump with samples at --timestamps 5; it has dumps at 2000, "
-            "3000");
+            "the trace has no dump at --timestamps 5; it has dumps at 2000, 3000");
   EXPECT_NE(ReasonForNoProfile(ReadFixture("system")->trace, {}).find("no heap profile"),
             std::string::npos);
   EXPECT_NE(ReasonForNoProfile(ReadFixture("flags")->trace, {}).find("another session"),
