@@ -340,7 +340,7 @@ std::string ReasonForNoProfile(const ImportedTrace& trace,
   DumpTimesByPid dumps;
   for (const ImportedDump& dump : trace.dumps)
     dumps.emplace_back(trace.processes[dump.upid].pid, dump.ts);
-  if (const std::string reason = ReasonFromSelection(dumps, selection); !reason.empty())
+  if (std::string reason = ReasonFromSelection(dumps, selection); !reason.empty())
     return reason;
   if (trace.stats.Sum(StatId::kHeapprofdRejectedConcurrent) > 0)
     return "another session was already profiling the process; end that one first";

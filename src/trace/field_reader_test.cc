@@ -74,6 +74,13 @@ TEST(FieldReaderTest, WhatEndsTooEarlyIsMalformed) {
   }
 }
 
+// The next tag has more than 32 bits: protozero takes the lower ones.
+bool HasLargeTag(const protozero::pbf_reader& reader) {
+  const protozero::data_view rest = reader.data();
+  const char* at = rest.data();
+  return rest.size() > 0 && protozero::decode_varint(&at, at + rest.size()) > UINT32_MAX;
+}
+
 // Any bytes: as long as protozero finds fields, so do we, and the same ones.
 TEST(FieldReaderTest, RandomBytesGiveWhatProtozeroReads) {
   std::mt19937 random(301);
@@ -84,7 +91,7 @@ TEST(FieldReaderTest, RandomBytesGiveWhatProtozeroReads) {
     FieldReader ours(bytes);
     protozero::pbf_reader theirs(bytes);
     try {
-      while (theirs.next()) {
+      while (!HasLargeTag(theirs) && theirs.next()) {
         uint64_t number = 0;
         std::string text;
         if (theirs.wire_type() == protozero::pbf_wire_type::varint)
@@ -101,7 +108,8 @@ TEST(FieldReaderTest, RandomBytesGiveWhatProtozeroReads) {
         EXPECT_EQ(ours.Bytes(), text);
       }
       EXPECT_FALSE(ours.Next());
-      EXPECT_FALSE(ours.is_malformed()) << testing::PrintToString(bytes);
+      EXPECT_EQ(ours.is_malformed(), HasLargeTag(theirs))
+          << testing::PrintToString(bytes);
     } catch (const protozero::exception&) {
       bool has_reserved_number = false;  // protozero reads no further
       while (ours.Next())
