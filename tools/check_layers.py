@@ -17,8 +17,9 @@ ALLOWED = {  # module: modules it may include; itself always
     "symbolize": {"base", "profile"},
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
-    "engine": OUTSIDE,
-    "cli": (OUTSIDE | {"engine"}) - {"rt"},
+    "attach": {"base", "wire", "unwind"},
+    "engine": OUTSIDE | {"attach"},
+    "cli": (OUTSIDE | {"engine", "attach"}) - {"rt"},
 }
 MAX_LINES = 800
 

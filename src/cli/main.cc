@@ -21,5 +21,6 @@ int main(int argc, char** argv) {
     puts("heap_profile " HPD_VERSION);
     return heapprofd::kExitOk;
   }
-  return heapprofd::RunRecord(options.value());
+  return options.value().command.empty() ? heapprofd::RunRecordRunning(options.value())
+                                         : heapprofd::RunRecord(options.value());
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <functional>
 #include <optional>
+#include <sstream>
 
 namespace heapprofd {
 namespace {
@@ -84,6 +85,44 @@ Status ApplyTop(Options& options, const std::string& text) {
   return {};
 }
 
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');)
+    parts.push_back(part);
+  return parts;
+}
+
+Status ApplyPids(Options& options, const std::string& text) {
+  for (const std::string& part : SplitAtCommas(text)) {
+    const std::optional<uint64_t> pid = ParseSize(part);
+    if (!pid || *pid < 1 || *pid > INT32_MAX)
+      return Invalid("cannot use --pid " + text +
+                     ": it must be process ids, separated by commas");
+    options.pids.push_back(static_cast<pid_t>(*pid));
+  }
+  return {};
+}
+
+Status ApplyNames(Options& options, const std::string& text) {
+  for (const std::string& part : SplitAtCommas(text)) {
+    if (part.empty())
+      return Invalid("cannot use --name " + text +
+                     ": it must be names of programs, separated by commas");
+    options.names.push_back(part);
+  }
+  return {};
+}
+
+Status ApplyDuration(Options& options, const std::string& text) {
+  const std::optional<uint64_t> value = ParseSize(text);
+  if (!value || *value > UINT32_MAX)
+    return Invalid("cannot use --duration " + text +
+                   ": it must be a number of milliseconds; 0 records until stopped");
+  options.duration_ms = *value;
+  return {};
+}
+
 template <typename Set>
 Apply Switch(Set set) {
   return [set](Options& options, const std::string&) {
@@ -105,6 +144,11 @@ const std::vector<Flag>& Flags() {
                     ? Invalid("cannot use --output: the directory's name is empty")
                     : Status();
        }},
+      {'p', "pid", "PIDS", "Comma-separated ids of running processes to profile.",
+       ApplyPids},
+      {'n', "name", "NAMES", "Comma-separated names of programs to profile.", ApplyNames},
+      {'d', "duration", "MS", "With -p or -n: stop after this time. Default 0: Ctrl-C.",
+       ApplyDuration},
       {0, "no-children", nullptr, "Do not profile the processes that PROGRAM starts.",
        Switch([](Options& options) { options.session.follow_children = false; })},
       {0, "block-client", nullptr,
@@ -219,7 +263,14 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   }
   if (separator != arguments.end())
     options.command.assign(separator + 1, arguments.end());
-  if (options.command.empty() && !options.show_help && !options.show_version)
+  const bool has_running = !options.pids.empty() || !options.names.empty();
+  if (has_running && !options.command.empty())
+    return Invalid(
+        "cannot profile: both a program to start and running processes are named; use "
+        "one "
+        "recording for each");
+  if (options.command.empty() && !has_running && !options.show_help &&
+      !options.show_version)
     return Invalid(
         "cannot profile: no program is named; for example: heap_profile -- python3 "
         "script.py");
@@ -232,6 +283,7 @@ std::string HelpText() {
       "memory.\n"
       "\n"
       "usage: heap_profile [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
+      "       heap_profile [OPTIONS] -p PID | -n NAME\n"
       "\n"
       "options:\n";
   constexpr size_t kColumn = 30;

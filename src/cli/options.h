@@ -2,6 +2,8 @@
 // come.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +20,9 @@ struct Options {
   bool quiet = false;            // no status line, no summary
   bool show_help = false;
   bool show_version = false;
+  std::vector<pid_t> pids;           // processes that already run
+  std::vector<std::string> names;    // of programs, running or to come
+  uint64_t duration_ms = 0;          // 0: until stopped
   std::vector<std::string> command;  // program and arguments
 };
 

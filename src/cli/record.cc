@@ -138,8 +138,10 @@ Result<std::vector<std::string>> WritePprofs(const std::string& directory,
 
 // Why nothing was recorded, and what to do: one line.
 std::string ReasonForNothing(const Options& options, const Session& session) {
-  if (const std::string obstacle = ObstacleFor(options.command[0]); !obstacle.empty())
-    return obstacle;
+  if (!options.command.empty()) {
+    if (const std::string obstacle = ObstacleFor(options.command[0]); !obstacle.empty())
+      return obstacle;
+  }
   if (session.targets().empty())
     return "the program never loaded the profiling library: it clears its environment or "
            "uses a loader that "
@@ -219,6 +221,35 @@ int RunRecord(const Options& options) {
   const int failure =
       Finish(options, directory.value(), *session.value(), recording, seconds);
   return exit_code != 0 ? exit_code : failure;
+}
+
+int RunRecordRunning(const Options& options) {
+  Result<std::string> directory = CreateOutputDirectory(options.output_directory);
+  if (!directory.ok())
+    return Fail(directory.status());
+  Result<std::unique_ptr<Session>> session = Session::Create(options.session);
+  if (!session.ok())
+    return Fail(session.status());
+  Recording recording(session.value().get(),
+                      !options.quiet && isatty(STDERR_FILENO) != 0);
+  const uint64_t started_ns = MonotonicNs();
+  int failure = kExitOk;
+  for (const pid_t pid : options.pids) {
+    if (const Status status = session.value()->Attach(pid); !status.ok())
+      failure = Fail(status);
+  }
+  if (session.value()->targets().empty()) {
+    rmdir(directory.value().c_str());
+    return failure;
+  }
+  recording.RunFor(options.duration_ms);
+  const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
+  session.value()->Stop();
+  for (const std::string& problem : session.value()->detach_problems())
+    fprintf(stderr, "heap_profile: %s\n", problem.c_str());
+  const int finish_failure =
+      Finish(options, directory.value(), *session.value(), recording, seconds);
+  return failure != kExitOk ? failure : finish_failure;
 }
 
 }  // namespace heapprofd

@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/format.h"
@@ -58,6 +59,23 @@ int Recording::Run(pid_t program) {
   }
   ClearStatus();
   return program_is_running_ ? kExitSignalBase + SIGINT : exit_code_;
+}
+
+void Recording::RunFor(uint64_t duration_ms) {
+  started_ns_ = MonotonicNs();
+  const uint64_t end_ns = started_ns_ + duration_ms * 1'000'000;
+  while (stop_requests_ == 0 && session_->live_targets() > 0) {
+    const uint64_t now = MonotonicNs();
+    if (duration_ms != 0 && now >= end_ns)
+      break;
+    const uint64_t left_ms =
+        duration_ms != 0 ? (end_ns - now) / 1'000'000 + 1 : kIdleWaitMs;
+    session_->Poll(static_cast<int>(std::min<uint64_t>(kIdleWaitMs, left_ms)),
+                   signals_.get());
+    HandleSignals();
+    Observe();
+  }
+  ClearStatus();
 }
 
 void Recording::HandleSignals() {

@@ -29,6 +29,10 @@ class Recording {
   // the result: 128 + signal when it was killed.
   int Run(pid_t program);
 
+  // Without a program of ours: until nothing reports any more, the time (0: without end)
+  // is over, or the user has had enough.
+  void RunFor(uint64_t duration_ms);
+
   // The mask before that: what the program must start with.
   const sigset_t& original_mask() const { return original_mask_; }
 

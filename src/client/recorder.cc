@@ -20,7 +20,11 @@ constexpr long kWaitNanoseconds = 1'000'000;
 // Stack pointer at which this thread entered the recorder, 0: it is not inside. A signal
 // handler that interrupts the recorder passes through; one that left it by longjmp is
 // recognised by a higher stack.
+#ifdef HPD_FLAT_CLIENT
+constexpr FlatThreadVariable<uint64_t, &FlatThread::entered_at> t_entered_at;
+#else
 __attribute__((tls_model("initial-exec"))) thread_local uint64_t t_entered_at;
+#endif
 
 class RecorderEntry {
  public:

@@ -25,7 +25,17 @@ ThreadSlot g_orphan_slot = {UINT64_MAX / 2, 0, UINT64_MAX / 2, 0, 0, 1, 0, 0, 0}
 
 }  // namespace
 
+#ifdef HPD_FLAT_CLIENT
+ThreadSlot* FirstSlot() {
+  return &g_no_slot;
+}
+
+ThreadSlot* OrphanSlot() {
+  return &g_orphan_slot;
+}
+#else
 constinit thread_local ThreadSlot* t_slot = &g_no_slot;
+#endif
 
 namespace {
 
@@ -149,8 +159,8 @@ ThreadSlot* EnterSession() {
     GoDormant(ClientError::kNone);
     return nullptr;
   }
-  if (HPD_LIKELY(t_slot != &g_no_slot))
-    return t_slot != &g_orphan_slot ? t_slot : nullptr;
+  if (ThreadSlot* slot = t_slot; HPD_LIKELY(slot != &g_no_slot))
+    return slot != &g_orphan_slot ? slot : nullptr;
   if (g_session.state.load(std::memory_order_acquire) == SessionState::kForkPending)
     return LeaveForkPending(
         nullptr);  // a second thread in the child: no longer a plain fork + exec

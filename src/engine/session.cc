@@ -198,7 +198,8 @@ Status Session::Adopt(pid_t pid, int connection) {
   const int fds[2] = {target->memory().engine_fd(), target->memory().client_fd()};
   if (!SendWelcome(connection, welcome, fds, 2))
     return {};  // it went away while waiting
-  live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
+  live_.push_back(
+      {.target = target.get(), .pidfd = std::move(pidfd), .attached = nullptr});
   targets_.push_back(std::move(target));
   busy_until_ns_ = clock_.last_ns() + kBusyNs;
   return {};
@@ -207,6 +208,7 @@ Status Session::Adopt(pid_t pid, int connection) {
 // The process image is gone: reads the rest of its ring and keeps the result only.
 void Session::Finish(size_t index, TargetEnd end) {
   Target* target = live_[index].target;
+  TakeHooksOut(live_[index]);
   clock_.Update();
   target->DrainRest(/*writers_gone=*/true);
   target->Stop(end);
@@ -225,8 +227,10 @@ void Session::ReapExited() {
 
 void Session::Stop() {
   ReapExited();
-  for (const LiveTarget& live : live_)
+  for (LiveTarget& live : live_) {
+    TakeHooksOut(live);
     live.target->Stop(TargetEnd::kRunning);
+  }
   // Calls that were in a hook when the session ended finish their records within moments;
   // whatever is still reserved after this is counted as lost.
   clock_.Update();

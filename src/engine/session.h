@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "attach/attached_process.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/session_config.h"
@@ -33,6 +34,10 @@ class Session {
 
   const std::string& socket_path() const { return socket_path_; }
 
+  // Records a process that already runs, from now on. kUnavailable, kNotFound: it cannot
+  // be attached to, and why.
+  Status Attach(pid_t pid);
+
   // Serves clients and drains rings, waiting at most `max_wait_ms` when there is nothing
   // to do. `wake_fd` (or -1): returns early when it becomes readable.
   void Poll(int max_wait_ms, int wake_fd);
@@ -42,6 +47,9 @@ class Session {
 
   // All targets so far, in order of arrival. Those whose process is gone are complete.
   const std::vector<std::unique_ptr<Target>>& targets() const { return targets_; }
+
+  // What went wrong when hooks were taken out at the end, one line each.
+  const std::vector<std::string>& detach_problems() const { return detach_problems_; }
 
   // Number of targets whose process still lives and reports.
   size_t live_targets() const { return live_.size(); }
@@ -53,6 +61,7 @@ class Session {
   struct LiveTarget {
     Target* target;
     ScopedFd pidfd;
+    std::unique_ptr<AttachedProcess> attached;  // nullptr: the client was preloaded
   };
 
   explicit Session(const SessionConfig& config) : config_(config) {}
@@ -62,12 +71,15 @@ class Session {
   void Welcome(ScopedFd connection);
   Status Adopt(pid_t pid, int connection);
   void Finish(size_t index, TargetEnd end);
+  void TakeHooksOut(LiveTarget& live);
   void ReapExited();
   bool DrainAll();
 
   SessionConfig config_;
   TscClock clock_;
   ModuleCache modules_;
+  AllocatorFinder allocators_;
+  std::vector<std::string> detach_problems_;
   ScopedFd listener_;
   std::string directory_;
   std::string socket_path_;

@@ -17,6 +17,12 @@ class SharedMemory {
   // `ring_size`: bytes, a power of two in [kMinRingSize, kMaxRingSize].
   static Result<std::unique_ptr<SharedMemory>> Create(uint64_t ring_size);
 
+  // Takes two empty memory files that the target has created and mapped itself: sizes,
+  // seals and maps them.
+  static Result<std::unique_ptr<SharedMemory>> Adopt(ScopedFd engine_fd,
+                                                     ScopedFd client_fd,
+                                                     uint64_t ring_size);
+
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
@@ -41,6 +47,8 @@ class SharedMemory {
 
  private:
   SharedMemory() = default;
+
+  Status Map();
 
   ScopedFd engine_fd_;
   ScopedFd client_fd_;

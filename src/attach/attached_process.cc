@@ -1,0 +1,542 @@
+#include "attach/attached_process.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "attach/client_image.h"
+#include "attach/code_cave.h"
+#include "wire/shared_memory.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kRunTimeoutNs = 5'000'000'000;  // of our code in a borrowed thread
+constexpr uint64_t kLookNs = 1'000'000;            // after this long we look where it is
+constexpr uint64_t kWaitForUsNs = 200'000'000;     // the setup waits for us at most
+constexpr uint64_t kHeartbeatNs = 700'000'000;     // an engine that lives beats sooner
+constexpr uint64_t kStaleSeconds = 3;              // then the client takes us for lost
+constexpr int kPatchTries = 200;
+constexpr long kRetryNs = 500'000;
+
+void Sleep(long ns) {
+  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
+  nanosleep(&pause, nullptr);
+}
+
+Status Cannot(pid_t pid, const std::string& why) {
+  return Status(StatusCode::kUnavailable,
+                "cannot attach to process " + std::to_string(pid) + ": " + why);
+}
+
+// Time stamp counter ticks per second, measured once.
+uint64_t TicksPerSecond() {
+  static const uint64_t ticks = [] {
+    const uint64_t start_ns = NowNs();
+    const uint64_t start = __builtin_ia32_rdtsc();
+    Sleep(2'000'000);
+    const uint64_t elapsed_ns = std::max<uint64_t>(NowNs() - start_ns, 1);
+    return (__builtin_ia32_rdtsc() - start) * 1000 / elapsed_ns * 1'000'000;
+  }();
+  return ticks;
+}
+
+uint64_t RandomSeed() {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed)))
+    seed = NowNs();
+  return seed | 1;
+}
+
+std::string MappingPath(pid_t pid, uint64_t start, uint64_t end) {
+  std::array<char, 64> range{};
+  snprintf(range.data(), range.size(), "map_files/%llx-%llx",
+           static_cast<unsigned long long>(start), static_cast<unsigned long long>(end));
+  return ProcPath(pid, range.data());
+}
+
+bool CanOpenMappings(pid_t pid, const std::vector<MapEntry>& maps) {
+  const auto file = std::find_if(maps.begin(), maps.end(),
+                                 [](const MapEntry& entry) { return entry.inode != 0; });
+  return file != maps.end() &&
+         ScopedFd(
+             open(MappingPath(pid, file->start, file->end).c_str(), O_RDONLY | O_CLOEXEC))
+             .valid();
+}
+
+// The thread id as the process itself sees it: the last one of its nested namespaces.
+uint32_t InnerId(pid_t tid) {
+  const std::string ids =
+      StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "NSpid");
+  const size_t last = ids.find_last_of(" \t");
+  const std::string text = last == std::string::npos ? ids : ids.substr(last + 1);
+  const auto id = static_cast<uint32_t>(strtoul(text.c_str(), nullptr, 10));
+  return id != 0 ? id : static_cast<uint32_t>(tid);
+}
+
+// Threads in the order in which they are asked: those last that wait for a signal, which
+// must not be kept from it.
+std::vector<pid_t> BorrowableThreads(const RemoteProcess& process) {
+  std::vector<pid_t> threads = process.Threads();
+  constexpr size_t kLookedAt = 64;
+  const auto waits_for_signal = [&](pid_t tid) {
+    const std::string text = ReadProcFile(
+        ProcPath(process.pid(), "task/" + std::to_string(tid) + "/syscall"), 64);
+    const long number = strtol(text.c_str(), nullptr, 10);
+    return number == SYS_pause || number == SYS_rt_sigsuspend;
+  };
+  const auto end =
+      threads.begin() + static_cast<ptrdiff_t>(std::min(threads.size(), kLookedAt));
+  std::stable_partition(threads.begin(), end,
+                        [&](pid_t tid) { return !waits_for_signal(tid); });
+  return threads;
+}
+
+bool IsInstalled(const RemoteProcess& process, const PatchRecord& record) {
+  std::array<uint8_t, kMaxPatchLength> bytes{};
+  const size_t length = std::min<size_t>(record.length, kMaxPatchLength);
+  return length > 0 && process.Read(record.address, bytes.data(), length) &&
+         memcmp(bytes.data(), record.written, length) == 0 &&
+         memcmp(record.original, record.written, length) != 0;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> InnerRanges(const AttachState& state) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (size_t i = 0; i < state.patch_count; ++i)
+    ranges.emplace_back(state.patches[i].address + 1,
+                        state.patches[i].address + state.patches[i].length);
+  return ranges;
+}
+
+}  // namespace
+
+AttachedProcess::~AttachedProcess() {
+  if (is_hooked_)
+    static_cast<void>(TakeHooksOut());
+}
+
+Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
+                                                                uint64_t ring_size,
+                                                                AllocatorFinder* finder) {
+  HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
+  std::unique_ptr<AttachedProcess> attached(new AttachedProcess(std::move(process)));
+  const std::vector<MapEntry> maps = attached->process_.Maps();
+  const ProcessCode code = finder->Find(attached->process_, maps);
+  if (code.allocators.empty())
+    return Cannot(pid, NoAllocatorReason(code));
+  attached->can_open_mappings_ = CanOpenMappings(pid, maps);
+  HPD_TRY(attached->UndoLeftovers(maps));
+  HPD_TRY(attached->ChoosePlace(maps, code));
+  attached->request_ = attached->MakeRequest(ring_size, code);
+  HPD_TRY(attached->RunInBorrowedThread(maps));
+  HPD_TRY(attached->WriteGates());
+  attached->report_.allocators = attached->plan_.allocators;
+  attached->report_.unpatched = attached->plan_.unpatched;
+  return attached;
+}
+
+// Images of earlier sessions: puts back the entries that a killed engine has left
+// patched.
+Status AttachedProcess::UndoLeftovers(const std::vector<MapEntry>& maps) {
+  for (const FoundImage& image : FindImages(process_, maps)) {
+    AttachState state;
+    if (!process_.ReadObject(image.base + image.header.state, &state))
+      continue;
+    state.patch_count = std::min<uint32_t>(state.patch_count, kMaxPatches);
+    const bool is_patched = std::any_of(
+        state.patches, state.patches + state.patch_count,
+        [this](const PatchRecord& record) { return IsInstalled(process_, record); });
+    if (is_patched)
+      HPD_TRY(UndoImage(image.base + image.header.wiped, state));
+    if (image.is_ours && base_ == 0) {
+      base_ = image.base;
+      is_placed_ = true;
+      plan_.state = state;
+    }
+  }
+  return {};
+}
+
+// `switch_address`: of the word that switches the hooks on.
+Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& state) {
+  const uint64_t beat_address =
+      state.result.engine_block + offsetof(EngineBlock, control.heartbeat);
+  uint64_t first = 0;
+  uint64_t now = 0;
+  const bool has_beat = process_.ReadObject(beat_address, &first);
+  const uint64_t deadline = NowNs() + kHeartbeatNs;
+  while (has_beat && NowNs() < deadline) {
+    Sleep(kRetryNs);
+    if (process_.ReadObject(beat_address, &now) && now != first)
+      return Cannot(pid(), "another heap_profile records it; end that one first");
+  }
+  for (int i = 0; i < kPatchTries; ++i) {
+    HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+    if (!process_.IsSameImage())
+      return Cannot(pid(), "it has just become another program; try again");
+    if (stopped.IsAnyInside(InnerRanges(state)))
+      continue;
+    process_.WriteObject(switch_address, uint32_t{0});
+    for (size_t k = 0; k < state.patch_count; ++k) {
+      if (IsInstalled(process_, state.patches[k]))
+        process_.Write(state.patches[k].address, state.patches[k].original,
+                       state.patches[k].length);
+    }
+    return {};
+  }
+  return Cannot(pid(), "its threads do not leave the first instructions of malloc");
+}
+
+Status AttachedProcess::ChoosePlace(const std::vector<MapEntry>& maps,
+                                    const ProcessCode& code) {
+  const AttachHeader& header = ClientHeader();
+  state_offset_ = header.state;
+  wiped_offset_ = header.wiped;
+  const uint64_t near = code.allocators.front().functions.front().address;
+  if (!is_placed_) {
+    const std::optional<uint64_t> gap = FindGap(maps, near, header.total_size);
+    if (!gap)
+      return Cannot(pid(), "there is no free memory near its allocator");
+    base_ = *gap;
+    plan_.state = AttachState{};
+  }
+  std::vector<MapEntry> occupied = maps;
+  if (!is_placed_) {
+    MapEntry& image = occupied.emplace_back();
+    image.start = base_;
+    image.end = base_ + header.total_size;
+    std::sort(occupied.begin(), occupied.end(),
+              [](const MapEntry& a, const MapEntry& b) { return a.start < b.start; });
+  }
+  Result<PatchPlan> plan = MakePatchPlan(process_, occupied, code, base_, plan_.state);
+  if (!plan.ok())
+    return Cannot(pid(), plan.status().message());
+  plan_ = std::move(plan).value();
+  return {};
+}
+
+SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
+                                          const ProcessCode& code) const {
+  struct {
+    uint32_t bits;
+    uint32_t count;
+    uint32_t offset;
+  } thread_id_field{};
+
+  SetupRequest request{};
+  request.ring_size = ring_size;
+  request.seed = RandomSeed();
+  if (!can_open_mappings_)
+    request.wait_ticks = TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
+  request.stale_ticks = TicksPerSecond() * kStaleSeconds;
+  request.pid = InnerId(pid());
+  for (size_t i = 0; i < plan_.new_islands.size(); ++i)
+    request.islands[i] = plan_.new_islands[i];
+  if (code.libc.stack_end != 0)
+    process_.ReadObject(code.libc.stack_end, &request.stack_end);
+  if (code.libc.thread_id_field != 0 && code.libc.thread_block_size != 0 &&
+      process_.ReadObject(code.libc.thread_id_field, &thread_id_field) &&
+      process_.ReadObject(code.libc.thread_block_size, &request.thread_block_size))
+    request.tid_offset = thread_id_field.offset;
+  return request;
+}
+
+// A thread that can run our code, stopped.
+Status AttachedProcess::BorrowThread(TracedThread* borrowed) const {
+  const bool is_filtered = IsUnderSeccomp(pid());
+  constexpr uint64_t kPerThreadNs = 100'000'000;
+  Status status = SeizeError(pid(), ESRCH);
+  for (const pid_t tid : BorrowableThreads(process_)) {
+    TracedThread thread(tid);
+    if (!thread.Seize(is_filtered)) {
+      if (errno == ESRCH)
+        continue;
+      status = SeizeError(pid(), errno);
+      continue;  // the leader has ended, others may live
+    }
+    if (thread.WaitForStop(NowNs() + kPerThreadNs) == TracedThread::Wait::kStopped) {
+      if (!process_.IsSameImage()) {
+        thread.Release(pid());
+        return Cannot(pid(), "it has just become another program; try again");
+      }
+      thread.RestartInterruptedCall(pid());
+      *borrowed = thread;
+      return {};
+    }
+    thread.Release(pid());
+    status =
+        Cannot(pid(), "its threads are in an uninterruptible sleep; try again later");
+  }
+  return status;
+}
+
+// 0 when the main thread has ended or does not stop.
+uint64_t AttachedProcess::MainThreadPointer() const {
+  constexpr uint64_t kPatienceNs = 20'000'000;
+  TracedThread leader(pid());
+  if (!leader.Seize(IsUnderSeccomp(pid())))
+    return 0;
+  const bool is_stopped =
+      leader.WaitForStop(NowNs() + kPatienceNs) == TracedThread::Wait::kStopped;
+  if (is_stopped)
+    leader.RestartInterruptedCall(pid());
+  leader.Release(pid());
+  return is_stopped ? leader.registers().fs_base : 0;
+}
+
+Status AttachedProcess::RunInBorrowedThread(const std::vector<MapEntry>& maps) {
+  const uint64_t started = NowNs();
+  TracedThread thread(0);
+  HPD_TRY(BorrowThread(&thread));
+  request_.main_thread =
+      thread.tid() == pid() ? thread.registers().fs_base : MainThreadPointer();
+  Status status = is_placed_ ? Status() : MapImage(&thread, maps);
+  if (status.ok())
+    status = FillImage();
+  if (status.ok())
+    status = RunSetup(&thread);
+  thread.Release(pid());
+  report_.one_thread_stopped_ns = NowNs() - started;
+  return status;
+}
+
+// From code that is already there: a cave, which is put back at once.
+Status AttachedProcess::MapImage(TracedThread* thread,
+                                 const std::vector<MapEntry>& maps) {
+  Result<CodeCave> cave = FindCodeCave(process_, maps);
+  if (!cave.ok())
+    return Cannot(pid(), cave.status().message());
+  const AttachHeader& header = ClientHeader();
+  const std::vector<uint8_t> stub =
+      MakeStub(base_, header.total_size, header.code_size, thread->ResumeState());
+  const uint64_t begin = cave.value().address;
+  if (!process_.Write(begin, stub.data(), stub.size()))
+    return Cannot(pid(),
+                  "its code cannot be written to, not even by a tracer (kernel "
+                  "option proc_mem.force_override); allow that for tracers");
+  user_regs_struct registers = thread->registers();
+  registers.rip = begin;
+  registers.orig_rax = ~uint64_t{0};
+  bool is_out = false;
+  if (thread->SetRegisters(registers) && thread->Continue()) {
+    const uint64_t deadline = NowNs() + kRunTimeoutNs;
+    for (uint64_t look_at = NowNs() + kLookNs; !is_out && NowNs() < deadline;) {
+      if (!thread->Serve())
+        return SeizeError(pid(), ESRCH);
+      uint64_t word = 0;
+      if (NowNs() < look_at && !process_.ReadObject(base_, &word)) {
+        Sleep(5'000);
+        continue;
+      }
+      thread->Interrupt();
+      if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
+        return SeizeError(pid(), ESRCH);
+      const uint64_t ip = thread->registers().rip;
+      is_out = ip < begin || ip >= begin + stub.size();
+      if (!is_out)
+        thread->Continue();
+    }
+  }
+  process_.Write(begin, cave.value().contents.data(), cave.value().contents.size());
+  if (is_out)
+    thread->RestartInterruptedCall(pid());
+  const std::vector<MapEntry> now = process_.Maps();
+  const bool is_mapped = std::any_of(now.begin(), now.end(), [&](const MapEntry& entry) {
+    return entry.start == base_ && entry.end == base_ + header.code_size &&
+           entry.executable;
+  });
+  return is_out && is_mapped
+             ? Status()
+             : Cannot(pid(),
+                      "memory could not be mapped in it (a limit on its address "
+                      "space, or it has just mapped some itself); try again");
+}
+
+// Contents of the image and what the setup needs to know. The thread is stopped, and
+// nothing leads here yet.
+Status AttachedProcess::FillImage() {
+  if (!is_placed_ && !process_.Write(base_, ClientImage().data(), ClientImage().size()))
+    return Cannot(pid(), "the memory mapped for the profiler cannot be written to");
+  AttachState& state = plan_.state;
+  state.request = request_;
+  state.result.status = static_cast<uint32_t>(SetupStatus::kIdle);
+  return process_.WriteObject(StateAddress(), state)
+             ? Status()
+             : Cannot(pid(), "the memory mapped for the profiler cannot be written to");
+}
+
+Status AttachedProcess::RunSetup(TracedThread* thread) {
+  const ResumeRegisters resume = ToResumeRegisters(thread->ResumeState());
+  constexpr uint64_t kBelowStack = 512;  // the red zone, and a little more
+  if (!process_.WriteObject(StateAddress() + offsetof(AttachState, resume), resume))
+    return Cannot(pid(), "the memory mapped for the profiler cannot be written to");
+  user_regs_struct registers = thread->registers();
+  registers.rip = base_ + ClientHeader().setup;
+  registers.rsp = (registers.rsp - kBelowStack) & ~uint64_t{15};
+  registers.orig_rax = ~uint64_t{0};
+  if (!thread->SetRegisters(registers) || !thread->Continue())
+    return SeizeError(pid(), ESRCH);
+  const uint64_t result_address = StateAddress() + offsetof(AttachState, result);
+  const uint64_t deadline = NowNs() + kRunTimeoutNs;
+  while (NowNs() < deadline) {
+    SetupResult result{};
+    if (!thread->Serve() || !process_.ReadObject(result_address, &result))
+      return SeizeError(pid(), ESRCH);
+    const auto status = static_cast<SetupStatus>(result.status);
+    if (status == SetupStatus::kFilesReady && !engine_file_.valid()) {
+      HPD_TRY(OpenFiles(result, /*by_descriptor=*/true));
+      process_.WriteObject(StateAddress() + offsetof(AttachState, request.go),
+                           uint32_t{1});
+    } else if (status == SetupStatus::kDone) {
+      plan_.state.result = result;
+      return engine_file_.valid() ? Status() : OpenFiles(result, /*by_descriptor=*/false);
+    } else if (status == SetupStatus::kFailed) {
+      return Cannot(pid(), "step " + std::to_string(result.step) +
+                               " of its setup failed: " + strerror(result.error) +
+                               "; check its limits on memory and open files");
+    }
+    Sleep(5'000);
+  }
+  return Cannot(pid(),
+                "a thread of it did not come back from the setup (a signal handler "
+                "jumped out of it); try again");
+}
+
+Status AttachedProcess::OpenFiles(const SetupResult& result, bool by_descriptor) {
+  constexpr uint64_t kPage = 4096;
+  const uint64_t engine_end =
+      result.engine_block + (sizeof(EngineBlock) + kPage - 1) / kPage * kPage;
+  const std::string engine_path =
+      by_descriptor ? ProcPath(pid(), "fd/" + std::to_string(result.engine_fd))
+                    : MappingPath(pid(), result.engine_block, engine_end);
+  const std::string client_path =
+      by_descriptor ? ProcPath(pid(), "fd/" + std::to_string(result.client_fd))
+                    : MappingPath(pid(), result.client_block,
+                                  result.client_block + kRingOffset + request_.ring_size);
+  engine_file_ = ScopedFd(open(engine_path.c_str(), O_RDWR | O_CLOEXEC));
+  client_file_ = ScopedFd(open(client_path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!engine_file_.valid() || !client_file_.valid())
+    return Status::FromErrno(
+        "cannot open the memory shared with process " + std::to_string(pid()), errno);
+  return {};
+}
+
+Status AttachedProcess::WriteGates() const {
+  for (const PlannedGate& gate : plan_.gates) {
+    if (!process_.Write(gate.address, gate.code.data(), gate.code.size()))
+      return Cannot(pid(),
+                    "its code cannot be written to, not even by a tracer (kernel "
+                    "option proc_mem.force_override); allow that for tracers");
+  }
+  return {};
+}
+
+Status AttachedProcess::PatchAll(const StoppedProcess& stopped) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const size_t index : plan_.patches) {
+    const PatchRecord& record = plan_.state.patches[index];
+    std::array<uint8_t, kMaxPatchLength> bytes{};
+    if (!process_.Read(record.address, bytes.data(), record.length) ||
+        memcmp(bytes.data(), record.original, record.length) != 0)
+      return Cannot(pid(), "its code has just changed; try again");
+    ranges.emplace_back(record.address + 1, record.address + record.length);
+  }
+  if (stopped.IsAnyInside(ranges))
+    return Status(StatusCode::kUnavailable, "");
+  is_hooked_ = true;
+  for (const size_t index : plan_.patches) {
+    const PatchRecord& record = plan_.state.patches[index];
+    process_.Write(record.address, record.written, record.length);
+  }
+  process_.WriteObject(base_ + wiped_offset_, uint32_t{1});
+  return {};
+}
+
+Status AttachedProcess::PutHooksIn() {
+  for (int i = 0; i < kPatchTries; ++i) {
+    HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+    if (!process_.IsSameImage())
+      return Cannot(pid(), "it has just become another program; try again");
+    const Status status = PatchAll(stopped);
+    report_.threads = stopped.threads().size();
+    report_.attach_stopped_ns = NowNs() - stopped.stopped_at_ns();
+    if (status.ok() || !status.message().empty())
+      return status;
+    Sleep(kRetryNs);
+  }
+  return Cannot(pid(), "its threads do not leave the first instructions of malloc");
+}
+
+// With all threads stopped. The process may have unloaded a module or put other bytes
+// there: only what we wrote is taken back.
+Status AttachedProcess::RestoreAll() {
+  process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
+  size_t foreign = 0;
+  for (const size_t index : plan_.patches) {
+    const PatchRecord& record = plan_.state.patches[index];
+    std::array<uint8_t, kMaxPatchLength> bytes{};
+    if (!process_.Read(record.address, bytes.data(), record.length))
+      continue;  // unloaded
+    if (memcmp(bytes.data(), record.written, record.length) == 0) {
+      process_.Write(record.address, record.original, record.length);
+      process_.Read(record.address, bytes.data(), record.length);
+    }
+    foreign += memcmp(bytes.data(), record.original, record.length) != 0 ? 1 : 0;
+  }
+  is_hooked_ = false;
+  if (foreign == 0)
+    return {};
+  return Status(
+      StatusCode::kUnavailable,
+      std::to_string(foreign) + " functions of process " + std::to_string(pid()) +
+          " were changed by somebody else meanwhile and were left so; our hooks "
+          "in them do nothing");
+}
+
+Status AttachedProcess::TakeHooksOut() {
+  if (!is_hooked_)
+    return {};
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const size_t index : plan_.patches)
+    ranges.emplace_back(
+        plan_.state.patches[index].address + 1,
+        plan_.state.patches[index].address + plan_.state.patches[index].length);
+  Status status;
+  for (int i = 0; i < kPatchTries; ++i) {
+    if (!process_.IsSameImage()) {
+      is_hooked_ = false;
+      return {};
+    }
+    Result<StoppedProcess> stopped = StoppedProcess::Stop(process_);
+    if (!stopped.ok()) {
+      status = stopped.status();
+      if (status.code() != StatusCode::kUnavailable)
+        continue;  // it is ending
+      break;
+    }
+    if (!process_.IsSameImage() || stopped.value().IsAnyInside(ranges))
+      continue;
+    status = RestoreAll();
+    report_.detach_stopped_ns = NowNs() - stopped.value().stopped_at_ns();
+    return status;
+  }
+  // The hooks stay, but do nothing; the next session takes them out.
+  process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
+  is_hooked_ = false;
+  return status.ok() ? Cannot(pid(), "its threads do not leave its first instructions")
+                     : status;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,37 @@
+// Unused bytes in a process's code where the first instructions of ours can run, before
+// there is any memory of our own.
+//
+// Only in mappings that cannot vanish while they are used: the executable, the loader,
+// libc, the vdso.
+#pragma once
+
+#include <sys/user.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "attach/remote_process.h"
+#include "base/status.h"
+#include "wire/attached_client.h"
+
+namespace heapprofd {
+
+struct CodeCave {
+  uint64_t address = 0;
+  std::vector<uint8_t> contents;  // what belongs there
+};
+
+// kUnavailable: there is none.
+Result<CodeCave> FindCodeCave(const RemoteProcess& process,
+                              const std::vector<MapEntry>& maps);
+
+// The code for the cave: maps `total_size` bytes at `base`, of which the first
+// `code_size` executable, and goes on with `resume`.
+std::vector<uint8_t> MakeStub(uint64_t base,
+                              uint64_t total_size,
+                              uint64_t code_size,
+                              const user_regs_struct& resume);
+
+ResumeRegisters ToResumeRegisters(const user_regs_struct& registers);
+
+}  // namespace heapprofd

@@ -1,0 +1,73 @@
+# The first code of ours that a borrowed thread runs, from unused bytes at the end of a code segment: maps the memory for
+# the client's image and goes on where the thread was, with every register as it was. Nobody outside is needed for that,
+# so a tracer that is killed leaves a healthy process. The parameters behind it are filled in by code_cave.cc.
+        .section .rodata
+        .globl HpdStub, HpdStubParameters, HpdStubEnd
+        .hidden HpdStub, HpdStubParameters, HpdStubEnd
+        .balign 16
+HpdStub:
+        mov     sp_(%rip), %rsp
+        sub     $512, %rsp              # the red zone, and a little more
+        cld
+        mov     $9, %eax                # mmap
+        mov     base_(%rip), %rdi
+        mov     total_size_(%rip), %rsi
+        mov     $3, %edx                # PROT_READ | PROT_WRITE
+        mov     $0x104022, %r10d        # MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+        mov     $-1, %r8
+        xor     %r9d, %r9d
+        syscall
+        cmp     base_(%rip), %rax
+        jne     1f
+        mov     $9, %eax                # executable and never writable
+        mov     base_(%rip), %rdi
+        mov     code_size_(%rip), %rsi
+        mov     $5, %edx                # PROT_READ | PROT_EXEC
+        mov     $0x32, %r10d            # MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED
+        mov     $-1, %r8
+        xor     %r9d, %r9d
+        syscall
+1:      pushq   flags_(%rip)
+        popfq
+        mov     r15_(%rip), %r15
+        mov     r14_(%rip), %r14
+        mov     r13_(%rip), %r13
+        mov     r12_(%rip), %r12
+        mov     bp_(%rip), %rbp
+        mov     bx_(%rip), %rbx
+        mov     r11_(%rip), %r11
+        mov     r10_(%rip), %r10
+        mov     r9_(%rip), %r9
+        mov     r8_(%rip), %r8
+        mov     ax_(%rip), %rax
+        mov     cx_(%rip), %rcx
+        mov     dx_(%rip), %rdx
+        mov     si_(%rip), %rsi
+        mov     di_(%rip), %rdi
+        mov     sp_(%rip), %rsp
+        jmp     *ip_(%rip)
+        .balign 8
+HpdStubParameters:
+base_:          .quad 0
+total_size_:    .quad 0
+code_size_:     .quad 0
+flags_:         .quad 0
+r15_:           .quad 0
+r14_:           .quad 0
+r13_:           .quad 0
+r12_:           .quad 0
+bp_:            .quad 0
+bx_:            .quad 0
+r11_:           .quad 0
+r10_:           .quad 0
+r9_:            .quad 0
+r8_:            .quad 0
+ax_:            .quad 0
+cx_:            .quad 0
+dx_:            .quad 0
+si_:            .quad 0
+di_:            .quad 0
+sp_:            .quad 0
+ip_:            .quad 0
+HpdStubEnd:
+        .section .note.GNU-stack,"",@progbits

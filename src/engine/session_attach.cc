@@ -1,0 +1,71 @@
+// The part of a session that deals with processes which ran before it.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/session.h"
+
+namespace heapprofd {
+namespace {
+
+// A program in production must not be held up: it waits this long for space in the ring,
+// then the record is dropped and counted.
+constexpr uint64_t kAttachedBlockTimeoutUs = 50'000;
+constexpr int kPlaceTries = 5;
+
+SessionConfig ConfigFor(pid_t pid, SessionConfig config) {
+  if (config.block_timeout_us == 0)
+    config.block_timeout_us = kAttachedBlockTimeoutUs;
+  if (IsUnderSeccomp(pid))  // waiting takes a system call, which its filter may punish
+    config.when_full = WhenFull::kDrop;
+  return config;
+}
+
+}  // namespace
+
+Status Session::Attach(pid_t pid) {
+  const bool is_known =
+      std::any_of(live_.begin(), live_.end(),
+                  [pid](const LiveTarget& live) { return live.target->pid() == pid; });
+  if (is_known)
+    return {};
+  ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.valid())
+    return Status(StatusCode::kNotFound,
+                  "cannot attach to process " + std::to_string(pid) +
+                      ": there is no such process; check the number");
+  Result<std::unique_ptr<AttachedProcess>> placed =
+      AttachedProcess::Place(pid, config_.ring_size_bytes, &allocators_);
+  for (int i = 1; i < kPlaceTries && !placed.ok() &&
+                  placed.status().message().ends_with("try again");
+       ++i)
+    placed = AttachedProcess::Place(pid, config_.ring_size_bytes, &allocators_);
+  if (!placed.ok())
+    return placed.status();
+  std::unique_ptr<AttachedProcess> attached = std::move(placed).value();
+  HPD_TRY_ASSIGN(
+      std::unique_ptr<SharedMemory> memory,
+      SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
+                          config_.ring_size_bytes));
+  HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
+                 Target::CreateWith(std::move(memory), pid, ConfigFor(pid, config_),
+                                    &modules_, &clock_));
+  HPD_TRY(attached->PutHooksIn());
+  live_.push_back({.target = target.get(),
+                   .pidfd = std::move(pidfd),
+                   .attached = std::move(attached)});
+  targets_.push_back(std::move(target));
+  return {};
+}
+
+void Session::TakeHooksOut(LiveTarget& live) {
+  if (live.attached == nullptr)
+    return;
+  if (const Status status = live.attached->TakeHooksOut(); !status.ok())
+    detach_problems_.push_back(status.message());
+  live.attached = nullptr;
+}
+
+}  // namespace heapprofd
