@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,9 @@ constexpr uint64_t kLookNs = 1'000'000;            // after this long we look wh
 constexpr uint64_t kWaitForUsNs = 200'000'000;     // the setup waits for us at most
 constexpr uint64_t kHeartbeatNs = 700'000'000;     // an engine that lives beats sooner
 constexpr uint64_t kStaleSeconds = 3;              // then the client takes us for lost
+constexpr char kNoCodeWrites[] =
+    "its code cannot be written to, not even by a tracer; allow that to tracers (kernel "
+    "option proc_mem.force_override)";
 constexpr int kPatchTries = 200;
 constexpr long kRetryNs = 500'000;
 
@@ -74,6 +78,20 @@ bool CanOpenMappings(pid_t pid, const std::vector<MapEntry>& maps) {
          ScopedFd(
              open(MappingPath(pid, file->start, file->end).c_str(), O_RDONLY | O_CLOEXEC))
              .valid();
+}
+
+// A limit on file sizes holds for memory files, too, and a process that runs into it gets
+// a signal.
+bool MayGrowFiles(pid_t pid, uint64_t size) {
+  const std::string limits = ReadProcFile(ProcPath(pid, "limits"), 16384);
+  constexpr std::string_view kName = "Max file size";
+  const size_t at = limits.find(kName);
+  if (at == std::string::npos)
+    return false;
+  const char* value = limits.c_str() + at + kName.size();
+  while (*value == ' ')
+    ++value;
+  return strncmp(value, "unlimited", 9) == 0 || strtoull(value, nullptr, 10) > size;
 }
 
 // The thread id as the process itself sees it: the last one of its nested namespaces.
@@ -238,7 +256,7 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
   SetupRequest request{};
   request.ring_size = ring_size;
   request.seed = RandomSeed();
-  if (!can_open_mappings_)
+  if (!can_open_mappings_ || !MayGrowFiles(pid(), kRingOffset + ring_size))
     request.wait_ticks = TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
   request.stale_ticks = TicksPerSecond() * kStaleSeconds;
   request.pid = InnerId(pid());
@@ -266,7 +284,10 @@ Status AttachedProcess::BorrowThread(TracedThread* borrowed) const {
       status = SeizeError(pid(), errno);
       continue;  // the leader has ended, others may live
     }
-    if (thread.WaitForStop(NowNs() + kPerThreadNs) == TracedThread::Wait::kStopped) {
+    const TracedThread::Wait outcome = thread.WaitForStop(NowNs() + kPerThreadNs);
+    if (outcome == TracedThread::Wait::kGone)
+      continue;
+    if (outcome == TracedThread::Wait::kStopped) {
       if (!process_.IsSameImage()) {
         thread.Release(pid());
         return Cannot(pid(), "it has just become another program; try again");
@@ -323,9 +344,7 @@ Status AttachedProcess::MapImage(TracedThread* thread,
       MakeStub(base_, header.total_size, header.code_size, thread->ResumeState());
   const uint64_t begin = cave.value().address;
   if (!process_.Write(begin, stub.data(), stub.size()))
-    return Cannot(pid(),
-                  "its code cannot be written to, not even by a tracer (kernel "
-                  "option proc_mem.force_override); allow that for tracers");
+    return Cannot(pid(), kNoCodeWrites);
   user_regs_struct registers = thread->registers();
   registers.rip = begin;
   registers.orig_rax = ~uint64_t{0};
@@ -367,14 +386,17 @@ Status AttachedProcess::MapImage(TracedThread* thread,
 // Contents of the image and what the setup needs to know. The thread is stopped, and
 // nothing leads here yet.
 Status AttachedProcess::FillImage() {
+  const Status failure =
+      Cannot(pid(), "the memory mapped for the profiler cannot be written to");
   if (!is_placed_ && !process_.Write(base_, ClientImage().data(), ClientImage().size()))
-    return Cannot(pid(), "the memory mapped for the profiler cannot be written to");
-  AttachState& state = plan_.state;
-  state.request = request_;
-  state.result.status = static_cast<uint32_t>(SetupStatus::kIdle);
-  return process_.WriteObject(StateAddress(), state)
+    return failure;
+  SetupResult& result = plan_.state.result;
+  result.status = static_cast<uint32_t>(SetupStatus::kIdle);
+  const uint64_t address = StateAddress();
+  return process_.WriteObject(address + offsetof(AttachState, request), request_) &&
+                 process_.WriteObject(address + offsetof(AttachState, result), result)
              ? Status()
-             : Cannot(pid(), "the memory mapped for the profiler cannot be written to");
+             : failure;
 }
 
 Status AttachedProcess::RunSetup(TracedThread* thread) {
@@ -397,6 +419,10 @@ Status AttachedProcess::RunSetup(TracedThread* thread) {
     const auto status = static_cast<SetupStatus>(result.status);
     if (status == SetupStatus::kFilesReady && !engine_file_.valid()) {
       HPD_TRY(OpenFiles(result, /*by_descriptor=*/true));
+      if (ftruncate(engine_file_.get(), sizeof(EngineBlock)) != 0 ||
+          ftruncate(client_file_.get(),
+                    static_cast<off_t>(kRingOffset + request_.ring_size)) != 0)
+        return Status::FromErrno("cannot size shared memory", errno);
       process_.WriteObject(StateAddress() + offsetof(AttachState, request.go),
                            uint32_t{1});
     } else if (status == SetupStatus::kDone) {
@@ -433,14 +459,18 @@ Status AttachedProcess::OpenFiles(const SetupResult& result, bool by_descriptor)
   return {};
 }
 
+// The records go last: whoever finds one relies on its gate.
 Status AttachedProcess::WriteGates() const {
   for (const PlannedGate& gate : plan_.gates) {
     if (!process_.Write(gate.address, gate.code.data(), gate.code.size()))
-      return Cannot(pid(),
-                    "its code cannot be written to, not even by a tracer (kernel "
-                    "option proc_mem.force_override); allow that for tracers");
+      return Cannot(pid(), kNoCodeWrites);
   }
-  return {};
+  constexpr size_t kBegin = offsetof(AttachState, originals);
+  const auto* bytes = reinterpret_cast<const std::byte*>(&plan_.state);
+  return process_.Write(StateAddress() + kBegin, bytes + kBegin,
+                        sizeof(AttachState) - kBegin)
+             ? Status()
+             : Cannot(pid(), "the memory mapped for the profiler cannot be written to");
 }
 
 Status AttachedProcess::PatchAll(const StoppedProcess& stopped) {

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -44,6 +45,16 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
         live += totals.live();
     }
   }
+  AttachReport attach;  // the longest of all
+  for (const AttachReport& report : session.attach_reports()) {
+    attach.threads = std::max(attach.threads, report.threads);
+    attach.one_thread_stopped_ns =
+        std::max(attach.one_thread_stopped_ns, report.one_thread_stopped_ns);
+    attach.attach_stopped_ns =
+        std::max(attach.attach_stopped_ns, report.attach_stopped_ns);
+    attach.detach_stopped_ns =
+        std::max(attach.detach_stopped_ns, report.detach_stopped_ns);
+  }
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
@@ -55,7 +66,9 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           "\"lost_samples\": %llu, "
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
           "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
-          "\"alloc_bytes\": %.0f}\n",
+          "\"alloc_bytes\": %.0f, \"attach_threads\": %zu, "
+          "\"attach_one_thread_us\": %.1f, \"attach_all_threads_us\": %.1f, "
+          "\"detach_all_threads_us\": %.1f}\n",
           session.targets().size(), recording.program_cpu_seconds(), CpuSeconds(self),
           self.ru_maxrss, static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),
@@ -67,7 +80,10 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
-          std::sqrt(live.bytes_variance), calls, bytes);
+          std::sqrt(live.bytes_variance), calls, bytes, attach.threads,
+          static_cast<double>(attach.one_thread_stopped_ns) / 1e3,
+          static_cast<double>(attach.attach_stopped_ns) / 1e3,
+          static_cast<double>(attach.detach_stopped_ns) / 1e3);
   fclose(file);
 }
 

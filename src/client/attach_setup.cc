@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <cerrno>
+
 #include "client/attach_image.h"
 #include "client/flat_threads.h"
 #include "client/handshake_client.h"
@@ -155,8 +157,29 @@ bool MapClientBlock(long fd) {
   return true;
 }
 
-bool MapFiles() {
+// Without a system call: the engine may be gone, and with it the leave to make one.
+bool WaitForEngine() {
+  const SetupRequest& request = HpdAttachState.request;
+  Store(HpdAttachState.result.status, static_cast<uint32_t>(SetupStatus::kFilesReady));
+  const uint64_t start = rt::ReadTsc();
+  while (__atomic_load_n(&request.go, __ATOMIC_ACQUIRE) == 0) {
+    if (rt::ReadTsc() - start > request.wait_ticks)
+      return Fail(SetupStep::kWait, -ETIMEDOUT);
+    __builtin_ia32_pause();
+  }
+  return true;
+}
+
+bool SizeFile(long fd, uint64_t size) {
+  const long sized = rt::Syscall(SYS_ftruncate, fd, static_cast<long>(size));
+  return rt::IsError(sized) ? Fail(SetupStep::kSizeFile, sized) : true;
+}
+
+// Sized before they are mapped: a hook that is still on its way out of the last session
+// may touch the new memory at once.
+bool MakeFiles() {
   SetupResult& result = HpdAttachState.result;
+  const SetupRequest& request = HpdAttachState.request;
   const uint32_t flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   const long engine_fd =
       rt::Syscall(SYS_memfd_create, rt::ToArg("heapprofd-engine"), flags);
@@ -168,22 +191,21 @@ bool MapFiles() {
   if (rt::IsError(client_fd))
     return Fail(SetupStep::kCreateFile, client_fd);
   result.client_fd = static_cast<int32_t>(client_fd);
-  const long engine = MapShared(static_cast<long>(result.engine_block),
-                                sizeof(EngineBlock), PROT_READ, engine_fd, 0);
+  if (request.wait_ticks != 0)
+    return WaitForEngine();
+  return SizeFile(engine_fd, sizeof(EngineBlock)) &&
+         SizeFile(client_fd, kRingOffset + request.ring_size);
+}
+
+bool MapFiles() {
+  SetupResult& result = HpdAttachState.result;
+  const long engine =
+      MapShared(static_cast<long>(result.engine_block), sizeof(EngineBlock), PROT_READ,
+                result.engine_fd, 0);
   if (rt::IsError(engine))
     return Fail(SetupStep::kMapFile, engine);
   result.engine_block = static_cast<uint64_t>(engine);
-  return MapClientBlock(client_fd);
-}
-
-// Without a system call: the engine may be gone, and with it the leave to make one.
-void WaitForEngine() {
-  const SetupRequest& request = HpdAttachState.request;
-  Store(HpdAttachState.result.status, static_cast<uint32_t>(SetupStatus::kFilesReady));
-  const uint64_t start = rt::ReadTsc();
-  while (__atomic_load_n(&request.go, __ATOMIC_ACQUIRE) == 0 &&
-         rt::ReadTsc() - start < request.wait_ticks)
-    __builtin_ia32_pause();
+  return MapClientBlock(result.client_fd);
 }
 
 void CloseFiles() {
@@ -224,9 +246,8 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
   Store(result.status, static_cast<uint32_t>(SetupStatus::kRunning));
   result.engine_fd = -1;
   result.client_fd = -1;
-  const bool is_ready = PrepareOwnMemory() && MapIslands() && MapFiles();
-  if (is_ready && HpdAttachState.request.wait_ticks != 0)
-    WaitForEngine();
+  const bool is_ready =
+      PrepareOwnMemory() && MapIslands() && MakeFiles() && MapFiles();
   CloseFiles();
   if (is_ready)
     BeginSession();

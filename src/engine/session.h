@@ -51,6 +51,9 @@ class Session {
   // What went wrong when hooks were taken out at the end, one line each.
   const std::vector<std::string>& detach_problems() const { return detach_problems_; }
 
+  // Of the processes attached to whose hooks are out again.
+  const std::vector<AttachReport>& attach_reports() const { return attach_reports_; }
+
   // Number of targets whose process still lives and reports.
   size_t live_targets() const { return live_.size(); }
 
@@ -80,6 +83,7 @@ class Session {
   ModuleCache modules_;
   AllocatorFinder allocators_;
   std::vector<std::string> detach_problems_;
+  std::vector<AttachReport> attach_reports_;
   ScopedFd listener_;
   std::string directory_;
   std::string socket_path_;

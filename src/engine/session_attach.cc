@@ -65,6 +65,7 @@ void Session::TakeHooksOut(LiveTarget& live) {
     return;
   if (const Status status = live.attached->TakeHooksOut(); !status.ok())
     detach_problems_.push_back(status.message());
+  attach_reports_.push_back(live.attached->report());
   live.attached = nullptr;
 }
 

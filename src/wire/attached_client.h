@@ -112,7 +112,7 @@ static_assert(sizeof(PatchRecord) == 64);
 enum class SetupStatus : uint32_t {
   kIdle = 0,
   kRunning = 1,
-  kFilesReady = 2,  // the descriptors are open and wait for the engine to take them
+  kFilesReady = 2,  // the descriptors wait for the engine to take them and size the files
   kDone = 3,
   kFailed = 4,  // `error` says why; nothing is left behind
 };
@@ -123,6 +123,8 @@ enum class SetupStep : uint32_t {
   kCreateFile = 2,
   kMapFile = 3,
   kMapIsland = 4,
+  kSizeFile = 5,
+  kWait = 6,  // the engine did not take the descriptors in time
 };
 
 // Values that the setup works with. Written by the engine before a thread runs it.
