@@ -17,32 +17,23 @@
 #include <functional>
 #include <optional>
 
+#include "attach/borrowed_thread.h"
 #include "attach/client_image.h"
-#include "attach/code_cave.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kRunTimeoutNs = 5'000'000'000;  // of our code in a borrowed thread
-constexpr uint64_t kLookNs = 1'000'000;            // after this long we look where it is
 constexpr uint64_t kWaitForUsNs = 200'000'000;     // the setup waits for us at most
+constexpr uint64_t kHoldNs = 1'000'000'000;         // a thread waits for its hooks at most
 constexpr uint64_t kHeartbeatNs = 700'000'000;     // an engine that lives beats sooner
 constexpr uint64_t kStaleSeconds = 3;              // then the client takes us for lost
-constexpr char kNoCodeWrites[] =
-    "its code cannot be written to, not even by a tracer; allow that to tracers (kernel "
-    "option proc_mem.force_override)";
 constexpr int kPatchTries = 200;
 constexpr long kRetryNs = 500'000;
 
 void Sleep(long ns) {
   const timespec pause{.tv_sec = 0, .tv_nsec = ns};
   nanosleep(&pause, nullptr);
-}
-
-Status Cannot(pid_t pid, const std::string& why) {
-  return Status(StatusCode::kUnavailable,
-                "cannot attach to process " + std::to_string(pid) + ": " + why);
 }
 
 // Time stamp counter ticks per second, measured once.
@@ -104,24 +95,6 @@ uint32_t InnerId(pid_t tid) {
   return id != 0 ? id : static_cast<uint32_t>(tid);
 }
 
-// Threads in the order in which they are asked: those last that wait for a signal, which
-// must not be kept from it.
-std::vector<pid_t> BorrowableThreads(const RemoteProcess& process) {
-  std::vector<pid_t> threads = process.Threads();
-  constexpr size_t kLookedAt = 64;
-  const auto waits_for_signal = [&](pid_t tid) {
-    const std::string text = ReadProcFile(
-        ProcPath(process.pid(), "task/" + std::to_string(tid) + "/syscall"), 64);
-    const long number = strtol(text.c_str(), nullptr, 10);
-    return number == SYS_pause || number == SYS_rt_sigsuspend;
-  };
-  const auto end =
-      threads.begin() + static_cast<ptrdiff_t>(std::min(threads.size(), kLookedAt));
-  std::stable_partition(threads.begin(), end,
-                        [&](pid_t tid) { return !waits_for_signal(tid); });
-  return threads;
-}
-
 bool IsInstalled(const RemoteProcess& process, const PatchRecord& record) {
   std::array<uint8_t, kMaxPatchLength> bytes{};
   const size_t length = std::min<size_t>(record.length, kMaxPatchLength);
@@ -147,18 +120,19 @@ AttachedProcess::~AttachedProcess() {
 
 Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
                                                                 uint64_t ring_size,
-                                                                AllocatorFinder* finder) {
+                                                                AllocatorFinder* finder,
+                                                                TracedThread* held) {
   HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
   std::unique_ptr<AttachedProcess> attached(new AttachedProcess(std::move(process)));
   const std::vector<MapEntry> maps = attached->process_.Maps();
   const ProcessCode code = finder->Find(attached->process_, maps);
   if (code.allocators.empty())
-    return Cannot(pid, NoAllocatorReason(code));
+    return CannotAttach(pid, NoAllocatorReason(code));
   attached->can_open_mappings_ = CanOpenMappings(pid, maps);
   HPD_TRY(attached->UndoLeftovers(maps));
   HPD_TRY(attached->ChoosePlace(maps, code));
   attached->request_ = attached->MakeRequest(ring_size, code);
-  HPD_TRY(attached->RunInBorrowedThread(maps));
+  HPD_TRY(attached->PlaceImage(maps, held));
   HPD_TRY(attached->WriteGates());
   attached->report_.allocators = attached->plan_.allocators;
   attached->report_.unpatched = attached->plan_.unpatched;
@@ -198,13 +172,13 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
   while (has_beat && NowNs() < deadline) {
     Sleep(kRetryNs);
     if (process_.ReadObject(beat_address, &now) && now != first)
-      return Cannot(pid(), "another heap_profile records it; end that one first");
+      return CannotAttach(pid(), "another heap_profile records it; end that one first");
   }
   for (int i = 0; i < kPatchTries; ++i) {
     HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
     if (!process_.IsSameImage())
-      return Cannot(pid(), "it has just become another program; try again");
-    if (stopped.IsAnyInside(InnerRanges(state)))
+      return CannotAttach(pid(), "it has just become another program; try again");
+    if (IsAnyInside(pid(), stopped.threads(), InnerRanges(state)))
       continue;
     process_.WriteObject(switch_address, uint32_t{0});
     for (size_t k = 0; k < state.patch_count; ++k) {
@@ -214,7 +188,7 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
     }
     return {};
   }
-  return Cannot(pid(), "its threads do not leave the first instructions of malloc");
+  return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
 }
 
 Status AttachedProcess::ChoosePlace(const std::vector<MapEntry>& maps,
@@ -226,7 +200,7 @@ Status AttachedProcess::ChoosePlace(const std::vector<MapEntry>& maps,
   if (!is_placed_) {
     const std::optional<uint64_t> gap = FindGap(maps, near, header.total_size);
     if (!gap)
-      return Cannot(pid(), "there is no free memory near its allocator");
+      return CannotAttach(pid(), "there is no free memory near its allocator");
     base_ = *gap;
     plan_.state = AttachState{};
   }
@@ -240,7 +214,7 @@ Status AttachedProcess::ChoosePlace(const std::vector<MapEntry>& maps,
   }
   Result<PatchPlan> plan = MakePatchPlan(process_, occupied, code, base_, plan_.state);
   if (!plan.ok())
-    return Cannot(pid(), plan.status().message());
+    return CannotAttach(pid(), plan.status().message());
   plan_ = std::move(plan).value();
   return {};
 }
@@ -260,10 +234,13 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
     request.wait_ticks = TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
   request.stale_ticks = TicksPerSecond() * kStaleSeconds;
   request.pid = InnerId(pid());
+  request.may_wait = IsUnderSeccomp(pid()) ? 0 : 1;
   for (size_t i = 0; i < plan_.new_islands.size(); ++i)
     request.islands[i] = plan_.new_islands[i];
-  if (code.libc.stack_end != 0)
-    process_.ReadObject(code.libc.stack_end, &request.stack_end);
+  if (code.libc.stack_end != 0 &&
+      (!process_.ReadObject(code.libc.stack_end, &request.stack_end) ||
+       request.stack_end == 0))
+    request.stack_end_at = code.libc.stack_end;
   if (code.libc.thread_id_field != 0 && code.libc.thread_block_size != 0 &&
       process_.ReadObject(code.libc.thread_id_field, &thread_id_field) &&
       process_.ReadObject(code.libc.thread_block_size, &request.thread_block_size))
@@ -271,123 +248,52 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
   return request;
 }
 
-// A thread that can run our code, stopped.
-Status AttachedProcess::BorrowThread(TracedThread* borrowed) const {
-  const bool is_filtered = IsUnderSeccomp(pid());
-  constexpr uint64_t kPerThreadNs = 100'000'000;
-  Status status = SeizeError(pid(), ESRCH);
-  for (const pid_t tid : BorrowableThreads(process_)) {
-    TracedThread thread(tid);
-    if (!thread.Seize(is_filtered)) {
-      if (errno == ESRCH)
-        continue;
-      status = SeizeError(pid(), errno);
-      continue;  // the leader has ended, others may live
-    }
-    const TracedThread::Wait outcome = thread.WaitForStop(NowNs() + kPerThreadNs);
-    if (outcome == TracedThread::Wait::kGone)
-      continue;
-    if (outcome == TracedThread::Wait::kStopped) {
-      if (!process_.IsSameImage()) {
-        thread.Release(pid());
-        return Cannot(pid(), "it has just become another program; try again");
-      }
-      thread.RestartInterruptedCall(pid());
-      *borrowed = thread;
-      return {};
-    }
-    thread.Release(pid());
-    status =
-        Cannot(pid(), "its threads are in an uninterruptible sleep; try again later");
-  }
-  return status;
-}
-
-// 0 when the main thread has ended or does not stop.
-uint64_t AttachedProcess::MainThreadPointer() const {
-  constexpr uint64_t kPatienceNs = 20'000'000;
-  TracedThread leader(pid());
-  if (!leader.Seize(IsUnderSeccomp(pid())))
-    return 0;
-  const bool is_stopped =
-      leader.WaitForStop(NowNs() + kPatienceNs) == TracedThread::Wait::kStopped;
-  if (is_stopped)
-    leader.RestartInterruptedCall(pid());
-  leader.Release(pid());
-  return is_stopped ? leader.registers().fs_base : 0;
-}
-
-Status AttachedProcess::RunInBorrowedThread(const std::vector<MapEntry>& maps) {
+Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
+                                   TracedThread* held) {
   const uint64_t started = NowNs();
   TracedThread thread(0);
-  HPD_TRY(BorrowThread(&thread));
-  request_.main_thread =
-      thread.tid() == pid() ? thread.registers().fs_base : MainThreadPointer();
-  Status status = is_placed_ ? Status() : MapImage(&thread, maps);
+  if (held != nullptr) {
+    thread = *held;
+    request_.hold_ticks = TicksPerSecond() / 1000 * (kHoldNs / 1'000'000);
+  } else {
+    HPD_TRY_ASSIGN(thread, BorrowThread(process_));
+  }
+  request_.main_thread = thread.tid() == pid() ? thread.registers().fs_base
+                                               : MainThreadPointer(process_);
+  Status status =
+      is_placed_ ? Status() : MapImage(process_, maps, base_, &thread);
   if (status.ok())
     status = FillImage();
   if (status.ok())
-    status = RunSetup(&thread);
-  thread.Release(pid());
+    status = RunSetupIn(thread);
+  if (held != nullptr)
+    *held = thread;
+  else
+    thread.Release(pid());
   report_.one_thread_stopped_ns = NowNs() - started;
   return status;
 }
 
-// From code that is already there: a cave, which is put back at once.
-Status AttachedProcess::MapImage(TracedThread* thread,
-                                 const std::vector<MapEntry>& maps) {
-  Result<CodeCave> cave = FindCodeCave(process_, maps);
-  if (!cave.ok())
-    return Cannot(pid(), cave.status().message());
-  const AttachHeader& header = ClientHeader();
-  const std::vector<uint8_t> stub =
-      MakeStub(base_, header.total_size, header.code_size, thread->ResumeState());
-  const uint64_t begin = cave.value().address;
-  if (!process_.Write(begin, stub.data(), stub.size()))
-    return Cannot(pid(), kNoCodeWrites);
-  user_regs_struct registers = thread->registers();
-  registers.rip = begin;
-  registers.orig_rax = ~uint64_t{0};
-  bool is_out = false;
-  if (thread->SetRegisters(registers) && thread->Continue()) {
-    const uint64_t deadline = NowNs() + kRunTimeoutNs;
-    for (uint64_t look_at = NowNs() + kLookNs; !is_out && NowNs() < deadline;) {
-      if (!thread->Serve())
-        return SeizeError(pid(), ESRCH);
-      uint64_t word = 0;
-      if (NowNs() < look_at && !process_.ReadObject(base_, &word)) {
-        Sleep(5'000);
-        continue;
-      }
-      thread->Interrupt();
-      if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
-        return SeizeError(pid(), ESRCH);
-      const uint64_t ip = thread->registers().rip;
-      is_out = ip < begin || ip >= begin + stub.size();
-      if (!is_out)
-        thread->Continue();
-    }
-  }
-  process_.Write(begin, cave.value().contents.data(), cave.value().contents.size());
-  if (is_out)
-    thread->RestartInterruptedCall(pid());
-  const std::vector<MapEntry> now = process_.Maps();
-  const bool is_mapped = std::any_of(now.begin(), now.end(), [&](const MapEntry& entry) {
-    return entry.start == base_ && entry.end == base_ + header.code_size &&
-           entry.executable;
-  });
-  return is_out && is_mapped
+Status AttachedProcess::RunSetupIn(const TracedThread& thread) {
+  const auto take_files = [this](const SetupResult& result) -> Status {
+    HPD_TRY(OpenFiles(result, /*by_descriptor=*/true));
+    if (ftruncate(engine_file_.get(), sizeof(EngineBlock)) != 0 ||
+        ftruncate(client_file_.get(),
+                  static_cast<off_t>(kRingOffset + request_.ring_size)) != 0)
+      return Status::FromErrno("cannot size shared memory", errno);
+    return {};
+  };
+  HPD_TRY_ASSIGN(plan_.state.result, RunSetup(process_, base_, thread, take_files));
+  return engine_file_.valid()
              ? Status()
-             : Cannot(pid(),
-                      "memory could not be mapped in it (a limit on its address "
-                      "space, or it has just mapped some itself); try again");
+             : OpenFiles(plan_.state.result, /*by_descriptor=*/false);
 }
 
 // Contents of the image and what the setup needs to know. The thread is stopped, and
 // nothing leads here yet.
 Status AttachedProcess::FillImage() {
   const Status failure =
-      Cannot(pid(), "the memory mapped for the profiler cannot be written to");
+      CannotAttach(pid(), "the memory mapped for the profiler cannot be written to");
   if (!is_placed_ && !process_.Write(base_, ClientImage().data(), ClientImage().size()))
     return failure;
   SetupResult& result = plan_.state.result;
@@ -397,47 +303,6 @@ Status AttachedProcess::FillImage() {
                  process_.WriteObject(address + offsetof(AttachState, result), result)
              ? Status()
              : failure;
-}
-
-Status AttachedProcess::RunSetup(TracedThread* thread) {
-  const ResumeRegisters resume = ToResumeRegisters(thread->ResumeState());
-  constexpr uint64_t kBelowStack = 512;  // the red zone, and a little more
-  if (!process_.WriteObject(StateAddress() + offsetof(AttachState, resume), resume))
-    return Cannot(pid(), "the memory mapped for the profiler cannot be written to");
-  user_regs_struct registers = thread->registers();
-  registers.rip = base_ + ClientHeader().setup;
-  registers.rsp = (registers.rsp - kBelowStack) & ~uint64_t{15};
-  registers.orig_rax = ~uint64_t{0};
-  if (!thread->SetRegisters(registers) || !thread->Continue())
-    return SeizeError(pid(), ESRCH);
-  const uint64_t result_address = StateAddress() + offsetof(AttachState, result);
-  const uint64_t deadline = NowNs() + kRunTimeoutNs;
-  while (NowNs() < deadline) {
-    SetupResult result{};
-    if (!thread->Serve() || !process_.ReadObject(result_address, &result))
-      return SeizeError(pid(), ESRCH);
-    const auto status = static_cast<SetupStatus>(result.status);
-    if (status == SetupStatus::kFilesReady && !engine_file_.valid()) {
-      HPD_TRY(OpenFiles(result, /*by_descriptor=*/true));
-      if (ftruncate(engine_file_.get(), sizeof(EngineBlock)) != 0 ||
-          ftruncate(client_file_.get(),
-                    static_cast<off_t>(kRingOffset + request_.ring_size)) != 0)
-        return Status::FromErrno("cannot size shared memory", errno);
-      process_.WriteObject(StateAddress() + offsetof(AttachState, request.go),
-                           uint32_t{1});
-    } else if (status == SetupStatus::kDone) {
-      plan_.state.result = result;
-      return engine_file_.valid() ? Status() : OpenFiles(result, /*by_descriptor=*/false);
-    } else if (status == SetupStatus::kFailed) {
-      return Cannot(pid(), "step " + std::to_string(result.step) +
-                               " of its setup failed: " + strerror(result.error) +
-                               "; check its limits on memory and open files");
-    }
-    Sleep(5'000);
-  }
-  return Cannot(pid(),
-                "a thread of it did not come back from the setup (a signal handler "
-                "jumped out of it); try again");
 }
 
 Status AttachedProcess::OpenFiles(const SetupResult& result, bool by_descriptor) {
@@ -463,27 +328,27 @@ Status AttachedProcess::OpenFiles(const SetupResult& result, bool by_descriptor)
 Status AttachedProcess::WriteGates() const {
   for (const PlannedGate& gate : plan_.gates) {
     if (!process_.Write(gate.address, gate.code.data(), gate.code.size()))
-      return Cannot(pid(), kNoCodeWrites);
+      return CannotWriteCode(pid());
   }
   constexpr size_t kBegin = offsetof(AttachState, originals);
   const auto* bytes = reinterpret_cast<const std::byte*>(&plan_.state);
   return process_.Write(StateAddress() + kBegin, bytes + kBegin,
                         sizeof(AttachState) - kBegin)
              ? Status()
-             : Cannot(pid(), "the memory mapped for the profiler cannot be written to");
+             : CannotAttach(pid(), "the memory mapped for the profiler cannot be written to");
 }
 
-Status AttachedProcess::PatchAll(const StoppedProcess& stopped) {
+Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const size_t index : plan_.patches) {
     const PatchRecord& record = plan_.state.patches[index];
     std::array<uint8_t, kMaxPatchLength> bytes{};
     if (!process_.Read(record.address, bytes.data(), record.length) ||
         memcmp(bytes.data(), record.original, record.length) != 0)
-      return Cannot(pid(), "its code has just changed; try again");
+      return CannotAttach(pid(), "its code has just changed; try again");
     ranges.emplace_back(record.address + 1, record.address + record.length);
   }
-  if (stopped.IsAnyInside(ranges))
+  if (IsAnyInside(pid(), threads, ranges))
     return Status(StatusCode::kUnavailable, "");
   is_hooked_ = true;
   for (const size_t index : plan_.patches) {
@@ -494,19 +359,35 @@ Status AttachedProcess::PatchAll(const StoppedProcess& stopped) {
   return {};
 }
 
+Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
+  const uint64_t started = NowNs();
+  thread->Interrupt();
+  if (thread->WaitForStop(started + kStopTimeoutNs) != TracedThread::Wait::kStopped)
+    return SeizeError(pid(), ESRCH);
+  thread->RestartInterruptedCall(pid());
+  if (!process_.IsSameImage())
+    return CannotAttach(pid(), "it has just become another program; try again");
+  const Status status = PatchAll({*thread});
+  process_.WriteObject(StateAddress() + offsetof(AttachState, request.release),
+                       uint32_t{1});
+  report_.threads = 1;
+  report_.attach_stopped_ns = NowNs() - started;
+  return status;
+}
+
 Status AttachedProcess::PutHooksIn() {
   for (int i = 0; i < kPatchTries; ++i) {
     HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
     if (!process_.IsSameImage())
-      return Cannot(pid(), "it has just become another program; try again");
-    const Status status = PatchAll(stopped);
+      return CannotAttach(pid(), "it has just become another program; try again");
+    const Status status = PatchAll(stopped.threads());
     report_.threads = stopped.threads().size();
     report_.attach_stopped_ns = NowNs() - stopped.stopped_at_ns();
     if (status.ok() || !status.message().empty())
       return status;
     Sleep(kRetryNs);
   }
-  return Cannot(pid(), "its threads do not leave the first instructions of malloc");
+  return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
 }
 
 // With all threads stopped. The process may have unloaded a module or put other bytes
@@ -556,7 +437,7 @@ Status AttachedProcess::TakeHooksOut() {
         continue;  // it is ending
       break;
     }
-    if (!process_.IsSameImage() || stopped.value().IsAnyInside(ranges))
+    if (!process_.IsSameImage() || IsAnyInside(pid(), stopped.value().threads(), ranges))
       continue;
     status = RestoreAll();
     report_.detach_stopped_ns = NowNs() - stopped.value().stopped_at_ns();
@@ -565,7 +446,7 @@ Status AttachedProcess::TakeHooksOut() {
   // The hooks stay, but do nothing; the next session takes them out.
   process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
   is_hooked_ = false;
-  return status.ok() ? Cannot(pid(), "its threads do not leave its first instructions")
+  return status.ok() ? CannotAttach(pid(), "its threads do not leave its first instructions")
                      : status;
 }
 

@@ -34,10 +34,12 @@ class AttachedProcess {
  public:
   // Places the client; the hooks are not in yet. `ring_size`: bytes, a power of two.
   // Undoes first what a killed engine has left. kUnavailable with the reason when the
-  // process cannot be attached to.
+  // process cannot be attached to. `held`: its only thread, stopped by us before it has
+  // run; then PutHooksInHeld must follow within a second.
   static Result<std::unique_ptr<AttachedProcess>> Place(pid_t pid,
                                                         uint64_t ring_size,
-                                                        AllocatorFinder* finder);
+                                                        AllocatorFinder* finder,
+                                                        TracedThread* held = nullptr);
 
   ~AttachedProcess();
   AttachedProcess(const AttachedProcess&) = delete;
@@ -53,6 +55,9 @@ class AttachedProcess {
   // Puts the hooks in. The shared memory must be ready.
   Status PutHooksIn();
 
+  // The same for a program that is being started; its thread stays stopped.
+  Status PutHooksInHeld(TracedThread* thread);
+
   // Takes them out again and verifies that every byte is as it was. OK when the process
   // has ended or become another program.
   Status TakeHooksOut();
@@ -66,15 +71,12 @@ class AttachedProcess {
   Status UndoImage(uint64_t base, const AttachState& state);
   Status ChoosePlace(const std::vector<MapEntry>& maps, const ProcessCode& code);
   SetupRequest MakeRequest(uint64_t ring_size, const ProcessCode& code) const;
-  Status BorrowThread(TracedThread* thread) const;
-  uint64_t MainThreadPointer() const;
-  Status RunInBorrowedThread(const std::vector<MapEntry>& maps);
-  Status MapImage(TracedThread* thread, const std::vector<MapEntry>& maps);
+  Status PlaceImage(const std::vector<MapEntry>& maps, TracedThread* held);
   Status FillImage();
-  Status RunSetup(TracedThread* thread);
+  Status RunSetupIn(const TracedThread& thread);
   Status OpenFiles(const SetupResult& result, bool by_descriptor);
   Status WriteGates() const;
-  Status PatchAll(const StoppedProcess& stopped);
+  Status PatchAll(const std::vector<TracedThread>& threads);
   Status RestoreAll();
 
   uint64_t StateAddress() const { return base_ + state_offset_; }

@@ -244,8 +244,9 @@ Result<StoppedProcess> StoppedProcess::Stop(const RemoteProcess& process) {
   return stopped;
 }
 
-bool StoppedProcess::IsAnyInside(
-    const std::vector<std::pair<uint64_t, uint64_t>>& ranges) const {
+bool IsAnyInside(pid_t pid,
+                 const std::vector<TracedThread>& threads,
+                 const std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
   constexpr size_t kScanned = size_t{64} << 10;  // bytes of each stack
   constexpr size_t kPage = 4096;
   const auto is_inside = [&ranges](uint64_t address) {
@@ -260,7 +261,7 @@ bool StoppedProcess::IsAnyInside(
     high = std::max(high, end);
   }
   std::vector<uint64_t> words(kScanned / sizeof(uint64_t));
-  for (const TracedThread& thread : threads_) {
+  for (const TracedThread& thread : threads) {
     if (is_inside(thread.registers().rip))
       return true;
     // Page by page, so that the end of the stack ends the read instead of failing it.
@@ -273,7 +274,7 @@ bool StoppedProcess::IsAnyInside(
       at = next;
     }
     const iovec local{.iov_base = words.data(), .iov_len = kScanned};
-    const ssize_t got = process_vm_readv(pid_, &local, 1, pages.data(), count, 0);
+    const ssize_t got = process_vm_readv(pid, &local, 1, pages.data(), count, 0);
     for (ssize_t i = 0; i < got / 8; ++i) {
       const uint64_t word = words[static_cast<size_t>(i)];
       if (word >= low && word < high && is_inside(word))

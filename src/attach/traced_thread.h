@@ -9,6 +9,7 @@
 #include <sys/user.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "attach/remote_process.h"
@@ -81,10 +82,6 @@ class StoppedProcess {
 
   const std::vector<TracedThread>& threads() const { return threads_; }
 
-  // True when a thread is inside [begin, end), or may come back there: an interrupted
-  // signal frame on its stack says so. `ranges` hold begin and end.
-  bool IsAnyInside(const std::vector<std::pair<uint64_t, uint64_t>>& ranges) const;
-
   uint64_t stopped_at_ns() const { return stopped_at_ns_; }
 
  private:
@@ -98,6 +95,12 @@ class StoppedProcess {
   std::vector<TracedThread> threads_;
   std::vector<pid_t> gone_;
 };
+
+// True when one of the stopped `threads` is inside one of `ranges` (begin, end), or may
+// come back there: an interrupted signal frame on its stack says so.
+bool IsAnyInside(pid_t pid,
+                 const std::vector<TracedThread>& threads,
+                 const std::vector<std::pair<uint64_t, uint64_t>>& ranges);
 
 // Whether a thread is under a seccomp filter.
 bool IsUnderSeccomp(pid_t tid);

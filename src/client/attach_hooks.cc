@@ -141,6 +141,8 @@ class GuardedAllocation {
 
  private:
   HPD_NOINLINE void Decide() {
+    if (HPD_UNLIKELY(HpdAttachState.request.stack_end_at != 0))
+      heapprofd::DiscoverLayoutLate();
     interval_ = slot_->interval;
     is_sampled_ =
         heapprofd::CountDown(
@@ -315,6 +317,9 @@ HPD_NEW_NOTHROW_SLOW(NewArrayAlignedNothrow)
 // Unloading makes addresses reusable by other code: the rules learnt for them must not
 // outlive it.
 HPD_HIDDEN int HpdDlcloseSlow(void* handle, uint64_t, uint64_t, unsigned allocator) {
+  // What was sampled in this module must be looked up while it is still there.
+  if (HpdAttachState.request.may_wait != 0)
+    heapprofd::WaitUntilDrained();
   const int result = Original<int(void*)>(allocator, Hook::kDlclose)(handle);
   heapprofd::RecordModulesChanged();
   return result;
@@ -369,12 +374,20 @@ HPD_HIDDEN int HpdDlcloseSlow(void* handle, uint64_t, uint64_t, unsigned allocat
 #define HPD_ORIGINAL(number, hook)               \
   (offsetof(heapprofd::AttachState, originals) + \
    8 * (number * heapprofd::kHookCount + static_cast<size_t>(Hook::hook)))
-static_assert(offsetof(heapprofd::AttachState, originals) == 288);
-static_assert(heapprofd::kHookCount == 33);
-static_assert(HPD_ORIGINAL(0, kNew) == 288 + 8 * 13);
-static_assert(HPD_ORIGINAL(0, kNewArray) == 288 + 8 * 14);
-static_assert(HPD_ORIGINAL(0, kNewAligned) == 288 + 8 * 17);
-static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 288 + 8 * 18);
+static_assert(offsetof(heapprofd::AttachState, originals) == 312);
+static_assert(heapprofd::kHookCount == 34);
+static_assert(HPD_ORIGINAL(0, kNew) == 312 + 8 * 13);
+static_assert(HPD_ORIGINAL(0, kNewArray) == 312 + 8 * 14);
+static_assert(HPD_ORIGINAL(0, kNewAligned) == 312 + 8 * 17);
+static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 312 + 8 * 18);
+
+// What the last samples say must be looked up while the process is there.
+#define HPD_EXIT_HOOK(number)                                       \
+  HPD_HIDDEN void HpdHook_Exit_##number(int code) {                 \
+    if (HpdAttachState.request.may_wait != 0)                       \
+      heapprofd::WaitUntilDrained();                                \
+    Original<void(int)>(number, Hook::kExit)(code);                 \
+  }
 
 // All hooks of one allocator.
 #define HPD_ALLOCATOR(number)                                                            \
@@ -395,13 +408,13 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 288 + 8 * 18);
             number);                                                                     \
   HPD_ENTRY(HpdHook_NewArrayAlignedNothrow_##number, HpdNewArrayAlignedNothrowSlow, rcx, \
             r8, r9d, number);                                                            \
-  HPD_NEW_ENTRY(HpdHook_New_##number, HpdNewSlow, 288 + 8 * (33 * number + 13), number); \
+  HPD_NEW_ENTRY(HpdHook_New_##number, HpdNewSlow, 312 + 8 * (34 * number + 13), number); \
   HPD_NEW_ENTRY(HpdHook_NewArray_##number, HpdNewArraySlow,                              \
-                288 + 8 * (33 * number + 14), number);                                   \
+                312 + 8 * (34 * number + 14), number);                                   \
   HPD_NEW_ENTRY(HpdHook_NewAligned_##number, HpdNewAlignedSlow,                          \
-                288 + 8 * (33 * number + 17), number);                                   \
+                312 + 8 * (34 * number + 17), number);                                   \
   HPD_NEW_ENTRY(HpdHook_NewArrayAligned_##number, HpdNewArrayAlignedSlow,                \
-                288 + 8 * (33 * number + 18), number);                                   \
+                312 + 8 * (34 * number + 18), number);                                   \
   extern "C" {                                                                           \
   void* HpdMallocEntry_##number(size_t size) __attribute__((visibility("hidden")));      \
   HPD_HIDDEN void* HpdHook_Malloc_##number(size_t size) {                                \
@@ -424,6 +437,7 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 288 + 8 * 18);
   HPD_FREE_HOOK(DeleteArraySizedAligned, number)                                         \
   HPD_FREE_HOOK(DeleteAlignedNothrow, number)                                            \
   HPD_FREE_HOOK(DeleteArrayAlignedNothrow, number)                                       \
+  HPD_EXIT_HOOK(number)  \
   }
 
 HPD_ALLOCATOR(0)

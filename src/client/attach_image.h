@@ -4,3 +4,11 @@
 #include "wire/attached_client.h"
 
 extern "C" heapprofd::AttachState HpdAttachState __attribute__((visibility("hidden")));
+
+namespace heapprofd {
+
+// For a program whose libc had not begun when the client came: looks for the stacks of
+// its threads at the first sample, which is the main thread's.
+void DiscoverLayoutLate();
+
+}  // namespace heapprofd

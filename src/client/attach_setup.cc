@@ -217,6 +217,22 @@ void CloseFiles() {
   }
 }
 
+void DiscoverLayout(uint64_t main_thread, uint64_t stack_end) {
+  __libc_stack_end = reinterpret_cast<void*>(stack_end);
+  if (main_thread != 0 && stack_end != 0)
+    g_session.layout.Discover(main_thread,
+                              static_cast<int>(HpdAttachState.request.pid));
+}
+
+// Kept here until the hooks are in; bounded, in case nobody is there to put them in.
+void HoldThread() {
+  const SetupRequest& request = HpdAttachState.request;
+  const uint64_t start = rt::ReadTsc();
+  while (__atomic_load_n(&request.release, __ATOMIC_ACQUIRE) == 0 &&
+         rt::ReadTsc() - start < request.hold_ticks)
+    __builtin_ia32_pause();
+}
+
 void BeginSession() {
   const SetupRequest& request = HpdAttachState.request;
   const SetupResult& result = HpdAttachState.result;
@@ -227,17 +243,23 @@ void BeginSession() {
       reinterpret_cast<std::byte*>(result.client_block) + kRingOffset, request.ring_size);
   g_session.seed = request.seed;
   g_session.only_pid = static_cast<int>(request.pid);
-  __libc_stack_end = reinterpret_cast<void*>(request.stack_end);
   _thread_db_pthread_tid.offset = request.tid_offset;
   _thread_db_sizeof_pthread = request.thread_block_size;
   g_session.layout = ThreadLayout();
-  if (request.main_thread != 0 && request.stack_end != 0)
-    g_session.layout.Discover(request.main_thread, static_cast<int>(request.pid));
+  DiscoverLayout(request.main_thread, request.stack_end);
   // The wiped word still says no; the engine sets it when the hooks are in place.
   g_session.state.store(SessionState::kActive, std::memory_order_release);
 }
 
 }  // namespace
+
+HPD_COLD void DiscoverLayoutLate() {
+  uint64_t& at = HpdAttachState.request.stack_end_at;
+  const auto* stack_end = reinterpret_cast<const volatile uint64_t*>(at);
+  at = 0;
+  DiscoverLayout(rt::ThreadPointer(), *stack_end);
+}
+
 }  // namespace heapprofd
 
 extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
@@ -253,6 +275,8 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
     BeginSession();
   Store(result.status,
         static_cast<uint32_t>(is_ready ? SetupStatus::kDone : SetupStatus::kFailed));
+  if (is_ready)
+    HoldThread();
 }
 
 // The borrowed thread starts here, on its own stack, and leaves with all registers as in

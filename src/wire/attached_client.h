@@ -53,7 +53,8 @@ namespace heapprofd {
   X(DeleteSizedAligned, "_ZdlPvmSt11align_val_t")                 \
   X(DeleteArraySizedAligned, "_ZdaPvmSt11align_val_t")            \
   X(DeleteAlignedNothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")  \
-  X(DeleteArrayAlignedNothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
+  X(DeleteArrayAlignedNothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t") \
+  X(Exit, "exit")
 
 enum class Hook : uint8_t {
 #define HPD_HOOK(name, symbol) k##name,
@@ -140,7 +141,12 @@ struct SetupRequest {
   uint32_t pid;                   // as the process itself sees it
   uint32_t tid_offset;            // of the thread id in a thread's control block
   uint32_t thread_block_size;     // bytes; 0: unknown
-  uint32_t go;                    // 1: the engine has taken the descriptors
+  uint32_t go;                // 1: the engine has taken the descriptors
+  uint64_t stack_end_at;      // address of __libc_stack_end, while its value is not known
+  uint64_t hold_ticks;        // the thread is kept for so long at most when all is done,
+                              // for the engine to put the hooks in before it goes on
+  uint32_t release;           // 1: they are in
+  uint32_t may_wait;          // 0: no system call may be made in a hook
 };
 
 struct SetupResult {

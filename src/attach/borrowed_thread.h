@@ -1,0 +1,43 @@
+// Running our first code in a thread of the target: which thread, how it maps memory for
+// the client's image, how it runs the client's setup. The thread puts itself back each
+// time, so that it does not matter if we die meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "attach/remote_process.h"
+#include "attach/traced_thread.h"
+#include "base/status.h"
+#include "wire/attached_client.h"
+
+namespace heapprofd {
+
+// kUnavailable: "cannot attach to process PID: " and why.
+Status CannotAttach(pid_t pid, const std::string& why);
+
+// Code pages cannot be written to, although we are a tracer.
+Status CannotWriteCode(pid_t pid);
+
+// A thread that can run our code, stopped.
+Result<TracedThread> BorrowThread(const RemoteProcess& process);
+
+// Thread pointer of the main thread; 0 when that has ended or does not stop.
+uint64_t MainThreadPointer(const RemoteProcess& process);
+
+// Maps the image's memory at `base`, from code that is already there. The thread is
+// stopped before and after.
+Status MapImage(const RemoteProcess& process,
+                const std::vector<MapEntry>& maps,
+                uint64_t base,
+                TracedThread* thread);
+
+// Runs the setup in the image at `base`; its request is in place. `take_files` is called
+// when its descriptors wait for us. The thread runs on afterwards, traced.
+Result<SetupResult> RunSetup(const RemoteProcess& process,
+                             uint64_t base,
+                             const TracedThread& thread,
+                             const std::function<Status(const SetupResult&)>& take_files);
+
+}  // namespace heapprofd
