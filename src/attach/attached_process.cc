@@ -177,7 +177,7 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
   for (int i = 0; i < kPatchTries; ++i) {
     HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
     if (!process_.IsSameImage())
-      return CannotAttach(pid(), "it has just become another program; try again");
+      return LostRace(pid(), "it has just become another program");
     if (IsAnyInside(pid(), stopped.threads(), InnerRanges(state)))
       continue;
     process_.WriteObject(switch_address, uint32_t{0});
@@ -345,7 +345,7 @@ Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
     std::array<uint8_t, kMaxPatchLength> bytes{};
     if (!process_.Read(record.address, bytes.data(), record.length) ||
         memcmp(bytes.data(), record.original, record.length) != 0)
-      return CannotAttach(pid(), "its code has just changed; try again");
+      return LostRace(pid(), "its code has just changed");
     ranges.emplace_back(record.address + 1, record.address + record.length);
   }
   if (IsAnyInside(pid(), threads, ranges))
@@ -366,7 +366,7 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
     return SeizeError(pid(), ESRCH);
   thread->RestartInterruptedCall(pid());
   if (!process_.IsSameImage())
-    return CannotAttach(pid(), "it has just become another program; try again");
+    return LostRace(pid(), "it has just become another program");
   const Status status = PatchAll({*thread});
   process_.WriteObject(StateAddress() + offsetof(AttachState, request.release),
                        uint32_t{1});
@@ -379,7 +379,7 @@ Status AttachedProcess::PutHooksIn() {
   for (int i = 0; i < kPatchTries; ++i) {
     HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
     if (!process_.IsSameImage())
-      return CannotAttach(pid(), "it has just become another program; try again");
+      return LostRace(pid(), "it has just become another program");
     const Status status = PatchAll(stopped.threads());
     report_.threads = stopped.threads().size();
     report_.attach_stopped_ns = NowNs() - stopped.stopped_at_ns();

@@ -48,6 +48,11 @@ Status CannotAttach(pid_t pid, const std::string& why) {
                 "cannot attach to process " + std::to_string(pid) + ": " + why);
 }
 
+Status LostRace(pid_t pid, const std::string& why) {
+  return Status(StatusCode::kTryAgain, "cannot attach to process " + std::to_string(pid) +
+                                           ": " + why + "; try again");
+}
+
 Status CannotWriteCode(pid_t pid) {
   return CannotAttach(pid,
                       "its code cannot be written to, not even by a tracer; allow that to "
@@ -73,7 +78,7 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process) {
     if (outcome == TracedThread::Wait::kStopped) {
       if (!process.IsSameImage()) {
         thread.Release(pid);
-        return CannotAttach(pid, "it has just become another program; try again");
+        return LostRace(pid, "it has just become another program");
       }
       thread.RestartInterruptedCall(pid);
       return thread;
@@ -146,9 +151,8 @@ Status MapImage(const RemoteProcess& process,
   });
   return is_out && is_mapped
              ? Status()
-             : CannotAttach(pid,
-                      "memory could not be mapped in it (a limit on its address "
-                      "space, or it has just mapped some itself); try again");
+             : LostRace(pid, "memory could not be mapped in it (a limit on its address "
+                      "space, or it has just mapped some itself)");
 }
 
 Result<SetupResult> RunSetup(const RemoteProcess& process,
@@ -188,9 +192,8 @@ Result<SetupResult> RunSetup(const RemoteProcess& process,
     }
     Sleep(5'000);
   }
-  return CannotAttach(pid,
-                "a thread of it did not come back from the setup (a signal handler "
-                "jumped out of it); try again");
+  return LostRace(pid, "a thread of it did not come back from the setup (a signal handler "
+                "jumped out of it)");
 }
 
 }  // namespace heapprofd

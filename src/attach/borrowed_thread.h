@@ -17,6 +17,9 @@ namespace heapprofd {
 // kUnavailable: "cannot attach to process PID: " and why.
 Status CannotAttach(pid_t pid, const std::string& why);
 
+// kTryAgain: the process was about to change.
+Status LostRace(pid_t pid, const std::string& why);
+
 // Code pages cannot be written to, although we are a tracer.
 Status CannotWriteCode(pid_t pid);
 

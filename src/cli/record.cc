@@ -18,6 +18,7 @@
 #include "cli/recording.h"
 #include "cli/stats_json.h"
 #include "cli/summary.h"
+#include "engine/process_names.h"
 #include "engine/session.h"
 #include "export/pprof.h"
 #include "symbolize/symbolize_profile.h"
@@ -223,6 +224,34 @@ int RunRecord(const Options& options) {
   return exit_code != 0 ? exit_code : failure;
 }
 
+namespace {
+
+// Those that run now, and those to come where that is possible.
+int AttachByName(const Options& options, Session& session) {
+  const NameMatcher matcher(options.names);
+  int failure = kExitOk;
+  const Status watching = session.CatchStarts(
+      [matcher](const std::string& file_name) { return matcher.MatchesFile(file_name); });
+  const std::vector<pid_t> running = FindProcessesByName(matcher);
+  for (const pid_t pid : running) {
+    if (const Status status = session.Attach(pid);
+        !status.ok() && status.code() != StatusCode::kNotFound)
+      failure = Fail(status);
+  }
+  if (!watching.ok())
+    fprintf(stderr, "heap_profile: %s\n", watching.message().c_str());
+  if (!watching.ok() && running.empty()) {
+    fprintf(stderr,
+            "heap_profile: cannot record %s: no running process has this name; check it "
+            "with ps\n",
+            options.names.front().c_str());
+    return kExitFailure;
+  }
+  return failure;
+}
+
+}  // namespace
+
 int RunRecordRunning(const Options& options) {
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
   if (!directory.ok())
@@ -238,14 +267,17 @@ int RunRecordRunning(const Options& options) {
     if (const Status status = session.value()->Attach(pid); !status.ok())
       failure = Fail(status);
   }
-  if (session.value()->targets().empty()) {
+  if (!options.names.empty())
+    failure = std::max(failure, AttachByName(options, *session.value()));
+  const bool is_waiting = session.value()->is_catching_starts();
+  if (session.value()->targets().empty() && !is_waiting) {
     rmdir(directory.value().c_str());
     return failure;
   }
   recording.RunFor(options.duration_ms);
   const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
   session.value()->Stop();
-  for (const std::string& problem : session.value()->detach_problems())
+  for (const std::string& problem : session.value()->attach_problems())
     fprintf(stderr, "heap_profile: %s\n", problem.c_str());
   const int finish_failure =
       Finish(options, directory.value(), *session.value(), recording, seconds);

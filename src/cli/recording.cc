@@ -64,7 +64,8 @@ int Recording::Run(pid_t program) {
 void Recording::RunFor(uint64_t duration_ms) {
   started_ns_ = MonotonicNs();
   const uint64_t end_ns = started_ns_ + duration_ms * 1'000'000;
-  while (stop_requests_ == 0 && session_->live_targets() > 0) {
+  while (stop_requests_ == 0 &&
+         (session_->live_targets() > 0 || session_->is_catching_starts())) {
     const uint64_t now = MonotonicNs();
     if (duration_ms != 0 && now >= end_ns)
       break;

@@ -119,12 +119,17 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   std::vector<pollfd> fds;
   fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
+  fds.push_back({.fd = exec_watcher_ != nullptr ? exec_watcher_->fd() : -1,
+                 .events = POLLIN,
+                 .revents = 0});
   for (const LiveTarget& live : live_)
     fds.push_back({.fd = live.pidfd.get(), .events = POLLIN, .revents = 0});
   if (poll(fds.data(), fds.size(), wait_ms) <= 0)
     return;
   if (fds[0].revents != 0)
     AcceptClients();
+  if (fds[2].revents != 0)
+    AdoptCaught();
   ReapExited();
 }
 
@@ -226,6 +231,10 @@ void Session::ReapExited() {
 }
 
 void Session::Stop() {
+  if (exec_watcher_ != nullptr) {
+    AdoptCaught();
+    exec_watcher_ = nullptr;
+  }
   ReapExited();
   for (LiveTarget& live : live_) {
     TakeHooksOut(live);

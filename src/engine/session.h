@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attach/attached_process.h"
+#include "attach/exec_watcher.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/session_config.h"
@@ -38,6 +39,12 @@ class Session {
   // be attached to, and why.
   Status Attach(pid_t pid);
 
+  // From now on, and until Stop, records every program of a matching name from its first
+  // allocation on. `matches` is called on another thread.
+  Status CatchStarts(ExecWatcher::Matches matches);
+
+  bool is_catching_starts() const { return exec_watcher_ != nullptr; }
+
   // Serves clients and drains rings, waiting at most `max_wait_ms` when there is nothing
   // to do. `wake_fd` (or -1): returns early when it becomes readable.
   void Poll(int max_wait_ms, int wake_fd);
@@ -48,8 +55,9 @@ class Session {
   // All targets so far, in order of arrival. Those whose process is gone are complete.
   const std::vector<std::unique_ptr<Target>>& targets() const { return targets_; }
 
-  // What went wrong when hooks were taken out at the end, one line each.
-  const std::vector<std::string>& detach_problems() const { return detach_problems_; }
+  // What went wrong with processes that were attached to, one line each: programs that
+  // could not be caught, hooks that could not be taken out.
+  const std::vector<std::string>& attach_problems() const { return attach_problems_; }
 
   // Of the processes attached to whose hooks are out again.
   const std::vector<AttachReport>& attach_reports() const { return attach_reports_; }
@@ -75,6 +83,9 @@ class Session {
   Status Adopt(pid_t pid, int connection);
   void Finish(size_t index, TargetEnd end);
   void TakeHooksOut(LiveTarget& live);
+  Result<Target*> AddAttached(AttachedProcess* attached, ScopedFd pidfd);
+  void AdoptCaught();
+  Status Adopt(ExecWatcher::Caught& caught);
   void ReapExited();
   bool DrainAll();
 
@@ -82,7 +93,8 @@ class Session {
   TscClock clock_;
   ModuleCache modules_;
   AllocatorFinder allocators_;
-  std::vector<std::string> detach_problems_;
+  std::unique_ptr<ExecWatcher> exec_watcher_;
+  std::vector<std::string> attach_problems_;
   std::vector<AttachReport> attach_reports_;
   ScopedFd listener_;
   std::string directory_;

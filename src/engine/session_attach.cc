@@ -39,12 +39,27 @@ Status Session::Attach(pid_t pid) {
   Result<std::unique_ptr<AttachedProcess>> placed =
       AttachedProcess::Place(pid, config_.ring_size_bytes, &allocators_);
   for (int i = 1; i < kPlaceTries && !placed.ok() &&
-                  placed.status().message().ends_with("try again");
+                  placed.status().code() == StatusCode::kTryAgain;
        ++i)
     placed = AttachedProcess::Place(pid, config_.ring_size_bytes, &allocators_);
   if (!placed.ok())
     return placed.status();
   std::unique_ptr<AttachedProcess> attached = std::move(placed).value();
+  HPD_TRY_ASSIGN([[maybe_unused]] const Target* target,
+                 AddAttached(attached.get(), std::move(pidfd)));
+  LiveTarget& live = live_.back();
+  live.attached = std::move(attached);
+  const Status status = live.attached->PutHooksIn();
+  if (!status.ok()) {
+    live_.pop_back();
+    targets_.pop_back();
+  }
+  return status;
+}
+
+// The process whose client is in place becomes a target; its hooks are not in yet.
+Result<Target*> Session::AddAttached(AttachedProcess* attached, ScopedFd pidfd) {
+  const pid_t pid = attached->pid();
   HPD_TRY_ASSIGN(
       std::unique_ptr<SharedMemory> memory,
       SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
@@ -52,19 +67,53 @@ Status Session::Attach(pid_t pid) {
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::CreateWith(std::move(memory), pid, ConfigFor(pid, config_),
                                     &modules_, &clock_));
-  HPD_TRY(attached->PutHooksIn());
-  live_.push_back({.target = target.get(),
-                   .pidfd = std::move(pidfd),
-                   .attached = std::move(attached)});
+  live_.push_back(
+      {.target = target.get(), .pidfd = std::move(pidfd), .attached = nullptr});
   targets_.push_back(std::move(target));
+  return targets_.back().get();
+}
+
+Status Session::CatchStarts(ExecWatcher::Matches matches) {
+  HPD_TRY_ASSIGN(exec_watcher_,
+                 ExecWatcher::Start(std::move(matches), config_.ring_size_bytes));
   return {};
+}
+
+// Of one that has been caught: the same process may have been a target as the program
+// that it was before.
+Status Session::Adopt(ExecWatcher::Caught& caught) {
+  const pid_t pid = caught.process().pid();
+  for (size_t i = 0; i < live_.size(); ++i) {
+    if (live_[i].target->pid() == pid) {
+      Finish(i, TargetEnd::kExeced);
+      break;
+    }
+  }
+  ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.valid())
+    return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
+  HPD_TRY_ASSIGN([[maybe_unused]] const Target* target,
+                 AddAttached(&caught.process(), std::move(pidfd)));
+  return caught.Accept(&live_.back().attached);
+}
+
+void Session::AdoptCaught() {
+  for (const std::shared_ptr<ExecWatcher::Caught>& caught : exec_watcher_->TakeCaught()) {
+    const Status status = Adopt(*caught);
+    if (status.ok())
+      continue;
+    caught->Refuse();
+    attach_problems_.push_back(status.message());
+  }
+  for (std::string& problem : exec_watcher_->TakeProblems())
+    attach_problems_.push_back(std::move(problem));
 }
 
 void Session::TakeHooksOut(LiveTarget& live) {
   if (live.attached == nullptr)
     return;
   if (const Status status = live.attached->TakeHooksOut(); !status.ok())
-    detach_problems_.push_back(status.message());
+    attach_problems_.push_back(status.message());
   attach_reports_.push_back(live.attached->report());
   live.attached = nullptr;
 }
