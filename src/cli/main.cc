@@ -3,11 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "cli/doctor.h"
 #include "cli/options.h"
 #include "cli/record.h"
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments[0] == "doctor")
+    return heapprofd::RunDoctor({arguments.begin() + 1, arguments.end()});
   heapprofd::Result<heapprofd::Options> options = heapprofd::ParseOptions(arguments);
   if (!options.ok()) {
     fprintf(stderr, "heap_profile: %s\n", options.status().message().c_str());

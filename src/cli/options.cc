@@ -284,6 +284,7 @@ std::string HelpText() {
       "\n"
       "usage: heap_profile [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
       "       heap_profile [OPTIONS] -p PID | -n NAME\n"
+      "       heap_profile doctor [-p PID]      what can be recorded here\n"
       "\n"
       "options:\n";
   constexpr size_t kColumn = 30;

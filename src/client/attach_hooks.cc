@@ -191,6 +191,11 @@ const char g_nothrow = 0;  // std::nothrow of the operators: only its address is
 
 }  // namespace
 
+void heapprofd::ExpectHeartbeat() {
+  g_heartbeat_tsc.store(rt::ReadTsc(), std::memory_order_relaxed);
+  g_seen_heartbeat.store(0, std::memory_order_release);
+}
+
 extern "C" {
 
 #define HPD_HIDDEN __attribute__((visibility("hidden"), used))

@@ -11,4 +11,7 @@ namespace heapprofd {
 // its threads at the first sample, which is the main thread's.
 void DiscoverLayoutLate();
 
+// A session begins: the engine's heart may take its time for the first beat.
+void ExpectHeartbeat();
+
 }  // namespace heapprofd

@@ -247,6 +247,7 @@ void BeginSession() {
   _thread_db_sizeof_pthread = request.thread_block_size;
   g_session.layout = ThreadLayout();
   DiscoverLayout(request.main_thread, request.stack_end);
+  ExpectHeartbeat();
   // The wiped word still says no; the engine sets it when the hooks are in place.
   g_session.state.store(SessionState::kActive, std::memory_order_release);
 }
