@@ -24,10 +24,10 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kWaitForUsNs = 200'000'000;     // the setup waits for us at most
-constexpr uint64_t kHoldNs = 1'000'000'000;         // a thread waits for its hooks at most
-constexpr uint64_t kHeartbeatNs = 700'000'000;     // an engine that lives beats sooner
-constexpr uint64_t kStaleSeconds = 3;              // then the client takes us for lost
+constexpr uint64_t kWaitForUsNs = 200'000'000;  // the setup waits for us at most
+constexpr uint64_t kHoldNs = 1'000'000'000;     // a thread waits for its hooks at most
+constexpr uint64_t kHeartbeatNs = 700'000'000;  // an engine that lives beats sooner
+constexpr uint64_t kStaleSeconds = 3;           // then the client takes us for lost
 constexpr int kPatchTries = 200;
 constexpr long kRetryNs = 500'000;
 
@@ -258,10 +258,9 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
   } else {
     HPD_TRY_ASSIGN(thread, BorrowThread(process_));
   }
-  request_.main_thread = thread.tid() == pid() ? thread.registers().fs_base
-                                               : MainThreadPointer(process_);
-  Status status =
-      is_placed_ ? Status() : MapImage(process_, maps, base_, &thread);
+  request_.main_thread =
+      thread.tid() == pid() ? thread.registers().fs_base : MainThreadPointer(process_);
+  Status status = is_placed_ ? Status() : MapImage(process_, maps, base_, &thread);
   if (status.ok())
     status = FillImage();
   if (status.ok())
@@ -284,9 +283,8 @@ Status AttachedProcess::RunSetupIn(const TracedThread& thread) {
     return {};
   };
   HPD_TRY_ASSIGN(plan_.state.result, RunSetup(process_, base_, thread, take_files));
-  return engine_file_.valid()
-             ? Status()
-             : OpenFiles(plan_.state.result, /*by_descriptor=*/false);
+  return engine_file_.valid() ? Status()
+                              : OpenFiles(plan_.state.result, /*by_descriptor=*/false);
 }
 
 // Contents of the image and what the setup needs to know. The thread is stopped, and
@@ -335,7 +333,8 @@ Status AttachedProcess::WriteGates() const {
   return process_.Write(StateAddress() + kBegin, bytes + kBegin,
                         sizeof(AttachState) - kBegin)
              ? Status()
-             : CannotAttach(pid(), "the memory mapped for the profiler cannot be written to");
+             : CannotAttach(pid(),
+                            "the memory mapped for the profiler cannot be written to");
 }
 
 Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
@@ -446,8 +445,9 @@ Status AttachedProcess::TakeHooksOut() {
   // The hooks stay, but do nothing; the next session takes them out.
   process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
   is_hooked_ = false;
-  return status.ok() ? CannotAttach(pid(), "its threads do not leave its first instructions")
-                     : status;
+  return status.ok()
+             ? CannotAttach(pid(), "its threads do not leave its first instructions")
+             : status;
 }
 
 }  // namespace heapprofd

@@ -54,9 +54,10 @@ Status LostRace(pid_t pid, const std::string& why) {
 }
 
 Status CannotWriteCode(pid_t pid) {
-  return CannotAttach(pid,
-                      "its code cannot be written to, not even by a tracer; allow that to "
-                      "tracers (kernel option proc_mem.force_override)");
+  return CannotAttach(
+      pid,
+      "its code cannot be written to, not even by a tracer; allow that to "
+      "tracers (kernel option proc_mem.force_override)");
 }
 
 Result<TracedThread> BorrowThread(const RemoteProcess& process) {
@@ -151,14 +152,16 @@ Status MapImage(const RemoteProcess& process,
   });
   return is_out && is_mapped
              ? Status()
-             : LostRace(pid, "memory could not be mapped in it (a limit on its address "
-                      "space, or it has just mapped some itself)");
+             : LostRace(pid,
+                        "memory could not be mapped in it (a limit on its address "
+                        "space, or it has just mapped some itself)");
 }
 
-Result<SetupResult> RunSetup(const RemoteProcess& process,
-                             uint64_t base,
-                             const TracedThread& thread,
-                             const std::function<Status(const SetupResult&)>& take_files) {
+Result<SetupResult> RunSetup(
+    const RemoteProcess& process,
+    uint64_t base,
+    const TracedThread& thread,
+    const std::function<Status(const SetupResult&)>& take_files) {
   const pid_t pid = process.pid();
   const uint64_t state = base + ClientHeader().state;
   const ResumeRegisters resume = ToResumeRegisters(thread.ResumeState());
@@ -187,13 +190,14 @@ Result<SetupResult> RunSetup(const RemoteProcess& process,
       return result;
     } else if (status == SetupStatus::kFailed) {
       return CannotAttach(pid, "step " + std::to_string(result.step) +
-                               " of its setup failed: " + strerror(result.error) +
-                               "; check its limits on memory and open files");
+                                   " of its setup failed: " + strerror(result.error) +
+                                   "; check its limits on memory and open files");
     }
     Sleep(5'000);
   }
-  return LostRace(pid, "a thread of it did not come back from the setup (a signal handler "
-                "jumped out of it)");
+  return LostRace(pid,
+                  "a thread of it did not come back from the setup (a signal handler "
+                  "jumped out of it)");
 }
 
 }  // namespace heapprofd

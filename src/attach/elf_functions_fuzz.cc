@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int fd = memfd_create("fuzz", MFD_CLOEXEC);
   if (fd < 0 || write(fd, data, size) != static_cast<ssize_t>(size))
     return 0;
-  heapprofd::ReadElf(fd, [](std::string_view) { return true; }, /*use_full_table=*/true);
+  heapprofd::ReadElf(
+      fd, [](std::string_view) { return true; }, /*use_full_table=*/true);
   close(fd);
   return 0;
 }

@@ -29,8 +29,8 @@ constexpr size_t kMaxFileSystems = 256;
 
 std::string FileName(int fd) {
   std::array<char, PATH_MAX> path{};
-  const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(),
-                                  path.data(), path.size());
+  const ssize_t length =
+      readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
   const std::string text(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
   return text.substr(text.rfind('/') + 1);
 }
@@ -44,9 +44,9 @@ void Raise(int event) {
 // Mount points of file systems that can hold programs, as this process sees them.
 std::vector<std::string> MountPoints() {
   constexpr std::array<std::string_view, 17> kNoPrograms = {
-      "proc",   "sysfs",     "cgroup",   "cgroup2",    "devpts", "mqueue",
-      "bpf",    "debugfs",   "tracefs",  "securityfs", "pstore", "configfs",
-      "efivarfs", "fusectl", "autofs",   "hugetlbfs",  "binfmt_misc"};
+      "proc",     "sysfs",   "cgroup",  "cgroup2",    "devpts",     "mqueue",
+      "bpf",      "debugfs", "tracefs", "securityfs", "pstore",     "configfs",
+      "efivarfs", "fusectl", "autofs",  "hugetlbfs",  "binfmt_misc"};
   std::vector<std::string> points;
   std::istringstream lines(ReadProcFile("/proc/self/mountinfo"));
   for (std::string line; std::getline(lines, line);) {
@@ -100,8 +100,9 @@ void ExecWatcher::Caught::Conclude(Status status) {
 Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Matches matches,
                                                         uint64_t ring_size) {
   std::unique_ptr<ExecWatcher> watcher(new ExecWatcher(std::move(matches), ring_size));
-  watcher->events_ = ScopedFd(
-      fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY | O_LARGEFILE | O_CLOEXEC));
+  watcher->events_ =
+      ScopedFd(fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK,
+                             O_RDONLY | O_LARGEFILE | O_CLOEXEC));
   if (!watcher->events_.valid())
     return Status(StatusCode::kUnavailable,
                   std::string("cannot watch for new processes: ") + strerror(errno) +

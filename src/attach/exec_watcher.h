@@ -4,8 +4,8 @@
 // Every exec on the watched file systems asks us for leave (fanotify). One thread answers
 // and does nothing else: it never waits for anything. A matching program is handed to a
 // second thread, which becomes its tracer, gives the leave and does the rest; only
-// matching programs wait for that. If we die, the kernel gives all leaves, and the threads
-// go on by themselves.
+// matching programs wait for that. If we die, the kernel gives all leaves, and the
+// threads go on by themselves.
 #pragma once
 
 #include <sys/types.h>

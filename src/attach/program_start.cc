@@ -58,10 +58,11 @@ Result<Loader> FindLoader(const RemoteProcess& process, uint64_t base) {
       (name == kDebugState ? loader.debug_state : loader.debug) = base + symbol.address;
   }
   if (loader.debug_state == 0)
-    return Status(StatusCode::kUnavailable,
-                  "cannot start process " + std::to_string(process.pid()) +
-                      " under observation: its loader has no _dl_debug_state; attach with "
-                      "-p once it runs");
+    return Status(
+        StatusCode::kUnavailable,
+        "cannot start process " + std::to_string(process.pid()) +
+            " under observation: its loader has no _dl_debug_state; attach with "
+            "-p once it runs");
   if (entry->path.find("ld-musl") != std::string::npos)
     loader.debug = 0;  // its structure has another layout of states
   return loader;
@@ -78,8 +79,8 @@ bool SetBreakpoint(pid_t tid, uint64_t address) {
 
 bool IsConsistent(const RemoteProcess& process, const Loader& loader) {
   int state = -1;
-  return loader.debug == 0 ||
-         (process.ReadObject(loader.debug + kStateOffset, &state) && state == kConsistent);
+  return loader.debug == 0 || (process.ReadObject(loader.debug + kStateOffset, &state) &&
+                               state == kConsistent);
 }
 
 Status RunToConsistent(const RemoteProcess& process,

@@ -65,12 +65,12 @@ TEST(PrologueTest, AFunctionThatIsAJumpItselfIsFollowed) {
 
 TEST(PrologueTest, WhatCannotBeMovedIsRefused) {
   const std::vector<std::vector<uint8_t>> immovable = {
-      {0xc3},                                // ret: too short
-      {0xcc, 0x55, 0x48, 0x89, 0xe5},        // a breakpoint
-      {0xe8, 0x00, 0x10, 0x00, 0x00},        // call
-      {0xe3, 0x10, 0x90, 0x90, 0x90, 0x90},  // jrcxz has no long form
+      {0xc3},                                            // ret: too short
+      {0xcc, 0x55, 0x48, 0x89, 0xe5},                    // a breakpoint
+      {0xe8, 0x00, 0x10, 0x00, 0x00},                    // call
+      {0xe3, 0x10, 0x90, 0x90, 0x90, 0x90},              // jrcxz has no long form
       {0x55, 0x53, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xf9},  // a loop back into it
-      {0x06, 0x06, 0x06},                    // no instruction
+      {0x06, 0x06, 0x06},                                // no instruction
   };
   for (const std::vector<uint8_t>& code : immovable)
     EXPECT_FALSE(MovePrologue(WithTail(code), kFunction, kGate).ok()) << int{code[0]};

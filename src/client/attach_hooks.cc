@@ -387,11 +387,11 @@ static_assert(HPD_ORIGINAL(0, kNewAligned) == 312 + 8 * 17);
 static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 312 + 8 * 18);
 
 // What the last samples say must be looked up while the process is there.
-#define HPD_EXIT_HOOK(number)                                       \
-  HPD_HIDDEN void HpdHook_Exit_##number(int code) {                 \
-    if (HpdAttachState.request.may_wait != 0)                       \
-      heapprofd::WaitUntilDrained();                                \
-    Original<void(int)>(number, Hook::kExit)(code);                 \
+#define HPD_EXIT_HOOK(number)                       \
+  HPD_HIDDEN void HpdHook_Exit_##number(int code) { \
+    if (HpdAttachState.request.may_wait != 0)       \
+      heapprofd::WaitUntilDrained();                \
+    Original<void(int)>(number, Hook::kExit)(code); \
   }
 
 // All hooks of one allocator.
@@ -442,7 +442,7 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 312 + 8 * 18);
   HPD_FREE_HOOK(DeleteArraySizedAligned, number)                                         \
   HPD_FREE_HOOK(DeleteAlignedNothrow, number)                                            \
   HPD_FREE_HOOK(DeleteArrayAlignedNothrow, number)                                       \
-  HPD_EXIT_HOOK(number)  \
+  HPD_EXIT_HOOK(number)                                                                  \
   }
 
 HPD_ALLOCATOR(0)

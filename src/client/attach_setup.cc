@@ -199,9 +199,8 @@ bool MakeFiles() {
 
 bool MapFiles() {
   SetupResult& result = HpdAttachState.result;
-  const long engine =
-      MapShared(static_cast<long>(result.engine_block), sizeof(EngineBlock), PROT_READ,
-                result.engine_fd, 0);
+  const long engine = MapShared(static_cast<long>(result.engine_block),
+                                sizeof(EngineBlock), PROT_READ, result.engine_fd, 0);
   if (rt::IsError(engine))
     return Fail(SetupStep::kMapFile, engine);
   result.engine_block = static_cast<uint64_t>(engine);
@@ -220,8 +219,7 @@ void CloseFiles() {
 void DiscoverLayout(uint64_t main_thread, uint64_t stack_end) {
   __libc_stack_end = reinterpret_cast<void*>(stack_end);
   if (main_thread != 0 && stack_end != 0)
-    g_session.layout.Discover(main_thread,
-                              static_cast<int>(HpdAttachState.request.pid));
+    g_session.layout.Discover(main_thread, static_cast<int>(HpdAttachState.request.pid));
 }
 
 // Kept here until the hooks are in; bounded, in case nobody is there to put them in.
@@ -269,8 +267,7 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
   Store(result.status, static_cast<uint32_t>(SetupStatus::kRunning));
   result.engine_fd = -1;
   result.client_fd = -1;
-  const bool is_ready =
-      PrepareOwnMemory() && MapIslands() && MakeFiles() && MapFiles();
+  const bool is_ready = PrepareOwnMemory() && MapIslands() && MakeFiles() && MapFiles();
   CloseFiles();
   if (is_ready)
     BeginSession();

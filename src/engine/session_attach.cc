@@ -38,8 +38,8 @@ Status Session::Attach(pid_t pid) {
                       ": there is no such process; check the number");
   Result<std::unique_ptr<AttachedProcess>> placed =
       AttachedProcess::Place(pid, config_.ring_size_bytes, &allocators_);
-  for (int i = 1; i < kPlaceTries && !placed.ok() &&
-                  placed.status().code() == StatusCode::kTryAgain;
+  for (int i = 1;
+       i < kPlaceTries && !placed.ok() && placed.status().code() == StatusCode::kTryAgain;
        ++i)
     placed = AttachedProcess::Place(pid, config_.ring_size_bytes, &allocators_);
   if (!placed.ok())

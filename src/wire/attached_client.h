@@ -20,39 +20,39 @@
 namespace heapprofd {
 
 // Functions of an allocator that can be hooked: X(name of the hook, symbol).
-#define HPD_HOOK_LIST(X)                                          \
-  X(Malloc, "malloc")                                             \
-  X(Free, "free")                                                 \
-  X(Calloc, "calloc")                                             \
-  X(Realloc, "realloc")                                           \
-  X(Reallocarray, "reallocarray")                                 \
-  X(Memalign, "memalign")                                         \
-  X(AlignedAlloc, "aligned_alloc")                                \
-  X(PosixMemalign, "posix_memalign")                              \
-  X(Valloc, "valloc")                                             \
-  X(Pvalloc, "pvalloc")                                           \
-  X(FreeSized, "free_sized")                                      \
-  X(FreeAlignedSized, "free_aligned_sized")                       \
-  X(Dlclose, "dlclose")                                           \
-  X(New, "_Znwm")                                                 \
-  X(NewArray, "_Znam")                                            \
-  X(NewNothrow, "_ZnwmRKSt9nothrow_t")                            \
-  X(NewArrayNothrow, "_ZnamRKSt9nothrow_t")                       \
-  X(NewAligned, "_ZnwmSt11align_val_t")                           \
-  X(NewArrayAligned, "_ZnamSt11align_val_t")                      \
-  X(NewAlignedNothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t")      \
-  X(NewArrayAlignedNothrow, "_ZnamSt11align_val_tRKSt9nothrow_t") \
-  X(Delete, "_ZdlPv")                                             \
-  X(DeleteArray, "_ZdaPv")                                        \
-  X(DeleteSized, "_ZdlPvm")                                       \
-  X(DeleteArraySized, "_ZdaPvm")                                  \
-  X(DeleteNothrow, "_ZdlPvRKSt9nothrow_t")                        \
-  X(DeleteArrayNothrow, "_ZdaPvRKSt9nothrow_t")                   \
-  X(DeleteAligned, "_ZdlPvSt11align_val_t")                       \
-  X(DeleteArrayAligned, "_ZdaPvSt11align_val_t")                  \
-  X(DeleteSizedAligned, "_ZdlPvmSt11align_val_t")                 \
-  X(DeleteArraySizedAligned, "_ZdaPvmSt11align_val_t")            \
-  X(DeleteAlignedNothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")  \
+#define HPD_HOOK_LIST(X)                                              \
+  X(Malloc, "malloc")                                                 \
+  X(Free, "free")                                                     \
+  X(Calloc, "calloc")                                                 \
+  X(Realloc, "realloc")                                               \
+  X(Reallocarray, "reallocarray")                                     \
+  X(Memalign, "memalign")                                             \
+  X(AlignedAlloc, "aligned_alloc")                                    \
+  X(PosixMemalign, "posix_memalign")                                  \
+  X(Valloc, "valloc")                                                 \
+  X(Pvalloc, "pvalloc")                                               \
+  X(FreeSized, "free_sized")                                          \
+  X(FreeAlignedSized, "free_aligned_sized")                           \
+  X(Dlclose, "dlclose")                                               \
+  X(New, "_Znwm")                                                     \
+  X(NewArray, "_Znam")                                                \
+  X(NewNothrow, "_ZnwmRKSt9nothrow_t")                                \
+  X(NewArrayNothrow, "_ZnamRKSt9nothrow_t")                           \
+  X(NewAligned, "_ZnwmSt11align_val_t")                               \
+  X(NewArrayAligned, "_ZnamSt11align_val_t")                          \
+  X(NewAlignedNothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t")          \
+  X(NewArrayAlignedNothrow, "_ZnamSt11align_val_tRKSt9nothrow_t")     \
+  X(Delete, "_ZdlPv")                                                 \
+  X(DeleteArray, "_ZdaPv")                                            \
+  X(DeleteSized, "_ZdlPvm")                                           \
+  X(DeleteArraySized, "_ZdaPvm")                                      \
+  X(DeleteNothrow, "_ZdlPvRKSt9nothrow_t")                            \
+  X(DeleteArrayNothrow, "_ZdaPvRKSt9nothrow_t")                       \
+  X(DeleteAligned, "_ZdlPvSt11align_val_t")                           \
+  X(DeleteArrayAligned, "_ZdaPvSt11align_val_t")                      \
+  X(DeleteSizedAligned, "_ZdlPvmSt11align_val_t")                     \
+  X(DeleteArraySizedAligned, "_ZdaPvmSt11align_val_t")                \
+  X(DeleteAlignedNothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")      \
   X(DeleteArrayAlignedNothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t") \
   X(Exit, "exit")
 
@@ -141,12 +141,12 @@ struct SetupRequest {
   uint32_t pid;                   // as the process itself sees it
   uint32_t tid_offset;            // of the thread id in a thread's control block
   uint32_t thread_block_size;     // bytes; 0: unknown
-  uint32_t go;                // 1: the engine has taken the descriptors
-  uint64_t stack_end_at;      // address of __libc_stack_end, while its value is not known
-  uint64_t hold_ticks;        // the thread is kept for so long at most when all is done,
-                              // for the engine to put the hooks in before it goes on
-  uint32_t release;           // 1: they are in
-  uint32_t may_wait;          // 0: no system call may be made in a hook
+  uint32_t go;                    // 1: the engine has taken the descriptors
+  uint64_t stack_end_at;  // address of __libc_stack_end, while its value is not known
+  uint64_t hold_ticks;    // the thread is kept for so long at most when all is done,
+                          // for the engine to put the hooks in before it goes on
+  uint32_t release;       // 1: they are in
+  uint32_t may_wait;      // 0: no system call may be made in a hook
 };
 
 struct SetupResult {
