@@ -358,6 +358,11 @@ Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
   return {};
 }
 
+void AttachedProcess::LetGo() const {
+  process_.WriteObject(StateAddress() + offsetof(AttachState, request.release),
+                       uint32_t{1});
+}
+
 Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
   const uint64_t started = NowNs();
   thread->Interrupt();
@@ -367,8 +372,7 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
   if (!process_.IsSameImage())
     return LostRace(pid(), "it has just become another program");
   const Status status = PatchAll({*thread});
-  process_.WriteObject(StateAddress() + offsetof(AttachState, request.release),
-                       uint32_t{1});
+  LetGo();
   report_.threads = 1;
   report_.attach_stopped_ns = NowNs() - started;
   return status;

@@ -58,6 +58,9 @@ class AttachedProcess {
   // The same for a program that is being started; its thread stays stopped.
   Status PutHooksInHeld(TracedThread* thread);
 
+  // Instead of that: the thread that is held goes on without hooks.
+  void LetGo() const;
+
   // Takes them out again and verifies that every byte is as it was. OK when the process
   // has ended or become another program.
   Status TakeHooksOut();

@@ -1,5 +1,6 @@
 #include "attach/exec_watcher.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -15,9 +16,11 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 
+#include "attach/borrowed_thread.h"
 #include "attach/program_start.h"
 
 namespace heapprofd {
@@ -26,6 +29,7 @@ namespace {
 constexpr std::chrono::milliseconds kDecisionTime{1000};
 constexpr uint64_t kExecTimeoutNs = 2'000'000'000;  // between leave and exec
 constexpr size_t kMaxFileSystems = 256;
+constexpr size_t kMaxNamespaces = 256;
 
 std::string FileName(int fd) {
   std::array<char, PATH_MAX> path{};
@@ -41,14 +45,15 @@ void Raise(int event) {
   static_cast<void>(ignored);
 }
 
-// Mount points of file systems that can hold programs, as this process sees them.
-std::vector<std::string> MountPoints() {
+// Mount points of file systems that can hold programs, as a process sees them; reached
+// by its `root`.
+std::vector<std::string> MountPoints(const std::string& mounts, const std::string& root) {
   constexpr std::array<std::string_view, 17> kNoPrograms = {
       "proc",     "sysfs",   "cgroup",  "cgroup2",    "devpts",     "mqueue",
       "bpf",      "debugfs", "tracefs", "securityfs", "pstore",     "configfs",
       "efivarfs", "fusectl", "autofs",  "hugetlbfs",  "binfmt_misc"};
   std::vector<std::string> points;
-  std::istringstream lines(ReadProcFile("/proc/self/mountinfo"));
+  std::istringstream lines(ReadProcFile(mounts));
   for (std::string line; std::getline(lines, line);) {
     std::istringstream fields(line);
     std::string point;
@@ -59,7 +64,27 @@ std::vector<std::string> MountPoints() {
     }
     fields >> field;
     if (std::find(kNoPrograms.begin(), kNoPrograms.end(), field) == kNoPrograms.end())
-      points.push_back(point);
+      points.push_back(root + point);
+  }
+  return points;
+}
+
+// Of this process, and of one in each mount namespace: containers.
+std::vector<std::string> AllMountPoints() {
+  std::vector<std::string> points = MountPoints("/proc/self/mountinfo", "");
+  std::set<std::string> seen;
+  const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
+  while (const dirent* entry =
+             processes != nullptr ? readdir(processes.get()) : nullptr) {
+    const int pid = atoi(entry->d_name);  // NOLINT(cert-err34-c): other names give 0
+    std::array<char, 64> space{};
+    if (pid <= 0 ||
+        readlink(ProcPath(pid, "ns/mnt").c_str(), space.data(), space.size() - 1) <= 0 ||
+        !seen.insert(space.data()).second || seen.size() > kMaxNamespaces)
+      continue;
+    const std::vector<std::string> more =
+        MountPoints(ProcPath(pid, "mountinfo"), ProcPath(pid, "root"));
+    points.insert(points.end(), more.begin(), more.end());
   }
   return points;
 }
@@ -136,7 +161,7 @@ ExecWatcher::~ExecWatcher() {
 Status ExecWatcher::MarkFileSystems() {
   std::set<dev_t> marked;
   int error = 0;
-  for (const std::string& point : MountPoints()) {
+  for (const std::string& point : AllMountPoints()) {
     struct stat status {};
 
     if (stat(point.c_str(), &status) != 0 || marked.size() >= kMaxFileSystems ||
@@ -212,8 +237,7 @@ void ExecWatcher::Catch() {
 
 void ExecWatcher::CatchOne(Held held) {
   TracedThread thread(held.pid);
-  const bool is_ours =
-      ptrace(PTRACE_SEIZE, held.pid, 0, static_cast<long>(PTRACE_O_TRACEEXEC)) == 0;
+  const bool is_ours = thread.SeizeForExec(IsUnderSeccomp(held.pid));
   Status status = is_ours ? Status() : SeizeError(held.pid, errno);
   Allow(held.file.get());
   held.file.reset();
@@ -256,8 +280,11 @@ Status ExecWatcher::PutClientIn(TracedThread* thread) {
     caught_.push_back(caught);
   }
   Raise(caught_event_.get());
-  if (!caught->WaitForDecision())
+  if (!caught->WaitForDecision()) {
+    caught->process_->LetGo();
+    caught->Conclude(LostRace(thread->tid(), "its start could not wait any longer"));
     return {};
+  }
   Status status = caught->process_->PutHooksInHeld(thread);
   thread->Release(thread->tid());
   caught->Conclude(status);

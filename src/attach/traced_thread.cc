@@ -100,6 +100,11 @@ bool TracedThread::Seize(bool is_filtered) {
   return true;
 }
 
+bool TracedThread::SeizeForExec(bool is_filtered) const {
+  const long options = PTRACE_O_TRACEEXEC | (is_filtered ? kSuspendSeccomp : 0);
+  return ptrace(PTRACE_SEIZE, tid_, 0, options) == 0;
+}
+
 void TracedThread::Interrupt() const {
   ptrace(PTRACE_INTERRUPT, tid_, 0, 0);
 }

@@ -35,6 +35,10 @@ class TracedThread {
   // while we trace. errno is set when false.
   bool Seize(bool is_filtered);
 
+  // The same for a thread that is about to become another program: it runs on, and stops
+  // when it has.
+  bool SeizeForExec(bool is_filtered) const;
+
   enum class Wait : uint8_t { kStopped, kTimedOut, kGone };
 
   // Until the thread has stopped for our request; signals that arrive before are handed

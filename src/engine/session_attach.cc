@@ -94,7 +94,12 @@ Status Session::Adopt(ExecWatcher::Caught& caught) {
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY_ASSIGN([[maybe_unused]] const Target* target,
                  AddAttached(&caught.process(), std::move(pidfd)));
-  return caught.Accept(&live_.back().attached);
+  const Status status = caught.Accept(&live_.back().attached);
+  if (!status.ok()) {
+    live_.pop_back();
+    targets_.pop_back();
+  }
+  return status;
 }
 
 void Session::AdoptCaught() {
