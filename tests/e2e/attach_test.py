@@ -78,7 +78,7 @@ class AttachTest(unittest.TestCase):
             self.assertEqual(tool.wait(60), 0)
 
     def test_a_statically_linked_program(self):
-        with Running([program("static_storm"), "30"]) as target:
+        with Running([program("static_storm"), "30", "static"]) as target:
             attached = Attached(target.pid, 100)
             self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
             self.assertGreater(attached.stats["alloc_calls"], 0)
