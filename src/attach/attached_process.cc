@@ -260,7 +260,9 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
   }
   request_.main_thread =
       thread.tid() == pid() ? thread.registers().fs_base : MainThreadPointer(process_);
-  Status status = is_placed_ ? Status() : MapImage(process_, maps, base_, &thread);
+  Status status = is_placed_
+                      ? Status()
+                      : MapImage(process_, maps, base_, request_.hold_ticks, &thread);
   if (status.ok())
     status = FillImage();
   if (status.ok())

@@ -105,56 +105,101 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
   return is_stopped ? leader.registers().fs_base : 0;
 }
 
+namespace {
+
+bool IsImageMapped(const RemoteProcess& process, uint64_t base) {
+  const std::vector<MapEntry> maps = process.Maps();
+  return std::any_of(maps.begin(), maps.end(), [base](const MapEntry& entry) {
+    return entry.start == base && entry.end == base + ClientHeader().code_size &&
+           entry.executable;
+  });
+}
+
+// Until the thread has left [begin, end), stopped.
+Status RunOutOf(const RemoteProcess& process,
+                uint64_t begin,
+                uint64_t end,
+                uint64_t base,
+                TracedThread* thread) {
+  const uint64_t deadline = NowNs() + kRunTimeoutNs;
+  const uint64_t look_at = NowNs() + kLookNs;
+  while (NowNs() < deadline) {
+    uint64_t word = 0;
+    if (!thread->Serve())
+      return SeizeError(process.pid(), ESRCH);
+    if (NowNs() < look_at && !process.ReadObject(base, &word)) {
+      Sleep(5'000);
+      continue;
+    }
+    thread->Interrupt();
+    if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
+      return SeizeError(process.pid(), ESRCH);
+    // Nor may a signal handler be under way that will return there.
+    if (!IsAnyInside(process.pid(), {*thread}, {{begin, end}})) {
+      thread->RestartInterruptedCall(process.pid());
+      return {};
+    }
+    thread->Continue();
+  }
+  return LostRace(process.pid(), "a thread of it did not come back from mapping memory");
+}
+
+// Until the memory is mapped; the thread waits in the stub then, and is taken from there
+// to where it was before.
+Status TakeFromStub(const RemoteProcess& process,
+                    uint64_t base,
+                    const user_regs_struct& before,
+                    TracedThread* thread) {
+  const uint64_t deadline = NowNs() + kStopTimeoutNs;
+  while (!IsImageMapped(process, base) && NowNs() < deadline) {
+    if (!thread->Serve())
+      return SeizeError(process.pid(), ESRCH);
+    Sleep(5'000);
+  }
+  thread->Interrupt();
+  if (thread->WaitForStop(deadline + kStopTimeoutNs) != TracedThread::Wait::kStopped ||
+      !thread->SetRegisters(before))
+    return SeizeError(process.pid(), ESRCH);
+  thread->registers() = before;
+  return {};
+}
+
+}  // namespace
+
 Status MapImage(const RemoteProcess& process,
                 const std::vector<MapEntry>& maps,
                 uint64_t base,
+                uint64_t hold_ticks,
                 TracedThread* thread) {
   const pid_t pid = process.pid();
   Result<CodeCave> cave = FindCodeCave(process, maps);
   if (!cave.ok())
     return CannotAttach(pid, cave.status().message());
   const AttachHeader& header = ClientHeader();
-  const std::vector<uint8_t> stub =
-      MakeStub(base, header.total_size, header.code_size, thread->ResumeState());
+  const user_regs_struct before = thread->registers();
+  const std::vector<uint8_t> stub = MakeStub({.base = base,
+                                              .total_size = header.total_size,
+                                              .code_size = header.code_size,
+                                              .hold_ticks = hold_ticks},
+                                             thread->ResumeState());
   const uint64_t begin = cave.value().address;
   if (!process.Write(begin, stub.data(), stub.size()))
     return CannotWriteCode(pid);
-  user_regs_struct registers = thread->registers();
+  user_regs_struct registers = before;
   registers.rip = begin;
   registers.orig_rax = ~uint64_t{0};
-  bool is_out = false;
-  if (thread->SetRegisters(registers) && thread->Continue()) {
-    const uint64_t deadline = NowNs() + kRunTimeoutNs;
-    for (uint64_t look_at = NowNs() + kLookNs; !is_out && NowNs() < deadline;) {
-      if (!thread->Serve())
-        return SeizeError(pid, ESRCH);
-      uint64_t word = 0;
-      if (NowNs() < look_at && !process.ReadObject(base, &word)) {
-        Sleep(5'000);
-        continue;
-      }
-      thread->Interrupt();
-      if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
-        return SeizeError(pid, ESRCH);
-      // Nor may a signal handler be under way that will return there.
-      is_out = !IsAnyInside(pid, {*thread}, {{begin, begin + stub.size()}});
-      if (!is_out)
-        thread->Continue();
-    }
-  }
+  Status status = SeizeError(pid, ESRCH);
+  if (thread->SetRegisters(registers) && thread->Continue())
+    status = hold_ticks != 0
+                 ? TakeFromStub(process, base, before, thread)
+                 : RunOutOf(process, begin, begin + stub.size(), base, thread);
   process.Write(begin, cave.value().contents.data(), cave.value().contents.size());
-  if (is_out)
-    thread->RestartInterruptedCall(pid);
-  const std::vector<MapEntry> now = process.Maps();
-  const bool is_mapped = std::any_of(now.begin(), now.end(), [&](const MapEntry& entry) {
-    return entry.start == base && entry.end == base + header.code_size &&
-           entry.executable;
-  });
-  return is_out && is_mapped
-             ? Status()
-             : LostRace(pid,
-                        "memory could not be mapped in it (a limit on its address "
-                        "space, or it has just mapped some itself)");
+  HPD_TRY(std::move(status));
+  if (IsImageMapped(process, base))
+    return {};
+  return LostRace(pid,
+                  "memory could not be mapped in it (a limit on its address space, or "
+                  "it has just mapped some itself)");
 }
 
 Result<SetupResult> RunSetup(

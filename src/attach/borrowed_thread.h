@@ -30,10 +30,13 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process);
 uint64_t MainThreadPointer(const RemoteProcess& process);
 
 // Maps the image's memory at `base`, from code that is already there. The thread is
-// stopped before and after.
+// stopped before and after. `hold_ticks` (of the time stamp counter): not 0 when it must
+// not execute an instruction of the program in between; then this is the time after which
+// it does if we die.
 Status MapImage(const RemoteProcess& process,
                 const std::vector<MapEntry>& maps,
                 uint64_t base,
+                uint64_t hold_ticks,
                 TracedThread* thread);
 
 // Runs the setup in the image at `base`; its request is in place. `take_files` is called

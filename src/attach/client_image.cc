@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kMargin = uint64_t{1} << 16;  // bytes kept free around a mapping
 
+constexpr uint64_t kHeapRoom = uint64_t{1} << 30;     // bytes behind the heap
 constexpr uint64_t kStackRoom = uint64_t{256} << 20;  // bytes below the main stack
 
 bool IsPlausible(const AttachHeader& header, const MapEntry& entry) {
@@ -80,9 +81,13 @@ std::optional<uint64_t> FindGap(const std::vector<MapEntry>& maps,
     const uint64_t high = maps[i + 1].start;
     if (high < low || high - low < size + kMargin)
       continue;
-    // The heap grows up and the stack grows down into their gaps.
-    const uint64_t lowest = maps[i].path == "[heap]" ? high - size - kMargin : low;
-    const uint64_t highest = maps[i + 1].path == "[stack]" ? low : high - size - kMargin;
+    // The heap grows up and the stack grows down into their gaps. A heap that has grown
+    // by its room goes on elsewhere (malloc does without brk then).
+    const bool is_behind_heap = maps[i].path == "[heap]";
+    const uint64_t highest_start = high - size - kMargin;
+    const uint64_t lowest =
+        is_behind_heap ? std::min(low + kHeapRoom, highest_start) : low;
+    const uint64_t highest = maps[i + 1].path == "[stack]" ? low : highest_start;
     if (maps[i + 1].path == "[stack]" && high - low < size + kStackRoom)
       continue;
     for (const uint64_t start : {lowest & ~(kPage - 1), highest & ~(kPage - 1)}) {

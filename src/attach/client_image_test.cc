@@ -50,6 +50,16 @@ TEST(ClientImageTest, AGapOutOfReachOfAJumpIsNone) {
   EXPECT_FALSE(FindGap(maps, kLibc, kSize).has_value());
 }
 
+TEST(ClientImageTest, AProgramAtALowAddressHasItsImageBehindTheRoomOfItsHeap) {
+  const std::vector<MapEntry> maps = {Mapping(0x400000, 0x500000),
+                                      Mapping(0x500000, 0x600000, "[heap]"),
+                                      Mapping(kLibc, kLibc + 4096)};
+  const std::optional<uint64_t> gap = FindGap(maps, 0x401000, kSize);
+  ASSERT_TRUE(gap.has_value());
+  EXPECT_GT(*gap, uint64_t{1} << 30);
+  EXPECT_TRUE(IsInReach(0x401000, *gap, kSize));
+}
+
 TEST(ClientImageTest, RoomIsLeftForTheHeapAndTheStack) {
   const uint64_t heap = 0x555500000000;
   const std::vector<MapEntry> maps = {

@@ -22,9 +22,7 @@ constexpr uint64_t kAlignment = 16;
 constexpr size_t kMaxVdso = size_t{64} << 10;  // bytes
 
 struct StubParameters {
-  uint64_t base;
-  uint64_t total_size;
-  uint64_t code_size;
+  StubRequest request;
   ResumeRegisters resume;
 };
 
@@ -104,14 +102,10 @@ Result<CodeCave> FindCodeCave(const RemoteProcess& process,
                 "its code leaves no room for the first instructions of the profiler");
 }
 
-std::vector<uint8_t> MakeStub(uint64_t base,
-                              uint64_t total_size,
-                              uint64_t code_size,
+std::vector<uint8_t> MakeStub(const StubRequest& request,
                               const user_regs_struct& resume) {
   std::vector<uint8_t> stub(HpdStub, HpdStubEnd);
-  const StubParameters parameters{.base = base,
-                                  .total_size = total_size,
-                                  .code_size = code_size,
+  const StubParameters parameters{.request = request,
                                   .resume = ToResumeRegisters(resume)};
   HPD_CHECK(HpdStubEnd - HpdStubParameters == sizeof(parameters));
   memcpy(stub.data() + (HpdStubParameters - HpdStub), &parameters, sizeof(parameters));

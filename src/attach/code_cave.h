@@ -25,12 +25,15 @@ struct CodeCave {
 Result<CodeCave> FindCodeCave(const RemoteProcess& process,
                               const std::vector<MapEntry>& maps);
 
-// The code for the cave: maps `total_size` bytes at `base`, of which the first
-// `code_size` executable, and goes on with `resume`.
-std::vector<uint8_t> MakeStub(uint64_t base,
-                              uint64_t total_size,
-                              uint64_t code_size,
-                              const user_regs_struct& resume);
+struct StubRequest {
+  uint64_t base = 0;        // of the memory to be mapped
+  uint64_t total_size = 0;  // bytes
+  uint64_t code_size = 0;   // bytes of it that are executable
+  uint64_t hold_ticks = 0;  // of the time stamp counter, to wait afterwards
+};
+
+// The code for the cave: maps memory and goes on with `resume`.
+std::vector<uint8_t> MakeStub(const StubRequest& request, const user_regs_struct& resume);
 
 ResumeRegisters ToResumeRegisters(const user_regs_struct& registers);
 

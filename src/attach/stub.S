@@ -27,7 +27,20 @@ HpdStub:
         mov     $-1, %r8
         xor     %r9d, %r9d
         syscall
-1:      pushq   flags_(%rip)
+1:      mov     hold_ticks_(%rip), %rcx # a program that is being started must not go on by itself: the tracer takes it
+        test    %rcx, %rcx              # from this loop, and if there is none any more the time passes
+        jz      3f
+        rdtsc
+        shl     $32, %rdx
+        or      %rdx, %rax
+        add     %rax, %rcx
+2:      pause
+        rdtsc
+        shl     $32, %rdx
+        or      %rdx, %rax
+        cmp     %rcx, %rax
+        jb      2b
+3:      pushq   flags_(%rip)
         popfq
         mov     r15_(%rip), %r15
         mov     r14_(%rip), %r14
@@ -51,6 +64,7 @@ HpdStubParameters:
 base_:          .quad 0
 total_size_:    .quad 0
 code_size_:     .quad 0
+hold_ticks_:    .quad 0
 flags_:         .quad 0
 r15_:           .quad 0
 r14_:           .quad 0

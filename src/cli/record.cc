@@ -143,6 +143,8 @@ std::string ReasonForNothing(const Options& options, const Session& session) {
     if (const std::string obstacle = ObstacleFor(options.command[0]); !obstacle.empty())
       return obstacle;
   }
+  if (session.targets().empty() && options.command.empty())
+    return "no program of this name was started meanwhile";
   if (session.targets().empty())
     return "the program never loaded the profiling library: it clears its environment or "
            "uses a loader that "

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 from profile_run import HEAP_PROFILE, Pprof, program, run
@@ -109,6 +108,18 @@ class AttachTest(unittest.TestCase):
             process.kill()
 
 
+def watches(pid, device):
+    """Whether a process is asked for leave for every exec on a file system."""
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        try:
+            with open(path) as file:
+                if f"fanotify sdev:{device:x} " in file.read():
+                    return True
+        except OSError:  # closed meanwhile
+            pass
+    return False
+
+
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
 class CatchTest(unittest.TestCase):
     def caught(self, command, name, times=1):
@@ -116,10 +127,8 @@ class CatchTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "out")
             tool = subprocess.Popen([HEAP_PROFILE, "-n", name, "-i", "1", "-o", out], stderr=subprocess.PIPE, text=True)
-            watches = lambda: any("fanotify" in os.readlink(link)
-                                  for link in glob.glob(f"/proc/{tool.pid}/fd/*") if os.path.islink(link))
-            wait_until(watches)
-            time.sleep(0.2)  # its marks are set one after the other
+            device = os.stat(command[0]).st_dev
+            wait_until(lambda: watches(tool.pid, os.major(device) << 20 | os.minor(device)))
             for _ in range(times):
                 self.assertEqual(subprocess.run(command, stdout=subprocess.DEVNULL).returncode, 0)
             tool.send_signal(signal.SIGINT)
