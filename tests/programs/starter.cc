@@ -1,4 +1,5 @@
-// 1,000 allocations of known size in main, one in a constructor: 1003 calls with libstdc++'s own.
+// 1,000 allocations of known size in main, one in a constructor: 1003 calls with
+// libstdc++'s own.
 #include <cstdlib>
 #include <string>
 #include <vector>

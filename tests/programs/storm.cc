@@ -1,7 +1,7 @@
-// Everything at once that makes attaching difficult: threads that allocate and check what they hold, forks, dlopen and
-// dlclose, a profiling timer, short threads, sleepers that must not see EINTR. Runs for argv[1] seconds, without
-// dlopen when there is an argv[2]; ends with 1 when
-// anything was wrong, and prints what.
+// Everything at once that makes attaching difficult: threads that allocate and check what
+// they hold, forks, dlopen and dlclose, a profiling timer, short threads, sleepers that
+// must not see EINTR. Runs for argv[1] seconds, without dlopen when there is an argv[2];
+// ends with 1 when anything was wrong, and prints what.
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
@@ -38,7 +38,8 @@ unsigned char* Allocate(unsigned kind, size_t size) {
     case 0:
       return static_cast<unsigned char*>(calloc(1, size));
     case 1:
-      return posix_memalign(&bytes, 64, size) == 0 ? static_cast<unsigned char*>(bytes) : nullptr;
+      return posix_memalign(&bytes, 64, size) == 0 ? static_cast<unsigned char*>(bytes)
+                                                   : nullptr;
     case 2:
       return static_cast<unsigned char*>(aligned_alloc(32, (size + 31) / 32 * 32));
     default:
@@ -118,11 +119,14 @@ void StartThreads() {
 
 int main(int argc, char** argv) {
   const int seconds = argc > 1 ? atoi(argv[1]) : 10;
+
   struct sigaction action {};
+
   action.sa_handler = [](int) {};
   action.sa_flags = SA_RESTART;
   sigaction(SIGPROF, &action, nullptr);
-  const itimerval interval{.it_interval = {.tv_sec = 0, .tv_usec = 1000}, .it_value = {.tv_sec = 0, .tv_usec = 1000}};
+  const itimerval interval{.it_interval = {.tv_sec = 0, .tv_usec = 1000},
+                           .it_value = {.tv_sec = 0, .tv_usec = 1000}};
   setitimer(ITIMER_PROF, &interval, nullptr);
   for (unsigned id = 0; id < 3; ++id)
     std::thread(Churn, id).detach();
@@ -133,8 +137,8 @@ int main(int argc, char** argv) {
   puts("ready");
   fflush(stdout);
   std::this_thread::sleep_for(std::chrono::seconds(seconds));
-  printf("operations %ld corrupted %ld failed_children %ld interrupted %ld\n", operations.load(), corrupted.load(),
-         failed_children.load(), interrupted.load());
+  printf("operations %ld corrupted %ld failed_children %ld interrupted %ld\n",
+         operations.load(), corrupted.load(), failed_children.load(), interrupted.load());
   fflush(stdout);
   _exit(corrupted != 0 || failed_children != 0 || interrupted != 0);
 }
