@@ -8,12 +8,23 @@ import sys
 NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2"}
 EXPORTED = set("""
 malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc malloc_usable_size
-free_sized free_aligned_sized dlclose
+free_sized free_aligned_sized dlclose heapprofd_recorder_v1
+mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
+execl execle execlp execv execve execvp execvpe posix_spawn posix_spawnp
 _Znwm _Znam _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t _ZnwmSt11align_val_t _ZnamSt11align_val_t
 _ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t
 _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t
 _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t
 """.split())
+CLIENT_EXPORTED = set("""
+AHeapInfo_create AHeapInfo_setEnabledCallback AHeapInfo_setDisabledCallback
+AHeapProfileEnableCallbackInfo_getSamplingInterval AHeapProfile_registerHeap AHeapProfile_reportAllocation
+AHeapProfile_reportSample AHeapProfile_reportFree heapprofd_nested_begin heapprofd_nested_end heapprofd_label_push
+heapprofd_label_pop heapprofd_mark heapprofd_dump_now
+""".split())
+CLIENT_SONAME = "libheapprofd_client.so.1"
+CLIENT_VERSION = "HEAPPROFD_CLIENT_1.0"  # of every symbol: a later one gets a node of its own
+PROBES = {("otel_memory", "alloc"), ("otel_memory", "free")}
 IMPORTED = {"_r_debug", "_dl_debug_addr", "__libc_stack_end", "__environ", "_thread_db_pthread_tid",
             "_thread_db_sizeof_pthread"}
 MAX_CODE_AND_DATA = 128 * 1024  # bytes
@@ -24,7 +35,24 @@ def output_of(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def problems_of(path):
+def interface_problems_of(path):
+    """The promises of libheapprofd_client.so to those who link with it."""
+    soname = re.search(r"\(SONAME\).*\[(.*)\]", output_of("readelf", "-dW", path))
+    if not soname or soname[1] != CLIENT_SONAME:
+        yield f"is not named {CLIENT_SONAME}"
+    for line in output_of("nm", "-D", "--defined-only", path).splitlines():
+        kind, name = line.split()[-2:]
+        if kind != "A" and not name.endswith("@@" + CLIENT_VERSION):
+            yield f"exports {name} without the version {CLIENT_VERSION}"
+
+
+def probes_of(path):
+    """Static probes (provider, name), from the notes that tracers read."""
+    notes = output_of("readelf", "-nW", path)
+    return set(re.findall(r"Provider: (\S+)\n\s+Name: (\S+)\n.*Semaphore: 0x0*[1-9a-f]", notes))
+
+
+def problems_of(path, expected=frozenset(EXPORTED)):
     """Yields one line of text per broken promise."""
     dynamic = output_of("readelf", "-dW", path)
     for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
@@ -44,12 +72,14 @@ def problems_of(path):
                 yield f"imports {name}"
             elif kind == "U":
                 yield f"imports {name}, but not weakly"
-        else:
+        elif kind != "A":  # the name of a version
             exported.add(name)
-    for name in sorted(exported - EXPORTED):
+    for name in sorted(exported - expected):
         yield f"exports {name}"
-    for name in sorted(EXPORTED - exported):
+    for name in sorted(expected - exported):
         yield f"does not export {name}"
+    for provider, name in sorted(PROBES - probes_of(path)):
+        yield f"has no probe {provider}:{name} with a semaphore"
     relocations = output_of("readelf", "-rW", path)
     for kind in ("R_X86_64_DTPMOD64", "R_X86_64_TLSDESC"):
         if kind in relocations:
@@ -62,7 +92,10 @@ def problems_of(path):
 
 
 def main():
-    problems = list(problems_of(sys.argv[1]))
+    if "libheapprofd_client" in sys.argv[1]:
+        problems = [*problems_of(sys.argv[1], CLIENT_EXPORTED), *interface_problems_of(sys.argv[1])]
+    else:
+        problems = list(problems_of(sys.argv[1]))
     for problem in problems:
         print(f"{sys.argv[1]}: {problem}")
     return 1 if problems else 0

@@ -22,6 +22,18 @@ class CheckClientElf(unittest.TestCase):
     def test_a_missing_export_is_found(self):
         self.assertIn("does not export calloc", self.problems("void malloc(void) {}", "-fno-builtin"))
 
+    def test_a_missing_probe_is_found(self):
+        self.assertIn("no probe otel_memory:alloc", self.problems("void malloc(void) {}", "-fno-builtin"))
+
+    def test_a_broken_interface_is_found(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "x.so")
+            subprocess.run(["gcc", "-shared", "-fPIC", "-nostdlib", "-x", "c", "-", "-o", path],
+                           input="void AHeapInfo_create(void) {}", text=True, check=True)
+            problems = "\n".join(check_client_elf.interface_problems_of(path))
+        self.assertIn("is not named libheapprofd_client.so.1", problems)
+        self.assertIn("exports AHeapInfo_create without the version", problems)
+
     def test_an_import_is_found(self):
         self.assertIn("imports getenv", self.problems("extern void getenv(void); void f(void) { getenv(); }"))
 

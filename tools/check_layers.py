@@ -5,7 +5,8 @@ import pathlib
 import re
 import sys
 
-OUTSIDE = {"base", "rt", "walk", "wire", "profile", "unwind", "symbolize", "trace", "export"}
+OUTSIDE = {"base", "rt", "walk", "wire", "profile", "unwind", "symbolize", "jit", "trace", "export", "convert", "import",
+           "query"}
 ALLOWED = {  # module: modules it may include; itself always
     "base": set(),
     "rt": set(),
@@ -15,11 +16,18 @@ ALLOWED = {  # module: modules it may include; itself always
     "profile": {"base"},
     "unwind": {"base", "walk", "profile"},
     "symbolize": {"base", "profile"},
+    "jit": {"base", "profile"},
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
+    "convert": {"base", "profile", "symbolize", "trace", "export"},
+    "import": {"base", "profile", "trace", "export"},  # export: tests only
+    "query": {"base", "profile", "trace", "symbolize"},
     "attach": {"base", "wire", "unwind"},
-    "engine": OUTSIDE | {"attach"},
-    "cli": (OUTSIDE | {"engine", "attach"}) - {"rt"},
+    "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query"},
+    "config": {"base", "wire", "engine"},
+    "record": {"base", "profile", "engine", "trace", "config"},
+    "service": {"base", "wire", "profile", "engine", "trace", "config", "record"},
+    "cli": (OUTSIDE | {"attach", "engine", "config", "record", "service"}) - {"rt"},
 }
 MAX_LINES = 800
 

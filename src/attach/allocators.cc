@@ -48,10 +48,13 @@ std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+bool IsPreloadedClient(const std::string& path) {
+  return BaseName(path).starts_with("libheapprofd_");
+}
+
 // glibc's loader has a malloc for itself; ours passes on to the next one.
 bool IsNoAllocator(const std::string& path) {
-  const std::string name = BaseName(path);
-  return name.starts_with("ld-linux") || name == "libheapprofd_preload.so";
+  return BaseName(path).starts_with("ld-linux") || IsPreloadedClient(path);
 }
 
 bool IsLibc(const std::string& path) {
@@ -168,6 +171,12 @@ ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
   std::stable_partition(code.allocators.begin(), code.allocators.end(),
                         [](const Allocator& a) { return !IsLibc(a.path); });
   return code;
+}
+
+bool HasPreloadedClient(const std::vector<MapEntry>& maps) {
+  return std::any_of(maps.begin(), maps.end(), [](const MapEntry& entry) {
+    return IsPreloadedClient(entry.path);
+  });
 }
 
 std::string NoAllocatorReason(const ProcessCode& code) {

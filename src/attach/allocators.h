@@ -56,4 +56,7 @@ class AllocatorFinder {
 // Why no allocation can be seen in a process without allocators, and what to do.
 std::string NoAllocatorReason(const ProcessCode& code);
 
+// Whether the process was started with our library.
+bool HasPreloadedClient(const std::vector<MapEntry>& maps);
+
 }  // namespace heapprofd

@@ -31,12 +31,11 @@ constexpr uint64_t kExecTimeoutNs = 2'000'000'000;  // between leave and exec
 constexpr size_t kMaxFileSystems = 256;
 constexpr size_t kMaxNamespaces = 256;
 
-std::string FileName(int fd) {
+std::string PathOf(int fd) {
   std::array<char, PATH_MAX> path{};
   const ssize_t length =
       readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
-  const std::string text(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
-  return text.substr(text.rfind('/') + 1);
+  return std::string(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
 }
 
 void Raise(int event) {
@@ -122,9 +121,9 @@ void ExecWatcher::Caught::Conclude(Status status) {
   changed_.notify_all();
 }
 
-Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Matches matches,
+Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
                                                         uint64_t ring_size) {
-  std::unique_ptr<ExecWatcher> watcher(new ExecWatcher(std::move(matches), ring_size));
+  std::unique_ptr<ExecWatcher> watcher(new ExecWatcher(std::move(filter), ring_size));
   watcher->events_ =
       ScopedFd(fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK,
                              O_RDONLY | O_LARGEFILE | O_CLOEXEC));
@@ -203,10 +202,12 @@ void ExecWatcher::AnswerEvents() {
     if (event->fd < 0)
       continue;
     ScopedFd file(event->fd);
-    if (event->pid != getpid() && matches_(FileName(file.get()))) {
+    std::string path = PathOf(file.get());
+    if (event->pid != getpid() && filter_.may_match(path)) {
       const std::lock_guard lock(mutex_);
       if (!is_stopping_ && in_exec_.insert(event->pid).second) {
-        held_.push_back({.file = std::move(file), .pid = event->pid});
+        held_.push_back(
+            {.file = std::move(file), .pid = event->pid, .path = std::move(path)});
         has_held_.notify_one();
         continue;
       }
@@ -257,7 +258,7 @@ void ExecWatcher::CatchOne(Held held) {
     const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
     nanosleep(&pause, nullptr);
   }
-  if (has_execed)
+  if (has_execed && filter_.matches(held.pid, held.path))
     status = PutClientIn(&thread);
   if (is_ours)
     thread.Release(held.pid);
@@ -270,6 +271,8 @@ void ExecWatcher::CatchOne(Held held) {
 Status ExecWatcher::PutClientIn(TracedThread* thread) {
   HPD_TRY_ASSIGN(const RemoteProcess process, RemoteProcess::Open(thread->tid()));
   HPD_TRY(RunToStart(process, thread));
+  if (HasPreloadedClient(process.Maps()))
+    return {};  // it reports by itself
   HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached,
                  AttachedProcess::Place(thread->tid(), ring_size_, &finder_, thread));
   const auto caught = std::make_shared<Caught>(std::move(attached));

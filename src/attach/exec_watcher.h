@@ -55,12 +55,17 @@ class ExecWatcher {
     std::unique_ptr<AttachedProcess> process_;
   };
 
-  using Matches = std::function<bool(const std::string& file_name)>;
+  // Which programs to catch. Both are called on threads of the watcher, with the path of
+  // what is executed: the program's, or the script's.
+  struct Filter {
+    // At once, for every exec there is: must not wait for anything.
+    std::function<bool(const std::string& path)> may_match;
+    // When the process has become the program.
+    std::function<bool(pid_t pid, const std::string& path)> matches;
+  };
 
-  // `matches` is called on a thread of the watcher with the last part of the path of what
-  // is executed: the program's, or the script's. kUnavailable: not possible here, and
-  // what it needs.
-  static Result<std::unique_ptr<ExecWatcher>> Start(Matches matches, uint64_t ring_size);
+  // kUnavailable: not possible here, and what it needs.
+  static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter, uint64_t ring_size);
 
   ~ExecWatcher();
   ExecWatcher(const ExecWatcher&) = delete;
@@ -78,10 +83,11 @@ class ExecWatcher {
   struct Held {  // waits for our leave
     ScopedFd file;
     pid_t pid;
+    std::string path;
   };
 
-  ExecWatcher(Matches matches, uint64_t ring_size)
-      : matches_(std::move(matches)), ring_size_(ring_size) {}
+  ExecWatcher(Filter filter, uint64_t ring_size)
+      : filter_(std::move(filter)), ring_size_(ring_size) {}
 
   Status MarkFileSystems();
   void Answer();
@@ -91,7 +97,7 @@ class ExecWatcher {
   void CatchOne(Held held);
   Status PutClientIn(TracedThread* thread);
 
-  Matches matches_;
+  Filter filter_;
   uint64_t ring_size_;
   AllocatorFinder finder_;  // of the catching thread
   ScopedFd events_;

@@ -5,6 +5,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +21,7 @@ constexpr std::string_view kDebugState = "_dl_debug_state";  // called at each c
 constexpr std::string_view kDebug = "_r_debug";
 constexpr uint64_t kStateOffset = 24;  // of r_state in struct r_debug (<link.h>)
 constexpr int kConsistent = 0;         // RT_CONSISTENT
-constexpr int kMaxStops = 10'000;      // signals and breakpoints on the way
+constexpr uint64_t kLoadNs = 10'000'000'000;  // for all libraries to be loaded
 
 struct Loader {
   uint64_t debug_state = 0;  // address of the function
@@ -83,6 +84,13 @@ bool IsConsistent(const RemoteProcess& process, const Loader& loader) {
                                state == kConsistent);
 }
 
+// Of a thread that runs: what it does in the end is its own affair.
+void TakeBreakpointAway(TracedThread thread) {
+  thread.Interrupt();
+  if (thread.WaitForStop(NowNs() + kStopTimeoutNs) == TracedThread::Wait::kStopped)
+    SetBreakpoint(thread.tid(), 0);
+}
+
 Status RunToConsistent(const RemoteProcess& process,
                        const Loader& loader,
                        const TracedThread& thread) {
@@ -91,26 +99,34 @@ Status RunToConsistent(const RemoteProcess& process,
     return Status(StatusCode::kUnavailable,
                   "cannot set a hardware breakpoint in process " +
                       std::to_string(process.pid()) + "; attach with -p once it runs");
-  int signal = 0;
-  for (int i = 0; i < kMaxStops; ++i) {
+  thread.Continue();
+  for (const uint64_t deadline = NowNs() + kLoadNs; NowNs() < deadline;) {
     int status = 0;
-    thread.Continue(signal);
-    if (waitpid(thread.tid(), &status, __WALL) < 0 || !WIFSTOPPED(status))
+    const pid_t waited = waitpid(thread.tid(), &status, __WALL | WNOHANG);
+    if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
       return gone;
-    signal = 0;
-    if (status >> 16 != 0)
+    if (waited == 0) {
+      const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+      nanosleep(&pause, nullptr);
       continue;
+    }
+    int signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
     user_regs_struct registers{};
     ptrace(PTRACE_GETREGS, thread.tid(), 0, &registers);
-    if (WSTOPSIG(status) != SIGTRAP || registers.rip != loader.debug_state) {
-      signal = WSTOPSIG(status);
-    } else if (IsConsistent(process, loader)) {
-      SetBreakpoint(thread.tid(), 0);
-      return {};
+    if (signal == SIGTRAP && registers.rip == loader.debug_state) {
+      signal = 0;
+      if (IsConsistent(process, loader)) {
+        SetBreakpoint(thread.tid(), 0);
+        return {};
+      }
     }
+    thread.Continue(signal);
   }
-  SetBreakpoint(thread.tid(), 0);
-  return gone;
+  TakeBreakpointAway(thread);
+  return Status(StatusCode::kUnavailable,
+                "cannot record process " + std::to_string(process.pid()) +
+                    " from its start: it does not come to an end with loading its "
+                    "libraries; attach with -p once it runs");
 }
 
 }  // namespace

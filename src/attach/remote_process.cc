@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +38,17 @@ std::string ReadImageId(pid_t pid) {
   if (readlink(ProcPath(pid, "exe").c_str(), exe.data(), exe.size() - 1) <= 0)
     return "";  // gone, or a zombie
   return id + exe.data();
+}
+
+// A child between vfork and exec runs in its parent's memory: what is done to it is done
+// to a process that nobody has stopped.
+bool RunsInParentsMemory(pid_t pid) {
+  constexpr long kCompareMemory = 1;  // KCMP_VM
+  const std::string parent =
+      StatusField(ReadProcFile(ProcPath(pid, "status"), 16384), "PPid");
+  const pid_t parent_pid = atoi(parent.c_str());  // NOLINT(cert-err34-c): 0 is nobody
+  return parent_pid > 0 &&
+         syscall(SYS_kcmp, pid, parent_pid, kCompareMemory, 0, 0) == 0;
 }
 
 }  // namespace
@@ -95,6 +107,9 @@ Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
   if (image_id.empty())
     return Status(StatusCode::kNotFound,
                   what + ": it has no program (a kernel thread, or it has just ended)");
+  if (RunsInParentsMemory(pid))
+    return Status(StatusCode::kTryAgain,
+                  what + ": it is about to start a program; try again");
   return RemoteProcess(pid, std::move(memory), std::move(image_id));
 }
 

@@ -37,11 +37,13 @@ void Pause() {
 
 // Calls that end with EINTR after any stop, even if no signal is delivered.
 bool EndsWithEintr(int64_t number) {
-  constexpr std::array<int64_t, 14> kCalls = {
-      SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_rt_sigtimedwait,
-      SYS_semop,      SYS_semtimedop,  SYS_io_getevents, SYS_accept,
-      SYS_accept4,    SYS_recvfrom,    SYS_recvmsg,      SYS_sendto,
-      SYS_sendmsg,    SYS_read};
+  constexpr std::array kCalls = {
+      SYS_epoll_wait,     SYS_epoll_pwait,     SYS_epoll_pwait2, SYS_rt_sigtimedwait,
+      SYS_semop,          SYS_semtimedop,      SYS_io_getevents, SYS_io_pgetevents,
+      SYS_io_uring_enter, SYS_accept,          SYS_accept4,      SYS_recvfrom,
+      SYS_recvmsg,        SYS_recvmmsg,        SYS_sendto,       SYS_sendmsg,
+      SYS_sendmmsg,       SYS_read,            SYS_readv,        SYS_write,
+      SYS_writev};
   return std::find(kCalls.begin(), kCalls.end(), number) != kCalls.end();
 }
 

@@ -89,6 +89,7 @@ class [[nodiscard]] Result {
       return hpd_status;                                                 \
   } while (0)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): names and declarations take none
 #define HPD_CONCAT_INNER(a, b) a##b
 #define HPD_CONCAT(a, b) HPD_CONCAT_INNER(a, b)
 #define HPD_TRY_ASSIGN_INNER(temporary, declaration, expression) \
@@ -99,3 +100,4 @@ class [[nodiscard]] Result {
 // HPD_TRY_ASSIGN(auto fd, OpenFile(path)): the value, or return the error.
 #define HPD_TRY_ASSIGN(declaration, expression) \
   HPD_TRY_ASSIGN_INNER(HPD_CONCAT(hpd_result_, __LINE__), declaration, expression)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -72,7 +72,9 @@ void CheckAttach(Findings* findings) {
 
 void CheckWatch(Findings* findings) {
   const Result<std::unique_ptr<ExecWatcher>> watcher =
-      ExecWatcher::Start([](const std::string&) { return false; }, 1 << 20);
+      ExecWatcher::Start({.may_match = [](const std::string&) { return false; },
+                          .matches = [](pid_t, const std::string&) { return false; }},
+                         1 << 20);
   if (watcher.ok())
     findings->Good("catch new processes by name: heap_profile -n NAME");
   else

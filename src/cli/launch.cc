@@ -1,10 +1,7 @@
 #include "cli/launch.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,7 +9,6 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 
 #include "base/scoped_fd.h"
 #include "cli/options.h"
@@ -23,7 +19,6 @@ namespace {
 
 constexpr char kPreloadVariable[] = "LD_PRELOAD";
 constexpr char kLibraryName[] = "libheapprofd_preload.so";
-constexpr int kMaxScriptDepth = 4;
 
 void SetEnvironment(const std::string& preload, const std::string& session) {
   const char* old = getenv(kPreloadVariable);
@@ -37,6 +32,7 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
                                 int error_fd) {
   sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
@@ -45,80 +41,6 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
   const ssize_t ignored = write(error_fd, &error, sizeof(error));
   static_cast<void>(ignored);
   _exit(kExitNoProgram);
-}
-
-std::optional<std::string> FindInPath(const std::string& program) {
-  if (program.find('/') != std::string::npos)
-    return program;
-  const char* path = getenv("PATH");
-  std::string rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
-  while (true) {
-    const size_t colon = rest.find(':');
-    const std::string folder = rest.substr(0, colon);
-    std::string candidate = (folder.empty() ? "." : folder) + "/" + program;
-    if (access(candidate.c_str(), X_OK) == 0)
-      return candidate;
-    if (colon == std::string::npos)
-      return std::nullopt;
-    rest = rest.substr(colon + 1);
-  }
-}
-
-// First bytes of the file; empty when it cannot be read.
-std::string ReadHead(const std::string& path) {
-  const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 4096> head{};
-  const ssize_t size = fd.valid() ? read(fd.get(), head.data(), head.size()) : -1;
-  return size > 0 ? std::string(head.data(), static_cast<size_t>(size)) : std::string();
-}
-
-std::string InterpreterOf(const std::string& head) {
-  size_t begin = head.find_first_not_of(" \t", 2);
-  const size_t end = head.find_first_of(" \t\n", begin);
-  return begin == std::string::npos ? "" : head.substr(begin, end - begin);
-}
-
-// True when the ELF file's program headers, as far as they are in `head`, name a loader.
-bool HasLoader(const std::string& head) {
-  Elf64_Ehdr header;
-  memcpy(&header, head.data(), sizeof(header));
-  for (size_t i = 0; i < header.e_phnum && i < 64; ++i) {
-    const uint64_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
-    if (at > head.size() || head.size() - at < sizeof(Elf64_Phdr))
-      return true;  // not visible here: assume the usual
-    Elf64_Phdr segment;
-    memcpy(&segment, head.data() + at, sizeof(segment));
-    if (segment.p_type == PT_INTERP)
-      return true;
-  }
-  return false;
-}
-
-std::string ElfObstacle(const std::string& path, const std::string& head) {
-  if (head.size() < sizeof(Elf64_Ehdr) || head[EI_CLASS] != ELFCLASS64)
-    return path +
-           " is a 32-bit program, and only 64-bit ones can be profiled; use its 64-bit "
-           "build";
-  if (!HasLoader(head))
-    return path +
-           " is statically linked, so a library cannot be preloaded into it; profile a "
-           "dynamically linked "
-           "build of it";
-
-  struct stat status {};
-
-  const bool is_setuid =
-      stat(path.c_str(), &status) == 0 &&
-      (((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid()) ||
-       ((status.st_mode & S_ISGID) != 0 && status.st_gid != getegid()));
-  const bool has_capabilities =
-      getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
-  if ((is_setuid || has_capabilities) && geteuid() != 0)
-    return path +
-           " gains privileges when it starts (setuid or capabilities), so the loader "
-           "ignores LD_PRELOAD; "
-           "run it as the user it becomes, or profile a copy without these bits";
-  return "";
 }
 
 }  // namespace
@@ -166,7 +88,7 @@ Result<std::string> FindPreloadLibrary() {
   const ssize_t length = readlink("/proc/self/exe", self.data(), self.size() - 1);
   const std::string path(self.data(), length > 0 ? static_cast<size_t>(length) : 0);
   const std::string folder = path.substr(0, path.rfind('/'));
-  for (const char* place : {"/", "/../client/", "/../lib/heapprofd/", "/../lib/"}) {
+  for (const char* place : {"/", "/../lib/heapprofd/", "/../client/"}) {
     std::string candidate = folder + place + kLibraryName;
     std::array<char, PATH_MAX> real{};
     if (realpath(candidate.c_str(), real.data()) != nullptr)
@@ -175,21 +97,6 @@ Result<std::string> FindPreloadLibrary() {
   return Status(StatusCode::kNotFound, std::string("cannot find ") + kLibraryName +
                                            " near " + folder +
                                            "; build or install it again");
-}
-
-std::string ObstacleFor(const std::string& program) {
-  std::string path = FindInPath(program).value_or("");
-  for (int depth = 0; depth < kMaxScriptDepth; ++depth) {
-    const std::string head = ReadHead(path);
-    if (head.starts_with("#!")) {
-      path = InterpreterOf(head);
-      continue;
-    }
-    if (head.starts_with(ELFMAG))
-      return ElfObstacle(path, head);
-    return "";
-  }
-  return "";
 }
 
 }  // namespace heapprofd

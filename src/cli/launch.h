@@ -30,12 +30,8 @@ Launched Launch(const std::vector<std::string>& command,
                 const sigset_t& signal_mask,
                 const std::function<std::string(pid_t)>& environment_of);
 
-// The preload library that belongs to this executable: beside it, in ../lib, or in the
-// build tree.
+// The preload library that belongs to this executable: beside it, in ../lib/heapprofd, or
+// in the build tree.
 Result<std::string> FindPreloadLibrary();
-
-// Why nothing can be recorded in this program by preloading, and what to do; empty: no
-// obstacle known.
-std::string ObstacleFor(const std::string& program);
 
 }  // namespace heapprofd

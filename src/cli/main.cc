@@ -1,29 +1,89 @@
 // heap_profile: entry point.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "cli/android.h"
 #include "cli/doctor.h"
+#include "cli/finish.h"
 #include "cli/options.h"
+#include "cli/query_command.h"
 #include "cli/record.h"
+#include "cli/record_config.h"
+#include "cli/remote_recording.h"
+#include "cli/traceconv.h"
+
+namespace heapprofd {
+namespace {
+
+int RunHeapProfile(const std::vector<std::string>& arguments) {
+  Result<Options> parsed = ParseOptions(arguments);
+  if (!parsed.ok())
+    return Fail(parsed.status());
+  const Options& options = parsed.value();
+  if (options.help != HelpRequest::kNone || !options.generate.empty()) {
+    const std::string what = !options.generate.empty()            ? options.generate
+                             : options.help == HelpRequest::kLong ? "help"
+                                                                  : "short-help";
+    const std::string text = GeneratedText(what, HPD_VERSION);
+    if (text.empty())
+      return Fail(Status(StatusCode::kInvalidArgument,
+                         "cannot generate " + what + ": use man, bash, zsh or fish"));
+    fputs(text.c_str(), stdout);
+    return kExitOk;
+  }
+  if (options.show_version) {
+    puts("heap_profile " HPD_VERSION);
+    return kExitOk;
+  }
+  PrintNotes(options.notes);
+  if (options.print_config) {
+    fputs(PrintTraceConfig(ConfigOf(options)).c_str(), stdout);
+    return kExitOk;
+  }
+  if (options.platform == Platform::kAndroid)
+    return RunOnAndroid(options);
+  return options.command.empty() ? RunOnProcesses(options) : RunProgram(options);
+}
+
+int RunMark(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1 || arguments[0].empty())
+    return Fail(Status(StatusCode::kInvalidArgument,
+                       "cannot mark: one name is needed; for example: heap_profile mark "
+                       "after-load"));
+  return MarkRecordings(arguments[0]);
+}
+
+// What to do is told by the name of the command or by the first word.
+int Run(const std::string& name, std::vector<std::string> arguments) {
+  if (name == "perfetto")
+    return RunPerfettoCommand(arguments);
+  if (name == "traceconv")
+    return RunTraceconv(arguments);
+  if (name == "trace_processor_shell")
+    return RunQueryCommand(QueryDialect::kTraceProcessorShell, arguments);
+  const std::string verb = arguments.empty() ? "" : arguments[0];
+  std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1),
+                                arguments.end());
+  if (verb == "record")
+    return RunRecordVerb(rest);
+  if (verb == "doctor")
+    return RunDoctor(rest);
+  if (verb == "mark")
+    return RunMark(rest);
+  if (verb == "traceconv")
+    return RunTraceconv(rest);
+  if (verb == "query")
+    return RunQueryCommand(QueryDialect::kHeapProfile, rest);
+  return RunHeapProfile(arguments);
+}
+
+}  // namespace
+}  // namespace heapprofd
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty() && arguments[0] == "doctor")
-    return heapprofd::RunDoctor({arguments.begin() + 1, arguments.end()});
-  heapprofd::Result<heapprofd::Options> options = heapprofd::ParseOptions(arguments);
-  if (!options.ok()) {
-    fprintf(stderr, "heap_profile: %s\n", options.status().message().c_str());
-    return heapprofd::kExitUsage;
-  }
-  if (options.value().show_help) {
-    fputs(heapprofd::HelpText().c_str(), stdout);
-    return heapprofd::kExitOk;
-  }
-  if (options.value().show_version) {
-    puts("heap_profile " HPD_VERSION);
-    return heapprofd::kExitOk;
-  }
-  return options.value().command.empty() ? heapprofd::RunRecordRunning(options.value())
-                                         : heapprofd::RunRecord(options.value());
+  const std::string path = argc > 0 ? argv[0] : "heap_profile";
+  return heapprofd::Run(path.substr(path.rfind('/') + 1),
+                        std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }

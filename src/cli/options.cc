@@ -2,22 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
+#include <cstdio>
 #include <optional>
-#include <sstream>
 
 namespace heapprofd {
 namespace {
-
-using Apply = std::function<Status(Options&, const std::string&)>;
-
-struct Flag {
-  char letter;             // 0: none
-  const char* name;        // without dashes
-  const char* value_name;  // nullptr: takes no value
-  const char* help;
-  Apply apply;
-};
 
 Status Invalid(const std::string& message) {
   return Status(StatusCode::kInvalidArgument, message);
@@ -46,267 +35,498 @@ std::optional<uint64_t> ParseSize(const std::string& text) {
   return value << shift;
 }
 
-Status ApplyInterval(Options& options, const std::string& text) {
-  const std::optional<uint64_t> value = ParseSize(text);
-  if (!value || *value < 1 || *value > uint64_t{1} << 40)
-    return Invalid("cannot use --interval " + text +
-                   ": it must be a number of bytes of at least 1; 4096 is the default, 1 "
-                   "records everything");
-  options.session.interval_bytes = *value;
-  return {};
+std::optional<uint64_t> ParseNumber(const std::string& text, uint64_t max) {
+  uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || value > max)
+    return std::nullopt;
+  return value;
 }
 
-Status ApplyRingSize(Options& options, const std::string& text) {
-  const std::optional<uint64_t> value = ParseSize(text);
-  if (!value || *value < kMinRingSize || *value > kMaxRingSize ||
-      (*value & (*value - 1)) != 0)
-    return Invalid("cannot use --shmem-size " + text +
-                   ": it must be a power of two from 8192 to 268435456 bytes; 8388608 is "
-                   "the default");
-  options.session.ring_size_bytes = *value;
-  return {};
-}
-
-Status ApplyTimeout(Options& options, const std::string& text) {
-  const std::optional<uint64_t> value = ParseSize(text);
-  if (!value || *value > UINT32_MAX)
-    return Invalid(
-        "cannot use --block-client-timeout " + text +
-        ": it must be a number of microseconds; 0 waits as long as the profiler lives");
-  options.session.block_timeout_us = *value;
-  return {};
-}
-
-Status ApplyTop(Options& options, const std::string& text) {
-  const std::optional<uint64_t> value = ParseSize(text);
-  if (!value || *value > 1000)
-    return Invalid("cannot use --top " + text + ": it must be a number from 0 to 1000");
-  options.top = static_cast<uint32_t>(*value);
-  return {};
-}
-
-std::vector<std::string> SplitAtCommas(const std::string& text) {
+// Parts between commas; empty ones are dropped.
+std::vector<std::string> SplitList(const std::string& text) {
   std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');)
-    parts.push_back(part);
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    if (comma > at)
+      parts.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
   return parts;
 }
 
-Status ApplyPids(Options& options, const std::string& text) {
-  for (const std::string& part : SplitAtCommas(text)) {
-    const std::optional<uint64_t> pid = ParseSize(part);
-    if (!pid || *pid < 1 || *pid > INT32_MAX)
-      return Invalid("cannot use --pid " + text +
-                     ": it must be process ids, separated by commas");
-    options.pids.push_back(static_cast<pid_t>(*pid));
-  }
-  return {};
-}
+using Apply = std::function<Status(const std::string&)>;
 
-Status ApplyNames(Options& options, const std::string& text) {
-  for (const std::string& part : SplitAtCommas(text)) {
-    if (part.empty())
-      return Invalid("cannot use --name " + text +
-                     ": it must be names of programs, separated by commas");
-    options.names.push_back(part);
-  }
-  return {};
-}
-
-Status ApplyDuration(Options& options, const std::string& text) {
-  const std::optional<uint64_t> value = ParseSize(text);
-  if (!value || *value > UINT32_MAX)
-    return Invalid("cannot use --duration " + text +
-                   ": it must be a number of milliseconds; 0 records until stopped");
-  options.duration_ms = *value;
-  return {};
-}
-
-template <typename Set>
-Apply Switch(Set set) {
-  return [set](Options& options, const std::string&) {
-    set(options);
+Apply Switch(bool* target, bool value = true) {
+  return [target, value](const std::string&) {
+    *target = value;
     return Status();
   };
 }
 
-const std::vector<Flag>& Flags() {
-  static const std::vector<Flag> flags = {
-      {'i', "interval", "BYTES",
-       "Sampling interval: one sample per BYTES allocated on average. Default 4096.",
-       ApplyInterval},
-      {'o', "output", "DIRECTORY",
-       "Write the profile here; must be empty or not exist. Default: a fresh one.",
-       [](Options& options, const std::string& text) {
-         options.output_directory = text;
-         return text.empty()
-                    ? Invalid("cannot use --output: the directory's name is empty")
-                    : Status();
-       }},
-      {'p', "pid", "PIDS", "Comma-separated ids of running processes to profile.",
-       ApplyPids},
-      {'n', "name", "NAMES", "Comma-separated names of programs to profile.", ApplyNames},
-      {'d', "duration", "MS", "With -p or -n: stop after this time. Default 0: Ctrl-C.",
-       ApplyDuration},
-      {0, "no-children", nullptr, "Do not profile the processes that PROGRAM starts.",
-       Switch([](Options& options) { options.session.follow_children = false; })},
-      {0, "block-client", nullptr,
-       "When the buffer is full, let the program wait for space. The default.",
-       Switch([](Options& options) { options.session.when_full = WhenFull::kBlock; })},
-      {0, "no-block-client", nullptr,
-       "When the buffer is full, drop and count records, and double the interval.",
-       Switch([](Options& options) { options.session.when_full = WhenFull::kDrop; })},
-      {0, "block-client-timeout", "US",
-       "Never let one allocation wait longer than this (microseconds).", ApplyTimeout},
-      {0, "shmem-size", "BYTES",
-       "Size of the buffer per process: a power of two. Default 8MiB.", ApplyRingSize},
-      {0, "top", "N", "Rows of the summary's table. Default 10.", ApplyTop},
-      {'q', "quiet", nullptr, "Print nothing but errors.",
-       Switch([](Options& options) { options.quiet = true; })},
-      {'h', "help", nullptr, "Show this help.",
-       Switch([](Options& options) { options.show_help = true; })},
-      {0, "version", nullptr, "Show the version.",
-       Switch([](Options& options) { options.show_version = true; })},
+// Accepted, changes nothing here, and says so.
+Apply NoEffect(Options& options, const std::string& flag, const std::string& why) {
+  return [&options, flag, why](const std::string&) {
+    options.notes.push_back(flag + " " + why);
+    return Status();
   };
-  return flags;
 }
 
-// Number of single-character edits between two names, to guess what was meant.
-size_t EditDistance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+Apply Size(const std::string& flag, uint64_t* target, const std::string& rule) {
+  return [flag, target, rule](const std::string& text) {
+    const std::optional<uint64_t> value = ParseSize(text);
+    if (!value)
+      return Invalid("cannot use " + flag + " " + text + ": it must be " + rule);
+    *target = *value;
+    return Status();
+  };
+}
+
+template <typename T>
+Apply Number(const std::string& flag, T* target, uint64_t max, const std::string& rule) {
+  return [flag, target, max, rule](const std::string& text) {
+    const std::optional<uint64_t> value = ParseNumber(text, max);
+    if (!value)
+      return Invalid("cannot use " + flag + " " + text + ": it must be " + rule);
+    *target = static_cast<T>(*value);
+    return Status();
+  };
+}
+
+Apply List(const std::string& flag, std::vector<std::string>* target) {
+  return [flag, target](const std::string& text) {
+    const std::vector<std::string> parts = SplitList(text);
+    if (parts.empty())
+      return Invalid("cannot use " + flag + ": it needs at least one name");
+    target->insert(target->end(), parts.begin(), parts.end());
+    return Status();
+  };
+}
+
+Apply PidList(std::vector<pid_t>* target) {
+  return [target](const std::string& text) {
+    const std::vector<std::string> parts = SplitList(text);
+    if (parts.empty())
+      return Invalid("cannot use --pid: it needs at least one process id");
+    for (const std::string& part : parts) {
+      const std::optional<uint64_t> pid = ParseNumber(part, INT32_MAX);
+      if (!pid || *pid == 0)
+        return Invalid("cannot use --pid: invalid PID " + part);
+      target->push_back(static_cast<pid_t>(*pid));
     }
-  }
-  return row[b.size()];
+    return Status();
+  };
 }
 
-Status UnknownFlag(const std::string& argument) {
-  const std::string name = argument.substr(argument.find_first_not_of('-'));
-  const Flag* nearest = nullptr;
-  size_t best = 4;  // more edits than this are another word
-  for (const Flag& flag : Flags()) {
-    const size_t distance = EditDistance(name, flag.name);
-    if (distance < best) {
-      best = distance;
-      nearest = &flag;
+// "NAME" or "NAME=BYTES", separated by commas.
+Apply HeapList(HeapSelection* target) {
+  return [target](const std::string& text) {
+    const std::vector<std::string> parts = SplitList(text);
+    if (parts.empty())
+      return Invalid("cannot use --heaps: it needs at least one name");
+    for (const std::string& part : parts) {
+      const size_t equals = part.rfind('=');
+      HeapSelection::Heap heap{.name = part.substr(0, equals)};
+      if (equals != std::string::npos) {
+        const std::optional<uint64_t> interval = ParseSize(part.substr(equals + 1));
+        if (!interval || *interval < 1 || *interval > uint64_t{1} << 40)
+          return Invalid(
+              "cannot use --heaps " + text + ": the interval of " + heap.name +
+              " must be a number of bytes of at least 1; for example --heaps " +
+              heap.name + "=4096");
+        heap.interval_bytes = *interval;
+      }
+      target->heaps.push_back(std::move(heap));
     }
-  }
-  std::string hint = nearest != nullptr
-                         ? std::string("did you mean --") + nearest->name + "?"
-                         : "heap_profile --help lists all options";
-  return Invalid("cannot use option " + argument + ": there is none of this name; " +
-                 hint);
+    return CheckHeapSelection(*target);
+  };
 }
 
-const Flag* FindFlag(const std::string& argument) {
-  for (const Flag& flag : Flags()) {
-    if (argument == std::string("--") + flag.name ||
-        (flag.letter != 0 && argument == std::string("-") + flag.letter))
-      return &flag;
-  }
-  return nullptr;
+constexpr char kNotOnLinux[] = "has no meaning on Linux and is ignored";
+
+std::vector<Flag> TargetFlags(Options& options) {
+  const std::string group = "what to profile";
+  TargetRules& targets = options.session.targets;
+  return {
+      {.letter = 'n',
+       .name = "name",
+       .value_name = "NAMES",
+       .help = "Comma-separated names of processes to profile.",
+       .details =
+           "A name is compared with the program's file name and argv[0]; * stands "
+           "for anything, and a pattern that begins with / is compared with all of "
+           "argv[0].",
+       .group = group,
+       .apply = List("--name", &targets.names)},
+      {.letter = 'p',
+       .name = "pid",
+       .value_name = "PIDS",
+       .help = "Comma-separated process ids to profile.",
+       .group = group,
+       .apply = PidList(&targets.pids)},
+      {.name = "no-running",
+       .help = "Leave out processes that already run.",
+       .group = group,
+       .apply = Switch(&targets.no_running)},
+      {.name = "no-startup",
+       .help = "Leave out processes that start during the profile.",
+       .group = group,
+       .apply = Switch(&targets.no_startup)},
+      {.name = "no-children",
+       .help = "Do not profile the processes that PROGRAM starts.",
+       .group = group,
+       .apply = Switch(&options.session.follow_children, false)},
+      {.name = "heaps",
+       .value_name = "NAMES",
+       .help = "Comma-separated names of heaps to record. Default libc.malloc.",
+       .details = "NAME=BYTES gives a heap a sampling interval of its own.",
+       .group = group,
+       .apply = HeapList(&options.session.heaps)},
+      {.name = "all-heaps",
+       .help = "Record every heap that a program registers (heap_profile.h).",
+       .group = group,
+       .apply = Switch(&options.session.heaps.all)},
+      {.name = "exclude-heaps",
+       .value_name = "NAMES",
+       .help = "With --all-heaps: not these.",
+       .group = group,
+       .apply = List("--exclude-heaps", &options.session.heaps.excluded)},
+  };
 }
 
-// Splits "--name=value" and "-i4096".
-void SplitValue(std::string* argument, std::optional<std::string>* value) {
-  const size_t equals = argument->find('=');
-  if (argument->starts_with("--") && equals != std::string::npos) {
-    *value = argument->substr(equals + 1);
-    argument->resize(equals);
-  } else if (!argument->starts_with("--") && argument->size() > 2) {
-    *value = argument->substr(2);
-    argument->resize(2);
-  }
+Apply FullMode(Options& options, WhenFull mode, bool* was_given) {
+  return [&options, mode, was_given](const std::string&) {
+    options.session.when_full = mode;
+    *was_given = true;
+    return Status();
+  };
 }
 
-Status ApplyFlag(Options& options,
-                 const std::vector<std::string>& arguments,
-                 size_t* index) {
-  std::string argument = arguments[*index];
-  std::optional<std::string> value;
-  SplitValue(&argument, &value);
-  const Flag* flag = FindFlag(argument);
-  if (flag == nullptr)
-    return UnknownFlag(argument);
-  if (flag->value_name == nullptr)
-    return value ? Invalid("cannot use " + arguments[*index] + ": " + argument +
-                           " takes no value")
-                 : flag->apply(options, "");
-  if (!value && *index + 1 < arguments.size() && arguments[*index + 1] != "--")
-    value = arguments[++*index];
-  if (!value)
-    return Invalid("cannot use " + argument + ": its value " + flag->value_name +
-                   " is missing");
-  return flag->apply(options, *value);
+// Which of two flags that exclude each other were given.
+struct Given {
+  bool block = false;
+  bool no_block = false;
+};
+
+std::vector<Flag> SamplingFlags(Options& options, Given* given) {
+  const std::string group = "how";
+  SessionConfig& session = options.session;
+  return {
+      {.letter = 'i',
+       .name = "interval",
+       .value_name = "BYTES",
+       .help = "Sampling interval. Default 4096; 1 records every allocation.",
+       .details = "One sample is taken per BYTES allocated on average; allocations of at "
+                  "least BYTES are always recorded. Units: 4K, 1MiB.",
+       .group = group,
+       .apply = Size("--interval", &session.interval_bytes,
+                     "a number of bytes of at least 1")},
+      {.letter = 'd',
+       .name = "duration",
+       .value_name = "MS",
+       .help = "Stop after this time (ms). Default 0: when the program ends, or Ctrl-C.",
+       .details = "A program that still runs then runs on unprofiled.",
+       .group = group,
+       .apply = Number("--duration", &options.duration_ms, UINT32_MAX,
+                       "a number of milliseconds; 0 records until stopped")},
+      {.name = "block-client",
+       .help = "When the buffer is full, let the program wait for space. The default.",
+       .group = group,
+       .apply = FullMode(options, WhenFull::kBlock, &given->block)},
+      {.name = "no-block-client",
+       .help =
+           "When the buffer is full, drop and count records, and double the interval.",
+       .group = group,
+       .apply = FullMode(options, WhenFull::kDrop, &given->no_block)},
+      {.name = "block-client-timeout",
+       .value_name = "US",
+       .help = "Never let one allocation wait longer than this (microseconds).",
+       .details = "A record that found no space in that time is dropped and counted.",
+       .group = group,
+       .apply =
+           Number("--block-client-timeout", &session.block_timeout_us, UINT32_MAX,
+                  "a number of microseconds; 0 waits as long as the profiler lives")},
+      {.name = "shmem-size",
+       .value_name = "BYTES",
+       .help = "Size of the buffer per process. Default 8MiB.",
+       .details = "A power of two multiple of 4096, at least 8192.",
+       .group = group,
+       .apply = Size("--shmem-size", &session.ring_size_bytes,
+                     "a power of two from 8192 to 268435456 bytes")},
+  };
+}
+
+std::vector<Flag> DumpFlags(Options& options) {
+  const std::string group = "dumps";
+  SessionConfig& session = options.session;
+  return {
+      {.letter = 'c',
+       .name = "continuous-dump",
+       .value_name = "MS",
+       .help = "Dump every MS milliseconds, too. Default 0: off.",
+       .details = "There is always a dump at the end. SIGUSR1 and heap_profile mark NAME "
+                  "add one at any moment.",
+       .group = group,
+       .apply = Number("--continuous-dump", &session.dumps.interval_ms, UINT32_MAX,
+                       "a number of milliseconds; 0 turns it off")},
+      {.name = "dump-at-max",
+       .help = "Dump what was live when most was, too.",
+       .details = "In the trace the samples then carry the maximum in Perfetto's fields; "
+                  "the pprof files have the maximum beside the ordinary views.",
+       .group = group,
+       .apply = Switch(&session.dumps.at_max)},
+      {.name = "malloc-info",
+       .help = "Ask the allocator for its own accounting with each dump.",
+       .details = "glibc and jemalloc. The summary then tells requested bytes, the "
+                  "allocator's overhead and caches, fragmentation and the rest apart.",
+       .group = group,
+       .apply = Switch(&session.ask_allocator)},
+  };
+}
+
+Apply Text(const std::string& flag, std::string* target) {
+  return [flag, target](const std::string& text) {
+    *target = text;
+    return text.empty() ? Invalid("cannot use " + flag + ": the name is empty")
+                        : Status();
+  };
+}
+
+std::vector<Flag> OutputFlags(Options& options) {
+  const std::string group = "output";
+  return {
+      {.letter = 'o',
+       .name = "output",
+       .value_name = "DIRECTORY",
+       .help =
+           "Write the profile here; must be empty or not exist. Default: a fresh one.",
+       .group = group,
+       .apply = Text("--output", &options.output_directory)},
+      {.name = "top",
+       .value_name = "N",
+       .help = "Rows of the summary's table. Default 10.",
+       .group = group,
+       .apply = Number("--top", &options.top, 1000, "a number from 0 to 1000")},
+      {.letter = 'q',
+       .name = "quiet",
+       .help = "Print nothing but errors.",
+       .group = group,
+       .apply = Switch(&options.quiet)},
+      {.name = "print-config",
+       .help = "Print the trace configuration instead of recording.",
+       .details = "heap_profile record -c - reads it.",
+       .group = group,
+       .apply = Switch(&options.print_config)},
+      {.letter = 'h',
+       .name = "help",
+       .help = "Show help: -h in short, --help in full.",
+       .group = group,
+       .apply =
+           [&options](const std::string&) {
+             options.help = HelpRequest::kLong;
+             return Status();
+           }},
+      {.name = "version",
+       .help = "Show the version.",
+       .group = group,
+       .apply = Switch(&options.show_version)},
+      {.name = "generate",
+       .value_name = "WHAT",
+       .help = "Print a man page or the completions for bash, zsh or fish.",
+       .group = group,
+       .apply = Text("--generate", &options.generate)},
+  };
+}
+
+std::vector<Flag> CompatibilityFlags(Options& options) {
+  const std::string group = "compatibility";
+  return {
+      {.name = "no-start",
+       .help = "Use a running heapprofd only; do not stand in for it.",
+       .group = group,
+       .apply = Switch(&options.may_stand_in, false)},
+      {.name = "disable-fork-teardown",
+       .help = "No effect: a forked child never ends its parent's profile.",
+       .group = group,
+       .apply = NoEffect(options, "--disable-fork-teardown",
+                         "changes nothing: a child never ends its parent's profile")},
+      {.name = "idle-allocations",
+       .help = "No effect: idle memory is not tracked.",
+       .group = group,
+       .apply = NoEffect(options, "--idle-allocations",
+                         "is ignored: idle memory is not tracked")},
+      {.name = "trace-to-text-binary",
+       .aliases = {"traceconv-binary", "trace-processor-binary"},
+       .value_name = "PATH",
+       .help = "Converter for a device's traces. On Linux conversion is built in.",
+       .group = group,
+       .apply = Text("--trace-to-text-binary", &options.converter)},
+      {.name = "no-annotations",
+       .help = "No effect: our pprof files have no annotated frames.",
+       .group = group,
+       .apply = NoEffect(options, "--no-annotations",
+                         "changes nothing: pprof files have no annotated frames")},
+      {.name = "disable-selinux",
+       .help = "android: disable SELinux enforcement during the profile.",
+       .group = group,
+       .apply = Switch(&options.android.disable_selinux)},
+      {.name = "no-versions",
+       .help = "android: leave out the versions of packages.",
+       .group = group,
+       .apply = Switch(&options.android.package_versions, false)},
+      {.name = "simpleperf",
+       .help = "android: profile heapprofd itself with simpleperf.",
+       .group = group,
+       .apply = Switch(&options.android.simpleperf)},
+  };
+}
+
+std::vector<Flag> AllFlags(Options& options, Given* given) {
+  std::vector<Flag> all = TargetFlags(options);
+  for (const std::vector<Flag>& group :
+       {SamplingFlags(options, given), DumpFlags(options), OutputFlags(options),
+        CompatibilityFlags(options)})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+CommandText RecordCommand() {
+  return {
+      .name = "heap_profile",
+      .summary = "Profiles the heap of programs and shows who holds their memory.",
+      .usage =
+          "heap_profile [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
+          "heap_profile [host|android] [OPTIONS] -n NAMES | -p PIDS\n"
+          "heap_profile record -c FILE [-o DIRECTORY]\n"
+          "heap_profile mark NAME\n"
+          "heap_profile doctor [-p PID]\n"
+          "heap_profile query TRACE [SQL]\n"
+          "heap_profile traceconv MODE ...",
+      .epilogue =
+          "The exit code is the program's own (128 + signal when it was killed); 1: the\n"
+          "recording failed, 2: wrong command line, 127: program not found. Ctrl-C ends\n"
+          "the recording and keeps the profile.\n"
+          "\n"
+          "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and\n"
+          "speedscope.app.\n"
+          "environment: HEAPPROFD_STATS_JSON names a file for the recording's figures,\n"
+          "for scripts; TMPDIR is where a fresh output directory is made;\n"
+          "PERFETTO_BINARY_PATH names directories with symbol files.\n"
+          "\n"
+          "heap_profile doctor tells what can be recorded here, and what to do about the\n"
+          "rest. heap_profile query --help and heap_profile traceconv --help tell the rest.\n"};
+}
+
+const std::vector<std::string>& Verbs() {
+  static const std::vector<std::string> verbs = {"record", "mark", "doctor", "query",
+                                                 "traceconv", "host", "android"};
+  return verbs;
+}
+
+// Notes on flags that only a device understands.
+void NoteAndroidOnly(Options& options) {
+  if (options.android.disable_selinux)
+    options.notes.push_back(std::string("--disable-selinux ") + kNotOnLinux);
+  if (!options.android.package_versions)
+    options.notes.push_back(std::string("--no-versions ") + kNotOnLinux);
+  if (options.android.simpleperf)
+    options.notes.push_back(std::string("--simpleperf ") + kNotOnLinux);
+  if (!options.converter.empty())
+    options.notes.push_back(
+        "--trace-to-text-binary is not needed on Linux: conversion is built in");
+}
+
+Status CheckTogether(Options& options, const Given& given, bool has_separator) {
+  if (given.block && given.no_block)
+    return Invalid("cannot use --block-client together with --no-block-client");
+  HPD_TRY(CheckSessionConfig(options.session));
+  if (!options.session.heaps.excluded.empty() && !options.session.heaps.all)
+    return Invalid("cannot use --exclude-heaps: it only makes sense with --all-heaps");
+  const TargetRules& targets = options.session.targets;
+  const bool has_targets = !targets.names.empty() || !targets.pids.empty();
+  if (options.command.empty() && (has_separator || !has_targets))
+    return Invalid(
+        "cannot profile: no program is named and neither --pid nor --name is given; for "
+        "example: heap_profile -- python3 script.py");
+  if (!options.command.empty() && options.platform == Platform::kAndroid)
+    return Invalid(
+        "cannot start a program on a device: name a process there with --name");
+  if (!options.command.empty() && targets.no_startup)
+    return Invalid(
+        "cannot use --no-startup with a program to start; use it with --name or --pid");
+  if (options.platform == Platform::kHost)
+    NoteAndroidOnly(options);
+  return {};
+}
+
+bool IsOnlyAsked(const Options& options) {
+  return options.help != HelpRequest::kNone || options.show_version ||
+         !options.generate.empty();
 }
 
 }  // namespace
 
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   Options options;
-  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
-  const auto own_count = static_cast<size_t>(separator - arguments.begin());
-  for (size_t i = 0; i < own_count; ++i) {
-    if (!arguments[i].starts_with("-") || arguments[i] == "-")
-      return Invalid("cannot understand \"" + arguments[i] +
+  Given given;
+  bool has_verb = false;
+  const auto positional = [&](const std::string& word) {
+    if (has_verb || (word != "host" && word != "android"))
+      return Invalid("cannot understand \"" + word +
                      "\": it is no option; put -- in front of the program to profile");
-    HPD_TRY(ApplyFlag(options, arguments, &i));
+    has_verb = true;
+    options.platform = word == "host" ? Platform::kHost : Platform::kAndroid;
+    return Status();
+  };
+  HPD_TRY_ASSIGN(const size_t rest,
+                 ParseFlags(AllFlags(options, &given), arguments, positional));
+  // The table knows one help; how it was asked for tells which.
+  for (size_t i = 0; i < rest && i < arguments.size(); ++i) {
+    if (options.help == HelpRequest::kLong && arguments[i] == "-h")
+      options.help = HelpRequest::kShort;
   }
-  if (separator != arguments.end())
-    options.command.assign(separator + 1, arguments.end());
-  const bool has_running = !options.pids.empty() || !options.names.empty();
-  if (has_running && !options.command.empty())
-    return Invalid(
-        "cannot profile: both a program to start and running processes are named; use "
-        "one "
-        "recording for each");
-  if (options.command.empty() && !has_running && !options.show_help &&
-      !options.show_version)
-    return Invalid(
-        "cannot profile: no program is named; for example: heap_profile -- python3 "
-        "script.py");
+  options.command.assign(arguments.begin() + static_cast<ptrdiff_t>(rest),
+                         arguments.end());
+  const bool has_separator = rest > 0 && arguments[rest - 1] == "--";
+  if (!IsOnlyAsked(options))
+    HPD_TRY(CheckTogether(options, given, has_separator));
   return options;
 }
 
-std::string HelpText() {
-  std::string text =
-      "Profiles the heap of a program from its first allocation and shows who holds its "
-      "memory.\n"
-      "\n"
-      "usage: heap_profile [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
-      "       heap_profile [OPTIONS] -p PID | -n NAME\n"
-      "       heap_profile doctor [-p PID]      what can be recorded here\n"
-      "\n"
-      "options:\n";
-  constexpr size_t kColumn = 30;
-  for (const Flag& flag : Flags()) {
-    std::string left =
-        flag.letter != 0 ? std::string("  -") + flag.letter + ", " : "      ";
-    left += std::string("--") + flag.name;
-    if (flag.value_name != nullptr)
-      left += std::string(" ") + flag.value_name;
-    left += left.size() < kColumn ? std::string(kColumn - left.size(), ' ')
-                                  : "\n" + std::string(kColumn, ' ');
-    text += left + flag.help + "\n";
+RecordingConfig ConfigOf(const Options& options) {
+  RecordingConfig config;
+  config.sessions.push_back(options.session);
+  config.duration_ms = options.duration_ms;
+  TargetRules& targets = config.sessions[0].targets;
+  if (!options.command.empty() && targets.names.empty() && targets.pids.empty()) {
+    const std::string& program = options.command[0];
+    targets.names.push_back(program.substr(program.rfind('/') + 1));
   }
-  text +=
-      "\n"
-      "The exit code is the program's own (128 + signal when it was killed); 2: wrong "
-      "command line,\n"
-      "127: program not found. Ctrl-C ends the recording and keeps the profile.\n"
-      "\n"
-      "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and "
-      "speedscope.app.\n";
-  return text;
+  return config;
+}
+
+std::string GeneratedText(const std::string& what, const std::string& version) {
+  Options options;
+  Given given;
+  const std::vector<Flag> flags = AllFlags(options, &given);
+  const CommandText command = RecordCommand();
+  if (what == "short-help")
+    return ShortHelp(command, flags);
+  if (what == "help")
+    return LongHelp(command, flags);
+  if (what == "man")
+    return ManualPage(command, flags, version);
+  if (what == "bash")
+    return BashCompletion(command, flags, Verbs());
+  if (what == "zsh")
+    return ZshCompletion(command, flags, Verbs());
+  return what == "fish" ? FishCompletion(command, flags, Verbs()) : "";
+}
+
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes)
+    fprintf(stderr, "heap_profile: note: %s\n", note.c_str());
 }
 
 }  // namespace heapprofd

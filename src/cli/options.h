@@ -1,29 +1,48 @@
-// The command line of heap_profile: one table of flags from which the parser and the help
-// come.
+// The command line of heap_profile: the verb, and for the verbs that record one table of
+// flags from which everything else comes (cli/flag_table.h).
 #pragma once
-
-#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "cli/flag_table.h"
+#include "config/recording_config.h"
 #include "engine/session_config.h"
 
 namespace heapprofd {
 
+enum class Platform : uint8_t {
+  kHost,     // this machine
+  kAndroid,  // a device behind adb
+};
+
+enum class HelpRequest : uint8_t { kNone, kShort, kLong };
+
+// What only `heap_profile android` needs.
+struct AndroidOptions {
+  bool disable_selinux = false;
+  bool package_versions = true;
+  bool simpleperf = false;
+};
+
 struct Options {
+  Platform platform = Platform::kHost;
   SessionConfig session;
+  uint64_t duration_ms = 0;      // 0: until stopped
   std::string output_directory;  // empty: a fresh one is made
   uint32_t top = 10;             // rows of the summary
   bool quiet = false;            // no status line, no summary
-  bool show_help = false;
+  bool print_config = false;     // instead of recording
+  bool may_stand_in = true;      // for a service that does not run
+  HelpRequest help = HelpRequest::kNone;
   bool show_version = false;
-  std::vector<pid_t> pids;           // processes that already run
-  std::vector<std::string> names;    // of programs, running or to come
-  uint64_t duration_ms = 0;          // 0: until stopped
-  std::vector<std::string> command;  // program and arguments
+  std::string generate;  // "man", "bash", "zsh" or "fish": print that instead
+  AndroidOptions android;
+  std::string converter;             // path of a traceconv for the files; empty: built in
+  std::vector<std::string> notes;    // accepted without effect, one line each
+  std::vector<std::string> command;  // program and arguments; empty: running processes
 };
 
 // Exit codes that are the tool's own (the program's code is passed through otherwise).
@@ -39,7 +58,13 @@ enum ExitCode : int {
 // `arguments` without the tool's own name. Errors are usage errors with a hint.
 Result<Options> ParseOptions(const std::vector<std::string>& arguments);
 
-// One screen, made from the flag table.
-std::string HelpText();
+// The options as a configuration, for --print-config and the service.
+RecordingConfig ConfigOf(const Options& options);
+
+// Text made from the flag table: "help", "short-help", "man", "bash", "zsh" or "fish".
+std::string GeneratedText(const std::string& what, const std::string& version);
+
+// Prints to stderr what has no effect.
+void PrintNotes(const std::vector<std::string>& notes);
 
 }  // namespace heapprofd

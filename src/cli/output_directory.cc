@@ -27,16 +27,33 @@ Result<std::string> UseRequested(const std::string& path) {
   return path;
 }
 
+std::string TemporaryDirectory() {
+  const char* const parent = getenv("TMPDIR");
+  return parent != nullptr && *parent != 0 ? parent : "/tmp";
+}
+
+Result<std::string> CreateFresh(const std::string& base) {
+  std::string path = base + "/heap_profile-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr)
+    return Status::FromErrno("cannot create an output directory in " + base, errno);
+  return path;
+}
+
 }  // namespace
+
+Result<std::string> UseOutputDirectory(const std::string& requested) {
+  if (requested.empty())
+    return CreateFresh(TemporaryDirectory());
+  if (mkdir(requested.c_str(), 0700) != 0 && errno != EEXIST)
+    return Status::FromErrno("cannot create output directory " + requested, errno);
+  return requested;
+}
 
 Result<std::string> CreateOutputDirectory(const std::string& requested) {
   if (!requested.empty())
     return UseRequested(requested);
-  const char* parent = getenv("TMPDIR");
-  const std::string base = parent != nullptr && *parent != 0 ? parent : "/tmp";
-  std::string path = base + "/heap_profile-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr)
-    return Status::FromErrno("cannot create an output directory in " + base, errno);
+  const std::string base = TemporaryDirectory();
+  HPD_TRY_ASSIGN(std::string path, CreateFresh(base));
   // A convenience only: another user's link of this name stays as it is.
   const std::string link = base + "/heap_profile-latest";
   unlink(link.c_str());

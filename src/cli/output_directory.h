@@ -12,4 +12,8 @@ namespace heapprofd {
 // may enter.
 Result<std::string> CreateOutputDirectory(const std::string& requested);
 
+// The same for the results of a conversion: `requested` may hold files, and there is no
+// link.
+Result<std::string> UseOutputDirectory(const std::string& requested);
+
 }  // namespace heapprofd

@@ -1,14 +1,14 @@
-// The main job: run a program, record its heap, write the files, show the summary.
+// heap_profile as a recorder.
 #pragma once
 
 #include "cli/options.h"
 
 namespace heapprofd {
 
-// Returns the exit code of the tool: the program's own, or ExitCode.
-int RunRecord(const Options& options);
+// Starts the program and records it; gives the exit code.
+int RunProgram(const Options& options);
 
-// The same for processes that already run. They go on unharmed afterwards.
-int RunRecordRunning(const Options& options);
+// Records processes that are already there, or come; gives the exit code.
+int RunOnProcesses(const Options& options);
 
 }  // namespace heapprofd

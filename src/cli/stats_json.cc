@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,52 +16,79 @@ double CpuSeconds(const rusage& usage) {
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+Status CannotWrite(const char* path) {
+  return Status::FromErrno(
+      std::string("cannot write the figures to ") + path + ", named by " + kStatsVariable,
+      errno);
+}
+
+// The longest stops of any of the processes that were attached to.
+AttachReport LongestStops(const TraceRecording& recording) {
+  AttachReport longest;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const AttachReport& report : session->attach_reports()) {
+      longest.threads = std::max(longest.threads, report.threads);
+      longest.one_thread_stopped_ns =
+          std::max(longest.one_thread_stopped_ns, report.one_thread_stopped_ns);
+      longest.attach_stopped_ns =
+          std::max(longest.attach_stopped_ns, report.attach_stopped_ns);
+      longest.detach_stopped_ns =
+          std::max(longest.detach_stopped_ns, report.detach_stopped_ns);
+    }
+  }
+  return longest;
+}
+
 }  // namespace
 
-void WriteStatsJson(const Session& session, const Recording& recording) {
-  const char* path = getenv("HEAPPROFD_STATS_JSON");
-  FILE* file = path != nullptr ? fopen(path, "we") : nullptr;
+Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage) {
+  const char* path = getenv(kStatsVariable);
+  if (path == nullptr || *path == 0)
+    return {};
+  FILE* file = fopen(path, "we");
   if (file == nullptr)
-    return;
+    return CannotWrite(path);
   Quality sum;
   Estimate live;
+  size_t callsites = 0;
   double calls = 0;
   double bytes = 0;
-  for (const std::unique_ptr<Target>& target : session.targets()) {
+  for (const Target* target : recording.targets()) {
     const Quality& quality = target->quality();
     sum.samples += quality.samples;
     sum.walked_samples += quality.walked_samples;
     sum.copied_samples += quality.copied_samples;
     sum.checked_samples += quality.checked_samples;
     sum.agreed_samples += quality.agreed_samples;
+    sum.settled_samples += quality.settled_samples;
+    sum.settled_copies += quality.settled_copies;
     sum.lost_records += quality.lost_records;
     sum.lost_samples += quality.lost_samples;
     sum.truncated_stacks += quality.truncated_stacks;
     sum.unwind_errors += quality.unwind_errors;
     sum.unwind_time_us += quality.unwind_time_us;
     for (const HeapDump& dump : target->profile().heaps) {
+      callsites += dump.callsites.size();
       calls += static_cast<double>(dump.exact_alloc_calls);
       bytes += static_cast<double>(dump.exact_alloc_bytes);
       for (const auto& [callsite, totals] : dump.callsites)
         live += totals.live();
     }
   }
-  AttachReport attach;  // the longest of all
-  for (const AttachReport& report : session.attach_reports()) {
-    attach.threads = std::max(attach.threads, report.threads);
-    attach.one_thread_stopped_ns =
-        std::max(attach.one_thread_stopped_ns, report.one_thread_stopped_ns);
-    attach.attach_stopped_ns =
-        std::max(attach.attach_stopped_ns, report.attach_stopped_ns);
-    attach.detach_stopped_ns =
-        std::max(attach.detach_stopped_ns, report.detach_stopped_ns);
+  uint64_t unrecorded = 0;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const UnrecordedPrograms& programs : session->Unrecorded())
+      unrecorded += programs.count;
   }
+  const AttachReport stops = LongestStops(recording);
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
-          "{\"version\": 1, \"processes\": %zu, \"target_cpu_s\": %.6f, "
+          "{\"version\": 1, \"processes\": %zu, \"unrecorded\": %llu, \"target_cpu_s\": "
+          "%.6f, \"target_peak_rss_kb\": %ld, "
           "\"engine_cpu_s\": %.6f, "
-          "\"engine_peak_rss_kb\": %ld, \"samples\": %llu, \"walked\": %llu, \"copied\": "
+          "\"engine_peak_rss_kb\": %ld, \"callsites\": %zu, \"settled_samples\": %llu, "
+          "\"settled_copies\": %llu, \"samples\": %llu, \"walked\": %llu, \"copied\": "
           "%llu, "
           "\"checked\": %llu, \"agreed\": %llu, \"lost_records\": %llu, "
           "\"lost_samples\": %llu, "
@@ -69,8 +97,11 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           "\"alloc_bytes\": %.0f, \"attach_threads\": %zu, "
           "\"attach_one_thread_us\": %.1f, \"attach_all_threads_us\": %.1f, "
           "\"detach_all_threads_us\": %.1f}\n",
-          session.targets().size(), recording.program_cpu_seconds(), CpuSeconds(self),
-          self.ru_maxrss, static_cast<unsigned long long>(sum.samples),
+          recording.targets().size(), static_cast<unsigned long long>(unrecorded),
+          usage.cpu_seconds, usage.peak_rss_kib, CpuSeconds(self), self.ru_maxrss,
+          callsites, static_cast<unsigned long long>(sum.settled_samples),
+          static_cast<unsigned long long>(sum.settled_copies),
+          static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),
           static_cast<unsigned long long>(sum.copied_samples),
           static_cast<unsigned long long>(sum.checked_samples),
@@ -80,11 +111,11 @@ void WriteStatsJson(const Session& session, const Recording& recording) {
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
-          std::sqrt(live.bytes_variance), calls, bytes, attach.threads,
-          static_cast<double>(attach.one_thread_stopped_ns) / 1e3,
-          static_cast<double>(attach.attach_stopped_ns) / 1e3,
-          static_cast<double>(attach.detach_stopped_ns) / 1e3);
-  fclose(file);
+          std::sqrt(std::max(0.0, live.bytes_variance)), calls, bytes, stops.threads,
+          static_cast<double>(stops.one_thread_stopped_ns) / 1e3,
+          static_cast<double>(stops.attach_stopped_ns) / 1e3,
+          static_cast<double>(stops.detach_stopped_ns) / 1e3);
+  return fclose(file) == 0 ? Status() : CannotWrite(path);
 }
 
 }  // namespace heapprofd

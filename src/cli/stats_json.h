@@ -2,12 +2,16 @@
 // HEAPPROFD_STATS_JSON names.
 #pragma once
 
-#include "cli/recording.h"
-#include "engine/session.h"
+#include "base/status.h"
+#include "cli/program_run.h"
+#include "record/trace_recording.h"
 
 namespace heapprofd {
 
-// Does nothing when the variable is not set.
-void WriteStatsJson(const Session& session, const Recording& recording);
+inline constexpr char kStatsVariable[] = "HEAPPROFD_STATS_JSON";
+
+// Does nothing when the variable is not set or empty. kIo: the file cannot be written.
+// `usage`: of the program that was started, zeros when none was.
+Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage);
 
 }  // namespace heapprofd

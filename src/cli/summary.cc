@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/heap_notes.h"
 #include "cli/top_list.h"
 
 namespace heapprofd {
@@ -17,6 +18,7 @@ constexpr double kIntervalFactor = 1.96;  // 95 % of a normal distribution
 constexpr size_t kSparkWidth = 24;
 constexpr size_t kNameWidth = 46;
 constexpr size_t kOtherProcesses = 8;
+constexpr size_t kOtherHeaps = 8;
 
 const HeapDump* DumpOf(const ProcessResult& process) {
   return process.profile->heaps.empty() ? nullptr : &process.profile->heaps[0];
@@ -58,7 +60,8 @@ std::string Sparkline(const std::vector<double>& values) {
     const size_t end = std::max(begin + 1, (i + 1) * values.size() / width);
     const double value = *std::max_element(values.begin() + static_cast<ptrdiff_t>(begin),
                                            values.begin() + static_cast<ptrdiff_t>(end));
-    line += kBlocks[std::min<size_t>(7, static_cast<size_t>(value / top * 7.999))];
+    line += kBlocks[std::min<size_t>(
+        7, static_cast<size_t>(std::max(0.0, value) / top * 7.999))];
   }
   return line;
 }
@@ -132,6 +135,52 @@ std::string FormatFigures(const ProcessResult& process,
   return text;
 }
 
+std::string MemoryRow(const std::string& name, double bytes, const std::string& what) {
+  const std::string size = FormatBytes(std::max(0.0, bytes));
+  return "    " + Pad(name, 24) + (what.empty() ? size : Pad(size, 14) + what) + "\n";
+}
+
+// heapprofd vs malloc_info vs RSS: where the process's memory is, in parts that add up.
+// "" unless the allocator was asked and has answered.
+std::string FormatMemory(const MemoryContext& memory) {
+  if (memory.allocator.empty())
+    return "";
+  const auto in_use = static_cast<double>(memory.allocator_in_use);
+  const auto held = static_cast<double>(memory.allocator_free);
+  const double total = static_cast<double>(memory.rss_kib + memory.swap_kib) * 1024;
+  return "\n  Memory of the process, by " + memory.allocator + " and the kernel\n" +
+         MemoryRow("requested, live", memory.requested, "what the program asked for") +
+         MemoryRow("overhead and caches", in_use - memory.requested,
+                   "headers, rounding, blocks in thread caches") +
+         MemoryRow("fragmentation", held, "freed, held back by the allocator") +
+         MemoryRow("the rest", total - in_use - held,
+                   "code, stacks, mapped files, other allocators") +
+         MemoryRow("RSS and swap", total, "");
+}
+
+std::string FormatInterval(const HeapDump& dump) {
+  return dump.sampling_interval <= 1
+             ? "every allocation"
+             : "1 sample per " + FormatBytes(static_cast<double>(dump.sampling_interval));
+}
+
+// The heaps of a process behind its first one.
+std::string FormatOtherHeaps(const ProcessResult& process,
+                             const SummaryOptions& options) {
+  ProcessResult without_history = process;  // which belongs to all heaps together
+  without_history.history.clear();
+  without_history.resident_kib = 0;
+  std::string text;
+  const std::vector<HeapDump>& heaps = process.profile->heaps;
+  for (size_t i = 1; i < heaps.size() && i <= kOtherHeaps; ++i)
+    text += "\n  heap " + heaps[i].heap_name + ", " + FormatInterval(heaps[i]) + "\n" +
+            FormatFigures(without_history, heaps[i], options) +
+            FormatTable(without_history, heaps[i], options);
+  if (heaps.size() > kOtherHeaps + 1)
+    text += "\n  and " + std::to_string(heaps.size() - kOtherHeaps - 1) + " more heaps\n";
+  return text;
+}
+
 std::string FormatOthers(const std::vector<ProcessResult>& processes) {
   std::string text;
   for (size_t i = 1; i < processes.size() && i <= kOtherProcesses; ++i) {
@@ -190,13 +239,7 @@ void AddSymbolWarning(const ProcessResult& process, std::vector<std::string>* wa
     return;
   warnings->push_back(
       FormatShare(worst_share, 1) +
-      " of allocated bytes pass through functions without a name in " +
-      worst->path.substr(worst->path.rfind('/') + 1) +
-      (worst->build_id.empty()
-           ? ""
-           : " (build id " + HexEncode(worst->build_id).substr(0, 12) + "...)") +
-      ": it is stripped; install its debug symbols (-dbgsym package) or set "
-      "DEBUGINFOD_URLS");
+      " of allocated bytes pass through functions without a name: " + worst->error);
 }
 
 }  // namespace
@@ -242,6 +285,10 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
   if (quality.threads_without_slot > 0)
     warnings.push_back(std::to_string(quality.threads_without_slot) +
                        " threads were not recorded: more than 4096 at once");
+  if (quality.reports_without_slot > 0)
+    warnings.push_back(std::to_string(quality.reports_without_slot) +
+                       " allocations in the program's own heaps were not recorded: too "
+                       "many threads use too many heaps; record fewer with --heaps");
   AddSymbolWarning(process, &warnings);
   return warnings;
 }
@@ -256,13 +303,18 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
                      ProgramName(*first.profile) + " (pid " +
                      std::to_string(first.profile->process.pid) + "), heap " +
                      dump->heap_name + ", ";
-  text +=
-      dump->sampling_interval <= 1
-          ? "every allocation"
-          : "1 sample per " + FormatBytes(static_cast<double>(dump->sampling_interval));
+  text += FormatInterval(*dump);
   text += "\n\n" + FormatFigures(first, *dump, options) +
-          FormatTable(first, *dump, options) + FormatOthers(processes);
-  const std::vector<std::string> warnings = QualityWarnings(first);
+          FormatMemory(first.profile->memory) + FormatTable(first, *dump, options) +
+          FormatOtherHeaps(first, options) + FormatOthers(processes);
+  std::vector<std::string> warnings = QualityWarnings(first);
+  warnings.insert(warnings.end(), options.warnings.begin(), options.warnings.end());
+  for (const ProcessResult& process : processes) {
+    for (const std::string& note : HeapNotes(*process.profile, options.heaps)) {
+      if (std::find(warnings.begin(), warnings.end(), note) == warnings.end())
+        warnings.push_back(note);
+    }
+  }
   if (!warnings.empty())
     text += "\n";
   for (const std::string& warning : warnings)

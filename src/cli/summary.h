@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/heap_selection.h"
 #include "profile/model.h"
 #include "symbolize/symbolize_profile.h"
 
@@ -19,9 +20,11 @@ struct ProcessResult {
 };
 
 struct SummaryOptions {
+  HeapSelection heaps;
   size_t top = 10;
-  double seconds = 0;       // length of the recording
-  bool use_unicode = true;  // sparkline and arrows
+  double seconds = 0;                 // length of the recording
+  bool use_unicode = true;            // sparkline and arrows
+  std::vector<std::string> warnings;  // of the whole recording, one line each
   std::string trace_path;
   std::vector<std::string> pprof_paths;  // of the process shown first
   std::string output_directory;

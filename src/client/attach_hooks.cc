@@ -90,7 +90,7 @@ using FreeFunction = void(void*, size_t, size_t);
 HPD_NOINLINE void FreeSampled(void* pointer, size_t a, size_t b, FreeFunction* real) {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   if (g_wiped.filter.Remove(address))
-    heapprofd::RecordFree(address, /*is_realloc=*/false);
+    heapprofd::RecordFree({address}, /*is_realloc=*/false);
   real(pointer, a, b);
 }
 
@@ -132,7 +132,7 @@ class GuardedAllocation {
       --slot_->calls;
       slot_->granted -= size_;
     } else if (is_sampled_) {
-      heapprofd::RecordSample(*slot_, reinterpret_cast<uint64_t>(pointer), size_,
+      heapprofd::RecordSample(*slot_, {reinterpret_cast<uint64_t>(pointer)}, size_,
                               interval_, site);
     }
   }
@@ -177,10 +177,10 @@ void* Reallocate(void* old, size_t size, const CallSite& site, unsigned allocato
   const auto address = reinterpret_cast<uint64_t>(old);
   const bool was_sampled = old != nullptr && g_wiped.filter.Remove(address);
   if (was_sampled)
-    heapprofd::RecordFree(address, /*is_realloc=*/true);
+    heapprofd::RecordFree({address}, /*is_realloc=*/true);
   void* pointer = Original<void*(void*, size_t)>(allocator, Hook::kRealloc)(old, size);
   if (pointer == nullptr && size != 0 && was_sampled)
-    heapprofd::RecordReallocFailed(address);
+    heapprofd::RecordReallocFailed({address});
   allocation.Finish(pointer, site);
   return pointer;
 }

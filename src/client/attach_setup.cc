@@ -12,7 +12,7 @@
 #include "client/attach_image.h"
 #include "client/flat_threads.h"
 #include "client/handshake_client.h"
-#include "client/real_functions.h"
+#include "client/service_client.h"
 #include "client/session.h"
 #include "rt/syscall.h"
 
@@ -67,13 +67,27 @@ bool ReadSessionVariable(Session&) {
   return false;
 }
 
-bool Connect(Session&, bool) {
+bool Connect(Session&, ClientOrigin) {
   return false;
 }
 
+void Retire(Session&) {}
+
 void Unmap(Session&) {}
 
-bool ResolveRealFunctions() {
+constinit ServicePlace g_service_places[kServicePlaces];
+
+void OpenServicePlaces() {}
+
+bool JoinService(bool) {
+  return false;
+}
+
+bool WaitForService() {
+  return false;
+}
+
+bool PrepareShell() {
   return true;
 }
 
@@ -106,13 +120,15 @@ bool PrepareOwnMemory() {
     if (hash.load(std::memory_order_relaxed) != 0)
       hash.store(0, std::memory_order_relaxed);
   }
+  g_session.frames_end.store(0, std::memory_order_relaxed);
   for (StackMemo& memo : g_session.memos)
-    memo.PrepareFor(nullptr, 0);
+    memo.Forget();
   for (FlatThread& thread : g_flat_threads) {
     if (thread.thread_pointer.load(std::memory_order_relaxed) == 0)
       continue;
     thread.outer_hook = 0;
     thread.entered_at = 0;
+    thread.own_slot = FirstSlot();
     thread.slot = FirstSlot();
   }
   return true;
@@ -236,9 +252,10 @@ void BeginSession() {
   const SetupResult& result = HpdAttachState.result;
   g_session.engine = reinterpret_cast<const EngineBlock*>(result.engine_block);
   g_session.client = reinterpret_cast<ClientBlock*>(result.client_block);
-  g_session.ring = RingWriter(
+  g_session.UseRing(RingWriter(
       &g_session.client->ring,
-      reinterpret_cast<std::byte*>(result.client_block) + kRingOffset, request.ring_size);
+      reinterpret_cast<std::byte*>(result.client_block) + kRingOffset,
+      request.ring_size));
   g_session.seed = request.seed;
   g_session.only_pid = static_cast<int>(request.pid);
   _thread_db_pthread_tid.offset = request.tid_offset;

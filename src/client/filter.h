@@ -47,9 +47,10 @@ class SampledFilter {
   bool Remove(uint64_t address);
 
  private:
-  static constexpr unsigned kGranuleBits = 20;
+  static constexpr unsigned kGranuleShift = 5;
+  static constexpr unsigned kGranuleBits = 19;
   static constexpr unsigned kBuckets = 1u << (kGranuleBits - 5);
-  static constexpr unsigned kPlanes = 32;
+  static constexpr unsigned kPlanes = 64;
   static constexpr uint64_t kVersionOne = uint64_t{1} << 33;
   static constexpr uint64_t kOverflow = uint64_t{1}
                                         << 32;  // a tag was not stored: bits are sticky
@@ -63,19 +64,21 @@ class SampledFilter {
     return (page ^ page >> kPageBits) & ((1u << kPageBits) - 1);
   }
 
-  // 16-byte granules; the higher address bits are folded in so that heaps of any size
+  // 32-byte granules, so that the bits of a large heap still share the second-level cache
+  // with the program; the higher address bits are folded in so that heaps of any size
   // spread.
   static uint64_t GranuleOf(uint64_t address) {
-    const uint64_t granule = address >> 4;
+    const uint64_t granule = address >> kGranuleShift;
     return (granule ^ granule >> kGranuleBits) & ((1u << kGranuleBits) - 1);
   }
 
-  // {address bits 24..46 | bit within the word | address bit 3 | 1 | 1}: never kNever or
-  // kVacant.
+  // {address bits 24..46 | bit within the word | address bits 3..4 | 1 | 1}: never kNever
+  // or kVacant.
   static uint32_t TagOf(uint64_t address, uint64_t granule) {
-    const uint32_t high = static_cast<uint32_t>(address >> (4 + kGranuleBits)) & 0x7fffff;
+    const uint32_t high =
+        static_cast<uint32_t>(address >> (kGranuleShift + kGranuleBits)) & 0x7fffff;
     const uint32_t bit = static_cast<uint32_t>(granule & 31);
-    return high << 9 | bit << 4 | static_cast<uint32_t>(address >> 3 & 1) << 2 | 3;
+    return high << 9 | bit << 4 | static_cast<uint32_t>(address >> 3 & 3) << 2 | 3;
   }
 
   static bool HasExactTag(uint64_t address) {

@@ -13,12 +13,12 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kFoldMask = (1u << 20) - 1;
-constexpr uint64_t kSlotsPerBucket = 32;
+constexpr uint64_t kFoldMask = (1u << 19) - 1;
+constexpr uint64_t kSlotsPerBucket = 64;
 
 // The n-th address whose filter bit is the same as that of all others with `granule`.
 uint64_t AddressOfGranule(uint64_t granule, uint64_t n) {
-  return n << 24 | ((granule ^ n) & kFoldMask) << 4;
+  return n << 24 | ((granule ^ n) & kFoldMask) << 5;
 }
 
 class FilterTest : public testing::Test {
@@ -96,7 +96,7 @@ TEST_F(FilterTest, TheTwoEightByteHalvesOfAGranuleAreToldApart) {
   EXPECT_FALSE(filter_->MayContain(0x1000));
 }
 
-TEST_F(FilterTest, ABucketOfThirtyTwoAddressesIsExact) {
+TEST_F(FilterTest, ABucketOfSixtyFourAddressesIsExact) {
   constexpr uint64_t kGranule = 0x12345;
   for (uint64_t n = 1; n <= kSlotsPerBucket; ++n)
     filter_->Insert(AddressOfGranule(kGranule, n));

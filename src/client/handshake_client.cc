@@ -8,11 +8,11 @@
 
 #include <cstring>
 
+#include "client/loaded_objects.h"
 #include "rt/syscall.h"
-#include "wire/handshake.h"
 
-// The environment as the kernel laid it out is found from the stack under glibc (its own
-// `environ` is not set yet when the first hook runs), from the variable elsewhere.
+// The environment as the kernel laid it out is found from the stack under glibc's loader
+// (`environ` is not set yet when the first hook runs), from the variable elsewhere.
 extern "C" {
 extern void* __libc_stack_end __attribute__((weak));
 extern char** __environ __attribute__((weak));
@@ -22,13 +22,15 @@ namespace heapprofd {
 namespace {
 
 char** InitialEnvironment() {
-  if (&__libc_stack_end != nullptr) {
+  if (&__libc_stack_end != nullptr && FirstObject() != nullptr) {
     auto* words = static_cast<uint64_t*>(__libc_stack_end);
     const uint64_t argument_count = words[0];
     return reinterpret_cast<char**>(words + 1 + argument_count + 1);
   }
   return &__environ != nullptr ? __environ : nullptr;
 }
+
+}  // namespace
 
 const char* FindVariable(const char* name) {
   char** entry = InitialEnvironment();
@@ -44,6 +46,8 @@ const char* FindVariable(const char* name) {
   }
   return nullptr;
 }
+
+namespace {
 
 class Socket {
  public:
@@ -91,19 +95,21 @@ bool ReceiveWelcome(long fd, Welcome* welcome, int fds[2]) {
          welcome->status == WelcomeStatus::kProfile && fds[0] >= 0 && fds[1] >= 0;
 }
 
+// As mmap(2).
+// NOLINTNEXTLINE(readability-function-size)
 long Map(
     void* address, uint64_t size, int protection, int flags, long fd, uint64_t offset) {
   return rt::Syscall(SYS_mmap, rt::ToArg(address), static_cast<long>(size), protection,
                      flags, fd, static_cast<long>(offset));
 }
 
-// Header and ring, and the ring once more behind itself.
-bool MapClientBlock(Session& session, long fd, uint64_t ring_size) {
+// Header and ring, and the ring once more behind itself; nullptr: impossible.
+std::byte* MapClientBlock(long fd, uint64_t ring_size) {
   const uint64_t total = kRingOffset + 2 * ring_size;
   const long base =
       Map(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (rt::IsError(base))
-    return false;
+    return nullptr;
   auto* start = reinterpret_cast<std::byte*>(base);
   const int protection = PROT_READ | PROT_WRITE;
   if (rt::IsError(Map(start, kRingOffset + ring_size, protection, MAP_SHARED | MAP_FIXED,
@@ -111,14 +117,13 @@ bool MapClientBlock(Session& session, long fd, uint64_t ring_size) {
       rt::IsError(Map(start + kRingOffset + ring_size, ring_size, protection,
                       MAP_SHARED | MAP_FIXED, fd, kRingOffset))) {
     rt::Syscall(SYS_munmap, base, static_cast<long>(total));
-    return false;
+    return nullptr;
   }
-  session.client = reinterpret_cast<ClientBlock*>(start);
-  session.mapped_client_size = total;
-  session.ring = RingWriter(&session.client->ring, start + kRingOffset, ring_size);
-  return true;
+  return start;
 }
 
+// Changes `session` only on success: threads may still look at what it says about an
+// earlier one.
 bool MapSession(Session& session, const Welcome& welcome, const int fds[2]) {
   if (welcome.ring_size < kMinRingSize || welcome.ring_size > kMaxRingSize ||
       (welcome.ring_size & (welcome.ring_size - 1)) != 0)
@@ -126,13 +131,18 @@ bool MapSession(Session& session, const Welcome& welcome, const int fds[2]) {
   const long engine = Map(nullptr, sizeof(EngineBlock), PROT_READ, MAP_SHARED, fds[0], 0);
   if (rt::IsError(engine))
     return false;
-  session.engine = reinterpret_cast<const EngineBlock*>(engine);
-  if (MapClientBlock(session, fds[1], welcome.ring_size)) {
-    session.seed = welcome.seed;
-    return true;
+  std::byte* start = MapClientBlock(fds[1], welcome.ring_size);
+  if (start == nullptr) {
+    rt::Syscall(SYS_munmap, engine, sizeof(EngineBlock));
+    return false;
   }
-  Unmap(session);
-  return false;
+  session.engine = reinterpret_cast<const EngineBlock*>(engine);
+  session.client = reinterpret_cast<ClientBlock*>(start);
+  session.mapped_client_size = kRingOffset + 2 * welcome.ring_size;
+  session.UseRing(
+      RingWriter(&session.client->ring, start + kRingOffset, welcome.ring_size));
+  session.seed = welcome.seed;
+  return true;
 }
 
 bool ConnectTo(const Session& session, long fd) {
@@ -145,7 +155,15 @@ bool ConnectTo(const Session& session, long fd) {
   address.sun_family = AF_UNIX;
   static_assert(sizeof(address.sun_path) == sizeof(session.socket_path));
   memcpy(address.sun_path, session.socket_path, sizeof(address.sun_path));
-  return !rt::IsError(rt::Syscall(SYS_connect, fd, rt::ToArg(&address), sizeof(address)));
+  if (rt::IsError(rt::Syscall(SYS_connect, fd, rt::ToArg(&address), sizeof(address))))
+    return false;
+  // A socket of another user's at this place: not to be trusted with our memory.
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  return !rt::IsError(rt::Syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED,
+                                  rt::ToArg(&peer), rt::ToArg(&length))) &&
+         (peer.uid == 0 || static_cast<long>(peer.uid) == rt::Syscall(SYS_geteuid) ||
+          static_cast<long>(peer.uid) == rt::Syscall(SYS_getuid));
 }
 
 }  // namespace
@@ -169,13 +187,13 @@ bool ReadSessionVariable(Session& session) {
   return true;
 }
 
-bool Connect(Session& session, bool is_fork_child) {
+bool Connect(Session& session, ClientOrigin origin) {
   const Socket socket(rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0 || !ConnectTo(session, socket.fd()))
     return false;
   const Hello hello{.magic = kHandshakeMagic,
                     .version = kWireVersion,
-                    .is_fork_child = is_fork_child ? 1u : 0u,
+                    .origin = origin,
                     .tsc = rt::ReadTsc()};
   Welcome welcome{};
   int fds[2] = {-1, -1};
@@ -184,6 +202,24 @@ bool Connect(Session& session, bool is_fork_child) {
   const Socket engine_file(fds[0]);
   const Socket client_file(fds[1]);
   return welcomed && MapSession(session, welcome, fds);
+}
+
+void Retire(Session& session) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (session.client != nullptr)
+    Map(session.client, session.mapped_client_size, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (session.engine != nullptr)
+    Map(const_cast<EngineBlock*>(session.engine), sizeof(EngineBlock), PROT_READ, flags,
+        -1, 0);
+}
+
+void SendExecNotice(const Session& session, const ExecNotice& notice) {
+  // An engine that is stopped or busy does not hold up the program.
+  const Socket socket(
+      rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.fd() >= 0 && ConnectTo(session, socket.fd()))
+    rt::Syscall(SYS_sendto, socket.fd(), rt::ToArg(&notice), sizeof(notice),
+                MSG_NOSIGNAL);
 }
 
 void Unmap(Session& session) {

@@ -6,18 +6,26 @@
 // lock, no libc, no system call, no cache line shared between threads is written.
 // Everything else is the slow path, entered through a few instructions of assembly that
 // note the caller's stack and frame pointer before the compiler can move them.
+#include "client/preload_hooks.h"
+
 #include <cstddef>
 #include <cstdint>
 
+#include "client/allocator_report.h"
+#include "client/nesting.h"
 #include "client/real_functions.h"
 #include "client/recorder.h"
+#include "client/recorder_table.h"
 #include "client/sampler.h"
+#include "client/service_client.h"
 #include "client/session.h"
+#include "client/slow_entry.h"
 #include "rt/compiler.h"
 
 using heapprofd::CallSite;
 using heapprofd::g_real;
 using heapprofd::g_wiped;
+using heapprofd::IsAsleep;
 using heapprofd::ThreadSlot;
 
 namespace {
@@ -26,7 +34,9 @@ bool IsSampled(const void* pointer) {
   return g_wiped.filter.MayContain(reinterpret_cast<uint64_t>(pointer));
 }
 
-// Counts an allocation that is not sampled; false: the slow path must look.
+// Counts an allocation that is not sampled; false: the slow path must look. One that then
+// fails stays counted (small ones fail only when memory is out): to find out would cost
+// the hook its tail call.
 inline bool PassUnsampled(size_t size) {
   if (HPD_UNLIKELY(g_wiped.active.load(std::memory_order_relaxed) == 0))
     return false;
@@ -53,6 +63,7 @@ class PendingAllocation {
     if (slot_ == nullptr)
       return;
     t_outer_hook = site.stack;
+    heapprofd::AnswerAllocatorQuestion();
     if (size < slot_->bytes_left) {
       slot_->bytes_left -= size;
       ++slot_->calls;
@@ -62,7 +73,8 @@ class PendingAllocation {
     is_sampled_ = heapprofd::CountDown(*slot_, size,
                                        heapprofd::g_session.engine->control.interval.load(
                                            std::memory_order_relaxed)) ==
-                  heapprofd::SampleDecision::kSample;
+                      heapprofd::SampleDecision::kSample &&
+                  !heapprofd::IsNested(heapprofd::kMallocHeapId);
   }
 
   // `pointer` is what the allocator returned; nullptr: the call failed and never
@@ -82,7 +94,7 @@ class PendingAllocation {
         heapprofd::SessionState::kForkPending)
       slot_ = heapprofd::LeaveForkPending(slot_);
     if (slot_ != nullptr)
-      heapprofd::RecordSample(*slot_, reinterpret_cast<uint64_t>(pointer), size_,
+      heapprofd::RecordSample(*slot_, {reinterpret_cast<uint64_t>(pointer)}, size_,
                               interval_, site);
   }
 
@@ -104,7 +116,7 @@ inline void* Allocate(size_t size, const CallSite& site, Real&& real) {
 void ReportFree(void* pointer) {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   if (g_wiped.filter.Remove(address))
-    heapprofd::RecordFree(address, /*is_realloc=*/false);
+    heapprofd::RecordFree({address}, /*is_realloc=*/false);
 }
 
 HPD_NOINLINE void FreeSampled(void* pointer) {
@@ -119,6 +131,42 @@ inline void EnsureResolved() {
 }
 
 }  // namespace
+
+namespace heapprofd {
+
+void* RecordedAllocate(size_t size, const CallSite& site, const RealCall& real) {
+  return Allocate(size, site, [&] { return real.call(real); });
+}
+
+void* RecordedReallocate(void* old,
+                         size_t size,
+                         const CallSite& site,
+                         const RealCall& real) {
+  PendingAllocation allocation(size, site);
+  const auto address = reinterpret_cast<uint64_t>(old);
+  const bool was_sampled = old != nullptr && g_wiped.filter.Remove(address);
+  if (was_sampled)
+    RecordFree({address}, /*is_realloc=*/true);
+  void* pointer = real.call(real);
+  if (pointer == nullptr && size != 0 && was_sampled)
+    RecordReallocFailed({address});
+  allocation.Finish(pointer, site);
+  return pointer;
+}
+
+void RecordResized(void* block, size_t size, const CallSite& site) {
+  PendingAllocation allocation(size, site);
+  ReportFree(block);
+  allocation.Finish(block, site);
+}
+
+void RecordFreed(void* block) {
+  if (HPD_UNLIKELY(IsSampled(block)))
+    ReportFree(block);
+  EnsureResolved();
+}
+
+}  // namespace heapprofd
 
 // Slow path entries. `stack` is the address of the return address in the hook's caller,
 // `bp` its rbp.
@@ -146,16 +194,14 @@ __attribute__((visibility("hidden"), used)) void* HpdReallocSlow(void* old,
                                                                  size_t size,
                                                                  uint64_t stack,
                                                                  uint64_t bp) {
-  PendingAllocation allocation(size, {stack, bp});
-  const auto address = reinterpret_cast<uint64_t>(old);
-  const bool was_sampled = old != nullptr && g_wiped.filter.Remove(address);
-  if (was_sampled)
-    heapprofd::RecordFree(address, /*is_realloc=*/true);
-  void* pointer = g_real.realloc(old, size);
-  if (pointer == nullptr && size != 0 && was_sampled)
-    heapprofd::RecordReallocFailed(address);
-  allocation.Finish(pointer, {stack, bp});
-  return pointer;
+  return heapprofd::RecordedReallocate(old, size, {stack, bp},
+                                       {.call =
+                                            [](const heapprofd::RealCall& real) {
+                                              return g_real.realloc(real.block,
+                                                                    real.size);
+                                            },
+                                        .block = old,
+                                        .size = size});
 }
 
 __attribute__((visibility("hidden"), used)) void* HpdAlignedAllocSlow(size_t alignment,
@@ -197,29 +243,6 @@ __attribute__((visibility("hidden"), used)) int HpdPosixMemalignSlow(
 
 }  // extern "C"
 
-// HPD_SLOW_ENTRY(name, target, stack register, frame register): `name` jumps to `target`
-// with the address of the return address and rbp in the first two argument registers that
-// the hook does not use itself.
-#define HPD_SLOW_ENTRY(name, target, stack_register, bp_register) \
-  asm(".pushsection .text\n"                                      \
-      ".hidden " #name                                            \
-      "\n"                                                        \
-      ".globl " #name                                             \
-      "\n"                                                        \
-      ".type " #name ", @function\n" #name                        \
-      ":\n"                                                       \
-      ".cfi_startproc\n"                                          \
-      "mov %rsp, %" #stack_register                               \
-      "\n"                                                        \
-      "mov %rbp, %" #bp_register                                  \
-      "\n"                                                        \
-      "jmp " #target                                              \
-      "\n"                                                        \
-      ".cfi_endproc\n"                                            \
-      ".size " #name ", .-" #name                                 \
-      "\n"                                                        \
-      ".popsection\n")
-
 HPD_SLOW_ENTRY(HpdMallocEntry, HpdMallocSlow, rsi, rdx);
 HPD_SLOW_ENTRY(HpdCallocEntry, HpdCallocSlow, rdx, rcx);
 HPD_SLOW_ENTRY(HpdReallocEntry, HpdReallocSlow, rdx, rcx);
@@ -241,14 +264,15 @@ void* HpdPvallocEntry(size_t size);
 int HpdPosixMemalignEntry(void** result, size_t alignment, size_t size);
 
 HPD_EXPORT void* malloc(size_t size) {
-  if (HPD_LIKELY(PassUnsampled(size)))
+  if (HPD_LIKELY(PassUnsampled(size)) || IsAsleep())
     return g_real.malloc(size);
   return HpdMallocEntry(size);
 }
 
 HPD_EXPORT void* calloc(size_t count, size_t size) {
   size_t total = 0;
-  if (HPD_LIKELY(!__builtin_mul_overflow(count, size, &total) && PassUnsampled(total)))
+  if (HPD_LIKELY(!__builtin_mul_overflow(count, size, &total) && PassUnsampled(total)) ||
+      IsAsleep())
     return g_real.calloc(count, size);
   return HpdCallocEntry(count, size);
 }
@@ -358,6 +382,16 @@ HPD_OPERATOR_DELETE_LIST(HPD_DELETE)
 
 }  // extern "C"
 
+bool heapprofd::PrepareShell() {
+  return ResolveRealFunctions();
+}
+
+// Where libheapprofd_client finds this library: see client/recorder_table.h.
+// NOLINTNEXTLINE(readability-identifier-naming)
+extern "C" HPD_EXPORT const heapprofd::RecorderTable* heapprofd_recorder_v1() {
+  return &heapprofd::OwnRecorder();
+}
+
 namespace {
 
 // Starts the session even in a program that never allocates, so that the engine can say
@@ -367,6 +401,7 @@ __attribute__((constructor)) void StartSession() {
 }
 
 __attribute__((destructor)) void EndSession() {
+  heapprofd::ReportExit();
   heapprofd::WaitUntilDrained();
 }
 

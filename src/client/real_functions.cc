@@ -1,16 +1,11 @@
 #include "client/real_functions.h"
 
-#include <elf.h>
-#include <link.h>
-
 #include <cstdint>
+#include <cstring>
 
+#include "client/allocator_report.h"
+#include "client/loaded_objects.h"
 #include "client/session.h"
-
-// The loader's description of itself: glibc's object (declared in <link.h>), or musl's
-// pointer to it.
-extern struct r_debug _r_debug __attribute__((weak));
-extern "C" struct r_debug* _dl_debug_addr __attribute__((weak));
 
 namespace heapprofd {
 
@@ -27,130 +22,15 @@ constinit RealFunctions g_real = {.free = FreeBeforeStart};
 
 namespace {
 
-bool NamesEqual(const char* left, const char* right) {
-  while (*left != 0 && *left == *right) {
-    ++left;
-    ++right;
-  }
-  return *left == *right;
-}
-
-uint32_t GnuHash(const char* name) {
-  uint32_t hash = 5381;
-  for (; *name != 0; ++name)
-    hash = hash * 33 + static_cast<unsigned char>(*name);
-  return hash;
-}
-
-uint32_t SysvHash(const char* name) {
-  uint32_t hash = 0;
-  for (; *name != 0; ++name) {
-    hash = (hash << 4) + static_cast<unsigned char>(*name);
-    hash ^= hash >> 24 & 0xf0;
-    hash &= 0x0fffffff;
-  }
-  return hash;
-}
-
-// The symbol tables of one loaded object. Trusted: the loader itself has just used them.
-class LoadedObject {
- public:
-  explicit LoadedObject(const link_map& map) : base_(map.l_addr) {
-    for (const ElfW(Dyn)* entry = map.l_ld; entry->d_tag != DT_NULL; ++entry) {
-      // glibc has relocated these pointers in place, musl has not.
-      const ElfW(Addr) address =
-          entry->d_un.d_ptr < base_ ? entry->d_un.d_ptr + base_ : entry->d_un.d_ptr;
-      if (entry->d_tag == DT_SYMTAB)
-        symbols_ = reinterpret_cast<const ElfW(Sym)*>(address);
-      else if (entry->d_tag == DT_STRTAB)
-        strings_ = reinterpret_cast<const char*>(address);
-      else if (entry->d_tag == DT_GNU_HASH)
-        gnu_hash_ = reinterpret_cast<const uint32_t*>(address);
-      else if (entry->d_tag == DT_HASH)
-        sysv_hash_ = reinterpret_cast<const uint32_t*>(address);
-    }
-  }
-
-  // nullptr when the object does not define the function.
-  void* Find(const char* name) const {
-    if (symbols_ == nullptr || strings_ == nullptr)
-      return nullptr;
-    if (gnu_hash_ != nullptr)
-      return FindByGnuHash(name);
-    return sysv_hash_ != nullptr ? FindBySysvHash(name) : nullptr;
-  }
-
- private:
-  void* Match(uint32_t index, const char* name) const {
-    const ElfW(Sym)& symbol = symbols_[index];
-    const bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
-    if (!is_function || symbol.st_shndx == SHN_UNDEF ||
-        !NamesEqual(strings_ + symbol.st_name, name))
-      return nullptr;
-    return reinterpret_cast<void*>(base_ + symbol.st_value);
-  }
-
-  void* FindByGnuHash(const char* name) const {
-    const uint32_t bucket_count = gnu_hash_[0];
-    const uint32_t first = gnu_hash_[1];
-    const uint32_t* buckets = gnu_hash_ + 4 + size_t{gnu_hash_[2]} * 2;
-    const uint32_t* chain = buckets + bucket_count;
-    const uint32_t hash = GnuHash(name);
-    if (bucket_count == 0)
-      return nullptr;
-    for (uint32_t index = buckets[hash % bucket_count]; index >= first; ++index) {
-      const uint32_t entry = chain[index - first];
-      if ((entry | 1) == (hash | 1)) {
-        if (void* address = Match(index, name))
-          return address;
-      }
-      if ((entry & 1) != 0)
-        break;
-    }
-    return nullptr;
-  }
-
-  void* FindBySysvHash(const char* name) const {
-    const uint32_t bucket_count = sysv_hash_[0];
-    const uint32_t* chain = sysv_hash_ + 2 + bucket_count;
-    if (bucket_count == 0)
-      return nullptr;
-    for (uint32_t index = sysv_hash_[2 + SysvHash(name) % bucket_count]; index != 0;
-         index = chain[index]) {
-      if (void* address = Match(index, name))
-        return address;
-    }
-    return nullptr;
-  }
-
-  ElfW(Addr) base_;
-  const ElfW(Sym) * symbols_ = nullptr;
-  const char* strings_ = nullptr;
-  const uint32_t* gnu_hash_ = nullptr;
-  const uint32_t* sysv_hash_ = nullptr;
-};
-
-const link_map* OwnObject() {
-  const r_debug* debug = nullptr;
-  if (&_r_debug != nullptr)
-    debug = &_r_debug;
-  else if (&_dl_debug_addr != nullptr)
-    debug = _dl_debug_addr;
-  const link_map* map = debug != nullptr ? debug->r_map : nullptr;
-  while (map != nullptr && map->l_ld != _DYNAMIC)
-    map = map->l_next;
-  return map;
-}
-
 struct Definition {
   void* address = nullptr;
   const link_map* object = nullptr;
 };
 
 Definition FindNext(const char* name) {
-  const link_map* map = OwnObject();
+  const link_map* map = ObjectAt(_DYNAMIC);
   for (map = map != nullptr ? map->l_next : nullptr; map != nullptr; map = map->l_next) {
-    if (void* address = LoadedObject(*map).Find(name))
+    if (void* address = FindFunction(*map, name))
       return {.address = address, .object = map};
   }
   return {};
@@ -209,6 +89,65 @@ void UseFallbackNew() {
 #undef HPD_DELETE
 }
 
+// jemalloc's interface by means of the standard one, as jemalloc documents it.
+constexpr int kLgAlignMask = 63;  // log2 of the alignment
+constexpr int kZeroFlag = 64;
+constexpr int kLgMallocAlign = 4;
+
+void* Mallocx(size_t size, int flags) {
+  const int lg_align = flags & kLgAlignMask;
+  if (lg_align <= kLgMallocAlign)
+    return (flags & kZeroFlag) != 0 ? g_real.calloc(1, size) : g_real.malloc(size);
+  void* block = nullptr;
+  if (g_real.posix_memalign(&block, size_t{1} << lg_align, size) != 0)
+    return nullptr;
+  if ((flags & kZeroFlag) != 0)
+    memset(block, 0, size);
+  return block;
+}
+
+size_t Sallocx(const void* block, int) {
+  return g_real.malloc_usable_size(const_cast<void*>(block));
+}
+
+void* Rallocx(void* old, size_t size, int flags) {
+  const size_t before = Sallocx(old, flags);
+  if ((flags & kLgAlignMask) <= kLgMallocAlign && (flags & kZeroFlag) == 0)
+    return g_real.realloc(old, size);
+  void* block = Mallocx(size, flags);
+  if (block == nullptr)
+    return nullptr;
+  memcpy(block, old, before < size ? before : size);
+  g_real.free(old);
+  return block;
+}
+
+size_t Xallocx(void* block, size_t, size_t, int flags) {
+  return Sallocx(block, flags);
+}
+
+void Dallocx(void* block, int) {
+  g_real.free(block);
+}
+
+void Sdallocx(void* block, size_t, int) {
+  g_real.free(block);
+}
+
+size_t Nallocx(size_t size, int) {
+  return size;
+}
+
+void UseFallbackJemalloc() {
+  g_real.mallocx = Mallocx;
+  g_real.rallocx = Rallocx;
+  g_real.xallocx = Xallocx;
+  g_real.sallocx = Sallocx;
+  g_real.dallocx = Dallocx;
+  g_real.sdallocx = Sdallocx;
+  g_real.nallocx = Nallocx;
+}
+
 bool IsLibstdcxx(const link_map& object) {
   const char* name = object.l_name;
   for (const char* at = name; *at != 0; ++at) {
@@ -243,12 +182,40 @@ void ResolveOperators(const link_map* allocator) {
 
 }  // namespace
 
+RealDefinition FindRealFunction(const char* name) {
+  const Definition found = FindNext(name);
+  return {.address = found.address, .object = found.object};
+}
+
+#define HPD_RESOLVE(field) \
+  g_real.field = reinterpret_cast<decltype(g_real.field)>(FindNext(#field).address)
+
+namespace {
+
+// All of jemalloc's functions are its own, or all are ours but nallocx, which tcmalloc
+// has too.
+void ResolveJemalloc() {
+  if (FindNext("mallocx").address == nullptr) {
+    UseFallbackJemalloc();
+    if (FindNext("nallocx").address != nullptr)
+      HPD_RESOLVE(nallocx);
+    return;
+  }
+  HPD_RESOLVE(mallocx);
+  HPD_RESOLVE(rallocx);
+  HPD_RESOLVE(xallocx);
+  HPD_RESOLVE(sallocx);
+  HPD_RESOLVE(dallocx);
+  HPD_RESOLVE(sdallocx);
+  HPD_RESOLVE(nallocx);
+}
+
+}  // namespace
+
 bool ResolveRealFunctions() {
   const Definition allocator = FindNext("malloc");
   if (allocator.address == nullptr)
     return false;
-#define HPD_RESOLVE(field) \
-  g_real.field = reinterpret_cast<decltype(g_real.field)>(FindNext(#field).address)
   HPD_RESOLVE(malloc);
   HPD_RESOLVE(calloc);
   HPD_RESOLVE(realloc);
@@ -262,13 +229,21 @@ bool ResolveRealFunctions() {
   HPD_RESOLVE(valloc);
   HPD_RESOLVE(pvalloc);
   HPD_RESOLVE(malloc_usable_size);
+  ResolveJemalloc();
   HPD_RESOLVE(dlclose);
+  HPD_RESOLVE(execv);
+  HPD_RESOLVE(execvp);
+  HPD_RESOLVE(execve);
+  HPD_RESOLVE(execvpe);
+  HPD_RESOLVE(posix_spawn);
+  HPD_RESOLVE(posix_spawnp);
 #undef HPD_RESOLVE
   if (g_real.free_sized == nullptr)
     g_real.free_sized = FreeSized;
   if (g_real.free_aligned_sized == nullptr)
     g_real.free_aligned_sized = FreeAlignedSized;
   ResolveOperators(allocator.object);
+  ResolveAllocatorStatistics();
   return g_real.calloc != nullptr && g_real.realloc != nullptr && g_real.free != nullptr;
 }
 

@@ -1,5 +1,5 @@
-// The allocator that the program would have used without us: the next definition of each
-// function behind this library in the loader's search order. Found by reading the
+// The functions that the program would have used without us: the next definition of each
+// one behind this library in the loader's search order. Found by reading the
 // loader's own lists, because the first hook runs before dlsym can be called safely.
 #pragma once
 
@@ -38,6 +38,11 @@ namespace heapprofd {
 using NewFunction = void* (*)(size_t, size_t, size_t);
 using DeleteFunction = void (*)(void*, size_t, size_t);
 
+// posix_spawn and posix_spawnp: process id, program, actions, attributes, arguments,
+// environment.
+using SpawnFunction =
+    int (*)(int*, const char*, const void*, const void*, char* const*, char* const*);
+
 struct RealFunctions {
   void* (*malloc)(size_t) = nullptr;
   void* (*calloc)(size_t, size_t) = nullptr;
@@ -52,7 +57,21 @@ struct RealFunctions {
   void* (*valloc)(size_t) = nullptr;
   void* (*pvalloc)(size_t) = nullptr;
   size_t (*malloc_usable_size)(void*) = nullptr;
+  // jemalloc's; never nullptr once resolved.
+  void* (*mallocx)(size_t, int) = nullptr;
+  void* (*rallocx)(void*, size_t, int) = nullptr;
+  size_t (*xallocx)(void*, size_t, size_t, int) = nullptr;
+  size_t (*sallocx)(const void*, int) = nullptr;
+  void (*dallocx)(void*, int) = nullptr;
+  void (*sdallocx)(void*, size_t, int) = nullptr;
+  size_t (*nallocx)(size_t, int) = nullptr;
   int (*dlclose)(void*) = nullptr;
+  int (*execv)(const char*, char* const*) = nullptr;
+  int (*execvp)(const char*, char* const*) = nullptr;
+  int (*execve)(const char*, char* const*, char* const*) = nullptr;
+  int (*execvpe)(const char*, char* const*, char* const*) = nullptr;
+  SpawnFunction posix_spawn = nullptr;
+  SpawnFunction posix_spawnp = nullptr;
 #define HPD_FIELD(field, ...) NewFunction field = nullptr;
   HPD_OPERATOR_NEW_LIST(HPD_FIELD)
 #undef HPD_FIELD
@@ -66,6 +85,13 @@ struct RealFunctions {
 };
 
 extern RealFunctions g_real;
+
+struct RealDefinition {
+  void* address = nullptr;       // nullptr: nobody behind this library defines it
+  const void* object = nullptr;  // tells definitions of one library from those of others
+};
+
+RealDefinition FindRealFunction(const char* name);
 
 // Fills g_real; false when this library is not in the loader's list or no malloc follows
 // it.

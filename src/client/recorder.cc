@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/heap_filter.h"
+#include "client/labels.h"
+#include "client/probes.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
 
@@ -103,9 +106,8 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
        waited_us += 1000) {
     const uint32_t seen =
         g_session.client->ring.read_futex.load(std::memory_order_acquire);
-    RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
-    if (reservation.payload != nullptr ||
-        control.active.load(std::memory_order_relaxed) == 0)
+    RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
+    if (reservation.payload != nullptr || IsSessionOver(control))
       return reservation;
     WaitForReader(seen);
     const uint64_t now = control.heartbeat.load(std::memory_order_relaxed);
@@ -122,12 +124,12 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
 }
 
 RingWriter::Reservation Reserve(RecordType type, size_t payload) {
-  RingWriter::Reservation reservation = g_session.ring.Reserve(type, payload);
+  RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
   if (HPD_LIKELY(reservation.payload != nullptr))
     return reservation;
   const auto when_full =
       g_session.engine->control.when_full.load(std::memory_order_relaxed);
-  const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring.size() / 2;
+  const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring().size() / 2;
   if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
     reservation = ReserveBlocking(type, payload);
   if (reservation.payload == nullptr) {
@@ -141,15 +143,19 @@ RingWriter::Reservation Reserve(RecordType type, size_t payload) {
 
 // What of a stack goes into the record.
 struct StackEvidence {
-  const StackMemo* memo = nullptr;  // holds the keys
+  StackMemo* memo = nullptr;  // holds the keys
   uint16_t key_count = 0;
-  uint64_t hash = 0;
+  uint64_t hash = 0;        // of a complete walk, else 0
+  uint64_t outer_hash = 0;  // of its frames outside of the keys
   Cursor copy_from;
   uint64_t copy_size = 0;
+  Cursor anchor;
   uint8_t flags = 0;
+  uint64_t labels = 0;
 
   size_t PayloadSize() const {
-    return sizeof(SampleRecord) + size_t{key_count} * 8 +
+    return sizeof(SampleRecord) + (labels != 0 ? sizeof(labels) : 0) +
+           size_t{key_count} * 8 +
            ((flags & kSampleHasStackCopy) != 0 ? sizeof(StackCopyHeader) + copy_size : 0);
   }
 };
@@ -157,12 +163,24 @@ struct StackEvidence {
 void AddCopy(StackEvidence& evidence, const Cursor& from, const LiveStack& stack) {
   const uint64_t limit = std::min<uint64_t>(
       {g_session.engine->control.max_stack_copy.load(std::memory_order_relaxed),
-       kMaxStackCopy, g_session.ring.size() / 4});
+       kMaxStackCopy, g_session.ring().size() / 4});
   const uint64_t start = from.sp & ~uint64_t{7};
   const uint64_t end = stack.CopyEnd(start);
   evidence.copy_from = from;
   evidence.copy_size = std::min(end - start, limit & ~uint64_t{7});
   evidence.flags |= kSampleHasStackCopy;
+}
+
+// The copy need not go further out than to frames that the engine knows.
+void ShortenCopy(StackEvidence& evidence,
+                 const WalkResult& walk,
+                 const LiveStack& stack) {
+  const uint64_t hash = evidence.memo->FindAnchor(walk, stack, &evidence.anchor);
+  const uint64_t size = evidence.anchor.sp - (walk.stopped.sp & ~uint64_t{7});
+  if (hash == 0 || size > evidence.copy_size)
+    return;
+  evidence.outer_hash = hash;
+  evidence.copy_size = size & ~uint64_t{7};
 }
 
 std::atomic<uint64_t>& KnownStack(uint64_t hash) {
@@ -174,6 +192,31 @@ uint64_t KnownMark(uint64_t hash) {
   const uint64_t epoch =
       g_session.engine->control.known_stacks_epoch.load(std::memory_order_relaxed);
   return hash ^ epoch << 32;
+}
+
+// Leaves only those keys in the record that the engine does not have yet.
+void LeaveOutKnownFrames(StackEvidence& evidence) {
+  const bool is_known = evidence.memo->unsent_count() == 0 ||
+                        KnownStack(evidence.hash).load(std::memory_order_relaxed) ==
+                            KnownMark(evidence.hash);
+  evidence.key_count =
+      is_known ? uint16_t{0} : static_cast<uint16_t>(evidence.memo->unsent_count());
+  evidence.outer_hash = is_known ? evidence.hash : evidence.memo->sent_hash();
+}
+
+// The record is in the ring, so that later ones can refer to its frames.
+void RememberSent(const StackEvidence& evidence, uint64_t record_end) {
+  if (evidence.key_count > 0 || evidence.copy_size > 0) {
+    uint64_t end = g_session.frames_end.load(std::memory_order_relaxed);
+    while (end < record_end &&
+           !g_session.frames_end.compare_exchange_weak(end, record_end)) {
+    }
+  }
+  if (evidence.hash == 0)
+    return;
+  evidence.memo->MarkSent();
+  if (evidence.key_count > 0)
+    KnownStack(evidence.hash).store(KnownMark(evidence.hash), std::memory_order_relaxed);
 }
 
 void AddWalk(StackEvidence& evidence,
@@ -188,14 +231,16 @@ void AddWalk(StackEvidence& evidence,
       [[fallthrough]];
     case WalkEnd::kComplete:
       evidence.hash = walk.hash;
+      evidence.outer_hash = kEmptyStackHash;
       if (is_check) {
         evidence.flags |= kSampleIsCheck;
         AddCopy(evidence, caller, stack);
       }
       break;
     case WalkEnd::kNoRule:
-      --evidence.key_count;  // the last one begins the copy
+      evidence.key_count = walk.new_count - 1;  // the last one begins the copy
       AddCopy(evidence, walk.stopped, stack);
+      ShortenCopy(evidence, walk, stack);
       break;
     case WalkEnd::kBadMemory:
       evidence.flags |= kSampleBadMemory;
@@ -246,6 +291,8 @@ void FillSample(std::byte* to,
                 const SampleRecord& record,
                 const StackEvidence& evidence) {
   to = Append(to, &record, sizeof(record));
+  if (evidence.labels != 0)
+    to = Append(to, &evidence.labels, sizeof(evidence.labels));
   for (size_t i = 0; i < evidence.key_count; ++i) {
     const uint64_t key = evidence.memo->key(i);
     to = Append(to, &key, sizeof(key));
@@ -255,7 +302,10 @@ void FillSample(std::byte* to,
   const StackCopyHeader header{.key = evidence.copy_from.key,
                                .sp = evidence.copy_from.sp,
                                .bp = evidence.copy_from.bp,
-                               .size = evidence.copy_size};
+                               .size = evidence.copy_size,
+                               .anchor_key = evidence.anchor.key,
+                               .anchor_sp = evidence.anchor.sp,
+                               .anchor_bp = evidence.anchor.bp};
   to = Append(to, &header, sizeof(header));
   Append(to, reinterpret_cast<const void*>(header.sp & ~uint64_t{7}), header.size);
 }
@@ -263,7 +313,7 @@ void FillSample(std::byte* to,
 }  // namespace
 
 HPD_NOINLINE void RecordSample(ThreadSlot& slot,
-                               uint64_t address,
+                               const Block& block,
                                uint64_t size,
                                uint64_t interval,
                                const CallSite& site) {
@@ -276,60 +326,78 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   const bool is_check = period != 0 && slot.samples % period == 0;
   MemoLease lease(slot);
   StackEvidence evidence = TakeStack(site.ToCursor(), slot, lease.memo(), is_check);
-  const uint64_t mark = KnownMark(evidence.hash);
-  const bool is_known = evidence.hash != 0 && !is_check &&
-                        KnownStack(evidence.hash).load(std::memory_order_relaxed) == mark;
-  if (is_known)
-    evidence.key_count = 0;
-  g_wiped.filter.Insert(address);
+  if (HPD_UNLIKELY(t_labels.ids != 0)) {
+    evidence.labels = t_labels.ids;
+    evidence.flags |= kSampleHasLabels;
+#ifndef HPD_FLAT_CLIENT
+    PublishLabels(evidence.labels);
+#endif
+  }
+  if (evidence.hash != 0 && !is_check)
+    LeaveOutKnownFrames(evidence);
+  FilterOf(block).Insert(FilterKey(block));
   const RingWriter::Reservation reservation =
       Reserve(RecordType::kSample, evidence.PayloadSize());
   if (reservation.payload == nullptr) {
-    g_wiped.filter.Remove(address);
+    FilterOf(block).Remove(FilterKey(block));
     return;
   }
-  const SampleRecord record{.address = address,
+  const SampleRecord record{.address = block.address,
                             .size = size,
                             .tsc = rt::ReadTsc(),
-                            .stack_hash = evidence.hash,
+                            .outer_hash = evidence.outer_hash,
                             .interval = interval,
                             .thread_id = slot.thread_id,
                             .frame_count = evidence.key_count,
-                            .heap_id = 0,
+                            .heap_id = block.heap_id,
                             .flags = evidence.flags};
   FillSample(reservation.payload, record, evidence);
-  g_session.ring.Commit(reservation);
-  if (evidence.hash != 0 && !is_known)
-    KnownStack(evidence.hash).store(mark, std::memory_order_relaxed);
+  g_session.ring().Commit(reservation);
+  RememberSent(evidence, reservation.end);
+  ProbeAllocation(block.address, size, interval);
 }
 
 namespace {
 
-void RecordFreeAs(RecordType type, uint64_t address, bool is_realloc) {
+void RecordFreeAs(RecordType type, const Block& block, bool is_realloc) {
   if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
   const RingWriter::Reservation reservation = Reserve(type, sizeof(FreeRecord));
   if (reservation.payload == nullptr)
     return;
-  const FreeRecord record{.address = address,
+  const FreeRecord record{.address = block.address,
                           .tsc = rt::ReadTsc(),
                           .thread_id = t_slot->thread_id,
-                          .heap_id = 0,
+                          .heap_id = block.heap_id,
                           .is_realloc = is_realloc ? uint8_t{1} : uint8_t{0},
                           .reserved = 0};
   memcpy(reservation.payload, &record, sizeof(record));
-  g_session.ring.Commit(reservation);
+  g_session.ring().Commit(reservation);
 }
 
 }  // namespace
 
-HPD_NOINLINE void RecordFree(uint64_t address, bool is_realloc) {
-  RecordFreeAs(RecordType::kFree, address, is_realloc);
+HPD_NOINLINE void RecordFree(const Block& block, bool is_realloc) {
+  ProbeFree(block.address);
+  RecordFreeAs(RecordType::kFree, block, is_realloc);
 }
 
-HPD_COLD void RecordReallocFailed(uint64_t address) {
-  g_wiped.filter.Insert(address);
-  RecordFreeAs(RecordType::kReallocFailed, address, false);
+HPD_COLD void RecordReallocFailed(const Block& block) {
+  FilterOf(block).Insert(FilterKey(block));
+  RecordFreeAs(RecordType::kReallocFailed, block, false);
+}
+
+HPD_COLD void RecordMark(RecordType type, const char* name) {
+  if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
+    return;
+  const RingWriter::Reservation reservation = Reserve(type, sizeof(MarkRecord));
+  if (reservation.payload == nullptr)
+    return;
+  MarkRecord record{.tsc = rt::ReadTsc(), .name = {}};
+  for (size_t i = 0; i + 1 < sizeof(record.name) && name[i] != 0; ++i)
+    record.name[i] = name[i];
+  memcpy(reservation.payload, &record, sizeof(record));
+  g_session.ring().Commit(reservation);
 }
 
 HPD_COLD void RecordModulesChanged() {
@@ -339,7 +407,7 @@ HPD_COLD void RecordModulesChanged() {
   g_session.client->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
   const RingWriter::Reservation reservation = Reserve(RecordType::kModulesChanged, 0);
   if (reservation.payload != nullptr)
-    g_session.ring.Commit(reservation);
+    g_session.ring().Commit(reservation);
 }
 
 }  // namespace heapprofd

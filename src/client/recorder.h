@@ -17,9 +17,16 @@ struct CallSite {
   }
 };
 
+// A block as the program names it: by its address, or in other heaps than malloc's by any
+// number that is unique among the heap's live blocks.
+struct Block {
+  uint64_t address;
+  uint8_t heap_id = kMallocHeapId;
+};
+
 // `interval`: the one that the decision to sample was made for.
 void RecordSample(ThreadSlot& slot,
-                  uint64_t address,
+                  const Block& block,
                   uint64_t size,
                   uint64_t interval,
                   const CallSite& site);
@@ -27,10 +34,13 @@ void RecordSample(ThreadSlot& slot,
 // For an address that the filter has just given up. Must happen before the block goes
 // back to the allocator: afterwards another thread may get the same address, and its
 // sample must come later.
-void RecordFree(uint64_t address, bool is_realloc);
+void RecordFree(const Block& block, bool is_realloc);
 
-// The realloc that `RecordFree(address, true)` announced has failed; the block lives on.
-void RecordReallocFailed(uint64_t address);
+// The realloc that `RecordFree(block, true)` announced has failed; the block lives on.
+void RecordReallocFailed(const Block& block);
+
+// What the program tells about itself: kMark or kDumpNow. A longer name is cut.
+void RecordMark(RecordType type, const char* name);
 
 // A module was unloaded: rules and module list are stale until the engine has looked.
 void RecordModulesChanged();

@@ -27,9 +27,12 @@ constexpr double Log2(double x) {
 // log2(1 + i/256) in units of 2^-32.
 constexpr std::array<uint64_t, kTableSize + 1> MakeTable() {
   std::array<uint64_t, kTableSize + 1> table{};
-  for (unsigned i = 0; i <= kTableSize; ++i)
-    table[i] = static_cast<uint64_t>(
-        Log2(1.0 + static_cast<double>(i) / kTableSize) * 4294967296.0 + 0.5);
+  for (unsigned i = 0; i <= kTableSize; ++i) {
+    const double units = Log2(1.0 + static_cast<double>(i) / kTableSize) * 4294967296.0;
+    // lround is not constexpr; the value is positive.
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
+    table[i] = static_cast<uint64_t>(units + 0.5);
+  }
   table[kTableSize] = uint64_t{1} << 32;
   return table;
 }

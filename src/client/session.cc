@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "client/handshake_client.h"
-#include "client/real_functions.h"
 #include "client/sampler.h"
+#include "client/service_client.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
 
@@ -101,21 +101,64 @@ HPD_COLD void Initialize() {
       rt::Syscall(SYS_sched_yield);
     return;
   }
-  if (!ResolveRealFunctions())
+  if (!PrepareShell())
     __builtin_trap();  // no allocator behind us: the program could not have run without
                        // us either
   const int pid = static_cast<int>(rt::Syscall(SYS_getpid));
-  const bool is_target = ReadSessionVariable(g_session) &&
-                         (g_session.only_pid == 0 || g_session.only_pid == pid);
-  if (is_target && WipeOnFork()) {
+  const bool has_variable = ReadSessionVariable(g_session);
+  if (!has_variable)
+    OpenServicePlaces();
+  const bool may_be_target =
+      !has_variable || g_session.only_pid == 0 || g_session.only_pid == pid;
+  if (may_be_target && WipeOnFork()) {
     if (rt::Syscall(SYS_gettid) == pid)
       g_session.layout.Discover(rt::ThreadPointer(), pid);
-    if (Connect(g_session, /*is_fork_child=*/false)) {
+    const bool is_connected =
+        has_variable ? Connect(g_session, ClientOrigin::kStartup)
+                     : JoinService(/*was_dormant=*/false) || WaitForService();
+    if (is_connected) {
       BecomeActive();
       return;
     }
   }
   BecomeDormant();
+}
+
+// The next engine has not been told of any.
+void ForgetStacks() {
+  for (std::atomic<uint64_t>& hash : g_session.known_stacks)
+    hash.store(0, std::memory_order_relaxed);
+  g_session.frames_end.store(0, std::memory_order_relaxed);
+}
+
+// Between two sessions. The addresses that the last one sampled mean nothing to the next.
+// Memos belong to slots, which no two sessions share, so they look after themselves.
+void ForgetSession() {
+  Retire(g_session);
+  for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
+    rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
+  ForgetStacks();
+}
+
+// A service has begun a session since it was asked last.
+HPD_COLD void WakeUp() {
+  SessionState expected = SessionState::kDormant;
+  if (!g_session.state.compare_exchange_strong(expected, SessionState::kWaking))
+    return;
+  ForgetSession();
+  if (JoinService(/*was_dormant=*/true))
+    BecomeActive();
+  else
+    BecomeDormant();
+}
+
+// Slots of earlier sessions are left behind when a program is profiled again.
+bool IsSlotOfSession(const ThreadSlot* slot) {
+  const ThreadSlot* slots = g_session.client->slots;
+  if (HPD_LIKELY(slot >= slots && slot < slots + kMaxThreadSlots))
+    return true;
+  return slot == &g_session.pending_slot &&
+         g_session.state.load(std::memory_order_acquire) == SessionState::kForkPending;
 }
 
 // First hook of a forked child. It has one thread; whatever it records belongs to a
@@ -149,18 +192,26 @@ ThreadSlot* EnterSession() {
       case SessionState::kForkPending:
         HandleFork();
         break;
-      case SessionState::kDormant:
+      case SessionState::kWaking:
         return nullptr;
+      case SessionState::kDormant:
+        if (HPD_LIKELY(!IsWoken()))
+          return nullptr;
+        WakeUp();
+        break;
     }
     if (g_wiped.active.load(std::memory_order_acquire) == 0)
       return nullptr;
   }
-  if (g_session.engine->control.active.load(std::memory_order_relaxed) == 0) {
+  if (IsSessionOver(g_session.engine->control)) {
     GoDormant(ClientError::kNone);
     return nullptr;
   }
-  if (ThreadSlot* slot = t_slot; HPD_LIKELY(slot != &g_no_slot))
-    return slot != &g_orphan_slot ? slot : nullptr;
+  ThreadSlot* slot = t_slot;
+  if (HPD_LIKELY(IsSlotOfSession(slot)))
+    return slot;
+  if (slot == &g_orphan_slot)
+    return nullptr;
   if (g_session.state.load(std::memory_order_acquire) == SessionState::kForkPending)
     return LeaveForkPending(
         nullptr);  // a second thread in the child: no longer a plain fork + exec
@@ -172,12 +223,13 @@ HPD_COLD ThreadSlot* LeaveForkPending(ThreadSlot* pending) {
   if (!g_session.state.compare_exchange_strong(expected, SessionState::kInitializing))
     return nullptr;  // another thread is at it
   Unmap(g_session);
-  if (!Connect(g_session, /*is_fork_child=*/true)) {
+  if (!Connect(g_session, ClientOrigin::kForkChild)) {
     BecomeDormant();
     return nullptr;
   }
-  for (std::atomic<uint64_t>& hash : g_session.known_stacks)
-    hash.store(0, std::memory_order_relaxed);
+  ForgetStacks();
+  for (StackMemo& memo : g_session.memos)
+    memo.Forget();
   g_session.state.store(SessionState::kActive, std::memory_order_release);
   ThreadSlot* slot = AttachThread();
   if (slot != nullptr && pending != nullptr) {
@@ -203,7 +255,7 @@ void WaitUntilDrained() {
       g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
   RingHeader& header = g_session.client->ring;
-  const uint64_t written = header.write_position.load(std::memory_order_acquire);
+  const uint64_t written = g_session.frames_end.load(std::memory_order_acquire);
   constexpr int kTries = 5000;
   const timespec pause{.tv_sec = 0, .tv_nsec = 200'000};
   for (int i = 0; i < kTries; ++i) {

@@ -152,6 +152,12 @@ void StackMemo::PrepareFor(const ThreadSlot* owner, uint32_t rules_version) {
   owner_ = owner;
   rules_version_ = rules_version;
   reusable_ = 0;
+  sent_ = 0;
+}
+
+void StackMemo::Forget() {
+  if (owner_ != nullptr)  // else its pages were never touched
+    owner_ = nullptr;
 }
 
 // How many of the frames [0, count) are NOT proved: 0 means that the whole outer stack is
@@ -165,8 +171,45 @@ size_t StackMemo::ProveCallers(size_t count, const LiveStack& stack) const {
                      !stack.Read(caller.sp - 8, &value) || value != caller.key))
       return i;
     if (frame.bp_slot != 0 &&
-        (!stack.Read(caller.sp - 8 * frame.bp_slot, &value) || value != caller.bp))
+        (!stack.Read(caller.sp - uint64_t{8} * frame.bp_slot, &value) ||
+         value != caller.bp))
       return i;
+  }
+  return 0;
+}
+
+uint64_t StackMemo::FindAnchor(const WalkResult& walk,
+                               const LiveStack& stack,
+                               Cursor* anchor) const {
+  // Just above, where the new frames are, old values may stand that mean nothing now.
+  constexpr uint64_t kMargin = 1024;
+  const uint64_t end = stack.CopyEnd(walk.stopped.sp);
+  size_t count = std::min(reusable_, sent_);
+  while (count > 0 && frames_[count - 1].sp < walk.stopped.sp + kMargin)
+    --count;
+  while (count > 0) {
+    const Frame& frame = frames_[count - 1];
+    uint64_t value = 0;
+    if (!stack.Read(frame.sp - 8, &value))
+      return 0;
+    const size_t unproved = value == frame.key ? ProveCallers(count, stack) : count - 1;
+    if (unproved == 0)
+      break;
+    count = unproved;
+  }
+  // The innermost is often another call in a function that has gone on since, its return
+  // address not yet overwritten. And a frame that keeps no rbp hands on one that may have
+  // changed.
+  while (count > 0) {
+    --count;
+    if (count == 0 || frames_[count - 1].sp > end)
+      return 0;
+    const Frame& frame = frames_[count - 1];
+    if (frame.uses_bp || frame.bp_slot != 0) {
+      *anchor =
+          Cursor{.key = frame.key, .sp = frame.sp, .bp = frame.uses_bp ? frame.bp : 0};
+      return frame.hash;
+    }
   }
   return 0;
 }
@@ -174,12 +217,12 @@ size_t StackMemo::ProveCallers(size_t count, const LiveStack& stack) const {
 // Moves the new frames [inner, kCapacity) behind the old ones [0, outer) and continues
 // the hash.
 void StackMemo::Join(size_t outer, size_t inner) {
-  uint64_t hash = outer > 0 ? frames_[outer - 1].hash : 0x9e3779b97f4a7c15u;
+  uint64_t hash = outer > 0 ? frames_[outer - 1].hash : kEmptyStackHash;
   count_ = outer;
+  sent_ = std::min(sent_, outer);
   for (size_t i = inner; i < kCapacity; ++i) {
     frames_[count_] = frames_[i];
-    hash = (hash ^ frames_[i].key) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 29;
+    hash = ExtendStackHash(hash, frames_[i].key);
     frames_[count_++].hash = hash;
   }
 }
@@ -239,8 +282,12 @@ WalkResult WalkStack(const RuleTable& rules,
       is_reusable = false;
       break;
     } else {
-      memo.frames_[--inner] = {
-          .key = cursor.key, .sp = cursor.sp, .bp = cursor.bp, .hash = 0, .bp_slot = 0};
+      memo.frames_[--inner] = {.key = cursor.key,
+                               .sp = cursor.sp,
+                               .bp = cursor.bp,
+                               .hash = 0,
+                               .bp_slot = 0,
+                               .uses_bp = false};
     }
     const Rule rule = rules.Find(cursor.key);
     // With these two the caller's place depends on memory that ProveCallers does not
@@ -248,20 +295,27 @@ WalkResult WalkStack(const RuleTable& rules,
     const bool is_provable =
         rule.kind != RuleKind::kSignal && rule.kind != RuleKind::kBpDeref;
     memo.frames_[inner].bp_slot = is_provable ? rule.bp_slot : StackMemo::kNotReusable;
+    memo.frames_[inner].uses_bp = rule.kind == RuleKind::kBp;
     const StepResult step = Step(rule, cursor, stack);
     if (HPD_LIKELY(step == StepResult::kOk))
       continue;
-    outer = 0;
     result.end = EndOf(step);
+    if (result.end != WalkEnd::kNoRule)
+      outer = 0;
     is_reusable = rule.kind == RuleKind::kEnd || rule.kind == RuleKind::kStop;
     break;
   }
   if (result.end == WalkEnd::kTooDeep)
     outer = 0;
+  result.new_count = static_cast<uint16_t>(StackMemo::kCapacity - inner);
   memo.Join(outer, inner);
+  if (result.end == WalkEnd::kNoRule) {
+    memo.reusable_ = outer;  // what is outside of the unknown code may still be as it was
+    return result;
+  }
   memo.reusable_ = is_reusable ? memo.count_ : 0;
   memo.reusable_end_ = result.end;
-  result.hash = memo.count_ > 0 ? memo.frames_[memo.count_ - 1].hash | 1 : 1;
+  result.hash = memo.count_ > 0 ? memo.frames_[memo.count_ - 1].hash : kEmptyStackHash;
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "walk/rule_table.h"
+#include "walk/stack_hash.h"
 #include "walk/step.h"
 #include "wire/records.h"
 #include "wire/shared_memory.h"
@@ -89,8 +90,9 @@ enum class WalkEnd : uint8_t {
 
 struct WalkResult {
   WalkEnd end = WalkEnd::kComplete;
-  uint64_t hash = 0;  // of the keys, never 0
-  Cursor stopped;     // the outermost frame that was reached
+  uint64_t hash = 0;       // of the keys (walk/stack_hash.h)
+  Cursor stopped;          // the outermost frame that was reached
+  uint16_t new_count = 0;  // frames that were walked, innermost first in the memo
 };
 
 // The stack of the last walk, which makes the next one of the same thread cheap: most of
@@ -110,6 +112,28 @@ class StackMemo {
   // Forgets the last walk unless it was made by this thread and under these rules.
   void PrepareFor(const ThreadSlot* owner, uint32_t rules_version);
 
+  // Forgets everything: the process or its engine is another one.
+  void Forget();
+
+  // The engine knows the frames of the last walk from now on.
+  void MarkSent() { sent_ = count_; }
+
+  // Number of inner frames of the last walk that the engine does not know.
+  size_t unsent_count() const { return count_ - sent_; }
+
+  // Outer frames of an earlier walk that were left above the frame where this walk
+  // stopped, are known to the engine and stand unchanged: sets the registers of the
+  // innermost of them (bp 0: it does not matter) and returns the hash of all, or 0.
+  // Whether the stack leads there is for the unwinder to see.
+  uint64_t FindAnchor(const WalkResult& walk,
+                      const LiveStack& stack,
+                      Cursor* anchor) const;
+
+  // Hash of the outer frames that it knows.
+  uint64_t sent_hash() const {
+    return sent_ > 0 ? frames_[sent_ - 1].hash : kEmptyStackHash;
+  }
+
  private:
   friend WalkResult WalkStack(const RuleTable& rules,
                               Cursor cursor,
@@ -125,8 +149,10 @@ class StackMemo {
     uint64_t sp;
     uint64_t bp;
     uint64_t hash;  // of this frame's key and those of all outer ones
-    uint64_t
-        bp_slot;  // of the rule that leads from this frame to its caller, or kNotReusable
+    // Of the rule that leads from this frame to its caller: the slot, or kNotReusable,
+    // and whether the frame's place depends on rbp.
+    uint32_t bp_slot;
+    bool uses_bp;
   };
 
   bool IsFrame(size_t index, const Cursor& cursor) const {
@@ -140,6 +166,7 @@ class StackMemo {
   const ThreadSlot* owner_;
   uint32_t rules_version_;
   size_t reusable_;  // frames [0, reusable_) stand for a whole stack
+  size_t sent_;      // frames [0, sent_) are known to the engine
   WalkEnd reusable_end_;
   size_t count_;
   Frame frames_[kCapacity];

@@ -2,7 +2,9 @@
 // the thread has called and returned from in between.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <random>
 #include <vector>
@@ -93,6 +95,7 @@ class StackMemoTest : public testing::Test {
     ASSERT_EQ(keys, expected_keys);
     ASSERT_EQ(got.end, expected.end);
     ASSERT_EQ(got.hash, expected.hash);
+    ASSERT_NO_FATAL_FAILURE(ExpectTheEngineUnderstands(keys, got.hash));
     if (frames_.size() > kMaxFrames) {
       ASSERT_EQ(got.end, WalkEnd::kTooDeep);
       return;
@@ -103,6 +106,32 @@ class StackMemoTest : public testing::Test {
       ASSERT_EQ(keys[i], frames_[frames_.size() - 1 - i].key);
   }
 
+  // Plays the engine: what it was sent and the inner frames give the whole stack. Every
+  // fourth record is lost.
+  void ExpectTheEngineUnderstands(const std::vector<uint64_t>& keys, uint64_t hash) {
+    const auto outer = sent_.find(memo_->sent_hash());
+    ASSERT_NE(outer, sent_.end());
+    std::vector<uint64_t> stack = outer->second;  // outermost first
+    uint64_t got = outer->first;
+    for (size_t i = memo_->unsent_count(); i-- > 0;) {
+      stack.push_back(memo_->key(i));
+      got = ExtendStackHash(got, memo_->key(i));
+    }
+    ASSERT_EQ(got, hash);
+    ASSERT_TRUE(std::equal(stack.begin(), stack.end(), keys.rbegin(), keys.rend()));
+    if (++records_ % 4 == 0)
+      return;
+    memo_->MarkSent();
+    sent_ = {{kEmptyStackHash, {}}};  // a thread refers to its last record at most
+    got = kEmptyStackHash;
+    for (size_t i = 0; i < stack.size(); ++i) {
+      got = ExtendStackHash(got, stack[i]);
+      sent_[got].assign(stack.begin(), stack.begin() + static_cast<ptrdiff_t>(i) + 1);
+    }
+  }
+
+  std::map<uint64_t, std::vector<uint64_t>> sent_ = {{kEmptyStackHash, {}}};
+  size_t records_ = 0;
   std::vector<uint64_t> words_ = std::vector<uint64_t>(kWords);
   std::vector<Frame> frames_;
   std::unique_ptr<RuleTable> rules_ = std::make_unique<RuleTable>();

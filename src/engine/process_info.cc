@@ -1,10 +1,12 @@
 #include "engine/process_info.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -64,12 +66,57 @@ ProcessDescription DescribeProcess(pid_t pid) {
   return process;
 }
 
-uint64_t ResidentKib(pid_t pid) {
-  std::ifstream file(ProcPath(pid, "statm"));
-  uint64_t total = 0;
-  uint64_t resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
+ScopedFd OpenRoot(pid_t pid) {
+  return ScopedFd(open(ProcPath(pid, "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+pid_t InnermostPid(pid_t pid) {
+  std::istringstream status(ReadAtMost(ProcPath(pid, "status"), 8192));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("NSpid:"))
+      continue;
+    std::istringstream ids(line.substr(sizeof("NSpid:") - 1));
+    for (pid_t id = 0; ids >> id;)
+      pid = id;
+  }
+  return pid;
+}
+
+namespace {
+
+// Value in KiB of a line "Name:   123 kB".
+uint64_t FieldKib(const std::string& text, const std::string& name) {
+  const size_t at = text.find("\n" + name + ":");
+  return at == std::string::npos
+             ? 0
+             : strtoull(text.c_str() + at + name.size() + 2, nullptr, 10);
+}
+
+}  // namespace
+
+uint64_t AnonymousKib(pid_t pid) {
+  const std::string text = ReadAtMost(ProcPath(pid, "status"), 8192);
+  return FieldKib(text, "RssAnon") + FieldKib(text, "VmSwap");
+}
+
+MemoryContext ReadMemoryStatus(pid_t pid) {
+  const std::string text = ReadAtMost(ProcPath(pid, "status"), 8192);
+  MemoryContext context;
+  context.rss_kib = FieldKib(text, "VmRSS");
+  context.anonymous_kib = FieldKib(text, "RssAnon");
+  context.swap_kib = FieldKib(text, "VmSwap");
+  return context;
+}
+
+MemoryContext ReadMemoryContext(pid_t pid) {
+  const std::string text = ReadAtMost(ProcPath(pid, "smaps_rollup"), 8192);
+  MemoryContext context;
+  context.rss_kib = FieldKib(text, "Rss");
+  context.anonymous_kib = FieldKib(text, "Anonymous");
+  context.swap_kib = FieldKib(text, "Swap");
+  context.pss_kib = FieldKib(text, "Pss");
+  context.private_dirty_kib = FieldKib(text, "Private_Dirty");
+  return context;
 }
 
 }  // namespace heapprofd

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/scoped_fd.h"
 #include "profile/model.h"
 
 namespace heapprofd {
@@ -12,7 +13,21 @@ namespace heapprofd {
 // Fields that cannot be read stay empty; cmdline then holds the command name.
 ProcessDescription DescribeProcess(pid_t pid);
 
-// Resident memory of the process in KiB; 0 when unknown.
-uint64_t ResidentKib(pid_t pid);
+// Its root directory, to be used when the process is gone; invalid when it may not be
+// looked into.
+ScopedFd OpenRoot(pid_t pid);
+
+// Its id in the innermost of its name spaces; `pid` when that is not known.
+pid_t InnermostPid(pid_t pid);
+
+// Anonymous and swapped memory in KiB; 0 when unknown.
+uint64_t AnonymousKib(pid_t pid);
+
+// The kernel's part of the memory context; zeros when the process is gone. It walks the
+// process's page tables.
+MemoryContext ReadMemoryContext(pid_t pid);
+
+// The part of it that costs next to nothing.
+MemoryContext ReadMemoryStatus(pid_t pid);
 
 }  // namespace heapprofd

@@ -20,7 +20,10 @@ bool Take(std::span<const std::byte>& bytes, T* value) {
 std::optional<SampleParts> ParseSample(std::span<const std::byte> payload) {
   SampleParts parts;
   if (!Take(payload, &parts.record) || parts.record.interval == 0 ||
-      parts.record.size == 0 || parts.record.frame_count > kMaxFrames)
+      parts.record.interval > kMaxInterval || parts.record.size == 0 ||
+      parts.record.size > kMaxAllocation || parts.record.frame_count > kMaxFrames)
+    return std::nullopt;
+  if ((parts.record.flags & kSampleHasLabels) != 0 && !Take(payload, &parts.labels))
     return std::nullopt;
   const size_t key_bytes = size_t{parts.record.frame_count} * sizeof(uint64_t);
   if (payload.size() < key_bytes)
@@ -41,12 +44,25 @@ std::optional<SampleParts> ParseSample(std::span<const std::byte> payload) {
   return parts;
 }
 
-std::optional<FreeRecord> ParseFree(std::span<const std::byte> payload) {
-  FreeRecord record;
+namespace {
+
+template <typename Record>
+std::optional<Record> ParseWhole(std::span<const std::byte> payload) {
+  Record record;
   if (payload.size() != sizeof(record))
     return std::nullopt;
   memcpy(&record, payload.data(), sizeof(record));
   return record;
+}
+
+}  // namespace
+
+std::optional<FreeRecord> ParseFree(std::span<const std::byte> payload) {
+  return ParseWhole<FreeRecord>(payload);
+}
+
+std::optional<MarkRecord> ParseMark(std::span<const std::byte> payload) {
+  return ParseWhole<MarkRecord>(payload);
 }
 
 }  // namespace heapprofd

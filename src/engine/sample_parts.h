@@ -14,6 +14,7 @@ namespace heapprofd {
 
 struct SampleParts {
   SampleRecord record{};
+  uint64_t labels = 0;  // label ids, 0: none
   std::vector<uint64_t> keys;
   StackCopyHeader copy{};                 // valid with kSampleHasStackCopy
   std::span<const std::byte> copy_bytes;  // memory from copy.sp & ~7 upward
@@ -23,5 +24,8 @@ struct SampleParts {
 std::optional<SampleParts> ParseSample(std::span<const std::byte> payload);
 
 std::optional<FreeRecord> ParseFree(std::span<const std::byte> payload);
+
+// The name may lack its terminating zero.
+std::optional<MarkRecord> ParseMark(std::span<const std::byte> payload);
 
 }  // namespace heapprofd

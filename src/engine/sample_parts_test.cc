@@ -13,7 +13,7 @@ class PayloadBuilder {
   SampleRecord record{.address = 0x1000,
                       .size = 64,
                       .tsc = 1,
-                      .stack_hash = 5,
+                      .outer_hash = 5,
                       .interval = 4096,
                       .thread_id = 7,
                       .frame_count = 0,

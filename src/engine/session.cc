@@ -9,20 +9,30 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
-#include "wire/handshake.h"
+#include "engine/obstacle.h"
+#include "engine/process_info.h"
+#include "engine/target_rules.h"
+#include "wire/control.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kRecordsPerTurn =
     20'000;  // of one target, before the others get their turn
-constexpr uint64_t kBusyNs =
-    300'000'000;  // after activity the rings are looked at every millisecond
-constexpr int kBusyWaitMs = 1;
+// Each wait ends in a timer interrupt, which the kernel likes to take on the target's
+// processor, and each look at a ring takes cache lines away from its writers: so the
+// waits are as long as the rings' space allows. While code is new they are short, for
+// until its rules are published each sample in it copies its stack.
+constexpr int kMinWaitMs = 1;
+constexpr int kMaxWaitMs = 10;
+constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
+constexpr double kHighFill = 1.0 / 8;
 constexpr size_t kMaxTargets = 100'000;
 
 std::string RuntimeDirectory() {
@@ -55,6 +65,20 @@ bool SendWelcome(int connection,
          static_cast<ssize_t>(sizeof(copy));
 }
 
+UnrecordedReason ReasonOf(Obstacle obstacle) {
+  switch (obstacle) {
+    case Obstacle::kNone:
+      break;
+    case Obstacle::k32Bit:
+      return UnrecordedReason::k32Bit;
+    case Obstacle::kStatic:
+      return UnrecordedReason::kStatic;
+    case Obstacle::kPrivileged:
+      return UnrecordedReason::kPrivileged;
+  }
+  return UnrecordedReason::kNotLoaded;
+}
+
 uint64_t RandomSeed() {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed)))
@@ -68,6 +92,12 @@ Result<std::unique_ptr<Session>> Session::Create(const SessionConfig& config) {
   std::unique_ptr<Session> session(new Session(config));
   session->clock_.Update();
   HPD_TRY(session->Listen());
+  return session;
+}
+
+std::unique_ptr<Session> Session::CreateWithoutSocket(const SessionConfig& config) {
+  std::unique_ptr<Session> session(new Session(config));
+  session->clock_.Update();
   return session;
 }
 
@@ -109,38 +139,73 @@ std::string Session::EnvironmentFor(pid_t pid) const {
 }
 
 void Session::Poll(int max_wait_ms, int wake_fd) {
-  const bool did_read = DrainAll();
-  if (did_read || !live_.empty())
-    busy_until_ns_ = did_read ? clock_.last_ns() + kBusyNs : busy_until_ns_;
-  int wait_ms = clock_.last_ns() < busy_until_ns_ ? std::min(kBusyWaitMs, max_wait_ms)
-                                                  : max_wait_ms;
-  if (did_read)
-    wait_ms = 0;
+  const int wait_ms = std::min(DrainAll(), max_wait_ms);
   std::vector<pollfd> fds;
   fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
-  fds.push_back({.fd = exec_watcher_ != nullptr ? exec_watcher_->fd() : -1,
-                 .events = POLLIN,
-                 .revents = 0});
+  fds.push_back({.fd = caught_fd(), .events = POLLIN, .revents = 0});
   for (const LiveTarget& live : live_)
     fds.push_back({.fd = live.pidfd.get(), .events = POLLIN, .revents = 0});
   if (poll(fds.data(), fds.size(), wait_ms) <= 0)
     return;
   if (fds[0].revents != 0)
     AcceptClients();
-  if (fds[2].revents != 0)
-    AdoptCaught();
+  AdoptCaught();
   ReapExited();
 }
 
-bool Session::DrainAll() {
+int Session::Serve() {
+  AdoptCaught();
+  const int wait_ms = DrainAll();
+  ReapExited();
+  return wait_ms;
+}
+
+bool Session::IsProfiling(pid_t pid) const {
+  return std::any_of(live_.begin(), live_.end(),
+                     [pid](const LiveTarget& live) { return live.target->pid() == pid; });
+}
+
+void Session::NoteRejected(const ProcessDescription& process) {
+  if (rejected_.size() >= kMaxTargets)
+    return;
+  for (const std::unique_ptr<TargetProfile>& known : rejected_) {
+    if (known->process.pid == process.pid)
+      return;
+  }
+  auto profile = std::make_unique<TargetProfile>();
+  profile->process = process;
+  profile->process.start_ns = MonotonicNs();
+  profile->rejected_concurrent = true;
+  profile->reason = "another session profiles this process";
+  rejected_.push_back(std::move(profile));
+}
+
+int Session::DrainAll() {
   clock_.Update();
+  double fill = 0;
+  bool is_learning = false;
+  bool is_pending = false;
   bool did_read = false;
   for (const LiveTarget& live : live_) {
-    did_read |= live.target->Drain(kRecordsPerTurn, /*writers_gone=*/false);
-    live.target->Tick();
+    Target& target = *live.target;
+    fill = std::max(fill, target.ring_fill());
+    const uint64_t copies = target.quality().copied_samples;
+    const size_t records = target.Drain(kRecordsPerTurn, /*writers_gone=*/false);
+    target.Tick();
+    is_learning |= target.quality().copied_samples != copies;
+    is_pending |= records == kRecordsPerTurn;
+    did_read |= records > 0;
   }
-  return did_read;
+  if (is_pending)
+    return 0;
+  if (is_learning || fill > kHighFill)
+    wait_ms_ = kMinWaitMs;
+  else if (fill < kLowFill)
+    wait_ms_ = std::min(wait_ms_ + 1, kMaxWaitMs);
+  if (did_read)
+    busy_until_ns_ = clock_.last_ns() + kBusyNs;
+  return clock_.last_ns() < busy_until_ns_ ? wait_ms_ : INT_MAX;
 }
 
 void Session::AcceptClients() {
@@ -148,53 +213,110 @@ void Session::AcceptClients() {
     ScopedFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection.valid())
       return;
-    Welcome(std::move(connection));
+    Hear(std::move(connection));
   }
 }
 
-void Session::Welcome(ScopedFd connection) {
+// A client says one thing, at once.
+void Session::Hear(ScopedFd connection) {
   const timeval patience{.tv_sec = 0, .tv_usec = 200'000};
   setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  Hello hello{};
   ucred peer{};
   socklen_t length = sizeof(peer);
   if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
       peer.pid <= 0 || (geteuid() != 0 && peer.uid != geteuid()))
     return;
-  if (recv(connection.get(), &hello, sizeof(hello), 0) !=
-          static_cast<ssize_t>(sizeof(hello)) ||
-      hello.magic != kHandshakeMagic)
-    return;
+  uint64_t magic = 0;
+  if (control_handler_ &&
+      recv(connection.get(), &magic, sizeof(magic), MSG_PEEK) ==
+          static_cast<ssize_t>(sizeof(magic)) &&
+      magic == kControlMagic)
+    return control_handler_(std::move(connection));
+  std::array<std::byte, sizeof(ExecNotice)> message{};
+  const ssize_t size = recv(connection.get(), message.data(), message.size(), 0);
+  Hello hello{};
+  ExecNotice notice{};
+  if (size == static_cast<ssize_t>(sizeof(hello)))
+    memcpy(&hello, message.data(), sizeof(hello));
+  else if (size == static_cast<ssize_t>(sizeof(notice)))
+    memcpy(&notice, message.data(), sizeof(notice));
+  if (hello.magic == kHandshakeMagic)
+    Welcome(hello, peer.pid, connection.get());
+  else if (notice.magic == kExecNoticeMagic && notice.version == kWireVersion)
+    HandleExecNotice(notice, peer.pid);
+}
+
+void Session::Welcome(const Hello& hello, pid_t pid, int connection) {
   Status status;
   if (hello.version != kWireVersion)
     status =
         Status(StatusCode::kInvalidArgument, "the preload library is of another version");
-  else if (targets_.size() >= kMaxTargets)
-    status = Status(StatusCode::kUnavailable, "too many processes in one session");
+  else if (!Wants(pid))
+    status = Status(StatusCode::kNotFound, "not one of the processes asked for");
   else
-    status = Adopt(peer.pid, connection.get());
+    status = Adopt(pid, connection, /*from_startup=*/true);
   if (!status.ok()) {
+    const std::string name = DescribeProcess(pid).cmdline[0];
+    programs_.Attempt(pid, MonotonicNs(), name + " (" + status.message() + ")",
+                      UnrecordedReason::kDeclined);
     const heapprofd::Welcome decline{.magic = kHandshakeMagic,
                                      .version = kWireVersion,
                                      .status = WelcomeStatus::kDecline,
                                      .ring_size = 0,
                                      .seed = 0};
-    SendWelcome(connection.get(), decline, nullptr, 0);
+    SendWelcome(connection, decline, nullptr, 0);
   }
 }
 
-Status Session::Adopt(pid_t pid, int connection) {
+// A session with a program of its own records all of its processes unless some are named.
+bool Session::Wants(pid_t pid) const {
+  const TargetRules& rules = config_.targets;
+  return (rules.names.empty() && rules.pids.empty()) ||
+         IsNamedBy(rules, DescribeProcess(pid));
+}
+
+void Session::HandleExecNotice(const ExecNotice& notice, pid_t sender) {
+  if (notice.outcome == ExecOutcome::kFailed) {
+    programs_.Failed(notice.pid);
+    return;
+  }
+  const std::string program(notice.program,
+                            strnlen(notice.program, sizeof(notice.program)));
+  std::string directory = "/proc/" + std::to_string(sender) + "/cwd";
+  if (access(directory.c_str(), F_OK) != 0)
+    directory.clear();  // already over; most began where we did
+  UnrecordedReason reason = ReasonOf(FindObstacle(program, directory).kind);
+  if (reason == UnrecordedReason::kNotLoaded && notice.keeps_session == 0)
+    reason = UnrecordedReason::kCleanedEnvironment;
+  programs_.Attempt(notice.pid, notice.time_ns, program, reason);
+}
+
+void Session::ExpectProgram(pid_t pid, const std::string& program) {
+  programs_.Attempt(pid, MonotonicNs(), program,
+                    ReasonOf(FindObstacle(program, "").kind));
+}
+
+void Session::EndTarget(pid_t pid) {
   for (size_t i = 0; i < live_.size(); ++i) {
     if (live_[i].target->pid() == pid) {
       Finish(i, TargetEnd::kExeced);
-      break;
+      return;
     }
   }
+}
+
+Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
+  if (targets_.size() >= kMaxTargets)
+    return Status(StatusCode::kUnavailable, "too many processes in one session");
+  EndTarget(pid);
+  programs_.Recorded(pid, MonotonicNs());
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::Create(pid, config_, &modules_, &clock_));
+  target->profile().from_startup = from_startup;
+  target->set_events(events_);
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
                                    .status = WelcomeStatus::kProfile,
@@ -223,18 +345,29 @@ void Session::Finish(size_t index, TargetEnd end) {
 }
 
 void Session::ReapExited() {
-  for (size_t i = live_.size(); i-- > 0;) {
-    pollfd exited{.fd = live_[i].pidfd.get(), .events = POLLIN, .revents = 0};
-    if (poll(&exited, 1, 0) > 0)
+  std::vector<pollfd> fds;
+  for (const LiveTarget& live : live_)
+    fds.push_back({.fd = live.pidfd.get(), .events = POLLIN, .revents = 0});
+  if (poll(fds.data(), fds.size(), 0) <= 0)
+    return;
+  for (size_t i = fds.size(); i-- > 0;) {
+    if (fds[i].revents != 0)
       Finish(i, TargetEnd::kExited);
   }
 }
 
+void Session::StopAtGuardrail() {
+  for (const std::unique_ptr<Target>& target : targets_)
+    target->profile().hit_guardrail = true;
+  Stop();
+}
+
 void Session::Stop() {
-  if (exec_watcher_ != nullptr) {
-    AdoptCaught();
-    exec_watcher_ = nullptr;
-  }
+  is_stopped_ = true;
+  if (listener_.valid())
+    AcceptClients();  // what was said before the end counts
+  AdoptCaught();
+  exec_watcher_ = nullptr;
   ReapExited();
   for (LiveTarget& live : live_) {
     TakeHooksOut(live);

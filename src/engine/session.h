@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,9 @@
 #include "engine/session_config.h"
 #include "engine/target.h"
 #include "engine/tsc_clock.h"
+#include "engine/unrecorded.h"
 #include "unwind/module.h"
+#include "wire/handshake.h"
 
 namespace heapprofd {
 
@@ -24,6 +27,9 @@ class Session {
  public:
   // Creates the socket in a fresh directory that only this user can write to.
   static Result<std::unique_ptr<Session>> Create(const SessionConfig& config);
+
+  // Without a socket: whoever has one hands clients over by Adopt.
+  static std::unique_ptr<Session> CreateWithoutSocket(const SessionConfig& config);
 
   ~Session();
   Session(const Session&) = delete;
@@ -35,15 +41,46 @@ class Session {
 
   const std::string& socket_path() const { return socket_path_; }
 
+  const SessionConfig& config() const { return config_; }
+
+  // What else arrives at the session's socket: a connection whose first word is
+  // kControlMagic (wire/control.h).
+  using ControlHandler = std::function<void(ScopedFd connection)>;
+
+  void set_control_handler(ControlHandler handler) {
+    control_handler_ = std::move(handler);
+  }
+
+  // Gets the events of all targets that come from now on; outlives this object.
+  void set_events(AllocationEvents* events) { events_ = events; }
+
+  // Makes the process at the other end of `connection`, which waits for its Welcome, a
+  // target. `from_startup`: it has not run yet.
+  Status Adopt(pid_t pid, int connection, bool from_startup);
+
   // Records a process that already runs, from now on. kUnavailable, kNotFound: it cannot
   // be attached to, and why.
   Status Attach(pid_t pid);
 
   // From now on, and until Stop, records every program of a matching name from its first
-  // allocation on. `matches` is called on another thread.
-  Status CatchStarts(ExecWatcher::Matches matches);
+  // allocation on. The functions of `filter` are called on other threads.
+  Status CatchStarts(ExecWatcher::Filter filter);
 
   bool is_catching_starts() const { return exec_watcher_ != nullptr; }
+
+  // Readable when a program has been caught, which then waits for Serve; -1: never.
+  int caught_fd() const { return exec_watcher_ != nullptr ? exec_watcher_->fd() : -1; }
+
+  // The process has become another program; nothing when it is no target.
+  void EndTarget(pid_t pid);
+
+  // Notes a process that this session wanted and another one has.
+  void NoteRejected(const ProcessDescription& process);
+
+  // Drains all rings, a turn each, and lets go of processes that have ended. Gives the
+  // milliseconds after which it should be called again: 0 when there is more, INT_MAX
+  // when all is quiet. Part of Poll, for callers that wait for themselves.
+  int Serve();
 
   // Serves clients and drains rings, waiting at most `max_wait_ms` when there is nothing
   // to do. `wake_fd` (or -1): returns early when it becomes readable.
@@ -52,8 +89,18 @@ class Session {
   // Ends the session: clients go dormant, everything that reached the rings is read.
   void Stop();
 
+  // The same; every target is marked.
+  void StopAtGuardrail();
+
+  bool is_stopped() const { return is_stopped_; }
+
   // All targets so far, in order of arrival. Those whose process is gone are complete.
   const std::vector<std::unique_ptr<Target>>& targets() const { return targets_; }
+
+  // Processes that another session had already.
+  const std::vector<std::unique_ptr<TargetProfile>>& rejected() const {
+    return rejected_;
+  }
 
   // What went wrong with processes that were attached to, one line each: programs that
   // could not be caught, hooks that could not be taken out.
@@ -65,10 +112,22 @@ class Session {
   // Number of targets whose process still lives and reports.
   size_t live_targets() const { return live_.size(); }
 
+  // True when `pid` is one of these.
+  bool IsProfiling(pid_t pid) const;
+  // The process `pid` is about to become `program`: known as unrecorded unless it
+  // reports.
+  void ExpectProgram(pid_t pid, const std::string& program);
+
+  // Programs that were started in recorded processes, or expected, and never reported.
+  std::vector<UnrecordedPrograms> Unrecorded() const { return programs_.Unrecorded(); }
+
   // Module files kept open, for symbolization.
   ModuleCache& modules() { return modules_; }
 
  private:
+  // After activity the rings are looked at more often for so long.
+  static constexpr uint64_t kBusyNs = 300'000'000;
+
   struct LiveTarget {
     Target* target;
     ScopedFd pidfd;
@@ -79,19 +138,23 @@ class Session {
 
   Status Listen();
   void AcceptClients();
-  void Welcome(ScopedFd connection);
-  Status Adopt(pid_t pid, int connection);
+  bool Wants(pid_t pid) const;
+  void Hear(ScopedFd connection);
+  void Welcome(const Hello& hello, pid_t pid, int connection);
+  void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
   void TakeHooksOut(LiveTarget& live);
-  Result<Target*> AddAttached(AttachedProcess* attached, ScopedFd pidfd);
+  Status AddAttached(AttachedProcess* attached, ScopedFd pidfd, bool from_startup);
   void AdoptCaught();
   Status Adopt(ExecWatcher::Caught& caught);
   void ReapExited();
-  bool DrainAll();
+  // Returns how long to wait until the next time, in milliseconds.
+  int DrainAll();
 
   SessionConfig config_;
   TscClock clock_;
   ModuleCache modules_;
+  ProgramWatch programs_;
   AllocatorFinder allocators_;
   std::unique_ptr<ExecWatcher> exec_watcher_;
   std::vector<std::string> attach_problems_;
@@ -101,7 +164,12 @@ class Session {
   std::string socket_path_;
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
+  std::vector<std::unique_ptr<TargetProfile>> rejected_;
+  ControlHandler control_handler_;
+  AllocationEvents* events_ = nullptr;
+  bool is_stopped_ = false;
   uint64_t busy_until_ns_ = 0;  // short waits until then
+  int wait_ms_ = 1;             // the short wait
 };
 
 }  // namespace heapprofd

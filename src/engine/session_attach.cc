@@ -26,10 +26,7 @@ SessionConfig ConfigFor(pid_t pid, SessionConfig config) {
 }  // namespace
 
 Status Session::Attach(pid_t pid) {
-  const bool is_known =
-      std::any_of(live_.begin(), live_.end(),
-                  [pid](const LiveTarget& live) { return live.target->pid() == pid; });
-  if (is_known)
+  if (IsProfiling(pid))
     return {};
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid())
@@ -45,8 +42,7 @@ Status Session::Attach(pid_t pid) {
   if (!placed.ok())
     return placed.status();
   std::unique_ptr<AttachedProcess> attached = std::move(placed).value();
-  HPD_TRY_ASSIGN([[maybe_unused]] const Target* target,
-                 AddAttached(attached.get(), std::move(pidfd)));
+  HPD_TRY(AddAttached(attached.get(), std::move(pidfd), /*from_startup=*/false));
   LiveTarget& live = live_.back();
   live.attached = std::move(attached);
   const Status status = live.attached->PutHooksIn();
@@ -58,7 +54,9 @@ Status Session::Attach(pid_t pid) {
 }
 
 // The process whose client is in place becomes a target; its hooks are not in yet.
-Result<Target*> Session::AddAttached(AttachedProcess* attached, ScopedFd pidfd) {
+Status Session::AddAttached(AttachedProcess* attached,
+                            ScopedFd pidfd,
+                            bool from_startup) {
   const pid_t pid = attached->pid();
   HPD_TRY_ASSIGN(
       std::unique_ptr<SharedMemory> memory,
@@ -67,15 +65,19 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, ScopedFd pidfd) 
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::CreateWith(std::move(memory), pid, ConfigFor(pid, config_),
                                     &modules_, &clock_));
+  target->profile().from_startup = from_startup;
+  target->set_events(events_);
+  programs_.Recorded(pid, MonotonicNs());
+  busy_until_ns_ = clock_.last_ns() + kBusyNs;
   live_.push_back(
       {.target = target.get(), .pidfd = std::move(pidfd), .attached = nullptr});
   targets_.push_back(std::move(target));
-  return targets_.back().get();
+  return {};
 }
 
-Status Session::CatchStarts(ExecWatcher::Matches matches) {
+Status Session::CatchStarts(ExecWatcher::Filter filter) {
   HPD_TRY_ASSIGN(exec_watcher_,
-                 ExecWatcher::Start(std::move(matches), config_.ring_size_bytes));
+                 ExecWatcher::Start(std::move(filter), config_.ring_size_bytes));
   return {};
 }
 
@@ -83,17 +85,11 @@ Status Session::CatchStarts(ExecWatcher::Matches matches) {
 // that it was before.
 Status Session::Adopt(ExecWatcher::Caught& caught) {
   const pid_t pid = caught.process().pid();
-  for (size_t i = 0; i < live_.size(); ++i) {
-    if (live_[i].target->pid() == pid) {
-      Finish(i, TargetEnd::kExeced);
-      break;
-    }
-  }
+  EndTarget(pid);
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
-  HPD_TRY_ASSIGN([[maybe_unused]] const Target* target,
-                 AddAttached(&caught.process(), std::move(pidfd)));
+  HPD_TRY(AddAttached(&caught.process(), std::move(pidfd), /*from_startup=*/true));
   const Status status = caught.Accept(&live_.back().attached);
   if (!status.ok()) {
     live_.pop_back();
@@ -103,6 +99,8 @@ Status Session::Adopt(ExecWatcher::Caught& caught) {
 }
 
 void Session::AdoptCaught() {
+  if (exec_watcher_ == nullptr)
+    return;
   for (const std::shared_ptr<ExecWatcher::Caught>& caught : exec_watcher_->TakeCaught()) {
     const Status status = Adopt(*caught);
     if (status.ok())

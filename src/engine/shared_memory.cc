@@ -1,6 +1,7 @@
 #include "engine/shared_memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -39,6 +40,23 @@ void* MapAt(void* address, uint64_t size, int fd, uint64_t offset) {
               static_cast<off_t>(offset));
 }
 
+static_assert(sizeof(pthread_mutex_t) <= sizeof(SessionControl::engine_lock));
+
+pthread_mutex_t* EngineLock(EngineBlock* block) {
+  return reinterpret_cast<pthread_mutex_t*>(&block->control.engine_lock);
+}
+
+// Tells the client by the kernel's help when this thread is no more.
+void HoldEngineLock(EngineBlock* block) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutex_init(EngineLock(block), &attributes);
+  pthread_mutexattr_destroy(&attributes);
+  pthread_mutex_lock(EngineLock(block));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
@@ -48,7 +66,10 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
                  CreateSealed("heapprofd-engine", sizeof(EngineBlock)));
   HPD_TRY_ASSIGN(memory->client_fd_,
                  CreateSealed("heapprofd-ring", kRingOffset + ring_size));
-  HPD_TRY(memory->Map());
+  HPD_TRY(memory->MapEngineBlock());
+  HoldEngineLock(memory->engine_);
+  memory->holds_lock_ = true;
+  HPD_TRY(memory->MapClientBlock());
   return memory;
 }
 
@@ -61,11 +82,12 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Adopt(ScopedFd engine_fd,
   HPD_TRY(SizeAndSeal(client_fd.get(), kRingOffset + ring_size));
   memory->engine_fd_ = std::move(engine_fd);
   memory->client_fd_ = std::move(client_fd);
-  HPD_TRY(memory->Map());
+  HPD_TRY(memory->MapEngineBlock());
+  HPD_TRY(memory->MapClientBlock());
   return memory;
 }
 
-Status SharedMemory::Map() {
+Status SharedMemory::MapEngineBlock() {
   void* engine = MapAt(nullptr, sizeof(EngineBlock), engine_fd_.get(), 0);
   if (engine == MAP_FAILED)
     return Status::FromErrno("cannot map shared memory", errno);
@@ -73,6 +95,10 @@ Status SharedMemory::Map() {
   // From here on nobody can map it writable: the client's view is read-only. Kernels
   // before 5.1 lack the seal; the client then still maps it read-only.
   fcntl(engine_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+  return {};
+}
+
+Status SharedMemory::MapClientBlock() {
   const uint64_t total = kRingOffset + 2 * ring_size_;
   void* base =
       mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -88,8 +114,11 @@ Status SharedMemory::Map() {
 }
 
 SharedMemory::~SharedMemory() {
-  if (engine_ != nullptr)
+  if (engine_ != nullptr) {
+    if (holds_lock_)
+      pthread_mutex_unlock(EngineLock(engine_));
     munmap(engine_, sizeof(EngineBlock));
+  }
   if (client_ != nullptr)
     munmap(client_, kRingOffset + 2 * ring_size_);
 }

@@ -10,11 +10,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/scoped_fd.h"
+#include "engine/allocation_events.h"
+#include "engine/heap_table.h"
+#include "engine/labels.h"
 #include "engine/session_config.h"
 #include "engine/shared_memory.h"
 #include "engine/tsc_clock.h"
@@ -46,9 +51,9 @@ class Target {
 
   pid_t pid() const { return profile_.process.pid; }
 
-  // Reads what is in the ring, at most `max_records`. True when anything was read.
+  // Reads what is in the ring, at most `max_records`, and returns how many there were.
   // `writers_gone`: the process has ended, nothing can be pending.
-  bool Drain(size_t max_records, bool writers_gone);
+  size_t Drain(size_t max_records, bool writers_gone);
 
   // Reads what was in the ring when called, once through it at most: a target that goes
   // on writing cannot hold the engine.
@@ -65,6 +70,20 @@ class Target {
   // times.
   void UpdateDump();
 
+  // Brings profile().memory up to now, the allocator's answer included.
+  void ReadMemory();
+
+  // The cheap part of it, to have something when the process ends unseen.
+  void ObserveMemory();
+
+  // Has the client ask the program's allocator for its accounting; it answers from within
+  // an allocation.
+  void AskAllocator();
+  bool HasAllocatorAnswer() const;
+
+  // Outlives this object. nullptr: nobody wants them.
+  void set_events(AllocationEvents* events) { events_ = events; }
+
   // Drops what is only needed while recording (live samples, shared memory, unwinder).
   void ReleaseRecorder();
 
@@ -74,10 +93,17 @@ class Target {
 
   const AddressSpace& address_space() const { return *address_space_; }
 
-  // False after ReleaseRecorder: heap() and ring_fill() are gone.
+  // The process's root directory, also when it is gone; -1 when it could not be opened.
+  int root_fd() const { return root_.get(); }
+
+  // The process's id as it knows it itself.
+  pid_t own_pid() const { return own_pid_; }
+
+  // False after ReleaseRecorder: live_bytes() and ring_fill() are gone.
   bool is_recording() const { return memory_ != nullptr; }
 
-  const LiveHeap& heap() const { return *heap_; }
+  // Of all recorded heaps together.
+  double live_bytes() const { return heap_->live().bytes + custom_heaps_.live_bytes(); }
 
   const Quality& quality() const { return profile_.quality; }
 
@@ -89,46 +115,69 @@ class Target {
   Target(pid_t pid, const SessionConfig& config, const TscClock* clock);
 
   void PublishConfig();
+  void ReadAllocatorReport();
+  void LookAtExit();
   void HandleRecord(const RingReader::Record& record);
   void HandleSample(std::span<const std::byte> payload);
+  void ReportAllocation(const struct SampleRecord& record);
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
+  void HandleMark(std::span<const std::byte> payload, bool is_dump);
+  void AllocateIn(uint8_t heap_id, const SampleRecord& record, CallsiteId callsite);
+  void PublishHeapRules();
+  HeapDump DumpOfMalloc() const;
   CallsiteId CallsiteOfSample(const struct SampleParts& parts);
+  CallsiteId CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys);
+  CallsiteId InternStack(std::span<const uint64_t> keys);
+  CallsiteId ExtendStack(CallsiteId outer, std::span<const uint64_t> keys);
+  CallsiteId ExtendKnownStack(CallsiteId outer,
+                              uint64_t outer_hash,
+                              std::span<const uint64_t> keys);
+  bool IsSettled() const;
   CallsiteId UnwindCopy(const struct SampleParts& parts);
   void CheckAgreement(const struct SampleParts& parts);
-  CallsiteId InternStack(std::span<const uint64_t> keys);
   FrameId FrameOfKey(uint64_t key);
   CallsiteId NamedStack(const std::string& name);
   void ReleaseSpace();
   void PublishStackRegions();
   void ForgetReplacedCode();
   void ForgetCode();
+  void ForgetStacks();
   void AdaptInterval();
-  void UpdateTotals(HeapDump* dump);
+  void UpdateTotals(HeapDump* dump) const;
   bool IsStuck();
 
   const SessionConfig config_;
   const TscClock* clock_;
   TargetProfile profile_;
+  ScopedFd root_;
+  pid_t own_pid_;
   std::unique_ptr<SharedMemory> memory_;
   std::unique_ptr<RingReader> reader_;
   std::unique_ptr<AddressSpace> address_space_;
   std::unique_ptr<StackUnwinder> unwinder_;
   std::unique_ptr<CallsiteInterner> interner_;
-  std::unique_ptr<LiveHeap> heap_;
-  std::unordered_map<uint64_t, CallsiteId> stacks_;  // by the client's hash
-  std::unordered_map<uint64_t, CallsiteId>
-      previous_stacks_;                           // before the last ForgetCode
+  std::unique_ptr<LiveHeap> heap_;  // malloc's
+  HeapTable custom_heaps_;
+  std::unique_ptr<LabelledCallsites> labels_;
+  uint64_t malloc_interval_ = 0;  // of the session; 0: malloc is not recorded
+  // By hash (walk/stack_hash.h): every stack there was, and the outer parts of each.
+  std::unordered_map<uint64_t, CallsiteId> stacks_;
+  std::unordered_map<uint64_t, CallsiteId> previous_stacks_;  // before ForgetStacks
+  uint64_t previous_stacks_end_ = 0;  // ring position: records before it may mean these
   std::unordered_map<uint64_t, FrameId> frames_;  // by key
   uint64_t stuck_position_ = 0;
   uint64_t stuck_since_ns_ = 0;
   uint64_t replacements_seen_ = 0;  // of the address space
+  uint64_t removals_seen_ = 0;      // when modules were last reported as changed
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   uint64_t bad_records_ = 0;
   uint64_t lost_seen_ = 0;
   uint64_t previous_dump_ns_ = 0;
   uint64_t last_event_ns_ = 0;
+  uint32_t allocator_question_ = 0;
+  AllocationEvents* events_ = nullptr;
 };
 
 }  // namespace heapprofd

@@ -26,6 +26,16 @@ void Drain(const uint8_t* data, size_t size) {
   SharedMemory& memory = target.value()->memory();
   RingWriter writer(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
                     memory.ring_size());
+  // Names of heaps and labels, also unterminated ones.
+  ClientBlock& client = memory.client();
+  for (size_t i = 1; i < 4 && size > 0; ++i) {
+    const size_t length = std::min<size_t>(size, kHeapNameSize);
+    memcpy(client.heaps[i].name, data, length);
+    memcpy(client.labels[i].key, data, std::min(length, kLabelKeySize));
+    memcpy(client.labels[i].value, data, length);
+    client.heaps[i].is_set.store(data[0]);
+    client.heap_slots[i].thread_pointer.store(data[0]);
+  }
   while (size >= 2) {
     const size_t length = std::min<size_t>(size_t{data[0]} * 8, (size - 2) / 8 * 8);
     const auto reservation = writer.Reserve(static_cast<RecordType>(data[1] % 8), length);
@@ -38,7 +48,7 @@ void Drain(const uint8_t* data, size_t size) {
     size -= 2 + length;
   }
   clock.Update();
-  while (target.value()->Drain(100, /*writers_gone=*/true)) {
+  while (target.value()->Drain(100, /*writers_gone=*/true) > 0) {
   }
   target.value()->Tick();
   target.value()->UpdateDump();

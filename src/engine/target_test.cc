@@ -2,13 +2,16 @@
 // client would, and as a lying client would.
 #include "engine/target.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "walk/stack_hash.h"
 #include "wire/ring_writer.h"
 
 namespace heapprofd {
@@ -40,16 +43,26 @@ class TargetTest : public testing::Test {
     writer_.Commit(reservation);
   }
 
-  static SampleRecord Sample(uint64_t address, uint64_t size, uint64_t hash) {
+  static SampleRecord Sample(uint64_t address,
+                             uint64_t size,
+                             uint64_t outer_hash = kEmptyStackHash) {
     return {.address = address,
             .size = size,
             .tsc = __builtin_ia32_rdtsc(),
-            .stack_hash = hash,
+            .outer_hash = outer_hash,
             .interval = 1,
             .thread_id = 1,
             .frame_count = 0,
             .heap_id = 0,
             .flags = 0};
+  }
+
+  // Of a stack whose keys are given innermost first.
+  static uint64_t HashOf(const std::vector<uint64_t>& keys) {
+    uint64_t hash = kEmptyStackHash;
+    for (auto key = keys.rbegin(); key != keys.rend(); ++key)
+      hash = ExtendStackHash(hash, *key);
+    return hash;
   }
 
   void WriteSample(SampleRecord record, const std::vector<uint64_t>& keys) {
@@ -107,8 +120,8 @@ TEST_F(TargetTest, TheClientFindsItsParameters) {
 
 TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
   const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
-  WriteSample(Sample(0x10, 100, 77), keys);
-  WriteSample(Sample(0x20, 30, 77), {});  // the stack is known by its hash
+  WriteSample(Sample(0x10, 100), keys);
+  WriteSample(Sample(0x20, 30, HashOf(keys)), {});  // the stack is known by its hash
   WriteFree(RecordType::kFree, 0x10, false);
   const HeapDump& dump = DrainAndDump();
   ASSERT_EQ(dump.callsites.size(), 1u);
@@ -124,8 +137,83 @@ TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
   EXPECT_NE(profile.callsites[callsite].parent, kNoId);
 }
 
+TEST_F(TargetTest, InnerFramesAreAddedToTheOuterOnesThatAreKnown) {
+  const uint64_t outer = KeyInOwnCode(8);
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4), outer});
+  WriteSample(Sample(0x20, 30, HashOf({outer})), {KeyInOwnCode(2), KeyInOwnCode(6)});
+  const HeapDump& dump = DrainAndDump();
+  ASSERT_EQ(dump.callsites.size(), 2u);
+  const std::vector<Callsite>& callsites = target_->profile().callsites;
+  ASSERT_EQ(callsites.size(), 4u);  // outer, {4}, {6, 2}
+  EXPECT_EQ(callsites[0].parent, kNoId);
+  EXPECT_EQ(callsites[1].parent, 0u);
+  EXPECT_EQ(callsites[2].parent, 0u);
+  EXPECT_EQ(callsites[3].parent, 2u);
+  EXPECT_EQ(dump.callsites.count(3), 1u);
+  EXPECT_EQ(target_->quality().unknown_stacks, 0u);
+}
+
+TEST_F(TargetTest, SamplesOfOtherHeapsHaveTheirOwnDumps) {
+  ClientBlock& client = target_->memory().client();
+  memcpy(client.heaps[9].name, "pool", 4);
+  client.heaps[9].is_set.store(1);
+  SampleRecord record = Sample(0x10, 100);
+  record.heap_id = 9;
+  WriteSample(record, {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 30, HashOf({KeyInOwnCode(4)})), {});
+  WriteFree(RecordType::kFree, 0x10, false);  // malloc's, not the pool's
+  DrainAndDump();
+  const std::vector<HeapDump>& heaps = target_->profile().heaps;
+  ASSERT_EQ(heaps.size(), 1u);  // malloc has no calls: it was not hooked
+  EXPECT_EQ(heaps[0].heap_name, "pool");
+  EXPECT_EQ(heaps[0].callsites.begin()->second.live().bytes, 100);
+}
+
+TEST_F(TargetTest, LabelsAreRootsOfTheStack) {
+  ClientBlock& client = target_->memory().client();
+  memcpy(client.labels[1].key, "ten=ant", 7);
+  memcpy(client.labels[1].value, "acme\n", 5);
+  const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
+  SampleRecord record = Sample(0x10, 100);
+  record.flags = kSampleHasLabels;
+  record.frame_count = 2;
+  const uint64_t labels = uint64_t{1} << 16 | kTooManyLabels;
+  std::vector<std::byte> payload(sizeof(record) + 8 + 16);
+  memcpy(payload.data(), &record, sizeof(record));
+  memcpy(payload.data() + sizeof(record), &labels, 8);
+  memcpy(payload.data() + sizeof(record) + 8, keys.data(), 16);
+  Write(RecordType::kSample, payload);
+  const HeapDump& dump = DrainAndDump();
+  ASSERT_EQ(dump.callsites.size(), 1u);
+  CallsiteId at = dump.callsites.begin()->first;
+  const auto& callsites = target_->profile().callsites;
+  at = callsites[callsites[at].parent].parent;
+  EXPECT_EQ(NameOf(at), "label=[too many labels]");
+  EXPECT_EQ(NameOf(callsites[at].parent), "ten_ant=acme_");
+  EXPECT_TRUE(target_->profile().frames[callsites[at].frame].is_label);
+}
+
+TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
+  MarkRecord mark{.tsc = __builtin_ia32_rdtsc(), .name = {}};
+  memset(mark.name, 'm', sizeof(mark.name));  // no terminating zero
+  std::vector<std::byte> payload(sizeof(mark));
+  memcpy(payload.data(), &mark, sizeof(mark));
+  Write(RecordType::kMark, payload);
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  Write(RecordType::kDumpNow, payload);
+  WriteSample(Sample(0x20, 100, HashOf({KeyInOwnCode(4)})), {});
+  Write(RecordType::kMark, {});  // too short
+  EXPECT_EQ(DrainAndDump().callsites.begin()->second.live().bytes, 200);
+  const TargetProfile& profile = target_->profile();
+  ASSERT_EQ(profile.marks.size(), 1u);
+  EXPECT_EQ(profile.marks[0].name, std::string(63, 'm'));
+  ASSERT_EQ(profile.requested_dumps.size(), 1u);
+  EXPECT_EQ(profile.requested_dumps[0][0].callsites.begin()->second.live().bytes, 100);
+  EXPECT_EQ(profile.quality.corrupt_records, 1u);
+}
+
 TEST_F(TargetTest, AFailedReallocIsUndone) {
-  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   WriteFree(RecordType::kFree, 0x10, true);
   WriteFree(RecordType::kReallocFailed, 0x10, false);
   EXPECT_EQ(DrainAndDump().callsites.begin()->second.live().bytes, 100);
@@ -133,7 +221,7 @@ TEST_F(TargetTest, AFailedReallocIsUndone) {
 
 TEST_F(TargetTest, AStackThatNeverArrivedIsNamedAndSentAnew) {
   const uint32_t epoch = target_->memory().engine().control.known_stacks_epoch.load();
-  WriteSample(Sample(0x10, 100, 77), {});
+  WriteSample(Sample(0x10, 100, /*outer_hash=*/77), {KeyInOwnCode(4)});
   const HeapDump& dump = DrainAndDump();
   EXPECT_EQ(NameOf(dump.callsites.begin()->first), "[stack lost]");
   EXPECT_EQ(target_->quality().unknown_stacks, 1u);
@@ -142,7 +230,7 @@ TEST_F(TargetTest, AStackThatNeverArrivedIsNamedAndSentAnew) {
 
 TEST_F(TargetTest, TruncatedStacksAreCounted) {
   WriteSample(Sample(0x10, 100, 0), {KeyInOwnCode(4)});
-  SampleRecord too_deep = Sample(0x20, 100, 5);
+  SampleRecord too_deep = Sample(0x20, 100);
   too_deep.flags = kSampleTooDeep;
   WriteSample(too_deep, {KeyInOwnCode(4)});
   DrainAndDump();
@@ -150,7 +238,7 @@ TEST_F(TargetTest, TruncatedStacksAreCounted) {
 }
 
 TEST_F(TargetTest, AnAddressOutsideEveryMappingIsAFrameWithoutOne) {
-  WriteSample(Sample(0x10, 100, 77), {0x1234});
+  WriteSample(Sample(0x10, 100), {0x1234});
   const CallsiteId callsite = DrainAndDump().callsites.begin()->first;
   const TargetProfile& profile = target_->profile();
   const Frame& frame = profile.frames[profile.callsites[callsite].frame];
@@ -164,7 +252,7 @@ TEST_F(TargetTest, BadRecordsAreCountedAndTheRestIsRead) {
   Write(RecordType::kSample, std::vector<std::byte>(80));
   Write(RecordType::kFree, std::vector<std::byte>(32));
   Write(static_cast<RecordType>(200), {});
-  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   EXPECT_EQ(DrainAndDump().callsites.size(), 1u);
   EXPECT_EQ(target_->quality().corrupt_records, 4u);
   EXPECT_EQ(target_->quality().samples, 1u);
@@ -185,7 +273,7 @@ TEST_F(TargetTest, TheExactTotalsAreSummedOverTheUsedSlots) {
 }
 
 TEST_F(TargetTest, TheLastDumpStandsWhenTheRecorderIsReleased) {
-  WriteSample(Sample(0x10, 100, 77), {KeyInOwnCode(4)});
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   DrainAndDump();
   target_->ReleaseRecorder();
   target_->UpdateDump();
@@ -214,7 +302,7 @@ TEST_F(TargetTest, GarbageInTheRingEndsAndIsCounted) {
     memory.client().ring.write_position.store(end);
     clock_.Update();
     size_t turns = 0;
-    while (target_->Drain(100, /*writers_gone=*/true))
+    while (target_->Drain(100, /*writers_gone=*/true) > 0)
       ASSERT_LE(++turns, 10'000u);
   }
   target_->UpdateDump();
@@ -227,6 +315,98 @@ TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
   ModuleCache modules;
   const TscClock clock;
   EXPECT_FALSE(Target::Create(0x7fffffff, config, &modules, &clock).ok());
+}
+
+// The engine looks while the place is empty, and nobody says that other code comes there.
+TEST_F(TargetTest, CodeThatComesToAnEmptyPlaceIsNotTakenForWhatWasThere) {
+  void* place =
+      mmap(nullptr, kPageSize, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(place, MAP_FAILED);
+  const uint64_t key = reinterpret_cast<uint64_t>(place) + 16;
+  const auto map_file = [&] {
+    const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    mmap(place, kPageSize, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0);
+    close(file);
+  };
+  WriteSample(Sample(0x10, 100), {key});
+  DrainAndDump();
+  SessionControl& control = target_->memory().engine().control;
+  const uint32_t epoch = control.known_stacks_epoch.load();
+  munmap(place, kPageSize);
+  Write(RecordType::kModulesChanged, {});
+  DrainAndDump();
+  EXPECT_NE(control.known_stacks_epoch.load(), epoch);  // frames are sent anew
+  map_file();
+  WriteSample(Sample(0x20, 30), {key});
+  const HeapDump& dump = DrainAndDump();
+  munmap(place, kPageSize);
+  ASSERT_EQ(dump.callsites.size(), 2u);
+  for (const auto& [callsite, totals] : dump.callsites) {
+    const TargetProfile& profile = target_->profile();
+    const Frame& frame = profile.frames[profile.callsites[callsite].frame];
+    ASSERT_LT(frame.mapping, profile.mappings.size());
+    EXPECT_EQ(totals.allocated.bytes,
+              profile.mappings[frame.mapping].path.empty() ? 100 : 30);
+  }
+}
+
+TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {
+  SampleRecord huge = Sample(0x10, kMaxAllocation + 1);
+  WriteSample(huge, {KeyInOwnCode(4)});
+  huge.size = UINT64_MAX;
+  WriteSample(huge, {KeyInOwnCode(4)});
+  SampleRecord rare = Sample(0x20, 1);
+  rare.interval = kMaxInterval + 1;
+  WriteSample(rare, {KeyInOwnCode(4)});
+  const HeapDump& dump = DrainAndDump();
+  EXPECT_TRUE(dump.callsites.empty());
+  EXPECT_EQ(target_->quality().corrupt_records, 3u);
+}
+
+// Property: whatever sizes, intervals, addresses and counters a target makes up, every
+// figure is a number, no sum is negative where none can be, and counters stay exact.
+TEST_F(TargetTest, MadeUpNumbersNeverMakeAFigureThatIsNone) {
+  std::mt19937_64 random(20240607);
+  const auto any = [&] { return random() >> random() % 64; };
+  ClientBlock& client = target_->memory().client();
+  for (int round = 0; round < 200; ++round) {
+    for (int i = 0; i < 50; ++i) {
+      SampleRecord record = Sample(any() % 64, std::max<uint64_t>(1, any()));
+      record.interval = std::max<uint64_t>(1, any());
+      record.tsc = any();
+      WriteSample(record, {KeyInOwnCode(random() % 4)});
+      WriteFree(RecordType::kFree, any() % 64, random() % 2 == 0);
+    }
+    client.ring.slot_count = static_cast<uint32_t>(any());
+    client.slots[random() % 8].calls = any();
+    client.slots[random() % 8].granted = any();
+    client.slots[random() % 8].bytes_left = any();
+    client.ring.lost_records = any();
+    const HeapDump& dump = DrainAndDump();
+    for (const auto& [callsite, totals] : dump.callsites) {
+      for (const Estimate& estimate : {totals.allocated, totals.freed}) {
+        ASSERT_TRUE(estimate.bytes >= 0 && estimate.bytes < 1e40);
+        ASSERT_TRUE(estimate.count >= 0 && estimate.count < 1e40);
+        ASSERT_TRUE(estimate.bytes_variance >= 0 && estimate.bytes_variance < 1e80);
+        ASSERT_TRUE(estimate.count_variance >= 0 && estimate.count_variance < 1e80);
+      }
+    }
+    ASSERT_TRUE(dump.peak_total.bytes >= 0 && dump.peak_total.bytes < 1e40);
+    ASSERT_LE(dump.peak_ns, dump.end_ns);
+    ASSERT_LE(dump.exact_alloc_bytes, uint64_t{1} << 53);
+    ASSERT_LE(dump.exact_alloc_calls, uint64_t{1} << 53);
+    ASSERT_LE(target_->quality().lost_records, uint64_t{1} << 53);
+  }
+}
+
+TEST_F(TargetTest, AThreadBetweenTwoOfItsWritesCountsNothingTwice) {
+  ClientBlock& client = target_->memory().client();
+  client.ring.slot_count = 2;
+  client.slots[0].granted = 5000;
+  client.slots[0].bytes_left = 1000;
+  client.slots[1].granted = 100;  // not yet raised by the chunk that bytes_left has
+  client.slots[1].bytes_left = 4096;
+  EXPECT_EQ(DrainAndDump().exact_alloc_bytes, 4000u);
 }
 
 }  // namespace

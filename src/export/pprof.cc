@@ -6,118 +6,45 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <unordered_map>
-
-#include <protozero/pbf_writer.hpp>
 
 #include "base/scoped_fd.h"
 #include "base/text.h"
-#include "export/utf8.h"
+#include "export/pprof_message.h"
 #include "export/view.h"
 
 namespace heapprofd {
 namespace {
-
-using protozero::pbf_writer;
-
-// Field numbers of perftools.profiles; see proto/pprof.proto.
-namespace profile_field {
-enum : uint32_t {
-  kSampleType = 1,
-  kSample = 2,
-  kMapping = 3,
-  kLocation = 4,
-  kFunction = 5,
-  kStringTable = 6,
-  kDropFrames = 7,
-  kTimeNanos = 9,
-  kDurationNanos = 10,
-  kPeriodType = 11,
-  kPeriod = 12,
-  kComment = 13,
-  kDefaultSampleType = 14,
-};
-}  // namespace profile_field
-
-// Functions that every stack ends in, so that "top" would show nothing else. pprof
-// removes them together with what they call.
-constexpr char kDropFrames[] =
-    "malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|"
-    "valloc|pvalloc|"
-    "operator new|operator new\\[\\]|operator delete|operator delete\\[\\]|"
-    "__libc_malloc|__libc_calloc|__libc_realloc|__libc_memalign";
-
-class StringTable {
- public:
-  StringTable() { Intern(""); }
-
-  int64_t Intern(const std::string& text) {
-    const auto [entry, is_new] =
-        ids_.try_emplace(text, static_cast<int64_t>(strings_.size()));
-    if (is_new)
-      strings_.push_back(ToUtf8(text));
-    return entry->second;
-  }
-
-  const std::vector<std::string>& strings() const { return strings_; }
-
- private:
-  std::unordered_map<std::string, int64_t> ids_;
-  std::vector<std::string> strings_;
-};
 
 class PprofEncoder {
  public:
   PprofEncoder(const TargetProfile& profile, const HeapDump& dump)
       : profile_(profile),
         dump_(dump),
-        writer_(output_),
         location_written_(profile.frames.size()),
         mapping_written_(profile.mappings.size() + 1) {}
 
   std::string Encode(const PprofOptions& options) {
-    for (const auto& [type, unit] :
-         {std::pair("alloc_objects", "count"), std::pair("alloc_space", "bytes"),
-          std::pair("objects", "count"), std::pair("space", "bytes")})
-      WriteValueType(profile_field::kSampleType, type, unit);
+    message_.AddSampleType("alloc_objects", "count");
+    message_.AddSampleType("alloc_space", "bytes");
+    message_.AddSampleType("objects", "count");
+    message_.AddSampleType("space", "bytes");
+    if (options.with_maximum) {
+      message_.AddSampleType("max_objects", "count");
+      message_.AddSampleType("max_space", "bytes");
+    }
     WriteProgramMapping();
-    WriteSamples();
-    writer_.add_int64(profile_field::kDropFrames, strings_.Intern(kDropFrames));
-    writer_.add_int64(profile_field::kTimeNanos,
-                      static_cast<int64_t>(options.time_unix_ns));
-    writer_.add_int64(
-        profile_field::kDurationNanos,
-        static_cast<int64_t>(dump_.end_ns -
-                             std::min(dump_.end_ns, profile_.process.start_ns)));
-    WriteValueType(profile_field::kPeriodType, "space", "bytes");
-    writer_.add_int64(profile_field::kPeriod,
-                      static_cast<int64_t>(dump_.sampling_interval));
-    for (const std::string& comment : options.comments)
-      writer_.add_int64(profile_field::kComment, strings_.Intern(comment));
-    writer_.add_int64(profile_field::kComment, strings_.Intern(QualityComment()));
-    writer_.add_int64(profile_field::kDefaultSampleType, strings_.Intern("space"));
-    for (const std::string& text : strings_.strings())
-      writer_.add_string(profile_field::kStringTable, text);
-    return std::move(output_);
+    WriteSamples(options.with_maximum);
+    PprofMessage::Header header{
+        .time_unix_ns = options.time_unix_ns,
+        .duration_ns = dump_.end_ns - std::min(dump_.end_ns, profile_.process.start_ns),
+        .sampling_interval = dump_.sampling_interval,
+        .default_sample_type = options.with_maximum ? "max_space" : "space",
+        .comments = options.comments};
+    header.comments.push_back(QualityComment(profile_.quality));
+    return message_.Finish(header);
   }
 
  private:
-  void WriteValueType(uint32_t field, const char* type, const char* unit) {
-    pbf_writer value(writer_, field);
-    value.add_int64(1, strings_.Intern(type));
-    value.add_int64(2, strings_.Intern(unit));
-  }
-
-  std::string QualityComment() const {
-    const Quality& quality = profile_.quality;
-    return "quality: " + std::to_string(quality.samples) + " samples, " +
-           std::to_string(quality.lost_records) + " lost records, " +
-           std::to_string(quality.truncated_stacks) + " truncated stacks, " +
-           std::to_string(quality.unwind_errors) + " unwind errors, " +
-           std::to_string(quality.agreed_samples) + " of " +
-           std::to_string(quality.checked_samples) + " checked stacks agreed";
-  }
-
   // Readers take the first mapping for the program.
   void WriteProgramMapping() {
     for (size_t i = 0; i < profile_.mappings.size(); ++i) {
@@ -128,23 +55,41 @@ class PprofEncoder {
     }
   }
 
-  void WriteSamples() {
+  void WriteSamples(bool with_maximum) {
     std::vector<CallsiteId> ids;
     for (const auto& [id, totals] : dump_.callsites)
       ids.push_back(id);
     std::sort(ids.begin(), ids.end());
     for (const CallsiteId id : ids) {
       std::vector<uint64_t> locations;
-      for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent)
-        locations.push_back(LocationOf(profile_.callsites[at].frame));
+      std::vector<PprofMessage::Label> labels;
+      for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent) {
+        const FrameId frame = profile_.callsites[at].frame;
+        if (profile_.frames[frame].is_label)
+          labels.push_back(LabelOf(profile_.frames[frame]));
+        else
+          locations.push_back(LocationOf(frame));
+      }
       const CallsiteTotals& totals = dump_.callsites.at(id);
-      const int64_t values[] = {
+      std::vector<int64_t> values = {
           ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
           ValueOf(totals, View::kObjects), ValueOf(totals, View::kSpace)};
-      pbf_writer sample(writer_, profile_field::kSample);
-      sample.add_packed_uint64(1, locations.begin(), locations.end());
-      sample.add_packed_int64(2, std::begin(values), std::end(values));
+      if (with_maximum) {
+        const auto peak = dump_.peak.find(id);
+        const Estimate at_max = peak != dump_.peak.end() ? peak->second : Estimate();
+        values.push_back(RoundedFigure(at_max.count));
+        values.push_back(RoundedFigure(at_max.bytes));
+      }
+      message_.AddSample(locations, values, labels);
     }
+  }
+
+  // Key and text of a label frame.
+  static PprofMessage::Label LabelOf(const Frame& frame) {
+    const std::string_view text = frame.lines[0].function;
+    const size_t equals = std::min(text.find('='), text.size());
+    return {.key = text.substr(0, equals),
+            .text = text.substr(std::min(equals + 1, text.size()))};
   }
 
   uint64_t LocationOf(FrameId id) {
@@ -153,19 +98,14 @@ class PprofEncoder {
       return location_id;
     location_written_[id] = true;
     const Frame& frame = profile_.frames[id];
-    const uint64_t mapping_id = MappingOf(frame.mapping);
-    std::vector<std::pair<uint64_t, int64_t>> lines;
-    for (const SourceLine& line : frame.lines)
-      lines.emplace_back(FunctionOf(line), line.line);
-    pbf_writer location(writer_, profile_field::kLocation);
-    location.add_uint64(1, location_id);
-    location.add_uint64(2, mapping_id);
-    location.add_uint64(3, AddressOf(frame));
-    for (const auto& [function, number] : lines) {
-      pbf_writer line(location, 4);
-      line.add_uint64(1, function);
-      line.add_int64(2, number);
+    std::vector<PprofMessage::Line> lines;
+    for (const SourceLine& line : frame.lines) {
+      const std::string& system_name =
+          line.system_name.empty() ? line.function : line.system_name;
+      lines.push_back(
+          {message_.InternFunction(line.function, system_name, line.file), line.line});
     }
+    message_.AddLocation(location_id, MappingOf(frame.mapping), AddressOf(frame), lines);
     return location_id;
   }
 
@@ -175,8 +115,7 @@ class PprofEncoder {
     return frame.rel_pc - profile_.mappings[frame.mapping].ToRelPc(0);
   }
 
-  // Every location needs a mapping: readers drop locations without one. The last id is
-  // for frames that belong to none.
+  // Every location needs a mapping: the last id is for frames that belong to none.
   uint64_t MappingOf(MappingId id) {
     const size_t index = id == kNoId ? profile_.mappings.size() : id;
     const uint64_t mapping_id = index + 1;
@@ -186,36 +125,22 @@ class PprofEncoder {
     Mapping none;
     none.path = "[unknown]";
     const Mapping& source = id == kNoId ? none : profile_.mappings[id];
-    const Features features = FeaturesOf(id);
-    const int64_t path =
-        strings_.Intern(source.path.empty() ? "[anonymous]" : source.path);
-    const int64_t build_id = strings_.Intern(HexEncode(source.build_id));
-    pbf_writer mapping(writer_, profile_field::kMapping);
-    mapping.add_uint64(1, mapping_id);
-    mapping.add_uint64(2, source.start);
-    mapping.add_uint64(3, source.end);
-    mapping.add_uint64(4, source.exact_offset);
-    mapping.add_int64(5, path);
-    mapping.add_int64(6, build_id);
-    mapping.add_bool(7, features.functions);
-    mapping.add_bool(8, features.files);
-    mapping.add_bool(9, features.lines);
-    mapping.add_bool(10, features.inlines);
+    const std::string build_id = HexEncode(source.build_id);
+    message_.AddMapping({.id = mapping_id,
+                         .start = source.start,
+                         .end = source.end,
+                         .file_offset = source.exact_offset,
+                         .path = source.path.empty() ? "[anonymous]" : source.path,
+                         .build_id = build_id,
+                         .features = FeaturesOf(id)});
     return mapping_id;
   }
 
-  struct Features {
-    bool functions = false;
-    bool files = false;
-    bool lines = false;
-    bool inlines = false;
-  };
-
-  Features FeaturesOf(MappingId id) {
+  PprofMessage::Features FeaturesOf(MappingId id) {
     if (features_.empty()) {
       features_.resize(profile_.mappings.size() + 1);
       for (const Frame& frame : profile_.frames) {
-        Features& features =
+        PprofMessage::Features& features =
             features_[frame.mapping == kNoId ? profile_.mappings.size() : frame.mapping];
         features.functions |= !frame.lines.empty();
         features.inlines |= frame.lines.size() > 1;
@@ -228,32 +153,12 @@ class PprofEncoder {
     return features_[id == kNoId ? profile_.mappings.size() : id];
   }
 
-  uint64_t FunctionOf(const SourceLine& line) {
-    const std::string key = line.function + '\0' + line.system_name + '\0' + line.file;
-    const auto [entry, is_new] = functions_.try_emplace(key, functions_.size() + 1);
-    if (!is_new)
-      return entry->second;
-    const int64_t name = strings_.Intern(line.function);
-    const int64_t system_name =
-        strings_.Intern(line.system_name.empty() ? line.function : line.system_name);
-    const int64_t file = strings_.Intern(line.file);
-    pbf_writer function(writer_, profile_field::kFunction);
-    function.add_uint64(1, entry->second);
-    function.add_int64(2, name);
-    function.add_int64(3, system_name);
-    function.add_int64(4, file);
-    return entry->second;
-  }
-
   const TargetProfile& profile_;
   const HeapDump& dump_;
-  std::string output_;
-  pbf_writer writer_;
-  StringTable strings_;
-  std::unordered_map<std::string, uint64_t> functions_;
+  PprofMessage message_;
   std::vector<bool> location_written_;
   std::vector<bool> mapping_written_;
-  std::vector<Features> features_;
+  std::vector<PprofMessage::Features> features_;
 };
 
 Status WriteAll(int fd,
@@ -288,6 +193,15 @@ std::vector<unsigned char> Gzip(const std::string& bytes) {
 }
 
 }  // namespace
+
+std::string QualityComment(const Quality& quality) {
+  return "quality: " + std::to_string(quality.samples) + " samples, " +
+         std::to_string(quality.lost_records) + " lost records, " +
+         std::to_string(quality.truncated_stacks) + " truncated stacks, " +
+         std::to_string(quality.unwind_errors) + " unwind errors, " +
+         std::to_string(quality.agreed_samples) + " of " +
+         std::to_string(quality.checked_samples) + " checked stacks agreed";
+}
 
 std::string EncodePprof(const TargetProfile& profile,
                         const HeapDump& dump,

@@ -15,6 +15,8 @@ namespace heapprofd {
 struct PprofOptions {
   uint64_t time_unix_ns = 0;          // wall clock at the dump
   std::vector<std::string> comments;  // shown by pprof -comments
+  bool with_maximum = false;  // two more views, max_objects and max_space (the default):
+                              // what was live when most was
 };
 
 // The serialized profile of one heap with the four views of the seed: alloc_objects,
@@ -22,6 +24,9 @@ struct PprofOptions {
 std::string EncodePprof(const TargetProfile& profile,
                         const HeapDump& dump,
                         const PprofOptions& options);
+
+// What the recording was worth, in words: one of the comments.
+std::string QualityComment(const Quality& quality);
 
 // Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
 // half a file.

@@ -1,6 +1,7 @@
 // What one sampled allocation says about all allocations.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -26,6 +27,13 @@ inline Estimate EstimateOfSample(uint64_t size, uint64_t interval) {
           .count = 1 / p,
           .bytes_variance = bytes * bytes * relative_variance,
           .count_variance = relative_variance};
+}
+
+// An estimate as files hold it: rounded, not negative (nor NaN), and within int64, which
+// readers keep it in. Sizes come from the profiled program.
+inline int64_t RoundedFigure(double value) {
+  constexpr double kMax = 9.2e18;
+  return value > 0 ? std::llround(std::min(value, kMax)) : 0;
 }
 
 }  // namespace heapprofd

@@ -52,6 +52,7 @@ struct Frame {
   uint64_t rel_pc =
       0;  // ELF address inside the instruction; absolute address without mapping
   std::vector<SourceLine> lines;  // filled by symbolization; empty: unknown
+  bool is_label = false;  // no code: the first line's function is a label, "key=value"
 };
 
 // Node of the callsite tree: a stack is a leaf and its parents. Parents have smaller ids
@@ -124,6 +125,8 @@ struct Quality {
   uint64_t copied_samples = 0;    // of these, stacks copied and unwound by the engine
   uint64_t checked_samples = 0;   // both ways, compared
   uint64_t agreed_samples = 0;    // of the checked ones, equal
+  uint64_t settled_samples = 0;   // taken after the target's first second
+  uint64_t settled_copies = 0;    // of these, stacks copied
   uint64_t lost_records = 0;      // did not fit into the ring
   uint64_t lost_samples = 0;      // of these, samples (the rest are frees)
   uint64_t corrupt_records = 0;   // skipped: no valid record
@@ -134,6 +137,7 @@ struct Quality {
   uint64_t unwind_time_us = 0;  // total, engine side
   uint64_t map_reparses = 0;
   uint64_t threads_without_slot = 0;
+  uint64_t reports_without_slot = 0;  // of allocations in heaps beside malloc's
 };
 
 // Why and how a target left, and how the session went for it.
@@ -141,6 +145,27 @@ enum class TargetEnd : uint8_t {
   kRunning,  // still alive at the dump
   kExited,   // process gone
   kExeced,   // became another program
+};
+
+// What the client reported about itself; Perfetto's numbers.
+enum class ClientFault : uint8_t {
+  kNone = 0,
+  kHitTimeout = 1,  // an allocation waited for space in vain
+};
+
+// The process's memory as the kernel and its allocator count it, at the latest dump. KiB
+// and bytes; 0 throughout: unknown.
+struct MemoryContext {
+  uint64_t rss_kib = 0;
+  uint64_t anonymous_kib = 0;
+  uint64_t swap_kib = 0;
+  uint64_t pss_kib = 0;
+  uint64_t private_dirty_kib = 0;
+  double requested = 0;           // live bytes by our estimate at that moment
+  std::string allocator;          // "glibc", "jemalloc"; empty: it was not asked
+  uint64_t allocator_system = 0;  // bytes it holds from the system
+  uint64_t allocator_in_use = 0;  // bytes in blocks that it has handed out
+  uint64_t allocator_free = 0;    // bytes it holds back
 };
 
 struct ProcessDescription {
@@ -152,16 +177,34 @@ struct ProcessDescription {
   uint64_t start_ns = 0;             // CLOCK_MONOTONIC: start of profiling
 };
 
+// A moment that the program has named.
+struct Mark {
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  std::string name;
+};
+
 struct TargetProfile {
   ProcessDescription process;
   bool from_startup = true;
   TargetEnd end = TargetEnd::kRunning;
+  bool rejected_concurrent = false;  // another session profiles it: nothing else is set
+  bool hit_guardrail = false;
+  ClientFault client_fault = ClientFault::kNone;
+  std::string reason;  // why there are no samples, for people; empty: there are some
+  MemoryContext memory;
   std::vector<Mapping> mappings;
   std::vector<Frame> frames;
   std::vector<Callsite> callsites;
-  std::vector<HeapDump> heaps;  // state of the latest dump, one per heap
+  std::vector<HeapDump> heaps;                // state of the latest dump, one per heap
+  std::vector<std::string> unrecorded_heaps;  // registered, but not selected
+  std::vector<std::vector<HeapDump>>
+      requested_dumps;      // that the program asked for, in order; each like `heaps`
+  std::vector<Mark> marks;  // in order
   Quality quality;
 };
+
+// Stands for the mapping of label frames (Frame::is_label) where every frame needs one.
+inline constexpr char kLabelMappingName[] = "[label]";
 
 // "libc.malloc", the name of the heap behind malloc & co.
 inline constexpr char kMallocHeapName[] = "libc.malloc";

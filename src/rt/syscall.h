@@ -10,6 +10,7 @@
 namespace heapprofd::rt {
 
 // Returns what the kernel returns: a value, or -errno in [-4095, -1].
+// NOLINTNEXTLINE(readability-function-size): as many as the kernel takes
 inline long Syscall(
     long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
   long result = 0;

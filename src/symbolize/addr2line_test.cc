@@ -136,7 +136,7 @@ TEST(Addr2lineTest, FunctionsAndLinesOfRandomAddressesAgree) {
   ASSERT_EQ(oracle.size(), addresses.size());
   auto symbolizer = ElfSymbolizer::Open(program.file());
   ASSERT_TRUE(symbolizer.ok());
-  const auto answers = symbolizer.value().Symbolize(addresses);
+  const auto answers = SymbolizeAddresses(symbolizer.value(), addresses);
   size_t agreed = 0;
   std::string differences;
   for (size_t i = 0; i < addresses.size(); ++i) {

@@ -23,29 +23,103 @@ const char* LinkageName(Dwarf_Die* function) {
   return name != nullptr ? name : FindString(function, DW_AT_MIPS_linkage_name);
 }
 
-uint64_t FindNumber(Dwarf_Die* die, unsigned name) {
+// The entry that an instance was made from; the entry itself when there is none.
+Dwarf_Die OriginOf(Dwarf_Die* function) {
   Dwarf_Attribute attribute;
-  Dwarf_Word value = 0;
-  return dwarf_formudata(dwarf_attr(die, name, &attribute), &value) == 0 ? value : 0;
-}
-
-SourcePosition CallPosition(Dwarf_Die* call, const LineTable& lines) {
-  return {.file = lines.FileName(FindNumber(call, DW_AT_call_file)),
-          .line = static_cast<uint32_t>(FindNumber(call, DW_AT_call_line))};
+  Dwarf_Die origin;
+  if (dwarf_attr(function, DW_AT_abstract_origin, &attribute) != nullptr &&
+      dwarf_formref_die(&attribute, &origin) != nullptr)
+    return origin;
+  return *function;
 }
 
 }  // namespace
 
-DebugInfo::DebugInfo(Dwarf* dwarf) : units_(dwarf) {}
+// The answers for the addresses of one unit.
+class DebugInfo::UnitAnswers {
+ public:
+  UnitAnswers(DebugInfo& debug_info, const Unit& unit, SymbolAnswers& texts)
+      : debug_info_(debug_info),
+        unit_(unit),
+        functions_(FindFunctions(unit)),
+        texts_(texts),
+        no_text_(texts.Intern("")) {}
 
-std::vector<std::vector<SourceLine>> DebugInfo::Find(
-    std::span<const uint64_t> addresses) {
-  std::vector<std::vector<SourceLine>> answer(addresses.size());
+  void Find(std::span<const Query> queries,
+            const std::function<void(size_t, Lines&)>& found) {
+    std::vector<uint64_t> addresses;
+    addresses.reserve(queries.size());
+    for (const Query& query : queries)
+      addresses.push_back(query.address);
+    const UnitScan scan(functions_, addresses);
+    const LineTable table(unit_.bytes.root, debug_info_.line_sections_, addresses);
+    names_.resize(scan.nodes());
+    Lines lines;
+    for (size_t i = 0; i < queries.size(); ++i) {
+      Describe(scan, table, i, lines);
+      found(queries[i].index, lines);
+    }
+  }
+
+ private:
+  void Describe(const UnitScan& scan,
+                const LineTable& table,
+                size_t index,
+                Lines& lines) {
+    uint32_t node = scan.Innermost(index);
+    SourcePosition position = table.Find(index);
+    lines.clear();
+    if (node == UnitScan::kNone && position.file != nullptr)
+      lines.push_back({no_text_, no_text_, FileId(position.file), position.line});
+    while (node != UnitScan::kNone) {
+      const UnitScan::Node& call = scan.node(node);
+      std::optional<FunctionName>& name = names_[node];
+      if (!name) {
+        Dwarf_Die die = call.die;
+        name = debug_info_.NameOf(&die, texts_);
+      }
+      lines.push_back(
+          {name->function, name->system_name, FileId(position.file), position.line});
+      // Where the caller, next in the chain, called this one.
+      position = {.file = table.FileName(call.call_file), .line = call.call_line};
+      node = call.parent;
+    }
+  }
+
+  SymbolAnswers::TextId FileId(const char* file) {
+    if (file == nullptr)
+      return no_text_;
+    const auto [entry, is_new] = files_.try_emplace(file);
+    if (is_new)
+      entry->second = texts_.Intern(file);
+    return entry->second;
+  }
+
+  DebugInfo& debug_info_;
+  const Unit& unit_;
+  UnitBytes functions_;
+  SymbolAnswers& texts_;
+  SymbolAnswers::TextId no_text_;
+  std::vector<std::optional<FunctionName>> names_;  // by node
+  std::unordered_map<const char*, SymbolAnswers::TextId>
+      files_;  // by address of the text
+};
+
+void DebugInfo::Find(std::span<const uint64_t> addresses,
+                     SymbolAnswers& texts,
+                     const std::function<void(size_t, Lines&)>& found) {
+  names_by_entry_.clear();
+  names_.clear();
   std::vector<Query> queries;
   queries.reserve(addresses.size());
+  Lines nothing;
   for (size_t i = 0; i < addresses.size(); ++i) {
-    if (const auto unit = units_.Find(addresses[i]))
-      queries.push_back({.unit = *unit, .address = addresses[i], .position = i});
+    if (const auto unit = units_.Find(addresses[i])) {
+      queries.push_back({.unit = *unit, .address = addresses[i], .index = i});
+      continue;
+    }
+    nothing.clear();
+    found(i, nothing);
   }
   std::ranges::sort(queries, {}, [](const Query& query) {
     return std::tuple(query.unit, query.address);
@@ -54,70 +128,30 @@ std::vector<std::vector<SourceLine>> DebugInfo::Find(
     const auto last = std::find_if(first, queries.end(), [&](const Query& query) {
       return query.unit != first->unit;
     });
-    FindInUnit({first, last}, answer);
+    UnitAnswers(*this, units_.unit(first->unit), texts).Find({first, last}, found);
     first = last;
   }
-  return answer;
 }
 
-void DebugInfo::FindInUnit(std::span<const Query> queries,
-                           std::vector<std::vector<SourceLine>>& answer) {
-  const Unit& unit = units_.unit(queries.front().unit);
-  const FunctionRoot root = FindFunctionRoot(unit);
-  WalkBudget budget = root.max_entries;
-  const FunctionIndex functions(root.die, budget);
-  const LineTable lines(unit.die);
-  std::optional<uint32_t>
-      current;  // function of `inlined`; the queries are in order of addresses
-  std::optional<InlineTree> inlined;
-  for (const Query& query : queries) {
-    const auto function = functions.Find(query.address);
-    std::vector<Dwarf_Die> chain;
-    if (function) {
-      if (current != function)
-        inlined.emplace(functions.function(*function), budget);
-      current = function;
-      chain = inlined->Find(query.address);
-      chain.push_back(functions.function(*function));
-    }
-    answer[query.position] = Describe(query.address, std::move(chain), lines);
-  }
-}
-
-std::vector<SourceLine> DebugInfo::Describe(uint64_t address,
-                                            std::vector<Dwarf_Die> chain,
-                                            const LineTable& lines) {
-  std::vector<SourceLine> answer;
-  SourcePosition position = lines.Find(address);
-  for (Dwarf_Die& die : chain) {
-    const FunctionName& name = NameOf(&die);
-    answer.push_back({.function = name.function,
-                      .system_name = name.system_name,
-                      .file = position.file == nullptr ? "" : position.file,
-                      .line = position.line});
-    position = CallPosition(
-        &die, lines);  // where the caller, next in the chain, called this one
-  }
-  if (chain.empty() && position.file != nullptr)
-    answer.push_back({.function = "",
-                      .system_name = "",
-                      .file = position.file,
-                      .line = position.line});
-  return answer;
-}
-
-const DebugInfo::FunctionName& DebugInfo::NameOf(Dwarf_Die* function) {
-  static const FunctionName kUnknown;
-  const char* linkage_name = LinkageName(function);
+DebugInfo::FunctionName DebugInfo::NameOf(Dwarf_Die* function, SymbolAnswers& texts) {
+  Dwarf_Die origin = OriginOf(function);
+  const auto [by_entry, is_new_entry] = names_by_entry_.try_emplace(origin.addr);
+  if (!is_new_entry)
+    return by_entry->second;
+  FunctionName result{.function = texts.Intern(""), .system_name = texts.Intern("")};
+  const char* linkage_name = LinkageName(&origin);
   const char* name =
-      linkage_name != nullptr ? linkage_name : FindString(function, DW_AT_name);
-  if (name == nullptr)
-    return kUnknown;
-  const auto [entry, is_new] = names_.try_emplace(name);
-  if (is_new)
-    entry->second = {.function = linkage_name == nullptr ? name : Demangle(name),
-                     .system_name = linkage_name == nullptr ? "" : name};
-  return entry->second;
+      linkage_name != nullptr ? linkage_name : FindString(&origin, DW_AT_name);
+  if (name != nullptr) {
+    const auto [entry, is_new] = names_.try_emplace(name);
+    if (is_new)
+      entry->second = {
+          .function = texts.Intern(linkage_name == nullptr ? name : Demangle(name)),
+          .system_name = texts.Intern(linkage_name == nullptr ? "" : name)};
+    result = entry->second;
+  }
+  names_by_entry_[origin.addr] = result;
+  return result;
 }
 
 }  // namespace heapprofd

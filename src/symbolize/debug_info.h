@@ -4,50 +4,58 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "profile/model.h"
-#include "symbolize/function_index.h"
+#include "symbolize/line_table.h"
+#include "symbolize/symbol_answers.h"
 #include "symbolize/unit_index.h"
+#include "symbolize/unit_scan.h"
 
 namespace heapprofd {
 
 class DebugInfo {
  public:
-  // `dwarf` must outlive this.
-  explicit DebugInfo(Dwarf* dwarf);
+  using Lines = std::vector<SymbolAnswers::Line>;
 
-  // For each address the lines that DWARF knows, innermost first, in the order of the
-  // addresses. An address in code of an assembler has one line without a function; one
-  // that DWARF does not describe has none.
-  std::vector<std::vector<SourceLine>> Find(std::span<const uint64_t> addresses);
+  // `dwarf` must outlive this.
+  explicit DebugInfo(Dwarf* dwarf)
+      : units_(dwarf), line_sections_(LineSections::Of(dwarf)) {}
+
+  // Calls found(index, lines) once for each of the addresses, in any order, with the
+  // lines that DWARF knows, innermost first: texts are those of `texts`. An address in
+  // code of an assembler has one line without a function; one that DWARF does not
+  // describe has none.
+  void Find(std::span<const uint64_t> addresses,
+            SymbolAnswers& texts,
+            const std::function<void(size_t index, Lines& lines)>& found);
 
  private:
   struct FunctionName {
-    std::string function;
-    std::string system_name;
+    SymbolAnswers::TextId function;
+    SymbolAnswers::TextId system_name;
   };
 
-  // An address to be looked up, and its place in the answer.
+  // An address to be looked up, and its place in the question.
   struct Query {
     uint32_t unit;
     uint64_t address;
-    size_t position;
+    size_t index;
   };
 
-  void FindInUnit(std::span<const Query> queries,
-                  std::vector<std::vector<SourceLine>>& answer);
-  std::vector<SourceLine> Describe(uint64_t address,
-                                   std::vector<Dwarf_Die> chain,
-                                   const LineTable& lines);
-  const FunctionName& NameOf(Dwarf_Die* function);
+  class UnitAnswers;
+
+  FunctionName NameOf(Dwarf_Die* function, SymbolAnswers& texts);
 
   UnitIndex units_;
-  // By the address of the linkage name, or of the plain one, in the DWARF strings:
-  // demangling is slow, and the same function is inlined in many places.
+  LineSections line_sections_;
+  // Of the current Find(). By the entry that holds the name, and by the address of that
+  // in the DWARF strings: demangling is slow, and the same function is inlined in many
+  // places.
+  std::unordered_map<const void*, FunctionName> names_by_entry_;
   std::unordered_map<const char*, FunctionName> names_;
 };
 

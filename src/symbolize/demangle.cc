@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMaxMangledLength = 4096;
 // A name of a few hundred bytes can stand for a text of 2^100 (each substitution
 // repeating two others).
-constexpr size_t kMaxDemangledLength = 16 * 1024;
+constexpr size_t kMaxDemangledLength = size_t{16} * 1024;
 // Longer short names lose their template arguments.
 constexpr size_t kMaxShortLength = 96;
 

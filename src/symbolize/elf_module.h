@@ -1,9 +1,9 @@
 // One ELF file of a target, open together with the debug information that belongs to it.
 //
-// The debug information is that of the file itself or of a separate file, found by
-// libdwfl in its standard places: by build id, by .gnu_debuglink beside the file and
-// below /usr/lib/debug, and by debuginfod when DEBUGINFOD_URLS is set. A separate file
-// with another build id is never used.
+// The debug information is that of the file itself or of a separate file, found in the
+// user's symbol directories or by libdwfl in its standard places: by build id, by
+// .gnu_debuglink beside the file and below /usr/lib/debug, and by debuginfod when
+// DEBUGINFOD_URLS is set. A separate file with another build id is never used.
 //
 // Addresses are those of the ELF file (p_vaddr), as Mapping::ToRelPc gives them. One
 // thread per module.
@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "symbolize/mini_debuginfo.h"
+#include "symbolize/symbol_finder.h"
 
 namespace heapprofd {
 
@@ -35,12 +36,17 @@ inline constexpr char kStandardDebugPath[] = "+:.debug:/usr/lib/debug";
 
 class ElfModule {
  public:
+  // `finder`, if there is one, is asked for debug information before the standard places.
   // kNotFound: the file has another build id. kCorrupt: it is not an ELF image.
   static Result<std::unique_ptr<ElfModule>> Open(const ModuleFile& file,
-                                                 const std::string& debug_path);
+                                                 const std::string& debug_path,
+                                                 SymbolFinder* finder = nullptr);
 
   // Null when there is no DWARF for this module.
   Dwarf* dwarf() const { return dwarf_; }
+
+  // The file that holds it; empty: the module's own.
+  std::string debug_file_path() const;
 
   // A bias is what to subtract from a module address before it is looked up in this image
   // or in dwarf(): other than 0 only for prelinked files.
@@ -61,9 +67,18 @@ class ElfModule {
   };
 
   ElfModule() = default;
+  static int FindDebugInfoForLibdwfl(Dwfl_Module* module,
+                                     void** user,
+                                     const char* name,
+                                     Dwarf_Addr start,
+                                     const char* file,
+                                     const char* debug_link,
+                                     GElf_Word checksum,
+                                     char** found);
   Status OpenFile(const ModuleFile& file);
   void FindDebugInfo(const std::string& build_id);
 
+  SymbolFinder* finder_ = nullptr;
   std::string debug_path_;
   char* debug_path_pointer_ = nullptr;  // libdwfl reads the path through this
   Dwfl_Callbacks callbacks_ = {};

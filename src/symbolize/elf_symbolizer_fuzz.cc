@@ -63,7 +63,7 @@ void SymbolizeDamaged(std::span<const uint8_t> input) {
   auto symbolizer = ElfSymbolizer::Open(
       {.fd = fd.get(), .path = "/fuzz", .build_id = original.build_id}, "");
   if (symbolizer.ok())
-    symbolizer.value().Symbolize(original.addresses);
+    SymbolizeAddresses(symbolizer.value(), original.addresses);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::vector<Lines> SymbolizeAll(ElfSymbolizer& symbolizer, SymbolRange range) {
   std::vector<uint64_t> addresses;
   for (uint64_t address = range.start; address < range.end; ++address)
     addresses.push_back(address);
-  return symbolizer.Symbolize(addresses);
+  return SymbolizeAddresses(symbolizer, addresses);
 }
 
 // The answer for the deepest inlined address of the function.
@@ -69,8 +69,9 @@ void ExpectShapesWithLines(const TestProgram& program,
   EXPECT_EQ(chain[3].system_name, kDraw);
   EXPECT_TRUE(chain[3].file.ends_with("testdata/shapes.cc")) << chain[3].file;
   const uint64_t assembler = FindSymbol(layout, "asm_sized").start;
-  EXPECT_EQ(symbolizer.Symbolize(std::vector{assembler}).front().front().function,
-            "asm_sized");
+  EXPECT_EQ(
+      SymbolizeAddresses(symbolizer, std::vector{assembler}).front().front().function,
+      "asm_sized");
 }
 
 class ShapesTest : public testing::TestWithParam<std::string> {};
@@ -114,7 +115,7 @@ TEST(ElfSymbolizerTest, ADebugFileOfAnotherBuildIsNotUsed) {
   ElfSymbolizer symbolizer = OpenSymbolizer(program);
   EXPECT_FALSE(symbolizer.has_debug_info());
   const SymbolRange draw = FindSymbol(TestProgram("shapes"), kDraw);
-  EXPECT_TRUE(symbolizer.Symbolize(std::vector{draw.start}).front().empty());
+  EXPECT_TRUE(SymbolizeAddresses(symbolizer, std::vector{draw.start}).front().empty());
 }
 
 TEST(ElfSymbolizerTest, WithoutDebugInfoEveryFunctionHasItsSymbol) {
@@ -124,7 +125,8 @@ TEST(ElfSymbolizerTest, WithoutDebugInfoEveryFunctionHasItsSymbol) {
   for (const Lines& lines : SymbolizeAll(symbolizer, FindSymbol(program, kHiddenHelper)))
     EXPECT_EQ(ToText(lines), "HiddenHelper(long) :0\n");
   const Lines plain =
-      symbolizer.Symbolize(std::vector{FindSymbol(program, "plain_c_name").start})
+      SymbolizeAddresses(symbolizer,
+                         std::vector{FindSymbol(program, "plain_c_name").start})
           .front();
   ASSERT_EQ(plain.size(), 1u);
   EXPECT_EQ(plain[0].function, "plain_c_name");
@@ -141,7 +143,7 @@ TEST(ElfSymbolizerTest, ANameIsNotGuessedWhereAStrippedProgramExportsNone) {
     addresses.push_back(address);
   size_t unnamed = 0;
   bool has_draw = false;
-  for (const Lines& lines : symbolizer.Symbolize(addresses)) {
+  for (const Lines& lines : SymbolizeAddresses(symbolizer, addresses)) {
     unnamed += lines.empty() ? 1u : 0u;
     has_draw |= !lines.empty() && lines[0].function == "shapes::Draw(long)";
     EXPECT_FALSE(!lines.empty() && lines[0].function == "HiddenHelper(long)");
@@ -168,7 +170,7 @@ TEST(ElfSymbolizerTest, RustNamesAreReadable) {
     addresses.push_back(address);
   bool has_function = false;
   bool has_method = false;
-  for (const Lines& lines : symbolizer.Symbolize(addresses)) {
+  for (const Lines& lines : SymbolizeAddresses(symbolizer, addresses)) {
     if (lines.empty() || !lines.back().file.ends_with("greet.rs"))
       continue;
     has_function |= lines.back().function == "greet::make_greeter";
@@ -215,7 +217,7 @@ TEST(ElfSymbolizerTest, DebugInfoWhoseStringsDoNotEndIsNotRead) {
   ElfSymbolizer symbolizer = OpenSymbolizer(TestProgram(path));
   EXPECT_FALSE(symbolizer.has_debug_info());
   const uint64_t draw = FindSymbol(program, kDraw).start;
-  EXPECT_EQ(ToText(symbolizer.Symbolize(std::vector{draw}).front()),
+  EXPECT_EQ(ToText(SymbolizeAddresses(symbolizer, std::vector{draw}).front()),
             "shapes::Draw(long) :0\n");
 }
 
@@ -224,8 +226,8 @@ TEST(ElfSymbolizerTest, AddressesMayComeInAnyOrderAndRepeatedly) {
   ElfSymbolizer symbolizer = OpenSymbolizer(program);
   const uint64_t draw = FindSymbol(program, kDraw).start;
   const uint64_t helper = FindSymbol(program, kHiddenHelper).start;
-  const auto answer =
-      symbolizer.Symbolize(std::vector<uint64_t>{draw, 0, helper, draw, UINT64_MAX});
+  const auto answer = SymbolizeAddresses(
+      symbolizer, std::vector<uint64_t>{draw, 0, helper, draw, UINT64_MAX});
   ASSERT_EQ(answer.size(), 5u);
   EXPECT_EQ(answer[0].back().system_name, kDraw);
   EXPECT_TRUE(answer[1].empty());

@@ -1,10 +1,16 @@
 #include "symbolize/symbolize_profile.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
-#include "symbolize/elf_symbolizer.h"
+#include "symbolize/disk_cache.h"
+#include "symbolize/llvm_symbolizer.h"
+#include "symbolize/module_symbolizer.h"
+#include "symbolize/worker_pool.h"
 
 namespace heapprofd {
 namespace {
@@ -12,17 +18,36 @@ namespace {
 // What the kernel adds to the path of a file that has been removed or replaced since.
 constexpr std::string_view kDeletedSuffix = " (deleted)";
 
+// Addresses for which a second worker is worth its start.
+constexpr size_t kMinSplit = 2000;
+
 bool HasFile(const Mapping& mapping) {
   return mapping.path.starts_with('/') && !mapping.path.starts_with("//");  // "//anon"
 }
 
+std::string WithoutDeleted(std::string path) {
+  if (path.ends_with(kDeletedSuffix))
+    path.resize(path.size() - kDeletedSuffix.size());
+  return path;
+}
+
+// One module of one profile, and where its answers go.
 struct ModuleFrames {
+  size_t profile;
   ModuleSymbols report;
-  std::vector<FrameId> frames;
+  std::vector<FrameId> frames;  // without lines
 };
 
-std::vector<ModuleFrames> GroupByModule(const TargetProfile& profile) {
-  std::vector<ModuleFrames> modules;
+// One file, of all profiles: its addresses are looked up together.
+struct Job {
+  ModuleRequest request;
+  std::vector<std::pair<size_t, FrameId>> frames;  // profile and frame of each address
+  std::vector<size_t> modules;                     // that wait for it
+};
+
+void GroupByModule(const TargetProfile& profile,
+                   size_t profile_index,
+                   std::vector<ModuleFrames>& modules) {
   std::map<std::pair<std::string_view, std::string_view>, size_t> by_file;
   std::vector<size_t> of_mapping(profile.mappings.size(), SIZE_MAX);
   for (MappingId id = 0; id < profile.mappings.size(); ++id) {
@@ -32,7 +57,7 @@ std::vector<ModuleFrames> GroupByModule(const TargetProfile& profile) {
     const auto [entry, is_new] =
         by_file.try_emplace({mapping.path, mapping.build_id}, modules.size());
     if (is_new) {
-      modules.emplace_back();
+      modules.push_back({.profile = profile_index, .report = {}, .frames = {}});
       modules.back().report.path = mapping.path;
       modules.back().report.build_id = mapping.build_id;
     }
@@ -48,60 +73,214 @@ std::vector<ModuleFrames> GroupByModule(const TargetProfile& profile) {
     if (frame.lines.empty())
       module.frames.push_back(id);
   }
-  return modules;
 }
 
-// Opens, uses and closes one module: what it needs of memory is free again for the next.
-void SymbolizeModule(TargetProfile& profile,
-                     ModuleFrames& module,
-                     const ModuleOpener& open_module,
-                     const std::string& debug_path) {
-  ModuleSymbols& report = module.report;
-  report.unnamed_frames = module.frames.size();
-  const ScopedFd fd = open_module(profile.mappings[report.mappings.front()]);
-  if (!fd.valid()) {
-    report.reason = NoSymbolsReason::kFileGone;
-    report.error = "cannot read symbols of " + report.path + ": the file is gone";
-    return;
+class Run {
+ public:
+  Run(std::span<const ProfileToSymbolize> profiles, const SymbolizeOptions& options)
+      : profiles_(profiles),
+        options_(options),
+        finder_(options.binary_path, options.lookup, DiskCache(options.cache_directory)) {
   }
-  ModuleFile file{.fd = fd.get(), .path = report.path, .build_id = report.build_id};
-  if (file.path.ends_with(kDeletedSuffix))
-    file.path.resize(file.path.size() - kDeletedSuffix.size());
-  auto symbolizer = ElfSymbolizer::Open(file, debug_path);
-  if (!symbolizer.ok()) {
-    report.reason = symbolizer.status().code() == StatusCode::kNotFound
-                        ? NoSymbolsReason::kBuildIdMismatch
-                        : NoSymbolsReason::kUnreadable;
-    report.error = symbolizer.status().message();
-    return;
+
+  std::vector<SymbolizeReport> Do() {
+    for (size_t i = 0; i < profiles_.size(); ++i)
+      GroupByModule(*profiles_[i].profile, i, modules_);
+    MakeJobs();
+    if (!jobs_.empty())
+      finder_.PrepareIndex();
+    ModuleSymbolizer symbolizer(options_, &finder_);
+    RunInWorkers(
+        jobs_.size(),
+        [&](size_t job) { return symbolizer.Symbolize(jobs_[job].request).Encode(); },
+        [&](size_t job, Result<std::string> result) {
+          Take(jobs_[job], std::move(result));
+        });
+    std::vector<SymbolizeReport> reports(profiles_.size());
+    for (ModuleFrames& module : modules_) {
+      if (module.report.unnamed_frames == 0) {  // those without were another profile's
+        module.report.reason = NoSymbolsReason::kNone;
+        module.report.error.clear();
+      }
+      if (module.report.frames != 0)
+        reports[module.profile].modules.push_back(std::move(module.report));
+    }
+    return reports;
   }
-  report.has_debug_info = symbolizer.value().has_debug_info();
-  std::vector<uint64_t> rel_pcs;
-  rel_pcs.reserve(module.frames.size());
-  for (const FrameId id : module.frames)
-    rel_pcs.push_back(profile.frames[id].rel_pc);
-  auto lines = symbolizer.value().Symbolize(rel_pcs);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    report.unnamed_frames -= lines[i].empty() ? 0u : 1u;
-    profile.frames[module.frames[i]].lines = std::move(lines[i]);
+
+ private:
+  void MakeJobs() {
+    // The same path and build id in two processes is the same file; a path alone may be
+    // two in different mount namespaces.
+    std::map<std::tuple<std::string, std::string, size_t>, size_t> by_file;
+    for (size_t i = 0; i < modules_.size(); ++i) {
+      ModuleFrames& module = modules_[i];
+      module.report.unnamed_frames = module.frames.size();
+      if (module.frames.empty())
+        continue;
+      const std::string path = WithoutDeleted(module.report.path);
+      const auto [entry, is_new] =
+          by_file.try_emplace({path, module.report.build_id,
+                               module.report.build_id.empty() ? module.profile : 0},
+                              jobs_.size());
+      if (is_new) {
+        jobs_.emplace_back();
+        jobs_.back().request.path = path;
+        jobs_.back().request.build_id = module.report.build_id;
+      }
+      AddToJob(i, jobs_[entry->second]);
+    }
+    SplitLargeJobs();
+    // The longest first, so that the workers end together.
+    std::ranges::stable_sort(jobs_, std::greater<>(),
+                             [](const Job& job) { return job.frames.size(); });
   }
-  if (report.unnamed_frames != 0)
-    report.reason = NoSymbolsReason::kNoSymbols;
+
+  // A program is often one large file. Each part has the addresses of one range, so that
+  // the parts have few compile units in common.
+  void SplitLargeJobs() {
+    const size_t parts = WorkersByDefault();
+    const size_t whole_jobs = jobs_.size();
+    for (size_t i = 0; i < whole_jobs; ++i) {
+      const size_t count = jobs_[i].frames.size();
+      if (parts < 2 || count < kMinSplit)
+        continue;
+      std::vector<size_t> order(count);
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::ranges::sort(order, {},
+                        [&](size_t at) { return jobs_[i].request.addresses[at].rel_pc; });
+      const Job whole = std::move(jobs_[i]);
+      for (size_t part = 0; part < parts; ++part) {
+        Job job;
+        job.request.path = whole.request.path;
+        job.request.build_id = whole.request.build_id;
+        job.request.open = whole.request.open;
+        job.modules = whole.modules;
+        for (size_t at = part * count / parts; at < (part + 1) * count / parts; ++at) {
+          job.request.addresses.push_back(whole.request.addresses[order[at]]);
+          job.frames.push_back(whole.frames[order[at]]);
+        }
+        if (part == 0)
+          jobs_[i] = std::move(job);
+        else
+          jobs_.push_back(std::move(job));
+      }
+    }
+  }
+
+  void AddToJob(size_t module_index, Job& job) {
+    const ModuleFrames& module = modules_[module_index];
+    const ProfileToSymbolize& input = profiles_[module.profile];
+    job.modules.push_back(module_index);
+    if (input.open_module) {
+      job.request.open = [&input, &module, earlier = std::move(job.request.open)] {
+        if (earlier) {
+          if (ScopedFd fd = earlier(); fd.valid())
+            return fd;
+        }
+        return input.open_module(input.profile->mappings[module.report.mappings.front()]);
+      };
+    }
+    for (const FrameId id : module.frames) {
+      const Frame& frame = input.profile->frames[id];
+      const Mapping& mapping = input.profile->mappings[frame.mapping];
+      job.frames.emplace_back(module.profile, id);
+      job.request.addresses.push_back(
+          {.rel_pc = frame.rel_pc,
+           .image_offset = mapping.exact_offset - mapping.start_offset,
+           .load_bias = mapping.load_bias});
+    }
+  }
+
+  void Take(const Job& job, Result<std::string> result) {
+    std::optional<ModuleAnswer> answer;
+    std::string cause = "its worker returned nonsense";
+    if (result.ok())
+      answer = ModuleAnswer::Decode(std::move(result).value());
+    else
+      cause = result.status().message();
+    if (!answer) {
+      answer.emplace();
+      answer->reason = NoSymbolsReason::kWorkerDied;
+      answer->error = "cannot symbolize " + job.request.path + ": " + cause +
+                      "; the file is damaged, or was changed while it was read";
+    }
+    std::vector<uint64_t> named(profiles_.size());
+    for (size_t i = 0; i < job.frames.size(); ++i) {
+      const auto [profile, frame] = job.frames[i];
+      const auto lines = answer->lines.Find(
+          i < answer->keys.size() ? answer->keys[i] : job.request.addresses[i].rel_pc);
+      if (!lines || lines->empty())
+        continue;
+      profiles_[profile].profile->frames[frame].lines =
+          answer->lines.ToSourceLines(*lines);
+      ++named[profile];
+    }
+    for (const size_t index : job.modules) {
+      ModuleSymbols& report = modules_[index].report;
+      report.unnamed_frames -= named[modules_[index].profile];
+      report.has_debug_info |= answer->has_debug_info;
+      report.from_cache |= answer->from_cache;
+      if (answer->reason == NoSymbolsReason::kNone)
+        continue;
+      report.reason = answer->reason;
+      report.error = answer->error;
+    }
+  }
+
+  std::span<const ProfileToSymbolize> profiles_;
+  const SymbolizeOptions& options_;
+  SymbolFinder finder_;
+  std::vector<ModuleFrames> modules_;
+  std::vector<Job> jobs_;
+};
+
+std::vector<std::string> SplitPath(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(':'), text.size());
+    if (end > 0)
+      parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::string Variable(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
 }
 
 }  // namespace
 
-SymbolizeReport SymbolizeProfile(TargetProfile& profile,
-                                 const ModuleOpener& open_module,
-                                 const std::string& debug_path) {
-  SymbolizeReport report;
-  for (ModuleFrames& module : GroupByModule(profile)) {
-    if (!module.frames.empty())
-      SymbolizeModule(profile, module, open_module, debug_path);
-    if (module.report.frames != 0)
-      report.modules.push_back(std::move(module.report));
+Result<SymbolizeOptions> SymbolizeOptions::FromEnvironment() {
+  SymbolizeOptions options;
+  options.binary_path = SplitPath(Variable("PERFETTO_BINARY_PATH"));
+  options.cache_directory = DiskCache::StandardDirectory();
+  const std::string mode = Variable("PERFETTO_SYMBOLIZER_MODE");
+  if (mode == "find")
+    options.lookup = LookupMode::kFind;
+  else if (mode == "index")
+    options.lookup = LookupMode::kIndex;
+  else if (!mode.empty())
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot use PERFETTO_SYMBOLIZER_MODE=" + mode +
+                      ": it is neither find (by path) nor index (by build id)");
+  const std::string backend = Variable("HEAPPROFD_SYMBOLIZER");
+  if (backend == "llvm-symbolizer") {
+    options.backend = SymbolBackend::kLlvmSymbolizer;
+    HPD_TRY_ASSIGN(options.llvm_symbolizer, FindLlvmSymbolizer());
+  } else if (!backend.empty() && backend != "libdw") {
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot use HEAPPROFD_SYMBOLIZER=" + backend +
+                      ": it is neither libdw nor llvm-symbolizer");
   }
-  return report;
+  return options;
+}
+
+std::vector<SymbolizeReport> SymbolizeProfiles(
+    std::span<const ProfileToSymbolize> profiles, const SymbolizeOptions& options) {
+  return Run(profiles, options).Do();
 }
 
 }  // namespace heapprofd

@@ -1,36 +1,65 @@
-// Fills in the lines of a profile's frames, module after module, and tells what stayed
-// without a name and why: "3% of the samples have no symbols: libfoo.so is not the file
-// that the process ran".
+// Fills in the lines of profiles' frames, and tells what stayed without a name, why, and
+// what to do about it. What recorder and converter use of this folder.
 //
-// Where the modules' files come from is the caller's business: the engine keeps them
-// open, because the process and its files may be gone; a search through symbol
-// directories can stand in its place.
+// ELF and DWARF are read in worker processes, a module at a time in each: a file that is
+// truncated under the reader, or made to break it, costs the names of that module and
+// nothing else. Answers of modules with debug information are kept in a disk cache by
+// build id.
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/scoped_fd.h"
+#include "base/status.h"
 #include "profile/model.h"
-#include "symbolize/elf_module.h"
+#include "symbolize/symbol_finder.h"
 
 namespace heapprofd {
 
-// A readable file for this mapping, or an invalid descriptor when there is none any more.
-// What is opened needs no check: a file with another build id than the mapping's is not
-// used.
+enum class SymbolBackend : uint8_t { kLibdw, kLlvmSymbolizer };
+
+struct SymbolizeOptions {
+  // Directories with symbol files: see symbol_finder.h.
+  std::vector<std::string> binary_path;
+  LookupMode lookup = LookupMode::kFindThenIndex;
+  SymbolBackend backend = SymbolBackend::kLibdw;
+  std::string llvm_symbolizer;  // path of the program, for that backend
+  // Directories for separate debug files, in libdwfl's syntax: "+" is the file's own
+  // directory, a relative name is below that, and in absolute ones
+  // .build-id/xx/yy.debug is tried as well.
+  std::string debug_path = "+:.debug:/usr/lib/debug";
+  std::string cache_directory;  // empty: nothing is kept
+
+  // PERFETTO_BINARY_PATH, PERFETTO_SYMBOLIZER_MODE (find, index), HEAPPROFD_SYMBOLIZER
+  // (libdw, llvm-symbolizer) and the user's cache directory. kInvalidArgument for values
+  // that have no meaning.
+  static Result<SymbolizeOptions> FromEnvironment();
+};
+
+// The file of a mapping as the process had it, or an invalid descriptor when there is
+// none any more. Called in a worker. What is opened needs no check: a file with another
+// build id than the mapping's is not used.
 using ModuleOpener = std::function<ScopedFd(const Mapping&)>;
+
+struct ProfileToSymbolize {
+  TargetProfile* profile;
+  // Empty: the mapping's path on this machine is tried.
+  ModuleOpener open_module;
+};
 
 enum class NoSymbolsReason : uint8_t {
   kNone,             // every frame has a name
-  kFileGone,         // the opener had no file
+  kNotFound,         // no file
   kUnreadable,       // no ELF file
   kBuildIdMismatch,  // another version of the file is at its place
   kNoSymbols,        // the symbols of the file do not cover all addresses: it is stripped
+  kWorkerDied,       // the file broke its reader
 };
 
-// All mappings of one file.
+// All mappings of one file in one profile.
 struct ModuleSymbols {
   std::string path;
   std::string build_id;             // raw bytes
@@ -38,8 +67,11 @@ struct ModuleSymbols {
   uint64_t frames = 0;
   uint64_t unnamed_frames = 0;
   bool has_debug_info = false;
+  bool from_cache = false;  // at least in part: no file was opened
   NoSymbolsReason reason = NoSymbolsReason::kNone;
-  std::string error;  // for people; empty unless the file could not be used
+  // For people, with the remedy: "Could not find /x/libfoo.so (Build ID: ab12): ...".
+  // Empty: every frame has a name.
+  std::string error;
 };
 
 struct SymbolizeReport {
@@ -47,10 +79,10 @@ struct SymbolizeReport {
       modules;  // in the order of their first mapping; only those with frames
 };
 
-// Frames that already have lines, and those in anonymous mappings and in "[vdso]" and the
-// like, are left as they are. Can be repeated as frames are added.
-SymbolizeReport SymbolizeProfile(TargetProfile& profile,
-                                 const ModuleOpener& open_module,
-                                 const std::string& debug_path = kStandardDebugPath);
+// One report per profile. Frames that already have lines, and those in anonymous mappings
+// and in "[vdso]" and the like, are left as they are. Can be repeated as frames are
+// added.
+std::vector<SymbolizeReport> SymbolizeProfiles(
+    std::span<const ProfileToSymbolize> profiles, const SymbolizeOptions& options);
 
 }  // namespace heapprofd

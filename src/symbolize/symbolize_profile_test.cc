@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "symbolize/test_programs.h"
 
 namespace heapprofd {
@@ -36,6 +37,13 @@ class SymbolizeProfileTest : public testing::Test {
     return static_cast<FrameId>(profile_.frames.size() - 1);
   }
 
+  SymbolizeReport Symbolize(ModuleOpener open_module) {
+    const ProfileToSymbolize input{.profile = &profile_,
+                                   .open_module = std::move(open_module)};
+    return SymbolizeProfiles({&input, 1}, options_).front();
+  }
+
+  SymbolizeOptions options_;
   const TestProgram shapes_{"shapes"};
   const uint64_t draw_ = FindSymbol(shapes_, kDraw).start;
   TargetProfile profile_;
@@ -47,12 +55,7 @@ TEST_F(SymbolizeProfileTest, FramesOfAllMappingsOfAFileAreNamedTogether) {
   const FrameId named = AddFrame(first, draw_);
   const FrameId also_named = AddFrame(second, draw_ + 1);
   const FrameId outside = AddFrame(first, 0);
-  int opened = 0;
-  const SymbolizeReport report = SymbolizeProfile(profile_, [&](const Mapping& mapping) {
-    ++opened;
-    return OpenPath(mapping);
-  });
-  EXPECT_EQ(opened, 1);
+  const SymbolizeReport report = Symbolize(OpenPath);
   EXPECT_EQ(profile_.frames[named].lines.back().function, "shapes::Draw(long)");
   EXPECT_EQ(profile_.frames[also_named].lines.back().function, "shapes::Draw(long)");
   EXPECT_TRUE(profile_.frames[outside].lines.empty());
@@ -64,19 +67,24 @@ TEST_F(SymbolizeProfileTest, FramesOfAllMappingsOfAFileAreNamedTogether) {
   EXPECT_TRUE(report.modules[0].has_debug_info);
 }
 
-TEST_F(SymbolizeProfileTest, AFileThatIsGoneIsReported) {
-  AddFrame(AddMapping(shapes_.path, shapes_.build_id), draw_);
-  const SymbolizeReport report = SymbolizeProfile(profile_, OpenNothing);
+TEST_F(SymbolizeProfileTest, AFileThatIsGoneIsReportedWithWhatToDo) {
+  AddFrame(AddMapping("/nowhere/libgone.so", shapes_.build_id), draw_);
+  const SymbolizeReport report = Symbolize(OpenNothing);
   ASSERT_EQ(report.modules.size(), 1u);
-  EXPECT_EQ(report.modules[0].reason, NoSymbolsReason::kFileGone);
+  EXPECT_EQ(report.modules[0].reason, NoSymbolsReason::kNotFound);
   EXPECT_EQ(report.modules[0].unnamed_frames, 1u);
   EXPECT_TRUE(profile_.frames[0].lines.empty());
+  EXPECT_EQ(
+      report.modules[0].error,
+      "Could not find /nowhere/libgone.so (Build ID: " + HexEncode(shapes_.build_id) +
+          "): set PERFETTO_BINARY_PATH to a directory that has the file that ran "
+          "as libgone.so (readelf -n shows a file's Build ID)");
 }
 
 TEST_F(SymbolizeProfileTest, AFileOfAnotherBuildIsReportedAndNotUsed) {
   AddFrame(AddMapping(shapes_.path, "another build"), draw_);
   AddFrame(AddMapping(shapes_.path, ""), draw_);
-  const SymbolizeReport report = SymbolizeProfile(profile_, OpenPath);
+  const SymbolizeReport report = Symbolize(OpenPath);
   ASSERT_EQ(report.modules.size(), 2u);
   for (const ModuleSymbols& module : report.modules) {
     EXPECT_EQ(module.reason, NoSymbolsReason::kBuildIdMismatch);
@@ -88,7 +96,7 @@ TEST_F(SymbolizeProfileTest, AFileOfAnotherBuildIsReportedAndNotUsed) {
 
 TEST_F(SymbolizeProfileTest, AFileThatIsNoElfImageIsReported) {
   AddFrame(AddMapping("/etc/passwd", ""), 1);
-  const SymbolizeReport report = SymbolizeProfile(profile_, OpenPath);
+  const SymbolizeReport report = Symbolize(OpenPath);
   ASSERT_EQ(report.modules.size(), 1u);
   EXPECT_EQ(report.modules[0].reason, NoSymbolsReason::kUnreadable);
 }
@@ -99,7 +107,7 @@ TEST_F(SymbolizeProfileTest, MappingsWithoutAFileAreLeftAlone) {
   AddFrame(AddMapping("//anon", ""), 1);
   AddFrame(kNoId, 1);
   AddFrame(77, 1);  // no such mapping
-  const SymbolizeReport report = SymbolizeProfile(profile_, OpenPath);
+  const SymbolizeReport report = Symbolize(OpenPath);
   EXPECT_TRUE(report.modules.empty());
 }
 
@@ -109,7 +117,7 @@ TEST_F(SymbolizeProfileTest, NamedFramesAreKeptWhenFramesAreAddedLater) {
   profile_.frames[0].lines.resize(1);
   profile_.frames[0].lines[0].function = "kept";
   const FrameId later = AddFrame(mapping, draw_);
-  const SymbolizeReport report = SymbolizeProfile(profile_, OpenPath);
+  const SymbolizeReport report = Symbolize(OpenPath);
   EXPECT_EQ(profile_.frames[0].lines[0].function, "kept");
   EXPECT_FALSE(profile_.frames[later].lines.empty());
   EXPECT_EQ(report.modules[0].frames, 2u);

@@ -70,4 +70,14 @@ SectionRange FindSection(const TestProgram& program, const std::string& name) {
   HPD_CHECK(has_section);
 }
 
+std::vector<std::vector<SourceLine>> SymbolizeAddresses(
+    ElfSymbolizer& symbolizer, std::span<const uint64_t> addresses) {
+  SymbolAnswers table;
+  HPD_CHECK(symbolizer.Symbolize(addresses, table).ok());
+  std::vector<std::vector<SourceLine>> answers;
+  for (const uint64_t address : addresses)
+    answers.push_back(table.ToSourceLines(table.Find(address).value()));
+  return answers;
+}
+
 }  // namespace heapprofd

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/scoped_fd.h"
 #include "symbolize/elf_module.h"
+#include "symbolize/elf_symbolizer.h"
 
 namespace heapprofd {
 
@@ -29,6 +32,10 @@ struct SymbolRange {
 };
 
 SymbolRange FindSymbol(const TestProgram& program, const std::string& name);
+
+// The answers in the order of the addresses.
+std::vector<std::vector<SourceLine>> SymbolizeAddresses(
+    ElfSymbolizer& symbolizer, std::span<const uint64_t> addresses);
 
 // Where a section is in the file; ends the test program when there is none.
 struct SectionRange {

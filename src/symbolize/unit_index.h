@@ -1,4 +1,4 @@
-// The compile units of a module's DWARF, by address, and the line table of one of them.
+// The compile units of a module's DWARF, by address.
 //
 // Built from the ranges that the units themselves state: .debug_aranges is optional and
 // often missing (clang writes none), and asking libdw per address would scan the units
@@ -12,28 +12,18 @@
 #include <string>
 #include <vector>
 
+#include "symbolize/abbreviations.h"
 #include "symbolize/range_map.h"
 
 namespace heapprofd {
 
-// Where some code was written. Views into the Dwarf, which must stay open.
-struct SourcePosition {
-  const char* file = nullptr;  // null when unknown
-  uint32_t line = 0;           // 0 when unknown
-};
-
 struct Unit {
-  Dwarf_Die die;        // the unit's own entry: lines and files
-  uint64_t size_bytes;  // in .debug_info
+  UnitBytes bytes;  // its root has lines and files
 };
 
-// Where the functions of a unit are described.
-struct FunctionRoot {
-  Dwarf_Die die;         // the unit itself, or its other half in a .dwo file
-  uint64_t max_entries;  // no honest unit has more entries and ranges to walk over
-};
-
-FunctionRoot FindFunctionRoot(const Unit& unit);
+// Where the functions of a unit are described: the unit itself, or its other half in a
+// .dwo file.
+UnitBytes FindFunctions(const Unit& unit);
 
 class UnitIndex {
  public:
@@ -49,24 +39,6 @@ class UnitIndex {
  private:
   std::vector<Unit> units_;
   RangeMap<uint32_t> by_address_;
-};
-
-// Line table of one unit. Empty when it has none.
-class LineTable {
- public:
-  explicit LineTable(Dwarf_Die unit);
-
-  SourcePosition Find(uint64_t address) const;
-
-  // Name of a file by the number that DW_AT_call_file uses; null when there is no such
-  // file.
-  const char* FileName(uint64_t number) const;
-
- private:
-  Dwarf_Lines* lines_ = nullptr;
-  size_t line_count_ = 0;
-  Dwarf_Files* files_ = nullptr;
-  size_t file_count_ = 0;
 };
 
 // Calls visit(start, end) for each address range of the entry, at most `limit` times.

@@ -6,17 +6,17 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "profile/estimate.h"
 #include "trace/fields.h"
+#include "trace/limits.h"
 
 namespace heapprofd {
 namespace {
 
 using protozero::pbf_writer;
 
-// Readers keep values as int64. NaN and negative values become 0.
 uint64_t Rounded(double value) {
-  constexpr double kMax = 9.2e18;
-  return value > 0 ? static_cast<uint64_t>(std::llround(std::min(value, kMax))) : 0;
+  return static_cast<uint64_t>(RoundedFigure(value));
 }
 
 void AddError(pbf_writer& writer, uint32_t field, double variance) {
@@ -44,6 +44,16 @@ void AddQuality(pbf_writer& header, const Quality& quality) {
     counters.add_uint64(static_cast<uint32_t>(i + 1), values[i]);
 }
 
+void AddAllocator(pbf_writer& header, const MemoryContext& memory) {
+  if (memory.allocator.empty())
+    return;
+  pbf_writer allocator(header, field::kDumpAllocator);
+  allocator.add_string(1, memory.allocator);
+  allocator.add_uint64(2, memory.allocator_system);
+  allocator.add_uint64(3, memory.allocator_in_use);
+  allocator.add_uint64(4, memory.allocator_free);
+}
+
 }  // namespace
 
 std::string DumpHeader(const TargetProfile& profile,
@@ -55,7 +65,7 @@ std::string DumpHeader(const TargetProfile& profile,
   pbf_writer header(message);
   header.add_uint64(field::kDumpPid, static_cast<uint64_t>(profile.process.pid));
   header.add_bool(field::kDumpFromStartup, profile.from_startup);
-  if (flags.rejected_concurrent)
+  if (profile.rejected_concurrent)
     header.add_bool(field::kDumpRejectedConcurrent, true);
   AddStats(header, quality);
   header.add_bool(field::kDumpDisconnected, flags.disconnected);
@@ -63,18 +73,26 @@ std::string DumpHeader(const TargetProfile& profile,
   header.add_bool(field::kDumpBufferCorrupted, flags.buffer_corrupted);
   header.add_uint64(field::kDumpTimestamp,
                     is_peak && dump.peak_ns != 0 ? dump.peak_ns : dump.end_ns);
-  header.add_bool(field::kDumpHitGuardrail, flags.hit_guardrail);
+  header.add_bool(field::kDumpHitGuardrail, profile.hit_guardrail);
   header.add_string(field::kDumpHeapName, dump.heap_name);
   header.add_uint64(field::kDumpSamplingInterval, dump.sampling_interval);
   // Readers ignore peaks when this is 0.
   header.add_uint64(field::kDumpOriginalInterval,
                     std::max<uint64_t>(1, dump.original_sampling_interval));
+  if (profile.client_fault != ClientFault::kNone)
+    header.add_enum(field::kDumpClientError, static_cast<int32_t>(profile.client_fault));
   header.add_uint64(field::kDumpStartTimestamp, dump.start_ns);
   AddQuality(header, quality);
   header.add_uint64(field::kDumpExactAllocCalls, dump.exact_alloc_calls);
   header.add_uint64(field::kDumpExactAllocBytes, dump.exact_alloc_bytes);
   header.add_uint64(field::kDumpPeakBytes, Rounded(dump.peak_total.bytes));
   header.add_uint64(field::kDumpPeakTimestamp, dump.peak_ns);
+  header.add_uint64(field::kDumpProfilingStart, profile.process.start_ns);
+  AddAllocator(header, profile.memory);
+  if (!flags.label.empty())
+    header.add_string(field::kDumpLabel, std::string(BoundedText(flags.label)));
+  if (!profile.reason.empty())
+    header.add_string(field::kDumpReason, std::string(BoundedText(profile.reason)));
   return message;
 }
 
@@ -110,12 +128,17 @@ void AppendSample(std::string& process_dump,
 
 void AppendPeakSample(std::string& process_dump,
                       uint64_t callstack_iid,
-                      const Estimate& peak) {
+                      const Estimate& peak,
+                      const CallsiteTotals& totals) {
   pbf_writer writer(process_dump);
   pbf_writer sample(writer, field::kDumpSamples);
   sample.add_uint64(field::kSampleCallstack, callstack_iid);
   sample.add_uint64(field::kSampleMax, Rounded(peak.bytes));
   sample.add_uint64(field::kSampleMaxCount, Rounded(peak.count));
+  sample.add_uint64(field::kSampleCumulativeAllocated, Rounded(totals.allocated.bytes));
+  sample.add_uint64(field::kSampleCumulativeFreed, Rounded(totals.freed.bytes));
+  sample.add_uint64(field::kSampleCumulativeAllocCount, Rounded(totals.allocated.count));
+  sample.add_uint64(field::kSampleCumulativeFreeCount, Rounded(totals.freed.count));
 }
 
 }  // namespace heapprofd

@@ -17,9 +17,8 @@ struct DumpFlags {
   bool disconnected = false;
   bool buffer_overran = false;
   bool buffer_corrupted = false;
-  bool hit_guardrail = false;
-  bool rejected_concurrent = false;
   DumpMode mode = DumpMode::kCumulative;
+  std::string label = {};  // of the dump; may be empty
 };
 
 // Last values written for a callstack: later ones never fall below them.
@@ -42,9 +41,10 @@ void AppendSample(std::string& process_dump,
                   const Estimate* peak,
                   WrittenTotals& written);
 
-// Appends a sample of a dump at the maximum.
+// Appends a sample of a dump at the maximum; the cumulative values go to fields of ours.
 void AppendPeakSample(std::string& process_dump,
                       uint64_t callstack_iid,
-                      const Estimate& peak);
+                      const Estimate& peak,
+                      const CallsiteTotals& totals);
 
 }  // namespace heapprofd

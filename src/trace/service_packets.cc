@@ -84,6 +84,23 @@ std::string TraceUuidMessage() {
   return message;
 }
 
+std::string ProcessMemoryMessage(const TargetProfile& profile) {
+  const MemoryContext& memory = profile.memory;
+  std::string message;
+  pbf_writer stats(message);
+  {
+    pbf_writer entry(stats, 1);
+    entry.add_int32(1, profile.process.pid);
+    entry.add_uint64(3, memory.rss_kib);
+    entry.add_uint64(4, memory.anonymous_kib);
+    entry.add_uint64(7, memory.swap_kib);
+    entry.add_uint64(16, memory.rss_kib);
+    entry.add_uint64(17, memory.pss_kib);
+  }
+  stats.add_uint64(2, BootTimeNs());
+  return message;
+}
+
 std::vector<std::string> ProcessTreeMessages(
     std::span<const ProcessDescription> processes) {
   std::vector<std::string> messages(1);
@@ -101,7 +118,8 @@ std::vector<std::string> ProcessTreeMessages(
       if (left == 0)
         break;
     }
-    entry.add_int32(5, static_cast<int32_t>(process.uid));
+    entry.add_int32(field::kProcessUid, static_cast<int32_t>(process.uid));
+    entry.add_uint64(field::kProcessProfilingStart, process.start_ns);
   }
   return messages;
 }

@@ -22,6 +22,9 @@ std::string TraceUuidMessage();
 std::vector<std::string> ProcessTreeMessages(
     std::span<const ProcessDescription> processes);
 
+// ProcessStats with the memory context of one process.
+std::string ProcessMemoryMessage(const TargetProfile& profile);
+
 // CLOCK_BOOTTIME, the default domain of packet timestamps.
 uint64_t BootTimeNs();
 

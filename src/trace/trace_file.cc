@@ -48,6 +48,7 @@ Status TraceFile::Flush() {
     else
       done += static_cast<size_t>(written);
   }
+  size_ += buffer_.size();
   buffer_.clear();
   return status_;
 }

@@ -1,6 +1,7 @@
 // The file behind a trace: packets are appended; whatever was appended is a valid trace.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,9 @@ class TraceFile {
   // later call.
   Status Append(const std::string& packet);
 
+  // Bytes appended so far.
+  uint64_t size() const { return size_ + buffer_.size(); }
+
   // Writes what is buffered.
   Status Flush();
 
@@ -28,6 +32,7 @@ class TraceFile {
   ScopedFd fd_;
   std::string path_;
   std::string buffer_;
+  uint64_t size_ = 0;  // bytes flushed
   Status status_;
 };
 

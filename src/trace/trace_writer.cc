@@ -1,11 +1,13 @@
 #include "trace/trace_writer.h"
 
 #include <algorithm>
+#include <set>
 
 #include <protozero/pbf_writer.hpp>
 
 #include "trace/fields.h"
 #include "trace/limits.h"
+#include "trace/mark_packets.h"
 #include "trace/module_symbols.h"
 #include "trace/service_packets.h"
 
@@ -27,17 +29,47 @@ std::string ServicePacket(uint32_t field, const std::string& message) {
   return packet;
 }
 
-std::vector<CallsiteId> SortedCallsites(const HeapDump& dump, DumpMode mode) {
-  std::vector<CallsiteId> ids;
+// `written`: what earlier dumps of the heap have told; a peak must take back what it no
+// longer holds.
+std::vector<CallsiteId> SortedCallsites(
+    const HeapDump& dump,
+    DumpMode mode,
+    const std::unordered_map<CallsiteId, uint64_t>& written) {
+  std::set<CallsiteId> ids;
+  for (const auto& [id, totals] : dump.callsites)
+    ids.insert(id);
   if (mode == DumpMode::kPeak) {
     for (const auto& [id, estimate] : dump.peak)
-      ids.push_back(id);
-  } else {
-    for (const auto& [id, totals] : dump.callsites)
-      ids.push_back(id);
+      ids.insert(id);
+    for (const auto& [id, iid] : written)
+      ids.insert(id);
   }
-  std::sort(ids.begin(), ids.end());
-  return ids;
+  return {ids.begin(), ids.end()};
+}
+
+std::string StreamedAllocations(const StreamedEvents& events) {
+  std::string message;
+  pbf_writer writer(message);
+  for (const StreamedEvents::Allocation& event : events.allocations) {
+    writer.add_uint64(1, event.address);
+    writer.add_uint64(2, event.size);
+    writer.add_uint64(3, event.sample_size);
+    writer.add_uint64(4, event.time_ns);
+    writer.add_uint32(5, 0);
+    writer.add_uint64(6, event.number);
+  }
+  return message;
+}
+
+std::string StreamedFrees(const StreamedEvents& events) {
+  std::string message;
+  pbf_writer writer(message);
+  for (const StreamedEvents::Free& event : events.frees) {
+    writer.add_uint64(1, event.address);
+    writer.add_uint32(2, 0);
+    writer.add_uint64(3, event.number);
+  }
+  return message;
 }
 
 // Stands for the heaps of a target that reported none, so that it is named nevertheless.
@@ -113,6 +145,13 @@ Status TraceWriter::WriteProfilePacket(const std::string& process_dump,
 Status TraceWriter::WriteDump(const TargetProfile& profile,
                               uint64_t target_id,
                               const DumpFlags& flags) {
+  return WriteHeaps(profile, profile.heaps, target_id, flags);
+}
+
+Status TraceWriter::WriteHeaps(const TargetProfile& profile,
+                               std::span<const HeapDump> heaps,
+                               uint64_t target_id,
+                               const DumpFlags& flags) {
   if (!sequence_has_begun_) {
     InternedBatch batch;
     for (const uint32_t kind : {field::kInternedBuildIds, field::kInternedMappingPaths,
@@ -126,10 +165,18 @@ Status TraceWriter::WriteDump(const TargetProfile& profile,
   Target& target = targets_[target_id];
   target.mapping_iids.resize(profile.mappings.size());
   target.frame_iids.resize(profile.frames.size());
-  if (profile.heaps.empty())
+  if (heaps.empty())
     return WriteHeap(profile, DumpOfNothing(profile), target, flags);
-  for (const HeapDump& dump : profile.heaps)
+  for (const HeapDump& dump : heaps)
     HPD_TRY(WriteHeap(profile, dump, target, flags));
+  return {};
+}
+
+Status TraceWriter::WriteMarks(const TargetProfile& profile) {
+  if (profile.marks.empty())
+    return {};
+  for (const std::string& packet : MarkPackets(profile, kServiceSequence))
+    HPD_TRY(file_.Append(packet));
   return {};
 }
 
@@ -138,8 +185,8 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
                               Target& target,
                               const DumpFlags& flags) {
   const std::string header = DumpHeader(profile, dump, flags);
-  const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode);
   auto& iids = target.callstack_iids[dump.heap_name];
+  const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode, iids);
   auto& totals = target.totals[dump.heap_name];
   std::vector<CallsiteId> new_callsites;
   std::string message = header;
@@ -150,10 +197,13 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
       new_callsites.push_back(id);
     }
     const auto peak = dump.peak.find(id);
+    const auto cumulative = dump.callsites.find(id);
     if (flags.mode == DumpMode::kPeak)
-      AppendPeakSample(message, iid->second, peak->second);
+      AppendPeakSample(
+          message, iid->second, peak != dump.peak.end() ? peak->second : Estimate(),
+          cumulative != dump.callsites.end() ? cumulative->second : CallsiteTotals());
     else
-      AppendSample(message, iid->second, dump.callsites.at(id),
+      AppendSample(message, iid->second, cumulative->second,
                    peak != dump.peak.end() ? &peak->second : nullptr, totals[id]);
     if (message.size() >= kPacketTarget) {
       HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
@@ -189,7 +239,7 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
 Status TraceWriter::WriteBatch(InternedBatch& batch, size_t min_bytes) {
   if (batch.data().size() < min_bytes)
     return {};
-  const Status status = WriteSequencePacket(field::kPacketInternedData, batch.data());
+  Status status = WriteSequencePacket(field::kPacketInternedData, batch.data());
   batch.Clear();
   return status;
 }
@@ -240,6 +290,20 @@ uint64_t TraceWriter::InternMapping(const TargetProfile& profile,
   return iid;
 }
 
+// By its name readers tell label frames from functions.
+uint64_t TraceWriter::InternLabelMapping(InternedBatch& batch) {
+  if (label_mapping_iid_ != 0)
+    return label_mapping_iid_;
+  const uint64_t path =
+      InternString(field::kInternedMappingPaths, kLabelMappingName, batch);
+  label_mapping_iid_ = next_iid_++;
+  pbf_writer writer(batch.writer(), field::kInternedMappings);
+  writer.add_uint64(1, label_mapping_iid_);
+  writer.add_uint64(2, 0);
+  writer.add_uint64(7, path);
+  return label_mapping_iid_;
+}
+
 uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
                                   FrameId id,
                                   Target& target,
@@ -248,7 +312,9 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
   if (iid != 0)
     return iid;
   const Frame& frame = profile.frames[id];
-  const uint64_t mapping = InternMapping(profile, frame.mapping, target, batch);
+  const uint64_t mapping = frame.is_label
+                               ? InternLabelMapping(batch)
+                               : InternMapping(profile, frame.mapping, target, batch);
   uint64_t name = 0;
   if (!frame.lines.empty()) {
     const SourceLine& outermost = frame.lines.back();
@@ -264,6 +330,25 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
   writer.add_uint64(3, mapping);
   writer.add_uint64(4, frame.rel_pc);
   return iid;
+}
+
+Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {
+  return file_.Append(
+      ServicePacket(field::kPacketProcessStats, ProcessMemoryMessage(profile)));
+}
+
+Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
+  const auto append = [&](uint32_t field, const std::string& message) {
+    std::string packet = ServicePacket(field, message);
+    pbf_writer writer(packet);
+    writer.add_int32(field::kPacketTrustedPid, pid);
+    return file_.Append(packet);
+  };
+  if (!events.allocations.empty())
+    HPD_TRY(append(field::kPacketStreamingAllocation, StreamedAllocations(events)));
+  if (!events.frees.empty())
+    HPD_TRY(append(field::kPacketStreamingFree, StreamedFrees(events)));
+  return {};
 }
 
 Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {

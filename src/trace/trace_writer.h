@@ -29,6 +29,25 @@
 
 namespace heapprofd {
 
+// Events for stream_allocations; times on CLOCK_MONOTONIC.
+struct StreamedEvents {
+  struct Allocation {
+    uint64_t address;
+    uint64_t size;         // bytes
+    uint64_t sample_size;  // bytes that the sample stands for
+    uint64_t time_ns;
+    uint64_t number;  // order among all events of the process
+  };
+
+  struct Free {
+    uint64_t address;
+    uint64_t number;
+  };
+
+  std::vector<Allocation> allocations;
+  std::vector<Free> frees;
+};
+
 class TraceWriter {
  public:
   explicit TraceWriter(TraceFile file) : file_(std::move(file)) {}
@@ -38,17 +57,36 @@ class TraceWriter {
 
   Status WriteProcessTree(std::span<const ProcessDescription> processes);
 
+  // What the kernel says about the process's memory.
+  Status WriteProcessMemory(const TargetProfile& profile);
+
   // The current state of all heaps of a target. `target_id` names the same TargetProfile
   // in every call.
   Status WriteDump(const TargetProfile& profile,
                    uint64_t target_id,
                    const DumpFlags& flags);
 
+  // The same with the state of another moment: `heaps` in the place of the profile's own.
+  Status WriteHeaps(const TargetProfile& profile,
+                    std::span<const HeapDump> heaps,
+                    uint64_t target_id,
+                    const DumpFlags& flags);
+
+  // The moments that the program has named, as instants on a track of its process.
+  Status WriteMarks(const TargetProfile& profile);
+
   // Function names, files and lines, inlined calls included. Behind the dumps whose
   // frames they describe.
   Status WriteModuleSymbols(const TargetProfile& profile);
 
+  // A packet for the allocations and one for the frees; nothing for neither.
+  Status WriteStream(int32_t pid, const StreamedEvents& events);
+
+  // Writes what is buffered; more may follow.
   Status Finish() { return file_.Flush(); }
+
+  // Bytes written so far.
+  uint64_t size() const { return file_.size(); }
 
  private:
   // What of one target has been written already: its ids in the sequence.
@@ -79,6 +117,7 @@ class TraceWriter {
                          MappingId id,
                          Target& target,
                          InternedBatch& batch);
+  uint64_t InternLabelMapping(InternedBatch& batch);
   uint64_t InternFrame(const TargetProfile& profile,
                        FrameId id,
                        Target& target,
@@ -87,6 +126,7 @@ class TraceWriter {
   TraceFile file_;
   std::map<uint64_t, Target> targets_;
   std::unordered_map<std::string, uint64_t> strings_;  // kind and text to iid
+  uint64_t label_mapping_iid_ = 0;                     // 0: not yet
   uint64_t next_iid_ = 1;
   uint64_t next_index_ = 0;
   bool sequence_has_begun_ = false;

@@ -85,6 +85,7 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
     }
   }
   outcome.executable_removed = kept < code_.size();
+  removals_ += outcome.executable_removed ? 1 : 0;
   code_ = std::move(code);
   writable_ = std::move(writable);
   return outcome;

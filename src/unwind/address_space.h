@@ -54,6 +54,10 @@ class AddressSpace {
   // writes).
   uint64_t replacements() const { return replacements_; }
 
+  // How often a refresh found code gone from its place. What lies there next is known
+  // only when somebody looks again.
+  uint64_t removals() const { return removals_; }
+
   // Readable and writable mappings in order of address: where stacks can be.
   const std::vector<MapEntry>& writable_regions() const { return writable_; }
 
@@ -83,6 +87,7 @@ class AddressSpace {
   // The latest code at each place, still mapped or not. By start, disjoint.
   std::map<uint64_t, Code> places_;
   uint64_t replacements_ = 0;
+  uint64_t removals_ = 0;
   uint64_t refreshes_ = 0;
   uint64_t vain_refresh_ns_ = 0;  // CLOCK_MONOTONIC
 };

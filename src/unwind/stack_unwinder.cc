@@ -15,6 +15,8 @@ constexpr Rule kFramePointerRule{.kind = RuleKind::kBp, .cfa_offset = 16, .bp_sl
 }  // namespace
 
 class StackUnwinder::CopiedStack {
+  static constexpr uint64_t kLargestFrame = uint64_t{8} << 20;
+
  public:
   explicit CopiedStack(const StackCopy& copy)
       : base_(copy.cursor.sp & ~uint64_t{7}), bytes_(copy.bytes) {}
@@ -29,8 +31,12 @@ class StackUnwinder::CopiedStack {
 
   // A frame here would lie just above what was copied, rather than in nonsense.
   bool EndsNear(uint64_t sp) const {
-    constexpr uint64_t kLargestFrame = uint64_t{8} << 20;
     return sp >= base_ && sp - base_ < bytes_.size() + kLargestFrame;
+  }
+
+  // The same of a frame's end, and it is certainly not within the copy.
+  bool EndsBefore(uint64_t end) const {
+    return EndsNear(end) && end - base_ > bytes_.size();
   }
 
  private:
@@ -46,13 +52,18 @@ UnwoundStack StackUnwinder::Unwind(const StackCopy& copy,
   UnwoundStack result;
   ForgetReplacedCode(&result);
   while (true) {
+    if (copy.anchor && cursor.sp == copy.anchor->sp && cursor.key == copy.anchor->key &&
+        (cursor.bp == copy.anchor->bp || copy.anchor->bp == 0)) {
+      result.stop = StopReason::kAnchor;
+      return result;
+    }
     if (result.keys.size() == max_frames) {
       result.stop = StopReason::kTooDeep;
       return result;
     }
     result.keys.push_back(cursor.key);
     const Rule rule = FindRule(cursor, stack, mode, &result);
-    if (result.stop == StopReason::kUnmapped)
+    if (result.stop != StopReason::kComplete)
       return result;
     switch (Step(rule, cursor, stack)) {
       case StepResult::kOk:
@@ -114,8 +125,20 @@ Rule StackUnwinder::DeriveRule(const Cursor& cursor,
         BeginsFunction(*location->module, location->rel_pc + 1))
       return Rule{.kind = RuleKind::kEnd};
   }
-  return FramePointerIsPlausible(cursor, stack) ? kFramePointerRule
-                                                : Rule{.kind = RuleKind::kStop};
+  return FramePointerRule(cursor, stack, result);
+}
+
+// Code without unwind information.
+Rule StackUnwinder::FramePointerRule(const Cursor& cursor,
+                                     const CopiedStack& stack,
+                                     UnwoundStack* result) const {
+  if (FramePointerIsPlausible(cursor, stack))
+    return kFramePointerRule;
+  if (cursor.bp % 8 == 0 && stack.EndsBefore(cursor.bp + 16)) {
+    result->stop = StopReason::kTruncatedCopy;  // a longer copy may show more
+    return Rule{};
+  }
+  return Rule{.kind = RuleKind::kStop};
 }
 
 void StackUnwinder::ForgetReplacedCode(UnwoundStack* result) {

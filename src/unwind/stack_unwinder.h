@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -18,12 +19,15 @@
 namespace heapprofd {
 
 struct StackCopy {
-  Cursor cursor;                     // the innermost frame
-  std::span<const std::byte> bytes;  // memory from (cursor.sp & ~7) upward
+  Cursor cursor;                      // the innermost frame
+  std::span<const std::byte> bytes;   // memory from (cursor.sp & ~7) upward
+  std::optional<Cursor> anchor = {};  // outward from a frame with these registers the
+                                      // stack is known
 };
 
 enum class StopReason : uint8_t {
   kComplete,       // outermost frame reached
+  kAnchor,         // the frame reached that the caller knows, see StackCopy::anchor
   kTruncatedCopy,  // the stack goes on above the copied bytes
   kNoUnwindInfo,   // code without usable unwind information
   kBadStack,       // the rules lead out of the stack
@@ -32,7 +36,7 @@ enum class StopReason : uint8_t {
 };
 
 struct UnwoundStack {
-  std::vector<uint64_t> keys;                    // innermost first, cursor.key included
+  std::vector<uint64_t> keys;  // innermost first, cursor.key included, the anchor's not
   std::vector<std::pair<uint64_t, Rule>> rules;  // newly derived, to be published
   StopReason stop = StopReason::kComplete;
 };
@@ -59,6 +63,9 @@ class StackUnwinder {
                 UnwindMode mode,
                 UnwoundStack* result);
   Rule DeriveRule(const Cursor& cursor, const CopiedStack& stack, UnwoundStack* result);
+  Rule FramePointerRule(const Cursor& cursor,
+                        const CopiedStack& stack,
+                        UnwoundStack* result) const;
   bool FramePointerIsPlausible(const Cursor& cursor, const CopiedStack& stack) const;
   void ForgetReplacedCode(UnwoundStack* result);
 

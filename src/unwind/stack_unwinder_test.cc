@@ -360,7 +360,7 @@ TEST_F(JitTest, AFrameWithAPlausibleFramePointerIsFollowed) {
 
 TEST_F(JitTest, AFrameWithoutOneCutsTheStack) {
   std::vector<uint64_t> words = {0, 0, 0x5000, 0x1234, 0};
-  for (const uint64_t bp : {0x4010ull, 0x4011ull, 0x3ff0ull, 0x9000ull, 0ull}) {
+  for (const uint64_t bp : {0x4010ull, 0x4011ull, 0x3ff0ull, 0x90000000ull, 0ull}) {
     StackUnwinder unwinder(&space_);
     const StackCopy copy{.cursor = {.key = key_, .sp = 0x4000, .bp = bp},
                          .bytes = std::as_bytes(std::span(words))};
@@ -368,6 +368,18 @@ TEST_F(JitTest, AFrameWithoutOneCutsTheStack) {
     EXPECT_EQ(stack.stop, StopReason::kNoUnwindInfo) << bp;
     EXPECT_EQ(stack.keys.size(), 1u);
   }
+}
+
+// Nothing is learnt from it: the next copy may be longer.
+TEST_F(JitTest, AFrameAboveTheCopyIsNotTakenForTheEnd) {
+  std::vector<uint64_t> words = {0, 0, 0x5000, 0x1234, 0};
+  StackUnwinder unwinder(&space_);
+  const StackCopy copy{.cursor = {.key = key_, .sp = 0x4000, .bp = 0x9000},
+                       .bytes = std::as_bytes(std::span(words)),
+                       .anchor = {}};
+  const UnwoundStack stack = unwinder.Unwind(copy, kMaxKeys, UnwindMode::kCached);
+  EXPECT_EQ(stack.stop, StopReason::kTruncatedCopy);
+  EXPECT_TRUE(stack.rules.empty());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The unwind rule: how to get from one frame to its caller, in 30 bits.
+// The unwind rule: how to get from one frame to its caller, in 26 bits.
 //
 // The engine derives rules from CFI (src/unwind) and publishes them in shared memory
 // (rule_table.h); the client walks its own stack by them (step.h). Freestanding: this
@@ -37,26 +37,28 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
-inline constexpr int32_t kMaxCfaOffset = ((1 << 17) - 1) * 8;
-inline constexpr int32_t kMinCfaOffset = -(1 << 17) * 8;
-inline constexpr uint32_t kMaxBpSlot = (1 << 9) - 1;
+inline constexpr int32_t kMaxCfaOffset = ((1 << 16) - 1) * 8;
+inline constexpr int32_t kMinCfaOffset = -(1 << 16) * 8;
+inline constexpr uint32_t kMaxBpSlot = (1 << 6) - 1;
 
 // A function that realigns its stack keeps the caller's rbp at a distance from the CFA
 // that differs from call to call. The number is free: in slot 1 is the return address.
 inline constexpr uint32_t kBpSlotAtBp = 1;
 
-// Bits: kind [0,3), cfa_offset/8 [3,21) two's complement, bp_slot [21,30).
+// Bits: kind [0,3), cfa_offset/8 [3,20) two's complement, bp_slot [20,26).
+inline constexpr unsigned kRuleBits = 26;
+
 inline constexpr uint32_t EncodeRule(Rule rule) {
-  const uint32_t words = static_cast<uint32_t>(rule.cfa_offset / 8) & 0x3ffff;
-  return static_cast<uint32_t>(rule.kind) | words << 3 | rule.bp_slot << 21;
+  const uint32_t words = static_cast<uint32_t>(rule.cfa_offset / 8) & 0x1ffff;
+  return static_cast<uint32_t>(rule.kind) | words << 3 | rule.bp_slot << 20;
 }
 
 inline constexpr Rule DecodeRule(uint32_t bits) {
   const int32_t words =
-      static_cast<int32_t>(bits << 11) >> 14;  // sign-extends bits 3..20
+      static_cast<int32_t>(bits << 12) >> 15;  // sign-extends bits 3..19
   return Rule{.kind = static_cast<RuleKind>(bits & 7),
               .cfa_offset = words * 8,
-              .bp_slot = (bits >> 21) & kMaxBpSlot};
+              .bp_slot = (bits >> 20) & kMaxBpSlot};
 }
 
 inline constexpr bool IsEncodable(Rule rule) {

@@ -1,10 +1,15 @@
 // The shared table key -> rule: written by one engine thread, read by every thread of the
 // target.
 //
-// One 64-bit word per entry, {tag: 34 bits | rule: 30 bits}, so a reader sees an entry
+// One 64-bit word per entry, {tag: 38 bits | rule: 26 bits}, so a reader sees an entry
 // wholly or not at all, without a lock. A bucket is one cache line of 8 entries; the
 // bucket index is folded from the key so that index and tag together give the key back: a
 // hit is exact.
+//
+// A walk looks up some ten keys, and most of its time is cache misses: so the table is
+// dense. It begins with few buckets and doubles them when one overflows. A reader that
+// still goes by the old number misses entries, but never takes one for another, since
+// tags hold all bits of the key that only more buckets would make unnecessary.
 #pragma once
 
 #include <atomic>
@@ -14,8 +19,9 @@
 
 namespace heapprofd {
 
-inline constexpr unsigned kRuleBucketBits = 13;
-inline constexpr unsigned kRuleBuckets = 1u << kRuleBucketBits;
+inline constexpr unsigned kMinRuleBucketBits = 10;
+inline constexpr unsigned kMaxRuleBucketBits = 13;
+inline constexpr unsigned kRuleBuckets = 1u << kMaxRuleBucketBits;
 inline constexpr unsigned kRulesPerBucket = 8;
 inline constexpr uint64_t kMaxKey = uint64_t{1} << 47;  // user space addresses
 
@@ -25,7 +31,7 @@ class RuleTable {
   Rule Find(uint64_t key) const {
     if (key >= kMaxKey)
       return Rule{};  // its tag would lose the high bits
-    const uint64_t tag = key >> kRuleBucketBits << kRuleBits;
+    const uint64_t tag = TagOf(key);
     const Bucket& bucket = buckets_[IndexOf(key)];
     for (const std::atomic<uint64_t>& entry : bucket.entries) {
       const uint64_t word = entry.load(std::memory_order_relaxed);
@@ -37,22 +43,20 @@ class RuleTable {
     return Rule{};
   }
 
-  // Engine thread only. A full bucket loses the entry that the new key falls on: the
-  // client then asks again.
+  // Engine thread only. When there are as many buckets as can be, a full one loses the
+  // entry that the new key falls on: the client then asks again.
   void Insert(uint64_t key, Rule rule) {
     if (key == 0 || key >= kMaxKey || rule.kind == RuleKind::kUnknown)
       return;
-    const uint64_t tag = key >> kRuleBucketBits << kRuleBits;
-    const uint64_t word = tag | EncodeRule(rule);
-    Bucket& bucket = buckets_[IndexOf(key)];
-    for (std::atomic<uint64_t>& entry : bucket.entries) {
-      const uint64_t old = entry.load(std::memory_order_relaxed);
-      if (old == 0 || (old & ~kRuleMask) == tag) {
-        entry.store(word, std::memory_order_release);
+    const uint64_t word = TagOf(key) | EncodeRule(rule);
+    while (!Put(buckets_[IndexOf(key)], word)) {
+      if (bucket_bits() == kMaxRuleBucketBits) {
+        buckets_[IndexOf(key)].entries[(key >> 4) % kRulesPerBucket].store(
+            word, std::memory_order_release);
         return;
       }
+      Grow();
     }
-    bucket.entries[(key >> 4) % kRulesPerBucket].store(word, std::memory_order_release);
   }
 
   // Engine thread only. Readers see entries vanish one by one, which is safe: they then
@@ -65,21 +69,80 @@ class RuleTable {
   }
 
  private:
-  static constexpr unsigned kRuleBits = 30;
   static constexpr uint64_t kRuleMask = (uint64_t{1} << kRuleBits) - 1;
+  // Lower key bits than this follow from the tag and the bucket's index, whatever the
+  // number of buckets.
+  static constexpr unsigned kTagShift = 9;
+  static_assert(47 - kTagShift + kRuleBits <= 64 && kTagShift <= kMinRuleBucketBits);
 
   struct alignas(64) Bucket {
     std::atomic<uint64_t> entries[kRulesPerBucket];
   };
 
-  static uint64_t IndexOf(uint64_t key) {
-    return (key ^ key >> kRuleBucketBits ^ key >> (2 * kRuleBucketBits)) % kRuleBuckets;
+  static uint64_t TagOf(uint64_t key) { return key >> kTagShift << kRuleBits; }
+
+  static uint64_t Fold(uint64_t key) {
+    return key ^ key >> kMaxRuleBucketBits ^ key >> (2 * kMaxRuleBucketBits);
   }
 
+  unsigned bucket_bits() const {
+    return kMinRuleBucketBits + doublings_.load(std::memory_order_relaxed);
+  }
+
+  uint64_t IndexOf(uint64_t key) const {
+    return Fold(key) & ((uint64_t{1} << bucket_bits()) - 1);
+  }
+
+  // Key of an entry, from its tag and the index of a bucket that it may be in.
+  static uint64_t KeyOf(uint64_t word, uint64_t index) {
+    const uint64_t high = word >> kRuleBits << kTagShift;
+    return high | ((index ^ Fold(high)) & ((uint64_t{1} << kTagShift) - 1));
+  }
+
+  // False: the bucket is full.
+  static bool Put(Bucket& bucket, uint64_t word) {
+    for (std::atomic<uint64_t>& entry : bucket.entries) {
+      const uint64_t old = entry.load(std::memory_order_relaxed);
+      if (old == 0 || ((old ^ word) & ~kRuleMask) == 0) {
+        entry.store(word, std::memory_order_release);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Every bucket gives the entries whose next index bit is set to a new bucket. First
+  // there, then here, so that a reader rarely misses one.
+  void Grow() {
+    const uint64_t count = uint64_t{1} << bucket_bits();
+    for (uint64_t index = 0; index < count; ++index) {
+      for (const std::atomic<uint64_t>& entry : buckets_[index].entries) {
+        const uint64_t word = entry.load(std::memory_order_relaxed);
+        if (word != 0 && (Fold(KeyOf(word, index)) & count) != 0)
+          Put(buckets_[index + count], word);
+      }
+    }
+    doublings_.fetch_add(1, std::memory_order_release);
+    for (uint64_t index = 0; index < count; ++index)
+      RemoveMoved(buckets_[index], index, count);
+  }
+
+  static void RemoveMoved(Bucket& bucket, uint64_t index, uint64_t index_bit) {
+    unsigned kept = 0;
+    for (const std::atomic<uint64_t>& entry : bucket.entries) {
+      const uint64_t word = entry.load(std::memory_order_relaxed);
+      if (word != 0 && (Fold(KeyOf(word, index)) & index_bit) == 0)
+        bucket.entries[kept++].store(word, std::memory_order_release);
+    }
+    for (; kept < kRulesPerBucket; ++kept)
+      bucket.entries[kept].store(0, std::memory_order_release);
+  }
+
+  alignas(64) std::atomic<uint32_t> doublings_;  // of the buckets in use
   Bucket buckets_[kRuleBuckets];
 };
 
-static_assert(sizeof(RuleTable) == 512 * 1024);
+static_assert(sizeof(RuleTable) == size_t{512} * 1024 + 64);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace heapprofd

@@ -25,7 +25,7 @@ Rule RuleOf(int n) {
 // them (the index is a fold of the key).
 uint64_t KeyOfSameBucket(uint64_t n) {
   const uint64_t low = (0x1234 ^ n) % kRuleBuckets;
-  return n << kRuleBucketBits | low;
+  return n << kMaxRuleBucketBits | low;
 }
 
 TEST(RuleTableTest, AnEmptyTableKnowsNoKey) {
@@ -109,6 +109,27 @@ TEST(RuleTableTest, AFullBucketTakesTheNewKeyAndLosesOneOld) {
     for (uint64_t old = 1; old <= n; ++old)
       held += static_cast<uint64_t>(table->Find(KeyOfSameBucket(old)) != Rule{});
     ASSERT_EQ(held, std::min<uint64_t>(n, kRulesPerBucket)) << n;
+  }
+}
+
+TEST(RuleTableTest, ATableThatGrowsKeepsWhatItHolds) {
+  const auto table = std::make_unique<RuleTable>();
+  std::mt19937_64 random(5);
+  std::map<uint64_t, Rule> model;
+  for (int i = 1; i <= 12'000; ++i) {
+    const uint64_t key = 0x7f1200000000 + random() % 50'000'000;
+    const Rule rule = RuleOf(i);
+    table->Insert(key, rule);
+    model[key] = rule;
+    if ((i & (i - 1)) != 0 && i % 500 != 0)
+      continue;
+    size_t lost = 0;
+    for (const auto& [known, wanted] : model) {
+      const Rule found = table->Find(known);
+      lost += static_cast<size_t>(found == Rule{});
+      ASSERT_TRUE(found == wanted || found == Rule{}) << known;
+    }
+    ASSERT_LE(lost, model.size() / 1000) << i;
   }
 }
 

@@ -14,16 +14,45 @@ namespace heapprofd {
 inline constexpr char kSessionVariable[] = "HEAPPROFD_SESSION";
 
 inline constexpr uint64_t kHandshakeMagic = 0x3130646670616568;  // "heapfd01"
-inline constexpr uint32_t kWireVersion = 1;
+inline constexpr uint32_t kWireVersion = 2;
 inline constexpr size_t kMaxSocketPath = 107;  // sizeof(sockaddr_un::sun_path) - 1
 
 // Seconds the client waits for the engine's answer before it goes on unprofiled.
 inline constexpr int kHandshakeTimeoutSeconds = 5;
 
+// How the client comes to ask.
+enum class ClientOrigin : uint32_t {
+  kStartup = 0,    // the program has just begun
+  kForkChild = 1,  // a forked child that did not exec; its parent was profiled
+  kDormant = 2,    // the program has run for a while and was woken
+};
+
+// A second use of the socket: a profiled process says what it is about to execute, so
+// that a program that then never reports (static, another environment) is known by name.
+// Nothing is answered.
+inline constexpr uint64_t kExecNoticeMagic = 0x3130636578657068;  // "hpexec01"
+
+enum class ExecOutcome : uint32_t {
+  kAttempt = 0,
+  kFailed = 1,  // the process is still what it was
+};
+
+struct ExecNotice {
+  uint64_t magic;
+  uint32_t version;
+  ExecOutcome outcome;
+  uint64_t time_ns;        // CLOCK_MONOTONIC, before the attempt
+  int32_t pid;             // the process that becomes the program
+  uint32_t keeps_session;  // 1: its environment holds what a client needs
+  char program[224];       // as the process names it; cut, always ends with a zero
+};
+
+static_assert(sizeof(ExecNotice) == 256);
+
 struct Hello {
   uint64_t magic;
   uint32_t version;
-  uint32_t is_fork_child;  // 1: a forked child that did not exec; its parent was profiled
+  ClientOrigin origin;
   uint64_t tsc;
 };
 

@@ -12,10 +12,12 @@
 namespace heapprofd {
 
 enum class RecordType : uint8_t {
-  kSample = 1,          // SampleRecord, then its frames, then its stack copy
+  kSample = 1,          // SampleRecord, then its labels, its frames, its stack copy
   kFree = 2,            // FreeRecord
   kModulesChanged = 3,  // no payload: a module was unloaded before this point
   kReallocFailed = 4,   // FreeRecord: undoes the kFree that preceded it
+  kMark = 5,            // MarkRecord: the program names this moment
+  kDumpNow = 6,         // MarkRecord: the program asks for a dump as of this moment
 };
 
 enum class RecordState : uint8_t {
@@ -41,7 +43,12 @@ inline uint32_t RecordTag(uint64_t position) {
 
 inline constexpr size_t kMaxFrames = 512;
 inline constexpr size_t kMaxStackCopy = size_t{256} * 1024;  // bytes
-inline constexpr size_t kMaxRecordSize = 65535 * 8;
+inline constexpr size_t kMaxRecordSize = size_t{65535} * 8;
+
+// Larger numbers in a sample are made up: no process has more memory, no session a longer
+// interval. Keeps sums of weights far away from the limits of a double.
+inline constexpr uint64_t kMaxAllocation = uint64_t{1} << 56;  // bytes
+inline constexpr uint64_t kMaxInterval = uint64_t{1} << 40;    // bytes
 
 enum SampleFlags : uint8_t {
   kSampleHasStackCopy = 1,  // a StackCopyHeader and bytes follow the frames
@@ -51,16 +58,18 @@ enum SampleFlags : uint8_t {
       8,  // not the thread's own stack and its bounds were unknown: copy is cut
   kSampleBadMemory = 16,  // the walk left the stack: the outermost frames are missing
   kSampleCut = 32,  // code without unwind information: the outermost frames are missing
+  kSampleHasLabels = 64,  // 8 bytes of label ids follow the SampleRecord
 };
 
 struct SampleRecord {
   uint64_t address;
   uint64_t size;         // bytes the program asked for
   uint64_t tsc;          // time stamp counter at the call
-  uint64_t stack_hash;   // of the keys of a complete walk; 0 when the stack was copied
+  uint64_t outer_hash;   // of the outer frames that the engine knows already
+                         // (walk/stack_hash.h); 0: none, and no complete walk
   uint64_t interval;     // sampling interval in force, bytes
   uint32_t thread_id;    // kernel tid, 0 when unknown
-  uint16_t frame_count;  // keys that follow; 0 when the engine knows the hash already
+  uint16_t frame_count;  // keys that follow, innermost first: the frames inside those
   uint8_t heap_id;
   uint8_t flags;  // SampleFlags
 };
@@ -68,12 +77,17 @@ struct SampleRecord {
 static_assert(sizeof(SampleRecord) == 48);
 
 // Registers where the walk stopped (or began, for a check) and `size` bytes of stack from
-// `sp` upward.
+// `sp` upward. Where the sample has an outer_hash and is no check, the copy ends at the
+// innermost of those outer frames, whose registers are the anchor: an unwinder that comes
+// to just these has the whole stack.
 struct StackCopyHeader {
   uint64_t key;
   uint64_t sp;
   uint64_t bp;
   uint64_t size;  // multiple of 8
+  uint64_t anchor_key = 0;
+  uint64_t anchor_sp = 0;
+  uint64_t anchor_bp = 0;  // 0: any
 };
 
 struct FreeRecord {
@@ -86,5 +100,12 @@ struct FreeRecord {
 };
 
 static_assert(sizeof(FreeRecord) == 24);
+
+inline constexpr size_t kMarkNameSize = 64;  // with the terminating zero
+
+struct MarkRecord {
+  uint64_t tsc;
+  char name[kMarkNameSize];
+};
 
 }  // namespace heapprofd

@@ -20,6 +20,7 @@ class RingWriter {
  public:
   struct Reservation {
     std::byte* payload = nullptr;  // nullptr: no space
+    uint64_t end = 0;              // ring position behind the record
     RecordHeader header{};
   };
 
@@ -49,6 +50,7 @@ class RingWriter {
     std::byte* start = bytes_ + (position & (size_ - 1));
     StoreHeader(start, reservation.header);
     reservation.payload = start + sizeof(RecordHeader);
+    reservation.end = position + total;
     return reservation;
   }
 

@@ -14,12 +14,14 @@
 #include <cstdint>
 
 #include "walk/rule_table.h"
+#include "wire/heaps.h"
 
 namespace heapprofd {
 
 inline constexpr size_t kPageSize = 4096;
 inline constexpr size_t kMaxThreadSlots = 4096;
 inline constexpr size_t kMaxStackRegions = 1024;
+inline constexpr size_t kMaxHeapSlots = 16384;  // a power of two
 
 enum class WhenFull : uint32_t {
   kDrop = 0,
@@ -40,7 +42,15 @@ struct alignas(kPageSize) SessionControl {
   std::atomic<uint32_t>
       check_period;  // every n-th sample of a thread carries a copy to compare
   std::atomic<uint32_t> max_stack_copy;  // bytes, at most kMaxStackCopy
+  std::atomic<uint32_t>
+      allocator_question;  // a new number: ask the allocator for its accounting
+  std::atomic<uint32_t> look_at_exit;  // 1: a program that ends reports `exiting`
+  // A robust mutex (pthread_mutex_t) that the engine holds as long as it lives. When it
+  // is gone, however that came, the kernel sets kOwnerDied in the first word.
+  alignas(64) std::atomic<uint32_t> engine_lock[16];
 };
+
+inline constexpr uint32_t kOwnerDied = 0x40000000;  // FUTEX_OWNER_DIED
 
 // Readable memory that may hold stacks which are not a thread's own (sigaltstack,
 // fibers), as the engine last saw it. Odd version: being changed.
@@ -58,6 +68,7 @@ struct EngineBlock {
   SessionControl control;
   StackRegions stack_regions;
   RuleTable rules;
+  alignas(kPageSize) HeapRules heap_rules;
 };
 
 // Sampling state and exact totals of one thread. Written by that thread alone; the engine
@@ -78,6 +89,21 @@ struct alignas(64) ThreadSlot {
 
 static_assert(sizeof(ThreadSlot) == 64);
 
+enum class AllocatorKind : uint32_t { kUnknown = 0, kGlibc = 1, kJemalloc = 2 };
+
+// Answers without having been asked, as the program ends.
+inline constexpr uint32_t kQuestionAtExit = UINT32_MAX;
+
+// Answer to SessionControl::allocator_question; sizes in bytes.
+struct AllocatorReport {
+  std::atomic<uint32_t> answered;  // the number of the question; written last
+  std::atomic<uint32_t> taken;     // the number that a thread has set out to answer
+  std::atomic<uint32_t> kind;      // AllocatorKind
+  std::atomic<uint64_t> system;    // held from the system
+  std::atomic<uint64_t> in_use;    // in blocks handed out
+  std::atomic<uint64_t> free;      // held back
+};
+
 struct RingHeader {
   alignas(64) std::atomic<uint64_t> write_position;  // bytes ever reserved
   std::atomic<uint64_t> lost_records;
@@ -94,6 +120,10 @@ struct RingHeader {
   std::atomic<uint32_t> foreign_stacks;  // samples on stacks whose bounds were unknown
   std::atomic<uint32_t> client_dormant;  // 1: the client gave up; client_error says why
   std::atomic<uint32_t> client_error;    // ClientError
+  AllocatorReport allocator;
+  std::atomic<uint32_t> exiting;    // 1: the program has ended and waits to be looked at
+  std::atomic<uint32_t> exit_seen;  // 1: it was; by the engine
+  std::atomic<uint32_t> reports_without_slot;  // allocations in heaps beside malloc's
 };
 
 enum class ClientError : uint32_t {
@@ -106,7 +136,21 @@ enum class ClientError : uint32_t {
 struct alignas(kPageSize) ClientBlock {
   RingHeader ring;
   alignas(kPageSize) ThreadSlot slots[kMaxThreadSlots];
+  // One per thread and heap beside malloc's, found by hash (HeapSlotKey in
+  // thread_pointer).
+  alignas(kPageSize) ThreadSlot heap_slots[kMaxHeapSlots];
+  HeapEntry heaps[kMaxHeaps];
+  alignas(kPageSize) LabelEntry labels[kMaxLabels];
 };
+
+// Owner of a heap slot; never 0.
+inline uint64_t HeapSlotKey(uint64_t thread_pointer, uint8_t heap_id) {
+  return thread_pointer << 8 | heap_id;
+}
+
+inline uint8_t HeapOfSlotKey(uint64_t key) {
+  return static_cast<uint8_t>(key);
+}
 
 inline constexpr size_t kRingOffset = sizeof(ClientBlock);
 static_assert(kRingOffset % kPageSize == 0);

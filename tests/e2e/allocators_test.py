@@ -1,5 +1,6 @@
 """The malloc family over the allocators that programs bring along."""
 
+import json
 import os
 import subprocess
 import unittest
@@ -40,6 +41,28 @@ class Allocators(unittest.TestCase):
                 result = run([program("corners")], ["-i", "1"], env)
                 self.compare_with_plain("corners", result, env)
                 self.assertEqual(result.main.of("balanced")["objects"], 0, name)
+
+    def test_jemallocs_own_interface_is_recorded(self):
+        env = {"LD_PRELOAD": ALLOCATORS["jemalloc"]}
+        result = run([program("jemalloc_api")], ["-i", "1"], env)
+        self.compare_with_plain("jemalloc_api", result, env)
+        truth = json.loads(result.stdout)
+        self.assertEqual(len(truth), 5)
+        for function, (allocated, live, live_bytes) in truth.items():
+            found = result.main.of(function)
+            self.assertEqual((found["alloc_objects"], found["objects"], found["space"]), (allocated, live, live_bytes),
+                             function)
+
+    def test_a_program_that_finds_jemallocs_names_can_use_them_over_any_allocator(self):
+        for name in ("glibc", "tcmalloc", "mimalloc"):
+            with self.subTest(name):
+                env = {"LD_PRELOAD": ALLOCATORS[name]} if ALLOCATORS[name] else {}
+                result = run([program("jemalloc_api")], ["-i", "1"], env)
+                self.assertEqual(result.exit_code, 0, result.stderr)
+                for function, (allocated, live, live_bytes) in json.loads(result.stdout).items():
+                    found = result.main.of(function)
+                    self.assertEqual((found["alloc_objects"], found["objects"], found["space"]),
+                                     (allocated, live, live_bytes), (name, function))
 
     def test_pvalloc_is_recorded(self):
         result = run([program("corners"), "pvalloc"], ["-i", "1"])

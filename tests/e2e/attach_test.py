@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from profile_run import HEAP_PROFILE, Pprof, program, run
-from running_process import Attached, Running, changed_code_bytes, state_of, storm, wait_until
+from running_process import Attached, Engine, Running, changed_code_bytes, state_of, storm, wait_until
 
 PYTHON_PROGRAM = """
 import time
@@ -26,19 +26,20 @@ while time.monotonic() < end:
 @unittest.skipUnless(os.geteuid() == 0, "as an ordinary user this depends on the kernel's settings")
 class AttachTest(unittest.TestCase):
     def test_a_running_python_has_a_profile_and_goes_on_with_its_code_unchanged(self):
-        with Running([sys.executable, "-c", PYTHON_PROGRAM]) as target, tempfile.TemporaryDirectory() as directory:
+        with (Running([sys.executable, "-c", PYTHON_PROGRAM]) as target, Engine() as engine,
+              tempfile.TemporaryDirectory() as directory):
             out = os.path.join(directory, "out")
-            result = subprocess.run([HEAP_PROFILE, "-p", str(target.pid), "-d", "700", "-o", out], capture_output=True,
-                                    text=True)
-            self.assertEqual(result.returncode, 0, result.stderr)
+            tool = engine.tool("-p", str(target.pid), "-d", "700", "-o", out, stderr=subprocess.PIPE, text=True)
+            _, errors = tool.communicate(timeout=60)
+            self.assertEqual(tool.returncode, 0, errors)
             profile = Pprof(glob.glob(os.path.join(out, "heap_dump.*"))[0])
-            self.assertGreater(profile.of("PyByteArray_Resize")["space"], 100_000, result.stderr)
+            self.assertGreater(profile.of("PyByteArray_Resize")["space"], 100_000, errors)
             self.assertIsNone(target.process.poll())
             self.assertEqual(changed_code_bytes(target.pid), 0)
 
     def test_ctrl_c_takes_the_hooks_out(self):
-        with storm(30) as target, tempfile.TemporaryDirectory() as directory:
-            tool = subprocess.Popen([HEAP_PROFILE, "-p", str(target.pid), "-q", "-o", os.path.join(directory, "out")])
+        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+            tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
             wait_until(lambda: changed_code_bytes(target.pid) > 0)
             tool.send_signal(signal.SIGINT)
             self.assertEqual(tool.wait(60), 0)
@@ -55,11 +56,11 @@ class AttachTest(unittest.TestCase):
             self.assertEqual(target.process.wait(60), 0, target.process.stdout.read())
 
     def test_a_killed_engine_leaves_a_healthy_process_that_the_next_one_puts_right(self):
-        with storm(30) as target, tempfile.TemporaryDirectory() as directory:
-            tool = subprocess.Popen([HEAP_PROFILE, "-p", str(target.pid), "-q", "-o", os.path.join(directory, "out")])
+        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+            tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
             wait_until(lambda: changed_code_bytes(target.pid) > 0)
-            tool.kill()
-            tool.wait()
+            engine.kill()
+            self.assertNotEqual(tool.wait(60), 0)
             self.assertGreater(changed_code_bytes(target.pid), 0)
             attached = Attached(target.pid, 50, ["-q"])
             self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
@@ -67,10 +68,11 @@ class AttachTest(unittest.TestCase):
             self.assertIsNone(target.process.poll())
 
     def test_two_recordings_of_one_process_are_refused(self):
-        with storm(30) as target, tempfile.TemporaryDirectory() as directory:
-            tool = subprocess.Popen([HEAP_PROFILE, "-p", str(target.pid), "-q", "-o", os.path.join(directory, "out")])
+        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+            tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
             wait_until(lambda: changed_code_bytes(target.pid) > 0)
-            second = Attached(target.pid, 50)
+            self.assertIn("another session", engine.attach(target.pid, 50).result.stderr)
+            second = Attached(target.pid, 50)  # by another engine
             self.assertNotEqual(second.result.returncode, 0)
             self.assertIn("another heap_profile records it", second.result.stderr)
             tool.send_signal(signal.SIGINT)
@@ -108,27 +110,15 @@ class AttachTest(unittest.TestCase):
             process.kill()
 
 
-def watches(pid, device):
-    """Whether a process is asked for leave for every exec on a file system."""
-    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        try:
-            with open(path) as file:
-                if f"fanotify sdev:{device:x} " in file.read():
-                    return True
-        except OSError:  # closed meanwhile
-            pass
-    return False
-
-
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
 class CatchTest(unittest.TestCase):
     def caught(self, command, name, times=1):
         """Calls of each process that a recording by name catches."""
-        with tempfile.TemporaryDirectory() as directory:
+        with Engine() as engine, tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "out")
-            tool = subprocess.Popen([HEAP_PROFILE, "-n", name, "-i", "1", "-o", out], stderr=subprocess.PIPE, text=True)
-            device = os.stat(command[0]).st_dev
-            wait_until(lambda: watches(tool.pid, os.major(device) << 20 | os.minor(device)))
+            tool = engine.tool("-n", name, "-i", "1", "-o", out, stderr=subprocess.PIPE, text=True)
+            while "Profiling active" not in (line := tool.stderr.readline()):
+                self.assertTrue(line)
             for _ in range(times):
                 self.assertEqual(subprocess.run(command, stdout=subprocess.DEVNULL).returncode, 0)
             tool.send_signal(signal.SIGINT)
@@ -136,9 +126,9 @@ class CatchTest(unittest.TestCase):
             return [Pprof(path).total("alloc_objects") for path in glob.glob(os.path.join(out, "heap_dump.*"))], errors
 
     def test_every_start_is_recorded_from_its_first_allocation(self):
-        expected = run([program("starter")], ["-i", "1"]).main.total("alloc_objects")
+        expected = run([program("first_allocations")], ["-i", "1"]).main.total("alloc_objects")
         self.assertGreater(expected, 1000)
-        counts, errors = self.caught([program("starter")], "starter", times=5)
+        counts, errors = self.caught([program("first_allocations")], "first_allocations", times=5)
         self.assertEqual(counts, [expected] * 5, errors)
 
     def test_scripts_are_caught_by_their_own_name(self):

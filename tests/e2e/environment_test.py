@@ -1,7 +1,9 @@
 """What surrounds a run: the environment of children, a full disk, a profiler that dies."""
 
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -17,10 +19,95 @@ def can_mount(directory):
                           capture_output=True).returncode == 0
 
 
+def write_32_bit_program(path):
+    """An i386 ELF file that exits with 5."""
+    code = bytes.fromhex("b801000000" "bb05000000" "cd80")  # eax = exit, ebx = 5, int 0x80
+    base, headers = 0x08048000, 52 + 32
+    size = headers + len(code)
+    header = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack(
+        "<HHIIIIIHHHHHH", 2, 3, 1, base + headers, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    segment = struct.pack("<IIIIIIII", 1, 0, base, base, size, size, 5, 0x1000)
+    with open(path, "wb") as file:
+        file.write(header + segment + code)
+    os.chmod(path, 0o755)
+
+
 class Environment(unittest.TestCase):
     def test_a_child_without_environment_runs_unharmed(self):
         result = run(["/usr/bin/env", "-i", "/bin/sh", "-c", "echo ran"], ["-i", "1"])
         self.assertEqual((result.exit_code, result.stdout), (0, "ran\n"), result.stderr)
+
+    def test_a_child_without_environment_is_counted_and_named(self):
+        result = run(["/bin/sh", "-c", "env -i /bin/echo a; env -i /bin/true"], ["-i", "1"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertRegex(result.stderr, r"! 2 programs were not recorded \((/bin/echo, /bin/true|/bin/true, /bin/echo)\): "
+                                        "started with a cleaned environment")
+
+    def test_however_a_static_program_is_started_it_is_counted(self):
+        static = program("static_hello")
+        result = run([program("starter"), static, "a"], ["-i", "1"])
+        self.assertTrue(result.stdout.endswith("3 3 3 3 3 3 3 3 3 \n"), result.stdout)
+        self.assertIn(f"! 9 programs were not recorded ({static}, ...): statically linked", result.stderr)
+
+    def test_programs_that_are_started_find_their_arguments_and_are_recorded(self):
+        with tempfile.TemporaryDirectory() as directory:
+            script = os.path.join(directory, "script")
+            with open(script, "w") as file:
+                file.write('#!/bin/sh\n[ "$1|$2|$#" = "a|b c|2" ] || exit 9\nexit "${VARIABLE:+7}"\n')
+            os.chmod(script, 0o755)
+            plain = subprocess.run([program("starter"), script, "a"], capture_output=True, text=True)
+            result = run([program("starter"), script, "a"], ["-i", "1"])
+        self.assertEqual(plain.stdout.count("7"), 5, plain.stdout)
+        self.assertEqual(result.stdout, plain.stdout, result.stderr)
+        self.assertNotIn("not recorded", result.stderr)
+
+    def test_attempts_to_start_what_is_not_there_are_not_counted(self):
+        result = run([program("starter"), "/no/such/program", "a"], ["-i", "1"])
+        self.assertEqual(result.stdout, "111 111 111 111 111 111 111 112 112 \n")
+        result_of_text = run([program("starter"), "/etc/passwd", "a"], ["-i", "1"])
+        self.assertNotIn("not recorded", result.stderr + result_of_text.stderr)
+
+    @unittest.skipUnless(os.path.exists(program("exits_musl_dynamic")), "no musl-gcc here")
+    def test_a_program_on_musl_is_recorded_unless_it_is_static(self):
+        result = run([program("exits_musl_dynamic"), "return"], ["-i", "1"])
+        self.assertEqual(result.exit_code, 7, result.stderr)
+        self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
+        self.assertEqual(result.main.of("main")["space"], 1000 * 1000)
+        result = run([program("exits_musl_static"), "return"], ["-i", "1"])
+        self.assertEqual(result.exit_code, 7, result.stderr)
+        self.assertIn("statically linked", result.stderr)
+
+    def test_a_32_bit_child_is_counted(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "small")
+            write_32_bit_program(path)
+            try:
+                self.assertEqual(subprocess.run([path]).returncode, 5)
+            except OSError:
+                self.skipTest("this kernel runs no 32-bit programs")
+            result = run(["/bin/sh", "-c", f"{path}; echo $?"], ["-i", "1"])
+        self.assertEqual(result.stdout, "5\n")
+        self.assertIn(f"! 1 program was not recorded ({path}): 32-bit", result.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can make a setuid program of another user")
+    def test_a_program_that_gains_privileges_says_why_nothing_is_recorded(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o755)
+            prefix = os.path.join(directory, "prefix")
+            subprocess.run(["cmake", "--install", os.environ["BUILD_DIRECTORY"], "--component", "tool", "--prefix",
+                            prefix], check=True,
+                           capture_output=True)
+            privileged = os.path.join(directory, "privileged")
+            shutil.copy("/bin/cat", privileged)
+            os.chmod(privileged, 0o4755)
+            as_nobody = {"user": 65534, "group": 65534, "extra_groups": [], "env": {"PATH": os.environ["PATH"]},
+                         "cwd": "/", "capture_output": True, "text": True}
+            tool = os.path.join(prefix, "bin", "heap_profile")
+            itself = subprocess.run([tool, "--", privileged, "/dev/null"], **as_nobody)
+            child = subprocess.run([tool, "-i", "1", "--", "/bin/sh", "-c", f"{privileged} /dev/null; true"], **as_nobody)
+        self.assertEqual(itself.returncode, 0, itself.stderr)
+        self.assertIn(f"nothing recorded: {privileged} gains privileges", itself.stderr)
+        self.assertIn(f"1 program was not recorded ({privileged}): gaining privileges", child.stderr)
 
     def test_a_script_is_profiled_through_its_interpreter(self):
         with tempfile.TemporaryDirectory() as directory:

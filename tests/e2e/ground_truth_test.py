@@ -4,6 +4,7 @@ import json
 import math
 import unittest
 
+import trace_pb2
 from profile_run import program, run
 
 
@@ -32,6 +33,29 @@ class GroundTruth(unittest.TestCase):
         calls = sum(count for count, _, _, _ in truth.values())
         self.assertIn("nothing recorded" if not result.pprofs else "allocated", result.stderr)
         self.assertGreaterEqual(calls, 11000)
+
+    def exact_totals(self, arguments, options):
+        result = run([program("odd_calls"), *arguments], options)
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        trace = trace_pb2.Trace()
+        trace.ParseFromString(result.trace_bytes)
+        dump = [d for packet in trace.packet for d in packet.profile_packet.process_dumps][0]
+        return dump.exact_alloc_calls, dump.exact_alloc_bytes, result
+
+    def test_allocations_that_fail_are_no_allocations(self):
+        for options in (["-i", "1"], ["-i", "1000000000"]):
+            calls, size, _ = self.exact_totals(["fail", "0"], options)
+            calls_with, size_with, result = self.exact_totals(["fail", "1000"], options)
+            self.assertEqual((calls_with, size_with), (calls, size), options)
+            self.assertTrue(all(pprof.of("fail")["alloc_objects"] == 0 for pprof in result.pprofs))
+
+    def test_blocks_of_no_bytes_are_counted_but_never_sampled(self):
+        """Sampling is by bytes, and they have none: so does the original."""
+        for options in (["-i", "1"], ["-i", "4096"]):
+            calls, size, _ = self.exact_totals(["zero", "0"], options)
+            calls_with, size_with, result = self.exact_totals(["zero", "1000"], options)
+            self.assertEqual((calls_with, size_with), (calls + 1000, size), options)
+            self.assertTrue(all(pprof.of("zero")["alloc_objects"] == 0 for pprof in result.pprofs))
 
     def test_unusual_stacks_are_recorded_with_their_functions(self):
         result = run([program("stacks")], ["-i", "1"])

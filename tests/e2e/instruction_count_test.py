@@ -34,6 +34,18 @@ class InstructionCount(unittest.TestCase):
         expected = MALLOC * MALLOCS + FREE * FREES
         self.assertAlmostEqual((with_us - plain) / expected, 1, delta=0.01)
 
+    def test_a_report_is_one_load_and_one_branch_while_nobody_records(self):
+        library = os.path.join(os.environ["BUILD_DIRECTORY"], "src", "client", "libheapprofd_client.so")
+        for function in ("AHeapProfile_reportAllocation", "AHeapProfile_reportSample", "AHeapProfile_reportFree",
+                         "heapprofd_label_pop"):
+            listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", library],
+                                     capture_output=True, text=True, check=True).stdout
+            path = re.findall(r"^\s+[0-9a-f]+:\s+(.*)$", listing, re.MULTILINE)
+            path = path[:next(i for i, line in enumerate(path) if line.startswith("ret")) + 1]
+            self.assertEqual(sum("(%r" in line for line in path), 1, path)
+            self.assertEqual(sum(line.startswith("j") for line in path), 1, path)
+            self.assertLessEqual(len(path), 5, path)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -13,6 +13,7 @@ import pprof_pb2
 HEAP_PROFILE = os.environ["HEAP_PROFILE"]
 PROGRAMS = os.environ["TEST_PROGRAMS"]
 VIEWS = ["alloc_objects", "alloc_space", "objects", "space"]
+VIEWS_AT_MAX = [*VIEWS, "max_objects", "max_space"]
 
 
 def program(name):
@@ -25,14 +26,15 @@ class Pprof:
 
     def __init__(self, path):
         self.number, self.pid, self.heap = re.fullmatch(
-            r"heap_dump\.(\d+)\.(\d+)\.(.+)\.pb\.gz", os.path.basename(path)).groups()
+            r"heap_dump\.(\d+)\.(\d+)\.(.+)\.pb(?:\.gz)?", os.path.basename(path)).groups()
         self.pid = int(self.pid)
         self.profile = pprof_pb2.Profile()
-        with gzip.open(path) as file:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
             self.profile.ParseFromString(file.read())
         strings = self.profile.string_table
         types = [strings[t.type] for t in self.profile.sample_type]
-        assert types == VIEWS, types
+        assert types in (VIEWS, VIEWS_AT_MAX), types
+        self.views = types
         names = {f.id: strings[f.name] for f in self.profile.function}
         self.locations = {l.id: [names[line.function_id] for line in l.line] for l in self.profile.location}
         mappings = {m.id for m in self.profile.mapping}
@@ -43,17 +45,26 @@ class Pprof:
         """Yields (functions, innermost first; values by view)."""
         for sample in self.profile.sample:
             functions = [name for id in sample.location_id for name in self.locations[id]]
-            yield functions, dict(zip(VIEWS, sample.value))
+            yield functions, dict(zip(self.views, sample.value))
+
+    def by_label(self, view):
+        """Sums of a view by the sample's labels: {((key, value), ...): sum}, innermost label first."""
+        strings = self.profile.string_table
+        sums = {}
+        for sample in self.profile.sample:
+            labels = tuple((strings[label.key], strings[label.str]) for label in sample.label)
+            sums[labels] = sums.get(labels, 0) + sample.value[VIEWS.index(view)]
+        return sums
 
     def total(self, view):
         return sum(values[view] for _, values in self.stacks())
 
     def of(self, function):
         """Values by view of all stacks with this function in them."""
-        sums = dict.fromkeys(VIEWS, 0)
+        sums = dict.fromkeys(self.views, 0)
         for functions, values in self.stacks():
             if any(name.split("(")[0] == function for name in functions):
-                for view in VIEWS:
+                for view in self.views:
                     sums[view] += values[view]
         return sums
 
@@ -78,15 +89,21 @@ class Run:
         """The profile that heap_profile shows first: the process with the highest peak."""
         return next(p for p in self.pprofs if p.number == "1")
 
+    def heap(self, name):
+        """The profile of the heap with this name, of the first process that has one."""
+        return next(p for p in self.pprofs if p.heap == name)
+
 
 class Started:
     """A run that is under way."""
 
-    def __init__(self, command, options=(), env=None, start_new_session=False):
+    def __init__(self, command, options=(), env=None, start_new_session=False, tool=HEAP_PROFILE):
         self.directory = tempfile.mkdtemp(prefix="heap_profile_test_")
         self.process = subprocess.Popen(
-            [HEAP_PROFILE, "-o", self.directory, *options, "--", *command],
-            env={**os.environ, **(env or {})}, text=True, start_new_session=start_new_session,
+            [tool, "-o", self.directory, *options, "--", *command],
+            # Names that an earlier run has kept would hide what this one does.
+            env={**os.environ, "XDG_CACHE_HOME": self.directory + "_cache", **(env or {})}, text=True,
+            start_new_session=start_new_session,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def finish(self, timeout=120):
@@ -96,8 +113,9 @@ class Started:
         finally:
             self.process.kill()
             shutil.rmtree(self.directory, ignore_errors=True)
+            shutil.rmtree(self.directory + "_cache", ignore_errors=True)
 
 
-def run(command, options=(), env=None):
+def run(command, options=(), env=None, tool=HEAP_PROFILE):
     """Runs to the end."""
-    return Started(command, options, env).finish()
+    return Started(command, options, env, tool=tool).finish()

@@ -7,6 +7,7 @@ import tempfile
 import time
 
 from profile_run import HEAP_PROFILE, program
+from service_run import HEAPPROFD, Place
 
 DEADLINE_S = 60
 
@@ -54,16 +55,44 @@ class Running:
         self.process.communicate()
 
 
-class Attached:
-    """One finished heap_profile -p."""
+class Engine(Place):
+    """A heapprofd of the test's own; `wrapper` is a command that runs it."""
 
-    def __init__(self, pid, milliseconds, options=(), wrapper=()):
+    def __init__(self, wrapper=()):
+        super().__init__()
+        if wrapper:
+            self.service = subprocess.Popen([*wrapper, HEAPPROFD], env={**os.environ, **self.env},
+                                            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            wait_until(self._accepts)
+        else:
+            self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def tool(self, *options, **popen):
+        """A running heap_profile."""
+        return subprocess.Popen([HEAP_PROFILE, *options], env={**os.environ, **self.env}, **popen)
+
+    def attach(self, pid, milliseconds, options=()):
+        return Attached(pid, milliseconds, options, env=self.env)
+
+
+class Attached:
+    """One finished heap_profile -p. Without a place in `env` it brings its own engine."""
+
+    def __init__(self, pid, milliseconds, options=(), env=None):
         with tempfile.TemporaryDirectory() as directory:
             stats = os.path.join(directory, "stats.json")
+            self.out = os.path.join(directory, "out")
             self.result = subprocess.run(
-                [*wrapper, HEAP_PROFILE, "-p", str(pid), "-d", str(milliseconds), "-o", os.path.join(directory, "out"),
-                 *options], capture_output=True, text=True, timeout=DEADLINE_S,
-                env=dict(os.environ, HEAPPROFD_STATS_JSON=stats))
+                [HEAP_PROFILE, "-p", str(pid), "-d", str(milliseconds), "-o", self.out, *options], capture_output=True,
+                text=True, timeout=DEADLINE_S,
+                env={**os.environ, "HEAPPROFD_DIRECTORY": os.path.join(directory, "service"), **(env or {}),
+                     "HEAPPROFD_STATS_JSON": stats})
             self.stats = None
             if os.path.exists(stats):
                 with open(stats) as file:

@@ -1,7 +1,7 @@
 // Everything at once that makes attaching difficult: threads that allocate and check what
 // they hold, forks, dlopen and dlclose, a profiling timer, short threads, sleepers that
-// must not see EINTR. Runs for argv[1] seconds, without dlopen when there is an argv[2];
-// ends with 1 when anything was wrong, and prints what.
+// must not see EINTR. Runs for argv[1] seconds or until SIGTERM, without dlopen when there
+// is an argv[2]; ends with 1 when anything was wrong, and prints what.
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
@@ -120,6 +120,11 @@ void StartThreads() {
 int main(int argc, char** argv) {
   const int seconds = argc > 1 ? atoi(argv[1]) : 10;
 
+  sigset_t end;
+  sigemptyset(&end);
+  sigaddset(&end, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &end, nullptr);
+
   struct sigaction action {};
 
   action.sa_handler = [](int) {};
@@ -136,7 +141,11 @@ int main(int argc, char** argv) {
     std::thread(Load).detach();
   puts("ready");
   fflush(stdout);
-  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  const timespec pause{.tv_sec = 0, .tv_nsec = 100'000'000};
+  while (std::chrono::steady_clock::now() < deadline &&
+         sigtimedwait(&end, nullptr, &pause) != SIGTERM) {
+  }
   printf("operations %ld corrupted %ld failed_children %ld interrupted %ld\n",
          operations.load(), corrupted.load(), failed_children.load(), interrupted.load());
   fflush(stdout);

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from profile_run import HEAP_PROFILE, program
-from running_process import Attached, changed_code_bytes, state_of, storm
+from running_process import Attached, Engine, changed_code_bytes, state_of, storm
 
 
 class Verdict:
@@ -62,7 +62,7 @@ def fresh_targets(count, verdict):
 
 def short_lives(count, verdict):
     """Targets that exec and exit while being attached to: they must end as without us."""
-    script = f"exec sh -c 'exec {program('starter')}'"
+    script = f"exec sh -c 'exec {program('first_allocations')}'"
     for i in range(count):
         process = subprocess.Popen(["sh", "-c", script])
         time.sleep(random.random() * 0.004)
@@ -77,14 +77,16 @@ def kills(passes, step, verdict):
         while True:
             with storm(100) as target:
                 injection = f"inject=ptrace,pwrite64:signal=SIGKILL:when={n}"
-                attached = Attached(target.pid, 20, ["-q"],
-                                    ["strace", "-o", "/dev/null", "-e", "trace=ptrace,pwrite64", "-e", injection])
+                with Engine(["strace", "-o", "/dev/null", "-e", "trace=ptrace,pwrite64", "-e", injection]) as engine:
+                    attached = engine.attach(target.pid, 20, ["-q"])
+                    is_killed = engine.service.poll() is not None
                 time.sleep(0.1)
                 verdict.check(f"kill at {n}: died with {target.process.poll()}", target.process.poll() is None)
                 repaired = Attached(target.pid, 20, ["-q"])
                 verdict.check(f"kill at {n}: next engine: {repaired.result.stderr}", repaired.result.returncode == 0)
                 check_target(target, f"kill at {n}", verdict)
-                if attached.result.returncode == 0:
+                verdict.check(f"kill at {n}: {attached.result.stderr}", is_killed or attached.result.returncode == 0)
+                if not is_killed:
                     break  # it did not get that far
             n += step
 

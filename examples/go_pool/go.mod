@@ -1,0 +1,3 @@
+module example.com/go_pool
+
+go 1.19

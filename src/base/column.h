@@ -1,0 +1,91 @@
+// A growing array of plain values in one piece of memory: one column of a table with
+// millions of rows.
+//
+// Unlike std::vector it grows without holding the old and the new array at once: large
+// blocks are moved by the kernel (mremap), and what is reserved but not yet used costs no
+// memory. Running out of memory ends the program, as everywhere.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "base/status.h"
+
+namespace heapprofd {
+
+template <typename T>
+class Column {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  Column() = default;
+
+  Column(Column&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+
+  Column& operator=(Column&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+  }
+
+  Column(const Column&) = delete;
+  Column& operator=(const Column&) = delete;
+
+  ~Column() { free(data_); }
+
+  size_t size() const { return size_; }
+
+  bool empty() const { return size_ == 0; }
+
+  T& operator[](size_t row) { return data_[row]; }
+
+  const T& operator[](size_t row) const { return data_[row]; }
+
+  T& back() { return data_[size_ - 1]; }
+
+  std::span<T> span() { return {data_, size_}; }
+
+  std::span<const T> span() const { return {data_, size_}; }
+
+  // Spans and references end here.
+  void push_back(T value) {
+    if (size_ == capacity_)
+      Reserve(capacity_ < kFirstCapacity ? kFirstCapacity : capacity_ + capacity_ / 2);
+    data_[size_++] = value;
+  }
+
+  // New rows get `value`.
+  void resize(size_t size, T value) {
+    if (size > capacity_)
+      Reserve(size > capacity_ + capacity_ / 2 ? size : capacity_ + capacity_ / 2);
+    for (size_t row = size_; row < size; ++row)
+      data_[row] = value;
+    size_ = size;
+  }
+
+  void clear() { size_ = 0; }
+
+ private:
+  static constexpr size_t kFirstCapacity = 16;
+
+  void Reserve(size_t capacity) {
+    HPD_CHECK(capacity <= SIZE_MAX / sizeof(T));
+    void* const data = realloc(data_, capacity * sizeof(T));
+    HPD_CHECK(data != nullptr);
+    data_ = static_cast<T*>(data);
+    capacity_ = capacity;
+  }
+
+  T* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+}  // namespace heapprofd

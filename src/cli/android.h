@@ -1,0 +1,12 @@
+// `heap_profile android`: drives Perfetto on a device behind adb with the same options:
+// start, wait, pull, convert.
+#pragma once
+
+#include "cli/options.h"
+
+namespace heapprofd {
+
+// Gives the exit code. The adb that PATH finds does the talking.
+int RunOnAndroid(const Options& options);
+
+}  // namespace heapprofd

@@ -1,0 +1,31 @@
+// What a recording leaves behind: names for its frames, the rest of the trace, pprof
+// files and the summary.
+#pragma once
+
+#include <string>
+
+#include "cli/live_view.h"
+#include "record/trace_recording.h"
+#include "symbolize/symbolize_profile.h"
+
+namespace heapprofd {
+
+struct FinishOptions {
+  std::string directory = {};   // for pprof files; empty: only the trace is wanted
+  std::string trace_path = {};  // for the summary
+  uint32_t top = 10;
+  bool quiet = false;
+  double seconds = 0;         // length of the recording
+  std::string obstacle = {};  // why nothing could be recorded, when that is known
+  SymbolizeOptions symbols = {};
+};
+
+// After TraceRecording::Stop. Prints to standard error; gives an exit code.
+int FinishRecording(TraceRecording& recording,
+                    const LiveView& view,
+                    const FinishOptions& options);
+
+// Prints the error and gives the exit code for it.
+int Fail(const Status& status);
+
+}  // namespace heapprofd

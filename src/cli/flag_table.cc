@@ -1,0 +1,314 @@
+#include "cli/flag_table.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace heapprofd {
+namespace {
+
+Status Invalid(const std::string& message) {
+  return Status(StatusCode::kInvalidArgument, message);
+}
+
+// Number of single-character edits between two names, to guess what was meant.
+size_t EditDistance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+Status UnknownFlag(const std::vector<Flag>& flags, const std::string& argument) {
+  const std::string name = argument.substr(argument.starts_with("--") ? 2 : 1);
+  const Flag* nearest = nullptr;
+  size_t best = 4;  // more edits than this are another word
+  for (const Flag& flag : flags) {
+    const size_t distance = EditDistance(name, flag.name);
+    if (distance < best) {
+      best = distance;
+      nearest = &flag;
+    }
+  }
+  const std::string hint = nearest != nullptr ? "did you mean --" + nearest->name + "?"
+                                              : "--help lists all options";
+  return Invalid("cannot use option " + argument + ": there is none of this name; " +
+                 hint);
+}
+
+const Flag* FindFlag(const std::vector<Flag>& flags, const std::string& argument) {
+  for (const Flag& flag : flags) {
+    const bool is_alias =
+        std::any_of(flag.aliases.begin(), flag.aliases.end(),
+                    [&](const std::string& alias) { return argument == "--" + alias; });
+    if (is_alias || argument == "--" + flag.name ||
+        (flag.letter != 0 && argument == std::string("-") + flag.letter))
+      return &flag;
+  }
+  return nullptr;
+}
+
+// Splits "--name=value" and "-i4096".
+void SplitValue(std::string* argument, std::optional<std::string>* value) {
+  const size_t equals = argument->find('=');
+  if (argument->starts_with("--") && equals != std::string::npos) {
+    *value = argument->substr(equals + 1);
+    argument->resize(equals);
+  } else if (!argument->starts_with("--") && argument->size() > 2) {
+    *value = argument->substr(2);
+    argument->resize(2);
+  }
+}
+
+Status ApplyFlag(const std::vector<Flag>& flags,
+                 const std::vector<std::string>& arguments,
+                 size_t* index) {
+  std::string argument = arguments[*index];
+  std::optional<std::string> value;
+  SplitValue(&argument, &value);
+  const Flag* flag = FindFlag(flags, argument);
+  if (flag == nullptr)
+    return UnknownFlag(flags, argument);
+  if (flag->value_name.empty())
+    return value ? Invalid("cannot use " + arguments[*index] + ": " + argument +
+                           " takes no value")
+                 : flag->apply("");
+  if (!value && *index + 1 < arguments.size() && arguments[*index + 1] != "--")
+    value = arguments[++*index];
+  if (!value)
+    return Invalid("cannot use " + argument + ": its value " + flag->value_name +
+                   " is missing");
+  return flag->apply(*value);
+}
+
+// Breaks `text` at blanks so that no line is longer than `width`; further lines begin
+// with `indent` blanks.
+std::string Wrap(const std::string& text, size_t indent, size_t width) {
+  std::string wrapped;
+  size_t column = indent;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    if (column > indent && column + 1 + (end - at) > width) {
+      wrapped += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      wrapped += " ";
+      ++column;
+    }
+    wrapped += text.substr(at, end - at);
+    column += end - at;
+    at = end + 1;
+  }
+  return wrapped;
+}
+
+constexpr size_t kWidth = 90;
+constexpr size_t kColumn = 32;
+
+std::string Spelling(const Flag& flag) {
+  std::string text = flag.letter != 0 ? std::string("-") + flag.letter + ", " : "    ";
+  text += "--" + flag.name;
+  return flag.value_name.empty() ? text : text + " " + flag.value_name;
+}
+
+std::string Help(const CommandText& command,
+                 const std::vector<Flag>& flags,
+                 bool is_long) {
+  std::string text = command.summary + "\n\nusage: ";
+  for (const char c : command.usage)
+    text += c == '\n' ? std::string("\n       ") : std::string(1, c);
+  text += "\n";
+  std::string group;
+  for (const Flag& flag : flags) {
+    if (flag.group != group) {
+      group = flag.group;
+      text += "\n" + group + ":\n";
+    }
+    std::string left = "  " + Spelling(flag);
+    left += left.size() + 2 <= kColumn ? std::string(kColumn - left.size(), ' ')
+                                       : "\n" + std::string(kColumn, ' ');
+    text += left + Wrap(flag.help, kColumn, kWidth) + "\n";
+    if (is_long && !flag.details.empty())
+      text += std::string(kColumn, ' ') + Wrap(flag.details, kColumn, kWidth) + "\n";
+  }
+  if (!command.epilogue.empty())
+    text += "\n" + command.epilogue;
+  return text;
+}
+
+// Text for troff: backslashes, dashes and leading dots mean themselves.
+std::string Troff(const std::string& text) {
+  std::string escaped;
+  bool starts_line = true;
+  for (const char c : text) {
+    if (starts_line && (c == '.' || c == '\''))
+      escaped += "\\&";
+    if (c == '\\' || c == '-')
+      escaped += '\\';
+    escaped += c;
+    starts_line = c == '\n';
+  }
+  return escaped;
+}
+
+// Inside single quotes of a shell.
+std::string ShellQuoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text)
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+bool TakesPath(const Flag& flag) {
+  return flag.value_name == "DIRECTORY" || flag.value_name == "FILE" ||
+         flag.value_name == "PATH";
+}
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words)
+    text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+}  // namespace
+
+Result<size_t> ParseFlags(const std::vector<Flag>& flags,
+                          const std::vector<std::string>& arguments,
+                          const std::function<Status(const std::string&)>& positional) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--")
+      return i + 1;
+    if (!arguments[i].starts_with("-") || arguments[i] == "-")
+      HPD_TRY(positional(arguments[i]));
+    else
+      HPD_TRY(ApplyFlag(flags, arguments, &i));
+  }
+  return arguments.size();
+}
+
+std::string ShortHelp(const CommandText& command, const std::vector<Flag>& flags) {
+  return Help(command, flags, /*is_long=*/false);
+}
+
+std::string LongHelp(const CommandText& command, const std::vector<Flag>& flags) {
+  return Help(command, flags, /*is_long=*/true);
+}
+
+std::string ManualPage(const CommandText& command,
+                       const std::vector<Flag>& flags,
+                       const std::string& version) {
+  std::string text = ".TH " + command.name + " 1 \"\" \"" + command.name + " " + version +
+                     "\"\n.SH NAME\n" + Troff(command.name) + " \\- " +
+                     Troff(command.summary) + "\n.SH SYNOPSIS\n.nf\n" +
+                     Troff(command.usage) + "\n.fi\n.SH OPTIONS\n";
+  std::string group;
+  for (const Flag& flag : flags) {
+    if (flag.group != group) {
+      group = flag.group;
+      text += ".SS " + Troff(group) + "\n";
+    }
+    const std::string spelling = Spelling(flag);
+    text += ".TP\n.B " + Troff(spelling.substr(spelling.find_first_not_of(' '))) + "\n" +
+            Troff(flag.help) + "\n";
+    if (!flag.details.empty())
+      text += Troff(flag.details) + "\n";
+    for (const std::string& alias : flag.aliases)
+      text += "Also spelled " + Troff("--" + alias) + ".\n";
+  }
+  return text + ".SH NOTES\n.nf\n" + Troff(command.epilogue) + ".fi\n";
+}
+
+std::string BashCompletion(const CommandText& command,
+                           const std::vector<Flag>& flags,
+                           const std::vector<std::string>& verbs) {
+  std::vector<std::string> words;
+  std::string path_flags;
+  std::string value_flags;
+  for (const Flag& flag : flags) {
+    words.push_back("--" + flag.name);
+    if (flag.value_name.empty())
+      continue;
+    std::string& list = TakesPath(flag) ? path_flags : value_flags;
+    list += (list.empty() ? "" : "|") + ("--" + flag.name);
+    if (flag.letter != 0)
+      list += std::string("|-") + flag.letter;
+  }
+  const std::string function = "_" + command.name;
+  return "# bash completion for " + command.name + "\n" + function +
+         "() {\n"
+         "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} "
+         "i\n"
+         "  COMPREPLY=()\n"
+         "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
+         "    if [[ ${COMP_WORDS[i]} == -- ]]; then\n"
+         "      COMPREPLY=($(compgen -c -f -- \"$current\"))\n"
+         "      return\n"
+         "    fi\n"
+         "  done\n"
+         "  case $previous in\n"
+         "    " +
+         path_flags +
+         ") COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
+         "    " +
+         value_flags +
+         ") return ;;\n"
+         "  esac\n"
+         "  COMPREPLY=($(compgen -W " +
+         ShellQuoted(Join(words) + " " + Join(verbs)) +
+         " -- \"$current\"))\n}\ncomplete -F " + function + " " + command.name + "\n";
+}
+
+std::string ZshCompletion(const CommandText& command,
+                          const std::vector<Flag>& flags,
+                          const std::vector<std::string>& verbs) {
+  std::string text = "#compdef " + command.name + "\n_arguments -S \\\n";
+  for (const Flag& flag : flags) {
+    std::string help;
+    for (const char c : flag.help)
+      help +=
+          c == '[' || c == ']' || c == ':' ? std::string("\\") + c : std::string(1, c);
+    std::string rest = "[" + help + "]";
+    if (!flag.value_name.empty())
+      rest += ":" + flag.value_name + ":" + (TakesPath(flag) ? "_files" : " ");
+    text += "  " +
+            ShellQuoted("--" + flag.name + (flag.value_name.empty() ? "" : "=") + rest) +
+            " \\\n";
+    if (flag.letter != 0)
+      text += "  " +
+              ShellQuoted(std::string("-") + flag.letter +
+                          (flag.value_name.empty() ? "" : "+") + rest) +
+              " \\\n";
+  }
+  return text + "  " + ShellQuoted("1:verb:(" + Join(verbs) + ")") + " \\\n  " +
+         ShellQuoted("*::program:_normal") + "\n";
+}
+
+std::string FishCompletion(const CommandText& command,
+                           const std::vector<Flag>& flags,
+                           const std::vector<std::string>& verbs) {
+  std::string text = "# fish completion for " + command.name + "\n";
+  for (const Flag& flag : flags) {
+    text += "complete -c " + command.name + " -l " + flag.name;
+    if (flag.letter != 0)
+      text += std::string(" -s ") + flag.letter;
+    if (!flag.value_name.empty())
+      text += TakesPath(flag) ? " -r -F" : " -x";
+    std::string help;
+    for (const char c : flag.help)
+      help += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    text += " -d '" + help + "'\n";
+  }
+  return text + "complete -c " + command.name + " -n __fish_use_subcommand -a '" +
+         Join(verbs) + "'\n";
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,96 @@
+#include "cli/flag_table.h"
+
+#include <gtest/gtest.h>
+
+namespace heapprofd {
+namespace {
+
+class FlagTableTest : public testing::Test {
+ protected:
+  FlagTableTest() {
+    const auto store = [this](const std::string& text) {
+      values_.push_back(text);
+      return Status();
+    };
+    flags_ = {{.letter = 'i',
+               .name = "interval",
+               .aliases = {"pause"},
+               .value_name = "BYTES",
+               .help = "Some [bytes]: it's all.",
+               .details = "More of it.",
+               .group = "how",
+               .apply = store},
+              {.name = "fast", .help = "Be quick.", .group = "how", .apply = store}};
+  }
+
+  Result<size_t> Parse(const std::vector<std::string>& arguments) {
+    values_.clear();
+    return ParseFlags(flags_, arguments, [this](const std::string& word) {
+      words_.push_back(word);
+      return Status();
+    });
+  }
+
+  const CommandText command_{.name = "tool",
+                             .summary = "Does it.",
+                             .usage = "tool [OPTIONS]\ntool verb",
+                             .epilogue = "The end.\n"};
+  std::vector<Flag> flags_;
+  std::vector<std::string> values_;
+  std::vector<std::string> words_;
+};
+
+TEST_F(FlagTableTest, AValueIsTakenInEverySpelling) {
+  for (const std::vector<std::string>& form : std::vector<std::vector<std::string>>{
+           {"-i", "7"}, {"-i7"}, {"--interval", "7"}, {"--interval=7"}, {"--pause=7"}}) {
+    ASSERT_TRUE(Parse(form).ok()) << form[0];
+    EXPECT_EQ(values_, std::vector<std::string>{"7"}) << form[0];
+  }
+}
+
+TEST_F(FlagTableTest, EverythingBehindTwoDashesIsLeftAlone) {
+  const Result<size_t> rest = Parse({"word", "--fast", "--", "--interval"});
+  ASSERT_TRUE(rest.ok());
+  EXPECT_EQ(rest.value(), 3u);
+  EXPECT_EQ(words_, std::vector<std::string>{"word"});
+}
+
+TEST_F(FlagTableTest, MistakesAreNamed) {
+  EXPECT_NE(
+      Parse({"--intervall", "7"}).status().message().find("did you mean --interval?"),
+      std::string::npos);
+  EXPECT_NE(Parse({"--interval"}).status().message().find("BYTES is missing"),
+            std::string::npos);
+  EXPECT_NE(Parse({"--fast=1"}).status().message().find("takes no value"),
+            std::string::npos);
+  EXPECT_NE(Parse({"-i", "--", "x"}).status().message().find("missing"),
+            std::string::npos);
+}
+
+TEST_F(FlagTableTest, OnlyTheLongHelpHasDetails) {
+  EXPECT_EQ(ShortHelp(command_, flags_).find("More of it."), std::string::npos);
+  EXPECT_NE(LongHelp(command_, flags_).find("More of it."), std::string::npos);
+  EXPECT_NE(ShortHelp(command_, flags_).find("usage: tool [OPTIONS]\n       tool verb"),
+            std::string::npos);
+}
+
+TEST_F(FlagTableTest, TheManualPageEscapesWhatTroffWouldTake) {
+  const std::string page = ManualPage(command_, flags_, "1");
+  EXPECT_NE(page.find("\\-i, \\-\\-interval BYTES"), std::string::npos);
+  EXPECT_NE(page.find("Also spelled \\-\\-pause."), std::string::npos);
+}
+
+TEST_F(FlagTableTest, CompletionsQuoteWhatTheirShellWouldTake) {
+  EXPECT_NE(BashCompletion(command_, flags_, {"verb"}).find("'--interval --fast verb'"),
+            std::string::npos);
+  EXPECT_NE(
+      ZshCompletion(command_, flags_, {}).find("[Some \\[bytes\\]\\: it'\\''s all.]"),
+      std::string::npos);
+  EXPECT_NE(FishCompletion(command_, flags_, {})
+                .find("-l interval -s i -x -d 'Some "
+                      "[bytes]: it\\'s all.'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,108 @@
+// Starting programs, with real ones: what they find in their environment.
+#include "cli/launch.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli/options.h"
+
+namespace heapprofd {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LaunchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "launch_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    sigprocmask(SIG_SETMASK, nullptr, &mask_);
+    const Result<std::string> preload = FindPreloadLibrary();
+    ASSERT_TRUE(preload.ok()) << preload.status().message();
+    preload_ = preload.value();
+  }
+
+  void TearDown() override {
+    unsetenv("LD_PRELOAD");
+    fs::remove_all(folder_);
+  }
+
+  Launched Start(const std::vector<std::string>& command) {
+    return Launch(command, preload_, mask_,
+                  [](pid_t pid) { return "session-of-" + std::to_string(pid); });
+  }
+
+  // What a shell command, launched, writes into the file $OUT of its own making.
+  std::string OutputOf(const std::string& script) {
+    const std::string path = folder_ + "/out";
+    const Launched launched = Start({"/bin/sh", "-c", "(" + script + ") >" + path});
+    EXPECT_GT(launched.pid, 0) << launched.error.message;
+    EXPECT_EQ(ExitCodeOf(launched.pid), 0);
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  static int ExitCodeOf(pid_t pid) {
+    int status = 0;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                : -1;
+  }
+
+  std::string folder_;
+  std::string preload_;
+  sigset_t mask_{};
+};
+
+TEST_F(LaunchTest, TheProgramFindsTheLibraryAndItsSession) {
+  const Launched launched = Start({"/bin/sh", "-c",
+                                   "test \"$LD_PRELOAD\" = " + preload_ +
+                                       " && "
+                                       "test \"$HEAPPROFD_SESSION\" = session-of-$$"});
+  ASSERT_GT(launched.pid, 0);
+  EXPECT_EQ(ExitCodeOf(launched.pid), 0);
+}
+
+TEST_F(LaunchTest, LibrariesThatAreAlreadyPreloadedStayBehindOurs) {
+  setenv("LD_PRELOAD", "libm.so.6", 1);
+  EXPECT_EQ(OutputOf("echo $LD_PRELOAD"), preload_ + ":libm.so.6\n");
+}
+
+TEST_F(LaunchTest, ArgumentsArriveAsTheyAre) {
+  const Launched launched =
+      Start({"/bin/sh", "-c", "test \"$1\" = 'a b' && test -z \"$2\" && test $# = 2",
+             "name", "a b", ""});
+  ASSERT_GT(launched.pid, 0);
+  EXPECT_EQ(ExitCodeOf(launched.pid), 0);
+}
+
+TEST_F(LaunchTest, TheProgramsSignalMaskIsTheOneGiven) {
+  sigaddset(&mask_, SIGUSR1);
+  const std::string status = OutputOf("grep SigBlk /proc/self/status");
+  EXPECT_EQ(status, "SigBlk:\t0000000000000200\n");
+}
+
+TEST_F(LaunchTest, AMissingProgramIsToldApartFromOneThatCannotRun) {
+  const Launched missing = Start({folder_ + "/nothing"});
+  EXPECT_EQ(missing.pid, -1);
+  EXPECT_EQ(missing.error.exit_code, kExitNoProgram);
+  EXPECT_NE(missing.error.message.find("check the name and PATH"), std::string::npos);
+  const Launched folder = Start({folder_});
+  EXPECT_EQ(folder.pid, -1);
+  EXPECT_EQ(folder.error.exit_code, kExitCannotRun);
+  EXPECT_NE(folder.error.message.find("cannot run " + folder_), std::string::npos);
+}
+
+TEST_F(LaunchTest, TheLibraryOfThisBuildIsFound) {
+  EXPECT_EQ(fs::path(preload_).filename(), "libheapprofd_preload.so");
+  EXPECT_TRUE(fs::path(preload_).is_absolute());
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,91 @@
+#include "cli/live_view.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/format.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kShowNs = 500'000'000;
+constexpr uint64_t kFirstObserveNs = 20'000'000;
+constexpr size_t kMaxHistory = 400;
+
+}  // namespace
+
+LiveView::LiveView(bool show_status)
+    : show_status_(show_status),
+      started_ns_(MonotonicNs()),
+      observe_every_ns_(kFirstObserveNs) {}
+
+void LiveView::Update(const std::vector<Target*>& targets) {
+  const uint64_t now = MonotonicNs();
+  if (now - observed_ns_ >= observe_every_ns_) {
+    observed_ns_ = now;
+    Observe(targets);
+  }
+  if (show_status_ && now - shown_ns_ >= kShowNs) {
+    shown_ns_ = now;
+    ShowStatus(targets);
+  }
+}
+
+void LiveView::Observe(const std::vector<Target*>& targets) {
+  bool is_full = false;
+  for (Target* target : targets) {
+    if (!target->is_recording())
+      continue;
+    History& history = histories_[target];
+    history.live_bytes.push_back(target->live_bytes());
+    target->ObserveMemory();
+    is_full |= history.live_bytes.size() >= kMaxHistory;
+  }
+  if (is_full)
+    ThinOut();
+}
+
+// Every second point goes and the pace halves, so that the history always spans the whole
+// run.
+void LiveView::ThinOut() {
+  observe_every_ns_ *= 2;
+  for (auto& [target, history] : histories_) {
+    for (size_t i = 0; 2 * i < history.live_bytes.size(); ++i)
+      history.live_bytes[i] = history.live_bytes[2 * i];
+    history.live_bytes.resize((history.live_bytes.size() + 1) / 2);
+  }
+}
+
+void LiveView::ShowStatus(const std::vector<Target*>& targets) {
+  double live = 0;
+  uint64_t samples = 0;
+  uint64_t lost = 0;
+  double fill = 0;
+  for (const Target* target : targets) {
+    samples += target->quality().samples;
+    lost += target->lost_records();
+    if (!target->is_recording())
+      continue;
+    live += target->live_bytes();
+    fill = std::max(fill, target->ring_fill());
+  }
+  const auto seconds =
+      static_cast<unsigned>((MonotonicNs() - started_ns_) / 1'000'000'000);
+  fprintf(stderr,
+          "\r\033[K* %02u:%02u  live %s  %s samples  ring %.0f%%  %llu dropped  Ctrl-C "
+          "to stop",
+          seconds / 60, seconds % 60, FormatBytes(live).c_str(),
+          FormatCount(static_cast<double>(samples)).c_str(), fill * 100,
+          static_cast<unsigned long long>(lost));
+}
+
+double LiveView::seconds() const {
+  return static_cast<double>(MonotonicNs() - started_ns_) / 1e9;
+}
+
+void LiveView::Clear() {
+  if (show_status_ && shown_ns_ != 0)
+    fprintf(stderr, "\r\033[K");
+}
+
+}  // namespace heapprofd

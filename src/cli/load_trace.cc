@@ -1,0 +1,76 @@
+#include "cli/load_trace.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "convert/symbolize_trace.h"
+#include "trace/deobfuscation_messages.h"
+#include "trace/trace_reader.h"
+
+namespace heapprofd {
+namespace {
+
+void Warn(const std::string& tool, const std::string& message) {
+  fprintf(stderr, "%s: %s\n", tool.c_str(), message.c_str());
+}
+
+}  // namespace
+
+Status LoadTrace(const std::string& tool,
+                 const std::string& path,
+                 TraceBuilder& builder) {
+  HPD_TRY_ASSIGN(const ReadReport report, ReadTrace(path, builder));
+  if (!report.damage.empty())
+    Warn(tool, "the trace is damaged behind " + std::to_string(report.packets) +
+                   " packets: " + report.damage + "; what comes before is used");
+  for (const std::string& warning : TraceWarnings(builder.trace()))
+    Warn(tool, warning);
+  return {};
+}
+
+Status SymbolizeLoaded(const std::string& tool, TraceBuilder& builder) {
+  HPD_TRY_ASSIGN(const SymbolizeOptions options, SymbolizeOptions::FromEnvironment());
+  if (options.binary_path.empty())
+    return {};
+  TargetProfile profile = FramesToSymbolize(builder.trace());
+  const ProfileToSymbolize wanted{.profile = &profile, .open_module = {}};
+  for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, options)) {
+    for (const std::string& message : Summarize(report).messages)
+      Warn(tool, message);
+  }
+  ApplySymbols(profile, builder);
+  return {};
+}
+
+Result<std::vector<DeobfuscationMap>> ReadProguardMaps(
+    const std::string& tool, const std::vector<ProguardSource>& sources) {
+  std::vector<DeobfuscationMap> maps;
+  for (const ProguardSource& source : sources) {
+    HPD_TRY_ASSIGN(ProguardMap map, ReadProguardMap(source));
+    if (map.skipped_lines > 0)
+      Warn(tool, "mapping file " + source.path + ": " +
+                     std::to_string(map.skipped_lines) +
+                     " lines left out, the first is " + map.first_problem);
+    maps.push_back(std::move(map.map));
+  }
+  return maps;
+}
+
+Result<std::vector<ProguardSource>> ProguardSourcesFromEnvironment() {
+  const char* const text = getenv("PERFETTO_PROGUARD_MAP");
+  return ParseProguardSources(text != nullptr ? text : "");
+}
+
+Status DeobfuscateLoaded(const std::string& tool, TraceBuilder& builder) {
+  HPD_TRY_ASSIGN(const std::vector<ProguardSource> sources,
+                 ProguardSourcesFromEnvironment());
+  HPD_TRY_ASSIGN(std::vector<DeobfuscationMap> maps, ReadProguardMaps(tool, sources));
+  Deobfuscator deobfuscator;
+  for (DeobfuscationMap& map : maps)
+    deobfuscator.Add(std::move(map));
+  ApplyDeobfuscation(builder, deobfuscator);
+  return {};
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,149 @@
+// What the command line means, and what a wrong one is told.
+#include "cli/options.h"
+
+#include <gtest/gtest.h>
+
+namespace heapprofd {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Options Parse(Arguments arguments) {
+  Result<Options> options = ParseOptions(arguments);
+  EXPECT_TRUE(options.ok()) << options.status().message();
+  return options.ok() ? options.value() : Options();
+}
+
+std::string ErrorOf(Arguments arguments) {
+  const Result<Options> options = ParseOptions(arguments);
+  EXPECT_FALSE(options.ok());
+  if (options.ok())
+    return "";
+  EXPECT_EQ(options.status().code(), StatusCode::kInvalidArgument);
+  return options.status().message();
+}
+
+TEST(OptionsTest, WithoutOptionsTheDocumentedDefaultsHold) {
+  const Options options = Parse({"--", "true"});
+  EXPECT_EQ(options.session.interval_bytes, 4096u);
+  EXPECT_EQ(options.session.ring_size_bytes, 8u << 20);
+  EXPECT_EQ(options.session.when_full, WhenFull::kBlock);
+  EXPECT_EQ(options.session.block_timeout_us, 0u);
+  EXPECT_TRUE(options.session.follow_children);
+  EXPECT_EQ(options.output_directory, "");
+  EXPECT_EQ(options.top, 10u);
+  EXPECT_FALSE(options.quiet);
+  EXPECT_EQ(options.command, Arguments{"true"});
+}
+
+TEST(OptionsTest, EverythingBehindTheSeparatorBelongsToTheProgram) {
+  const Options options = Parse({"-q", "--", "ls", "-i", "7", "--", "--help"});
+  EXPECT_TRUE(options.quiet);
+  EXPECT_EQ(options.help, HelpRequest::kNone);
+  EXPECT_EQ(options.session.interval_bytes, 4096u);
+  EXPECT_EQ(options.command, (Arguments{"ls", "-i", "7", "--", "--help"}));
+}
+
+TEST(OptionsTest, AValueMayFollowBeAttachedOrStandBehindAnEqualsSign) {
+  const std::vector<Arguments> forms = {
+      {"-i", "77"}, {"-i77"}, {"--interval", "77"}, {"--interval=77"}};
+  for (Arguments form : forms) {
+    form.insert(form.end(), {"--", "true"});
+    EXPECT_EQ(Parse(form).session.interval_bytes, 77u) << form[0];
+  }
+}
+
+TEST(OptionsTest, SizesTakeBinaryUnits) {
+  const std::vector<std::pair<std::string, uint64_t>> sizes = {
+      {"1", 1},          {"4k", 4096},         {"4KiB", 4096},
+      {"8M", 8u << 20},  {"8MB", 8u << 20},    {"2GiB", uint64_t{2} << 30},
+      {"512K", 524'288}, {"1024G", 1ull << 40}};
+  for (const auto& [text, bytes] : sizes)
+    EXPECT_EQ(Parse({"-i", text, "--", "true"}).session.interval_bytes, bytes) << text;
+}
+
+TEST(OptionsTest, SizesThatMeanNothingAreRefusedWithTheValidRange) {
+  for (const char* text : {"", "k", "0", "-1", "1x", "1kx", "4.5k", "0x10", " 1", "1 k",
+                           "2048G", "18446744073709551616", "17179869184G", "1T"})
+    EXPECT_NE(ErrorOf({"-i", text, "--", "true"}).find("at least 1"), std::string::npos)
+        << text;
+}
+
+TEST(OptionsTest, TheBufferIsAPowerOfTwoWithinItsBounds) {
+  EXPECT_EQ(Parse({"--shmem-size", "8192", "--", "true"}).session.ring_size_bytes, 8192u);
+  EXPECT_EQ(Parse({"--shmem-size", "256M", "--", "true"}).session.ring_size_bytes,
+            256u << 20);
+  for (const char* text : {"4096", "12288", "1G", "0", "x"})
+    EXPECT_NE(ErrorOf({"--shmem-size", text, "--", "true"}).find("power of two"),
+              std::string::npos)
+        << text;
+}
+
+TEST(OptionsTest, WhatHappensWithAFullBufferIsSaidOnce) {
+  EXPECT_EQ(Parse({"--no-block-client", "--", "true"}).session.when_full,
+            WhenFull::kDrop);
+  EXPECT_EQ(Parse({"--block-client", "--", "true"}).session.when_full, WhenFull::kBlock);
+  EXPECT_NE(ErrorOf({"--no-block-client", "--block-client", "--", "true"})
+                .find("together with --no-block-client"),
+            std::string::npos);
+  EXPECT_EQ(
+      Parse({"--block-client-timeout", "250", "--", "true"}).session.block_timeout_us,
+      250u);
+  EXPECT_NE(ErrorOf({"--block-client-timeout", "soon", "--", "true"}).find("microsec"),
+            std::string::npos);
+}
+
+TEST(OptionsTest, SwitchesTakeNoValue) {
+  EXPECT_FALSE(Parse({"--no-children", "--", "true"}).session.follow_children);
+  EXPECT_NE(ErrorOf({"--no-children=1", "--", "true"}).find("takes no value"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({"-qq", "--", "true"}).find("takes no value"), std::string::npos);
+}
+
+TEST(OptionsTest, AValueThatIsMissingIsNamed) {
+  EXPECT_NE(ErrorOf({"--top"}).find("its value N is missing"), std::string::npos);
+  EXPECT_NE(ErrorOf({"-o", "--", "true"}).find("its value DIRECTORY is missing"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({"-o", "", "--", "true"}).find("name is empty"), std::string::npos);
+}
+
+TEST(OptionsTest, ATypingErrorGetsTheNearestOption) {
+  EXPECT_NE(ErrorOf({"--intervall", "5", "--", "true"}).find("did you mean --interval?"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({"--shmem-sice=1", "--", "true"}).find("did you mean --shmem-size?"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({"--xyzzy-plugh", "--", "true"}).find("--help lists all"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({"---", "--", "true"}).find("cannot use option ---"),
+            std::string::npos);
+}
+
+TEST(OptionsTest, AProgramWithoutSeparatorIsNotGuessed) {
+  EXPECT_NE(ErrorOf({"python3", "script.py"}).find("put -- in front"), std::string::npos);
+  EXPECT_NE(ErrorOf({}).find("no program is named"), std::string::npos);
+  EXPECT_NE(ErrorOf({"--"}).find("no program is named"), std::string::npos);
+}
+
+TEST(OptionsTest, HelpAndVersionNeedNoProgram) {
+  EXPECT_EQ(Parse({"-h"}).help, HelpRequest::kShort);
+  EXPECT_EQ(Parse({"--help"}).help, HelpRequest::kLong);
+  EXPECT_TRUE(Parse({"--version"}).show_version);
+}
+
+TEST(OptionsTest, TheHelpFitsAScreenAndNamesEveryOptionThatIsUnderstood) {
+  const std::string help = GeneratedText("short-help", "1");
+  size_t line = 0;
+  for (const char c : help) {
+    line = c == '\n' ? 0 : line + 1;
+    ASSERT_LE(line, 110u) << help;
+  }
+  for (const char* name :
+       {"-i, --interval BYTES", "-o, --output DIRECTORY", "--no-children",
+        "--block-client", "--no-block-client", "--block-client-timeout US",
+        "--shmem-size BYTES", "--top N", "-q, --quiet", "-h, --help", "--version",
+        "HEAPPROFD_STATS_JSON", "TMPDIR"})
+    EXPECT_NE(help.find(name), std::string::npos) << name;
+}
+
+}  // namespace
+}  // namespace heapprofd

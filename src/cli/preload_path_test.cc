@@ -1,0 +1,70 @@
+// Paths that LD_PRELOAD cannot hold get a link that it can.
+#include "cli/preload_path.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+namespace heapprofd {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(PreloadPathTest, AnOrdinaryPathIsUsedAsItIs) {
+  Result<PreloadPath> path = PreloadPath::For("/usr/lib/heapprofd/libx.so");
+  ASSERT_TRUE(path.ok());
+  EXPECT_EQ(path.value().text(), "/usr/lib/heapprofd/libx.so");
+}
+
+TEST(PreloadPathTest, APathWithSeparatorsIsReachedByALinkThatGoesWithIt) {
+  for (const char* library :
+       {"/opt/a b/libx.so", "/opt/a:b/libx.so", "/opt/$b/libx.so"}) {
+    std::string link;
+    {
+      Result<PreloadPath> path = PreloadPath::For(library);
+      ASSERT_TRUE(path.ok()) << path.status().message();
+      link = path.value().text();
+      EXPECT_EQ(link.find_first_of(" :$"), std::string::npos) << link;
+      EXPECT_TRUE(link.ends_with("/libx.so"));
+      EXPECT_EQ(fs::read_symlink(link), library);
+    }
+    EXPECT_FALSE(fs::exists(fs::path(link).parent_path())) << link;
+  }
+}
+
+TEST(PreloadPathTest, WhenItIsKeptTheLinkStays) {
+  std::string link;
+  {
+    Result<PreloadPath> path = PreloadPath::For("/opt/a b/libx.so");
+    ASSERT_TRUE(path.ok()) << path.status().message();
+    path.value().Keep();
+    link = path.value().text();
+  }
+  EXPECT_TRUE(fs::is_symlink(fs::symlink_status(link)));
+  fs::remove_all(fs::path(link).parent_path());
+}
+
+TEST(PreloadPathTest, ARuntimeDirectoryWithABlankIsNoPlaceForTheLink) {
+  const char* old = getenv("XDG_RUNTIME_DIR");
+  const std::optional<std::string> saved =
+      old != nullptr ? std::optional<std::string>(old) : std::nullopt;
+  std::string parent = testing::TempDir() + "a b XXXXXX";
+  ASSERT_NE(mkdtemp(parent.data()), nullptr);
+  setenv("XDG_RUNTIME_DIR", parent.c_str(), 1);
+  {
+    Result<PreloadPath> path = PreloadPath::For("/opt/a b/libx.so");
+    ASSERT_TRUE(path.ok()) << path.status().message();
+    EXPECT_EQ(path.value().text().find(' '), std::string::npos);
+  }
+  if (saved)
+    setenv("XDG_RUNTIME_DIR", saved->c_str(), 1);
+  else
+    unsetenv("XDG_RUNTIME_DIR");
+  fs::remove_all(parent);
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,90 @@
+#include "cli/program_run.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+
+#include "cli/options.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr int kIdleWaitMs = 20;
+
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+}  // namespace
+
+int ProgramRun::Run(pid_t program) {
+  program_ = program;
+  program_is_running_ = true;
+  Session& session = *recording_->sessions()[0];
+  while (!IsOver()) {
+    session.Poll(recording_->MillisecondsToNext(kIdleWaitMs), signals_->fd());
+    HandleSignals();
+    recording_->ServeSchedule();
+    view_->Update(recording_->targets());
+    SayWaiting();
+  }
+  view_->Clear();
+  if (!program_is_running_)
+    return exit_code_;
+  return recording_->cause() != StopCause::kNone ? kExitOk : kExitSignalBase + SIGINT;
+}
+
+bool ProgramRun::IsOver() const {
+  if (recording_->cause() != StopCause::kNone)
+    return true;
+  // The first request goes to the program too, which usually ends it; the second one ends
+  // the recording.
+  if (stop_requests_ > 1 || (stop_requests_ > 0 && !program_is_running_))
+    return true;
+  return !program_is_running_ && recording_->live_targets() == 0;
+}
+
+void ProgramRun::SayWaiting() {
+  if (program_is_running_ || recording_->live_targets() == 0 || said_waiting_)
+    return;
+  said_waiting_ = true;
+  view_->Clear();
+  fprintf(stderr,
+          "heap_profile: the program has ended; still recording %zu process(es) it "
+          "started, Ctrl-C stops\n",
+          recording_->live_targets());
+}
+
+void ProgramRun::HandleSignals() {
+  while (const std::optional<signalfd_siginfo> info = signals_->Next()) {
+    const int signal = static_cast<int>(info->ssi_signo);
+    if (signal == SIGCHLD) {
+      ReapProgram();
+      continue;
+    }
+    if (signal == SIGUSR1) {
+      recording_->Dump("");
+      continue;
+    }
+    ++stop_requests_;
+    // A terminal's Ctrl-C reaches the program by itself; a signal sent to us alone is
+    // passed on.
+    if (program_is_running_ && info->ssi_code != SI_KERNEL)
+      kill(program_, signal);
+  }
+}
+
+void ProgramRun::ReapProgram() {
+  int status = 0;
+  rusage usage{};
+  if (!program_is_running_ || wait4(program_, &status, WNOHANG, &usage) != program_)
+    return;
+  program_is_running_ = false;
+  usage_ = {.cpu_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime),
+            .peak_rss_kib = usage.ru_maxrss};
+  exit_code_ =
+      WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalBase + WTERMSIG(status);
+}
+
+}  // namespace heapprofd

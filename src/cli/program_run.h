@@ -1,0 +1,52 @@
+// The time between start and end of a program that heap_profile has started: serves the
+// recording until the program and its followed children are gone, the recording's time is
+// over, or the user has had enough.
+#pragma once
+
+#include <sys/types.h>
+
+#include "cli/live_view.h"
+#include "cli/signals.h"
+#include "record/trace_recording.h"
+
+namespace heapprofd {
+
+// Of a program and of those of its descendants that it has waited for.
+struct ProgramUsage {
+  double cpu_seconds = 0;  // user and system
+  long peak_rss_kib = 0;   // of the largest of them
+};
+
+class ProgramRun {
+ public:
+  // The recording's first session has the socket that the program reports to.
+  ProgramRun(TraceRecording* recording, LiveView* view, SteeringSignals* signals)
+      : recording_(recording), view_(view), signals_(signals) {}
+
+  // Returns when the recording is over. `program` is a child of ours; its exit code is
+  // the result: 128 + signal when it was killed, 0 when it runs on because the
+  // recording's own time was over.
+  int Run(pid_t program);
+
+  bool program_is_running() const { return program_is_running_; }
+
+  const ProgramUsage& usage() const { return usage_; }
+
+ private:
+  bool IsOver() const;
+  void HandleSignals();
+  void ReapProgram();
+  void SayWaiting();
+
+  TraceRecording* recording_;
+  LiveView* view_;
+  SteeringSignals* signals_;
+  pid_t program_ = -1;
+  bool program_is_running_ = false;
+  bool said_waiting_ = false;
+  int stop_requests_ = 0;
+  int exit_code_ = 0;
+  ProgramUsage usage_;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,257 @@
+#include "cli/record_config.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+
+#include "cli/finish.h"
+#include "cli/flag_table.h"
+#include "cli/options.h"
+#include "cli/output_directory.h"
+#include "cli/remote_recording.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr char kTemporaryDirectory[] = "/var/tmp";
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+
+struct RecordOptions {
+  std::string config_path;
+  std::string output;
+  ConfigForm form = ConfigForm::kDetect;
+  bool background = false;
+  bool background_wait = false;
+  bool quiet = false;
+  uint32_t top = 10;
+  bool show_help = false;
+};
+
+std::function<Status(const std::string&)> Store(std::string* target) {
+  return [target](const std::string& text) {
+    *target = text;
+    return Status();
+  };
+}
+
+std::function<Status(const std::string&)> Set(bool* target) {
+  return [target](const std::string&) {
+    *target = true;
+    return Status();
+  };
+}
+
+std::vector<Flag> RecordFlags(RecordOptions& options, bool to_file) {
+  const std::string group = "options";
+  return {
+      {.letter = 'c',
+       .name = "config",
+       .value_name = "FILE",
+       .help = "Trace configuration, text or binary; - reads it from standard input.",
+       .group = group,
+       .apply = Store(&options.config_path)},
+      {.name = "txt",
+       .help = "The configuration is text. Found out by itself otherwise.",
+       .group = group,
+       .apply =
+           [&options](const std::string&) {
+             options.form = ConfigForm::kText;
+             return Status();
+           }},
+      {.name = "txt-lossy",
+       .help = "The same; unknown fields are skipped.",
+       .group = group,
+       .apply =
+           [&options](const std::string&) {
+             options.form = ConfigForm::kTextLossy;
+             return Status();
+           }},
+      {.letter = 'o',
+       .name = to_file ? "out" : "output",
+       .value_name = to_file ? "FILE" : "DIRECTORY",
+       .help = to_file ? "Write the trace here; - writes to standard output."
+                       : "Write the profile here; must be empty or not exist.",
+       .group = group,
+       .apply = Store(&options.output)},
+      {.letter = 'd',
+       .name = "background",
+       .help = "Record in the background; prints the process id.",
+       .group = group,
+       .apply = Set(&options.background)},
+      {.letter = 'D',
+       .name = "background-wait",
+       .help = "The same; returns when the recording has begun.",
+       .group = group,
+       .apply = Set(&options.background_wait)},
+      {.letter = 'q',
+       .name = "quiet",
+       .help = "Print nothing but errors.",
+       .group = group,
+       .apply = Set(&options.quiet)},
+      {.letter = 'h',
+       .name = "help",
+       .help = "Show this help.",
+       .group = group,
+       .apply = Set(&options.show_help)},
+  };
+}
+
+Result<std::string> ReadConfig(const std::string& path) {
+  const ScopedFd opened(path == "-" ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (path != "-" && !opened.valid())
+    return Status::FromErrno("cannot open trace configuration " + path, errno);
+  const int fd = path == "-" ? STDIN_FILENO : opened.get();
+  std::string bytes;
+  std::array<char, 65536> buffer{};
+  while (bytes.size() <= kMaxConfigBytes) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return Status::FromErrno("cannot read trace configuration " + path, errno);
+    if (got == 0)
+      break;
+    bytes.append(buffer.data(), static_cast<size_t>(got));
+  }
+  return bytes;
+}
+
+std::string Absolute(const std::string& path) {
+  std::array<char, PATH_MAX> real{};
+  return realpath(path.c_str(), real.data()) != nullptr ? real.data() : path;
+}
+
+// A service writes to files only: what is for a pipe, or a terminal, waits in one.
+Status OpenTraceFile(const std::string& path, RemoteRequest* request) {
+  request->trace_path = path;
+  const int flags = path == "-" ? O_RDWR | O_TMPFILE : O_WRONLY | O_CREAT | O_TRUNC;
+  const std::string place = path == "-" ? kTemporaryDirectory : path;
+  request->trace = ScopedFd(open(place.c_str(), flags | O_CLOEXEC, 0600));
+  return request->trace.valid() ? Status()
+                                : Status::FromErrno("cannot create " + place, errno);
+}
+
+Status CopyToOutput(int fd) {
+  std::array<char, 65536> buffer{};
+  lseek(fd, 0, SEEK_SET);
+  for (ssize_t got = 0; (got = read(fd, buffer.data(), buffer.size())) > 0;) {
+    if (fwrite(buffer.data(), 1, static_cast<size_t>(got), stdout) !=
+        static_cast<size_t>(got))
+      return Status::FromErrno("cannot write the trace to standard output", errno);
+  }
+  return fflush(stdout) == 0
+             ? Status()
+             : Status::FromErrno("cannot write the trace to standard output", errno);
+}
+
+Status OpenOutput(const RecordOptions& options, bool to_file, RemoteRequest* request) {
+  if (to_file) {
+    const std::string path =
+        options.output.empty() ? request->config.output_path : options.output;
+    if (path.empty())
+      return Status(StatusCode::kInvalidArgument,
+                    "cannot record: no output is named; use -o FILE");
+    return OpenTraceFile(path, request);
+  }
+  HPD_TRY_ASSIGN(const std::string directory, CreateOutputDirectory(options.output));
+  request->directory = Absolute(directory);
+  return OpenTraceFile(request->directory + "/raw-trace", request);
+}
+
+// The recording goes on in a child; the parent tells its process id and leaves.
+int RecordInBackground(RemoteRequest request, bool wait) {
+  std::array<int, 2> pipe_fds{};
+  if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0)
+    return Fail(Status::FromErrno("cannot create a pipe", errno));
+  const ScopedFd read_end(pipe_fds[0]);
+  ScopedFd write_end(pipe_fds[1]);
+  const pid_t pid = fork();
+  if (pid < 0)
+    return Fail(Status::FromErrno("cannot start a process", errno));
+  if (pid == 0) {
+    setsid();
+    request.started_fd = write_end.get();
+    _exit(RecordRemotely(request));
+  }
+  write_end.reset();
+  char outcome = 0;
+  if (wait && read(read_end.get(), &outcome, 1) != 1)
+    outcome = 1;
+  if (outcome == 0)
+    printf("%d\n", pid);
+  return outcome == 0 ? kExitOk : kExitFailure;
+}
+
+int Record(const RecordOptions& options, bool to_file) {
+  Result<std::string> bytes = ReadConfig(options.config_path);
+  if (!bytes.ok())
+    return Fail(bytes.status());
+  Result<RecordingConfig> config = ParseTraceConfig(bytes.value(), options.form);
+  if (!config.ok())
+    return Fail(config.status());
+  PrintNotes(config.value().notes);
+  RemoteRequest request;
+  request.config = std::move(config).value();
+  request.quiet = options.quiet || to_file;
+  request.top = options.top;
+  if (const Status status = OpenOutput(options, to_file, &request); !status.ok())
+    return Fail(status);
+  if (options.background || options.background_wait)
+    return RecordInBackground(std::move(request), options.background_wait);
+  const int exit_code = RecordRemotely(request);
+  if (request.trace_path == "-") {
+    const Status copied = CopyToOutput(request.trace.get());
+    return copied.ok() ? exit_code : Fail(copied);
+  }
+
+  struct stat status {};
+
+  if (to_file && !options.quiet && fstat(request.trace.get(), &status) == 0)
+    fprintf(stderr, "Wrote %lld bytes into %s\n", static_cast<long long>(status.st_size),
+            request.trace_path.c_str());
+  return exit_code;
+}
+
+int Run(const std::vector<std::string>& arguments, bool to_file) {
+  RecordOptions options;
+  const std::vector<Flag> flags = RecordFlags(options, to_file);
+  const CommandText command = {
+      .name = to_file ? "perfetto" : "heap_profile record",
+      .summary = "Records what a trace configuration asks for.",
+      .usage = to_file ? "perfetto -c FILE [--txt] -o FILE"
+                       : "heap_profile record -c FILE [-o DIRECTORY]",
+      .epilogue = ""};
+  const Result<size_t> parsed = ParseFlags(flags, arguments, [](const std::string& word) {
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot understand \"" + word + "\": it is no option");
+  });
+  if (!parsed.ok())
+    return Fail(parsed.status());
+  if (options.show_help) {
+    fputs(LongHelp(command, flags).c_str(), stdout);
+    return kExitOk;
+  }
+  if (options.config_path.empty())
+    return Fail(Status(StatusCode::kInvalidArgument,
+                       "cannot record: no configuration is named; use -c FILE, and "
+                       "heap_profile --print-config to make one"));
+  return Record(options, to_file);
+}
+
+}  // namespace
+
+int RunRecordVerb(const std::vector<std::string>& arguments) {
+  return Run(arguments, /*to_file=*/false);
+}
+
+int RunPerfettoCommand(const std::vector<std::string>& arguments) {
+  return Run(arguments, /*to_file=*/true);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,257 @@
+#include "cli/remote_recording.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "cli/finish.h"
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "cli/stats_json.h"
+#include "control.pb.h"
+#include "engine/tsc_clock.h"
+#include "service/control_channel.h"
+#include "service/runtime_directory.h"
+#include "wire/handshake.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kStartPatienceNs = 10'000'000'000;
+constexpr int kAnswerMs = 30'000;
+constexpr char kServiceName[] = "heapprofd";
+// What names are looked up by, and how they are shown.
+constexpr std::array kFinisherVariables = {"PERFETTO_BINARY_PATH",
+                                           "PERFETTO_SYMBOLIZER_MODE",
+                                           "HEAPPROFD_SYMBOLIZER",
+                                           "DEBUGINFOD_URLS",
+                                           "XDG_CACHE_HOME",
+                                           "HOME",
+                                           kStatsVariable,
+                                           "PATH",
+                                           "LANG",
+                                           "LC_ALL",
+                                           "LC_CTYPE"};
+
+std::optional<ControlChannel> ConnectToService() {
+  for (const std::string& directory : ServiceDirectories()) {
+    Result<ControlChannel> channel = ControlChannel::Connect(directory + kSocketName);
+    if (channel.ok())
+      return std::move(channel).value();
+  }
+  return std::nullopt;
+}
+
+std::string ServicePath() {
+  std::array<char, PATH_MAX> self{};
+  const ssize_t length = readlink("/proc/self/exe", self.data(), self.size() - 1);
+  const std::string path(self.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  return path.substr(0, path.rfind('/') + 1) + kServiceName;
+}
+
+// In the background, in a session of its own: Ctrl-C is for us.
+void StartService() {
+  const std::string path = ServicePath();
+  const pid_t pid = fork();
+  if (pid != 0)
+    return;
+  setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    dup2(null, fd);
+  if (chdir("/") == 0)
+    execl(path.c_str(), kServiceName, "--exit-when-idle", static_cast<char*>(nullptr));
+  _exit(kExitNoProgram);
+}
+
+Result<ControlChannel> FindService(bool may_start) {
+  if (std::optional<ControlChannel> channel = ConnectToService())
+    return std::move(*channel);
+  if (!may_start)
+    return Status(StatusCode::kUnavailable,
+                  "cannot record: no heapprofd runs and --no-start is given; start "
+                  "heapprofd");
+  StartService();
+  const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
+  for (const uint64_t end = MonotonicNs() + kStartPatienceNs; MonotonicNs() < end;) {
+    if (std::optional<ControlChannel> channel = ConnectToService())
+      return std::move(*channel);
+    nanosleep(&pause, nullptr);
+  }
+  return Status(StatusCode::kUnavailable, "cannot start " + ServicePath() +
+                                              ": it does not answer; run it by hand to "
+                                              "see why");
+}
+
+// kUnavailable: the service has answered, and will not. Others: it did not answer.
+Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
+  protos::StartRequest message;
+  message.set_trace_config(SerializeTraceConfig(request.config));
+  message.set_directory(request.directory);
+  message.set_trace_path(request.trace_path);
+  message.set_top(request.top);
+  message.set_quiet(request.quiet);
+  for (const char* name : kFinisherVariables) {
+    if (const char* value = getenv(name))
+      message.add_environment(std::string(name) + "=" + value);
+  }
+  HPD_TRY(channel.Send(ControlType::kStart, message.SerializeAsString(),
+                       {request.trace.get(), STDERR_FILENO}));
+  while (true) {
+    const Result<ControlMessage> answer = channel.Wait(kAnswerMs);
+    if (!answer.ok())
+      return Status(StatusCode::kTryAgain, answer.status().message());
+    if (answer.value().type == ControlType::kFailed)
+      return Status(StatusCode::kUnavailable, answer.value().payload);
+    if (answer.value().type != ControlType::kNote)
+      return {};
+    fprintf(stderr, "heap_profile: %s\n", answer.value().payload.c_str());
+  }
+}
+
+// A service that was about to leave may take the connection and not the request: the next
+// one is asked.
+Result<ControlChannel> StartRecording(const RemoteRequest& request) {
+  Status status;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    HPD_TRY_ASSIGN(ControlChannel channel, FindService(request.may_start_service));
+    status = AskToStart(channel, request);
+    if (status.ok())
+      return channel;
+    if (status.code() == StatusCode::kUnavailable)
+      break;
+  }
+  return status;
+}
+
+class RemoteRun {
+ public:
+  RemoteRun(ControlChannel* channel, const RemoteRequest* request)
+      : channel_(channel), request_(request) {}
+
+  int Run(SteeringSignals& signals) {
+    while (true) {
+      std::array<pollfd, 2> fds = {
+          pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+          pollfd{.fd = channel_->fd(), .events = POLLIN, .revents = 0}};
+      poll(fds.data(), fds.size(), -1);
+      while (const std::optional<signalfd_siginfo> info = signals.Next())
+        HandleSignal(static_cast<int>(info->ssi_signo));
+      if (const std::optional<int> exit_code = HandleMessages())
+        return *exit_code;
+    }
+  }
+
+ private:
+  void HandleSignal(int signal) {
+    if (signal == SIGCHLD)
+      return;
+    const bool is_dump = signal == SIGUSR1;
+    if (!is_dump && !said_waiting_ && !request_->quiet)
+      fprintf(stderr, "Waiting for profiler shutdown...\n");
+    said_waiting_ |= !is_dump;
+    const Status ignored =
+        channel_->Send(is_dump ? ControlType::kMark : ControlType::kStop, "");
+    static_cast<void>(ignored);  // its end shows on the channel
+  }
+
+  // The exit code when the recording is over.
+  std::optional<int> HandleMessages() {
+    while (true) {
+      const Result<std::optional<ControlMessage>> received = channel_->Receive();
+      if (!received.ok()) {
+        return Fail(Status(StatusCode::kUnavailable,
+                           "the service ended before the recording did; what was "
+                           "dumped until then is in " +
+                               request_->trace_path));
+      }
+      if (!received.value())
+        return std::nullopt;
+      const ControlMessage& message = *received.value();
+      if (message.type == ControlType::kFailed)
+        return Fail(Status(StatusCode::kUnavailable, message.payload));
+      if (message.type == ControlType::kDone)
+        return atoi(message.payload.c_str());  // NOLINT(cert-err34-c)
+    }
+  }
+
+  ControlChannel* channel_;
+  const RemoteRequest* request_;
+  bool said_waiting_ = false;
+};
+
+void ReportStarted(const RemoteRequest& request, char outcome) {
+  if (request.started_fd < 0)
+    return;
+  const ssize_t ignored = write(request.started_fd, &outcome, 1);
+  static_cast<void>(ignored);
+}
+
+// Sockets that may have something to mark: that of the recording we run under, or all of
+// this user's.
+std::vector<std::string> RecordingSockets() {
+  if (const char* own = getenv(kSessionVariable)) {
+    const std::string value = own;
+    return {value.substr(value.find('/'))};
+  }
+  std::vector<std::string> paths;
+  for (const std::string& directory : ServiceDirectories())
+    paths.push_back(directory + kSocketName);
+  const char* runtime = getenv("XDG_RUNTIME_DIR");
+  for (const std::string& parent :
+       {std::string(runtime != nullptr ? runtime : ""), std::string("/tmp")}) {
+    glob_t found{};
+    if (!parent.empty() &&
+        glob((parent + "/heap_profile-*/socket").c_str(), 0, nullptr, &found) == 0) {
+      for (size_t i = 0; i < found.gl_pathc; ++i)
+        paths.emplace_back(found.gl_pathv[i]);
+    }
+    globfree(&found);
+  }
+  return paths;
+}
+
+}  // namespace
+
+int RecordRemotely(const RemoteRequest& request) {
+  SteeringSignals signals;
+  Result<ControlChannel> channel = StartRecording(request);
+  ReportStarted(request, channel.ok() ? 0 : 1);
+  if (!channel.ok())
+    return Fail(channel.status());
+  if (!request.quiet)
+    fprintf(stderr, "Profiling active. Press Ctrl+C to terminate.\n");
+  return RemoteRun(&channel.value(), &request).Run(signals);
+}
+
+int MarkRecordings(const std::string& label) {
+  int marked = 0;
+  for (const std::string& path : RecordingSockets()) {
+    Result<ControlChannel> channel = ControlChannel::Connect(path);
+    if (!channel.ok() || !channel.value().Send(ControlType::kMark, label).ok())
+      continue;
+    const Result<ControlMessage> answer = channel.value().Wait(kAnswerMs);
+    if (answer.ok() && answer.value().type == ControlType::kMarked)
+      marked += atoi(answer.value().payload.c_str());  // NOLINT(cert-err34-c)
+  }
+  if (marked > 0)
+    return kExitOk;
+  return Fail(Status(StatusCode::kUnavailable,
+                     "cannot mark " + label +
+                         ": nothing is being recorded for this user; start heap_profile "
+                         "first"));
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,30 @@
+// Recording processes that heap_profile has not started itself: asks a running heapprofd,
+// or starts one that leaves when it has nothing left to do.
+#pragma once
+
+#include <string>
+
+#include "base/scoped_fd.h"
+#include "config/recording_config.h"
+
+namespace heapprofd {
+
+struct RemoteRequest {
+  RecordingConfig config = {};
+  ScopedFd trace = {};          // open for writing
+  std::string trace_path = {};  // for messages
+  std::string directory = {};   // absolute, for pprof files; empty: only the trace
+  uint32_t top = 10;            // rows of the summary
+  bool quiet = false;
+  bool may_start_service = true;
+  int started_fd = -1;  // one byte is written here once clients are served, 0: well
+};
+
+// Returns when the recording is over; gives the exit code. Signals steer it: SIGINT,
+// SIGTERM and SIGHUP end it, SIGUSR1 adds a dump.
+int RecordRemotely(const RemoteRequest& request);
+
+// Labels a dump of everything that is recorded for this user; gives the exit code.
+int MarkRecordings(const std::string& label);
+
+}  // namespace heapprofd

@@ -1,0 +1,262 @@
+#include "cli/result_printer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "export/utf8.h"
+
+namespace heapprofd {
+namespace {
+
+std::string RealText(double value) {
+  char text[400];  // the longest double has 309 digits before the point
+  snprintf(text, sizeof(text), "%.6f", value);
+  return text;
+}
+
+// Texts of a trace on one line of a terminal: no control characters.
+std::string Printable(std::string_view bytes) {
+  std::string text = ToUtf8(bytes);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
+      c = ' ';
+  }
+  return text;
+}
+
+class Printer : public ResultSink {
+ public:
+  explicit Printer(FILE* output) : output_(output) {}
+
+ protected:
+  Status Write(const std::string& text) {
+    if (fwrite(text.data(), 1, text.size(), output_) != text.size())
+      return Status::FromErrno("cannot write the result", errno);
+    return {};
+  }
+
+ private:
+  FILE* output_;
+};
+
+class CsvPrinter : public Printer {
+ public:
+  using Printer::Printer;
+
+  Status BeginResult(const Statement& statement) override {
+    std::string line;
+    for (size_t i = 0; i < statement.column_count(); ++i)
+      line += (i == 0 ? "" : ",") + Quoted(statement.column_name(i));
+    return Write(line + "\n");
+  }
+
+  Status AddRow(const Statement& statement) override {
+    std::string line;
+    for (size_t i = 0; i < statement.column_count(); ++i)
+      line += (i == 0 ? "" : ",") + CellText(statement.At(i));
+    return Write(line + "\n");
+  }
+
+  Status EndResult() override { return {}; }
+
+ private:
+  static std::string Quoted(std::string_view text) {
+    std::string quoted = "\"";
+    for (const char c : ToUtf8(text)) {
+      if (c == '"')
+        quoted += '"';
+      quoted += c;
+    }
+    return quoted + "\"";
+  }
+
+  static std::string CellText(const Cell& cell) {
+    switch (cell.kind) {
+      case CellKind::kNull:
+        return "\"[NULL]\"";
+      case CellKind::kInteger:
+        return std::to_string(cell.integer);
+      case CellKind::kReal:
+        return RealText(cell.real);
+      case CellKind::kText:
+        return Quoted(cell.text);
+    }
+    return {};
+  }
+};
+
+class JsonPrinter : public Printer {
+ public:
+  using Printer::Printer;
+
+  Status BeginResult(const Statement& statement) override {
+    names_.clear();
+    for (size_t i = 0; i < statement.column_count(); ++i)
+      names_.push_back(Quoted(statement.column_name(i)));
+    has_rows_ = false;
+    return Write("[");
+  }
+
+  Status AddRow(const Statement& statement) override {
+    std::string line = has_rows_ ? ",\n{" : "\n{";
+    has_rows_ = true;
+    for (size_t i = 0; i < statement.column_count(); ++i)
+      line += (i == 0 ? "" : ",") + names_[i] + ":" + CellText(statement.At(i));
+    return Write(line + "}");
+  }
+
+  Status EndResult() override { return Write("\n]\n"); }
+
+ private:
+  static std::string Quoted(std::string_view text) {
+    std::string quoted = "\"";
+    for (const char c : ToUtf8(text)) {
+      if (c == '"' || c == '\\') {
+        quoted += '\\';
+        quoted += c;
+      } else if (static_cast<unsigned char>(c) < ' ') {
+        char escape[8];
+        snprintf(escape, sizeof(escape), "\\u%04x", static_cast<unsigned>(c));
+        quoted += escape;
+      } else {
+        quoted += c;
+      }
+    }
+    return quoted + "\"";
+  }
+
+  static std::string CellText(const Cell& cell) {
+    switch (cell.kind) {
+      case CellKind::kNull:
+        return "null";
+      case CellKind::kInteger:
+        return std::to_string(cell.integer);
+      case CellKind::kReal:  // JSON has no infinity
+        return std::isfinite(cell.real) ? RealText(cell.real) : "null";
+      case CellKind::kText:
+        return Quoted(cell.text);
+    }
+    return {};
+  }
+
+  std::vector<std::string> names_;
+  bool has_rows_ = false;
+};
+
+// The first rows decide how wide the columns are.
+class TablePrinter : public Printer {
+ public:
+  using Printer::Printer;
+
+  Status BeginResult(const Statement& statement) override {
+    rows_.clear();
+    widths_.clear();
+    is_number_.assign(statement.column_count(), true);
+    row_count_ = 0;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < statement.column_count(); ++i)
+      names.push_back(Printable(statement.column_name(i)));
+    rows_.push_back(std::move(names));
+    return {};
+  }
+
+  Status AddRow(const Statement& statement) override {
+    ++row_count_;
+    std::vector<std::string> row;
+    for (size_t i = 0; i < statement.column_count(); ++i) {
+      const Cell cell = statement.At(i);
+      row.push_back(CellText(cell));
+      if (widths_.empty() && cell.kind == CellKind::kText)
+        is_number_[i] = false;
+    }
+    if (!widths_.empty())
+      return WriteRow(row);
+    rows_.push_back(std::move(row));
+    return rows_.size() > kMeasuredRows ? Flush() : Status();
+  }
+
+  Status EndResult() override {
+    if (widths_.empty())
+      HPD_TRY(Flush());
+    return Write("(" + std::to_string(row_count_) +
+                 (row_count_ == 1 ? " row)\n" : " rows)\n"));
+  }
+
+ private:
+  static constexpr size_t kMeasuredRows = 200;
+
+  static std::string CellText(const Cell& cell) {
+    switch (cell.kind) {
+      case CellKind::kNull:
+        return "[NULL]";
+      case CellKind::kInteger:
+        return std::to_string(cell.integer);
+      case CellKind::kReal:
+        return RealText(cell.real);
+      case CellKind::kText:
+        return Printable(cell.text);
+    }
+    return {};
+  }
+
+  // Of UTF-8 text, in characters.
+  static size_t Width(const std::string& text) {
+    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    }));
+  }
+
+  Status Flush() {
+    widths_.assign(rows_[0].size(), 1);
+    for (const std::vector<std::string>& row : rows_) {
+      for (size_t i = 0; i < row.size(); ++i)
+        widths_[i] = std::max(widths_[i], Width(row[i]));
+    }
+    HPD_TRY(WriteRow(rows_[0]));
+    std::string rule;
+    for (size_t i = 0; i < widths_.size(); ++i)
+      rule += (i == 0 ? "" : "  ") + std::string(widths_[i], '-');
+    HPD_TRY(Write(rule + "\n"));
+    for (size_t i = 1; i < rows_.size(); ++i)
+      HPD_TRY(WriteRow(rows_[i]));
+    rows_.clear();
+    return {};
+  }
+
+  Status WriteRow(const std::vector<std::string>& row) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const size_t width = Width(row[i]);
+      const std::string padding(width < widths_[i] ? widths_[i] - width : 0, ' ');
+      const bool is_last = i + 1 == row.size();
+      line += i == 0 ? "" : "  ";
+      line += is_number_[i] ? padding + row[i] : row[i] + (is_last ? "" : padding);
+    }
+    return Write(line + "\n");
+  }
+
+  std::vector<std::vector<std::string>> rows_;  // until widths_ is known; names first
+  std::vector<size_t> widths_;
+  std::vector<bool> is_number_;
+  uint64_t row_count_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ResultSink> MakeResultPrinter(ResultFormat format, FILE* output) {
+  switch (format) {
+    case ResultFormat::kCsv:
+      return std::make_unique<CsvPrinter>(output);
+    case ResultFormat::kJson:
+      return std::make_unique<JsonPrinter>(output);
+    case ResultFormat::kTable:
+      break;
+  }
+  return std::make_unique<TablePrinter>(output);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,198 @@
+// The picture at the end: the figures that it must hold, and the warnings that must not
+// be missing.
+#include "cli/summary.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/test_profile.h"
+
+namespace heapprofd {
+namespace {
+
+ProcessResult ResultOf(TestProfile& test) {
+  ProcessResult result;
+  result.profile = &test.profile();
+  return result;
+}
+
+bool Holds(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+
+std::string OnlyWarning(TestProfile& test) {
+  const std::vector<std::string> warnings = QualityWarnings(ResultOf(test));
+  EXPECT_EQ(warnings.size(), 1u);
+  return warnings.empty() ? "" : warnings[0];
+}
+
+TEST(SummaryTest, TheFiguresAreThoseOfTheProfile) {
+  TestProfile test;
+  test.Add({"Insert", "main"}, 3 << 20);
+  test.dump().exact_alloc_bytes = uint64_t{5} << 30;
+  test.dump().exact_alloc_calls = 22'100'000;
+  test.dump().peak_total.bytes = 7 << 20;
+  test.profile().process.start_ns = 1'000'000'000;
+  test.dump().peak_ns = 3'500'000'000;
+  ProcessResult result = ResultOf(test);
+  result.resident_kib = 402 * 1024;
+  SummaryOptions options;
+  options.seconds = 12.4;
+  options.trace_path = "/o/raw-trace";
+  const std::string text = FormatSummary({result}, options);
+  for (const char* words :
+       {"Recorded 12.4 s of program (pid 4711), heap libc.malloc, 1 sample per 4.00 KiB",
+        "live at end  3.00 MiB (±98%)", "peak 7.00 MiB at 2.5 s",
+        "allocated    5.00 GiB in 22.1 M calls", "RSS          402 MiB", "1  Insert",
+        "← main", "trace  /o/raw-trace"})
+    EXPECT_TRUE(Holds(text, words)) << words << "\n" << text;
+  EXPECT_FALSE(Holds(text, "  ! ")) << text;
+}
+
+TEST(SummaryTest, WithoutUnicodeEveryByteIsAscii) {
+  TestProfile test;
+  test.Add({"Insert", "main"}, 3 << 20);
+  ProcessResult result = ResultOf(test);
+  result.history = {1, 2, 3};
+  SummaryOptions options;
+  options.use_unicode = false;
+  const std::string text = FormatSummary({result}, options);
+  for (const char c : text)
+    ASSERT_TRUE(static_cast<unsigned char>(c) < 0x80) << text;
+  EXPECT_TRUE(Holds(text, "<- main")) << text;
+  EXPECT_TRUE(Holds(text, "(+-98%)")) << text;
+}
+
+TEST(SummaryTest, ARecordingOfEverythingIsExactAndSaysSo) {
+  TestProfile test;
+  test.dump().sampling_interval = 1;
+  test.dump().original_sampling_interval = 1;
+  test.dump().callsites[test.Add({"f"}, 50)].allocated.bytes_variance = 0;
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text, "heap libc.malloc, every allocation")) << text;
+  EXPECT_FALSE(Holds(text, "±")) << text;
+}
+
+TEST(SummaryTest, TheCurveOfTheHeapIsAtMostAsWideAsItsPlace) {
+  TestProfile test;
+  test.Add({"f"}, 50);
+  ProcessResult result = ResultOf(test);
+  for (int i = 0; i < 400; ++i)
+    result.history.push_back(i);
+  const std::string text = FormatSummary({result}, {});
+  const size_t begin = text.find("heap ▁");
+  ASSERT_NE(begin, std::string::npos) << text;
+  const std::string curve = text.substr(begin + 5, text.find('\n', begin) - begin - 5);
+  EXPECT_EQ(curve.size(), 24u * 3);
+  EXPECT_TRUE(curve.ends_with("█")) << curve;
+}
+
+TEST(SummaryTest, ImpossibleFiguresAreShownAndNothingElse) {
+  TestProfile test;
+  test.Add({"f"}, 1e300);
+  test.dump().exact_alloc_bytes = UINT64_MAX;
+  test.dump().exact_alloc_calls = UINT64_MAX;
+  test.dump().peak_total.bytes = 1e308;
+  test.dump().peak_ns = UINT64_MAX;
+  ProcessResult result = ResultOf(test);
+  result.history = {-1e300, 1e-300, -5};
+  result.resident_kib = UINT64_MAX;
+  const std::string text = FormatSummary({result}, {});
+  EXPECT_TRUE(Holds(text, "heap ▁█▁")) << text;
+  EXPECT_FALSE(Holds(text, "nan")) << text;
+}
+
+TEST(SummaryTest, OtherProcessesGetALineEachAndTheRestIsCounted) {
+  TestProfile first("first");
+  first.Add({"f"}, 5000);
+  TestProfile other("other");
+  other.Add({"g"}, 2048);
+  other.dump().peak_total.bytes = 4096;
+  std::vector<ProcessResult> processes = {ResultOf(first)};
+  for (int i = 0; i < 12; ++i)
+    processes.push_back(ResultOf(other));
+  const std::string text = FormatSummary(processes, {});
+  EXPECT_TRUE(Holds(text, "also other (pid 4711)")) << text;
+  EXPECT_TRUE(Holds(text, "peak 4.00 KiB   live at end 2.00 KiB")) << text;
+  EXPECT_TRUE(Holds(text, "and 4 more processes")) << text;
+}
+
+TEST(SummaryTest, LongNamesAreCutSoThatColumnsStayInLine) {
+  TestProfile test;
+  test.Add({std::string(300, 'n')}, 5000);
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text, std::string(43, 'n') + "...  4.88 KiB")) << text;
+}
+
+TEST(QualityWarningsTest, AGoodRecordingHasNone) {
+  TestProfile test;
+  test.profile().quality.samples = 1000;
+  test.profile().quality.checked_samples = 10;
+  test.profile().quality.agreed_samples = 10;
+  EXPECT_TRUE(QualityWarnings(ResultOf(test)).empty());
+}
+
+TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
+  struct Case {
+    void (*damage)(TestProfile&);
+    const char* cause;
+    const char* remedy;
+  };
+
+  const Case cases[] = {
+      {[](TestProfile& t) { t.profile().quality.lost_records = 7; }, "7 records",
+       "--shmem-size"},
+      {[](TestProfile& t) { t.dump().sampling_interval = 8192; }, "from 4096 to 8192",
+       "--interval 8192"},
+      {[](TestProfile& t) { t.profile().quality.corrupt_records = 3; }, "3 records",
+       "signal handler"},
+      {[](TestProfile& t) { t.profile().quality.truncated_stacks = 20; }, "2.0%",
+       "512 frames"},
+      {[](TestProfile& t) { t.profile().quality.unwind_errors = 50; }, "5.0%",
+       "-fasynchronous-unwind-tables"},
+      {[](TestProfile& t) { t.profile().quality.checked_samples = 4; }, "4 of 4",
+       "disagreed"},
+      {[](TestProfile& t) { t.profile().quality.threads_without_slot = 2; }, "2 threads",
+       "4096"}};
+  for (const Case& tested : cases) {
+    TestProfile test;
+    test.profile().quality.samples = 1000;
+    tested.damage(test);
+    const std::string warning = OnlyWarning(test);
+    EXPECT_TRUE(Holds(warning, tested.cause)) << warning;
+    EXPECT_TRUE(Holds(warning, tested.remedy)) << warning;
+  }
+}
+
+TEST(QualityWarningsTest, AFewStacksThatEndEarlyAreNotWorthALine) {
+  TestProfile test;
+  test.profile().quality.samples = 1000;
+  test.profile().quality.truncated_stacks = 10;
+  test.profile().quality.unwind_errors = 10;
+  EXPECT_TRUE(QualityWarnings(ResultOf(test)).empty());
+}
+
+TEST(QualityWarningsTest, WhatKeepsMostBytesWithoutANameIsSaid) {
+  TestProfile test;
+  const MappingId small = test.AddMapping("/lib/libsmall.so");
+  const MappingId large = test.AddMapping("/lib/liblarge.so");
+  test.AddUnnamed(small, 1, 900);
+  test.AddUnnamed(large, 2, 7900);
+  test.Add({"named"}, 900);
+  ProcessResult result = ResultOf(test);
+  ModuleSymbols module;
+  module.unnamed_frames = 1;
+  module.path = "/lib/libsmall.so";
+  module.mappings = {small};
+  result.symbols.modules.push_back(module);
+  module.path = "/lib/liblarge.so";
+  module.mappings = {large};
+  module.error = "no symbols for liblarge.so; install them";
+  result.symbols.modules.push_back(module);
+  const std::vector<std::string> warnings = QualityWarnings(result);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(Holds(warnings[0], "80% of allocated bytes")) << warnings[0];
+  EXPECT_TRUE(Holds(warnings[0], module.error)) << warnings[0];
+}
+
+}  // namespace
+}  // namespace heapprofd

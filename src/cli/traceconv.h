@@ -1,0 +1,45 @@
+// traceconv: conversion of trace files. `heap_profile traceconv MODE ...`, or a program
+// or link of the name traceconv.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace heapprofd {
+
+struct TraceconvOptions {
+  std::string mode;
+  std::string input = "-";   // "-": standard input
+  std::string output = "-";  // "-": standard output
+  std::optional<int64_t> pid;
+  std::vector<int64_t> timestamps;
+  bool annotate = true;
+  bool verbose = false;
+  std::string output_directory;            // empty: a fresh one
+  std::vector<std::string> symbol_paths;   // more places for symbols
+  bool auto_symbol_paths = true;           // and those that are usual
+  std::vector<std::string> proguard_maps;  // "[package=]file"
+  bool auto_proguard_maps = true;          // and those of PERFETTO_PROGUARD_MAP
+  bool show_help = false;
+};
+
+// `arguments` behind the name. Errors are usage errors with a hint.
+Result<TraceconvOptions> ParseTraceconvOptions(const std::vector<std::string>& arguments);
+
+std::string TraceconvHelp();
+
+// Whole program: an exit code.
+int RunTraceconv(const std::vector<std::string>& arguments);
+
+// The modes, one file each.
+Status ConvertToProfiles(const TraceconvOptions& options);
+Status ConvertToText(const TraceconvOptions& options);
+Status ConvertToSymbols(const TraceconvOptions& options);
+Status ConvertToDeobfuscation(const TraceconvOptions& options);
+Status ConvertToBundle(const TraceconvOptions& options);
+
+}  // namespace heapprofd

@@ -1,0 +1,53 @@
+// traceconv symbolize: ModuleSymbols packets for the frames of a trace that have none.
+#include <cstdio>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "cli/load_trace.h"
+#include "cli/output_file.h"
+#include "cli/traceconv.h"
+#include "cli/traceconv_packets.h"
+#include "convert/symbolize_trace.h"
+#include "trace/module_symbols.h"
+
+namespace heapprofd {
+
+Result<std::string> SymbolPackets(const TraceconvOptions& options,
+                                  const ImportedTrace& trace) {
+  HPD_TRY_ASSIGN(SymbolizeOptions symbols, SymbolizeOptions::FromEnvironment());
+  symbols.binary_path.insert(symbols.binary_path.end(), options.symbol_paths.begin(),
+                             options.symbol_paths.end());
+  TargetProfile profile = FramesToSymbolize(trace);
+  const ProfileToSymbolize wanted{.profile = &profile, .open_module = {}};
+  SymbolizeSummary summary;
+  for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, symbols))
+    summary = Summarize(report);
+  for (const std::string& message : summary.messages)
+    fprintf(stderr, "traceconv: %s\n", message.c_str());
+  if (summary.unnamed_frames > 0 || options.verbose)
+    fprintf(stderr, "traceconv: %llu of %llu addresses have a name now\n",
+            static_cast<unsigned long long>(summary.frames - summary.unnamed_frames),
+            static_cast<unsigned long long>(summary.frames));
+  std::string packets;
+  for (const std::string& message : ModuleSymbolsMessages(profile))
+    AppendPacket(packets, field::kPacketModuleSymbols, message);
+  return packets;
+}
+
+Status ConvertToSymbols(const TraceconvOptions& options) {
+  ImportedTrace trace;
+  TraceBuilder builder(&trace);
+  HPD_TRY(LoadTrace("traceconv", options.input, builder));
+  HPD_TRY_ASSIGN(const std::string packets, SymbolPackets(options, trace));
+  if (packets.empty())
+    fprintf(stderr, "traceconv: there is nothing to add: %s\n",
+            trace.frames.row_count() == 0
+                ? "the trace has no stack"
+                : "all addresses have symbols, or no file with their symbols was found; "
+                  "PERFETTO_BINARY_PATH names directories to look in");
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  HPD_TRY(output.Write(packets));
+  return output.Finish();
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,33 @@
+// traceconv text: the packets of a trace as protobuf text.
+#include <cstdio>
+
+#include "cli/output_file.h"
+#include "cli/traceconv.h"
+#include "trace/packet_reader.h"
+#include "trace/text_format.h"
+
+namespace heapprofd {
+
+Status ConvertToText(const TraceconvOptions& options) {
+  TraceTextFormat format;
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  uint64_t damaged = 0;
+  Status write_status;
+  HPD_TRY_ASSIGN(const ReadReport report,
+                 ReadPackets(options.input, [&](std::string_view packet) {
+                   const Result<std::string> text = format.PacketToText(packet);
+                   damaged += text.ok() ? 0u : 1u;
+                   if (text.ok() && write_status.ok())
+                     write_status = output.Write(text.value());
+                 }));
+  HPD_TRY(output.Finish());
+  if (damaged > 0)
+    fprintf(stderr, "traceconv: %llu damaged packets are left out\n",
+            static_cast<unsigned long long>(damaged));
+  if (!report.damage.empty())
+    fprintf(stderr, "traceconv: the trace is damaged behind %llu packets: %s\n",
+            static_cast<unsigned long long>(report.packets), report.damage.c_str());
+  return {};
+}
+
+}  // namespace heapprofd

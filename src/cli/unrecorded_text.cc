@@ -1,0 +1,58 @@
+#include "cli/unrecorded_text.h"
+
+#include <algorithm>
+
+namespace heapprofd {
+namespace {
+
+// Cause and remedy.
+const char* TextOf(UnrecordedReason reason) {
+  switch (reason) {
+    case UnrecordedReason::kStatic:
+      return "statically linked, so no library can be preloaded; use dynamically linked "
+             "builds";
+    case UnrecordedReason::k32Bit:
+      return "32-bit, and only 64-bit programs can be recorded; use 64-bit builds";
+    case UnrecordedReason::kPrivileged:
+      return "gaining privileges at the start (setuid or capabilities), so the loader "
+             "ignores LD_PRELOAD; run heap_profile as root";
+    case UnrecordedReason::kCleanedEnvironment:
+      return "started with a cleaned environment (env -i, sudo and the like); let "
+             "LD_PRELOAD and HEAPPROFD_SESSION through";
+    case UnrecordedReason::kDeclined:
+      return "the profiler could not take part; free resources or profile fewer "
+             "processes "
+             "at once";
+    case UnrecordedReason::kNotLoaded:
+      break;
+  }
+  return "never loaded the profiling library; see what LD_DEBUG=libs says";
+}
+
+// The name comes from a target: nothing of it may steer the terminal.
+std::string Printable(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; },
+      '?');
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::string> UnrecordedWarnings(
+    const std::vector<UnrecordedPrograms>& groups) {
+  std::vector<std::string> lines;
+  for (const UnrecordedPrograms& group : groups) {
+    std::string line = std::to_string(group.count) +
+                       (group.count == 1 ? " program was" : " programs were") +
+                       " not recorded (";
+    for (const std::string& name : group.names)
+      line += (&name == group.names.data() ? "" : ", ") + Printable(name);
+    if (group.names.size() < group.count)
+      line += ", ...";
+    lines.push_back(line + "): " + TextOf(group.reason));
+  }
+  return lines;
+}
+
+}  // namespace heapprofd

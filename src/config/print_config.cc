@@ -1,0 +1,123 @@
+// Writes a configuration as the TraceConfig that means the same.
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+
+#include "config.pb.h"
+#include "config/recording_config.h"
+
+namespace heapprofd {
+namespace {
+
+namespace proto = perfetto::protos;
+
+// What Perfetto's own tool asks of its service; our recorder needs neither.
+constexpr uint32_t kBufferKb = 63488;
+constexpr uint32_t kFlushTimeoutMs = 30'000;
+constexpr uint32_t kFlushPeriodMs = 604'800'000;
+
+void WriteTargets(const TargetRules& from, proto::HeapprofdConfig* to) {
+  for (const std::string& name : from.names)
+    to->add_process_cmdline(name);
+  for (const pid_t pid : from.pids)
+    to->add_pid(static_cast<uint64_t>(pid));
+  if (from.all)
+    to->set_all(true);
+  if (from.no_startup)
+    to->set_no_startup(true);
+  if (from.no_running)
+    to->set_no_running(true);
+  if (from.min_anonymous_kib != 0)
+    to->set_min_anonymous_memory_kb(static_cast<uint32_t>(from.min_anonymous_kib));
+}
+
+void WriteHeaps(const SessionConfig& from, proto::HeapprofdConfig* to) {
+  const HeapSelection& heaps = from.heaps;
+  const bool has_intervals = std::any_of(
+      heaps.heaps.begin(), heaps.heaps.end(),
+      [](const HeapSelection::Heap& heap) { return heap.interval_bytes != 0; });
+  for (const HeapSelection::Heap& heap : heaps.heaps) {
+    to->add_heaps(heap.name);
+    if (has_intervals)
+      to->add_heap_sampling_intervals(heap.interval_bytes != 0 ? heap.interval_bytes
+                                                               : from.interval_bytes);
+  }
+  for (const std::string& name : heaps.excluded)
+    to->add_exclude_heaps(name);
+  if (heaps.all)
+    to->set_all_heaps(true);
+}
+
+void WriteLimits(const SessionConfig& from, proto::HeapprofdConfig* to) {
+  if (from.dumps.interval_ms != 0 || from.dumps.phase_ms != 0) {
+    to->mutable_continuous_dump_config()->set_dump_phase_ms(from.dumps.phase_ms);
+    to->mutable_continuous_dump_config()->set_dump_interval_ms(from.dumps.interval_ms);
+  }
+  if (from.dumps.at_max)
+    to->set_dump_at_max(true);
+  if (from.guardrails.max_memory_kib != 0)
+    to->set_max_heapprofd_memory_kb(
+        static_cast<uint32_t>(from.guardrails.max_memory_kib));
+  if (from.guardrails.max_cpu_seconds != 0)
+    to->set_max_heapprofd_cpu_secs(from.guardrails.max_cpu_seconds);
+  if (from.adaptive_threshold_bytes != 0)
+    to->set_adaptive_sampling_shmem_threshold(from.adaptive_threshold_bytes);
+  if (from.adaptive_max_interval_bytes != 0)
+    to->set_adaptive_sampling_max_sampling_interval_bytes(
+        from.adaptive_max_interval_bytes);
+}
+
+void WriteSession(const SessionConfig& from, proto::HeapprofdConfig* to) {
+  to->set_sampling_interval_bytes(from.interval_bytes);
+  to->set_shmem_size_bytes(from.ring_size_bytes);
+  if (from.when_full == WhenFull::kBlock)
+    to->set_block_client(true);
+  if (from.block_timeout_us != 0)
+    to->set_block_client_timeout_us(static_cast<uint32_t>(from.block_timeout_us));
+  WriteTargets(from.targets, to);
+  WriteHeaps(from, to);
+  WriteLimits(from, to);
+  for (const std::string& prefix : from.skip_symbol_prefixes)
+    to->add_skip_symbol_prefix(prefix);
+  if (from.stream_allocations)
+    to->set_stream_allocations(true);
+  if (from.ask_allocator)
+    to->set_malloc_info(true);
+  if (!from.follow_children)
+    to->set_no_children(true);
+}
+
+proto::TraceConfig ToProto(const RecordingConfig& from) {
+  proto::TraceConfig to;
+  to.add_buffers()->set_size_kb(kBufferKb);
+  for (const SessionConfig& session : from.sessions) {
+    proto::DataSourceConfig* source = to.add_data_sources()->mutable_config();
+    source->set_name("android.heapprofd");
+    WriteSession(session, source->mutable_heapprofd_config());
+  }
+  to.set_duration_ms(static_cast<uint32_t>(from.duration_ms));
+  to.set_write_into_file(true);
+  to.set_flush_timeout_ms(kFlushTimeoutMs);
+  to.set_flush_period_ms(kFlushPeriodMs);
+  if (from.max_file_bytes != 0)
+    to.set_max_file_size_bytes(from.max_file_bytes);
+  if (!from.unique_name.empty())
+    to.set_unique_session_name(from.unique_name);
+  if (!from.output_path.empty())
+    to.set_output_path(from.output_path);
+  return to;
+}
+
+}  // namespace
+
+std::string PrintTraceConfig(const RecordingConfig& config) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(ToProto(config), &text);
+  return text;
+}
+
+std::string SerializeTraceConfig(const RecordingConfig& config) {
+  return ToProto(config).SerializeAsString();
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,132 @@
+#include <gtest/gtest.h>
+
+#include "config/recording_config.h"
+
+namespace heapprofd {
+namespace {
+
+// A configuration with `inner` inside its heapprofd_config.
+std::string Text(const std::string& inner, const std::string& outer = "") {
+  return "data_sources { config { name: \"android.heapprofd\" heapprofd_config { " +
+         inner + " } } }\n" + outer;
+}
+
+constexpr char kSmall[] = "sampling_interval_bytes: 4096 pid: 1";
+
+std::string ErrorOf(const std::string& text) {
+  const Result<RecordingConfig> config = ParseTraceConfig(text, ConfigForm::kDetect);
+  return config.ok() ? "" : config.status().message();
+}
+
+SessionConfig SessionOf(const std::string& inner) {
+  const Result<RecordingConfig> config =
+      ParseTraceConfig(Text(inner), ConfigForm::kDetect);
+  EXPECT_TRUE(config.ok()) << config.status().message();
+  return config.ok() ? config.value().sessions.at(0) : SessionConfig();
+}
+
+TEST(TraceConfigTest, EveryFieldArrives) {
+  const SessionConfig config = SessionOf(R"(
+      sampling_interval_bytes: 17 process_cmdline: "a" process_cmdline: "b*" pid: 7
+      all: true continuous_dump_config { dump_phase_ms: 5 dump_interval_ms: 6 }
+      skip_symbol_prefix: "/lib" shmem_size_bytes: 16384 block_client: true
+      no_startup: true dump_at_max: true block_client_timeout_us: 9
+      min_anonymous_memory_kb: 10 max_heapprofd_memory_kb: 11 max_heapprofd_cpu_secs: 12
+      heaps: "h" heaps: "i" heap_sampling_intervals: 1 heap_sampling_intervals: 2
+      exclude_heaps: "x" all_heaps: true stream_allocations: true
+      adaptive_sampling_shmem_threshold: 13
+      adaptive_sampling_max_sampling_interval_bytes: 14 malloc_info: true
+      no_children: true)");
+  EXPECT_EQ(config.interval_bytes, 17u);
+  EXPECT_EQ(config.targets.names, (std::vector<std::string>{"a", "b*"}));
+  EXPECT_EQ(config.targets.pids, std::vector<pid_t>{7});
+  EXPECT_TRUE(config.targets.all && config.targets.no_startup);
+  EXPECT_FALSE(config.targets.no_running);
+  EXPECT_EQ(config.targets.min_anonymous_kib, 10u);
+  EXPECT_EQ(config.dumps.phase_ms, 5u);
+  EXPECT_EQ(config.dumps.interval_ms, 6u);
+  EXPECT_TRUE(config.dumps.at_max);
+  EXPECT_EQ(config.skip_symbol_prefixes, std::vector<std::string>{"/lib"});
+  EXPECT_EQ(config.ring_size_bytes, 16384u);
+  EXPECT_EQ(config.when_full, WhenFull::kBlock);
+  EXPECT_EQ(config.block_timeout_us, 9u);
+  EXPECT_EQ(config.guardrails.max_memory_kib, 11u);
+  EXPECT_EQ(config.guardrails.max_cpu_seconds, 12u);
+  EXPECT_EQ(config.heaps.heaps.at(1).name, "i");
+  EXPECT_EQ(config.heaps.heaps.at(1).interval_bytes, 2u);
+  EXPECT_EQ(config.heaps.excluded, std::vector<std::string>{"x"});
+  EXPECT_TRUE(config.heaps.all && config.stream_allocations && config.ask_allocator);
+  EXPECT_EQ(config.adaptive_threshold_bytes, 13u);
+  EXPECT_EQ(config.adaptive_max_interval_bytes, 14u);
+  EXPECT_FALSE(config.follow_children);
+}
+
+TEST(TraceConfigTest, DefaultsAreThoseOfTheDocumentation) {
+  const SessionConfig config = SessionOf(kSmall);
+  EXPECT_EQ(config.ring_size_bytes, uint64_t{8} << 20);
+  EXPECT_EQ(config.when_full, WhenFull::kDrop);
+  EXPECT_EQ(config.dumps.interval_ms, 0u);
+  EXPECT_TRUE(config.follow_children);
+}
+
+TEST(TraceConfigTest, TextAndBinaryFormsAreRoundTrips) {
+  RecordingConfig config;
+  SessionConfig session;
+  session.targets.names = {"quote\"and\\slash", "b"};
+  session.interval_bytes = 1;
+  session.dumps = {.phase_ms = 3, .interval_ms = 4, .at_max = true};
+  session.heaps.heaps = {{.name = "h", .interval_bytes = 8}};
+  config.sessions = {session, session};
+  config.duration_ms = 1234;
+  config.max_file_bytes = 1'000'000;
+  config.unique_name = "one";
+  const std::string binary = SerializeTraceConfig(config);
+  const std::string text = PrintTraceConfig(config);
+  for (const std::string& form : {binary, text}) {
+    const Result<RecordingConfig> read = ParseTraceConfig(form, ConfigForm::kDetect);
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(SerializeTraceConfig(read.value()), binary);
+    EXPECT_EQ(read.value().sessions.at(1).targets.names, session.targets.names);
+  }
+}
+
+TEST(TraceConfigTest, WhatIsWrongIsNamed) {
+  EXPECT_NE(ErrorOf(Text("pid: 1")).find("sampling_interval_bytes"), std::string::npos);
+  EXPECT_NE(ErrorOf(Text("sampling_interval_bytes: 1")).find("process_cmdline"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Text(std::string(kSmall) + " shmem_size_bytes: 12288"))
+                .find("shmem_size_bytes"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Text(std::string(kSmall) + " no_startup: true no_running: true"))
+                .find("--no-running"),
+            std::string::npos);
+  EXPECT_NE(
+      ErrorOf(Text(std::string(kSmall) + " heaps: \"a\" heap_sampling_intervals: 0"))
+          .find("heap_sampling_intervals"),
+      std::string::npos);
+  EXPECT_NE(ErrorOf(Text(std::string(kSmall) + " heaps: \"a\" heap_sampling_intervals: 1 "
+                                               "heap_sampling_intervals: 1"))
+                .find("heap_sampling_intervals"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Text("samplig: 1")).find("line 1"), std::string::npos);
+  EXPECT_NE(ErrorOf("duration_ms: 5").find("android.heapprofd"), std::string::npos);
+}
+
+TEST(TraceConfigTest, UnknownFieldsAreSkippedOnRequest) {
+  const std::string text = Text(std::string(kSmall) + " brand_new: 5");
+  EXPECT_FALSE(ParseTraceConfig(text, ConfigForm::kText).ok());
+  EXPECT_TRUE(ParseTraceConfig(text, ConfigForm::kTextLossy).ok());
+}
+
+TEST(TraceConfigTest, OtherDataSourcesAreLeftOutAndSaid) {
+  const Result<RecordingConfig> config = ParseTraceConfig(
+      Text(kSmall, "data_sources { config { name: \"android.packages_list\" } }"),
+      ConfigForm::kDetect);
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config.value().sessions.size(), 1u);
+  ASSERT_EQ(config.value().notes.size(), 1u);
+  EXPECT_NE(config.value().notes[0].find("android.packages_list"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace heapprofd

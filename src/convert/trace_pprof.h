@@ -1,0 +1,46 @@
+// The heap dumps of an imported trace as pprof profiles, one per process, heap and dump:
+// the four views of the seed (alloc_objects, alloc_space, objects, space), each the state
+// at the dump. Heaps that report no frees (com.android.art) have the first two only.
+//
+// Locations have their address and mapping, mappings their build id, and functions that
+// allocate are marked as frames to be dropped, so that a viewer's "top" does not show
+// malloc alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "trace/imported_trace.h"
+
+namespace heapprofd {
+
+struct PprofSelection {
+  std::optional<int64_t> pid;       // only this process
+  std::vector<int64_t> timestamps;  // only dumps of these times (trace clock); empty: all
+  bool annotate = true;             // kinds of Java frames in their names: "a.b.c [jit]"
+};
+
+struct DumpProfile {
+  int64_t pid = 0;
+  std::string heap_name;
+  std::string bytes;  // the serialized profile, not compressed
+};
+
+using DumpProfileSink = std::function<Status(const DumpProfile&)>;
+
+// Hands over the profiles of the selected dumps in the order of the trace; a dump without
+// any sample has none. Ends with the sink's first error.
+Status ConvertToPprof(const ImportedTrace& trace,
+                      const PprofSelection& selection,
+                      const DumpProfileSink& sink);
+
+// Why there is nothing to convert, and what to do; for traces and selections for which
+// ConvertToPprof called no sink.
+std::string ReasonForNoProfile(const ImportedTrace& trace,
+                               const PprofSelection& selection);
+
+}  // namespace heapprofd

@@ -1,0 +1,121 @@
+#include "engine/heap_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/target_text.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxCallsites = 4'000'000;  // of all heaps together
+
+std::string ReadName(const HeapEntry& entry) {
+  char name[kHeapNameSize];
+  memcpy(name, entry.name, sizeof(name));
+  std::string text = TextFromTarget(name, sizeof(name));
+  for (char& c : text) {
+    if (c == '/' || c == ' ')
+      c = '_';
+  }
+  return text;
+}
+
+}  // namespace
+
+void CustomHeap::Allocate(
+    uint64_t id, uint64_t size, uint64_t interval, CallsiteId callsite, uint64_t now_ns) {
+  const auto [entry, is_new] =
+      numbers_.try_emplace(callsite, static_cast<uint32_t>(callsites_.size()));
+  if (is_new)
+    callsites_.push_back(callsite);
+  last_interval_ = interval;
+  live_.Allocate(id, size, interval, entry->second, now_ns);
+}
+
+void CustomHeap::Snapshot(HeapDump* dump) const {
+  HeapDump by_number;
+  live_.Snapshot(&by_number);
+  dump->heap_name = name_;
+  dump->original_sampling_interval = first_interval_;
+  dump->sampling_interval = std::max(first_interval_, last_interval_);
+  for (const auto& [number, totals] : by_number.callsites)
+    dump->callsites.emplace(callsites_[number], totals);
+  for (const auto& [number, estimate] : by_number.peak)
+    dump->peak.emplace(callsites_[number], estimate);
+  dump->peak_ns = by_number.peak_ns;
+  dump->peak_total = by_number.peak_total;
+}
+
+CustomHeap& HeapTable::Get(uint8_t heap_id,
+                           const ClientBlock& client,
+                           const HeapRules& rules) {
+  if (heaps_[heap_id] != nullptr)
+    return *heaps_[heap_id];
+  std::string name = ReadName(client.heaps[heap_id]);
+  const uint64_t interval = HeapIntervalByName(rules, name.c_str());
+  const bool is_taken = std::any_of(heaps_.begin(), heaps_.end(), [&](const auto& heap) {
+    return heap != nullptr && heap->name() == name;
+  });
+  if (name.empty() || name.starts_with('.') || name == kMallocHeapName || is_taken)
+    name = "heap-" + std::to_string(heap_id) + name;
+  heaps_[heap_id] = std::make_unique<CustomHeap>(std::move(name), interval);
+  return *heaps_[heap_id];
+}
+
+std::vector<std::string> HeapTable::FindPublished(const ClientBlock& client,
+                                                  const HeapRules& rules) {
+  std::vector<std::string> unrecorded;
+  for (size_t id = 1; id < kMaxHeaps; ++id) {
+    if (client.heaps[id].is_set.load(std::memory_order_acquire) == 0)
+      continue;
+    const std::string name = ReadName(client.heaps[id]);
+    if (heaps_[id] == nullptr && HeapIntervalByName(rules, name.c_str()) == 0)
+      unrecorded.push_back(name);
+    else
+      Get(static_cast<uint8_t>(id), client, rules);
+  }
+  return unrecorded;
+}
+
+std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
+  std::vector<HeapDump> dumps;
+  std::array<size_t, kMaxHeaps> index_of{};
+  for (size_t id = 1; id < kMaxHeaps; ++id) {
+    if (heaps_[id] == nullptr)
+      continue;
+    index_of[id] = dumps.size();
+    heaps_[id]->Snapshot(&dumps.emplace_back());
+  }
+  if (dumps.empty())
+    return dumps;  // and leave the slots' pages untouched
+  for (const ThreadSlot& slot : client.heap_slots) {
+    const uint8_t id = HeapOfSlotKey(slot.thread_pointer.load(std::memory_order_acquire));
+    if (heaps_[id] == nullptr)
+      continue;
+    const uint64_t granted = __atomic_load_n(&slot.granted, __ATOMIC_RELAXED);
+    const uint64_t left = __atomic_load_n(&slot.bytes_left, __ATOMIC_RELAXED);
+    HeapDump& dump = dumps[index_of[id]];
+    dump.exact_alloc_calls += __atomic_load_n(&slot.calls, __ATOMIC_RELAXED);
+    dump.exact_alloc_bytes += granted - left;
+  }
+  return dumps;
+}
+
+bool HeapTable::MayAdd(const CustomHeap& heap, CallsiteId callsite) const {
+  if (heap.HasCallsite(callsite))
+    return true;
+  size_t count = 0;
+  for (const auto& other : heaps_)
+    count += other != nullptr ? other->callsite_count() : 0;
+  return count < kMaxCallsites;
+}
+
+double HeapTable::live_bytes() const {
+  double bytes = 0;
+  for (const auto& heap : heaps_)
+    bytes += heap != nullptr ? heap->live().live().bytes : 0;
+  return bytes;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,79 @@
+// The heaps of one process beside malloc's, by the ids of its records. Names come from
+// the process: bounded, made unique and fit to be part of a file name.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/live_heap.h"
+#include "profile/model.h"
+#include "wire/shared_memory.h"
+
+namespace heapprofd {
+
+// A live heap that numbers the callsites it has seen by itself: many heaps that each see
+// few of a process's callsites cost what they see.
+class CustomHeap {
+ public:
+  explicit CustomHeap(std::string name, uint64_t first_interval)
+      : name_(std::move(name)), first_interval_(first_interval) {}
+
+  const std::string& name() const { return name_; }
+
+  void Allocate(uint64_t id,
+                uint64_t size,
+                uint64_t interval,
+                CallsiteId callsite,
+                uint64_t now_ns);
+
+  void Free(uint64_t id) { live_.Free(id); }
+
+  const LiveHeap& live() const { return live_; }
+
+  size_t callsite_count() const { return callsites_.size(); }
+
+  bool HasCallsite(CallsiteId callsite) const { return numbers_.contains(callsite); }
+
+  // Fills all of the dump that can be known from the records.
+  void Snapshot(HeapDump* dump) const;
+
+ private:
+  std::string name_;
+  uint64_t first_interval_;
+  uint64_t last_interval_ = 0;  // 0: nothing sampled yet
+  LiveHeap live_;               // by the numbers of callsites_
+  std::unordered_map<CallsiteId, uint32_t> numbers_;
+  std::vector<CallsiteId> callsites_;
+};
+
+class HeapTable {
+ public:
+  // The heap with this id, known from now on; names are looked up in `client` once.
+  // `rules` are the session's.
+  CustomHeap& Get(uint8_t heap_id, const ClientBlock& client, const HeapRules& rules);
+
+  // nullptr: no sample of it has arrived.
+  CustomHeap* Find(uint8_t heap_id) { return heaps_[heap_id].get(); }
+
+  // Makes heaps known that are recorded and have had no sample yet. Returns the names of
+  // those that the session does not record.
+  std::vector<std::string> FindPublished(const ClientBlock& client,
+                                         const HeapRules& rules);
+
+  // One dump per heap, with exact totals, in the order of ids. Times are the caller's.
+  std::vector<HeapDump> Snapshot(const ClientBlock& client) const;
+
+  // False: no more callsites are to be added to this heap, all have too many together.
+  bool MayAdd(const CustomHeap& heap, CallsiteId callsite) const;
+
+  double live_bytes() const;
+
+ private:
+  std::array<std::unique_ptr<CustomHeap>, kMaxHeaps> heaps_;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,95 @@
+#include "engine/heap_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+namespace heapprofd {
+namespace {
+
+class HeapTableTest : public testing::Test {
+ protected:
+  void SetUp() override { rules_->other_interval = 4096; }
+
+  void Name(uint8_t id, const std::string& name) {
+    memcpy(client_->heaps[id].name, name.data(), std::min(name.size(), kHeapNameSize));
+    client_->heaps[id].is_set.store(1);
+  }
+
+  CustomHeap& Get(uint8_t id) { return table_.Get(id, *client_, *rules_); }
+
+  std::unique_ptr<ClientBlock> client_ = std::make_unique<ClientBlock>();
+  std::unique_ptr<HeapRules> rules_ = std::make_unique<HeapRules>();
+  HeapTable table_;
+};
+
+TEST_F(HeapTableTest, EachHeapHasItsOwnSums) {
+  Name(1, "pool");
+  Name(2, "arena");
+  Get(1).Allocate(0x10, 100, 1, 70, 5);
+  Get(2).Allocate(0x10, 30, 1, 70, 6);
+  Get(2).Allocate(0x20, 5, 1, 71, 7);
+  Get(1).Free(0x10);
+  EXPECT_EQ(table_.live_bytes(), 35);
+  const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  ASSERT_EQ(dumps.size(), 2u);
+  EXPECT_EQ(dumps[0].heap_name, "pool");
+  EXPECT_EQ(dumps[0].callsites.at(70).allocated.bytes, 100);
+  EXPECT_EQ(dumps[0].callsites.at(70).live().bytes, 0);
+  EXPECT_EQ(dumps[0].peak_total.bytes, 100);
+  EXPECT_EQ(dumps[0].peak.at(70).bytes, 100);
+  EXPECT_EQ(dumps[1].callsites.at(70).live().bytes, 30);
+  EXPECT_EQ(dumps[1].callsites.at(71).live().bytes, 5);
+}
+
+TEST_F(HeapTableTest, TotalsAreThoseOfTheHeapsSlots) {
+  Name(1, "pool");
+  Get(1);
+  client_->heap_slots[5].thread_pointer.store(HeapSlotKey(0x7f00, 1));
+  client_->heap_slots[5].calls = 3;
+  client_->heap_slots[5].granted = 1000;
+  client_->heap_slots[5].bytes_left = 400;
+  client_->heap_slots[9].thread_pointer.store(HeapSlotKey(0x7f80, 1));
+  client_->heap_slots[9].calls = 1;
+  client_->heap_slots[9].granted = 50;
+  client_->heap_slots[10].thread_pointer.store(HeapSlotKey(0x7f80, 200));  // unknown heap
+  client_->heap_slots[10].calls = 99;
+  const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  EXPECT_EQ(dumps.at(0).exact_alloc_calls, 4u);
+  EXPECT_EQ(dumps.at(0).exact_alloc_bytes, 650u);
+}
+
+TEST_F(HeapTableTest, AHeapWithoutSamplesIsThereNevertheless) {
+  Name(3, "quiet");
+  table_.FindPublished(*client_, *rules_);
+  EXPECT_EQ(table_.Snapshot(*client_).at(0).heap_name, "quiet");
+}
+
+TEST_F(HeapTableTest, HeapsThatTheSessionLeavesOutAreNamed) {
+  rules_->other_interval = 0;
+  Name(3, "left out");
+  EXPECT_EQ(table_.FindPublished(*client_, *rules_),
+            std::vector<std::string>{"left_out"});
+  EXPECT_TRUE(table_.Snapshot(*client_).empty());
+}
+
+TEST_F(HeapTableTest, HostileNamesBecomeHarmlessAndUnique) {
+  Name(1, "../../etc/passwd");
+  Name(2, "pool");
+  Name(3, "pool");
+  Name(4, "libc.malloc");
+  Name(5, "");
+  Name(6, std::string(64, 'x'));  // no terminating zero
+  Name(7, "a b\n");
+  EXPECT_EQ(Get(1).name(), "heap-1.._.._etc_passwd");
+  EXPECT_EQ(Get(2).name(), "pool");
+  EXPECT_EQ(Get(3).name(), "heap-3pool");
+  EXPECT_EQ(Get(4).name(), "heap-4libc.malloc");
+  EXPECT_EQ(Get(5).name(), "heap-5");
+  EXPECT_EQ(Get(6).name(), std::string(63, 'x'));
+  EXPECT_EQ(Get(7).name(), "a_b_");
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,130 @@
+#include "engine/obstacle.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr int kMaxScriptDepth = 4;
+
+std::optional<std::string> FindInPath(const std::string& program) {
+  if (program.find('/') != std::string::npos)
+    return program;
+  const char* path = getenv("PATH");
+  std::string rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+  while (true) {
+    const size_t colon = rest.find(':');
+    const std::string folder = rest.substr(0, colon);
+    std::string candidate = (folder.empty() ? "." : folder) + "/" + program;
+    if (access(candidate.c_str(), X_OK) == 0)
+      return candidate;
+    if (colon == std::string::npos)
+      return std::nullopt;
+    rest = rest.substr(colon + 1);
+  }
+}
+
+// First bytes of the file; empty when it cannot be read. The path may come from a target:
+// what is no plain file is not touched.
+std::string ReadHead(const std::string& path) {
+  struct stat status {};
+
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+    return "";
+  const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  std::array<char, 4096> head{};
+  const ssize_t size = fd.valid() ? read(fd.get(), head.data(), head.size()) : -1;
+  return size > 0 ? std::string(head.data(), static_cast<size_t>(size)) : std::string();
+}
+
+std::string InterpreterOf(const std::string& head) {
+  size_t begin = head.find_first_not_of(" \t", 2);
+  const size_t end = head.find_first_of(" \t\n", begin);
+  return begin == std::string::npos ? "" : head.substr(begin, end - begin);
+}
+
+// True when the ELF file's program headers, as far as they are in `head`, name a loader.
+bool HasLoader(const std::string& head) {
+  Elf64_Ehdr header;
+  memcpy(&header, head.data(), sizeof(header));
+  for (size_t i = 0; i < header.e_phnum && i < 64; ++i) {
+    const uint64_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
+    if (at > head.size() || head.size() - at < sizeof(Elf64_Phdr))
+      return true;  // not visible here: assume the usual
+    Elf64_Phdr segment;
+    memcpy(&segment, head.data() + at, sizeof(segment));
+    if (segment.p_type == PT_INTERP)
+      return true;
+  }
+  return false;
+}
+
+bool GainsPrivileges(const std::string& path) {
+  struct stat status {};
+
+  const bool is_setuid =
+      stat(path.c_str(), &status) == 0 &&
+      (((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid()) ||
+       ((status.st_mode & S_ISGID) != 0 && status.st_gid != getegid()));
+  return is_setuid || getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+}
+
+Obstacle ElfObstacle(const std::string& path, const std::string& head) {
+  if (head.size() < sizeof(Elf64_Ehdr) || head[EI_CLASS] != ELFCLASS64)
+    return Obstacle::k32Bit;
+  if (!HasLoader(head))
+    return Obstacle::kStatic;
+  return geteuid() != 0 && GainsPrivileges(path) ? Obstacle::kPrivileged
+                                                 : Obstacle::kNone;
+}
+
+}  // namespace
+
+FoundObstacle FindObstacle(const std::string& program, const std::string& directory) {
+  std::string path = FindInPath(program).value_or("");
+  for (int depth = 0; depth < kMaxScriptDepth; ++depth) {
+    if (!directory.empty() && !path.starts_with("/"))
+      path.insert(0, directory + "/");
+    const std::string head = ReadHead(path);
+    if (head.starts_with(ELFMAG))
+      return {.kind = ElfObstacle(path, head), .file = path};
+    if (!head.starts_with("#!"))
+      break;
+    path = InterpreterOf(head);
+  }
+  return {};
+}
+
+std::string DescribeObstacle(const FoundObstacle& obstacle) {
+  switch (obstacle.kind) {
+    case Obstacle::kNone:
+      break;
+    case Obstacle::k32Bit:
+      return obstacle.file +
+             " is a 32-bit program, and only 64-bit ones can be profiled; use its 64-bit "
+             "build";
+    case Obstacle::kStatic:
+      return obstacle.file +
+             " is statically linked, so a library cannot be preloaded into it; profile a "
+             "dynamically linked build of it";
+    case Obstacle::kPrivileged:
+      return obstacle.file +
+             " gains privileges when it starts (setuid or capabilities), so the loader "
+             "ignores LD_PRELOAD; run heap_profile as the user it becomes, or profile a "
+             "copy without these bits";
+  }
+  return "";
+}
+
+}  // namespace heapprofd

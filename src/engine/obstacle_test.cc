@@ -1,0 +1,95 @@
+// What the files of programs tell, with real files and broken ones.
+#include "engine/obstacle.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace heapprofd {
+namespace {
+
+namespace fs = std::filesystem;
+
+Obstacle KindOf(const std::string& program) {
+  return FindObstacle(program, "").kind;
+}
+
+class ObstacleTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "obstacle_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string Write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << content;
+    chmod((folder_ + "/" + name).c_str(), 0755);
+    return folder_ + "/" + name;
+  }
+
+  static std::string ReadFile(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::string folder_;
+};
+
+TEST_F(ObstacleTest, AnOrdinaryProgramHasNoObstacle) {
+  EXPECT_EQ(KindOf("/bin/true"), Obstacle::kNone);
+  EXPECT_EQ(KindOf("true"), Obstacle::kNone);
+  EXPECT_EQ(KindOf("no-such-program-anywhere"), Obstacle::kNone);
+}
+
+TEST_F(ObstacleTest, AStaticProgramIsAnObstacleEvenBehindAScript) {
+  const std::string static_program = HPD_TEST_PROGRAMS "/static_hello";
+  EXPECT_EQ(KindOf(static_program), Obstacle::kStatic);
+  const std::string script = Write("script", "#! " + static_program + " -x\n");
+  EXPECT_EQ(KindOf(script), Obstacle::kStatic);
+}
+
+TEST_F(ObstacleTest, A32BitProgramIsAnObstacle) {
+  std::string program = ReadFile("/bin/true").substr(0, 4096);
+  program[4] = 1;  // EI_CLASS: ELFCLASS32
+  EXPECT_EQ(KindOf(Write("small", program)), Obstacle::k32Bit);
+}
+
+TEST_F(ObstacleTest, FilesThatPretendToBeProgramsAreNoTrap) {
+  EXPECT_EQ(KindOf(Write("empty", "")), Obstacle::kNone);
+  EXPECT_EQ(KindOf(Write("text", "just text")), Obstacle::kNone);
+  EXPECT_EQ(KindOf(Write("shebang", "#!")), Obstacle::kNone);
+  EXPECT_EQ(KindOf(Write("shebang2", "#!   \n")), Obstacle::kNone);
+  const std::string itself = folder_ + "/loop";
+  EXPECT_EQ(KindOf(Write("loop", "#!" + itself + "\n")), Obstacle::kNone);
+  std::string program = ReadFile("/bin/true").substr(0, 4096);
+  std::fill(program.begin() + 32, program.begin() + 40, '\xff');  // e_phoff
+  EXPECT_EQ(KindOf(Write("far", program)), Obstacle::kNone);
+  EXPECT_EQ(KindOf(Write("short", program.substr(0, 8))), Obstacle::k32Bit);
+}
+
+TEST_F(ObstacleTest, ARelativePathBeginsInTheGivenDirectory) {
+  fs::copy(HPD_TEST_PROGRAMS "/static_hello", folder_ + "/program");
+  EXPECT_EQ(FindObstacle("./program", folder_).kind, Obstacle::kStatic);
+  EXPECT_EQ(KindOf("./program"), Obstacle::kNone);
+}
+
+TEST_F(ObstacleTest, EveryObstacleIsToldWithItsFileAndARemedy) {
+  for (const Obstacle kind :
+       {Obstacle::k32Bit, Obstacle::kStatic, Obstacle::kPrivileged}) {
+    const std::string text = DescribeObstacle({.kind = kind, .file = "/bin/x"});
+    EXPECT_TRUE(text.starts_with("/bin/x ")) << text;
+    EXPECT_NE(text.find("; "), std::string::npos) << text;
+  }
+  EXPECT_EQ(DescribeObstacle({}), "");
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,66 @@
+#include "engine/unrecorded.h"
+
+#include <algorithm>
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxProcesses = 100'000;
+constexpr size_t kMaxNames = 5;
+
+void Add(UnrecordedPrograms* group, const std::string& name) {
+  ++group->count;
+  if (group->names.size() < kMaxNames &&
+      std::find(group->names.begin(), group->names.end(), name) == group->names.end())
+    group->names.push_back(name);
+}
+
+}  // namespace
+
+void ProgramWatch::Attempt(pid_t pid,
+                           uint64_t time_ns,
+                           const std::string& name,
+                           UnrecordedReason reason) {
+  const auto recorded = recorded_.find(pid);
+  if (recorded != recorded_.end() && recorded->second >= time_ns)
+    return;  // the news of its start was faster
+  const auto old = pending_.find(pid);
+  if (old != pending_.end()) {
+    Count(old->second);  // the process id is used again
+    pending_.erase(old);
+  }
+  if (pending_.size() < kMaxProcesses)
+    pending_.emplace(pid, Pending{.name = name, .reason = reason});
+  else
+    Count({.name = name, .reason = reason});
+}
+
+void ProgramWatch::Failed(pid_t pid) {
+  pending_.erase(pid);
+}
+
+void ProgramWatch::Recorded(pid_t pid, uint64_t time_ns) {
+  pending_.erase(pid);
+  if (recorded_.size() >= kMaxProcesses)
+    recorded_.clear();
+  recorded_[pid] = time_ns;
+}
+
+void ProgramWatch::Count(const Pending& program) {
+  Add(&groups_[static_cast<size_t>(program.reason)], program.name);
+}
+
+std::vector<UnrecordedPrograms> ProgramWatch::Unrecorded() const {
+  std::array<UnrecordedPrograms, kUnrecordedReasons> groups = groups_;
+  for (const auto& [pid, program] : pending_)
+    Add(&groups[static_cast<size_t>(program.reason)], program.name);
+  std::vector<UnrecordedPrograms> found;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    groups[i].reason = static_cast<UnrecordedReason>(i);
+    if (groups[i].count > 0)
+      found.push_back(groups[i]);
+  }
+  return found;
+}
+
+}  // namespace heapprofd

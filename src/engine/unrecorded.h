@@ -1,0 +1,67 @@
+// Which programs of a session were started but never reported, and why: nothing that ran
+// is left out in silence.
+//
+// Fed by what clients say about their execs (wire/handshake.h) and by the programs that
+// report. Hostile input: names and numbers are bounded, and the worst that a lying client
+// gets is a wrong line about itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace heapprofd {
+
+enum class UnrecordedReason : uint8_t {
+  kStatic,
+  k32Bit,
+  kPrivileged,
+  kCleanedEnvironment,  // started without our variables
+  kDeclined,            // it reported, and the engine could not take it
+  kNotLoaded,           // none of these is known
+};
+
+inline constexpr size_t kUnrecordedReasons = 6;
+
+struct UnrecordedPrograms {
+  UnrecordedReason reason = UnrecordedReason::kNotLoaded;
+  uint64_t count = 0;
+  std::vector<std::string> names;  // distinct, in order of appearance, a few only
+};
+
+class ProgramWatch {
+ public:
+  // Process `pid` becomes the program `name` at `time_ns` (CLOCK_MONOTONIC). `reason`:
+  // why it will not have reported, should it never do so.
+  void Attempt(pid_t pid,
+               uint64_t time_ns,
+               const std::string& name,
+               UnrecordedReason reason);
+
+  // It did not: the exec failed.
+  void Failed(pid_t pid);
+
+  // The process has reported, at `time_ns`. May come before the Attempt that led to it.
+  void Recorded(pid_t pid, uint64_t time_ns);
+
+  // Groups with at least one program, in the order of the reasons.
+  std::vector<UnrecordedPrograms> Unrecorded() const;
+
+ private:
+  struct Pending {
+    std::string name;
+    UnrecordedReason reason;
+  };
+
+  void Count(const Pending& program);
+
+  std::unordered_map<pid_t, Pending> pending_;
+  std::unordered_map<pid_t, uint64_t> recorded_;  // time of the last report
+  std::array<UnrecordedPrograms, kUnrecordedReasons> groups_;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,77 @@
+// Programs that are started and never heard of are counted once, with their reason.
+#include "engine/unrecorded.h"
+
+#include <gtest/gtest.h>
+
+namespace heapprofd {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST(ProgramWatchTest, AProgramThatReportsIsNotMissed) {
+  ProgramWatch watch;
+  watch.Attempt(10, 100, "/bin/sh", UnrecordedReason::kNotLoaded);
+  watch.Recorded(10, 150);
+  EXPECT_TRUE(watch.Unrecorded().empty());
+}
+
+TEST(ProgramWatchTest, AReportMayBeFasterThanTheNewsOfTheStart) {
+  ProgramWatch watch;
+  watch.Recorded(10, 150);
+  watch.Attempt(10, 100, "/bin/sh", UnrecordedReason::kNotLoaded);
+  EXPECT_TRUE(watch.Unrecorded().empty());
+}
+
+TEST(ProgramWatchTest, AProcessThatReportedAndThenBecameSomethingElseIsMissed) {
+  ProgramWatch watch;
+  watch.Recorded(10, 150);
+  watch.Attempt(10, 200, "busybox", UnrecordedReason::kStatic);
+  const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].reason, UnrecordedReason::kStatic);
+  EXPECT_EQ(missed[0].count, 1u);
+  EXPECT_EQ(missed[0].names, Names{"busybox"});
+}
+
+TEST(ProgramWatchTest, AnExecThatFailedStartedNothing) {
+  ProgramWatch watch;
+  watch.Attempt(10, 100, "/bin/sh", UnrecordedReason::kCleanedEnvironment);
+  watch.Failed(10);
+  EXPECT_TRUE(watch.Unrecorded().empty());
+}
+
+TEST(ProgramWatchTest, AProcessIdThatIsUsedAgainCountsTwice) {
+  ProgramWatch watch;
+  watch.Attempt(10, 100, "a", UnrecordedReason::kStatic);
+  watch.Attempt(10, 200, "b", UnrecordedReason::kStatic);
+  const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].count, 2u);
+  EXPECT_EQ(missed[0].names, (Names{"a", "b"}));
+}
+
+TEST(ProgramWatchTest, ReasonsAreKeptApartAndNamesAreFew) {
+  ProgramWatch watch;
+  for (int i = 0; i < 100; ++i)
+    watch.Attempt(1000 + i, 1, "tool" + std::to_string(i), UnrecordedReason::kStatic);
+  watch.Attempt(5, 1, "sh", UnrecordedReason::kCleanedEnvironment);
+  const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
+  ASSERT_EQ(missed.size(), 2u);
+  EXPECT_EQ(missed[0].count, 100u);
+  EXPECT_EQ(missed[0].names.size(), 5u);
+  EXPECT_EQ(missed[1].reason, UnrecordedReason::kCleanedEnvironment);
+}
+
+TEST(ProgramWatchTest, ALiarCannotMakeItGrow) {
+  ProgramWatch watch;
+  for (int i = 0; i < 300'000; ++i) {
+    watch.Attempt(i, 1, "x", UnrecordedReason::kNotLoaded);
+    watch.Recorded(-i - 1, 1);
+  }
+  const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].count, 300'000u);
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,147 @@
+#include "export/pprof_message.h"
+
+#include "export/utf8.h"
+
+namespace heapprofd {
+namespace {
+
+using protozero::pbf_writer;
+
+// Field numbers of perftools.profiles; see proto/pprof.proto.
+namespace profile_field {
+enum : uint32_t {
+  kSampleType = 1,
+  kSample = 2,
+  kMapping = 3,
+  kLocation = 4,
+  kFunction = 5,
+  kStringTable = 6,
+  kDropFrames = 7,
+  kTimeNanos = 9,
+  kDurationNanos = 10,
+  kPeriodType = 11,
+  kPeriod = 12,
+  kComment = 13,
+  kDefaultSampleType = 14,
+};
+}  // namespace profile_field
+
+// Functions that every stack ends in, so that "top" would show nothing else. pprof
+// removes them together with what they call.
+constexpr char kDropFrames[] =
+    "malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|"
+    "valloc|pvalloc|"
+    "operator new|operator new\\[\\]|operator delete|operator delete\\[\\]|"
+    "__libc_malloc|__libc_calloc|__libc_realloc|__libc_memalign";
+
+}  // namespace
+
+PprofMessage::PprofMessage() : writer_(output_) {
+  Intern("");
+}
+
+int64_t PprofMessage::Intern(std::string_view text) {
+  const auto [entry, is_new] =
+      string_ids_.try_emplace(std::string(text), static_cast<int64_t>(strings_.size()));
+  if (is_new)
+    strings_.push_back(entry->first);
+  return entry->second;
+}
+
+void PprofMessage::AddSampleType(std::string_view type, std::string_view unit) {
+  pbf_writer value(writer_, profile_field::kSampleType);
+  value.add_int64(1, Intern(type));
+  value.add_int64(2, Intern(unit));
+}
+
+void PprofMessage::AddMapping(const Mapping& source) {
+  const int64_t path = Intern(source.path);
+  const int64_t build_id = Intern(source.build_id);
+  pbf_writer mapping(writer_, profile_field::kMapping);
+  mapping.add_uint64(1, source.id);
+  mapping.add_uint64(2, source.start);
+  mapping.add_uint64(3, source.end);
+  mapping.add_uint64(4, source.file_offset);
+  mapping.add_int64(5, path);
+  mapping.add_int64(6, build_id);
+  mapping.add_bool(7, source.features.functions);
+  mapping.add_bool(8, source.features.files);
+  mapping.add_bool(9, source.features.lines);
+  mapping.add_bool(10, source.features.inlines);
+}
+
+uint64_t PprofMessage::InternFunction(std::string_view name,
+                                      std::string_view system_name,
+                                      std::string_view file) {
+  std::string key;
+  key.reserve(name.size() + system_name.size() + file.size() + 2);
+  key.append(name).append(1, '\0').append(system_name).append(1, '\0').append(file);
+  const auto [entry, is_new] =
+      functions_.try_emplace(std::move(key), functions_.size() + 1);
+  if (!is_new)
+    return entry->second;
+  const int64_t name_id = Intern(name);
+  const int64_t system_name_id = Intern(system_name);
+  const int64_t file_id = Intern(file);
+  pbf_writer function(writer_, profile_field::kFunction);
+  function.add_uint64(1, entry->second);
+  function.add_int64(2, name_id);
+  function.add_int64(3, system_name_id);
+  function.add_int64(4, file_id);
+  return entry->second;
+}
+
+void PprofMessage::AddLocation(uint64_t id,
+                               uint64_t mapping,
+                               uint64_t address,
+                               std::span<const Line> lines) {
+  pbf_writer location(writer_, profile_field::kLocation);
+  location.add_uint64(1, id);
+  location.add_uint64(2, mapping);
+  location.add_uint64(3, address);
+  for (const Line& source : lines) {
+    pbf_writer line(location, 4);
+    line.add_uint64(1, source.function);
+    line.add_int64(2, source.line);
+  }
+}
+
+void PprofMessage::AddSample(std::span<const uint64_t> locations,
+                             std::span<const int64_t> values,
+                             std::span<const Label> labels) {
+  pbf_writer sample(writer_, profile_field::kSample);
+  sample.add_packed_uint64(1, locations.begin(), locations.end());
+  sample.add_packed_int64(2, values.begin(), values.end());
+  for (const auto& [key, text] : labels) {
+    const int64_t key_id = Intern(key);
+    const int64_t text_id = Intern(text);
+    pbf_writer label(sample, 3);
+    label.add_int64(1, key_id);
+    label.add_int64(2, text_id);
+  }
+}
+
+std::string PprofMessage::Finish(const Header& header) {
+  writer_.add_int64(profile_field::kDropFrames, Intern(kDropFrames));
+  writer_.add_int64(profile_field::kTimeNanos, static_cast<int64_t>(header.time_unix_ns));
+  writer_.add_int64(profile_field::kDurationNanos,
+                    static_cast<int64_t>(header.duration_ns));
+  {
+    const int64_t type = Intern("space");
+    const int64_t unit = Intern("bytes");
+    pbf_writer period_type(writer_, profile_field::kPeriodType);
+    period_type.add_int64(1, type);
+    period_type.add_int64(2, unit);
+  }
+  writer_.add_int64(profile_field::kPeriod,
+                    static_cast<int64_t>(header.sampling_interval));
+  for (const std::string& comment : header.comments)
+    writer_.add_int64(profile_field::kComment, Intern(comment));
+  writer_.add_int64(profile_field::kDefaultSampleType,
+                    Intern(header.default_sample_type));
+  for (const std::string_view text : strings_)
+    writer_.add_string(profile_field::kStringTable, ToUtf8(text));
+  return std::move(output_);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,98 @@
+// Encodes a perftools.profiles.Profile of a heap. Field numbers: proto/pprof.proto.
+//
+// Made for two sources: profiles just recorded (export/pprof.h) and imported traces
+// (convert/trace_pprof.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <protozero/pbf_writer.hpp>
+
+namespace heapprofd {
+
+class PprofMessage {
+ public:
+  PprofMessage();
+
+  PprofMessage(const PprofMessage&) = delete;
+  PprofMessage& operator=(const PprofMessage&) = delete;
+
+  // One number of every sample, in the order of its values.
+  void AddSampleType(std::string_view type, std::string_view unit);
+
+  // What is known of the code in a mapping.
+  struct Features {
+    bool functions = false;
+    bool files = false;
+    bool lines = false;
+    bool inlines = false;
+  };
+
+  struct Mapping {
+    uint64_t id = 0;  // not 0
+    uint64_t start = 0;
+    uint64_t end = 0;
+    uint64_t file_offset = 0;
+    std::string_view path;
+    std::string_view build_id;  // hexadecimal
+    Features features;
+  };
+
+  // Readers take the first mapping for the program.
+  void AddMapping(const Mapping& mapping);
+
+  // The function's id.
+  uint64_t InternFunction(std::string_view name,
+                          std::string_view system_name,
+                          std::string_view file);
+
+  struct Line {
+    uint64_t function = 0;
+    int64_t line = 0;
+  };
+
+  // `lines`: innermost function first. Every location needs a mapping: readers drop those
+  // without one.
+  void AddLocation(uint64_t id,
+                   uint64_t mapping,
+                   uint64_t address,
+                   std::span<const Line> lines);
+
+  struct Label {
+    std::string_view key;
+    std::string_view text;
+  };
+
+  // `locations`: leaf first.
+  void AddSample(std::span<const uint64_t> locations,
+                 std::span<const int64_t> values,
+                 std::span<const Label> labels = {});
+
+  struct Header {
+    uint64_t time_unix_ns = 0;
+    uint64_t duration_ns = 0;
+    uint64_t sampling_interval = 0;  // bytes
+    std::string_view default_sample_type;
+    std::vector<std::string> comments;
+  };
+
+  // The serialized profile; ends the use of this object.
+  std::string Finish(const Header& header);
+
+ private:
+  int64_t Intern(std::string_view text);
+
+  std::string output_;
+  protozero::pbf_writer writer_;
+  std::unordered_map<std::string, int64_t> string_ids_;
+  std::vector<std::string_view> strings_;  // keys of string_ids_
+  std::unordered_map<std::string, uint64_t> functions_;
+};
+
+}  // namespace heapprofd

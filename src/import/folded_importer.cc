@@ -1,0 +1,76 @@
+#include <charconv>
+#include <optional>
+
+#include "import/formats.h"
+#include "import/line_reader.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxFrames = 4096;  // of one stack; deeper ones keep their outermost
+
+struct FoldedLine {
+  std::string_view stack;
+  int64_t value = 0;
+};
+
+std::optional<FoldedLine> ParseLine(std::string_view line) {
+  if (line.ends_with('\r'))
+    line.remove_suffix(1);
+  const size_t space = line.rfind(' ');
+  if (space == std::string_view::npos || space == 0)
+    return std::nullopt;
+  FoldedLine parsed{line.substr(0, space), 0};
+  const std::string_view number = line.substr(space + 1);
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), parsed.value);
+  if (error != std::errc() || end != number.data() + number.size() || number.empty())
+    return std::nullopt;
+  return parsed;
+}
+
+void AddStack(const FoldedLine& line, TraceBuilder& builder) {
+  uint32_t callsite = kNoId;
+  std::string_view rest = line.stack;
+  for (size_t depth = 0; depth < kMaxFrames && !rest.empty(); ++depth) {
+    const size_t end = std::min(rest.find(';'), rest.size());
+    const uint32_t frame =
+        builder.InternFrame(builder.Intern(rest.substr(0, end)), kNoId, 0);
+    if (frame == kNoId)
+      return;
+    callsite = builder.InternCallsite(callsite, frame);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (callsite != kNoId)
+    builder.AddAllocation(callsite, 0, line.value);
+}
+
+}  // namespace
+
+Result<ImportReport> ImportFolded(ByteSource& source,
+                                  const std::string& name,
+                                  TraceBuilder& builder) {
+  ImportReport report;
+  LineReader lines(&source);
+  ImportedDump dump;
+  dump.upid = AddNamedProcess(BaseName(name), builder);
+  dump.heap_name = builder.Intern("folded");
+  builder.BeginDump(dump);
+  std::string_view line;
+  while (true) {
+    Result<bool> is_line = lines.Next(&line);
+    if (!is_line.ok())
+      report.damage = is_line.status().message();
+    if (!is_line.ok() || !is_line.value())
+      break;
+    const std::optional<FoldedLine> parsed = ParseLine(line);
+    if (parsed)
+      AddStack(*parsed, builder);
+    else if (!line.empty() && !line.starts_with('#'))
+      ++report.bad_records;
+  }
+  report.bytes = lines.bytes();
+  return report;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,320 @@
+// The format is text; each line begins with a letter, numbers are hexadecimal:
+//   v VERSION FORMAT          s [LENGTH] TEXT           (string 1, 2, ...)
+//   X COMMAND LINE            i IP MODULE [FUNCTION FILE LINE]...   (address 1, 2, ...)
+//   I PAGE_SIZE PAGES         t IP PARENT               (stack 1, 2, ...; parent 0: none)
+//   c MILLISECONDS            a SIZE STACK              (allocation 0, 1, ...)
+//   R RESIDENT_PAGES          + ALLOCATION    - ALLOCATION
+// Functions of an address: the innermost inlined one first. LENGTH is there from format 3
+// on. Facts: recordings of heaptrack 1.4.
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "import/formats.h"
+#include "import/line_reader.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxRows = size_t{1} << 28;  // of one kind, against hostile files
+constexpr uint64_t kSizedStrings = 3;         // file format
+
+class NumberReader {
+ public:
+  explicit NumberReader(std::string_view text) : text_(text) {}
+
+  std::optional<uint64_t> Next() {
+    while (text_.starts_with(' '))
+      text_.remove_prefix(1);
+    uint64_t value = 0;
+    const auto [end, error] =
+        std::from_chars(text_.data(), text_.data() + text_.size(), value, 16);
+    if (error != std::errc() || text_.empty())
+      return std::nullopt;
+    text_.remove_prefix(static_cast<size_t>(end - text_.data()));
+    return value;
+  }
+
+  std::string_view rest() const { return text_; }
+
+ private:
+  std::string_view text_;
+};
+
+// What was allocated at one stack.
+struct StackTotals {
+  int64_t alloc_count = 0;
+  int64_t alloc_size = 0;
+  int64_t free_count = 0;
+  int64_t free_size = 0;
+};
+
+struct AllocationKind {
+  int64_t size = 0;
+  uint32_t stack = 0;
+};
+
+class HeaptrackImporter {
+ public:
+  HeaptrackImporter(const std::string& name, TraceBuilder& builder)
+      : builder_(builder), upid_(AddNamedProcess(BaseName(name), builder)) {
+    strings_.push_back(kEmptyString);
+    frames_.push_back(kNoId);
+    callsites_.push_back(kNoId);
+    totals_.emplace_back();
+  }
+
+  // kCorrupt for a recording that has not been interpreted.
+  Status AddLine(std::string_view line, bool* is_bad) {
+    *is_bad = false;
+    if (pending_bytes_ > 0) {
+      ContinueString(line);
+      return {};
+    }
+    if (line.size() < 2 || line[1] != ' ')
+      return {};
+    NumberReader numbers(line.substr(2));
+    switch (line[0]) {
+      case 'v':
+        *is_bad = !SetVersion(numbers);
+        break;
+      case 'X':
+        SetCommand(line.substr(2));
+        break;
+      case 'I':
+        page_size_ = numbers.Next().value_or(page_size_);
+        break;
+      case 's':
+        *is_bad = !AddString(line.substr(2));
+        break;
+      case 'i':
+        *is_bad = !AddAddress(numbers);
+        break;
+      case 't':
+        *is_bad = !AddStack(numbers);
+        break;
+      case 'a':
+        *is_bad = !AddKind(numbers);
+        break;
+      case '+':
+        return Count(numbers, +1, is_bad);
+      case '-':
+        return Count(numbers, -1, is_bad);
+      case 'c':
+        now_ms_ = std::min<uint64_t>(numbers.Next().value_or(now_ms_), kMaxMs);
+        break;
+      case 'R':
+        AddResident(numbers);
+        break;
+      default:
+        break;
+    }
+    return {};
+  }
+
+  void Finish() {
+    ImportedDump dump;
+    dump.upid = upid_;
+    dump.heap_name = builder_.Intern("libc.malloc");
+    dump.ts = Now();
+    dump.start_ts = 0;
+    dump.from_startup = true;
+    dump.sampling_interval = 1;
+    dump.original_sampling_interval = 1;
+    for (const StackTotals& totals : totals_) {
+      dump.exact_alloc_calls += static_cast<uint64_t>(totals.alloc_count);
+      dump.exact_alloc_bytes += static_cast<uint64_t>(totals.alloc_size);
+    }
+    builder_.BeginDump(dump);
+    for (size_t stack = 1; stack < totals_.size(); ++stack) {
+      if (callsites_[stack] == kNoId)
+        continue;
+      const StackTotals& totals = totals_[stack];
+      builder_.AddAllocation(callsites_[stack], totals.alloc_count, totals.alloc_size);
+      builder_.AddAllocation(callsites_[stack], -totals.free_count, -totals.free_size);
+    }
+  }
+
+ private:
+  static constexpr uint64_t kMaxMs = uint64_t{1} << 40;
+  static constexpr int64_t kMaxTotal = int64_t{1} << 60;
+
+  int64_t Now() const { return static_cast<int64_t>(now_ms_) * 1'000'000; }
+
+  bool SetVersion(NumberReader& numbers) {
+    const std::optional<uint64_t> program = numbers.Next();
+    const std::optional<uint64_t> format = numbers.Next();
+    format_ = format.value_or(1);
+    return program.has_value();
+  }
+
+  void SetCommand(std::string_view command) {
+    ImportedProcess& process = builder_.trace().processes[upid_];
+    process.cmdline = builder_.Intern(command);
+    process.name = builder_.Intern(command.substr(0, command.find(' ')));
+  }
+
+  bool AddString(std::string_view text) {
+    if (strings_.size() >= kMaxRows)
+      return false;
+    if (format_ < kSizedStrings) {
+      strings_.push_back(builder_.Intern(text));
+      return true;
+    }
+    NumberReader numbers(text);
+    const std::optional<uint64_t> size = numbers.Next();
+    std::string_view rest = numbers.rest();
+    if (!size || !rest.starts_with(' ') || *size > LineReader::kMaxLineBytes)
+      return false;
+    rest.remove_prefix(1);
+    if (rest.size() < *size) {  // it goes on in the next line
+      pending_ = std::string(rest) + "\n";
+      pending_bytes_ = *size;
+      return true;
+    }
+    strings_.push_back(builder_.Intern(rest.substr(0, *size)));
+    return true;
+  }
+
+  void ContinueString(std::string_view line) {
+    pending_ += line;
+    if (pending_.size() < pending_bytes_) {
+      pending_ += "\n";
+      return;
+    }
+    strings_.push_back(
+        builder_.Intern(std::string_view(pending_).substr(0, pending_bytes_)));
+    pending_bytes_ = 0;
+  }
+
+  StringId StringAt(std::optional<uint64_t> index) const {
+    return index && *index < strings_.size() ? strings_[*index] : kEmptyString;
+  }
+
+  bool AddAddress(NumberReader& numbers) {
+    if (frames_.size() >= kMaxRows)
+      return false;
+    const std::optional<uint64_t> address = numbers.Next();
+    const std::optional<uint64_t> module = numbers.Next();
+    ImportedMapping mapping;
+    mapping.name = StringAt(module);
+    const std::optional<uint64_t> function = numbers.Next();
+    const uint32_t frame = builder_.InternFrame(
+        StringAt(function), builder_.InternMapping(mapping), address.value_or(0));
+    frames_.push_back(frame);
+    if (function && frame != kNoId && builder_.trace().frames.symbol_set[frame] == kNoId)
+      AddFunctions(frame, *function, numbers);
+    return address && module;
+  }
+
+  void AddFunctions(uint32_t frame, uint64_t first_function, NumberReader& numbers) {
+    std::optional<uint64_t> function = first_function;
+    uint32_t set = kNoId;
+    while (function) {
+      const StringId file = StringAt(numbers.Next());
+      const uint64_t line = numbers.Next().value_or(0);
+      set =
+          builder_.AddSymbol(set, StringAt(function), file == kEmptyString ? kNoId : file,
+                             static_cast<uint32_t>(std::min<uint64_t>(line, UINT32_MAX)));
+      function = numbers.Next();
+    }
+    builder_.trace().frames.symbol_set[frame] = set;
+  }
+
+  bool AddStack(NumberReader& numbers) {
+    if (callsites_.size() >= kMaxRows)
+      return false;
+    const std::optional<uint64_t> address = numbers.Next();
+    const std::optional<uint64_t> parent = numbers.Next();
+    const bool is_good = address && parent && *address < frames_.size() &&
+                         frames_[*address] != kNoId && *parent < callsites_.size();
+    callsites_.push_back(
+        is_good ? builder_.InternCallsite(callsites_[*parent], frames_[*address])
+                : kNoId);
+    totals_.emplace_back();
+    return is_good;
+  }
+
+  bool AddKind(NumberReader& numbers) {
+    if (kinds_.size() >= kMaxRows)
+      return false;
+    const std::optional<uint64_t> size = numbers.Next();
+    const std::optional<uint64_t> stack = numbers.Next();
+    const bool is_good = size && stack && *stack < totals_.size();
+    kinds_.push_back(is_good ? AllocationKind{static_cast<int64_t>(
+                                                  std::min<uint64_t>(*size, kMaxTotal)),
+                                              static_cast<uint32_t>(*stack)}
+                             : AllocationKind{});
+    return is_good;
+  }
+
+  Status Count(NumberReader& numbers, int sign, bool* is_bad) {
+    const std::optional<uint64_t> index = numbers.Next();
+    if (sign > 0 && numbers.Next())
+      return Status(StatusCode::kCorrupt,
+                    "it is a raw recording; run heaptrack --interpret on it first");
+    *is_bad = !index || *index >= kinds_.size();
+    if (*is_bad)
+      return {};
+    const AllocationKind& kind = kinds_[*index];
+    StackTotals& totals = totals_[kind.stack];
+    int64_t& size = sign > 0 ? totals.alloc_size : totals.free_size;
+    if (size > kMaxTotal)
+      return {};
+    size += kind.size;
+    ++(sign > 0 ? totals.alloc_count : totals.free_count);
+    return {};
+  }
+
+  void AddResident(NumberReader& numbers) {
+    const std::optional<uint64_t> pages = numbers.Next();
+    if (!pages || *pages > kMaxMs || page_size_ > kMaxPageSize)
+      return;
+    builder_.trace().counters.push_back({Now(), upid_, builder_.Intern("mem.rss"),
+                                         static_cast<int64_t>(*pages * page_size_)});
+  }
+
+  static constexpr uint64_t kMaxPageSize = 1 << 22;
+
+  TraceBuilder& builder_;
+  uint32_t upid_;
+  uint64_t format_ = 1;
+  uint64_t page_size_ = 4096;
+  uint64_t now_ms_ = 0;
+  std::vector<StringId> strings_;
+  std::vector<uint32_t> frames_;     // address -> frame
+  std::vector<uint32_t> callsites_;  // stack -> callsite
+  std::vector<StackTotals> totals_;  // by stack
+  std::vector<AllocationKind> kinds_;
+  std::string pending_;  // a string with line breaks
+  size_t pending_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<ImportReport> ImportHeaptrack(ByteSource& source,
+                                     const std::string& name,
+                                     TraceBuilder& builder) {
+  ImportReport report;
+  LineReader lines(&source);
+  HeaptrackImporter importer(name, builder);
+  std::string_view line;
+  while (true) {
+    Result<bool> is_line = lines.Next(&line);
+    if (!is_line.ok())
+      report.damage = is_line.status().message();
+    if (!is_line.ok() || !is_line.value())
+      break;
+    bool is_bad = false;
+    Status status = importer.AddLine(line, &is_bad);
+    if (!status.ok())
+      return std::move(status).WithContext("cannot read " + name);
+    report.bad_records += is_bad ? 1 : 0;
+  }
+  importer.Finish();
+  report.bytes = lines.bytes();
+  return report;
+}
+
+}  // namespace heapprofd

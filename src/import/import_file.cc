@@ -1,0 +1,160 @@
+#include "import/import_file.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <protozero/exception.hpp>
+
+#include "import/formats.h"
+#include "trace/message_reader.h"
+#include "trace/trace_reader.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kHeadBytes = 4096;
+
+// The first field of a Perfetto trace is a packet; that of a pprof profile is any field,
+// most often a ValueType: two small numbers.
+FileFormat DetectProtobuf(std::string_view head) {
+  constexpr size_t kMaxValueType = 20;
+  const auto tag = static_cast<unsigned char>(head[0]);
+  if (tag == 0x12 || tag == 0x1a || tag == 0x22 || tag == 0x2a || tag == 0x32)
+    return FileFormat::kPprof;
+  if (tag != 0x0a)
+    return FileFormat::kUnknown;
+  const size_t size = head.size() > 1 ? static_cast<unsigned char>(head[1]) : 0;
+  if (size == 0 || size > kMaxValueType || head.size() < 2 + size)
+    return FileFormat::kPerfettoTrace;
+  try {
+    MessageReader value_type(head.substr(2, size));
+    while (value_type.Next()) {
+      if (value_type.field() > 2)
+        return FileFormat::kPerfettoTrace;
+      value_type.Uint();
+    }
+  } catch (const protozero::exception&) {
+    return FileFormat::kPerfettoTrace;
+  }
+  return FileFormat::kPprof;
+}
+
+// "frame;frame 123" in the first line.
+bool IsFolded(std::string_view head) {
+  std::string_view line = head.substr(0, head.find('\n'));
+  if (line.ends_with('\r'))
+    line.remove_suffix(1);
+  const size_t space = line.rfind(' ');
+  if (space == std::string_view::npos || space == 0 || space + 1 == line.size())
+    return line.size() == head.size() && line.find(';') != std::string_view::npos;
+  const auto is_number = [](char c) { return (c >= '0' && c <= '9') || c == '-'; };
+  const auto is_text = [](char c) { return static_cast<unsigned char>(c) >= ' '; };
+  return std::all_of(line.begin(), line.end(), is_text) &&
+         std::all_of(line.begin() + static_cast<ptrdiff_t>(space) + 1, line.end(),
+                     is_number);
+}
+
+bool IsTar(std::string_view head) {
+  constexpr size_t kMagicAt = 257;
+  return head.size() > kMagicAt && head.substr(kMagicAt).starts_with("ustar");
+}
+
+Status UnknownFormat(const std::string& name, std::string_view head) {
+  const std::string prefix = "cannot read " + name + ": ";
+  if (head.empty())
+    return Status(StatusCode::kNotFound,
+                  prefix + "it is empty; was the recording interrupted before its end?");
+  return Status(StatusCode::kCorrupt,
+                prefix +
+                    "its format is not known; Perfetto traces (raw-trace), pprof "
+                    "profiles, folded stacks and heaptrack recordings can be read");
+}
+
+Result<ImportReport> ImportTrace(ByteSource& source,
+                                 const std::string& name,
+                                 TraceBuilder& builder) {
+  HPD_TRY_ASSIGN(ReadReport read, ReadTrace(source, name, builder));
+  return ImportReport{read.bytes, 0, std::move(read.damage)};
+}
+
+void AddWarnings(const std::string& path,
+                 const ImportReport& report,
+                 std::vector<std::string>* warnings) {
+  if (!report.damage.empty())
+    warnings->push_back(path + " is incomplete: " + report.damage +
+                        "; what comes before is used");
+  if (report.bad_records > 0)
+    warnings->push_back(path + ": " + std::to_string(report.bad_records) +
+                        " records make no sense and were left out");
+}
+
+}  // namespace
+
+FileFormat DetectFormat(std::string_view head) {
+  if (head.empty())
+    return FileFormat::kUnknown;
+  if (IsTar(head))
+    return FileFormat::kPerfettoTrace;
+  if (head.starts_with("v ") && head.find('\n') < 40)
+    return FileFormat::kHeaptrack;
+  const FileFormat format = DetectProtobuf(head);
+  if (format != FileFormat::kUnknown)
+    return format;
+  return IsFolded(head) || head.starts_with('#') ? FileFormat::kFolded
+                                                 : FileFormat::kUnknown;
+}
+
+Result<ImportReport> ImportBytes(ByteSource& source,
+                                 const std::string& name,
+                                 TraceBuilder& builder) {
+  InflatingSource inflated(&source);
+  std::string head(kHeadBytes, '\0');
+  HPD_TRY_ASSIGN(const size_t count, inflated.ReadFully(head));
+  head.resize(count);
+  const FileFormat format = DetectFormat(head);
+  if (format == FileFormat::kUnknown)
+    return UnknownFormat(name, head);
+  PrefixedSource whole(std::move(head), &inflated);
+  builder.BeginSource();
+  switch (format) {
+    case FileFormat::kPprof:
+      return ImportPprof(whole, name, builder);
+    case FileFormat::kFolded:
+      return ImportFolded(whole, name, builder);
+    case FileFormat::kHeaptrack:
+      return ImportHeaptrack(whole, name, builder);
+    default:
+      return ImportTrace(whole, name, builder);
+  }
+}
+
+Result<ImportReport> ImportFile(const std::string& path, TraceBuilder& builder) {
+  HPD_TRY_ASSIGN(std::unique_ptr<FileSource> file, FileSource::Open(path));
+  return ImportBytes(*file, path == "-" ? "standard input" : path, builder);
+}
+
+Status ImportFiles(std::span<const std::string> paths,
+                   TraceBuilder& builder,
+                   std::vector<std::string>* warnings) {
+  for (const std::string& path : paths) {
+    HPD_TRY_ASSIGN(const ImportReport report, ImportFile(path, builder));
+    AddWarnings(path, report, warnings);
+  }
+  for (std::string& warning : TraceWarnings(builder.trace()))
+    warnings->push_back(std::move(warning));
+  return {};
+}
+
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+uint32_t AddNamedProcess(std::string_view name, TraceBuilder& builder) {
+  std::vector<ImportedProcess>& processes = builder.trace().processes;
+  ImportedProcess process;
+  process.name = builder.Intern(name);
+  processes.push_back(process);
+  return static_cast<uint32_t>(processes.size() - 1);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,43 @@
+// Opens any file that holds a heap profile, whatever it is, as tables: Perfetto traces,
+// pprof profiles, folded stacks and heaptrack recordings; each plain, gzip or zstd.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "trace/byte_source.h"
+#include "trace/trace_builder.h"
+
+namespace heapprofd {
+
+enum class FileFormat : uint8_t { kUnknown, kPerfettoTrace, kPprof, kFolded, kHeaptrack };
+
+// By the (decompressed) first bytes of a file.
+FileFormat DetectFormat(std::string_view head);
+
+// What was not right in a file that could be read nevertheless.
+struct ImportReport {
+  uint64_t bytes = 0;        // decompressed
+  uint64_t bad_records = 0;  // lines or messages that were left out
+  std::string damage;        // why reading ended early; empty: it did not
+};
+
+// Adds one file ("-": standard input) to the trace. Its processes are others than those
+// of files before. Errors: it cannot be read, or holds nothing of a format we know.
+Result<ImportReport> ImportFile(const std::string& path, TraceBuilder& builder);
+
+// The same of any bytes; `name` is for messages and stands for a process without a name.
+Result<ImportReport> ImportBytes(ByteSource& source,
+                                 const std::string& name,
+                                 TraceBuilder& builder);
+
+// Adds several files, in the order given, to one trace. `warnings` receives a line for
+// each thing that was not right.
+Status ImportFiles(std::span<const std::string> paths,
+                   TraceBuilder& builder,
+                   std::vector<std::string>* warnings);
+
+}  // namespace heapprofd

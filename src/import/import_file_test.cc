@@ -1,0 +1,201 @@
+#include "import/import_file.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <map>
+
+#include "export/pprof.h"
+
+namespace heapprofd {
+namespace {
+
+class ImportTest : public testing::Test {
+ protected:
+  Result<ImportReport> Import(std::string_view bytes,
+                              const std::string& name = "dir/file") {
+    MemorySource source(bytes);
+    return ImportBytes(source, name, builder_);
+  }
+
+  // "main;f" -> the frame names of a callsite, outermost first.
+  std::string StackOf(uint32_t callsite) const {
+    std::string text;
+    for (uint32_t at = callsite; at != kNoId; at = trace_.callsites.parent[at]) {
+      const uint32_t frame = trace_.callsites.frame[at];
+      const uint32_t set = trace_.frames.symbol_set[frame];
+      std::string name(trace_.Text(trace_.frames.name[frame]));
+      if (set != kNoId) {  // inlined functions are innermost first
+        name.clear();
+        for (size_t row = trace_.symbols.EndOf(set); row-- > set;)
+          name += (name.empty() ? "" : ";") +
+                  std::string(trace_.Text(trace_.symbols.name[row]));
+      }
+      text = text.empty() ? name : name + ";" + text;
+    }
+    return text;
+  }
+
+  // Stack -> "count,size" of each allocation row, in order.
+  std::map<std::string, std::string> Rows() const {
+    std::map<std::string, std::string> rows;
+    for (size_t row = 0; row < trace_.allocations.row_count(); ++row)
+      rows[StackOf(trace_.allocations.callsite[row])] +=
+          std::to_string(trace_.allocations.count[row]) + "," +
+          std::to_string(trace_.allocations.size[row]) + " ";
+    return rows;
+  }
+
+  ImportedTrace trace_;
+  TraceBuilder builder_{&trace_};
+};
+
+using Map = std::map<std::string, std::string>;
+
+TEST_F(ImportTest, FoldedStacksBecomeCallsites) {
+  ASSERT_TRUE(
+      Import("main;f;g 100\nmain;f 20\nmain;operator new(unsigned long) 3\n").ok());
+  EXPECT_EQ(Rows(), (Map{{"main;f", "0,20 "},
+                         {"main;f;g", "0,100 "},
+                         {"main;operator new(unsigned long)", "0,3 "}}));
+  EXPECT_EQ(trace_.callsites.row_count(), 4u);
+  EXPECT_EQ(trace_.Text(trace_.processes[trace_.dumps[0].upid].name), "file");
+}
+
+TEST_F(ImportTest, LinesThatAreNoStacksAreCounted) {
+  const Result<ImportReport> report =
+      Import("main;f 1\nnonsense\n\nmain;g x\n# note\na 2");
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report.value().bad_records, 2u);
+  EXPECT_EQ(Rows(), (Map{{"a", "0,2 "}, {"main;f", "0,1 "}}));
+}
+
+TEST_F(ImportTest, AnEndlessLineIsCutAndTheNextOneIsRead) {
+  std::string text = "a;b 1\n" + std::string(3 << 20, 'x') + " 7\nc 2\n";
+  const Result<ImportReport> report = Import(text);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report.value().bytes, text.size());
+  EXPECT_EQ(Rows(), (Map{{"a;b", "0,1 "}, {"c", "0,2 "}}));
+}
+
+TEST_F(ImportTest, CompressedFilesAreRead) {
+  std::string packed(1000, '\0');
+  z_stream stream = {};
+  ASSERT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string text = "main;f 5\n";
+  stream.next_in = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  ASSERT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  ASSERT_TRUE(Import(packed).ok());
+  EXPECT_EQ(Rows(), (Map{{"main;f", "0,5 "}}));
+}
+
+constexpr char kHeaptrack[] =
+    "v 10400 3\n"
+    "X ./prog --flag\n"
+    "I 1000 100000\n"
+    "s 8 /bin/pro\n"
+    "s 4 main\n"
+    "s 6 main.c\n"
+    "s 7 inl\nine\n"  // a name may hold a line break
+    "i 401000 1 2 3 a 4 3 b\n"
+    "i 402000 1\n"
+    "t 1 0\n"
+    "t 2 1\n"
+    "a 40 2\n"
+    "+ 0\n"
+    "+ 0\n"
+    "c 1f4\n"
+    "R 10\n"
+    "- 0\n"
+    "+ 5\n";  // no such allocation
+
+TEST_F(ImportTest, HeaptrackEventsAreSummedPerStack) {
+  const Result<ImportReport> report = Import(kHeaptrack);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report.value().bad_records, 1u);
+  ASSERT_EQ(trace_.dumps.size(), 1u);
+  EXPECT_EQ(Rows(), (Map{{"inl\nine;main", "2,128 -1,-64 "}}));
+  EXPECT_EQ(trace_.dumps[0].ts, 500'000'000);
+  const ImportedProcess& process = trace_.processes[trace_.dumps[0].upid];
+  EXPECT_EQ(trace_.Text(process.name), "./prog");
+  EXPECT_EQ(trace_.Text(process.cmdline), "./prog --flag");
+  ASSERT_EQ(trace_.counters.size(), 1u);
+  EXPECT_EQ(trace_.counters[0].value, 0x10 * 0x1000);
+  EXPECT_EQ(trace_.Text(trace_.symbols.source_file[0]), "main.c");
+  EXPECT_EQ(trace_.symbols.line[0], 10u);
+}
+
+TEST_F(ImportTest, ARawHeaptrackRecordingSaysWhatToDo) {
+  const Result<ImportReport> report = Import("v 10400 3\nx /bin/a\n+ 40 1 7f0000\n");
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.status().message().find("heaptrack --interpret"), std::string::npos);
+}
+
+TargetProfile SmallProfile() {
+  TargetProfile profile;
+  profile.process.pid = 7;
+  profile.mappings.push_back({0x1000, 0x2000, 0, 0, 0, "/bin/x", "\x12\x34"});
+  profile.frames.push_back({0, 0x100, {{"main", "main", "m.c", 3}}});
+  profile.frames.push_back(
+      {0, 0x200, {{"in()", "_Z2inv", "i.h", 9}, {"f()", "_Z1fv", "f.c", 4}}});
+  profile.callsites.push_back({kNoId, 0});
+  profile.callsites.push_back({0, 1});
+  HeapDump dump;
+  dump.heap_name = "libc.malloc";
+  dump.sampling_interval = 4096;
+  dump.callsites[1] = {{100, 10, 0, 0}, {30, 3, 0, 0}};
+  profile.heaps.push_back(dump);
+  return profile;
+}
+
+TEST_F(ImportTest, OurOwnPprofFilesComeBack) {
+  const TargetProfile profile = SmallProfile();
+  PprofOptions options;
+  options.time_unix_ns = 1000;
+  ASSERT_TRUE(Import(EncodePprof(profile, profile.heaps[0], options)).ok());
+  EXPECT_EQ(Rows(), (Map{{"main;_Z1fv;_Z2inv", "10,100 -3,-30 "}}));
+  EXPECT_EQ(trace_.dumps[0].ts, 1000);
+  EXPECT_EQ(trace_.dumps[0].sampling_interval, 4096u);
+}
+
+TEST_F(ImportTest, SeveralFilesKeepTheirProcessesApart) {
+  const TargetProfile profile = SmallProfile();
+  const std::string pprof = EncodePprof(profile, profile.heaps[0], {});
+  ASSERT_TRUE(Import(pprof, "a.pb").ok());
+  ASSERT_TRUE(Import(pprof, "b.pb").ok());
+  ASSERT_EQ(trace_.dumps.size(), 2u);
+  EXPECT_NE(trace_.dumps[0].upid, trace_.dumps[1].upid);
+  EXPECT_EQ(trace_.callsites.row_count(), 2u);  // shared
+}
+
+TEST_F(ImportTest, WhatIsNoProfileIsRefusedWithTheFormatsThereAre) {
+  for (const char* bytes : {"\x7f"
+                            "ELF\x02",
+                            "just text without a number\n", "{\"a\": 1}\n"}) {
+    const Result<ImportReport> report = Import(bytes);
+    ASSERT_FALSE(report.ok()) << bytes;
+    EXPECT_NE(report.status().message().find("its format is not known"),
+              std::string::npos);
+  }
+  EXPECT_NE(Import("").status().message().find("it is empty"), std::string::npos);
+}
+
+TEST_F(ImportTest, ATruncatedPprofGivesWhatComesBefore) {
+  const TargetProfile profile = SmallProfile();
+  const std::string pprof = EncodePprof(profile, profile.heaps[0], {});
+  for (size_t size = 1; size < pprof.size(); ++size) {
+    ImportedTrace trace;
+    TraceBuilder builder(&trace);
+    MemorySource source(std::string_view(pprof).substr(0, size));
+    const Result<ImportReport> report = ImportBytes(source, "x", builder);
+    EXPECT_LE(trace.allocations.row_count(), 2u);
+  }
+}
+
+}  // namespace
+}  // namespace heapprofd

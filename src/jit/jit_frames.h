@@ -1,0 +1,34 @@
+// Names the frames of a profile that lie in code made at run time, with the files that
+// the target's just-in-time compiler has left: see jit_names.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "profile/model.h"
+
+namespace heapprofd {
+
+// What is needed of a process, which may be gone.
+struct JitProcess {
+  // Its root directory, open (O_PATH serves): its files are looked for in there.
+  int root_fd = -1;
+  // Its ids, in its own name space first.
+  std::vector<pid_t> pids;
+  // Its user: files of others are not believed, but for root's.
+  uid_t uid = 0;
+};
+
+struct JitReport {
+  uint64_t frames = 0;          // in code made at run time
+  uint64_t unnamed_frames = 0;  // of these, still without a name
+  // Where these are; kNoId for addresses outside of every known mapping.
+  std::vector<MappingId> mappings;
+};
+
+// Frames that have lines keep them.
+JitReport NameJitFrames(TargetProfile& profile, const JitProcess& process);
+
+}  // namespace heapprofd

@@ -1,0 +1,109 @@
+#include "jit/jit_frames.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A process with a root directory of its own, as in a container.
+class JitFramesTest : public testing::Test {
+ protected:
+  JitFramesTest()
+      : root_(fs::path(testing::TempDir()) /
+              ("jit_root_" + std::to_string(getpid()) + "_" +
+               testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::create_directories(root_ / "tmp");
+    fd_ = ScopedFd(open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+
+  ~JitFramesTest() override { fs::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& text) {
+    std::ofstream(root_ / path) << text;
+  }
+
+  FrameId AddFrame(const std::string& path, uint64_t rel_pc) {
+    Mapping mapping;
+    mapping.start = 0x7000;
+    mapping.end = 0x9000;
+    mapping.path = path;
+    profile_.mappings.push_back(mapping);
+    profile_.frames.push_back(
+        {.mapping = static_cast<MappingId>(profile_.mappings.size() - 1),
+         .rel_pc = rel_pc,
+         .lines = {}});
+    return static_cast<FrameId>(profile_.frames.size() - 1);
+  }
+
+  JitReport NameFrames() {
+    return NameJitFrames(profile_,
+                         {.root_fd = fd_.get(), .pids = {7, 4711}, .uid = getuid()});
+  }
+
+  std::string NameOf(FrameId id) const {
+    const auto& lines = profile_.frames[id].lines;
+    return lines.empty() ? "" : lines[0].function;
+  }
+
+  fs::path root_;
+  ScopedFd fd_;
+  TargetProfile profile_;
+};
+
+TEST_F(JitFramesTest, FramesInAnonymousMemoryAreNamedFromThePerfMapInTheTargetsRoot) {
+  Write("tmp/perf-7.map", "7100 100 compiled\n");
+  const FrameId jit = AddFrame("", 0x120);
+  const FrameId other = AddFrame("//anon", 0x500);
+  const FrameId library = AddFrame("/usr/lib/libc.so.6", 0x120);
+  const JitReport report = NameFrames();
+  EXPECT_EQ(NameOf(jit), "compiled");
+  EXPECT_EQ(NameOf(other), "");
+  EXPECT_EQ(NameOf(library), "");
+  EXPECT_EQ(report.frames, 2u);
+  EXPECT_EQ(report.unnamed_frames, 1u);
+  EXPECT_EQ(report.mappings, std::vector<MappingId>{1});
+}
+
+TEST_F(JitFramesTest, AddressesOutsideOfEveryMappingAreNamedToo) {
+  Write("tmp/perf-4711.map", "a000 100 freed_since\n");
+  profile_.frames.push_back({.mapping = kNoId, .rel_pc = 0xa010, .lines = {}});
+  NameFrames();
+  EXPECT_EQ(NameOf(0), "freed_since");
+}
+
+TEST_F(JitFramesTest, FramesWithANameKeepIt) {
+  Write("tmp/perf-7.map", "7000 1000 compiled\n");
+  const FrameId id = AddFrame("", 0x120);
+  profile_.frames[id].lines.push_back(
+      {.function = "kept", .system_name = "", .file = "", .line = 0});
+  EXPECT_EQ(NameFrames().frames, 0u);
+  EXPECT_EQ(NameOf(id), "kept");
+}
+
+TEST_F(JitFramesTest, LinksLeadNowhereOutsideOfTheTargetsRoot) {
+  const fs::path outside = root_.string() + "_outside";
+  std::ofstream(outside) << "7000 1000 stolen\n";
+  fs::create_symlink(outside, root_ / "tmp/perf-7.map");
+  const FrameId id = AddFrame("", 0x120);
+  NameFrames();
+  EXPECT_EQ(NameOf(id), "");
+  fs::remove(outside);
+}
+
+TEST_F(JitFramesTest, WithoutAnyFileTheFramesAreReported) {
+  AddFrame("/memfd:doublemapper", 0x120);
+  const JitReport report = NameFrames();
+  EXPECT_EQ(report.unnamed_frames, 1u);
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,115 @@
+// SQLite as a read-only engine over our tables: it holds no data of its own, writes no
+// file, loads nothing, and a query can be stopped at any time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "query/table.h"
+#include "query/virtual_table.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace heapprofd {
+
+// What a scalar function returns: a cell that owns its text.
+struct OwnedCell {
+  Cell cell;
+  std::string text;
+
+  static OwnedCell Text(std::string value) {
+    OwnedCell owned{{CellKind::kText, 0, 0, {}}, std::move(value)};
+    return owned;
+  }
+};
+
+using ScalarFunction = std::function<Result<OwnedCell>(std::span<const Cell>)>;
+
+// Set from any thread or signal handler to stop the running query.
+using CancelFlag = std::atomic<bool>;
+
+// One compiled statement and its position in the result.
+class Statement {
+ public:
+  Statement() = default;
+
+  // False when the text held nothing but blanks and comments.
+  bool has_sql() const { return statement_ != nullptr; }
+
+  size_t column_count() const;
+  std::string_view column_name(size_t column) const;
+
+  // Moves to the next row; false at the end. kUnavailable when cancelled.
+  Result<bool> Step();
+
+  // Of the current row; texts are valid until the next Step().
+  Cell At(size_t column) const;
+
+ private:
+  friend class Database;
+
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+
+  Statement(sqlite3_stmt* statement, const CancelFlag* cancelled)
+      : statement_(statement), cancelled_(cancelled) {}
+
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  const CancelFlag* cancelled_ = nullptr;
+};
+
+class Database {
+ public:
+  // `max_memory_bytes` bounds what SQLite allocates in this process, 0: no bound.
+  static Result<std::unique_ptr<Database>> Create(uint64_t max_memory_bytes);
+
+  ~Database();
+
+  // Fills the database. Not after Seal().
+  Status AddFunction(TableFunction function);
+  Status AddTable(std::string name, Table table);
+  Status AddView(const std::string& name, const std::string& select);
+  Status AddScalar(const std::string& name,
+                   size_t argument_count,
+                   ScalarFunction function);
+
+  // (callsite, value, value, ...) of every row of the group, as a blob of int64.
+  Status AddPackingAggregate(const std::string& name, size_t argument_count);
+
+  // From here on only reading is possible.
+  Status Seal();
+
+  // Compiles the first statement of `sql`; `*rest` is what follows it.
+  Result<Statement> Prepare(std::string_view sql, std::string_view* rest);
+
+  CancelFlag& cancel_flag() { return cancelled_; }
+
+  // A table or function by its names, for help and completion.
+  struct Relation {
+    std::string name;
+    std::vector<std::string> columns;
+    std::vector<std::string> parameters;
+  };
+
+  // Everything that was added, but what begins with "__".
+  const std::vector<Relation>& relations() const { return relations_; }
+
+ private:
+  Database() = default;
+
+  sqlite3* handle_ = nullptr;
+  std::vector<Relation> relations_;
+  CancelFlag cancelled_ = false;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,222 @@
+// The engine by itself: what SQL sees of columns, and what it may not do.
+#include "query/database.h"
+
+#include <gtest/gtest.h>
+
+namespace heapprofd {
+namespace {
+
+// Rows as text, "|" between cells and a line per row; or the error's message.
+std::string RunQuery(Database& database, std::string_view sql) {
+  std::string_view rest;
+  Result<Statement> statement = database.Prepare(sql, &rest);
+  if (!statement.ok())
+    return "error: " + statement.status().message();
+  std::string text;
+  while (true) {
+    const Result<bool> row = statement.value().Step();
+    if (!row.ok())
+      return "error: " + row.status().message();
+    if (!row.value())
+      return text;
+    for (size_t i = 0; i < statement.value().column_count(); ++i) {
+      const Cell cell = statement.value().At(i);
+      text += i == 0 ? "" : "|";
+      if (cell.kind == CellKind::kInteger)
+        text += std::to_string(cell.integer);
+      else if (cell.kind == CellKind::kReal)
+        text += std::to_string(cell.real);
+      else if (cell.kind == CellKind::kText)
+        text += cell.text;
+      else
+        text += "NULL";
+    }
+    text += "\n";
+  }
+}
+
+struct Numbers {
+  std::vector<int64_t> sorted;
+  std::vector<int64_t> scattered;
+  std::vector<uint32_t> parents;
+  std::vector<double> halves;
+};
+
+constexpr size_t kRows = 1000;
+
+class DatabaseTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (size_t i = 0; i < kRows; ++i) {
+      const auto value = static_cast<int64_t>(i);
+      numbers_.sorted.push_back(value / 3 * 10);
+      numbers_.scattered.push_back(value * 7919 % 101);
+      numbers_.parents.push_back(i == 0 ? UINT32_MAX : static_cast<uint32_t>(i / 2));
+      numbers_.halves.push_back(static_cast<double>(i) / 2);
+    }
+    Result<std::unique_ptr<Database>> database = Database::Create(uint64_t{256} << 20);
+    ASSERT_TRUE(database.ok());
+    database_ = std::move(database).value();
+    Table table;
+    table.row_count = kRows;
+    table.columns = {
+        TableColumn::RowNumber("id"),
+        TableColumn::Integers("sorted", numbers_.sorted, ColumnOrder::kAscending),
+        TableColumn::Integers("scattered", numbers_.scattered),
+        TableColumn::Ids("parent", numbers_.parents),
+        TableColumn::Reals("half", numbers_.halves),
+        TableColumn::Computed("name", ColumnType::kText,
+                              [](size_t row) {
+                                return row % 2 == 0 ? Cell::Text("even")
+                                                    : Cell::Text("odd");
+                              }),
+    };
+    ASSERT_TRUE(database_->AddTable("numbers", std::move(table)).ok());
+    TableFunction function;
+    function.name = "repeat";
+    function.columns = {{"text", ColumnType::kText}, {"n"}};
+    function.parameters = {{"what", ColumnType::kText}, {"times"}};
+    function.make =
+        [this](std::span<const Cell> arguments) -> Result<std::shared_ptr<const Table>> {
+      ++calls_;
+      if (arguments[1].integer < 0)
+        return Status(StatusCode::kInvalidArgument, "cannot repeat: negative");
+      auto text = std::make_shared<std::string>(arguments[0].text);
+      auto result = std::make_shared<Table>();
+      result->storage = text;
+      result->row_count = static_cast<size_t>(arguments[1].integer);
+      result->columns = {
+          TableColumn::Computed("text", ColumnType::kText,
+                                [raw = text.get()](size_t) { return Cell::Text(*raw); }),
+          TableColumn::RowNumber("n")};
+      return std::shared_ptr<const Table>(result);
+    };
+    ASSERT_TRUE(database_->AddFunction(std::move(function)).ok());
+    ASSERT_TRUE(database_->Seal().ok());
+  }
+
+  std::string Query(std::string_view sql) { return RunQuery(*database_, sql); }
+
+  Numbers numbers_;
+  std::unique_ptr<Database> database_;
+  int calls_ = 0;
+};
+
+TEST_F(DatabaseTest, ARowIsFoundByItsId) {
+  EXPECT_EQ(Query("select id, sorted, parent, half, name from numbers where id = 7"),
+            "7|20|3|3.500000|odd\n");
+  EXPECT_EQ(Query("select parent from numbers where id = 0"), "NULL\n");
+  EXPECT_EQ(Query("select * from numbers where id = 1000"), "");
+  EXPECT_EQ(Query("select * from numbers where id = -1"), "");
+}
+
+// Each condition as the virtual table answers it and as SQLite does when the table cannot
+// see it (unary + hides a column), for every kind of column and of value.
+TEST_F(DatabaseTest, ConditionsGiveTheRowsThatSqliteItselfWouldChoose) {
+  const char* columns[] = {"id", "sorted", "scattered", "parent", "half", "name"};
+  const char* operators[] = {"=", "<", "<=", ">", ">="};
+  const char* values[] = {"20",    "20.5",  "'20'",  "'x'",   "null",
+                          "-1",    "1e30",  "-1e30", "x'00'", "9223372036854775807",
+                          "'odd'", "'20.0'"};
+  for (const char* column : columns) {
+    for (const char* comparison : operators) {
+      for (const char* value : values) {
+        const std::string condition = std::string(comparison) + " " + value;
+        const std::string fast =
+            std::string("select count(*), total(id) from numbers where ") + column + " " +
+            condition;
+        // A column of a subquery keeps its affinity, unlike an expression.
+        const std::string slow =
+            std::string("select count(*), total(id) from (select id, ") + column +
+            " as c from numbers limit -1 offset 0) where c " + condition;
+        EXPECT_EQ(Query(fast), Query(slow)) << column << " " << condition;
+      }
+    }
+  }
+}
+
+TEST_F(DatabaseTest, RepeatedLookupsByAnUnorderedColumnFindAllRows) {
+  const std::string sum =
+      "select sum(n) from (select (select count(*) from numbers b where b.scattered = "
+      "a.scattered) as n from numbers a)";
+  int64_t expected = 0;
+  std::vector<int64_t> counts(101);
+  for (const int64_t value : numbers_.scattered)
+    ++counts[static_cast<size_t>(value)];
+  for (const int64_t count : counts)
+    expected += count * count;
+  EXPECT_EQ(Query(sum), std::to_string(expected) + "\n");
+  EXPECT_EQ(Query("select count(*) from numbers a join numbers b on a.parent = b.id"),
+            "999\n");
+  EXPECT_EQ(Query("select count(*) from numbers a join numbers b on a.id = b.parent"),
+            "999\n");
+  EXPECT_EQ(
+      Query("select count(*) from numbers a join (values('odd'),('even'),('x')) b on "
+            "a.name = b.column1"),
+      "1000\n");
+}
+
+TEST_F(DatabaseTest, OrderOfAnOrderedColumnIsKeptWithoutSorting) {
+  EXPECT_EQ(Query("select id from numbers where scattered = 5 order by id limit 3"),
+            Query("select id from numbers where +scattered = 5 order by +id limit 3"));
+  EXPECT_EQ(Query("select id from numbers order by id desc limit 2"), "999\n998\n");
+}
+
+TEST_F(DatabaseTest, AFunctionTakesArgumentsByPositionAndByName) {
+  EXPECT_EQ(Query("select n, text from repeat('ab', 2)"), "0|ab\n1|ab\n");
+  EXPECT_EQ(Query("select n from repeat where times = 1 and what = 'q'"), "0\n");
+  EXPECT_EQ(Query("select what, times from repeat('ab', 1)"), "ab|1\n");
+  EXPECT_EQ(Query("select count(*) from numbers, repeat('x', numbers.id) where id < 4"),
+            "6\n");
+}
+
+TEST_F(DatabaseTest, AFunctionIsCalledOncePerArguments) {
+  Query("select count(*) from numbers, repeat('x', 3) where numbers.id < 10");
+  EXPECT_EQ(calls_, 1);
+}
+
+TEST_F(DatabaseTest, AFunctionSaysWhichArgumentIsMissing) {
+  EXPECT_EQ(Query("select * from repeat('x')"),
+            "error: cannot run the query: cannot use repeat: its argument times is "
+            "missing; its form is repeat(what, times)");
+  EXPECT_EQ(Query("select * from repeat('x', -1)"),
+            "error: cannot run the query: cannot repeat: negative");
+}
+
+TEST_F(DatabaseTest, NothingCanBeWrittenLoadedOrAttached) {
+  for (const char* sql :
+       {"insert into numbers values(1,2,3,4,5,6)", "delete from numbers",
+        "update numbers set id = 1", "drop table numbers", "create table t(a)",
+        "create temp table t(a)", "attach ':memory:' as x", "pragma writable_schema=1",
+        "pragma hard_heap_limit=0", "select load_extension('x')", "vacuum into '/tmp/x'",
+        "create virtual table v using fts5(a)", "begin", "savepoint a", "analyze",
+        "create index i on numbers(id)", "insert into sqlite_master values(1,2,3,4,5)"})
+    EXPECT_TRUE(Query(sql).starts_with("error: ")) << sql << ": " << Query(sql);
+}
+
+TEST_F(DatabaseTest, ViewsAreNamesForQueries) {
+  EXPECT_EQ(Query("create view v as select max(id) as m from numbers"), "");
+  EXPECT_EQ(Query("select m from v"), "999\n");
+  EXPECT_EQ(Query("drop view v"), "");
+}
+
+TEST_F(DatabaseTest, AnEndlessQueryEndsWhenItIsCancelled) {
+  database_->cancel_flag() = true;
+  EXPECT_EQ(
+      Query("with recursive n(i) as (select 1 union all select i + 1 from n) select "
+            "count(*) from n"),
+      "error: cannot finish the query: it was cancelled");
+  database_->cancel_flag() = false;
+  EXPECT_EQ(Query("select 1"), "1\n");
+}
+
+TEST_F(DatabaseTest, AQueryThatNeedsTooMuchMemoryFailsAndTheNextOneWorks) {
+  EXPECT_TRUE(
+      Query("with recursive n(i) as (select 1 union all select i + 1 from n limit "
+            "100000) select length(group_concat(hex(zeroblob(100000)))) from n")
+          .starts_with("error: "));
+  EXPECT_EQ(Query("select 1"), "1\n");
+}
+
+}  // namespace
+}  // namespace heapprofd

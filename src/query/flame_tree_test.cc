@@ -1,0 +1,127 @@
+#include "query/flame_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "trace/trace_builder.h"
+
+namespace heapprofd {
+namespace {
+
+class FlameTreeTest : public testing::Test {
+ protected:
+  FlameTreeTest() : builder_(&trace_) {}
+
+  // Callsite of "main;f;g"; every name is a frame of one mapping.
+  uint32_t Callsite(const std::vector<std::string>& stack) {
+    uint32_t callsite = kNoId;
+    for (const std::string& name : stack)
+      callsite = builder_.InternCallsite(
+          callsite, builder_.InternFrame(builder_.Intern(name), kNoId, 0));
+    return callsite;
+  }
+
+  FlameTree Build(const ValuesByCallsite& values, const FlameOptions& options = {}) {
+    const CancelFlag cancelled = false;
+    Result<FlameTree> tree = BuildFlameTree(trace_, values, options, cancelled);
+    EXPECT_TRUE(tree.ok());
+    return std::move(tree).value();
+  }
+
+  static std::string PathOf(const FlameTree& tree, uint32_t row) {
+    const FlameNode& node = tree.nodes[row];
+    return (node.parent == kNoId ? "" : PathOf(tree, node.parent) + ";") +
+           std::string(node.name);
+  }
+
+  ImportedTrace trace_;
+  TraceBuilder builder_;
+};
+
+TEST_F(FlameTreeTest, CallersWithoutMemoryOfTheirOwnAreThereAndOthersAreNot) {
+  const uint32_t leaf = Callsite({"main", "f", "g"});
+  Callsite({"main", "unused"});
+  ValuesByCallsite values(trace_.callsites.row_count());
+  values[leaf].size = 7;
+  const FlameTree tree = Build(values);
+  ASSERT_EQ(tree.nodes.size(), 3u);
+  EXPECT_EQ(PathOf(tree, 2), "main;f;g");
+  EXPECT_EQ(tree.nodes[0].cumulative.size, 7);
+  EXPECT_EQ(tree.nodes[0].self.size, 0);
+}
+
+TEST_F(FlameTreeTest, NamesAreDemangledOnlyWhenAskedFor) {
+  ValuesByCallsite values(1);
+  Callsite({"_ZN3foo3barEv"});
+  values[0].size = 1;
+  EXPECT_EQ(Build(values).nodes[0].name, "foo::bar()");
+  EXPECT_EQ(Build(values, {NameStyle::kAsRecorded, Merging::kByName}).nodes[0].name,
+            "_ZN3foo3barEv");
+}
+
+TEST_F(FlameTreeTest, SourceLinesOnWhichMergedFunctionsDisagreeAreLeftOut) {
+  const StringId name = builder_.Intern("f");
+  for (const uint32_t line : {3u, 4u}) {
+    const uint32_t frame = builder_.InternFrame(name, kNoId, line);
+    trace_.frames.symbol_set[frame] =
+        builder_.AddSymbol(kNoId, name, builder_.Intern("f.c"), line);
+    builder_.InternCallsite(kNoId, frame);
+  }
+  ValuesByCallsite values(2);
+  values[0].size = values[1].size = 1;
+  const FlameTree tree = Build(values);
+  ASSERT_EQ(tree.nodes.size(), 1u);
+  EXPECT_EQ(tree.nodes[0].line, 0u);
+  EXPECT_EQ(trace_.Text(tree.nodes[0].source_file), "f.c");
+}
+
+TEST_F(FlameTreeTest, SumsStopAtTheEndOfTheRange) {
+  const uint32_t f = Callsite({"main", "f"});
+  const uint32_t g = Callsite({"main", "g"});
+  ValuesByCallsite values(trace_.callsites.row_count());
+  values[f].size = values[g].size = INT64_MAX;
+  EXPECT_EQ(Build(values).nodes[0].cumulative.size, INT64_MAX);
+}
+
+TEST_F(FlameTreeTest, ACancelledTreeIsAnError) {
+  Callsite({"main"});
+  const CancelFlag cancelled = true;
+  const Result<FlameTree> tree =
+      BuildFlameTree(trace_, ValuesByCallsite(1), {}, cancelled);
+  ASSERT_FALSE(tree.ok());
+  EXPECT_EQ(tree.status().code(), StatusCode::kUnavailable);
+}
+
+// Against the plainest way to say it: a map from path to sum over all stacks below.
+TEST_F(FlameTreeTest, RandomTreesGiveTheSumsOfTheirStacks) {
+  std::mt19937 random(301);
+  std::map<std::string, int64_t> want;
+  std::vector<std::pair<uint32_t, int64_t>> samples;
+  for (int i = 0; i < 500; ++i) {
+    std::vector<std::string> stack;
+    std::string path;
+    const auto value = static_cast<int64_t>(random() % 1000 + 1);
+    std::set<std::string> paths;
+    for (size_t depth = random() % 6 + 1; depth > 0; --depth) {
+      stack.push_back(std::string(1, static_cast<char>('a' + random() % 3)));
+      path += (path.empty() ? "" : ";") + stack.back();
+      paths.insert(path);
+    }
+    for (const std::string& prefix : paths)
+      want[prefix] += value;
+    samples.emplace_back(Callsite(stack), value);
+  }
+  ValuesByCallsite values(trace_.callsites.row_count());
+  for (const auto& [callsite, value] : samples)
+    values[callsite].size += value;
+  const FlameTree tree = Build(values);
+  std::map<std::string, int64_t> got;
+  for (uint32_t row = 0; row < tree.nodes.size(); ++row)
+    got[PathOf(tree, row)] = tree.nodes[row].cumulative.size;
+  EXPECT_EQ(got, want);
+}
+
+}  // namespace
+}  // namespace heapprofd

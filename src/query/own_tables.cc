@@ -1,0 +1,211 @@
+// Tables that Perfetto does not have: whole dumps, standard errors, how far a recording
+// can be trusted, and the memory of the processes around it.
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+
+#include "query/columns.h"
+#include "query/sum.h"
+#include "query/trace_tables.h"
+
+namespace heapprofd {
+namespace {
+
+struct DumpTotals {
+  int64_t live_size = 0;
+  int64_t live_count = 0;
+  int64_t alloc_size = 0;
+  int64_t alloc_count = 0;
+};
+
+// Totals of each dump's heap up to the dump: allocation rows are what changed since the
+// previous one.
+std::vector<DumpTotals> TotalsOf(const ImportedTrace& trace) {
+  std::map<std::pair<uint32_t, StringId>, DumpTotals> heaps;
+  std::vector<DumpTotals> totals;
+  for (const ImportedDump& dump : trace.dumps) {
+    DumpTotals& heap = heaps[{dump.upid, dump.heap_name}];
+    for (size_t i = 0; i < dump.allocation_count; ++i) {
+      const size_t row = dump.first_allocation + i;
+      const int64_t size = trace.allocations.size[row];
+      const int64_t count = trace.allocations.count[row];
+      heap.live_size = Sum(heap.live_size, size);
+      heap.live_count = Sum(heap.live_count, count);
+      heap.alloc_size = Sum(heap.alloc_size, std::max<int64_t>(size, 0));
+      heap.alloc_count = Sum(heap.alloc_count, std::max<int64_t>(count, 0));
+    }
+    totals.push_back(heap);
+  }
+  return totals;
+}
+
+void AddDumpFlags(const std::vector<ImportedDump>& rows, Table* table) {
+  using Flag = bool ImportedDump::*;
+  constexpr std::pair<const char*, Flag> kFlags[] = {
+      {"is_peak", &ImportedDump::is_peak},
+      {"is_complete", &ImportedDump::is_finalized},
+      {"from_startup", &ImportedDump::from_startup},
+      {"rejected_concurrent", &ImportedDump::rejected_concurrent},
+      {"disconnected", &ImportedDump::disconnected},
+      {"buffer_overran", &ImportedDump::buffer_overran},
+      {"buffer_corrupted", &ImportedDump::buffer_corrupted},
+      {"hit_guardrail", &ImportedDump::hit_guardrail},
+  };
+  for (const auto& [name, flag] : kFlags)
+    table->columns.push_back(
+        NumberColumn(name, [&rows, at = flag](size_t row) { return rows[row].*at; }));
+}
+
+Table HeapDumpTable(const ImportedTrace& trace) {
+  const std::vector<ImportedDump>& rows = trace.dumps;
+  auto storage = std::make_shared<const std::vector<DumpTotals>>(TotalsOf(trace));
+  const std::vector<DumpTotals>& totals = *storage;
+  Table table;
+  table.row_count = rows.size();
+  table.storage = storage;
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      NumberColumn("ts", [&rows](size_t row) { return rows[row].ts; }),
+      NumberColumn("start_ts", [&rows](size_t row) { return rows[row].start_ts; }),
+      NumberColumn("upid", [&rows](size_t row) { return rows[row].upid; }),
+      TextColumn("heap_name", trace, [&rows](size_t row) { return rows[row].heap_name; }),
+      NumberColumn("live_size", [&totals](size_t row) { return totals[row].live_size; }),
+      NumberColumn("live_count",
+                   [&totals](size_t row) { return totals[row].live_count; }),
+      NumberColumn("alloc_size",
+                   [&totals](size_t row) { return totals[row].alloc_size; }),
+      NumberColumn("alloc_count",
+                   [&totals](size_t row) { return totals[row].alloc_count; }),
+      NumberColumn("exact_alloc_size",
+                   [&rows](size_t row) { return rows[row].exact_alloc_bytes; }),
+      NumberColumn("exact_alloc_count",
+                   [&rows](size_t row) { return rows[row].exact_alloc_calls; }),
+      NumberColumn("peak_size", [&rows](size_t row) { return rows[row].peak_bytes; }),
+      NumberColumn("peak_ts", [&rows](size_t row) { return rows[row].peak_ts; }),
+      NumberColumn("sampling_interval",
+                   [&rows](size_t row) { return rows[row].sampling_interval; }),
+      NumberColumn("original_sampling_interval",
+                   [&rows](size_t row) { return rows[row].original_sampling_interval; }),
+      NumberColumn("client_error",
+                   [&rows](size_t row) { return rows[row].client_error; }),
+  };
+  AddDumpFlags(rows, &table);
+  return table;
+}
+
+Table EstimateErrorTable(const ImportedTrace& trace) {
+  const EstimateTable& rows = trace.estimates;
+  const std::vector<ImportedDump>& dumps = trace.dumps;
+  Table table;
+  table.row_count = rows.row_count();
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      TableColumn::Ids("dump_id", rows.dump.span(), ColumnOrder::kAscending),
+      NumberColumn("ts",
+                   [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].ts; }),
+      NumberColumn("upid",
+                   [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].upid; }),
+      TextColumn("heap_name", trace,
+                 [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].heap_name; }),
+      TableColumn::Ids("callsite_id", rows.callsite.span()),
+      TableColumn::Reals("live_size_error", rows.live_bytes_error.span()),
+      TableColumn::Reals("live_count_error", rows.live_count_error.span()),
+      TableColumn::Reals("alloc_size_error", rows.allocated_bytes_error.span()),
+      TableColumn::Reals("alloc_count_error", rows.alloc_count_error.span()),
+      TableColumn::Integers("peak_size", rows.peak_bytes.span()),
+      TableColumn::Integers("peak_count", rows.peak_count.span()),
+  };
+  return table;
+}
+
+struct QualityCounter {
+  const char* name;
+  uint64_t Quality::*value;
+  const char* meaning;
+};
+
+constexpr QualityCounter kQualityCounters[] = {
+    {"samples", &Quality::samples, "allocations that were sampled"},
+    {"walked_samples", &Quality::walked_samples,
+     "samples whose stack the program walked itself"},
+    {"copied_samples", &Quality::copied_samples,
+     "samples whose stack was copied and unwound by the profiler"},
+    {"checked_samples", &Quality::checked_samples,
+     "samples for which both ways were compared"},
+    {"agreed_samples", &Quality::agreed_samples,
+     "compared samples for which both ways gave the same stack"},
+    {"lost_records", &Quality::lost_records, "records that did not fit into the buffer"},
+    {"lost_samples", &Quality::lost_samples, "lost records that were samples"},
+    {"corrupt_records", &Quality::corrupt_records, "records that made no sense"},
+    {"truncated_stacks", &Quality::truncated_stacks,
+     "stacks whose outermost frames are missing"},
+    {"unknown_stacks", &Quality::unknown_stacks, "samples whose stack never arrived"},
+    {"unmapped_frames", &Quality::unmapped_frames,
+     "return addresses outside every known file"},
+    {"unwind_errors", &Quality::unwind_errors, "copied stacks that could not be unwound"},
+    {"unwind_time_us", &Quality::unwind_time_us, "time spent unwinding copied stacks"},
+    {"map_reparses", &Quality::map_reparses, "times the memory map was read again"},
+    {"threads_without_slot", &Quality::threads_without_slot,
+     "threads beyond the number that can be profiled"},
+};
+
+// One row per dump that tells, and counter.
+Table QualityTable(const ImportedTrace& trace) {
+  constexpr size_t kCounters = std::size(kQualityCounters);
+  auto storage = std::make_shared<std::vector<uint32_t>>();
+  for (uint32_t dump = 0; dump < trace.dumps.size(); ++dump) {
+    if (trace.dumps[dump].quality != kNoId)
+      storage->push_back(dump);
+  }
+  const std::vector<uint32_t>& ids = *storage;
+  const std::vector<ImportedDump>& dumps = trace.dumps;
+  Table table;
+  table.row_count = ids.size() * kCounters;
+  table.storage = storage;
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      NumberColumn("dump_id", [&ids](size_t row) { return ids[row / kCounters]; }),
+      NumberColumn("ts",
+                   [&ids, &dumps](size_t row) { return dumps[ids[row / kCounters]].ts; }),
+      NumberColumn("upid", [&ids, &dumps](
+                               size_t row) { return dumps[ids[row / kCounters]].upid; }),
+      LiteralColumn("name",
+                    [](size_t row) { return kQualityCounters[row % kCounters].name; }),
+      NumberColumn("value",
+                   [&ids, &trace](size_t row) {
+                     const uint32_t quality = trace.dumps[ids[row / kCounters]].quality;
+                     return trace.qualities[quality].*
+                            kQualityCounters[row % kCounters].value;
+                   }),
+      LiteralColumn("description",
+                    [](size_t row) { return kQualityCounters[row % kCounters].meaning; }),
+  };
+  table.columns[1].order = ColumnOrder::kAscending;
+  return table;
+}
+
+Table ProcessMemoryTable(const ImportedTrace& trace) {
+  const std::vector<ProcessCounter>& rows = trace.counters;
+  Table table;
+  table.row_count = rows.size();
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      NumberColumn("ts", [&rows](size_t row) { return rows[row].ts; }),
+      NumberColumn("upid", [&rows](size_t row) { return rows[row].upid; }),
+      TextColumn("name", trace, [&rows](size_t row) { return rows[row].name; }),
+      NumberColumn("value", [&rows](size_t row) { return rows[row].value; }),
+  };
+  return table;
+}
+
+}  // namespace
+
+void AddOwnTables(const ImportedTrace& trace, NamedTables* tables) {
+  tables->emplace_back("heap_dump", HeapDumpTable(trace));
+  tables->emplace_back("heap_profile_estimate", EstimateErrorTable(trace));
+  tables->emplace_back("heap_profile_quality", QualityTable(trace));
+  tables->emplace_back("process_memory", ProcessMemoryTable(trace));
+}
+
+}  // namespace heapprofd

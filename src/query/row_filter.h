@@ -1,0 +1,77 @@
+// Finds the rows of a table that satisfy comparisons: by row number, by binary search in
+// ordered columns, by an index built on demand, and by looking at each remaining row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "query/table.h"
+
+namespace heapprofd {
+
+enum class Comparison : uint8_t { kEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
+
+// column <comparison> value; `value` is never NULL and its kind is comparable with the
+// column's (numbers with numbers, text with text).
+struct RowConstraint {
+  size_t column = 0;
+  Comparison comparison = Comparison::kEqual;
+  Cell value;
+};
+
+// A table with the indexes that queries on it have caused. One thread at a time.
+class IndexedTable {
+ public:
+  explicit IndexedTable(std::shared_ptr<const Table> table)
+      : table_(std::move(table)), indexes_(table_->columns.size()) {}
+
+  const Table& table() const { return *table_; }
+
+  // Row numbers in ascending order of value, NULLs left out; rows of one value ascend.
+  // The first call for a column returns nullptr: one lookup is not worth sorting for.
+  const std::vector<uint32_t>* EqualityIndex(size_t column);
+
+ private:
+  struct Index {
+    uint32_t lookups = 0;
+    std::optional<std::vector<uint32_t>> rows;
+  };
+
+  std::shared_ptr<const Table> table_;
+  std::vector<Index> indexes_;
+};
+
+// Iterates over the rows that satisfy all constraints, in ascending order.
+class RowFilter {
+ public:
+  explicit RowFilter(IndexedTable& table) : table_(table) {}
+
+  // Starts over. `constraints` is copied, the texts in it are not.
+  void Start(std::span<const RowConstraint> constraints);
+
+  bool at_end() const { return position_ >= end_; }
+
+  size_t row() const { return list_ != nullptr ? list_[position_] : position_; }
+
+  void Next() {
+    ++position_;
+    SkipMismatches();
+  }
+
+ private:
+  void NarrowOrdered(const RowConstraint& constraint);
+  bool UseIndex(const RowConstraint& constraint);
+  void SkipMismatches();
+
+  IndexedTable& table_;
+  std::vector<RowConstraint> remaining_;
+  const uint32_t* list_ = nullptr;  // rows to visit; null: all from position_ to end_
+  size_t position_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace heapprofd

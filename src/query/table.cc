@@ -1,0 +1,36 @@
+#include "query/table.h"
+
+namespace heapprofd {
+namespace {
+
+struct CellAt {
+  size_t row;
+
+  Cell operator()(RowNumbers) const { return Cell::Integer(static_cast<int64_t>(row)); }
+
+  Cell operator()(std::span<const int64_t> values) const {
+    return Cell::Integer(values[row]);
+  }
+
+  Cell operator()(std::span<const uint64_t> values) const {
+    return Cell::Integer(static_cast<int64_t>(values[row]));
+  }
+
+  Cell operator()(std::span<const uint32_t> values) const {
+    return values[row] == UINT32_MAX ? Cell::Null() : Cell::Integer(values[row]);
+  }
+
+  Cell operator()(std::span<const double> values) const {
+    return Cell::Real(values[row]);
+  }
+
+  Cell operator()(const ComputedCells& compute) const { return compute(row); }
+};
+
+}  // namespace
+
+Cell TableColumn::At(size_t row) const {
+  return std::visit(CellAt{row}, source);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,120 @@
+#include "query/trace_database.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "query/flame_functions.h"
+#include "query/perfetto_sql.h"
+#include "query/trace_tables.h"
+#include "symbolize/demangle.h"
+
+namespace heapprofd {
+namespace {
+
+// Half of the machine's memory: a query that wants more is a mistake.
+uint64_t MemoryLimit() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_size = sysconf(_SC_PAGESIZE);
+  return pages <= 0 || page_size <= 0
+             ? 0
+             : static_cast<uint64_t>(pages) / 2 * static_cast<uint64_t>(page_size);
+}
+
+// NULL when the name is not a mangled one, as Perfetto's function of this name.
+Result<OwnedCell> DemangleFunction(std::span<const Cell> arguments) {
+  const std::string demangled = Demangle(arguments[0].text);
+  if (arguments[0].kind != CellKind::kText || demangled == arguments[0].text)
+    return OwnedCell();
+  return OwnedCell::Text(demangled);
+}
+
+Status AddTimes(const ImportedTrace& trace, Database* database) {
+  int64_t start = trace.dumps.empty() ? 0 : INT64_MAX;
+  int64_t end = trace.dumps.empty() ? 0 : INT64_MIN;
+  for (const ImportedDump& dump : trace.dumps) {
+    start = std::min({start, dump.ts, dump.start_ts.value_or(dump.ts)});
+    end = std::max(end, dump.ts);
+  }
+  const auto constant = [database](const char* name, int64_t value) {
+    return database->AddScalar(name, 0,
+                               [value](std::span<const Cell>) -> Result<OwnedCell> {
+                                 return OwnedCell{Cell::Integer(value), {}};
+                               });
+  };
+  HPD_TRY(constant("trace_start", start));
+  HPD_TRY(constant("trace_end", end));
+  return constant("trace_dur", end - start);
+}
+
+// Each dump as an interval: what was allocated in it, what is live at its end, and by how
+// much that changed.
+constexpr char kIntervals[] =
+    "SELECT d.id AS id, d.upid AS upid, d.heap_name AS heap_name, p.ts AS ts, p.dur AS "
+    "dur, "
+    "d.live_size AS retained, coalesce((SELECT sum(size) FROM heap_profile_allocation a "
+    "WHERE a.ts = d.ts AND a.upid = d.upid AND a.heap_name = d.heap_name AND a.size > "
+    "0), "
+    "0) AS allocated, coalesce((SELECT sum(size) FROM heap_profile_allocation a WHERE "
+    "a.ts "
+    "= d.ts AND a.upid = d.upid AND a.heap_name = d.heap_name), 0) AS delta FROM "
+    "heap_dump "
+    "d JOIN heap_profile p USING (id)";
+
+}  // namespace
+
+Result<std::unique_ptr<TraceDatabase>> TraceDatabase::Create(
+    std::unique_ptr<const ImportedTrace> trace) {
+  std::unique_ptr<TraceDatabase> self(new TraceDatabase);
+  self->trace_ = std::move(trace);
+  HPD_TRY_ASSIGN(self->database_, Database::Create(MemoryLimit()));
+  HPD_TRY(self->AddTables());
+  return self;
+}
+
+Status TraceDatabase::AddTables() {
+  NamedTables tables;
+  AddStackTables(*trace_, &tables);
+  AddHeapProfileTables(*trace_, &tables);
+  AddHeapGraphTables(*trace_, &tables);
+  AddSystemTables(*trace_, &tables);
+  AddOwnTables(*trace_, &tables);
+  for (auto& [name, table] : tables)
+    HPD_TRY(database_->AddTable(name, std::move(table)));
+  HPD_TRY(AddPerfettoFunctions(*trace_, database_.get()));
+  HPD_TRY(AddOwnFunctions(*trace_, database_.get()));
+  HPD_TRY(database_->AddScalar("demangle", 1, DemangleFunction));
+  HPD_TRY(AddTimes(*trace_, database_.get()));
+  HPD_TRY(database_->AddView("_android_heap_profile_intervals", kIntervals));
+  return database_->Seal();
+}
+
+Status TraceDatabase::Run(std::string_view script, ResultSink& sink) {
+  ScriptPart part = SplitScript(script);
+  while (!part.statement.empty()) {
+    HPD_TRY_ASSIGN(const std::string sql, TranslateStatement(part.statement));
+    if (!sql.empty())
+      HPD_TRY(RunStatement(sql, sink));
+    part = SplitScript(part.rest);
+  }
+  return {};
+}
+
+Status TraceDatabase::RunStatement(std::string_view sql, ResultSink& sink) {
+  std::string_view rest;
+  HPD_TRY_ASSIGN(Statement statement, database_->Prepare(sql, &rest));
+  if (!statement.has_sql())
+    return {};
+  const bool has_result = statement.column_count() > 0;
+  if (has_result)
+    HPD_TRY(sink.BeginResult(statement));
+  while (true) {
+    HPD_TRY_ASSIGN(const bool is_row, statement.Step());
+    if (!is_row)
+      return has_result ? sink.EndResult() : Status();
+    HPD_TRY(sink.AddRow(statement));
+  }
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,52 @@
+// Tables and table functions in the form that SQLite wants them: one module class for
+// both. A plain table is a function without parameters whose result is kept.
+//
+// Parameters of a function are hidden columns: `f(a, b)` and
+// `f WHERE first = a AND second = b` are the same to SQLite.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "query/table.h"
+
+struct sqlite3;
+
+namespace heapprofd {
+
+struct Parameter {
+  std::string name;
+  ColumnType type = ColumnType::kInteger;
+  bool is_required = true;
+};
+
+struct ColumnSpec {
+  std::string name;
+  ColumnType type = ColumnType::kInteger;
+  ColumnOrder order = ColumnOrder::kNone;
+};
+
+// An argument that was not given is NULL, too: functions treat both alike.
+using TableMaker =
+    std::function<Result<std::shared_ptr<const Table>>(std::span<const Cell> arguments)>;
+
+struct TableFunction {
+  std::string name;
+  std::vector<ColumnSpec> columns;
+  std::vector<Parameter> parameters;
+  uint64_t expected_rows = 1000;  // for the query planner
+  TableMaker make;  // must return exactly `columns`, with at least their order
+};
+
+// The columns of a table that exists already.
+std::vector<ColumnSpec> SpecOf(const Table& table);
+
+// Makes `function` known to the database as an eponymous virtual table. The database
+// keeps it.
+Status RegisterTableFunction(sqlite3* database, TableFunction function);
+
+}  // namespace heapprofd

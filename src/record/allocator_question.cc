@@ -1,0 +1,32 @@
+#include "record/allocator_question.h"
+
+#include <time.h>
+
+#include "engine/tsc_clock.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kPatienceNs = 300'000'000;
+
+}  // namespace
+
+void AskAllocators(Session& session) {
+  for (const std::unique_ptr<Target>& target : session.targets()) {
+    if (target->is_recording())
+      target->AskAllocator();
+  }
+  const uint64_t end = MonotonicNs() + kPatienceNs;
+  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+  bool is_waiting = true;
+  while (is_waiting && MonotonicNs() < end) {
+    session.Serve();
+    is_waiting = false;
+    for (const std::unique_ptr<Target>& target : session.targets())
+      is_waiting |= target->is_recording() && !target->HasAllocatorAnswer();
+    if (is_waiting)
+      nanosleep(&pause, nullptr);
+  }
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,332 @@
+#include "record/trace_recording.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/process_info.h"
+#include "record/allocator_question.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kLimitsNs = 1'000'000'000;  // limits are looked at this often
+constexpr uint64_t kDrainNs = 5'000'000;       // rings wait no longer than this in a dump
+constexpr char kFilteredName[] = "FILTERED";
+
+double OwnCpuSeconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
+
+bool HasPrefix(const std::vector<std::string>& prefixes, const std::string& path) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](const std::string& prefix) { return path.starts_with(prefix); });
+}
+
+// Why a process has no samples; "" when it has.
+std::string ReasonOf(const TargetProfile& profile) {
+  if (profile.rejected_concurrent)
+    return profile.reason;
+  uint64_t calls = 0;
+  for (const HeapDump& dump : profile.heaps) {
+    if (!dump.callsites.empty())
+      return "";
+    calls += dump.exact_alloc_calls;
+  }
+  if (profile.heaps.empty())
+    return "none of the heaps asked for is in this process";
+  return calls > 0 ? "all allocations together were smaller than one sample; use a "
+                     "smaller --interval (1 records everything)"
+                   : "the program called no allocation function that can be seen";
+}
+
+}  // namespace
+
+TraceRecording::TraceRecording(RecordingConfig config,
+                               std::vector<std::unique_ptr<Session>> sessions,
+                               TraceFile trace,
+                               std::string spool_directory)
+    : config_(std::move(config)),
+      sessions_(std::move(sessions)),
+      session_states_(sessions_.size()),
+      writer_(std::move(trace)),
+      stream_(&writer_),
+      spool_(std::move(spool_directory)) {
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    if (session->config().stream_allocations)
+      session->set_events(&stream_);
+  }
+}
+
+Status TraceRecording::Begin() {
+  started_ns_ = MonotonicNs();
+  limits_checked_ns_ = started_ns_;
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    const DumpSchedule& schedule = sessions_[i]->config().dumps;
+    if (schedule.interval_ms != 0)
+      session_states_[i].next_dump_ns = started_ns_ + schedule.phase_ms * kNsPerMs;
+    session_states_[i].cpu_at_start = OwnCpuSeconds();
+  }
+  HPD_TRY(writer_.WriteHeader(SerializeTraceConfig(config_)));
+  return writer_.Finish();
+}
+
+int TraceRecording::Serve(int max_ms) {
+  int wait_ms = max_ms;
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    if (!session->is_stopped())
+      wait_ms = std::min(wait_ms, session->Serve());
+  }
+  ServeSchedule();
+  return std::min(wait_ms, MillisecondsToNext(max_ms));
+}
+
+bool TraceRecording::IsDue(size_t session, uint64_t now) const {
+  const uint64_t due = session_states_[session].next_dump_ns;
+  return due != 0 && due <= now && !sessions_[session]->is_stopped();
+}
+
+void TraceRecording::ServeSchedule() {
+  if (cause_ != StopCause::kNone)
+    return;
+  const uint64_t now = MonotonicNs();
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    if (!IsDue(i, now))
+      continue;
+    marks_.push_back({.time_ns = now, .label = ""});
+    DumpSession(*sessions_[i], "");
+    // From the schedule, not from now: dumps that take long must not make the next ones
+    // late. Those that were missed altogether are left out.
+    const uint64_t period = sessions_[i]->config().dumps.interval_ms * kNsPerMs;
+    const uint64_t after = MonotonicNs();
+    uint64_t& next = session_states_[i].next_dump_ns;
+    next += period * (1 + (after > next + period ? (after - next) / period - 1 : 0));
+  }
+  CheckLimits(now);
+}
+
+int TraceRecording::MillisecondsToNext(int max_ms) const {
+  const uint64_t now = MonotonicNs();
+  uint64_t next = now + static_cast<uint64_t>(max_ms) * kNsPerMs;
+  if (config_.duration_ms != 0)
+    next = std::min(next, started_ns_ + config_.duration_ms * kNsPerMs);
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    if (session_states_[i].next_dump_ns != 0 && !sessions_[i]->is_stopped())
+      next = std::min(next, session_states_[i].next_dump_ns);
+  }
+  return next > now ? static_cast<int>((next - now + kNsPerMs - 1) / kNsPerMs) : 0;
+}
+
+void TraceRecording::CheckLimits(uint64_t now) {
+  if (config_.duration_ms != 0 && now >= started_ns_ + config_.duration_ms * kNsPerMs)
+    return Stop(StopCause::kDuration);
+  if (config_.max_file_bytes != 0 && writer_.size() >= config_.max_file_bytes)
+    return Stop(StopCause::kFileFull);
+  if (now - limits_checked_ns_ < kLimitsNs)
+    return;
+  limits_checked_ns_ = now;
+  bool all_stopped = true;
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    if (!sessions_[i]->is_stopped() && HitsGuardrail(i))
+      sessions_[i]->StopAtGuardrail();
+    all_stopped &= sessions_[i]->is_stopped();
+  }
+  if (all_stopped)
+    Stop(StopCause::kGuardrail);
+}
+
+bool TraceRecording::HitsGuardrail(size_t session) const {
+  const Guardrails& limits = sessions_[session]->config().guardrails;
+  if (limits.max_memory_kib != 0 && AnonymousKib(getpid()) > limits.max_memory_kib)
+    return true;
+  return limits.max_cpu_seconds != 0 &&
+         OwnCpuSeconds() - session_states_[session].cpu_at_start >
+             static_cast<double>(limits.max_cpu_seconds);
+}
+
+void TraceRecording::Dump(const std::string& label) {
+  if (cause_ != StopCause::kNone)
+    return;
+  marks_.push_back({.time_ns = MonotonicNs(), .label = label});
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    if (!session->is_stopped())
+      DumpSession(*session, label);
+  }
+}
+
+void TraceRecording::DumpSession(Session& session, const std::string& label) {
+  session.Serve();  // processes that have ended are not dumped as if they lived
+  if (session.config().ask_allocator)
+    AskAllocators(session);
+  for (size_t i = 0; i < session.targets().size(); ++i) {
+    Target& target = *session.targets()[i];
+    if (target_states_[&target].is_complete)
+      continue;
+    // Those that wait for space in their rings must not wait for the dumps of all others.
+    if (MonotonicNs() - drained_ns_ > kDrainNs) {
+      if (between_dumps_)
+        between_dumps_();
+      else
+        session.Serve();
+      drained_ns_ = MonotonicNs();
+    }
+    if (target.is_recording()) {
+      target.DrainRest(/*writers_gone=*/false);
+      target.UpdateDump();
+      target.ReadMemory();
+    }
+    Note(WriteTarget(session, target, label));
+    Note(KeepHeaps(target));
+    target_states_[&target].is_complete = !target.is_recording();
+  }
+  Note(WriteRejected(session));
+  Note(stream_.Flush());
+  Note(writer_.Finish());
+}
+
+Status TraceRecording::WriteTarget(Session& session,
+                                   Target& target,
+                                   const std::string& label) {
+  TargetState& state = target_states_[&target];
+  TargetProfile& profile = target.profile();
+  profile.reason = ReasonOf(profile);
+  FilterSymbols(session.config(), target);
+  if (!state.is_described) {
+    state.is_described = true;
+    state.id = next_target_id_++;
+    HPD_TRY(writer_.WriteProcessTree({&profile.process, 1}));
+  }
+  for (size_t& next = state.requested_dumps; next < profile.requested_dumps.size();
+       ++next)
+    HPD_TRY(writer_.WriteHeaps(profile, profile.requested_dumps[next], state.id,
+                               DumpFlags()));
+  if (profile.memory.rss_kib != 0)
+    HPD_TRY(writer_.WriteProcessMemory(profile));
+  const DumpFlags flags{
+      .disconnected = profile.end != TargetEnd::kRunning,
+      .buffer_overran = profile.quality.lost_records > 0,
+      .buffer_corrupted = profile.quality.corrupt_records > 0,
+      .mode = session.config().dumps.at_max ? DumpMode::kPeak : DumpMode::kCumulative,
+      .label = label};
+  return writer_.WriteDump(profile, state.id, flags);
+}
+
+Status TraceRecording::WriteRejected(Session& session) {
+  for (const std::unique_ptr<TargetProfile>& profile : session.rejected()) {
+    const auto [entry, is_new] =
+        rejected_ids_.try_emplace(profile.get(), next_target_id_);
+    if (!is_new)
+      continue;
+    ++next_target_id_;
+    HPD_TRY(writer_.WriteProcessTree({&profile->process, 1}));
+    HPD_TRY(writer_.WriteDump(*profile, entry->second, DumpFlags()));
+  }
+  return {};
+}
+
+Status TraceRecording::KeepHeaps(const Target& target) {
+  for (const HeapDump& dump : target.profile().heaps) {
+    HPD_TRY_ASSIGN(const uint64_t position, spool_.Append(dump));
+    earlier_.push_back(
+        {.target = &target, .mark = marks_.size() - 1, .position = position});
+  }
+  return {};
+}
+
+// Perfetto's skip_symbol_prefix: functions of these files are all called the same.
+void TraceRecording::FilterSymbols(const SessionConfig& config, Target& target) {
+  if (config.skip_symbol_prefixes.empty())
+    return;
+  TargetProfile& profile = target.profile();
+  size_t& next = target_states_[&target].filtered_frames;
+  for (; next < profile.frames.size(); ++next) {
+    Frame& frame = profile.frames[next];
+    if (frame.mapping != kNoId &&
+        HasPrefix(config.skip_symbol_prefixes, profile.mappings[frame.mapping].path)) {
+      frame.lines = {{.function = kFilteredName,
+                      .system_name = kFilteredName,
+                      .file = "",
+                      .line = 0}};
+    }
+  }
+}
+
+void TraceRecording::Stop(StopCause cause) {
+  if (cause_ != StopCause::kNone)
+    return;
+  cause_ = cause;
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    if (session->is_stopped())
+      continue;
+    if (session->config().ask_allocator)
+      AskAllocators(*session);
+    for (const std::unique_ptr<Target>& target : session->targets()) {
+      if (target->is_recording())
+        target->ReadMemory();
+    }
+    session->Stop();
+  }
+  marks_.push_back({.time_ns = MonotonicNs(), .label = ""});
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    for (const std::unique_ptr<Target>& target : session->targets())
+      FilterSymbols(session->config(), *target);
+  }
+}
+
+Status TraceRecording::WriteRest() {
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    for (const std::unique_ptr<Target>& target : session->targets()) {
+      if (!target_states_[target.get()].is_complete)
+        Note(WriteTarget(*session, *target, ""));
+    }
+    Note(WriteRejected(*session));
+  }
+  Note(stream_.Flush());
+  for (const Target* target : targets())
+    Note(writer_.WriteMarks(target->profile()));
+  for (const Target* target : targets())
+    Note(writer_.WriteModuleSymbols(target->profile()));
+  Note(writer_.Finish());
+  return status_;
+}
+
+std::vector<Target*> TraceRecording::targets() const {
+  std::vector<Target*> all;
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    for (const std::unique_ptr<Target>& target : session->targets())
+      all.push_back(target.get());
+  }
+  return all;
+}
+
+size_t TraceRecording::live_targets() const {
+  size_t count = 0;
+  for (const std::unique_ptr<Session>& session : sessions_)
+    count += session->live_targets();
+  return count;
+}
+
+Status TraceRecording::ForEachEarlierHeap(const HeapVisitor& visit) const {
+  for (const EarlierHeap& heap : earlier_) {
+    HPD_TRY_ASSIGN(const HeapDump dump, spool_.Read(heap.position));
+    HPD_TRY(visit(heap.target->profile(), dump, marks_[heap.mark]));
+  }
+  return {};
+}
+
+bool TraceRecording::IsInFinalDump(const Target& target) const {
+  const auto state = target_states_.find(&target);
+  return state == target_states_.end() || !state->second.is_complete;
+}
+
+// The first error stands.
+void TraceRecording::Note(Status status) {
+  if (status_.ok())
+    status_ = std::move(status);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,152 @@
+// One recording: its sessions, the dumps they owe, and the trace they go to.
+//
+// Dumps are written to the trace as they happen, so that what was recorded outlives a
+// recorder that is killed. Functions get their names at the end: looking them up takes
+// seconds in which the rings would fill. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "config/recording_config.h"
+#include "engine/session.h"
+#include "record/allocation_stream.h"
+#include "record/dump_spool.h"
+#include "trace/trace_writer.h"
+
+namespace heapprofd {
+
+// A moment at which heaps were written.
+struct DumpMark {
+  uint64_t time_ns = 0;    // CLOCK_MONOTONIC
+  std::string label = {};  // may be empty
+};
+
+enum class StopCause : uint8_t {
+  kNone,  // still recording
+  kRequested,
+  kDuration,
+  kFileFull,
+  kGuardrail,
+  kFailed,  // status() says why
+};
+
+class TraceRecording {
+ public:
+  // One session per entry of `config.sessions`. `spool_directory` takes the unnamed file
+  // behind DumpSpool.
+  TraceRecording(RecordingConfig config,
+                 std::vector<std::unique_ptr<Session>> sessions,
+                 TraceFile trace,
+                 std::string spool_directory);
+
+  TraceRecording(const TraceRecording&) = delete;
+  TraceRecording& operator=(const TraceRecording&) = delete;
+
+  // Writes the head of the trace. Times count from here.
+  Status Begin();
+
+  // Upkeep of all sessions and what is due of it: dumps, limits. Gives the milliseconds
+  // after which it should be called again: 0 when rings hold more, at most `max_ms`.
+  int Serve(int max_ms);
+
+  // The same without draining, for callers that poll a session themselves.
+  void ServeSchedule();
+
+  // Milliseconds until something is due, at most `max_ms`.
+  int MillisecondsToNext(int max_ms) const;
+
+  // Called between the dumps of two processes, now and then: what must not wait for all
+  // of them. The sessions of this recording are served by default.
+  void set_between_dumps(std::function<void()> callback) {
+    between_dumps_ = std::move(callback);
+  }
+
+  // A dump of every process now. `label` may be empty.
+  void Dump(const std::string& label);
+
+  // Ends the sessions; the final state of every heap is in the targets' profiles.
+  void Stop(StopCause cause);
+
+  StopCause cause() const { return cause_; }
+
+  // Why the recording failed, or what went wrong while writing.
+  const Status& status() const { return status_; }
+
+  const RecordingConfig& config() const { return config_; }
+
+  const std::vector<std::unique_ptr<Session>>& sessions() const { return sessions_; }
+
+  // All targets of all sessions.
+  std::vector<Target*> targets() const;
+
+  size_t live_targets() const;
+
+  // After Stop, when frames have their names: writes final dumps and symbols.
+  Status WriteRest();
+
+  const std::vector<DumpMark>& marks() const { return marks_; }
+
+  // The heaps that were dumped before the end, in order. The profile is that of the end.
+  using HeapVisitor = std::function<Status(
+      const TargetProfile& profile, const HeapDump& dump, const DumpMark& mark)>;
+  Status ForEachEarlierHeap(const HeapVisitor& visit) const;
+
+  // False: the process ended so long ago that an earlier dump holds its last state.
+  bool IsInFinalDump(const Target& target) const;
+
+ private:
+  struct SessionState {
+    uint64_t next_dump_ns = 0;  // 0: none
+    double cpu_at_start = 0;    // seconds, of this process
+  };
+
+  struct TargetState {
+    uint64_t id = 0;
+    bool is_described = false;   // in a process tree of the trace
+    bool is_complete = false;    // its last state is written
+    size_t filtered_frames = 0;  // looked at for skip_symbol_prefix
+    size_t requested_dumps = 0;  // of those that the program asked for: written
+  };
+
+  struct EarlierHeap {
+    const Target* target;
+    size_t mark;
+    uint64_t position;  // in the spool
+  };
+
+  bool IsDue(size_t session, uint64_t now) const;
+  void CheckLimits(uint64_t now);
+  bool HitsGuardrail(size_t session) const;
+  void DumpSession(Session& session, const std::string& label);
+  Status WriteTarget(Session& session, Target& target, const std::string& label);
+  Status WriteRejected(Session& session);
+  Status KeepHeaps(const Target& target);
+  void FilterSymbols(const SessionConfig& config, Target& target);
+  void Note(Status status);
+
+  RecordingConfig config_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<SessionState> session_states_;
+  TraceWriter writer_;
+  AllocationStream stream_;
+  DumpSpool spool_;
+  std::map<const Target*, TargetState> target_states_;
+  std::map<const TargetProfile*, uint64_t> rejected_ids_;
+  std::vector<DumpMark> marks_;
+  std::vector<EarlierHeap> earlier_;
+  uint64_t next_target_id_ = 0;
+  uint64_t started_ns_ = 0;
+  uint64_t limits_checked_ns_ = 0;
+  uint64_t drained_ns_ = 0;
+  std::function<void()> between_dumps_;
+  StopCause cause_ = StopCause::kNone;
+  Status status_;
+};
+
+}  // namespace heapprofd

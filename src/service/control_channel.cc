@@ -1,0 +1,143 @@
+#include "service/control_channel.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxFds = 4;
+constexpr size_t kReadSize = size_t{64} << 10;
+
+Status Closed() {
+  return Status(StatusCode::kUnavailable, "the other side has closed the connection");
+}
+
+// Takes over the descriptors in the message; those beyond kMaxFds are closed.
+void TakeFds(msghdr* message, std::vector<ScopedFd>* fds) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(message); header != nullptr;
+       header = CMSG_NXTHDR(message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+      continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      ScopedFd owned(fd);
+      if (fds->size() < kMaxFds)
+        fds->push_back(std::move(owned));
+    }
+  }
+}
+
+}  // namespace
+
+Result<ControlChannel> ControlChannel::Connect(const std::string& path) {
+  ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (!fd.valid() || path.size() >= sizeof(address.sun_path))
+    return Status(StatusCode::kInvalidArgument, "cannot connect to " + path +
+                                                    ": the path is too long; use a "
+                                                    "shorter XDG_RUNTIME_DIR");
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
+    return Status(StatusCode::kNotFound,
+                  "cannot connect to " + path + ": " + strerror(errno));
+  return ControlChannel(std::move(fd));
+}
+
+Status ControlChannel::Send(ControlType type,
+                            const std::string& payload,
+                            const std::vector<int>& fds) {
+  const ControlHeader header{.magic = kControlMagic,
+                             .type = type,
+                             .payload_size = static_cast<uint32_t>(payload.size())};
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+  bytes += payload;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))> control{};
+  msghdr message{};
+  for (size_t done = 0; done < bytes.size();) {
+    iovec part{.iov_base = bytes.data() + done, .iov_len = bytes.size() - done};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = nullptr;
+    message.msg_controllen = 0;
+    if (done == 0 && !fds.empty()) {
+      message.msg_control = control.data();
+      message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+      cmsghdr* rights = CMSG_FIRSTHDR(&message);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+      memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
+    }
+    const ssize_t sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR)
+      continue;
+    if (sent < 0)
+      return Status::FromErrno("cannot send a control message", errno);
+    done += static_cast<size_t>(sent);
+  }
+  return {};
+}
+
+Result<std::optional<ControlMessage>> ControlChannel::TakeMessage() {
+  ControlHeader header{};
+  if (received_.size() < sizeof(header))
+    return std::optional<ControlMessage>();
+  memcpy(&header, received_.data(), sizeof(header));
+  if (header.magic != kControlMagic || header.payload_size > kMaxControlPayload)
+    return Status(StatusCode::kCorrupt, "cannot understand a control message");
+  if (received_.size() < sizeof(header) + header.payload_size)
+    return std::optional<ControlMessage>();
+  ControlMessage message{.type = header.type,
+                         .payload = received_.substr(sizeof(header), header.payload_size),
+                         .fds = std::move(received_fds_)};
+  received_fds_.clear();
+  received_.erase(0, sizeof(header) + header.payload_size);
+  return std::optional<ControlMessage>(std::move(message));
+}
+
+Result<std::optional<ControlMessage>> ControlChannel::Receive() {
+  std::array<char, kReadSize> buffer{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))> control{};
+  while (true) {
+    HPD_TRY_ASSIGN(std::optional<ControlMessage> complete, TakeMessage());
+    if (complete)
+      return complete;
+    iovec part{.iov_base = buffer.data(), .iov_len = buffer.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      return std::optional<ControlMessage>();
+    if (got <= 0)
+      return Closed();
+    TakeFds(&message, &received_fds_);
+    received_.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+Result<ControlMessage> ControlChannel::Wait(int timeout_ms) {
+  while (true) {
+    HPD_TRY_ASSIGN(std::optional<ControlMessage> message, Receive());
+    if (message)
+      return std::move(*message);
+    pollfd readable{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+    if (poll(&readable, 1, timeout_ms) == 0)
+      return Status(StatusCode::kUnavailable, "the other side does not answer");
+  }
+}
+
+}  // namespace heapprofd

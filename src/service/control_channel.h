@@ -1,0 +1,51 @@
+// One end of a control connection (wire/control.h): sends messages, and puts received
+// ones together from whatever pieces arrive. Everything received is bounded.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+#include "wire/control.h"
+
+namespace heapprofd {
+
+struct ControlMessage {
+  ControlType type{};
+  std::string payload;
+  std::vector<ScopedFd> fds;
+};
+
+class ControlChannel {
+ public:
+  explicit ControlChannel(ScopedFd fd) : fd_(std::move(fd)) {}
+
+  // kNotFound: nobody listens at `path`.
+  static Result<ControlChannel> Connect(const std::string& path);
+
+  int fd() const { return fd_.get(); }
+
+  // Descriptors stay the caller's. Fails rather than waits when the other side does not
+  // read.
+  Status Send(ControlType type,
+              const std::string& payload,
+              const std::vector<int>& fds = {});
+
+  // Reads what is there without waiting. nullopt: the message is not complete yet.
+  // kUnavailable: the other side has closed. kCorrupt: it talks nonsense.
+  Result<std::optional<ControlMessage>> Receive();
+
+  // The next message, waiting at most `timeout_ms` (-1: for ever) for each piece of it.
+  Result<ControlMessage> Wait(int timeout_ms);
+
+ private:
+  Result<std::optional<ControlMessage>> TakeMessage();
+
+  ScopedFd fd_;
+  std::string received_;
+  std::vector<ScopedFd> received_fds_;
+};
+
+}  // namespace heapprofd

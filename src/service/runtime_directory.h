@@ -1,0 +1,53 @@
+// The directory in which a service can be found (wire/service_place.h): finding it,
+// making it, and being the only service in it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+#include "wire/service_place.h"
+
+namespace heapprofd {
+
+// Where services may be, the first one to be asked first.
+std::vector<std::string> ServiceDirectories();
+
+// Where a service that is started now belongs: the user's, or the system's for root.
+std::string OwnServiceDirectory();
+
+class RuntimeDirectory {
+ public:
+  // Makes the directory and the wake page and takes the lock. kUnavailable: another
+  // service has it.
+  static Result<std::unique_ptr<RuntimeDirectory>> Open(const std::string& path);
+
+  ~RuntimeDirectory();
+  RuntimeDirectory(const RuntimeDirectory&) = delete;
+  RuntimeDirectory& operator=(const RuntimeDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  std::string socket_path() const { return path_ + kSocketName; }
+
+  // For a child that must not keep the lock when its parent is gone.
+  void ReleaseLock() { lock_.reset(); }
+
+  // Programs that lie dormant ask again.
+  void Wake();
+
+ private:
+  explicit RuntimeDirectory(std::string path) : path_(std::move(path)) {}
+
+  Status MakeDirectory();
+  Status TakeLock();
+  Status MapWakePage();
+
+  std::string path_;
+  ScopedFd lock_;
+  WakePage* wake_ = nullptr;
+};
+
+}  // namespace heapprofd

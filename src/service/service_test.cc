@@ -1,0 +1,188 @@
+// The service's rules with real sockets; real programs are in tests/e2e/service_test.py.
+#include "service/service.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "control.pb.h"
+
+namespace heapprofd {
+namespace {
+
+class ServiceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "/hpdXXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    place_ = pattern;
+    Start();
+  }
+
+  void TearDown() override {
+    service_.reset();
+    std::filesystem::remove_all(place_);
+  }
+
+  void Start() {
+    Result<std::unique_ptr<RuntimeDirectory>> directory = RuntimeDirectory::Open(place_);
+    ASSERT_TRUE(directory.ok()) << directory.status().message();
+    ServiceHooks hooks{
+        .finish = [](TraceRecording& recording,
+                     const FinishRequest&) { return recording.WriteRest().ok() ? 0 : 1; },
+        .observe = [](TraceRecording&) {},
+        .forget = [this](TraceRecording&) { ++forgotten_; }};
+    Result<std::unique_ptr<Service>> service =
+        Service::Create(std::move(directory).value(), ScopedFd(), std::move(hooks));
+    ASSERT_TRUE(service.ok()) << service.status().message();
+    service_ = std::move(service).value();
+  }
+
+  ControlChannel Connect() {
+    Result<ControlChannel> channel = ControlChannel::Connect(place_ + kSocketName);
+    EXPECT_TRUE(channel.ok());
+    return std::move(channel).value();
+  }
+
+  ControlMessage AnswerOn(ControlChannel& channel) {
+    for (int i = 0; i < 2000; ++i) {
+      service_->Poll(5, -1);
+      Result<std::optional<ControlMessage>> message = channel.Receive();
+      if (!message.ok())
+        break;
+      if (message.value())
+        return std::move(*message.value());
+    }
+    ADD_FAILURE() << "no answer";
+    return {};
+  }
+
+  static std::string Request(const std::string& unique_name) {
+    RecordingConfig config;
+    config.sessions.emplace_back();
+    config.sessions[0].targets.names = {"nobody-has-this-name"};
+    config.unique_name = unique_name;
+    protos::StartRequest request;
+    request.set_trace_config(SerializeTraceConfig(config));
+    return request.SerializeAsString();
+  }
+
+  ControlMessage StartOn(ControlChannel& channel, const std::string& unique_name) {
+    const std::string path = place_ + "/trace" + std::to_string(++traces_);
+    const ScopedFd trace(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_TRUE(
+        channel
+            .Send(ControlType::kStart, Request(unique_name), {trace.get(), STDERR_FILENO})
+            .ok());
+    return AnswerOn(channel);
+  }
+
+  std::string place_;
+  std::unique_ptr<Service> service_;
+  int forgotten_ = 0;
+  int traces_ = 0;
+};
+
+TEST_F(ServiceTest, ARecordingBeginsIsMarkedAndIsFinishedInAProcessOfItsOwn) {
+  ControlChannel channel = Connect();
+  EXPECT_EQ(StartOn(channel, "").type, ControlType::kStarted);
+  EXPECT_FALSE(service_->is_idle());
+  ASSERT_TRUE(channel.Send(ControlType::kMark, "half").ok());
+  const ControlMessage marked = AnswerOn(channel);
+  EXPECT_EQ(marked.type, ControlType::kMarked);
+  EXPECT_EQ(marked.payload, "1");
+  ASSERT_TRUE(channel.Send(ControlType::kStop, "").ok());
+  const ControlMessage done = AnswerOn(channel);
+  EXPECT_EQ(done.type, ControlType::kDone);
+  EXPECT_EQ(done.payload, "0");
+  EXPECT_EQ(forgotten_, 1);
+  EXPECT_TRUE(service_->is_idle());
+}
+
+TEST_F(ServiceTest, ARecordingEndsWithItsConnection) {
+  {
+    ControlChannel channel = Connect();
+    StartOn(channel, "");
+  }
+  for (int i = 0; i < 2000 && forgotten_ == 0; ++i)
+    service_->Poll(5, -1);
+  EXPECT_EQ(forgotten_, 1);
+}
+
+TEST_F(ServiceTest, AUniqueNameIsGivenOnce) {
+  ControlChannel first = Connect();
+  EXPECT_EQ(StartOn(first, "mine").type, ControlType::kStarted);
+  ControlChannel second = Connect();
+  const ControlMessage refused = StartOn(second, "mine");
+  EXPECT_EQ(refused.type, ControlType::kFailed);
+  EXPECT_NE(refused.payload.find("mine"), std::string::npos);
+}
+
+TEST_F(ServiceTest, ATraceThatCouldMakeTheServiceWaitIsRefused) {
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
+  const ScopedFd read_end(fds[0]);
+  const ScopedFd write_end(fds[1]);
+  ControlChannel channel = Connect();
+  ASSERT_TRUE(channel.Send(ControlType::kStart, Request(""), {write_end.get(), 2}).ok());
+  const ControlMessage refused = AnswerOn(channel);
+  EXPECT_EQ(refused.type, ControlType::kFailed);
+  EXPECT_NE(refused.payload.find("regular file"), std::string::npos);
+}
+
+TEST_F(ServiceTest, ARequestWithoutDescriptorsOrWithNonsenseIsRefused) {
+  ControlChannel without = Connect();
+  ASSERT_TRUE(without.Send(ControlType::kStart, Request("")).ok());
+  EXPECT_EQ(AnswerOn(without).type, ControlType::kFailed);
+  ControlChannel nonsense = Connect();
+  const ScopedFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(
+      nonsense.Send(ControlType::kStart, "\xff\xff", {null.get(), null.get()}).ok());
+  EXPECT_EQ(AnswerOn(nonsense).type, ControlType::kFailed);
+}
+
+TEST_F(ServiceTest, TheSocketAndTheLockAreGoneWithTheService) {
+  EXPECT_FALSE(RuntimeDirectory::Open(place_).ok());
+  service_.reset();
+  EXPECT_FALSE(std::filesystem::exists(place_ + kSocketName));
+  EXPECT_TRUE(std::filesystem::exists(place_ + kWakeName));
+  Start();
+}
+
+TEST_F(ServiceTest, EverySessionAndEveryServiceTurnsTheWakePage) {
+  const auto generation = [this] {
+    const ScopedFd fd(open((place_ + kWakeName).c_str(), O_RDONLY | O_CLOEXEC));
+    uint32_t value = 0;
+    EXPECT_EQ(pread(fd.get(), &value, sizeof(value), 0), 4);
+    return value;
+  };
+  const uint32_t before = generation();
+  ControlChannel channel = Connect();
+  StartOn(channel, "");
+  EXPECT_EQ(generation(), before + 1);
+
+  struct stat status {};
+
+  ASSERT_EQ(stat((place_ + kWakeName).c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0444u);
+}
+
+TEST(RuntimeDirectoryTest, SomebodyElsesDirectoryIsRefused) {
+  if (geteuid() == 0)
+    GTEST_SKIP() << "everything is root's";
+  EXPECT_FALSE(RuntimeDirectory::Open("/").ok());
+}
+
+TEST(RuntimeDirectoryTest, AFileInThePlaceIsRefused) {
+  const std::string path = testing::TempDir() + "/hpd_file";
+  const ScopedFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_FALSE(RuntimeDirectory::Open(path).ok());
+  unlink(path.c_str());
+}
+
+}  // namespace
+}  // namespace heapprofd

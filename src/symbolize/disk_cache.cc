@@ -1,0 +1,173 @@
+#include "symbolize/disk_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "base/byte_reader.h"
+
+namespace heapprofd {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMagic = "HPDCACHE";
+// To be raised with every change of what is kept or of how names are made.
+constexpr uint32_t kVersion = 1;
+
+// In the manner of FNV-1a, by words: finds damage, not malice.
+uint64_t Checksum(std::string_view bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](uint64_t word) {
+    hash = (hash ^ word) * 0x100000001b3;
+    hash ^= hash >> 29;
+  };
+  ByteReader reader(bytes);
+  while (reader.left() >= sizeof(uint64_t))
+    add(reader.Read<uint64_t>());
+  while (reader.left() > 0)
+    add(reader.Read<uint8_t>());
+  return hash;
+}
+
+std::string Seal(std::string_view contents) {
+  std::string body;
+  AppendNumber(kVersion, body);
+  body += contents;
+  std::string bytes(kMagic);
+  AppendNumber(Checksum(body), bytes);
+  return bytes + body;
+}
+
+// Ours, and nobody else may change it.
+bool IsOurs(const struct stat& status) {
+  return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = write(fd, bytes.data(), bytes.size());
+    if (done <= 0)
+      return false;
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+  return true;
+}
+
+bool MakeDirectory(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(fs::path(directory).parent_path(), error);
+  (void)mkdir(directory.c_str(), 0700);
+
+  struct stat status {};
+
+  return lstat(directory.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         IsOurs(status);
+}
+
+}  // namespace
+
+std::optional<std::string_view> UnsealCacheFile(std::string_view bytes) {
+  ByteReader reader(bytes);
+  if (reader.ReadBytes(kMagic.size()) != kMagic)
+    return std::nullopt;
+  const auto checksum = reader.Read<uint64_t>();
+  const std::string_view body = reader.ReadBytes(reader.left());
+  ByteReader body_reader(body);
+  if (body_reader.Read<uint32_t>() != kVersion || !body_reader.ok() ||
+      checksum != Checksum(body))
+    return std::nullopt;
+  return body_reader.ReadBytes(body_reader.left());
+}
+
+std::string DiskCache::StandardDirectory() {
+  const char* cache = getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/')
+    return std::string(cache) + "/heapprofd";
+  const char* home = getenv("HOME");
+  if (home != nullptr && *home == '/')
+    return std::string(home) + "/.cache/heapprofd";
+  return "";
+}
+
+std::optional<std::string> DiskCache::Load(const std::string& name) const {
+  if (directory_.empty())
+    return std::nullopt;
+  const ScopedFd fd(open((directory_ + "/" + name).c_str(),
+                         O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+
+  struct stat status {};
+
+  if (!fd.valid() || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      !IsOurs(status) || static_cast<uint64_t>(status.st_size) > kMaxFileBytes)
+    return std::nullopt;
+  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+  if (pread(fd.get(), bytes.data(), bytes.size(), 0) != status.st_size)
+    return std::nullopt;
+  const auto contents = UnsealCacheFile(bytes);
+  if (!contents)
+    return std::nullopt;
+  (void)futimens(fd.get(), nullptr);  // used now: see RemoveOldest
+  return std::string(*contents);
+}
+
+void DiskCache::Store(const std::string& name, std::string_view contents) const {
+  if (directory_.empty() || contents.size() > kMaxFileBytes / 2 ||
+      !MakeDirectory(directory_))
+    return;
+  std::string temporary = directory_ + "/.new-XXXXXX";
+  const ScopedFd fd(mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd.valid())
+    return;
+  if (!WriteAll(fd.get(), Seal(contents)) ||
+      rename(temporary.c_str(), (directory_ + "/" + name).c_str()) != 0)
+    unlink(temporary.c_str());
+  RemoveOldest();
+}
+
+ScopedFd DiskCache::Lock() const {
+  if (directory_.empty() || !MakeDirectory(directory_))
+    return {};
+  ScopedFd fd(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.valid() && flock(fd.get(), LOCK_EX) != 0)
+    fd.reset();
+  return fd;
+}
+
+void DiskCache::RemoveOldest() const {
+  struct File {
+    fs::file_time_type used;
+    uint64_t size;
+    fs::path path;
+  };
+
+  std::vector<File> files;
+  uint64_t sum = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(directory_, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code gone;
+    const uint64_t size = it->file_size(gone);
+    const fs::file_time_type used = it->last_write_time(gone);
+    if (gone)
+      continue;
+    files.push_back({used, size, it->path()});
+    sum += size;
+  }
+  std::ranges::sort(files, {}, &File::used);
+  for (const File& file : files) {
+    if (sum <= max_bytes_)
+      return;
+    sum -= file.size;
+    fs::remove(file.path, error);
+  }
+}
+
+}  // namespace heapprofd

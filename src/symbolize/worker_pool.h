@@ -1,0 +1,41 @@
+// Runs tasks in child processes, one per processor, so that what they read cannot hurt
+// the caller: a file that is truncated while it is mapped (SIGBUS), debug information
+// made to crash, hang or exhaust its reader cost the result of that one task.
+//
+// Children are forked, not executed: a task sees the caller's memory as it was and open
+// descriptors, and changes to either stay in the child. Threads of the caller do not
+// exist there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+
+namespace heapprofd {
+
+struct WorkerLimits {
+  uint64_t memory_bytes = uint64_t{4} << 30;    // per worker, beyond what the caller uses
+  uint32_t cpu_seconds = 120;                   // per task
+  uint32_t wall_seconds = 180;                  // per task
+  uint64_t result_bytes = uint64_t{512} << 20;  // per task
+  unsigned workers = 0;                         // 0: WorkersByDefault()
+};
+
+// One per processor, at most 8.
+unsigned WorkersByDefault();
+
+using WorkerTask = std::function<std::string(size_t index)>;
+using WorkerResult = std::function<void(size_t index, Result<std::string> result)>;
+
+// Calls `task` for each index below `count` in some child, and `on_result` here once for
+// each, in the order in which they finish. The bytes are as little to be trusted as what
+// the task has read. Errors are kUnavailable and say what has happened to the worker:
+// "the worker was killed by SIGBUS (...)".
+void RunInWorkers(size_t count,
+                  const WorkerTask& task,
+                  const WorkerResult& on_result,
+                  const WorkerLimits& limits = {});
+
+}  // namespace heapprofd

@@ -1,0 +1,109 @@
+// Java heaps of a trace, as tables: `heap_graph`, `heap_graph_class`,
+// `heap_graph_object`, `heap_graph_reference`. Ids are row numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/column.h"
+#include "trace/string_pool.h"
+
+namespace heapprofd {
+
+// Perfetto's numbers; the names in SQL are "ROOT_JNI_GLOBAL" and so on.
+enum class HeapRootType : uint8_t {
+  kUnknown,
+  kJniGlobal,
+  kJniLocal,
+  kJavaFrame,
+  kNativeStack,
+  kStickyClass,
+  kThreadBlock,
+  kMonitorUsed,
+  kThreadObject,
+  kInternedString,
+  kFinalizing,
+  kDebugger,
+  kReferenceCleanup,
+  kVmInternal,
+  kJniMonitor,
+  kNone = 255,  // no root
+};
+
+// Perfetto's numbers: "KIND_NORMAL" and so on.
+enum class HeapClassKind : uint8_t {
+  kUnknown,
+  kNormal,
+  kNoReferences,
+  kString,
+  kArray,
+  kClass,
+  kClassLoader,
+  kDexCache,
+  kSoftReference,
+  kWeakReference,
+  kFinalizerReference,
+  kPhantomReference,
+};
+
+// Perfetto's numbers.
+enum class HeapType : uint8_t { kUnknown, kApp, kZygote, kBootImage };
+
+// "ROOT_JNI_GLOBAL"; "KIND_NORMAL"; "HEAP_TYPE_APP". Numbers outside: the first of each.
+const char* NameOf(HeapRootType type);
+const char* NameOf(HeapClassKind kind);
+const char* NameOf(HeapType type);
+
+// `heap_graph`: one snapshot of one process.
+struct ImportedHeapGraph {
+  uint32_t upid = 0;
+  int64_t ts = 0;
+  std::optional<int64_t> heap_size;
+  bool truncated = false;  // packets are missing
+  uint32_t first_object = 0;
+  uint32_t object_count = 0;
+};
+
+struct HeapClass {
+  StringId name = kEmptyString;
+  StringId deobfuscated_name = UINT32_MAX;
+  StringId location = UINT32_MAX;
+  uint32_t superclass = UINT32_MAX;
+  uint32_t classloader = UINT32_MAX;  // an object
+  HeapClassKind kind = HeapClassKind::kUnknown;
+  bool is_array = false;
+};
+
+struct HeapObjectTable {
+  Column<uint32_t> graph;  // -> HeapGraphTables::graphs
+  Column<uint32_t> type;   // -> classes
+  Column<int64_t> self_size;
+  Column<int64_t> native_size;
+  Column<uint32_t> first_reference;  // its set; kNoId: it has none
+  Column<uint32_t> reference_count;
+  Column<int32_t> root_distance;  // -1: not reachable
+  Column<HeapRootType> root_type;
+  Column<HeapType> heap_type;
+
+  size_t row_count() const { return graph.size(); }
+};
+
+struct HeapReferenceTable {
+  Column<uint32_t> owner;
+  Column<uint32_t> owned;  // kNoId: null
+  Column<StringId> field_name;
+  Column<StringId> field_type_name;
+  Column<StringId> deobfuscated_field_name;  // kNoId: NULL
+
+  size_t row_count() const { return owner.size(); }
+};
+
+struct HeapGraphTables {
+  std::vector<ImportedHeapGraph> graphs;
+  std::vector<HeapClass> classes;
+  HeapObjectTable objects;
+  HeapReferenceTable references;
+};
+
+}  // namespace heapprofd

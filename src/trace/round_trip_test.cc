@@ -1,0 +1,127 @@
+// What TraceWriter writes is what the reader reads, dump after dump.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include "trace/test_traces.h"
+#include "trace/trace_writer.h"
+
+namespace heapprofd {
+namespace {
+
+class RoundTripTest : public testing::Test {
+ protected:
+  RoundTripTest() {
+    std::string pattern = "/tmp/round_trip_test_XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    profile_.process.pid = 7;
+    profile_.process.start_ns = 5;
+    profile_.mappings.push_back({});
+    profile_.mappings[0].path = "/usr/lib/lib.so";
+    profile_.mappings[0].build_id = "0123456789";
+    for (uint32_t i = 0; i < kCallsites; ++i) {
+      profile_.frames.push_back(
+          {.mapping = 0,
+           .rel_pc = 16 * i,
+           .lines = {{"f" + std::to_string(i), "f" + std::to_string(i), "a.cc", i + 1}}});
+      profile_.callsites.push_back({.parent = i == 0 ? kNoId : (i - 1) / 2, .frame = i});
+    }
+    profile_.heaps.emplace_back().heap_name = kMallocHeapName;
+  }
+
+  ~RoundTripTest() override { std::filesystem::remove_all(directory_); }
+
+  TraceWriter Create() {
+    Result<TraceFile> file = TraceFile::Create(directory_ + "/trace");
+    EXPECT_TRUE(file.ok());
+    return TraceWriter(std::move(file).value());
+  }
+
+  void Read() {
+    ASSERT_TRUE(ReadTrace(directory_ + "/trace", test_.builder).ok());
+    EXPECT_TRUE(TraceWarnings(test_.trace).empty());
+  }
+
+  // Sums of the rows up to a dump, by the innermost function: bytes and objects.
+  std::map<std::string, std::pair<int64_t, int64_t>> LiveAt(uint32_t dump) const {
+    std::map<std::string, std::pair<int64_t, int64_t>> live;
+    const AllocationTable& rows = test_.trace.allocations;
+    for (size_t row = 0; row < rows.row_count(); ++row) {
+      if (rows.dump[row] > dump)
+        continue;
+      const std::string stack = test_.Stack(rows.callsite[row]);
+      auto& sums = live[stack.substr(stack.rfind(';') + 1)];
+      sums.first += rows.size[row];
+      sums.second += rows.count[row];
+    }
+    std::erase_if(live, [](const auto& entry) { return entry.second.first == 0; });
+    return live;
+  }
+
+  static constexpr uint32_t kCallsites = 200;
+  std::string directory_;
+  TargetProfile profile_;
+  TestTrace test_;
+};
+
+TEST_F(RoundTripTest, SumsOfRowsAreTheStateAtEachDump) {
+  std::mt19937 random(7);  // the same events in every run
+  TraceWriter writer = Create();
+  ASSERT_TRUE(writer.WriteHeader("").ok());
+  std::vector<std::map<std::string, std::pair<int64_t, int64_t>>> expected;
+  HeapDump& dump = profile_.heaps[0];
+  for (int i = 0; i < 5; ++i) {
+    dump.start_ns = dump.end_ns;
+    dump.end_ns += 1000;
+    for (int event = 0; event < 100; ++event) {
+      CallsiteTotals& totals =
+          dump.callsites[static_cast<CallsiteId>(random() % kCallsites)];
+      totals.allocated += {.bytes = 100, .count = 2};
+      if (random() % 2 == 0)
+        totals.freed += {.bytes = 100, .count = 2};
+    }
+    auto& live = expected.emplace_back();
+    for (const auto& [id, totals] : dump.callsites) {
+      if (totals.live().bytes != 0)
+        live["f" + std::to_string(id)] = {std::llround(totals.live().bytes),
+                                          std::llround(totals.live().count)};
+    }
+    ASSERT_TRUE(writer.WriteDump(profile_, 0, {}).ok());
+  }
+  ASSERT_TRUE(writer.WriteModuleSymbols(profile_).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  Read();
+  ASSERT_EQ(test_.trace.dumps.size(), 5u);
+  for (uint32_t i = 0; i < 5; ++i)
+    EXPECT_EQ(LiveAt(i), expected[i]) << "dump " << i;
+  const FrameTable& frames = test_.trace.frames;
+  for (size_t row = 0; row < frames.row_count(); ++row) {
+    ASSERT_NE(frames.symbol_set[row], kNoId);
+    EXPECT_EQ(test_.trace.symbols.line[frames.symbol_set[row]],
+              frames.rel_pc[row] / 16 + 1);
+  }
+}
+
+TEST_F(RoundTripTest, APeakTakesBackWhatTheOneBeforeHeld) {
+  TraceWriter writer = Create();
+  ASSERT_TRUE(writer.WriteHeader("").ok());
+  HeapDump& dump = profile_.heaps[0];
+  const DumpFlags flags{.mode = DumpMode::kPeak};
+  dump.end_ns = dump.peak_ns = 1000;
+  dump.peak = {{1, {.bytes = 50, .count = 1}}, {2, {.bytes = 10, .count = 1}}};
+  ASSERT_TRUE(writer.WriteDump(profile_, 0, flags).ok());
+  dump.end_ns = dump.peak_ns = 2000;
+  dump.peak = {{1, {.bytes = 100, .count = 2}}};
+  ASSERT_TRUE(writer.WriteDump(profile_, 0, flags).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  Read();
+  using Live = std::map<std::string, std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(LiveAt(0), (Live{{"f1", {50, 1}}, {"f2", {10, 1}}}));
+  EXPECT_EQ(LiveAt(1), (Live{{"f1", {100, 2}}}));
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,32 @@
+// For tests: the traces of tests/data/traces, and tables as text.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "trace/trace_builder.h"
+#include "trace/trace_reader.h"
+
+namespace heapprofd {
+
+// A trace that was read, and how that went.
+struct TestTrace {
+  ImportedTrace trace;
+  TraceBuilder builder{&trace};
+  ReadReport report;
+
+  // "main;parse": names of a stack, outermost first.
+  std::string Stack(uint32_t callsite) const;
+
+  // Rows of heap_profile_allocation, one a line: "ts pid heap stack count size".
+  std::string Allocations() const;
+};
+
+// tests/data/traces/NAME.textproto, serialized.
+std::string FixtureBytes(const std::string& name);
+
+// Ends the test program when it cannot be read.
+std::unique_ptr<TestTrace> ReadFixture(const std::string& name);
+std::unique_ptr<TestTrace> ReadBytes(const std::string& bytes);
+
+}  // namespace heapprofd

@@ -1,0 +1,221 @@
+#include "trace/trace_builder.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxRows = kNoId - 1;
+constexpr size_t kMaxProcesses = size_t{1} << 22;  // as many as Linux has pids
+constexpr size_t kMaxThreads = size_t{1} << 22;
+constexpr size_t kMaxDumps = size_t{1} << 22;
+
+// 64 to 64 bits; any change of an input changes about half of the result.
+uint64_t Mix(uint64_t value) {
+  value ^= value >> 32;
+  value *= 0x9e3779b97f4a7c15;
+  value ^= value >> 29;
+  value *= 0xbf58476d1ce4e5b9;
+  return value ^ (value >> 32);
+}
+
+uint64_t HashOf(const ImportedMapping& mapping) {
+  uint64_t hash = Mix((uint64_t{mapping.name} << 32) | mapping.build_id);
+  for (const uint64_t part : {mapping.exact_offset, mapping.start_offset, mapping.start,
+                              mapping.end, mapping.load_bias})
+    hash = Mix(hash ^ part);
+  return hash;
+}
+
+bool AreEqual(const ImportedMapping& a, const ImportedMapping& b) {
+  return a.start == b.start && a.name == b.name && a.build_id == b.build_id &&
+         a.exact_offset == b.exact_offset && a.start_offset == b.start_offset &&
+         a.end == b.end && a.load_bias == b.load_bias;
+}
+
+uint64_t FrameHash(StringId name, uint32_t mapping, uint64_t rel_pc) {
+  return Mix(rel_pc ^ Mix((uint64_t{mapping} << 32) | name));
+}
+
+uint64_t CallsiteHash(uint32_t parent, uint32_t frame) {
+  return Mix((uint64_t{parent} << 32) | frame);
+}
+
+}  // namespace
+
+TraceBuilder::TraceBuilder(ImportedTrace* trace) : trace_(trace) {
+  HPD_CHECK(trace->processes.empty());
+  trace->processes.emplace_back();
+  trace->threads.push_back({.tid = 0, .upid = 0, .is_main = true});
+}
+
+void TraceBuilder::BeginSource() {
+  processes_.clear();
+  images_.clear();
+}
+
+uint32_t TraceBuilder::ProcessOf(int64_t pid) {
+  if (pid == 0)
+    return 0;
+  if (trace_->processes.size() >= kMaxProcesses) {
+    const auto known = processes_.find(pid);
+    return known == processes_.end() ? 0 : known->second;
+  }
+  const auto [entry, is_new] =
+      processes_.try_emplace(pid, static_cast<uint32_t>(trace_->processes.size()));
+  if (is_new) {
+    trace_->processes.emplace_back();
+    trace_->processes.back().pid = pid;
+  }
+  return entry->second;
+}
+
+uint32_t TraceBuilder::StartedProcessOf(int64_t pid, int64_t start_ts) {
+  const auto known = processes_.find(pid);
+  if (known != processes_.end()) {
+    const std::optional<int64_t>& start = trace_->processes[known->second].start_ts;
+    if (start && *start != start_ts)
+      processes_.erase(known);
+  }
+  const uint32_t upid = ProcessOf(pid);
+  trace_->processes[upid].start_ts = start_ts;
+  return upid;
+}
+
+uint32_t TraceBuilder::ImageOf(int64_t pid, int64_t profiling_start) {
+  const std::pair<int64_t, int64_t> key = {pid, profiling_start};
+  const auto known = images_.find(key);
+  if (known != images_.end())
+    return known->second;
+  const auto latest = processes_.find(pid);
+  if (latest != processes_.end() && image_upids_.contains(latest->second))
+    processes_.erase(latest);
+  const uint32_t upid = ProcessOf(pid);
+  if (images_.size() < kMaxProcesses)
+    images_[key] = upid;
+  image_upids_.insert(upid);
+  return upid;
+}
+
+uint32_t TraceBuilder::ThreadOf(int64_t tid, uint32_t upid) {
+  if (trace_->threads.size() >= kMaxThreads)
+    return 0;
+  const auto [entry, is_new] =
+      threads_.try_emplace({upid, tid}, static_cast<uint32_t>(trace_->threads.size()));
+  if (is_new)
+    trace_->threads.push_back(
+        {.tid = tid, .upid = upid, .is_main = trace_->processes[upid].pid == tid});
+  return entry->second;
+}
+
+uint32_t TraceBuilder::InternMapping(const ImportedMapping& mapping) {
+  std::vector<ImportedMapping>& rows = trace_->mappings;
+  mapping_index_.Prepare([&](uint32_t row) { return HashOf(rows[row]); });
+  uint32_t& row = mapping_index_.Find(
+      HashOf(mapping), [&](uint32_t other) { return AreEqual(rows[other], mapping); });
+  if (row == kNoId && rows.size() < kMaxRows) {
+    row = static_cast<uint32_t>(rows.size());
+    rows.push_back(mapping);
+    mapping_index_.CountAdded();
+  }
+  return row;
+}
+
+uint32_t TraceBuilder::InternFrame(StringId name, uint32_t mapping, uint64_t rel_pc) {
+  if (mapping == kNoId) {
+    if (no_mapping_ == kNoId)
+      no_mapping_ = InternMapping({});
+    mapping = no_mapping_;
+  }
+  FrameTable& frames = trace_->frames;
+  frame_index_.Prepare([&](uint32_t row) {
+    return FrameHash(frames.name[row], frames.mapping[row], frames.rel_pc[row]);
+  });
+  uint32_t& row =
+      frame_index_.Find(FrameHash(name, mapping, rel_pc), [&](uint32_t other) {
+        return frames.rel_pc[other] == rel_pc && frames.mapping[other] == mapping &&
+               frames.name[other] == name;
+      });
+  if (row == kNoId && frames.row_count() < kMaxRows) {
+    row = static_cast<uint32_t>(frames.row_count());
+    frames.name.push_back(name);
+    frames.mapping.push_back(mapping);
+    frames.rel_pc.push_back(rel_pc);
+    frames.symbol_set.push_back(kNoId);
+    frames.deobfuscated_name.push_back(kNoId);
+    frames.type.push_back(kNoId);
+    frame_index_.CountAdded();
+  }
+  return row;
+}
+
+uint32_t TraceBuilder::InternCallsite(uint32_t parent, uint32_t frame) {
+  CallsiteTable& callsites = trace_->callsites;
+  callsite_index_.Prepare([&](uint32_t row) {
+    return CallsiteHash(callsites.parent[row], callsites.frame[row]);
+  });
+  uint32_t& row = callsite_index_.Find(CallsiteHash(parent, frame), [&](uint32_t other) {
+    return callsites.parent[other] == parent && callsites.frame[other] == frame;
+  });
+  if (row == kNoId && callsites.row_count() < kMaxRows) {
+    row = static_cast<uint32_t>(callsites.row_count());
+    callsites.parent.push_back(parent);
+    callsites.frame.push_back(frame);
+    callsites.depth.push_back(parent == kNoId ? 0 : callsites.depth[parent] + 1);
+    callsite_index_.CountAdded();
+  }
+  return row;
+}
+
+uint32_t TraceBuilder::AddSymbol(uint32_t set,
+                                 StringId name,
+                                 StringId source_file,
+                                 uint32_t line) {
+  SymbolTable& symbols = trace_->symbols;
+  if (symbols.row_count() >= kMaxRows)
+    return set;
+  if (set == kNoId)
+    set = static_cast<uint32_t>(symbols.row_count());
+  symbols.set.push_back(set);
+  symbols.name.push_back(name);
+  symbols.source_file.push_back(source_file);
+  symbols.line.push_back(line);
+  return set;
+}
+
+uint32_t TraceBuilder::BeginDump(const ImportedDump& dump) {
+  if (trace_->dumps.size() >= kMaxDumps)  // what follows is added to the last one
+    return static_cast<uint32_t>(trace_->dumps.size() - 1);
+  trace_->dumps.push_back(dump);
+  ImportedDump& added = trace_->dumps.back();
+  added.first_allocation = static_cast<uint32_t>(trace_->allocations.row_count());
+  added.first_estimate = static_cast<uint32_t>(trace_->estimates.row_count());
+  added.allocation_count = added.estimate_count = 0;
+  return static_cast<uint32_t>(trace_->dumps.size() - 1);
+}
+
+void TraceBuilder::AddAllocation(uint32_t callsite, int64_t count, int64_t size) {
+  AllocationTable& rows = trace_->allocations;
+  if ((count == 0 && size == 0) || rows.row_count() >= kMaxRows)
+    return;
+  rows.dump.push_back(static_cast<uint32_t>(trace_->dumps.size() - 1));
+  rows.callsite.push_back(callsite);
+  rows.count.push_back(count);
+  rows.size.push_back(size);
+  ++trace_->dumps.back().allocation_count;
+}
+
+void TraceBuilder::AddEstimate(uint32_t callsite, const CallsiteEstimate& estimate) {
+  EstimateTable& rows = trace_->estimates;
+  if (rows.row_count() >= kMaxRows)
+    return;
+  rows.dump.push_back(static_cast<uint32_t>(trace_->dumps.size() - 1));
+  rows.callsite.push_back(callsite);
+  rows.live_bytes_error.push_back(estimate.live_bytes_error);
+  rows.live_count_error.push_back(estimate.live_count_error);
+  rows.allocated_bytes_error.push_back(estimate.allocated_bytes_error);
+  rows.alloc_count_error.push_back(estimate.alloc_count_error);
+  rows.peak_bytes.push_back(estimate.peak_bytes);
+  rows.peak_count.push_back(estimate.peak_count);
+  ++trace_->dumps.back().estimate_count;
+}
+
+}  // namespace heapprofd

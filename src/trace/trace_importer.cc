@@ -1,0 +1,318 @@
+#include "trace/trace_importer.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "trace/deobfuscation_messages.h"
+#include "trace/fields.h"
+#include "trace/framing.h"
+#include "trace/heap_graph_importer.h"
+#include "trace/inflate.h"
+#include "trace/message_reader.h"
+#include "trace/system_importer.h"
+
+namespace heapprofd {
+namespace {
+
+// Compressed packets of Perfetto hold at most some hundred kB each.
+constexpr size_t kMaxCompressedPackets = size_t{64} << 20;
+
+// Fields of TracePacket have at most four digits; numbers beyond are a hostile file's.
+constexpr uint32_t kMaxCountedField = 10000;
+
+}  // namespace
+
+struct TraceImporter::Sequence {
+  explicit Sequence(TraceBuilder* builder, std::vector<DumpTimes>* times)
+      : interned(builder), profile(builder, &interned, times), heap_graph(builder) {}
+
+  InternedTables interned;
+  ProfileImporter profile;
+  HeapGraphImporter heap_graph;
+  bool is_valid = false;  // interned data count
+  uint32_t clock = kClockBoottime;
+};
+
+struct TraceImporter::PacketHeader {
+  std::optional<uint64_t> sequence;
+  std::optional<int64_t> timestamp;
+  std::optional<uint32_t> clock;
+  std::optional<uint32_t> default_clock;
+  bool is_cleared = false;
+  bool has_loss = false;
+};
+
+TraceImporter::TraceImporter(TraceBuilder* builder)
+    : builder_(builder),
+      no_sequence_(std::make_unique<Sequence>(builder, &dump_times_)),
+      symbols_(builder) {}
+
+TraceImporter::~TraceImporter() = default;
+
+// NOLINTNEXTLINE(readability-function-size)
+TraceImporter::PacketHeader TraceImporter::ReadHeader(std::string_view packet) const {
+  PacketHeader header;
+  MessageReader reader(packet);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::kPacketTimestamp:
+        header.timestamp = reader.Int();
+        break;
+      case field::kPacketSequenceId:
+        header.sequence = reader.Uint();
+        break;
+      case field::kPacketSequenceFlags:
+        header.is_cleared |= (reader.Uint() & field::kIncrementalStateCleared) != 0;
+        break;
+      case field::kPacketIncrementalStateCleared:
+        header.is_cleared |= reader.Bool();
+        break;
+      case field::kPacketPreviousPacketDropped:
+        header.has_loss = reader.Bool();
+        break;
+      case field::kPacketTimestampClockId:
+        header.clock = static_cast<uint32_t>(reader.Uint());
+        break;
+      case field::kPacketDefaults: {
+        MessageReader defaults(reader.Bytes());
+        while (defaults.Next()) {
+          if (defaults.field() == field::kPacketTimestampClockId)
+            header.default_clock = static_cast<uint32_t>(defaults.Uint());
+        }
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return header;
+}
+
+TraceImporter::Sequence* TraceImporter::SequenceOf(const PacketHeader& header) {
+  constexpr size_t kMaxSequences = 1 << 16;  // a hostile file's only
+  if (!header.sequence)
+    return nullptr;
+  const auto found = sequences_.find(*header.sequence);
+  if (found != sequences_.end())
+    return found->second.get();
+  if (sequences_.size() >= kMaxSequences)
+    return nullptr;
+  std::unique_ptr<Sequence>& sequence = sequences_[*header.sequence];
+  sequence = std::make_unique<Sequence>(builder_, &dump_times_);
+  return sequence.get();
+}
+
+void TraceImporter::UpdateState(const PacketHeader& header, Sequence* sequence) {
+  if (sequence == nullptr) {
+    if (header.is_cleared)
+      builder_->trace().stats.Count(StatId::kIncrementalStateClearedMissingSequenceId);
+    return;
+  }
+  if (header.has_loss)
+    sequence->is_valid = false;
+  if (header.is_cleared) {
+    sequence->profile.BeginGeneration();
+    sequence->interned.Clear();
+    sequence->is_valid = true;
+    sequence->clock = kClockBoottime;
+  }
+  if (header.default_clock)
+    sequence->clock = *header.default_clock;
+}
+
+int64_t TraceImporter::TimeOf(const PacketHeader& header, const Sequence* sequence) {
+  if (!header.timestamp)
+    return latest_ts_;
+  const uint32_t clock =
+      header.clock.value_or(sequence != nullptr ? sequence->clock : kClockBoottime);
+  const std::optional<int64_t> ts =
+      clocks_.Convert(clock, builder_->trace().trace_clock, *header.timestamp);
+  if (!ts)
+    builder_->trace().stats.Count(StatId::kClockSyncFailure);
+  latest_ts_ = ts.value_or(*header.timestamp);
+  return latest_ts_;
+}
+
+void TraceImporter::Import(std::string_view packet) {
+  try {
+    const PacketHeader header = ReadHeader(packet);
+    Sequence* const sequence = SequenceOf(header);
+    UpdateState(header, sequence);
+    const int64_t ts = TimeOf(header, sequence);
+    // Whatever the packet's data refer to may be in the packet itself.
+    MessageReader interned(packet);
+    while (interned.Next()) {
+      if (interned.field() == field::kPacketInternedData)
+        ImportInterned(interned.Bytes(), sequence);
+    }
+    MessageReader data(packet);
+    while (data.Next())
+      ImportData(data.field(), data.Bytes(), sequence, ts);
+  } catch (const protozero::exception&) {
+    builder_->trace().stats.Count(StatId::kPacketParserError);
+  }
+}
+
+void TraceImporter::ImportInterned(std::string_view message, Sequence* sequence) {
+  TraceStats& stats = builder_->trace().stats;
+  if (sequence == nullptr) {
+    stats.Count(StatId::kInternedDataMissingSequenceId);
+  } else if (!sequence->is_valid) {
+    stats.Count(StatId::kInternedDataSkippedIncrementalStateInvalid);
+  } else {
+    try {
+      sequence->interned.AddInternedData(message);
+    } catch (const protozero::exception&) {
+      stats.Count(StatId::kStackprofileParserError);
+    }
+  }
+}
+
+void TraceImporter::ImportData(uint32_t field,
+                               std::string_view message,
+                               Sequence* sequence,
+                               int64_t ts) {
+  switch (field) {
+    case field::kPacketProfilePacket: {
+      Sequence& target = sequence != nullptr ? *sequence : *no_sequence_;
+      target.interned.AddProfileTables(message);
+      target.profile.Add(message, ts);
+      return;
+    }
+    case field::kPacketHeapGraph:
+      return (sequence != nullptr ? *sequence : *no_sequence_)
+          .heap_graph.Add(message, ts);
+    case field::kPacketModuleSymbols:
+      return symbols_.Add(message);
+    case field::kPacketDeobfuscationMapping:
+      return deobfuscator_.Add(ReadDeobfuscationMessage(message));
+    case field::kPacketClockSnapshot:
+      return ImportClocks(message);
+    case field::kPacketProcessTree:
+      return ImportProcessTree(*builder_, message);
+    case field::kPacketProcessStats:
+      return ImportProcessStats(*builder_, message, ts);
+    case field::kPacketSmaps:
+      return ImportSmaps(*builder_, message, ts);
+    case field::kPacketPackagesList:
+      return ImportPackagesList(*builder_, message);
+    case field::kPacketSystemInfo:
+      return ImportSystemInfo(*builder_, message);
+    case field::kPacketTraceUuid:
+      return ImportTraceUuid(*builder_, message);
+    case field::kPacketTraceStats:
+      return ImportTraceStats(*builder_, message);
+    case field::kPacketCompressedPackets:
+    case field::kPacketZstdCompressedPackets:
+      return ImportCompressed(field, message);
+    case field::kPacketTimestamp:
+    case field::kPacketSequenceId:
+    case field::kPacketInternedData:
+    case field::kPacketSequenceFlags:
+    case field::kPacketTraceConfig:
+    case field::kPacketSynchronizationMarker:
+    case field::kPacketIncrementalStateCleared:
+    case field::kPacketPreviousPacketDropped:
+    case field::kPacketTrigger:
+    case field::kPacketTimestampClockId:
+    case field::kPacketDefaults:
+    case field::kPacketServiceEvent:
+    case field::kPacketTrustedUid:
+    case field::kPacketTrustedPid:
+    case field::kPacketFirstOnSequence:
+    case field::kPacketMachineId:
+      return;
+    default:
+      if (field < kMaxCountedField)
+        builder_->trace().stats.Add(StatId::kUnsupportedPacket, field, 1);
+  }
+}
+
+void TraceImporter::ImportCompressed(uint32_t field, std::string_view bytes) {
+  constexpr int kMaxDepth = 2;  // Perfetto's are not nested
+  bool is_whole = depth_ < kMaxDepth;
+  if (is_whole) {
+    ++depth_;
+    const std::string packets =
+        InflateAll(field == field::kPacketCompressedPackets ? Compression::kZlib
+                                                            : Compression::kZstd,
+                   bytes, kMaxCompressedPackets, &is_whole);
+    std::string_view rest = packets;
+    while (const std::optional<std::string_view> packet = TakePacket(&rest))
+      Import(*packet);
+    is_whole = is_whole && rest.empty();
+    --depth_;
+  }
+  if (!is_whole)
+    builder_->trace().stats.Count(StatId::kCompressedPacketError);
+}
+
+void TraceImporter::ImportClocks(std::string_view message) {
+  constexpr uint32_t kFirstSequenceClock = 64;  // these need their sequence
+  constexpr size_t kMaxClocks = 64;
+  ClockTable::Snapshot snapshot;
+  std::optional<uint32_t> primary;
+  MessageReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() == 2)
+      primary = static_cast<uint32_t>(reader.Uint());
+    if (reader.field() != 1)
+      continue;
+    MessageReader fields(reader.Bytes());
+    uint32_t id = 0;
+    uint64_t ts = 0;
+    uint64_t unit = 1;
+    while (fields.Next()) {
+      if (fields.field() == 1)
+        id = static_cast<uint32_t>(fields.Uint());
+      else if (fields.field() == 2)
+        ts = fields.Uint();
+      else if (fields.field() == 4)
+        unit = fields.Uint();
+    }
+    if (id < kFirstSequenceClock && snapshot.size() < kMaxClocks)
+      snapshot.emplace_back(id, static_cast<int64_t>(ts * unit));
+  }
+  if (clocks_.empty() && primary)
+    builder_->trace().trace_clock = *primary;
+  builder_->trace().clocks.Add(snapshot);
+  clocks_.Add(std::move(snapshot));
+}
+
+void TraceImporter::ConvertTimes() {
+  ImportedTrace& trace = builder_->trace();
+  const auto convert = [&](int64_t ts) {
+    const std::optional<int64_t> converted =
+        clocks_.Convert(kClockMonotonicCoarse, trace.trace_clock, ts);
+    if (!converted)
+      trace.stats.Count(StatId::kClockSyncFailure);
+    return converted.value_or(ts);
+  };
+  for (const DumpTimes& times : dump_times_) {
+    ImportedDump& dump = trace.dumps[times.dump];
+    dump.ts = times.is_monotonic ? convert(times.ts) : times.ts;
+    if (times.start_ts)
+      dump.start_ts = convert(*times.start_ts);
+    if (times.peak_ts)
+      dump.peak_ts = convert(*times.peak_ts);
+    trace.stats.Set(StatId::kHeapprofdLastProfileTimestamp,
+                    trace.processes[dump.upid].pid, dump.ts);
+  }
+  dump_times_.clear();
+}
+
+void TraceImporter::Finish() {
+  for (const auto& [id, sequence] : sequences_) {
+    sequence->profile.Finish();
+    sequence->heap_graph.Finish();
+  }
+  no_sequence_->profile.Finish();
+  no_sequence_->heap_graph.Finish();
+  sequences_.clear();
+  ConvertTimes();
+  symbols_.Apply();
+  ApplyDeobfuscation(*builder_, deobfuscator_);
+}
+
+}  // namespace heapprofd

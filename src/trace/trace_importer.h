@@ -1,0 +1,65 @@
+// TracePackets to the tables of an ImportedTrace.
+//
+// Takes the traces of heapprofd for Linux, and those of Perfetto and Android since
+// version
+// 10. What cannot be decoded or refers to nothing is counted in ImportedTrace::stats and
+// left out; nothing a file contains is an error. One importer per file or concatenation
+// of files: packet sequences go on from one file to the next.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "profile/deobfuscation.h"
+#include "trace/interned_tables.h"
+#include "trace/profile_importer.h"
+#include "trace/symbol_importer.h"
+#include "trace/trace_builder.h"
+
+namespace heapprofd {
+
+class TraceImporter {
+ public:
+  // `builder` must outlive this.
+  explicit TraceImporter(TraceBuilder* builder);
+  ~TraceImporter();
+
+  // One serialized TracePacket.
+  void Import(std::string_view packet);
+
+  // Behind the last packet: completes what waited for later ones, applies symbols and
+  // mappings, converts times.
+  void Finish();
+
+ private:
+  struct Sequence;
+  struct PacketHeader;
+
+  PacketHeader ReadHeader(std::string_view packet) const;
+  Sequence* SequenceOf(const PacketHeader& header);
+  void UpdateState(const PacketHeader& header, Sequence* sequence);
+  void ImportData(uint32_t field,
+                  std::string_view message,
+                  Sequence* sequence,
+                  int64_t ts);
+  void ImportInterned(std::string_view message, Sequence* sequence);
+  void ImportCompressed(uint32_t field, std::string_view bytes);
+  void ImportClocks(std::string_view message);
+  int64_t TimeOf(const PacketHeader& header, const Sequence* sequence);
+  void ConvertTimes();
+
+  TraceBuilder* builder_;
+  std::map<uint64_t, std::unique_ptr<Sequence>> sequences_;
+  std::unique_ptr<Sequence> no_sequence_;  // packets without a sequence id
+  SymbolImporter symbols_;
+  Deobfuscator deobfuscator_;
+  std::vector<DumpTimes> dump_times_;
+  ClockTable clocks_;
+  int64_t latest_ts_ = 0;
+  int depth_ = 0;  // of compressed packets
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,28 @@
+// Reads trace files into an ImportedTrace.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "trace/imported_trace.h"
+#include "trace/packet_reader.h"
+#include "trace/trace_builder.h"
+
+namespace heapprofd {
+
+// Adds the trace of one file ("-": standard input) to what `builder` has: all that
+// ReadPackets takes, in one pass and without keeping the file. Its processes are others
+// than those of files read before. Errors: as ReadPackets; damage is in the report and
+// counted in the trace's stats.
+Result<ReadReport> ReadTrace(const std::string& path, TraceBuilder& builder);
+
+Result<ReadReport> ReadTrace(ByteSource& source,
+                             const std::string& name,
+                             TraceBuilder& builder);
+
+// What a reader of the trace should know before trusting it, a line each: what was lost,
+// left out or damaged, in which process, and what to do about it. Empty: nothing.
+std::vector<std::string> TraceWarnings(const ImportedTrace& trace);
+
+}  // namespace heapprofd

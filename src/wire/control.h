@@ -1,0 +1,41 @@
+// Messages of people's commands to an engine, over the sockets where clients report:
+// `heap_profile mark`, and recordings that a service runs for somebody.
+//
+//   {ControlHeader, payload_size bytes}, in both directions. Descriptors travel with the
+//   header. The engine takes pid and uid from the socket (SO_PEERCRED).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heapprofd {
+
+inline constexpr uint64_t kControlMagic = 0x3130746370616568;  // "heapct01"
+inline constexpr size_t kMaxControlPayload = size_t{1} << 20;  // bytes
+
+enum class ControlType : uint32_t {
+  // Requests.
+  kMark = 1,   // payload: the label of a dump of this connection's recording, or of all
+               // that belong to the caller
+  kStart = 2,  // payload: StartRequest (proto/control.proto); descriptors: the output
+               // directory or trace file, standard error. The recording ends when the
+               // connection is closed.
+  kStop = 3,   // ends the recording that this connection has started
+  // Answers.
+  kDone = 16,     // the recording is finished; payload: exit code
+  kFailed = 17,   // payload: an error message
+  kStarted = 18,  // clients are being served
+  kNote = 20,     // something that the caller should know; payload: one line. May come
+                  // before any other answer
+  kMarked = 19,   // payload: the number of recordings that have a new dump
+};
+
+struct ControlHeader {
+  uint64_t magic;
+  ControlType type;
+  uint32_t payload_size;
+};
+
+static_assert(sizeof(ControlHeader) == 16);
+
+}  // namespace heapprofd

@@ -1,0 +1,138 @@
+"""heap_profile android against a stand-in for adb that records what it is asked and answers like a device."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import config_pb2
+from google.protobuf import text_format
+from profile_run import HEAP_PROFILE
+from service_run import wait_for
+
+# The device: perfetto runs until it is interrupted, or for two questions about it.
+ADB = """#!{python}
+import json, os, sys
+home = os.environ["FAKE_DEVICE"]
+with open(os.path.join(home, "log"), "a") as log:
+    log.write(json.dumps(sys.argv[1:]) + "\\n")
+command = sys.argv[-1]
+stopped = os.path.join(home, "stopped")
+if command == "getprop ro.build.version.sdk":
+    print(os.environ.get("FAKE_SDK", "33"))
+elif command == "getenforce":
+    print("Enforcing")
+elif sys.argv[1] == "exec-out":
+    print(os.environ.get("FAKE_PID", "4711"))
+elif command.startswith("kill -INT"):
+    open(stopped, "w").close()
+elif command.startswith("[ -d /proc/"):
+    print("gone" if os.path.exists(stopped) or os.environ.get("FAKE_ENDS") else "running")
+elif sys.argv[1] == "pull":
+    with open(sys.argv[3], "w") as file:
+        file.write("a trace")
+"""
+
+
+class Android(unittest.TestCase):
+    def setUp(self):
+        self.home = tempfile.TemporaryDirectory()
+        self.addCleanup(self.home.cleanup)
+        path = os.path.join(self.home.name, "adb")
+        with open(path, "w") as file:
+            file.write(ADB.format(python=sys.executable))
+        os.chmod(path, stat.S_IRWXU)
+        self.out = os.path.join(self.home.name, "out")
+
+    def start(self, *options, **env):
+        return subprocess.Popen(
+            [HEAP_PROFILE, "android", "-o", self.out, *options], text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PATH": self.home.name + ":/usr/bin:/bin", "FAKE_DEVICE": self.home.name, **env})
+
+    def commands(self):
+        with open(os.path.join(self.home.name, "log")) as log:
+            return [json.loads(line) for line in log]
+
+    def config(self):
+        script = next(c for c in self.commands() if c[0] == "exec-out")[1]
+        text = subprocess.run(["sh", "-c", script.split("; echo", 1)[0] + "; printf %s \"$CFG\""], capture_output=True,
+                              text=True, check=True).stdout
+        return text_format.Parse(text, config_pb2.TraceConfig())
+
+    def test_the_sequence_of_commands(self):
+        process = self.start("-n", "com.example.app", "-d", "10", FAKE_ENDS="1")
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        pid = process.pid
+        path = f"/data/misc/perfetto-traces/profile-{pid}"
+        commands = self.commands()
+        self.assertEqual(commands[0], ["shell", "getprop ro.build.version.sdk"])
+        self.assertEqual(commands[1][0], "exec-out")
+        self.assertTrue(commands[1][1].endswith(f"| perfetto --txt -c - -o {path} -d"))
+        self.assertEqual(commands[2:], [["shell", "[ -d /proc/4711 ] && echo running || echo gone"],
+                                        ["pull", path, self.out + "/raw-trace"],
+                                        ["shell", f"rm -f {path}"]])
+        self.assertIn("Profiling active", errors)
+        self.assertTrue(os.path.exists(os.path.join(self.out, "raw-trace")))
+
+    def test_the_options_arrive(self):
+        self.start("-n", "it's,b", "-i", "77", "-c", "500", "--shmem-size", "8192", "--no-block-client", "--dump-at-max",
+                   "-d", "1234", FAKE_ENDS="1").communicate(timeout=60)
+        config = self.config()
+        heapprofd = config.data_sources[0].config.heapprofd_config
+        self.assertEqual(list(heapprofd.process_cmdline), ["it's", "b"])
+        self.assertEqual((heapprofd.sampling_interval_bytes, heapprofd.shmem_size_bytes), (77, 8192))
+        self.assertEqual(heapprofd.continuous_dump_config.dump_interval_ms, 500)
+        self.assertTrue(heapprofd.dump_at_max)
+        self.assertFalse(heapprofd.block_client)
+        self.assertEqual(config.duration_ms, 1234)
+        self.assertEqual(config.data_sources[1].config.name, "android.packages_list")
+
+    def test_no_versions_leaves_the_packages_out(self):
+        self.start("-n", "a", "--no-versions", FAKE_ENDS="1").communicate(timeout=60)
+        self.assertEqual(len(self.config().data_sources), 1)
+
+    def test_ctrl_c_stops_the_device(self):
+        process = self.start("-n", "a")
+        log = os.path.join(self.home.name, "log")
+        wait_for(lambda: os.path.exists(log) and "/proc/4711" in open(log).read(), "perfetto is not watched")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn(["shell", "kill -INT 4711"], self.commands())
+        self.assertIn("Waiting for profiler shutdown", errors)
+
+    def test_selinux_is_restored(self):
+        self.start("-n", "a", "--disable-selinux", FAKE_ENDS="1").communicate(timeout=60)
+        shell = [c[1] for c in self.commands() if c[0] == "shell"]
+        self.assertLess(shell.index("su root setenforce 0"), shell.index("su root setenforce 1"))
+
+    def test_simpleperf_watches_heapprofd(self):
+        self.start("-n", "a", "--simpleperf", FAKE_ENDS="1").communicate(timeout=60)
+        self.assertTrue(any("simpleperf record" in c[-1] for c in self.commands()))
+        self.assertIn(["pull", "/data/local/tmp/heapprofd_profile", self.out], self.commands())
+
+    def test_old_devices_keep_their_file(self):
+        self.start("-n", "a", FAKE_ENDS="1", FAKE_SDK="29").communicate(timeout=60)
+        self.assertFalse(any(c[-1].startswith("rm ") for c in self.commands()))
+
+    def test_a_device_that_refuses_is_reported(self):
+        process = self.start("-n", "a", FAKE_PID="permission denied")
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("permission denied", errors)
+
+    def test_without_adb_its_package_is_named(self):
+        process = subprocess.run([HEAP_PROFILE, "android", "-o", self.out, "-n", "a"], capture_output=True, text=True,
+                                 env={**os.environ, "PATH": "/nonexistent"})
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("apt-get install adb", process.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

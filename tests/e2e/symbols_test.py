@@ -1,0 +1,102 @@
+"""Where names come from: symbol directories, the cache, and files that are damaged."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from profile_run import run
+
+SOURCE = """
+#include <cstdlib>
+#include <vector>
+static inline void* Inlined(int n) { return std::malloc(n); }
+__attribute__((noinline)) void* Hidden(int n) { char* p = static_cast<char*>(Inlined(n)); *p = 1; return p; }
+int main() { std::vector<void*> kept; for (int i = 0; i < 5000; ++i) kept.push_back(Hidden(4000)); return kept.empty(); }
+"""
+
+
+class Symbols(unittest.TestCase):
+    """A program without symbols, and a directory that has them."""
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.directory)
+        source = os.path.join(self.directory, "program.cc")
+        with open(source, "w") as file:
+            file.write(SOURCE)
+        self.symbols = os.path.join(self.directory, "symbols")
+        os.mkdir(self.symbols)
+        self.full = os.path.join(self.symbols, "program")
+        self.program = os.path.join(self.directory, "program")
+        subprocess.run(["g++", "-O2", "-g", "-fno-omit-frame-pointer", "-Wl,--build-id", source, "-o", self.full],
+                       check=True)
+        subprocess.run(["strip", "-s", "-o", self.program, self.full], check=True)
+
+    def profile(self, **env):
+        result = run([self.program], env={"XDG_CACHE_HOME": os.path.join(self.directory, "cache"), **env})
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        return result
+
+    def test_a_stripped_program_has_no_names_and_the_summary_says_what_to_do(self):
+        result = self.profile()
+        self.assertEqual(result.main.of("Hidden")["alloc_space"], 0)
+        self.assertIn("it is stripped", result.stderr)
+        self.assertIn("PERFETTO_BINARY_PATH", result.stderr)
+
+    def test_names_and_inlined_calls_come_from_the_directory(self):
+        result = self.profile(PERFETTO_BINARY_PATH="/nowhere:" + self.symbols)
+        self.assertGreater(result.main.of("Hidden")["alloc_space"], 15_000_000)
+        self.assertGreater(result.main.of("Inlined")["alloc_space"], 15_000_000)
+
+    def test_a_renamed_file_is_found_by_build_id(self):
+        os.makedirs(os.path.join(self.symbols, "deep", "down"))
+        os.rename(self.full, os.path.join(self.symbols, "deep", "down", "renamed"))
+        for mode, found in [("find", False), ("index", True)]:
+            result = self.profile(PERFETTO_BINARY_PATH=self.symbols, PERFETTO_SYMBOLIZER_MODE=mode)
+            self.assertEqual(result.main.of("Hidden")["alloc_space"] > 0, found, mode)
+
+    def test_a_file_of_another_build_is_not_used(self):
+        subprocess.run(["g++", "-O1", "-g", "-Wl,--build-id", os.path.join(self.directory, "program.cc"),
+                        "-o", self.full], check=True)
+        result = self.profile(PERFETTO_BINARY_PATH=self.symbols)
+        self.assertEqual(result.main.of("Hidden")["alloc_space"], 0)
+
+    def test_names_are_kept_for_the_next_run(self):
+        self.profile(PERFETTO_BINARY_PATH=self.symbols)
+        shutil.rmtree(self.symbols)
+        self.assertGreater(self.profile().main.of("Hidden")["alloc_space"], 15_000_000)
+
+    @unittest.skipUnless(shutil.which("llvm-symbolizer"), "no llvm-symbolizer here")
+    def test_llvm_symbolizer_gives_the_same_names(self):
+        ours = self.profile(PERFETTO_BINARY_PATH=self.symbols)
+        theirs = self.profile(PERFETTO_BINARY_PATH=self.symbols, HEAPPROFD_SYMBOLIZER="llvm-symbolizer")
+
+        def stack(result):
+            return max(((values["alloc_space"], functions) for functions, values in result.main.stacks()))[1]
+
+        self.assertEqual(stack(ours), stack(theirs))
+
+    def test_a_damaged_file_costs_its_names_only(self):
+        damaged = os.path.join(self.symbols, "damaged")
+        with open(self.full, "rb") as file:
+            data = bytearray(file.read())
+        subprocess.run(["objcopy", "--dump-section", f".debug_info={damaged}", self.full, "/dev/null"], check=False)
+        begin = data.find(open(damaged, "rb").read()[:64]) if os.path.exists(damaged) else len(data) // 2
+        for i in range(begin + 11, min(begin + 4000, len(data))):
+            data[i] = (data[i] * 7 + i) % 256
+        with open(self.full, "wb") as file:
+            file.write(data)
+        result = self.profile(PERFETTO_BINARY_PATH=self.symbols)
+        self.assertGreater(result.main.total("alloc_space"), 15_000_000)
+
+    def test_a_variable_without_meaning_is_refused_before_the_program_runs(self):
+        for name in ["PERFETTO_SYMBOLIZER_MODE", "HEAPPROFD_SYMBOLIZER"]:
+            result = run([self.program], env={name: "magic"})
+            self.assertEqual(result.exit_code, 2, name)
+            self.assertIn(name + "=magic", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

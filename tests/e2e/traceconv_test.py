@@ -1,0 +1,215 @@
+"""traceconv on traces that heap_profile has just recorded, and on damaged ones."""
+
+import glob
+import gzip
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import unittest
+
+import pprof_pb2
+import trace_pb2
+from profile_run import HEAP_PROFILE
+
+PYTHON = ["/usr/bin/python3", "-B", "-c", "import json, email; x = [str(i) * 3 for i in range(20000)]"]
+
+
+def traceconv(*arguments, input=None, env=None):
+    return subprocess.run([HEAP_PROFILE, "traceconv", *arguments], input=input, capture_output=True, timeout=120,
+                          env={**os.environ, **(env or {})})
+
+
+def load(path):
+    """{stack of (function, file, line), innermost first: values} of a profile, and the profile."""
+    profile = pprof_pb2.Profile()
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+        profile.ParseFromString(file.read())
+    strings = profile.string_table
+    functions = {f.id: (strings[f.name], strings[f.system_name], strings[f.filename]) for f in profile.function}
+    mappings = {m.id: (strings[m.filename], strings[m.build_id], m.memory_start) for m in profile.mapping}
+    locations = {l.id: (mappings[l.mapping_id], l.address, [(functions[e.function_id], e.line) for e in l.line])
+                 for l in profile.location}
+    samples = {}
+    for sample in profile.sample:
+        key = str([locations[id] for id in sample.location_id])
+        samples.setdefault(key, []).append(tuple(sample.value))
+    return {key: sorted(values) for key, values in samples.items()}, profile
+
+
+class Traceconv(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="traceconv_test_")
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        cls.recorded = os.path.join(cls.directory, "recorded")
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", cls.recorded, "--", *PYTHON], check=True)
+        cls.trace = os.path.join(cls.recorded, "raw-trace")
+
+    def convert(self, trace, *arguments, env=None):
+        """The files that `profile` writes."""
+        directory = tempfile.mkdtemp(dir=self.directory)
+        done = traceconv("profile", "--output-dir", directory, *arguments, trace, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"Wrote profiles to " + directory.encode(), done.stderr)
+        return sorted(glob.glob(directory + "/*"))
+
+    def path(self, name, content):
+        path = os.path.join(self.directory, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        return path
+
+    def test_profiles_are_those_that_heap_profile_wrote_itself(self):
+        own = glob.glob(self.recorded + "/heap_dump.*")
+        converted = self.convert(self.trace)
+        self.assertEqual(len(own), 1)
+        self.assertEqual(len(converted), 1)
+        self.assertRegex(os.path.basename(converted[0]), r"^heap_dump\.1\.\d+\.libc\.malloc\.pb$")
+        expected, own_profile = load(own[0])
+        found, profile = load(converted[0])
+        self.assertGreater(len(expected), 500)
+        self.assertEqual(found, expected)
+        self.assertEqual(profile.period, own_profile.period)
+        texts = [[p.string_table[c] for c in p.comment] for p in (profile, own_profile)]
+        self.assertEqual(texts[0], texts[1])
+        for p in (profile, own_profile):
+            self.assertEqual(p.string_table[p.default_sample_type], "space")
+            self.assertEqual(p.string_table[p.mapping[0].filename].rsplit("/")[-1][:7], "python3")
+        self.assertLess(abs(profile.time_nanos - own_profile.time_nanos), 60e9)
+
+    def test_every_location_has_a_mapping_and_files_have_build_ids(self):
+        _, profile = load(self.convert(self.trace)[0])
+        mappings = {m.id: m for m in profile.mapping}
+        for location in profile.location:
+            self.assertIn(location.mapping_id, mappings)
+        libc = next(m for m in profile.mapping if profile.string_table[m.filename].endswith("libc.so.6"))
+        self.assertRegex(profile.string_table[libc.build_id], "^[0-9a-f]{40}$")
+
+    def test_go_pprof_reads_them_and_does_not_show_malloc_alone(self):
+        go = shutil.which("go")
+        if go is None:
+            self.skipTest("go is not installed")
+        text = subprocess.run([go, "tool", "pprof", "-top", "-nodecount=5", self.convert(self.trace)[0]], check=True,
+                              capture_output=True, text=True, env={**os.environ, "HOME": self.directory}).stdout
+        self.assertIn("Type: space", text)
+        self.assertIn("Py", text)
+        self.assertNotIn(" malloc\n", text)
+
+    def test_pid_and_timestamps_select(self):
+        pid = os.path.basename(self.convert(self.trace)[0]).split(".")[2]
+        self.assertEqual(len(self.convert(self.trace, "--pid", pid)), 1)
+        done = traceconv("profile", "--pid", "1", self.trace)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"has no dump of --pid 1; it has dumps of {pid}".encode(), done.stderr)
+        self.assertEqual(traceconv("profile", "--timestamps", "x", self.trace).returncode, 2)
+
+    def test_text_is_the_trace(self):
+        text = traceconv("text", self.trace)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        from google.protobuf import text_format
+        read = text_format.Parse(text.stdout.decode(), trace_pb2.Trace())
+        trace = trace_pb2.Trace()
+        with open(self.trace, "rb") as file:
+            trace.ParseFromString(file.read())
+        self.assertEqual(read, trace)
+
+    def stripped(self):
+        """The trace without its symbols."""
+        trace = trace_pb2.Trace()
+        with open(self.trace, "rb") as file:
+            trace.ParseFromString(file.read())
+        packets = [p for p in trace.packet if p.WhichOneof("data") != "module_symbols"]
+        for packet in packets:
+            for frame in packet.interned_data.frames:
+                frame.function_name_id = 0
+        return trace_pb2.Trace(packet=packets).SerializeToString()
+
+    def test_symbols_can_be_made_later_and_appended(self):
+        stripped = self.path("stripped", self.stripped())
+        self.assertFalse(any(f for f in load(self.convert(stripped)[0])[1].function))
+        symbols = traceconv("symbolize", stripped)
+        self.assertEqual(symbols.returncode, 0, symbols.stderr)
+        self.assertGreater(len(symbols.stdout), 1000)
+        whole = self.path("symbolized", self.stripped() + symbols.stdout)
+        expected, _ = load(glob.glob(self.recorded + "/heap_dump.*")[0])
+        self.assertEqual(load(self.convert(whole)[0])[0], expected)
+        first = self.path("symbols-first", symbols.stdout + self.stripped())
+        self.assertEqual(load(self.convert(first)[0])[0], expected)
+        in_process = self.convert(stripped, env={"PERFETTO_BINARY_PATH": "/nonexistent"})
+        self.assertEqual(load(in_process[0])[0], expected)
+
+    def test_compressed_piped_and_bundled_traces_are_the_same(self):
+        with open(self.trace, "rb") as file:
+            content = file.read()
+        expected, _ = load(self.convert(self.trace)[0])
+        self.assertEqual(load(self.convert(self.path("gz", gzip.compress(content)))[0])[0], expected)
+        directory = tempfile.mkdtemp(dir=self.directory)
+        piped = traceconv("profile", "--output-dir", directory, input=content)
+        self.assertEqual(piped.returncode, 0, piped.stderr)
+        self.assertEqual(load(glob.glob(directory + "/*")[0])[0], expected)
+        stripped = self.path("for-bundle", self.stripped())
+        bundle = os.path.join(self.directory, "bundle.tar")
+        done = traceconv("bundle", stripped, bundle)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with tarfile.open(bundle) as archive:
+            self.assertEqual(archive.getnames(), ["trace.perfetto", "symbols.pb"])
+        self.assertEqual(load(self.convert(bundle)[0])[0], expected)
+
+    def test_mapping_files_become_packets(self):
+        mapping = self.path("mapping.txt", b"com.example.Store -> a.b:\n    void read() -> c\nnonsense\n")
+        done = traceconv("deobfuscate", self.trace, env={"PERFETTO_PROGUARD_MAP": "com.example=" + mapping})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"1 lines left out, the first is line 3", done.stderr)
+        packet = trace_pb2.Trace.FromString(done.stdout).packet[0].deobfuscation_mapping
+        self.assertEqual(packet.package_name, "com.example")
+        self.assertEqual(packet.obfuscated_classes[0].obfuscated_methods[0].deobfuscated_name, "com.example.Store.read")
+        unset = traceconv("deobfuscate", self.trace, env={"PERFETTO_PROGUARD_MAP": ""})
+        self.assertEqual(unset.returncode, 2)
+        self.assertIn(b"set PERFETTO_PROGUARD_MAP", unset.stderr)
+
+    def test_bad_input_says_what_is_wrong(self):
+        with open(self.trace, "rb") as file:
+            content = file.read()
+        for name, bad, message in [("empty", b"", b"it is empty"), ("text", b"hello world", b"holds no trace packet")]:
+            done = traceconv("profile", self.path(name, bad))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(message, done.stderr)
+        cut = traceconv("text", self.path("cut", content[:-10]))
+        self.assertEqual(cut.returncode, 0)
+        self.assertIn(b"damaged", cut.stderr)
+        self.assertEqual(traceconv("nonsense", self.trace).returncode, 2)
+        self.assertEqual(traceconv("--help").returncode, 0)
+
+    def test_the_name_of_the_program_is_a_verb(self):
+        link = os.path.join(self.directory, "traceconv")
+        os.symlink(HEAP_PROFILE, link)
+        done = subprocess.run([link, "text", self.trace], capture_output=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(done.stdout.startswith(b"packet {\n"))
+
+
+class SymbolsFile(unittest.TestCase):
+    def test_heap_profile_writes_it_when_told_where_symbols_are(self):
+        with tempfile.TemporaryDirectory() as directory:
+            subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", directory + "/x", "--", *PYTHON], check=True,
+                           env={**os.environ, "PERFETTO_BINARY_PATH": "/usr/lib/debug"})
+            with open(directory + "/x/symbols", "rb") as file:
+                packets = trace_pb2.Trace.FromString(file.read()).packet
+            self.assertTrue(packets)
+            self.assertTrue(all(p.WhichOneof("data") == "module_symbols" for p in packets))
+
+
+class ATraceWithoutSamples(unittest.TestCase):
+    def test_a_trace_without_samples_says_so(self):
+        with tempfile.TemporaryDirectory() as directory:
+            subprocess.run([HEAP_PROFILE, "-q", "-i", "100000000000", "-o", directory + "/x", "--", "/bin/true"],
+                           check=True)
+            done = traceconv("profile", directory + "/x/raw-trace")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"no dump of the trace has a sample", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,2 @@
+SELECT * FROM heap_profile_allocation;
+SELECT * FROM heap_profile;

@@ -1,0 +1,3 @@
+SELECT ts, callsite_id, count, size FROM heap_profile_allocation;
+SELECT count(*) AS dumps FROM heap_dump;
+SELECT name, value FROM stats WHERE severity != 'info' AND value != 0;

@@ -1,0 +1,2 @@
+SELECT ts, callsite_id, count, size FROM heap_profile_allocation;
+SELECT is_peak, live_size, live_count FROM heap_dump;

@@ -1,0 +1,1 @@
+SELECT * FROM flamegraph(7, 'space');

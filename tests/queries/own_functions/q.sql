@@ -1,0 +1,10 @@
+SELECT name, mapping_name, depth, self, cumulative, cumulative_error FROM flamegraph(1, 'space');
+SELECT name, cumulative FROM flamegraph(1, 'Total malloc count');
+SELECT name, self_a, self_b, self_delta, cumulative_a, cumulative_b, cumulative_delta FROM diff(0, 1);
+SELECT name, cumulative_delta FROM diff(0, 1, 'alloc_objects');
+SELECT * FROM top('alloc_space', 3);
+SELECT name, self FROM top('objects', 2, 0);
+SELECT * FROM callers('malloc');
+SELECT name, size FROM callers('foo::work', 1);
+SELECT name, size FROM callers('main');
+SELECT * FROM callers('nobody');
