@@ -143,13 +143,14 @@ const ElfContents& AllocatorFinder::Contents(pid_t pid,
 ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
                                   const std::vector<MapEntry>& maps) {
   ProcessCode code;
-  const std::string exe = ReadLink(ProcPath(process.pid(), "exe"));
+  const pid_t view = process.view();
+  const std::string exe = ReadLink(ProcPath(view, "exe"));
   std::set<std::pair<uint64_t, uint64_t>> seen;  // inode, bias
   for (const MapEntry& entry : maps) {
     if (!entry.executable || entry.inode == 0)
       continue;
     const bool is_executable = entry.path == exe || entry.path + " (deleted)" == exe;
-    const ElfContents& contents = Contents(process.pid(), entry, is_executable);
+    const ElfContents& contents = Contents(view, entry, is_executable);
     const std::optional<uint64_t> bias = Bias(contents, entry);
     if (!bias || !seen.insert({entry.inode, *bias}).second)
       continue;

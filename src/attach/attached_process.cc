@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -60,6 +61,27 @@ std::string MappingPath(pid_t pid, uint64_t start, uint64_t end) {
   snprintf(range.data(), range.size(), "map_files/%llx-%llx",
            static_cast<unsigned long long>(start), static_cast<unsigned long long>(end));
   return ProcPath(pid, range.data());
+}
+
+// The process is free to put any file of its choice at that place, and we may have more
+// rights than it: only an anonymous memory file that can be sealed is taken, and nothing
+// else is even opened.
+ScopedFd OpenMemoryFile(const std::string& path) {
+  const ScopedFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
+
+  struct stat status {};
+
+  if (!place.valid() || fstat(place.get(), &status) != 0)
+    return ScopedFd();
+  errno = EINVAL;
+  if (!S_ISREG(status.st_mode) || status.st_nlink != 0)
+    return ScopedFd();
+  ScopedFd file(
+      open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDWR | O_CLOEXEC));
+  const int seals = file.valid() ? fcntl(file.get(), F_GET_SEALS) : -1;
+  if (seals < 0 || (seals & F_SEAL_SEAL) != 0)
+    return ScopedFd();
+  return file;
 }
 
 bool CanOpenMappings(pid_t pid, const std::vector<MapEntry>& maps) {
@@ -127,8 +149,10 @@ Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
   const std::vector<MapEntry> maps = attached->process_.Maps();
   const ProcessCode code = finder->Find(attached->process_, maps);
   if (code.allocators.empty())
-    return CannotAttach(pid, NoAllocatorReason(code));
-  attached->can_open_mappings_ = CanOpenMappings(pid, maps);
+    return code.has_loader ? LostRace(pid, "its libraries are not loaded")
+                           : CannotAttach(pid, NoAllocatorReason(code));
+  attached->can_open_mappings_ =
+      CanOpenMappings(attached->process_.view(), maps);
   HPD_TRY(attached->UndoLeftovers(maps));
   HPD_TRY(attached->ChoosePlace(maps, code));
   attached->request_ = attached->MakeRequest(ring_size, code);
@@ -137,6 +161,12 @@ Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
   attached->report_.allocators = attached->plan_.allocators;
   attached->report_.unpatched = attached->plan_.unpatched;
   return attached;
+}
+
+Status AttachedProcess::Restore(pid_t pid) {
+  HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
+  AttachedProcess attached(std::move(process));
+  return attached.UndoLeftovers(attached.process_.Maps());
 }
 
 // Images of earlier sessions: puts back the entries that a killed engine has left
@@ -167,19 +197,22 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
       state.result.engine_block + offsetof(EngineBlock, control.heartbeat);
   uint64_t first = 0;
   uint64_t now = 0;
-  const bool has_beat = process_.ReadObject(beat_address, &first);
+  uint32_t is_on = 0;
+  // Off in a forked child, which nobody records.
+  const bool has_beat = process_.ReadObject(switch_address, &is_on) && is_on != 0 &&
+                        process_.ReadObject(beat_address, &first);
   const uint64_t deadline = NowNs() + kHeartbeatNs;
   while (has_beat && NowNs() < deadline) {
     Sleep(kRetryNs);
     if (process_.ReadObject(beat_address, &now) && now != first)
       return CannotAttach(pid(), "another heap_profile records it; end that one first");
   }
-  for (int i = 0; i < kPatchTries; ++i) {
+  for (int i = 0; i < kPatchTries; ++i, Sleep(kRetryNs)) {
     HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
     if (!process_.IsSameImage())
       return LostRace(pid(), "it has just become another program");
     if (IsAnyInside(pid(), stopped.threads(), InnerRanges(state)))
-      continue;
+      continue;  // they go on before we sleep
     process_.WriteObject(switch_address, uint32_t{0});
     for (size_t k = 0; k < state.patch_count; ++k) {
       if (IsInstalled(process_, state.patches[k]))
@@ -234,7 +267,7 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
     request.wait_ticks = TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
   request.stale_ticks = TicksPerSecond() * kStaleSeconds;
   request.pid = InnerId(pid());
-  request.may_wait = IsUnderSeccomp(pid()) ? 0 : 1;
+  request.may_wait = IsAnyUnderSeccomp(pid()) ? 0 : 1;
   for (size_t i = 0; i < plan_.new_islands.size(); ++i)
     request.islands[i] = plan_.new_islands[i];
   if (code.libc.stack_end != 0 &&
@@ -248,8 +281,31 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
   return request;
 }
 
+// The code that is to run, or the room for it, is free for a thread.
+Status AttachedProcess::PrepareCode(const std::vector<MapEntry>& maps, CodeCave* cave) {
+  const AttachHeader& header = ClientHeader();
+  if (is_placed_)
+    return plan_.state.settled != 0
+               ? Status()
+               : AwaitStrayThread(process_,
+                                  {.begin = base_ + header.setup,
+                                   .end = base_ + header.setup_end,
+                                   .stack_begin = base_ + header.setup_stack,
+                                   .stack_end = base_ + header.setup_stack_end});
+  Result<CodeCave> found = FindCodeCave(process_, maps);
+  if (!found.ok())
+    return CannotAttach(pid(), found.status().message());
+  *cave = std::move(found).value();
+  return cave->is_in_use
+             ? AwaitStrayThread(process_, {.begin = cave->address,
+                                           .end = cave->address + cave->contents.size()})
+             : Status();
+}
+
 Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
                                    TracedThread* held) {
+  CodeCave cave;
+  HPD_TRY(PrepareCode(maps, &cave));
   const uint64_t started = NowNs();
   TracedThread thread(0);
   if (held != nullptr) {
@@ -262,7 +318,7 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
       thread.tid() == pid() ? thread.registers().fs_base : MainThreadPointer(process_);
   Status status = is_placed_
                       ? Status()
-                      : MapImage(process_, maps, base_, request_.hold_ticks, &thread);
+                      : MapImage(process_, cave, base_, request_.hold_ticks, &thread);
   if (status.ok())
     status = FillImage();
   if (status.ok())
@@ -276,8 +332,8 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
 }
 
 Status AttachedProcess::RunSetupIn(const TracedThread& thread) {
-  const auto take_files = [this](const SetupResult& result) -> Status {
-    HPD_TRY(OpenFiles(result, /*by_descriptor=*/true));
+  const auto take_files = [this, &thread](const SetupResult& result) -> Status {
+    HPD_TRY(OpenFiles(result, thread.tid()));
     if (ftruncate(engine_file_.get(), sizeof(EngineBlock)) != 0 ||
         ftruncate(client_file_.get(),
                   static_cast<off_t>(kRingOffset + request_.ring_size)) != 0)
@@ -286,7 +342,7 @@ Status AttachedProcess::RunSetupIn(const TracedThread& thread) {
   };
   HPD_TRY_ASSIGN(plan_.state.result, RunSetup(process_, base_, thread, take_files));
   return engine_file_.valid() ? Status()
-                              : OpenFiles(plan_.state.result, /*by_descriptor=*/false);
+                              : OpenFiles(plan_.state.result, /*holder=*/0);
 }
 
 // Contents of the image and what the setup needs to know. The thread is stopped, and
@@ -299,25 +355,29 @@ Status AttachedProcess::FillImage() {
   SetupResult& result = plan_.state.result;
   result.status = static_cast<uint32_t>(SetupStatus::kIdle);
   const uint64_t address = StateAddress();
-  return process_.WriteObject(address + offsetof(AttachState, request), request_) &&
+  plan_.state.settled = 0;
+  return process_.WriteObject(address + offsetof(AttachState, settled), uint32_t{0}) &&
+                 process_.WriteObject(address + offsetof(AttachState, request), request_) &&
                  process_.WriteObject(address + offsetof(AttachState, result), result)
              ? Status()
              : failure;
 }
 
-Status AttachedProcess::OpenFiles(const SetupResult& result, bool by_descriptor) {
+// `holder`: the thread that has descriptors of them; 0: they are mapped.
+Status AttachedProcess::OpenFiles(const SetupResult& result, pid_t holder) {
   constexpr uint64_t kPage = 4096;
   const uint64_t engine_end =
       result.engine_block + (sizeof(EngineBlock) + kPage - 1) / kPage * kPage;
   const std::string engine_path =
-      by_descriptor ? ProcPath(pid(), "fd/" + std::to_string(result.engine_fd))
-                    : MappingPath(pid(), result.engine_block, engine_end);
+      holder != 0 ? ProcPath(holder, "fd/" + std::to_string(result.engine_fd))
+                  : MappingPath(process_.view(), result.engine_block, engine_end);
   const std::string client_path =
-      by_descriptor ? ProcPath(pid(), "fd/" + std::to_string(result.client_fd))
-                    : MappingPath(pid(), result.client_block,
-                                  result.client_block + kRingOffset + request_.ring_size);
-  engine_file_ = ScopedFd(open(engine_path.c_str(), O_RDWR | O_CLOEXEC));
-  client_file_ = ScopedFd(open(client_path.c_str(), O_RDWR | O_CLOEXEC));
+      holder != 0
+          ? ProcPath(holder, "fd/" + std::to_string(result.client_fd))
+          : MappingPath(process_.view(), result.client_block,
+                        result.client_block + kRingOffset + request_.ring_size);
+  engine_file_ = OpenMemoryFile(engine_path);
+  client_file_ = OpenMemoryFile(client_path);
   if (!engine_file_.valid() || !client_file_.valid())
     return Status::FromErrno(
         "cannot open the memory shared with process " + std::to_string(pid()), errno);
@@ -360,6 +420,22 @@ Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
   return {};
 }
 
+// Which thread ran the setup is not known any more: only when all are stopped.
+void AttachedProcess::NoteSettled(const std::vector<TracedThread>& threads) {
+  const AttachHeader& header = ClientHeader();
+  const bool is_any_there = std::any_of(
+      threads.begin(), threads.end(), [&](const TracedThread& thread) {
+        const user_regs_struct& registers = thread.registers();
+        return (registers.rip >= base_ + header.setup &&
+                registers.rip < base_ + header.setup_end) ||
+               (registers.rsp >= base_ + header.setup_stack &&
+                registers.rsp <= base_ + header.setup_stack_end);
+      });
+  plan_.state.settled = is_any_there ? 0 : 1;
+  process_.WriteObject(StateAddress() + offsetof(AttachState, settled),
+                       plan_.state.settled);
+}
+
 void AttachedProcess::LetGo() const {
   process_.WriteObject(StateAddress() + offsetof(AttachState, request.release),
                        uint32_t{1});
@@ -382,14 +458,18 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
 
 Status AttachedProcess::PutHooksIn() {
   for (int i = 0; i < kPatchTries; ++i) {
-    HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
-    if (!process_.IsSameImage())
-      return LostRace(pid(), "it has just become another program");
-    const Status status = PatchAll(stopped.threads());
-    report_.threads = stopped.threads().size();
-    report_.attach_stopped_ns = NowNs() - stopped.stopped_at_ns();
-    if (status.ok() || !status.message().empty())
-      return status;
+    {
+      HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+      if (!process_.IsSameImage())
+        return LostRace(pid(), "it has just become another program");
+      const Status status = PatchAll(stopped.threads());
+      if (status.ok())
+        NoteSettled(stopped.threads());
+      report_.threads = stopped.threads().size();
+      report_.attach_stopped_ns = NowNs() - stopped.stopped_at_ns();
+      if (status.ok() || !status.message().empty())
+        return status;
+    }
     Sleep(kRetryNs);
   }
   return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
@@ -430,7 +510,7 @@ Status AttachedProcess::TakeHooksOut() {
         plan_.state.patches[index].address + 1,
         plan_.state.patches[index].address + plan_.state.patches[index].length);
   Status status;
-  for (int i = 0; i < kPatchTries; ++i) {
+  for (int i = 0; i < kPatchTries; ++i, Sleep(kRetryNs)) {
     if (!process_.IsSameImage()) {
       is_hooked_ = false;
       return {};

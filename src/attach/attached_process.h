@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "attach/allocators.h"
+#include "attach/code_cave.h"
 #include "attach/patch_plan.h"
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
@@ -65,6 +66,13 @@ class AttachedProcess {
   // has ended or become another program.
   Status TakeHooksOut();
 
+  // Whether it has executed a program since, or ended.
+  bool HasBecomeAnother() const { return !process_.IsSameImage(); }
+
+  // Takes out what an engine that was killed has left, or what a process has from its
+  // parent.
+  static Status Restore(pid_t pid);
+
   const AttachReport& report() const { return report_; }
 
  private:
@@ -74,11 +82,13 @@ class AttachedProcess {
   Status UndoImage(uint64_t base, const AttachState& state);
   Status ChoosePlace(const std::vector<MapEntry>& maps, const ProcessCode& code);
   SetupRequest MakeRequest(uint64_t ring_size, const ProcessCode& code) const;
+  Status PrepareCode(const std::vector<MapEntry>& maps, CodeCave* cave);
   Status PlaceImage(const std::vector<MapEntry>& maps, TracedThread* held);
   Status FillImage();
   Status RunSetupIn(const TracedThread& thread);
-  Status OpenFiles(const SetupResult& result, bool by_descriptor);
+  Status OpenFiles(const SetupResult& result, pid_t holder);
   Status WriteGates() const;
+  void NoteSettled(const std::vector<TracedThread>& threads);
   Status PatchAll(const std::vector<TracedThread>& threads);
   Status RestoreAll();
 

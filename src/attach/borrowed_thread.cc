@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "attach/client_image.h"
 #include "attach/code_cave.h"
@@ -62,12 +63,11 @@ Status CannotWriteCode(pid_t pid) {
 
 Result<TracedThread> BorrowThread(const RemoteProcess& process) {
   const pid_t pid = process.pid();
-  const bool is_filtered = IsUnderSeccomp(pid);
   constexpr uint64_t kPerThreadNs = 100'000'000;
   Status status = SeizeError(pid, ESRCH);
   for (const pid_t tid : BorrowableThreads(process)) {
     TracedThread thread(tid);
-    if (!thread.Seize(is_filtered)) {
+    if (!thread.Seize(IsUnderSeccomp(tid))) {
       if (errno == ESRCH)
         continue;
       status = SeizeError(pid, errno);
@@ -82,7 +82,11 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process) {
         return LostRace(pid, "it has just become another program");
       }
       thread.RestartInterruptedCall(pid);
-      return thread;
+      if (!thread.IsInRestartableSequence(process))
+        return thread;
+      thread.Release(pid);
+      status = LostRace(pid, "its threads do not leave a restartable sequence");
+      continue;
     }
     thread.Release(pid);
     status =
@@ -95,7 +99,7 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
   const pid_t pid = process.pid();
   constexpr uint64_t kPatienceNs = 20'000'000;
   TracedThread leader(pid);
-  if (!leader.Seize(IsUnderSeccomp(pid)))
+  if (!leader.Seize(/*is_filtered=*/false))
     return 0;
   const bool is_stopped =
       leader.WaitForStop(NowNs() + kPatienceNs) == TracedThread::Wait::kStopped;
@@ -106,6 +110,18 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
 }
 
 namespace {
+
+// Lets the stopped thread go on at `address`, where our code will put everything back by
+// itself, the signals included that are blocked now. In this order: whatever of it is not
+// reached, the thread is healthy.
+bool LeadTo(const TracedThread& thread, uint64_t address, uint64_t stack) {
+  user_regs_struct registers = thread.registers();
+  registers.rip = address;
+  registers.rsp = stack;
+  registers.orig_rax = ~uint64_t{0};
+  return thread.SetRegisters(registers) && thread.SetSignalMask(~uint64_t{0}) &&
+         thread.Continue();
+}
 
 bool IsImageMapped(const RemoteProcess& process, uint64_t base) {
   const std::vector<MapEntry> maps = process.Maps();
@@ -148,6 +164,7 @@ Status RunOutOf(const RemoteProcess& process,
 // to where it was before.
 Status TakeFromStub(const RemoteProcess& process,
                     uint64_t base,
+                    uint64_t mask,
                     const user_regs_struct& before,
                     TracedThread* thread) {
   const uint64_t deadline = NowNs() + kStopTimeoutNs;
@@ -158,7 +175,7 @@ Status TakeFromStub(const RemoteProcess& process,
   }
   thread->Interrupt();
   if (thread->WaitForStop(deadline + kStopTimeoutNs) != TracedThread::Wait::kStopped ||
-      !thread->SetRegisters(before))
+      !thread->SetSignalMask(mask) || !thread->SetRegisters(before))
     return SeizeError(process.pid(), ESRCH);
   thread->registers() = before;
   return {};
@@ -166,34 +183,56 @@ Status TakeFromStub(const RemoteProcess& process,
 
 }  // namespace
 
+Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
+  constexpr uint64_t kPatienceNs = 2'000'000'000;  // longer than the setup may take
+  constexpr long kRetryNs = 5'000'000;
+  for (const uint64_t deadline = NowNs() + kPatienceNs; NowNs() < deadline;) {
+    {
+      HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
+      const bool is_on_stack =
+          std::any_of(stopped.threads().begin(), stopped.threads().end(),
+                      [&code](const TracedThread& thread) {
+                        return code.stack_begin != 0 &&
+                               thread.registers().rsp >= code.stack_begin &&
+                               thread.registers().rsp <= code.stack_end;
+                      });
+      if (!is_on_stack &&
+          !IsAnyInside(process.pid(), stopped.threads(), {{code.begin, code.end}}))
+        return {};
+    }
+    Sleep(kRetryNs);
+  }
+  return LostRace(process.pid(),
+                  "a thread of it has not ended what a heap_profile that was killed had "
+                  "begun; if the process is stopped, let it go on");
+}
+
 Status MapImage(const RemoteProcess& process,
-                const std::vector<MapEntry>& maps,
+                const CodeCave& cave,
                 uint64_t base,
                 uint64_t hold_ticks,
                 TracedThread* thread) {
   const pid_t pid = process.pid();
-  Result<CodeCave> cave = FindCodeCave(process, maps);
-  if (!cave.ok())
-    return CannotAttach(pid, cave.status().message());
   const AttachHeader& header = ClientHeader();
   const user_regs_struct before = thread->registers();
+  const std::optional<uint64_t> mask = thread->SignalMask();
+  if (!mask)
+    return SeizeError(pid, ESRCH);
   const std::vector<uint8_t> stub = MakeStub({.base = base,
                                               .total_size = header.total_size,
                                               .code_size = header.code_size,
-                                              .hold_ticks = hold_ticks},
+                                              .hold_ticks = hold_ticks,
+                                              .signal_mask = *mask},
                                              thread->ResumeState());
-  const uint64_t begin = cave.value().address;
+  const uint64_t begin = cave.address;
   if (!process.Write(begin, stub.data(), stub.size()))
     return CannotWriteCode(pid);
-  user_regs_struct registers = before;
-  registers.rip = begin;
-  registers.orig_rax = ~uint64_t{0};
   Status status = SeizeError(pid, ESRCH);
-  if (thread->SetRegisters(registers) && thread->Continue())
+  if (LeadTo(*thread, begin, before.rsp))
     status = hold_ticks != 0
-                 ? TakeFromStub(process, base, before, thread)
+                 ? TakeFromStub(process, base, *mask, before, thread)
                  : RunOutOf(process, begin, begin + stub.size(), base, thread);
-  process.Write(begin, cave.value().contents.data(), cave.value().contents.size());
+  process.Write(begin, cave.contents.data(), cave.contents.size());
   HPD_TRY(std::move(status));
   if (IsImageMapped(process, base))
     return {};
@@ -210,14 +249,13 @@ Result<SetupResult> RunSetup(
   const pid_t pid = process.pid();
   const uint64_t state = base + ClientHeader().state;
   const ResumeRegisters resume = ToResumeRegisters(thread.ResumeState());
-  constexpr uint64_t kBelowStack = 512;  // the red zone, and a little more
-  if (!process.WriteObject(state + offsetof(AttachState, resume), resume))
+  const std::optional<uint64_t> mask = thread.SignalMask();
+  if (!mask)
+    return SeizeError(pid, ESRCH);
+  if (!process.WriteObject(state + offsetof(AttachState, resume), resume) ||
+      !process.WriteObject(state + offsetof(AttachState, request.signal_mask), *mask))
     return CannotAttach(pid, "the memory mapped for the profiler cannot be written to");
-  user_regs_struct registers = thread.registers();
-  registers.rip = base + ClientHeader().setup;
-  registers.rsp = (registers.rsp - kBelowStack) & ~uint64_t{15};
-  registers.orig_rax = ~uint64_t{0};
-  if (!thread.SetRegisters(registers) || !thread.Continue())
+  if (!LeadTo(thread, base + ClientHeader().setup, base + ClientHeader().setup_stack_end))
     return SeizeError(pid, ESRCH);
   const uint64_t result_address = state + offsetof(AttachState, result);
   const uint64_t deadline = NowNs() + kRunTimeoutNs;

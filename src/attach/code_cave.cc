@@ -79,23 +79,33 @@ std::optional<CodeCave> CaveInVdso(const RemoteProcess& process, const MapEntry&
                   .contents = std::vector<uint8_t>(StubSize())};
 }
 
+// Not when somebody else has put something there.
+bool IsUsable(const RemoteProcess& process, CodeCave* cave) {
+  std::vector<uint8_t> bytes(cave->contents.size());
+  if (!process.Read(cave->address, bytes.data(), bytes.size()))
+    return false;
+  cave->is_in_use = bytes != cave->contents;
+  return !cave->is_in_use || std::equal(HpdStub, HpdStubParameters, bytes.begin());
+}
+
 }  // namespace
 
 Result<CodeCave> FindCodeCave(const RemoteProcess& process,
                               const std::vector<MapEntry>& maps) {
+  const pid_t view = process.view();
   std::string exe(PATH_MAX, '\0');
   const ssize_t length =
-      readlink(ProcPath(process.pid(), "exe").c_str(), exe.data(), exe.size());
+      readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size());
   exe.resize(length > 0 ? static_cast<size_t>(length) : 0);
   for (const MapEntry& entry : maps) {
     if (!entry.executable || entry.writable)
       continue;
     std::optional<CodeCave> cave;
     if (entry.inode != 0 && IsNeverUnloaded(entry, exe))
-      cave = CaveBehindSegment(process.pid(), entry);
+      cave = CaveBehindSegment(view, entry);
     else if (entry.path == "[vdso]")
       cave = CaveInVdso(process, entry);
-    if (cave)
+    if (cave && IsUsable(process, &*cave))
       return *cave;
   }
   return Status(StatusCode::kUnavailable,

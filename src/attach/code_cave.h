@@ -19,6 +19,7 @@ namespace heapprofd {
 struct CodeCave {
   uint64_t address = 0;
   std::vector<uint8_t> contents;  // what belongs there
+  bool is_in_use = false;  // an engine that was killed has left its stub there
 };
 
 // kUnavailable: there is none.
@@ -30,6 +31,7 @@ struct StubRequest {
   uint64_t total_size = 0;  // bytes
   uint64_t code_size = 0;   // bytes of it that are executable
   uint64_t hold_ticks = 0;  // of the time stamp counter, to wait afterwards
+  uint64_t signal_mask = 0;
 };
 
 // The code for the cave: maps memory and goes on with `resume`.

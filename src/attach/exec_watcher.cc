@@ -38,6 +38,18 @@ std::string PathOf(int fd) {
   return std::string(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
 }
 
+// Threads of ours that execute a program would wait for themselves.
+bool IsOurs(pid_t tid) {
+  return access(("/proc/self/task/" + std::to_string(tid)).c_str(), F_OK) == 0;
+}
+
+// The process that a thread belongs to; the thread becomes its only one by an exec, and
+// takes its id. 0: gone.
+pid_t ProcessOf(pid_t tid) {
+  const std::string id = StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "Tgid");
+  return atoi(id.c_str());  // NOLINT(cert-err34-c): gone is 0
+}
+
 void Raise(int event) {
   const uint64_t one = 1;
   const ssize_t ignored = write(event, &one, sizeof(one));
@@ -125,7 +137,8 @@ Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
                                                         uint64_t ring_size) {
   std::unique_ptr<ExecWatcher> watcher(new ExecWatcher(std::move(filter), ring_size));
   watcher->events_ =
-      ScopedFd(fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK,
+      ScopedFd(fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK |
+                                 FAN_REPORT_TID,
                              O_RDONLY | O_LARGEFILE | O_CLOEXEC));
   if (!watcher->events_.valid())
     return Status(StatusCode::kUnavailable,
@@ -203,11 +216,11 @@ void ExecWatcher::AnswerEvents() {
       continue;
     ScopedFd file(event->fd);
     std::string path = PathOf(file.get());
-    if (event->pid != getpid() && filter_.may_match(path)) {
+    if (!IsOurs(event->pid) && filter_.may_match(path)) {
       const std::lock_guard lock(mutex_);
       if (!is_stopping_ && in_exec_.insert(event->pid).second) {
         held_.push_back(
-            {.file = std::move(file), .pid = event->pid, .path = std::move(path)});
+            {.file = std::move(file), .tid = event->pid, .path = std::move(path)});
         has_held_.notify_one();
         continue;
       }
@@ -228,40 +241,47 @@ void ExecWatcher::Catch() {
       Allow(held.file.get());
       continue;
     }
-    const pid_t pid = held.pid;
+    const pid_t tid = held.tid;
     lock.unlock();
     CatchOne(std::move(held));
     lock.lock();
-    in_exec_.erase(pid);
+    in_exec_.erase(tid);
   }
 }
 
 void ExecWatcher::CatchOne(Held held) {
-  TracedThread thread(held.pid);
-  const bool is_ours = thread.SeizeForExec(IsUnderSeccomp(held.pid));
-  Status status = is_ours ? Status() : SeizeError(held.pid, errno);
+  const pid_t pid = ProcessOf(held.tid);
+  const bool is_ours =
+      TracedThread(held.tid).SeizeForExec(IsUnderSeccomp(held.tid));
+  Status status = is_ours ? Status() : SeizeError(held.tid, errno);
+  TracedThread thread(pid);
   Allow(held.file.get());
   held.file.reset();
   const uint64_t deadline = NowNs() + kExecTimeoutNs;
   bool has_execed = false;
   while (is_ours && !has_execed && NowNs() < deadline) {
     int state = 0;
-    const pid_t waited = waitpid(held.pid, &state, __WALL | WNOHANG);
+    // Under one of the two ids: the exec changes it.
+    pid_t waited = waitpid(held.tid, &state, __WALL | WNOHANG);
+    if (waited <= 0 && pid != held.tid)
+      waited = std::max(waited, waitpid(pid, &state, __WALL | WNOHANG));
     if (waited < 0 || (waited > 0 && !WIFSTOPPED(state)))
       return;  // it has ended
     if (waited > 0) {
       has_execed = state >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8);
       if (!has_execed)
-        thread.Continue(state >> 16 != 0 ? 0 : WSTOPSIG(state));
+        TracedThread(waited).Continue(state >> 16 != 0 ? 0 : WSTOPSIG(state));
       continue;
     }
     const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
     nanosleep(&pause, nullptr);
   }
-  if (has_execed && filter_.matches(held.pid, held.path))
+  if (has_execed && filter_.matches(pid, held.path))
     status = PutClientIn(&thread);
-  if (is_ours)
-    thread.Release(held.pid);
+  if (has_execed)
+    thread.Release(pid);
+  else if (is_ours)
+    TracedThread(held.tid).Release(pid);
   if (!status.ok() && status.code() != StatusCode::kNotFound) {
     const std::lock_guard lock(mutex_);
     problems_.push_back(status.message());

@@ -82,7 +82,7 @@ class ExecWatcher {
  private:
   struct Held {  // waits for our leave
     ScopedFd file;
-    pid_t pid;
+    pid_t tid;
     std::string path;
   };
 

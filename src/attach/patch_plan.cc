@@ -18,7 +18,7 @@ constexpr uint64_t kGateAlignment = 16;
 constexpr size_t kMaxGate = 64;  // bytes
 
 // Functions whose hooks need a second one of the same allocator: a throwing operator new
-// is served by its twin that does not throw.
+// is served by its twin that does not throw, and xallocx asks for the size before.
 std::optional<Hook> TwinOf(Hook hook) {
   switch (hook) {
     case Hook::kNew:
@@ -29,6 +29,8 @@ std::optional<Hook> TwinOf(Hook hook) {
       return Hook::kNewAlignedNothrow;
     case Hook::kNewArrayAligned:
       return Hook::kNewArrayAlignedNothrow;
+    case Hook::kXallocx:
+      return Hook::kSallocx;
     default:
       return std::nullopt;
   }
@@ -81,8 +83,11 @@ class Planner {
   Status AddFunction(const AllocatorFunction& function, size_t number) {
     const std::optional<Hook> twin = TwinOf(function.hook);
     if (twin && OriginalOf(number, *twin) == 0)
-      return Status(StatusCode::kUnavailable,
-                    "its variant that does not throw is missing");
+      return Status(StatusCode::kUnavailable, NameOf(*twin) + " is missing");
+    if (function.hook == Hook::kSallocx) {
+      OriginalOf(number, function.hook) = function.address;
+      return {};
+    }
     std::vector<uint8_t> bytes(function.size != 0
                                    ? std::min<size_t>(function.size, kMaxFunction)
                                    : kUnknownFunction);

@@ -17,25 +17,32 @@
 namespace heapprofd {
 namespace {
 
-// Where the kernel put this image's code and stack, and its file: no two images of a
-// process agree in all of them.
-std::string ReadImageId(pid_t pid) {
+// Fields [first, last] of /proc/PID/stat.
+std::string StatFields(pid_t pid, int first, int last) {
   const std::string text = ReadProcFile(ProcPath(pid, "stat"), 4096);
   const size_t end_of_name = text.rfind(')');
   if (end_of_name == std::string::npos)
     return "";
   std::istringstream fields(text.substr(end_of_name + 1));
-  std::string id;
+  std::string found;
   std::string field;
   constexpr int kFirst = 3;  // number of the field behind the name
-  for (int number = kFirst; fields >> field; ++number) {
-    const bool is_start_time = number == 22;
-    const bool is_address = number >= 26 && number <= 28;
-    if (is_start_time || is_address)
-      id += field + " ";
+  for (int number = kFirst; number <= last && fields >> field; ++number) {
+    if (number >= first)
+      found += field + " ";
   }
+  return found;
+}
+
+// Where the kernel put this image's code and stack, and its file: no two images of a
+// process agree in all of them.
+std::string ReadImageId(pid_t pid) {
+  const pid_t view = LiveThread(pid);
+  constexpr int kStartTime = 22;
+  std::string id = StatFields(pid, kStartTime, kStartTime);
+  id += StatFields(view, 26, 28);
   std::array<char, PATH_MAX> exe{};
-  if (readlink(ProcPath(pid, "exe").c_str(), exe.data(), exe.size() - 1) <= 0)
+  if (readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size() - 1) <= 0)
     return "";  // gone, or a zombie
   return id + exe.data();
 }
@@ -52,6 +59,21 @@ bool RunsInParentsMemory(pid_t pid) {
 }
 
 }  // namespace
+
+pid_t LiveThread(pid_t pid) {
+  char link = 0;
+  if (readlink(ProcPath(pid, "exe").c_str(), &link, 1) > 0)
+    return pid;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(
+      opendir(ProcPath(pid, "task").c_str()), closedir);
+  while (const dirent* entry =
+             directory != nullptr ? readdir(directory.get()) : nullptr) {
+    const int tid = atoi(entry->d_name);  // NOLINT(cert-err34-c): "." and ".." give 0
+    if (tid > 0 && readlink(ProcPath(tid, "exe").c_str(), &link, 1) > 0)
+      return tid;
+  }
+  return pid;
+}
 
 uint64_t NowNs() {
   timespec now{};
@@ -92,7 +114,7 @@ std::string StatusField(const std::string& status_text, const std::string& name)
 
 Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
   const std::string what = "cannot attach to process " + std::to_string(pid);
-  ScopedFd memory(open(ProcPath(pid, "mem").c_str(), O_RDWR | O_CLOEXEC));
+  ScopedFd memory(open(ProcPath(LiveThread(pid), "mem").c_str(), O_RDWR | O_CLOEXEC));
   if (!memory.valid()) {
     if (errno == ENOENT || errno == ESRCH)
       return Status(StatusCode::kNotFound,
@@ -124,7 +146,11 @@ bool RemoteProcess::Write(uint64_t address, const void* from, size_t size) const
 }
 
 std::vector<MapEntry> RemoteProcess::Maps() const {
-  return ParseMaps(ReadProcFile(ProcPath(pid_, "maps")));
+  return ParseMaps(ReadProcFile(ProcPath(view(), "maps")));
+}
+
+pid_t RemoteProcess::view() const {
+  return LiveThread(pid_);
 }
 
 bool RemoteProcess::IsSameImage() const {

@@ -23,6 +23,9 @@ class RemoteProcess {
 
   pid_t pid() const { return pid_; }
 
+  // The thread under whose number /proc shows what belongs to all: see LiveThread.
+  pid_t view() const;
+
   bool Read(uint64_t address, void* to, size_t size) const;
 
   // Also into memory that the process itself may not write to.
@@ -54,6 +57,10 @@ class RemoteProcess {
   ScopedFd memory_;
   std::string image_id_;
 };
+
+// A thread of a process that has a program: itself, or another one when its first thread
+// has ended, which makes most of /proc/PID empty.
+pid_t LiveThread(pid_t pid);
 
 // The whole of a file of /proc, at most `limit` bytes; empty when it cannot be read.
 std::string ReadProcFile(const std::string& path, size_t limit = size_t{64} << 20);

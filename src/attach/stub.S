@@ -1,13 +1,12 @@
 # The first code of ours that a borrowed thread runs, from unused bytes at the end of a code segment: maps the memory for
-# the client's image and goes on where the thread was, with every register as it was. Nobody outside is needed for that,
-# so a tracer that is killed leaves a healthy process. The parameters behind it are filled in by code_cave.cc.
+# the client's image and goes on where the thread was, with every register as it was. All signals are blocked while it runs,
+# and it unblocks them itself. Nobody outside is needed for that, so a tracer that is killed leaves a healthy process. The
+# parameters behind it are filled in by code_cave.cc.
         .section .rodata
         .globl HpdStub, HpdStubParameters, HpdStubEnd
         .hidden HpdStub, HpdStubParameters, HpdStubEnd
         .balign 16
 HpdStub:
-        mov     sp_(%rip), %rsp
-        sub     $512, %rsp              # the red zone, and a little more
         cld
         mov     $9, %eax                # mmap
         mov     base_(%rip), %rdi
@@ -40,24 +39,38 @@ HpdStub:
         or      %rdx, %rax
         cmp     %rcx, %rax
         jb      2b
-3:      pushq   flags_(%rip)
+# The registers are copied below the thread's red zone and taken from there. Until the signals are unblocked nobody sees that;
+# from then on a handler finds a stack with all of them on it (a garbage collector looks for pointers there), and the flags
+# as they were, which the system call preserves.
+3:      lea     flags_(%rip), %rsi
+        mov     sp_(%rip), %rdi
+        sub     $(128 + 18 * 8), %rdi
+        mov     %rdi, %rsp
+        mov     $18, %ecx
+        rep movsq
         popfq
-        mov     r15_(%rip), %r15
-        mov     r14_(%rip), %r14
-        mov     r13_(%rip), %r13
-        mov     r12_(%rip), %r12
-        mov     bp_(%rip), %rbp
-        mov     bx_(%rip), %rbx
-        mov     r11_(%rip), %r11
-        mov     r10_(%rip), %r10
-        mov     r9_(%rip), %r9
-        mov     r8_(%rip), %r8
-        mov     ax_(%rip), %rax
-        mov     cx_(%rip), %rcx
-        mov     dx_(%rip), %rdx
-        mov     si_(%rip), %rsi
-        mov     di_(%rip), %rdi
-        mov     sp_(%rip), %rsp
+        mov     $14, %eax               # rt_sigprocmask
+        mov     $2, %edi                # SIG_SETMASK
+        lea     signal_mask_(%rip), %rsi
+        mov     $0, %edx
+        mov     $8, %r10d
+        syscall
+        pop     %r15
+        pop     %r14
+        pop     %r13
+        pop     %r12
+        pop     %rbp
+        pop     %rbx
+        pop     %r11
+        pop     %r10
+        pop     %r9
+        pop     %r8
+        pop     %rax
+        pop     %rcx
+        pop     %rdx
+        pop     %rsi
+        pop     %rdi
+        pop     %rsp
         jmp     *ip_(%rip)
         .balign 8
 HpdStubParameters:
@@ -65,6 +78,7 @@ base_:          .quad 0
 total_size_:    .quad 0
 code_size_:     .quad 0
 hold_ticks_:    .quad 0
+signal_mask_:   .quad 0
 flags_:         .quad 0
 r15_:           .quad 0
 r14_:           .quad 0

@@ -1,5 +1,6 @@
 #include "attach/traced_thread.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace heapprofd {
 namespace {
@@ -72,6 +74,18 @@ bool IsUnderSeccomp(pid_t tid) {
   const std::string mode =
       StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "Seccomp");
   return !mode.empty() && mode != "0";
+}
+
+bool IsAnyUnderSeccomp(pid_t pid) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(
+      opendir(ProcPath(pid, "task").c_str()), closedir);
+  while (const dirent* entry =
+             directory != nullptr ? readdir(directory.get()) : nullptr) {
+    const int tid = atoi(entry->d_name);  // NOLINT(cert-err34-c): "." and ".." give 0
+    if (tid > 0 && IsUnderSeccomp(tid))
+      return true;
+  }
+  return false;
 }
 
 Status SeizeError(pid_t pid, int error) {
@@ -178,6 +192,44 @@ bool TracedThread::SetRegisters(const user_regs_struct& registers) const {
   return ptrace(PTRACE_SETREGS, tid_, 0, &registers) == 0;
 }
 
+std::optional<uint64_t> TracedThread::SignalMask() const {
+  uint64_t mask = 0;
+  if (ptrace(PTRACE_GETSIGMASK, tid_, sizeof(mask), &mask) != 0)
+    return std::nullopt;
+  return mask;
+}
+
+bool TracedThread::SetSignalMask(uint64_t mask) const {
+  return ptrace(PTRACE_SETSIGMASK, tid_, sizeof(mask), &mask) == 0;
+}
+
+bool TracedThread::IsInRestartableSequence(const RemoteProcess& process) const {
+  struct {  // of <linux/ptrace.h>, which cannot be included beside <sys/ptrace.h>
+    uint64_t area;
+    uint32_t size;
+    uint32_t signature;
+    uint32_t flags;
+    uint32_t pad;
+  } configuration{};
+
+  struct {  // of <linux/rseq.h>
+    uint32_t version;
+    uint32_t flags;
+    uint64_t start;
+    uint64_t length;
+    uint64_t abort;
+  } sequence{};
+
+  constexpr auto kGetConfiguration = static_cast<__ptrace_request>(0x420f);
+  constexpr uint64_t kSequenceOffset = 8;  // of rseq_cs in the area
+  uint64_t address = 0;
+  return ptrace(kGetConfiguration, tid_, sizeof(configuration), &configuration) > 0 &&
+         configuration.area != 0 &&
+         process.ReadObject(configuration.area + kSequenceOffset, &address) &&
+         address != 0 && process.ReadObject(address, &sequence) &&
+         registers_.rip - sequence.start < sequence.length;
+}
+
 bool TracedThread::Continue(int signal) const {
   return ptrace(PTRACE_CONT, tid_, 0, static_cast<long>(signal)) == 0;
 }
@@ -194,15 +246,16 @@ void TracedThread::Release(pid_t pid) {
 }
 
 StoppedProcess::StoppedProcess(pid_t pid)
-    : pid_(pid), is_filtered_(IsUnderSeccomp(pid)), stopped_at_ns_(NowNs()) {}
+    : pid_(pid), stopped_at_ns_(NowNs()) {}
 
 StoppedProcess::~StoppedProcess() {
   for (TracedThread& thread : threads_)
     thread.Release(pid_);
 }
 
-Status StoppedProcess::StopNewThreads(const RemoteProcess& process, bool* found_new) {
-  const uint64_t deadline = stopped_at_ns_ + kStopTimeoutNs;
+Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
+                                      uint64_t patience_ns,
+                                      bool* found_new) {
   const size_t first = threads_.size();
   for (const pid_t tid : process.Threads()) {
     const bool is_known =
@@ -212,7 +265,7 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process, bool* found_
     if (is_known)
       continue;
     TracedThread thread(tid);
-    if (thread.Seize(is_filtered_)) {
+    if (thread.Seize(/*is_filtered=*/false)) {
       threads_.push_back(thread);
     } else if (errno == ESRCH || IsDead(pid_, tid)) {
       gone_.push_back(tid);
@@ -222,9 +275,9 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process, bool* found_
     *found_new = true;
   }
   for (size_t i = first; i < threads_.size();) {
-    const TracedThread::Wait outcome = threads_[i].WaitForStop(deadline);
+    const TracedThread::Wait outcome = threads_[i].WaitForStop(NowNs() + patience_ns);
     if (outcome == TracedThread::Wait::kTimedOut)
-      return Status(StatusCode::kUnavailable,
+      return Status(StatusCode::kTryAgain,
                     "cannot stop process " + std::to_string(pid_) + ": its thread " +
                         std::to_string(threads_[i].tid()) +
                         " is in an uninterruptible sleep; try again later");
@@ -238,11 +291,29 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process, bool* found_
   return {};
 }
 
+// A thread that does not stop is in an uninterruptible sleep (it waits for a disk, or for
+// its vfork child to execute a program): the others must not wait for it. They are let go,
+// and it is tried again.
 Result<StoppedProcess> StoppedProcess::Stop(const RemoteProcess& process) {
+  constexpr uint64_t kFirstPatienceNs = 10'000'000;
+  constexpr uint64_t kLastPatienceNs = 320'000'000;
+  for (uint64_t patience_ns = kFirstPatienceNs;; patience_ns *= 2) {
+    Result<StoppedProcess> stopped = TryToStop(process, patience_ns);
+    if (stopped.ok() || stopped.status().code() != StatusCode::kTryAgain)
+      return stopped;
+    if (patience_ns >= kLastPatienceNs)
+      return Status(StatusCode::kUnavailable, stopped.status().message());
+    const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(patience_ns)};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+Result<StoppedProcess> StoppedProcess::TryToStop(const RemoteProcess& process,
+                                                 uint64_t patience_ns) {
   StoppedProcess stopped(process.pid());
   for (bool found_new = true; found_new;) {
     found_new = false;
-    HPD_TRY(stopped.StopNewThreads(process, &found_new));
+    HPD_TRY(stopped.StopNewThreads(process, patience_ns, &found_new));
   }
   for (TracedThread& thread : stopped.threads_)
     thread.RestartInterruptedCall(process.pid());

@@ -9,6 +9,7 @@
 #include <sys/user.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,15 @@ class TracedThread {
 
   bool SetRegisters(const user_regs_struct& registers) const;
 
+  // The signals that a stopped thread has blocked, outside of a system call that waits
+  // with others; nullopt: it is gone.
+  std::optional<uint64_t> SignalMask() const;
+  bool SetSignalMask(uint64_t mask) const;
+
+  // Whether a stopped thread is in code that the kernel would have restart elsewhere
+  // (rseq(2)), and so must not be led away from it.
+  bool IsInRestartableSequence(const RemoteProcess& process) const;
+
   // Lets a stopped thread run, still traced.
   bool Continue(int signal = 0) const;
 
@@ -91,10 +101,13 @@ class StoppedProcess {
  private:
   explicit StoppedProcess(pid_t pid);
 
-  Status StopNewThreads(const RemoteProcess& process, bool* found_new);
+  static Result<StoppedProcess> TryToStop(const RemoteProcess& process,
+                                          uint64_t patience_ns);
+  Status StopNewThreads(const RemoteProcess& process,
+                        uint64_t patience_ns,
+                        bool* found_new);
 
   pid_t pid_;
-  bool is_filtered_;
   uint64_t stopped_at_ns_;
   std::vector<TracedThread> threads_;
   std::vector<pid_t> gone_;
@@ -108,6 +121,9 @@ bool IsAnyInside(pid_t pid,
 
 // Whether a thread is under a seccomp filter.
 bool IsUnderSeccomp(pid_t tid);
+
+// Of any thread of a process.
+bool IsAnyUnderSeccomp(pid_t pid);
 
 // Why a thread could not be seized, and what to do.
 Status SeizeError(pid_t pid, int error);

@@ -172,13 +172,14 @@ inline void* Allocate(size_t size, const CallSite& site, Real&& real) {
   return pointer;
 }
 
-void* Reallocate(void* old, size_t size, const CallSite& site, unsigned allocator) {
+template <typename Real>
+inline void* Reallocate(void* old, size_t size, const CallSite& site, Real&& real) {
   GuardedAllocation allocation(size, site);
   const auto address = reinterpret_cast<uint64_t>(old);
   const bool was_sampled = old != nullptr && g_wiped.filter.Remove(address);
   if (was_sampled)
     heapprofd::RecordFree({address}, /*is_realloc=*/true);
-  void* pointer = Original<void*(void*, size_t)>(allocator, Hook::kRealloc)(old, size);
+  void* pointer = real();
   if (pointer == nullptr && size != 0 && was_sampled)
     heapprofd::RecordReallocFailed({address});
   allocation.Finish(pointer, site);
@@ -240,7 +241,9 @@ HPD_HIDDEN void* HpdCallocSlow(
 
 HPD_HIDDEN void* HpdReallocSlow(
     void* old, size_t size, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Reallocate(old, size, {stack, bp}, allocator);
+  return Reallocate(old, size, {stack, bp}, [&] {
+    return Original<void*(void*, size_t)>(allocator, Hook::kRealloc)(old, size);
+  });
 }
 
 // Every allocator defines it as realloc of the product.
@@ -254,7 +257,7 @@ HPD_HIDDEN void* HpdReallocarraySlow(void* old,
   if (__builtin_mul_overflow(count, size, &total))
     return Original<void*(void*, size_t, size_t)>(allocator, Hook::kReallocarray)(
         old, count, size);
-  return Reallocate(old, total, {stack, bp}, allocator);
+  return HpdReallocSlow(old, total, stack, bp, allocator);
 }
 
 HPD_HIDDEN void* HpdMemalignSlow(
@@ -319,6 +322,60 @@ HPD_NEW_NOTHROW_SLOW(NewArrayNothrow)
 HPD_NEW_NOTHROW_SLOW(NewAlignedNothrow)
 HPD_NEW_NOTHROW_SLOW(NewArrayAlignedNothrow)
 
+// jemalloc's own interface.
+HPD_HIDDEN void* HpdMallocxSlow(
+    size_t size, int flags, uint64_t stack, uint64_t bp, unsigned allocator) {
+  return Allocate(size, {stack, bp}, [&] {
+    return Original<void*(size_t, int)>(allocator, Hook::kMallocx)(size, flags);
+  });
+}
+
+// NOLINTNEXTLINE(readability-function-size)
+HPD_HIDDEN void* HpdRallocxSlow(void* old,
+                                size_t size,
+                                int flags,
+                                uint64_t stack,
+                                uint64_t bp,
+                                unsigned allocator) {
+  return Reallocate(old, size, {stack, bp}, [&] {
+    return Original<void*(void*, size_t, int)>(allocator, Hook::kRallocx)(old, size,
+                                                                          flags);
+  });
+}
+
+// Resizes in place or not at all, and returns the size that the block has then: a block
+// whose size has not changed is left as it was recorded.
+#define HPD_XALLOCX_SLOW(number)                                                         \
+  HPD_HIDDEN size_t HpdXallocxSlow_##number(void* block, size_t size, size_t extra,      \
+                                            int flags, uint64_t stack, uint64_t bp) {    \
+    const size_t before = Original<size_t(const void*, int)>(                            \
+        number, Hook::kSallocx)(block, flags);                                           \
+    const size_t now = Original<size_t(void*, size_t, size_t, int)>(                     \
+        number, Hook::kXallocx)(block, size, extra, flags);                              \
+    if (now != before) {                                                                 \
+      const CallSite site{stack, bp};                                                    \
+      GuardedAllocation allocation(size, site);                                          \
+      const auto address = reinterpret_cast<uint64_t>(block);                            \
+      if (IsSampled(block) && g_wiped.filter.Remove(address))                            \
+        heapprofd::RecordFree({address}, /*is_realloc=*/false);                          \
+      allocation.Finish(block, site);                                                    \
+    }                                                                                    \
+    return now;                                                                          \
+  }                                                                                      \
+  asm(".pushsection .text\n.hidden HpdHook_Xallocx_" #number                             \
+      "\n.globl HpdHook_Xallocx_" #number "\n.type HpdHook_Xallocx_" #number             \
+      ", @function\nHpdHook_Xallocx_" #number                                            \
+      ":\n"                                                                              \
+      "mov %rsp, %r8\n"                                                                  \
+      "mov %rbp, %r9\n"                                                                  \
+      "jmp HpdXallocxSlow_" #number                                                      \
+      "\n"                                                                               \
+      ".size HpdHook_Xallocx_" #number ", .-HpdHook_Xallocx_" #number "\n.popsection\n")
+HPD_XALLOCX_SLOW(0);
+HPD_XALLOCX_SLOW(1);
+HPD_XALLOCX_SLOW(2);
+HPD_XALLOCX_SLOW(3);
+
 // Unloading makes addresses reusable by other code: the rules learnt for them must not
 // outlive it.
 HPD_HIDDEN int HpdDlcloseSlow(void* handle, uint64_t, uint64_t, unsigned allocator) {
@@ -379,12 +436,12 @@ HPD_HIDDEN int HpdDlcloseSlow(void* handle, uint64_t, uint64_t, unsigned allocat
 #define HPD_ORIGINAL(number, hook)               \
   (offsetof(heapprofd::AttachState, originals) + \
    8 * (number * heapprofd::kHookCount + static_cast<size_t>(Hook::hook)))
-static_assert(offsetof(heapprofd::AttachState, originals) == 312);
-static_assert(heapprofd::kHookCount == 34);
-static_assert(HPD_ORIGINAL(0, kNew) == 312 + 8 * 13);
-static_assert(HPD_ORIGINAL(0, kNewArray) == 312 + 8 * 14);
-static_assert(HPD_ORIGINAL(0, kNewAligned) == 312 + 8 * 17);
-static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 312 + 8 * 18);
+static_assert(offsetof(heapprofd::AttachState, originals) == 320);
+static_assert(heapprofd::kHookCount == 40);
+static_assert(HPD_ORIGINAL(0, kNew) == 320 + 8 * 13);
+static_assert(HPD_ORIGINAL(0, kNewArray) == 320 + 8 * 14);
+static_assert(HPD_ORIGINAL(0, kNewAligned) == 320 + 8 * 17);
+static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 320 + 8 * 18);
 
 // What the last samples say must be looked up while the process is there.
 #define HPD_EXIT_HOOK(number)                       \
@@ -400,6 +457,8 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 312 + 8 * 18);
   HPD_ENTRY(HpdHook_Valloc_##number, HpdVallocSlow, rsi, rdx, ecx, number);              \
   HPD_ENTRY(HpdHook_Pvalloc_##number, HpdPvallocSlow, rsi, rdx, ecx, number);            \
   HPD_ENTRY(HpdHook_Dlclose_##number, HpdDlcloseSlow, rsi, rdx, ecx, number);            \
+  HPD_ENTRY(HpdHook_Mallocx_##number, HpdMallocxSlow, rdx, rcx, r8d, number);            \
+  HPD_ENTRY(HpdHook_Rallocx_##number, HpdRallocxSlow, rcx, r8, r9d, number);             \
   HPD_ENTRY(HpdHook_Calloc_##number, HpdCallocSlow, rdx, rcx, r8d, number);              \
   HPD_ENTRY(HpdHook_Realloc_##number, HpdReallocSlow, rdx, rcx, r8d, number);            \
   HPD_ENTRY(HpdHook_Memalign_##number, HpdMemalignSlow, rdx, rcx, r8d, number);          \
@@ -413,13 +472,13 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 312 + 8 * 18);
             number);                                                                     \
   HPD_ENTRY(HpdHook_NewArrayAlignedNothrow_##number, HpdNewArrayAlignedNothrowSlow, rcx, \
             r8, r9d, number);                                                            \
-  HPD_NEW_ENTRY(HpdHook_New_##number, HpdNewSlow, 312 + 8 * (34 * number + 13), number); \
+  HPD_NEW_ENTRY(HpdHook_New_##number, HpdNewSlow, 320 + 8 * (40 * number + 13), number); \
   HPD_NEW_ENTRY(HpdHook_NewArray_##number, HpdNewArraySlow,                              \
-                312 + 8 * (34 * number + 14), number);                                   \
+                320 + 8 * (40 * number + 14), number);                                   \
   HPD_NEW_ENTRY(HpdHook_NewAligned_##number, HpdNewAlignedSlow,                          \
-                312 + 8 * (34 * number + 17), number);                                   \
+                320 + 8 * (40 * number + 17), number);                                   \
   HPD_NEW_ENTRY(HpdHook_NewArrayAligned_##number, HpdNewArrayAlignedSlow,                \
-                312 + 8 * (34 * number + 18), number);                                   \
+                320 + 8 * (40 * number + 18), number);                                   \
   extern "C" {                                                                           \
   void* HpdMallocEntry_##number(size_t size) __attribute__((visibility("hidden")));      \
   HPD_HIDDEN void* HpdHook_Malloc_##number(size_t size) {                                \
@@ -428,6 +487,9 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 312 + 8 * 18);
     return HpdMallocEntry_##number(size);                                                \
   }                                                                                      \
   HPD_FREE_HOOK(Free, number)                                                            \
+  HPD_FREE_HOOK(Dallocx, number)                                                         \
+  HPD_FREE_HOOK(Sdallocx, number)                                                        \
+  HPD_FREE_HOOK(Sallocx, number)                                                         \
   HPD_FREE_HOOK(FreeSized, number)                                                       \
   HPD_FREE_HOOK(FreeAlignedSized, number)                                                \
   HPD_FREE_HOOK(Delete, number)                                                          \
@@ -457,17 +519,20 @@ static_assert(heapprofd::kMaxAllocators == 4);
   ".long HpdHook_" #name "_\\number - HpdImageStart\n"
 asm(".pushsection .image_header, \"a\"\n"
     "HpdImageStart:\n"
-    ".quad 0x3131686361747461\n"  // kAttachMagic
+    ".quad 0x3231686361747461\n"  // kAttachMagic
     ".long HpdCodeEnd - HpdImageStart\n"
     ".long HpdGates - HpdImageStart\n"
     ".long HpdContentsEnd - HpdImageStart\n"
     ".long HpdImageEnd - HpdImageStart\n"
     ".long HpdAttachState - HpdImageStart\n"
     ".long HpdSetupEntry - HpdImageStart\n"
+    ".long HpdSetupEnd - HpdImageStart\n"
     ".long _ZN9heapprofd7g_wipedE - HpdImageStart\n"
+    ".long HpdSetupStack - HpdImageStart\n"
+    ".long HpdSetupStack + 16384 - HpdImageStart\n"
     ".long 0\n"
     ".irp number, 0, 1, 2, 3\n" HPD_HOOK_LIST(HPD_OFFSET_OF_HOOK) ".endr\n"
     ".popsection\n");
-static_assert(heapprofd::kAttachMagic == 0x3131686361747461);
-static_assert(offsetof(heapprofd::AttachHeader, hooks) == 40);
+static_assert(heapprofd::kAttachMagic == 0x3231686361747461);
+static_assert(offsetof(heapprofd::AttachHeader, hooks) == 52);
 static_assert(offsetof(heapprofd::WipedOnFork, active) == 0);

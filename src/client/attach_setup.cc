@@ -294,20 +294,40 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
     HoldThread();
 }
 
-// The borrowed thread starts here, on its own stack, and leaves with all registers as in
-// HpdAttachState.resume, which is at the start of that block.
+// Not the thread's own stack: what lies below that may be a guard page, or somebody
+// else's memory.
+extern "C" {
+alignas(16) __attribute__((visibility("hidden"), used)) char HpdSetupStack[16384];
+}
+
+// The borrowed thread starts here, on HpdSetupStack and with all signals blocked, and
+// leaves with all registers as in HpdAttachState.resume, which is at the start of that
+// block. attach/stub.S does the same and says why in this way.
 asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
     "HpdSetupEntry:\n"
     "cld\n"
     "call HpdSetup\n"
-    "lea HpdAttachState(%rip), %rax\n"
-    "pushq (%rax)\npopfq\n"
-    "mov 8(%rax), %r15\nmov 16(%rax), %r14\nmov 24(%rax), %r13\nmov 32(%rax), %r12\n"
-    "mov 40(%rax), %rbp\nmov 48(%rax), %rbx\nmov 56(%rax), %r11\nmov 64(%rax), %r10\n"
-    "mov 72(%rax), %r9\nmov 80(%rax), %r8\nmov 96(%rax), %rcx\nmov 104(%rax), %rdx\n"
-    "mov 112(%rax), %rsi\nmov 120(%rax), %rdi\nmov 128(%rax), %rsp\n"
-    "mov 88(%rax), %rax\n"
+    "lea HpdAttachState(%rip), %rsi\n"
+    "mov 128(%rsi), %rdi\n"
+    "sub $(128 + 18 * 8), %rdi\n"
+    "mov %rdi, %rsp\n"
+    "mov $18, %ecx\n"
+    "rep movsq\n"
+    "popfq\n"
+    "mov $14, %eax\n"  // rt_sigprocmask(SIG_SETMASK, signal_mask, nullptr, 8)
+    "mov $2, %edi\n"
+    "lea 144+HpdAttachState(%rip), %rsi\n"
+    "mov $0, %edx\n"
+    "mov $8, %r10d\n"
+    "syscall\n"
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\npop %r11\n"
+    "pop %r10\npop %r9\npop %r8\npop %rax\npop %rcx\npop %rdx\npop %rsi\n"
+    "pop %rdi\npop %rsp\n"
     "jmp *136+HpdAttachState(%rip)\n"
+    "HpdSetupEnd:\n.hidden HpdSetupEnd\n.globl HpdSetupEnd\n"
     ".popsection\n");
+static_assert(sizeof(heapprofd::ResumeRegisters) == 18 * 8);
 static_assert(offsetof(heapprofd::AttachState, resume) == 0);
+static_assert(offsetof(heapprofd::ResumeRegisters, sp) == 128);
 static_assert(offsetof(heapprofd::ResumeRegisters, ip) == 136);
+static_assert(offsetof(heapprofd::AttachState, request.signal_mask) == 144);

@@ -165,6 +165,9 @@ bool IsSlotOfSession(const ThreadSlot* slot) {
 // session of its own.
 HPD_COLD void HandleFork() {
   if (g_session.only_pid != 0) {
+#ifdef HPD_FLAT_CLIENT  // the engine comes, if it wants
+    g_session.client->ring.forks.fetch_add(1, std::memory_order_relaxed);
+#endif
     BecomeDormant();
     return;
   }

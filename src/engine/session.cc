@@ -33,7 +33,6 @@ constexpr int kMinWaitMs = 1;
 constexpr int kMaxWaitMs = 10;
 constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
-constexpr size_t kMaxTargets = 100'000;
 
 std::string RuntimeDirectory() {
   const char* runtime = getenv("XDG_RUNTIME_DIR");
@@ -158,6 +157,7 @@ int Session::Serve() {
   AdoptCaught();
   const int wait_ms = DrainAll();
   ReapExited();
+  FollowAttached();
   return wait_ms;
 }
 
@@ -325,8 +325,10 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
   const int fds[2] = {target->memory().engine_fd(), target->memory().client_fd()};
   if (!SendWelcome(connection, welcome, fds, 2))
     return {};  // it went away while waiting
-  live_.push_back(
-      {.target = target.get(), .pidfd = std::move(pidfd), .attached = nullptr});
+  live_.push_back({.target = target.get(),
+                   .pidfd = std::move(pidfd),
+                   .attached = nullptr,
+                   .forks_seen = 0});
   targets_.push_back(std::move(target));
   busy_until_ns_ = clock_.last_ns() + kBusyNs;
   return {};
@@ -368,6 +370,7 @@ void Session::Stop() {
     AcceptClients();  // what was said before the end counts
   AdoptCaught();
   exec_watcher_ = nullptr;
+  execed_.clear();
   ReapExited();
   for (LiveTarget& live : live_) {
     TakeHooksOut(live);

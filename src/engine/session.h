@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -126,12 +128,14 @@ class Session {
 
  private:
   // After activity the rings are looked at more often for so long.
+  static constexpr size_t kMaxTargets = 100'000;
   static constexpr uint64_t kBusyNs = 300'000'000;
 
   struct LiveTarget {
     Target* target;
     ScopedFd pidfd;
     std::unique_ptr<AttachedProcess> attached;  // nullptr: the client was preloaded
+    uint32_t forks_seen = 0;
   };
 
   explicit Session(const SessionConfig& config) : config_(config) {}
@@ -144,6 +148,11 @@ class Session {
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
   void TakeHooksOut(LiveTarget& live);
+  Status PutClientIn(pid_t pid);
+  void FollowAttached();
+  void FollowChildren(pid_t pid);
+  void FollowExec(pid_t pid);
+  void RestoreChildren(pid_t pid);
   Status AddAttached(AttachedProcess* attached, ScopedFd pidfd, bool from_startup);
   void AdoptCaught();
   Status Adopt(ExecWatcher::Caught& caught);
@@ -159,6 +168,10 @@ class Session {
   std::unique_ptr<ExecWatcher> exec_watcher_;
   std::vector<std::string> attach_problems_;
   std::vector<AttachReport> attach_reports_;
+  std::set<pid_t> children_seen_;     // of processes attached to
+  std::map<pid_t, uint64_t> execed_;  // to be attached to again, until this time
+  uint64_t followed_ns_ = 0;
+  uint64_t exec_looked_ns_ = 0;
   ScopedFd listener_;
   std::string directory_;
   std::string socket_path_;

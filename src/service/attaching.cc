@@ -73,6 +73,9 @@ Status AttachToRunning(Session& session,
       continue;
     ++wanted;
     recorded += Attach(session, pid, policy, notes) ? 1u : 0u;
+    // Whoever is recorded already must not wait for all the others.
+    session.Serve();
+    policy.between();
   }
   const bool may_come = rules.all || !rules.names.empty();
   if (wanted > 0 && recorded == 0 && !may_come && !notes->empty())

@@ -17,6 +17,7 @@ struct AttachPolicy {
   uid_t owner;            // of the recording
   std::string wake_page;  // programs that it wakes report by themselves
   std::function<bool(pid_t)> is_taken;  // by another recording
+  std::function<void()> between;        // called between two processes
 };
 
 // Attaches to what the session wants of the running processes. `notes`: what could not be

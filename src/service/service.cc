@@ -355,7 +355,8 @@ Status Service::Attach(Hosted& hosted, Connection& connection) {
   std::vector<std::string> notes;
   const AttachPolicy policy{.owner = hosted.owner,
                             .wake_page = directory_->path() + kWakeName,
-                            .is_taken = [this](pid_t pid) { return IsTaken(pid); }};
+                            .is_taken = [this](pid_t pid) { return IsTaken(pid); },
+                            .between = [this] { ServeSessions(); }};
   for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
     CatchStarting(*session, hosted.owner, &notes);  // first: nobody falls in between
     HPD_TRY(AttachToRunning(*session, policy, &notes));

@@ -54,7 +54,13 @@ namespace heapprofd {
   X(DeleteArraySizedAligned, "_ZdaPvmSt11align_val_t")                \
   X(DeleteAlignedNothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")      \
   X(DeleteArrayAlignedNothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t") \
-  X(Exit, "exit")
+  X(Exit, "exit")                                                     \
+  X(Mallocx, "mallocx")                                               \
+  X(Rallocx, "rallocx")                                               \
+  X(Xallocx, "xallocx")                                               \
+  X(Dallocx, "dallocx")                                               \
+  X(Sdallocx, "sdallocx")                                             \
+  X(Sallocx, "sallocx") /* only called, by the hook of xallocx */
 
 enum class Hook : uint8_t {
 #define HPD_HOOK(name, symbol) k##name,
@@ -73,7 +79,7 @@ inline constexpr size_t kMaxPatchLength = 20;  // bytes
 inline constexpr size_t kMaxIslands = kMaxAllocators;
 inline constexpr size_t kIslandSize = 4096;  // bytes
 
-inline constexpr uint64_t kAttachMagic = 0x3131686361747461;  // "attach11"
+inline constexpr uint64_t kAttachMagic = 0x3231686361747461;  // "attach12"
 
 // At the start of the image. All fields are offsets from the start, or sizes, in bytes.
 struct AttachHeader {
@@ -84,8 +90,11 @@ struct AttachHeader {
   uint32_t total_size;  // with zeroed memory, whole pages
   uint32_t state;       // AttachState
   uint32_t setup;       // where a thread starts that is to run the setup
+  uint32_t setup_end;   // behind the code that puts its registers back
   uint32_t wiped;       // the memory that a forked child finds zeroed; its first word
                         // switches the hooks on
+  uint32_t setup_stack;      // what the thread has for a stack meanwhile
+  uint32_t setup_stack_end;  // 16-byte aligned
   uint32_t reserved;
   uint32_t hooks[kMaxAllocators][kHookCount];
 };
@@ -130,6 +139,7 @@ enum class SetupStep : uint32_t {
 
 // Values that the setup works with. Written by the engine before a thread runs it.
 struct SetupRequest {
+  uint64_t signal_mask;  // of the thread; it runs the setup with all signals blocked
   uint64_t ring_size;    // bytes, a power of two
   uint64_t seed;         // never 0
   uint64_t wait_ticks;   // of the time stamp counter, for the engine to take the two
@@ -170,7 +180,8 @@ struct AttachState {
   uint64_t islands[kMaxIslands];       // addresses of those that exist, 0: none
   uint64_t islands_used[kMaxIslands];  // bytes
   uint32_t patch_count;
-  uint32_t reserved;
+  // 1: no thread is in the setup, or can come there. 0: one may be.
+  uint32_t settled;
   PatchRecord patches[kMaxPatches];
 };
 

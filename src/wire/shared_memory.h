@@ -124,6 +124,7 @@ struct RingHeader {
   std::atomic<uint32_t> exiting;    // 1: the program has ended and waits to be looked at
   std::atomic<uint32_t> exit_seen;  // 1: it was; by the engine
   std::atomic<uint32_t> reports_without_slot;  // allocations in heaps beside malloc's
+  std::atomic<uint32_t> forks;  // children of an attached process that have allocated
 };
 
 enum class ClientError : uint32_t {
