@@ -22,11 +22,12 @@ ALLOWED = {  # module: modules it may include; itself always
     "convert": {"base", "profile", "symbolize", "trace", "export", "query"},
     "import": {"base", "profile", "trace", "export"},  # export: tests only
     "query": {"base", "profile", "trace", "symbolize"},
-    "engine": OUTSIDE - {"convert", "import", "query"},
+    "attach": {"base", "wire", "unwind"},
+    "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query"},
     "config": {"base", "wire", "export", "engine"},
     "record": {"base", "profile", "engine", "trace", "config"},
     "service": {"base", "wire", "profile", "engine", "trace", "config", "record"},
-    "cli": (OUTSIDE | {"engine", "config", "record", "service"}) - {"rt"},
+    "cli": (OUTSIDE | {"attach", "engine", "config", "record", "service"}) - {"rt"},
 }
 MAX_LINES = 800
 

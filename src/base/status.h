@@ -20,6 +20,7 @@ enum class StatusCode : uint8_t {
   kCorrupt,  // input bytes that no writer of ours or of the format's owner could have
              // made
   kUnavailable,
+  kTryAgain,  // a race with another process; the same again may succeed
   kIo,
 };
 

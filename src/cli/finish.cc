@@ -237,8 +237,7 @@ std::string ReasonForNothing(const TraceRecording& recording,
   }
   const std::vector<Target*> targets = recording.targets();
   if (targets.empty())
-    return "no process that was asked for has loaded the profiling library; start it "
-           "under heap_profile -- PROGRAM, or with LD_PRELOAD";
+    return "no process of this name ran or was started meanwhile; check it with ps";
   for (const Target* target : targets) {
     const std::vector<std::string> notes =
         HeapNotes(target->profile(), HeapsOf(recording));
@@ -257,6 +256,14 @@ std::string ReasonForNothing(const TraceRecording& recording,
   }
   return "the program called no allocation function that can be seen: it allocates "
          "nothing, or its allocator is linked statically into it";
+}
+
+// What went wrong with processes that were attached to.
+void PrintAttachProblems(const TraceRecording& recording) {
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const std::string& problem : session->attach_problems())
+      fprintf(stderr, "heap_profile: %s\n", problem.c_str());
+  }
 }
 
 // What ended the recording before the user or the program did.
@@ -304,6 +311,7 @@ int FinishRecording(TraceRecording& recording,
       failure = Fail(status);
   }
   PrintCause(recording);
+  PrintAttachProblems(recording);
   if (options.quiet)
     return failure;
   std::vector<ProcessResult> results;

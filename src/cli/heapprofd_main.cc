@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/own_limits.h"
 #include "cli/signals.h"
+#include "cli/stats_json.h"
 #include "service/service.h"
 
 namespace heapprofd {
@@ -115,7 +116,7 @@ class Daemon {
     }
     service_->StopAll();
     // Finishers are our children: their output is complete when we are gone.
-    while (waitpid(-1, nullptr, 0) > 0) {
+    while (waitpid(-1, nullptr, __WNOTHREAD) > 0) {
     }
   }
 
@@ -129,7 +130,7 @@ class Daemon {
                   Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
                   if (!symbols.ok())
                     Fail(symbols.status());
-                  return FinishRecording(
+                  const int exit_code = FinishRecording(
                       recording, view,
                       {.directory = request.directory,
                        .trace_path = request.trace_path,
@@ -138,6 +139,8 @@ class Daemon {
                        .seconds = view.seconds(),
                        .symbols = symbols.ok() ? std::move(symbols).value()
                                                : SymbolizeOptions()});
+                  const Status status = WriteStatsJson(recording, {});
+                  return status.ok() ? exit_code : Fail(status);
                 },
             .observe =
                 [this](TraceRecording& recording) {
@@ -158,7 +161,8 @@ class Daemon {
       else if (signal != SIGCHLD)
         is_told_to_stop_ = true;
     }
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    // Other threads trace programs, and wait for these themselves.
+    while (waitpid(-1, nullptr, WNOHANG | __WNOTHREAD) > 0) {
     }
   }
 

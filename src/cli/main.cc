@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/android.h"
+#include "cli/doctor.h"
 #include "cli/finish.h"
 #include "cli/options.h"
 #include "cli/own_limits.h"
@@ -78,6 +79,8 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
                                 arguments.end());
   if (verb == "record")
     return RunRecordVerb(rest);
+  if (verb == "doctor")
+    return RunDoctor(rest);
   if (verb == "mark")
     return RunMark(rest);
   if (verb == "traceconv")

@@ -24,6 +24,7 @@ CommandText RecordCommand() {
           "heap_profile [host|android] [OPTIONS] -n NAMES | -p PIDS\n"
           "heap_profile record -c FILE [-o DIRECTORY]\n"
           "heap_profile mark NAME\n"
+          "heap_profile doctor [-p PID]\n"
           "heap_profile query TRACE [SQL]\n"
           "heap_profile traceconv MODE ...",
       .epilogue =
@@ -37,11 +38,12 @@ CommandText RecordCommand() {
           "for scripts; TMPDIR is where a fresh output directory is made;\n"
           "PERFETTO_BINARY_PATH names directories with symbol files.\n"
           "\n"
-          "heap_profile query --help and heap_profile traceconv --help tell the rest.\n"};
+          "heap_profile doctor tells what can be recorded here, and what to do about the\n"
+          "rest. heap_profile query --help and heap_profile traceconv --help tell the rest.\n"};
 }
 
 const std::vector<std::string>& Verbs() {
-  static const std::vector<std::string> verbs = {"record",    "mark", "query",
+  static const std::vector<std::string> verbs = {"record", "mark", "doctor", "query",
                                                  "traceconv", "host", "android"};
   return verbs;
 }

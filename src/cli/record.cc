@@ -1,13 +1,12 @@
 #include "cli/record.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "cli/finish.h"
 #include "cli/launch.h"
@@ -75,52 +74,9 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
              : "";
 }
 
-// What is wrong with a process id that cannot be profiled; "" when it can.
-std::string ObstacleFor(pid_t pid) {
-  if (kill(pid, 0) != 0 && errno == ESRCH)
-    return "there is no process " + std::to_string(pid);
-  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
-  std::string line;
-  bool is_readable = false;
-  while (std::getline(maps, line)) {
-    is_readable = true;
-    // Programs with the static archive show what they have mapped to be woken by.
-    if (line.find("libheapprofd_") != std::string::npos || line.ends_with(kWakeName))
-      return "";
-  }
-  if (!is_readable)
-    return "process " + std::to_string(pid) +
-           " belongs to another user, or forbids to be looked at; try as root";
-  return "process " + std::to_string(pid) +
-         " was started without the profiling library; start it with LD_PRELOAD, or "
-         "under heap_profile -- PROGRAM";
-}
-
-// Process ids that will never report are worth a word at once: the recording would wait
-// for them in silence.
-Status CheckPids(const TargetRules& targets) {
-  size_t usable = 0;
-  std::string first_obstacle;
-  for (const pid_t pid : targets.pids) {
-    const std::string obstacle = ObstacleFor(pid);
-    usable += obstacle.empty() ? 1u : 0u;
-    if (obstacle.empty())
-      continue;
-    if (first_obstacle.empty())
-      first_obstacle = obstacle;
-    fprintf(stderr, "heap_profile: note: %s\n", obstacle.c_str());
-  }
-  if (usable == 0 && targets.names.empty())
-    return Status(StatusCode::kUnavailable,
-                  "cannot profile any of the processes: " + first_obstacle);
-  return {};
-}
-
 }  // namespace
 
 int RunOnProcesses(const Options& options) {
-  if (const Status status = CheckPids(options.session.targets); !status.ok())
-    return Fail(status);
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
   if (!directory.ok())
     return Fail(directory.status());
@@ -137,7 +93,12 @@ int RunOnProcesses(const Options& options) {
   request.top = options.top;
   request.quiet = options.quiet;
   request.may_start_service = options.may_stand_in;
-  return RecordRemotely(request);
+  const int exit_code = RecordRemotely(request);
+  struct stat status {};
+  if (exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
+      status.st_size == 0)
+    RemoveOutput(absolute);  // nothing has begun
+  return exit_code;
 }
 
 int RunProgram(const Options& options) {

@@ -19,6 +19,7 @@
 #include "cli/finish.h"
 #include "cli/options.h"
 #include "cli/signals.h"
+#include "cli/stats_json.h"
 #include "control.pb.h"
 #include "engine/tsc_clock.h"
 #include "service/control_channel.h"
@@ -40,6 +41,7 @@ constexpr std::array kFinisherVariables = {"PERFETTO_BINARY_PATH",
                                            "DEBUGINFOD_URLS",
                                            "XDG_CACHE_HOME",
                                            "HOME",
+                                           kStatsVariable,
                                            "PATH",
                                            "LANG",
                                            "LC_ALL",
@@ -104,6 +106,7 @@ Result<ControlChannel> FindService(bool may_start) {
                                               "see why");
 }
 
+// kUnavailable: the service has answered, and will not. Others: it did not answer.
 Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
   protos::StartRequest message;
   message.set_trace_config(SerializeTraceConfig(request.config));
@@ -117,10 +120,16 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
   }
   HPD_TRY(channel.Send(ControlType::kStart, message.SerializeAsString(),
                        {request.trace.get(), STDERR_FILENO}));
-  HPD_TRY_ASSIGN(const ControlMessage answer, channel.Wait(kAnswerMs));
-  if (answer.type == ControlType::kFailed)
-    return Status(StatusCode::kInvalidArgument, answer.payload);
-  return {};
+  while (true) {
+    const Result<ControlMessage> answer = channel.Wait(kAnswerMs);
+    if (!answer.ok())
+      return Status(StatusCode::kTryAgain, answer.status().message());
+    if (answer.value().type == ControlType::kFailed)
+      return Status(StatusCode::kUnavailable, answer.value().payload);
+    if (answer.value().type != ControlType::kNote)
+      return {};
+    fprintf(stderr, "heap_profile: %s\n", answer.value().payload.c_str());
+  }
 }
 
 // A service that was about to leave may take the connection and not the request: the next
@@ -132,7 +141,7 @@ Result<ControlChannel> StartRecording(const RemoteRequest& request) {
     status = AskToStart(channel, request);
     if (status.ok())
       return channel;
-    if (status.code() == StatusCode::kInvalidArgument)
+    if (status.code() == StatusCode::kUnavailable)
       break;
   }
   return status;

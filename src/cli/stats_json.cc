@@ -11,8 +11,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr char kStatsVariable[] = "HEAPPROFD_STATS_JSON";
-
 double CpuSeconds(const rusage& usage) {
   return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
@@ -22,6 +20,23 @@ Status CannotWrite(const char* path) {
   return Status::FromErrno(
       std::string("cannot write the figures to ") + path + ", named by " + kStatsVariable,
       errno);
+}
+
+// The longest stops of any of the processes that were attached to.
+AttachReport LongestStops(const TraceRecording& recording) {
+  AttachReport longest;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const AttachReport& report : session->attach_reports()) {
+      longest.threads = std::max(longest.threads, report.threads);
+      longest.one_thread_stopped_ns =
+          std::max(longest.one_thread_stopped_ns, report.one_thread_stopped_ns);
+      longest.attach_stopped_ns =
+          std::max(longest.attach_stopped_ns, report.attach_stopped_ns);
+      longest.detach_stopped_ns =
+          std::max(longest.detach_stopped_ns, report.detach_stopped_ns);
+    }
+  }
+  return longest;
 }
 
 }  // namespace
@@ -65,6 +80,7 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
     for (const UnrecordedPrograms& programs : session->Unrecorded())
       unrecorded += programs.count;
   }
+  const AttachReport stops = LongestStops(recording);
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
@@ -78,7 +94,9 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           "\"lost_samples\": %llu, "
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
           "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
-          "\"alloc_bytes\": %.0f}\n",
+          "\"alloc_bytes\": %.0f, \"attach_threads\": %zu, "
+          "\"attach_one_thread_us\": %.1f, \"attach_all_threads_us\": %.1f, "
+          "\"detach_all_threads_us\": %.1f}\n",
           recording.targets().size(), static_cast<unsigned long long>(unrecorded),
           usage.cpu_seconds, usage.peak_rss_kib, CpuSeconds(self), self.ru_maxrss,
           callsites, static_cast<unsigned long long>(sum.settled_samples),
@@ -93,7 +111,10 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
-          std::sqrt(std::max(0.0, live.bytes_variance)), calls, bytes);
+          std::sqrt(std::max(0.0, live.bytes_variance)), calls, bytes, stops.threads,
+          static_cast<double>(stops.one_thread_stopped_ns) / 1e3,
+          static_cast<double>(stops.attach_stopped_ns) / 1e3,
+          static_cast<double>(stops.detach_stopped_ns) / 1e3);
   return fclose(file) == 0 ? Status() : CannotWrite(path);
 }
 

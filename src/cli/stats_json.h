@@ -8,6 +8,8 @@
 
 namespace heapprofd {
 
+inline constexpr char kStatsVariable[] = "HEAPPROFD_STATS_JSON";
+
 // Does nothing when the variable is not set or empty. kIo: the file cannot be written.
 // `usage`: of the program that was started, zeros when none was.
 Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage);

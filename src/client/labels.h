@@ -17,8 +17,12 @@ struct LabelStack {
   uint32_t too_deep;  // labels that found no room
 };
 
+#ifdef HPD_FLAT_CLIENT  // an attached program has no interface to give labels
+inline constexpr LabelStack t_labels{};
+#else
 extern constinit thread_local LabelStack t_labels
     __attribute__((tls_model("initial-exec")));
+#endif
 
 // Longer texts are cut to kLabelKeySize - 1 and kLabelValueSize - 1 bytes.
 void PushLabel(const char* key, const char* value);

@@ -41,6 +41,11 @@ inline uint64_t WeightedBytes(uint64_t size, uint64_t interval) {
   return static_cast<uint64_t>(Wide{interval} * factor >> kBits);
 }
 
+#ifdef HPD_FLAT_CLIENT  // no tracer could find a probe in memory without a file
+inline void ProbeAllocation(uint64_t, uint64_t, uint64_t) {}
+
+inline void ProbeFree(uint64_t) {}
+#else
 inline void ProbeAllocation(uint64_t pointer, uint64_t size, uint64_t interval) {
   if (HPD_UNLIKELY(otel_memory_alloc_semaphore != 0)) {
     const uint64_t weighted = WeightedBytes(size, interval);
@@ -52,5 +57,6 @@ inline void ProbeFree(uint64_t pointer) {
   if (HPD_UNLIKELY(otel_memory_free_semaphore != 0))
     STAP_PROBE1(otel_memory, free, pointer);
 }
+#endif
 
 }  // namespace heapprofd

@@ -24,7 +24,11 @@ constexpr long kWaitNanoseconds = 1'000'000;
 // Stack pointer at which this thread entered the recorder, 0: it is not inside. A signal
 // handler that interrupts the recorder passes through; one that left it by longjmp is
 // recognised by a higher stack.
+#ifdef HPD_FLAT_CLIENT
+constexpr FlatThreadVariable<uint64_t, &FlatThread::entered_at> t_entered_at;
+#else
 __attribute__((tls_model("initial-exec"))) thread_local uint64_t t_entered_at;
+#endif
 
 class RecorderEntry {
  public:
@@ -191,7 +195,9 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   if (HPD_UNLIKELY(t_labels.ids != 0)) {
     evidence.labels = t_labels.ids;
     evidence.flags |= kSampleHasLabels;
+#ifndef HPD_FLAT_CLIENT
     PublishLabels(evidence.labels);
+#endif
   }
   if (evidence.hash != 0 && !is_check)
     LeaveOutKnownFrames(evidence);

@@ -28,7 +28,17 @@ ThreadSlot g_orphan_slot = {UINT64_MAX / 2, 0, UINT64_MAX / 2, 0, 0, 1, 0, 0, 0}
 
 }  // namespace
 
+#ifdef HPD_FLAT_CLIENT
+ThreadSlot* FirstSlot() {
+  return &g_no_slot;
+}
+
+ThreadSlot* OrphanSlot() {
+  return &g_orphan_slot;
+}
+#else
 constinit thread_local ThreadSlot* t_slot = &g_no_slot;
+#endif
 
 namespace {
 
@@ -85,8 +95,10 @@ ThreadSlot* AttachThread() {
 // Whoever waits for a change (client/session_watch.h) sees it.
 void SetState(SessionState state) {
   g_session.state.store(state, std::memory_order_release);
+#ifndef HPD_FLAT_CLIENT  // where nobody waits
   if (!IsConfined())
     rt::Syscall(SYS_futex, rt::ToArg(&g_session.state), FUTEX_WAKE_PRIVATE, INT_MAX);
+#endif
 }
 
 // Of the thread that has set kInitializing or kChanging, or a forked child's only one. No
@@ -190,7 +202,11 @@ HPD_COLD void HandleFork() {
     g_session.left_memory = nullptr;
   }
   if (g_session.only_pid != 0) {
+#ifdef HPD_FLAT_CLIENT  // the engine comes, if it wants
+    g_session.client()->ring.forks.fetch_add(1, std::memory_order_relaxed);
+#else
     Retire(g_session);
+#endif
     t_slot = &g_no_slot;
     BecomeDormant();
     return;
@@ -263,9 +279,10 @@ ThreadSlot* EnterSession() {
     GoDormant(ClientError::kNone);
     return nullptr;
   }
-  if (HPD_LIKELY(IsSlotOfSession(t_slot)))
-    return t_slot;
-  if (t_slot == &g_orphan_slot)
+  ThreadSlot* slot = t_slot;
+  if (HPD_LIKELY(IsSlotOfSession(slot)))
+    return slot;
+  if (slot == &g_orphan_slot)
     return nullptr;
   return AttachThread();
 }

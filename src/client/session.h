@@ -19,6 +19,9 @@
 #include <cstdint>
 
 #include "client/filter.h"
+#ifdef HPD_FLAT_CLIENT
+#include "client/flat_threads.h"
+#endif
 #include "client/stack.h"
 #include "wire/ring_writer.h"
 #include "wire/shared_memory.h"
@@ -129,8 +132,17 @@ void GoDormant(ClientError error);
 // The calling thread's slot without any check, for the hooks' fast path; never nullptr:
 // without a slot it is one whose bytes_left is 0, so the slow path is taken.
 // Initial-exec: one load from the thread's own block.
+#ifdef HPD_FLAT_CLIENT
+inline constexpr FlatThreadVariable<ThreadSlot*, &FlatThread::slot> t_slot;
+
+// What a thread's slot is before its first sample: takes the slow path.
+ThreadSlot* FirstSlot();
+// Slot of the threads for which there is none.
+ThreadSlot* OrphanSlot();
+#else
 extern constinit thread_local ThreadSlot* t_slot
     __attribute__((tls_model("initial-exec")));
+#endif
 
 // Waits until the engine has read all records that bring new frames, at most a second:
 // afterwards modules may be unloaded or the process with its list of mappings may vanish.

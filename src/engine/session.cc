@@ -29,8 +29,6 @@ namespace {
 
 constexpr size_t kRecordsPerTurn =
     20'000;  // of one target, before the others get their turn
-constexpr uint64_t kBusyNs =
-    300'000'000;  // after activity the rings are looked at more often
 // Each wait ends in a timer interrupt, which the kernel likes to take on the target's
 // processor, and each look at a ring takes cache lines away from its writers: so the
 // waits are as long as the rings' space allows. While code is new they are short, for
@@ -39,7 +37,6 @@ constexpr int kMinWaitMs = 1;
 constexpr int kMaxWaitMs = 10;
 constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
-constexpr size_t kMaxTargets = 100'000;
 
 // Root's programs may become those of other users and must still reach it.
 std::string RuntimeDirectory() {
@@ -169,18 +166,22 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   std::vector<pollfd> fds;
   fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
+  fds.push_back({.fd = caught_fd(), .events = POLLIN, .revents = 0});
   for (const LiveTarget& live : live_)
     fds.push_back({.fd = live.pidfd.get(), .events = POLLIN, .revents = 0});
   if (poll(fds.data(), fds.size(), wait_ms) <= 0)
     return;
   if (fds[0].revents != 0)
     AcceptClients();
+  AdoptCaught();
   ReapExited();
 }
 
 int Session::Serve() {
+  AdoptCaught();
   const int wait_ms = DrainAll();
   ReapExited();
+  FollowAttached();
   return wait_ms;
 }
 
@@ -356,7 +357,10 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
   const int fds[2] = {target->memory().engine_fd(), target->memory().client_fd()};
   if (!SendWelcome(connection, welcome, fds, 2))
     return {};  // it went away while waiting
-  live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
+  live_.push_back({.target = target.get(),
+                   .pidfd = std::move(pidfd),
+                   .attached = nullptr,
+                   .forks_seen = 0});
   targets_.push_back(std::move(target));
   busy_until_ns_ = clock_.last_ns() + kBusyNs;
   return {};
@@ -365,6 +369,7 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
 // The process image is gone.
 void Session::Finish(size_t index, TargetEnd end) {
   Target* target = live_[index].target;
+  TakeHooksOut(live_[index]);
   clock_.Update();
   target->DrainRest(/*writers_gone=*/true);
   target->Stop(end);
@@ -407,9 +412,14 @@ void Session::Stop() {
     listener_.reset();
     unlink(socket_path_.c_str());
   }
+  AdoptCaught();
+  exec_watcher_ = nullptr;
+  execed_.clear();
   ReapExited();
-  for (const LiveTarget& live : live_)
+  for (LiveTarget& live : live_) {
+    TakeHooksOut(live);
     live.target->Stop(TargetEnd::kRunning);
+  }
   // Calls that were in a hook when the session ended finish their records within moments;
   // whatever is still reserved after this is counted as lost.
   clock_.Update();

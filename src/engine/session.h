@@ -6,10 +6,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "attach/attached_process.h"
+#include "attach/exec_watcher.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/session_config.h"
@@ -57,6 +61,19 @@ class Session {
   // target. `from_startup`: it has not run yet.
   Status Adopt(pid_t pid, int connection, bool from_startup);
 
+  // Records a process that already runs, from now on. kUnavailable, kNotFound: it cannot
+  // be attached to, and why.
+  Status Attach(pid_t pid);
+
+  // From now on, and until Stop, records every program of a matching name from its first
+  // allocation on. The functions of `filter` are called on other threads.
+  Status CatchStarts(ExecWatcher::Filter filter);
+
+  bool is_catching_starts() const { return exec_watcher_ != nullptr; }
+
+  // Readable when a program has been caught, which then waits for Serve; -1: never.
+  int caught_fd() const { return exec_watcher_ != nullptr ? exec_watcher_->fd() : -1; }
+
   // The process has become another program; nothing when it is no target.
   void EndTarget(pid_t pid);
 
@@ -88,6 +105,13 @@ class Session {
     return rejected_;
   }
 
+  // What went wrong with processes that were attached to, one line each: programs that
+  // could not be caught, hooks that could not be taken out.
+  const std::vector<std::string>& attach_problems() const { return attach_problems_; }
+
+  // Of the processes attached to whose hooks are out again.
+  const std::vector<AttachReport>& attach_reports() const { return attach_reports_; }
+
   // Number of targets whose process still lives and reports.
   size_t live_targets() const { return live_.size(); }
 
@@ -107,9 +131,15 @@ class Session {
   ModuleCache& modules() { return modules_; }
 
  private:
+  // After activity the rings are looked at more often for so long.
+  static constexpr size_t kMaxTargets = 100'000;
+  static constexpr uint64_t kBusyNs = 300'000'000;
+
   struct LiveTarget {
     Target* target;
     ScopedFd pidfd;
+    std::unique_ptr<AttachedProcess> attached;  // nullptr: the client was preloaded
+    uint32_t forks_seen = 0;
   };
 
   explicit Session(const SessionConfig& config) : config_(config) {}
@@ -123,6 +153,15 @@ class Session {
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
   void Release(Target* target);
+  void TakeHooksOut(LiveTarget& live);
+  Status PutClientIn(pid_t pid);
+  void FollowAttached();
+  void FollowChildren(pid_t pid);
+  void FollowExec(pid_t pid);
+  void RestoreChildren(pid_t pid);
+  Status AddAttached(AttachedProcess* attached, ScopedFd pidfd, bool from_startup);
+  void AdoptCaught();
+  Status Adopt(ExecWatcher::Caught& caught);
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
   int DrainAll();
@@ -131,6 +170,14 @@ class Session {
   TscClock clock_;
   ModuleCache modules_;
   ProgramWatch programs_;
+  AllocatorFinder allocators_;
+  std::unique_ptr<ExecWatcher> exec_watcher_;
+  std::vector<std::string> attach_problems_;
+  std::vector<AttachReport> attach_reports_;
+  std::set<pid_t> children_seen_;     // of processes attached to
+  std::map<pid_t, uint64_t> execed_;  // to be attached to again, until this time
+  uint64_t followed_ns_ = 0;
+  uint64_t exec_looked_ns_ = 0;
   ScopedFd listener_;
   std::string parent_directory_;  // empty: there is none
   std::string directory_;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,14 +11,26 @@
 namespace heapprofd {
 namespace {
 
+// Afterwards nobody can change the size, so touching a mapping cannot fail.
+Status SizeAndSeal(int fd, uint64_t size) {
+  if (ftruncate(fd, static_cast<off_t>(size)) != 0)
+    return Status::FromErrno("cannot size shared memory", errno);
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    return Status::FromErrno("cannot seal shared memory", errno);
+
+  struct stat status {};
+
+  if (fstat(fd, &status) != 0 || static_cast<uint64_t>(status.st_size) != size)
+    return Status(StatusCode::kCorrupt,
+                  "cannot size shared memory: the target has changed it; try again");
+  return {};
+}
+
 Result<ScopedFd> CreateSealed(const char* name, uint64_t size) {
   ScopedFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid())
     return Status::FromErrno("cannot create shared memory", errno);
-  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
-    return Status::FromErrno("cannot size shared memory", errno);
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-    return Status::FromErrno("cannot seal shared memory", errno);
+  HPD_TRY(SizeAndSeal(fd.get(), size));
   return fd;
 }
 
@@ -53,31 +66,57 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
                  CreateSealed("heapprofd-engine", sizeof(EngineBlock)));
   HPD_TRY_ASSIGN(memory->client_fd_,
                  CreateSealed("heapprofd-ring", kRingOffset + ring_size));
-  void* engine = MapAt(nullptr, sizeof(EngineBlock), memory->engine_fd_.get(), 0);
+  HPD_TRY(memory->MapEngineBlock());
+  HoldEngineLock(memory->engine_);
+  memory->holds_lock_ = true;
+  HPD_TRY(memory->MapClientBlock());
+  return memory;
+}
+
+Result<std::unique_ptr<SharedMemory>> SharedMemory::Adopt(ScopedFd engine_fd,
+                                                          ScopedFd client_fd,
+                                                          uint64_t ring_size) {
+  std::unique_ptr<SharedMemory> memory(new SharedMemory());
+  memory->ring_size_ = ring_size;
+  HPD_TRY(SizeAndSeal(engine_fd.get(), sizeof(EngineBlock)));
+  HPD_TRY(SizeAndSeal(client_fd.get(), kRingOffset + ring_size));
+  memory->engine_fd_ = std::move(engine_fd);
+  memory->client_fd_ = std::move(client_fd);
+  HPD_TRY(memory->MapEngineBlock());
+  HPD_TRY(memory->MapClientBlock());
+  return memory;
+}
+
+Status SharedMemory::MapEngineBlock() {
+  void* engine = MapAt(nullptr, sizeof(EngineBlock), engine_fd_.get(), 0);
   if (engine == MAP_FAILED)
     return Status::FromErrno("cannot map shared memory", errno);
-  memory->engine_ = static_cast<EngineBlock*>(engine);
-  HoldEngineLock(memory->engine_);
+  engine_ = static_cast<EngineBlock*>(engine);
   // From here on nobody can map it writable: the client's view is read-only. Kernels
   // before 5.1 lack the seal; the client then still maps it read-only.
-  fcntl(memory->engine_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
-  const uint64_t total = kRingOffset + 2 * ring_size;
+  fcntl(engine_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+  return {};
+}
+
+Status SharedMemory::MapClientBlock() {
+  const uint64_t total = kRingOffset + 2 * ring_size_;
   void* base =
       mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED)
     return Status::FromErrno("cannot reserve address space for the ring", errno);
-  memory->client_ = static_cast<ClientBlock*>(base);
+  client_ = static_cast<ClientBlock*>(base);
   auto* start = static_cast<std::byte*>(base);
-  const int fd = memory->client_fd_.get();
-  if (MapAt(start, kRingOffset + ring_size, fd, 0) == MAP_FAILED ||
-      MapAt(start + kRingOffset + ring_size, ring_size, fd, kRingOffset) == MAP_FAILED)
+  const int fd = client_fd_.get();
+  if (MapAt(start, kRingOffset + ring_size_, fd, 0) == MAP_FAILED ||
+      MapAt(start + kRingOffset + ring_size_, ring_size_, fd, kRingOffset) == MAP_FAILED)
     return Status::FromErrno("cannot map the ring", errno);
-  return memory;
+  return {};
 }
 
 SharedMemory::~SharedMemory() {
   if (engine_ != nullptr) {
-    pthread_mutex_unlock(EngineLock(engine_));
+    if (holds_lock_)
+      pthread_mutex_unlock(EngineLock(engine_));
     munmap(engine_, sizeof(EngineBlock));
   }
   if (client_ != nullptr)

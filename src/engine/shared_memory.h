@@ -17,6 +17,14 @@ class SharedMemory {
   // `ring_size`: bytes, a power of two in [kMinRingSize, kMaxRingSize].
   static Result<std::unique_ptr<SharedMemory>> Create(uint64_t ring_size);
 
+  // Takes two empty memory files that the target has created and mapped itself: sizes,
+  // seals and maps them. There is no engine lock in them: the target might have mapped
+  // them for writing before they were sealed, and a mutex holds pointers. Its client goes
+  // by the heartbeat.
+  static Result<std::unique_ptr<SharedMemory>> Adopt(ScopedFd engine_fd,
+                                                     ScopedFd client_fd,
+                                                     uint64_t ring_size);
+
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
@@ -42,11 +50,15 @@ class SharedMemory {
  private:
   SharedMemory() = default;
 
+  Status MapEngineBlock();
+  Status MapClientBlock();
+
   ScopedFd engine_fd_;
   ScopedFd client_fd_;
   EngineBlock* engine_ = nullptr;
   ClientBlock* client_ = nullptr;
   uint64_t ring_size_ = 0;
+  bool holds_lock_ = false;
 };
 
 }  // namespace heapprofd

@@ -40,8 +40,18 @@ Result<std::unique_ptr<Target>> Target::Create(pid_t pid,
                                                const SessionConfig& config,
                                                ModuleCache* modules,
                                                const TscClock* clock) {
+  HPD_TRY_ASSIGN(std::unique_ptr<SharedMemory> memory,
+                 SharedMemory::Create(config.ring_size_bytes));
+  return CreateWith(std::move(memory), pid, config, modules, clock);
+}
+
+Result<std::unique_ptr<Target>> Target::CreateWith(std::unique_ptr<SharedMemory> memory,
+                                                   pid_t pid,
+                                                   const SessionConfig& config,
+                                                   ModuleCache* modules,
+                                                   const TscClock* clock) {
   std::unique_ptr<Target> target(new Target(pid, config, clock));
-  HPD_TRY_ASSIGN(target->memory_, SharedMemory::Create(config.ring_size_bytes));
+  target->memory_ = std::move(memory);
   target->reader_ =
       std::make_unique<RingReader>(&target->memory_->client().ring,
                                    target->memory_->ring(), target->memory_->ring_size());

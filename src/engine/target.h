@@ -40,6 +40,13 @@ class Target {
                                                 ModuleCache* modules,
                                                 const TscClock* clock);
 
+  // The same with memory that the process has mapped already.
+  static Result<std::unique_ptr<Target>> CreateWith(std::unique_ptr<SharedMemory> memory,
+                                                    pid_t pid,
+                                                    const SessionConfig& config,
+                                                    ModuleCache* modules,
+                                                    const TscClock* clock);
+
   SharedMemory& memory() { return *memory_; }
 
   pid_t pid() const { return profile_.process.pid; }

@@ -32,11 +32,13 @@ bool IsNamedBy(const TargetRules& rules, const ProcessDescription& process) {
       std::find(rules.pids.begin(), rules.pids.end(), process.pid) != rules.pids.end())
     return true;
   const std::string argv0 = process.cmdline.empty() ? "" : process.cmdline[0];
-  return std::any_of(
-      rules.names.begin(), rules.names.end(), [&](const std::string& name) {
-        return MatchesName(name, argv0) || MatchesName(name, process.executable) ||
-               MatchesName(name, process.comm);
-      });
+  return IsNameOf(rules, argv0) || IsNameOf(rules, process.executable) ||
+         IsNameOf(rules, process.comm);
+}
+
+bool IsNameOf(const TargetRules& rules, const std::string& path) {
+  return std::any_of(rules.names.begin(), rules.names.end(),
+                     [&](const std::string& name) { return MatchesName(name, path); });
 }
 
 }  // namespace heapprofd

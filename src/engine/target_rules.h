@@ -23,4 +23,7 @@ std::string NormalizedName(std::string_view argv0);
 // running, memory) are about its past and not looked at.
 bool IsNamedBy(const TargetRules& rules, const ProcessDescription& process);
 
+// True when a name means the program of this path.
+bool IsNameOf(const TargetRules& rules, const std::string& path);
+
 }  // namespace heapprofd

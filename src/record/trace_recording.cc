@@ -62,6 +62,13 @@ TraceRecording::TraceRecording(RecordingConfig config,
       writer_(std::move(trace)),
       stream_(&writer_),
       spool_(std::move(spool_directory)) {
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    if (session->config().stream_allocations)
+      session->set_events(&stream_);
+  }
+}
+
+Status TraceRecording::Begin() {
   started_ns_ = MonotonicNs();
   limits_checked_ns_ = started_ns_;
   for (size_t i = 0; i < sessions_.size(); ++i) {
@@ -69,12 +76,7 @@ TraceRecording::TraceRecording(RecordingConfig config,
     if (schedule.interval_ms != 0)
       session_states_[i].next_dump_ns = started_ns_ + schedule.phase_ms * kNsPerMs;
     session_states_[i].cpu_at_start = OwnCpuSeconds();
-    if (sessions_[i]->config().stream_allocations)
-      sessions_[i]->set_events(&stream_);
   }
-}
-
-Status TraceRecording::Begin() {
   HPD_TRY(writer_.WriteHeader(SerializeTraceConfig(config_)));
   return writer_.Finish();
 }

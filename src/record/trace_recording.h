@@ -49,7 +49,7 @@ class TraceRecording {
   TraceRecording(const TraceRecording&) = delete;
   TraceRecording& operator=(const TraceRecording&) = delete;
 
-  // Writes the head of the trace.
+  // Writes the head of the trace. Times count from here.
   Status Begin();
 
   // Upkeep of all sessions and what is due of it: dumps, limits. Gives the milliseconds

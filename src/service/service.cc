@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,6 +16,7 @@
 #include <cstring>
 
 #include "control.pb.h"
+#include "service/attaching.h"
 
 namespace heapprofd {
 namespace {
@@ -32,6 +34,19 @@ bool IsServedByUser(int fd) {
   struct statfs status {};
 
   return fstatfs(fd, &status) == 0 && status.f_type == FUSE_SUPER_MAGIC;
+}
+
+// All processes that were asked for by number have been recorded and are gone.
+bool HasNothingLeft(const TraceRecording& recording) {
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    const TargetRules& rules = session->config().targets;
+    if (rules.all || !rules.names.empty() || session->targets().empty() ||
+        session->live_targets() > 0 ||
+        std::any_of(rules.pids.begin(), rules.pids.end(),
+                    [](pid_t pid) { return kill(pid, 0) == 0 || errno != ESRCH; }))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -102,6 +117,10 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
     fds.push_back({.fd = pending.fd.get(), .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Connection>& connection : connections_)
     fds.push_back({.fd = connection->channel.fd(), .events = POLLIN, .revents = 0});
+  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
+    for (const std::unique_ptr<Session>& session : hosted->recording->sessions())
+      fds.push_back({.fd = session->caught_fd(), .events = POLLIN, .revents = 0});
+  }
   if (poll(fds.data(), fds.size(), wait_ms) > 0 && fds[0].revents != 0)
     Accept();
   ServePending();
@@ -113,6 +132,8 @@ int Service::ServeRecordings() {
   int wait_ms = hosted_.empty() ? -1 : kIdleWaitMs;
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     wait_ms = std::min(wait_ms, hosted->recording->Serve(kIdleWaitMs));
+    if (HasNothingLeft(*hosted->recording))
+      hosted->recording->Stop(StopCause::kRequested);
     hooks_.observe(*hosted->recording);
   }
   return wait_ms;
@@ -233,14 +254,41 @@ Status Service::Start(Connection& connection, ControlMessage message) {
       .environment = {request.environment().begin(), request.environment().end()}};
   hosted->standard_error = std::move(message.fds[1]);
   hosted->connection = connection.serial;
-  HPD_TRY(hosted->recording->Begin());
   for (const std::unique_ptr<Session>& session : hosted->recording->sessions())
     NoteConflicts(*session, hosted->owner);
+  HPD_TRY(Attach(*hosted, connection));
+  HPD_TRY(hosted->recording->Begin());
   hosted_.push_back(std::move(hosted));
   ++started_;
   directory_->SetRecordings(hosted_.size());
   directory_->Wake();
   return {};
+}
+
+// Programs without a client of ours. What is not possible is told at once.
+Status Service::Attach(Hosted& hosted, Connection& connection) {
+  std::vector<std::string> notes;
+  const AttachPolicy policy{.owner = hosted.owner,
+                            .wake_page = directory_->path() + kWakeName,
+                            .is_taken = [this](pid_t pid) { return IsTaken(pid); },
+                            .between = [this] { ServeSessions(); }};
+  for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
+    CatchStarting(*session, hosted.owner, &notes);  // first: nobody falls in between
+    HPD_TRY(AttachToRunning(*session, policy, &notes));
+  }
+  for (const std::string& note : notes)
+    HPD_TRY(connection.channel.Send(ControlType::kNote, note));
+  return {};
+}
+
+bool Service::IsTaken(pid_t pid) const {
+  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
+    for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
+      if (session->IsProfiling(pid))
+        return true;
+    }
+  }
+  return false;
 }
 
 size_t Service::DumpFor(const Connection& connection, const std::string& label) {

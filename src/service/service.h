@@ -117,6 +117,8 @@ class Service {
   // Whether `user` may have one more recording.
   Status CheckRoom(uid_t user) const;
   Status Start(Connection& connection, ControlMessage message);
+  Status Attach(Hosted& hosted, Connection& connection);
+  bool IsTaken(pid_t pid) const;
   size_t DumpFor(const Connection& connection, const std::string& label);
   void NoteConflicts(Session& session, uid_t owner);
   int ServeRecordings();

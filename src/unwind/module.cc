@@ -43,7 +43,9 @@ std::string ProcPath(pid_t pid, const std::string& rest) {
   return "/proc/" + std::to_string(pid) + "/" + rest;
 }
 
-ScopedFd OpenMapped(pid_t pid, const MapEntry& entry) {
+}  // namespace
+
+ScopedFd OpenMappedFile(pid_t pid, const MapEntry& entry) {
   std::array<char, 64> range{};
   snprintf(range.data(), range.size(), "map_files/%llx-%llx",
            static_cast<unsigned long long>(entry.start),
@@ -65,6 +67,8 @@ ScopedFd OpenMapped(pid_t pid, const MapEntry& entry) {
   }
   return {};
 }
+
+namespace {
 
 std::shared_ptr<Module> ReadVdso(pid_t pid, const MapEntry& entry) {
   const size_t size = entry.end - entry.start;
@@ -154,7 +158,7 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid, const MapEntry& entry) {
     return ReadVdso(pid, entry);
   if (entry.inode == 0)
     return nullptr;
-  ScopedFd fd = OpenMapped(pid, entry);
+  ScopedFd fd = OpenMappedFile(pid, entry);
 
   struct stat status {};
 

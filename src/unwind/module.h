@@ -74,6 +74,10 @@ class Module {
   uint64_t entry_ = 0;
 };
 
+// The file behind a mapping of a process, whatever its name means here by now; invalid
+// when it cannot be read.
+ScopedFd OpenMappedFile(pid_t pid, const MapEntry& entry);
+
 class ModuleCache {
  public:
   // The image behind an executable mapping of a process; nullptr when it cannot be read

@@ -126,6 +126,7 @@ struct RingHeader {
   std::atomic<uint32_t> reports_without_slot;  // allocations in heaps beside malloc's
   std::atomic<uint32_t> hooks_malloc;          // 1: the client sees malloc's heap, too
   std::atomic<uint32_t> confined_children;     // that must not ask (client/confinement.h)
+  std::atomic<uint32_t> forks;  // children of an attached process that have allocated
 };
 
 enum class ClientError : uint32_t {

@@ -1,0 +1,194 @@
+#include "attach/allocators.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <optional>
+#include <set>
+
+#include "unwind/module.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxCachedFiles = 4096;
+
+constexpr std::array<std::string_view, kHookCount> kHookSymbols = {
+#define HPD_SYMBOL(name, symbol) symbol,
+    HPD_HOOK_LIST(HPD_SYMBOL)
+#undef HPD_SYMBOL
+};
+
+// Allocators that are linked into a program often carry a prefix, so that libc's stay
+// what they are: jemalloc of Redis and of Rust programs, tcmalloc, mimalloc.
+constexpr std::array<std::string_view, 4> kPrefixes = {"je_", "_rjem_", "tc_", "mi_"};
+
+constexpr std::string_view kStackEnd = "__libc_stack_end";
+constexpr std::string_view kThreadIdField = "_thread_db_pthread_tid";
+constexpr std::string_view kThreadBlockSize = "_thread_db_sizeof_pthread";
+constexpr std::string_view kGoMarker = "runtime.mallocgc";
+
+bool IsHookSymbol(std::string_view name) {
+  return std::find(kHookSymbols.begin(), kHookSymbols.end(), name) != kHookSymbols.end();
+}
+
+bool IsWantedSymbol(std::string_view name) {
+  if (IsHookSymbol(name) || name == kStackEnd || name == kThreadIdField ||
+      name == kThreadBlockSize || name == kGoMarker)
+    return true;
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(), [name](std::string_view prefix) {
+    return name.starts_with(prefix) && IsHookSymbol(name.substr(prefix.size()));
+  });
+}
+
+std::string BaseName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool IsPreloadedClient(const std::string& path) {
+  return BaseName(path).starts_with("libheapprofd_");
+}
+
+// glibc's loader has a malloc for itself; ours passes on to the next one.
+bool IsNoAllocator(const std::string& path) {
+  return BaseName(path).starts_with("ld-linux") || IsPreloadedClient(path);
+}
+
+bool IsLibc(const std::string& path) {
+  const std::string name = BaseName(path);
+  return name.starts_with("libc.so") || name.starts_with("libc-2.") ||
+         name.starts_with("ld-musl");
+}
+
+// What has to be added to an ELF address to get the one in the process.
+std::optional<uint64_t> Bias(const ElfContents& contents, const MapEntry& entry) {
+  for (const ElfSegment& segment : contents.code) {
+    const uint64_t first_page = segment.offset & ~uint64_t{4095};
+    if (entry.offset >= first_page && entry.offset < segment.offset + segment.file_size)
+      return entry.start - entry.offset + segment.offset - segment.address;
+  }
+  return std::nullopt;
+}
+
+const ElfSymbol* FindFunction(const ElfContents& contents, const std::string& name) {
+  const auto found = contents.symbols.find(name);
+  return found != contents.symbols.end() && found->second.is_function ? &found->second
+                                                                      : nullptr;
+}
+
+std::vector<AllocatorFunction> FunctionsOf(const ElfContents& contents,
+                                           uint64_t bias,
+                                           std::string_view prefix) {
+  std::vector<AllocatorFunction> functions;
+  std::set<uint64_t> addresses;
+  const std::string start(prefix);
+  if (FindFunction(contents, start + "malloc") == nullptr ||
+      FindFunction(contents, start + "free") == nullptr)
+    return functions;
+  for (size_t i = 0; i < kHookCount; ++i) {
+    const ElfSymbol* symbol =
+        FindFunction(contents, start + std::string(kHookSymbols[i]));
+    if (symbol != nullptr && addresses.insert(symbol->address).second)
+      functions.push_back({.hook = static_cast<Hook>(i),
+                           .address = bias + symbol->address,
+                           .size = symbol->size});
+  }
+  return functions;
+}
+
+void TakeLibcAddresses(const ElfContents& contents, uint64_t bias, LibcAddresses* libc) {
+  const auto take = [&](std::string_view name, uint64_t* address) {
+    const auto found = contents.symbols.find(name);
+    if (found != contents.symbols.end())
+      *address = bias + found->second.address;
+  };
+  take(kStackEnd, &libc->stack_end);
+  take(kThreadIdField, &libc->thread_id_field);
+  take(kThreadBlockSize, &libc->thread_block_size);
+}
+
+std::string ReadLink(const std::string& path) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = readlink(path.c_str(), target.data(), target.size());
+  return length > 0 ? std::string(target.data(), static_cast<size_t>(length)) : "";
+}
+
+}  // namespace
+
+const ElfContents& AllocatorFinder::Contents(pid_t pid,
+                                             const MapEntry& entry,
+                                             bool is_executable) {
+  static const ElfContents kNone;
+  const ScopedFd fd = OpenMappedFile(pid, entry);
+
+  struct stat status {};
+
+  if (!fd.valid() || fstat(fd.get(), &status) != 0)
+    return kNone;
+  const Key key{status.st_dev, status.st_ino, status.st_size,
+                status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
+                is_executable};
+  const auto known = cache_.find(key);
+  if (known != cache_.end())
+    return known->second;
+  if (cache_.size() >= kMaxCachedFiles)
+    cache_.clear();
+  return cache_.emplace(key, ReadElf(fd.get(), IsWantedSymbol, is_executable))
+      .first->second;
+}
+
+ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
+                                  const std::vector<MapEntry>& maps) {
+  ProcessCode code;
+  const pid_t view = process.view();
+  const std::string exe = ReadLink(ProcPath(view, "exe"));
+  std::set<std::pair<uint64_t, uint64_t>> seen;  // inode, bias
+  for (const MapEntry& entry : maps) {
+    if (!entry.executable || entry.inode == 0)
+      continue;
+    const bool is_executable = entry.path == exe || entry.path + " (deleted)" == exe;
+    const ElfContents& contents = Contents(view, entry, is_executable);
+    const std::optional<uint64_t> bias = Bias(contents, entry);
+    if (!bias || !seen.insert({entry.inode, *bias}).second)
+      continue;
+    if (is_executable) {
+      code.is_64_bit = contents.is_valid;
+      code.is_go = contents.symbols.contains(kGoMarker);
+      code.is_stripped = contents.symbols.empty();
+    }
+    code.has_loader |= BaseName(entry.path).starts_with("ld-");
+    TakeLibcAddresses(contents, *bias, &code.libc);
+    if (IsNoAllocator(entry.path))
+      continue;
+    std::vector<AllocatorFunction> functions = FunctionsOf(contents, *bias, "");
+    for (size_t i = 0; functions.empty() && i < kPrefixes.size(); ++i)
+      functions = FunctionsOf(contents, *bias, kPrefixes[i]);
+    if (!functions.empty())
+      code.allocators.push_back({.path = entry.path, .functions = std::move(functions)});
+  }
+  std::stable_partition(code.allocators.begin(), code.allocators.end(),
+                        [](const Allocator& a) { return !IsLibc(a.path); });
+  return code;
+}
+
+bool HasPreloadedClient(const std::vector<MapEntry>& maps) {
+  return std::any_of(maps.begin(), maps.end(), [](const MapEntry& entry) {
+    return IsPreloadedClient(entry.path);
+  });
+}
+
+std::string NoAllocatorReason(const ProcessCode& code) {
+  if (!code.is_64_bit)
+    return "its program is not a 64-bit x86 one; profile the 64-bit build";
+  if (code.is_go)
+    return "it is a Go program, whose allocator cannot be hooked; use Go's own pprof";
+  if (code.is_stripped && !code.has_loader)
+    return "its allocator is linked statically and the symbols are stripped; profile a "
+           "build with symbols";
+  return "none of its modules defines malloc and free";
+}
+
+}  // namespace heapprofd

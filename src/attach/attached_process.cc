@@ -1,0 +1,539 @@
+#include "attach/attached_process.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "attach/borrowed_thread.h"
+#include "attach/client_image.h"
+#include "wire/shared_memory.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kWaitForUsNs = 200'000'000;  // the setup waits for us at most
+constexpr uint64_t kHoldNs = 1'000'000'000;     // a thread waits for its hooks at most
+constexpr uint64_t kHeartbeatNs = 700'000'000;  // an engine that lives beats sooner
+constexpr uint64_t kStaleSeconds = 3;           // then the client takes us for lost
+constexpr int kPatchTries = 200;
+constexpr long kRetryNs = 500'000;
+
+void Sleep(long ns) {
+  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
+  nanosleep(&pause, nullptr);
+}
+
+// Time stamp counter ticks per second, measured once.
+uint64_t TicksPerSecond() {
+  static const uint64_t ticks = [] {
+    const uint64_t start_ns = NowNs();
+    const uint64_t start = __builtin_ia32_rdtsc();
+    Sleep(2'000'000);
+    const uint64_t elapsed_ns = std::max<uint64_t>(NowNs() - start_ns, 1);
+    return (__builtin_ia32_rdtsc() - start) * 1000 / elapsed_ns * 1'000'000;
+  }();
+  return ticks;
+}
+
+uint64_t RandomSeed() {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed)))
+    seed = NowNs();
+  return seed | 1;
+}
+
+std::string MappingPath(pid_t pid, uint64_t start, uint64_t end) {
+  std::array<char, 64> range{};
+  snprintf(range.data(), range.size(), "map_files/%llx-%llx",
+           static_cast<unsigned long long>(start), static_cast<unsigned long long>(end));
+  return ProcPath(pid, range.data());
+}
+
+// The process is free to put any file of its choice at that place, and we may have more
+// rights than it: only an anonymous memory file that can be sealed is taken, and nothing
+// else is even opened.
+ScopedFd OpenMemoryFile(const std::string& path) {
+  const ScopedFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
+
+  struct stat status {};
+
+  if (!place.valid() || fstat(place.get(), &status) != 0)
+    return ScopedFd();
+  errno = EINVAL;
+  if (!S_ISREG(status.st_mode) || status.st_nlink != 0)
+    return ScopedFd();
+  ScopedFd file(
+      open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDWR | O_CLOEXEC));
+  const int seals = file.valid() ? fcntl(file.get(), F_GET_SEALS) : -1;
+  if (seals < 0 || (seals & F_SEAL_SEAL) != 0)
+    return ScopedFd();
+  return file;
+}
+
+bool CanOpenMappings(pid_t pid, const std::vector<MapEntry>& maps) {
+  const auto file = std::find_if(maps.begin(), maps.end(),
+                                 [](const MapEntry& entry) { return entry.inode != 0; });
+  return file != maps.end() &&
+         ScopedFd(
+             open(MappingPath(pid, file->start, file->end).c_str(), O_RDONLY | O_CLOEXEC))
+             .valid();
+}
+
+// A limit on file sizes holds for memory files, too, and a process that runs into it gets
+// a signal.
+bool MayGrowFiles(pid_t pid, uint64_t size) {
+  const std::string limits = ReadProcFile(ProcPath(pid, "limits"), 16384);
+  constexpr std::string_view kName = "Max file size";
+  const size_t at = limits.find(kName);
+  if (at == std::string::npos)
+    return false;
+  const char* value = limits.c_str() + at + kName.size();
+  while (*value == ' ')
+    ++value;
+  return strncmp(value, "unlimited", 9) == 0 || strtoull(value, nullptr, 10) > size;
+}
+
+// The thread id as the process itself sees it: the last one of its nested namespaces.
+uint32_t InnerId(pid_t tid) {
+  const std::string ids =
+      StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "NSpid");
+  const size_t last = ids.find_last_of(" \t");
+  const std::string text = last == std::string::npos ? ids : ids.substr(last + 1);
+  const auto id = static_cast<uint32_t>(strtoul(text.c_str(), nullptr, 10));
+  return id != 0 ? id : static_cast<uint32_t>(tid);
+}
+
+bool IsInstalled(const RemoteProcess& process, const PatchRecord& record) {
+  std::array<uint8_t, kMaxPatchLength> bytes{};
+  const size_t length = std::min<size_t>(record.length, kMaxPatchLength);
+  return length > 0 && process.Read(record.address, bytes.data(), length) &&
+         memcmp(bytes.data(), record.written, length) == 0 &&
+         memcmp(record.original, record.written, length) != 0;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> InnerRanges(const AttachState& state) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (size_t i = 0; i < state.patch_count; ++i)
+    ranges.emplace_back(state.patches[i].address + 1,
+                        state.patches[i].address + state.patches[i].length);
+  return ranges;
+}
+
+}  // namespace
+
+AttachedProcess::~AttachedProcess() {
+  if (is_hooked_)
+    static_cast<void>(TakeHooksOut());
+}
+
+Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
+                                                                uint64_t ring_size,
+                                                                AllocatorFinder* finder,
+                                                                TracedThread* held) {
+  HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
+  std::unique_ptr<AttachedProcess> attached(new AttachedProcess(std::move(process)));
+  const std::vector<MapEntry> maps = attached->process_.Maps();
+  const ProcessCode code = finder->Find(attached->process_, maps);
+  if (code.allocators.empty())
+    return code.has_loader ? LostRace(pid, "its libraries are not loaded")
+                           : CannotAttach(pid, NoAllocatorReason(code));
+  attached->can_open_mappings_ =
+      CanOpenMappings(attached->process_.view(), maps);
+  HPD_TRY(attached->UndoLeftovers(maps));
+  HPD_TRY(attached->ChoosePlace(maps, code));
+  attached->request_ = attached->MakeRequest(ring_size, code);
+  HPD_TRY(attached->PlaceImage(maps, held));
+  HPD_TRY(attached->WriteGates());
+  attached->report_.allocators = attached->plan_.allocators;
+  attached->report_.unpatched = attached->plan_.unpatched;
+  return attached;
+}
+
+Status AttachedProcess::Restore(pid_t pid) {
+  HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
+  AttachedProcess attached(std::move(process));
+  return attached.UndoLeftovers(attached.process_.Maps());
+}
+
+// Images of earlier sessions: puts back the entries that a killed engine has left
+// patched.
+Status AttachedProcess::UndoLeftovers(const std::vector<MapEntry>& maps) {
+  for (const FoundImage& image : FindImages(process_, maps)) {
+    AttachState state;
+    if (!process_.ReadObject(image.base + image.header.state, &state))
+      continue;
+    state.patch_count = std::min<uint32_t>(state.patch_count, kMaxPatches);
+    const bool is_patched = std::any_of(
+        state.patches, state.patches + state.patch_count,
+        [this](const PatchRecord& record) { return IsInstalled(process_, record); });
+    if (is_patched)
+      HPD_TRY(UndoImage(image.base + image.header.wiped, state));
+    if (image.is_ours && base_ == 0) {
+      base_ = image.base;
+      is_placed_ = true;
+      plan_.state = state;
+    }
+  }
+  return {};
+}
+
+// `switch_address`: of the word that switches the hooks on.
+Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& state) {
+  const uint64_t beat_address =
+      state.result.engine_block + offsetof(EngineBlock, control.heartbeat);
+  uint64_t first = 0;
+  uint64_t now = 0;
+  uint32_t is_on = 0;
+  // Off in a forked child, which nobody records.
+  const bool has_beat = process_.ReadObject(switch_address, &is_on) && is_on != 0 &&
+                        process_.ReadObject(beat_address, &first);
+  const uint64_t deadline = NowNs() + kHeartbeatNs;
+  while (has_beat && NowNs() < deadline) {
+    Sleep(kRetryNs);
+    if (process_.ReadObject(beat_address, &now) && now != first)
+      return CannotAttach(pid(), "another heap_profile records it; end that one first");
+  }
+  for (int i = 0; i < kPatchTries; ++i, Sleep(kRetryNs)) {
+    HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+    if (!process_.IsSameImage())
+      return LostRace(pid(), "it has just become another program");
+    if (IsAnyInside(pid(), stopped.threads(), InnerRanges(state)))
+      continue;  // they go on before we sleep
+    process_.WriteObject(switch_address, uint32_t{0});
+    for (size_t k = 0; k < state.patch_count; ++k) {
+      if (IsInstalled(process_, state.patches[k]))
+        process_.Write(state.patches[k].address, state.patches[k].original,
+                       state.patches[k].length);
+    }
+    return {};
+  }
+  return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
+}
+
+Status AttachedProcess::ChoosePlace(const std::vector<MapEntry>& maps,
+                                    const ProcessCode& code) {
+  const AttachHeader& header = ClientHeader();
+  state_offset_ = header.state;
+  wiped_offset_ = header.wiped;
+  const uint64_t near = code.allocators.front().functions.front().address;
+  if (!is_placed_) {
+    const std::optional<uint64_t> gap = FindGap(maps, near, header.total_size);
+    if (!gap)
+      return CannotAttach(pid(), "there is no free memory near its allocator");
+    base_ = *gap;
+    plan_.state = AttachState{};
+  }
+  std::vector<MapEntry> occupied = maps;
+  if (!is_placed_) {
+    MapEntry& image = occupied.emplace_back();
+    image.start = base_;
+    image.end = base_ + header.total_size;
+    std::sort(occupied.begin(), occupied.end(),
+              [](const MapEntry& a, const MapEntry& b) { return a.start < b.start; });
+  }
+  Result<PatchPlan> plan = MakePatchPlan(process_, occupied, code, base_, plan_.state);
+  if (!plan.ok())
+    return CannotAttach(pid(), plan.status().message());
+  plan_ = std::move(plan).value();
+  return {};
+}
+
+SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
+                                          const ProcessCode& code) const {
+  struct {
+    uint32_t bits;
+    uint32_t count;
+    uint32_t offset;
+  } thread_id_field{};
+
+  SetupRequest request{};
+  request.ring_size = ring_size;
+  request.seed = RandomSeed();
+  if (!can_open_mappings_ || !MayGrowFiles(pid(), kRingOffset + ring_size))
+    request.wait_ticks = TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
+  request.stale_ticks = TicksPerSecond() * kStaleSeconds;
+  request.pid = InnerId(pid());
+  request.may_wait = IsAnyUnderSeccomp(pid()) ? 0 : 1;
+  for (size_t i = 0; i < plan_.new_islands.size(); ++i)
+    request.islands[i] = plan_.new_islands[i];
+  if (code.libc.stack_end != 0 &&
+      (!process_.ReadObject(code.libc.stack_end, &request.stack_end) ||
+       request.stack_end == 0))
+    request.stack_end_at = code.libc.stack_end;
+  if (code.libc.thread_id_field != 0 && code.libc.thread_block_size != 0 &&
+      process_.ReadObject(code.libc.thread_id_field, &thread_id_field) &&
+      process_.ReadObject(code.libc.thread_block_size, &request.thread_block_size))
+    request.tid_offset = thread_id_field.offset;
+  return request;
+}
+
+// The code that is to run, or the room for it, is free for a thread.
+Status AttachedProcess::PrepareCode(const std::vector<MapEntry>& maps, CodeCave* cave) {
+  const AttachHeader& header = ClientHeader();
+  if (is_placed_)
+    return plan_.state.settled != 0
+               ? Status()
+               : AwaitStrayThread(process_,
+                                  {.begin = base_ + header.setup,
+                                   .end = base_ + header.setup_end,
+                                   .stack_begin = base_ + header.setup_stack,
+                                   .stack_end = base_ + header.setup_stack_end});
+  Result<CodeCave> found = FindCodeCave(process_, maps);
+  if (!found.ok())
+    return CannotAttach(pid(), found.status().message());
+  *cave = std::move(found).value();
+  return cave->is_in_use
+             ? AwaitStrayThread(process_, {.begin = cave->address,
+                                           .end = cave->address + cave->contents.size()})
+             : Status();
+}
+
+Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
+                                   TracedThread* held) {
+  CodeCave cave;
+  HPD_TRY(PrepareCode(maps, &cave));
+  const uint64_t started = NowNs();
+  TracedThread thread(0);
+  if (held != nullptr) {
+    thread = *held;
+    request_.hold_ticks = TicksPerSecond() / 1000 * (kHoldNs / 1'000'000);
+  } else {
+    HPD_TRY_ASSIGN(thread, BorrowThread(process_));
+  }
+  request_.main_thread =
+      thread.tid() == pid() ? thread.registers().fs_base : MainThreadPointer(process_);
+  Status status = is_placed_
+                      ? Status()
+                      : MapImage(process_, cave, base_, request_.hold_ticks, &thread);
+  if (status.ok())
+    status = FillImage();
+  if (status.ok())
+    status = RunSetupIn(thread);
+  if (held != nullptr)
+    *held = thread;
+  else
+    thread.Release(pid());
+  report_.one_thread_stopped_ns = NowNs() - started;
+  return status;
+}
+
+Status AttachedProcess::RunSetupIn(const TracedThread& thread) {
+  const auto take_files = [this, &thread](const SetupResult& result) -> Status {
+    HPD_TRY(OpenFiles(result, thread.tid()));
+    if (ftruncate(engine_file_.get(), sizeof(EngineBlock)) != 0 ||
+        ftruncate(client_file_.get(),
+                  static_cast<off_t>(kRingOffset + request_.ring_size)) != 0)
+      return Status::FromErrno("cannot size shared memory", errno);
+    return {};
+  };
+  HPD_TRY_ASSIGN(plan_.state.result, RunSetup(process_, base_, thread, take_files));
+  return engine_file_.valid() ? Status()
+                              : OpenFiles(plan_.state.result, /*holder=*/0);
+}
+
+// Contents of the image and what the setup needs to know. The thread is stopped, and
+// nothing leads here yet.
+Status AttachedProcess::FillImage() {
+  const Status failure =
+      CannotAttach(pid(), "the memory mapped for the profiler cannot be written to");
+  if (!is_placed_ && !process_.Write(base_, ClientImage().data(), ClientImage().size()))
+    return failure;
+  SetupResult& result = plan_.state.result;
+  result.status = static_cast<uint32_t>(SetupStatus::kIdle);
+  const uint64_t address = StateAddress();
+  plan_.state.settled = 0;
+  return process_.WriteObject(address + offsetof(AttachState, settled), uint32_t{0}) &&
+                 process_.WriteObject(address + offsetof(AttachState, request), request_) &&
+                 process_.WriteObject(address + offsetof(AttachState, result), result)
+             ? Status()
+             : failure;
+}
+
+// `holder`: the thread that has descriptors of them; 0: they are mapped.
+Status AttachedProcess::OpenFiles(const SetupResult& result, pid_t holder) {
+  constexpr uint64_t kPage = 4096;
+  const uint64_t engine_end =
+      result.engine_block + (sizeof(EngineBlock) + kPage - 1) / kPage * kPage;
+  const std::string engine_path =
+      holder != 0 ? ProcPath(holder, "fd/" + std::to_string(result.engine_fd))
+                  : MappingPath(process_.view(), result.engine_block, engine_end);
+  const std::string client_path =
+      holder != 0
+          ? ProcPath(holder, "fd/" + std::to_string(result.client_fd))
+          : MappingPath(process_.view(), result.client_block,
+                        result.client_block + kRingOffset + request_.ring_size);
+  engine_file_ = OpenMemoryFile(engine_path);
+  client_file_ = OpenMemoryFile(client_path);
+  if (!engine_file_.valid() || !client_file_.valid())
+    return Status::FromErrno(
+        "cannot open the memory shared with process " + std::to_string(pid()), errno);
+  return {};
+}
+
+// The records go last: whoever finds one relies on its gate.
+Status AttachedProcess::WriteGates() const {
+  for (const PlannedGate& gate : plan_.gates) {
+    if (!process_.Write(gate.address, gate.code.data(), gate.code.size()))
+      return CannotWriteCode(pid());
+  }
+  constexpr size_t kBegin = offsetof(AttachState, originals);
+  const auto* bytes = reinterpret_cast<const std::byte*>(&plan_.state);
+  return process_.Write(StateAddress() + kBegin, bytes + kBegin,
+                        sizeof(AttachState) - kBegin)
+             ? Status()
+             : CannotAttach(pid(),
+                            "the memory mapped for the profiler cannot be written to");
+}
+
+Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const size_t index : plan_.patches) {
+    const PatchRecord& record = plan_.state.patches[index];
+    std::array<uint8_t, kMaxPatchLength> bytes{};
+    if (!process_.Read(record.address, bytes.data(), record.length) ||
+        memcmp(bytes.data(), record.original, record.length) != 0)
+      return LostRace(pid(), "its code has just changed");
+    ranges.emplace_back(record.address + 1, record.address + record.length);
+  }
+  if (IsAnyInside(pid(), threads, ranges))
+    return Status(StatusCode::kUnavailable, "");
+  is_hooked_ = true;
+  for (const size_t index : plan_.patches) {
+    const PatchRecord& record = plan_.state.patches[index];
+    process_.Write(record.address, record.written, record.length);
+  }
+  process_.WriteObject(base_ + wiped_offset_, uint32_t{1});
+  return {};
+}
+
+// Which thread ran the setup is not known any more: only when all are stopped.
+void AttachedProcess::NoteSettled(const std::vector<TracedThread>& threads) {
+  const AttachHeader& header = ClientHeader();
+  const bool is_any_there = std::any_of(
+      threads.begin(), threads.end(), [&](const TracedThread& thread) {
+        const user_regs_struct& registers = thread.registers();
+        return (registers.rip >= base_ + header.setup &&
+                registers.rip < base_ + header.setup_end) ||
+               (registers.rsp >= base_ + header.setup_stack &&
+                registers.rsp <= base_ + header.setup_stack_end);
+      });
+  plan_.state.settled = is_any_there ? 0 : 1;
+  process_.WriteObject(StateAddress() + offsetof(AttachState, settled),
+                       plan_.state.settled);
+}
+
+void AttachedProcess::LetGo() const {
+  process_.WriteObject(StateAddress() + offsetof(AttachState, request.release),
+                       uint32_t{1});
+}
+
+Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
+  const uint64_t started = NowNs();
+  thread->Interrupt();
+  if (thread->WaitForStop(started + kStopTimeoutNs) != TracedThread::Wait::kStopped)
+    return SeizeError(pid(), ESRCH);
+  thread->RestartInterruptedCall(pid());
+  if (!process_.IsSameImage())
+    return LostRace(pid(), "it has just become another program");
+  const Status status = PatchAll({*thread});
+  LetGo();
+  report_.threads = 1;
+  report_.attach_stopped_ns = NowNs() - started;
+  return status;
+}
+
+Status AttachedProcess::PutHooksIn() {
+  for (int i = 0; i < kPatchTries; ++i) {
+    {
+      HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+      if (!process_.IsSameImage())
+        return LostRace(pid(), "it has just become another program");
+      const Status status = PatchAll(stopped.threads());
+      if (status.ok())
+        NoteSettled(stopped.threads());
+      report_.threads = stopped.threads().size();
+      report_.attach_stopped_ns = NowNs() - stopped.stopped_at_ns();
+      if (status.ok() || !status.message().empty())
+        return status;
+    }
+    Sleep(kRetryNs);
+  }
+  return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
+}
+
+// With all threads stopped. The process may have unloaded a module or put other bytes
+// there: only what we wrote is taken back.
+Status AttachedProcess::RestoreAll() {
+  process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
+  size_t foreign = 0;
+  for (const size_t index : plan_.patches) {
+    const PatchRecord& record = plan_.state.patches[index];
+    std::array<uint8_t, kMaxPatchLength> bytes{};
+    if (!process_.Read(record.address, bytes.data(), record.length))
+      continue;  // unloaded
+    if (memcmp(bytes.data(), record.written, record.length) == 0) {
+      process_.Write(record.address, record.original, record.length);
+      process_.Read(record.address, bytes.data(), record.length);
+    }
+    foreign += memcmp(bytes.data(), record.original, record.length) != 0 ? 1 : 0;
+  }
+  is_hooked_ = false;
+  if (foreign == 0)
+    return {};
+  return Status(
+      StatusCode::kUnavailable,
+      std::to_string(foreign) + " functions of process " + std::to_string(pid()) +
+          " were changed by somebody else meanwhile and were left so; our hooks "
+          "in them do nothing");
+}
+
+Status AttachedProcess::TakeHooksOut() {
+  if (!is_hooked_)
+    return {};
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const size_t index : plan_.patches)
+    ranges.emplace_back(
+        plan_.state.patches[index].address + 1,
+        plan_.state.patches[index].address + plan_.state.patches[index].length);
+  Status status;
+  for (int i = 0; i < kPatchTries; ++i, Sleep(kRetryNs)) {
+    if (!process_.IsSameImage()) {
+      is_hooked_ = false;
+      return {};
+    }
+    Result<StoppedProcess> stopped = StoppedProcess::Stop(process_);
+    if (!stopped.ok()) {
+      status = stopped.status();
+      if (status.code() != StatusCode::kUnavailable)
+        continue;  // it is ending
+      break;
+    }
+    if (!process_.IsSameImage() || IsAnyInside(pid(), stopped.value().threads(), ranges))
+      continue;
+    status = RestoreAll();
+    report_.detach_stopped_ns = NowNs() - stopped.value().stopped_at_ns();
+    return status;
+  }
+  // The hooks stay, but do nothing; the next session takes them out.
+  process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
+  is_hooked_ = false;
+  return status.ok()
+             ? CannotAttach(pid(), "its threads do not leave its first instructions")
+             : status;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,111 @@
+// A running process with our client in it: placed, switched on, switched off, without a
+// call of any of the process's functions and without a moment at which our death would
+// hurt it. docs/design/attach.md has the method.
+//
+// One thread of ours must do all of it (ptrace).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attach/allocators.h"
+#include "attach/code_cave.h"
+#include "attach/patch_plan.h"
+#include "attach/remote_process.h"
+#include "attach/traced_thread.h"
+#include "base/scoped_fd.h"
+#include "base/status.h"
+
+namespace heapprofd {
+
+struct AttachReport {
+  std::vector<std::string> allocators;  // paths of the modules that are hooked
+  std::vector<std::string> unpatched;   // functions that are not, and why
+  size_t threads = 0;                   // when the hooks went in
+  uint64_t one_thread_stopped_ns = 0;   // to place the client
+  uint64_t attach_stopped_ns = 0;       // all threads, to put the hooks in
+  uint64_t detach_stopped_ns = 0;       // all threads, to take them out
+};
+
+class AttachedProcess {
+ public:
+  // Places the client; the hooks are not in yet. `ring_size`: bytes, a power of two.
+  // Undoes first what a killed engine has left. kUnavailable with the reason when the
+  // process cannot be attached to. `held`: its only thread, stopped by us before it has
+  // run; then PutHooksInHeld must follow within a second.
+  static Result<std::unique_ptr<AttachedProcess>> Place(pid_t pid,
+                                                        uint64_t ring_size,
+                                                        AllocatorFinder* finder,
+                                                        TracedThread* held = nullptr);
+
+  ~AttachedProcess();
+  AttachedProcess(const AttachedProcess&) = delete;
+  AttachedProcess& operator=(const AttachedProcess&) = delete;
+
+  pid_t pid() const { return process_.pid(); }
+
+  // The session's two memory files (wire/shared_memory.h), still empty. Once each.
+  ScopedFd TakeEngineFile() { return std::move(engine_file_); }
+
+  ScopedFd TakeClientFile() { return std::move(client_file_); }
+
+  // Puts the hooks in. The shared memory must be ready.
+  Status PutHooksIn();
+
+  // The same for a program that is being started; its thread stays stopped.
+  Status PutHooksInHeld(TracedThread* thread);
+
+  // Instead of that: the thread that is held goes on without hooks.
+  void LetGo() const;
+
+  // Takes them out again and verifies that every byte is as it was. OK when the process
+  // has ended or become another program.
+  Status TakeHooksOut();
+
+  // Whether it has executed a program since, or ended.
+  bool HasBecomeAnother() const { return !process_.IsSameImage(); }
+
+  // Takes out what an engine that was killed has left, or what a process has from its
+  // parent.
+  static Status Restore(pid_t pid);
+
+  const AttachReport& report() const { return report_; }
+
+ private:
+  explicit AttachedProcess(RemoteProcess process) : process_(std::move(process)) {}
+
+  Status UndoLeftovers(const std::vector<MapEntry>& maps);
+  Status UndoImage(uint64_t base, const AttachState& state);
+  Status ChoosePlace(const std::vector<MapEntry>& maps, const ProcessCode& code);
+  SetupRequest MakeRequest(uint64_t ring_size, const ProcessCode& code) const;
+  Status PrepareCode(const std::vector<MapEntry>& maps, CodeCave* cave);
+  Status PlaceImage(const std::vector<MapEntry>& maps, TracedThread* held);
+  Status FillImage();
+  Status RunSetupIn(const TracedThread& thread);
+  Status OpenFiles(const SetupResult& result, pid_t holder);
+  Status WriteGates() const;
+  void NoteSettled(const std::vector<TracedThread>& threads);
+  Status PatchAll(const std::vector<TracedThread>& threads);
+  Status RestoreAll();
+
+  uint64_t StateAddress() const { return base_ + state_offset_; }
+
+  RemoteProcess process_;
+  uint64_t base_ = 0;  // of the image
+  uint32_t state_offset_ = 0;
+  uint32_t wiped_offset_ = 0;
+  bool is_placed_ = false;  // the image lies there from an earlier session
+  bool can_open_mappings_ = false;
+  bool is_hooked_ = false;
+  PatchPlan plan_;
+  SetupRequest request_{};
+  ScopedFd engine_file_;
+  ScopedFd client_file_;
+  AttachReport report_;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,286 @@
+#include "attach/borrowed_thread.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "attach/client_image.h"
+#include "attach/code_cave.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kRunTimeoutNs = 5'000'000'000;  // of our code in a borrowed thread
+constexpr uint64_t kLookNs = 1'000'000;            // after this long we look where it is
+
+void Sleep(long ns) {
+  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
+  nanosleep(&pause, nullptr);
+}
+
+// Threads in the order in which they are asked: those last that wait for a signal, which
+// must not be kept from it.
+std::vector<pid_t> BorrowableThreads(const RemoteProcess& process) {
+  std::vector<pid_t> threads = process.Threads();
+  constexpr size_t kLookedAt = 64;
+  const auto waits_for_signal = [&](pid_t tid) {
+    const std::string text = ReadProcFile(
+        ProcPath(process.pid(), "task/" + std::to_string(tid) + "/syscall"), 64);
+    const long number = strtol(text.c_str(), nullptr, 10);
+    return number == SYS_pause || number == SYS_rt_sigsuspend;
+  };
+  const auto end =
+      threads.begin() + static_cast<ptrdiff_t>(std::min(threads.size(), kLookedAt));
+  std::stable_partition(threads.begin(), end,
+                        [&](pid_t tid) { return !waits_for_signal(tid); });
+  return threads;
+}
+
+}  // namespace
+
+Status CannotAttach(pid_t pid, const std::string& why) {
+  return Status(StatusCode::kUnavailable,
+                "cannot attach to process " + std::to_string(pid) + ": " + why);
+}
+
+Status LostRace(pid_t pid, const std::string& why) {
+  return Status(StatusCode::kTryAgain, "cannot attach to process " + std::to_string(pid) +
+                                           ": " + why + "; try again");
+}
+
+Status CannotWriteCode(pid_t pid) {
+  return CannotAttach(
+      pid,
+      "its code cannot be written to, not even by a tracer; allow that to "
+      "tracers (kernel option proc_mem.force_override)");
+}
+
+Result<TracedThread> BorrowThread(const RemoteProcess& process) {
+  const pid_t pid = process.pid();
+  constexpr uint64_t kPerThreadNs = 100'000'000;
+  Status status = SeizeError(pid, ESRCH);
+  for (const pid_t tid : BorrowableThreads(process)) {
+    TracedThread thread(tid);
+    if (!thread.Seize(IsUnderSeccomp(tid))) {
+      if (errno == ESRCH)
+        continue;
+      status = SeizeError(pid, errno);
+      continue;  // the leader has ended, others may live
+    }
+    const TracedThread::Wait outcome = thread.WaitForStop(NowNs() + kPerThreadNs);
+    if (outcome == TracedThread::Wait::kGone)
+      continue;
+    if (outcome == TracedThread::Wait::kStopped) {
+      if (!process.IsSameImage()) {
+        thread.Release(pid);
+        return LostRace(pid, "it has just become another program");
+      }
+      thread.RestartInterruptedCall(pid);
+      if (!thread.IsInRestartableSequence(process))
+        return thread;
+      thread.Release(pid);
+      status = LostRace(pid, "its threads do not leave a restartable sequence");
+      continue;
+    }
+    thread.Release(pid);
+    status =
+        CannotAttach(pid, "its threads are in an uninterruptible sleep; try again later");
+  }
+  return status;
+}
+
+uint64_t MainThreadPointer(const RemoteProcess& process) {
+  const pid_t pid = process.pid();
+  constexpr uint64_t kPatienceNs = 20'000'000;
+  TracedThread leader(pid);
+  if (!leader.Seize(/*is_filtered=*/false))
+    return 0;
+  const bool is_stopped =
+      leader.WaitForStop(NowNs() + kPatienceNs) == TracedThread::Wait::kStopped;
+  if (is_stopped)
+    leader.RestartInterruptedCall(pid);
+  leader.Release(pid);
+  return is_stopped ? leader.registers().fs_base : 0;
+}
+
+namespace {
+
+// Lets the stopped thread go on at `address`, where our code will put everything back by
+// itself, the signals included that are blocked now. In this order: whatever of it is not
+// reached, the thread is healthy.
+bool LeadTo(const TracedThread& thread, uint64_t address, uint64_t stack) {
+  user_regs_struct registers = thread.registers();
+  registers.rip = address;
+  registers.rsp = stack;
+  registers.orig_rax = ~uint64_t{0};
+  return thread.SetRegisters(registers) && thread.SetSignalMask(~uint64_t{0}) &&
+         thread.Continue();
+}
+
+bool IsImageMapped(const RemoteProcess& process, uint64_t base) {
+  const std::vector<MapEntry> maps = process.Maps();
+  return std::any_of(maps.begin(), maps.end(), [base](const MapEntry& entry) {
+    return entry.start == base && entry.end == base + ClientHeader().code_size &&
+           entry.executable;
+  });
+}
+
+// Until the thread has left [begin, end), stopped.
+Status RunOutOf(const RemoteProcess& process,
+                uint64_t begin,
+                uint64_t end,
+                uint64_t base,
+                TracedThread* thread) {
+  const uint64_t deadline = NowNs() + kRunTimeoutNs;
+  const uint64_t look_at = NowNs() + kLookNs;
+  while (NowNs() < deadline) {
+    uint64_t word = 0;
+    if (!thread->Serve())
+      return SeizeError(process.pid(), ESRCH);
+    if (NowNs() < look_at && !process.ReadObject(base, &word)) {
+      Sleep(5'000);
+      continue;
+    }
+    thread->Interrupt();
+    if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
+      return SeizeError(process.pid(), ESRCH);
+    // Nor may a signal handler be under way that will return there.
+    if (!IsAnyInside(process.pid(), {*thread}, {{begin, end}})) {
+      thread->RestartInterruptedCall(process.pid());
+      return {};
+    }
+    thread->Continue();
+  }
+  return LostRace(process.pid(), "a thread of it did not come back from mapping memory");
+}
+
+// Until the memory is mapped; the thread waits in the stub then, and is taken from there
+// to where it was before.
+Status TakeFromStub(const RemoteProcess& process,
+                    uint64_t base,
+                    uint64_t mask,
+                    const user_regs_struct& before,
+                    TracedThread* thread) {
+  const uint64_t deadline = NowNs() + kStopTimeoutNs;
+  while (!IsImageMapped(process, base) && NowNs() < deadline) {
+    if (!thread->Serve())
+      return SeizeError(process.pid(), ESRCH);
+    Sleep(5'000);
+  }
+  thread->Interrupt();
+  if (thread->WaitForStop(deadline + kStopTimeoutNs) != TracedThread::Wait::kStopped ||
+      !thread->SetSignalMask(mask) || !thread->SetRegisters(before))
+    return SeizeError(process.pid(), ESRCH);
+  thread->registers() = before;
+  return {};
+}
+
+}  // namespace
+
+Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
+  constexpr uint64_t kPatienceNs = 2'000'000'000;  // longer than the setup may take
+  constexpr long kRetryNs = 5'000'000;
+  for (const uint64_t deadline = NowNs() + kPatienceNs; NowNs() < deadline;) {
+    {
+      HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
+      const bool is_on_stack =
+          std::any_of(stopped.threads().begin(), stopped.threads().end(),
+                      [&code](const TracedThread& thread) {
+                        return code.stack_begin != 0 &&
+                               thread.registers().rsp >= code.stack_begin &&
+                               thread.registers().rsp <= code.stack_end;
+                      });
+      if (!is_on_stack &&
+          !IsAnyInside(process.pid(), stopped.threads(), {{code.begin, code.end}}))
+        return {};
+    }
+    Sleep(kRetryNs);
+  }
+  return LostRace(process.pid(),
+                  "a thread of it has not ended what a heap_profile that was killed had "
+                  "begun; if the process is stopped, let it go on");
+}
+
+Status MapImage(const RemoteProcess& process,
+                const CodeCave& cave,
+                uint64_t base,
+                uint64_t hold_ticks,
+                TracedThread* thread) {
+  const pid_t pid = process.pid();
+  const AttachHeader& header = ClientHeader();
+  const user_regs_struct before = thread->registers();
+  const std::optional<uint64_t> mask = thread->SignalMask();
+  if (!mask)
+    return SeizeError(pid, ESRCH);
+  const std::vector<uint8_t> stub = MakeStub({.base = base,
+                                              .total_size = header.total_size,
+                                              .code_size = header.code_size,
+                                              .hold_ticks = hold_ticks,
+                                              .signal_mask = *mask},
+                                             thread->ResumeState());
+  const uint64_t begin = cave.address;
+  if (!process.Write(begin, stub.data(), stub.size()))
+    return CannotWriteCode(pid);
+  Status status = SeizeError(pid, ESRCH);
+  if (LeadTo(*thread, begin, before.rsp))
+    status = hold_ticks != 0
+                 ? TakeFromStub(process, base, *mask, before, thread)
+                 : RunOutOf(process, begin, begin + stub.size(), base, thread);
+  process.Write(begin, cave.contents.data(), cave.contents.size());
+  HPD_TRY(std::move(status));
+  if (IsImageMapped(process, base))
+    return {};
+  return LostRace(pid,
+                  "memory could not be mapped in it (a limit on its address space, or "
+                  "it has just mapped some itself)");
+}
+
+Result<SetupResult> RunSetup(
+    const RemoteProcess& process,
+    uint64_t base,
+    const TracedThread& thread,
+    const std::function<Status(const SetupResult&)>& take_files) {
+  const pid_t pid = process.pid();
+  const uint64_t state = base + ClientHeader().state;
+  const ResumeRegisters resume = ToResumeRegisters(thread.ResumeState());
+  const std::optional<uint64_t> mask = thread.SignalMask();
+  if (!mask)
+    return SeizeError(pid, ESRCH);
+  if (!process.WriteObject(state + offsetof(AttachState, resume), resume) ||
+      !process.WriteObject(state + offsetof(AttachState, request.signal_mask), *mask))
+    return CannotAttach(pid, "the memory mapped for the profiler cannot be written to");
+  if (!LeadTo(thread, base + ClientHeader().setup, base + ClientHeader().setup_stack_end))
+    return SeizeError(pid, ESRCH);
+  const uint64_t result_address = state + offsetof(AttachState, result);
+  const uint64_t deadline = NowNs() + kRunTimeoutNs;
+  bool has_files = false;
+  while (NowNs() < deadline) {
+    SetupResult result{};
+    if (!thread.Serve() || !process.ReadObject(result_address, &result))
+      return SeizeError(pid, ESRCH);
+    const auto status = static_cast<SetupStatus>(result.status);
+    if (status == SetupStatus::kFilesReady && !has_files) {
+      HPD_TRY(take_files(result));
+      has_files = true;
+      process.WriteObject(state + offsetof(AttachState, request.go), uint32_t{1});
+    } else if (status == SetupStatus::kDone) {
+      return result;
+    } else if (status == SetupStatus::kFailed) {
+      return CannotAttach(pid, "step " + std::to_string(result.step) +
+                                   " of its setup failed: " + strerror(result.error) +
+                                   "; check its limits on memory and open files");
+    }
+    Sleep(5'000);
+  }
+  return LostRace(pid,
+                  "a thread of it did not come back from the setup (a signal handler "
+                  "jumped out of it)");
+}
+
+}  // namespace heapprofd

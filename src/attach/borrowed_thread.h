@@ -1,0 +1,62 @@
+// Running our first code in a thread of the target: which thread, how it maps memory for
+// the client's image, how it runs the client's setup. The thread puts itself back each
+// time, so that it does not matter if we die meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "attach/code_cave.h"
+#include "attach/remote_process.h"
+#include "attach/traced_thread.h"
+#include "base/status.h"
+#include "wire/attached_client.h"
+
+namespace heapprofd {
+
+// kUnavailable: "cannot attach to process PID: " and why.
+Status CannotAttach(pid_t pid, const std::string& why);
+
+// kTryAgain: the process was about to change.
+Status LostRace(pid_t pid, const std::string& why);
+
+// Code pages cannot be written to, although we are a tracer.
+Status CannotWriteCode(pid_t pid);
+
+// A thread that can run our code, stopped.
+Result<TracedThread> BorrowThread(const RemoteProcess& process);
+
+// Thread pointer of the main thread; 0 when that has ended or does not stop.
+uint64_t MainThreadPointer(const RemoteProcess& process);
+
+// Where a thread is while it runs our code.
+struct OurCode {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t stack_begin = 0;  // 0: the thread's own
+  uint64_t stack_end = 0;
+};
+
+// An engine that was killed, or a process that was stopped, may have left a thread in our
+// code, whose parameters must not change then. Returns when there is none; waits for it.
+Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code);
+
+// Maps the image's memory at `base`, from code that is already there. The thread is
+// stopped before and after. `hold_ticks` (of the time stamp counter): not 0 when it must
+// not execute an instruction of the program in between; then this is the time after which
+// it does if we die.
+Status MapImage(const RemoteProcess& process,
+                const CodeCave& cave,
+                uint64_t base,
+                uint64_t hold_ticks,
+                TracedThread* thread);
+
+// Runs the setup in the image at `base`; its request is in place. `take_files` is called
+// when its descriptors wait for us. The thread runs on afterwards, traced.
+Result<SetupResult> RunSetup(const RemoteProcess& process,
+                             uint64_t base,
+                             const TracedThread& thread,
+                             const std::function<Status(const SetupResult&)>& take_files);
+
+}  // namespace heapprofd

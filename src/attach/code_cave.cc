@@ -1,0 +1,146 @@
+#include "attach/code_cave.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <optional>
+
+#include "attach/elf_functions.h"
+#include "unwind/module.h"
+
+extern "C" const uint8_t HpdStub[];
+extern "C" const uint8_t HpdStubParameters[];
+extern "C" const uint8_t HpdStubEnd[];
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kAlignment = 16;
+constexpr size_t kMaxVdso = size_t{64} << 10;  // bytes
+
+struct StubParameters {
+  StubRequest request;
+  ResumeRegisters resume;
+};
+
+size_t StubSize() {
+  return static_cast<size_t>(HpdStubEnd - HpdStub);
+}
+
+uint64_t AlignUp(uint64_t value) {
+  return (value + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+bool IsNeverUnloaded(const MapEntry& entry, const std::string& exe) {
+  const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
+  return entry.path == exe || name.starts_with("ld-") || name.starts_with("libc.so") ||
+         name.starts_with("libc-2.");
+}
+
+// Behind the end of the segment, in its last page. The file says what stands there, so
+// that the cave is healed, too, when an engine that was killed left its code.
+std::optional<CodeCave> CaveBehindSegment(pid_t pid, const MapEntry& entry) {
+  const ScopedFd fd = OpenMappedFile(pid, entry);
+  if (!fd.valid())
+    return std::nullopt;
+  const ElfContents contents = ReadElf(
+      fd.get(), [](std::string_view) { return false; }, false);
+  for (const ElfSegment& segment : contents.code) {
+    const uint64_t end = AlignUp(segment.offset + segment.file_size);
+    const uint64_t mapped_end = entry.offset + (entry.end - entry.start);
+    if (end < entry.offset || end + StubSize() > mapped_end)
+      continue;
+    CodeCave cave{.address = entry.start + (end - entry.offset),
+                  .contents = std::vector<uint8_t>(StubSize())};
+    // Shorter at the end of the file; the rest of the page is zero then.
+    if (pread(fd.get(), cave.contents.data(), StubSize(), static_cast<off_t>(end)) < 0)
+      continue;
+    return cave;
+  }
+  return std::nullopt;
+}
+
+// The zeros at the end of the vdso.
+std::optional<CodeCave> CaveInVdso(const RemoteProcess& process, const MapEntry& entry) {
+  const size_t size = entry.end - entry.start;
+  std::vector<uint8_t> bytes(std::min(size, kMaxVdso));
+  if (size > kMaxVdso || !process.Read(entry.start, bytes.data(), size))
+    return std::nullopt;
+  size_t end = size;
+  while (end > 0 && bytes[end - 1] == 0)
+    --end;
+  end = AlignUp(end + 1);
+  if (end + StubSize() > size)
+    return std::nullopt;
+  return CodeCave{.address = entry.start + end,
+                  .contents = std::vector<uint8_t>(StubSize())};
+}
+
+// Not when somebody else has put something there.
+bool IsUsable(const RemoteProcess& process, CodeCave* cave) {
+  std::vector<uint8_t> bytes(cave->contents.size());
+  if (!process.Read(cave->address, bytes.data(), bytes.size()))
+    return false;
+  cave->is_in_use = bytes != cave->contents;
+  return !cave->is_in_use || std::equal(HpdStub, HpdStubParameters, bytes.begin());
+}
+
+}  // namespace
+
+Result<CodeCave> FindCodeCave(const RemoteProcess& process,
+                              const std::vector<MapEntry>& maps) {
+  const pid_t view = process.view();
+  std::string exe(PATH_MAX, '\0');
+  const ssize_t length =
+      readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size());
+  exe.resize(length > 0 ? static_cast<size_t>(length) : 0);
+  for (const MapEntry& entry : maps) {
+    if (!entry.executable || entry.writable)
+      continue;
+    std::optional<CodeCave> cave;
+    if (entry.inode != 0 && IsNeverUnloaded(entry, exe))
+      cave = CaveBehindSegment(view, entry);
+    else if (entry.path == "[vdso]")
+      cave = CaveInVdso(process, entry);
+    if (cave && IsUsable(process, &*cave))
+      return *cave;
+  }
+  return Status(StatusCode::kUnavailable,
+                "its code leaves no room for the first instructions of the profiler");
+}
+
+std::vector<uint8_t> MakeStub(const StubRequest& request,
+                              const user_regs_struct& resume) {
+  std::vector<uint8_t> stub(HpdStub, HpdStubEnd);
+  const StubParameters parameters{.request = request,
+                                  .resume = ToResumeRegisters(resume)};
+  HPD_CHECK(HpdStubEnd - HpdStubParameters == sizeof(parameters));
+  memcpy(stub.data() + (HpdStubParameters - HpdStub), &parameters, sizeof(parameters));
+  return stub;
+}
+
+ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) {
+  return {.flags = registers.eflags,
+          .r15 = registers.r15,
+          .r14 = registers.r14,
+          .r13 = registers.r13,
+          .r12 = registers.r12,
+          .bp = registers.rbp,
+          .bx = registers.rbx,
+          .r11 = registers.r11,
+          .r10 = registers.r10,
+          .r9 = registers.r9,
+          .r8 = registers.r8,
+          .ax = registers.rax,
+          .cx = registers.rcx,
+          .dx = registers.rdx,
+          .si = registers.rsi,
+          .di = registers.rdi,
+          .sp = registers.rsp,
+          .ip = registers.rip};
+}
+
+}  // namespace heapprofd

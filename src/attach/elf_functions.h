@@ -1,0 +1,37 @@
+// Addresses of named functions and objects in an ELF file, by its symbol tables.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heapprofd {
+
+struct ElfSymbol {
+  uint64_t address = 0;  // ELF address
+  uint64_t size = 0;     // bytes, 0: unknown
+  bool is_function = false;
+};
+
+struct ElfSegment {
+  uint64_t offset = 0;
+  uint64_t address = 0;    // ELF address
+  uint64_t file_size = 0;  // bytes
+};
+
+struct ElfContents {
+  bool is_valid = false;  // an ELF file for this machine
+  std::map<std::string, ElfSymbol, std::less<>> symbols;
+  std::vector<ElfSegment> code;  // executable segments
+};
+
+// Which names are wanted; called for every defined symbol.
+using IsWanted = bool (*)(std::string_view name);
+
+// The wanted symbols of the dynamic table and, for those missing there and with
+// `use_full_table`, of the full one. `fd` is a file that may be anything.
+ElfContents ReadElf(int fd, IsWanted is_wanted, bool use_full_table);
+
+}  // namespace heapprofd

@@ -1,0 +1,117 @@
+// Catches programs by name when they are started, and puts the client into them before
+// their first instruction.
+//
+// Every exec on the watched file systems asks us for leave (fanotify). One thread answers
+// and does nothing else: it never waits for anything. A matching program is handed to a
+// second thread, which becomes its tracer, gives the leave and does the rest; only
+// matching programs wait for that. If we die, the kernel gives all leaves, and the
+// threads go on by themselves.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "attach/attached_process.h"
+#include "base/scoped_fd.h"
+#include "base/status.h"
+
+namespace heapprofd {
+
+class ExecWatcher {
+ public:
+  // A program that has been caught. It waits until Accept or Refuse is called, at most a
+  // second.
+  class Caught {
+   public:
+    explicit Caught(std::unique_ptr<AttachedProcess> process)
+        : process_(std::move(process)) {}
+
+    AttachedProcess& process() { return *process_; }
+
+    // Its shared memory is ready: the hooks go in, then the result is there.
+    Status Accept(std::unique_ptr<AttachedProcess>* process);
+    void Refuse();
+
+   private:
+    friend class ExecWatcher;
+    enum class Decision : uint8_t { kNone, kAccept, kRefuse };
+
+    bool WaitForDecision();
+    void Conclude(Status status);
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    Decision decision_ = Decision::kNone;
+    bool is_concluded_ = false;
+    Status status_;
+    std::unique_ptr<AttachedProcess> process_;
+  };
+
+  // Which programs to catch. Both are called on threads of the watcher, with the path of
+  // what is executed: the program's, or the script's.
+  struct Filter {
+    // At once, for every exec there is: must not wait for anything.
+    std::function<bool(const std::string& path)> may_match;
+    // When the process has become the program.
+    std::function<bool(pid_t pid, const std::string& path)> matches;
+  };
+
+  // kUnavailable: not possible here, and what it needs.
+  static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter, uint64_t ring_size);
+
+  ~ExecWatcher();
+  ExecWatcher(const ExecWatcher&) = delete;
+  ExecWatcher& operator=(const ExecWatcher&) = delete;
+
+  // Readable when something has been caught.
+  int fd() const { return caught_event_.get(); }
+
+  std::vector<std::shared_ptr<Caught>> TakeCaught();
+
+  // Programs that matched but could not be caught, one line each, so far.
+  std::vector<std::string> TakeProblems();
+
+ private:
+  struct Held {  // waits for our leave
+    ScopedFd file;
+    pid_t tid;
+    std::string path;
+  };
+
+  ExecWatcher(Filter filter, uint64_t ring_size)
+      : filter_(std::move(filter)), ring_size_(ring_size) {}
+
+  Status MarkFileSystems();
+  void Answer();
+  void AnswerEvents();
+  void Allow(int file) const;
+  void Catch();
+  void CatchOne(Held held);
+  Status PutClientIn(TracedThread* thread);
+
+  Filter filter_;
+  uint64_t ring_size_;
+  AllocatorFinder finder_;  // of the catching thread
+  ScopedFd events_;
+  ScopedFd stop_event_;
+  ScopedFd caught_event_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable has_held_;
+  std::vector<Held> held_;
+  std::set<pid_t> in_exec_;  // being caught: further events of theirs are allowed
+  std::vector<std::shared_ptr<Caught>> caught_;
+  std::vector<std::string> problems_;
+  bool is_stopping_ = false;
+  std::thread answerer_;
+  std::thread catcher_;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,239 @@
+#include "attach/patch_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "attach/client_image.h"
+#include "attach/prologue.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxFunction = 4096;  // bytes that are searched for branches back
+constexpr size_t kUnknownFunction = 64;
+constexpr size_t kIslandEntry = 16;  // bytes of a jump on to a hook out of reach
+constexpr uint64_t kGateAlignment = 16;
+constexpr size_t kMaxGate = 64;  // bytes
+
+// Functions whose hooks need a second one of the same allocator: a throwing operator new
+// is served by its twin that does not throw, and xallocx asks for the size before.
+std::optional<Hook> TwinOf(Hook hook) {
+  switch (hook) {
+    case Hook::kNew:
+      return Hook::kNewNothrow;
+    case Hook::kNewArray:
+      return Hook::kNewArrayNothrow;
+    case Hook::kNewAligned:
+      return Hook::kNewAlignedNothrow;
+    case Hook::kNewArrayAligned:
+      return Hook::kNewArrayAlignedNothrow;
+    case Hook::kXallocx:
+      return Hook::kSallocx;
+    default:
+      return std::nullopt;
+  }
+}
+
+class Planner {
+ public:
+  Planner(const RemoteProcess& process,
+          const std::vector<MapEntry>& maps,
+          uint64_t base,
+          const AttachState& state)
+      : process_(process), maps_(maps), base_(base) {
+    plan_.state = state;
+    plan_.state.patch_count =
+        std::min<uint32_t>(state.patch_count, static_cast<uint32_t>(kMaxPatches));
+    memset(plan_.state.originals, 0, sizeof(plan_.state.originals));
+  }
+
+  void AddAllocator(const Allocator& allocator, size_t number) {
+    size_t added = 0;
+    // Twins first: a throwing operator is left alone when its twin cannot be had.
+    for (const bool wants_twins : {false, true}) {
+      for (const AllocatorFunction& function : allocator.functions) {
+        if (TwinOf(function.hook).has_value() != wants_twins)
+          continue;
+        const Status status = AddFunction(function, number);
+        if (status.ok())
+          ++added;
+        else
+          plan_.unpatched.push_back(NameOf(function.hook) + " of " + allocator.path +
+                                    ": " + status.message());
+      }
+    }
+    if (added > 0)
+      plan_.allocators.push_back(allocator.path);
+  }
+
+  PatchPlan Take() { return std::move(plan_); }
+
+ private:
+  static std::string NameOf(Hook hook) {
+    constexpr std::array<const char*, kHookCount> kNames = {
+#define HPD_SYMBOL(name, symbol) symbol,
+        HPD_HOOK_LIST(HPD_SYMBOL)
+#undef HPD_SYMBOL
+    };
+    return kNames[static_cast<size_t>(hook)];
+  }
+
+  Status AddFunction(const AllocatorFunction& function, size_t number) {
+    const std::optional<Hook> twin = TwinOf(function.hook);
+    if (twin && OriginalOf(number, *twin) == 0)
+      return Status(StatusCode::kUnavailable, NameOf(*twin) + " is missing");
+    if (function.hook == Hook::kSallocx) {
+      OriginalOf(number, function.hook) = function.address;
+      return {};
+    }
+    std::vector<uint8_t> bytes(function.size != 0
+                                   ? std::min<size_t>(function.size, kMaxFunction)
+                                   : kUnknownFunction);
+    if (!process_.Read(function.address, bytes.data(), bytes.size()))
+      return Status(StatusCode::kUnavailable, "its code cannot be read");
+    const size_t skipped = SkippedPrefix(bytes);
+    const uint64_t address = function.address + skipped;
+    const std::span<const uint8_t> code = std::span(bytes).subspan(skipped);
+    if (IsForeignJump(code, address))
+      return Status(StatusCode::kUnavailable, "another tool has hooked it");
+    HPD_TRY_ASSIGN(const size_t record, RecordFor(address, code));
+    HPD_TRY(SetJump(&plan_.state.patches[record], number, function.hook));
+    OriginalOf(number, function.hook) = plan_.state.patches[record].gate;
+    plan_.patches.push_back(record);
+    return {};
+  }
+
+  static size_t Index(Hook hook) {
+    return static_cast<size_t>(hook);
+  }
+
+  uint64_t& OriginalOf(size_t number, Hook hook) {
+    return plan_.state.originals[number][Index(hook)];
+  }
+
+  // A jump at the entry that leads out of the module.
+  bool IsForeignJump(std::span<const uint8_t> code, uint64_t address) const {
+    int32_t distance = 0;
+    if (code.size() < kJumpLength || code[0] != 0xe9)
+      return false;
+    memcpy(&distance, &code[1], sizeof(distance));
+    const uint64_t target =
+        address + kJumpLength + static_cast<uint64_t>(int64_t{distance});
+    return std::none_of(maps_.begin(), maps_.end(), [&](const MapEntry& entry) {
+      return address >= entry.start && address < entry.end && target >= entry.start &&
+             target < entry.end;
+    });
+  }
+
+  // The record of an earlier session for the same code, or a new one with a new gate.
+  Result<size_t> RecordFor(uint64_t address, std::span<const uint8_t> code) {
+    AttachState& state = plan_.state;
+    for (size_t i = 0; i < state.patch_count; ++i) {
+      const PatchRecord& record = state.patches[i];
+      if (record.address == address && record.length <= code.size() &&
+          record.length <= kMaxPatchLength &&
+          memcmp(record.original, code.data(), record.length) == 0)
+        return i;
+    }
+    if (state.patch_count >= kMaxPatches)
+      return Status(StatusCode::kUnavailable,
+                    "the process has been attached to too often with changing modules");
+    HPD_TRY_ASSIGN(uint64_t* const used, RoomFor(address, kMaxGate));
+    const uint64_t gate = GateAddress(used);
+    HPD_TRY_ASSIGN(MovedPrologue moved, MovePrologue(code, address, gate));
+    PatchRecord& record = state.patches[state.patch_count];
+    record = PatchRecord{};
+    record.address = address;
+    record.gate = gate;
+    record.length = static_cast<uint32_t>(moved.length);
+    memcpy(record.original, code.data(), moved.length);
+    *used += (moved.code.size() + kGateAlignment - 1) / kGateAlignment * kGateAlignment;
+    plan_.gates.push_back({.address = gate, .code = std::move(moved.code)});
+    return state.patch_count++;
+  }
+
+  uint64_t GateAddress(const uint64_t* used) const {
+    const AttachState& state = plan_.state;
+    if (used == &state.gates_used)
+      return base_ + ClientHeader().gates + *used;
+    return state.islands[used - state.islands_used] + *used;
+  }
+
+  // Where code near `address` can be placed: counter of the used bytes there.
+  Result<uint64_t*> RoomFor(uint64_t address, size_t size) {
+    AttachState& state = plan_.state;
+    const AttachHeader& header = ClientHeader();
+    if (IsInReach(address, base_, header.code_size) &&
+        state.gates_used + size <= header.code_size - header.gates)
+      return &state.gates_used;
+    for (size_t i = 0; i < kMaxIslands; ++i) {
+      if (state.islands[i] == 0) {
+        const std::optional<uint64_t> gap = FindGap(maps_, address, kIslandSize);
+        if (!gap)
+          return Status(StatusCode::kUnavailable, "there is no free memory near it");
+        state.islands[i] = *gap;
+        state.islands_used[i] = 0;
+        plan_.new_islands.push_back(*gap);
+      }
+      if (IsInReach(address, state.islands[i], kIslandSize) &&
+          state.islands_used[i] + size <= kIslandSize)
+        return &state.islands_used[i];
+    }
+    return Status(StatusCode::kUnavailable, "there is no room left near it");
+  }
+
+  // The jump to the hook, by way of an island when the hook is out of reach.
+  Status SetJump(PatchRecord* record, size_t number, Hook name) {
+    const auto hook_number = static_cast<uint32_t>(1 + number * kHookCount + Index(name));
+    if (record->hook == hook_number)
+      return {};  // as in an earlier session
+    record->hook = hook_number;
+    const uint64_t hook = base_ + ClientHeader().hooks[number][Index(name)];
+    std::vector<uint8_t> jump = MakeJump(record->address, hook, record->length);
+    if (jump.empty()) {
+      HPD_TRY_ASSIGN(uint64_t* const used, RoomFor(record->address, kIslandEntry));
+      const uint64_t entry = GateAddress(used);
+      *used += kIslandEntry;
+      std::vector<uint8_t> code = {0xff, 0x25, 0, 0, 0, 0};  // jmp *0(%rip)
+      const auto* target = reinterpret_cast<const uint8_t*>(&hook);
+      code.insert(code.end(), target, target + sizeof(hook));
+      plan_.gates.push_back({.address = entry, .code = std::move(code)});
+      jump = MakeJump(record->address, entry, record->length);
+    }
+    if (jump.size() != record->length)
+      return Status(StatusCode::kUnavailable, "it is too far away");
+    memcpy(record->written, jump.data(), jump.size());
+    return {};
+  }
+
+  const RemoteProcess& process_;
+  const std::vector<MapEntry>& maps_;
+  uint64_t base_;
+  PatchPlan plan_;
+};
+
+}  // namespace
+
+Result<PatchPlan> MakePatchPlan(const RemoteProcess& process,
+                                const std::vector<MapEntry>& maps,
+                                const ProcessCode& code,
+                                uint64_t base,
+                                const AttachState& state) {
+  Planner planner(process, maps, base, state);
+  for (size_t i = 0; i < code.allocators.size() && i < kMaxAllocators; ++i)
+    planner.AddAllocator(code.allocators[i], i);
+  PatchPlan plan = planner.Take();
+  for (size_t i = kMaxAllocators; i < code.allocators.size(); ++i)
+    plan.unpatched.push_back("all of " + code.allocators[i].path +
+                             ": the process has more than four allocators");
+  if (plan.patches.empty())
+    return Status(
+        StatusCode::kUnavailable,
+        "none of its allocator's functions can be hooked: " +
+            (plan.unpatched.empty() ? NoAllocatorReason(code) : plan.unpatched.front()));
+  return plan;
+}
+
+}  // namespace heapprofd

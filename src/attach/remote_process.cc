@@ -1,0 +1,174 @@
+#include "attach/remote_process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+namespace heapprofd {
+namespace {
+
+// Fields [first, last] of /proc/PID/stat.
+std::string StatFields(pid_t pid, int first, int last) {
+  const std::string text = ReadProcFile(ProcPath(pid, "stat"), 4096);
+  const size_t end_of_name = text.rfind(')');
+  if (end_of_name == std::string::npos)
+    return "";
+  std::istringstream fields(text.substr(end_of_name + 1));
+  std::string found;
+  std::string field;
+  constexpr int kFirst = 3;  // number of the field behind the name
+  for (int number = kFirst; number <= last && fields >> field; ++number) {
+    if (number >= first)
+      found += field + " ";
+  }
+  return found;
+}
+
+// Where the kernel put this image's code and stack, and its file: no two images of a
+// process agree in all of them.
+std::string ReadImageId(pid_t pid) {
+  const pid_t view = LiveThread(pid);
+  constexpr int kStartTime = 22;
+  std::string id = StatFields(pid, kStartTime, kStartTime);
+  id += StatFields(view, 26, 28);
+  std::array<char, PATH_MAX> exe{};
+  if (readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size() - 1) <= 0)
+    return "";  // gone, or a zombie
+  return id + exe.data();
+}
+
+// A child between vfork and exec runs in its parent's memory: what is done to it is done
+// to a process that nobody has stopped.
+bool RunsInParentsMemory(pid_t pid) {
+  constexpr long kCompareMemory = 1;  // KCMP_VM
+  const std::string parent =
+      StatusField(ReadProcFile(ProcPath(pid, "status"), 16384), "PPid");
+  const pid_t parent_pid = atoi(parent.c_str());  // NOLINT(cert-err34-c): 0 is nobody
+  return parent_pid > 0 &&
+         syscall(SYS_kcmp, pid, parent_pid, kCompareMemory, 0, 0) == 0;
+}
+
+}  // namespace
+
+pid_t LiveThread(pid_t pid) {
+  char link = 0;
+  if (readlink(ProcPath(pid, "exe").c_str(), &link, 1) > 0)
+    return pid;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(
+      opendir(ProcPath(pid, "task").c_str()), closedir);
+  while (const dirent* entry =
+             directory != nullptr ? readdir(directory.get()) : nullptr) {
+    const int tid = atoi(entry->d_name);  // NOLINT(cert-err34-c): "." and ".." give 0
+    if (tid > 0 && readlink(ProcPath(tid, "exe").c_str(), &link, 1) > 0)
+      return tid;
+  }
+  return pid;
+}
+
+uint64_t NowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<uint64_t>(now.tv_nsec);
+}
+
+std::string ProcPath(pid_t pid, const std::string& rest) {
+  return "/proc/" + std::to_string(pid) + "/" + rest;
+}
+
+std::string ReadProcFile(const std::string& path, size_t limit) {
+  std::string text;
+  const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 16384> chunk{};
+  while (fd.valid() && text.size() < limit) {
+    const ssize_t got =
+        read(fd.get(), chunk.data(), std::min(chunk.size(), limit - text.size()));
+    if (got <= 0)
+      break;
+    text.append(chunk.data(), static_cast<size_t>(got));
+  }
+  return text;
+}
+
+std::string StatusField(const std::string& status_text, const std::string& name) {
+  const std::string key = "\n" + name + ":";
+  const size_t at = status_text.find(key);
+  if (at == std::string::npos)
+    return "";
+  const size_t begin = status_text.find_first_not_of(" \t", at + key.size());
+  const size_t end = status_text.find('\n', at + 1);
+  return begin == std::string::npos || end == std::string::npos || begin > end
+             ? ""
+             : status_text.substr(begin, end - begin);
+}
+
+Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
+  const std::string what = "cannot attach to process " + std::to_string(pid);
+  ScopedFd memory(open(ProcPath(LiveThread(pid), "mem").c_str(), O_RDWR | O_CLOEXEC));
+  if (!memory.valid()) {
+    if (errno == ENOENT || errno == ESRCH)
+      return Status(StatusCode::kNotFound,
+                    what + ": there is no such process; check the number");
+    return Status(StatusCode::kUnavailable,
+                  what +
+                      ": its memory may not be read; run heap_profile as root or as "
+                      "the process's user, and see heap_profile doctor -p " +
+                      std::to_string(pid));
+  }
+  std::string image_id = ReadImageId(pid);
+  if (image_id.empty())
+    return Status(StatusCode::kNotFound,
+                  what + ": it has no program (a kernel thread, or it has just ended)");
+  if (RunsInParentsMemory(pid))
+    return Status(StatusCode::kTryAgain,
+                  what + ": it is about to start a program; try again");
+  return RemoteProcess(pid, std::move(memory), std::move(image_id));
+}
+
+bool RemoteProcess::Read(uint64_t address, void* to, size_t size) const {
+  return pread(memory_.get(), to, size, static_cast<off_t>(address)) ==
+         static_cast<ssize_t>(size);
+}
+
+bool RemoteProcess::Write(uint64_t address, const void* from, size_t size) const {
+  return pwrite(memory_.get(), from, size, static_cast<off_t>(address)) ==
+         static_cast<ssize_t>(size);
+}
+
+std::vector<MapEntry> RemoteProcess::Maps() const {
+  return ParseMaps(ReadProcFile(ProcPath(view(), "maps")));
+}
+
+pid_t RemoteProcess::view() const {
+  return LiveThread(pid_);
+}
+
+bool RemoteProcess::IsSameImage() const {
+  return ReadImageId(pid_) == image_id_;
+}
+
+std::vector<pid_t> RemoteProcess::Threads() const {
+  std::vector<pid_t> threads;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(
+      opendir(ProcPath(pid_, "task").c_str()), closedir);
+  if (directory == nullptr)
+    return threads;
+  while (const dirent* entry = readdir(directory.get())) {
+    const int tid = atoi(entry->d_name);  // NOLINT(cert-err34-c): "." and ".." give 0
+    if (tid > 0)
+      threads.push_back(tid);
+  }
+  return threads;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,75 @@
+// Memory, mappings and state of a process, from outside. Everything read is hostile.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+#include "unwind/proc_maps.h"
+
+namespace heapprofd {
+
+// CLOCK_MONOTONIC.
+uint64_t NowNs();
+
+class RemoteProcess {
+ public:
+  // The memory is that of the image that runs now: after an exec it reads as empty.
+  static Result<RemoteProcess> Open(pid_t pid);
+
+  pid_t pid() const { return pid_; }
+
+  // The thread under whose number /proc shows what belongs to all: see LiveThread.
+  pid_t view() const;
+
+  bool Read(uint64_t address, void* to, size_t size) const;
+
+  // Also into memory that the process itself may not write to.
+  bool Write(uint64_t address, const void* from, size_t size) const;
+
+  template <typename T>
+  bool ReadObject(uint64_t address, T* object) const {
+    return Read(address, object, sizeof(T));
+  }
+
+  template <typename T>
+  bool WriteObject(uint64_t address, const T& object) const {
+    return Write(address, &object, sizeof(T));
+  }
+
+  std::vector<MapEntry> Maps() const;
+
+  // False when the process has become another image since Open, or is gone.
+  bool IsSameImage() const;
+
+  // Thread ids, the leader first.
+  std::vector<pid_t> Threads() const;
+
+ private:
+  RemoteProcess(pid_t pid, ScopedFd memory, std::string image_id)
+      : pid_(pid), memory_(std::move(memory)), image_id_(std::move(image_id)) {}
+
+  pid_t pid_;
+  ScopedFd memory_;
+  std::string image_id_;
+};
+
+// A thread of a process that has a program: itself, or another one when its first thread
+// has ended, which makes most of /proc/PID empty.
+pid_t LiveThread(pid_t pid);
+
+// The whole of a file of /proc, at most `limit` bytes; empty when it cannot be read.
+std::string ReadProcFile(const std::string& path, size_t limit = size_t{64} << 20);
+
+// Value of a field of /proc/PID/status or a thread's: "Seccomp" -> "2". Empty: no such
+// field.
+std::string StatusField(const std::string& status_text, const std::string& name);
+
+// "/proc/PID/" + rest.
+std::string ProcPath(pid_t pid, const std::string& rest);
+
+}  // namespace heapprofd

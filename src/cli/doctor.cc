@@ -1,0 +1,153 @@
+#include "cli/doctor.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+#include "attach/allocators.h"
+#include "attach/client_image.h"
+#include "attach/exec_watcher.h"
+#include "attach/remote_process.h"
+#include "attach/traced_thread.h"
+#include "cli/launch.h"
+#include "cli/options.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr unsigned kCapSysPtrace = 19;
+constexpr unsigned kCapSysAdmin = 21;
+
+class Findings {
+ public:
+  void Good(const std::string& text) { printf("  ok    %s\n", text.c_str()); }
+
+  void Bad(const std::string& text, const std::string& remedy) {
+    printf("  no    %s\n        %s\n", text.c_str(), remedy.c_str());
+    ++problems_;
+  }
+
+  void Note(const std::string& text) { printf("  note  %s\n", text.c_str()); }
+
+  int problems() const { return problems_; }
+
+ private:
+  int problems_ = 0;
+};
+
+std::string StatusText(pid_t pid) {
+  return ReadProcFile(ProcPath(pid, "status"), 16384);
+}
+
+bool HasCapability(unsigned capability) {
+  const std::string set = StatusField(StatusText(getpid()), "CapEff");
+  return (strtoull(set.c_str(), nullptr, 16) >> capability & 1) != 0;
+}
+
+void CheckPreload(Findings* findings) {
+  const Result<std::string> library = FindPreloadLibrary();
+  if (library.ok())
+    findings->Good("start and record a program: heap_profile -- PROGRAM");
+  else
+    findings->Bad("start and record a program", library.status().message());
+}
+
+void CheckAttach(Findings* findings) {
+  const std::string yama = ReadProcFile("/proc/sys/kernel/yama/ptrace_scope", 16);
+  const int scope = yama.empty() ? 0 : atoi(yama.c_str());  // NOLINT(cert-err34-c)
+  if (scope == 3)
+    findings->Bad("attach to a process: ptrace is switched off (yama/ptrace_scope is 3)",
+                  "it can only be switched on again by a restart of the machine");
+  else if (HasCapability(kCapSysPtrace))
+    findings->Good("attach to processes of all users: heap_profile -p PID");
+  else if (scope != 0)
+    findings->Bad("attach to processes: yama/ptrace_scope is " + std::to_string(scope),
+                  "run as root, or write 0 to /proc/sys/kernel/yama/ptrace_scope");
+  else
+    findings->Good("attach to your own processes: heap_profile -p PID (all: as root)");
+}
+
+void CheckWatch(Findings* findings) {
+  const Result<std::unique_ptr<ExecWatcher>> watcher =
+      ExecWatcher::Start({.may_match = [](const std::string&) { return false; },
+                          .matches = [](pid_t, const std::string&) { return false; }},
+                         1 << 20);
+  if (watcher.ok())
+    findings->Good("catch new processes by name: heap_profile -n NAME");
+  else
+    findings->Bad("catch new processes by name", watcher.status().message());
+}
+
+void CheckTracer(pid_t pid, Findings* findings) {
+  const std::string tracer = StatusField(StatusText(pid), "TracerPid");
+  if (!tracer.empty() && tracer != "0")
+    findings->Bad("process " + tracer + " traces it (a debugger or strace)",
+                  "end that first");
+  if (!IsUnderSeccomp(pid))
+    return;
+  if (HasCapability(kCapSysAdmin))
+    findings->Note("it runs under a seccomp filter, which is suspended for a moment");
+  else
+    findings->Bad("it runs under a seccomp filter, which only root can suspend",
+                  "run heap_profile as root");
+}
+
+void CheckAllocators(const RemoteProcess& process, Findings* findings) {
+  AllocatorFinder finder;
+  const std::vector<MapEntry> maps = process.Maps();
+  const ProcessCode code = finder.Find(process, maps);
+  for (const Allocator& allocator : code.allocators)
+    findings->Good("allocator in " + allocator.path + ": " +
+                   std::to_string(allocator.functions.size()) + " functions");
+  if (code.allocators.empty())
+    findings->Bad("no allocator that can be hooked", NoAllocatorReason(code));
+  if (code.is_go)
+    findings->Note(
+        "it is a Go program: only what its C code allocates is seen; use Go's pprof for "
+        "the rest");
+  const size_t images = FindImages(process, maps).size();
+  if (images > 0)
+    findings->Note("it has been attached to before; that memory is used again");
+}
+
+void CheckProcess(pid_t pid, Findings* findings) {
+  printf("process %d\n", pid);
+  const Result<RemoteProcess> process = RemoteProcess::Open(pid);
+  if (!process.ok()) {
+    findings->Bad("open it", process.status().message());
+    return;
+  }
+  CheckTracer(pid, findings);
+  CheckAllocators(process.value(), findings);
+}
+
+}  // namespace
+
+int RunDoctor(const std::vector<std::string>& arguments) {
+  pid_t pid = 0;
+  if (!arguments.empty()) {
+    const std::string& text = arguments.back();
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), pid);
+    if (arguments.size() != 2 || (arguments[0] != "-p" && arguments[0] != "--pid") ||
+        error != std::errc() || end != text.data() + text.size() || pid < 1) {
+      fprintf(stderr,
+              "heap_profile: cannot understand the arguments of doctor; usage: "
+              "heap_profile doctor [-p PID]\n");
+      return kExitUsage;
+    }
+  }
+  Findings findings;
+  printf("this machine\n");
+  CheckPreload(&findings);
+  CheckAttach(&findings);
+  CheckWatch(&findings);
+  if (pid != 0)
+    CheckProcess(pid, &findings);
+  return findings.problems() == 0 ? kExitOk : kExitFailure;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,17 @@
+// The attached client's own variables (wire/attached_client.h says what they mean).
+#pragma once
+
+#include "wire/attached_client.h"
+
+extern "C" heapprofd::AttachState HpdAttachState __attribute__((visibility("hidden")));
+
+namespace heapprofd {
+
+// For a program whose libc had not begun when the client came: looks for the stacks of
+// its threads at the first sample, which is the main thread's.
+void DiscoverLayoutLate();
+
+// A session begins: the engine's heart may take its time for the first beat.
+void ExpectHeartbeat();
+
+}  // namespace heapprofd

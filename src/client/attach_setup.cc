@@ -1,0 +1,349 @@
+// Begins the attached client's session. Runs once per session on a thread of the target
+// that the engine has borrowed, and puts that thread back by itself, so that it does not
+// matter if the engine dies meanwhile.
+//
+// Compiled without floating point and vector registers: those of the thread stay as they
+// are.
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "client/attach_image.h"
+#include "client/flat_threads.h"
+#include "client/handshake_client.h"
+#include "client/service_client.h"
+#include "client/session.h"
+#include "rt/syscall.h"
+
+heapprofd::AttachState HpdAttachState;
+
+// What stack.cc looks for in the loader and libc of the process; the engine has found it.
+extern "C" {
+void* __libc_stack_end;
+
+extern struct ThreadDbField {
+  uint32_t bits;
+  uint32_t count;
+  uint32_t offset;
+} _thread_db_pthread_tid;
+struct ThreadDbField _thread_db_pthread_tid;
+extern uint32_t _thread_db_sizeof_pthread;
+uint32_t _thread_db_sizeof_pthread;
+}
+
+namespace heapprofd {
+
+FlatThread g_flat_threads[1u << kFlatThreadBits];
+
+namespace {
+
+constexpr unsigned kMaxProbes = 64;
+
+FlatThread g_full_table_thread;
+
+}  // namespace
+
+FlatThread& FindFlatThread(uint64_t thread_pointer) {
+  constexpr uint64_t kMask = (1u << kFlatThreadBits) - 1;
+  for (uint64_t i = 0; i < kMaxProbes; ++i) {
+    FlatThread& thread = g_flat_threads[(FlatThreadIndex(thread_pointer) + i) & kMask];
+    uint64_t owner = thread.thread_pointer.load(std::memory_order_acquire);
+    if (owner == 0 && thread.thread_pointer.compare_exchange_strong(
+                          owner, thread_pointer, std::memory_order_acq_rel)) {
+      thread.slot = FirstSlot();
+      return thread;
+    }
+    if (owner == thread_pointer)
+      return thread;
+  }
+  g_full_table_thread.slot = OrphanSlot();
+  g_full_table_thread.outer_hook = 0;
+  return g_full_table_thread;
+}
+
+// An attached client is begun by HpdSetup below, never by a hook, and has no socket.
+bool ReadSessionVariable(Session&) {
+  return false;
+}
+
+bool IsProfilingForbidden() {
+  return false;
+}
+
+const bool g_hooks_malloc = true;
+
+bool Connect(Session&, ClientOrigin) {
+  return false;
+}
+
+void Retire(Session&) {}
+
+void RetireClient(const SessionMemory&) {}
+
+void Unmap(SessionMemory*) {}
+
+constinit ServicePlace g_service_places[kServicePlaces];
+
+void OpenServicePlaces() {}
+
+bool JoinService(bool) {
+  return false;
+}
+
+bool WaitForService() {
+  return false;
+}
+
+bool PrepareShell() {
+  return true;
+}
+
+namespace {
+
+bool Fail(SetupStep step, long result) {
+  HpdAttachState.result.step = static_cast<uint32_t>(step);
+  HpdAttachState.result.error = static_cast<int32_t>(-result);
+  return false;
+}
+
+void Store(uint32_t& field, uint32_t value) {
+  __atomic_store_n(&field, value, __ATOMIC_RELEASE);
+}
+
+long MapShared(long address, uint64_t size, int protection, long fd, uint64_t offset) {
+  const int flags = address != 0 ? MAP_SHARED | MAP_FIXED : MAP_SHARED;
+  return rt::Syscall(SYS_mmap, address, static_cast<long>(size), protection, flags, fd,
+                     static_cast<long>(offset));
+}
+
+bool PrepareOwnMemory() {
+  const long advised =
+      rt::Syscall(SYS_madvise, rt::ToArg(&g_wiped), sizeof(g_wiped), MADV_WIPEONFORK);
+  if (rt::IsError(advised))
+    return Fail(SetupStep::kWipeOnFork, advised);
+  // What an earlier session left.
+  rt::Syscall(SYS_madvise, rt::ToArg(&g_wiped), sizeof(g_wiped), MADV_DONTNEED);
+  for (std::atomic<uint64_t>& hash : g_session.known_stacks) {
+    if (hash.load(std::memory_order_relaxed) != 0)
+      hash.store(0, std::memory_order_relaxed);
+  }
+  g_session.frames_end.store(0, std::memory_order_relaxed);
+  for (StackMemo& memo : g_session.memos)
+    memo.Forget();
+  for (FlatThread& thread : g_flat_threads) {
+    if (thread.thread_pointer.load(std::memory_order_relaxed) == 0)
+      continue;
+    thread.outer_hook = 0;
+    thread.entered_at = 0;
+    thread.own_slot = FirstSlot();
+    thread.slot = FirstSlot();
+  }
+  return true;
+}
+
+bool MapIslands() {
+  const SetupRequest& request = HpdAttachState.request;
+  for (const uint64_t island : request.islands) {
+    if (island == 0)
+      continue;
+    const long mapped = rt::Syscall(
+        SYS_mmap, static_cast<long>(island), kIslandSize, PROT_READ | PROT_EXEC,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (mapped != static_cast<long>(island))
+      return Fail(SetupStep::kMapIsland, rt::IsError(mapped) ? mapped : -1);
+  }
+  return true;
+}
+
+// The header and the ring, and the ring once more behind itself. Over the last session's
+// ring if that has the same size: a hook that is still on its way out of that session
+// then finds memory where it expects it. Never unmapped for the same reason.
+bool MapClientBlock(long fd) {
+  SetupResult& result = HpdAttachState.result;
+  const uint64_t ring_size = HpdAttachState.request.ring_size;
+  const uint64_t total = kRingOffset + 2 * ring_size;
+  long base = static_cast<long>(result.client_block);
+  if (base == 0 || result.ring_size != ring_size) {
+    base = rt::Syscall(SYS_mmap, 0, static_cast<long>(total), PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (rt::IsError(base))
+      return Fail(SetupStep::kMapFile, base);
+  }
+  const int protection = PROT_READ | PROT_WRITE;
+  const long header = MapShared(base, kRingOffset + ring_size, protection, fd, 0);
+  const long mirror = MapShared(base + static_cast<long>(kRingOffset + ring_size),
+                                ring_size, protection, fd, kRingOffset);
+  if (rt::IsError(header) || rt::IsError(mirror))
+    return Fail(SetupStep::kMapFile, rt::IsError(header) ? header : mirror);
+  result.client_block = static_cast<uint64_t>(base);
+  result.ring_size = ring_size;
+  return true;
+}
+
+// Without a system call: the engine may be gone, and with it the leave to make one.
+bool WaitForEngine() {
+  const SetupRequest& request = HpdAttachState.request;
+  Store(HpdAttachState.result.status, static_cast<uint32_t>(SetupStatus::kFilesReady));
+  const uint64_t start = rt::ReadTsc();
+  while (__atomic_load_n(&request.go, __ATOMIC_ACQUIRE) == 0) {
+    if (rt::ReadTsc() - start > request.wait_ticks)
+      return Fail(SetupStep::kWait, -ETIMEDOUT);
+    __builtin_ia32_pause();
+  }
+  return true;
+}
+
+bool SizeFile(long fd, uint64_t size) {
+  const long sized = rt::Syscall(SYS_ftruncate, fd, static_cast<long>(size));
+  return rt::IsError(sized) ? Fail(SetupStep::kSizeFile, sized) : true;
+}
+
+// Sized before they are mapped: a hook that is still on its way out of the last session
+// may touch the new memory at once.
+bool MakeFiles() {
+  SetupResult& result = HpdAttachState.result;
+  const SetupRequest& request = HpdAttachState.request;
+  const uint32_t flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const long engine_fd =
+      rt::Syscall(SYS_memfd_create, rt::ToArg("heapprofd-engine"), flags);
+  if (rt::IsError(engine_fd))
+    return Fail(SetupStep::kCreateFile, engine_fd);
+  result.engine_fd = static_cast<int32_t>(engine_fd);
+  const long client_fd =
+      rt::Syscall(SYS_memfd_create, rt::ToArg("heapprofd-ring"), flags);
+  if (rt::IsError(client_fd))
+    return Fail(SetupStep::kCreateFile, client_fd);
+  result.client_fd = static_cast<int32_t>(client_fd);
+  if (request.wait_ticks != 0)
+    return WaitForEngine();
+  return SizeFile(engine_fd, sizeof(EngineBlock)) &&
+         SizeFile(client_fd, kRingOffset + request.ring_size);
+}
+
+bool MapFiles() {
+  SetupResult& result = HpdAttachState.result;
+  const long engine = MapShared(static_cast<long>(result.engine_block),
+                                sizeof(EngineBlock), PROT_READ, result.engine_fd, 0);
+  if (rt::IsError(engine))
+    return Fail(SetupStep::kMapFile, engine);
+  result.engine_block = static_cast<uint64_t>(engine);
+  return MapClientBlock(result.client_fd);
+}
+
+void CloseFiles() {
+  SetupResult& result = HpdAttachState.result;
+  for (int32_t* fd : {&result.engine_fd, &result.client_fd}) {
+    if (*fd >= 0)
+      rt::Syscall(SYS_close, *fd);
+    *fd = -1;
+  }
+}
+
+void DiscoverLayout(uint64_t main_thread, uint64_t stack_end) {
+  __libc_stack_end = reinterpret_cast<void*>(stack_end);
+  if (main_thread != 0 && stack_end != 0)
+    g_session.layout.Discover(main_thread, static_cast<int>(HpdAttachState.request.pid));
+}
+
+// Of this session and of the one before, which a late hook may still look at.
+SessionMemory g_memories[2];
+
+// Kept here until the hooks are in; bounded, in case nobody is there to put them in.
+void HoldThread() {
+  const SetupRequest& request = HpdAttachState.request;
+  const uint64_t start = rt::ReadTsc();
+  while (__atomic_load_n(&request.release, __ATOMIC_ACQUIRE) == 0 &&
+         rt::ReadTsc() - start < request.hold_ticks)
+    __builtin_ia32_pause();
+}
+
+void BeginSession() {
+  const SetupRequest& request = HpdAttachState.request;
+  const SetupResult& result = HpdAttachState.result;
+  auto* client = reinterpret_cast<ClientBlock*>(result.client_block);
+  SessionMemory* memory = g_session.memory.load(std::memory_order_relaxed) == g_memories
+                              ? g_memories + 1
+                              : g_memories;
+  *memory = {.engine = reinterpret_cast<const EngineBlock*>(result.engine_block),
+             .client = client,
+             .client_size = kRingOffset + 2 * request.ring_size,
+             .seed = request.seed,
+             .ring = RingWriter(&client->ring,
+                                reinterpret_cast<std::byte*>(client) + kRingOffset,
+                                request.ring_size)};
+  g_session.memory.store(memory, std::memory_order_release);
+  g_session.only_pid = static_cast<int>(request.pid);
+  _thread_db_pthread_tid.offset = request.tid_offset;
+  _thread_db_sizeof_pthread = request.thread_block_size;
+  g_session.layout = ThreadLayout();
+  DiscoverLayout(request.main_thread, request.stack_end);
+  ExpectHeartbeat();
+  // The wiped word still says no; the engine sets it when the hooks are in place.
+  g_session.state.store(SessionState::kActive, std::memory_order_release);
+}
+
+}  // namespace
+
+HPD_COLD void DiscoverLayoutLate() {
+  uint64_t& at = HpdAttachState.request.stack_end_at;
+  const auto* stack_end = reinterpret_cast<const volatile uint64_t*>(at);
+  at = 0;
+  DiscoverLayout(rt::ThreadPointer(), *stack_end);
+}
+
+}  // namespace heapprofd
+
+extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
+  using namespace heapprofd;
+  SetupResult& result = HpdAttachState.result;
+  Store(result.status, static_cast<uint32_t>(SetupStatus::kRunning));
+  result.engine_fd = -1;
+  result.client_fd = -1;
+  const bool is_ready = PrepareOwnMemory() && MapIslands() && MakeFiles() && MapFiles();
+  CloseFiles();
+  if (is_ready)
+    BeginSession();
+  Store(result.status,
+        static_cast<uint32_t>(is_ready ? SetupStatus::kDone : SetupStatus::kFailed));
+  if (is_ready)
+    HoldThread();
+}
+
+// Not the thread's own stack: what lies below that may be a guard page, or somebody
+// else's memory.
+extern "C" {
+alignas(16) __attribute__((visibility("hidden"), used)) char HpdSetupStack[16384];
+}
+
+// The borrowed thread starts here, on HpdSetupStack and with all signals blocked, and
+// leaves with all registers as in HpdAttachState.resume, which is at the start of that
+// block. attach/stub.S does the same and says why in this way.
+asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
+    "HpdSetupEntry:\n"
+    "cld\n"
+    "call HpdSetup\n"
+    "lea HpdAttachState(%rip), %rsi\n"
+    "mov 128(%rsi), %rdi\n"
+    "sub $(128 + 18 * 8), %rdi\n"
+    "mov %rdi, %rsp\n"
+    "mov $18, %ecx\n"
+    "rep movsq\n"
+    "popfq\n"
+    "mov $14, %eax\n"  // rt_sigprocmask(SIG_SETMASK, signal_mask, nullptr, 8)
+    "mov $2, %edi\n"
+    "lea 144+HpdAttachState(%rip), %rsi\n"
+    "mov $0, %edx\n"
+    "mov $8, %r10d\n"
+    "syscall\n"
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\npop %r11\n"
+    "pop %r10\npop %r9\npop %r8\npop %rax\npop %rcx\npop %rdx\npop %rsi\n"
+    "pop %rdi\npop %rsp\n"
+    "jmp *136+HpdAttachState(%rip)\n"
+    "HpdSetupEnd:\n.hidden HpdSetupEnd\n.globl HpdSetupEnd\n"
+    ".popsection\n");
+static_assert(sizeof(heapprofd::ResumeRegisters) == 18 * 8);
+static_assert(offsetof(heapprofd::AttachState, resume) == 0);
+static_assert(offsetof(heapprofd::ResumeRegisters, sp) == 128);
+static_assert(offsetof(heapprofd::ResumeRegisters, ip) == 136);
+static_assert(offsetof(heapprofd::AttachState, request.signal_mask) == 144);

@@ -1,0 +1,94 @@
+#include "engine/running_processes.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "attach/remote_process.h"
+#include "engine/process_info.h"
+#include "engine/target_rules.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kStatusSize = 16384;
+
+std::string CommandName(pid_t pid) {
+  std::string name = ReadProcFile(ProcPath(pid, "comm"), 64);
+  if (!name.empty() && name.back() == '\n')
+    name.pop_back();
+  return name;
+}
+
+bool IsNamed(const TargetRules& rules, pid_t pid) {
+  const ProcessDescription process = DescribeProcess(pid);
+  if (process.executable.empty())
+    return false;  // a kernel thread or a zombie
+  return IsNamedBy(rules, process) || IsNameOf(rules, CommandName(pid));
+}
+
+}  // namespace
+
+std::vector<pid_t> FindRunning(const TargetRules& rules) {
+  std::vector<pid_t> pids;
+  for (const pid_t pid : rules.pids) {
+    if (std::find(pids.begin(), pids.end(), pid) == pids.end())
+      pids.push_back(pid);
+  }
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
+  TargetRules by_name = rules;
+  by_name.all = false;
+  by_name.pids.clear();
+  while (const dirent* entry = directory != nullptr && !rules.names.empty()
+                                   ? readdir(directory.get())
+                                   : nullptr) {
+    const int pid = atoi(entry->d_name);  // NOLINT(cert-err34-c): other names give 0
+    if (pid > 0 && pid != getpid() && IsNamed(by_name, pid) &&
+        std::find(pids.begin(), pids.end(), pid) == pids.end())
+      pids.push_back(pid);
+  }
+  return pids;
+}
+
+bool MayAttach(uid_t owner, pid_t pid) {
+  if (owner == 0 || geteuid() != 0)  // then the kernel knows
+    return true;
+
+  struct stat status {};
+
+  // The directory belongs to root when the process may not be dumped.
+  if (stat(ProcPath(pid, "").c_str(), &status) != 0 || status.st_uid != owner)
+    return false;
+  const std::string text = ReadProcFile(ProcPath(pid, "status"), kStatusSize);
+  std::istringstream ids(StatusField(text, "Uid"));
+  size_t count = 0;
+  for (uid_t id = 0; ids >> id; ++count) {
+    if (id != owner)
+      return false;
+  }
+  constexpr size_t kKindsOfIds = 4;
+  return count == kKindsOfIds &&
+         strtoull(StatusField(text, "CapPrm").c_str(), nullptr, 16) == 0;
+}
+
+bool CanBeWoken(pid_t pid, const std::string& wake_page) {
+  struct stat status {};
+
+  if (stat(wake_page.c_str(), &status) != 0)
+    return false;
+  const std::vector<MapEntry> maps = ParseMaps(ReadProcFile(ProcPath(pid, "maps")));
+  const std::string name = wake_page.substr(wake_page.rfind('/'));
+  return std::any_of(maps.begin(), maps.end(), [&](const MapEntry& entry) {
+    return entry.inode == status.st_ino &&
+           entry.device == (uint64_t{major(status.st_dev)} << 20 | minor(status.st_dev)) &&
+           entry.path.ends_with(name);
+  });
+}
+
+}  // namespace heapprofd

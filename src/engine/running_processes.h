@@ -1,0 +1,26 @@
+// Processes that ran before a session began and belong to it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/session_config.h"
+
+namespace heapprofd {
+
+// Ids of those that the rules name, first the ones given by number, whether they exist or
+// not. A name also stands for the command name, which is a script's own. `all` names
+// nobody here: attaching to every process of a machine helps no one.
+std::vector<pid_t> FindRunning(const TargetRules& rules);
+
+// Whether `owner`, who asks, might trace the process without our help: root everybody,
+// others their own processes that have no more rights than they.
+bool MayAttach(uid_t owner, pid_t pid);
+
+// Whether the process has a client of ours that can be woken by `wake_page`
+// (wire/service_place.h), and so need not be attached to.
+bool CanBeWoken(pid_t pid, const std::string& wake_page);
+
+}  // namespace heapprofd

@@ -1,0 +1,108 @@
+#include "service/attaching.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "engine/process_info.h"
+#include "engine/running_processes.h"
+#include "engine/target_rules.h"
+
+namespace heapprofd {
+namespace {
+
+// Files that a name means by way of a symbolic link: python3 is python3.11.
+std::set<std::string> FilesOfNames(const TargetRules& rules) {
+  std::set<std::string> files;
+  for (const std::string& name : rules.names) {
+    if (name.find_first_of("/*") != std::string::npos)
+      continue;
+    for (const char* directory :
+         {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/",
+          "/bin/", "/usr/local/games/", "/usr/games/", "/snap/bin/"}) {
+      const std::unique_ptr<char, void (*)(void*)> real(
+          realpath((directory + name).c_str(), nullptr), free);
+      if (real != nullptr)
+        files.insert(real.get());
+    }
+  }
+  return files;
+}
+
+bool Attach(Session& session,
+            pid_t pid,
+            const AttachPolicy& policy,
+            std::vector<std::string>* notes) {
+  if (session.IsProfiling(pid) || CanBeWoken(pid, policy.wake_page))
+    return true;
+  if (policy.is_taken(pid)) {
+    session.NoteRejected(DescribeProcess(pid));
+    return true;
+  }
+  const std::vector<pid_t>& pids = session.config().targets.pids;
+  const bool is_given = std::find(pids.begin(), pids.end(), pid) != pids.end();
+  Status status;
+  if (MayAttach(policy.owner, pid))
+    status = session.Attach(pid);
+  else if (is_given)
+    status = Status(StatusCode::kUnavailable,
+                    "cannot attach to process " + std::to_string(pid) +
+                        ": it belongs to another user or has more rights than you; run "
+                        "heap_profile as root");
+  // Of the processes of a name some end meanwhile, and some are not the caller's.
+  if (!status.ok() && (is_given || status.code() != StatusCode::kNotFound))
+    notes->push_back(status.message());
+  return status.ok();
+}
+
+}  // namespace
+
+Status AttachToRunning(Session& session,
+                       const AttachPolicy& policy,
+                       std::vector<std::string>* notes) {
+  const TargetRules& rules = session.config().targets;
+  if (rules.no_running)
+    return {};
+  size_t wanted = 0;
+  size_t recorded = 0;
+  for (const pid_t pid : FindRunning(rules)) {
+    if (rules.min_anonymous_kib != 0 && AnonymousKib(pid) < rules.min_anonymous_kib)
+      continue;
+    ++wanted;
+    recorded += Attach(session, pid, policy, notes) ? 1u : 0u;
+    // Whoever is recorded already must not wait for all the others.
+    session.Serve();
+    policy.between();
+  }
+  const bool may_come = rules.all || !rules.names.empty();
+  if (wanted > 0 && recorded == 0 && !may_come && !notes->empty())
+    return Status(StatusCode::kUnavailable, notes->front());
+  return {};
+}
+
+void CatchStarting(Session& session, uid_t owner, std::vector<std::string>* notes) {
+  const TargetRules& rules = session.config().targets;
+  if (rules.no_startup || rules.names.empty())
+    return;
+  TargetRules by_name = rules;
+  by_name.all = false;
+  by_name.pids.clear();
+  const Status status = session.CatchStarts(
+      {.may_match =
+           [by_name, files = FilesOfNames(by_name)](const std::string& path) {
+             return IsNameOf(by_name, path) || files.contains(path);
+           },
+       .matches =
+           [by_name, owner](pid_t pid, const std::string& path) {
+             return (IsNameOf(by_name, path) ||
+                     IsNamedBy(by_name, DescribeProcess(pid))) &&
+                    MayAttach(owner, pid);
+           }});
+  if (!status.ok())
+    notes->push_back(status.message());
+}
+
+}  // namespace heapprofd

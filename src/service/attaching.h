@@ -1,0 +1,33 @@
+// What a service does for a recording about programs that have no client of ours: it
+// attaches to those that run, and has those caught that start.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/session.h"
+
+namespace heapprofd {
+
+struct AttachPolicy {
+  uid_t owner;            // of the recording
+  std::string wake_page;  // programs that it wakes report by themselves
+  std::function<bool(pid_t)> is_taken;  // by another recording
+  std::function<void()> between;        // called between two processes
+};
+
+// Attaches to what the session wants of the running processes. `notes`: what could not be
+// done, one line each. An error when none of the processes can be recorded and none can
+// come.
+Status AttachToRunning(Session& session,
+                       const AttachPolicy& policy,
+                       std::vector<std::string>* notes);
+
+// From now on catches what the session wants of the programs that start.
+void CatchStarting(Session& session, uid_t owner, std::vector<std::string>* notes);
+
+}  // namespace heapprofd

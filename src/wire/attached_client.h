@@ -1,0 +1,188 @@
+// The client as a flat image that the engine places into a running process, and the block
+// in it through which the two agree.
+//
+//   base ─▶ ┌──────────────────────────┐
+//           │ AttachHeader, code       │ read-only, executable; filled through
+//           │ relocated prologues      │ /proc/PID/mem, never writable in the target
+//           ├──────────────────────────┤
+//           │ AttachState, other data  │ readable, writable
+//           │ zeroed memory            │
+//           └──────────────────────────┘
+//
+// The mapping is never removed: a thread may be inside a hook at any time. It is found
+// again by its header, so that the next engine can use it anew, or undo what an engine
+// that was killed has left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heapprofd {
+
+// Functions of an allocator that can be hooked: X(name of the hook, symbol).
+#define HPD_HOOK_LIST(X)                                              \
+  X(Malloc, "malloc")                                                 \
+  X(Free, "free")                                                     \
+  X(Calloc, "calloc")                                                 \
+  X(Realloc, "realloc")                                               \
+  X(Reallocarray, "reallocarray")                                     \
+  X(Memalign, "memalign")                                             \
+  X(AlignedAlloc, "aligned_alloc")                                    \
+  X(PosixMemalign, "posix_memalign")                                  \
+  X(Valloc, "valloc")                                                 \
+  X(Pvalloc, "pvalloc")                                               \
+  X(FreeSized, "free_sized")                                          \
+  X(FreeAlignedSized, "free_aligned_sized")                           \
+  X(Dlclose, "dlclose")                                               \
+  X(New, "_Znwm")                                                     \
+  X(NewArray, "_Znam")                                                \
+  X(NewNothrow, "_ZnwmRKSt9nothrow_t")                                \
+  X(NewArrayNothrow, "_ZnamRKSt9nothrow_t")                           \
+  X(NewAligned, "_ZnwmSt11align_val_t")                               \
+  X(NewArrayAligned, "_ZnamSt11align_val_t")                          \
+  X(NewAlignedNothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t")          \
+  X(NewArrayAlignedNothrow, "_ZnamSt11align_val_tRKSt9nothrow_t")     \
+  X(Delete, "_ZdlPv")                                                 \
+  X(DeleteArray, "_ZdaPv")                                            \
+  X(DeleteSized, "_ZdlPvm")                                           \
+  X(DeleteArraySized, "_ZdaPvm")                                      \
+  X(DeleteNothrow, "_ZdlPvRKSt9nothrow_t")                            \
+  X(DeleteArrayNothrow, "_ZdaPvRKSt9nothrow_t")                       \
+  X(DeleteAligned, "_ZdlPvSt11align_val_t")                           \
+  X(DeleteArrayAligned, "_ZdaPvSt11align_val_t")                      \
+  X(DeleteSizedAligned, "_ZdlPvmSt11align_val_t")                     \
+  X(DeleteArraySizedAligned, "_ZdaPvmSt11align_val_t")                \
+  X(DeleteAlignedNothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")      \
+  X(DeleteArrayAlignedNothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t") \
+  X(Exit, "exit")                                                     \
+  X(Mallocx, "mallocx")                                               \
+  X(Rallocx, "rallocx")                                               \
+  X(Xallocx, "xallocx")                                               \
+  X(Dallocx, "dallocx")                                               \
+  X(Sdallocx, "sdallocx")                                             \
+  X(Sallocx, "sallocx") /* only called, by the hook of xallocx */
+
+enum class Hook : uint8_t {
+#define HPD_HOOK(name, symbol) k##name,
+  HPD_HOOK_LIST(HPD_HOOK)
+#undef HPD_HOOK
+      kCount,
+};
+
+inline constexpr size_t kHookCount = static_cast<size_t>(Hook::kCount);
+
+// A process can hold several allocators; each has hooks of its own.
+inline constexpr size_t kMaxAllocators = 4;
+inline constexpr size_t kMaxPatches = kMaxAllocators * kHookCount;
+inline constexpr size_t kMaxPatchLength = 20;  // bytes
+// Executable pages near an allocator that is more than 2 GiB away from the image.
+inline constexpr size_t kMaxIslands = kMaxAllocators;
+inline constexpr size_t kIslandSize = 4096;  // bytes
+
+inline constexpr uint64_t kAttachMagic = 0x3231686361747461;  // "attach12"
+
+// At the start of the image. All fields are offsets from the start, or sizes, in bytes.
+struct AttachHeader {
+  uint64_t magic;
+  uint32_t code_size;   // executable part, whole pages
+  uint32_t gates;       // room for relocated prologues, to the end of that part
+  uint32_t image_size;  // what has contents
+  uint32_t total_size;  // with zeroed memory, whole pages
+  uint32_t state;       // AttachState
+  uint32_t setup;       // where a thread starts that is to run the setup
+  uint32_t setup_end;   // behind the code that puts its registers back
+  uint32_t wiped;       // the memory that a forked child finds zeroed; its first word
+                        // switches the hooks on
+  uint32_t setup_stack;      // what the thread has for a stack meanwhile
+  uint32_t setup_stack_end;  // 16-byte aligned
+  uint32_t reserved;
+  uint32_t hooks[kMaxAllocators][kHookCount];
+};
+
+// Registers with which the thread that ran the setup goes on, in the order in which the
+// setup puts them back.
+struct ResumeRegisters {
+  uint64_t flags;
+  uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, sp, ip;
+};
+
+// Enough to undo one patch, whoever made it: the function's entry has it when the bytes
+// there are `written`. Records stay, so that the next session uses their gates again.
+struct PatchRecord {
+  uint64_t address;
+  uint64_t gate;  // the function's relocated first instructions, then a jump behind them
+  uint32_t length;  // bytes, at most kMaxPatchLength
+  uint8_t original[kMaxPatchLength];
+  uint8_t written[kMaxPatchLength];
+  uint32_t hook;  // number of the hook that `written` leads to, from 1; 0: none yet
+};
+
+static_assert(sizeof(PatchRecord) == 64);
+
+enum class SetupStatus : uint32_t {
+  kIdle = 0,
+  kRunning = 1,
+  kFilesReady = 2,  // the descriptors wait for the engine to take them and size the files
+  kDone = 3,
+  kFailed = 4,  // `error` says why; nothing is left behind
+};
+
+enum class SetupStep : uint32_t {
+  kNone = 0,
+  kWipeOnFork = 1,
+  kCreateFile = 2,
+  kMapFile = 3,
+  kMapIsland = 4,
+  kSizeFile = 5,
+  kWait = 6,  // the engine did not take the descriptors in time
+};
+
+// Values that the setup works with. Written by the engine before a thread runs it.
+struct SetupRequest {
+  uint64_t signal_mask;  // of the thread; it runs the setup with all signals blocked
+  uint64_t ring_size;    // bytes, a power of two
+  uint64_t seed;         // never 0
+  uint64_t wait_ticks;   // of the time stamp counter, for the engine to take the two
+                         // descriptors; 0: it does not need them
+  uint64_t stale_ticks;  // without a heartbeat for so long the engine counts as lost
+  uint64_t main_thread;  // thread pointer of the main thread; 0: unknown
+  uint64_t stack_end;    // __libc_stack_end; 0: unknown
+  uint64_t islands[kMaxIslands];  // addresses of those to be mapped, 0: none
+  uint32_t pid;                   // as the process itself sees it
+  uint32_t tid_offset;            // of the thread id in a thread's control block
+  uint32_t thread_block_size;     // bytes; 0: unknown
+  uint32_t go;                    // 1: the engine has taken the descriptors
+  uint64_t stack_end_at;  // address of __libc_stack_end, while its value is not known
+  uint64_t hold_ticks;    // the thread is kept for so long at most when all is done,
+                          // for the engine to put the hooks in before it goes on
+  uint32_t release;       // 1: they are in
+  uint32_t may_wait;      // 0: no system call may be made in a hook
+};
+
+struct SetupResult {
+  uint32_t status;  // SetupStatus
+  uint32_t step;    // SetupStep that failed
+  int32_t error;    // errno
+  int32_t engine_fd;
+  int32_t client_fd;
+  uint32_t reserved;
+  uint64_t engine_block;  // address
+  uint64_t client_block;
+  uint64_t ring_size;  // of the mapping at client_block
+};
+
+struct AttachState {
+  ResumeRegisters resume;
+  SetupRequest request;
+  SetupResult result;
+  uint64_t originals[kMaxAllocators][kHookCount];  // where each hooked function goes on
+  uint64_t gates_used;                             // bytes of the room for gates
+  uint64_t islands[kMaxIslands];       // addresses of those that exist, 0: none
+  uint64_t islands_used[kMaxIslands];  // bytes
+  uint32_t patch_count;
+  // 1: no thread is in the setup, or can come there. 0: one may be.
+  uint32_t settled;
+  PatchRecord patches[kMaxPatches];
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,146 @@
+"""Attaching to running processes, and catching new ones by name."""
+
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from profile_run import HEAP_PROFILE, Pprof, program, run
+from running_process import Attached, Engine, Running, changed_code_bytes, state_of, storm, wait_until
+
+PYTHON_PROGRAM = """
+import time
+kept = []
+print("ready", flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    kept.append(bytearray(5000))
+    time.sleep(0.001)
+"""
+
+
+@unittest.skipUnless(os.geteuid() == 0, "as an ordinary user this depends on the kernel's settings")
+class AttachTest(unittest.TestCase):
+    def test_a_running_python_has_a_profile_and_goes_on_with_its_code_unchanged(self):
+        with (Running([sys.executable, "-c", PYTHON_PROGRAM]) as target, Engine() as engine,
+              tempfile.TemporaryDirectory() as directory):
+            out = os.path.join(directory, "out")
+            tool = engine.tool("-p", str(target.pid), "-d", "700", "-o", out, stderr=subprocess.PIPE, text=True)
+            _, errors = tool.communicate(timeout=60)
+            self.assertEqual(tool.returncode, 0, errors)
+            profile = Pprof(glob.glob(os.path.join(out, "heap_dump.*"))[0])
+            self.assertGreater(profile.of("PyByteArray_Resize")["space"], 100_000, errors)
+            self.assertIsNone(target.process.poll())
+            self.assertEqual(changed_code_bytes(target.pid), 0)
+
+    def test_ctrl_c_takes_the_hooks_out(self):
+        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+            tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
+            wait_until(lambda: changed_code_bytes(target.pid) > 0)
+            tool.send_signal(signal.SIGINT)
+            self.assertEqual(tool.wait(60), 0)
+            self.assertEqual(changed_code_bytes(target.pid), 0)
+            self.assertIsNone(target.process.poll())
+
+    def test_nothing_in_a_storm_notices_repeated_attaching(self):
+        with storm(4) as target:
+            while target.process.poll() is None:
+                attached = Attached(target.pid, 50, ["-q"])
+                if attached.result.returncode != 0:
+                    break  # it has just ended
+                self.assertGreater(attached.stats["alloc_calls"], 0)
+            self.assertEqual(target.process.wait(60), 0, target.process.stdout.read())
+
+    def test_a_killed_engine_leaves_a_healthy_process_that_the_next_one_puts_right(self):
+        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+            tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
+            wait_until(lambda: changed_code_bytes(target.pid) > 0)
+            engine.kill()
+            self.assertNotEqual(tool.wait(60), 0)
+            self.assertGreater(changed_code_bytes(target.pid), 0)
+            attached = Attached(target.pid, 50, ["-q"])
+            self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
+            self.assertEqual(changed_code_bytes(target.pid), 0)
+            self.assertIsNone(target.process.poll())
+
+    def test_two_recordings_of_one_process_are_refused(self):
+        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+            tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
+            wait_until(lambda: changed_code_bytes(target.pid) > 0)
+            self.assertIn("another session", engine.attach(target.pid, 50).result.stderr)
+            second = Attached(target.pid, 50)  # by another engine
+            self.assertNotEqual(second.result.returncode, 0)
+            self.assertIn("another heap_profile records it", second.result.stderr)
+            tool.send_signal(signal.SIGINT)
+            self.assertEqual(tool.wait(60), 0)
+
+    def test_a_statically_linked_program(self):
+        with Running([program("static_storm"), "30", "static"]) as target:
+            attached = Attached(target.pid, 100)
+            self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
+            self.assertGreater(attached.stats["alloc_calls"], 0)
+            self.assertEqual(changed_code_bytes(target.pid), 0)
+
+    def test_a_stopped_process_stays_stopped(self):
+        with storm(30) as target:
+            os.kill(target.pid, signal.SIGSTOP)
+            wait_until(lambda: state_of(target.pid) == "T")
+            attached = Attached(target.pid, 50, ["-q"])
+            self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
+            wait_until(lambda: state_of(target.pid) == "T")
+            self.assertEqual(changed_code_bytes(target.pid), 0)
+            os.kill(target.pid, signal.SIGCONT)
+            wait_until(lambda: state_of(target.pid) != "T")
+
+    def test_reasons_are_given(self):
+        self.assertIn("there is no such process", Attached(2 ** 22 - 1, 50).result.stderr)
+        busybox = shutil.which("busybox")
+        if busybox:
+            with subprocess.Popen([busybox, "sleep", "30"]) as process:
+                wait_until(lambda: os.readlink(f"/proc/{process.pid}/exe") == os.path.realpath(busybox))
+                self.assertIn("symbols are stripped", Attached(process.pid, 50).result.stderr)
+                process.kill()
+        with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"]) as process:
+            doctor = subprocess.run([HEAP_PROFILE, "doctor", "-p", str(process.pid)], capture_output=True, text=True)
+            self.assertIn("allocator in", doctor.stdout)
+            process.kill()
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class CatchTest(unittest.TestCase):
+    def caught(self, command, name, times=1):
+        """Calls of each process that a recording by name catches."""
+        with Engine() as engine, tempfile.TemporaryDirectory() as directory:
+            out = os.path.join(directory, "out")
+            tool = engine.tool("-n", name, "-i", "1", "-o", out, stderr=subprocess.PIPE, text=True)
+            while "Profiling active" not in (line := tool.stderr.readline()):
+                self.assertTrue(line)
+            for _ in range(times):
+                self.assertEqual(subprocess.run(command, stdout=subprocess.DEVNULL).returncode, 0)
+            tool.send_signal(signal.SIGINT)
+            _, errors = tool.communicate(timeout=60)
+            return [Pprof(path).total("alloc_objects") for path in glob.glob(os.path.join(out, "heap_dump.*"))], errors
+
+    def test_every_start_is_recorded_from_its_first_allocation(self):
+        expected = run([program("first_allocations")], ["-i", "1"]).main.total("alloc_objects")
+        self.assertGreater(expected, 1000)
+        counts, errors = self.caught([program("first_allocations")], "first_allocations", times=5)
+        self.assertEqual(counts, [expected] * 5, errors)
+
+    def test_scripts_are_caught_by_their_own_name(self):
+        with tempfile.TemporaryDirectory() as directory:
+            script = os.path.join(directory, "some_script")
+            with open(script, "w") as file:
+                file.write("#!/usr/bin/perl\nmy @a = map { $_ x 10 } 1..1000; print scalar(@a);\n")
+            os.chmod(script, 0o755)
+            counts, errors = self.caught([script], "some_script")
+            self.assertEqual(len(counts), 1, errors)
+            self.assertGreater(counts[0], 1000, errors)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,111 @@
+"""A process to attach to, and looking at what attaching has left in it."""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+
+from profile_run import HEAP_PROFILE, program
+from service_run import HEAPPROFD, Place
+
+DEADLINE_S = 60
+
+
+def changed_code_bytes(pid):
+    """Number of bytes of code that are not as in their files."""
+    changed = 0
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            fields = line.split()
+            if "x" not in fields[1] or fields[4] == "0":
+                continue
+            low, high = (int(part, 16) for part in fields[0].split("-"))
+            try:
+                with open(f"/proc/{pid}/map_files/{low:x}-{high:x}", "rb") as file:
+                    file.seek(int(fields[2], 16))
+                    wanted = file.read(high - low).ljust(high - low, b"\0")
+                memory.seek(low)
+                found = memory.read(high - low)
+            except OSError:  # a library that was just unloaded
+                continue
+            changed += sum(a != b for a, b in zip(wanted, found)) if wanted != found else 0
+    return changed
+
+
+def state_of(pid):
+    """One letter of /proc/PID/stat."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+class Running:
+    """A program of ours that has said that it is ready."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+        assert self.process.stdout.readline() == "ready\n"
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+class Engine(Place):
+    """A heapprofd of the test's own; `wrapper` is a command that runs it."""
+
+    def __init__(self, wrapper=()):
+        super().__init__()
+        if wrapper:
+            self.service = subprocess.Popen([*wrapper, HEAPPROFD], env={**os.environ, **self.env},
+                                            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            wait_until(self._accepts)
+        else:
+            self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def tool(self, *options, **popen):
+        """A running heap_profile."""
+        return subprocess.Popen([HEAP_PROFILE, *options], env={**os.environ, **self.env}, **popen)
+
+    def attach(self, pid, milliseconds, options=()):
+        return Attached(pid, milliseconds, options, env=self.env)
+
+
+class Attached:
+    """One finished heap_profile -p. Without a place in `env` it brings its own engine."""
+
+    def __init__(self, pid, milliseconds, options=(), env=None):
+        with tempfile.TemporaryDirectory() as directory:
+            stats = os.path.join(directory, "stats.json")
+            self.out = os.path.join(directory, "out")
+            self.result = subprocess.run(
+                [HEAP_PROFILE, "-p", str(pid), "-d", str(milliseconds), "-o", self.out, *options], capture_output=True,
+                text=True, timeout=DEADLINE_S,
+                env={**os.environ, "HEAPPROFD_DIRECTORY": os.path.join(directory, "service"), **(env or {}),
+                     "HEAPPROFD_STATS_JSON": stats})
+            self.stats = None
+            if os.path.exists(stats):
+                with open(stats) as file:
+                    self.stats = json.load(file)
+
+
+def wait_until(condition):
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.01)
+
+
+def storm(seconds):
+    return Running([program("storm"), str(seconds)])

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Attaches to processes under the worst circumstances, and counts what went wrong. Needs root.
+
+HEAP_PROFILE=... TEST_PROGRAMS=... PYTHONPATH=tests/e2e:... attach_stress.py [--short]
+
+Ends with 1 when a target died, hung, was corrupted or kept changed code.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from profile_run import HEAP_PROFILE, program
+from running_process import Engine, Running, changed_code_bytes, state_of, storm
+
+
+class Verdict:
+    def __init__(self):
+        self.problems = []
+
+    def check(self, what, is_good):
+        if not is_good:
+            self.problems.append(what)
+            print(f"  PROBLEM: {what}", flush=True)
+
+
+def check_target(target, what, verdict):
+    """The target lives, is not stopped, and its code is as in its files."""
+    if target.process.poll() is not None:
+        verdict.check(f"{what}: died with {target.process.returncode}", False)
+        return
+    verdict.check(f"{what}: is stopped", state_of(target.pid) not in "tT")
+    verdict.check(f"{what}: its code is changed", changed_code_bytes(target.pid) == 0)
+
+
+def end_well(target, what, verdict):
+    """The target's own verdict on what it saw."""
+    target.process.terminate()
+    output, _ = target.process.communicate(timeout=60)
+    verdict.check(f"{what}: ended with {target.process.returncode}: {output}", target.process.returncode == 0)
+
+
+def cycles(count, verdict):
+    """Attach and detach again and again: one target."""
+    with storm(100_000) as target, Engine() as engine:
+        for i in range(count):
+            attached = engine.attach(target.pid, 20, ["-q"])
+            verdict.check(f"cycle {i}: {attached.result.stderr}", attached.result.returncode == 0)
+        check_target(target, "cycles", verdict)
+        end_well(target, "cycles", verdict)
+
+
+def allocators():
+    """Environments with each allocator that can be preloaded."""
+    yield "libc", dict(os.environ)
+    for name in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"]:
+        path = os.path.join("/usr/lib/x86_64-linux-gnu", name)
+        if os.path.exists(path):
+            yield name, dict(os.environ, LD_PRELOAD=path)
+
+
+def fresh_targets(count, verdict):
+    """A target of its own each time, at any moment of its start."""
+    kinds = list(allocators())
+    with Engine() as engine:
+        for i in range(count):
+            kind, environment = kinds[i % len(kinds)]
+            process = subprocess.Popen([program("storm"), "100"], stdout=subprocess.PIPE, text=True, env=environment)
+            time.sleep(random.random() * 0.05)
+            attached = engine.attach(process.pid, 10, ["-q"])
+            what = f"fresh {i} with {kind}"
+            if process.poll() is not None:
+                verdict.check(f"{what}: died with {process.returncode}; {attached.result.stderr}", False)
+                continue
+            verdict.check(f"{what}: code is changed", changed_code_bytes(process.pid) == 0)
+            process.terminate()
+            output, _ = process.communicate(timeout=60)
+            # Before it has set itself up, the signal is its end.
+            verdict.check(f"{what}: ended with {process.returncode}: {output}", process.returncode in (0, -15))
+
+
+def short_lives(count, verdict):
+    """Targets that exec and exit while being attached to: they must end as without us."""
+    script = f"exec sh -c 'exec {program('first_allocations')}'"
+    with Engine() as engine:
+        for i in range(count):
+            process = subprocess.Popen(["sh", "-c", script])
+            time.sleep(random.random() * 0.01)
+            engine.attach(process.pid, 10, ["-q"])
+            verdict.check(f"short life {i}: ended with {process.wait()}", process.returncode == 0)
+
+
+def sleepers(count, verdict):
+    """System calls that a stop could end with EINTR."""
+    with Running([program("sleepers")]) as target, Engine() as engine:
+        for i in range(count):
+            attached = engine.attach(target.pid, 10, ["-q"])
+            verdict.check(f"sleepers {i}: {attached.result.stderr}", attached.result.returncode == 0)
+        end_well(target, "sleepers", verdict)
+
+
+def crowds(count, verdict):
+    """Many threads, and a process whose main thread has ended."""
+    for what, command in [("1,000 threads", ["1000"]), ("zombie leader", ["10", "zombie"])]:
+        with Running([program("crowd"), *command]) as target, Engine() as engine:
+            for i in range(count):
+                attached = engine.attach(target.pid, 50, ["-q"])
+                verdict.check(f"{what} {i}: {attached.result.stderr}", attached.result.returncode == 0)
+                if attached.stats:
+                    print(f"  {what}: stopped {attached.stats['attach_all_threads_us'] / 1000:.1f} ms, "
+                          f"{attached.stats['detach_all_threads_us'] / 1000:.1f} ms", flush=True)
+            verdict.check(f"{what}: its code is changed", changed_code_bytes(target.pid) == 0)
+            # A zombie leader takes no signal from kill(2) to the process alone.
+            end_well(target, what, verdict)
+
+
+def kills(passes, step, verdict):
+    """kill -9 of the engine at its n-th ptrace or write, for every n; the next engine repairs."""
+    for first in range(passes):
+        n = 1 + first % step
+        while True:
+            with storm(100) as target:
+                injection = f"inject=ptrace,pwrite64:signal=SIGKILL:when={n}"
+                with Engine(["strace", "-o", "/dev/null", "-e", "trace=ptrace,pwrite64", "-e", injection]) as engine:
+                    attached = engine.attach(target.pid, 20, ["-q"])
+                    is_killed = engine.service.poll() is not None
+                time.sleep(0.1)
+                verdict.check(f"kill at {n}: died with {target.process.poll()}", target.process.poll() is None)
+                with Engine() as engine:
+                    repaired = engine.attach(target.pid, 20, ["-q"])
+                verdict.check(f"kill at {n}: next engine: {repaired.result.stderr}", repaired.result.returncode == 0)
+                check_target(target, f"kill at {n}", verdict)
+                end_well(target, f"kill at {n}", verdict)
+                verdict.check(f"kill at {n}: {attached.result.stderr}", is_killed or attached.result.returncode == 0)
+                if not is_killed:
+                    break  # it did not get that far
+            n += step
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true", help="a few of each, for CI")
+    parser.add_argument("--only", help="one kind of test")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    arguments = parser.parse_args()
+    random.seed(arguments.seed)
+    print(f"seed {arguments.seed}", flush=True)
+    verdict = Verdict()
+    short = arguments.short
+    for name, work in [("cycles", lambda: cycles(10 if short else 500, verdict)),
+                       ("fresh targets", lambda: fresh_targets(10 if short else 300, verdict)),
+                       ("short lives", lambda: short_lives(10 if short else 300, verdict)),
+                       ("sleepers", lambda: sleepers(10 if short else 100, verdict)),
+                       ("crowds", lambda: crowds(3 if short else 20, verdict)),
+                       ("kills", lambda: kills(1 if short else 10, 12 if short else 1, verdict))]:
+        if arguments.only not in (None, name):
+            continue
+        if name == "kills" and not shutil.which("strace"):
+            print("kills: left out, strace is not installed")
+            continue
+        begin = time.monotonic()
+        work()
+        print(f"{name}: done in {time.monotonic() - begin:.0f} s", flush=True)
+    print(f"{len(verdict.problems)} problems")
+    return 1 if verdict.problems else 0
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        print("cannot stress attaching: not root; run it as root")
+        sys.exit(0)
+    sys.exit(main())
