@@ -322,7 +322,7 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
   if (status.ok())
     status = FillImage();
   if (status.ok())
-    status = RunSetupIn(thread);
+    status = RunSetupIn(&thread);
   if (held != nullptr)
     *held = thread;
   else
@@ -331,9 +331,9 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
   return status;
 }
 
-Status AttachedProcess::RunSetupIn(const TracedThread& thread) {
-  const auto take_files = [this, &thread](const SetupResult& result) -> Status {
-    HPD_TRY(OpenFiles(result, thread.tid()));
+Status AttachedProcess::RunSetupIn(TracedThread* thread) {
+  const auto take_files = [this, thread](const SetupResult& result) -> Status {
+    HPD_TRY(OpenFiles(result, thread->tid()));
     if (ftruncate(engine_file_.get(), sizeof(EngineBlock)) != 0 ||
         ftruncate(client_file_.get(),
                   static_cast<off_t>(kRingOffset + request_.ring_size)) != 0)

@@ -85,7 +85,7 @@ class AttachedProcess {
   Status PrepareCode(const std::vector<MapEntry>& maps, CodeCave* cave);
   Status PlaceImage(const std::vector<MapEntry>& maps, TracedThread* held);
   Status FillImage();
-  Status RunSetupIn(const TracedThread& thread);
+  Status RunSetupIn(TracedThread* thread);
   Status OpenFiles(const SetupResult& result, pid_t holder);
   Status WriteGates() const;
   void NoteSettled(const std::vector<TracedThread>& threads);

@@ -114,13 +114,13 @@ namespace {
 // Lets the stopped thread go on at `address`, where our code will put everything back by
 // itself, the signals included that are blocked now. In this order: whatever of it is not
 // reached, the thread is healthy.
-bool LeadTo(const TracedThread& thread, uint64_t address, uint64_t stack) {
-  user_regs_struct registers = thread.registers();
+bool LeadTo(TracedThread* thread, uint64_t address, uint64_t stack) {
+  user_regs_struct registers = thread->registers();
   registers.rip = address;
   registers.rsp = stack;
   registers.orig_rax = ~uint64_t{0};
-  return thread.SetRegisters(registers) && thread.SetSignalMask(~uint64_t{0}) &&
-         thread.Continue();
+  return thread->SetRegisters(registers) && thread->SetSignalMask(~uint64_t{0}) &&
+         thread->Continue();
 }
 
 bool IsImageMapped(const RemoteProcess& process, uint64_t base) {
@@ -150,11 +150,10 @@ Status RunOutOf(const RemoteProcess& process,
     thread->Interrupt();
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
       return SeizeError(process.pid(), ESRCH);
+    thread->RestartInterruptedCall(process.pid());
     // Nor may a signal handler be under way that will return there.
-    if (!IsAnyInside(process.pid(), {*thread}, {{begin, end}})) {
-      thread->RestartInterruptedCall(process.pid());
+    if (!IsAnyInside(process.pid(), {*thread}, {{begin, end}}))
       return {};
-    }
     thread->Continue();
   }
   return LostRace(process.pid(), "a thread of it did not come back from mapping memory");
@@ -228,7 +227,7 @@ Status MapImage(const RemoteProcess& process,
   if (!process.Write(begin, stub.data(), stub.size()))
     return CannotWriteCode(pid);
   Status status = SeizeError(pid, ESRCH);
-  if (LeadTo(*thread, begin, before.rsp))
+  if (LeadTo(thread, begin, before.rsp))
     status = hold_ticks != 0
                  ? TakeFromStub(process, base, *mask, before, thread)
                  : RunOutOf(process, begin, begin + stub.size(), base, thread);
@@ -244,12 +243,12 @@ Status MapImage(const RemoteProcess& process,
 Result<SetupResult> RunSetup(
     const RemoteProcess& process,
     uint64_t base,
-    const TracedThread& thread,
+    TracedThread* thread,
     const std::function<Status(const SetupResult&)>& take_files) {
   const pid_t pid = process.pid();
   const uint64_t state = base + ClientHeader().state;
-  const ResumeRegisters resume = ToResumeRegisters(thread.ResumeState());
-  const std::optional<uint64_t> mask = thread.SignalMask();
+  const ResumeRegisters resume = ToResumeRegisters(thread->ResumeState());
+  const std::optional<uint64_t> mask = thread->SignalMask();
   if (!mask)
     return SeizeError(pid, ESRCH);
   if (!process.WriteObject(state + offsetof(AttachState, resume), resume) ||
@@ -262,7 +261,7 @@ Result<SetupResult> RunSetup(
   bool has_files = false;
   while (NowNs() < deadline) {
     SetupResult result{};
-    if (!thread.Serve() || !process.ReadObject(result_address, &result))
+    if (!thread->Serve() || !process.ReadObject(result_address, &result))
       return SeizeError(pid, ESRCH);
     const auto status = static_cast<SetupStatus>(result.status);
     if (status == SetupStatus::kFilesReady && !has_files) {

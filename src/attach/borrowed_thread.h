@@ -56,7 +56,7 @@ Status MapImage(const RemoteProcess& process,
 // when its descriptors wait for us. The thread runs on afterwards, traced.
 Result<SetupResult> RunSetup(const RemoteProcess& process,
                              uint64_t base,
-                             const TracedThread& thread,
+                             TracedThread* thread,
                              const std::function<Status(const SetupResult&)>& take_files);
 
 }  // namespace heapprofd

@@ -27,6 +27,7 @@ namespace heapprofd {
 namespace {
 
 constexpr std::chrono::milliseconds kDecisionTime{1000};
+constexpr std::chrono::milliseconds kStragglerTime{10};
 constexpr uint64_t kExecTimeoutNs = 2'000'000'000;  // between leave and exec
 constexpr size_t kMaxFileSystems = 256;
 constexpr size_t kMaxNamespaces = 256;
@@ -232,7 +233,12 @@ void ExecWatcher::AnswerEvents() {
 void ExecWatcher::Catch() {
   while (true) {
     std::unique_lock lock(mutex_);
-    has_held_.wait(lock, [this] { return is_stopping_ || !held_.empty(); });
+    const auto has_work = [this] { return is_stopping_ || !held_.empty(); };
+    while (!has_work() && TracedThread::Stragglers() > 0) {
+      has_held_.wait_for(lock, kStragglerTime, has_work);
+      TracedThread::ReleaseStragglers();
+    }
+    has_held_.wait(lock, has_work);
     if (held_.empty())
       return;
     Held held = std::move(held_.front());
@@ -276,6 +282,8 @@ void ExecWatcher::CatchOne(Held held) {
     const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
     nanosleep(&pause, nullptr);
   }
+  if (has_execed)
+    thread.NoteStopped();
   if (has_execed && filter_.matches(pid, held.path))
     status = PutClientIn(&thread);
   if (has_execed)
@@ -298,8 +306,10 @@ Status ExecWatcher::PutClientIn(TracedThread* thread) {
   const auto caught = std::make_shared<Caught>(std::move(attached));
   {
     const std::lock_guard lock(mutex_);
-    if (is_stopping_)
+    if (is_stopping_) {
+      caught->process_->LetGo();
       return {};
+    }
     caught_.push_back(caught);
   }
   Raise(caught_event_.get());

@@ -74,6 +74,10 @@ class ExecWatcher {
   // Readable when something has been caught.
   int fd() const { return caught_event_.get(); }
 
+  // In a child that was forked: gives the leaves back to the parent alone. Whoever waits
+  // for one would otherwise wait for the child, too, when the parent is gone.
+  void LeaveToParent() { events_.reset(); }
+
   std::vector<std::shared_ptr<Caught>> TakeCaught();
 
   // Programs that matched but could not be caught, one line each, so far.

@@ -85,24 +85,24 @@ bool IsConsistent(const RemoteProcess& process, const Loader& loader) {
 }
 
 // Of a thread that runs: what it does in the end is its own affair.
-void TakeBreakpointAway(TracedThread thread) {
-  thread.Interrupt();
-  if (thread.WaitForStop(NowNs() + kStopTimeoutNs) == TracedThread::Wait::kStopped)
-    SetBreakpoint(thread.tid(), 0);
+void TakeBreakpointAway(TracedThread* thread) {
+  thread->Interrupt();
+  if (thread->WaitForStop(NowNs() + kStopTimeoutNs) == TracedThread::Wait::kStopped)
+    SetBreakpoint(thread->tid(), 0);
 }
 
 Status RunToConsistent(const RemoteProcess& process,
                        const Loader& loader,
-                       const TracedThread& thread) {
+                       TracedThread* thread) {
   const Status gone = SeizeError(process.pid(), ESRCH);
-  if (!SetBreakpoint(thread.tid(), loader.debug_state))
+  if (!SetBreakpoint(thread->tid(), loader.debug_state))
     return Status(StatusCode::kUnavailable,
                   "cannot set a hardware breakpoint in process " +
                       std::to_string(process.pid()) + "; attach with -p once it runs");
-  thread.Continue();
+  thread->Continue();
   for (const uint64_t deadline = NowNs() + kLoadNs; NowNs() < deadline;) {
     int status = 0;
-    const pid_t waited = waitpid(thread.tid(), &status, __WALL | WNOHANG);
+    const pid_t waited = waitpid(thread->tid(), &status, __WALL | WNOHANG);
     if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
       return gone;
     if (waited == 0) {
@@ -112,15 +112,16 @@ Status RunToConsistent(const RemoteProcess& process,
     }
     int signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
     user_regs_struct registers{};
-    ptrace(PTRACE_GETREGS, thread.tid(), 0, &registers);
+    ptrace(PTRACE_GETREGS, thread->tid(), 0, &registers);
     if (signal == SIGTRAP && registers.rip == loader.debug_state) {
       signal = 0;
       if (IsConsistent(process, loader)) {
-        SetBreakpoint(thread.tid(), 0);
+        SetBreakpoint(thread->tid(), 0);
+        thread->NoteStopped();
         return {};
       }
     }
-    thread.Continue(signal);
+    thread->Continue(signal);
   }
   TakeBreakpointAway(thread);
   return Status(StatusCode::kUnavailable,
@@ -134,7 +135,7 @@ Status RunToConsistent(const RemoteProcess& process,
 Status RunToStart(const RemoteProcess& process, TracedThread* thread) {
   if (const uint64_t base = LoaderBase(process.pid()); base != 0) {
     HPD_TRY_ASSIGN(const Loader loader, FindLoader(process, base));
-    HPD_TRY(RunToConsistent(process, loader, *thread));
+    HPD_TRY(RunToConsistent(process, loader, thread));
   }
   // Out of the exec or the breakpoint, without an instruction of the program.
   thread->Interrupt();

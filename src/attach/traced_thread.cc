@@ -68,6 +68,15 @@ bool IsDead(pid_t pid, pid_t tid) {
          text[end_of_name + 2] == 'Z' || text[end_of_name + 2] == 'X';
 }
 
+// Threads that did not stop when they were to be let go: once they do, somebody must tell
+// them to go on. Only the thread that traces them can.
+struct Straggler {
+  pid_t pid;
+  TracedThread thread;
+};
+
+thread_local std::vector<Straggler> t_stragglers;
+
 }  // namespace
 
 bool IsUnderSeccomp(pid_t tid) {
@@ -110,7 +119,13 @@ Status SeizeError(pid_t pid, int error) {
 
 bool TracedThread::Seize(bool is_filtered) {
   const long options = is_filtered ? kSuspendSeccomp : 0;
-  if (ptrace(PTRACE_SEIZE, tid_, 0, options) != 0)
+  const size_t stragglers =
+      std::erase_if(t_stragglers, [this](const Straggler& straggler) {
+        return straggler.thread.tid() == tid_;
+      });
+  if (stragglers > 0)  // it is ours still
+    ptrace(PTRACE_SETOPTIONS, tid_, 0, options);
+  else if (ptrace(PTRACE_SEIZE, tid_, 0, options) != 0)
     return false;
   Interrupt();
   return true;
@@ -137,15 +152,20 @@ TracedThread::Wait TracedThread::WaitForStop(uint64_t deadline_ns) {
       Pause();
       continue;
     }
-    if (status >> 16 == PTRACE_EVENT_STOP)
-      return ptrace(PTRACE_GETREGS, tid_, 0, &registers_) == 0 ? Wait::kStopped
-                                                               : Wait::kGone;
+    if (status >> 16 == PTRACE_EVENT_STOP) {
+      NoteStopped();
+      return is_stopped_ ? Wait::kStopped : Wait::kGone;
+    }
     // A signal came first: it is delivered, our stop stays pending.
     Continue(status >> 16 != 0 ? 0 : WSTOPSIG(status));
   }
 }
 
-bool TracedThread::Serve() const {
+void TracedThread::NoteStopped() {
+  is_stopped_ = ptrace(PTRACE_GETREGS, tid_, 0, &registers_) == 0;
+}
+
+bool TracedThread::Serve() {
   int status = 0;
   const pid_t waited = waitpid(tid_, &status, __WALL | WNOHANG);
   if (waited == 0)
@@ -230,27 +250,63 @@ bool TracedThread::IsInRestartableSequence(const RemoteProcess& process) const {
          registers_.rip - sequence.start < sequence.length;
 }
 
-bool TracedThread::Continue(int signal) const {
+bool TracedThread::Continue(int signal) {
+  is_stopped_ = false;
   return ptrace(PTRACE_CONT, tid_, 0, static_cast<long>(signal)) == 0;
 }
 
 void TracedThread::Release(pid_t pid) {
-  if (ptrace(PTRACE_DETACH, tid_, 0, 0) == 0)
+  was_released_ = true;
+  if (is_stopped_) {
+    ptrace(PTRACE_DETACH, tid_, 0, 0);
     return;
-  // It runs, or it has ended and waits for us to be told.
+  }
+  // It runs, or it has stopped or ended and we have not looked yet: a signal must not be
+  // lost, nor a system call that the stop has interrupted.
   Interrupt();
-  if (WaitForStop(NowNs() + kReleaseTimeoutNs) != Wait::kStopped)
-    return;
-  RestartInterruptedCall(pid);
-  ptrace(PTRACE_DETACH, tid_, 0, 0);
+  switch (WaitForStop(NowNs() + kReleaseTimeoutNs)) {
+    case Wait::kStopped:
+      RestartInterruptedCall(pid);
+      ptrace(PTRACE_DETACH, tid_, 0, 0);
+      break;
+    case Wait::kTimedOut:
+      t_stragglers.push_back({.pid = pid, .thread = *this});
+      break;
+    case Wait::kGone:
+      break;
+  }
+}
+
+void TracedThread::ReleaseStragglers() {
+  for (Straggler& straggler : std::exchange(t_stragglers, {})) {
+    TracedThread& thread = straggler.thread;
+    const Wait outcome = thread.WaitForStop(/*deadline_ns=*/0);
+    if (outcome == Wait::kTimedOut) {
+      t_stragglers.push_back(straggler);
+    } else if (outcome == Wait::kStopped) {
+      thread.RestartInterruptedCall(straggler.pid);
+      ptrace(PTRACE_DETACH, thread.tid_, 0, 0);
+    }
+  }
+}
+
+size_t TracedThread::Stragglers() {
+  return t_stragglers.size();
 }
 
 StoppedProcess::StoppedProcess(pid_t pid)
     : pid_(pid), stopped_at_ns_(NowNs()) {}
 
+// Those that may take their time come last: nobody waits for them.
 StoppedProcess::~StoppedProcess() {
-  for (TracedThread& thread : threads_)
-    thread.Release(pid_);
+  for (TracedThread& thread : threads_) {
+    if (thread.is_stopped())
+      thread.Release(pid_);
+  }
+  for (TracedThread& thread : threads_) {
+    if (!thread.was_released())
+      thread.Release(pid_);
+  }
 }
 
 Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
@@ -285,6 +341,7 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
       gone_.push_back(threads_[i].tid());
       threads_.erase(threads_.begin() + static_cast<ptrdiff_t>(i));
     } else {
+      threads_[i].RestartInterruptedCall(pid_);
       ++i;
     }
   }
@@ -315,8 +372,6 @@ Result<StoppedProcess> StoppedProcess::TryToStop(const RemoteProcess& process,
     found_new = false;
     HPD_TRY(stopped.StopNewThreads(process, patience_ns, &found_new));
   }
-  for (TracedThread& thread : stopped.threads_)
-    thread.RestartInterruptedCall(process.pid());
   if (stopped.threads_.empty())
     return SeizeError(process.pid(), ESRCH);
   return stopped;

@@ -69,17 +69,29 @@ class TracedThread {
   bool IsInRestartableSequence(const RemoteProcess& process) const;
 
   // Lets a stopped thread run, still traced.
-  bool Continue(int signal = 0) const;
+  bool Continue(int signal = 0);
 
   // Hands on signals to a running thread that we trace; false: it has ended.
-  bool Serve() const;
+  bool Serve();
 
-  // Ends tracing, from any state.
+  bool is_stopped() const { return is_stopped_; }
+
+  bool was_released() const { return was_released_; }
+
+  // The caller has waited for the thread, and it has stopped.
+  void NoteStopped();
+
+  // Ends tracing, from any state. A thread that is in an uninterruptible sleep is left for
+  // ReleaseStragglers, which the same thread of ours must call until there are none.
   void Release(pid_t pid);
+  static void ReleaseStragglers();
+  static size_t Stragglers();
 
  private:
   pid_t tid_;
   user_regs_struct registers_{};
+  bool was_released_ = false;
+  bool is_stopped_ = false;  // and its stop has been waited for
 };
 
 // All threads of a process, stopped. They go on when this object ends.

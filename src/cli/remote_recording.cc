@@ -106,7 +106,7 @@ Result<ControlChannel> FindService(bool may_start) {
                                               "see why");
 }
 
-// kUnavailable: the service has answered, and will not. Others: it did not answer.
+// kTryAgain: the service did not answer.
 Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
   protos::StartRequest message;
   message.set_trace_config(SerializeTraceConfig(request.config));
@@ -118,13 +118,18 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
     if (const char* value = getenv(name))
       message.add_environment(std::string(name) + "=" + value);
   }
-  HPD_TRY(channel.Send(ControlType::kStart, message.SerializeAsString(),
-                       {request.trace.get(), STDERR_FILENO}));
+  const Status sent =
+      channel.Send(ControlType::kStart, message.SerializeAsString(),
+                   {request.trace.get(), STDERR_FILENO});
+  if (!sent.ok())
+    return Status(StatusCode::kTryAgain, sent.message());
   while (true) {
     const Result<ControlMessage> answer = channel.Wait(kAnswerMs);
     if (!answer.ok())
       return Status(StatusCode::kTryAgain, answer.status().message());
     if (answer.value().type == ControlType::kFailed)
+      return Status(StatusCode::kInvalidArgument, answer.value().payload);
+    if (answer.value().type == ControlType::kUnavailable)
       return Status(StatusCode::kUnavailable, answer.value().payload);
     if (answer.value().type != ControlType::kNote)
       return {};
@@ -141,7 +146,7 @@ Result<ControlChannel> StartRecording(const RemoteRequest& request) {
     status = AskToStart(channel, request);
     if (status.ok())
       return channel;
-    if (status.code() == StatusCode::kUnavailable)
+    if (status.code() != StatusCode::kTryAgain)
       break;
   }
   return status;

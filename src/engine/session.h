@@ -69,6 +69,13 @@ class Session {
   // allocation on. The functions of `filter` are called on other threads.
   Status CatchStarts(ExecWatcher::Filter filter);
 
+  // In a child of ours that outlives us, perhaps.
+  void LeaveToParent();
+
+  // Lets threads go that could not be let go when they should have been. True: there are
+  // more; call again soon.
+  static bool ReleaseStragglers();
+
   bool is_catching_starts() const { return exec_watcher_ != nullptr; }
 
   // Readable when a program has been caught, which then waits for Serve; -1: never.

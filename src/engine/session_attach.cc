@@ -123,6 +123,16 @@ Status Session::CatchStarts(ExecWatcher::Filter filter) {
   return {};
 }
 
+void Session::LeaveToParent() {
+  if (exec_watcher_ != nullptr)
+    exec_watcher_->LeaveToParent();
+}
+
+bool Session::ReleaseStragglers() {
+  TracedThread::ReleaseStragglers();
+  return TracedThread::Stragglers() > 0;
+}
+
 // Of one that has been caught: the same process may have been a target as the program
 // that it was before.
 Status Session::Adopt(ExecWatcher::Caught& caught) {

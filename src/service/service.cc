@@ -103,6 +103,8 @@ bool Service::is_idle() const {
 void Service::Poll(int max_wait_ms, int wake_fd) {
   int wait_ms = ServeRecordings();
   FinishOver();
+  if (Session::ReleaseStragglers())
+    wait_ms = wait_ms < 0 ? kIdleWaitMs : std::min(wait_ms, kIdleWaitMs);
   if (!pending_.empty())
     wait_ms = wait_ms < 0 ? kPatienceCheckMs : std::min(wait_ms, kPatienceCheckMs);
   if (is_behind_)
@@ -181,9 +183,12 @@ bool Service::Handle(Connection& connection, ControlMessage message) {
           .ok();
     case ControlType::kStart: {
       const Status status = Start(connection, std::move(message));
-      return (status.ok()
-                  ? connection.channel.Send(ControlType::kStarted, "")
-                  : connection.channel.Send(ControlType::kFailed, status.message()))
+      if (status.ok())
+        return connection.channel.Send(ControlType::kStarted, "").ok();
+      const bool is_its_fault = status.code() == StatusCode::kInvalidArgument;
+      return connection.channel
+          .Send(is_its_fault ? ControlType::kFailed : ControlType::kUnavailable,
+                status.message())
           .ok();
     }
     case ControlType::kStop:
@@ -232,7 +237,7 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     if (!config.unique_name.empty() &&
         hosted->recording->config().unique_name == config.unique_name)
-      return Status(StatusCode::kUnavailable,
+      return Status(StatusCode::kInvalidArgument,
                     "cannot record: a recording with the unique_session_name " +
                         config.unique_name + " runs already; stop it");
   }
@@ -368,6 +373,10 @@ void Service::RunFinisher(Hosted& hosted, int connection) {
   listener_.reset();
   owns_socket_ = false;
   directory_->ReleaseLock();
+  for (const std::unique_ptr<Hosted>& other : hosted_) {
+    for (const std::unique_ptr<Session>& session : other->recording->sessions())
+      session->LeaveToParent();
+  }
   pending_.clear();
   connections_.clear();
   if (hosted.standard_error.valid())

@@ -12,9 +12,21 @@ from service_run import HEAPPROFD, Place
 DEADLINE_S = 60
 
 
+def live_thread(pid):
+    """The process, or another thread of it when its first one has ended."""
+    for tid in [pid, *os.listdir(f"/proc/{pid}/task")]:
+        try:
+            os.readlink(f"/proc/{tid}/exe")
+            return tid
+        except OSError:
+            pass
+    return pid
+
+
 def changed_code_bytes(pid):
     """Number of bytes of code that are not as in their files."""
     changed = 0
+    pid = live_thread(pid)
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:
             fields = line.split()
@@ -60,8 +72,9 @@ class Engine(Place):
 
     def __init__(self, wrapper=()):
         super().__init__()
+        self.ends_by_itself = bool(wrapper)  # wrappers like strace take no signal meanwhile
         if wrapper:
-            self.service = subprocess.Popen([*wrapper, HEAPPROFD], env={**os.environ, **self.env},
+            self.service = subprocess.Popen([*wrapper, HEAPPROFD, "--exit-when-idle"], env={**os.environ, **self.env},
                                             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             wait_until(self._accepts)
         else:
@@ -71,6 +84,8 @@ class Engine(Place):
         return self
 
     def __exit__(self, *_):
+        if self.ends_by_itself:
+            self.service.communicate(timeout=DEADLINE_S)
         self.close()
 
     def tool(self, *options, **popen):

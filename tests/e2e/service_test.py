@@ -143,16 +143,12 @@ class Sessions(ServiceTest):
         recording.finish()
         self.assertEqual(set(recording.files.values()), {0o600})
 
-    def test_a_process_that_is_not_there_or_has_no_library_is_told_at_once(self):
+    def test_a_process_that_is_not_there_is_told_at_once(self):
         gone = subprocess.Popen(["/bin/true"])
         gone.wait()
-        without = subprocess.Popen(["/bin/sleep", "100"])
-        self.addCleanup(without.communicate)
-        self.addCleanup(without.kill)
-        self.assertIn("there is no process", self.record("-p", str(gone.pid)).finish(None).stderr)
-        result = self.record("-p", str(without.pid)).finish(None)
+        result = self.record("-p", str(gone.pid)).finish(None)
         self.assertEqual(result.exit_code, 1)
-        self.assertIn("without the profiling library", result.stderr)
+        self.assertIn("there is no such process", result.stderr)
 
     def test_a_second_service_in_the_same_place_is_refused(self):
         second = subprocess.run([os.path.join(COMPAT, "heapprofd")], env={**os.environ, **self.place.env},
@@ -326,8 +322,8 @@ class SeedCommandLines(ServiceTest):
             with open(trace, "rb") as file:
                 parsed.ParseFromString(file.read())
             dumps = [d for p in parsed.packet for d in p.profile_packet.process_dumps]
-            self.assertEqual([d.pid for d in dumps], [patient.pid])
-            self.assertGreater(live_bytes(dumps[0]), ROUND / 2)
+            (dump,) = [d for d in dumps if d.pid == patient.pid]  # others of this name may run
+            self.assertGreater(live_bytes(dump), ROUND / 2)
 
 
 if __name__ == "__main__":
