@@ -47,7 +47,8 @@ bool IsOurs(pid_t tid) {
 // The process that a thread belongs to; the thread becomes its only one by an exec, and
 // takes its id. 0: gone.
 pid_t ProcessOf(pid_t tid) {
-  const std::string id = StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "Tgid");
+  const std::string id =
+      StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "Tgid");
   return atoi(id.c_str());  // NOLINT(cert-err34-c): gone is 0
 }
 
@@ -134,18 +135,29 @@ void ExecWatcher::Caught::Conclude(Status status) {
   changed_.notify_all();
 }
 
+namespace {
+
+Status CannotWatch(int error) {
+  const char* remedy = error == EMFILE
+                           ? "stop other sessions, or raise the limits "
+                             "fs.fanotify.max_user_groups and ulimit -n"
+                           : "this needs root (CAP_SYS_ADMIN); as an ordinary user start "
+                             "the program with heap_profile -- PROGRAM";
+  return Status(
+      StatusCode::kUnavailable,
+      std::string("cannot watch for new processes: ") + strerror(error) + "; " + remedy);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
                                                         uint64_t ring_size) {
   std::unique_ptr<ExecWatcher> watcher(new ExecWatcher(std::move(filter), ring_size));
-  watcher->events_ =
-      ScopedFd(fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK |
-                                 FAN_REPORT_TID,
-                             O_RDONLY | O_LARGEFILE | O_CLOEXEC));
+  watcher->events_ = ScopedFd(
+      fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID,
+                    O_RDONLY | O_LARGEFILE | O_CLOEXEC));
   if (!watcher->events_.valid())
-    return Status(StatusCode::kUnavailable,
-                  std::string("cannot watch for new processes: ") + strerror(errno) +
-                      "; this needs root (CAP_SYS_ADMIN); as an ordinary user start the "
-                      "program with heap_profile -- PROGRAM");
+    return CannotWatch(errno);
   watcher->stop_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   watcher->answerer_ = std::thread([w = watcher.get()] { w->Answer(); });
@@ -257,8 +269,7 @@ void ExecWatcher::Catch() {
 
 void ExecWatcher::CatchOne(Held held) {
   const pid_t pid = ProcessOf(held.tid);
-  const bool is_ours =
-      TracedThread(held.tid).SeizeForExec(IsUnderSeccomp(held.tid));
+  const bool is_ours = TracedThread(held.tid).SeizeForExec(IsUnderSeccomp(held.tid));
   Status status = is_ours ? Status() : SeizeError(held.tid, errno);
   TracedThread thread(pid);
   Allow(held.file.get());

@@ -105,7 +105,7 @@ void SetState(SessionState state) {
 // thread may ever see kActive or kJoining with the wiped word zero: that is what such a
 // child looks like.
 void BecomeActive() {
-  g_session.client()->ring.hooks_malloc.store(g_hooks_malloc ? 1 : 0,
+  g_session.client()->ring.lacks_malloc.store(g_hooks_malloc ? 0 : 1,
                                               std::memory_order_relaxed);
   g_wiped.active.store(1, std::memory_order_release);
   SetState(SessionState::kActive);

@@ -68,7 +68,7 @@ void Target::UpdateDump() {
   // empty is worth saying only when there is nothing else.
   HeapDump malloc_dump = DumpOfMalloc();
   profile_.hooks_malloc =
-      memory_->client().ring.hooks_malloc.load(std::memory_order_relaxed) != 0;
+      memory_->client().ring.lacks_malloc.load(std::memory_order_relaxed) == 0;
   if (malloc_interval_ != 0 && (malloc_dump.exact_alloc_calls > 0 || dumps.empty()))
     dumps.insert(dumps.begin(), std::move(malloc_dump));
   const uint64_t now = MonotonicNs();

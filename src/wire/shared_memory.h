@@ -124,7 +124,7 @@ struct RingHeader {
   std::atomic<uint32_t> exiting;    // 1: the program has ended and waits to be looked at
   std::atomic<uint32_t> exit_seen;  // 1: it was; by the engine
   std::atomic<uint32_t> reports_without_slot;  // allocations in heaps beside malloc's
-  std::atomic<uint32_t> hooks_malloc;          // 1: the client sees malloc's heap, too
+  std::atomic<uint32_t> lacks_malloc;          // 1: it sees reported heaps only
   std::atomic<uint32_t> confined_children;     // that must not ask (client/confinement.h)
   std::atomic<uint32_t> forks;  // children of an attached process that have allocated
 };

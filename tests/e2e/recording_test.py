@@ -190,14 +190,14 @@ class Fields(ConfigTest):
         for word in ("target_installed_by", "disable_fork_teardown"):
             self.assertIn(word, recording.stderr)
 
-    def test_a_process_that_never_reports_has_an_entry_with_the_reason(self):
+    def test_a_process_without_an_allocation_has_an_entry_with_the_reason(self):
         without = subprocess.Popen(["/bin/sleep", "1000"])
         self.addCleanup(without.communicate)
         self.addCleanup(without.kill)
         recording = self.record_config(config_of(without.pid)).wait_active().finish()
         (dump,) = recording.dumps_of(without.pid)
         self.assertEqual(len(dump.samples), 0)
-        self.assertIn("has not loaded the profiling library", dump.reason)
+        self.assertIn("called no allocation function", dump.reason)
         names = {p.pid: list(p.cmdline) for packet in recording.trace.packet for p in packet.process_tree.processes}
         self.assertEqual(names[without.pid], ["/bin/sleep", "1000"])
 
