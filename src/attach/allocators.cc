@@ -175,9 +175,8 @@ ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
 }
 
 bool HasPreloadedClient(const std::vector<MapEntry>& maps) {
-  return std::any_of(maps.begin(), maps.end(), [](const MapEntry& entry) {
-    return IsPreloadedClient(entry.path);
-  });
+  return std::any_of(maps.begin(), maps.end(),
+                     [](const MapEntry& entry) { return IsPreloadedClient(entry.path); });
 }
 
 std::string NoAllocatorReason(const ProcessCode& code) {

@@ -94,8 +94,7 @@ Result<CodeCave> FindCodeCave(const RemoteProcess& process,
                               const std::vector<MapEntry>& maps) {
   const pid_t view = process.view();
   std::string exe(PATH_MAX, '\0');
-  const ssize_t length =
-      readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size());
+  const ssize_t length = readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size());
   exe.resize(length > 0 ? static_cast<size_t>(length) : 0);
   for (const MapEntry& entry : maps) {
     if (!entry.executable || entry.writable)

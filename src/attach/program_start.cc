@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kDebugState = "_dl_debug_state";  // called at each change
 constexpr std::string_view kDebug = "_r_debug";
-constexpr uint64_t kStateOffset = 24;  // of r_state in struct r_debug (<link.h>)
-constexpr int kConsistent = 0;         // RT_CONSISTENT
+constexpr uint64_t kStateOffset = 24;         // of r_state in struct r_debug (<link.h>)
+constexpr int kConsistent = 0;                // RT_CONSISTENT
 constexpr uint64_t kLoadNs = 10'000'000'000;  // for all libraries to be loaded
 
 struct Loader {

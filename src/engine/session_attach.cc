@@ -40,7 +40,8 @@ std::vector<pid_t> Family(pid_t ancestor) {
     const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
     while (const dirent* entry =
                directory != nullptr ? readdir(directory.get()) : nullptr) {
-      std::istringstream children(ReadProcFile(tasks + "/" + entry->d_name + "/children"));
+      std::istringstream children(
+          ReadProcFile(tasks + "/" + entry->d_name + "/children"));
       for (pid_t child = 0; children >> child;)
         family.push_back(child);
     }
@@ -102,8 +103,8 @@ Status Session::AddAttached(AttachedProcess* attached,
       SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
                           config_.ring_size_bytes));
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
-                 Target::CreateWith(std::move(memory), LiveThread(pid), ConfigFor(pid, config_),
-                                    &modules_, &clock_));
+                 Target::CreateWith(std::move(memory), LiveThread(pid),
+                                    ConfigFor(pid, config_), &modules_, &clock_));
   target->profile().process.pid = pid;
   target->profile().from_startup = from_startup;
   target->set_events(events_);
