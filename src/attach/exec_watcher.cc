@@ -22,6 +22,7 @@
 
 #include "attach/borrowed_thread.h"
 #include "attach/program_start.h"
+#include "attach/stopped_process.h"
 
 namespace heapprofd {
 namespace {
@@ -210,6 +211,7 @@ void ExecWatcher::Allow(int file) const {
 }
 
 void ExecWatcher::Answer() {
+  const Urgency urgency;  // every program that is started waits for this thread
   std::array<pollfd, 2> fds = {
       {{.fd = events_.get(), .events = POLLIN, .revents = 0},
        {.fd = stop_event_.get(), .events = POLLIN, .revents = 0}}};
