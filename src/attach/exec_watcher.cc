@@ -313,7 +313,7 @@ Status ExecWatcher::PutClientIn(TracedThread* thread) {
   HPD_TRY_ASSIGN(const RemoteProcess process, RemoteProcess::Open(thread->tid()));
   HPD_TRY(RunToStart(process, thread));
   if (HasPreloadedClient(process.Maps()))
-    return {};  // it reports by itself
+    return filter_.reports_to_us(thread->tid());
   HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached,
                  AttachedProcess::Place(thread->tid(), ring_size_, &finder_, thread));
   const auto caught = std::make_shared<Caught>(std::move(attached));

@@ -104,6 +104,13 @@ std::string ReadProcFile(const std::string& path, size_t limit) {
   return text;
 }
 
+std::string CommandName(pid_t pid) {
+  std::string name = ReadProcFile(ProcPath(pid, "comm"), 64);
+  if (!name.empty() && name.back() == '\n')
+    name.pop_back();
+  return name;
+}
+
 std::string StatusField(const std::string& status_text, const std::string& name) {
   const std::string key = "\n" + name + ":";
   const size_t at = status_text.find(key);
