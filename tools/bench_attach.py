@@ -18,6 +18,7 @@ class Engine:
     def __init__(self, build, directory):
         self.tool = os.path.join(build, "src", "cli", "heap_profile")
         self.directory = directory
+        self.recordings = 0
         self.stats = os.path.join(directory, "stats.json")
         self.env = {**os.environ, "HEAPPROFD_DIRECTORY": os.path.join(directory, "service"),
                     "HEAPPROFD_STATS_JSON": self.stats}
@@ -26,7 +27,8 @@ class Engine:
             time.sleep(0.01)
 
     def command(self, *options):
-        return [self.tool, "-o", os.path.join(self.directory, "out"), *options]
+        self.recordings += 1
+        return [self.tool, "-o", os.path.join(self.directory, f"out{self.recordings}"), *options]
 
     def attach(self, pid):
         subprocess.run(self.command("-q", "-p", str(pid), "-d", "30"), check=True, env=self.env)
