@@ -151,8 +151,7 @@ Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
   if (code.allocators.empty())
     return code.has_loader ? LostRace(pid, "its libraries are not loaded")
                            : CannotAttach(pid, NoAllocatorReason(code));
-  attached->can_open_mappings_ =
-      CanOpenMappings(attached->process_.view(), maps);
+  attached->can_open_mappings_ = CanOpenMappings(attached->process_.view(), maps);
   HPD_TRY(attached->UndoLeftovers(maps));
   HPD_TRY(attached->ChoosePlace(maps, code));
   attached->request_ = attached->MakeRequest(ring_size, code);
@@ -341,14 +340,13 @@ Status AttachedProcess::RunSetupIn(TracedThread* thread) {
     return {};
   };
   HPD_TRY_ASSIGN(plan_.state.result, RunSetup(process_, base_, thread, take_files));
-  return engine_file_.valid() ? Status()
-                              : OpenFiles(plan_.state.result, /*holder=*/0);
+  return engine_file_.valid() ? Status() : OpenFiles(plan_.state.result, /*holder=*/0);
 }
 
 // Contents of the image and what the setup needs to know. The thread is stopped, and
 // nothing leads here yet.
 Status AttachedProcess::FillImage() {
-  const Status failure =
+  Status failure =
       CannotAttach(pid(), "the memory mapped for the profiler cannot be written to");
   if (!is_placed_ && !process_.Write(base_, ClientImage().data(), ClientImage().size()))
     return failure;
@@ -357,7 +355,8 @@ Status AttachedProcess::FillImage() {
   const uint64_t address = StateAddress();
   plan_.state.settled = 0;
   return process_.WriteObject(address + offsetof(AttachState, settled), uint32_t{0}) &&
-                 process_.WriteObject(address + offsetof(AttachState, request), request_) &&
+                 process_.WriteObject(address + offsetof(AttachState, request),
+                                      request_) &&
                  process_.WriteObject(address + offsetof(AttachState, result), result)
              ? Status()
              : failure;
@@ -372,10 +371,9 @@ Status AttachedProcess::OpenFiles(const SetupResult& result, pid_t holder) {
       holder != 0 ? ProcPath(holder, "fd/" + std::to_string(result.engine_fd))
                   : MappingPath(process_.view(), result.engine_block, engine_end);
   const std::string client_path =
-      holder != 0
-          ? ProcPath(holder, "fd/" + std::to_string(result.client_fd))
-          : MappingPath(process_.view(), result.client_block,
-                        result.client_block + kRingOffset + request_.ring_size);
+      holder != 0 ? ProcPath(holder, "fd/" + std::to_string(result.client_fd))
+                  : MappingPath(process_.view(), result.client_block,
+                                result.client_block + kRingOffset + request_.ring_size);
   engine_file_ = OpenMemoryFile(engine_path);
   client_file_ = OpenMemoryFile(client_path);
   if (!engine_file_.valid() || !client_file_.valid())
@@ -423,8 +421,8 @@ Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
 // Which thread ran the setup is not known any more: only when all are stopped.
 void AttachedProcess::NoteSettled(const std::vector<TracedThread>& threads) {
   const AttachHeader& header = ClientHeader();
-  const bool is_any_there = std::any_of(
-      threads.begin(), threads.end(), [&](const TracedThread& thread) {
+  const bool is_any_there =
+      std::any_of(threads.begin(), threads.end(), [&](const TracedThread& thread) {
         const user_regs_struct& registers = thread.registers();
         return (registers.rip >= base_ + header.setup &&
                 registers.rip < base_ + header.setup_end) ||
@@ -449,7 +447,7 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
   thread->RestartInterruptedCall(pid());
   if (!process_.IsSameImage())
     return LostRace(pid(), "it has just become another program");
-  const Status status = PatchAll({*thread});
+  Status status = PatchAll({*thread});
   LetGo();
   report_.threads = 1;
   report_.attach_stopped_ns = NowNs() - started;
@@ -462,7 +460,7 @@ Status AttachedProcess::PutHooksIn() {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
       if (!process_.IsSameImage())
         return LostRace(pid(), "it has just become another program");
-      const Status status = PatchAll(stopped.threads());
+      Status status = PatchAll(stopped.threads());
       if (status.ok())
         NoteSettled(stopped.threads());
       report_.threads = stopped.threads().size();

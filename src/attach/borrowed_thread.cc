@@ -188,13 +188,12 @@ Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
   for (const uint64_t deadline = NowNs() + kPatienceNs; NowNs() < deadline;) {
     {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
-      const bool is_on_stack =
-          std::any_of(stopped.threads().begin(), stopped.threads().end(),
-                      [&code](const TracedThread& thread) {
-                        return code.stack_begin != 0 &&
-                               thread.registers().rsp >= code.stack_begin &&
-                               thread.registers().rsp <= code.stack_end;
-                      });
+      const bool is_on_stack = std::any_of(
+          stopped.threads().begin(), stopped.threads().end(),
+          [&code](const TracedThread& thread) {
+            return code.stack_begin != 0 && thread.registers().rsp >= code.stack_begin &&
+                   thread.registers().rsp <= code.stack_end;
+          });
       if (!is_on_stack &&
           !IsAnyInside(process.pid(), stopped.threads(), {{code.begin, code.end}}))
         return {};

@@ -19,7 +19,7 @@ namespace heapprofd {
 struct CodeCave {
   uint64_t address = 0;
   std::vector<uint8_t> contents;  // what belongs there
-  bool is_in_use = false;  // an engine that was killed has left its stub there
+  bool is_in_use = false;         // an engine that was killed has left its stub there
 };
 
 // kUnavailable: there is none.

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kDebugState = "_dl_debug_state";  // called at each change
 constexpr std::string_view kDebug = "_r_debug";
-constexpr uint64_t kStateOffset = 24;  // of r_state in struct r_debug (<link.h>)
-constexpr int kConsistent = 0;         // RT_CONSISTENT
+constexpr uint64_t kStateOffset = 24;         // of r_state in struct r_debug (<link.h>)
+constexpr int kConsistent = 0;                // RT_CONSISTENT
 constexpr uint64_t kLoadNs = 10'000'000'000;  // for all libraries to be loaded
 
 struct Loader {
@@ -72,10 +72,11 @@ Result<Loader> FindLoader(const RemoteProcess& process, uint64_t base) {
 bool SetBreakpoint(pid_t tid, uint64_t address) {
   constexpr long kEnableFirst = 1;
   constexpr size_t kRegisters = offsetof(struct user, u_debugreg);
+  constexpr size_t kControl = kRegisters + 7 * sizeof(long);
   if (address == 0)
-    return ptrace(PTRACE_POKEUSER, tid, kRegisters + 7 * 8, 0) == 0;
+    return ptrace(PTRACE_POKEUSER, tid, kControl, 0) == 0;
   return ptrace(PTRACE_POKEUSER, tid, kRegisters, address) == 0 &&
-         ptrace(PTRACE_POKEUSER, tid, kRegisters + 7 * 8, kEnableFirst) == 0;
+         ptrace(PTRACE_POKEUSER, tid, kControl, kEnableFirst) == 0;
 }
 
 bool IsConsistent(const RemoteProcess& process, const Loader& loader) {
@@ -94,7 +95,7 @@ void TakeBreakpointAway(TracedThread* thread) {
 Status RunToConsistent(const RemoteProcess& process,
                        const Loader& loader,
                        TracedThread* thread) {
-  const Status gone = SeizeError(process.pid(), ESRCH);
+  Status gone = SeizeError(process.pid(), ESRCH);
   if (!SetBreakpoint(thread->tid(), loader.debug_state))
     return Status(StatusCode::kUnavailable,
                   "cannot set a hardware breakpoint in process " +

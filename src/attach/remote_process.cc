@@ -54,8 +54,7 @@ bool RunsInParentsMemory(pid_t pid) {
   const std::string parent =
       StatusField(ReadProcFile(ProcPath(pid, "status"), 16384), "PPid");
   const pid_t parent_pid = atoi(parent.c_str());  // NOLINT(cert-err34-c): 0 is nobody
-  return parent_pid > 0 &&
-         syscall(SYS_kcmp, pid, parent_pid, kCompareMemory, 0, 0) == 0;
+  return parent_pid > 0 && syscall(SYS_kcmp, pid, parent_pid, kCompareMemory, 0, 0) == 0;
 }
 
 }  // namespace

@@ -40,11 +40,11 @@ void Pause() {
 // Calls that end with EINTR after any stop, even if no signal is delivered.
 bool EndsWithEintr(int64_t number) {
   constexpr std::array kCalls = {
-      SYS_epoll_wait,     SYS_epoll_pwait,     SYS_epoll_pwait2, SYS_rt_sigtimedwait,
-      SYS_semop,          SYS_semtimedop,      SYS_io_getevents, SYS_io_pgetevents,
-      SYS_io_uring_enter, SYS_accept,          SYS_accept4,      SYS_recvfrom,
-      SYS_recvmsg,        SYS_recvmmsg,        SYS_sendto,       SYS_sendmsg,
-      SYS_sendmmsg,       SYS_read,            SYS_readv,        SYS_write,
+      SYS_epoll_wait,     SYS_epoll_pwait, SYS_epoll_pwait2, SYS_rt_sigtimedwait,
+      SYS_semop,          SYS_semtimedop,  SYS_io_getevents, SYS_io_pgetevents,
+      SYS_io_uring_enter, SYS_accept,      SYS_accept4,      SYS_recvfrom,
+      SYS_recvmsg,        SYS_recvmmsg,    SYS_sendto,       SYS_sendmsg,
+      SYS_sendmmsg,       SYS_read,        SYS_readv,        SYS_write,
       SYS_writev};
   return std::find(kCalls.begin(), kCalls.end(), number) != kCalls.end();
 }
@@ -119,10 +119,9 @@ Status SeizeError(pid_t pid, int error) {
 
 bool TracedThread::Seize(bool is_filtered) {
   const long options = is_filtered ? kSuspendSeccomp : 0;
-  const size_t stragglers =
-      std::erase_if(t_stragglers, [this](const Straggler& straggler) {
-        return straggler.thread.tid() == tid_;
-      });
+  const size_t stragglers = std::erase_if(
+      t_stragglers,
+      [this](const Straggler& straggler) { return straggler.thread.tid() == tid_; });
   if (stragglers > 0)  // it is ours still
     ptrace(PTRACE_SETOPTIONS, tid_, 0, options);
   else if (ptrace(PTRACE_SEIZE, tid_, 0, options) != 0)
@@ -294,8 +293,7 @@ size_t TracedThread::Stragglers() {
   return t_stragglers.size();
 }
 
-StoppedProcess::StoppedProcess(pid_t pid)
-    : pid_(pid), stopped_at_ns_(NowNs()) {}
+StoppedProcess::StoppedProcess(pid_t pid) : pid_(pid), stopped_at_ns_(NowNs()) {}
 
 // Those that may take their time come last: nobody waits for them.
 StoppedProcess::~StoppedProcess() {
@@ -349,8 +347,8 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
 }
 
 // A thread that does not stop is in an uninterruptible sleep (it waits for a disk, or for
-// its vfork child to execute a program): the others must not wait for it. They are let go,
-// and it is tried again.
+// its vfork child to execute a program): the others must not wait for it. They are let
+// go, and it is tried again.
 Result<StoppedProcess> StoppedProcess::Stop(const RemoteProcess& process) {
   constexpr uint64_t kFirstPatienceNs = 10'000'000;
   constexpr uint64_t kLastPatienceNs = 320'000'000;

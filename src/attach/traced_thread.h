@@ -81,8 +81,8 @@ class TracedThread {
   // The caller has waited for the thread, and it has stopped.
   void NoteStopped();
 
-  // Ends tracing, from any state. A thread that is in an uninterruptible sleep is left for
-  // ReleaseStragglers, which the same thread of ours must call until there are none.
+  // Ends tracing, from any state. A thread that is in an uninterruptible sleep is left
+  // for ReleaseStragglers, which the same thread of ours must call until there are none.
   void Release(pid_t pid);
   static void ReleaseStragglers();
   static size_t Stragglers();

@@ -118,9 +118,8 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
     if (const char* value = getenv(name))
       message.add_environment(std::string(name) + "=" + value);
   }
-  const Status sent =
-      channel.Send(ControlType::kStart, message.SerializeAsString(),
-                   {request.trace.get(), STDERR_FILENO});
+  const Status sent = channel.Send(ControlType::kStart, message.SerializeAsString(),
+                                   {request.trace.get(), STDERR_FILENO});
   if (!sent.ok())
     return Status(StatusCode::kTryAgain, sent.message());
   while (true) {

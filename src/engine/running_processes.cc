@@ -86,7 +86,8 @@ bool CanBeWoken(pid_t pid, const std::string& wake_page) {
   const std::string name = wake_page.substr(wake_page.rfind('/'));
   return std::any_of(maps.begin(), maps.end(), [&](const MapEntry& entry) {
     return entry.inode == status.st_ino &&
-           entry.device == (uint64_t{major(status.st_dev)} << 20 | minor(status.st_dev)) &&
+           entry.device ==
+               (uint64_t{major(status.st_dev)} << 20 | minor(status.st_dev)) &&
            entry.path.ends_with(name);
   });
 }

@@ -40,7 +40,8 @@ std::vector<pid_t> Family(pid_t ancestor) {
     const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
     while (const dirent* entry =
                directory != nullptr ? readdir(directory.get()) : nullptr) {
-      std::istringstream children(ReadProcFile(tasks + "/" + entry->d_name + "/children"));
+      std::istringstream children(
+          ReadProcFile(tasks + "/" + entry->d_name + "/children"));
       for (pid_t child = 0; children >> child;)
         family.push_back(child);
     }
@@ -84,7 +85,7 @@ Status Session::PutClientIn(pid_t pid) {
   HPD_TRY(AddAttached(attached.get(), std::move(pidfd), /*from_startup=*/false));
   LiveTarget& live = live_.back();
   live.attached = std::move(attached);
-  const Status status = live.attached->PutHooksIn();
+  Status status = live.attached->PutHooksIn();
   if (!status.ok()) {
     live_.pop_back();
     targets_.pop_back();
@@ -102,8 +103,8 @@ Status Session::AddAttached(AttachedProcess* attached,
       SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
                           config_.ring_size_bytes));
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
-                 Target::CreateWith(std::move(memory), LiveThread(pid), ConfigFor(pid, config_),
-                                    &modules_, &clock_));
+                 Target::CreateWith(std::move(memory), LiveThread(pid),
+                                    ConfigFor(pid, config_), &modules_, &clock_));
   target->profile().process.pid = pid;
   target->profile().from_startup = from_startup;
   target->set_events(events_);
@@ -142,7 +143,7 @@ Status Session::Adopt(ExecWatcher::Caught& caught) {
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY(AddAttached(&caught.process(), std::move(pidfd), /*from_startup=*/true));
-  const Status status = caught.Accept(&live_.back().attached);
+  Status status = caught.Accept(&live_.back().attached);
   if (!status.ok()) {
     live_.pop_back();
     targets_.pop_back();

@@ -14,8 +14,8 @@
 namespace heapprofd {
 
 struct AttachPolicy {
-  uid_t owner;            // of the recording
-  std::string wake_page;  // programs that it wakes report by themselves
+  uid_t owner;                          // of the recording
+  std::string wake_page;                // programs that it wakes report by themselves
   std::function<bool(pid_t)> is_taken;  // by another recording
   std::function<void()> between;        // called between two processes
 };
