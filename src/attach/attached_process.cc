@@ -20,6 +20,7 @@
 
 #include "attach/borrowed_thread.h"
 #include "attach/client_image.h"
+#include "attach/stopped_process.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
@@ -325,7 +326,7 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
   if (held != nullptr)
     *held = thread;
   else
-    thread.Release(pid());
+    thread.Release();
   report_.one_thread_stopped_ns = NowNs() - started;
   return status;
 }
@@ -444,7 +445,6 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
   thread->Interrupt();
   if (thread->WaitForStop(started + kStopTimeoutNs) != TracedThread::Wait::kStopped)
     return SeizeError(pid(), ESRCH);
-  thread->RestartInterruptedCall(pid());
   if (!process_.IsSameImage())
     return LostRace(pid(), "it has just become another program");
   Status status = PatchAll({*thread});

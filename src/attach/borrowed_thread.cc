@@ -12,6 +12,7 @@
 
 #include "attach/client_image.h"
 #include "attach/code_cave.h"
+#include "attach/stopped_process.h"
 
 namespace heapprofd {
 namespace {
@@ -78,17 +79,16 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process) {
       continue;
     if (outcome == TracedThread::Wait::kStopped) {
       if (!process.IsSameImage()) {
-        thread.Release(pid);
+        thread.Release();
         return LostRace(pid, "it has just become another program");
       }
-      thread.RestartInterruptedCall(pid);
       if (!thread.IsInRestartableSequence(process))
         return thread;
-      thread.Release(pid);
+      thread.Release();
       status = LostRace(pid, "its threads do not leave a restartable sequence");
       continue;
     }
-    thread.Release(pid);
+    thread.Release();
     status =
         CannotAttach(pid, "its threads are in an uninterruptible sleep; try again later");
   }
@@ -103,9 +103,7 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
     return 0;
   const bool is_stopped =
       leader.WaitForStop(NowNs() + kPatienceNs) == TracedThread::Wait::kStopped;
-  if (is_stopped)
-    leader.RestartInterruptedCall(pid);
-  leader.Release(pid);
+  leader.Release();
   return is_stopped ? leader.registers().fs_base : 0;
 }
 
@@ -150,7 +148,6 @@ Status RunOutOf(const RemoteProcess& process,
     thread->Interrupt();
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
       return SeizeError(process.pid(), ESRCH);
-    thread->RestartInterruptedCall(process.pid());
     // Nor may a signal handler be under way that will return there.
     if (!IsAnyInside(process.pid(), {*thread}, {{begin, end}}))
       return {};

@@ -298,9 +298,9 @@ void ExecWatcher::CatchOne(Held held) {
   if (has_execed && filter_.matches(pid, held.path))
     status = PutClientIn(&thread);
   if (has_execed)
-    thread.Release(pid);
+    thread.Release();
   else if (is_ours)
-    TracedThread(held.tid).Release(pid);
+    TracedThread(held.tid).Release();
   if (!status.ok() && status.code() != StatusCode::kNotFound) {
     const std::lock_guard lock(mutex_);
     problems_.push_back(status.message());
@@ -330,7 +330,7 @@ Status ExecWatcher::PutClientIn(TracedThread* thread) {
     return {};
   }
   Status status = caught->process_->PutHooksInHeld(thread);
-  thread->Release(thread->tid());
+  thread->Release();
   caught->Conclude(status);
   return status;
 }

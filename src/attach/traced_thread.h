@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "attach/remote_process.h"
@@ -43,15 +42,12 @@ class TracedThread {
   enum class Wait : uint8_t { kStopped, kTimedOut, kGone };
 
   // Until the thread has stopped for our request; signals that arrive before are handed
-  // on. Fills registers().
+  // on. Fills registers(): a system call that the stop has interrupted begins anew when
+  // the thread goes on.
   Wait WaitForStop(uint64_t deadline_ns);
 
   // Asks a running thread to stop.
   void Interrupt() const;
-
-  // A system call that our stop has interrupted, and that the kernel does not restart by
-  // itself, begins anew when the thread goes on.
-  void RestartInterruptedCall(pid_t pid);
 
   // Registers with which the interrupted code can go on from an arbitrary place, system
   // calls begun anew.
@@ -83,53 +79,21 @@ class TracedThread {
 
   // Ends tracing, from any state. A thread that is in an uninterruptible sleep is left
   // for ReleaseStragglers, which the same thread of ours must call until there are none.
-  void Release(pid_t pid);
+  void Release();
   static void ReleaseStragglers();
   static size_t Stragglers();
 
  private:
+  void RestartInterruptedCall();
+
+  // Ends a stop that is not the one we have asked for.
+  void PassOn(int status);
+
   pid_t tid_;
   user_regs_struct registers_{};
   bool was_released_ = false;
   bool is_stopped_ = false;  // and its stop has been waited for
 };
-
-// All threads of a process, stopped. They go on when this object ends.
-class StoppedProcess {
- public:
-  // kUnavailable: a thread did not stop in time, and all go on.
-  static Result<StoppedProcess> Stop(const RemoteProcess& process);
-
-  StoppedProcess(StoppedProcess&&) = default;
-  StoppedProcess& operator=(StoppedProcess&&) = delete;
-  StoppedProcess(const StoppedProcess&) = delete;
-  StoppedProcess& operator=(const StoppedProcess&) = delete;
-  ~StoppedProcess();
-
-  const std::vector<TracedThread>& threads() const { return threads_; }
-
-  uint64_t stopped_at_ns() const { return stopped_at_ns_; }
-
- private:
-  explicit StoppedProcess(pid_t pid);
-
-  static Result<StoppedProcess> TryToStop(const RemoteProcess& process,
-                                          uint64_t patience_ns);
-  Status StopNewThreads(const RemoteProcess& process,
-                        uint64_t patience_ns,
-                        bool* found_new);
-
-  pid_t pid_;
-  uint64_t stopped_at_ns_;
-  std::vector<TracedThread> threads_;
-  std::vector<pid_t> gone_;
-};
-
-// True when one of the stopped `threads` is inside one of `ranges` (begin, end), or may
-// come back there: an interrupted signal frame on its stack says so.
-bool IsAnyInside(pid_t pid,
-                 const std::vector<TracedThread>& threads,
-                 const std::vector<std::pair<uint64_t, uint64_t>>& ranges);
 
 // Whether a thread is under a seccomp filter.
 bool IsUnderSeccomp(pid_t tid);

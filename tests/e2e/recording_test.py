@@ -336,7 +336,8 @@ class Memory(ConfigTest):
         library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
         if not os.path.exists(library):
             self.skipTest("no jemalloc here")
-        result = run([program("patient"), "50"], ["-i", "1", "--malloc-info"], env={"LD_PRELOAD": library})
+        with_jemalloc = f'LD_PRELOAD="$LD_PRELOAD:{library}" exec {program("patient")} 50'
+        result = run(["/bin/sh", "-c", with_jemalloc], ["-i", "1", "--malloc-info"])
         self.assertIn("Memory of the process, by jemalloc and the kernel", result.stderr)
 
 

@@ -1,0 +1,145 @@
+#include "attach/stopped_process.h"
+
+#include <sys/uio.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+
+namespace heapprofd {
+namespace {
+
+bool IsDead(pid_t pid, pid_t tid) {
+  const std::string text =
+      ReadProcFile(ProcPath(pid, "task/" + std::to_string(tid) + "/stat"), 1024);
+  const size_t end_of_name = text.rfind(')');
+  return end_of_name == std::string::npos || end_of_name + 2 >= text.size() ||
+         text[end_of_name + 2] == 'Z' || text[end_of_name + 2] == 'X';
+}
+
+}  // namespace
+
+StoppedProcess::StoppedProcess(pid_t pid) : pid_(pid), stopped_at_ns_(NowNs()) {}
+
+// Those that may take their time come last: nobody waits for them.
+StoppedProcess::~StoppedProcess() {
+  for (TracedThread& thread : threads_) {
+    if (thread.is_stopped())
+      thread.Release();
+  }
+  for (TracedThread& thread : threads_) {
+    if (!thread.was_released())
+      thread.Release();
+  }
+}
+
+Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
+                                      uint64_t patience_ns,
+                                      bool* found_new) {
+  const size_t first = threads_.size();
+  for (const pid_t tid : process.Threads()) {
+    const bool is_known =
+        std::any_of(threads_.begin(), threads_.end(),
+                    [tid](const TracedThread& thread) { return thread.tid() == tid; }) ||
+        std::find(gone_.begin(), gone_.end(), tid) != gone_.end();
+    if (is_known)
+      continue;
+    TracedThread thread(tid);
+    if (thread.Seize(/*is_filtered=*/false)) {
+      threads_.push_back(thread);
+    } else if (errno == ESRCH || IsDead(pid_, tid)) {
+      gone_.push_back(tid);
+    } else {
+      return SeizeError(pid_, errno);
+    }
+    *found_new = true;
+  }
+  for (size_t i = first; i < threads_.size();) {
+    const TracedThread::Wait outcome = threads_[i].WaitForStop(NowNs() + patience_ns);
+    if (outcome == TracedThread::Wait::kTimedOut)
+      return Status(StatusCode::kTryAgain,
+                    "cannot stop process " + std::to_string(pid_) + ": its thread " +
+                        std::to_string(threads_[i].tid()) +
+                        " is in an uninterruptible sleep; try again later");
+    if (outcome == TracedThread::Wait::kGone) {
+      gone_.push_back(threads_[i].tid());
+      threads_.erase(threads_.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  return {};
+}
+
+// A thread that does not stop is in an uninterruptible sleep (it waits for a disk, or for
+// its vfork child to execute a program): the others must not wait for it. They are let
+// go, and it is tried again.
+Result<StoppedProcess> StoppedProcess::Stop(const RemoteProcess& process) {
+  constexpr uint64_t kFirstPatienceNs = 10'000'000;
+  constexpr uint64_t kLastPatienceNs = 320'000'000;
+  for (uint64_t patience_ns = kFirstPatienceNs;; patience_ns *= 2) {
+    Result<StoppedProcess> stopped = TryToStop(process, patience_ns);
+    if (stopped.ok() || stopped.status().code() != StatusCode::kTryAgain)
+      return stopped;
+    if (patience_ns >= kLastPatienceNs)
+      return Status(StatusCode::kUnavailable, stopped.status().message());
+    const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(patience_ns)};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+Result<StoppedProcess> StoppedProcess::TryToStop(const RemoteProcess& process,
+                                                 uint64_t patience_ns) {
+  StoppedProcess stopped(process.pid());
+  for (bool found_new = true; found_new;) {
+    found_new = false;
+    HPD_TRY(stopped.StopNewThreads(process, patience_ns, &found_new));
+  }
+  if (stopped.threads_.empty())
+    return SeizeError(process.pid(), ESRCH);
+  return stopped;
+}
+
+bool IsAnyInside(pid_t pid,
+                 const std::vector<TracedThread>& threads,
+                 const std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
+  constexpr size_t kScanned = size_t{64} << 10;  // bytes of each stack
+  constexpr size_t kPage = 4096;
+  const auto is_inside = [&ranges](uint64_t address) {
+    return std::any_of(ranges.begin(), ranges.end(), [address](const auto& range) {
+      return address >= range.first && address < range.second;
+    });
+  };
+  uint64_t low = ~uint64_t{0};
+  uint64_t high = 0;
+  for (const auto& [begin, end] : ranges) {
+    low = std::min(low, begin);
+    high = std::max(high, end);
+  }
+  std::vector<uint64_t> words(kScanned / sizeof(uint64_t));
+  for (const TracedThread& thread : threads) {
+    if (is_inside(thread.registers().rip))
+      return true;
+    // Page by page, so that the end of the stack ends the read instead of failing it.
+    const uint64_t top = thread.registers().rsp & ~uint64_t{7};
+    std::array<iovec, kScanned / kPage + 1> pages{};
+    size_t count = 0;
+    for (uint64_t at = top; at < top + kScanned; ++count) {
+      const uint64_t next = std::min((at | (kPage - 1)) + 1, top + kScanned);
+      pages[count] = {.iov_base = reinterpret_cast<void*>(at), .iov_len = next - at};
+      at = next;
+    }
+    const iovec local{.iov_base = words.data(), .iov_len = kScanned};
+    const ssize_t got = process_vm_readv(pid, &local, 1, pages.data(), count, 0);
+    for (ssize_t i = 0; i < got / 8; ++i) {
+      const uint64_t word = words[static_cast<size_t>(i)];
+      if (word >= low && word < high && is_inside(word))
+        return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace heapprofd

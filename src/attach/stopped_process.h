@@ -1,0 +1,53 @@
+// All threads of a process, stopped at once: the only state in which its code may change.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "attach/remote_process.h"
+#include "attach/traced_thread.h"
+#include "base/status.h"
+
+namespace heapprofd {
+
+// All threads of a process, stopped. They go on when this object ends.
+class StoppedProcess {
+ public:
+  // kUnavailable: a thread did not stop in time, and all go on.
+  static Result<StoppedProcess> Stop(const RemoteProcess& process);
+
+  StoppedProcess(StoppedProcess&&) = default;
+  StoppedProcess& operator=(StoppedProcess&&) = delete;
+  StoppedProcess(const StoppedProcess&) = delete;
+  StoppedProcess& operator=(const StoppedProcess&) = delete;
+  ~StoppedProcess();
+
+  const std::vector<TracedThread>& threads() const { return threads_; }
+
+  uint64_t stopped_at_ns() const { return stopped_at_ns_; }
+
+ private:
+  explicit StoppedProcess(pid_t pid);
+
+  static Result<StoppedProcess> TryToStop(const RemoteProcess& process,
+                                          uint64_t patience_ns);
+  Status StopNewThreads(const RemoteProcess& process,
+                        uint64_t patience_ns,
+                        bool* found_new);
+
+  pid_t pid_;
+  uint64_t stopped_at_ns_;
+  std::vector<TracedThread> threads_;
+  std::vector<pid_t> gone_;
+};
+
+// True when one of the stopped `threads` is inside one of `ranges` (begin, end), or may
+// come back there: an interrupted signal frame on its stack says so.
+bool IsAnyInside(pid_t pid,
+                 const std::vector<TracedThread>& threads,
+                 const std::vector<std::pair<uint64_t, uint64_t>>& ranges);
+
+}  // namespace heapprofd
