@@ -1,10 +1,6 @@
 #include "attach/attached_process.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,14 +8,13 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <optional>
 
 #include "attach/borrowed_thread.h"
 #include "attach/client_image.h"
+#include "attach/shared_files.h"
 #include "attach/stopped_process.h"
 #include "wire/shared_memory.h"
 
@@ -28,10 +23,7 @@ namespace {
 
 constexpr uint64_t kWaitForUsNs = 200'000'000;  // the setup waits for us at most
 constexpr uint64_t kHoldNs = 1'000'000'000;     // a thread waits for its hooks at most
-constexpr uint64_t kHeartbeatNs = 700'000'000;  // an engine that lives beats sooner
 constexpr uint64_t kStaleSeconds = 3;           // then the client takes us for lost
-constexpr int kPatchTries = 200;
-constexpr long kRetryNs = 500'000;
 
 void Sleep(long ns) {
   const timespec pause{.tv_sec = 0, .tv_nsec = ns};
@@ -57,57 +49,6 @@ uint64_t RandomSeed() {
   return seed | 1;
 }
 
-std::string MappingPath(pid_t pid, uint64_t start, uint64_t end) {
-  std::array<char, 64> range{};
-  snprintf(range.data(), range.size(), "map_files/%llx-%llx",
-           static_cast<unsigned long long>(start), static_cast<unsigned long long>(end));
-  return ProcPath(pid, range.data());
-}
-
-// The process is free to put any file of its choice at that place, and we may have more
-// rights than it: only an anonymous memory file that can be sealed is taken, and nothing
-// else is even opened.
-ScopedFd OpenMemoryFile(const std::string& path) {
-  const ScopedFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
-
-  struct stat status {};
-
-  if (!place.valid() || fstat(place.get(), &status) != 0)
-    return ScopedFd();
-  errno = EINVAL;
-  if (!S_ISREG(status.st_mode) || status.st_nlink != 0)
-    return ScopedFd();
-  ScopedFd file(
-      open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDWR | O_CLOEXEC));
-  const int seals = file.valid() ? fcntl(file.get(), F_GET_SEALS) : -1;
-  if (seals < 0 || (seals & F_SEAL_SEAL) != 0)
-    return ScopedFd();
-  return file;
-}
-
-bool CanOpenMappings(pid_t pid, const std::vector<MapEntry>& maps) {
-  const auto file = std::find_if(maps.begin(), maps.end(),
-                                 [](const MapEntry& entry) { return entry.inode != 0; });
-  return file != maps.end() &&
-         ScopedFd(
-             open(MappingPath(pid, file->start, file->end).c_str(), O_RDONLY | O_CLOEXEC))
-             .valid();
-}
-
-// A limit on file sizes holds for memory files, too, and a process that runs into it gets
-// a signal.
-bool MayGrowFiles(pid_t pid, uint64_t size) {
-  const std::string limits = ReadProcFile(ProcPath(pid, "limits"), 16384);
-  constexpr std::string_view kName = "Max file size";
-  const size_t at = limits.find(kName);
-  if (at == std::string::npos)
-    return false;
-  const char* value = limits.c_str() + at + kName.size();
-  while (*value == ' ')
-    ++value;
-  return strncmp(value, "unlimited", 9) == 0 || strtoull(value, nullptr, 10) > size;
-}
-
 // The thread id as the process itself sees it: the last one of its nested namespaces.
 uint32_t InnerId(pid_t tid) {
   const std::string ids =
@@ -116,22 +57,6 @@ uint32_t InnerId(pid_t tid) {
   const std::string text = last == std::string::npos ? ids : ids.substr(last + 1);
   const auto id = static_cast<uint32_t>(strtoul(text.c_str(), nullptr, 10));
   return id != 0 ? id : static_cast<uint32_t>(tid);
-}
-
-bool IsInstalled(const RemoteProcess& process, const PatchRecord& record) {
-  std::array<uint8_t, kMaxPatchLength> bytes{};
-  const size_t length = std::min<size_t>(record.length, kMaxPatchLength);
-  return length > 0 && process.Read(record.address, bytes.data(), length) &&
-         memcmp(bytes.data(), record.written, length) == 0 &&
-         memcmp(record.original, record.written, length) != 0;
-}
-
-std::vector<std::pair<uint64_t, uint64_t>> InnerRanges(const AttachState& state) {
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;
-  for (size_t i = 0; i < state.patch_count; ++i)
-    ranges.emplace_back(state.patches[i].address + 1,
-                        state.patches[i].address + state.patches[i].length);
-  return ranges;
 }
 
 }  // namespace
@@ -161,67 +86,6 @@ Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
   attached->report_.allocators = attached->plan_.allocators;
   attached->report_.unpatched = attached->plan_.unpatched;
   return attached;
-}
-
-Status AttachedProcess::Restore(pid_t pid) {
-  HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
-  AttachedProcess attached(std::move(process));
-  return attached.UndoLeftovers(attached.process_.Maps());
-}
-
-// Images of earlier sessions: puts back the entries that a killed engine has left
-// patched.
-Status AttachedProcess::UndoLeftovers(const std::vector<MapEntry>& maps) {
-  for (const FoundImage& image : FindImages(process_, maps)) {
-    AttachState state;
-    if (!process_.ReadObject(image.base + image.header.state, &state))
-      continue;
-    state.patch_count = std::min<uint32_t>(state.patch_count, kMaxPatches);
-    const bool is_patched = std::any_of(
-        state.patches, state.patches + state.patch_count,
-        [this](const PatchRecord& record) { return IsInstalled(process_, record); });
-    if (is_patched)
-      HPD_TRY(UndoImage(image.base + image.header.wiped, state));
-    if (image.is_ours && base_ == 0) {
-      base_ = image.base;
-      is_placed_ = true;
-      plan_.state = state;
-    }
-  }
-  return {};
-}
-
-// `switch_address`: of the word that switches the hooks on.
-Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& state) {
-  const uint64_t beat_address =
-      state.result.engine_block + offsetof(EngineBlock, control.heartbeat);
-  uint64_t first = 0;
-  uint64_t now = 0;
-  uint32_t is_on = 0;
-  // Off in a forked child, which nobody records.
-  const bool has_beat = process_.ReadObject(switch_address, &is_on) && is_on != 0 &&
-                        process_.ReadObject(beat_address, &first);
-  const uint64_t deadline = NowNs() + kHeartbeatNs;
-  while (has_beat && NowNs() < deadline) {
-    Sleep(kRetryNs);
-    if (process_.ReadObject(beat_address, &now) && now != first)
-      return CannotAttach(pid(), "another heap_profile records it; end that one first");
-  }
-  for (int i = 0; i < kPatchTries; ++i, Sleep(kRetryNs)) {
-    HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
-    if (!process_.IsSameImage())
-      return LostRace(pid(), "it has just become another program");
-    if (IsAnyInside(pid(), stopped.threads(), InnerRanges(state)))
-      continue;  // they go on before we sleep
-    process_.WriteObject(switch_address, uint32_t{0});
-    for (size_t k = 0; k < state.patch_count; ++k) {
-      if (IsInstalled(process_, state.patches[k]))
-        process_.Write(state.patches[k].address, state.patches[k].original,
-                       state.patches[k].length);
-    }
-    return {};
-  }
-  return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
 }
 
 Status AttachedProcess::ChoosePlace(const std::vector<MapEntry>& maps,
@@ -365,18 +229,10 @@ Status AttachedProcess::FillImage() {
 
 // `holder`: the thread that has descriptors of them; 0: they are mapped.
 Status AttachedProcess::OpenFiles(const SetupResult& result, pid_t holder) {
-  constexpr uint64_t kPage = 4096;
-  const uint64_t engine_end =
-      result.engine_block + (sizeof(EngineBlock) + kPage - 1) / kPage * kPage;
-  const std::string engine_path =
-      holder != 0 ? ProcPath(holder, "fd/" + std::to_string(result.engine_fd))
-                  : MappingPath(process_.view(), result.engine_block, engine_end);
-  const std::string client_path =
-      holder != 0 ? ProcPath(holder, "fd/" + std::to_string(result.client_fd))
-                  : MappingPath(process_.view(), result.client_block,
-                                result.client_block + kRingOffset + request_.ring_size);
-  engine_file_ = OpenMemoryFile(engine_path);
-  client_file_ = OpenMemoryFile(client_path);
+  SharedFiles files = holder != 0 ? FilesOfDescriptors(holder, result)
+                                  : MappedFiles(process_.view(), result);
+  engine_file_ = std::move(files.engine);
+  client_file_ = std::move(files.client);
   if (!engine_file_.valid() || !client_file_.valid())
     return Status::FromErrno(
         "cannot open the memory shared with process " + std::to_string(pid()), errno);
@@ -455,7 +311,7 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
 }
 
 Status AttachedProcess::PutHooksIn() {
-  for (int i = 0; i < kPatchTries; ++i) {
+  for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
     {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
       if (!process_.IsSameImage())
@@ -468,70 +324,8 @@ Status AttachedProcess::PutHooksIn() {
       if (status.ok() || !status.message().empty())
         return status;
     }
-    Sleep(kRetryNs);
   }
   return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
-}
-
-// With all threads stopped. The process may have unloaded a module or put other bytes
-// there: only what we wrote is taken back.
-Status AttachedProcess::RestoreAll() {
-  process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
-  size_t foreign = 0;
-  for (const size_t index : plan_.patches) {
-    const PatchRecord& record = plan_.state.patches[index];
-    std::array<uint8_t, kMaxPatchLength> bytes{};
-    if (!process_.Read(record.address, bytes.data(), record.length))
-      continue;  // unloaded
-    if (memcmp(bytes.data(), record.written, record.length) == 0) {
-      process_.Write(record.address, record.original, record.length);
-      process_.Read(record.address, bytes.data(), record.length);
-    }
-    foreign += memcmp(bytes.data(), record.original, record.length) != 0 ? 1 : 0;
-  }
-  is_hooked_ = false;
-  if (foreign == 0)
-    return {};
-  return Status(
-      StatusCode::kUnavailable,
-      std::to_string(foreign) + " functions of process " + std::to_string(pid()) +
-          " were changed by somebody else meanwhile and were left so; our hooks "
-          "in them do nothing");
-}
-
-Status AttachedProcess::TakeHooksOut() {
-  if (!is_hooked_)
-    return {};
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;
-  for (const size_t index : plan_.patches)
-    ranges.emplace_back(
-        plan_.state.patches[index].address + 1,
-        plan_.state.patches[index].address + plan_.state.patches[index].length);
-  Status status;
-  for (int i = 0; i < kPatchTries; ++i, Sleep(kRetryNs)) {
-    if (!process_.IsSameImage()) {
-      is_hooked_ = false;
-      return {};
-    }
-    Result<StoppedProcess> stopped = StoppedProcess::Stop(process_);
-    if (!stopped.ok()) {
-      status = stopped.status();
-      if (status.code() != StatusCode::kUnavailable)
-        continue;  // it is ending
-      break;
-    }
-    if (!process_.IsSameImage() || IsAnyInside(pid(), stopped.value().threads(), ranges))
-      continue;
-    status = RestoreAll();
-    report_.detach_stopped_ns = NowNs() - stopped.value().stopped_at_ns();
-    return status;
-  }
-  // The hooks stay, but do nothing; the next session takes them out.
-  process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
-  is_hooked_ = false;
-  return status.ok()
-             ? CannotAttach(pid(), "its threads do not leave its first instructions")
-             : status;
 }
 
 }  // namespace heapprofd

@@ -21,6 +21,11 @@ bool IsDead(pid_t pid, pid_t tid) {
 
 }  // namespace
 
+void PauseBeforeRetry() {
+  const timespec pause{.tv_sec = 0, .tv_nsec = 500'000};
+  nanosleep(&pause, nullptr);
+}
+
 StoppedProcess::StoppedProcess(pid_t pid) : pid_(pid), stopped_at_ns_(NowNs()) {}
 
 // Those that may take their time come last: nobody waits for them.

@@ -13,6 +13,10 @@
 
 namespace heapprofd {
 
+// Threads that are where code is to change go on for a moment, and are stopped again.
+inline constexpr int kPatchTries = 200;
+void PauseBeforeRetry();
+
 // All threads of a process, stopped. They go on when this object ends.
 class StoppedProcess {
  public:

@@ -1,0 +1,159 @@
+// Taking hooks out of a process: our own at the end of a session, and those that an
+// engine has left that was killed.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "attach/attached_process.h"
+#include "attach/borrowed_thread.h"
+#include "attach/client_image.h"
+#include "attach/stopped_process.h"
+#include "wire/shared_memory.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kHeartbeatNs = 700'000'000;  // an engine that lives beats sooner
+
+bool IsInstalled(const RemoteProcess& process, const PatchRecord& record) {
+  std::array<uint8_t, kMaxPatchLength> bytes{};
+  const size_t length = std::min<size_t>(record.length, kMaxPatchLength);
+  return length > 0 && process.Read(record.address, bytes.data(), length) &&
+         memcmp(bytes.data(), record.written, length) == 0 &&
+         memcmp(record.original, record.written, length) != 0;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> InnerRanges(const AttachState& state) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (size_t i = 0; i < state.patch_count; ++i)
+    ranges.emplace_back(state.patches[i].address + 1,
+                        state.patches[i].address + state.patches[i].length);
+  return ranges;
+}
+
+}  // namespace
+
+Status AttachedProcess::Restore(pid_t pid) {
+  HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
+  AttachedProcess attached(std::move(process));
+  return attached.UndoLeftovers(attached.process_.Maps());
+}
+
+// Images of earlier sessions: puts back the entries that a killed engine has left
+// patched.
+Status AttachedProcess::UndoLeftovers(const std::vector<MapEntry>& maps) {
+  for (const FoundImage& image : FindImages(process_, maps)) {
+    AttachState state;
+    if (!process_.ReadObject(image.base + image.header.state, &state))
+      continue;
+    state.patch_count = std::min<uint32_t>(state.patch_count, kMaxPatches);
+    const bool is_patched = std::any_of(
+        state.patches, state.patches + state.patch_count,
+        [this](const PatchRecord& record) { return IsInstalled(process_, record); });
+    if (is_patched)
+      HPD_TRY(UndoImage(image.base + image.header.wiped, state));
+    if (image.is_ours && base_ == 0) {
+      base_ = image.base;
+      is_placed_ = true;
+      plan_.state = state;
+    }
+  }
+  return {};
+}
+
+// `switch_address`: of the word that switches the hooks on.
+Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& state) {
+  const uint64_t beat_address =
+      state.result.engine_block + offsetof(EngineBlock, control.heartbeat);
+  uint64_t first = 0;
+  uint64_t now = 0;
+  uint32_t is_on = 0;
+  // Off in a forked child, which nobody records.
+  const bool has_beat = process_.ReadObject(switch_address, &is_on) && is_on != 0 &&
+                        process_.ReadObject(beat_address, &first);
+  const uint64_t deadline = NowNs() + kHeartbeatNs;
+  while (has_beat && NowNs() < deadline) {
+    PauseBeforeRetry();
+    if (process_.ReadObject(beat_address, &now) && now != first)
+      return CannotAttach(pid(), "another heap_profile records it; end that one first");
+  }
+  for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
+    HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+    if (!process_.IsSameImage())
+      return LostRace(pid(), "it has just become another program");
+    if (IsAnyInside(pid(), stopped.threads(), InnerRanges(state)))
+      continue;  // they go on before we sleep
+    process_.WriteObject(switch_address, uint32_t{0});
+    for (size_t k = 0; k < state.patch_count; ++k) {
+      if (IsInstalled(process_, state.patches[k]))
+        process_.Write(state.patches[k].address, state.patches[k].original,
+                       state.patches[k].length);
+    }
+    return {};
+  }
+  return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
+}
+
+// With all threads stopped. The process may have unloaded a module or put other bytes
+// there: only what we wrote is taken back.
+Status AttachedProcess::RestoreAll() {
+  process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
+  size_t foreign = 0;
+  for (const size_t index : plan_.patches) {
+    const PatchRecord& record = plan_.state.patches[index];
+    std::array<uint8_t, kMaxPatchLength> bytes{};
+    if (!process_.Read(record.address, bytes.data(), record.length))
+      continue;  // unloaded
+    if (memcmp(bytes.data(), record.written, record.length) == 0) {
+      process_.Write(record.address, record.original, record.length);
+      process_.Read(record.address, bytes.data(), record.length);
+    }
+    foreign += memcmp(bytes.data(), record.original, record.length) != 0 ? 1 : 0;
+  }
+  is_hooked_ = false;
+  if (foreign == 0)
+    return {};
+  return Status(
+      StatusCode::kUnavailable,
+      std::to_string(foreign) + " functions of process " + std::to_string(pid()) +
+          " were changed by somebody else meanwhile and were left so; our hooks "
+          "in them do nothing");
+}
+
+Status AttachedProcess::TakeHooksOut() {
+  if (!is_hooked_)
+    return {};
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const size_t index : plan_.patches)
+    ranges.emplace_back(
+        plan_.state.patches[index].address + 1,
+        plan_.state.patches[index].address + plan_.state.patches[index].length);
+  Status status;
+  for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
+    if (!process_.IsSameImage()) {
+      is_hooked_ = false;
+      return {};
+    }
+    Result<StoppedProcess> stopped = StoppedProcess::Stop(process_);
+    if (!stopped.ok()) {
+      status = stopped.status();
+      if (status.code() != StatusCode::kUnavailable)
+        continue;  // it is ending
+      break;
+    }
+    if (!process_.IsSameImage() || IsAnyInside(pid(), stopped.value().threads(), ranges))
+      continue;
+    status = RestoreAll();
+    report_.detach_stopped_ns = NowNs() - stopped.value().stopped_at_ns();
+    return status;
+  }
+  // The hooks stay, but do nothing; the next session takes them out.
+  process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
+  is_hooked_ = false;
+  return status.ok()
+             ? CannotAttach(pid(), "its threads do not leave its first instructions")
+             : status;
+}
+
+}  // namespace heapprofd
