@@ -113,6 +113,7 @@ Status Session::AddAttached(AttachedProcess* attached,
   live_.push_back({.target = target.get(),
                    .pidfd = std::move(pidfd),
                    .attached = nullptr,
+                   .was_attached = true,
                    .forks_seen = 0});
   targets_.push_back(std::move(target));
   return {};

@@ -109,6 +109,11 @@ class AttachTest(unittest.TestCase):
             doctor = subprocess.run([HEAP_PROFILE, "doctor", "-p", str(process.pid)], capture_output=True, text=True)
             self.assertIn("allocator in", doctor.stdout)
             process.kill()
+        with subprocess.Popen(["sleep", "30"]) as process:
+            silent = Attached(process.pid, 50).result.stderr
+            self.assertIn("called no allocation function while", silent)
+            self.assertNotIn("not recorded", silent)
+            process.kill()
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
