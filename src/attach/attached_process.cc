@@ -72,20 +72,32 @@ Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
                                                                 TracedThread* held) {
   HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
   std::unique_ptr<AttachedProcess> attached(new AttachedProcess(std::move(process)));
-  const std::vector<MapEntry> maps = attached->process_.Maps();
-  const ProcessCode code = finder->Find(attached->process_, maps);
+  const Status status = attached->PlaceClient(ring_size, finder, held);
+  if (status.ok())
+    return attached;
+  // What is missing then is the process.
+  if (!attached->process_.IsSameImage())
+    return LostRace(pid, "it has just ended or become another program");
+  return status;
+}
+
+Status AttachedProcess::PlaceClient(uint64_t ring_size,
+                                    AllocatorFinder* finder,
+                                    TracedThread* held) {
+  const std::vector<MapEntry> maps = process_.Maps();
+  const ProcessCode code = finder->Find(process_, maps);
   if (code.allocators.empty())
-    return code.has_loader ? LostRace(pid, "its libraries are not loaded")
-                           : CannotAttach(pid, NoAllocatorReason(code));
-  attached->can_open_mappings_ = CanOpenMappings(attached->process_.view(), maps);
-  HPD_TRY(attached->UndoLeftovers(maps));
-  HPD_TRY(attached->ChoosePlace(maps, code));
-  attached->request_ = attached->MakeRequest(ring_size, code);
-  HPD_TRY(attached->PlaceImage(maps, held));
-  HPD_TRY(attached->WriteGates());
-  attached->report_.allocators = attached->plan_.allocators;
-  attached->report_.unpatched = attached->plan_.unpatched;
-  return attached;
+    return code.has_loader ? LostRace(pid(), "its libraries are not loaded")
+                           : CannotAttach(pid(), NoAllocatorReason(code));
+  can_open_mappings_ = CanOpenMappings(process_.view(), maps);
+  HPD_TRY(UndoLeftovers(maps));
+  HPD_TRY(ChoosePlace(maps, code));
+  request_ = MakeRequest(ring_size, code);
+  HPD_TRY(PlaceImage(maps, held));
+  HPD_TRY(WriteGates());
+  report_.allocators = plan_.allocators;
+  report_.unpatched = plan_.unpatched;
+  return {};
 }
 
 Status AttachedProcess::ChoosePlace(const std::vector<MapEntry>& maps,

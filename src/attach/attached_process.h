@@ -78,6 +78,7 @@ class AttachedProcess {
  private:
   explicit AttachedProcess(RemoteProcess process) : process_(std::move(process)) {}
 
+  Status PlaceClient(uint64_t ring_size, AllocatorFinder* finder, TracedThread* held);
   Status UndoLeftovers(const std::vector<MapEntry>& maps);
   Status UndoImage(uint64_t base, const AttachState& state);
   Status ChoosePlace(const std::vector<MapEntry>& maps, const ProcessCode& code);

@@ -22,6 +22,7 @@
 
 #include "attach/borrowed_thread.h"
 #include "attach/program_start.h"
+#include "attach/stopped_process.h"
 
 namespace heapprofd {
 namespace {
@@ -210,6 +211,7 @@ void ExecWatcher::Allow(int file) const {
 }
 
 void ExecWatcher::Answer() {
+  const Urgency urgency;  // every program that is started waits for this thread
   std::array<pollfd, 2> fds = {
       {{.fd = events_.get(), .events = POLLIN, .revents = 0},
        {.fd = stop_event_.get(), .events = POLLIN, .revents = 0}}};
@@ -311,7 +313,7 @@ Status ExecWatcher::PutClientIn(TracedThread* thread) {
   HPD_TRY_ASSIGN(const RemoteProcess process, RemoteProcess::Open(thread->tid()));
   HPD_TRY(RunToStart(process, thread));
   if (HasPreloadedClient(process.Maps()))
-    return {};  // it reports by itself
+    return filter_.reports_to_us(thread->tid());
   HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached,
                  AttachedProcess::Place(thread->tid(), ring_size_, &finder_, thread));
   const auto caught = std::make_shared<Caught>(std::move(attached));

@@ -57,6 +57,11 @@ bool RunsInParentsMemory(pid_t pid) {
   return parent_pid > 0 && syscall(SYS_kcmp, pid, parent_pid, kCompareMemory, 0, 0) == 0;
 }
 
+Status NoProgram(const std::string& what) {
+  return Status(StatusCode::kNotFound,
+                what + ": it has no program (a kernel thread, or it has just ended)");
+}
+
 }  // namespace
 
 pid_t LiveThread(pid_t pid) {
@@ -99,6 +104,13 @@ std::string ReadProcFile(const std::string& path, size_t limit) {
   return text;
 }
 
+std::string CommandName(pid_t pid) {
+  std::string name = ReadProcFile(ProcPath(pid, "comm"), 64);
+  if (!name.empty() && name.back() == '\n')
+    name.pop_back();
+  return name;
+}
+
 std::string StatusField(const std::string& status_text, const std::string& name) {
   const std::string key = "\n" + name + ":";
   const size_t at = status_text.find(key);
@@ -115,9 +127,12 @@ Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
   const std::string what = "cannot attach to process " + std::to_string(pid);
   ScopedFd memory(open(ProcPath(LiveThread(pid), "mem").c_str(), O_RDWR | O_CLOEXEC));
   if (!memory.valid()) {
-    if (errno == ENOENT || errno == ESRCH)
+    if ((errno == ENOENT || errno == ESRCH) &&
+        access(ProcPath(pid, "").c_str(), F_OK) != 0)
       return Status(StatusCode::kNotFound,
                     what + ": there is no such process; check the number");
+    if (errno == ENOENT || errno == ESRCH)
+      return NoProgram(what);
     return Status(StatusCode::kUnavailable,
                   what +
                       ": its memory may not be read; run heap_profile as root or as "
@@ -126,8 +141,7 @@ Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
   }
   std::string image_id = ReadImageId(pid);
   if (image_id.empty())
-    return Status(StatusCode::kNotFound,
-                  what + ": it has no program (a kernel thread, or it has just ended)");
+    return NoProgram(what);
   if (RunsInParentsMemory(pid))
     return Status(StatusCode::kTryAgain,
                   what + ": it is about to start a program; try again");

@@ -16,6 +16,9 @@ namespace heapprofd {
 // CLOCK_MONOTONIC.
 uint64_t NowNs();
 
+// What the process calls itself; "" when it is gone.
+std::string CommandName(pid_t pid);
+
 class RemoteProcess {
  public:
   // The memory is that of the image that runs now: after an exec it reads as empty.

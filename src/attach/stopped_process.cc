@@ -26,7 +26,19 @@ void PauseBeforeRetry() {
   nanosleep(&pause, nullptr);
 }
 
-StoppedProcess::StoppedProcess(pid_t pid) : pid_(pid), stopped_at_ns_(NowNs()) {}
+Urgency::Urgency() : policy_(sched_getscheduler(0)) {
+  sched_getparam(0, &priority_);
+  const sched_param first{.sched_priority = 1};
+  is_raised_ = policy_ == SCHED_OTHER && sched_setscheduler(0, SCHED_RR, &first) == 0;
+}
+
+Urgency::~Urgency() {
+  if (is_raised_)
+    sched_setscheduler(0, policy_, &priority_);
+}
+
+StoppedProcess::StoppedProcess(pid_t pid)
+    : urgency_(std::make_unique<Urgency>()), pid_(pid), stopped_at_ns_(NowNs()) {}
 
 // Those that may take their time come last: nobody waits for them.
 StoppedProcess::~StoppedProcess() {
@@ -45,20 +57,14 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
                                       bool* found_new) {
   const size_t first = threads_.size();
   for (const pid_t tid : process.Threads()) {
-    const bool is_known =
-        std::any_of(threads_.begin(), threads_.end(),
-                    [tid](const TracedThread& thread) { return thread.tid() == tid; }) ||
-        std::find(gone_.begin(), gone_.end(), tid) != gone_.end();
-    if (is_known)
+    if (seen_.contains(tid))
       continue;
     TracedThread thread(tid);
-    if (thread.Seize(/*is_filtered=*/false)) {
+    if (thread.Seize(/*is_filtered=*/false))
       threads_.push_back(thread);
-    } else if (errno == ESRCH || IsDead(pid_, tid)) {
-      gone_.push_back(tid);
-    } else {
+    else if (errno != ESRCH && !IsDead(pid_, tid))
       return SeizeError(pid_, errno);
-    }
+    seen_.insert(tid);
     *found_new = true;
   }
   for (size_t i = first; i < threads_.size();) {
@@ -68,12 +74,10 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
                     "cannot stop process " + std::to_string(pid_) + ": its thread " +
                         std::to_string(threads_[i].tid()) +
                         " is in an uninterruptible sleep; try again later");
-    if (outcome == TracedThread::Wait::kGone) {
-      gone_.push_back(threads_[i].tid());
+    if (outcome == TracedThread::Wait::kGone)
       threads_.erase(threads_.begin() + static_cast<ptrdiff_t>(i));
-    } else {
+    else
       ++i;
-    }
   }
   return {};
 }

@@ -1,9 +1,12 @@
 // All threads of a process, stopped at once: the only state in which its code may change.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -16,6 +19,21 @@ namespace heapprofd {
 // Threads that are where code is to change go on for a moment, and are stopped again.
 inline constexpr int kPatchTries = 200;
 void PauseBeforeRetry();
+
+// While it exists, the calling thread goes before the programs on a busy machine, where
+// it may: a process waits for us.
+class Urgency {
+ public:
+  Urgency();
+  ~Urgency();
+  Urgency(const Urgency&) = delete;
+  Urgency& operator=(const Urgency&) = delete;
+
+ private:
+  int policy_;
+  sched_param priority_{};
+  bool is_raised_ = false;
+};
 
 // All threads of a process, stopped. They go on when this object ends.
 class StoppedProcess {
@@ -42,10 +60,11 @@ class StoppedProcess {
                         uint64_t patience_ns,
                         bool* found_new);
 
+  std::unique_ptr<Urgency> urgency_;
   pid_t pid_;
   uint64_t stopped_at_ns_;
   std::vector<TracedThread> threads_;
-  std::vector<pid_t> gone_;
+  std::unordered_set<pid_t> seen_;  // also those that have ended
 };
 
 // True when one of the stopped `threads` is inside one of `ranges` (begin, end), or may

@@ -60,9 +60,11 @@ Status SeizeError(pid_t pid, int error) {
   const std::string tracer =
       StatusField(ReadProcFile(ProcPath(pid, "status"), 16384), "TracerPid");
   if (!tracer.empty() && tracer != "0")
-    return Status(StatusCode::kUnavailable,
-                  what + "process " + tracer +
-                      " traces it already (a debugger or strace); end that first");
+    return Status(
+        StatusCode::kUnavailable,
+        what + "process " + tracer + " (" +
+            CommandName(static_cast<pid_t>(strtol(tracer.c_str(), nullptr, 10))) +
+            ") traces it already; end that first");
   if (IsUnderSeccomp(pid) && geteuid() != 0)
     return Status(StatusCode::kUnavailable,
                   what +

@@ -73,7 +73,8 @@ void CheckAttach(Findings* findings) {
 void CheckWatch(Findings* findings) {
   const Result<std::unique_ptr<ExecWatcher>> watcher =
       ExecWatcher::Start({.may_match = [](const std::string&) { return false; },
-                          .matches = [](pid_t, const std::string&) { return false; }},
+                          .matches = [](pid_t, const std::string&) { return false; },
+                          .reports_to_us = [](pid_t) { return Status(); }},
                          1 << 20);
   if (watcher.ok())
     findings->Good("catch new processes by name: heap_profile -n NAME");
@@ -84,8 +85,11 @@ void CheckWatch(Findings* findings) {
 void CheckTracer(pid_t pid, Findings* findings) {
   const std::string tracer = StatusField(StatusText(pid), "TracerPid");
   if (!tracer.empty() && tracer != "0")
-    findings->Bad("process " + tracer + " traces it (a debugger or strace)",
-                  "end that first");
+    findings->Bad(
+        "process " + tracer + " (" +
+            CommandName(static_cast<pid_t>(strtol(tracer.c_str(), nullptr, 10))) +
+            ") traces it",
+        "end that first");
   if (!IsUnderSeccomp(pid))
     return;
   if (HasCapability(kCapSysAdmin))

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -30,7 +31,8 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kStartPatienceNs = 10'000'000'000;
-constexpr uint64_t kRivalPatienceNs = 1'000'000'000;  // when ours has ended
+constexpr uint64_t kRivalPatienceNs = 100'000'000;  // when ours has ended
+constexpr int kMaxStarts = 10;
 constexpr int kAnswerMs = 30'000;
 constexpr uint64_t kMarkPatienceNs = 10'000'000'000;  // dumps of many processes take time
 constexpr char kServiceName[] = "heapprofd";
@@ -81,6 +83,24 @@ pid_t StartService() {
   _exit(kExitNoProgram);
 }
 
+// Connected to the service that was just started, or to another one; nullopt: none
+// answers.
+std::optional<ControlChannel> AwaitService(pid_t service, uint64_t end_ns) {
+  bool is_over = false;
+  const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
+  while (MonotonicNs() < end_ns) {
+    if (std::optional<ControlChannel> channel = ConnectToService())
+      return channel;
+    // Somebody else's may have been faster, and be about to listen.
+    if (!is_over && (service < 0 || waitpid(service, nullptr, WNOHANG) == service)) {
+      is_over = true;
+      end_ns = std::min(end_ns, MonotonicNs() + kRivalPatienceNs);
+    }
+    nanosleep(&pause, nullptr);
+  }
+  return std::nullopt;
+}
+
 Result<ControlChannel> FindService(bool may_start) {
   if (std::optional<ControlChannel> channel = ConnectToService())
     return std::move(*channel);
@@ -88,18 +108,12 @@ Result<ControlChannel> FindService(bool may_start) {
     return Status(StatusCode::kUnavailable,
                   "cannot record: no heapprofd runs and --no-start is given; start "
                   "heapprofd");
-  const pid_t service = StartService();
-  bool is_over = false;
-  const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
-  for (uint64_t end = MonotonicNs() + kStartPatienceNs; MonotonicNs() < end;) {
-    if (std::optional<ControlChannel> channel = ConnectToService())
+  // One that was killed may still hold its lock when its connections are closed: ours
+  // ends at once then, and another one is started.
+  const uint64_t end_ns = MonotonicNs() + kStartPatienceNs;
+  for (int i = 0; i < kMaxStarts && MonotonicNs() < end_ns; ++i) {
+    if (std::optional<ControlChannel> channel = AwaitService(StartService(), end_ns))
       return std::move(*channel);
-    // Somebody else's may have been faster, and be about to listen.
-    if (!is_over && (service < 0 || waitpid(service, nullptr, WNOHANG) == service)) {
-      is_over = true;
-      end = MonotonicNs() + kRivalPatienceNs;
-    }
-    nanosleep(&pause, nullptr);
   }
   return Status(StatusCode::kUnavailable, "cannot start " + ServicePath() +
                                               ": it does not answer; run it by hand to "

@@ -19,13 +19,6 @@ namespace {
 
 constexpr size_t kStatusSize = 16384;
 
-std::string CommandName(pid_t pid) {
-  std::string name = ReadProcFile(ProcPath(pid, "comm"), 64);
-  if (!name.empty() && name.back() == '\n')
-    name.pop_back();
-  return name;
-}
-
 bool IsNamed(const TargetRules& rules, pid_t pid) {
   const ProcessDescription process = DescribeProcess(pid);
   if (process.executable.empty())
@@ -75,6 +68,16 @@ bool MayAttach(uid_t owner, pid_t pid) {
   constexpr size_t kKindsOfIds = 4;
   return count == kKindsOfIds &&
          strtoull(StatusField(text, "CapPrm").c_str(), nullptr, 16) == 0;
+}
+
+std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name) {
+  constexpr size_t kMaxEnvironment = size_t{1} << 20;
+  const std::string key = '\0' + name + '=';
+  const std::string text = '\0' + ReadProcFile(ProcPath(pid, "environ"), kMaxEnvironment);
+  const size_t at = text.find(key);
+  if (at == std::string::npos)
+    return std::nullopt;
+  return text.substr(at + key.size(), text.find('\0', at + 1) - at - key.size());
 }
 
 bool CanBeWoken(pid_t pid, const std::string& wake_page) {

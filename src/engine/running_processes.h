@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ std::vector<pid_t> FindRunning(const TargetRules& rules);
 // Whether `owner`, who asks, might trace the process without our help: root everybody,
 // others their own processes that have no more rights than they.
 bool MayAttach(uid_t owner, pid_t pid);
+
+// A variable of the environment that the process was started with; nullopt when it has
+// none.
+std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name);
 
 // Whether the process has a client of ours that can be woken by `wake_page`
 // (wire/service_place.h), and so need not be attached to.

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "engine/process_info.h"
 #include "engine/running_processes.h"
 #include "engine/target_rules.h"
+#include "wire/handshake.h"
+#include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {
@@ -30,6 +33,22 @@ std::set<std::string> FilesOfNames(const TargetRules& rules) {
     }
   }
   return files;
+}
+
+// A program with the preload library, which finds its service by its environment.
+Status ReportsTo(pid_t pid, const std::string& directory) {
+  const std::string what =
+      "cannot record process " + std::to_string(pid) + " from its start: ";
+  if (EnvironmentVariable(pid, kSessionVariable))
+    return Status(StatusCode::kUnavailable,
+                  what + "the heap_profile that has started it records it");
+  const std::optional<std::string> named = EnvironmentVariable(pid, kDirectoryVariable);
+  if (named ? *named == directory : directory.starts_with("/run/"))
+    return {};
+  return Status(StatusCode::kUnavailable,
+                what + "it reports to the heapprofd " +
+                    (named ? "in " + *named : "of the system") +
+                    "; ask that one, or attach to it with -p once it runs");
 }
 
 bool Attach(Session& session,
@@ -83,7 +102,9 @@ Status AttachToRunning(Session& session,
   return {};
 }
 
-void CatchStarting(Session& session, uid_t owner, std::vector<std::string>* notes) {
+void CatchStarting(Session& session,
+                   const AttachPolicy& policy,
+                   std::vector<std::string>* notes) {
   const TargetRules& rules = session.config().targets;
   if (rules.no_startup || rules.names.empty())
     return;
@@ -96,11 +117,13 @@ void CatchStarting(Session& session, uid_t owner, std::vector<std::string>* note
              return IsNameOf(by_name, path) || files.contains(path);
            },
        .matches =
-           [by_name, owner](pid_t pid, const std::string& path) {
+           [by_name, owner = policy.owner](pid_t pid, const std::string& path) {
              return (IsNameOf(by_name, path) ||
                      IsNamedBy(by_name, DescribeProcess(pid))) &&
                     MayAttach(owner, pid);
-           }});
+           },
+       .reports_to_us = [directory = policy.directory](
+                            pid_t pid) { return ReportsTo(pid, directory); }});
   if (!status.ok())
     notes->push_back(status.message());
 }

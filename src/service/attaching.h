@@ -14,8 +14,9 @@
 namespace heapprofd {
 
 struct AttachPolicy {
-  uid_t owner;                          // of the recording
-  std::string wake_page;                // programs that it wakes report by themselves
+  uid_t owner;            // of the recording
+  std::string directory;  // of the service
+  std::string wake_page;  // in it; programs that it wakes report by themselves
   std::function<bool(pid_t)> is_taken;  // by another recording
   std::function<void()> between;        // called between two processes
 };
@@ -28,6 +29,8 @@ Status AttachToRunning(Session& session,
                        std::vector<std::string>* notes);
 
 // From now on catches what the session wants of the programs that start.
-void CatchStarting(Session& session, uid_t owner, std::vector<std::string>* notes);
+void CatchStarting(Session& session,
+                   const AttachPolicy& policy,
+                   std::vector<std::string>* notes);
 
 }  // namespace heapprofd

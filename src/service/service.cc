@@ -274,11 +274,12 @@ Status Service::Start(Connection& connection, ControlMessage message) {
 Status Service::Attach(Hosted& hosted, Connection& connection) {
   std::vector<std::string> notes;
   const AttachPolicy policy{.owner = hosted.owner,
+                            .directory = directory_->path(),
                             .wake_page = directory_->path() + kWakeName,
                             .is_taken = [this](pid_t pid) { return IsTaken(pid); },
                             .between = [this] { ServeSessions(); }};
   for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
-    CatchStarting(*session, hosted.owner, &notes);  // first: nobody falls in between
+    CatchStarting(*session, policy, &notes);  // first: nobody falls in between
     HPD_TRY(AttachToRunning(*session, policy, &notes));
   }
   for (const std::string& note : notes)

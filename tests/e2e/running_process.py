@@ -88,13 +88,6 @@ class Engine(Place):
             self.service.communicate(timeout=DEADLINE_S)
         self.close()
 
-    def has_ended(self):
-        try:
-            self.service.wait(DEADLINE_S / 10)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
     def tool(self, *options, **popen):
         """A running heap_profile."""
         return subprocess.Popen([HEAP_PROFILE, *options], env={**os.environ, **self.env}, **popen)
