@@ -44,6 +44,7 @@ class TreeBuilder {
     }
     // What is not needed any more makes room for the sums.
     rows_ = {};
+    first_children_ = {};
     index_ = RowIndex();
     AddCumulative(&tree_);
     // The trace outlives everything that is made of it.
@@ -109,10 +110,11 @@ class TreeBuilder {
         mapping == kNoId ? kEmptyString : trace_.mappings[mapping].name;
     uint32_t row = caller == kNoId ? kNoId : rows_[caller];
     for (size_t i = functions_.size(); i-- > 0;) {
-      row = AddNode(row, functions_[i], mapping_name, callsite);
+      row = AddNode(row, functions_[i], mapping_name);
       if (options_.merging == Merging::kNone)
         tree_.unmerged.push_back(
             {.id = next_id_ + static_cast<uint32_t>(functions_.size() - 1 - i),
+             .callsite = callsite,
              .is_inlined = functions_[i].is_inlined,
              .is_leaf_function = i == 0});
     }
@@ -133,18 +135,30 @@ class TreeBuilder {
       tree_.values[node.self_row] += tree_.values[values];
   }
 
-  uint32_t AddNode(uint32_t parent,
-                   const Function& function,
-                   StringId mapping_name,
-                   uint32_t callsite) {
+  // The node with this key, or `new_row`, which it is known by from here on.
+  uint32_t FindNode(const Key& key, uint32_t new_row) {
+    uint32_t& first = key.parent == kNoId ? first_root_ : first_children_[key.parent];
+    if (first == kNoId)
+      first = new_row;
+    if (first == new_row || KeyOf(first) == key)
+      return first;
+    index_.Prepare([this](uint32_t i) { return HashOf(KeyOf(later_children_[i])); });
+    uint32_t& known = index_.Find(
+        HashOf(key), [&](uint32_t i) { return KeyOf(later_children_[i]) == key; });
+    if (known != kNoId)
+      return later_children_[known];
+    known = static_cast<uint32_t>(later_children_.size());
+    later_children_.push_back(new_row);
+    index_.CountAdded();
+    return new_row;
+  }
+
+  uint32_t AddNode(uint32_t parent, const Function& function, StringId mapping_name) {
     const uint32_t name = NameId(function.name);
     const auto row = static_cast<uint32_t>(tree_.nodes.size());
     if (options_.merging == Merging::kByName) {
-      const Key key{parent, name, mapping_name};
-      index_.Prepare([this](uint32_t other) { return HashOf(KeyOf(other)); });
-      uint32_t& known =
-          index_.Find(HashOf(key), [&](uint32_t other) { return KeyOf(other) == key; });
-      if (known != kNoId) {
+      const uint32_t known = FindNode({parent, name, mapping_name}, row);
+      if (known != row) {
         FlameNode& node = tree_.nodes[known];
         if (node.source_file != function.source_file)
           node.source_file = kNoId;
@@ -152,12 +166,10 @@ class TreeBuilder {
           node.line = 0;
         return known;
       }
-      known = row;
-      index_.CountAdded();
+      first_children_.push_back(kNoId);
     }
     FlameNode node;
     node.parent = parent;
-    node.callsite = callsite;
     node.depth = parent == kNoId ? 0 : tree_.nodes[parent].depth + 1;
     node.name = name;
     node.mapping_name = mapping_name;
@@ -190,7 +202,11 @@ class TreeBuilder {
   Column<uint32_t> rows_;
   std::vector<bool> is_used_;
   std::vector<Function> functions_;  // of the current callsite
-  RowIndex index_;                   // nodes by key, when they are merged
+  // When nodes are merged: most have one child, which is found without an index.
+  Column<uint32_t> first_children_;  // by node
+  uint32_t first_root_ = kNoId;
+  Column<uint32_t> later_children_;  // of all nodes
+  RowIndex index_;                   // of later_children_, by key
   uint32_t next_id_ = 0;
 };
 

@@ -74,8 +74,7 @@ enum class Merging : uint8_t {
 };
 
 struct FlameNode {
-  uint32_t parent = kNoId;    // row of the parent, smaller than the node's own
-  uint32_t callsite = kNoId;  // the first of those merged
+  uint32_t parent = kNoId;  // row of the parent, smaller than the node's own
   uint32_t depth = 0;
   StringId name = kEmptyString;  // in FlameTree::names
   StringId mapping_name = kEmptyString;
@@ -87,6 +86,7 @@ struct FlameNode {
 // What is told only of trees that are not merged.
 struct UnmergedNode {
   uint32_t id = 0;
+  uint32_t callsite = 0;
   bool is_inlined = false;
   bool is_leaf_function = false;  // the innermost function of its callsite
 };

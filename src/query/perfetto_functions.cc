@@ -176,7 +176,8 @@ Table CallstackTable(const ImportedTrace& trace, FlameTree made) {
     std::vector<TableColumn> columns = {
         NodeId(tree),
         NodeParent(tree),
-        IdColumn("callsite_id", [&tree](size_t row) { return tree.nodes[row].callsite; }),
+        IdColumn("callsite_id",
+                 [&tree](size_t row) { return tree.unmerged[row].callsite; }),
         NodeName(tree),
         NodeMapping("mapping_name", trace, tree),
         NodeSourceFile(trace, tree),
