@@ -189,38 +189,36 @@ Status Read(const std::string& path) {
   return {};
 }
 
-Status Open(const std::string& path, ImportedTrace* trace, Times* times) {
+// As `heap_profile query` does.
+Result<std::unique_ptr<TraceDatabase>> Open(const std::string& path) {
   ReturnFreedMemory();
-  Status status;
-  *times = Measure([&] {
-    TraceBuilder builder(trace);
-    std::vector<std::string> warnings;
-    status = ImportFiles({&path, 1}, builder, &warnings);
-  });
-  return status;
+  auto trace = std::make_unique<ImportedTrace>();
+  auto builder = std::make_unique<TraceBuilder>(trace.get());
+  builder->DeferDecoding();
+  std::vector<std::string> warnings;
+  HPD_TRY(ImportFiles({&path, 1}, *builder, &warnings));
+  return TraceDatabase::Create(std::move(trace), {std::move(builder), {}});
 }
 
 Status MeasureOpening(const std::string& path) {
-  ImportedTrace trace;
-  Times times;
-  HPD_TRY(Open(path, &trace, &times));
-  Print(times, Figure("callsites", trace.callsites.row_count()) +
-                   Figure("allocations", trace.allocations.row_count()));
+  Result<std::unique_ptr<TraceDatabase>> database =
+      Status(StatusCode::kNotFound, "nothing was opened");
+  const Times times = Measure([&] { database = Open(path); });
+  if (!database.ok())
+    return std::move(database).status();
+  Print(times, "");
   return {};
 }
 
+// `times` is of the query alone, what it decodes included.
 Status MeasureQuery(const std::string& path, std::string_view name) {
-  auto trace = std::make_unique<ImportedTrace>();
-  Times times;
-  HPD_TRY(Open(path, trace.get(), &times));
-  HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
-                 TraceDatabase::Create(std::move(trace)));
+  HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database, Open(path));
   for (const NamedQuery& query : kQueries) {
     if (name != query.name)
       continue;
     ReadingSink sink;
     Status status;
-    times = Measure([&] { status = database->Run(query.sql, sink); });
+    const Times times = Measure([&] { status = database->Run(query.sql, sink); });
     HPD_TRY(std::move(status));
     Print(times, Figure("rows", sink.rows()));
     return {};

@@ -121,13 +121,13 @@ std::string ReadLink(const std::string& path) {
 const ElfContents& AllocatorFinder::Contents(pid_t pid,
                                              const MapEntry& entry,
                                              bool is_executable) {
-  static const ElfContents kNone;
+  static const ElfContents none;
   const ScopedFd fd = OpenMappedFile(pid, entry);
 
   struct stat status {};
 
   if (!fd.valid() || fstat(fd.get(), &status) != 0)
-    return kNone;
+    return none;
   const Key key{status.st_dev, status.st_ino, status.st_size,
                 status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
                 is_executable};

@@ -223,7 +223,7 @@ Status AttachedProcess::RunSetupIn(TracedThread* thread) {
 // Contents of the image and what the setup needs to know. The thread is stopped, and
 // nothing leads here yet.
 Status AttachedProcess::FillImage() {
-  const Status failure =
+  Status failure =
       CannotAttach(pid(), "the memory mapped for the profiler cannot be written to");
   if (!is_placed_ && !process_.Write(base_, ClientImage().data(), ClientImage().size()))
     return failure;
@@ -315,7 +315,7 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
     return SeizeError(pid(), ESRCH);
   if (!process_.IsSameImage())
     return LostRace(pid(), "it has just become another program");
-  const Status status = PatchAll({*thread});
+  Status status = PatchAll({*thread});
   LetGo();
   report_.threads = 1;
   report_.attach_stopped_ns = NowNs() - started;
@@ -328,7 +328,7 @@ Status AttachedProcess::PutHooksIn() {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
       if (!process_.IsSameImage())
         return LostRace(pid(), "it has just become another program");
-      const Status status = PatchAll(stopped.threads());
+      Status status = PatchAll(stopped.threads());
       if (status.ok())
         NoteSettled(stopped.threads());
       report_.threads = stopped.threads().size();

@@ -1,9 +1,9 @@
 # The attached client (src/client/attach_image.lds) as bytes of ours.
         .section .rodata
-        .globl HpdClientImage, HpdClientImageEnd
-        .hidden HpdClientImage, HpdClientImageEnd
+        .globl hpd_client_image, hpd_client_image_end
+        .hidden hpd_client_image, hpd_client_image_end
         .balign 16
-HpdClientImage:
+hpd_client_image:
         .incbin HPD_CLIENT_IMAGE
-HpdClientImageEnd:
+hpd_client_image_end:
         .section .note.GNU-stack,"",@progbits

@@ -5,8 +5,8 @@
 
 #include "attach/prologue.h"
 
-extern "C" const uint8_t HpdClientImage[];
-extern "C" const uint8_t HpdClientImageEnd[];
+extern "C" const uint8_t hpd_client_image[];
+extern "C" const uint8_t hpd_client_image_end[];
 
 namespace heapprofd {
 namespace {
@@ -37,13 +37,13 @@ uint64_t DistanceBetween(uint64_t a, uint64_t b) {
 }  // namespace
 
 std::span<const uint8_t> ClientImage() {
-  return {HpdClientImage, HpdClientImageEnd};
+  return {hpd_client_image, hpd_client_image_end};
 }
 
 const AttachHeader& ClientHeader() {
   static const AttachHeader header = [] {
     AttachHeader copy;
-    memcpy(&copy, HpdClientImage, sizeof(copy));
+    memcpy(&copy, hpd_client_image, sizeof(copy));
     return copy;
   }();
   return header;

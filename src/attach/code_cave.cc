@@ -11,9 +11,9 @@
 #include "attach/elf_functions.h"
 #include "unwind/module.h"
 
-extern "C" const uint8_t HpdStub[];
-extern "C" const uint8_t HpdStubParameters[];
-extern "C" const uint8_t HpdStubEnd[];
+extern "C" const uint8_t hpd_stub[];
+extern "C" const uint8_t hpd_stub_parameters[];
+extern "C" const uint8_t hpd_stub_end[];
 
 namespace heapprofd {
 namespace {
@@ -27,7 +27,7 @@ struct StubParameters {
 };
 
 size_t StubSize() {
-  return static_cast<size_t>(HpdStubEnd - HpdStub);
+  return static_cast<size_t>(hpd_stub_end - hpd_stub);
 }
 
 uint64_t AlignUp(uint64_t value) {
@@ -85,7 +85,7 @@ bool IsUsable(const RemoteProcess& process, CodeCave* cave) {
   if (!process.Read(cave->address, bytes.data(), bytes.size()))
     return false;
   cave->is_in_use = bytes != cave->contents;
-  return !cave->is_in_use || std::equal(HpdStub, HpdStubParameters, bytes.begin());
+  return !cave->is_in_use || std::equal(hpd_stub, hpd_stub_parameters, bytes.begin());
 }
 
 }  // namespace
@@ -113,11 +113,11 @@ Result<CodeCave> FindCodeCave(const RemoteProcess& process,
 
 std::vector<uint8_t> MakeStub(const StubRequest& request,
                               const user_regs_struct& resume) {
-  std::vector<uint8_t> stub(HpdStub, HpdStubEnd);
+  std::vector<uint8_t> stub(hpd_stub, hpd_stub_end);
   const StubParameters parameters{.request = request,
                                   .resume = ToResumeRegisters(resume)};
-  HPD_CHECK(HpdStubEnd - HpdStubParameters == sizeof(parameters));
-  memcpy(stub.data() + (HpdStubParameters - HpdStub), &parameters, sizeof(parameters));
+  HPD_CHECK(hpd_stub_end - hpd_stub_parameters == sizeof(parameters));
+  memcpy(stub.data() + (hpd_stub_parameters - hpd_stub), &parameters, sizeof(parameters));
   return stub;
 }
 

@@ -72,10 +72,11 @@ Result<Loader> FindLoader(const RemoteProcess& process, uint64_t base) {
 bool SetBreakpoint(pid_t tid, uint64_t address) {
   constexpr long kEnableFirst = 1;
   constexpr size_t kRegisters = offsetof(struct user, u_debugreg);
+  constexpr size_t kControl = kRegisters + 7 * sizeof(long);
   if (address == 0)
-    return ptrace(PTRACE_POKEUSER, tid, kRegisters + 7 * 8, 0) == 0;
+    return ptrace(PTRACE_POKEUSER, tid, kControl, 0) == 0;
   return ptrace(PTRACE_POKEUSER, tid, kRegisters, address) == 0 &&
-         ptrace(PTRACE_POKEUSER, tid, kRegisters + 7 * 8, kEnableFirst) == 0;
+         ptrace(PTRACE_POKEUSER, tid, kControl, kEnableFirst) == 0;
 }
 
 bool IsConsistent(const RemoteProcess& process, const Loader& loader) {
@@ -94,7 +95,7 @@ void TakeBreakpointAway(TracedThread* thread) {
 Status RunToConsistent(const RemoteProcess& process,
                        const Loader& loader,
                        TracedThread* thread) {
-  const Status gone = SeizeError(process.pid(), ESRCH);
+  Status gone = SeizeError(process.pid(), ESRCH);
   if (!SetBreakpoint(thread->tid(), loader.debug_state))
     return Status(StatusCode::kUnavailable,
                   "cannot set a hardware breakpoint in process " +

@@ -3,10 +3,10 @@
 # and it unblocks them itself. Nobody outside is needed for that, so a tracer that is killed leaves a healthy process. The
 # parameters behind it are filled in by code_cave.cc.
         .section .rodata
-        .globl HpdStub, HpdStubParameters, HpdStubEnd
-        .hidden HpdStub, HpdStubParameters, HpdStubEnd
+        .globl hpd_stub, hpd_stub_parameters, hpd_stub_end
+        .hidden hpd_stub, hpd_stub_parameters, hpd_stub_end
         .balign 16
-HpdStub:
+hpd_stub:
         cld
         mov     $9, %eax                # mmap
         mov     base_(%rip), %rdi
@@ -73,7 +73,7 @@ HpdStub:
         pop     %rsp
         jmp     *ip_(%rip)
         .balign 8
-HpdStubParameters:
+hpd_stub_parameters:
 base_:          .quad 0
 total_size_:    .quad 0
 code_size_:     .quad 0
@@ -97,5 +97,5 @@ si_:            .quad 0
 di_:            .quad 0
 sp_:            .quad 0
 ip_:            .quad 0
-HpdStubEnd:
+hpd_stub_end:
         .section .note.GNU-stack,"",@progbits

@@ -254,6 +254,9 @@ std::string ReasonForNothing(const TraceRecording& recording,
                "--interval (1 records everything)";
     }
   }
+  if (!targets[0]->profile().from_startup)
+    return "the program called no allocation function while it was recorded; record it "
+           "for longer, or while it works";
   return "the program called no allocation function that can be seen: it allocates "
          "nothing, or its allocator is linked statically into it";
 }

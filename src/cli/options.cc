@@ -38,12 +38,14 @@ CommandText RecordCommand() {
           "for scripts; TMPDIR is where a fresh output directory is made;\n"
           "PERFETTO_BINARY_PATH names directories with symbol files.\n"
           "\n"
-          "heap_profile doctor tells what can be recorded here, and what to do about the\n"
-          "rest. heap_profile query --help and heap_profile traceconv --help tell the rest.\n"};
+          "heap_profile doctor tells what can be recorded here, and what to do about "
+          "the\n"
+          "rest. heap_profile query --help and heap_profile traceconv --help tell the "
+          "rest.\n"};
 }
 
 const std::vector<std::string>& Verbs() {
-  static const std::vector<std::string> verbs = {"record", "mark", "doctor", "query",
+  static const std::vector<std::string> verbs = {"record",    "mark", "doctor", "query",
                                                  "traceconv", "host", "android"};
   return verbs;
 }

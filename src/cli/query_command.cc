@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -46,14 +47,17 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(const QueryOptions& options,
                                                   const char* program) {
   ReturnFreedMemory();
   auto trace = std::make_unique<ImportedTrace>();
-  TraceBuilder builder(trace.get());
-  std::vector<std::string> warnings;
-  HPD_TRY(ImportFiles(options.traces, builder, &warnings));
-  for (const std::string& warning : warnings)
+  auto builder = std::make_unique<TraceBuilder>(trace.get());
+  builder->DeferDecoding();
+  const auto warn = [program](const std::string& warning) {
     fprintf(stderr, "%s: %s\n", program, warning.c_str());
-  HPD_TRY(SymbolizeLoaded(program, builder));
-  HPD_TRY(DeobfuscateLoaded(program, builder));
-  return TraceDatabase::Create(std::move(trace));
+  };
+  std::vector<std::string> warnings;
+  HPD_TRY(ImportFiles(options.traces, *builder, &warnings));
+  std::for_each(warnings.begin(), warnings.end(), warn);
+  HPD_TRY(SymbolizeLoaded(program, *builder));
+  HPD_TRY(DeobfuscateLoaded(program, *builder));
+  return TraceDatabase::Create(std::move(trace), {std::move(builder), warn});
 }
 
 // Of standard input, when it is not a terminal.

@@ -94,7 +94,9 @@ int RunOnProcesses(const Options& options) {
   request.quiet = options.quiet;
   request.may_start_service = options.may_stand_in;
   const int exit_code = RecordRemotely(request);
+
   struct stat status {};
+
   if (exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun

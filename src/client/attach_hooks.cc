@@ -39,7 +39,7 @@ std::atomic<uint64_t> g_heartbeat_tsc;  // when it was first seen
 template <typename Function>
 inline Function* Original(unsigned allocator, Hook hook) {
   return reinterpret_cast<Function*>(
-      HpdAttachState.originals[allocator][static_cast<size_t>(hook)]);
+      hpd_attach_state.originals[allocator][static_cast<size_t>(hook)]);
 }
 
 inline bool IsSampled(const void* pointer) {
@@ -78,7 +78,7 @@ bool IsEngineLost() {
     return false;
   }
   const uint64_t seen = g_heartbeat_tsc.load(std::memory_order_relaxed);
-  if (now < seen || now - seen < HpdAttachState.request.stale_ticks)
+  if (now < seen || now - seen < hpd_attach_state.request.stale_ticks)
     return false;
   heapprofd::GoDormant(heapprofd::ClientError::kEngineLost);
   return true;
@@ -141,7 +141,7 @@ class GuardedAllocation {
 
  private:
   HPD_NOINLINE void Decide() {
-    if (HPD_UNLIKELY(HpdAttachState.request.stack_end_at != 0))
+    if (HPD_UNLIKELY(hpd_attach_state.request.stack_end_at != 0))
       heapprofd::DiscoverLayoutLate();
     interval_ = slot_->interval;
     is_sampled_ =
@@ -200,6 +200,9 @@ void heapprofd::ExpectHeartbeat() {
 extern "C" {
 
 #define HPD_HIDDEN __attribute__((visibility("hidden"), used))
+
+// As many parameters as an entry has registers to hand on; macro arguments that are
+// pasted. NOLINTBEGIN(readability-function-size,bugprone-macro-parentheses)
 
 // Slow paths. `stack` is the address of the return address in the hook's caller, `bp` its
 // rbp, `allocator` says whose function it is.
@@ -330,13 +333,8 @@ HPD_HIDDEN void* HpdMallocxSlow(
   });
 }
 
-// NOLINTNEXTLINE(readability-function-size)
-HPD_HIDDEN void* HpdRallocxSlow(void* old,
-                                size_t size,
-                                int flags,
-                                uint64_t stack,
-                                uint64_t bp,
-                                unsigned allocator) {
+HPD_HIDDEN void* HpdRallocxSlow(
+    void* old, size_t size, int flags, uint64_t stack, uint64_t bp, unsigned allocator) {
   return Reallocate(old, size, {stack, bp}, [&] {
     return Original<void*(void*, size_t, int)>(allocator, Hook::kRallocx)(old, size,
                                                                           flags);
@@ -345,31 +343,31 @@ HPD_HIDDEN void* HpdRallocxSlow(void* old,
 
 // Resizes in place or not at all, and returns the size that the block has then: a block
 // whose size has not changed is left as it was recorded.
-#define HPD_XALLOCX_SLOW(number)                                                         \
-  HPD_HIDDEN size_t HpdXallocxSlow_##number(void* block, size_t size, size_t extra,      \
-                                            int flags, uint64_t stack, uint64_t bp) {    \
-    const size_t before = Original<size_t(const void*, int)>(                            \
-        number, Hook::kSallocx)(block, flags);                                           \
-    const size_t now = Original<size_t(void*, size_t, size_t, int)>(                     \
-        number, Hook::kXallocx)(block, size, extra, flags);                              \
-    if (now != before) {                                                                 \
-      const CallSite site{stack, bp};                                                    \
-      GuardedAllocation allocation(size, site);                                          \
-      const auto address = reinterpret_cast<uint64_t>(block);                            \
-      if (IsSampled(block) && g_wiped.filter.Remove(address))                            \
-        heapprofd::RecordFree({address}, /*is_realloc=*/false);                          \
-      allocation.Finish(block, site);                                                    \
-    }                                                                                    \
-    return now;                                                                          \
-  }                                                                                      \
-  asm(".pushsection .text\n.hidden HpdHook_Xallocx_" #number                             \
-      "\n.globl HpdHook_Xallocx_" #number "\n.type HpdHook_Xallocx_" #number             \
-      ", @function\nHpdHook_Xallocx_" #number                                            \
-      ":\n"                                                                              \
-      "mov %rsp, %r8\n"                                                                  \
-      "mov %rbp, %r9\n"                                                                  \
-      "jmp HpdXallocxSlow_" #number                                                      \
-      "\n"                                                                               \
+#define HPD_XALLOCX_SLOW(number)                                                      \
+  HPD_HIDDEN size_t HpdXallocxSlow_##number(void* block, size_t size, size_t extra,   \
+                                            int flags, uint64_t stack, uint64_t bp) { \
+    const size_t before =                                                             \
+        Original<size_t(const void*, int)>(number, Hook::kSallocx)(block, flags);     \
+    const size_t now = Original<size_t(void*, size_t, size_t, int)>(                  \
+        number, Hook::kXallocx)(block, size, extra, flags);                           \
+    if (now != before) {                                                              \
+      const CallSite site{stack, bp};                                                 \
+      GuardedAllocation allocation(size, site);                                       \
+      const auto address = reinterpret_cast<uint64_t>(block);                         \
+      if (IsSampled(block) && g_wiped.filter.Remove(address))                         \
+        heapprofd::RecordFree({address}, /*is_realloc=*/false);                       \
+      allocation.Finish(block, site);                                                 \
+    }                                                                                 \
+    return now;                                                                       \
+  }                                                                                   \
+  asm(".pushsection .text\n.hidden HpdHook_Xallocx_" #number                          \
+      "\n.globl HpdHook_Xallocx_" #number "\n.type HpdHook_Xallocx_" #number          \
+      ", @function\nHpdHook_Xallocx_" #number                                         \
+      ":\n"                                                                           \
+      "mov %rsp, %r8\n"                                                               \
+      "mov %rbp, %r9\n"                                                               \
+      "jmp HpdXallocxSlow_" #number                                                   \
+      "\n"                                                                            \
       ".size HpdHook_Xallocx_" #number ", .-HpdHook_Xallocx_" #number "\n.popsection\n")
 HPD_XALLOCX_SLOW(0);
 HPD_XALLOCX_SLOW(1);
@@ -380,7 +378,7 @@ HPD_XALLOCX_SLOW(3);
 // outlive it.
 HPD_HIDDEN int HpdDlcloseSlow(void* handle, uint64_t, uint64_t, unsigned allocator) {
   // What was sampled in this module must be looked up while it is still there.
-  if (HpdAttachState.request.may_wait != 0)
+  if (hpd_attach_state.request.may_wait != 0)
     heapprofd::WaitUntilDrained();
   const int result = Original<int(void*)>(allocator, Hook::kDlclose)(handle);
   heapprofd::RecordModulesChanged();
@@ -421,7 +419,7 @@ HPD_HIDDEN int HpdDlcloseSlow(void* handle, uint64_t, uint64_t, unsigned allocat
       "add $8, %rsp\npop %rsi\npop %rdi\n"                                    \
       "test %rax, %rax\njz 1f\nret\n"                                         \
       "1: jmp *" #offset                                                      \
-      "+HpdAttachState(%rip)\n"                                               \
+      "+hpd_attach_state(%rip)\n"                                             \
       ".size " #name ", .-" #name "\n.popsection\n")
 
 #define HPD_FREE_HOOK(name, number)                                              \
@@ -446,7 +444,7 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 320 + 8 * 18);
 // What the last samples say must be looked up while the process is there.
 #define HPD_EXIT_HOOK(number)                       \
   HPD_HIDDEN void HpdHook_Exit_##number(int code) { \
-    if (HpdAttachState.request.may_wait != 0)       \
+    if (hpd_attach_state.request.may_wait != 0)     \
       heapprofd::WaitUntilDrained();                \
     Original<void(int)>(number, Hook::kExit)(code); \
   }
@@ -512,6 +510,7 @@ HPD_ALLOCATOR(1)
 HPD_ALLOCATOR(2)
 HPD_ALLOCATOR(3)
 static_assert(heapprofd::kMaxAllocators == 4);
+// NOLINTEND(readability-function-size,bugprone-macro-parentheses)
 
 // The header, at the image's start (attach_image.lds). Differences of addresses, so that
 // nothing in the image depends on where it lies.
@@ -524,12 +523,12 @@ asm(".pushsection .image_header, \"a\"\n"
     ".long HpdGates - HpdImageStart\n"
     ".long HpdContentsEnd - HpdImageStart\n"
     ".long HpdImageEnd - HpdImageStart\n"
-    ".long HpdAttachState - HpdImageStart\n"
+    ".long hpd_attach_state - HpdImageStart\n"
     ".long HpdSetupEntry - HpdImageStart\n"
     ".long HpdSetupEnd - HpdImageStart\n"
     ".long _ZN9heapprofd7g_wipedE - HpdImageStart\n"
-    ".long HpdSetupStack - HpdImageStart\n"
-    ".long HpdSetupStack + 16384 - HpdImageStart\n"
+    ".long hpd_setup_stack - HpdImageStart\n"
+    ".long hpd_setup_stack + 16384 - HpdImageStart\n"
     ".long 0\n"
     ".irp number, 0, 1, 2, 3\n" HPD_HOOK_LIST(HPD_OFFSET_OF_HOOK) ".endr\n"
     ".popsection\n");

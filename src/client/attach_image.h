@@ -3,7 +3,7 @@
 
 #include "wire/attached_client.h"
 
-extern "C" heapprofd::AttachState HpdAttachState __attribute__((visibility("hidden")));
+extern "C" heapprofd::AttachState hpd_attach_state __attribute__((visibility("hidden")));
 
 namespace heapprofd {
 

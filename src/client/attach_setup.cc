@@ -16,7 +16,7 @@
 #include "client/session.h"
 #include "rt/syscall.h"
 
-heapprofd::AttachState HpdAttachState;
+heapprofd::AttachState hpd_attach_state;
 
 // What stack.cc looks for in the loader and libc of the process; the engine has found it.
 extern "C" {
@@ -102,8 +102,8 @@ bool PrepareShell() {
 namespace {
 
 bool Fail(SetupStep step, long result) {
-  HpdAttachState.result.step = static_cast<uint32_t>(step);
-  HpdAttachState.result.error = static_cast<int32_t>(-result);
+  hpd_attach_state.result.step = static_cast<uint32_t>(step);
+  hpd_attach_state.result.error = static_cast<int32_t>(-result);
   return false;
 }
 
@@ -143,7 +143,7 @@ bool PrepareOwnMemory() {
 }
 
 bool MapIslands() {
-  const SetupRequest& request = HpdAttachState.request;
+  const SetupRequest& request = hpd_attach_state.request;
   for (const uint64_t island : request.islands) {
     if (island == 0)
       continue;
@@ -160,8 +160,8 @@ bool MapIslands() {
 // ring if that has the same size: a hook that is still on its way out of that session
 // then finds memory where it expects it. Never unmapped for the same reason.
 bool MapClientBlock(long fd) {
-  SetupResult& result = HpdAttachState.result;
-  const uint64_t ring_size = HpdAttachState.request.ring_size;
+  SetupResult& result = hpd_attach_state.result;
+  const uint64_t ring_size = hpd_attach_state.request.ring_size;
   const uint64_t total = kRingOffset + 2 * ring_size;
   long base = static_cast<long>(result.client_block);
   if (base == 0 || result.ring_size != ring_size) {
@@ -183,8 +183,8 @@ bool MapClientBlock(long fd) {
 
 // Without a system call: the engine may be gone, and with it the leave to make one.
 bool WaitForEngine() {
-  const SetupRequest& request = HpdAttachState.request;
-  Store(HpdAttachState.result.status, static_cast<uint32_t>(SetupStatus::kFilesReady));
+  const SetupRequest& request = hpd_attach_state.request;
+  Store(hpd_attach_state.result.status, static_cast<uint32_t>(SetupStatus::kFilesReady));
   const uint64_t start = rt::ReadTsc();
   while (__atomic_load_n(&request.go, __ATOMIC_ACQUIRE) == 0) {
     if (rt::ReadTsc() - start > request.wait_ticks)
@@ -202,8 +202,8 @@ bool SizeFile(long fd, uint64_t size) {
 // Sized before they are mapped: a hook that is still on its way out of the last session
 // may touch the new memory at once.
 bool MakeFiles() {
-  SetupResult& result = HpdAttachState.result;
-  const SetupRequest& request = HpdAttachState.request;
+  SetupResult& result = hpd_attach_state.result;
+  const SetupRequest& request = hpd_attach_state.request;
   const uint32_t flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   const long engine_fd =
       rt::Syscall(SYS_memfd_create, rt::ToArg("heapprofd-engine"), flags);
@@ -222,7 +222,7 @@ bool MakeFiles() {
 }
 
 bool MapFiles() {
-  SetupResult& result = HpdAttachState.result;
+  SetupResult& result = hpd_attach_state.result;
   const long engine = MapShared(static_cast<long>(result.engine_block),
                                 sizeof(EngineBlock), PROT_READ, result.engine_fd, 0);
   if (rt::IsError(engine))
@@ -232,7 +232,7 @@ bool MapFiles() {
 }
 
 void CloseFiles() {
-  SetupResult& result = HpdAttachState.result;
+  SetupResult& result = hpd_attach_state.result;
   for (int32_t* fd : {&result.engine_fd, &result.client_fd}) {
     if (*fd >= 0)
       rt::Syscall(SYS_close, *fd);
@@ -243,7 +243,8 @@ void CloseFiles() {
 void DiscoverLayout(uint64_t main_thread, uint64_t stack_end) {
   __libc_stack_end = reinterpret_cast<void*>(stack_end);
   if (main_thread != 0 && stack_end != 0)
-    g_session.layout.Discover(main_thread, static_cast<int>(HpdAttachState.request.pid));
+    g_session.layout.Discover(main_thread,
+                              static_cast<int>(hpd_attach_state.request.pid));
 }
 
 // Of this session and of the one before, which a late hook may still look at.
@@ -251,7 +252,7 @@ SessionMemory g_memories[2];
 
 // Kept here until the hooks are in; bounded, in case nobody is there to put them in.
 void HoldThread() {
-  const SetupRequest& request = HpdAttachState.request;
+  const SetupRequest& request = hpd_attach_state.request;
   const uint64_t start = rt::ReadTsc();
   while (__atomic_load_n(&request.release, __ATOMIC_ACQUIRE) == 0 &&
          rt::ReadTsc() - start < request.hold_ticks)
@@ -259,8 +260,8 @@ void HoldThread() {
 }
 
 void BeginSession() {
-  const SetupRequest& request = HpdAttachState.request;
-  const SetupResult& result = HpdAttachState.result;
+  const SetupRequest& request = hpd_attach_state.request;
+  const SetupResult& result = hpd_attach_state.result;
   auto* client = reinterpret_cast<ClientBlock*>(result.client_block);
   SessionMemory* memory = g_session.memory.load(std::memory_order_relaxed) == g_memories
                               ? g_memories + 1
@@ -286,17 +287,14 @@ void BeginSession() {
 }  // namespace
 
 HPD_COLD void DiscoverLayoutLate() {
-  uint64_t& at = HpdAttachState.request.stack_end_at;
+  uint64_t& at = hpd_attach_state.request.stack_end_at;
   const auto* stack_end = reinterpret_cast<const volatile uint64_t*>(at);
   at = 0;
   DiscoverLayout(rt::ThreadPointer(), *stack_end);
 }
 
-}  // namespace heapprofd
-
 extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
-  using namespace heapprofd;
-  SetupResult& result = HpdAttachState.result;
+  SetupResult& result = hpd_attach_state.result;
   Store(result.status, static_cast<uint32_t>(SetupStatus::kRunning));
   result.engine_fd = -1;
   result.client_fd = -1;
@@ -310,20 +308,22 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
     HoldThread();
 }
 
+}  // namespace heapprofd
+
 // Not the thread's own stack: what lies below that may be a guard page, or somebody
 // else's memory.
 extern "C" {
-alignas(16) __attribute__((visibility("hidden"), used)) char HpdSetupStack[16384];
+alignas(16) __attribute__((visibility("hidden"), used)) char hpd_setup_stack[16384];
 }
 
-// The borrowed thread starts here, on HpdSetupStack and with all signals blocked, and
-// leaves with all registers as in HpdAttachState.resume, which is at the start of that
+// The borrowed thread starts here, on hpd_setup_stack and with all signals blocked, and
+// leaves with all registers as in hpd_attach_state.resume, which is at the start of that
 // block. attach/stub.S does the same and says why in this way.
 asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
     "HpdSetupEntry:\n"
     "cld\n"
     "call HpdSetup\n"
-    "lea HpdAttachState(%rip), %rsi\n"
+    "lea hpd_attach_state(%rip), %rsi\n"
     "mov 128(%rsi), %rdi\n"
     "sub $(128 + 18 * 8), %rdi\n"
     "mov %rdi, %rsp\n"
@@ -332,17 +332,17 @@ asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
     "popfq\n"
     "mov $14, %eax\n"  // rt_sigprocmask(SIG_SETMASK, signal_mask, nullptr, 8)
     "mov $2, %edi\n"
-    "lea 144+HpdAttachState(%rip), %rsi\n"
+    "lea 144+hpd_attach_state(%rip), %rsi\n"
     "mov $0, %edx\n"
     "mov $8, %r10d\n"
     "syscall\n"
     "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\npop %r11\n"
     "pop %r10\npop %r9\npop %r8\npop %rax\npop %rcx\npop %rdx\npop %rsi\n"
     "pop %rdi\npop %rsp\n"
-    "jmp *136+HpdAttachState(%rip)\n"
+    "jmp *136+hpd_attach_state(%rip)\n"
     "HpdSetupEnd:\n.hidden HpdSetupEnd\n.globl HpdSetupEnd\n"
     ".popsection\n");
-static_assert(sizeof(heapprofd::ResumeRegisters) == 18 * 8);
+static_assert(sizeof(heapprofd::ResumeRegisters) == 18 * sizeof(uint64_t));
 static_assert(offsetof(heapprofd::AttachState, resume) == 0);
 static_assert(offsetof(heapprofd::ResumeRegisters, sp) == 128);
 static_assert(offsetof(heapprofd::ResumeRegisters, ip) == 136);

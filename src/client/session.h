@@ -133,6 +133,7 @@ void GoDormant(ClientError error);
 // without a slot it is one whose bytes_left is 0, so the slow path is taken.
 // Initial-exec: one load from the thread's own block.
 #ifdef HPD_FLAT_CLIENT
+// NOLINTNEXTLINE(readability-identifier-naming): it stands for a variable
 inline constexpr FlatThreadVariable<ThreadSlot*, &FlatThread::slot> t_slot;
 
 // What a thread's slot is before its first sample: takes the slow path.

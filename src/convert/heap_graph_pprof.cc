@@ -36,16 +36,17 @@ class GraphEncoder {
                          .build_id = "",
                          .features = {.functions = true}});
     std::vector<uint64_t> locations;
-    for (const FlameNode& node : tree.nodes) {
-      if (node.self.IsZero())
+    for (size_t row = 0; row < tree.nodes.size(); ++row) {
+      const FlameValues self = tree.SelfOf(row);
+      if (self.IsZero())
         continue;
       locations.clear();
-      for (const FlameNode* at = &node;; at = &tree.nodes[at->parent]) {
+      for (const FlameNode* at = &tree.nodes[row];; at = &tree.nodes[at->parent]) {
         locations.push_back(LocationOf(tree.names->Get(at->name)));
         if (at->parent == kNoId)
           break;
       }
-      const int64_t values[] = {node.self.count, node.self.size};
+      const int64_t values[] = {self.count, self.size};
       message_.AddSample(locations, values);
     }
     message_.Finish(Header());
@@ -58,8 +59,8 @@ class GraphEncoder {
       FlameNode& node = tree.nodes[row];
       if (node.depth < kMaxDepth)
         continue;
-      tree.nodes[node.parent].self += node.self;
-      node.self = {};
+      tree.AddSelf(node.parent, tree.SelfOf(row));
+      node.self_row = kNoId;
       ++cut_nodes_;
     }
   }

@@ -147,16 +147,19 @@ void Session::Finish(size_t index, TargetEnd end) {
   clock_.Update();
   target->DrainRest(/*writers_gone=*/true);
   target->Stop(end);
-  Release(target);
+  Release(live_[index]);
   live_.erase(live_.begin() + static_cast<ptrdiff_t>(index));
 }
 
 // Its ring has been read: keeps the result only.
-void Session::Release(Target* target) {
+void Session::Release(const LiveTarget& live) {
+  Target* target = live.target;
   target->UpdateDump();
   const std::string& name = target->profile().process.cmdline[0];
   programs_.Count(name, UnrecordedReason::kConfined, target->confined_children());
-  programs_.Count(name, UnrecordedReason::kNoSpace, target->has_client() ? 0 : 1);
+  // One that was attached to has its client, and no thread of it may have allocated.
+  const bool has_client = live.was_attached || target->has_client();
+  programs_.Count(name, UnrecordedReason::kNoSpace, has_client ? 0 : 1);
   target->ReleaseRecorder();
 }
 
@@ -199,7 +202,7 @@ void Session::Stop() {
   clock_.Update();
   for (const LiveTarget& live : live_) {
     live.target->DrainRest(/*writers_gone=*/false);
-    Release(live.target);
+    Release(live);
   }
   live_.clear();
 }

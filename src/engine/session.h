@@ -145,7 +145,9 @@ class Session {
   struct LiveTarget {
     Target* target;
     ScopedFd pidfd;
-    std::unique_ptr<AttachedProcess> attached;  // nullptr: the client was preloaded
+    std::unique_ptr<AttachedProcess>
+        attached;               // nullptr: its hooks are not ours to take out
+    bool was_attached = false;  // its client was not preloaded
     uint32_t forks_seen = 0;
   };
 
@@ -159,7 +161,7 @@ class Session {
   void Welcome(const Hello& hello, pid_t pid, int connection);
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
-  void Release(Target* target);
+  void Release(const LiveTarget& live);
   void TakeHooksOut(LiveTarget& live);
   Status PutClientIn(pid_t pid);
   void FollowAttached();

@@ -85,7 +85,7 @@ Status Session::PutClientIn(pid_t pid) {
   HPD_TRY(AddAttached(attached.get(), std::move(pidfd), /*from_startup=*/false));
   LiveTarget& live = live_.back();
   live.attached = std::move(attached);
-  const Status status = live.attached->PutHooksIn();
+  Status status = live.attached->PutHooksIn();
   if (!status.ok()) {
     live_.pop_back();
     targets_.pop_back();
@@ -113,6 +113,7 @@ Status Session::AddAttached(AttachedProcess* attached,
   live_.push_back({.target = target.get(),
                    .pidfd = std::move(pidfd),
                    .attached = nullptr,
+                   .was_attached = true,
                    .forks_seen = 0});
   targets_.push_back(std::move(target));
   return {};
@@ -143,7 +144,7 @@ Status Session::Adopt(ExecWatcher::Caught& caught) {
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY(AddAttached(&caught.process(), std::move(pidfd), /*from_startup=*/true));
-  const Status status = caught.Accept(&live_.back().attached);
+  Status status = caught.Accept(&live_.back().attached);
   if (!status.ok()) {
     live_.pop_back();
     targets_.pop_back();

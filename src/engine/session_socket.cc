@@ -231,6 +231,7 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
   live_.push_back({.target = target.get(),
                    .pidfd = std::move(pidfd),
                    .attached = nullptr,
+                   .was_attached = false,
                    .forks_seen = 0});
   targets_.push_back(std::move(target));
   busy_until_ns_ = clock_.last_ns() + kBusyNs;

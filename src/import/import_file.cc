@@ -8,6 +8,7 @@
 #include <protozero/exception.hpp>
 
 #include "import/formats.h"
+#include "trace/decode_queue.h"
 #include "trace/message_reader.h"
 #include "trace/trace_reader.h"
 
@@ -94,6 +95,8 @@ Result<ImportReport> ImportAs(FileFormat format,
                               ByteSource& source,
                               const std::string& name,
                               TraceBuilder& builder) {
+  if (format != FileFormat::kPerfettoTrace)
+    builder.decoding().Run();  // the others add their rows at once
   switch (format) {
     case FileFormat::kPprof:
       return ImportPprof(source, name, builder);

@@ -224,17 +224,27 @@ Status Database::AddFunction(TableFunction function) {
     relation.parameters.push_back(parameter.name);
   if (!relation.name.starts_with("__"))
     relations_.push_back(std::move(relation));
+  if (prepare_)
+    function.prepare = [this, prepare = prepare_] {
+      return is_sealed_ ? prepare() : Status();
+    };
   return RegisterTableFunction(handle_, std::move(function));
 }
 
 Status Database::AddTable(std::string name, Table table) {
+  const auto shared = std::make_shared<const Table>(std::move(table));
+  return AddTable(std::move(name), *shared, [shared] { return shared; });
+}
+
+Status Database::AddTable(std::string name,
+                          const Table& form,
+                          std::function<std::shared_ptr<const Table>()> find) {
   TableFunction function;
   function.name = std::move(name);
-  function.columns = SpecOf(table);
-  function.expected_rows = table.row_count;
-  function.make = [shared = std::make_shared<const Table>(std::move(table))](
-                      std::span<const Cell>) -> Result<std::shared_ptr<const Table>> {
-    return shared;
+  function.columns = SpecOf(form);
+  function.count_rows = [find] { return find()->row_count; };
+  function.make = [find](std::span<const Cell>) -> Result<std::shared_ptr<const Table>> {
+    return find();
   };
   return AddFunction(std::move(function));
 }
@@ -273,6 +283,7 @@ Status Database::AddPackingAggregate(const std::string& name, size_t argument_co
 }
 
 Status Database::Seal() {
+  is_sealed_ = true;
   sqlite3_set_authorizer(handle_, Authorize, nullptr);
   sqlite3_progress_handler(handle_, kOperationsPerCancelCheck, CheckCancelled,
                            &cancelled_);
@@ -287,7 +298,7 @@ Result<Statement> Database::Prepare(std::string_view sql, std::string_view* rest
   const int code = sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()),
                                       &statement, &tail);
   if (code != SQLITE_OK)
-    return ErrorOf(handle_, code);
+    return ErrorOf(handle_, cancelled_.load() ? SQLITE_INTERRUPT : code);
   *rest = sql.substr(static_cast<size_t>(tail - sql.data()));
   return Statement(statement, &cancelled_);
 }

@@ -79,6 +79,17 @@ class Database {
   // Fills the database. Not after Seal().
   Status AddFunction(TableFunction function);
   Status AddTable(std::string name, Table table);
+
+  // Of a table that changes: `find` gives what it is when a query begins. `form` has its
+  // columns.
+  Status AddTable(std::string name,
+                  const Table& form,
+                  std::function<std::shared_ptr<const Table>()> find);
+
+  // From here on all that is added needs `prepare`: it is called before a query that
+  // reads it is planned, once the database is sealed.
+  void PrepareWith(std::function<Status()> prepare) { prepare_ = std::move(prepare); }
+
   Status AddView(const std::string& name, const std::string& select);
   Status AddScalar(const std::string& name,
                    size_t argument_count,
@@ -110,6 +121,8 @@ class Database {
 
   sqlite3* handle_ = nullptr;
   std::vector<Relation> relations_;
+  std::function<Status()> prepare_;
+  bool is_sealed_ = false;
   CancelFlag cancelled_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 
 #include "query/child_lists.h"
 #include "query/sum.h"
@@ -24,28 +25,26 @@ struct Function {
 class TreeBuilder {
  public:
   TreeBuilder(const ImportedTrace& trace, const FlameOptions& options)
-      : trace_(trace),
-        options_(options),
-        demangled_(std::make_shared<StringPool>()),
-        leaf_rows_(trace.callsites.row_count(), kNoId) {
+      : trace_(trace), options_(options), demangled_(std::make_shared<StringPool>()) {
     if (options.names == NameStyle::kDemangled)
       name_ids_.assign(trace.strings.size(), kNoId);
   }
 
   Result<FlameTree> Build(ValuesByCallsite values, const CancelFlag& cancelled) {
     MarkUsed(values);
-    for (uint32_t callsite = 0; callsite < leaf_rows_.size(); ++callsite) {
+    std::tie(rows_, tree_.values) = std::move(values).Take();
+    for (uint32_t callsite = 0; callsite < rows_.size(); ++callsite) {
       if (callsite % kCallsitesPerCancelCheck == 0 && cancelled)
         return Status(StatusCode::kUnavailable,
                       "cannot finish the query: it was cancelled");
       FunctionsOf(trace_.callsites.frame[callsite]);
       if (is_used_[callsite])
-        AddCallsite(callsite, values[callsite]);
+        AddCallsite(callsite);
       next_id_ += static_cast<uint32_t>(functions_.size());
     }
     // What is not needed any more makes room for the sums.
-    values = ValuesByCallsite();
-    leaf_rows_ = {};
+    rows_ = {};
+    first_children_ = {};
     index_ = RowIndex();
     AddCumulative(&tree_);
     // The trace outlives everything that is made of it.
@@ -78,8 +77,8 @@ class TreeBuilder {
 
   // Callers have smaller ids than what they call.
   void MarkUsed(const ValuesByCallsite& values) {
-    is_used_.assign(leaf_rows_.size(), false);
-    for (size_t callsite = leaf_rows_.size(); callsite-- > 0;) {
+    is_used_.assign(values.size(), false);
+    for (size_t callsite = values.size(); callsite-- > 0;) {
       if (!values[callsite].IsZero())
         is_used_[callsite] = true;
       const uint32_t parent = trace_.callsites.parent[callsite];
@@ -104,39 +103,62 @@ class TreeBuilder {
          false});
   }
 
-  void AddCallsite(uint32_t callsite, const FlameValues& values) {
+  void AddCallsite(uint32_t callsite) {
     const uint32_t caller = trace_.callsites.parent[callsite];
     const uint32_t mapping = trace_.frames.mapping[trace_.callsites.frame[callsite]];
     const StringId mapping_name =
         mapping == kNoId ? kEmptyString : trace_.mappings[mapping].name;
-    uint32_t row = caller == kNoId ? kNoId : leaf_rows_[caller];
+    uint32_t row = caller == kNoId ? kNoId : rows_[caller];
     for (size_t i = functions_.size(); i-- > 0;) {
-      row = AddNode(row, functions_[i], mapping_name, callsite);
-      FlameNode& node = tree_.nodes[row];
+      row = AddNode(row, functions_[i], mapping_name);
       if (options_.merging == Merging::kNone)
-        node.id = next_id_ + static_cast<uint32_t>(functions_.size() - 1 - i);
-      node.is_leaf_function |= i == 0;
+        tree_.unmerged.push_back(
+            {.id = next_id_ + static_cast<uint32_t>(functions_.size() - 1 - i),
+             .callsite = callsite,
+             .is_inlined = functions_[i].is_inlined,
+             .is_leaf_function = i == 0});
     }
-    tree_.nodes[row].self += values;
+    TakeValues(rows_[callsite], tree_.nodes[row]);
     if (!options_.variances.empty()) {
       tree_.variances.resize(tree_.nodes.size(), 0);
       tree_.variances[row] += options_.variances[callsite];
     }
-    leaf_rows_[callsite] = row;
+    rows_[callsite] = row;
   }
 
-  uint32_t AddNode(uint32_t parent,
-                   const Function& function,
-                   StringId mapping_name,
-                   uint32_t callsite) {
+  void TakeValues(uint32_t values, FlameNode& node) {
+    if (values == kNoId)
+      return;
+    if (node.self_row == kNoId)
+      node.self_row = values;
+    else
+      tree_.values[node.self_row] += tree_.values[values];
+  }
+
+  // The node with this key, or `new_row`, which it is known by from here on.
+  uint32_t FindNode(const Key& key, uint32_t new_row) {
+    uint32_t& first = key.parent == kNoId ? first_root_ : first_children_[key.parent];
+    if (first == kNoId)
+      first = new_row;
+    if (first == new_row || KeyOf(first) == key)
+      return first;
+    index_.Prepare([this](uint32_t i) { return HashOf(KeyOf(later_children_[i])); });
+    uint32_t& known = index_.Find(
+        HashOf(key), [&](uint32_t i) { return KeyOf(later_children_[i]) == key; });
+    if (known != kNoId)
+      return later_children_[known];
+    known = static_cast<uint32_t>(later_children_.size());
+    later_children_.push_back(new_row);
+    index_.CountAdded();
+    return new_row;
+  }
+
+  uint32_t AddNode(uint32_t parent, const Function& function, StringId mapping_name) {
     const uint32_t name = NameId(function.name);
     const auto row = static_cast<uint32_t>(tree_.nodes.size());
     if (options_.merging == Merging::kByName) {
-      const Key key{parent, name, mapping_name};
-      index_.Prepare([this](uint32_t other) { return HashOf(KeyOf(other)); });
-      uint32_t& known =
-          index_.Find(HashOf(key), [&](uint32_t other) { return KeyOf(other) == key; });
-      if (known != kNoId) {
+      const uint32_t known = FindNode({parent, name, mapping_name}, row);
+      if (known != row) {
         FlameNode& node = tree_.nodes[known];
         if (node.source_file != function.source_file)
           node.source_file = kNoId;
@@ -144,19 +166,15 @@ class TreeBuilder {
           node.line = 0;
         return known;
       }
-      known = row;
-      index_.CountAdded();
+      first_children_.push_back(kNoId);
     }
     FlameNode node;
-    node.id = row;
     node.parent = parent;
-    node.callsite = callsite;
     node.depth = parent == kNoId ? 0 : tree_.nodes[parent].depth + 1;
     node.name = name;
     node.mapping_name = mapping_name;
     node.source_file = function.source_file;
     node.line = function.line;
-    node.is_inlined = function.is_inlined;
     tree_.nodes.push_back(node);
     return row;
   }
@@ -179,11 +197,16 @@ class TreeBuilder {
   const FlameOptions options_;
   FlameTree tree_;
   std::shared_ptr<StringPool> demangled_;
-  std::vector<uint32_t> name_ids_;   // trace's id -> demangled_'s
-  std::vector<uint32_t> leaf_rows_;  // callsite -> row of its innermost function
+  std::vector<uint32_t> name_ids_;  // trace's id -> demangled_'s
+  // By callsite: at first the row of its values, then that of its innermost function.
+  Column<uint32_t> rows_;
   std::vector<bool> is_used_;
   std::vector<Function> functions_;  // of the current callsite
-  RowIndex index_;                   // nodes by key, when they are merged
+  // When nodes are merged: most have one child, which is found without an index.
+  Column<uint32_t> first_children_;  // by node
+  uint32_t first_root_ = kNoId;
+  Column<uint32_t> later_children_;  // of all nodes
+  RowIndex index_;                   // of later_children_, by key
   uint32_t next_id_ = 0;
 };
 
@@ -212,15 +235,40 @@ Result<FlameTree> BuildFlameTree(const ImportedTrace& trace,
   return TreeBuilder(trace, options).Build(std::move(values), cancelled);
 }
 
+void FlameTree::AddSelf(size_t row, const FlameValues& more) {
+  uint32_t& self = nodes[row].self_row;
+  if (self == kNoId) {
+    self = static_cast<uint32_t>(values.size());
+    values.push_back({});
+  }
+  values[self] += more;
+}
+
 void AddCumulative(FlameTree* tree) {
-  tree->cumulative.clear();
-  for (const FlameNode& node : tree->nodes)
-    tree->cumulative.push_back(node.self);
+  Column<FlameValues>& values = tree->values;
+  tree->sum_rows.clear();
+  tree->sum_rows.resize(tree->nodes.size(), kNoId);
+  std::vector<bool> has_own_sum(tree->nodes.size(), false);
+  const auto add = [&](size_t node, uint32_t more) {
+    uint32_t& sum = tree->sum_rows[node];
+    if (sum == kNoId || more == kNoId) {
+      sum = std::min(sum, more);  // one of them, or none
+      return;
+    }
+    if (!has_own_sum[node]) {
+      const FlameValues first = values[sum];
+      sum = static_cast<uint32_t>(values.size());
+      values.push_back(first);
+      has_own_sum[node] = true;
+    }
+    values[sum] += values[more];
+  };
   for (size_t row = tree->nodes.size(); row-- > 0;) {
+    add(row, tree->nodes[row].self_row);
     const uint32_t parent = tree->nodes[row].parent;
     if (parent == kNoId)
       continue;
-    tree->cumulative[parent] += tree->cumulative[row];
+    add(parent, tree->sum_rows[row]);
     if (!tree->variances.empty())
       tree->variances[parent] += tree->variances[row];
   }
@@ -287,7 +335,6 @@ FlameTree Focus(FlameTree tree, std::string_view text) {
       continue;
     new_rows[row] = static_cast<uint32_t>(kept.size());
     FlameNode node = tree.nodes[row];
-    node.id = new_rows[row];
     if (node.parent != kNoId)
       node.parent = new_rows[node.parent];
     kept.push_back(node);
@@ -297,9 +344,9 @@ FlameTree Focus(FlameTree tree, std::string_view text) {
   return tree;
 }
 
-ValuesByCallsite SumAllocations(const ImportedTrace& trace,
-                                const DumpSelection& selection) {
-  ValuesByCallsite values(trace.callsites.row_count());
+void AddAllocations(const ImportedTrace& trace,
+                    const DumpSelection& selection,
+                    ValuesByCallsite* sums) {
   for (const ImportedDump& dump : trace.dumps) {
     if (dump.ts > selection.ts ||
         (selection.upid != kNoId && dump.upid != selection.upid) ||
@@ -309,11 +356,17 @@ ValuesByCallsite SumAllocations(const ImportedTrace& trace,
       const size_t row = dump.first_allocation + i;
       const int64_t size = trace.allocations.size[row];
       const int64_t count = trace.allocations.count[row];
-      values[trace.allocations.callsite[row]] += FlameValues{
+      sums->At(trace.allocations.callsite[row]) += FlameValues{
           count, size, std::max<int64_t>(count, 0), std::max<int64_t>(size, 0)};
     }
   }
-  return values;
+}
+
+ValuesByCallsite SumAllocations(const ImportedTrace& trace,
+                                const DumpSelection& selection) {
+  ValuesByCallsite sums(trace.callsites.row_count());
+  AddAllocations(trace, selection, &sums);
+  return sums;
 }
 
 }  // namespace heapprofd

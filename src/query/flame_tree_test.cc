@@ -45,20 +45,23 @@ TEST_F(FlameTreeTest, CallersWithoutMemoryOfTheirOwnAreThereAndOthersAreNot) {
   const uint32_t leaf = Callsite({"main", "f", "g"});
   Callsite({"main", "unused"});
   ValuesByCallsite values(trace_.callsites.row_count());
-  values[leaf].size = 7;
-  const FlameTree tree = Build(values);
+  values.At(leaf).size = 7;
+  const FlameTree tree = Build(std::move(values));
   ASSERT_EQ(tree.nodes.size(), 3u);
   EXPECT_EQ(PathOf(tree, 2), "main;f;g");
-  EXPECT_EQ(tree.cumulative[0].size, 7);
-  EXPECT_EQ(tree.nodes[0].self.size, 0);
+  EXPECT_EQ(tree.CumulativeOf(0).size, 7);
+  EXPECT_EQ(tree.SelfOf(0).size, 0);
 }
 
 TEST_F(FlameTreeTest, NamesAreDemangledOnlyWhenAskedFor) {
-  ValuesByCallsite values(1);
   Callsite({"_ZN3foo3barEv"});
-  values[0].size = 1;
-  EXPECT_EQ(Build(values).NameOf(0), "foo::bar()");
-  EXPECT_EQ(Build(values, {NameStyle::kAsRecorded, Merging::kByName}).NameOf(0),
+  const auto values = [] {
+    ValuesByCallsite made(1);
+    made.At(0).size = 1;
+    return made;
+  };
+  EXPECT_EQ(Build(values()).NameOf(0), "foo::bar()");
+  EXPECT_EQ(Build(values(), {NameStyle::kAsRecorded, Merging::kByName}).NameOf(0),
             "_ZN3foo3barEv");
 }
 
@@ -71,8 +74,9 @@ TEST_F(FlameTreeTest, SourceLinesOnWhichMergedFunctionsDisagreeAreLeftOut) {
     builder_.InternCallsite(kNoId, frame);
   }
   ValuesByCallsite values(2);
-  values[0].size = values[1].size = 1;
-  const FlameTree tree = Build(values);
+  values.At(0).size = 1;
+  values.At(1).size = 1;
+  const FlameTree tree = Build(std::move(values));
   ASSERT_EQ(tree.nodes.size(), 1u);
   EXPECT_EQ(tree.nodes[0].line, 0u);
   EXPECT_EQ(trace_.Text(tree.nodes[0].source_file), "f.c");
@@ -82,16 +86,19 @@ TEST_F(FlameTreeTest, SumsStopAtTheEndOfTheRange) {
   const uint32_t f = Callsite({"main", "f"});
   const uint32_t g = Callsite({"main", "g"});
   ValuesByCallsite values(trace_.callsites.row_count());
-  values[f].size = values[g].size = INT64_MAX;
-  EXPECT_EQ(Build(values).cumulative[0].size, INT64_MAX);
+  values.At(f).size = INT64_MAX;
+  values.At(g).size = INT64_MAX;
+  EXPECT_EQ(Build(std::move(values)).CumulativeOf(0).size, INT64_MAX);
 }
 
 TEST_F(FlameTreeTest, RecursionIsFoundAtAnyDistanceAndOnlyAbove) {
   Callsite({"a", "b", "a", "c"});
   Callsite({"a", "d"});
   Callsite({"b", "a", "b"});
-  ValuesByCallsite values(trace_.callsites.row_count(), FlameValues{1, 1, 1, 1});
-  const FlameTree tree = Build(values);
+  ValuesByCallsite values(trace_.callsites.row_count());
+  for (size_t callsite = 0; callsite < values.size(); ++callsite)
+    values.At(callsite) = FlameValues{1, 1, 1, 1};
+  const FlameTree tree = Build(std::move(values));
   std::map<std::string, uint32_t> kinds = {{"a", 0}, {"b", 1}, {"c", kNoId}, {"d", 2}};
   std::vector<uint32_t> kind_of;
   for (uint32_t row = 0; row < tree.nodes.size(); ++row)
@@ -135,11 +142,11 @@ TEST_F(FlameTreeTest, RandomTreesGiveTheSumsOfTheirStacks) {
   }
   ValuesByCallsite values(trace_.callsites.row_count());
   for (const auto& [callsite, value] : samples)
-    values[callsite].size += value;
-  const FlameTree tree = Build(values);
+    values.At(callsite).size += value;
+  const FlameTree tree = Build(std::move(values));
   std::map<std::string, int64_t> got;
   for (uint32_t row = 0; row < tree.nodes.size(); ++row)
-    got[PathOf(tree, row)] = tree.cumulative[row].size;
+    got[PathOf(tree, row)] = tree.CumulativeOf(row).size;
   EXPECT_EQ(got, want);
 }
 

@@ -72,12 +72,12 @@ class GraphTreeBuilder {
       name += std::string(" [") + NameOf(root_type) + "]";
     const uint32_t row =
         NodeOf({parent_row, objects.type[object], root_type, Part::kJava}, name);
-    made_.tree.nodes[row].self += FlameValues{1, objects.self_size[object], 0, 0};
+    made_.tree.AddSelf(row, FlameValues{1, objects.self_size[object], 0, 0});
     if (objects.native_size[object] != 0 && is_flamegraph) {
       const uint32_t native =
           NodeOf({row, objects.type[object], HeapRootType::kNone, Part::kNative},
                  "[native] " + name);
-      made_.tree.nodes[native].self += FlameValues{1, objects.native_size[object], 0, 0};
+      made_.tree.AddSelf(native, FlameValues{1, objects.native_size[object], 0, 0});
     }
     rows_[object - first_object_] = row;
     queue_.push_back(object);
@@ -89,7 +89,6 @@ class GraphTreeBuilder {
     if (!is_new)
       return known->second;
     FlameNode node;
-    node.id = row;
     node.parent = std::get<0>(key);
     node.depth = node.parent == kNoId ? 0 : made_.tree.nodes[node.parent].depth + 1;
     node.name = names_->Intern(name);

@@ -181,10 +181,57 @@ Status AddDominatorTree(const ImportedTrace& trace, Database* database) {
   return database->AddFunction(std::move(function));
 }
 
+// The values of fields and arrays. Only HPROF files have them, which are not read: an
+// empty table would say that there are none.
+Status AddValueTable(std::string name,
+                     std::initializer_list<std::pair<const char*, ColumnType>> columns,
+                     Database* database) {
+  TableFunction function;
+  function.name = std::move(name);
+  for (const auto& [column, type] : columns)
+    function.columns.push_back({.name = column, .type = type});
+  function.make = [name = function.name](std::span<const Cell>) -> MadeTable {
+    return Status(StatusCode::kNotFound,
+                  "cannot read " + name +
+                      ": heap graphs of traces do not record the values of fields and "
+                      "arrays; heap_graph_object and heap_graph_reference have what "
+                      "they do");
+  };
+  return database->AddFunction(std::move(function));
+}
+
+Status AddValueTables(Database* database) {
+  using enum ColumnType;
+  HPD_TRY(AddValueTable("heap_graph_object_data",
+                        {{"id", kInteger},
+                         {"field_set_id", kInteger},
+                         {"value_string", kText},
+                         {"array_element_type", kText},
+                         {"array_element_count", kInteger},
+                         {"array_data_id", kInteger},
+                         {"array_data_hash", kInteger}},
+                        database));
+  return AddValueTable("heap_graph_primitive",
+                       {{"id", kInteger},
+                        {"field_set_id", kInteger},
+                        {"field_name", kText},
+                        {"field_type", kText},
+                        {"bool_value", kInteger},
+                        {"byte_value", kInteger},
+                        {"char_value", kInteger},
+                        {"short_value", kInteger},
+                        {"int_value", kInteger},
+                        {"long_value", kInteger},
+                        {"float_value", kReal},
+                        {"double_value", kReal}},
+                       database);
+}
+
 }  // namespace
 
 Status AddHeapGraphFunctions(const ImportedTrace& trace, Database* database) {
   HPD_TRY(AddClassTree(trace, database));
+  HPD_TRY(AddValueTables(database));
   return AddDominatorTree(trace, database);
 }
 

@@ -56,11 +56,17 @@ Status AddFlamegraph(const ImportedTrace& trace, Database* database) {
 }
 
 // One tree for both: a's value goes where the size is, b's where the count is.
-ValuesByCallsite Paired(ValuesByCallsite a, const ValuesByCallsite& b, ProfileView view) {
+ValuesByCallsite Paired(const ValuesByCallsite& a,
+                        const ValuesByCallsite& b,
+                        ProfileView view) {
   const auto figure = FigureOf(view);
-  for (size_t i = 0; i < a.size(); ++i)
-    a[i] = FlameValues{.count = b[i].*figure, .size = a[i].*figure};
-  return a;
+  ValuesByCallsite pairs(a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    const FlameValues pair{.count = b[i].*figure, .size = a[i].*figure};
+    if (!pair.IsZero())
+      pairs.At(i) = pair;
+  }
+  return pairs;
 }
 
 // Known only when both are.
@@ -80,13 +86,12 @@ Table DiffTable(const ImportedTrace& trace, FlameTree made) {
     std::vector<TableColumn> columns = NodeColumns(trace, tree);
     columns.push_back(NodeSelf("self_a", tree, &FlameValues::size));
     columns.push_back(NodeSelf("self_b", tree, &FlameValues::count));
-    columns.push_back(NumberColumn("self_delta", [&tree, delta](size_t row) {
-      return delta(tree.nodes[row].self);
-    }));
+    columns.push_back(NumberColumn(
+        "self_delta", [&tree, delta](size_t row) { return delta(tree.SelfOf(row)); }));
     columns.push_back(NodeCumulative("cumulative_a", tree, &FlameValues::size));
     columns.push_back(NodeCumulative("cumulative_b", tree, &FlameValues::count));
     columns.push_back(NumberColumn("cumulative_delta", [&tree, delta](size_t row) {
-      return delta(tree.cumulative[row]);
+      return delta(tree.CumulativeOf(row));
     }));
     columns.push_back(CumulativeError("cumulative_delta_error", tree));
     return columns;

@@ -72,9 +72,7 @@ ValuesByCallsite SumOf(const ImportedTrace& trace, const FlamegraphArguments& ar
   ValuesByCallsite sum(trace.callsites.row_count());
   for (const uint32_t upid : arguments.upids) {
     selection.upid = upid;
-    const ValuesByCallsite one = SumAllocations(trace, selection);
-    for (size_t i = 0; i < sum.size(); ++i)
-      sum[i] += one[i];
+    AddAllocations(trace, selection, &sum);
   }
   return sum;
 }
@@ -178,15 +176,16 @@ Table CallstackTable(const ImportedTrace& trace, FlameTree made) {
     std::vector<TableColumn> columns = {
         NodeId(tree),
         NodeParent(tree),
-        IdColumn("callsite_id", [&tree](size_t row) { return tree.nodes[row].callsite; }),
+        IdColumn("callsite_id",
+                 [&tree](size_t row) { return tree.unmerged[row].callsite; }),
         NodeName(tree),
         NodeMapping("mapping_name", trace, tree),
         NodeSourceFile(trace, tree),
         NodeLine(tree),
         NumberColumn("inlined",
-                     [&tree](size_t row) { return tree.nodes[row].is_inlined; }),
+                     [&tree](size_t row) { return tree.unmerged[row].is_inlined; }),
         NumberColumn("is_leaf_function_in_callsite_frame",
-                     [&tree](size_t row) { return tree.nodes[row].is_leaf_function; }),
+                     [&tree](size_t row) { return tree.unmerged[row].is_leaf_function; }),
     };
     AddFigures(tree, kFigures, &columns);
     return columns;
@@ -219,7 +218,7 @@ Status AddCallstackFunction(const ImportedTrace& trace, Database* database) {
     const std::vector<int64_t> packed = Unpack(cells[0].text);
     for (size_t i = 0; i + 5 <= packed.size(); i += 5) {
       if (packed[i] >= 0 && static_cast<uint64_t>(packed[i]) < values.size())
-        values[static_cast<size_t>(packed[i])] +=
+        values.At(static_cast<size_t>(packed[i])) +=
             FlameValues{packed[i + 2], packed[i + 1], packed[i + 4], packed[i + 3]};
     }
     return MakeCallstacks(trace, database->cancel_flag(), std::move(values));

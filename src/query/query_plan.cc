@@ -32,14 +32,13 @@ struct PlanCost {
   bool is_unique = false;
 };
 
-void Refine(PlanCost* estimate, const TableFunction& function, size_t column, char code) {
-  const ColumnSpec& spec = function.columns[column];
+// `all`: rows of the table.
+void Refine(PlanCost* estimate, const ColumnSpec& spec, double all, char code) {
   const bool is_ordered = spec.order == ColumnOrder::kAscending;
-  const double all = std::max<double>(2, static_cast<double>(function.expected_rows));
   if (code == kCodeEqual && (spec.is_row_number || (is_ordered && spec.name == "id"))) {
     *estimate = {1, 1, true};
   } else if (!estimate->is_unique && code == kCodeEqual) {
-    estimate->rows = std::max(2.0, estimate->rows / std::sqrt(all));
+    estimate->rows = std::max(2.0, estimate->rows / std::sqrt(std::max(2.0, all)));
     estimate->cost = std::min(estimate->cost, 20 + estimate->rows);
   } else if (!estimate->is_unique && is_ordered) {
     estimate->rows = std::max(2.0, estimate->rows / 4);
@@ -51,8 +50,9 @@ class Planner {
  public:
   Planner(const TableFunction& function, sqlite3_index_info& info)
       : function_(function), info_(info) {
-    const auto rows = static_cast<double>(function_.expected_rows);
-    estimate_ = {rows, rows + 10, false};
+    constexpr double kUnknown = 1000;
+    all_ = function_.count_rows ? static_cast<double>(function_.count_rows()) : kUnknown;
+    estimate_ = {all_, all_ + 10, false};
   }
 
   int Plan(std::string* error) {
@@ -106,7 +106,7 @@ class Planner {
       return SQLITE_OK;
     Take(index, column, *code, code == kCodeEqual && !is_text);
     is_by_row_number_ |= code == kCodeEqual && function_.columns[column].is_row_number;
-    Refine(&estimate_, function_, column, *code);
+    Refine(&estimate_, function_.columns[column], all_, *code);
     return SQLITE_OK;
   }
 
@@ -140,6 +140,7 @@ class Planner {
 
   const TableFunction& function_;
   sqlite3_index_info& info_;
+  double all_ = 0;
   PlanCost estimate_;
   std::string plan_;
   int taken_ = 0;

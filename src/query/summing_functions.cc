@@ -75,9 +75,9 @@ void SumFunctions(FunctionSums* sums) {
   const std::vector<bool> is_recursive = HasSameAbove(tree, functions);
   for (size_t row = 0; row < functions.size(); ++row) {
     FunctionSum& sum = sums->rows[functions[row]];
-    sum.self += tree.nodes[row].self;
+    sum.self += tree.SelfOf(row);
     if (!is_recursive[row])
-      sum.cumulative += tree.cumulative[row];
+      sum.cumulative += tree.CumulativeOf(row);
   }
 }
 
@@ -203,7 +203,7 @@ void SumCallers(NameMatcher& matcher, FunctionSums* sums) {
   const std::vector<bool> is_recursive = HasSameAbove(tree, callers);
   for (size_t row = 0; row < callers.size(); ++row) {
     if (callers[row] != kNoId && !is_recursive[row])
-      sums->rows[callers[row]].cumulative += tree.cumulative[row];
+      sums->rows[callers[row]].cumulative += tree.CumulativeOf(row);
   }
 }
 

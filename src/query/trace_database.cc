@@ -9,6 +9,8 @@
 #include "query/perfetto_sql.h"
 #include "query/trace_tables.h"
 #include "symbolize/demangle.h"
+#include "trace/decode_queue.h"
+#include "trace/trace_reader.h"
 
 namespace heapprofd {
 namespace {
@@ -48,6 +50,23 @@ Status AddTimes(const ImportedTrace& trace, Database* database) {
   return constant("trace_dur", end - start);
 }
 
+// Tables that callstacks and samples add nothing to.
+bool IsKnownAtOpening(std::string_view table) {
+  constexpr std::string_view kTables[] = {"process",
+                                          "thread",
+                                          "metadata",
+                                          "package_list",
+                                          "profiler_smaps",
+                                          "process_memory",
+                                          "heap_profile",
+                                          "stack_profile_mapping",
+                                          "stack_profile_frame",
+                                          "stack_profile_symbol",
+                                          "heap_profile_quality"};
+  return table.starts_with("heap_graph") ||
+         std::find(std::begin(kTables), std::end(kTables), table) != std::end(kTables);
+}
+
 // Each dump as an interval: what was allocated in it, what is live at its end, and by how
 // much that changed.
 constexpr char kIntervals[] =
@@ -64,25 +83,60 @@ constexpr char kIntervals[] =
 
 }  // namespace
 
+std::vector<TraceDatabase::TraceTable> TraceDatabase::TablesOf(
+    const ImportedTrace& trace) {
+  NamedTables tables;
+  AddStackTables(trace, &tables);
+  AddHeapProfileTables(trace, &tables);
+  AddHeapGraphTables(trace, &tables);
+  AddSystemTables(trace, &tables);
+  AddOwnTables(trace, &tables);
+  AddLabelTable(trace, &tables);
+  std::vector<TraceTable> shared;
+  for (auto& [name, table] : tables)
+    shared.push_back({name, std::make_shared<const Table>(std::move(table))});
+  return shared;
+}
+
 Result<std::unique_ptr<TraceDatabase>> TraceDatabase::Create(
-    std::unique_ptr<const ImportedTrace> trace) {
+    std::unique_ptr<const ImportedTrace> trace, UndecodedPart undecoded) {
   std::unique_ptr<TraceDatabase> self(new TraceDatabase);
   self->trace_ = std::move(trace);
+  self->undecoded_ = std::move(undecoded);
+  self->tables_ = TablesOf(*self->trace_);
   HPD_TRY_ASSIGN(self->database_, Database::Create(MemoryLimit()));
   HPD_TRY(self->AddTables());
   return self;
 }
 
+Status TraceDatabase::Decode() {
+  if (undecoded_.builder == nullptr)
+    return {};
+  const std::vector<std::string> known = TraceWarnings(*trace_);
+  if (!undecoded_.builder->decoding().Run(cancel_flag()))
+    return Status(StatusCode::kUnavailable, "it was cancelled");
+  undecoded_.builder.reset();
+  tables_ = TablesOf(*trace_);
+  for (const std::string& warning : TraceWarnings(*trace_)) {
+    if (undecoded_.warn && std::find(known.begin(), known.end(), warning) == known.end())
+      undecoded_.warn(warning);
+  }
+  return {};
+}
+
+Status TraceDatabase::AddTraceTables(bool need_decoding) {
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    if (IsKnownAtOpening(tables_[i].name) != need_decoding)
+      HPD_TRY(database_->AddTable(tables_[i].name, *tables_[i].table,
+                                  [this, i] { return tables_[i].table; }));
+  }
+  return {};
+}
+
 Status TraceDatabase::AddTables() {
-  NamedTables tables;
-  AddStackTables(*trace_, &tables);
-  AddHeapProfileTables(*trace_, &tables);
-  AddHeapGraphTables(*trace_, &tables);
-  AddSystemTables(*trace_, &tables);
-  AddOwnTables(*trace_, &tables);
-  AddLabelTable(*trace_, &tables);
-  for (auto& [name, table] : tables)
-    HPD_TRY(database_->AddTable(name, std::move(table)));
+  HPD_TRY(AddTraceTables(/*need_decoding=*/false));
+  database_->PrepareWith([this] { return Decode(); });
+  HPD_TRY(AddTraceTables(/*need_decoding=*/true));
   HPD_TRY(AddPerfettoFunctions(*trace_, database_.get()));
   HPD_TRY(AddOwnFunctions(*trace_, database_.get()));
   HPD_TRY(database_->AddScalar("demangle", 1, DemangleFunction));

@@ -4,11 +4,15 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "query/database.h"
+#include "query/trace_tables.h"
 #include "trace/imported_trace.h"
+#include "trace/trace_builder.h"
 
 namespace heapprofd {
 
@@ -24,11 +28,18 @@ class ResultSink {
   virtual Status EndResult() = 0;
 };
 
+// What is left to be done of a trace whose decoding was deferred
+// (TraceBuilder::DeferDecoding): the first query that needs it does it.
+struct UndecodedPart {
+  std::unique_ptr<TraceBuilder> builder;
+  std::function<void(const std::string&)> warn;  // takes what TraceWarnings would say
+};
+
 class TraceDatabase {
  public:
   // Takes the trace: tables point into it.
   static Result<std::unique_ptr<TraceDatabase>> Create(
-      std::unique_ptr<const ImportedTrace> trace);
+      std::unique_ptr<const ImportedTrace> trace, UndecodedPart undecoded = {});
 
   const ImportedTrace& trace() const { return *trace_; }
 
@@ -49,10 +60,21 @@ class TraceDatabase {
   TraceDatabase() = default;
 
   Status AddTables();
+  Status AddTraceTables(bool need_decoding);
+  Status Decode();
   Status RunScript(std::string_view script, ResultSink& sink);
   Status RunStatement(std::string_view sql, ResultSink& sink);
 
+  struct TraceTable {
+    std::string name;
+    std::shared_ptr<const Table> table;
+  };
+
+  static std::vector<TraceTable> TablesOf(const ImportedTrace& trace);
+
   std::unique_ptr<const ImportedTrace> trace_;
+  UndecodedPart undecoded_;             // behind the trace
+  std::vector<TraceTable> tables_;      // as the trace is now
   std::unique_ptr<Database> database_;  // behind the trace: its tables point there
   std::atomic<bool> is_running_ = false;
 };

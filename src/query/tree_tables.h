@@ -18,8 +18,8 @@ using MadeTable = Result<std::shared_ptr<const Table>>;
 // Columns of one node's data.
 
 inline TableColumn NodeId(const FlameTree& tree) {
-  TableColumn column =
-      NumberColumn("id", [&tree](size_t row) { return tree.nodes[row].id; });
+  TableColumn column = NumberColumn(
+      "id", [&tree](size_t row) { return tree.IdOf(static_cast<uint32_t>(row)); });
   column.order = ColumnOrder::kAscending;
   return column;
 }
@@ -27,7 +27,7 @@ inline TableColumn NodeId(const FlameTree& tree) {
 inline TableColumn NodeParent(const FlameTree& tree) {
   return IdColumn("parent_id", [&tree](size_t row) {
     const uint32_t parent = tree.nodes[row].parent;
-    return parent == kNoId ? kNoId : tree.nodes[parent].id;
+    return parent == kNoId ? kNoId : tree.IdOf(parent);
   });
 }
 
@@ -69,15 +69,15 @@ using FlameFigure = int64_t FlameValues::*;
 inline TableColumn NodeSelf(std::string_view name,
                             const FlameTree& tree,
                             FlameFigure figure) {
-  return NumberColumn(
-      name, [&tree, figure](size_t row) { return tree.nodes[row].self.*figure; });
+  return NumberColumn(name,
+                      [&tree, figure](size_t row) { return tree.SelfOf(row).*figure; });
 }
 
 inline TableColumn NodeCumulative(std::string_view name,
                                   const FlameTree& tree,
                                   FlameFigure figure) {
   return NumberColumn(
-      name, [&tree, figure](size_t row) { return tree.cumulative[row].*figure; });
+      name, [&tree, figure](size_t row) { return tree.CumulativeOf(row).*figure; });
 }
 
 // A figure's two columns.

@@ -117,8 +117,14 @@ int Disconnect(sqlite3_vtab* base) {
 }
 
 int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
+  const TableFunction& function = *TableOf(base)->function;
+  if (function.prepare) {
+    const Status status = function.prepare();
+    if (!status.ok())
+      return Fail(base, status.message());
+  }
   std::string error;
-  const int code = PlanQuery(*TableOf(base)->function, *info, &error);
+  const int code = PlanQuery(function, *info, &error);
   return code == SQLITE_ERROR ? Fail(base, error) : code;
 }
 

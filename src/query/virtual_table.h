@@ -39,7 +39,8 @@ struct TableFunction {
   std::string name;
   std::vector<ColumnSpec> columns;
   std::vector<Parameter> parameters;
-  uint64_t expected_rows = 1000;  // for the query planner
+  std::function<uint64_t()> count_rows;  // null: a thousand or so
+  std::function<Status()> prepare;       // before a query that reads it is planned
   TableMaker make;  // must return exactly `columns`, with at least their order
 };
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "trace/decode_queue.h"
+
 namespace heapprofd {
 namespace {
 
@@ -163,6 +165,7 @@ class OutlineResolver {
 void ApplyDeobfuscation(TraceBuilder& builder, const Deobfuscator& deobfuscator) {
   if (deobfuscator.empty())
     return;
+  builder.decoding().Run();  // outlines are found in stacks
   ImportedTrace& trace = builder.trace();
   OutlineResolver(builder, deobfuscator).Resolve();  // by lines as the trace has them
   for (size_t row = 0; row < trace.frames.row_count(); ++row)

@@ -139,7 +139,7 @@ void InternedTables::AddMapping(Maps& maps, std::string_view message) {
   Insert(maps.mappings, iid, builder_->InternMapping(mapping));
 }
 
-void InternedTables::AddFrame(Maps& maps, std::string_view message) {
+void InternedTables::AddFrame(Maps& maps, std::string_view message, StackStep* step) {
   MessageReader reader(message);
   uint64_t iid = 0;
   uint64_t name_iid = 0;
@@ -186,9 +186,9 @@ void InternedTables::AddFrame(Maps& maps, std::string_view message) {
   }
   const StringId name = FindString(maps.function_names, name_iid);
   const uint32_t frame = builder_->InternFrame(name, mapping, rel_pc);
-  Insert(maps.frames, iid, frame);
   if (frame == kNoId)
     return;
+  step->frames.push_back({iid, frame});
   FrameTable& frames = builder_->trace().frames;
   frames.type[frame] = TypeOf(*builder_, kind, kind_text);
   if (source_iid != 0 && frames.symbol_set[frame] == kNoId)
@@ -197,49 +197,15 @@ void InternedTables::AddFrame(Maps& maps, std::string_view message) {
                             line <= UINT32_MAX ? static_cast<uint32_t>(line) : 0);
 }
 
-void InternedTables::AddCallstack(Maps& maps, std::string_view message) {
-  FieldReader reader(message);
-  TraceStats& stats = builder_->trace().stats;
-  uint64_t iid = 0;
-  bool is_empty = true;
-  bool is_valid = true;
-  while (reader.Next()) {
-    if (reader.field() == field::kIid) {
-      iid = reader.Uint();
-    } else if (reader.field() == field::kCallstackFrames) {
-      reader.Uints([&](uint64_t frame_iid) {
-        const uint32_t frame = maps.frames.Find(frame_iid);
-        is_valid &= frame != kNoId;
-        is_empty = false;
-        stacks_.Push(frame);
-      });
-    }
-  }
-  if (reader.is_malformed() || !is_valid) {
-    stacks_.Drop();
-    return stats.Count(is_valid ? StatId::kStackprofileParserError
-                                : StatId::kStackprofileInvalidFrameId);
-  }
-  if (is_empty)
-    stats.Count(StatId::kStackprofileEmptyCallstack);
-  if (stacks_.End(iid))
-    FlushStacks(maps);
-}
-
-void InternedTables::FlushStacks(Maps& maps) {
-  stacks_.Flush(
-      [&](uint64_t iid, uint32_t callsite) { Insert(maps.callstacks, iid, callsite); });
-}
-
 void InternedTables::CountMalformed() {
   builder_->trace().stats.Count(StatId::kStackprofileParserError);
 }
 
-void InternedTables::AddInternedData(std::string_view message) {
+StackStep InternedTables::AddInternedData(std::string_view message) {
   // Inside a packet the order is free: each kind waits for those that it refers to.
   mappings_.clear();
   frames_.clear();
-  callstacks_.clear();
+  StackStep step;
   FieldReader reader(message);
   while (reader.Next()) {
     switch (reader.field()) {
@@ -262,7 +228,8 @@ void InternedTables::AddInternedData(std::string_view message) {
         frames_.push_back(reader.Bytes());
         break;
       case field::kInternedCallstacks:
-        callstacks_.push_back(reader.Bytes());
+        if (step.message.empty())
+          step.message = message;
         break;
       default:
         break;
@@ -271,41 +238,36 @@ void InternedTables::AddInternedData(std::string_view message) {
   for (const std::string_view mapping : mappings_)
     AddMapping(interned_, mapping);
   for (const std::string_view frame : frames_)
-    AddFrame(interned_, frame);
-  for (const std::string_view callstack : callstacks_)
-    AddCallstack(interned_, callstack);
-  FlushStacks(interned_);
+    AddFrame(interned_, frame, &step);
   if (reader.is_malformed())
     CountMalformed();
+  return step;
 }
 
-void InternedTables::AddProfileTables(std::string_view message) {
-  for (const uint32_t kind : {field::kProfileStrings, field::kProfileMappings,
-                              field::kProfileFrames, field::kProfileCallstacks}) {
+StackStep InternedTables::AddProfileTables(std::string_view message) {
+  StackStep step;
+  step.is_interned_data = false;
+  for (const uint32_t kind :
+       {field::kProfileStrings, field::kProfileMappings, field::kProfileFrames}) {
     MessageReader reader(message);
     while (reader.Next()) {
+      if (reader.field() == field::kProfileCallstacks && step.message.empty())
+        step.message = message;
       if (reader.field() != kind)
         continue;
       if (kind == field::kProfileStrings)
         AddString(inline_.function_names, reader.Bytes());
       else if (kind == field::kProfileMappings)
         AddMapping(inline_, reader.Bytes());
-      else if (kind == field::kProfileFrames)
-        AddFrame(inline_, reader.Bytes());
       else
-        AddCallstack(inline_, reader.Bytes());
+        AddFrame(inline_, reader.Bytes(), &step);
     }
   }
-  FlushStacks(inline_);
+  return step;
 }
 
 void InternedTables::Clear() {
   interned_ = Maps();
-}
-
-uint32_t InternedTables::FindCallstack(uint64_t iid) const {
-  const uint32_t callsite = inline_.callstacks.Find(iid);
-  return callsite != kNoId ? callsite : interned_.callstacks.Find(iid);
 }
 
 }  // namespace heapprofd

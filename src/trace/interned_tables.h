@@ -1,7 +1,10 @@
-// The interned objects of one packet sequence: ids to rows of the ImportedTrace.
+// The interned objects of one packet sequence but its callstacks: ids to rows of the
+// ImportedTrace.
 //
 // Objects come either in TracePacket.interned_data or, as Android 10 wrote them, in the
 // ProfilePacket itself; what refers to an object comes in the same packet or later.
+// Callstacks and the ids of frames, which only callstacks refer to, are for the
+// ProfileDecoder.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +13,24 @@
 #include <vector>
 
 #include "trace/iid_map.h"
-#include "trace/stack_interner.h"
+#include "trace/profile_decoder.h"
 #include "trace/trace_builder.h"
 
 namespace heapprofd {
 
 class InternedTables {
  public:
-  explicit InternedTables(TraceBuilder* builder) : builder_(builder), stacks_(builder) {}
+  explicit InternedTables(TraceBuilder* builder) : builder_(builder) {}
 
-  // A serialized InternedData.
-  void AddInternedData(std::string_view message);
+  // A serialized InternedData. Returns what it holds for the decoder.
+  StackStep AddInternedData(std::string_view message);
 
-  // The tables of a serialized ProfilePacket; they stay valid when the interned data
-  // begin anew.
-  void AddProfileTables(std::string_view message);
+  // The same of the tables of a serialized ProfilePacket; they stay valid when the
+  // interned data begin anew.
+  StackStep AddProfileTables(std::string_view message);
 
   // Forgets the interned data.
   void Clear();
-
-  // Row of the callsite, or kNoId.
-  uint32_t FindCallstack(uint64_t iid) const;
 
  private:
   // Where the ids of one kind of message lead.
@@ -40,15 +40,11 @@ class InternedTables {
     IidMap mapping_paths;
     IidMap source_paths;
     IidMap mappings;
-    IidMap frames;
-    IidMap callstacks;
   };
 
   void AddString(IidMap& map, std::string_view message);
   void AddMapping(Maps& maps, std::string_view message);
-  void AddFrame(Maps& maps, std::string_view message);
-  void AddCallstack(Maps& maps, std::string_view message);
-  void FlushStacks(Maps& maps);
+  void AddFrame(Maps& maps, std::string_view message, StackStep* step);
   void CountMalformed();
   void Insert(IidMap& map, uint64_t iid, uint32_t row);
   StringId FindString(const IidMap& map, uint64_t iid);
@@ -57,11 +53,9 @@ class InternedTables {
   Maps interned_;
   Maps inline_;          // function names, build ids and paths are one table here
   std::string scratch_;  // kept for its memory
-  StackInterner stacks_;
   // The parts of an InternedData, by what has to be known before; kept for its memory.
   std::vector<std::string_view> mappings_;
   std::vector<std::string_view> frames_;
-  std::vector<std::string_view> callstacks_;
 };
 
 // A build id as SQL shows it: hexadecimal digits. 33 bytes are digits already: that is

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "trace/dump_messages.h"
@@ -48,17 +50,6 @@ struct ProfileImporter::Header {
   bool frees_are_unknown = false;  // ART reports none
 };
 
-struct ProfileImporter::Sample {
-  uint64_t callstack = 0;
-  uint64_t allocated = 0;
-  uint64_t freed = 0;
-  uint64_t alloc_count = 0;
-  uint64_t free_count = 0;
-  bool is_peak = false;
-  bool has_estimate = false;
-  TraceBuilder::CallsiteEstimate estimate;
-};
-
 void ProfileImporter::Add(std::string_view message, int64_t packet_ts) {
   MessageReader reader(message);
   bool is_continued = false;
@@ -87,7 +78,7 @@ void ProfileImporter::Add(std::string_view message, int64_t packet_ts) {
 
 void ProfileImporter::BeginGeneration() {
   FinishSeries(/*is_finalized=*/false);
-  ++generation_;
+  builder_->decoding().Push(decoder_, NewGeneration());
   next_index_ = 0;
 }
 
@@ -117,12 +108,15 @@ void ProfileImporter::FinishSeries(bool is_finalized) {
   for (const std::vector<size_t>* group : order) {
     const Header& header = headers[group->back()];
     const uint32_t dump = BeginDump(header, is_finalized);
-    Heap& heap = heaps_[{header.dump.upid, header.dump.heap_name}];
-    for (const size_t part : *group) {
-      if (!AddSamples(series_[part], header, heap))
-        builder_->trace().stats.Count(StatId::kPacketParserError);
-      series_[part].bytes = std::string();
-    }
+    for (const size_t part : *group)
+      builder_->decoding().Push(
+          decoder_,
+          SampleStep{.dump = dump,
+                     .upid = header.dump.upid,
+                     .heap_name = header.dump.heap_name,
+                     .frees_are_unknown = header.frees_are_unknown,
+                     .peak_counts_are_wrong = header.dump.original_sampling_interval == 0,
+                     .message = std::move(series_[part].bytes)});
     times_->push_back(header.times);
     times_->back().dump = dump;
   }
@@ -271,131 +265,6 @@ void ProfileImporter::CountFlags(const Header& header) {
   stats.Set(StatId::kHeapprofdUnwindSamples, pid, Signed(dump.stats.heap_samples));
   stats.Set(StatId::kHeapprofdClientSpinlockBlocked, pid,
             Signed(dump.stats.client_spinlock_blocked_us));
-}
-
-bool ProfileImporter::ReadSample(std::string_view bytes, Sample& sample) {
-  TraceBuilder::CallsiteEstimate& estimate = sample.estimate;
-  const auto set_estimate = [&](auto& value, auto read) {
-    value = read;
-    sample.has_estimate = true;
-  };
-  FieldReader reader(bytes);
-  while (reader.Next()) {
-    switch (reader.field()) {
-      case field::kSampleCallstack:
-        sample.callstack = reader.Uint();
-        break;
-      case field::kSampleAllocated:
-        sample.allocated = reader.Uint();
-        break;
-      case field::kSampleFreed:
-        sample.freed = reader.Uint();
-        break;
-      case field::kSampleAllocCount:
-        sample.alloc_count = reader.Uint();
-        break;
-      case field::kSampleFreeCount:
-        sample.free_count = reader.Uint();
-        break;
-      case field::kSampleMax:
-        sample.allocated = reader.Uint();
-        sample.is_peak = true;
-        break;
-      case field::kSampleMaxCount:
-        sample.alloc_count = reader.Uint();
-        sample.is_peak = true;
-        break;
-      case field::kSampleLiveBytesError:
-        set_estimate(estimate.live_bytes_error, reader.Double());
-        break;
-      case field::kSampleLiveCountError:
-        set_estimate(estimate.live_count_error, reader.Double());
-        break;
-      case field::kSampleAllocatedBytesError:
-        set_estimate(estimate.allocated_bytes_error, reader.Double());
-        break;
-      case field::kSampleAllocCountError:
-        set_estimate(estimate.alloc_count_error, reader.Double());
-        break;
-      case field::kSamplePeakBytes:
-        set_estimate(estimate.peak_bytes, Signed(reader.Uint()));
-        break;
-      case field::kSamplePeakCount:
-        set_estimate(estimate.peak_count, Signed(reader.Uint()));
-        break;
-      default:
-        break;
-    }
-  }
-  return !reader.is_malformed();
-}
-
-bool ProfileImporter::AddSamples(const Part& part, const Header& header, Heap& heap) {
-  FieldReader reader(part.bytes);
-  while (reader.Next()) {
-    if (reader.field() != field::kDumpSamples)
-      continue;
-    Sample sample;
-    if (!ReadSample(reader.Bytes(), sample))
-      return false;
-    // Writers that do not tell the first interval counted the peak wrongly.
-    if (sample.is_peak && header.dump.original_sampling_interval == 0)
-      sample.alloc_count = 0;
-    AddSample(sample, header, heap);
-  }
-  return !reader.is_malformed();
-}
-
-void ProfileImporter::AddSample(const Sample& sample, const Header& header, Heap& heap) {
-  uint32_t slot = heap.slots.Find(sample.callstack);
-  if (slot == kNoId) {
-    slot = static_cast<uint32_t>(heap.totals.size());
-    heap.totals.emplace_back();
-    heap.slots.Insert(sample.callstack, slot);
-  }
-  Totals& totals = heap.totals[slot];
-  if (totals.callsite == kNoId || totals.generation != generation_) {
-    // A counter goes on in a new generation if its stack is the same and nothing falls.
-    const uint32_t callsite = interned_->FindCallstack(sample.callstack);
-    if (callsite != totals.callsite || sample.allocated < totals.allocated ||
-        sample.freed < totals.freed || sample.alloc_count < totals.alloc_count ||
-        sample.free_count < totals.free_count)
-      totals = Totals{.callsite = callsite};
-    totals.generation = generation_;
-  }
-  if (totals.callsite == kNoId) {
-    builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
-    return;
-  }
-  if (sample.is_peak)
-    builder_->trace().dumps.back().is_peak = true;
-  AddRows(sample, header, totals);
-  if (sample.has_estimate)
-    builder_->AddEstimate(totals.callsite, sample.estimate);
-}
-
-void ProfileImporter::AddRows(const Sample& sample,
-                              const Header& header,
-                              Totals& totals) {
-  const auto difference = [](uint64_t now, uint64_t before) {
-    return now >= before ? Signed(now - before) : -Signed(before - now);
-  };
-  const int64_t alloc_count = difference(sample.alloc_count, totals.alloc_count);
-  const int64_t allocated = difference(sample.allocated, totals.allocated);
-  const int64_t free_count = difference(sample.free_count, totals.free_count);
-  const int64_t freed = difference(sample.freed, totals.freed);
-  const bool has_fallen = alloc_count < 0 || allocated < 0 || free_count < 0 || freed < 0;
-  if (has_fallen && !sample.is_peak) {
-    builder_->trace().stats.Add(StatId::kHeapprofdMalformedPacket, header.dump.upid, 1);
-    return;
-  }
-  builder_->AddAllocation(totals.callsite, alloc_count, allocated);
-  if (!header.frees_are_unknown)
-    builder_->AddAllocation(totals.callsite, -free_count, -freed);
-  totals.allocated = sample.allocated;
-  totals.freed = sample.freed;
-  totals.alloc_count = sample.alloc_count;
-  totals.free_count = sample.free_count;
 }
 
 }  // namespace heapprofd

@@ -1,25 +1,20 @@
-// ProfilePackets of one packet sequence to dumps.
+// ProfilePackets of one packet sequence to dumps; their samples are for the
+// ProfileDecoder.
 //
 // The packets of a heap's dump are a series: all but the last are marked `continued`, and
 // the stacks that the samples refer to may follow the samples. So a series is kept until
 // it is complete.
-//
-// Figures of a sample are totals since its stack id appeared; rows are what changed since
-// the last dump of that id in that heap. (Perfetto's importer keeps the totals per
-// process and callsite, so that two heaps that share a stack spoil each other's figures;
-// per id and heap they do not.) Figures that fall are errors and counted; the peak's may
-// fall.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
-#include "trace/interned_tables.h"
+#include "trace/decode_queue.h"
 #include "trace/trace_builder.h"
 
 namespace heapprofd {
@@ -37,9 +32,9 @@ class ProfileImporter {
  public:
   // All must outlive this.
   ProfileImporter(TraceBuilder* builder,
-                  const InternedTables* interned,
+                  std::shared_ptr<ProfileDecoder> decoder,
                   std::vector<DumpTimes>* times)
-      : builder_(builder), interned_(interned), times_(times) {}
+      : builder_(builder), decoder_(std::move(decoder)), times_(times) {}
 
   // A serialized ProfilePacket; `packet_ts`: the packet's time, of the trace clock.
   void Add(std::string_view message, int64_t packet_ts);
@@ -57,22 +52,7 @@ class ProfileImporter {
     int64_t packet_ts = 0;
   };
 
-  struct Totals {
-    uint32_t callsite = kNoId;
-    uint32_t generation = 0;
-    uint64_t allocated = 0;
-    uint64_t freed = 0;
-    uint64_t alloc_count = 0;
-    uint64_t free_count = 0;
-  };
-
-  struct Heap {
-    IidMap slots;  // stack id -> index
-    std::vector<Totals> totals;
-  };
-
   struct Header;
-  struct Sample;
 
   void FinishSeries(bool is_finalized);
   Header ReadHeader(const Part& part) const;
@@ -81,18 +61,12 @@ class ProfileImporter {
                         std::string_view& heap_name) const;
   uint32_t BeginDump(const Header& header, bool is_finalized);
   void CountFlags(const Header& header);
-  static bool ReadSample(std::string_view bytes, Sample& sample);
-  bool AddSamples(const Part& part, const Header& header, Heap& heap);
-  void AddSample(const Sample& sample, const Header& header, Heap& heap);
-  void AddRows(const Sample& sample, const Header& header, Totals& totals);
 
   TraceBuilder* builder_;
-  const InternedTables* interned_;
+  std::shared_ptr<ProfileDecoder> decoder_;
   std::vector<DumpTimes>* times_;
   std::deque<Part> series_;
-  std::map<std::pair<uint32_t, StringId>, Heap> heaps_;
   uint64_t next_index_ = 0;
-  uint32_t generation_ = 0;
 };
 
 }  // namespace heapprofd

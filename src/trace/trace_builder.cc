@@ -1,5 +1,7 @@
 #include "trace/trace_builder.h"
 
+#include "trace/decode_queue.h"
+
 namespace heapprofd {
 namespace {
 
@@ -41,10 +43,18 @@ uint64_t CallsiteHash(uint32_t parent, uint32_t frame) {
 
 }  // namespace
 
-TraceBuilder::TraceBuilder(ImportedTrace* trace) : trace_(trace) {
+TraceBuilder::TraceBuilder(ImportedTrace* trace)
+    : trace_(trace), decoding_(std::make_unique<DecodeQueue>()) {
   HPD_CHECK(trace->processes.empty());
   trace->processes.emplace_back();
   trace->threads.push_back({.tid = 0, .upid = 0, .is_main = true});
+}
+
+TraceBuilder::~TraceBuilder() = default;
+
+void TraceBuilder::DecodeUnlessDeferred() {
+  if (!defers_decoding_)
+    decoding_->Run();
 }
 
 void TraceBuilder::BeginSource() {
@@ -200,32 +210,42 @@ uint32_t TraceBuilder::AddSymbol(uint32_t set,
 }
 
 uint32_t TraceBuilder::BeginDump(const ImportedDump& dump) {
-  if (trace_->dumps.size() >= kMaxDumps)  // what follows is added to the last one
-    return static_cast<uint32_t>(trace_->dumps.size() - 1);
-  trace_->dumps.push_back(dump);
-  ImportedDump& added = trace_->dumps.back();
-  added.first_allocation = static_cast<uint32_t>(trace_->allocations.row_count());
-  added.first_estimate = static_cast<uint32_t>(trace_->estimates.row_count());
-  added.allocation_count = added.estimate_count = 0;
-  return static_cast<uint32_t>(trace_->dumps.size() - 1);
+  if (trace_->dumps.size() < kMaxDumps) {  // what follows is added to the last one
+    trace_->dumps.push_back(dump);
+    ImportedDump& added = trace_->dumps.back();
+    added.first_allocation = added.first_estimate = 0;
+    added.allocation_count = added.estimate_count = 0;
+  }
+  const auto id = static_cast<uint32_t>(trace_->dumps.size() - 1);
+  BeginRows(id);
+  return id;
+}
+
+void TraceBuilder::BeginRows(uint32_t dump) {
+  rows_dump_ = dump;
+  ImportedDump& rows = trace_->dumps[dump];
+  if (rows.allocation_count == 0)
+    rows.first_allocation = static_cast<uint32_t>(trace_->allocations.row_count());
+  if (rows.estimate_count == 0)
+    rows.first_estimate = static_cast<uint32_t>(trace_->estimates.row_count());
 }
 
 void TraceBuilder::AddAllocation(uint32_t callsite, int64_t count, int64_t size) {
   AllocationTable& rows = trace_->allocations;
   if ((count == 0 && size == 0) || rows.row_count() >= kMaxRows)
     return;
-  rows.dump.push_back(static_cast<uint32_t>(trace_->dumps.size() - 1));
+  rows.dump.push_back(rows_dump_);
   rows.callsite.push_back(callsite);
   rows.count.push_back(count);
   rows.size.push_back(size);
-  ++trace_->dumps.back().allocation_count;
+  ++trace_->dumps[rows_dump_].allocation_count;
 }
 
 void TraceBuilder::AddEstimate(uint32_t callsite, const CallsiteEstimate& estimate) {
   EstimateTable& rows = trace_->estimates;
   if (rows.row_count() >= kMaxRows)
     return;
-  rows.dump.push_back(static_cast<uint32_t>(trace_->dumps.size() - 1));
+  rows.dump.push_back(rows_dump_);
   rows.callsite.push_back(callsite);
   rows.live_bytes_error.push_back(estimate.live_bytes_error);
   rows.live_count_error.push_back(estimate.live_count_error);
@@ -233,7 +253,7 @@ void TraceBuilder::AddEstimate(uint32_t callsite, const CallsiteEstimate& estima
   rows.alloc_count_error.push_back(estimate.alloc_count_error);
   rows.peak_bytes.push_back(estimate.peak_bytes);
   rows.peak_count.push_back(estimate.peak_count);
-  ++trace_->dumps.back().estimate_count;
+  ++trace_->dumps[rows_dump_].estimate_count;
 }
 
 }  // namespace heapprofd

@@ -26,15 +26,28 @@
 
 namespace heapprofd {
 
+class DecodeQueue;
+
 class TraceBuilder {
  public:
   // `trace` is empty and must outlive this.
   explicit TraceBuilder(ImportedTrace* trace);
+  ~TraceBuilder();
 
   // Another file begins: its pids are other processes.
   void BeginSource();
 
   ImportedTrace& trace() { return *trace_; }
+
+  // What is read from here on is decoded by decoding().Run(): until then callsites,
+  // allocations, estimates and what they say of dumps and stats are missing, and the
+  // builder must be kept. Before rows are added by others, it must have been run.
+  void DeferDecoding() { defers_decoding_ = true; }
+
+  DecodeQueue& decoding() { return *decoding_; }
+
+  // For who has pushed to decoding().
+  void DecodeUnlessDeferred();
 
   StringId Intern(std::string_view text) { return trace_->strings.Intern(text); }
 
@@ -73,6 +86,10 @@ class TraceBuilder {
   // Begins a dump; the rows added next are its. Row ranges in `dump` are ignored.
   uint32_t BeginDump(const ImportedDump& dump);
 
+  // The rows added next are this dump's, which is the latest one with rows or a later
+  // one.
+  void BeginRows(uint32_t dump);
+
   // Nothing is added when both are 0.
   void AddAllocation(uint32_t callsite, int64_t count, int64_t size);
 
@@ -89,6 +106,9 @@ class TraceBuilder {
 
  private:
   ImportedTrace* trace_;
+  std::unique_ptr<DecodeQueue> decoding_;
+  bool defers_decoding_ = false;
+  uint32_t rows_dump_ = 0;  // whose rows are added
   RowIndex mapping_index_;
   RowIndex frame_index_;
   RowIndex callsite_index_;

@@ -22,12 +22,23 @@ constexpr size_t kMaxCompressedPackets = size_t{64} << 20;
 // Fields of TracePacket have at most four digits; numbers beyond are a hostile file's.
 constexpr uint32_t kMaxCountedField = 10000;
 
+void PushStacks(TraceBuilder& builder,
+                const std::shared_ptr<ProfileDecoder>& decoder,
+                StackStep step) {
+  if (!step.frames.empty() || !step.message.empty())
+    builder.decoding().Push(decoder, std::move(step));
+}
+
 }  // namespace
 
 struct TraceImporter::Sequence {
   explicit Sequence(TraceBuilder* builder, std::vector<DumpTimes>* times)
-      : interned(builder), profile(builder, &interned, times), heap_graph(builder) {}
+      : decoder(std::make_shared<ProfileDecoder>(builder)),
+        interned(builder),
+        profile(builder, decoder, times),
+        heap_graph(builder) {}
 
+  std::shared_ptr<ProfileDecoder> decoder;
   InternedTables interned;
   ProfileImporter profile;
   HeapGraphImporter heap_graph;
@@ -136,6 +147,11 @@ int64_t TraceImporter::TimeOf(const PacketHeader& header, const Sequence* sequen
 }
 
 void TraceImporter::Import(std::string_view packet) {
+  ImportPacket(packet);
+  builder_->DecodeUnlessDeferred();
+}
+
+void TraceImporter::ImportPacket(std::string_view packet) {
   try {
     const PacketHeader header = ReadHeader(packet);
     Sequence* const sequence = SequenceOf(header);
@@ -163,7 +179,8 @@ void TraceImporter::ImportInterned(std::string_view message, Sequence* sequence)
     stats.Count(StatId::kInternedDataSkippedIncrementalStateInvalid);
   } else {
     try {
-      sequence->interned.AddInternedData(message);
+      PushStacks(*builder_, sequence->decoder,
+                 sequence->interned.AddInternedData(message));
     } catch (const protozero::exception&) {
       stats.Count(StatId::kStackprofileParserError);
     }
@@ -177,7 +194,7 @@ void TraceImporter::ImportData(uint32_t field,
   switch (field) {
     case field::kPacketProfilePacket: {
       Sequence& target = sequence != nullptr ? *sequence : *no_sequence_;
-      target.interned.AddProfileTables(message);
+      PushStacks(*builder_, target.decoder, target.interned.AddProfileTables(message));
       target.profile.Add(message, ts);
       return;
     }
@@ -312,6 +329,7 @@ void TraceImporter::Finish() {
   no_sequence_->profile.Finish();
   no_sequence_->heap_graph.Finish();
   sequences_.clear();
+  builder_->DecodeUnlessDeferred();
   ConvertTimes();
   symbols_.Apply();
   ApplyDeobfuscation(*builder_, deobfuscator_);

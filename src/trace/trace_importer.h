@@ -39,6 +39,7 @@ class TraceImporter {
   struct Sequence;
   struct PacketHeader;
 
+  void ImportPacket(std::string_view packet);
   PacketHeader ReadHeader(std::string_view packet) const;
   Sequence* SequenceOf(const PacketHeader& header);
   void UpdateState(const PacketHeader& header, Sequence* sequence);

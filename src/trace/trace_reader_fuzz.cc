@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "trace/decode_queue.h"
 #include "trace/trace_reader.h"
 
 namespace heapprofd {
@@ -30,6 +31,20 @@ void CheckTables(const ImportedTrace& trace) {
     HPD_CHECK(trace.allocations.callsite[row] < trace.callsites.row_count());
 }
 
+// Decoding later gives the same.
+void CheckDeferred(std::string_view bytes, const ImportedTrace& want) {
+  ImportedTrace trace;
+  TraceBuilder builder(&trace);
+  builder.DeferDecoding();
+  MemorySource source(bytes);
+  static_cast<void>(ReadTrace(source, "fuzz", builder));
+  builder.decoding().Run();
+  CheckTables(trace);
+  HPD_CHECK(trace.callsites.row_count() == want.callsites.row_count());
+  HPD_CHECK(trace.allocations.row_count() == want.allocations.row_count());
+  HPD_CHECK(trace.stats.values() == want.stats.values());
+}
+
 }  // namespace
 }  // namespace heapprofd
 
@@ -41,5 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(heapprofd::ReadTrace(source, "fuzz", builder));
   static_cast<void>(heapprofd::TraceWarnings(trace));
   heapprofd::CheckTables(trace);
+  heapprofd::CheckDeferred(std::string_view(reinterpret_cast<const char*>(data), size),
+                           trace);
   return 0;
 }

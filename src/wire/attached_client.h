@@ -84,16 +84,16 @@ inline constexpr uint64_t kAttachMagic = 0x3231686361747461;  // "attach12"
 // At the start of the image. All fields are offsets from the start, or sizes, in bytes.
 struct AttachHeader {
   uint64_t magic;
-  uint32_t code_size;   // executable part, whole pages
-  uint32_t gates;       // room for relocated prologues, to the end of that part
-  uint32_t image_size;  // what has contents
-  uint32_t total_size;  // with zeroed memory, whole pages
-  uint32_t state;       // AttachState
-  uint32_t setup;       // where a thread starts that is to run the setup
-  uint32_t setup_end;   // behind the code that puts its registers back
-  uint32_t wiped;       // the memory that a forked child finds zeroed; its first word
-                        // switches the hooks on
-  uint32_t setup_stack;      // what the thread has for a stack meanwhile
+  uint32_t code_size;    // executable part, whole pages
+  uint32_t gates;        // room for relocated prologues, to the end of that part
+  uint32_t image_size;   // what has contents
+  uint32_t total_size;   // with zeroed memory, whole pages
+  uint32_t state;        // AttachState
+  uint32_t setup;        // where a thread starts that is to run the setup
+  uint32_t setup_end;    // behind the code that puts its registers back
+  uint32_t wiped;        // the memory that a forked child finds zeroed; its first word
+                         // switches the hooks on
+  uint32_t setup_stack;  // what the thread has for a stack meanwhile
   uint32_t setup_stack_end;  // 16-byte aligned
   uint32_t reserved;
   uint32_t hooks[kMaxAllocators][kHookCount];

@@ -22,13 +22,13 @@ enum class ControlType : uint32_t {
                // connection is closed.
   kStop = 3,   // ends the recording that this connection has started
   // Answers.
-  kDone = 16,     // the recording is finished; payload: exit code
-  kFailed = 17,   // payload: an error message
-  kStarted = 18,  // clients are being served
+  kDone = 16,         // the recording is finished; payload: exit code
+  kFailed = 17,       // payload: an error message
+  kStarted = 18,      // clients are being served
   kUnavailable = 21,  // as kFailed, but the request was in order
-  kNote = 20,     // something that the caller should know; payload: one line. May come
-                  // before any other answer
-  kMarked = 19,   // payload: the number of recordings that have a new dump
+  kNote = 20,    // something that the caller should know; payload: one line. May come
+                 // before any other answer
+  kMarked = 19,  // payload: the number of recordings that have a new dump
 };
 
 struct ControlHeader {

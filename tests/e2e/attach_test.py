@@ -57,10 +57,11 @@ class AttachTest(unittest.TestCase):
 
     def test_a_killed_engine_leaves_a_healthy_process_that_the_next_one_puts_right(self):
         with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
-            tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
-            wait_until(lambda: changed_code_bytes(target.pid) > 0)
-            engine.kill()
-            self.assertNotEqual(tool.wait(60), 0)
+            with engine.tool("-p", str(target.pid), "-o", os.path.join(directory, "out"), stderr=subprocess.PIPE) as tool:
+                while b"Profiling active" not in tool.stderr.readline():
+                    self.assertIsNone(tool.poll())
+                engine.kill()
+                self.assertNotEqual(tool.wait(60), 0)
             self.assertGreater(changed_code_bytes(target.pid), 0)
             attached = Attached(target.pid, 50, ["-q"])
             self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
@@ -107,6 +108,11 @@ class AttachTest(unittest.TestCase):
         with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"]) as process:
             doctor = subprocess.run([HEAP_PROFILE, "doctor", "-p", str(process.pid)], capture_output=True, text=True)
             self.assertIn("allocator in", doctor.stdout)
+            process.kill()
+        with subprocess.Popen(["sleep", "30"]) as process:
+            silent = Attached(process.pid, 50).result.stderr
+            self.assertIn("called no allocation function while", silent)
+            self.assertNotIn("not recorded", silent)
             process.kill()
 
 

@@ -142,8 +142,9 @@ class Probes(unittest.TestCase):
     @unittest.skipUnless(shutil.which("bpftrace") and os.geteuid() == 0, "bpftrace listens, as root")
     def test_bpftrace_sees_every_sample_with_its_weight_and_every_free(self):
         library = os.path.join(os.environ["BUILD_DIRECTORY"], "src", "client", "libheapprofd_preload.so")
-        script = (f'usdt:{library}:otel_memory:alloc {{ printf("%d alloc %d %d\\n", pid, arg1, arg2); }} '
-                  f'usdt:{library}:otel_memory:free {{ printf("%d free\\n", pid); }}')
+        ours = f'/comm == "{os.path.basename(KNOWN[0])}"/'  # not those of tests that run meanwhile
+        script = (f'usdt:{library}:otel_memory:alloc {ours} {{ printf("%d alloc %d %d\\n", pid, arg1, arg2); }} '
+                  f'usdt:{library}:otel_memory:free {ours} {{ printf("%d free\\n", pid); }}')
         with tempfile.TemporaryFile("w+") as output:
             listener = subprocess.Popen(["bpftrace", "-B", "line", "-e", script], stdout=output, stderr=subprocess.STDOUT)
             seen = []

@@ -306,8 +306,8 @@ class Dumps(ConfigTest):
         self.assertEqual(result.exit_code, 0, result.stderr)
         dumps = [d for p in self.parse(result).packet for d in p.profile_packet.process_dumps]
         self.assertIn("half", {d.label for d in dumps})
-        self.assertEqual(sorted(p.of("kept_block")["space"] for p in result.pprofs if p.of("kept_block")["space"]),
-                         [ROUND, 2 * ROUND])
+        # The signal may come while the second program is at work.
+        self.assertLessEqual({ROUND, 2 * ROUND}, {p.of("kept_block")["space"] for p in result.pprofs})
 
     def parse(self, result):
         import trace_pb2

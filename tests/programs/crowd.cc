@@ -1,5 +1,5 @@
-// A process of argv[1] threads that allocate now and then. With an argv[2] the main thread
-// has ended, so that only a zombie has the process's id. SIGTERM ends it with 0.
+// A process of argv[1] threads that allocate now and then. With an argv[2] the main
+// thread has ended, so that only a zombie has the process's id. SIGTERM ends it with 0.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>

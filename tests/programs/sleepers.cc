@@ -1,6 +1,7 @@
-// Threads that sit in every system call which a stop of the process can end with EINTR. No
-// signal reaches them: whatever interrupts them is not the program's doing. Runs until it
-// is told to stop by SIGTERM; ends with 1, and names the calls, when any was interrupted.
+// Threads that sit in every system call which a stop of the process can end with EINTR.
+// No signal reaches them: whatever interrupts them is not the program's doing. Runs until
+// it is told to stop by SIGTERM; ends with 1, and names the calls, when any was
+// interrupted.
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>

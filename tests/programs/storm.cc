@@ -1,7 +1,7 @@
 // Everything at once that makes attaching difficult: threads that allocate and check what
 // they hold, forks, dlopen and dlclose, a profiling timer, short threads, sleepers that
-// must not see EINTR. Runs for argv[1] seconds or until SIGTERM, without dlopen when there
-// is an argv[2]; ends with 1 when anything was wrong, and prints what.
+// must not see EINTR. Runs for argv[1] seconds or until SIGTERM, without dlopen when
+// there is an argv[2]; ends with 1 when anything was wrong, and prints what.
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>

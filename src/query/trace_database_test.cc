@@ -1,0 +1,104 @@
+#include "query/trace_database.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/decode_queue.h"
+#include "trace/test_traces.h"
+
+namespace heapprofd {
+namespace {
+
+// Cells of all rows, one a line, those of a row joined by blanks.
+class TextSink : public ResultSink {
+ public:
+  Status BeginResult(const Statement& /*statement*/) override { return {}; }
+
+  Status AddRow(const Statement& statement) override {
+    for (size_t column = 0; column < statement.column_count(); ++column) {
+      const Cell cell = statement.At(column);
+      text += column == 0 ? "" : " ";
+      text += cell.kind == CellKind::kInteger ? std::to_string(cell.integer)
+                                              : std::string(cell.text);
+    }
+    text += "\n";
+    return {};
+  }
+
+  Status EndResult() override { return {}; }
+
+  std::string text;
+};
+
+// A database over a trace of which stacks and samples are not yet decoded.
+class UndecodedTraceTest : public testing::Test {
+ protected:
+  void Open(const std::string& fixture) {
+    auto trace = std::make_unique<ImportedTrace>();
+    auto builder = std::make_unique<TraceBuilder>(trace.get());
+    builder->DeferDecoding();
+    const std::string bytes = FixtureBytes(fixture);
+    MemorySource source(bytes);
+    ASSERT_TRUE(ReadTrace(source, fixture, *builder).ok());
+    Result<std::unique_ptr<TraceDatabase>> database = TraceDatabase::Create(
+        std::move(trace), {std::move(builder), [this](const std::string& warning) {
+                             warnings_.push_back(warning);
+                           }});
+    ASSERT_TRUE(database.ok()) << database.status().message();
+    database_ = std::move(database).value();
+  }
+
+  bool IsDecoded() const { return database_->trace().callsites.row_count() > 0; }
+
+  std::string Ask(const std::string& sql) {
+    TextSink sink;
+    const Status status = database_->Run(sql, sink);
+    return status.ok() ? sink.text : status.message();
+  }
+
+  std::vector<std::string> warnings_;
+  std::unique_ptr<TraceDatabase> database_;
+};
+
+TEST_F(UndecodedTraceTest, QueriesThatNeedNoStacksLeaveThemUndecoded) {
+  Open("two_dumps");
+  EXPECT_EQ(Ask("select count(*) from stack_profile_frame"), "3\n");
+  EXPECT_EQ(Ask("select ts_end from heap_profile"), "2000\n3000\n");
+  EXPECT_EQ(Ask("select trace_end()"), "3000\n");
+  EXPECT_FALSE(IsDecoded());
+}
+
+TEST_F(UndecodedTraceTest, TheFirstQueryThatNeedsStacksDecodesThem) {
+  for (const char* const table :
+       {"heap_profile_allocation", "stack_profile_callsite", "stats", "heap_dump",
+        "heap_profile_label", "flamegraph(0)", "android_heap_profile_summary_tree",
+        "_android_heap_profile_intervals"}) {
+    Open("two_dumps");
+    EXPECT_NE(Ask(std::string("select count(*) from ") + table), "");
+    EXPECT_TRUE(IsDecoded()) << table;
+  }
+  EXPECT_EQ(Ask("select sum(size), count(*) from heap_profile_allocation"), "1500 5\n");
+}
+
+TEST_F(UndecodedTraceTest, WhatIsWrongInsideOfStacksIsToldWhenTheyAreDecoded) {
+  Open("missing_and_duplicate_ids");
+  const std::string query =
+      "select value from stats where name = 'stackprofile_invalid_callstack_id'";
+  EXPECT_TRUE(warnings_.empty());
+  EXPECT_NE(Ask(query), "0\n");
+  ASSERT_FALSE(warnings_.empty());
+  const size_t count = warnings_.size();
+  Ask(query);
+  EXPECT_EQ(warnings_.size(), count);
+}
+
+TEST_F(UndecodedTraceTest, ACancelledQueryLeavesTheRestForTheNext) {
+  Open("two_dumps");
+  database_->cancel_flag() = true;
+  EXPECT_EQ(Ask("select count(*) from heap_profile_allocation"),
+            "cannot finish the query: it was cancelled");
+  database_->cancel_flag() = false;
+  EXPECT_EQ(Ask("select count(*) from heap_profile_allocation"), "5\n");
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,35 @@
+#include "trace/decode_queue.h"
+
+#include <utility>
+
+namespace heapprofd {
+namespace {
+
+// Packets hold hundreds of kB. So many steps are a file of tiny ones, whose steps would
+// need several times the memory of the file.
+constexpr size_t kMaxSteps = size_t{1} << 17;
+
+}  // namespace
+
+void DecodeQueue::Push(std::shared_ptr<ProfileDecoder> decoder, DecodeStep step) {
+  steps_.push_back({std::move(decoder), std::move(step)});
+  if (steps_.size() >= kMaxSteps)
+    Run();
+}
+
+bool DecodeQueue::Run(const std::atomic<bool>& is_cancelled) {
+  while (!steps_.empty()) {
+    if (is_cancelled.load(std::memory_order_relaxed))
+      return false;
+    steps_.front().decoder->Do(steps_.front().step);
+    steps_.pop_front();
+  }
+  return true;
+}
+
+void DecodeQueue::Run() {
+  const std::atomic<bool> is_cancelled = false;
+  Run(is_cancelled);
+}
+
+}  // namespace heapprofd

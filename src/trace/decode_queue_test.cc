@@ -1,0 +1,75 @@
+#include "trace/decode_queue.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/test_traces.h"
+
+namespace heapprofd {
+namespace {
+
+// Read, but not yet decoded.
+std::unique_ptr<TestTrace> ReadDeferred(const std::string& fixture) {
+  auto test = std::make_unique<TestTrace>();
+  test->builder.DeferDecoding();
+  const std::string bytes = FixtureBytes(fixture);
+  MemorySource source(bytes);
+  EXPECT_TRUE(ReadTrace(source, fixture, test->builder).ok());
+  return test;
+}
+
+class DeferredDecodingTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeferredDecodingTest, TablesAreThoseOfDecodingAtOnce) {
+  const auto want = ReadFixture(GetParam());
+  const auto got = ReadDeferred(GetParam());
+  got->builder.decoding().Run();
+  EXPECT_EQ(got->Allocations(), want->Allocations());
+  ASSERT_EQ(got->trace.callsites.row_count(), want->trace.callsites.row_count());
+  for (uint32_t row = 0; row < want->trace.callsites.row_count(); ++row)
+    EXPECT_EQ(got->Stack(row), want->Stack(row));
+  ASSERT_EQ(got->trace.dumps.size(), want->trace.dumps.size());
+  for (size_t dump = 0; dump < want->trace.dumps.size(); ++dump) {
+    EXPECT_EQ(got->trace.dumps[dump].first_allocation,
+              want->trace.dumps[dump].first_allocation);
+    EXPECT_EQ(got->trace.dumps[dump].is_peak, want->trace.dumps[dump].is_peak);
+  }
+  EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures,
+                         DeferredDecodingTest,
+                         testing::Values("android_10",
+                                         "dump_at_max",
+                                         "exec",
+                                         "flags",
+                                         "incremental_state",
+                                         "java",
+                                         "missing_and_duplicate_ids",
+                                         "outlines",
+                                         "quirks",
+                                         "two_dumps",
+                                         "two_heaps"));
+
+TEST(DecodeQueueTest, DumpsAndFramesAreThereBeforeStacksAndSamplesAre) {
+  const auto test = ReadDeferred("two_dumps");
+  EXPECT_EQ(test->trace.dumps.size(), 2u);
+  EXPECT_EQ(test->trace.dumps[1].ts, 3000);
+  EXPECT_EQ(test->trace.frames.row_count(), 3u);
+  EXPECT_EQ(test->trace.callsites.row_count(), 0u);
+  EXPECT_EQ(test->trace.allocations.row_count(), 0u);
+}
+
+TEST(DecodeQueueTest, WhatWasCancelledGoesOnWhereItWas) {
+  const auto test = ReadDeferred("two_dumps");
+  DecodeQueue& queue = test->builder.decoding();
+  std::atomic<bool> is_cancelled = true;
+  EXPECT_FALSE(queue.Run(is_cancelled));
+  EXPECT_FALSE(queue.empty());
+  is_cancelled = false;
+  EXPECT_TRUE(queue.Run(is_cancelled));
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(test->Allocations(), ReadFixture("two_dumps")->Allocations());
+}
+
+}  // namespace
+}  // namespace heapprofd

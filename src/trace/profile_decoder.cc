@@ -1,0 +1,230 @@
+#include "trace/profile_decoder.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "trace/field_reader.h"
+#include "trace/fields.h"
+
+namespace heapprofd {
+namespace {
+
+// SQL has signed numbers only.
+int64_t Signed(uint64_t value) {
+  return static_cast<int64_t>(
+      std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
+}
+
+}  // namespace
+
+struct ProfileDecoder::Sample {
+  uint64_t callstack = 0;
+  uint64_t allocated = 0;
+  uint64_t freed = 0;
+  uint64_t alloc_count = 0;
+  uint64_t free_count = 0;
+  bool is_peak = false;
+  bool has_estimate = false;
+  TraceBuilder::CallsiteEstimate estimate;
+};
+
+void ProfileDecoder::Do(const DecodeStep& step) {
+  std::visit([this](const auto& kind) { Do(kind); }, step);
+}
+
+void ProfileDecoder::Do(NewGeneration /*step*/) {
+  interned_ = Ids();
+  ++generation_;
+}
+
+void ProfileDecoder::Do(const StackStep& step) {
+  Ids& ids = step.is_interned_data ? interned_ : inline_;
+  for (const StackStep::FrameId& frame : step.frames)
+    Insert(ids.frames, frame.iid, frame.row);
+  const auto is_callstack = [&](uint32_t field) {
+    return step.is_interned_data ? field == field::kInternedCallstacks
+                                 : field == field::kProfileCallstacks;
+  };
+  FieldReader reader(step.message);  // what is wrong with it was counted by who read it
+  while (reader.Next()) {
+    if (is_callstack(reader.field()))
+      AddCallstack(ids, reader.Bytes());
+  }
+  FlushStacks(ids);
+}
+
+void ProfileDecoder::Do(const SampleStep& step) {
+  builder_->BeginRows(step.dump);
+  if (!AddSamples(step, heaps_[{step.upid, step.heap_name}]))
+    builder_->trace().stats.Count(StatId::kPacketParserError);
+}
+
+void ProfileDecoder::Insert(IidMap& map, uint64_t iid, uint32_t row) {
+  if (row != kNoId && !map.Insert(iid, row))
+    builder_->trace().stats.Count(StatId::kInternedDataDuplicateId);
+}
+
+void ProfileDecoder::AddCallstack(Ids& ids, std::string_view message) {
+  FieldReader reader(message);
+  TraceStats& stats = builder_->trace().stats;
+  uint64_t iid = 0;
+  bool is_empty = true;
+  bool is_valid = true;
+  while (reader.Next()) {
+    if (reader.field() == field::kIid) {
+      iid = reader.Uint();
+    } else if (reader.field() == field::kCallstackFrames) {
+      reader.Uints([&](uint64_t frame_iid) {
+        const uint32_t frame = ids.frames.Find(frame_iid);
+        is_valid &= frame != kNoId;
+        is_empty = false;
+        stacks_.Push(frame);
+      });
+    }
+  }
+  if (reader.is_malformed() || !is_valid) {
+    stacks_.Drop();
+    return stats.Count(is_valid ? StatId::kStackprofileParserError
+                                : StatId::kStackprofileInvalidFrameId);
+  }
+  if (is_empty)
+    stats.Count(StatId::kStackprofileEmptyCallstack);
+  if (stacks_.End(iid))
+    FlushStacks(ids);
+}
+
+void ProfileDecoder::FlushStacks(Ids& ids) {
+  stacks_.Flush(
+      [&](uint64_t iid, uint32_t callsite) { Insert(ids.callstacks, iid, callsite); });
+}
+
+uint32_t ProfileDecoder::FindCallstack(uint64_t iid) const {
+  const uint32_t callsite = inline_.callstacks.Find(iid);
+  return callsite != kNoId ? callsite : interned_.callstacks.Find(iid);
+}
+
+bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
+  TraceBuilder::CallsiteEstimate& estimate = sample.estimate;
+  const auto set_estimate = [&](auto& value, auto read) {
+    value = read;
+    sample.has_estimate = true;
+  };
+  FieldReader reader(bytes);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::kSampleCallstack:
+        sample.callstack = reader.Uint();
+        break;
+      case field::kSampleAllocated:
+        sample.allocated = reader.Uint();
+        break;
+      case field::kSampleFreed:
+        sample.freed = reader.Uint();
+        break;
+      case field::kSampleAllocCount:
+        sample.alloc_count = reader.Uint();
+        break;
+      case field::kSampleFreeCount:
+        sample.free_count = reader.Uint();
+        break;
+      case field::kSampleMax:
+        sample.allocated = reader.Uint();
+        sample.is_peak = true;
+        break;
+      case field::kSampleMaxCount:
+        sample.alloc_count = reader.Uint();
+        sample.is_peak = true;
+        break;
+      case field::kSampleLiveBytesError:
+        set_estimate(estimate.live_bytes_error, reader.Double());
+        break;
+      case field::kSampleLiveCountError:
+        set_estimate(estimate.live_count_error, reader.Double());
+        break;
+      case field::kSampleAllocatedBytesError:
+        set_estimate(estimate.allocated_bytes_error, reader.Double());
+        break;
+      case field::kSampleAllocCountError:
+        set_estimate(estimate.alloc_count_error, reader.Double());
+        break;
+      case field::kSamplePeakBytes:
+        set_estimate(estimate.peak_bytes, Signed(reader.Uint()));
+        break;
+      case field::kSamplePeakCount:
+        set_estimate(estimate.peak_count, Signed(reader.Uint()));
+        break;
+      default:
+        break;
+    }
+  }
+  return !reader.is_malformed();
+}
+
+bool ProfileDecoder::AddSamples(const SampleStep& step, Heap& heap) {
+  FieldReader reader(step.message);
+  while (reader.Next()) {
+    if (reader.field() != field::kDumpSamples)
+      continue;
+    Sample sample;
+    if (!ReadSample(reader.Bytes(), sample))
+      return false;
+    if (sample.is_peak && step.peak_counts_are_wrong)
+      sample.alloc_count = 0;
+    AddSample(sample, step, heap);
+  }
+  return !reader.is_malformed();
+}
+
+void ProfileDecoder::AddSample(const Sample& sample, const SampleStep& step, Heap& heap) {
+  uint32_t slot = heap.slots.Find(sample.callstack);
+  if (slot == kNoId) {
+    slot = static_cast<uint32_t>(heap.totals.size());
+    heap.totals.emplace_back();
+    heap.slots.Insert(sample.callstack, slot);
+  }
+  Totals& totals = heap.totals[slot];
+  if (totals.callsite == kNoId || totals.generation != generation_) {
+    // A counter goes on in a new generation if its stack is the same and nothing falls.
+    const uint32_t callsite = FindCallstack(sample.callstack);
+    if (callsite != totals.callsite || sample.allocated < totals.allocated ||
+        sample.freed < totals.freed || sample.alloc_count < totals.alloc_count ||
+        sample.free_count < totals.free_count)
+      totals = Totals{.callsite = callsite};
+    totals.generation = generation_;
+  }
+  if (totals.callsite == kNoId) {
+    builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
+    return;
+  }
+  if (sample.is_peak)
+    builder_->trace().dumps[step.dump].is_peak = true;
+  AddRows(sample, step, totals);
+  if (sample.has_estimate)
+    builder_->AddEstimate(totals.callsite, sample.estimate);
+}
+
+void ProfileDecoder::AddRows(const Sample& sample,
+                             const SampleStep& step,
+                             Totals& totals) {
+  const auto difference = [](uint64_t now, uint64_t before) {
+    return now >= before ? Signed(now - before) : -Signed(before - now);
+  };
+  const int64_t alloc_count = difference(sample.alloc_count, totals.alloc_count);
+  const int64_t allocated = difference(sample.allocated, totals.allocated);
+  const int64_t free_count = difference(sample.free_count, totals.free_count);
+  const int64_t freed = difference(sample.freed, totals.freed);
+  const bool has_fallen = alloc_count < 0 || allocated < 0 || free_count < 0 || freed < 0;
+  if (has_fallen && !sample.is_peak) {
+    builder_->trace().stats.Add(StatId::kHeapprofdMalformedPacket, step.upid, 1);
+    return;
+  }
+  builder_->AddAllocation(totals.callsite, alloc_count, allocated);
+  if (!step.frees_are_unknown)
+    builder_->AddAllocation(totals.callsite, -free_count, -freed);
+  totals.allocated = sample.allocated;
+  totals.freed = sample.freed;
+  totals.alloc_count = sample.alloc_count;
+  totals.free_count = sample.free_count;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,106 @@
+// The callstacks and samples of one packet sequence to callsites, allocations and
+// estimates: most of a trace, and most of the work of reading it. TraceImporter, which
+// reads everything else, hands them over as steps; DecodeQueue (trace/decode_queue.h)
+// says when a step is done: at once, or when somebody asks for the tables.
+//
+// What an id means depends on what came before it, so the steps of a sequence are done in
+// the order of the file.
+//
+// Figures of a sample are totals since its stack id appeared; rows are what changed since
+// the last dump of that id in that heap. (Perfetto's importer keeps the totals per
+// process and callsite, so that two heaps that share a stack spoil each other's figures;
+// per id and heap they do not.) Figures that fall are errors and counted; the peak's may
+// fall.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "trace/iid_map.h"
+#include "trace/stack_interner.h"
+#include "trace/trace_builder.h"
+
+namespace heapprofd {
+
+// The ids of the interned data begin anew; those of ProfilePackets stay.
+struct NewGeneration {};
+
+// Frames that are known from here on, and callstacks that may refer to them.
+struct StackStep {
+  struct FrameId {
+    uint64_t iid;
+    uint32_t row;
+  };
+
+  bool is_interned_data = true;  // else of a ProfilePacket, whose ids are others
+  std::vector<FrameId> frames;
+  std::string message;  // holds the callstacks; empty: there are none
+};
+
+// A serialized ProcessHeapSamples, and what the headers of its dump say.
+struct SampleStep {
+  uint32_t dump = 0;
+  uint32_t upid = 0;
+  StringId heap_name = kEmptyString;
+  bool frees_are_unknown = false;      // ART reports none
+  bool peak_counts_are_wrong = false;  // those of writers that do not tell their interval
+  std::string message;
+};
+
+using DecodeStep = std::variant<NewGeneration, StackStep, SampleStep>;
+
+class ProfileDecoder {
+ public:
+  // `builder` must outlive this.
+  explicit ProfileDecoder(TraceBuilder* builder) : builder_(builder), stacks_(builder) {}
+
+  void Do(const DecodeStep& step);
+
+ private:
+  struct Ids {
+    IidMap frames;
+    IidMap callstacks;
+  };
+
+  struct Totals {
+    uint32_t callsite = kNoId;
+    uint32_t generation = 0;
+    uint64_t allocated = 0;
+    uint64_t freed = 0;
+    uint64_t alloc_count = 0;
+    uint64_t free_count = 0;
+  };
+
+  struct Heap {
+    IidMap slots;  // stack id -> index
+    std::vector<Totals> totals;
+  };
+
+  struct Sample;
+
+  void Do(NewGeneration step);
+  void Do(const StackStep& step);
+  void Do(const SampleStep& step);
+  void Insert(IidMap& map, uint64_t iid, uint32_t row);
+  void AddCallstack(Ids& ids, std::string_view message);
+  void FlushStacks(Ids& ids);
+  uint32_t FindCallstack(uint64_t iid) const;
+  static bool ReadSample(std::string_view bytes, Sample& sample);
+  bool AddSamples(const SampleStep& step, Heap& heap);
+  void AddSample(const Sample& sample, const SampleStep& step, Heap& heap);
+  void AddRows(const Sample& sample, const SampleStep& step, Totals& totals);
+
+  TraceBuilder* builder_;
+  Ids interned_;
+  Ids inline_;  // of ProfilePackets
+  StackInterner stacks_;
+  std::map<std::pair<uint32_t, StringId>, Heap> heaps_;
+  uint32_t generation_ = 0;
+};
+
+}  // namespace heapprofd

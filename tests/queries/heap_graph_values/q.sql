@@ -1,0 +1,1 @@
+SELECT value_string FROM heap_graph_object_data;
