@@ -11,6 +11,7 @@ import unittest
 
 from profile_run import HEAP_PROFILE, Pprof, program, run
 from running_process import Attached, Engine, Running, changed_code_bytes, state_of, storm, wait_until
+from service_run import PRELOAD
 
 PYTHON_PROGRAM = """
 import time
@@ -118,7 +119,7 @@ class AttachTest(unittest.TestCase):
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
 class CatchTest(unittest.TestCase):
-    def caught(self, command, name, times=1):
+    def caught(self, command, name, times=1, env=None):
         """Calls of each process that a recording by name catches."""
         with Engine() as engine, tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "out")
@@ -126,7 +127,7 @@ class CatchTest(unittest.TestCase):
             while "Profiling active" not in (line := tool.stderr.readline()):
                 self.assertTrue(line)
             for _ in range(times):
-                self.assertEqual(subprocess.run(command, stdout=subprocess.DEVNULL).returncode, 0)
+                self.assertEqual(subprocess.run(command, env=env, stdout=subprocess.DEVNULL).returncode, 0)
             tool.send_signal(signal.SIGINT)
             _, errors = tool.communicate(timeout=60)
             return [Pprof(path).total("alloc_objects") for path in glob.glob(os.path.join(out, "heap_dump.*"))], errors
@@ -136,6 +137,13 @@ class CatchTest(unittest.TestCase):
         self.assertGreater(expected, 1000)
         counts, errors = self.caught([program("first_allocations")], "first_allocations", times=5)
         self.assertEqual(counts, [expected] * 5, errors)
+
+    def test_one_that_reports_to_another_heapprofd_is_named(self):
+        with Engine() as other:
+            counts, errors = self.caught([program("first_allocations")], "first_allocations",
+                                         env={**os.environ, **other.env, "LD_PRELOAD": PRELOAD})
+        self.assertEqual(counts, [])
+        self.assertIn(f"it reports to the heapprofd in {other.directory}", errors)
 
     def test_scripts_are_caught_by_their_own_name(self):
         with tempfile.TemporaryDirectory() as directory:
