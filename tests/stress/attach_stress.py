@@ -16,7 +16,7 @@ import sys
 import time
 
 from profile_run import program
-from running_process import Engine, Running, changed_code_bytes, state_of, storm
+from running_process import Engine, Running, changed_code_bytes, state_of, storm, wait_until
 
 
 class Verdict:
@@ -105,6 +105,21 @@ def sleepers(count, verdict):
         end_well(target, "sleepers", verdict)
 
 
+def stopped(count, verdict):
+    """A process that somebody has stopped stays so, and goes on when it is told to."""
+    with storm(100_000) as target, Engine() as engine:
+        for i in range(count):
+            os.kill(target.pid, signal.SIGSTOP)
+            wait_until(lambda: state_of(target.pid) == "T")
+            attached = engine.attach(target.pid, 10, ["-q"])
+            verdict.check(f"stopped {i}: {attached.result.stderr}", attached.result.returncode == 0)
+            verdict.check(f"stopped {i}: is in state {state_of(target.pid)}", state_of(target.pid) == "T")
+            os.kill(target.pid, signal.SIGCONT)
+            wait_until(lambda: state_of(target.pid) != "T")
+        check_target(target, "stopped", verdict)
+        end_well(target, "stopped", verdict)
+
+
 def crowds(count, verdict):
     """Many threads, and a process whose main thread has ended."""
     for what, command in [("1,000 threads", ["1000"]), ("zombie leader", ["10", "zombie"])]:
@@ -160,6 +175,7 @@ def main():
                        ("fresh targets", lambda: fresh_targets(10 if short else 300, verdict)),
                        ("short lives", lambda: short_lives(10 if short else 300, verdict)),
                        ("sleepers", lambda: sleepers(10 if short else 100, verdict)),
+                       ("stopped", lambda: stopped(3 if short else 50, verdict)),
                        ("crowds", lambda: crowds(3 if short else 20, verdict)),
                        ("kills", lambda: kills(1 if short else 10, 12 if short else 1, verdict))]:
         if arguments.only not in (None, name):
