@@ -48,13 +48,13 @@ std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-bool IsPreloadedClient(const std::string& path) {
+bool IsClient(const std::string& path) {
   return BaseName(path).starts_with("libheapprofd_");
 }
 
 // glibc's loader has a malloc for itself; ours passes on to the next one.
 bool IsNoAllocator(const std::string& path) {
-  return BaseName(path).starts_with("ld-linux") || IsPreloadedClient(path);
+  return BaseName(path).starts_with("ld-linux") || IsClient(path);
 }
 
 bool IsLibc(const std::string& path) {
@@ -174,9 +174,15 @@ ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
   return code;
 }
 
-bool HasPreloadedClient(const std::vector<MapEntry>& maps) {
+bool HasClient(const std::vector<MapEntry>& maps) {
   return std::any_of(maps.begin(), maps.end(),
-                     [](const MapEntry& entry) { return IsPreloadedClient(entry.path); });
+                     [](const MapEntry& entry) { return IsClient(entry.path); });
+}
+
+bool HasPreloadedClient(const std::vector<MapEntry>& maps) {
+  return std::any_of(maps.begin(), maps.end(), [](const MapEntry& entry) {
+    return IsClient(entry.path) && entry.path.ends_with("preload.so");
+  });
 }
 
 std::string NoAllocatorReason(const ProcessCode& code) {

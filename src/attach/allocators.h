@@ -56,7 +56,8 @@ class AllocatorFinder {
 // Why no allocation can be seen in a process without allocators, and what to do.
 std::string NoAllocatorReason(const ProcessCode& code);
 
-// Whether the process was started with our library.
+// Whether the process has one of our libraries, and the one that sees malloc.
+bool HasClient(const std::vector<MapEntry>& maps);
 bool HasPreloadedClient(const std::vector<MapEntry>& maps);
 
 }  // namespace heapprofd

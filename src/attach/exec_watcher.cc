@@ -312,7 +312,8 @@ void ExecWatcher::CatchOne(Held held) {
 Status ExecWatcher::PutClientIn(TracedThread* thread) {
   HPD_TRY_ASSIGN(const RemoteProcess process, RemoteProcess::Open(thread->tid()));
   HPD_TRY(RunToStart(process, thread));
-  if (HasPreloadedClient(process.Maps()))
+  const std::vector<MapEntry> maps = process.Maps();
+  if (filter_.is_malloc_alone ? HasPreloadedClient(maps) : HasClient(maps))
     return filter_.reports_to_us(thread->tid());
   HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached,
                  AttachedProcess::Place(thread->tid(), ring_size_, &finder_, thread));

@@ -62,9 +62,10 @@ class ExecWatcher {
     std::function<bool(const std::string& path)> may_match;
     // When the process has become the program.
     std::function<bool(pid_t pid, const std::string& path)> matches;
-    // Whether one with the preload library will report to us; the error says to whom
-    // else.
+    // Whether one with our library will report to us; the error says to whom else.
     std::function<Status(pid_t pid)> reports_to_us;
+    // Then a library that sees other heaps only is not asked.
+    bool is_malloc_alone = false;
   };
 
   // kUnavailable: not possible here, and what it needs.

@@ -41,6 +41,12 @@ std::vector<std::string> HeapNotes(const TargetProfile& profile,
   if (!left_out.empty())
     notes.push_back("heaps that the program registered were not recorded: " +
                     Join(left_out) + "; add --all-heaps, or name them in --heaps");
+  if (selection.all && !profile.hooks_malloc &&
+      !Contains(selection.excluded, kMallocHeapName))
+    notes.push_back(
+        "malloc's heap was not recorded: the program has only libheapprofd_client; "
+        "record "
+        "malloc alone by -p or -n without --all-heaps, or both with LD_PRELOAD");
   return notes;
 }
 

@@ -24,6 +24,12 @@ Status CheckName(const std::string& name) {
 
 }  // namespace
 
+bool HeapSelection::IsMallocAlone() const {
+  return !all && std::all_of(heaps.begin(), heaps.end(), [](const Heap& heap) {
+    return heap.name == kMallocHeapName;
+  });
+}
+
 Status CheckHeapSelection(const HeapSelection& selection) {
   for (const HeapSelection::Heap& heap : selection.heaps)
     HPD_TRY(CheckName(heap.name));

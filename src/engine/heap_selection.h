@@ -21,6 +21,8 @@ struct HeapSelection {
   std::vector<Heap> heaps;            // exact names; "libc.malloc" is malloc's
   std::vector<std::string> excluded;  // not even with `all`
   bool all = false;                   // every heap that is not named elsewhere
+
+  bool IsMallocAlone() const;
 };
 
 // Refuses what the shared rules cannot hold: more than kMaxHeapRules names, or one that

@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 
+#include "attach/allocators.h"
 #include "attach/remote_process.h"
 #include "engine/process_info.h"
 #include "engine/target_rules.h"
@@ -78,6 +79,10 @@ std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& nam
   if (at == std::string::npos)
     return std::nullopt;
   return text.substr(at + key.size(), text.find('\0', at + 1) - at - key.size());
+}
+
+bool IsPreloaded(pid_t pid) {
+  return HasPreloadedClient(ParseMaps(ReadProcFile(ProcPath(pid, "maps"))));
 }
 
 bool CanBeWoken(pid_t pid, const std::string& wake_page) {

@@ -24,6 +24,9 @@ bool MayAttach(uid_t owner, pid_t pid);
 // none.
 std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name);
 
+// Whether the process has the library that sees malloc.
+bool IsPreloaded(pid_t pid);
+
 // Whether the process has a client of ours that can be woken by `wake_page`
 // (wire/service_place.h), and so need not be attached to.
 bool CanBeWoken(pid_t pid, const std::string& wake_page);

@@ -89,6 +89,14 @@ bool Session::IsProfiling(pid_t pid) const {
                      [pid](const LiveTarget& live) { return live.target->pid() == pid; });
 }
 
+bool Session::SeesAllOf(pid_t pid) const {
+  return config_.heaps.IsMallocAlone() &&
+         std::any_of(live_.begin(), live_.end(), [pid](const LiveTarget& live) {
+           return live.target->pid() == pid && live.attached != nullptr &&
+                  !live.attached->HasBecomeAnother();
+         });
+}
+
 void Session::NoteRejected(const ProcessDescription& process) {
   if (rejected_.size() >= kMaxTargets)
     return;

@@ -127,6 +127,10 @@ class Session {
 
   // True when `pid` is one of these.
   bool IsProfiling(pid_t pid) const;
+
+  // The process is attached to for malloc's heap alone: what a library of its own says is
+  // not wanted.
+  bool SeesAllOf(pid_t pid) const;
   // The process `pid` is about to become `program`: known as unrecorded unless it
   // reports.
   void ExpectProgram(pid_t pid, const std::string& program);

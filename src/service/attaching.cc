@@ -51,11 +51,17 @@ Status ReportsTo(pid_t pid, const std::string& directory) {
                     "; ask that one, or attach to it with -p once it runs");
 }
 
+// A library without malloc's hooks cannot tell what is wanted if that is malloc's heap.
+bool WillReport(pid_t pid, const Session& session, const AttachPolicy& policy) {
+  return CanBeWoken(pid, policy.wake_page) &&
+         (!session.config().heaps.IsMallocAlone() || IsPreloaded(pid));
+}
+
 bool Attach(Session& session,
             pid_t pid,
             const AttachPolicy& policy,
             std::vector<std::string>* notes) {
-  if (session.IsProfiling(pid) || CanBeWoken(pid, policy.wake_page))
+  if (session.IsProfiling(pid) || WillReport(pid, session, policy))
     return true;
   if (policy.is_taken(pid)) {
     session.NoteRejected(DescribeProcess(pid));
@@ -123,7 +129,8 @@ void CatchStarting(Session& session,
                     MayAttach(owner, pid);
            },
        .reports_to_us = [directory = policy.directory](
-                            pid_t pid) { return ReportsTo(pid, directory); }});
+                            pid_t pid) { return ReportsTo(pid, directory); },
+       .is_malloc_alone = session.config().heaps.IsMallocAlone()});
   if (!status.ok())
     notes->push_back(status.message());
 }

@@ -276,7 +276,12 @@ Status Service::Attach(Hosted& hosted, Connection& connection) {
   const AttachPolicy policy{.owner = hosted.owner,
                             .directory = directory_->path(),
                             .wake_page = directory_->path() + kWakeName,
-                            .is_taken = [this](pid_t pid) { return IsTaken(pid); },
+                            .is_taken =
+                                [this](pid_t pid) {
+                                  return AnySession([pid](const Session& session) {
+                                    return session.IsProfiling(pid);
+                                  });
+                                },
                             .between = [this] { ServeSessions(); }};
   for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
     CatchStarting(*session, policy, &notes);  // first: nobody falls in between
@@ -287,10 +292,10 @@ Status Service::Attach(Hosted& hosted, Connection& connection) {
   return {};
 }
 
-bool Service::IsTaken(pid_t pid) const {
+bool Service::AnySession(const std::function<bool(const Session&)>& is_such) const {
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
-      if (session->IsProfiling(pid))
+      if (is_such(*session))
         return true;
     }
   }

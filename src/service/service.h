@@ -118,7 +118,7 @@ class Service {
   Status CheckRoom(uid_t user) const;
   Status Start(Connection& connection, ControlMessage message);
   Status Attach(Hosted& hosted, Connection& connection);
-  bool IsTaken(pid_t pid) const;
+  bool AnySession(const std::function<bool(const Session&)>& is_such) const;
   size_t DumpFor(const Connection& connection, const std::string& label);
   void NoteConflicts(Session& session, uid_t owner);
   int ServeRecordings();

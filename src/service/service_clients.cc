@@ -123,6 +123,8 @@ void Service::ServeClient(int fd, pid_t pid, uid_t user) {
           static_cast<ssize_t>(sizeof(hello)) ||
       hello.version != kWireVersion)
     return SendDecline(fd);
+  if (AnySession([pid](const Session& session) { return session.SeesAllOf(pid); }))
+    return SendDecline(fd);
   EndTargetsOf(pid);
   Session* session = SessionFor(DescribeProcess(pid), user, hello.origin);
   if (session == nullptr ||

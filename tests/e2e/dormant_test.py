@@ -82,8 +82,7 @@ class Finding(ServiceTest):
         for i in range(20):
             subprocess.run([*client, "set", f"key{i}", "x" * 10_000], stdout=subprocess.DEVNULL, check=True)
         recording.finish()
-        self.assertEqual({p.pid for p in recording.pprofs}, {server.pid})
-        self.assertGreater(recording.pprofs[0].total("space"), 150_000)
+        self.assertGreater(sum(p.total("space") for p in recording.pprofs if p.pid == server.pid), 150_000)
 
     def test_a_script_is_found_by_its_own_name(self):
         self.place.start()

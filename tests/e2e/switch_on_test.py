@@ -182,13 +182,32 @@ class SwitchOn(unittest.TestCase):
         self.check_session(target, 0)
         self.assertEqual(target.end(), 0)
 
-    def test_without_malloc_hooks_the_reason_is_said(self):
+    def check_malloc_alone(self, recording, target):
+        for letter in "amam":  # what the library reports does not end the recording of malloc
+            target.tell(letter)
+        self.assertEqual(target.end(), 0)
+        recording.finish()
+        self.assertEqual({p.heap for p in recording.pprofs}, {"libc.malloc"}, recording.stderr)
+        self.assertEqual(recording.pprofs[0].of("mallocs")["alloc_space"], 10000)
+
+    def test_malloc_alone_is_recorded_by_attaching(self):
+        for name in ("switched", "static_switched"):
+            with self.subTest(name):
+                target = self.switched(name)
+                self.check_malloc_alone(Recording(self.place, ["-p", str(target.pid), "-i", "1"]).wait_active(), target)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_malloc_alone_is_recorded_from_the_start(self):
+        recording = Recording(self.place, ["-n", "switched", "-i", "1"]).wait_active()
+        self.check_malloc_alone(recording, self.switched())
+
+    def test_malloc_beside_other_heaps_is_missed_and_it_is_said(self):
         target = self.switched()
-        recording = self.record(target, ["-i", "1"])
+        recording = self.record(target)
         target.tell("a")
         target.end()
         recording.finish()
-        self.assertIn("com.example.told", recording.stderr)
+        self.assertIn("malloc's heap was not recorded", recording.stderr)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 //   a  reports 100 live allocations of 50 bytes in each heap
 //   l  the same under the label kind=late, after one that was pushed as the program began
 //   d  asks for a dump
+//   m  keeps 100 blocks of 50 bytes from malloc
 //   s  says how often the callbacks were called, the last interval, and how many reports
 //      became samples
 //   c  forks a child that does `a` and ends
@@ -10,6 +11,7 @@
 //   q  ends
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +42,13 @@ __attribute__((noinline)) void reports(void) {
   }
 }
 
+static void* volatile kept;
+
+__attribute__((noinline)) void mallocs(void) {
+  for (int i = 0; i < 100; ++i)
+    kept = malloc(50);
+}
+
 static void answer(const char* text) {
   puts(text);
   fflush(stdout);
@@ -66,6 +75,9 @@ int main(void) {
       reports();
       heapprofd_label_pop();
       answer("reported");
+    } else if (letter == 'm') {
+      mallocs();
+      answer("kept");
     } else if (letter == 'd') {
       heapprofd_dump_now();
       answer("asked");
