@@ -8,7 +8,7 @@
 //   bench_query names               the names of the queries, one a line
 //   bench_query read TRACE          reads and inflates it, packet by packet, and no more
 //   bench_query open TRACE          opens it
-//   bench_query query TRACE NAME    opens it and runs a query, of which it takes each
+//   bench_query query TRACE NAME    opens it and runs a query: decodes, and takes each
 //   cell
 #include <sys/resource.h>
 
