@@ -232,13 +232,14 @@ Status Database::AddFunction(TableFunction function) {
 }
 
 Status Database::AddTable(std::string name, Table table) {
-  const auto shared = std::make_shared<const Table>(std::move(table));
-  return AddTable(std::move(name), *shared, [shared] { return shared; });
+  auto shared = std::make_shared<const Table>(std::move(table));
+  const Table& form = *shared;
+  return AddTable(std::move(name), form, [shared = std::move(shared)] { return shared; });
 }
 
 Status Database::AddTable(std::string name,
                           const Table& form,
-                          std::function<std::shared_ptr<const Table>()> find) {
+                          const std::function<std::shared_ptr<const Table>()>& find) {
   TableFunction function;
   function.name = std::move(name);
   function.columns = SpecOf(form);

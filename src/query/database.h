@@ -84,7 +84,7 @@ class Database {
   // columns.
   Status AddTable(std::string name,
                   const Table& form,
-                  std::function<std::shared_ptr<const Table>()> find);
+                  const std::function<std::shared_ptr<const Table>()>& find);
 
   // From here on all that is added needs `prepare`: it is called before a query that
   // reads it is planned, once the database is sealed.
