@@ -92,17 +92,19 @@ TEST(FieldReaderTest, RandomBytesGiveWhatProtozeroReads) {
     protozero::pbf_reader theirs(bytes);
     try {
       while (!HasLargeTag(theirs) && theirs.next()) {
+        const uint32_t field = theirs.tag();  // forgotten once the value is read
+        const bool is_number = theirs.wire_type() == protozero::pbf_wire_type::varint;
         uint64_t number = 0;
         std::string text;
-        if (theirs.wire_type() == protozero::pbf_wire_type::varint)
+        if (is_number)
           number = theirs.get_uint64();
         else if (theirs.wire_type() == protozero::pbf_wire_type::length_delimited)
           text = theirs.get_string();
         else
           theirs.skip();
         ASSERT_TRUE(ours.Next()) << testing::PrintToString(bytes);
-        EXPECT_EQ(ours.field(), theirs.tag());
-        if (theirs.wire_type() == protozero::pbf_wire_type::varint) {
+        EXPECT_EQ(ours.field(), field);
+        if (is_number) {
           EXPECT_EQ(ours.Uint(), number);
         }
         EXPECT_EQ(ours.Bytes(), text);
