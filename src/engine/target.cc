@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,12 +18,24 @@ namespace {
 
 constexpr uint64_t kResidentRing = uint64_t{1} << 20;  // bytes that stay resident
 constexpr uint64_t kStuckNs = 2'000'000'000;
+constexpr uint64_t kStuckCpuNs = 100'000'000;  // of the process meanwhile
+constexpr uint64_t kStuckAtMostNs = 30'000'000'000;
 constexpr uint64_t kAdaptNs = 100'000'000;
 constexpr uint64_t kNeverInterval = uint64_t{1} << 60;  // no allocation is ever sampled
 // A turn ends after this time: records that are dear to handle must not keep the engine
 // from its other targets.
 constexpr uint64_t kTurnNs = 50'000'000;
 constexpr size_t kRecordsPerLook = 16;  // at the clock
+
+// CPU time that a process has used, ns. 0: there is no such process.
+uint64_t ProcessCpuNs(pid_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+    return 0;
+  return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 +
+         static_cast<uint64_t>(used.tv_nsec);
+}
 
 }  // namespace
 
@@ -131,15 +144,21 @@ void Target::ReleaseSpace() {
 }
 
 // A record that stays reserved although time passes: its writer left the hook by longjmp,
-// or is stopped.
+// or is stopped. Where processors are short a writer may wait for one for seconds: it is
+// given up when its process has run meanwhile.
 bool Target::IsStuck() {
   const uint64_t now = clock_->last_ns();
   if (reader_->position() != stuck_position_ || reader_->pending_bytes() == 0) {
     stuck_position_ = reader_->position();
     stuck_since_ns_ = now;
+    stuck_cpu_ns_ = std::nullopt;
     return false;
   }
-  return now - stuck_since_ns_ > kStuckNs;
+  if (!stuck_cpu_ns_)
+    stuck_cpu_ns_ = ProcessCpuNs(pid());
+  const uint64_t stuck_ns = now - stuck_since_ns_;
+  return stuck_ns > kStuckAtMostNs ||
+         (stuck_ns > kStuckNs && ProcessCpuNs(pid()) - *stuck_cpu_ns_ >= kStuckCpuNs);
 }
 
 void Target::Tick() {

@@ -178,10 +178,11 @@ class Target {
   uint64_t previous_stacks_end_ = 0;  // ring position: records before it may mean these
   std::unordered_map<uint64_t, FrameId> frames_;  // by key
   bool is_behind_ = false;
-  uint64_t stuck_position_ = 0;
+  uint64_t stuck_position_ = UINT64_MAX;  // none yet
   uint64_t stuck_since_ns_ = 0;
-  uint64_t replacements_seen_ = 0;  // of the address space
-  uint64_t removals_seen_ = 0;      // when modules were last reported as changed
+  std::optional<uint64_t> stuck_cpu_ns_;  // of the process when it was noticed
+  uint64_t replacements_seen_ = 0;        // of the address space
+  uint64_t removals_seen_ = 0;            // when modules were last reported as changed
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   uint64_t bad_records_ = 0;

@@ -126,6 +126,18 @@ TEST_F(TargetTest, TheClientFindsItsParameters) {
   EXPECT_EQ(control.active.load(), 0u);
 }
 
+TEST_F(TargetTest, TheFirstRecordIsWaitedForWhileItIsBeingWritten) {
+  const auto reservation = writer_.Reserve(RecordType::kSample, sizeof(SampleRecord));
+  ASSERT_NE(reservation.payload, nullptr);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(DrainAndDump().callsites.empty());
+  const SampleRecord record = Sample(0x10, 100);
+  memcpy(reservation.payload, &record, sizeof(record));
+  writer_.Commit(reservation);
+  ASSERT_EQ(DrainAndDump().callsites.size(), 1u);
+  EXPECT_EQ(target_->quality().corrupt_records, 0u);
+}
+
 TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
   const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
   WriteSample(Sample(0x10, 100), keys);
