@@ -1,7 +1,5 @@
 #include "attach/attached_process.h"
 
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "attach/client_image.h"
 #include "attach/shared_files.h"
 #include "attach/stopped_process.h"
+#include "base/random_seed.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
@@ -25,28 +24,16 @@ constexpr uint64_t kWaitForUsNs = 200'000'000;  // the setup waits for us at mos
 constexpr uint64_t kHoldNs = 1'000'000'000;     // a thread waits for its hooks at most
 constexpr uint64_t kStaleSeconds = 3;           // then the client takes us for lost
 
-void Sleep(long ns) {
-  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
-  nanosleep(&pause, nullptr);
-}
-
 // Time stamp counter ticks per second, measured once.
 uint64_t TicksPerSecond() {
   static const uint64_t ticks = [] {
-    const uint64_t start_ns = NowNs();
+    const uint64_t start_ns = MonotonicNs();
     const uint64_t start = __builtin_ia32_rdtsc();
-    Sleep(2'000'000);
-    const uint64_t elapsed_ns = std::max<uint64_t>(NowNs() - start_ns, 1);
+    SleepNs(2'000'000);
+    const uint64_t elapsed_ns = std::max<uint64_t>(MonotonicNs() - start_ns, 1);
     return (__builtin_ia32_rdtsc() - start) * 1000 / elapsed_ns * 1'000'000;
   }();
   return ticks;
-}
-
-uint64_t RandomSeed() {
-  uint64_t seed = 0;
-  if (getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed)))
-    seed = NowNs();
-  return seed | 1;
 }
 
 // The thread id as the process itself sees it: the last one of its nested namespaces.
@@ -182,7 +169,7 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
                                    TracedThread* held) {
   CodeCave cave;
   HPD_TRY(PrepareCode(maps, &cave));
-  const uint64_t started = NowNs();
+  const uint64_t started = MonotonicNs();
   TracedThread thread(0);
   if (held != nullptr) {
     thread = *held;
@@ -203,7 +190,7 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
     *held = thread;
   else
     thread.Release();
-  report_.one_thread_stopped_ns = NowNs() - started;
+  report_.one_thread_stopped_ns = MonotonicNs() - started;
   return status;
 }
 
@@ -309,7 +296,7 @@ void AttachedProcess::LetGo() const {
 }
 
 Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
-  const uint64_t started = NowNs();
+  const uint64_t started = MonotonicNs();
   thread->Interrupt();
   if (thread->WaitForStop(started + kStopTimeoutNs) != TracedThread::Wait::kStopped)
     return SeizeError(pid(), ESRCH);
@@ -318,7 +305,7 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
   Status status = PatchAll({*thread});
   LetGo();
   report_.threads = 1;
-  report_.attach_stopped_ns = NowNs() - started;
+  report_.attach_stopped_ns = MonotonicNs() - started;
   return status;
 }
 
@@ -332,7 +319,7 @@ Status AttachedProcess::PutHooksIn() {
       if (status.ok())
         NoteSettled(stopped.threads());
       report_.threads = stopped.threads().size();
-      report_.attach_stopped_ns = NowNs() - stopped.stopped_at_ns();
+      report_.attach_stopped_ns = MonotonicNs() - stopped.stopped_at_ns();
       if (status.ok() || !status.message().empty())
         return status;
     }

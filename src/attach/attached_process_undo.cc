@@ -72,8 +72,8 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
   // Off in a forked child, which nobody records.
   const bool has_beat = process_.ReadObject(switch_address, &is_on) && is_on != 0 &&
                         process_.ReadObject(beat_address, &first);
-  const uint64_t deadline = NowNs() + kHeartbeatNs;
-  while (has_beat && NowNs() < deadline) {
+  const uint64_t deadline = MonotonicNs() + kHeartbeatNs;
+  while (has_beat && MonotonicNs() < deadline) {
     PauseBeforeRetry();
     if (process_.ReadObject(beat_address, &now) && now != first)
       return CannotAttach(pid(), "another heap_profile records it; end that one first");
@@ -145,7 +145,7 @@ Status AttachedProcess::TakeHooksOut() {
     if (!process_.IsSameImage() || IsAnyInside(pid(), stopped.value().threads(), ranges))
       continue;
     status = RestoreAll();
-    report_.detach_stopped_ns = NowNs() - stopped.value().stopped_at_ns();
+    report_.detach_stopped_ns = MonotonicNs() - stopped.value().stopped_at_ns();
     return status;
   }
   // The hooks stay, but do nothing; the next session takes them out.

@@ -1,7 +1,6 @@
 #include "attach/borrowed_thread.h"
 
 #include <sys/syscall.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,11 +18,6 @@ namespace {
 
 constexpr uint64_t kRunTimeoutNs = 5'000'000'000;  // of our code in a borrowed thread
 constexpr uint64_t kLookNs = 1'000'000;            // after this long we look where it is
-
-void Sleep(long ns) {
-  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
-  nanosleep(&pause, nullptr);
-}
 
 // Threads in the order in which they are asked: those last that wait for a signal, which
 // must not be kept from it.
@@ -74,7 +68,7 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process) {
       status = SeizeError(pid, errno);
       continue;  // the leader has ended, others may live
     }
-    const TracedThread::Wait outcome = thread.WaitForStop(NowNs() + kPerThreadNs);
+    const TracedThread::Wait outcome = thread.WaitForStop(MonotonicNs() + kPerThreadNs);
     if (outcome == TracedThread::Wait::kGone)
       continue;
     if (outcome == TracedThread::Wait::kStopped) {
@@ -102,7 +96,7 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
   if (!leader.Seize(/*is_filtered=*/false))
     return 0;
   const bool is_stopped =
-      leader.WaitForStop(NowNs() + kPatienceNs) == TracedThread::Wait::kStopped;
+      leader.WaitForStop(MonotonicNs() + kPatienceNs) == TracedThread::Wait::kStopped;
   leader.Release();
   return is_stopped ? leader.registers().fs_base : 0;
 }
@@ -135,14 +129,14 @@ Status RunOutOf(const RemoteProcess& process,
                 uint64_t end,
                 uint64_t base,
                 TracedThread* thread) {
-  const uint64_t deadline = NowNs() + kRunTimeoutNs;
-  const uint64_t look_at = NowNs() + kLookNs;
-  while (NowNs() < deadline) {
+  const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
+  const uint64_t look_at = MonotonicNs() + kLookNs;
+  while (MonotonicNs() < deadline) {
     uint64_t word = 0;
     if (!thread->Serve())
       return SeizeError(process.pid(), ESRCH);
-    if (NowNs() < look_at && !process.ReadObject(base, &word)) {
-      Sleep(5'000);
+    if (MonotonicNs() < look_at && !process.ReadObject(base, &word)) {
+      SleepNs(5'000);
       continue;
     }
     thread->Interrupt();
@@ -163,11 +157,11 @@ Status TakeFromStub(const RemoteProcess& process,
                     uint64_t mask,
                     const user_regs_struct& before,
                     TracedThread* thread) {
-  const uint64_t deadline = NowNs() + kStopTimeoutNs;
-  while (!IsImageMapped(process, base) && NowNs() < deadline) {
+  const uint64_t deadline = MonotonicNs() + kStopTimeoutNs;
+  while (!IsImageMapped(process, base) && MonotonicNs() < deadline) {
     if (!thread->Serve())
       return SeizeError(process.pid(), ESRCH);
-    Sleep(5'000);
+    SleepNs(5'000);
   }
   thread->Interrupt();
   if (thread->WaitForStop(deadline + kStopTimeoutNs) != TracedThread::Wait::kStopped ||
@@ -181,8 +175,8 @@ Status TakeFromStub(const RemoteProcess& process,
 
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;  // longer than the setup may take
-  constexpr long kRetryNs = 5'000'000;
-  for (const uint64_t deadline = NowNs() + kPatienceNs; NowNs() < deadline;) {
+  constexpr uint64_t kRetryNs = 5'000'000;
+  for (const uint64_t deadline = MonotonicNs() + kPatienceNs; MonotonicNs() < deadline;) {
     {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
       const bool is_on_stack = std::any_of(
@@ -195,7 +189,7 @@ Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
           !IsAnyInside(process.pid(), stopped.threads(), {{code.begin, code.end}}))
         return {};
     }
-    Sleep(kRetryNs);
+    SleepNs(kRetryNs);
   }
   return LostRace(process.pid(),
                   "a thread of it has not ended what a heap_profile that was killed had "
@@ -253,9 +247,9 @@ Result<SetupResult> RunSetup(
   if (!LeadTo(thread, base + ClientHeader().setup, base + ClientHeader().setup_stack_end))
     return SeizeError(pid, ESRCH);
   const uint64_t result_address = state + offsetof(AttachState, result);
-  const uint64_t deadline = NowNs() + kRunTimeoutNs;
+  const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
   bool has_files = false;
-  while (NowNs() < deadline) {
+  while (MonotonicNs() < deadline) {
     SetupResult result{};
     if (!thread->Serve() || !process.ReadObject(result_address, &result))
       return SeizeError(pid, ESRCH);
@@ -271,7 +265,7 @@ Result<SetupResult> RunSetup(
                                    " of its setup failed: " + strerror(result.error) +
                                    "; check its limits on memory and open files");
     }
-    Sleep(5'000);
+    SleepNs(5'000);
   }
   return LostRace(pid,
                   "a thread of it did not come back from the setup (a signal handler "

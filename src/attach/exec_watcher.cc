@@ -276,9 +276,9 @@ void ExecWatcher::CatchOne(Held held) {
   TracedThread thread(pid);
   Allow(held.file.get());
   held.file.reset();
-  const uint64_t deadline = NowNs() + kExecTimeoutNs;
+  const uint64_t deadline = MonotonicNs() + kExecTimeoutNs;
   bool has_execed = false;
-  while (is_ours && !has_execed && NowNs() < deadline) {
+  while (is_ours && !has_execed && MonotonicNs() < deadline) {
     int state = 0;
     // Under one of the two ids: the exec changes it.
     pid_t waited = waitpid(held.tid, &state, __WALL | WNOHANG);
@@ -292,8 +292,7 @@ void ExecWatcher::CatchOne(Held held) {
         TracedThread(waited).Continue(state >> 16 != 0 ? 0 : WSTOPSIG(state));
       continue;
     }
-    const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
-    nanosleep(&pause, nullptr);
+    SleepNs(20'000);
   }
   if (has_execed)
     thread.NoteStopped();

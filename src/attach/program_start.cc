@@ -5,7 +5,6 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -88,7 +87,7 @@ bool IsConsistent(const RemoteProcess& process, const Loader& loader) {
 // Of a thread that runs: what it does in the end is its own affair.
 void TakeBreakpointAway(TracedThread* thread) {
   thread->Interrupt();
-  if (thread->WaitForStop(NowNs() + kStopTimeoutNs) == TracedThread::Wait::kStopped)
+  if (thread->WaitForStop(MonotonicNs() + kStopTimeoutNs) == TracedThread::Wait::kStopped)
     SetBreakpoint(thread->tid(), 0);
 }
 
@@ -101,14 +100,13 @@ Status RunToConsistent(const RemoteProcess& process,
                   "cannot set a hardware breakpoint in process " +
                       std::to_string(process.pid()) + "; attach with -p once it runs");
   thread->Continue();
-  for (const uint64_t deadline = NowNs() + kLoadNs; NowNs() < deadline;) {
+  for (const uint64_t deadline = MonotonicNs() + kLoadNs; MonotonicNs() < deadline;) {
     int status = 0;
     const pid_t waited = waitpid(thread->tid(), &status, __WALL | WNOHANG);
     if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
       return gone;
     if (waited == 0) {
-      const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
-      nanosleep(&pause, nullptr);
+      SleepNs(20'000);
       continue;
     }
     int signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
@@ -141,7 +139,7 @@ Status RunToStart(const RemoteProcess& process, TracedThread* thread) {
   // Out of the exec or the breakpoint, without an instruction of the program.
   thread->Interrupt();
   thread->Continue();
-  if (thread->WaitForStop(NowNs() + kStopTimeoutNs) != TracedThread::Wait::kStopped)
+  if (thread->WaitForStop(MonotonicNs() + kStopTimeoutNs) != TracedThread::Wait::kStopped)
     return SeizeError(process.pid(), ESRCH);
   return {};
 }

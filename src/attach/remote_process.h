@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "unwind/proc_maps.h"
 
 namespace heapprofd {
-
-// CLOCK_MONOTONIC.
-uint64_t NowNs();
 
 // What the process calls itself; "" when it is gone.
 std::string CommandName(pid_t pid);

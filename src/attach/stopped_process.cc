@@ -1,7 +1,6 @@
 #include "attach/stopped_process.h"
 
 #include <sys/uio.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -22,8 +21,7 @@ bool IsDead(pid_t pid, pid_t tid) {
 }  // namespace
 
 void PauseBeforeRetry() {
-  const timespec pause{.tv_sec = 0, .tv_nsec = 500'000};
-  nanosleep(&pause, nullptr);
+  SleepNs(500'000);
 }
 
 Urgency::Urgency() : policy_(sched_getscheduler(0)) {
@@ -38,7 +36,7 @@ Urgency::~Urgency() {
 }
 
 StoppedProcess::StoppedProcess(pid_t pid)
-    : urgency_(std::make_unique<Urgency>()), pid_(pid), stopped_at_ns_(NowNs()) {}
+    : urgency_(std::make_unique<Urgency>()), pid_(pid), stopped_at_ns_(MonotonicNs()) {}
 
 // Those that may take their time come last: nobody waits for them.
 StoppedProcess::~StoppedProcess() {
@@ -68,7 +66,8 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
     *found_new = true;
   }
   for (size_t i = first; i < threads_.size();) {
-    const TracedThread::Wait outcome = threads_[i].WaitForStop(NowNs() + patience_ns);
+    const TracedThread::Wait outcome =
+        threads_[i].WaitForStop(MonotonicNs() + patience_ns);
     if (outcome == TracedThread::Wait::kTimedOut)
       return Status(StatusCode::kTryAgain,
                     "cannot stop process " + std::to_string(pid_) + ": its thread " +
@@ -94,8 +93,7 @@ Result<StoppedProcess> StoppedProcess::Stop(const RemoteProcess& process) {
       return stopped;
     if (patience_ns >= kLastPatienceNs)
       return Status(StatusCode::kUnavailable, stopped.status().message());
-    const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(patience_ns)};
-    nanosleep(&pause, nullptr);
+    SleepNs(patience_ns);
   }
 }
 

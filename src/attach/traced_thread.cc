@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,11 +22,6 @@ namespace {
 constexpr int kSuspendSeccomp = 1
                                 << 21;  // PTRACE_O_SUSPEND_SECCOMP, not in <sys/ptrace.h>
 constexpr uint64_t kReleaseTimeoutNs = 200'000'000;
-
-void Pause() {
-  const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
-  nanosleep(&pause, nullptr);
-}
 
 // Threads that did not stop when they were to be let go: once they do, somebody must tell
 // them to go on. Only the thread that traces them can.
@@ -104,9 +98,9 @@ TracedThread::Wait TracedThread::WaitForStop(uint64_t deadline_ns) {
     if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
       return Wait::kGone;
     if (waited == 0) {
-      if (NowNs() > deadline_ns)
+      if (MonotonicNs() > deadline_ns)
         return Wait::kTimedOut;
-      Pause();
+      SleepNs(20'000);
       continue;
     }
     if (status >> 16 == PTRACE_EVENT_STOP) {
@@ -211,7 +205,7 @@ void TracedThread::Release() {
   // It runs, or it has stopped or ended and we have not looked yet: a signal must not be
   // lost, nor a system call that the stop has interrupted.
   Interrupt();
-  switch (WaitForStop(NowNs() + kReleaseTimeoutNs)) {
+  switch (WaitForStop(MonotonicNs() + kReleaseTimeoutNs)) {
     case Wait::kStopped:
       ptrace(PTRACE_DETACH, tid_, 0, 0);
       break;

@@ -94,7 +94,8 @@ TEST(TracedThreadTest, AStopIsNotSeenByTheCallThatItInterrupts) {
   for (int i = 0; i < 20; ++i) {
     TracedThread thread(waiter.pid());
     ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
-    ASSERT_EQ(thread.WaitForStop(NowNs() + kPatienceNs), TracedThread::Wait::kStopped);
+    ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kPatienceNs),
+              TracedThread::Wait::kStopped);
     thread.Release();
   }
   waiter.Wake();
@@ -106,7 +107,8 @@ TEST(TracedThreadTest, ASignalThatIsIgnoredIsNotSeenWhenItArrivesTogetherWithThe
   TracedThread thread(waiter.pid());
   ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
   kill(waiter.pid(), SIGWINCH);
-  ASSERT_EQ(thread.WaitForStop(NowNs() + kPatienceNs), TracedThread::Wait::kStopped);
+  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kPatienceNs),
+            TracedThread::Wait::kStopped);
   thread.Release();
   waiter.Wake();
   EXPECT_EQ(waiter.Join(), kWoken);
@@ -116,7 +118,8 @@ TEST(TracedThreadTest, ASignalThatIsIgnoredIsNotSeenByAThreadThatRunsTraced) {
   const Waiter waiter;
   TracedThread thread(waiter.pid());
   ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
-  ASSERT_EQ(thread.WaitForStop(NowNs() + kPatienceNs), TracedThread::Wait::kStopped);
+  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kPatienceNs),
+            TracedThread::Wait::kStopped);
   thread.Continue();
   waiter.AwaitCall();
   kill(waiter.pid(), SIGWINCH);
@@ -146,7 +149,8 @@ TEST(TracedThreadTest, AHandledSignalThatArrivesBeforeTheStopEndsTheCall) {
   TracedThread thread(waiter.pid());
   ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
   kill(waiter.pid(), SIGUSR1);
-  ASSERT_EQ(thread.WaitForStop(NowNs() + kPatienceNs), TracedThread::Wait::kStopped);
+  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kPatienceNs),
+            TracedThread::Wait::kStopped);
   thread.Release();
   EXPECT_EQ(waiter.Join(), kHandled);
 }

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,7 +86,6 @@ pid_t StartService() {
 // answers.
 std::optional<ControlChannel> AwaitService(pid_t service, uint64_t end_ns) {
   bool is_over = false;
-  const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
   while (MonotonicNs() < end_ns) {
     if (std::optional<ControlChannel> channel = ConnectToService())
       return channel;
@@ -96,7 +94,7 @@ std::optional<ControlChannel> AwaitService(pid_t service, uint64_t end_ns) {
       is_over = true;
       end_ns = std::min(end_ns, MonotonicNs() + kRivalPatienceNs);
     }
-    nanosleep(&pause, nullptr);
+    SleepNs(10'000'000);
   }
   return std::nullopt;
 }

@@ -1,7 +1,6 @@
 // The part of a session that deals with processes which ran before it.
 #include <dirent.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,17 +19,12 @@ namespace {
 constexpr uint64_t kAttachedBlockTimeoutUs = 50'000;
 // A process that is about to change (it starts, it executes a program) is asked again.
 constexpr uint64_t kPlaceNs = 300'000'000;
-constexpr long kPlaceAgainNs = 5'000'000;
+constexpr uint64_t kPlaceAgainNs = 5'000'000;
 constexpr uint64_t kFollowNs = 20'000'000;     // for forks we look at most so often
 constexpr uint64_t kExecLookNs = 200'000'000;  // for executed programs
 constexpr uint64_t kExecNs = 1'000'000'000;    // for a new program to have its libraries
 constexpr size_t kMaxFamily = 10'000;          // descendants that are looked at
 constexpr size_t kMaxChildrenSeen = 1'000'000;
-
-void Pause(long ns) {
-  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
-  nanosleep(&pause, nullptr);
-}
 
 // Descendants of a process, its children first; without those whose parent has ended.
 std::vector<pid_t> Family(pid_t ancestor) {
@@ -63,10 +57,10 @@ SessionConfig ConfigFor(pid_t pid, SessionConfig config) {
 Status Session::Attach(pid_t pid) {
   if (IsProfiling(pid))
     return {};
-  const uint64_t deadline = NowNs() + kPlaceNs;
+  const uint64_t deadline = MonotonicNs() + kPlaceNs;
   Status status = PutClientIn(pid);
-  while (status.code() == StatusCode::kTryAgain && NowNs() < deadline) {
-    Pause(kPlaceAgainNs);
+  while (status.code() == StatusCode::kTryAgain && MonotonicNs() < deadline) {
+    SleepNs(kPlaceAgainNs);
     status = PutClientIn(pid);
   }
   return status;

@@ -1,7 +1,6 @@
 // The part of a session that listens: programs that have our library report at its
 // socket.
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/random_seed.h"
 #include "engine/obstacle.h"
 #include "engine/process_info.h"
 #include "engine/session.h"
@@ -67,13 +67,6 @@ UnrecordedReason ReasonOf(Obstacle obstacle) {
       return UnrecordedReason::kPrivileged;
   }
   return UnrecordedReason::kNotLoaded;
-}
-
-uint64_t RandomSeed() {
-  uint64_t seed = 0;
-  if (getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed)))
-    seed = MonotonicNs();
-  return seed | 1;
 }
 
 }  // namespace

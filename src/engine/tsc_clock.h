@@ -1,18 +1,11 @@
 // Converts the client's time stamp counter readings to CLOCK_MONOTONIC.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
 
-namespace heapprofd {
+#include "base/clock.h"
 
-inline uint64_t MonotonicNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
-         static_cast<uint64_t>(now.tv_nsec);
-}
+namespace heapprofd {
 
 class TscClock {
  public:

@@ -1,7 +1,5 @@
 #include "record/allocator_question.h"
 
-#include <time.h>
-
 #include "engine/tsc_clock.h"
 
 namespace heapprofd {
@@ -17,7 +15,6 @@ void AskAllocators(Session& session, const std::function<void()>& serve) {
       target->AskAllocator();
   }
   const uint64_t end = MonotonicNs() + kPatienceNs;
-  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
   bool is_waiting = true;
   while (is_waiting && MonotonicNs() < end) {
     serve();
@@ -25,7 +22,7 @@ void AskAllocators(Session& session, const std::function<void()>& serve) {
     for (const std::unique_ptr<Target>& target : session.targets())
       is_waiting |= target->is_recording() && !target->HasAllocatorAnswer();
     if (is_waiting)
-      nanosleep(&pause, nullptr);
+      SleepNs(1'000'000);
   }
 }
 

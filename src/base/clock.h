@@ -1,0 +1,24 @@
+// The clock that all times of events are on, and waiting by it.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace heapprofd {
+
+// CLOCK_MONOTONIC.
+inline uint64_t MonotonicNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<uint64_t>(now.tv_nsec);
+}
+
+// `ns` < 1 s. A signal ends it early.
+inline void SleepNs(uint64_t ns) {
+  const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(ns)};
+  nanosleep(&pause, nullptr);
+}
+
+}  // namespace heapprofd
