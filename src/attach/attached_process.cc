@@ -299,7 +299,7 @@ Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
   const uint64_t started = MonotonicNs();
   thread->Interrupt();
   if (thread->WaitForStop(started + kStopTimeoutNs) != TracedThread::Wait::kStopped)
-    return SeizeError(pid(), ESRCH);
+    return LostThread(pid(), thread->tid());
   if (!process_.IsSameImage())
     return LostRace(pid(), "it has just become another program");
   Status status = PatchAll({*thread});

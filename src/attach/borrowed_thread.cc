@@ -141,7 +141,7 @@ Status RunOutOf(const RemoteProcess& process,
     }
     thread->Interrupt();
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
-      return SeizeError(process.pid(), ESRCH);
+      return LostThread(process.pid(), thread->tid());
     // Nor may a signal handler be under way that will return there.
     if (!IsAnyInside(process.pid(), {*thread}, {{begin, end}}))
       return {};
@@ -166,7 +166,7 @@ Status TakeFromStub(const RemoteProcess& process,
   thread->Interrupt();
   if (thread->WaitForStop(deadline + kStopTimeoutNs) != TracedThread::Wait::kStopped ||
       !thread->SetSignalMask(mask) || !thread->SetRegisters(before))
-    return SeizeError(process.pid(), ESRCH);
+    return LostThread(process.pid(), thread->tid());
   thread->registers() = before;
   return {};
 }

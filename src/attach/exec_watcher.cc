@@ -302,6 +302,8 @@ void ExecWatcher::CatchOne(Held held) {
     thread.Release();
   else if (is_ours)
     TracedThread(held.tid).Release();
+  if (is_ours && !has_execed)
+    status = LostRace(pid, "its exec took longer than 2 s");
   if (!status.ok() && status.code() != StatusCode::kNotFound) {
     const std::lock_guard lock(mutex_);
     problems_.push_back(status.message());

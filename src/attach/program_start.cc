@@ -140,7 +140,7 @@ Status RunToStart(const RemoteProcess& process, TracedThread* thread) {
   thread->Interrupt();
   thread->Continue();
   if (thread->WaitForStop(MonotonicNs() + kStopTimeoutNs) != TracedThread::Wait::kStopped)
-    return SeizeError(process.pid(), ESRCH);
+    return LostThread(process.pid(), thread->tid());
   return {};
 }
 

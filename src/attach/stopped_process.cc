@@ -8,18 +8,6 @@
 #include <cstddef>
 
 namespace heapprofd {
-namespace {
-
-bool IsDead(pid_t pid, pid_t tid) {
-  const std::string text =
-      ReadProcFile(ProcPath(pid, "task/" + std::to_string(tid) + "/stat"), 1024);
-  const size_t end_of_name = text.rfind(')');
-  return end_of_name == std::string::npos || end_of_name + 2 >= text.size() ||
-         text[end_of_name + 2] == 'Z' || text[end_of_name + 2] == 'X';
-}
-
-}  // namespace
-
 void PauseBeforeRetry() {
   SleepNs(500'000);
 }

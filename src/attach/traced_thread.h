@@ -104,4 +104,11 @@ bool IsAnyUnderSeccomp(pid_t pid);
 // Why a thread could not be seized, and what to do.
 Status SeizeError(pid_t pid, int error);
 
+// Whether a thread has ended, its tracer's last wait for it perhaps left.
+bool IsDead(pid_t pid, pid_t tid);
+
+// Why a thread that we trace could not be waited for: kNotFound, it has ended; kTryAgain,
+// it did not stop.
+Status LostThread(pid_t pid, pid_t tid);
+
 }  // namespace heapprofd

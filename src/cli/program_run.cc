@@ -59,8 +59,14 @@ bool ProgramRun::IsOver() {
 }
 
 void ProgramRun::SayWaiting() {
-  const size_t children = recording_->live_targets() + silent_children_;
-  if (program_is_running_ || children == 0 || said_waiting_)
+  if (program_is_running_ || said_waiting_)
+    return;
+  // That the program is gone may not have been noticed by its session yet.
+  const size_t program = recording_->sessions()[0]->IsProfiling(program_) ? 1 : 0;
+  const size_t recorded = recording_->live_targets() - program;
+  // Silent ones are only counted where none is recorded.
+  const size_t children = recorded > 0 ? recorded : silent_children_;
+  if (children == 0)
     return;
   said_waiting_ = true;
   view_->Clear();

@@ -68,6 +68,8 @@ class ServiceTest : public testing::Test {
     RecordingConfig config;
     config.sessions.emplace_back();
     config.sessions[0].targets.names = {"nobody-has-this-name"};
+    // Whoever waits for programs to start has one of the user's 128 fanotify groups.
+    config.sessions[0].targets.no_startup = true;
     config.unique_name = unique_name;
     protos::StartRequest request;
     request.set_trace_config(SerializeTraceConfig(config));
