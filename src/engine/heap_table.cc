@@ -24,14 +24,15 @@ std::string ReadName(const HeapEntry& entry) {
 
 }  // namespace
 
-void CustomHeap::Allocate(
-    uint64_t id, uint64_t size, uint64_t interval, CallsiteId callsite, uint64_t now_ns) {
+void CustomHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
   const auto [entry, is_new] =
-      numbers_.try_emplace(callsite, static_cast<uint32_t>(callsites_.size()));
+      numbers_.try_emplace(allocation.callsite, static_cast<uint32_t>(callsites_.size()));
   if (is_new)
-    callsites_.push_back(callsite);
-  last_interval_ = interval;
-  live_.Allocate(id, size, interval, entry->second, now_ns);
+    callsites_.push_back(allocation.callsite);
+  last_interval_ = allocation.interval;
+  SampledAllocation numbered = allocation;
+  numbered.callsite = entry->second;
+  live_.Allocate(numbered, now_ns);
 }
 
 void CustomHeap::Snapshot(HeapDump* dump) const {
@@ -46,6 +47,7 @@ void CustomHeap::Snapshot(HeapDump* dump) const {
     dump->peak.emplace(callsites_[number], estimate);
   dump->peak_ns = by_number.peak_ns;
   dump->peak_total = by_number.peak_total;
+  dump->threads = std::move(by_number.threads);
 }
 
 CustomHeap& HeapTable::Get(uint8_t heap_id,

@@ -24,11 +24,8 @@ class CustomHeap {
 
   const std::string& name() const { return name_; }
 
-  void Allocate(uint64_t id,
-                uint64_t size,
-                uint64_t interval,
-                CallsiteId callsite,
-                uint64_t now_ns);
+  // `allocation.address` is what the program calls the block.
+  void Allocate(const SampledAllocation& allocation, uint64_t now_ns);
 
   void Free(uint64_t id) { live_.Free(id); }
 

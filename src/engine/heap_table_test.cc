@@ -27,9 +27,9 @@ class HeapTableTest : public testing::Test {
 TEST_F(HeapTableTest, EachHeapHasItsOwnSums) {
   Name(1, "pool");
   Name(2, "arena");
-  Get(1).Allocate(0x10, 100, 1, 70, 5);
-  Get(2).Allocate(0x10, 30, 1, 70, 6);
-  Get(2).Allocate(0x20, 5, 1, 71, 7);
+  Get(1).Allocate({0x10, 100, 1, 70}, 5);
+  Get(2).Allocate({0x10, 30, 1, 70}, 6);
+  Get(2).Allocate({0x20, 5, 1, 71}, 7);
   Get(1).Free(0x10);
   EXPECT_EQ(table_.live_bytes(), 35);
   const std::vector<HeapDump> dumps = table_.Snapshot(*client_);

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include "engine/target_text.h"
+
 namespace heapprofd {
 namespace {
 
@@ -28,6 +30,13 @@ std::vector<std::string> SplitAtZeros(const std::string& text) {
   return parts;
 }
 
+std::string ReadName(const std::string& path) {
+  std::string name = ReadAtMost(path, 64);
+  if (!name.empty() && name.back() == '\n')
+    name.pop_back();
+  return name;
+}
+
 }  // namespace
 
 std::string ReadAtMost(const std::string& path, size_t limit) {
@@ -42,9 +51,7 @@ ProcessDescription DescribeProcess(pid_t pid) {
   ProcessDescription process;
   process.pid = pid;
   process.cmdline = SplitAtZeros(ReadAtMost(ProcPath(pid, "cmdline"), kMaxCmdline));
-  process.comm = ReadAtMost(ProcPath(pid, "comm"), 64);
-  if (!process.comm.empty() && process.comm.back() == '\n')
-    process.comm.pop_back();
+  process.comm = ReadName(ProcPath(pid, "comm"));
   if (process.cmdline.empty())
     process.cmdline.push_back(process.comm);
   char link[PATH_MAX];
@@ -63,6 +70,12 @@ ProcessDescription DescribeProcess(pid_t pid) {
     sscanf(stat_text.c_str() + end_of_name, ") %*c %d",
            &process.parent_pid);  // NOLINT(cert-err34-c)
   return process;
+}
+
+std::string ThreadName(pid_t pid, uint32_t tid) {
+  const std::string name =
+      ReadName("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/comm");
+  return TextFromTarget(name.c_str(), name.size() + 1);
 }
 
 ScopedFd OpenRoot(pid_t pid) {

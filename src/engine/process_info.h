@@ -17,6 +17,9 @@ std::string ReadAtMost(const std::string& path, size_t limit);
 // Fields that cannot be read stay empty; cmdline then holds the command name.
 ProcessDescription DescribeProcess(pid_t pid);
 
+// Of a thread, whose name is the program's: made fit to be shown. Empty: it has ended.
+std::string ThreadName(pid_t pid, uint32_t tid);
+
 // Its root directory, to be used when the process is gone; invalid when it may not be
 // looked into.
 ScopedFd OpenRoot(pid_t pid);

@@ -47,6 +47,7 @@ Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
   interner_ = std::make_unique<CallsiteInterner>(&profile_);
   heap_ = std::make_unique<LiveHeap>();
   labels_ = std::make_unique<LabelledCallsites>(&profile_, interner_.get());
+  threads_ = std::make_unique<ThreadTable>(&profile_, own_pid_ == pid);
 }
 
 Result<std::unique_ptr<Target>> Target::Create(pid_t pid,
@@ -250,10 +251,15 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   CallsiteId callsite = CallsiteOfSample(*parts);
   if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
     callsite = labels_->Intern(callsite, parts->labels, memory_->client());
-  if (parts->record.heap_id != kMallocHeapId)
-    return AllocateIn(parts->record.heap_id, parts->record, callsite);
-  heap_->Allocate(parts->record.address, parts->record.size, parts->record.interval,
-                  callsite, last_event_ns_);
+  const SampledAllocation allocation{.address = parts->record.address,
+                                     .size = parts->record.size,
+                                     .interval = parts->record.interval,
+                                     .callsite = callsite,
+                                     .thread = threads_->Intern(parts->record.thread_id)};
+  if (parts->record.heap_id == kMallocHeapId)
+    heap_->Allocate(allocation, last_event_ns_);
+  else
+    AllocateIn(parts->record.heap_id, allocation);
 }
 
 void Target::ReportAllocation(const SampleRecord& record) {
@@ -265,14 +271,12 @@ void Target::ReportAllocation(const SampleRecord& record) {
                                 .heap_id = record.heap_id});
 }
 
-void Target::AllocateIn(uint8_t heap_id,
-                        const SampleRecord& record,
-                        CallsiteId callsite) {
+void Target::AllocateIn(uint8_t heap_id, SampledAllocation allocation) {
   CustomHeap& heap =
       custom_heaps_.Get(heap_id, memory_->client(), memory_->engine().heap_rules);
-  if (!custom_heaps_.MayAdd(heap, callsite))
-    callsite = NamedStack("[too many stacks]");
-  heap.Allocate(record.address, record.size, record.interval, callsite, last_event_ns_);
+  if (!custom_heaps_.MayAdd(heap, allocation.callsite))
+    allocation.callsite = NamedStack("[too many stacks]");
+  heap.Allocate(allocation, last_event_ns_);
 }
 
 void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
@@ -306,6 +310,7 @@ void Target::ReleaseRecorder() {
   heap_.reset();
   custom_heaps_ = HeapTable();
   labels_.reset();
+  threads_.reset();
   interner_.reset();
   unwinder_.reset();
   reader_.reset();

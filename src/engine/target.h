@@ -22,6 +22,7 @@
 #include "engine/labels.h"
 #include "engine/session_config.h"
 #include "engine/shared_memory.h"
+#include "engine/thread_table.h"
 #include "engine/tsc_clock.h"
 #include "profile/callsite_interner.h"
 #include "profile/live_heap.h"
@@ -135,7 +136,7 @@ class Target {
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
   void HandleMark(std::span<const std::byte> payload, bool is_dump);
-  void AllocateIn(uint8_t heap_id, const SampleRecord& record, CallsiteId callsite);
+  void AllocateIn(uint8_t heap_id, SampledAllocation allocation);
   void PublishHeapRules();
   HeapDump DumpOfMalloc() const;
   CallsiteId CallsiteOfSample(const struct SampleParts& parts);
@@ -171,6 +172,7 @@ class Target {
   std::unique_ptr<LiveHeap> heap_;  // malloc's
   HeapTable custom_heaps_;
   std::unique_ptr<LabelledCallsites> labels_;
+  std::unique_ptr<ThreadTable> threads_;
   uint64_t malloc_interval_ = 0;  // of the session; 0: malloc is not recorded
   // By hash (walk/stack_hash.h): every stack there was, and the outer parts of each.
   std::unordered_map<uint64_t, CallsiteId> stacks_;
@@ -191,7 +193,7 @@ class Target {
   uint64_t last_event_ns_ = 0;
   uint32_t allocator_question_ = 0;
   size_t requested_dumps_ = 0;
-  size_t requested_callsites_ = 0;  // in these dumps
+  size_t requested_callsites_ = 0;  // in these dumps, and threads
   AllocationEvents* events_ = nullptr;
 };
 

@@ -38,7 +38,7 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
   ++requested_dumps_;
   for (HeapDump& dump : profile_.heaps) {
     dump.end_ns = last_event_ns_;
-    requested_callsites_ += dump.callsites.size();
+    requested_callsites_ += dump.callsites.size() + dump.threads.size();
   }
   previous_dump_ns_ = last_event_ns_;
   profile_.requested_dumps.push_back(profile_.heaps);

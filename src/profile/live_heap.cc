@@ -21,16 +21,21 @@ LiveHeap::CallsiteState& LiveHeap::Touch(CallsiteId callsite) {
   return state;
 }
 
-void LiveHeap::Allocate(uint64_t address,
-                        uint64_t size,
-                        uint64_t interval,
-                        CallsiteId callsite,
-                        uint64_t now_ns) {
-  Free(address);
-  const Estimate estimate = EstimateOfSample(size, interval);
-  samples_.emplace(address,
-                   Sample{.size = size, .interval = interval, .callsite = callsite});
-  Touch(callsite).totals.allocated += estimate;
+CallsiteTotals& LiveHeap::TotalsOf(ThreadId thread) {
+  if (thread >= threads_.size())
+    threads_.resize(size_t{thread} + 1);
+  return threads_[thread];
+}
+
+void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
+  Free(allocation.address);
+  const Estimate estimate = EstimateOfSample(allocation.size, allocation.interval);
+  samples_.emplace(allocation.address, Sample{.size = allocation.size,
+                                              .interval = allocation.interval,
+                                              .callsite = allocation.callsite,
+                                              .thread = allocation.thread});
+  Touch(allocation.callsite).totals.allocated += estimate;
+  TotalsOf(allocation.thread).allocated += estimate;
   allocated_ += estimate;
   AddLive(estimate, now_ns);
 }
@@ -52,6 +57,7 @@ bool LiveHeap::Take(uint64_t address, Sample* taken) {
   samples_.erase(found);
   const Estimate estimate = EstimateOfSample(taken->size, taken->interval);
   Touch(taken->callsite).totals.freed += estimate;
+  TotalsOf(taken->thread).freed += estimate;
   live_ -= estimate;
   return true;
 }
@@ -81,6 +87,7 @@ void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns
     return;
   const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
   Touch(sample.callsite).totals.freed -= estimate;
+  TotalsOf(sample.thread).freed -= estimate;
   AddLive(estimate, now_ns);
 }
 
@@ -89,6 +96,7 @@ void LiveHeap::Snapshot(HeapDump* dump) const {
   dump->peak.clear();
   dump->peak_ns = peak_ns_;
   dump->peak_total = peak_;
+  dump->threads = threads_;
   for (size_t i = 0; i < callsites_.size(); ++i) {
     const CallsiteState& state = callsites_[i];
     if (!state.has_samples)

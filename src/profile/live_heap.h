@@ -14,16 +14,19 @@
 
 namespace heapprofd {
 
+struct SampledAllocation {
+  uint64_t address = 0;
+  uint64_t size = 0;      // bytes
+  uint64_t interval = 1;  // bytes
+  CallsiteId callsite = 0;
+  ThreadId thread = kUnknownThread;
+};
+
 class LiveHeap {
  public:
-  // A sampled allocation. An older one at the same address was freed unseen and is
-  // counted as freed. Order of calls is the order of events. Sizes and intervals in
-  // bytes, interval >= 1.
-  void Allocate(uint64_t address,
-                uint64_t size,
-                uint64_t interval,
-                CallsiteId callsite,
-                uint64_t now_ns);
+  // An older allocation at the same address was freed unseen and is counted as freed.
+  // Order of calls is the order of events.
+  void Allocate(const SampledAllocation& allocation, uint64_t now_ns);
 
   // Unknown addresses are ignored: the client may report frees of unsampled blocks. A
   // free that is part of a realloc may be undone by `thread_id`'s next UndoRealloc.
@@ -31,7 +34,7 @@ class LiveHeap {
   void FreeForRealloc(uint64_t address, uint32_t thread_id);
   void UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns);
 
-  // Fills callsites, peak, peak_ns and peak_total.
+  // Fills callsites, threads, peak, peak_ns and peak_total.
   void Snapshot(HeapDump* dump) const;
 
   const Estimate& live() const { return live_; }
@@ -49,6 +52,7 @@ class LiveHeap {
     uint64_t size;
     uint64_t interval;
     CallsiteId callsite;
+    ThreadId thread;
   };
 
   struct CallsiteState {
@@ -67,10 +71,12 @@ class LiveHeap {
   CallsiteState& Touch(CallsiteId callsite);
   void AddLive(const Estimate& estimate, uint64_t now_ns);
   bool Take(uint64_t address, Sample* taken);
+  CallsiteTotals& TotalsOf(ThreadId thread);
 
   std::unordered_map<uint64_t, Sample> samples_;                   // by address
   std::unordered_map<uint32_t, PendingRealloc> pending_reallocs_;  // by thread
   std::vector<CallsiteState> callsites_;                           // by CallsiteId
+  std::vector<CallsiteTotals> threads_;                            // by ThreadId
   Estimate live_;
   Estimate allocated_;
   Estimate peak_;

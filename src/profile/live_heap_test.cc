@@ -17,12 +17,15 @@ struct Model {
   struct Sample {
     uint64_t size;
     CallsiteId callsite;
+    ThreadId thread;
   };
 
   std::map<uint64_t, Sample> live;
   std::map<uint32_t, std::pair<uint64_t, Sample>> pending;
   std::map<CallsiteId, double> allocated;
   std::map<CallsiteId, double> freed;
+  std::map<ThreadId, double> thread_allocated;
+  std::map<ThreadId, double> thread_freed;
   std::map<CallsiteId, double> peak;
   double peak_total = 0;
   uint64_t peak_ns = 0;
@@ -41,10 +44,11 @@ struct Model {
     peak_ns = now;
   }
 
-  void Allocate(uint64_t address, uint64_t size, CallsiteId callsite, uint64_t now) {
-    Free(address);
-    live[address] = {size, callsite};
-    allocated[callsite] += static_cast<double>(size);
+  void Allocate(const SampledAllocation& allocation, uint64_t now) {
+    Free(allocation.address);
+    live[allocation.address] = {allocation.size, allocation.callsite, allocation.thread};
+    allocated[allocation.callsite] += static_cast<double>(allocation.size);
+    thread_allocated[allocation.thread] += static_cast<double>(allocation.size);
     NotePeak(now);
   }
 
@@ -53,6 +57,7 @@ struct Model {
     if (found == live.end())
       return;
     freed[found->second.callsite] += static_cast<double>(found->second.size);
+    thread_freed[found->second.thread] += static_cast<double>(found->second.size);
     live.erase(found);
   }
 
@@ -73,6 +78,7 @@ struct Model {
       return;
     live[address] = sample;
     freed[sample.callsite] -= static_cast<double>(sample.size);
+    thread_freed[sample.thread] -= static_cast<double>(sample.size);
     NotePeak(now);
   }
 };
@@ -87,6 +93,12 @@ void ExpectEqual(const LiveHeap& heap, const Model& model) {
     const auto freed = model.freed.find(callsite);
     ASSERT_EQ(dump.callsites[callsite].freed.bytes,
               freed != model.freed.end() ? freed->second : 0);
+  }
+  for (const auto& [thread, bytes] : model.thread_allocated) {
+    ASSERT_EQ(dump.threads.at(thread).allocated.bytes, bytes);
+    const auto freed = model.thread_freed.find(thread);
+    ASSERT_EQ(dump.threads.at(thread).freed.bytes,
+              freed != model.thread_freed.end() ? freed->second : 0);
   }
   ASSERT_EQ(dump.peak_total.bytes, model.peak_total);
   ASSERT_EQ(dump.peak_ns, model.peak_ns);
@@ -108,8 +120,9 @@ TEST(LiveHeapTest, RandomUseBehavesLikeTheModel) {
       if (action < 6) {
         const uint64_t size = 1 + random() % 1000;
         const auto callsite = static_cast<CallsiteId>(random() % 12);
-        heap.Allocate(address, size, kExact, callsite, now);
-        model.Allocate(address, size, callsite, now);
+        const SampledAllocation allocation{address, size, kExact, callsite, thread};
+        heap.Allocate(allocation, now);
+        model.Allocate(allocation, now);
       } else if (action < 9) {
         heap.Free(address);
         model.Free(address);
@@ -137,8 +150,8 @@ TEST(LiveHeapTest, AnEmptyHeapHasNoPeak) {
 
 TEST(LiveHeapTest, AReusedAddressCountsTheOldBlockAsFreed) {
   LiveHeap heap;
-  heap.Allocate(0x10, 100, kExact, 0, 1);
-  heap.Allocate(0x10, 30, kExact, 1, 2);
+  heap.Allocate({0x10, 100, kExact, 0}, 1);
+  heap.Allocate({0x10, 30, kExact, 1}, 2);
   HeapDump dump;
   heap.Snapshot(&dump);
   EXPECT_EQ(dump.callsites[0].live().bytes, 0);
@@ -150,7 +163,7 @@ TEST(LiveHeapTest, AReusedAddressCountsTheOldBlockAsFreed) {
 
 TEST(LiveHeapTest, AFailedReallocLeavesEverythingAsItWas) {
   LiveHeap heap;
-  heap.Allocate(0x10, 100, kExact, 0, 1);
+  heap.Allocate({0x10, 100, kExact, 0}, 1);
   heap.FreeForRealloc(0x10, 7);
   EXPECT_EQ(heap.live().bytes, 0);
   heap.UndoRealloc(0x10, 7, 2);
@@ -162,9 +175,9 @@ TEST(LiveHeapTest, AFailedReallocLeavesEverythingAsItWas) {
 
 TEST(LiveHeapTest, ABlockThatComesBackMayMakeANewPeak) {
   LiveHeap heap;
-  heap.Allocate(0x10, 100, kExact, 0, 1);
+  heap.Allocate({0x10, 100, kExact, 0}, 1);
   heap.FreeForRealloc(0x10, 7);
-  heap.Allocate(0x20, 60, kExact, 1, 2);  // another thread, meanwhile
+  heap.Allocate({0x20, 60, kExact, 1}, 2);  // another thread, meanwhile
   heap.UndoRealloc(0x10, 7, 3);
   EXPECT_EQ(heap.peak().bytes, 160);
   EXPECT_EQ(heap.peak_ns(), 3u);
@@ -172,7 +185,7 @@ TEST(LiveHeapTest, ABlockThatComesBackMayMakeANewPeak) {
 
 TEST(LiveHeapTest, ABlockOfAnEarlierReallocDoesNotComeBack) {
   LiveHeap heap;
-  heap.Allocate(0x10, 100, kExact, 0, 1);
+  heap.Allocate({0x10, 100, kExact, 0}, 1);
   heap.FreeForRealloc(0x10, 7);
   heap.FreeForRealloc(0x10, 7);  // reused by a block that was not sampled
   heap.UndoRealloc(0x10, 7, 2);
@@ -182,7 +195,7 @@ TEST(LiveHeapTest, ABlockOfAnEarlierReallocDoesNotComeBack) {
 TEST(LiveHeapTest, ThreadIdsOfALyingTargetTakeBoundedMemory) {
   LiveHeap heap;
   for (uint32_t thread = 0; thread < 200'000; ++thread) {
-    heap.Allocate(0x10, 1, kExact, 0, thread);
+    heap.Allocate({0x10, 1, kExact, 0}, thread);
     heap.FreeForRealloc(0x10, thread);
   }
   EXPECT_EQ(heap.live_samples(), 0u);
@@ -192,7 +205,7 @@ TEST(LiveHeapTest, ThreadIdsOfALyingTargetTakeBoundedMemory) {
 
 TEST(LiveHeapTest, SampledAllocationsCountWithTheirWeight) {
   LiveHeap heap;
-  heap.Allocate(0x10, 2048, 4096, 3, 1);
+  heap.Allocate({0x10, 2048, 4096, 3}, 1);
   HeapDump dump;
   heap.Snapshot(&dump);
   ASSERT_EQ(dump.callsites.size(), 1u);

@@ -19,8 +19,12 @@ namespace heapprofd {
 using MappingId = uint32_t;
 using FrameId = uint32_t;
 using CallsiteId = uint32_t;
+using ThreadId = uint32_t;  // index in TargetProfile::threads, not the kernel's
 
 inline constexpr uint32_t kNoId = UINT32_MAX;
+
+// Stands for the threads that nothing is known about, and for those beyond the limit.
+inline constexpr ThreadId kUnknownThread = 0;
 
 // An executable mapping of the target, with the meanings that Perfetto gives to these
 // fields.
@@ -117,7 +121,8 @@ struct HeapDump {
       peak;              // live estimate per callsite when total live was highest
   uint64_t peak_ns = 0;  // CLOCK_MONOTONIC, 0 when nothing was ever live
   Estimate peak_total;
-  uint64_t exact_alloc_calls = 0;  // counted, not sampled
+  std::vector<CallsiteTotals> threads;  // by ThreadId of who allocated, whoever freed
+  uint64_t exact_alloc_calls = 0;       // counted, not sampled
   uint64_t exact_alloc_bytes = 0;
 };
 
@@ -187,6 +192,13 @@ struct ProcessDescription {
   uint64_t start_ns = 0;             // CLOCK_MONOTONIC: start of profiling
 };
 
+// A thread that has allocated. One that has ended and another that got its id are told
+// apart by nothing.
+struct ThreadDescription {
+  uint32_t tid = 0;  // as the process itself knows it; 0: unknown
+  std::string name;  // that it had last; empty when unknown
+};
+
 // A moment that the program has named.
 struct Mark {
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
@@ -206,6 +218,7 @@ struct TargetProfile {
   std::vector<Mapping> mappings;
   std::vector<Frame> frames;
   std::vector<Callsite> callsites;
+  std::vector<ThreadDescription> threads;     // by ThreadId
   std::vector<HeapDump> heaps;                // state of the latest dump, one per heap
   std::vector<std::string> unrecorded_heaps;  // registered, but not selected
   std::vector<std::vector<HeapDump>>

@@ -142,6 +142,54 @@ Table EstimateErrorTable(const ImportedTrace& trace) {
   return table;
 }
 
+Table ThreadTotalsTable(const ImportedTrace& trace) {
+  const std::vector<ThreadTotals>& rows = trace.thread_totals;
+  const std::vector<ImportedDump>& dumps = trace.dumps;
+  const std::vector<ImportedThread>& threads = trace.threads;
+  Table table;
+  table.row_count = rows.size();
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      NumberColumn("dump_id", [&rows](size_t row) { return rows[row].dump; }),
+      NumberColumn("ts",
+                   [&rows, &dumps](size_t row) { return dumps[rows[row].dump].ts; }),
+      NumberColumn("upid",
+                   [&rows, &dumps](size_t row) { return dumps[rows[row].dump].upid; }),
+      TextColumn("heap_name", trace,
+                 [&rows, &dumps](size_t row) { return dumps[rows[row].dump].heap_name; }),
+      IdColumn("utid", [&rows](size_t row) { return rows[row].utid; }),
+      NumberColumn("tid",
+                   [&rows, &threads](size_t row) -> std::optional<int64_t> {
+                     const uint32_t utid = rows[row].utid;
+                     return utid == kNoId ? std::nullopt
+                                          : std::optional(threads[utid].tid);
+                   }),
+      TextColumn("thread_name", trace,
+                 [&rows, &threads](size_t row) {
+                   const uint32_t utid = rows[row].utid;
+                   return utid == kNoId ? kNoId : threads[utid].name;
+                 }),
+      NumberColumn(
+          "live_size",
+          [&rows](size_t row) { return rows[row].alloc_size - rows[row].free_size; }),
+      NumberColumn(
+          "live_count",
+          [&rows](size_t row) { return rows[row].alloc_count - rows[row].free_count; }),
+      NumberColumn("alloc_size", [&rows](size_t row) { return rows[row].alloc_size; }),
+      NumberColumn("alloc_count", [&rows](size_t row) { return rows[row].alloc_count; }),
+      RealColumn("live_size_error",
+                 [&rows](size_t row) { return rows[row].live_size_error; }),
+      RealColumn("live_count_error",
+                 [&rows](size_t row) { return rows[row].live_count_error; }),
+      RealColumn("alloc_size_error",
+                 [&rows](size_t row) { return rows[row].alloc_size_error; }),
+      RealColumn("alloc_count_error",
+                 [&rows](size_t row) { return rows[row].alloc_count_error; }),
+  };
+  table.columns[1].order = ColumnOrder::kAscending;
+  return table;
+}
+
 struct QualityCounter {
   const char* name;
   uint64_t Quality::*value;
@@ -227,6 +275,7 @@ Table ProcessMemoryTable(const ImportedTrace& trace) {
 void AddOwnTables(const ImportedTrace& trace, NamedTables* tables) {
   tables->emplace_back("heap_dump", HeapDumpTable(trace));
   tables->emplace_back("heap_profile_estimate", EstimateErrorTable(trace));
+  tables->emplace_back("heap_profile_thread", ThreadTotalsTable(trace));
   tables->emplace_back("heap_profile_quality", QualityTable(trace));
   tables->emplace_back("process_memory", ProcessMemoryTable(trace));
 }

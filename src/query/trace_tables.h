@@ -28,7 +28,8 @@ void AddHeapGraphTables(const ImportedTrace& trace, NamedTables* tables);
 // process, thread, stats, metadata, package_list, profiler_smaps
 void AddSystemTables(const ImportedTrace& trace, NamedTables* tables);
 
-// heap_dump, heap_profile_estimate, heap_profile_quality, process_memory
+// heap_dump, heap_profile_estimate, heap_profile_thread, heap_profile_quality,
+// process_memory
 void AddOwnTables(const ImportedTrace& trace, NamedTables* tables);
 
 // heap_profile_label

@@ -21,6 +21,7 @@ class DumpSpool {
   // Gives the position under which Read finds the dump.
   Result<uint64_t> Append(const HeapDump& dump);
 
+  // Without `threads`, for which pprof has no place.
   Result<HeapDump> Read(uint64_t position) const;
 
  private:

@@ -25,6 +25,17 @@ void AddError(pbf_writer& writer, uint32_t field, double variance) {
     writer.add_double(field, std::sqrt(variance));
 }
 
+// `fields`: of the errors of live bytes and count, and of allocated bytes and count.
+void AddErrors(pbf_writer& writer,
+               const std::array<uint32_t, 4>& fields,
+               const CallsiteTotals& totals) {
+  const Estimate live = totals.live();
+  AddError(writer, fields[0], live.bytes_variance);
+  AddError(writer, fields[1], live.count_variance);
+  AddError(writer, fields[2], totals.allocated.bytes_variance);
+  AddError(writer, fields[3], totals.allocated.count_variance);
+}
+
 void AddStats(pbf_writer& header, const Quality& quality) {
   pbf_writer stats(header, field::kDumpStats);
   stats.add_uint64(field::kStatsUnwindingErrors, quality.unwind_errors);
@@ -127,11 +138,10 @@ void AppendSample(std::string& process_dump,
   sample.add_uint64(field::kSampleFreed, written.freed);
   sample.add_uint64(field::kSampleAllocCount, written.alloc_count);
   sample.add_uint64(field::kSampleFreeCount, written.free_count);
-  const Estimate live = totals.live();
-  AddError(sample, field::kSampleLiveBytesError, live.bytes_variance);
-  AddError(sample, field::kSampleLiveCountError, live.count_variance);
-  AddError(sample, field::kSampleAllocatedBytesError, totals.allocated.bytes_variance);
-  AddError(sample, field::kSampleAllocCountError, totals.allocated.count_variance);
+  AddErrors(sample,
+            {field::kSampleLiveBytesError, field::kSampleLiveCountError,
+             field::kSampleAllocatedBytesError, field::kSampleAllocCountError},
+            totals);
   if (peak != nullptr) {
     sample.add_uint64(field::kSamplePeakBytes, Rounded(peak->bytes));
     sample.add_uint64(field::kSamplePeakCount, Rounded(peak->count));
@@ -151,6 +161,28 @@ void AppendPeakSample(std::string& process_dump,
   sample.add_uint64(field::kSampleCumulativeFreed, Rounded(totals.freed.bytes));
   sample.add_uint64(field::kSampleCumulativeAllocCount, Rounded(totals.allocated.count));
   sample.add_uint64(field::kSampleCumulativeFreeCount, Rounded(totals.freed.count));
+}
+
+void AppendThread(std::string& process_dump,
+                  const ThreadDescription& thread,
+                  const CallsiteTotals& totals) {
+  const uint64_t allocated = Rounded(totals.allocated.bytes);
+  const uint64_t alloc_count = Rounded(totals.allocated.count);
+  pbf_writer writer(process_dump);
+  pbf_writer message(writer, field::kDumpThreads);
+  message.add_uint64(field::kThreadId, thread.tid);
+  if (!thread.name.empty())
+    message.add_string(field::kThreadName, thread.name);
+  message.add_uint64(field::kThreadAllocated, allocated);
+  message.add_uint64(field::kThreadFreed,
+                     std::min(allocated, Rounded(totals.freed.bytes)));
+  message.add_uint64(field::kThreadAllocCount, alloc_count);
+  message.add_uint64(field::kThreadFreeCount,
+                     std::min(alloc_count, Rounded(totals.freed.count)));
+  AddErrors(message,
+            {field::kThreadLiveBytesError, field::kThreadLiveCountError,
+             field::kThreadAllocatedBytesError, field::kThreadAllocCountError},
+            totals);
 }
 
 DumpStats ReadDumpStats(std::string_view message) {

@@ -49,6 +49,12 @@ void AppendPeakSample(std::string& process_dump,
                       const Estimate& peak,
                       const CallsiteTotals& totals);
 
+// Appends what a thread has allocated, and what of that was freed by whomever, to a
+// ProcessHeapSamples.
+void AppendThread(std::string& process_dump,
+                  const ThreadDescription& thread,
+                  const CallsiteTotals& totals);
+
 // Of a header that was read. Malformed bytes end as those of MessageReader.
 DumpStats ReadDumpStats(std::string_view message);
 Quality ReadDumpQuality(std::string_view message);

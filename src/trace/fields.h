@@ -134,6 +134,20 @@ enum ProcessDump : uint32_t {
   kDumpLabel = 10007,
   kDumpReason = 10008,
   kDumpAllocator = 10009,
+  kDumpThreads = 10010,
+};
+
+enum ThreadTotals : uint32_t {  // ours
+  kThreadId = 1,
+  kThreadName = 2,
+  kThreadAllocated = 3,
+  kThreadFreed = 4,
+  kThreadAllocCount = 5,
+  kThreadFreeCount = 6,
+  kThreadLiveBytesError = 7,
+  kThreadLiveCountError = 8,
+  kThreadAllocatedBytesError = 9,
+  kThreadAllocCountError = 10,
 };
 
 enum Allocator : uint32_t {  // ours

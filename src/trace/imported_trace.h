@@ -129,6 +129,21 @@ struct EstimateTable {
   size_t row_count() const { return dump.size(); }
 };
 
+// Ours: what a thread had allocated in a heap up to a dump, and what of that was freed by
+// whomever. The rows of a dump are consecutive.
+struct ThreadTotals {
+  uint32_t dump = 0;
+  uint32_t utid = kNoId;  // kNoId: threads that are not told apart
+  int64_t alloc_size = 0;
+  int64_t alloc_count = 0;
+  int64_t free_size = 0;
+  int64_t free_count = 0;
+  double live_size_error = 0;  // standard errors
+  double live_count_error = 0;
+  double alloc_size_error = 0;
+  double alloc_count_error = 0;
+};
+
 // ProfilePacket.ProcessStats: totals since the session's start.
 struct DumpStats {
   uint64_t unwinding_errors = 0;
@@ -246,6 +261,7 @@ struct ImportedTrace {
   std::vector<ImportedDump> dumps;  // in the order of the file
   AllocationTable allocations;
   EstimateTable estimates;
+  std::vector<ThreadTotals> thread_totals;
   std::vector<Quality> qualities;
 
   HeapGraphTables heap_graph;

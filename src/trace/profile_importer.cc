@@ -17,6 +17,9 @@ namespace {
 // A series of more packets (of 400 kB) than this has no end.
 constexpr size_t kMaxParts = size_t{1} << 16;
 
+// Rows cost more than the bytes that ask for them.
+constexpr size_t kMaxThreadTotals = 1'000'000;
+
 // SQL has signed numbers only.
 int64_t Signed(uint64_t value) {
   return static_cast<int64_t>(
@@ -47,7 +50,8 @@ struct ProfileImporter::Header {
   std::optional<Quality> quality;
   int64_t pid = 0;
   std::optional<int64_t> profiling_start;
-  bool frees_are_unknown = false;  // ART reports none
+  bool frees_are_unknown = false;         // ART reports none
+  std::vector<std::string_view> threads;  // in the part's bytes
 };
 
 void ProfileImporter::Add(std::string_view message, int64_t packet_ts) {
@@ -108,7 +112,8 @@ void ProfileImporter::FinishSeries(bool is_finalized) {
   for (const std::vector<size_t>* group : order) {
     const Header& header = headers[group->back()];
     const uint32_t dump = BeginDump(header, is_finalized);
-    for (const size_t part : *group)
+    for (const size_t part : *group) {
+      AddThreads(headers[part], dump);
       builder_->decoding().Push(
           decoder_,
           SampleStep{.dump = dump,
@@ -117,6 +122,7 @@ void ProfileImporter::FinishSeries(bool is_finalized) {
                      .frees_are_unknown = header.frees_are_unknown,
                      .peak_counts_are_wrong = header.dump.original_sampling_interval == 0,
                      .message = std::move(series_[part].bytes)});
+    }
     times_->push_back(header.times);
     times_->back().dump = dump;
   }
@@ -217,6 +223,9 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
       case field::kDumpAllocator:
         dump.allocator = ReadAllocator(*builder_, reader.Bytes());
         break;
+      case field::kDumpThreads:
+        header.threads.push_back(reader.Bytes());
+        break;
       default:
         break;
     }
@@ -233,6 +242,69 @@ uint32_t ProfileImporter::BeginDump(const Header& header, bool is_finalized) {
   }
   CountFlags(header);
   return builder_->BeginDump(dump);
+}
+
+void ProfileImporter::AddThreads(const Header& header, uint32_t dump) {
+  ImportedTrace& trace = builder_->trace();
+  for (const std::string_view message : header.threads) {
+    if (trace.thread_totals.size() >= kMaxThreadTotals)
+      return trace.stats.Count(StatId::kPacketParserError);
+    try {
+      trace.thread_totals.push_back(ReadThread(message, header.dump.upid));
+      trace.thread_totals.back().dump = dump;
+    } catch (const protozero::exception&) {
+      trace.stats.Count(StatId::kPacketParserError);
+    }
+  }
+}
+
+ThreadTotals ProfileImporter::ReadThread(std::string_view message, uint32_t upid) {
+  ThreadTotals row;
+  int64_t tid = 0;
+  std::string_view name;
+  MessageReader reader(message);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::kThreadId:
+        tid = Signed(reader.Uint());
+        break;
+      case field::kThreadName:
+        name = reader.Bytes();
+        break;
+      case field::kThreadAllocated:
+        row.alloc_size = Signed(reader.Uint());
+        break;
+      case field::kThreadFreed:
+        row.free_size = Signed(reader.Uint());
+        break;
+      case field::kThreadAllocCount:
+        row.alloc_count = Signed(reader.Uint());
+        break;
+      case field::kThreadFreeCount:
+        row.free_count = Signed(reader.Uint());
+        break;
+      case field::kThreadLiveBytesError:
+        row.live_size_error = reader.Double();
+        break;
+      case field::kThreadLiveCountError:
+        row.live_count_error = reader.Double();
+        break;
+      case field::kThreadAllocatedBytesError:
+        row.alloc_size_error = reader.Double();
+        break;
+      case field::kThreadAllocCountError:
+        row.alloc_count_error = reader.Double();
+        break;
+      default:
+        break;
+    }
+  }
+  if (tid == 0)
+    return row;
+  row.utid = builder_->ThreadOf(tid, upid);
+  if (!name.empty())
+    builder_->trace().threads[row.utid].name = builder_->Intern(name);
+  return row;
 }
 
 void ProfileImporter::CountFlags(const Header& header) {

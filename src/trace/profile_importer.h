@@ -60,6 +60,8 @@ class ProfileImporter {
                         Header& header,
                         std::string_view& heap_name) const;
   uint32_t BeginDump(const Header& header, bool is_finalized);
+  void AddThreads(const Header& header, uint32_t dump);
+  ThreadTotals ReadThread(std::string_view message, uint32_t upid);
   void CountFlags(const Header& header);
 
   TraceBuilder* builder_;

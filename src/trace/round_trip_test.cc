@@ -105,6 +105,48 @@ TEST_F(RoundTripTest, SumsOfRowsAreTheStateAtEachDump) {
   }
 }
 
+TEST_F(RoundTripTest, ThreadsHaveTheirTotalsAndTheirLatestNames) {
+  TraceWriter writer = Create();
+  ASSERT_TRUE(writer.WriteHeader("").ok());
+  HeapDump& dump = profile_.heaps[0];
+  dump.end_ns = 1000;
+  // More than fit into a packet.
+  constexpr uint32_t kThreads = 10'000;
+  profile_.threads.resize(kThreads);
+  dump.threads.resize(kThreads);
+  for (uint32_t id = 0; id < kThreads; ++id) {
+    profile_.threads[id] = {.tid = 7 + id, .name = "worker_with_a_name"};
+    dump.threads[id] = {.allocated = {.bytes = 100.0 * id, .count = 1.0 * id},
+                        .freed = {.bytes = 60.0 * id, .bytes_variance = 9}};
+  }
+  profile_.threads[0] = {};
+  dump.threads[0].allocated = {.bytes = 5, .count = 1};
+  ASSERT_TRUE(writer.WriteDump(profile_, 0, {}).ok());
+  profile_.threads[3].name = "renamed";
+  dump.threads[2] = {};
+  dump.end_ns = 2000;
+  ASSERT_TRUE(writer.WriteDump(profile_, 0, {}).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  Read();
+  const std::vector<ThreadTotals>& rows = test_.trace.thread_totals;
+  ASSERT_EQ(rows.size(), 2 * kThreads - 1);
+  EXPECT_EQ(rows[0].utid, kNoId);
+  EXPECT_EQ(rows[0].alloc_size, 5);
+  for (uint32_t id = 1; id < kThreads; ++id) {
+    const ImportedThread& thread = test_.trace.threads[rows[id].utid];
+    ASSERT_EQ(thread.tid, 7 + id);
+    ASSERT_EQ(thread.is_main, false);
+    ASSERT_EQ(test_.trace.Text(thread.name), id == 3 ? "renamed" : "worker_with_a_name");
+    ASSERT_EQ(rows[id].dump, 0u);
+    ASSERT_EQ(rows[id].alloc_size, 100 * id);
+    ASSERT_EQ(rows[id].alloc_count, id);
+    ASSERT_EQ(rows[id].free_size, 60 * id);
+    ASSERT_EQ(rows[id].live_size_error, 0);
+  }
+  EXPECT_EQ(rows[kThreads].dump, 1u);
+  EXPECT_EQ(rows[kThreads + 2].utid, rows[3].utid);
+}
+
 TEST_F(RoundTripTest, APeakTakesBackWhatTheOneBeforeHeld) {
   TraceWriter writer = Create();
   ASSERT_TRUE(writer.WriteHeader("").ok());

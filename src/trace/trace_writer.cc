@@ -210,6 +210,15 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
       message = header;
     }
   }
+  for (size_t id = 0; id < dump.threads.size(); ++id) {
+    if (dump.threads[id].allocated.count == 0)
+      continue;
+    AppendThread(message, profile.threads[id], dump.threads[id]);
+    if (message.size() >= kPacketTarget) {
+      HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
+      message = header;
+    }
+  }
   HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
   HPD_TRY(WriteInterned(profile, dump, target, new_callsites));
   return WriteProfilePacket("", /*is_continued=*/false);

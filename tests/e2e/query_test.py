@@ -48,6 +48,24 @@ class Query(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
+    def test_threads_have_totals(self):
+        profile = self.directory / "threads"
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", profile, "--", program("threads")],
+                       capture_output=True, check=True)
+        trace = profile / "raw-trace"
+        rows = self.query("select thread_name, thread.is_main_thread as is_main, alloc_count, alloc_size, live_size "
+                          "from heap_profile_thread join thread using (utid)", trace)
+        workers = [row for row in rows if not row["is_main"]]
+        self.assertEqual(len(workers), 64)
+        # Threads that were gone before anybody could ask have no name.
+        self.assertLessEqual({row["thread_name"] for row in workers}, {"handing_over", "threads", None})
+        for row in workers:
+            self.assertGreaterEqual(row["alloc_count"], 500)
+            self.assertGreaterEqual(row["alloc_size"], 500 * 300)
+            self.assertLess(row["live_size"], 300)  # whoever freed the blocks
+        heap = self.query("select alloc_count, alloc_size, live_size from heap_dump", trace)[0]
+        self.assertEqual({key: sum(row[key] for row in rows) for key in heap}, heap)
+
     def assert_truth(self, file):
         rows = {row["name"]: row for row in self.query(
             "select name, sum(count) as count, sum(size) as size, sum(alloc_count) as alloc_count, "

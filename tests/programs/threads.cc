@@ -1,6 +1,8 @@
 // Threads that come and go while others free what they allocated; contents are checked. 8
 // generations of 8 threads; `handed_over` allocates 8 * 8 * 500 blocks of 300 bytes, all
-// freed by other threads.
+// freed by other threads. The 64 threads are called "handing_over".
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +24,7 @@ extern "C" __attribute__((noinline)) unsigned char* handed_over(int id) {
 }
 
 static void Work(int id) {
+  pthread_setname_np(pthread_self(), "handing_over");
   for (int i = 0; i < 500; ++i) {
     unsigned char* block = handed_over(id);
     unsigned char* other = nullptr;
