@@ -195,40 +195,50 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
       case field::kDumpStartTimestamp:
         header.times.start_ts = Signed(reader.Uint());
         break;
-      case field::kDumpQuality:
-        header.quality = ReadDumpQuality(reader.Bytes());
-        break;
-      case field::kDumpExactAllocCalls:
-        dump.exact_alloc_calls = reader.Uint();
-        break;
-      case field::kDumpExactAllocBytes:
-        dump.exact_alloc_bytes = reader.Uint();
-        break;
-      case field::kDumpPeakBytes:
-        dump.peak_bytes = reader.Uint();
-        break;
-      case field::kDumpPeakTimestamp:
-        if (const uint64_t ts = reader.Uint(); ts != 0)
-          header.times.peak_ts = Signed(ts);
-        break;
-      case field::kDumpProfilingStart:
-        header.profiling_start = static_cast<int64_t>(reader.Uint());
-        break;
-      case field::kDumpLabel:
-        dump.label = builder_->Intern(reader.Bytes());
-        break;
-      case field::kDumpReason:
-        dump.reason = builder_->Intern(reader.Bytes());
-        break;
-      case field::kDumpAllocator:
-        dump.allocator = ReadAllocator(*builder_, reader.Bytes());
-        break;
-      case field::kDumpThreads:
-        header.threads.push_back(reader.Bytes());
-        break;
       default:
+        ReadOwnField(reader, header);
         break;
     }
+  }
+}
+
+// What Perfetto's traces do not have.
+void ProfileImporter::ReadOwnField(FieldReader& reader, Header& header) const {
+  ImportedDump& dump = header.dump;
+  switch (reader.field()) {
+    case field::kDumpQuality:
+      header.quality = ReadDumpQuality(reader.Bytes());
+      break;
+    case field::kDumpExactAllocCalls:
+      dump.exact_alloc_calls = reader.Uint();
+      break;
+    case field::kDumpExactAllocBytes:
+      dump.exact_alloc_bytes = reader.Uint();
+      break;
+    case field::kDumpPeakBytes:
+      dump.peak_bytes = reader.Uint();
+      break;
+    case field::kDumpPeakTimestamp:
+      if (const uint64_t ts = reader.Uint(); ts != 0)
+        header.times.peak_ts = Signed(ts);
+      break;
+    case field::kDumpProfilingStart:
+      header.profiling_start = static_cast<int64_t>(reader.Uint());
+      break;
+    case field::kDumpLabel:
+      dump.label = builder_->Intern(reader.Bytes());
+      break;
+    case field::kDumpReason:
+      dump.reason = builder_->Intern(reader.Bytes());
+      break;
+    case field::kDumpAllocator:
+      dump.allocator = ReadAllocator(*builder_, reader.Bytes());
+      break;
+    case field::kDumpThreads:
+      header.threads.push_back(reader.Bytes());
+      break;
+    default:
+      break;
   }
 }
 
@@ -260,44 +270,24 @@ void ProfileImporter::AddThreads(const Header& header, uint32_t dump) {
 
 ThreadTotals ProfileImporter::ReadThread(std::string_view message, uint32_t upid) {
   ThreadTotals row;
+  int64_t* const numbers[] = {&row.alloc_size, &row.free_size, &row.alloc_count,
+                              &row.free_count};
+  double* const errors[] = {&row.live_size_error, &row.live_count_error,
+                            &row.alloc_size_error, &row.alloc_count_error};
   int64_t tid = 0;
   std::string_view name;
   MessageReader reader(message);
   while (reader.Next()) {
-    switch (reader.field()) {
-      case field::kThreadId:
-        tid = Signed(reader.Uint());
-        break;
-      case field::kThreadName:
-        name = reader.Bytes();
-        break;
-      case field::kThreadAllocated:
-        row.alloc_size = Signed(reader.Uint());
-        break;
-      case field::kThreadFreed:
-        row.free_size = Signed(reader.Uint());
-        break;
-      case field::kThreadAllocCount:
-        row.alloc_count = Signed(reader.Uint());
-        break;
-      case field::kThreadFreeCount:
-        row.free_count = Signed(reader.Uint());
-        break;
-      case field::kThreadLiveBytesError:
-        row.live_size_error = reader.Double();
-        break;
-      case field::kThreadLiveCountError:
-        row.live_count_error = reader.Double();
-        break;
-      case field::kThreadAllocatedBytesError:
-        row.alloc_size_error = reader.Double();
-        break;
-      case field::kThreadAllocCountError:
-        row.alloc_count_error = reader.Double();
-        break;
-      default:
-        break;
-    }
+    const uint32_t number = reader.field();
+    if (number == field::kThreadId)
+      tid = Signed(reader.Uint());
+    else if (number == field::kThreadName)
+      name = reader.Bytes();
+    else if (number >= field::kThreadAllocated && number <= field::kThreadFreeCount)
+      *numbers[number - field::kThreadAllocated] = Signed(reader.Uint());
+    else if (number >= field::kThreadLiveBytesError &&
+             number <= field::kThreadAllocCountError)
+      *errors[number - field::kThreadLiveBytesError] = reader.Double();
   }
   if (tid == 0)
     return row;

@@ -59,6 +59,7 @@ class ProfileImporter {
   void ReadHeaderFields(std::string_view bytes,
                         Header& header,
                         std::string_view& heap_name) const;
+  void ReadOwnField(class FieldReader& reader, Header& header) const;
   uint32_t BeginDump(const Header& header, bool is_finalized);
   void AddThreads(const Header& header, uint32_t dump);
   ThreadTotals ReadThread(std::string_view message, uint32_t upid);
