@@ -298,6 +298,10 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
     warnings.push_back(std::to_string(quality.reports_without_slot) +
                        " allocations in the program's own heaps were not recorded: too "
                        "many threads use too many heaps; record fewer with --heaps");
+  if (quality.refused_samples > 0)
+    warnings.push_back(std::to_string(quality.refused_samples) +
+                       " samples were left out: too many are live at once; record with a "
+                       "larger --interval");
   if (quality.refused_dumps > 0)
     warnings.push_back(std::to_string(quality.refused_dumps) +
                        " dumps that the program asked for were not made: more than 1000, "

@@ -151,6 +151,8 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
        "-fasynchronous-unwind-tables"},
       {[](TestProfile& t) { t.profile().quality.checked_samples = 4; }, "4 of 4",
        "disagreed"},
+      {[](TestProfile& t) { t.profile().quality.refused_samples = 7; }, "7 samples",
+       "--interval"},
       {[](TestProfile& t) { t.profile().quality.threads_without_slot = 2; }, "2 threads",
        "4096"}};
   for (const Case& tested : cases) {

@@ -110,6 +110,13 @@ bool HeapTable::MayAdd(const CustomHeap& heap, CallsiteId callsite) const {
   return count < kMaxCallsites;
 }
 
+size_t HeapTable::live_samples() const {
+  size_t samples = 0;
+  for (const auto& heap : heaps_)
+    samples += heap != nullptr ? heap->live().live_samples() : 0;
+  return samples;
+}
+
 double HeapTable::live_bytes() const {
   double bytes = 0;
   for (const auto& heap : heaps_)

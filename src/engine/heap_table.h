@@ -68,6 +68,7 @@ class HeapTable {
   bool MayAdd(const CustomHeap& heap, CallsiteId callsite) const;
 
   double live_bytes() const;
+  size_t live_samples() const;
 
  private:
   std::array<std::unique_ptr<CustomHeap>, kMaxHeaps> heaps_;

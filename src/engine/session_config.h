@@ -15,7 +15,8 @@ namespace heapprofd {
 
 inline constexpr uint64_t kDefaultInterval = 4096;               // bytes
 inline constexpr uint64_t kDefaultRingSize = uint64_t{8} << 20;  // bytes
-inline constexpr uint32_t kDefaultStackCopy = 128 * 1024;        // bytes
+inline constexpr size_t kMaxLiveSamples = size_t{32} << 20;  // some 2 GiB of the engine's
+inline constexpr uint32_t kDefaultStackCopy = 128 * 1024;    // bytes
 
 // Which processes belong to a session. A process matches when a pid or a name does.
 struct TargetRules {
@@ -51,7 +52,8 @@ struct SessionConfig {
   uint64_t interval_bytes = kDefaultInterval;
   uint64_t ring_size_bytes = kDefaultRingSize;
   WhenFull when_full = WhenFull::kBlock;
-  uint64_t block_timeout_us = 0;  // 0: as long as the engine lives
+  size_t max_live_samples = kMaxLiveSamples;  // of one process
+  uint64_t block_timeout_us = 0;              // 0: as long as the engine lives
   bool follow_children = true;
   uint32_t check_period =
       1024;  // every n-th sample of a thread proves its walk; 0: never

@@ -251,6 +251,10 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   CallsiteId callsite = CallsiteOfSample(*parts);
   if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
     callsite = labels_->Intern(callsite, parts->labels, memory_->client());
+  if (!HasRoom()) {
+    ++profile_.quality.refused_samples;
+    return;
+  }
   const SampledAllocation allocation{.address = parts->record.address,
                                      .size = parts->record.size,
                                      .interval = parts->record.interval,
@@ -260,6 +264,16 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     heap_->Allocate(allocation, last_event_ns_);
   else
     AllocateIn(parts->record.heap_id, allocation);
+}
+
+// What is live is remembered one by one, and the program may be hostile. There can be 255
+// heaps to count, so that is not done for each sample.
+bool Target::HasRoom() {
+  constexpr uint64_t kEvery = 1024;
+  if (profile_.quality.samples % kEvery == 0)
+    has_room_ =
+        heap_->live_samples() + custom_heaps_.live_samples() < config_.max_live_samples;
+  return has_room_;
 }
 
 void Target::ReportAllocation(const SampleRecord& record) {

@@ -136,6 +136,7 @@ class Target {
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
   void HandleMark(std::span<const std::byte> payload, bool is_dump);
+  bool HasRoom();
   void AllocateIn(uint8_t heap_id, SampledAllocation allocation);
   void PublishHeapRules();
   HeapDump DumpOfMalloc() const;
@@ -187,6 +188,7 @@ class Target {
   uint64_t removals_seen_ = 0;            // when modules were last reported as changed
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
+  bool has_room_ = true;  // for more live samples
   uint64_t bad_records_ = 0;
   uint64_t lost_seen_ = 0;
   uint64_t previous_dump_ns_ = 0;

@@ -126,6 +126,29 @@ TEST_F(TargetTest, TheClientFindsItsParameters) {
   EXPECT_EQ(control.active.load(), 0u);
 }
 
+TEST_F(TargetTest, TheNumberOfLiveSamplesIsLimited) {
+  config_.max_live_samples = 3000;
+  SetUp();
+  const auto write = [this](uint64_t first, uint64_t count) {
+    for (uint64_t i = first; i < first + count; ++i) {
+      WriteSample(Sample(16 * i, 10), {});
+      if (i % 256 == 0)
+        DrainAndDump();
+    }
+    return DrainAndDump().callsites.begin()->second;
+  };
+  const double before = write(1, 10'000).live().count;
+  EXPECT_GE(before, 3000);
+  EXPECT_LE(before, 3000 + 1024);
+  EXPECT_EQ(target_->quality().refused_samples, 10'000 - static_cast<uint64_t>(before));
+  for (uint64_t i = 1; i < 2000; ++i) {
+    WriteFree(RecordType::kFree, 16 * i, /*is_realloc=*/false);
+    if (i % 256 == 0)
+      DrainAndDump();
+  }
+  EXPECT_GT(write(20'000, 2000).allocated.count, before);  // there is room again
+}
+
 TEST_F(TargetTest, TheFirstRecordIsWaitedForWhileItIsBeingWritten) {
   const auto reservation = writer_.Reserve(RecordType::kSample, sizeof(SampleRecord));
   ASSERT_NE(reservation.payload, nullptr);

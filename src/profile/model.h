@@ -151,6 +151,7 @@ struct Quality {
   uint64_t map_reparses = 0;
   uint64_t threads_without_slot = 0;
   uint64_t reports_without_slot = 0;  // of allocations in heaps beside malloc's
+  uint64_t refused_samples = 0;       // too many were live already
   uint64_t refused_dumps = 0;         // that the program asked for
 };
 

@@ -219,6 +219,8 @@ constexpr QualityCounter kQualityCounters[] = {
     {"map_reparses", &Quality::map_reparses, "times the memory map was read again"},
     {"threads_without_slot", &Quality::threads_without_slot,
      "threads beyond the number that can be profiled"},
+    {"refused_samples", &Quality::refused_samples,
+     "samples left out because too many were live"},
 };
 
 // One row per dump that tells, and counter.
