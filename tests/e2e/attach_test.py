@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from profile_run import HEAP_PROFILE, Pprof, program, run
-from running_process import Attached, Engine, Running, changed_code_bytes, state_of, storm, wait_until
+from running_process import MAY_ATTACH, MAY_CATCH, Attached, Engine, Running, changed_code_bytes, state_of, storm, wait_until
 from service_run import PRELOAD
 
 PYTHON_PROGRAM = """
@@ -24,7 +24,7 @@ while time.monotonic() < end:
 """
 
 
-@unittest.skipUnless(os.geteuid() == 0, "as an ordinary user this depends on the kernel's settings")
+@unittest.skipUnless(MAY_ATTACH, "attaching to every process is not allowed here")
 class AttachTest(unittest.TestCase):
     def test_a_running_python_has_a_profile_and_goes_on_with_its_code_unchanged(self):
         with (Running([sys.executable, "-c", PYTHON_PROGRAM]) as target, Engine() as engine,
@@ -117,7 +117,7 @@ class AttachTest(unittest.TestCase):
             process.kill()
 
 
-@unittest.skipUnless(os.geteuid() == 0, "needs root")
+@unittest.skipUnless(MAY_ATTACH and MAY_CATCH, "watching for new processes is not allowed here")
 class CatchTest(unittest.TestCase):
     def caught(self, command, name, times=1, env=None):
         """Calls of each process that a recording by name catches."""

@@ -9,6 +9,7 @@ import time
 import unittest
 
 from profile_run import HEAP_PROFILE, program
+from running_process import MAY_ATTACH
 from service_run import HEAPPROFD, PRELOAD, Patient, wait_for
 from service_test import NOBODY, ROUND, ServiceTest
 
@@ -50,7 +51,7 @@ class Finding(ServiceTest):
     def test_a_program_that_comes_before_its_socket_is_served_can_be_woken(self):
         self.check_activation(None)
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root to be somebody else")
+    @unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")
     def test_a_program_of_another_user_can_be_woken_too_though_it_cannot_make_the_page(self):
         if subprocess.run(["test", "-x", program("patient")], user=NOBODY).returncode != 0:
             self.skipTest("the build tree is closed to other users")

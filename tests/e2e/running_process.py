@@ -10,6 +10,10 @@ from profile_run import HEAP_PROFILE, program
 from service_run import HEAPPROFD, Place
 
 DEADLINE_S = 60
+_DOCTOR = subprocess.run([HEAP_PROFILE, "doctor"], capture_output=True, text=True, check=False).stdout
+# Root in a container may not be allowed to.
+MAY_ATTACH = "ok    attach to processes of all users" in _DOCTOR
+MAY_CATCH = "ok    catch new processes by name" in _DOCTOR
 
 
 def live_thread(pid):

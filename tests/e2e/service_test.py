@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 from profile_run import HEAP_PROFILE, program
+from running_process import MAY_ATTACH
 from service_run import COMPAT, PRELOAD, Patient, Place, Recording, live_bytes, wait_for
 
 ROUND = 1000 * 1000  # bytes that patient keeps at each letter a
@@ -272,7 +273,7 @@ class Killed(ServiceTest):
         self.assertIn("no heapprofd runs", result.stderr)
 
 
-@unittest.skipUnless(os.geteuid() == 0, "needs root to be somebody else")
+@unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")
 class Users(ServiceTest):
     def setUp(self):
         super().setUp()
