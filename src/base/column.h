@@ -8,6 +8,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -72,10 +73,19 @@ class Column {
     data_[size_++] = value;
   }
 
+  // `values` are no part of this column. Spans and references end here.
+  void append(std::span<const T> values) {
+    const size_t size = size_ + values.size();
+    if (size > capacity_)
+      Reserve(std::max(size, capacity_ + capacity_ / 2));
+    std::copy(values.begin(), values.end(), data_ + size_);
+    size_ = size;
+  }
+
   // New rows get `value`.
   void resize(size_t size, T value) {
     if (size > capacity_)
-      Reserve(size > capacity_ + capacity_ / 2 ? size : capacity_ + capacity_ / 2);
+      Reserve(std::max(size, capacity_ + capacity_ / 2));
     for (size_t row = size_; row < size; ++row)
       data_[row] = value;
     size_ = size;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -280,9 +281,8 @@ void TraceEncoder::Encode(const ImportedDump& dump,
   for (size_t i = 0; i < sums.callsites().size(); ++i) {
     locations.clear();
     labels.clear();
-    for (uint32_t at = sums.callsites()[i]; at != kNoId;
-         at = trace_.callsites.parent[at]) {
-      const uint32_t frame = trace_.callsites.frame[at];
+    const std::span<const uint32_t> stack = trace_.stacks.FramesOf(sums.callsites()[i]);
+    for (const uint32_t frame : std::views::reverse(stack)) {
       FrameState state = frame_states_[frame];
       if (state == FrameState::kNew)
         state = Prepare(frame);

@@ -82,31 +82,37 @@ void DeobfuscateFrame(TraceBuilder& builder, const Deobfuscator& maps, size_t ro
   trace.frames.symbol_set[row] = new_set;
 }
 
-// Rewrites callsites in outlines to those of their callers. Rows stay where they are, as
-// parents must come before their children: two rows may be the same stack afterwards.
+// Rewrites callsites in outlines to those of their callers, or stacks as if they had
+// been. Rows stay where they are, as parents must come before their children: two rows
+// may be the same stack afterwards.
 class OutlineResolver {
  public:
   OutlineResolver(TraceBuilder& builder, const Deobfuscator& maps)
       : builder_(builder), trace_(builder.trace()), maps_(maps) {}
 
   void Resolve() {
-    const size_t frames = trace_.frames.row_count();
-    std::vector<bool> is_outline(frames);
+    is_outline_.resize(trace_.frames.row_count());
     bool has_outline = false;
-    for (size_t row = 0; row < frames; ++row) {
+    for (size_t row = 0; row < is_outline_.size(); ++row) {
       const std::string_view name = trace_.Text(trace_.frames.name[row]);
-      is_outline[row] = MayBeJava(name) && maps_.IsOutline(PackageOfFrame(row), name);
-      has_outline |= is_outline[row];
+      is_outline_[row] = MayBeJava(name) && maps_.IsOutline(PackageOfFrame(row), name);
+      has_outline |= is_outline_[row];
     }
     if (!has_outline)
       return;
+    ResolveCallsites();
+    ResolveStacks();
+  }
+
+ private:
+  void ResolveCallsites() {
     CallsiteTable& callsites = trace_.callsites;
     for (size_t row = 0; row < callsites.row_count(); ++row) {
       const uint32_t caller = callsites.parent[row];
       if (caller == kNoId)
         continue;
       const uint32_t frame = callsites.frame[row];
-      if (frame < frames && is_outline[frame]) {
+      if (is_outline_[frame]) {
         callsites.frame[row] = FrameAtOutline(callsites.frame[caller], frame);
         callsites.parent[row] = callsites.parent[caller];
         callsites.depth[row] = callsites.depth[caller];
@@ -116,7 +122,22 @@ class OutlineResolver {
     }
   }
 
- private:
+  void ResolveStacks() {
+    Column<uint32_t>& frames = trace_.stacks.frames;
+    size_t at = 0;  // in `frames` as they were
+    size_t kept = 0;
+    for (uint32_t& end : trace_.stacks.end) {
+      for (const size_t begin = kept; at < end; ++at) {
+        if (kept > begin && is_outline_[frames[at]])
+          frames[kept - 1] = FrameAtOutline(frames[kept - 1], frames[at]);
+        else
+          frames[kept++] = frames[at];
+      }
+      end = static_cast<uint32_t>(kept);
+    }
+    frames.resize(kept, kNoId);
+  }
+
   std::string_view PackageOfFrame(size_t frame) const {
     return PackageOf(trace_.Text(trace_.mappings[trace_.frames.mapping[frame]].name));
   }
@@ -157,6 +178,7 @@ class OutlineResolver {
   TraceBuilder& builder_;
   ImportedTrace& trace_;
   const Deobfuscator& maps_;
+  std::vector<bool> is_outline_;                              // by frame
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> frames_;  // by caller and outline
 };
 

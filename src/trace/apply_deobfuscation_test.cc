@@ -10,35 +10,39 @@ namespace {
 
 // "name:line;name:line" of a stack, outermost first, inlined functions as they are
 // called.
-std::string FullStack(const ImportedTrace& trace, uint32_t callsite) {
+std::string FullStack(const TestTrace& test, uint32_t callsite) {
+  const ImportedTrace& trace = test.trace;
   std::string text;
-  for (; callsite != kNoId; callsite = trace.callsites.parent[callsite]) {
-    const uint32_t frame = trace.callsites.frame[callsite];
+  for (const uint32_t frame : test.FramesOf(callsite)) {
     const uint32_t set = trace.frames.symbol_set[frame];
     if (set == kNoId) {
       const StringId name = trace.frames.deobfuscated_name[frame];
-      text = std::string(trace.Text(name != kNoId ? name : trace.frames.name[frame])) +
-             (text.empty() ? "" : ";") + text;
+      text.append(text.empty() ? "" : ";")
+          .append(trace.Text(name != kNoId ? name : trace.frames.name[frame]));
       continue;
     }
-    for (size_t row = set; row < trace.symbols.EndOf(set); ++row)
-      text = std::string(trace.Text(trace.symbols.name[row])) + ":" +
-             std::to_string(trace.symbols.line[row]) + (text.empty() ? "" : ";") + text;
+    for (size_t row = trace.symbols.EndOf(set); row-- > set;)
+      text.append(text.empty() ? "" : ";")
+          .append(trace.Text(trace.symbols.name[row]))
+          .append(":" + std::to_string(trace.symbols.line[row]));
   }
   return text;
 }
 
+std::vector<std::string> FullStacks(const TestTrace& test) {
+  std::vector<std::string> stacks;
+  for (const uint32_t callsite : test.trace.allocations.callsite)
+    stacks.push_back(FullStack(test, callsite));
+  return stacks;
+}
+
 TEST(ApplyDeobfuscationTest, OutlinesBecomeTheCodeThatTheyWereMadeOf) {
-  const auto test = ReadFixture("outlines");
-  const ImportedTrace& trace = test->trace;
-  ASSERT_EQ(trace.allocations.row_count(), 4u);
-  const auto stack = [&](uint32_t row) {
-    return FullStack(trace, trace.allocations.callsite[row]);
-  };
-  EXPECT_EQ(stack(0), "com.example.Store.read:23;leaf");
-  EXPECT_EQ(stack(1), "com.example.Store.read:24;com.example.Log.inlined:98;leaf");
-  EXPECT_EQ(stack(2), "com.example.Store.write");
-  EXPECT_EQ(stack(3), "com.example.Outlines.m:1;leaf");  // nobody calls it
+  const std::vector<std::string> stacks = {
+      "com.example.Store.read:23;leaf",
+      "com.example.Store.read:24;com.example.Log.inlined:98;leaf",
+      "com.example.Store.write", "com.example.Outlines.m:1;leaf"};  // nobody calls it
+  EXPECT_EQ(FullStacks(*ReadFixture("outlines")), stacks);
+  EXPECT_EQ(FullStacks(*ReadWholeStacks("outlines")), stacks);
 }
 
 TEST(ApplyDeobfuscationTest, CallsitesKeepTheirParentsInFrontAndTheirDepths) {

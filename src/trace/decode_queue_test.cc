@@ -17,9 +17,9 @@ std::unique_ptr<TestTrace> ReadDeferred(const std::string& fixture) {
   return test;
 }
 
-class DeferredDecodingTest : public testing::TestWithParam<const char*> {};
+class DecodingTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(DeferredDecodingTest, TablesAreThoseOfDecodingAtOnce) {
+TEST_P(DecodingTest, LaterGivesTheTablesOfAtOnce) {
   const auto want = ReadFixture(GetParam());
   const auto got = ReadDeferred(GetParam());
   got->builder.decoding().Run();
@@ -36,8 +36,16 @@ TEST_P(DeferredDecodingTest, TablesAreThoseOfDecodingAtOnce) {
   EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
 }
 
+TEST_P(DecodingTest, WholeStacksHoldTheFramesOfCallsites) {
+  const auto want = ReadFixture(GetParam());
+  const auto got = ReadWholeStacks(GetParam());
+  EXPECT_EQ(got->Allocations(), want->Allocations());
+  EXPECT_EQ(got->trace.callsites.row_count(), 0u);
+  EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
+}
+
 INSTANTIATE_TEST_SUITE_P(Fixtures,
-                         DeferredDecodingTest,
+                         DecodingTest,
                          testing::Values("android_10",
                                          "dump_at_max",
                                          "exec",

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,20 @@ struct CallsiteTable {
   Column<uint32_t> depth;  // 0: outermost
 
   size_t row_count() const { return parent.size(); }
+};
+
+// The other form of callsites, for who needs stacks as a whole only
+// (TraceBuilder::KeepWholeStacks): equal stacks are one row.
+struct StackTable {
+  Column<uint32_t> frames;  // of all stacks; of each the outermost first
+  Column<uint32_t> end;     // in `frames`; a stack begins where the row before it ends
+
+  size_t row_count() const { return end.size(); }
+
+  std::span<const uint32_t> FramesOf(uint32_t row) const {
+    const uint32_t begin = row == 0 ? 0 : end[row - 1];
+    return frames.span().subspan(begin, end[row] - begin);
+  }
 };
 
 // `stack_profile_symbol`: the functions of one address are consecutive rows with the same
@@ -256,6 +271,7 @@ struct ImportedTrace {
   std::vector<ImportedMapping> mappings;
   FrameTable frames;
   CallsiteTable callsites;
+  StackTable stacks;  // then there are no callsites, and their ids are rows here
   SymbolTable symbols;
 
   std::vector<ImportedDump> dumps;  // in the order of the file

@@ -35,7 +35,8 @@ class StackInterner {
   // kNoId for a stack without frames.
   template <typename Visit>
   void Flush(Visit visit) {
-    CallForMemory();
+    if (!builder_->keeps_whole_stacks())
+      CallForMemory();
     for (size_t i = 0; i < count_; ++i)
       visit(batch_[i].id, Intern(FramesOf(batch_[i])));
     frames_.clear();

@@ -2,11 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace heapprofd {
 namespace {
+
+using Stacks = std::vector<std::vector<uint32_t>>;
+
+// Share beginnings of all lengths.
+Stacks RandomStacks(size_t count) {
+  std::mt19937 random(301);
+  Stacks stacks = {{}};
+  while (stacks.size() < count) {
+    std::vector<uint32_t> stack = stacks[random() % stacks.size()];
+    stack.resize(random() % (stack.size() + 1));
+    for (size_t more = random() % 7; more > 0; --more)
+      stack.push_back(static_cast<uint32_t>(random() % 3));
+    stacks.push_back(std::move(stack));
+  }
+  return stacks;
+}
 
 class StackInternerTest : public testing::Test {
  protected:
@@ -48,31 +66,48 @@ TEST_F(StackInternerTest, DroppedFramesAreNoPartOfTheNextStack) {
   EXPECT_EQ(trace_.callsites.frame[0], 6u);
 }
 
-// Stacks that share beginnings of all lengths get the callsites that frame-by-frame
-// interning gives them, in their order.
-TEST_F(StackInternerTest, RandomStacksGetTheCallsitesOfTheirFrames) {
-  std::mt19937 random(301);
-  std::vector<std::vector<uint32_t>> stacks = {{}};
-  for (uint64_t id = 0; id < 20'000; ++id) {
-    std::vector<uint32_t> stack = stacks[random() % stacks.size()];
-    stack.resize(random() % (stack.size() + 1));
-    for (size_t more = random() % 7; more > 0; --more)
-      stack.push_back(static_cast<uint32_t>(random() % 3));
-    stacks.push_back(stack);
-    Add(id, stack);
-  }
+TEST_F(StackInternerTest, RandomStacksGetTheCallsitesThatTheirFramesGetOneByOne) {
+  const Stacks stacks = RandomStacks(20'000);
+  for (uint64_t id = 0; id < stacks.size(); ++id)
+    Add(id, stacks[id]);
   Flush();
-  ASSERT_EQ(ids_.size(), 20'000u);
+  ASSERT_EQ(ids_.size(), stacks.size());
   ImportedTrace plain_trace;
   TraceBuilder plain(&plain_trace);
   for (uint64_t id = 0; id < ids_.size(); ++id) {
     uint32_t want = kNoId;
-    for (const uint32_t frame : stacks[id + 1])
+    for (const uint32_t frame : stacks[id])
       want = plain.InternCallsite(want, frame);
     ASSERT_EQ(ids_[id], id);
     ASSERT_EQ(callsites_[id], want);
   }
   EXPECT_EQ(trace_.callsites.row_count(), plain_trace.callsites.row_count());
+}
+
+TEST_F(StackInternerTest, WholeStacksAreKeptOnceEachInTheOrderOfTheirFirstOnes) {
+  const Stacks stacks = RandomStacks(20'000);
+  builder_.KeepWholeStacks();
+  for (uint64_t id = 0; id < stacks.size(); ++id)
+    Add(id, stacks[id]);
+  Flush();
+  ASSERT_EQ(ids_.size(), stacks.size());
+  std::map<std::vector<uint32_t>, uint32_t> rows = {{{}, kNoId}};
+  size_t frames = 0;
+  for (uint64_t id = 0; id < ids_.size(); ++id) {
+    const auto next = static_cast<uint32_t>(rows.size() - 1);
+    const auto [row, is_new] = rows.try_emplace(stacks[id], next);
+    ASSERT_EQ(ids_[id], id);
+    ASSERT_EQ(callsites_[id], row->second);
+    if (!is_new)
+      continue;
+    const std::span<const uint32_t> kept = trace_.stacks.FramesOf(next);
+    ASSERT_EQ(std::vector(kept.begin(), kept.end()), stacks[id]);
+    frames += stacks[id].size();
+  }
+  EXPECT_LT(rows.size(), stacks.size());
+  EXPECT_EQ(trace_.stacks.row_count(), rows.size() - 1);
+  EXPECT_EQ(trace_.stacks.frames.size(), frames);
+  EXPECT_EQ(trace_.callsites.row_count(), 0u);
 }
 
 }  // namespace

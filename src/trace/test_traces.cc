@@ -1,5 +1,6 @@
 #include "trace/test_traces.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -8,12 +9,35 @@
 
 namespace heapprofd {
 
+namespace {
+
+void Read(const std::string& bytes, TestTrace& test) {
+  MemorySource source(bytes);
+  Result<ReadReport> report = ReadTrace(source, "test", test.builder);
+  if (!report.ok())
+    fprintf(stderr, "%s\n", report.status().message().c_str());
+  HPD_CHECK(report.ok());
+  test.report = report.value();
+}
+
+}  // namespace
+
+std::vector<uint32_t> TestTrace::FramesOf(uint32_t callsite) const {
+  if (builder.keeps_whole_stacks()) {
+    const std::span<const uint32_t> stack = trace.stacks.FramesOf(callsite);
+    return {stack.begin(), stack.end()};
+  }
+  std::vector<uint32_t> frames;
+  for (uint32_t at = callsite; at != kNoId; at = trace.callsites.parent[at])
+    frames.push_back(trace.callsites.frame[at]);
+  std::reverse(frames.begin(), frames.end());
+  return frames;
+}
+
 std::string TestTrace::Stack(uint32_t callsite) const {
   std::string text;
-  for (uint32_t at = callsite; at != kNoId; at = trace.callsites.parent[at]) {
-    const std::string name(trace.Text(trace.frames.name[trace.callsites.frame[at]]));
-    text = name + (text.empty() ? "" : ";") + text;
-  }
+  for (const uint32_t frame : FramesOf(callsite))
+    text.append(text.empty() ? "" : ";").append(trace.Text(trace.frames.name[frame]));
   return text;
 }
 
@@ -43,17 +67,19 @@ std::string FixtureBytes(const std::string& name) {
 
 std::unique_ptr<TestTrace> ReadBytes(const std::string& bytes) {
   auto test = std::make_unique<TestTrace>();
-  MemorySource source(bytes);
-  Result<ReadReport> report = ReadTrace(source, "test", test->builder);
-  if (!report.ok())
-    fprintf(stderr, "%s\n", report.status().message().c_str());
-  HPD_CHECK(report.ok());
-  test->report = report.value();
+  Read(bytes, *test);
   return test;
 }
 
 std::unique_ptr<TestTrace> ReadFixture(const std::string& name) {
   return ReadBytes(FixtureBytes(name));
+}
+
+std::unique_ptr<TestTrace> ReadWholeStacks(const std::string& name) {
+  auto test = std::make_unique<TestTrace>();
+  test->builder.KeepWholeStacks();
+  Read(FixtureBytes(name), *test);
+  return test;
 }
 
 }  // namespace heapprofd

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "trace/trace_builder.h"
 #include "trace/trace_reader.h"
@@ -15,7 +16,10 @@ struct TestTrace {
   TraceBuilder builder{&trace};
   ReadReport report;
 
-  // "main;parse": names of a stack, outermost first.
+  // Of a stack in whichever form it is kept, outermost first.
+  std::vector<uint32_t> FramesOf(uint32_t callsite) const;
+
+  // "main;parse": their names.
   std::string Stack(uint32_t callsite) const;
 
   // Rows of heap_profile_allocation, one a line: "ts pid heap stack count size".
@@ -28,5 +32,8 @@ std::string FixtureBytes(const std::string& name);
 // Ends the test program when it cannot be read.
 std::unique_ptr<TestTrace> ReadFixture(const std::string& name);
 std::unique_ptr<TestTrace> ReadBytes(const std::string& bytes);
+
+// The same with TraceBuilder::KeepWholeStacks.
+std::unique_ptr<TestTrace> ReadWholeStacks(const std::string& name);
 
 }  // namespace heapprofd

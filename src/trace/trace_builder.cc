@@ -1,5 +1,7 @@
 #include "trace/trace_builder.h"
 
+#include <algorithm>
+
 #include "trace/decode_queue.h"
 
 namespace heapprofd {
@@ -39,6 +41,15 @@ uint64_t FrameHash(StringId name, uint32_t mapping, uint64_t rel_pc) {
 
 uint64_t CallsiteHash(uint32_t parent, uint32_t frame) {
   return Mix((uint64_t{parent} << 32) | frame);
+}
+
+uint64_t StackHash(std::span<const uint32_t> frames) {
+  uint64_t hash = frames.size();
+  for (const uint32_t frame : frames) {
+    hash = (hash ^ frame) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  }
+  return Mix(hash);
 }
 
 }  // namespace
@@ -171,6 +182,23 @@ uint32_t TraceBuilder::InternCallsite(uint32_t parent, uint32_t frame) {
     callsites.frame.push_back(frame);
     callsites.depth.push_back(parent == kNoId ? 0 : callsites.depth[parent] + 1);
     callsite_index_.CountAdded();
+  }
+  return row;
+}
+
+uint32_t TraceBuilder::InternStack(std::span<const uint32_t> frames) {
+  StackTable& stacks = trace_->stacks;
+  if (frames.empty())
+    return kNoId;
+  stack_index_.Prepare([&](uint32_t row) { return StackHash(stacks.FramesOf(row)); });
+  uint32_t& row = stack_index_.Find(StackHash(frames), [&](uint32_t other) {
+    return std::ranges::equal(stacks.FramesOf(other), frames);
+  });
+  if (row == kNoId && frames.size() <= kMaxRows - stacks.frames.size()) {
+    row = static_cast<uint32_t>(stacks.row_count());
+    stacks.frames.append(frames);
+    stacks.end.push_back(static_cast<uint32_t>(stacks.frames.size()));
+    stack_index_.CountAdded();
   }
   return row;
 }

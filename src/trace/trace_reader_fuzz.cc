@@ -1,6 +1,8 @@
 // Hostile trace files: whatever is in them, the tables hold together.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <string_view>
 
 #include "trace/decode_queue.h"
@@ -15,6 +17,11 @@ void CheckTables(const ImportedTrace& trace) {
     HPD_CHECK(parent == kNoId || parent < row);
     HPD_CHECK(trace.callsites.frame[row] < trace.frames.row_count());
   }
+  for (uint32_t row = 0; row < trace.stacks.row_count(); ++row) {
+    HPD_CHECK(!trace.stacks.FramesOf(row).empty());
+    for (const uint32_t frame : trace.stacks.FramesOf(row))
+      HPD_CHECK(frame < trace.frames.row_count());
+  }
   for (size_t row = 0; row < trace.frames.row_count(); ++row) {
     HPD_CHECK(trace.frames.mapping[row] < trace.mappings.size());
     const uint32_t set = trace.frames.symbol_set[row];
@@ -27,8 +34,10 @@ void CheckTables(const ImportedTrace& trace) {
     rows += dump.allocation_count;
   }
   HPD_CHECK(rows == trace.allocations.row_count());
+  const size_t callsites =
+      std::max(trace.callsites.row_count(), trace.stacks.row_count());
   for (size_t row = 0; row < rows; ++row)
-    HPD_CHECK(trace.allocations.callsite[row] < trace.callsites.row_count());
+    HPD_CHECK(trace.allocations.callsite[row] < callsites);
 }
 
 // Decoding later gives the same.
@@ -45,18 +54,43 @@ void CheckDeferred(std::string_view bytes, const ImportedTrace& want) {
   HPD_CHECK(trace.stats.values() == want.stats.values());
 }
 
+// Frames of a whole stack are those on the way to its callsite. (Frames that mapping
+// files have added have other numbers.)
+void CheckWholeStacks(std::string_view bytes, const ImportedTrace& want) {
+  ImportedTrace trace;
+  TraceBuilder builder(&trace);
+  builder.KeepWholeStacks();
+  MemorySource source(bytes);
+  static_cast<void>(ReadTrace(source, "fuzz", builder));
+  CheckTables(trace);
+  HPD_CHECK(trace.callsites.row_count() == 0);
+  HPD_CHECK(trace.stats.values() == want.stats.values());
+  HPD_CHECK(trace.allocations.row_count() == want.allocations.row_count());
+  for (size_t row = 0; row < trace.allocations.row_count(); ++row) {
+    uint32_t callsite = want.allocations.callsite[row];
+    const auto stack = trace.stacks.FramesOf(trace.allocations.callsite[row]);
+    for (const uint32_t frame : std::views::reverse(stack)) {
+      HPD_CHECK(callsite != kNoId);
+      HPD_CHECK(trace.frames.rel_pc[frame] ==
+                want.frames.rel_pc[want.callsites.frame[callsite]]);
+      callsite = want.callsites.parent[callsite];
+    }
+    HPD_CHECK(callsite == kNoId);
+  }
+}
+
 }  // namespace
 }  // namespace heapprofd
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   heapprofd::ImportedTrace trace;
   heapprofd::TraceBuilder builder(&trace);
-  heapprofd::MemorySource source(
-      std::string_view(reinterpret_cast<const char*>(data), size));
+  heapprofd::MemorySource source(bytes);
   static_cast<void>(heapprofd::ReadTrace(source, "fuzz", builder));
   static_cast<void>(heapprofd::TraceWarnings(trace));
   heapprofd::CheckTables(trace);
-  heapprofd::CheckDeferred(std::string_view(reinterpret_cast<const char*>(data), size),
-                           trace);
+  heapprofd::CheckDeferred(bytes, trace);
+  heapprofd::CheckWholeStacks(bytes, trace);
   return 0;
 }
