@@ -70,11 +70,12 @@ void PprofMessage::Flush() {
 }
 
 int64_t PprofMessage::Intern(std::string_view text) {
-  const auto [entry, is_new] =
-      string_ids_.try_emplace(std::string(text), static_cast<int64_t>(strings_.size()));
-  if (is_new)
-    strings_.push_back(entry->first);
-  return entry->second;
+  const auto known = string_ids_.find(text);
+  if (known != string_ids_.end())
+    return known->second;
+  const auto id = static_cast<int64_t>(strings_.size());
+  string_ids_.emplace(strings_.emplace_back(text), id);
+  return id;
 }
 
 void PprofMessage::AddSampleType(std::string_view type, std::string_view unit) {
@@ -102,21 +103,16 @@ void PprofMessage::AddMapping(const Mapping& source) {
 uint64_t PprofMessage::InternFunction(std::string_view name,
                                       std::string_view system_name,
                                       std::string_view file) {
-  std::string key;
-  key.reserve(name.size() + system_name.size() + file.size() + 2);
-  key.append(name).append(1, '\0').append(system_name).append(1, '\0').append(file);
-  const auto [entry, is_new] =
-      functions_.try_emplace(std::move(key), functions_.size() + 1);
+  const Function key = {
+      .name = Intern(name), .system_name = Intern(system_name), .file = Intern(file)};
+  const auto [entry, is_new] = functions_.try_emplace(key, functions_.size() + 1);
   if (!is_new)
     return entry->second;
-  const int64_t name_id = Intern(name);
-  const int64_t system_name_id = Intern(system_name);
-  const int64_t file_id = Intern(file);
   pbf_writer function(writer_, profile_field::kFunction);
   function.add_uint64(1, entry->second);
-  function.add_int64(2, name_id);
-  function.add_int64(3, system_name_id);
-  function.add_int64(4, file_id);
+  function.add_int64(2, key.name);
+  function.add_int64(3, key.system_name);
+  function.add_int64(4, key.file);
   return entry->second;
 }
 

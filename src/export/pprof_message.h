@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <span>
 #include <string>
@@ -90,6 +91,24 @@ class PprofMessage {
   void Finish(const Header& header);
 
  private:
+  // By what functions are told apart; ids of texts.
+  struct Function {
+    int64_t name;
+    int64_t system_name;
+    int64_t file;
+
+    bool operator==(const Function&) const = default;
+  };
+
+  struct HashOfFunction {
+    size_t operator()(const Function& function) const {
+      constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
+      auto hash = static_cast<uint64_t>(function.name);
+      hash = hash * kFactor + static_cast<uint64_t>(function.system_name);
+      return hash * kFactor + static_cast<uint64_t>(function.file);
+    }
+  };
+
   int64_t Intern(std::string_view text);
   void Flush();
 
@@ -98,9 +117,9 @@ class PprofMessage {
   std::string packed_;   // only grows; room for the numbers of a sample
   std::string sample_;   // the current one
   protozero::pbf_writer writer_;
-  std::unordered_map<std::string, int64_t> string_ids_;
-  std::vector<std::string_view> strings_;  // keys of string_ids_
-  std::unordered_map<std::string, uint64_t> functions_;
+  std::deque<std::string> strings_;  // by id
+  std::unordered_map<std::string_view, int64_t> string_ids_;
+  std::unordered_map<Function, uint64_t, HashOfFunction> functions_;
 };
 
 }  // namespace heapprofd

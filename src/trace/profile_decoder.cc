@@ -179,7 +179,7 @@ void ProfileDecoder::AddSample(const Sample& sample, const SampleStep& step, Hea
   uint32_t slot = heap.slots.Find(sample.callstack);
   if (slot == kNoId) {
     slot = static_cast<uint32_t>(heap.totals.size());
-    heap.totals.emplace_back();
+    heap.totals.push_back({});
     heap.slots.Insert(sample.callstack, slot);
   }
   Totals& totals = heap.totals[slot];

@@ -78,7 +78,7 @@ class ProfileDecoder {
 
   struct Heap {
     IidMap slots;  // stack id -> index
-    std::vector<Totals> totals;
+    Column<Totals> totals;
   };
 
   struct Sample;

@@ -44,12 +44,8 @@ uint64_t CallsiteHash(uint32_t parent, uint32_t frame) {
 }
 
 uint64_t StackHash(std::span<const uint32_t> frames) {
-  uint64_t hash = frames.size();
-  for (const uint32_t frame : frames) {
-    hash = (hash ^ frame) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  }
-  return Mix(hash);
+  return std::hash<std::string_view>()(
+      {reinterpret_cast<const char*>(frames.data()), frames.size_bytes()});
 }
 
 }  // namespace
