@@ -20,7 +20,7 @@ void Warn(const std::string& tool, const std::string& message) {
 Status LoadTrace(const std::string& tool,
                  const std::string& path,
                  TraceBuilder& builder) {
-  builder.KeepWholeStacks();
+  builder.ReadForConversion();
   HPD_TRY_ASSIGN(const ReadReport report, ReadTrace(path, builder));
   if (!report.damage.empty())
     Warn(tool, "the trace is damaged behind " + std::to_string(report.packets) +

@@ -11,8 +11,8 @@
 
 namespace heapprofd {
 
-// Reads `path` with whole stacks (no conversion needs callsites), and prints what is
-// wrong with it to stderr, as lines of `tool`.
+// Reads `path` for conversion, and prints what is wrong with it to stderr, as lines of
+// `tool`.
 Status LoadTrace(const std::string& tool, const std::string& path, TraceBuilder& builder);
 
 // Names for frames without any, when PERFETTO_BINARY_PATH is set. Prints what was not

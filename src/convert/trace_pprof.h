@@ -27,8 +27,8 @@ struct DumpProfile {
 using DumpProfileSink = std::function<Status(const DumpProfile&)>;
 
 // Hands over the profiles of the selected dumps in the order of the trace; a dump without
-// any sample has none. Ends with the sink's first error. `trace` must have been read with
-// whole stacks (TraceBuilder::KeepWholeStacks).
+// any sample has none. Ends with the sink's first error. `trace` was read for conversion
+// (TraceBuilder::ReadForConversion).
 Status ConvertToPprof(const ImportedTrace& trace,
                       const PprofSelection& selection,
                       const DumpProfileSink& sink);

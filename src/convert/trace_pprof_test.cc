@@ -20,7 +20,7 @@ std::vector<EncodedProfile> Convert(const TestTrace& test,
 }
 
 TEST(TracePprofTest, EachDumpIsAProfileOfTheStateAtItsTime) {
-  const auto profiles = Convert(*ReadWholeStacks("two_dumps"));
+  const auto profiles = Convert(*ReadFixtureForConversion("two_dumps"));
   ASSERT_EQ(profiles.size(), 2u);
   EXPECT_EQ(profiles[0].pid, 7);
   EXPECT_EQ(profiles[0].heap_name, "libc.malloc");
@@ -37,7 +37,7 @@ TEST(TracePprofTest, EachDumpIsAProfileOfTheStateAtItsTime) {
 }
 
 TEST(TracePprofTest, TimesIntervalsAndTheCommandLineAreThere) {
-  const auto profiles = Convert(*ReadWholeStacks("two_dumps"));
+  const auto profiles = Convert(*ReadFixtureForConversion("two_dumps"));
   const Decoded second(profiles.at(1).bytes);
   EXPECT_EQ(second.time_ns, 1700000000000003000);
   EXPECT_EQ(second.duration_ns, 3000 - 1100);
@@ -47,7 +47,7 @@ TEST(TracePprofTest, TimesIntervalsAndTheCommandLineAreThere) {
 }
 
 TEST(TracePprofTest, EveryLocationHasItsAddressAndAMappingWithABuildId) {
-  const auto profiles = Convert(*ReadWholeStacks("two_dumps"));
+  const auto profiles = Convert(*ReadFixtureForConversion("two_dumps"));
   const Decoded profile(profiles.at(0).bytes);
   ASSERT_EQ(profile.mappings.size(), 1u);
   EXPECT_EQ(profile.mappings.begin()->second.path, "/usr/libdemo.so");
@@ -60,7 +60,7 @@ TEST(TracePprofTest, EveryLocationHasItsAddressAndAMappingWithABuildId) {
 }
 
 TEST(TracePprofTest, FunctionsThatAllocateAreMarkedToBeDropped) {
-  const auto profiles = Convert(*ReadWholeStacks("two_dumps"));
+  const auto profiles = Convert(*ReadFixtureForConversion("two_dumps"));
   const Decoded profile(profiles.at(0).bytes);
   EXPECT_TRUE(std::any_of(
       profile.strings.begin(), profile.strings.end(),
@@ -68,14 +68,14 @@ TEST(TracePprofTest, FunctionsThatAllocateAreMarkedToBeDropped) {
 }
 
 TEST(TracePprofTest, InlinedCallsAndLinesComeFromSymbols) {
-  const auto profiles = Convert(*ReadWholeStacks("symbols"));
+  const auto profiles = Convert(*ReadFixtureForConversion("symbols"));
   const Decoded profile(profiles.at(0).bytes);
   EXPECT_EQ(profile.Sample(0), "inner:3;demo::parse(int):40;main:5 1 100 1 100");
   EXPECT_TRUE(profile.mappings.begin()->second.has_inlines);
 }
 
 TEST(TracePprofTest, JavaFramesShowWhatKindTheyAreUnlessToldNotTo) {
-  const auto test = ReadWholeStacks("java");
+  const auto test = ReadFixtureForConversion("java");
   const Decoded profile(Convert(*test).at(0).bytes);
   EXPECT_EQ(profile.types, (std::vector<std::string>{"alloc_objects", "alloc_space"}));
   EXPECT_EQ(profile.default_type, "alloc_space");
@@ -90,7 +90,7 @@ TEST(TracePprofTest, JavaFramesShowWhatKindTheyAreUnlessToldNotTo) {
 }
 
 TEST(TracePprofTest, HeapsHaveProfilesOfTheirOwn) {
-  const auto profiles = Convert(*ReadWholeStacks("two_heaps"));
+  const auto profiles = Convert(*ReadFixtureForConversion("two_heaps"));
   ASSERT_EQ(profiles.size(), 4u);
   EXPECT_EQ(profiles[3].heap_name, "pool");
   EXPECT_EQ(Decoded(profiles[2].bytes).Sample(0), "demo::parse(int);main 2 150 2 150");
@@ -99,7 +99,7 @@ TEST(TracePprofTest, HeapsHaveProfilesOfTheirOwn) {
 
 TEST(TracePprofTest, APeakIsTheStateAtThatMoment) {
   const auto profiles =
-      Convert(*ReadWholeStacks("dump_at_max"), {.pid = 7, .timestamps = {}});
+      Convert(*ReadFixtureForConversion("dump_at_max"), {.pid = 7, .timestamps = {}});
   ASSERT_EQ(profiles.size(), 2u);
   const Decoded second(profiles[1].bytes);
   EXPECT_EQ(second.Sample(0), "demo::parse(int);main 8 1500 8 1500");
@@ -109,14 +109,14 @@ TEST(TracePprofTest, APeakIsTheStateAtThatMoment) {
 }
 
 TEST(TracePprofTest, AProgramThatWasReplacedByExecHasAProfileOfItsOwn) {
-  const auto profiles = Convert(*ReadWholeStacks("exec"));
+  const auto profiles = Convert(*ReadFixtureForConversion("exec"));
   ASSERT_EQ(profiles.size(), 2u);
   EXPECT_EQ(Decoded(profiles[1].bytes).samples.size(), 1u);
   EXPECT_TRUE(Decoded(profiles[1].bytes).comments.contains("command: demo"));
 }
 
 TEST(TracePprofTest, DumpsAreSelectedByPidAndTime) {
-  const auto test = ReadWholeStacks("two_dumps");
+  const auto test = ReadFixtureForConversion("two_dumps");
   EXPECT_EQ(Convert(*test, {.pid = 7, .timestamps = {}}).size(), 2u);
   EXPECT_EQ(Convert(*test, {.pid = 8, .timestamps = {}}).size(), 0u);
   const auto second = Convert(*test, {.pid = {}, .timestamps = {3000}});
@@ -125,21 +125,21 @@ TEST(TracePprofTest, DumpsAreSelectedByPidAndTime) {
 }
 
 TEST(TracePprofTest, NothingToConvertHasAReason) {
-  const auto test = ReadWholeStacks("two_dumps");
+  const auto test = ReadFixtureForConversion("two_dumps");
   EXPECT_EQ(ReasonForNoProfile(test->trace, {.pid = 8, .timestamps = {}}),
             "the trace has no dump of --pid 8; it has dumps of 7");
   EXPECT_EQ(ReasonForNoProfile(test->trace, {.pid = {}, .timestamps = {5}}),
             "the trace has no dump at --timestamps 5; it has dumps at 2000, 3000");
-  EXPECT_NE(
-      ReasonForNoProfile(ReadWholeStacks("system")->trace, {}).find("no heap profile"),
-      std::string::npos);
-  EXPECT_NE(
-      ReasonForNoProfile(ReadWholeStacks("flags")->trace, {}).find("another session"),
-      std::string::npos);
+  EXPECT_NE(ReasonForNoProfile(ReadFixtureForConversion("system")->trace, {})
+                .find("no heap profile"),
+            std::string::npos);
+  EXPECT_NE(ReasonForNoProfile(ReadFixtureForConversion("flags")->trace, {})
+                .find("another session"),
+            std::string::npos);
 }
 
 TEST(TracePprofTest, WhatOtherWritersDoAtTheEdgesOfTheFormatIsTaken) {
-  const auto test = ReadWholeStacks("quirks");
+  const auto test = ReadFixtureForConversion("quirks");
   const auto profiles = Convert(*test);
   ASSERT_EQ(profiles.size(), 1u);
   const Decoded profile(profiles[0].bytes);

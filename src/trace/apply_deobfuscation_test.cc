@@ -42,7 +42,7 @@ TEST(ApplyDeobfuscationTest, OutlinesBecomeTheCodeThatTheyWereMadeOf) {
       "com.example.Store.read:24;com.example.Log.inlined:98;leaf",
       "com.example.Store.write", "com.example.Outlines.m:1;leaf"};  // nobody calls it
   EXPECT_EQ(FullStacks(*ReadFixture("outlines")), stacks);
-  EXPECT_EQ(FullStacks(*ReadWholeStacks("outlines")), stacks);
+  EXPECT_EQ(FullStacks(*ReadFixtureForConversion("outlines")), stacks);
 }
 
 TEST(ApplyDeobfuscationTest, CallsitesKeepTheirParentsInFrontAndTheirDepths) {

@@ -38,7 +38,7 @@ TEST_P(DecodingTest, LaterGivesTheTablesOfAtOnce) {
 
 TEST_P(DecodingTest, WholeStacksHoldTheFramesOfCallsites) {
   const auto want = ReadFixture(GetParam());
-  const auto got = ReadWholeStacks(GetParam());
+  const auto got = ReadFixtureForConversion(GetParam());
   EXPECT_EQ(got->Allocations(), want->Allocations());
   EXPECT_EQ(got->trace.callsites.row_count(), 0u);
   EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());

@@ -78,8 +78,8 @@ struct CallsiteTable {
   size_t row_count() const { return parent.size(); }
 };
 
-// The other form of callsites, for who needs stacks as a whole only
-// (TraceBuilder::KeepWholeStacks): equal stacks are one row.
+// The other form of callsites, for conversions (TraceBuilder::ReadForConversion): each
+// stack as a whole, once.
 struct StackTable {
   Column<uint32_t> frames;  // of all stacks; of each the outermost first
   Column<uint32_t> end;     // in `frames`; a stack begins where the row before it ends
@@ -120,8 +120,8 @@ struct SymbolTable {
 // nothing changed are left out. Sums over all dumps of a heap up to a time are the totals
 // at that time. Dumps of the peak (dump_at_max) hold the change of the peak's figures.
 struct AllocationTable {
-  Column<uint32_t> dump;  // -> ImportedTrace::dumps: ts, upid, heap_name
-  Column<uint32_t> callsite;
+  Column<uint32_t> dump;      // -> ImportedTrace::dumps: ts, upid, heap_name
+  Column<uint32_t> callsite;  // -> CallsiteTable; for conversions StackTable
   Column<int64_t> count;
   Column<int64_t> size;
 
@@ -129,8 +129,8 @@ struct AllocationTable {
 };
 
 // Ours: what estimates are worth, per dump and callsite; no deltas: the state at the
-// dump. Only in our traces, and only for callsites that were sampled. The rows of a dump
-// are consecutive (ImportedDump::first_estimate).
+// dump. Not for conversions. Only in our traces, and only for callsites that were
+// sampled. The rows of a dump are consecutive (ImportedDump::first_estimate).
 struct EstimateTable {
   Column<uint32_t> dump;
   Column<uint32_t> callsite;
@@ -271,7 +271,7 @@ struct ImportedTrace {
   std::vector<ImportedMapping> mappings;
   FrameTable frames;
   CallsiteTable callsites;
-  StackTable stacks;  // then there are no callsites, and their ids are rows here
+  StackTable stacks;  // instead of callsites, whose ids are then rows here
   SymbolTable symbols;
 
   std::vector<ImportedDump> dumps;  // in the order of the file

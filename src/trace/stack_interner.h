@@ -1,4 +1,5 @@
-// Stacks of frames to callsites, for the millions of stacks that a trace lists.
+// Stacks of frames to callsites, for the millions of stacks that a trace lists; for
+// conversions to whole stacks, one look-up each.
 //
 // A callsite is found by its parent and its frame: one look-up per frame, each of which
 // waits for memory and for the one before it. So what a stack shares with the previous
@@ -31,11 +32,11 @@ class StackInterner {
   // Instead of End(): the frames were for nothing.
   void Drop() { frames_.resize(begin_, 0); }
 
-  // `visit(id, callsite of the innermost frame)` for all ended stacks in their order;
-  // kNoId for a stack without frames.
+  // `visit(id, callsite of the innermost frame)` for all ended stacks in their order; for
+  // conversions it is a row of `stacks`. kNoId for a stack without frames.
   template <typename Visit>
   void Flush(Visit visit) {
-    if (!builder_->keeps_whole_stacks())
+    if (!builder_->is_for_conversion())
       CallForMemory();
     for (size_t i = 0; i < count_; ++i)
       visit(batch_[i].id, Intern(FramesOf(batch_[i])));

@@ -86,7 +86,7 @@ TEST_F(StackInternerTest, RandomStacksGetTheCallsitesThatTheirFramesGetOneByOne)
 
 TEST_F(StackInternerTest, WholeStacksAreKeptOnceEachInTheOrderOfTheirFirstOnes) {
   const Stacks stacks = RandomStacks(20'000);
-  builder_.KeepWholeStacks();
+  builder_.ReadForConversion();
   for (uint64_t id = 0; id < stacks.size(); ++id)
     Add(id, stacks[id]);
   Flush();

@@ -23,7 +23,7 @@ void Read(const std::string& bytes, TestTrace& test) {
 }  // namespace
 
 std::vector<uint32_t> TestTrace::FramesOf(uint32_t callsite) const {
-  if (builder.keeps_whole_stacks()) {
+  if (builder.is_for_conversion()) {
     const std::span<const uint32_t> stack = trace.stacks.FramesOf(callsite);
     return {stack.begin(), stack.end()};
   }
@@ -75,9 +75,9 @@ std::unique_ptr<TestTrace> ReadFixture(const std::string& name) {
   return ReadBytes(FixtureBytes(name));
 }
 
-std::unique_ptr<TestTrace> ReadWholeStacks(const std::string& name) {
+std::unique_ptr<TestTrace> ReadFixtureForConversion(const std::string& name) {
   auto test = std::make_unique<TestTrace>();
-  test->builder.KeepWholeStacks();
+  test->builder.ReadForConversion();
   Read(FixtureBytes(name), *test);
   return test;
 }

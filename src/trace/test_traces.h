@@ -33,7 +33,7 @@ std::string FixtureBytes(const std::string& name);
 std::unique_ptr<TestTrace> ReadFixture(const std::string& name);
 std::unique_ptr<TestTrace> ReadBytes(const std::string& bytes);
 
-// The same with TraceBuilder::KeepWholeStacks.
-std::unique_ptr<TestTrace> ReadWholeStacks(const std::string& name);
+// The same with TraceBuilder::ReadForConversion.
+std::unique_ptr<TestTrace> ReadFixtureForConversion(const std::string& name);
 
 }  // namespace heapprofd

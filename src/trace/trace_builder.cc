@@ -1,6 +1,7 @@
 #include "trace/trace_builder.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "trace/decode_queue.h"
 
@@ -267,7 +268,7 @@ void TraceBuilder::AddAllocation(uint32_t callsite, int64_t count, int64_t size)
 
 void TraceBuilder::AddEstimate(uint32_t callsite, const CallsiteEstimate& estimate) {
   EstimateTable& rows = trace_->estimates;
-  if (rows.row_count() >= kMaxRows)
+  if (is_for_conversion_ || rows.row_count() >= kMaxRows)
     return;
   rows.dump.push_back(rows_dump_);
   rows.callsite.push_back(callsite);

@@ -47,11 +47,12 @@ class TraceBuilder {
 
   DecodeQueue& decoding() { return *decoding_; }
 
-  // Stacks are wanted whole: they become rows of `stacks`, which takes a third of the
-  // time and memory of callsites. To be called before anything is read.
-  void KeepWholeStacks() { keeps_whole_stacks_ = true; }
+  // What is read is wanted for conversions only: stacks become rows of `stacks`, which
+  // takes a third of the time and memory of callsites, and estimates are left out. To be
+  // called before anything is read.
+  void ReadForConversion() { is_for_conversion_ = true; }
 
-  bool keeps_whole_stacks() const { return keeps_whole_stacks_; }
+  bool is_for_conversion() const { return is_for_conversion_; }
 
   // For who has pushed to decoding().
   void DecodeUnlessDeferred();
@@ -118,7 +119,7 @@ class TraceBuilder {
   ImportedTrace* trace_;
   std::unique_ptr<DecodeQueue> decoding_;
   bool defers_decoding_ = false;
-  bool keeps_whole_stacks_ = false;
+  bool is_for_conversion_ = false;
   uint32_t rows_dump_ = 0;  // whose rows are added
   RowIndex mapping_index_;
   RowIndex frame_index_;

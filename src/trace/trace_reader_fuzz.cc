@@ -59,7 +59,7 @@ void CheckDeferred(std::string_view bytes, const ImportedTrace& want) {
 void CheckWholeStacks(std::string_view bytes, const ImportedTrace& want) {
   ImportedTrace trace;
   TraceBuilder builder(&trace);
-  builder.KeepWholeStacks();
+  builder.ReadForConversion();
   MemorySource source(bytes);
   static_cast<void>(ReadTrace(source, "fuzz", builder));
   CheckTables(trace);
