@@ -13,6 +13,15 @@
 
 namespace heapprofd {
 
+// For hashes: any change of the number changes about half of the result.
+inline uint64_t Mix(uint64_t value) {
+  value ^= value >> 32;
+  value *= 0x9e3779b97f4a7c15;
+  value ^= value >> 29;
+  value *= 0xbf58476d1ce4e5b9;
+  return value ^ (value >> 32);
+}
+
 class RowIndex {
  public:
   // Stands where no row is.

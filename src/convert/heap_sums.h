@@ -42,9 +42,9 @@ class HeapSums {
 
  private:
   HeapValues& Of(uint32_t callsite) {
-    slots_.Prepare([&](uint32_t slot) { return HashOf(callsites_[slot]); });
+    slots_.Prepare([&](uint32_t slot) { return Mix(callsites_[slot]); });
     uint32_t& slot = slots_.Find(
-        HashOf(callsite), [&](uint32_t other) { return callsites_[other] == callsite; });
+        Mix(callsite), [&](uint32_t other) { return callsites_[other] == callsite; });
     if (slot == kNoId) {
       slot = static_cast<uint32_t>(callsites_.size());
       slots_.CountAdded();
@@ -52,11 +52,6 @@ class HeapSums {
       values_.push_back({});
     }
     return values_[slot];
-  }
-
-  static uint64_t HashOf(uint32_t callsite) {
-    const uint64_t hash = callsite * uint64_t{0x9e3779b97f4a7c15};
-    return hash ^ (hash >> 32);
   }
 
   RowIndex slots_;

@@ -6,7 +6,6 @@
 #include <ranges>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "convert/frame_names.h"
@@ -71,16 +70,16 @@ class TraceEncoder {
     bool operator==(const FunctionKey&) const = default;
   };
 
-  struct HashOfKey {
-    size_t operator()(const FunctionKey& key) const {
-      uint64_t hash = key.name;
-      hash = hash * kFactor + key.file;
-      hash = hash * kFactor + key.deobfuscated_name;
-      return hash * kFactor + static_cast<unsigned char>(*key.annotation);
-    }
-
-    static constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
+  struct Function {
+    FunctionKey key;
+    uint64_t id;  // in the message
   };
+
+  static uint64_t HashOf(const FunctionKey& key) {
+    const uint64_t names = (uint64_t{key.name} << 32) | key.deobfuscated_name;
+    return Mix(Mix(names) ^ (uint64_t{key.file} << 8) ^
+               static_cast<unsigned char>(*key.annotation));
+  }
 
   void AddProgramMapping(const ImportedProcess& process);
   PprofMessage::Label LabelOf(uint32_t frame) const;
@@ -92,6 +91,7 @@ class TraceEncoder {
   uint64_t AddressOf(uint32_t frame) const;
   std::vector<PprofMessage::Line> LinesOf(uint32_t frame);
   uint64_t FunctionOf(const FunctionKey& key);
+  uint64_t AddFunction(const FunctionKey& key);
 
   const char* AnnotationOf(uint32_t frame) const {
     return annotations_.empty() ? "" : annotations_[frame];
@@ -108,7 +108,8 @@ class TraceEncoder {
   // Of the current profile.
   std::unique_ptr<PprofMessage> message_;
   std::vector<FrameState> frame_states_;
-  std::unordered_map<FunctionKey, uint64_t, HashOfKey> functions_;
+  Column<Function> functions_;
+  RowIndex function_index_;
   std::vector<bool> mapping_written_;
 };
 
@@ -163,19 +164,26 @@ uint64_t TraceEncoder::AddressOf(uint32_t frame) const {
 }
 
 uint64_t TraceEncoder::FunctionOf(const FunctionKey& key) {
-  const auto [known, is_new] = functions_.try_emplace(key, 0);
-  if (!is_new)
-    return known->second;
+  function_index_.Prepare([this](uint32_t row) { return HashOf(functions_[row].key); });
+  uint32_t& row = function_index_.Find(
+      HashOf(key), [&](uint32_t other) { return functions_[other].key == key; });
+  if (row == RowIndex::kNone) {
+    row = static_cast<uint32_t>(functions_.size());
+    function_index_.CountAdded();
+    functions_.push_back({key, AddFunction(key)});
+  }
+  return functions_[row].id;
+}
+
+uint64_t TraceEncoder::AddFunction(const FunctionKey& key) {
   const std::string_view name = key.deobfuscated_name != kNoId
                                     ? trace_.Text(key.deobfuscated_name)
                                     : names_.Demangled(key.name);
   const std::string_view file = trace_.Text(key.file);
   if (*key.annotation == '\0' || name.empty())
-    known->second = message_->InternFunction(name, trace_.Text(key.name), file);
-  else
-    known->second = message_->InternFunction(
-        std::string(name) + " [" + key.annotation + "]", trace_.Text(key.name), file);
-  return known->second;
+    return message_->InternFunction(name, trace_.Text(key.name), file);
+  return message_->InternFunction(std::string(name) + " [" + key.annotation + "]",
+                                  trace_.Text(key.name), file);
 }
 
 std::vector<PprofMessage::Line> TraceEncoder::LinesOf(uint32_t frame) {
@@ -268,6 +276,7 @@ void TraceEncoder::Encode(const ImportedDump& dump,
   frame_states_.assign(trace_.frames.row_count(), FrameState::kNew);
   mapping_written_.assign(trace_.mappings.size(), false);
   functions_.clear();
+  function_index_ = RowIndex();
   const bool has_frees = trace_.Text(dump.heap_name) != kArtHeap;
   message_->AddSampleType("alloc_objects", "count");
   message_->AddSampleType("alloc_space", "bytes");

@@ -60,33 +60,22 @@ void AppendBytes(uint32_t field, std::string_view bytes, std::string& output) {
 }  // namespace
 
 PprofMessage::PprofMessage(PprofOutput output)
-    : output_(std::move(output)), writer_(pending_) {
-  Intern("");
-}
+    : output_(std::move(output)), writer_(pending_) {}
 
 void PprofMessage::Flush() {
   output_(pending_);
   pending_.clear();
 }
 
-int64_t PprofMessage::Intern(std::string_view text) {
-  const auto known = string_ids_.find(text);
-  if (known != string_ids_.end())
-    return known->second;
-  const auto id = static_cast<int64_t>(strings_.size());
-  string_ids_.emplace(strings_.emplace_back(text), id);
-  return id;
-}
-
 void PprofMessage::AddSampleType(std::string_view type, std::string_view unit) {
   pbf_writer value(writer_, profile_field::kSampleType);
-  value.add_int64(1, Intern(type));
-  value.add_int64(2, Intern(unit));
+  value.add_int64(1, strings_.Intern(type));
+  value.add_int64(2, strings_.Intern(unit));
 }
 
 void PprofMessage::AddMapping(const Mapping& source) {
-  const int64_t path = Intern(source.path);
-  const int64_t build_id = Intern(source.build_id);
+  const StringId path = strings_.Intern(source.path);
+  const StringId build_id = strings_.Intern(source.build_id);
   pbf_writer mapping(writer_, profile_field::kMapping);
   mapping.add_uint64(1, source.id);
   mapping.add_uint64(2, source.start);
@@ -103,17 +92,24 @@ void PprofMessage::AddMapping(const Mapping& source) {
 uint64_t PprofMessage::InternFunction(std::string_view name,
                                       std::string_view system_name,
                                       std::string_view file) {
-  const Function key = {
-      .name = Intern(name), .system_name = Intern(system_name), .file = Intern(file)};
-  const auto [entry, is_new] = functions_.try_emplace(key, functions_.size() + 1);
-  if (!is_new)
-    return entry->second;
+  const Function key = {.name = strings_.Intern(name),
+                        .system_name = strings_.Intern(system_name),
+                        .file = strings_.Intern(file)};
+  function_index_.Prepare([this](uint32_t row) { return HashOf(functions_[row]); });
+  uint32_t& row = function_index_.Find(
+      HashOf(key), [&](uint32_t other) { return functions_[other] == key; });
+  if (row != RowIndex::kNone)
+    return uint64_t{row} + 1;
+  row = static_cast<uint32_t>(functions_.size());
+  functions_.push_back(key);
+  function_index_.CountAdded();
+  const uint64_t id = functions_.size();
   pbf_writer function(writer_, profile_field::kFunction);
-  function.add_uint64(1, entry->second);
+  function.add_uint64(1, id);
   function.add_int64(2, key.name);
   function.add_int64(3, key.system_name);
   function.add_int64(4, key.file);
-  return entry->second;
+  return id;
 }
 
 void PprofMessage::AddLocation(uint64_t id,
@@ -150,8 +146,8 @@ void PprofMessage::AddSample(std::span<const uint64_t> locations,
     AppendBytes(1, {begin, values_begin}, sample_);
   AppendBytes(2, {values_begin, at}, sample_);
   for (const auto& [key, text] : labels) {
-    const int64_t key_id = Intern(key);
-    const int64_t text_id = Intern(text);
+    const StringId key_id = strings_.Intern(key);
+    const StringId text_id = strings_.Intern(text);
     pbf_writer sample(sample_);
     pbf_writer label(sample, 3);
     label.add_int64(1, key_id);
@@ -163,13 +159,13 @@ void PprofMessage::AddSample(std::span<const uint64_t> locations,
 }
 
 void PprofMessage::Finish(const Header& header) {
-  writer_.add_int64(profile_field::kDropFrames, Intern(kDropFrames));
+  writer_.add_int64(profile_field::kDropFrames, strings_.Intern(kDropFrames));
   writer_.add_int64(profile_field::kTimeNanos, static_cast<int64_t>(header.time_unix_ns));
   writer_.add_int64(profile_field::kDurationNanos,
                     static_cast<int64_t>(header.duration_ns));
   {
-    const int64_t type = Intern("space");
-    const int64_t unit = Intern("bytes");
+    const StringId type = strings_.Intern("space");
+    const StringId unit = strings_.Intern("bytes");
     pbf_writer period_type(writer_, profile_field::kPeriodType);
     period_type.add_int64(1, type);
     period_type.add_int64(2, unit);
@@ -177,11 +173,11 @@ void PprofMessage::Finish(const Header& header) {
   writer_.add_int64(profile_field::kPeriod,
                     static_cast<int64_t>(header.sampling_interval));
   for (const std::string& comment : header.comments)
-    writer_.add_int64(profile_field::kComment, Intern(comment));
+    writer_.add_int64(profile_field::kComment, strings_.Intern(comment));
   writer_.add_int64(profile_field::kDefaultSampleType,
-                    Intern(header.default_sample_type));
-  for (const std::string_view text : strings_)
-    writer_.add_string(profile_field::kStringTable, ToUtf8(text));
+                    strings_.Intern(header.default_sample_type));
+  for (StringId id = 0; id < strings_.size(); ++id)
+    writer_.add_string(profile_field::kStringTable, ToUtf8(strings_.Get(id)));
   Flush();
 }
 

@@ -5,16 +5,18 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <protozero/pbf_writer.hpp>
+
+#include "base/column.h"
+#include "base/row_index.h"
+#include "base/string_pool.h"
 
 namespace heapprofd {
 
@@ -91,25 +93,20 @@ class PprofMessage {
   void Finish(const Header& header);
 
  private:
-  // By what functions are told apart; ids of texts.
+  // By what functions are told apart.
   struct Function {
-    int64_t name;
-    int64_t system_name;
-    int64_t file;
+    StringId name;
+    StringId system_name;
+    StringId file;
 
     bool operator==(const Function&) const = default;
   };
 
-  struct HashOfFunction {
-    size_t operator()(const Function& function) const {
-      constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
-      auto hash = static_cast<uint64_t>(function.name);
-      hash = hash * kFactor + static_cast<uint64_t>(function.system_name);
-      return hash * kFactor + static_cast<uint64_t>(function.file);
-    }
-  };
+  static uint64_t HashOf(const Function& function) {
+    return Mix(Mix((uint64_t{function.name} << 32) | function.system_name) ^
+               function.file);
+  }
 
-  int64_t Intern(std::string_view text);
   void Flush();
 
   PprofOutput output_;
@@ -117,9 +114,9 @@ class PprofMessage {
   std::string packed_;   // only grows; room for the numbers of a sample
   std::string sample_;   // the current one
   protozero::pbf_writer writer_;
-  std::deque<std::string> strings_;  // by id
-  std::unordered_map<std::string_view, int64_t> string_ids_;
-  std::unordered_map<Function, uint64_t, HashOfFunction> functions_;
+  StringPool strings_;
+  Column<Function> functions_;
+  RowIndex function_index_;
 };
 
 }  // namespace heapprofd

@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include "trace/string_pool.h"
+#include "base/string_pool.h"
 
 namespace heapprofd {
 

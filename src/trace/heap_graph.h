@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/column.h"
-#include "trace/string_pool.h"
+#include "base/string_pool.h"
 
 namespace heapprofd {
 

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "base/column.h"
+#include "base/string_pool.h"
 #include "profile/model.h"
 #include "trace/clock_table.h"
 #include "trace/heap_graph.h"
-#include "trace/string_pool.h"
 #include "trace/trace_stats.h"
 
 namespace heapprofd {

@@ -13,15 +13,6 @@ constexpr size_t kMaxProcesses = size_t{1} << 22;  // as many as Linux has pids
 constexpr size_t kMaxThreads = size_t{1} << 22;
 constexpr size_t kMaxDumps = size_t{1} << 22;
 
-// 64 to 64 bits; any change of an input changes about half of the result.
-uint64_t Mix(uint64_t value) {
-  value ^= value >> 32;
-  value *= 0x9e3779b97f4a7c15;
-  value ^= value >> 29;
-  value *= 0xbf58476d1ce4e5b9;
-  return value ^ (value >> 32);
-}
-
 uint64_t HashOf(const ImportedMapping& mapping) {
   uint64_t hash = Mix((uint64_t{mapping.name} << 32) | mapping.build_id);
   for (const uint64_t part : {mapping.exact_offset, mapping.start_offset, mapping.start,

@@ -1,9 +1,7 @@
-#include "trace/string_pool.h"
+#include "base/string_pool.h"
 
 #include <cstring>
 #include <functional>
-
-#include "profile/model.h"
 
 namespace heapprofd {
 namespace {
@@ -69,7 +67,7 @@ StringId StringPool::Intern(std::string_view text) {
   size_t slot = SlotOf(text, hash);
   if (slots_[slot] != 0)
     return slots_[slot] - 1;
-  if (texts_.size() >= kNoId - 1)
+  if (texts_.size() >= kNone - 1)
     return kEmptyString;
   if (texts_.size() * 3 >= slots_.size() * 2) {
     GrowSlots();
@@ -82,7 +80,7 @@ StringId StringPool::Intern(std::string_view text) {
 
 StringId StringPool::Find(std::string_view text) const {
   const uint32_t slot = slots_[SlotOf(text, HashOf(text))];
-  return slot != 0 ? slot - 1 : kNoId;
+  return slot != 0 ? slot - 1 : kNone;
 }
 
 }  // namespace heapprofd

@@ -1,5 +1,5 @@
-// All text of an imported trace, each distinct text once. Ids are dense; texts stay at
-// their place, so views live as long as the pool.
+// All text of a trace or profile, each distinct text once. Ids are dense, and 0 is "";
+// texts stay at their place, so views live as long as the pool.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,20 @@ inline constexpr StringId kEmptyString = 0;
 
 class StringPool {
  public:
+  static constexpr StringId kNone = UINT32_MAX;
+
   StringPool();
 
   // Texts longer than kMaxStringBytes are cut.
   StringId Intern(std::string_view text);
 
-  // kNoId and other numbers without a text give "".
+  // kNone and other numbers without a text give "".
   std::string_view Get(StringId id) const {
     return id < texts_.size() ? std::string_view(texts_[id].data, texts_[id].size)
                               : std::string_view();
   }
 
-  // The text's id, or kNoId.
+  // The text's id, or kNone.
   StringId Find(std::string_view text) const;
 
   size_t size() const { return texts_.size(); }
