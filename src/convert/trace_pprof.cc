@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -291,7 +290,8 @@ void TraceEncoder::Encode(const ImportedDump& dump,
     locations.clear();
     labels.clear();
     const std::span<const uint32_t> stack = trace_.stacks.FramesOf(sums.callsites()[i]);
-    for (const uint32_t frame : std::views::reverse(stack)) {
+    for (auto at = stack.rbegin(); at != stack.rend(); ++at) {
+      const uint32_t frame = *at;
       FrameState state = frame_states_[frame];
       if (state == FrameState::kNew)
         state = Prepare(frame);

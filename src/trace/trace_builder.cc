@@ -180,7 +180,8 @@ uint32_t TraceBuilder::InternStack(std::span<const uint32_t> frames) {
     return kNoId;
   stack_index_.Prepare([&](uint32_t row) { return StackHash(stacks.FramesOf(row)); });
   uint32_t& row = stack_index_.Find(StackHash(frames), [&](uint32_t other) {
-    return std::ranges::equal(stacks.FramesOf(other), frames);
+    const std::span<const uint32_t> present = stacks.FramesOf(other);
+    return std::equal(present.begin(), present.end(), frames.begin(), frames.end());
   });
   if (row == kNoId && frames.size() <= kMaxRows - stacks.frames.size()) {
     row = static_cast<uint32_t>(stacks.row_count());

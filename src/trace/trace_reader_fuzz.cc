@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
 #include <string_view>
 
 #include "trace/decode_queue.h"
@@ -69,9 +68,9 @@ void CheckWholeStacks(std::string_view bytes, const ImportedTrace& want) {
   for (size_t row = 0; row < trace.allocations.row_count(); ++row) {
     uint32_t callsite = want.allocations.callsite[row];
     const auto stack = trace.stacks.FramesOf(trace.allocations.callsite[row]);
-    for (const uint32_t frame : std::views::reverse(stack)) {
+    for (auto frame = stack.rbegin(); frame != stack.rend(); ++frame) {
       HPD_CHECK(callsite != kNoId);
-      HPD_CHECK(trace.frames.rel_pc[frame] ==
+      HPD_CHECK(trace.frames.rel_pc[*frame] ==
                 want.frames.rel_pc[want.callsites.frame[callsite]]);
       callsite = want.callsites.parent[callsite];
     }
