@@ -62,7 +62,8 @@ std::vector<Position> Normalize(const std::vector<SourceLine>& lines) {
 // file:line.
 std::vector<std::vector<Position>> AskAddr2line(const std::string& path,
                                                 const std::vector<uint64_t>& addresses) {
-  const std::string request = testing::TempDir() + "/symbolize_addresses";
+  const ScratchDirectory directory;
+  const std::string request = directory.path() / "addresses";
   std::ofstream out(request);
   for (const uint64_t address : addresses)
     out << "0x" << std::hex << address << "\n";

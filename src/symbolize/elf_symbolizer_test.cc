@@ -96,13 +96,11 @@ TEST(ElfSymbolizerTest, DebugFilesAreFoundByBuildId) {
   const TestProgram layout("shapes");
   const TestProgram stripped("separate/shapes_by_id");
   const std::string id = HexEncode(layout.build_id);
-  const std::filesystem::path root =
-      std::filesystem::path(testing::TempDir()) / "symbolize_by_id";
-  std::filesystem::create_directories(root / ".build-id" / id.substr(0, 2));
-  std::filesystem::copy_file(
-      layout.path, root / ".build-id" / id.substr(0, 2) / (id.substr(2) + ".debug"),
-      std::filesystem::copy_options::overwrite_existing);
-  ExpectShapesWithLines(stripped, layout, "+:" + root.string());
+  const ScratchDirectory root;
+  const std::filesystem::path directory = root.path() / ".build-id" / id.substr(0, 2);
+  std::filesystem::create_directories(directory);
+  std::filesystem::copy_file(layout.path, directory / (id.substr(2) + ".debug"));
+  ExpectShapesWithLines(stripped, layout, "+:" + root.path().string());
   EXPECT_FALSE(OpenSymbolizer(stripped).has_debug_info());
 }
 
@@ -196,7 +194,8 @@ TEST(ElfSymbolizerTest, AFileWithAnotherBuildIdIsRefused) {
 }
 
 TEST(ElfSymbolizerTest, FilesThatAreNoElfImagesAreRefused) {
-  const std::string path = testing::TempDir() + "/symbolize_no_elf";
+  const ScratchDirectory directory;
+  const std::string path = directory.path() / "script";
   std::ofstream(path) << "#!/bin/sh\n";
   const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const auto symbolizer =
@@ -209,9 +208,9 @@ TEST(ElfSymbolizerTest, FilesThatAreNoElfImagesAreRefused) {
 TEST(ElfSymbolizerTest, DebugInfoWhoseStringsDoNotEndIsNotRead) {
   const TestProgram program("shapes_dwarf4");
   const SectionRange strings = FindSection(program, ".debug_str");
-  const std::string path = testing::TempDir() + "/symbolize_unended";
-  std::filesystem::copy_file(program.path, path,
-                             std::filesystem::copy_options::overwrite_existing);
+  const ScratchDirectory directory;
+  const std::string path = directory.path() / "unended";
+  std::filesystem::copy_file(program.path, path);
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(strings.offset + strings.size - 1));
   file.put('x');

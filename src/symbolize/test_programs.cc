@@ -5,6 +5,7 @@
 #include <gelf.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 
 namespace heapprofd {
@@ -22,6 +23,12 @@ std::string PathOf(const std::string& name) {
 }
 
 }  // namespace
+
+ScratchDirectory::ScratchDirectory() {
+  std::string pattern = std::filesystem::temp_directory_path() / "symbolize_test_XXXXXX";
+  HPD_CHECK(mkdtemp(pattern.data()) != nullptr);
+  path_ = pattern;
+}
 
 TestProgram::TestProgram(const std::string& name)
     : path(PathOf(name)), fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {

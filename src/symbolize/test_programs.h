@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,22 @@
 #include "symbolize/elf_symbolizer.h"
 
 namespace heapprofd {
+
+// A directory for a test's own files, which is gone when it ends.
+class ScratchDirectory {
+ public:
+  ScratchDirectory();
+
+  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
+
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 struct TestProgram {
   // By its name in test_programs.cmake, or by an absolute path.
