@@ -41,11 +41,8 @@ class GraphEncoder {
       if (self.IsZero())
         continue;
       locations.clear();
-      for (const FlameNode* at = &tree.nodes[row];; at = &tree.nodes[at->parent]) {
-        locations.push_back(LocationOf(tree.names->Get(at->name)));
-        if (at->parent == kNoId)
-          break;
-      }
+      for (size_t at = row; at != kNoId; at = tree.nodes[at].parent)
+        locations.push_back(LocationOf(tree.NameOf(at)));
       const int64_t values[] = {self.count, self.size};
       message_.AddSample(locations, values);
     }
@@ -57,7 +54,7 @@ class GraphEncoder {
   void CutPaths(FlameTree& tree) {
     for (size_t row = tree.nodes.size(); row-- > 0;) {
       FlameNode& node = tree.nodes[row];
-      if (node.depth < kMaxDepth)
+      if (tree.depths[row] < kMaxDepth)
         continue;
       tree.AddSelf(node.parent, tree.SelfOf(row));
       node.self_row = kNoId;

@@ -28,9 +28,11 @@ constexpr std::array<std::pair<int, int>, 9> kLimits = {{
 constexpr int kOperationsPerCancelCheck = 10000;
 
 // Runs of so many kB, which fit into the processor's caches, are sorted and then merged
-// from files that have no name: no slower than one large sort in memory (threads for the
-// runs were no faster, either), and it bounds the memory.
-constexpr char kSortInFiles[] = "PRAGMA temp_store=FILE; PRAGMA cache_size=-8000";
+// from files that have no name: no slower than one large sort in memory, and it bounds
+// the memory. A second thread sorts and writes runs while the query makes the next one (a
+// single one would have to be waited for).
+constexpr char kSortInFiles[] =
+    "PRAGMA temp_store=FILE; PRAGMA cache_size=-4000; PRAGMA threads=2";
 constexpr char kSortInMemory[] = "PRAGMA temp_store=MEMORY";
 
 // In any of the places where SQLite looks for room.

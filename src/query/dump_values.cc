@@ -51,19 +51,16 @@ ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t id) {
   return SumAllocations(trace, {dump.upid, dump.heap_name, dump.ts});
 }
 
-std::vector<double> VariancesAt(const ImportedTrace& trace,
-                                uint32_t id,
-                                ProfileView view) {
+void AddVariances(const ImportedTrace& trace,
+                  uint32_t id,
+                  ProfileView view,
+                  ValuesByCallsite* values) {
   const ImportedDump& dump = trace.dumps[id];
-  if (dump.estimate_count == 0)
-    return {};
-  std::vector<double> variances(trace.callsites.row_count(), 0);
   const Column<double>& errors = ErrorsOf(trace.estimates, view);
   for (size_t i = 0; i < dump.estimate_count; ++i) {
     const size_t row = dump.first_estimate + i;
-    variances[trace.estimates.callsite[row]] += errors[row] * errors[row];
+    values->AddVariance(trace.estimates.callsite[row], errors[row] * errors[row]);
   }
-  return variances;
 }
 
 }  // namespace heapprofd

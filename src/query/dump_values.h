@@ -1,8 +1,6 @@
 // What our own functions mean by a dump and a view, and the values of a dump.
 #pragma once
 
-#include <vector>
-
 #include "base/status.h"
 #include "query/flame_tree.h"
 #include "query/profile_view.h"
@@ -19,9 +17,10 @@ Result<ProfileView> ViewOf(const Cell& cell);
 // The heap of one dump, from its beginning up to the dump.
 ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t dump);
 
-// The variances of that at each callsite; empty when the trace does not tell.
-std::vector<double> VariancesAt(const ImportedTrace& trace,
-                                uint32_t dump,
-                                ProfileView view);
+// Adds the variances of one figure of these values; none when the trace does not tell.
+void AddVariances(const ImportedTrace& trace,
+                  uint32_t dump,
+                  ProfileView view,
+                  ValuesByCallsite* values);
 
 }  // namespace heapprofd

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <tuple>
+#include <utility>
 
 #include "query/child_lists.h"
 #include "query/sum.h"
@@ -14,38 +14,34 @@ namespace {
 
 constexpr uint32_t kCallsitesPerCancelCheck = 1 << 14;
 
-// One function at one address.
-struct Function {
-  StringId name;
-  StringId source_file;
-  uint32_t line;
-  bool is_inlined;
-};
-
 class TreeBuilder {
  public:
   TreeBuilder(const ImportedTrace& trace, const FlameOptions& options)
       : trace_(trace), options_(options), demangled_(std::make_shared<StringPool>()) {
     if (options.names == NameStyle::kDemangled)
       name_ids_.assign(trace.strings.size(), kNoId);
+    first_functions_.resize(trace.frames.row_count(), kNoId);
   }
 
   Result<FlameTree> Build(ValuesByCallsite values, const CancelFlag& cancelled) {
     MarkUsed(values);
-    std::tie(rows_, tree_.values) = std::move(values).Take();
+    ValuesByCallsite::Parts parts = std::move(values).Take();
+    rows_ = std::move(parts.rows);
+    tree_.values = std::move(parts.values);
+    tree_.variances = std::move(parts.variances);
     for (uint32_t callsite = 0; callsite < rows_.size(); ++callsite) {
       if (callsite % kCallsitesPerCancelCheck == 0 && cancelled)
         return Status(StatusCode::kUnavailable,
                       "cannot finish the query: it was cancelled");
-      FunctionsOf(trace_.callsites.frame[callsite]);
       if (is_used_[callsite])
         AddCallsite(callsite);
-      next_id_ += static_cast<uint32_t>(functions_.size());
+      if (options_.merging == Merging::kNone)
+        next_id_ += FunctionCount(trace_.callsites.frame[callsite]);
     }
     // What is not needed any more makes room for the sums.
     rows_ = {};
-    first_children_ = {};
     index_ = RowIndex();
+    later_children_ = {};
     AddCumulative(&tree_);
     // The trace outlives everything that is made of it.
     tree_.names = options_.names == NameStyle::kDemangled
@@ -55,26 +51,6 @@ class TreeBuilder {
   }
 
  private:
-  struct Key {
-    uint32_t parent;
-    uint32_t name;
-    StringId mapping;
-
-    bool operator==(const Key&) const = default;
-  };
-
-  static uint64_t HashOf(const Key& key) {
-    uint64_t hash = key.parent * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ (hash >> 29) ^ key.name) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ (hash >> 32) ^ key.mapping) * 0x94d049bb133111ebu;
-    return hash ^ (hash >> 31);
-  }
-
-  Key KeyOf(uint32_t row) const {
-    const FlameNode& node = tree_.nodes[row];
-    return {node.parent, node.name, node.mapping_name};
-  }
-
   // Callers have smaller ids than what they call.
   void MarkUsed(const ValuesByCallsite& values) {
     is_used_.assign(values.size(), false);
@@ -87,42 +63,59 @@ class TreeBuilder {
     }
   }
 
-  // Fills functions_, the innermost first.
-  void FunctionsOf(uint32_t frame) {
-    functions_.clear();
+  uint32_t FunctionCount(uint32_t frame) const {
     const uint32_t set = trace_.frames.symbol_set[frame];
     const size_t end = set == kNoId ? 0 : trace_.symbols.EndOf(set);
-    for (size_t row = set; row < end; ++row)
-      functions_.push_back({trace_.symbols.name[row], trace_.symbols.source_file[row],
-                            trace_.symbols.line[row], row + 1 < end});
-    if (!functions_.empty())
-      return;
-    const StringId deobfuscated = trace_.frames.deobfuscated_name[frame];
-    functions_.push_back(
-        {deobfuscated != kNoId ? deobfuscated : trace_.frames.name[frame], kNoId, 0,
-         false});
+    return end > set ? static_cast<uint32_t>(end - set) : 1;
+  }
+
+  // Rows of tree_.functions, the innermost first.
+  std::span<const uint32_t> FunctionsOf(uint32_t frame) {
+    const uint32_t count = FunctionCount(frame);
+    uint32_t& first = first_functions_[frame];
+    if (first == kNoId) {
+      first = static_cast<uint32_t>(functions_.size());
+      AddFunctions(frame, count);
+    }
+    return functions_.span().subspan(first, count);
+  }
+
+  void AddFunctions(uint32_t frame, uint32_t count) {
+    const FrameTable& frames = trace_.frames;
+    const uint32_t mapping = frames.mapping[frame];
+    TreeFunction function;
+    if (mapping != kNoId)
+      function.mapping_name = trace_.mappings[mapping].name;
+    const uint32_t set = frames.symbol_set[frame];
+    for (uint32_t i = 0; i < count; ++i) {
+      StringId name = frames.name[frame];
+      if (set != kNoId && trace_.symbols.EndOf(set) > set) {
+        name = trace_.symbols.name[set + i];
+        function.source_file = trace_.symbols.source_file[set + i];
+        function.line = trace_.symbols.line[set + i];
+      } else if (frames.deobfuscated_name[frame] != kNoId) {
+        name = frames.deobfuscated_name[frame];
+      }
+      function.name = NameId(name);
+      functions_.push_back(tree_.functions.Intern(function));
+    }
   }
 
   void AddCallsite(uint32_t callsite) {
     const uint32_t caller = trace_.callsites.parent[callsite];
-    const uint32_t mapping = trace_.frames.mapping[trace_.callsites.frame[callsite]];
-    const StringId mapping_name =
-        mapping == kNoId ? kEmptyString : trace_.mappings[mapping].name;
+    const std::span<const uint32_t> functions =
+        FunctionsOf(trace_.callsites.frame[callsite]);
     uint32_t row = caller == kNoId ? kNoId : rows_[caller];
-    for (size_t i = functions_.size(); i-- > 0;) {
-      row = AddNode(row, functions_[i], mapping_name);
+    for (size_t i = functions.size(); i-- > 0;) {
+      row = AddNode(row, functions[i]);
       if (options_.merging == Merging::kNone)
         tree_.unmerged.push_back(
-            {.id = next_id_ + static_cast<uint32_t>(functions_.size() - 1 - i),
+            {.id = next_id_ + static_cast<uint32_t>(functions.size() - 1 - i),
              .callsite = callsite,
-             .is_inlined = functions_[i].is_inlined,
+             .is_inlined = i + 1 < functions.size(),
              .is_leaf_function = i == 0});
     }
     TakeValues(rows_[callsite], tree_.nodes[row]);
-    if (!options_.variances.empty()) {
-      tree_.variances.resize(tree_.nodes.size(), 0);
-      tree_.variances[row] += options_.variances[callsite];
-    }
     rows_[callsite] = row;
   }
 
@@ -132,19 +125,35 @@ class TreeBuilder {
     if (node.self_row == kNoId)
       node.self_row = values;
     else
-      tree_.values[node.self_row] += tree_.values[values];
+      tree_.AddValues(node.self_row, values);
   }
 
-  // The node with this key, or `new_row`, which it is known by from here on.
-  uint32_t FindNode(const Key& key, uint32_t new_row) {
-    uint32_t& first = key.parent == kNoId ? first_root_ : first_children_[key.parent];
-    if (first == kNoId)
-      first = new_row;
-    if (first == new_row || KeyOf(first) == key)
-      return first;
-    index_.Prepare([this](uint32_t i) { return HashOf(KeyOf(later_children_[i])); });
-    uint32_t& known = index_.Find(
-        HashOf(key), [&](uint32_t i) { return KeyOf(later_children_[i]) == key; });
+  bool IsChild(uint32_t row, uint32_t parent, uint32_t function) const {
+    const FlameNode& node = tree_.nodes[row];
+    return node.parent == parent &&
+           (node.function == function ||
+            tree_.functions[node.function].HasSameName(tree_.functions[function]));
+  }
+
+  uint64_t HashOf(uint32_t parent, uint32_t function) const {
+    const uint64_t hash =
+        (tree_.functions[function].NameHash() ^ parent) * 0xbf58476d1ce4e5b9u;
+    return hash ^ (hash >> 31);
+  }
+
+  // The child of this name, or `new_row`, which it is known by from here on. Stacks come
+  // one by one, so most nodes have one child, and that is the next node.
+  uint32_t FindNode(uint32_t parent, uint32_t function, uint32_t new_row) {
+    const uint32_t next = parent == kNoId ? 0 : parent + 1;
+    if (next == new_row || IsChild(next, parent, function))
+      return next;
+    index_.Prepare([this](uint32_t i) {
+      const FlameNode& node = tree_.nodes[later_children_[i]];
+      return HashOf(node.parent, node.function);
+    });
+    uint32_t& known = index_.Find(HashOf(parent, function), [&](uint32_t i) {
+      return IsChild(later_children_[i], parent, function);
+    });
     if (known != kNoId)
       return later_children_[known];
     known = static_cast<uint32_t>(later_children_.size());
@@ -153,30 +162,29 @@ class TreeBuilder {
     return new_row;
   }
 
-  uint32_t AddNode(uint32_t parent, const Function& function, StringId mapping_name) {
-    const uint32_t name = NameId(function.name);
+  uint32_t AddNode(uint32_t parent, uint32_t function) {
     const auto row = static_cast<uint32_t>(tree_.nodes.size());
     if (options_.merging == Merging::kByName) {
-      const uint32_t known = FindNode({parent, name, mapping_name}, row);
+      const uint32_t known = FindNode(parent, function, row);
       if (known != row) {
-        FlameNode& node = tree_.nodes[known];
-        if (node.source_file != function.source_file)
-          node.source_file = kNoId;
-        if (node.line != function.line)
-          node.line = 0;
+        if (tree_.nodes[known].function != function)
+          MergeFunction(function, tree_.nodes[known]);
         return known;
       }
-      first_children_.push_back(kNoId);
     }
-    FlameNode node;
-    node.parent = parent;
-    node.depth = parent == kNoId ? 0 : tree_.nodes[parent].depth + 1;
-    node.name = name;
-    node.mapping_name = mapping_name;
-    node.source_file = function.source_file;
-    node.line = function.line;
-    tree_.nodes.push_back(node);
-    return row;
+    return tree_.AddNode({.parent = parent, .function = function});
+  }
+
+  // What of the place in the source both agree on.
+  void MergeFunction(uint32_t function, FlameNode& node) {
+    const TreeFunction& other = tree_.functions[function];
+    TreeFunction merged = tree_.functions[node.function];
+    if (merged.source_file != other.source_file)
+      merged.source_file = kNoId;
+    if (merged.line != other.line)
+      merged.line = 0;
+    if (merged != tree_.functions[node.function])
+      node.function = tree_.functions.Intern(merged);
   }
 
   // In demangled_ when names are demangled, else in the trace.
@@ -201,12 +209,10 @@ class TreeBuilder {
   // By callsite: at first the row of its values, then that of its innermost function.
   Column<uint32_t> rows_;
   std::vector<bool> is_used_;
-  std::vector<Function> functions_;  // of the current callsite
-  // When nodes are merged: most have one child, which is found without an index.
-  Column<uint32_t> first_children_;  // by node
-  uint32_t first_root_ = kNoId;
-  Column<uint32_t> later_children_;  // of all nodes
-  RowIndex index_;                   // of later_children_, by key
+  Column<uint32_t> first_functions_;  // by frame: in functions_; kNoId: not wanted yet
+  Column<uint32_t> functions_;        // of the frames
+  Column<uint32_t> later_children_;   // all but those that come next to their parent
+  RowIndex index_;                    // of later_children_, by parent and name
   uint32_t next_id_ = 0;
 };
 
@@ -235,6 +241,18 @@ Result<FlameTree> BuildFlameTree(const ImportedTrace& trace,
   return TreeBuilder(trace, options).Build(std::move(values), cancelled);
 }
 
+uint32_t FlameTree::AddNode(const FlameNode& node) {
+  nodes.push_back(node);
+  depths.push_back(node.parent == kNoId ? 0 : depths[node.parent] + 1);
+  return static_cast<uint32_t>(nodes.size() - 1);
+}
+
+void FlameTree::AddValues(uint32_t to, uint32_t from) {
+  values[to] += values[from];
+  if (!variances.empty())
+    variances[to] += variances[from];
+}
+
 void FlameTree::AddSelf(size_t row, const FlameValues& more) {
   uint32_t& self = nodes[row].self_row;
   if (self == kNoId) {
@@ -256,21 +274,20 @@ void AddCumulative(FlameTree* tree) {
       return;
     }
     if (!has_own_sum[node]) {
-      const FlameValues first = values[sum];
+      const uint32_t first = sum;
       sum = static_cast<uint32_t>(values.size());
-      values.push_back(first);
+      values.push_back(values[first]);
+      if (!tree->variances.empty())
+        tree->variances.push_back(tree->variances[first]);
       has_own_sum[node] = true;
     }
-    values[sum] += values[more];
+    tree->AddValues(sum, more);
   };
   for (size_t row = tree->nodes.size(); row-- > 0;) {
     add(row, tree->nodes[row].self_row);
     const uint32_t parent = tree->nodes[row].parent;
-    if (parent == kNoId)
-      continue;
-    add(parent, tree->sum_rows[row]);
-    if (!tree->variances.empty())
-      tree->variances[parent] += tree->variances[row];
+    if (parent != kNoId)
+      add(parent, tree->sum_rows[row]);
   }
 }
 
@@ -319,7 +336,7 @@ FlameTree Focus(FlameTree tree, std::string_view text) {
   std::vector<State> states(tree.nodes.size(), State::kOut);
   for (size_t row = 0; row < tree.nodes.size(); ++row) {
     const FlameNode& node = tree.nodes[row];
-    if (ContainsIgnoringCase(tree.names->Get(node.name), text)) {
+    if (ContainsIgnoringCase(tree.NameOf(row), text)) {
       states[row] = State::kIn;
       for (uint32_t at = node.parent; at != kNoId && states[at] == State::kOut;
            at = tree.nodes[at].parent)
@@ -329,17 +346,16 @@ FlameTree Focus(FlameTree tree, std::string_view text) {
     }
   }
   std::vector<uint32_t> new_rows(tree.nodes.size(), kNoId);
-  Column<FlameNode> kept;
-  for (size_t row = 0; row < tree.nodes.size(); ++row) {
+  const Column<FlameNode> all = std::exchange(tree.nodes, {});
+  tree.depths = {};
+  for (size_t row = 0; row < all.size(); ++row) {
     if (states[row] == State::kOut)
       continue;
-    new_rows[row] = static_cast<uint32_t>(kept.size());
-    FlameNode node = tree.nodes[row];
+    FlameNode node = all[row];
     if (node.parent != kNoId)
       node.parent = new_rows[node.parent];
-    kept.push_back(node);
+    new_rows[row] = tree.AddNode(node);
   }
-  tree.nodes = std::move(kept);
   AddCumulative(&tree);
   return tree;
 }

@@ -7,12 +7,13 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/column.h"
+#include "base/small_numbers.h"
 #include "base/status.h"
 #include "query/database.h"
+#include "query/function_table.h"
 #include "trace/imported_trace.h"
 
 namespace heapprofd {
@@ -52,15 +53,37 @@ class ValuesByCallsite {
     return values_[rows_[callsite]];
   }
 
-  // Both parts, for who goes on with them: rows of the values by callsite (kNoId: none),
-  // and the values.
-  std::pair<Column<uint32_t>, Column<FlameValues>> Take() && {
-    return {std::move(rows_), std::move(values_)};
+  // Of the one figure that is of interest. Until the first is added the variances are
+  // unknown.
+  void AddVariance(size_t callsite, double more) {
+    At(callsite);
+    variances_.resize(values_.size(), 0);
+    variances_[rows_[callsite]] += more;
+  }
+
+  bool has_variances() const { return !variances_.empty(); }
+
+  double VarianceOf(size_t callsite) const {
+    return rows_[callsite] < variances_.size() ? variances_[rows_[callsite]] : 0;
+  }
+
+  // All parts, for who goes on with them.
+  struct Parts {
+    Column<uint32_t> rows;  // of the values, by callsite; kNoId: none
+    Column<FlameValues> values;
+    Column<double> variances;  // of each of `values`; empty: unknown
+  };
+
+  Parts Take() && {
+    if (has_variances())
+      variances_.resize(values_.size(), 0);
+    return {std::move(rows_), std::move(values_), std::move(variances_)};
   }
 
  private:
   Column<uint32_t> rows_;
   Column<FlameValues> values_;
+  Column<double> variances_;
 };
 
 enum class NameStyle : uint8_t {
@@ -74,13 +97,9 @@ enum class Merging : uint8_t {
 };
 
 struct FlameNode {
-  uint32_t parent = kNoId;  // row of the parent, smaller than the node's own
-  uint32_t depth = 0;
-  StringId name = kEmptyString;  // in FlameTree::names
-  StringId mapping_name = kEmptyString;
-  StringId source_file = kNoId;  // kNoId, too, when merged nodes disagree
-  uint32_t line = 0;             // 0, too, when merged nodes disagree
-  uint32_t self_row = kNoId;     // in FlameTree::values; kNoId: nothing of its own
+  uint32_t parent = kNoId;    // row of the parent, smaller than the node's own
+  uint32_t function = 0;      // in FlameTree::functions
+  uint32_t self_row = kNoId;  // in FlameTree::values; kNoId: nothing of its own
 };
 
 // What is told only of trees that are not merged.
@@ -95,15 +114,19 @@ struct UnmergedNode {
 // child: all nodes of such a chain share one sum.
 struct FlameTree {
   Column<FlameNode> nodes;        // parents before children
+  SmallNumbers depths;            // by node
   Column<UnmergedNode> unmerged;  // by node; empty: merged, ids are row numbers
+  FunctionTable functions;
   Column<FlameValues> values;
+  Column<double> variances;   // of each of `values`; empty: the trace does not tell
   Column<uint32_t> sum_rows;  // by node: in values; kNoId: nothing
-  // Of the cumulative values of the figure that is of interest, by node; empty: the trace
-  // does not tell.
-  Column<double> variances;
   std::shared_ptr<const StringPool> names;
 
-  std::string_view NameOf(uint32_t row) const { return names->Get(nodes[row].name); }
+  const TreeFunction& FunctionOf(size_t row) const {
+    return functions[nodes[row].function];
+  }
+
+  std::string_view NameOf(size_t row) const { return names->Get(FunctionOf(row).name); }
 
   uint32_t IdOf(uint32_t row) const { return unmerged.empty() ? row : unmerged[row].id; }
 
@@ -111,6 +134,17 @@ struct FlameTree {
 
   // Its own and what is below.
   FlameValues CumulativeOf(size_t row) const { return ValuesAt(sum_rows[row]); }
+
+  // Of the cumulative value; only when they are known.
+  double VarianceOf(size_t row) const {
+    return sum_rows[row] == kNoId ? 0 : variances[sum_rows[row]];
+  }
+
+  // Adds a row of the values, and its variance, to another.
+  void AddValues(uint32_t to, uint32_t from);
+
+  // Adds the next node and its depth; returns its row.
+  uint32_t AddNode(const FlameNode& node);
 
   // To a node's own values; sums are wrong until AddCumulative.
   void AddSelf(size_t row, const FlameValues& more);
@@ -124,7 +158,6 @@ struct FlameTree {
 struct FlameOptions {
   NameStyle names = NameStyle::kDemangled;
   Merging merging = Merging::kByName;
-  std::span<const double> variances = {};  // by callsite; may be empty
 };
 
 // The tree of the callsites with values and of their callers; as recorded, the names are

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <map>
 #include <random>
 #include <set>
 
@@ -78,8 +80,8 @@ TEST_F(FlameTreeTest, SourceLinesOnWhichMergedFunctionsDisagreeAreLeftOut) {
   values.At(1).size = 1;
   const FlameTree tree = Build(std::move(values));
   ASSERT_EQ(tree.nodes.size(), 1u);
-  EXPECT_EQ(tree.nodes[0].line, 0u);
-  EXPECT_EQ(trace_.Text(tree.nodes[0].source_file), "f.c");
+  EXPECT_EQ(tree.FunctionOf(0).line, 0u);
+  EXPECT_EQ(trace_.Text(tree.FunctionOf(0).source_file), "f.c");
 }
 
 TEST_F(FlameTreeTest, SumsStopAtTheEndOfTheRange) {
@@ -148,6 +150,80 @@ TEST_F(FlameTreeTest, RandomTreesGiveTheSumsOfTheirStacks) {
   for (uint32_t row = 0; row < tree.nodes.size(); ++row)
     got[PathOf(tree, row)] = tree.CumulativeOf(row).size;
   EXPECT_EQ(got, want);
+}
+
+TEST_F(FlameTreeTest, DepthsAndVariancesOfRandomTreesAreThoseOfTheirStacks) {
+  std::mt19937 random(302);
+  std::map<std::string, double> want;
+  std::vector<std::pair<uint32_t, double>> samples;
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::string> stack;
+    std::string path;
+    const auto variance = static_cast<double>(random() % 1000);
+    for (size_t depth = random() % 6 + 1; depth > 0; --depth) {
+      stack.push_back(std::string(1, static_cast<char>('a' + random() % 3)));
+      path += (path.empty() ? "" : ";") + stack.back();
+      want[path] += variance;
+    }
+    samples.emplace_back(Callsite(stack), variance);
+  }
+  ValuesByCallsite values(trace_.callsites.row_count());
+  for (const auto& [callsite, variance] : samples) {
+    values.At(callsite).size = 1;
+    values.AddVariance(callsite, variance);
+  }
+  const FlameTree tree = Build(std::move(values));
+  std::map<std::string, double> got;
+  for (uint32_t row = 0; row < tree.nodes.size(); ++row) {
+    const std::string path = PathOf(tree, row);
+    got[path] = tree.VarianceOf(row);
+    EXPECT_EQ(tree.depths[row], path.size() / 2);
+  }
+  EXPECT_EQ(got, want);
+}
+
+TEST_F(FlameTreeTest, AVarianceThatIsZeroIsKnownAndOneThatNobodyAddedIsNot) {
+  const uint32_t leaf = Callsite({"main", "f"});
+  ValuesByCallsite values(trace_.callsites.row_count());
+  values.At(leaf).size = 7;
+  EXPECT_FALSE(values.has_variances());
+  values.AddVariance(leaf, 0);
+  EXPECT_TRUE(values.has_variances());
+  const FlameTree tree = Build(std::move(values));
+  ASSERT_FALSE(tree.variances.empty());
+  EXPECT_EQ(tree.VarianceOf(0), 0);
+}
+
+TEST_F(FlameTreeTest, InlinedFunctionsAreNodesFromTheOutermostToTheInnermost) {
+  const uint32_t frame = builder_.InternFrame(builder_.Intern("outer"), kNoId, 1);
+  const StringId file = builder_.Intern("f.c");
+  const uint32_t set = builder_.AddSymbol(kNoId, builder_.Intern("inner"), file, 3);
+  builder_.AddSymbol(set, builder_.Intern("outer"), file, 7);
+  trace_.frames.symbol_set[frame] = set;
+  builder_.InternCallsite(builder_.InternCallsite(kNoId, frame), frame);
+  ValuesByCallsite values(2);
+  values.At(1).size = 1;
+  const FlameTree tree = Build(std::move(values));
+  ASSERT_EQ(tree.nodes.size(), 4u);
+  EXPECT_EQ(PathOf(tree, 3), "outer;inner;outer;inner");
+  EXPECT_EQ(tree.FunctionOf(2).line, 7u);
+  EXPECT_EQ(tree.nodes[3].function, tree.nodes[1].function);
+}
+
+TEST(FunctionTableTest, RowsAreThoseOfAMapFromEverythingThatTellsFunctionsApart) {
+  std::mt19937 random(303);
+  FunctionTable table;
+  std::map<std::array<uint32_t, 4>, uint32_t> want;
+  for (int i = 0; i < 5000; ++i) {
+    const std::array<uint32_t, 4> key = {
+        static_cast<uint32_t>(random() % 8), static_cast<uint32_t>(random() % 5),
+        static_cast<uint32_t>(random() % 6), static_cast<uint32_t>(random() % 7)};
+    const uint32_t row = table.Intern(
+        {.name = key[0], .mapping_name = key[1], .source_file = key[2], .line = key[3]});
+    const auto next = static_cast<uint32_t>(want.size());
+    EXPECT_EQ(row, want.try_emplace(key, next).first->second);
+    EXPECT_EQ(table[row].line, key[3]);
+  }
 }
 
 }  // namespace

@@ -90,9 +90,8 @@ class GraphTreeBuilder {
       return known->second;
     FlameNode node;
     node.parent = std::get<0>(key);
-    node.depth = node.parent == kNoId ? 0 : made_.tree.nodes[node.parent].depth + 1;
-    node.name = names_->Intern(name);
-    made_.tree.nodes.push_back(node);
+    node.function = made_.tree.functions.Intern({.name = names_->Intern(name)});
+    made_.tree.AddNode(node);
     made_.graphs.push_back(graph_);
     made_.root_types.push_back(std::get<HeapRootType>(key));
     return row;

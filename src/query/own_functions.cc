@@ -14,7 +14,7 @@ namespace {
 TableColumn CumulativeError(const char* name, const FlameTree& tree) {
   return TableColumn::Computed(name, ColumnType::kReal, [&tree](size_t row) {
     return tree.variances.empty() ? Cell::Null()
-                                  : Cell::Real(std::sqrt(tree.variances[row]));
+                                  : Cell::Real(std::sqrt(tree.VarianceOf(row)));
   });
 }
 
@@ -46,36 +46,32 @@ Status AddFlamegraph(const ImportedTrace& trace, Database* database) {
   function.make = [&trace, database](std::span<const Cell> cells) -> MadeTable {
     HPD_TRY_ASSIGN(const uint32_t dump, DumpOf(trace, cells[0]));
     HPD_TRY_ASSIGN(const ProfileView view, ViewOf(cells[1]));
-    const std::vector<double> variances = VariancesAt(trace, dump, view);
+    ValuesByCallsite values = ValuesAt(trace, dump);
+    AddVariances(trace, dump, view, &values);
     HPD_TRY_ASSIGN(FlameTree tree,
-                   BuildFlameTree(trace, ValuesAt(trace, dump), {.variances = variances},
-                                  database->cancel_flag()));
+                   BuildFlameTree(trace, std::move(values), {}, database->cancel_flag()));
     return std::make_shared<const Table>(FlamegraphTable(trace, std::move(tree), view));
   };
   return database->AddFunction(std::move(function));
 }
 
-// One tree for both: a's value goes where the size is, b's where the count is.
+// One tree for both: a's value goes where the size is, b's where the count is. Variances
+// are known only when both are.
 ValuesByCallsite Paired(const ValuesByCallsite& a,
                         const ValuesByCallsite& b,
                         ProfileView view) {
   const auto figure = FigureOf(view);
+  const bool has_variances = a.has_variances() && b.has_variances();
   ValuesByCallsite pairs(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
     const FlameValues pair{.count = b[i].*figure, .size = a[i].*figure};
     if (!pair.IsZero())
       pairs.At(i) = pair;
+    const double variance = a.VarianceOf(i) + b.VarianceOf(i);
+    if (has_variances && (variance != 0 || !pair.IsZero()))
+      pairs.AddVariance(i, variance);
   }
   return pairs;
-}
-
-// Known only when both are.
-std::vector<double> SumOf(std::vector<double> a, const std::vector<double>& b) {
-  if (a.empty() || b.empty())
-    return {};
-  for (size_t i = 0; i < a.size(); ++i)
-    a[i] += b[i];
-  return a;
 }
 
 Table DiffTable(const ImportedTrace& trace, FlameTree made) {
@@ -105,12 +101,12 @@ Status AddDiff(const ImportedTrace& trace, Database* database) {
     HPD_TRY_ASSIGN(const uint32_t a, DumpOf(trace, cells[0]));
     HPD_TRY_ASSIGN(const uint32_t b, DumpOf(trace, cells[1]));
     HPD_TRY_ASSIGN(const ProfileView view, ViewOf(cells[2]));
-    const std::vector<double> variances =
-        SumOf(VariancesAt(trace, a, view), VariancesAt(trace, b, view));
-    HPD_TRY_ASSIGN(
-        FlameTree tree,
-        BuildFlameTree(trace, Paired(ValuesAt(trace, a), ValuesAt(trace, b), view),
-                       {.variances = variances}, database->cancel_flag()));
+    ValuesByCallsite values_a = ValuesAt(trace, a);
+    ValuesByCallsite values_b = ValuesAt(trace, b);
+    AddVariances(trace, a, view, &values_a);
+    AddVariances(trace, b, view, &values_b);
+    HPD_TRY_ASSIGN(FlameTree tree, BuildFlameTree(trace, Paired(values_a, values_b, view),
+                                                  {}, database->cancel_flag()));
     return std::make_shared<const Table>(DiffTable(trace, std::move(tree)));
   };
   return database->AddFunction(std::move(function));

@@ -46,7 +46,7 @@ Table StackCallsiteTable(const ImportedTrace& trace) {
   table.row_count = rows.row_count();
   table.columns = {
       TableColumn::RowNumber("id"),
-      TableColumn::Ids("depth", rows.depth.span()),
+      NumberColumn("depth", [&rows](size_t row) { return rows.depth[row]; }),
       TableColumn::Ids("parent_id", rows.parent.span()),
       TableColumn::Ids("frame_id", rows.frame.span()),
   };

@@ -70,8 +70,10 @@ void SumFunctions(FunctionSums* sums) {
   FunctionIndex index(sums);
   std::vector<uint32_t> functions;  // by node
   functions.reserve(tree.nodes.size());
-  for (const FlameNode& node : tree.nodes)
-    functions.push_back(index.RowOf(node.name, node.mapping_name));
+  for (size_t row = 0; row < tree.nodes.size(); ++row) {
+    const TreeFunction& function = tree.FunctionOf(row);
+    functions.push_back(index.RowOf(function.name, function.mapping_name));
+  }
   const std::vector<bool> is_recursive = HasSameAbove(tree, functions);
   for (size_t row = 0; row < functions.size(); ++row) {
     FunctionSum& sum = sums->rows[functions[row]];
@@ -190,13 +192,14 @@ void SumCallers(NameMatcher& matcher, FunctionSums* sums) {
   FunctionIndex index(sums);
   std::vector<uint32_t> callers;  // by node; kNoId: another function
   callers.reserve(tree.nodes.size());
-  for (const FlameNode& node : tree.nodes) {
-    if (!matcher.Matches(*tree.names, node.name)) {
+  for (size_t row = 0; row < tree.nodes.size(); ++row) {
+    const uint32_t parent = tree.nodes[row].parent;
+    if (!matcher.Matches(*tree.names, tree.FunctionOf(row).name)) {
       callers.push_back(kNoId);
-    } else if (node.parent == kNoId) {
+    } else if (parent == kNoId) {
       callers.push_back(index.RowOf(kNoId, kNoId));
     } else {
-      const FlameNode& caller = tree.nodes[node.parent];
+      const TreeFunction& caller = tree.FunctionOf(parent);
       callers.push_back(index.RowOf(caller.name, caller.mapping_name));
     }
   }

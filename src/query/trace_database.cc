@@ -113,7 +113,7 @@ Status TraceDatabase::Decode() {
   if (undecoded_.builder == nullptr)
     return {};
   const std::vector<std::string> known = TraceWarnings(*trace_);
-  if (!undecoded_.builder->decoding().Run(cancel_flag()))
+  if (!undecoded_.builder->decoding().Finish(*undecoded_.builder, cancel_flag()))
     return Status(StatusCode::kUnavailable, "it was cancelled");
   undecoded_.builder.reset();
   tables_ = TablesOf(*trace_);

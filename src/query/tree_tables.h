@@ -32,12 +32,12 @@ inline TableColumn NodeParent(const FlameTree& tree) {
 }
 
 inline TableColumn NodeDepth(const FlameTree& tree) {
-  return NumberColumn("depth", [&tree](size_t row) { return tree.nodes[row].depth; });
+  return NumberColumn("depth", [&tree](size_t row) { return tree.depths[row]; });
 }
 
 inline TableColumn NodeName(const FlameTree& tree) {
   return TableColumn::Computed("name", ColumnType::kText, [&tree](size_t row) {
-    return Cell::Text(tree.NameOf(static_cast<uint32_t>(row)));
+    return Cell::Text(tree.NameOf(row));
   });
 }
 
@@ -45,17 +45,17 @@ inline TableColumn NodeMapping(std::string_view name,
                                const ImportedTrace& trace,
                                const FlameTree& tree) {
   return TextColumn(name, trace,
-                    [&tree](size_t row) { return tree.nodes[row].mapping_name; });
+                    [&tree](size_t row) { return tree.FunctionOf(row).mapping_name; });
 }
 
 inline TableColumn NodeSourceFile(const ImportedTrace& trace, const FlameTree& tree) {
   return TextColumn("source_file", trace,
-                    [&tree](size_t row) { return tree.nodes[row].source_file; });
+                    [&tree](size_t row) { return tree.FunctionOf(row).source_file; });
 }
 
 inline TableColumn NodeLine(const FlameTree& tree) {
   return NumberColumn("line_number", [&tree](size_t row) -> std::optional<uint32_t> {
-    const uint32_t line = tree.nodes[row].line;
+    const uint32_t line = tree.FunctionOf(row).line;
     if (line == 0)
       return std::nullopt;
     return line;

@@ -115,9 +115,9 @@ class OutlineResolver {
       if (is_outline_[frame]) {
         callsites.frame[row] = FrameAtOutline(callsites.frame[caller], frame);
         callsites.parent[row] = callsites.parent[caller];
-        callsites.depth[row] = callsites.depth[caller];
+        callsites.depth.Set(row, callsites.depth[caller]);
       } else {
-        callsites.depth[row] = callsites.depth[caller] + 1;
+        callsites.depth.Set(row, callsites.depth[caller] + 1);
       }
     }
   }

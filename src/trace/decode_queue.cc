@@ -12,6 +12,8 @@ constexpr size_t kMaxSteps = size_t{1} << 17;
 }  // namespace
 
 void DecodeQueue::Push(std::shared_ptr<ProfileDecoder> decoder, DecodeStep step) {
+  if (std::holds_alternative<StackStep>(step))
+    ++stack_steps_;
   steps_.push_back({std::move(decoder), std::move(step)});
   if (steps_.size() >= kMaxSteps)
     Run();
@@ -21,10 +23,30 @@ bool DecodeQueue::Run(const std::atomic<bool>& is_cancelled) {
   while (!steps_.empty()) {
     if (is_cancelled.load(std::memory_order_relaxed))
       return false;
-    steps_.front().decoder->Do(steps_.front().step);
-    steps_.pop_front();
+    DoFirst();
   }
   return true;
+}
+
+bool DecodeQueue::Finish(TraceBuilder& builder, const std::atomic<bool>& is_cancelled) {
+  while (!steps_.empty()) {
+    if (is_cancelled.load(std::memory_order_relaxed))
+      return false;
+    if (stack_steps_ == 0) {
+      builder.ForgetCallsites();
+      steps_.front().decoder->ForgetStacks();
+    }
+    DoFirst();
+  }
+  return true;
+}
+
+void DecodeQueue::DoFirst() {
+  const Entry& entry = steps_.front();
+  if (std::holds_alternative<StackStep>(entry.step))
+    --stack_steps_;
+  entry.decoder->Do(entry.step);
+  steps_.pop_front();
 }
 
 void DecodeQueue::Run() {

@@ -22,13 +22,21 @@ class DecodeQueue {
   bool Run(const std::atomic<bool>& is_cancelled);
   void Run();
 
+  // The same when nothing will be pushed or interned after that: what only stacks need is
+  // freed before the first step that comes after the last of them. `builder` is that of
+  // the decoders.
+  bool Finish(TraceBuilder& builder, const std::atomic<bool>& is_cancelled);
+
  private:
   struct Entry {
     std::shared_ptr<ProfileDecoder> decoder;
     DecodeStep step;
   };
 
+  void DoFirst();
+
   std::deque<Entry> steps_;
+  size_t stack_steps_ = 0;
 };
 
 }  // namespace heapprofd

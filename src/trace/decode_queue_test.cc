@@ -67,6 +67,17 @@ TEST(DecodeQueueTest, DumpsAndFramesAreThereBeforeStacksAndSamplesAre) {
   EXPECT_EQ(test->trace.allocations.row_count(), 0u);
 }
 
+// Their stacks come before, between and after samples, and from several sequences.
+TEST_P(DeferredDecodingTest, TablesAreTheSameWhenWhatStacksNeedIsFreedAfterTheLast) {
+  const auto want = ReadFixture(GetParam());
+  const auto got = ReadDeferred(GetParam());
+  const std::atomic<bool> is_cancelled = false;
+  EXPECT_TRUE(got->builder.decoding().Finish(got->builder, is_cancelled));
+  EXPECT_EQ(got->Allocations(), want->Allocations());
+  EXPECT_EQ(got->trace.callsites.row_count(), want->trace.callsites.row_count());
+  EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
+}
+
 TEST(DecodeQueueTest, WhatWasCancelledGoesOnWhereItWas) {
   const auto test = ReadDeferred("two_dumps");
   DecodeQueue& queue = test->builder.decoding();

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/column.h"
+#include "base/small_numbers.h"
 #include "base/string_pool.h"
 #include "profile/model.h"
 #include "trace/clock_table.h"
@@ -73,7 +74,7 @@ struct FrameTable {
 struct CallsiteTable {
   Column<uint32_t> parent;  // kNoId at depth 0
   Column<uint32_t> frame;
-  Column<uint32_t> depth;  // 0: outermost
+  SmallNumbers depth;  // 0: outermost
 
   size_t row_count() const { return parent.size(); }
 };

@@ -78,23 +78,23 @@ void ProfileDecoder::AddCallstack(Ids& ids, std::string_view message) {
         const uint32_t frame = ids.frames.Find(frame_iid);
         is_valid &= frame != kNoId;
         is_empty = false;
-        stacks_.Push(frame);
+        stacks_->Push(frame);
       });
     }
   }
   if (reader.is_malformed() || !is_valid) {
-    stacks_.Drop();
+    stacks_->Drop();
     return stats.Count(is_valid ? StatId::kStackprofileParserError
                                 : StatId::kStackprofileInvalidFrameId);
   }
   if (is_empty)
     stats.Count(StatId::kStackprofileEmptyCallstack);
-  if (stacks_.End(iid))
+  if (stacks_->End(iid))
     FlushStacks(ids);
 }
 
 void ProfileDecoder::FlushStacks(Ids& ids) {
-  stacks_.Flush(
+  stacks_->Flush(
       [&](uint64_t iid, uint32_t callsite) { Insert(ids.callstacks, iid, callsite); });
 }
 

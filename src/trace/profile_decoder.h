@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,9 +58,13 @@ using DecodeStep = std::variant<NewGeneration, StackStep, SampleStep>;
 class ProfileDecoder {
  public:
   // `builder` must outlive this.
-  explicit ProfileDecoder(TraceBuilder* builder) : builder_(builder), stacks_(builder) {}
+  explicit ProfileDecoder(TraceBuilder* builder)
+      : builder_(builder), stacks_(std::make_unique<StackInterner>(builder)) {}
 
   void Do(const DecodeStep& step);
+
+  // No StackStep follows: what only they need is freed.
+  void ForgetStacks() { stacks_.reset(); }
 
  private:
   struct Ids {
@@ -98,7 +103,7 @@ class ProfileDecoder {
   TraceBuilder* builder_;
   Ids interned_;
   Ids inline_;  // of ProfilePackets
-  StackInterner stacks_;
+  std::unique_ptr<StackInterner> stacks_;
   std::map<std::pair<uint32_t, StringId>, Heap> heaps_;
   uint32_t generation_ = 0;
 };

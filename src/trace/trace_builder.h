@@ -83,6 +83,10 @@ class TraceBuilder {
   // A row of `stacks`; kNoId for a stack without frames. `frames`: outermost first.
   uint32_t InternStack(std::span<const uint32_t> frames);
 
+  // No callsite will be interned any more: what finds them is freed, which for many is
+  // more than they are themselves.
+  void ForgetCallsites() { callsite_index_ = RowIndex(); }
+
   // For who interns many callsites: calls for the memory that the look-up of a callsite
   // needs; then, a little later, names the one that it most likely is (kNoId: none) and
   // calls for that; and tells whether it is.

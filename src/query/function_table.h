@@ -1,0 +1,61 @@
+// The functions that the nodes of a call tree stand for: a tree has millions of nodes but
+// few functions, so a node only holds the row of its function.
+#pragma once
+
+#include <cstdint>
+
+#include "base/column.h"
+#include "base/row_index.h"
+#include "base/string_pool.h"
+#include "profile/model.h"
+
+namespace heapprofd {
+
+struct TreeFunction {
+  StringId name = kEmptyString;  // in FlameTree::names
+  StringId mapping_name = kEmptyString;
+  StringId source_file = kNoId;  // kNoId, too, when merged nodes disagree
+  uint32_t line = 0;             // 0, too, when merged nodes disagree
+
+  bool operator==(const TreeFunction&) const = default;
+
+  // Children of a node with one name and mapping are one node.
+  bool HasSameName(const TreeFunction& other) const {
+    return name == other.name && mapping_name == other.mapping_name;
+  }
+
+  uint64_t NameHash() const {
+    const uint64_t hash = (uint64_t{name} << 32 | mapping_name) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 29);
+  }
+};
+
+class FunctionTable {
+ public:
+  const TreeFunction& operator[](uint32_t row) const { return rows_[row]; }
+
+  // The row of this function; equal ones have one.
+  uint32_t Intern(const TreeFunction& function) {
+    index_.Prepare([this](uint32_t row) { return HashOf(rows_[row]); });
+    uint32_t& row = index_.Find(HashOf(function),
+                                [&](uint32_t other) { return rows_[other] == function; });
+    if (row == RowIndex::kNone) {
+      row = static_cast<uint32_t>(rows_.size());
+      rows_.push_back(function);
+      index_.CountAdded();
+    }
+    return row;
+  }
+
+ private:
+  static uint64_t HashOf(const TreeFunction& function) {
+    const uint64_t place = uint64_t{function.source_file} << 32 | function.line;
+    const uint64_t hash = (function.NameHash() ^ place) * 0xbf58476d1ce4e5b9u;
+    return hash ^ (hash >> 32);
+  }
+
+  Column<TreeFunction> rows_;
+  RowIndex index_;
+};
+
+}  // namespace heapprofd
