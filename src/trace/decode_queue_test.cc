@@ -44,6 +44,17 @@ TEST_P(DecodingTest, WholeStacksHoldTheFramesOfCallsites) {
   EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
 }
 
+// Their stacks come before, between and after samples, and from several sequences.
+TEST_P(DecodingTest, TablesAreTheSameWhenWhatStacksNeedIsFreedAfterTheLast) {
+  const auto want = ReadFixture(GetParam());
+  const auto got = ReadDeferred(GetParam());
+  const std::atomic<bool> is_cancelled = false;
+  EXPECT_TRUE(got->builder.decoding().Finish(got->builder, is_cancelled));
+  EXPECT_EQ(got->Allocations(), want->Allocations());
+  EXPECT_EQ(got->trace.callsites.row_count(), want->trace.callsites.row_count());
+  EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
+}
+
 INSTANTIATE_TEST_SUITE_P(Fixtures,
                          DecodingTest,
                          testing::Values("android_10",
@@ -65,17 +76,6 @@ TEST(DecodeQueueTest, DumpsAndFramesAreThereBeforeStacksAndSamplesAre) {
   EXPECT_EQ(test->trace.frames.row_count(), 3u);
   EXPECT_EQ(test->trace.callsites.row_count(), 0u);
   EXPECT_EQ(test->trace.allocations.row_count(), 0u);
-}
-
-// Their stacks come before, between and after samples, and from several sequences.
-TEST_P(DeferredDecodingTest, TablesAreTheSameWhenWhatStacksNeedIsFreedAfterTheLast) {
-  const auto want = ReadFixture(GetParam());
-  const auto got = ReadDeferred(GetParam());
-  const std::atomic<bool> is_cancelled = false;
-  EXPECT_TRUE(got->builder.decoding().Finish(got->builder, is_cancelled));
-  EXPECT_EQ(got->Allocations(), want->Allocations());
-  EXPECT_EQ(got->trace.callsites.row_count(), want->trace.callsites.row_count());
-  EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
 }
 
 TEST(DecodeQueueTest, WhatWasCancelledGoesOnWhereItWas) {
