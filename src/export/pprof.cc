@@ -199,6 +199,8 @@ std::vector<unsigned char> Gzip(const std::string& bytes) {
 std::string QualityComment(const Quality& quality) {
   return "quality: " + std::to_string(quality.samples) + " samples, " +
          std::to_string(quality.lost_records) + " lost records, " +
+         std::to_string(quality.corrupt_records) + " corrupt records, " +
+         std::to_string(quality.refused_samples) + " refused samples, " +
          std::to_string(quality.truncated_stacks) + " truncated stacks, " +
          std::to_string(quality.unwind_errors) + " unwind errors, " +
          std::to_string(quality.agreed_samples) + " of " +
