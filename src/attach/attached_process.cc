@@ -144,17 +144,18 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
   return request;
 }
 
+OurCode AttachedProcess::SetupCode() const {
+  const AttachHeader& header = ClientHeader();
+  return {.begin = base_ + header.setup,
+          .end = base_ + header.setup_end,
+          .stack_begin = base_ + header.setup_stack,
+          .stack_end = base_ + header.setup_stack_end};
+}
+
 // The code that is to run, or the room for it, is free for a thread.
 Status AttachedProcess::PrepareCode(const std::vector<MapEntry>& maps, CodeCave* cave) {
-  const AttachHeader& header = ClientHeader();
   if (is_placed_)
-    return plan_.state.settled != 0
-               ? Status()
-               : AwaitStrayThread(process_,
-                                  {.begin = base_ + header.setup,
-                                   .end = base_ + header.setup_end,
-                                   .stack_begin = base_ + header.setup_stack,
-                                   .stack_end = base_ + header.setup_stack_end});
+    return plan_.state.settled != 0 ? Status() : AwaitStrayThread(process_, SetupCode());
   Result<CodeCave> found = FindCodeCave(process_, maps);
   if (!found.ok())
     return CannotAttach(pid(), found.status().message());
@@ -276,16 +277,7 @@ Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
 
 // Which thread ran the setup is not known any more: only when all are stopped.
 void AttachedProcess::NoteSettled(const std::vector<TracedThread>& threads) {
-  const AttachHeader& header = ClientHeader();
-  const bool is_any_there =
-      std::any_of(threads.begin(), threads.end(), [&](const TracedThread& thread) {
-        const user_regs_struct& registers = thread.registers();
-        return (registers.rip >= base_ + header.setup &&
-                registers.rip < base_ + header.setup_end) ||
-               (registers.rsp >= base_ + header.setup_stack &&
-                registers.rsp <= base_ + header.setup_stack_end);
-      });
-  plan_.state.settled = is_any_there ? 0 : 1;
+  plan_.state.settled = IsAnyIn(pid(), threads, SetupCode()) ? 0 : 1;
   process_.WriteObject(StateAddress() + offsetof(AttachState, settled),
                        plan_.state.settled);
 }

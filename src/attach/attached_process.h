@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "attach/allocators.h"
+#include "attach/borrowed_thread.h"
 #include "attach/code_cave.h"
 #include "attach/patch_plan.h"
 #include "attach/remote_process.h"
@@ -89,6 +90,7 @@ class AttachedProcess {
   Status RunSetupIn(TracedThread* thread);
   Status OpenFiles(const SetupResult& result, pid_t holder);
   Status WriteGates() const;
+  OurCode SetupCode() const;
   void NoteSettled(const std::vector<TracedThread>& threads);
   Status PatchAll(const std::vector<TracedThread>& threads);
   Status RestoreAll();

@@ -173,20 +173,22 @@ Status TakeFromStub(const RemoteProcess& process,
 
 }  // namespace
 
+bool IsAnyIn(pid_t pid, const std::vector<TracedThread>& threads, const OurCode& code) {
+  const bool is_on_stack =
+      std::any_of(threads.begin(), threads.end(), [&code](const TracedThread& thread) {
+        return code.stack_begin != 0 && thread.registers().rsp >= code.stack_begin &&
+               thread.registers().rsp <= code.stack_end;
+      });
+  return is_on_stack || IsAnyInside(pid, threads, {{code.begin, code.end}});
+}
+
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;  // longer than the setup may take
   constexpr uint64_t kRetryNs = 5'000'000;
   for (const uint64_t deadline = MonotonicNs() + kPatienceNs; MonotonicNs() < deadline;) {
     {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
-      const bool is_on_stack = std::any_of(
-          stopped.threads().begin(), stopped.threads().end(),
-          [&code](const TracedThread& thread) {
-            return code.stack_begin != 0 && thread.registers().rsp >= code.stack_begin &&
-                   thread.registers().rsp <= code.stack_end;
-          });
-      if (!is_on_stack &&
-          !IsAnyInside(process.pid(), stopped.threads(), {{code.begin, code.end}}))
+      if (!IsAnyIn(process.pid(), stopped.threads(), code))
         return {};
     }
     SleepNs(kRetryNs);

@@ -38,6 +38,10 @@ struct OurCode {
   uint64_t stack_end = 0;
 };
 
+// Whether one of these stopped threads runs our code, or will return to it from a signal
+// handler.
+bool IsAnyIn(pid_t pid, const std::vector<TracedThread>& threads, const OurCode& code);
+
 // An engine that was killed, or a process that was stopped, may have left a thread in our
 // code, whose parameters must not change then. Returns when there is none; waits for it.
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code);
