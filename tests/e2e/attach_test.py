@@ -51,7 +51,7 @@ class AttachTest(unittest.TestCase):
         with storm(4) as target:
             while target.process.poll() is None:
                 attached = Attached(target.pid, 50, ["-q"])
-                if attached.result.returncode != 0:
+                if attached.result.returncode != 0 or target.process.poll() is not None:
                     break  # it has just ended
                 self.assertGreater(attached.stats["alloc_calls"], 0)
             self.assertEqual(target.process.wait(60), 0, target.process.stdout.read())
