@@ -49,6 +49,14 @@ Status LostRace(pid_t pid, const std::string& why) {
                                            ": " + why + "; try again");
 }
 
+Status LostThread(pid_t pid, pid_t tid) {
+  if (IsDead(pid, tid))
+    return SeizeError(pid, ESRCH);
+  return LostRace(pid,
+                  "a thread of it did not stop in time (an uninterruptible sleep, or too "
+                  "much runs on this machine)");
+}
+
 Status CannotWriteCode(pid_t pid) {
   return CannotAttach(
       pid,

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "attach/borrowed_thread.h"
 #include "attach/elf_functions.h"
 #include "unwind/module.h"
 

@@ -77,15 +77,6 @@ bool IsDead(pid_t pid, pid_t tid) {
          text[end_of_name + 2] == 'Z' || text[end_of_name + 2] == 'X';
 }
 
-Status LostThread(pid_t pid, pid_t tid) {
-  if (IsDead(pid, tid))
-    return SeizeError(pid, ESRCH);
-  return Status(StatusCode::kTryAgain,
-                "cannot attach to process " + std::to_string(pid) +
-                    ": a thread of it did not stop in time (an uninterruptible sleep, or "
-                    "too much runs on this machine); try again");
-}
-
 bool TracedThread::Seize(bool is_filtered) {
   const long options = is_filtered ? kSuspendSeccomp : 0;
   const size_t stragglers = std::erase_if(

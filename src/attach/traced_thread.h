@@ -107,8 +107,4 @@ Status SeizeError(pid_t pid, int error);
 // Whether a thread has ended, its tracer's last wait for it perhaps left.
 bool IsDead(pid_t pid, pid_t tid);
 
-// Why a thread that we trace could not be waited for: kNotFound, it has ended; kTryAgain,
-// it did not stop.
-Status LostThread(pid_t pid, pid_t tid);
-
 }  // namespace heapprofd

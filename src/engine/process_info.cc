@@ -73,8 +73,8 @@ ProcessDescription DescribeProcess(pid_t pid) {
 }
 
 std::string ThreadName(pid_t pid, uint32_t tid) {
-  const std::string name =
-      ReadName("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/comm");
+  const std::string file = "task/" + std::to_string(tid) + "/comm";
+  const std::string name = ReadName(ProcPath(pid, file.c_str()));
   return TextFromTarget(name.c_str(), name.size() + 1);
 }
 

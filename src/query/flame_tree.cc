@@ -136,9 +136,7 @@ class TreeBuilder {
   }
 
   uint64_t HashOf(uint32_t parent, uint32_t function) const {
-    const uint64_t hash =
-        (tree_.functions[function].NameHash() ^ parent) * 0xbf58476d1ce4e5b9u;
-    return hash ^ (hash >> 31);
+    return Mix(tree_.functions[function].NameHash() ^ parent);
   }
 
   // The child of this name, or `new_row`, which it is known by from here on. Stacks come

@@ -24,10 +24,7 @@ struct TreeFunction {
     return name == other.name && mapping_name == other.mapping_name;
   }
 
-  uint64_t NameHash() const {
-    const uint64_t hash = (uint64_t{name} << 32 | mapping_name) * 0x9e3779b97f4a7c15u;
-    return hash ^ (hash >> 29);
-  }
+  uint64_t NameHash() const { return Mix(uint64_t{name} << 32 | mapping_name); }
 };
 
 class FunctionTable {
@@ -50,8 +47,7 @@ class FunctionTable {
  private:
   static uint64_t HashOf(const TreeFunction& function) {
     const uint64_t place = uint64_t{function.source_file} << 32 | function.line;
-    const uint64_t hash = (function.NameHash() ^ place) * 0xbf58476d1ce4e5b9u;
-    return hash ^ (hash >> 32);
+    return Mix(function.NameHash() ^ place);
   }
 
   Column<TreeFunction> rows_;

@@ -47,9 +47,7 @@ class FunctionIndex {
 
  private:
   static uint64_t HashOf(StringId name, StringId mapping_name) {
-    const uint64_t hash =
-        (uint64_t{name} << 32 | mapping_name) * uint64_t{0x9e3779b97f4a7c15};
-    return hash ^ (hash >> 32);
+    return Mix(uint64_t{name} << 32 | mapping_name);
   }
 
   FunctionSums* sums_;
