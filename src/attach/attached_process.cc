@@ -21,7 +21,7 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kWaitForUsNs = 200'000'000;  // the setup waits for us at most
-constexpr uint64_t kHoldNs = 1'000'000'000;     // a thread waits for its hooks at most
+constexpr uint64_t kHoldNs = 500'000'000;       // so does a thread in our code
 constexpr uint64_t kStaleSeconds = 3;           // then the client takes us for lost
 
 // Time stamp counter ticks per second, measured once.
@@ -128,6 +128,7 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
   request.seed = RandomSeed();
   if (!can_open_mappings_ || !MayGrowFiles(pid(), kRingOffset + ring_size))
     request.wait_ticks = TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
+  request.hold_ticks = TicksPerSecond() / 1000 * (kHoldNs / 1'000'000);
   request.stale_ticks = TicksPerSecond() * kStaleSeconds;
   request.pid = InnerId(pid());
   request.may_wait = IsAnyUnderSeccomp(pid()) ? 0 : 1;
@@ -148,6 +149,7 @@ OurCode AttachedProcess::SetupCode() const {
   const AttachHeader& header = ClientHeader();
   return {.begin = base_ + header.setup,
           .end = base_ + header.setup_end,
+          .wait_begin = base_ + header.setup,
           .stack_begin = base_ + header.setup_stack,
           .stack_end = base_ + header.setup_stack_end};
 }
@@ -174,7 +176,6 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
   TracedThread thread(0);
   if (held != nullptr) {
     thread = *held;
-    request_.hold_ticks = TicksPerSecond() / 1000 * (kHoldNs / 1'000'000);
   } else {
     HPD_TRY_ASSIGN(thread, BorrowThread(process_));
   }
@@ -204,7 +205,9 @@ Status AttachedProcess::RunSetupIn(TracedThread* thread) {
       return Status::FromErrno("cannot size shared memory", errno);
     return {};
   };
-  HPD_TRY_ASSIGN(plan_.state.result, RunSetup(process_, base_, thread, take_files));
+  HPD_TRY_ASSIGN(plan_.state.result,
+                 RunSetup(process_, base_, SetupCode(), thread, take_files));
+  plan_.state.settled = 1;
   return engine_file_.valid() ? Status() : OpenFiles(plan_.state.result, /*holder=*/0);
 }
 
@@ -275,27 +278,11 @@ Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
   return {};
 }
 
-// Which thread ran the setup is not known any more: only when all are stopped.
-void AttachedProcess::NoteSettled(const std::vector<TracedThread>& threads) {
-  plan_.state.settled = IsAnyIn(pid(), threads, SetupCode()) ? 0 : 1;
-  process_.WriteObject(StateAddress() + offsetof(AttachState, settled),
-                       plan_.state.settled);
-}
-
-void AttachedProcess::LetGo() const {
-  process_.WriteObject(StateAddress() + offsetof(AttachState, request.release),
-                       uint32_t{1});
-}
-
-Status AttachedProcess::PutHooksInHeld(TracedThread* thread) {
+Status AttachedProcess::PutHooksInHeld(const TracedThread& thread) {
   const uint64_t started = MonotonicNs();
-  thread->Interrupt();
-  if (thread->WaitForStop(started + kStopTimeoutNs) != TracedThread::Wait::kStopped)
-    return LostThread(pid(), thread->tid());
   if (!process_.IsSameImage())
     return LostRace(pid(), "it has just become another program");
-  Status status = PatchAll({*thread});
-  LetGo();
+  Status status = PatchAll({thread});
   report_.threads = 1;
   report_.attach_stopped_ns = MonotonicNs() - started;
   return status;
@@ -308,8 +295,6 @@ Status AttachedProcess::PutHooksIn() {
       if (!process_.IsSameImage())
         return LostRace(pid(), "it has just become another program");
       Status status = PatchAll(stopped.threads());
-      if (status.ok())
-        NoteSettled(stopped.threads());
       report_.threads = stopped.threads().size();
       report_.attach_stopped_ns = MonotonicNs() - stopped.stopped_at_ns();
       if (status.ok() || !status.message().empty())

@@ -37,7 +37,7 @@ class AttachedProcess {
   // Places the client; the hooks are not in yet. `ring_size`: bytes, a power of two.
   // Undoes first what a killed engine has left. kUnavailable with the reason when the
   // process cannot be attached to. `held`: its only thread, stopped by us before it has
-  // run; then PutHooksInHeld must follow within a second.
+  // run; it stays so.
   static Result<std::unique_ptr<AttachedProcess>> Place(pid_t pid,
                                                         uint64_t ring_size,
                                                         AllocatorFinder* finder,
@@ -58,10 +58,7 @@ class AttachedProcess {
   Status PutHooksIn();
 
   // The same for a program that is being started; its thread stays stopped.
-  Status PutHooksInHeld(TracedThread* thread);
-
-  // Instead of that: the thread that is held goes on without hooks.
-  void LetGo() const;
+  Status PutHooksInHeld(const TracedThread& thread);
 
   // Takes them out again and verifies that every byte is as it was. OK when the process
   // has ended or become another program.
@@ -91,7 +88,6 @@ class AttachedProcess {
   Status OpenFiles(const SetupResult& result, pid_t holder);
   Status WriteGates() const;
   OurCode SetupCode() const;
-  void NoteSettled(const std::vector<TracedThread>& threads);
   Status PatchAll(const std::vector<TracedThread>& threads);
   Status RestoreAll();
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint64_t kRunTimeoutNs = 5'000'000'000;  // of our code in a borrowed thread
 constexpr uint64_t kLookNs = 1'000'000;            // after this long we look where it is
+constexpr uint64_t kPollNs = 5'000;
 
 // Threads in the order in which they are asked: those last that wait for a signal, which
 // must not be kept from it.
@@ -111,16 +112,69 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
 
 namespace {
 
-// Lets the stopped thread go on at `address`, where our code will put everything back by
-// itself, the signals included that are blocked now. In this order: whatever of it is not
-// reached, the thread is healthy.
-bool LeadTo(TracedThread* thread, uint64_t address, uint64_t stack) {
+// Where a thread was.
+struct Place {
+  user_regs_struct registers;
+  uint64_t signal_mask;
+};
+
+Result<Place> PlaceOf(const RemoteProcess& process, const TracedThread& thread) {
+  const std::optional<uint64_t> mask = thread.SignalMask();
+  if (!mask)
+    return SeizeError(process.pid(), ESRCH);
+  return Place{.registers = thread.registers(), .signal_mask = *mask};
+}
+
+// Lets the stopped thread go on at `address`, with all signals blocked. In this order:
+// whatever of it is not reached, the thread is healthy.
+Status LeadTo(const RemoteProcess& process,
+              uint64_t address,
+              uint64_t stack,
+              TracedThread* thread) {
   user_regs_struct registers = thread->registers();
   registers.rip = address;
   registers.rsp = stack;
   registers.orig_rax = ~uint64_t{0};
   return thread->SetRegisters(registers) && thread->SetSignalMask(~uint64_t{0}) &&
-         thread->Continue();
+                 thread->Continue()
+             ? Status()
+             : SeizeError(process.pid(), ESRCH);
+}
+
+bool IsOnStack(const TracedThread& thread, const OurCode& code) {
+  const uint64_t sp = thread.registers().rsp;
+  return code.stack_begin != 0 && sp >= code.stack_begin && sp <= code.stack_end;
+}
+
+// Puts the thread back where it was. It has done its work in `code`, or is about to have.
+// Not by its own means as long as we live: on its way a signal handler could take it out
+// of our code for any time, to return when the next session has changed where that leads.
+Status TakeBack(const RemoteProcess& process,
+                const OurCode& code,
+                const Place& place,
+                TracedThread* thread) {
+  const pid_t pid = process.pid();
+  for (const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
+       MonotonicNs() < deadline;) {
+    thread->Interrupt();
+    if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
+      return LostThread(pid, thread->tid());
+    const uint64_t ip = thread->registers().rip;
+    if ((ip >= code.wait_begin && ip < code.end) || IsOnStack(*thread, code)) {
+      if (!thread->SetSignalMask(place.signal_mask) ||
+          !thread->SetRegisters(place.registers))
+        return SeizeError(pid, ESRCH);
+      thread->registers() = place.registers;
+      return {};
+    }
+    if (!IsAnyIn(pid, {*thread}, code))
+      break;
+    thread->Continue();
+    SleepNs(kPollNs);
+  }
+  return LostRace(pid,
+                  "a thread of it could not wait for its profiler any longer (too much "
+                  "runs on this machine)");
 }
 
 bool IsImageMapped(const RemoteProcess& process, uint64_t base) {
@@ -131,63 +185,55 @@ bool IsImageMapped(const RemoteProcess& process, uint64_t base) {
   });
 }
 
-// Until the thread has left [begin, end), stopped.
-Status RunOutOf(const RemoteProcess& process,
-                uint64_t begin,
-                uint64_t end,
-                uint64_t base,
-                TracedThread* thread) {
-  const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
+// Until there is memory at `base`, or for so long that it may have failed.
+bool AwaitMemory(const RemoteProcess& process, uint64_t base, TracedThread* thread) {
   const uint64_t look_at = MonotonicNs() + kLookNs;
-  while (MonotonicNs() < deadline) {
-    uint64_t word = 0;
+  uint64_t word = 0;
+  while (MonotonicNs() < look_at && !process.ReadObject(base, &word)) {
     if (!thread->Serve())
-      return SeizeError(process.pid(), ESRCH);
-    if (MonotonicNs() < look_at && !process.ReadObject(base, &word)) {
-      SleepNs(5'000);
-      continue;
-    }
-    thread->Interrupt();
-    if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
-      return LostThread(process.pid(), thread->tid());
-    // Nor may a signal handler be under way that will return there.
-    if (!IsAnyInside(process.pid(), {*thread}, {{begin, end}}))
-      return {};
-    thread->Continue();
+      return false;
+    SleepNs(kPollNs);
   }
-  return LostRace(process.pid(), "a thread of it did not come back from mapping memory");
+  return true;
 }
 
-// Until the memory is mapped; the thread waits in the stub then, and is taken from there
-// to where it was before.
-Status TakeFromStub(const RemoteProcess& process,
-                    uint64_t base,
-                    uint64_t mask,
-                    const user_regs_struct& before,
-                    TracedThread* thread) {
-  const uint64_t deadline = MonotonicNs() + kStopTimeoutNs;
-  while (!IsImageMapped(process, base) && MonotonicNs() < deadline) {
-    if (!thread->Serve())
+// Until the setup has ended, well or not. `take_files`: false when they are not to be
+// used; the setup ends soon without them, and closes its descriptors.
+Result<SetupResult> AwaitSetup(
+    const RemoteProcess& process,
+    uint64_t state,
+    TracedThread* thread,
+    const std::function<bool(const SetupResult&)>& take_files) {
+  const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
+  bool was_asked = false;
+  while (MonotonicNs() < deadline) {
+    SetupResult result{};
+    if (!thread->Serve() ||
+        !process.ReadObject(state + offsetof(AttachState, result), &result))
       return SeizeError(process.pid(), ESRCH);
-    SleepNs(5'000);
+    const auto status = static_cast<SetupStatus>(result.status);
+    if (status == SetupStatus::kDone || status == SetupStatus::kFailed)
+      return result;
+    if (status == SetupStatus::kFilesReady && !was_asked) {
+      was_asked = true;
+      if (take_files(result))
+        process.WriteObject(state + offsetof(AttachState, request.go), uint32_t{1});
+    }
+    SleepNs(kPollNs);
   }
-  thread->Interrupt();
-  if (thread->WaitForStop(deadline + kStopTimeoutNs) != TracedThread::Wait::kStopped ||
-      !thread->SetSignalMask(mask) || !thread->SetRegisters(before))
-    return LostThread(process.pid(), thread->tid());
-  thread->registers() = before;
-  return {};
+  return LostRace(process.pid(), "a thread of it did not come to the end of the setup");
 }
 
 }  // namespace
 
 bool IsAnyIn(pid_t pid, const std::vector<TracedThread>& threads, const OurCode& code) {
-  const bool is_on_stack =
-      std::any_of(threads.begin(), threads.end(), [&code](const TracedThread& thread) {
-        return code.stack_begin != 0 && thread.registers().rsp >= code.stack_begin &&
-               thread.registers().rsp <= code.stack_end;
-      });
-  return is_on_stack || IsAnyInside(pid, threads, {{code.begin, code.end}});
+  const bool is_on_stack = std::any_of(
+      threads.begin(), threads.end(),
+      [&code](const TracedThread& thread) { return IsOnStack(thread, code); });
+  std::vector<std::pair<uint64_t, uint64_t>> ranges = {{code.begin, code.end}};
+  if (code.stack_begin != 0)  // a handler that interrupted what runs there
+    ranges.emplace_back(code.stack_begin, code.stack_end);
+  return is_on_stack || IsAnyInside(pid, threads, ranges);
 }
 
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
@@ -213,26 +259,24 @@ Status MapImage(const RemoteProcess& process,
                 TracedThread* thread) {
   const pid_t pid = process.pid();
   const AttachHeader& header = ClientHeader();
-  const user_regs_struct before = thread->registers();
-  const std::optional<uint64_t> mask = thread->SignalMask();
-  if (!mask)
-    return SeizeError(pid, ESRCH);
+  HPD_TRY_ASSIGN(const Place place, PlaceOf(process, *thread));
   const std::vector<uint8_t> stub = MakeStub({.base = base,
                                               .total_size = header.total_size,
                                               .code_size = header.code_size,
                                               .hold_ticks = hold_ticks,
-                                              .signal_mask = *mask},
+                                              .signal_mask = place.signal_mask},
                                              thread->ResumeState());
-  const uint64_t begin = cave.address;
-  if (!process.Write(begin, stub.data(), stub.size()))
+  const OurCode code = {.begin = cave.address,
+                        .end = cave.address + stub.size(),
+                        .wait_begin = cave.address + StubWaitOffset()};
+  if (!process.Write(code.begin, stub.data(), stub.size()))
     return CannotWriteCode(pid);
-  Status status = SeizeError(pid, ESRCH);
-  if (LeadTo(thread, begin, before.rsp))
-    status = hold_ticks != 0
-                 ? TakeFromStub(process, base, *mask, before, thread)
-                 : RunOutOf(process, begin, begin + stub.size(), base, thread);
-  process.Write(begin, cave.contents.data(), cave.contents.size());
-  HPD_TRY(std::move(status));
+  // Where it ends early, the next attempt finds the stub and heals the cave.
+  HPD_TRY(LeadTo(process, code.begin, place.registers.rsp, thread));
+  if (!AwaitMemory(process, base, thread))
+    return SeizeError(pid, ESRCH);
+  HPD_TRY(TakeBack(process, code, place, thread));
+  process.Write(code.begin, cave.contents.data(), cave.contents.size());
   if (IsImageMapped(process, base))
     return {};
   return LostRace(pid,
@@ -243,43 +287,32 @@ Status MapImage(const RemoteProcess& process,
 Result<SetupResult> RunSetup(
     const RemoteProcess& process,
     uint64_t base,
+    const OurCode& setup,
     TracedThread* thread,
     const std::function<Status(const SetupResult&)>& take_files) {
-  const pid_t pid = process.pid();
   const uint64_t state = base + ClientHeader().state;
+  HPD_TRY_ASSIGN(const Place place, PlaceOf(process, *thread));
   const ResumeRegisters resume = ToResumeRegisters(thread->ResumeState());
-  const std::optional<uint64_t> mask = thread->SignalMask();
-  if (!mask)
-    return SeizeError(pid, ESRCH);
   if (!process.WriteObject(state + offsetof(AttachState, resume), resume) ||
-      !process.WriteObject(state + offsetof(AttachState, request.signal_mask), *mask))
-    return CannotAttach(pid, "the memory mapped for the profiler cannot be written to");
-  if (!LeadTo(thread, base + ClientHeader().setup, base + ClientHeader().setup_stack_end))
-    return SeizeError(pid, ESRCH);
-  const uint64_t result_address = state + offsetof(AttachState, result);
-  const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
-  bool has_files = false;
-  while (MonotonicNs() < deadline) {
-    SetupResult result{};
-    if (!thread->Serve() || !process.ReadObject(result_address, &result))
-      return SeizeError(pid, ESRCH);
-    const auto status = static_cast<SetupStatus>(result.status);
-    if (status == SetupStatus::kFilesReady && !has_files) {
-      HPD_TRY(take_files(result));
-      has_files = true;
-      process.WriteObject(state + offsetof(AttachState, request.go), uint32_t{1});
-    } else if (status == SetupStatus::kDone) {
-      return result;
-    } else if (status == SetupStatus::kFailed) {
-      return CannotAttach(pid, "step " + std::to_string(result.step) +
-                                   " of its setup failed: " + strerror(result.error) +
-                                   "; check its limits on memory and open files");
-    }
-    SleepNs(5'000);
-  }
-  return LostRace(pid,
-                  "a thread of it did not come back from the setup (a signal handler "
-                  "jumped out of it)");
+      !process.WriteObject(state + offsetof(AttachState, request.signal_mask),
+                           place.signal_mask))
+    return CannotAttach(process.pid(),
+                        "the memory mapped for the profiler cannot be written to");
+  HPD_TRY(LeadTo(process, setup.begin, setup.stack_end, thread));
+  Status taken;
+  const auto take = [&taken, &take_files](const SetupResult& files) {
+    taken = take_files(files);
+    return taken.ok();
+  };
+  HPD_TRY_ASSIGN(const SetupResult result, AwaitSetup(process, state, thread, take));
+  HPD_TRY(TakeBack(process, setup, place, thread));
+  HPD_TRY(std::move(taken));
+  if (result.status == static_cast<uint32_t>(SetupStatus::kDone))
+    return result;
+  return CannotAttach(process.pid(),
+                      "step " + std::to_string(result.step) +
+                          " of its setup failed: " + strerror(result.error) +
+                          "; check its limits on memory and open files");
 }
 
 }  // namespace heapprofd

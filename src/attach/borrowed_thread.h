@@ -1,6 +1,7 @@
 // Running our first code in a thread of the target: which thread, how it maps memory for
-// the client's image, how it runs the client's setup. The thread puts itself back each
-// time, so that it does not matter if we die meanwhile.
+// the client's image, how it runs the client's setup. The thread waits in our code to be
+// put back, with all signals blocked, and puts itself back if nobody does, so that it
+// does not matter if we die meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ uint64_t MainThreadPointer(const RemoteProcess& process);
 struct OurCode {
   uint64_t begin = 0;
   uint64_t end = 0;
-  uint64_t stack_begin = 0;  // 0: the thread's own
+  uint64_t wait_begin = 0;   // from here to `end` it can be put back
+  uint64_t stack_begin = 0;  // on this stack, too; 0: the thread's own
   uint64_t stack_end = 0;
 };
 
@@ -51,19 +53,20 @@ bool IsAnyIn(pid_t pid, const std::vector<TracedThread>& threads, const OurCode&
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code);
 
 // Maps the image's memory at `base`, from code that is already there. The thread is
-// stopped before and after. `hold_ticks` (of the time stamp counter): not 0 when it must
-// not execute an instruction of the program in between; then this is the time after which
-// it does if we die.
+// stopped before and after, in the same place. `hold_ticks` (of the time stamp counter):
+// when it goes back by itself.
 Status MapImage(const RemoteProcess& process,
                 const CodeCave& cave,
                 uint64_t base,
                 uint64_t hold_ticks,
                 TracedThread* thread);
 
-// Runs the setup in the image at `base`; its request is in place. `take_files` is called
-// when its descriptors wait for us. The thread runs on afterwards, traced.
+// Runs `setup`, the code in the image at `base`; its request is in place. `take_files` is
+// called when its descriptors wait for us. The thread is stopped before and after, in the
+// same place.
 Result<SetupResult> RunSetup(const RemoteProcess& process,
                              uint64_t base,
+                             const OurCode& setup,
                              TracedThread* thread,
                              const std::function<Status(const SetupResult&)>& take_files);
 

@@ -12,6 +12,7 @@
 #include "unwind/module.h"
 
 extern "C" const uint8_t hpd_stub[];
+extern "C" const uint8_t hpd_stub_wait[];
 extern "C" const uint8_t hpd_stub_parameters[];
 extern "C" const uint8_t hpd_stub_end[];
 
@@ -119,6 +120,10 @@ std::vector<uint8_t> MakeStub(const StubRequest& request,
   HPD_CHECK(hpd_stub_end - hpd_stub_parameters == sizeof(parameters));
   memcpy(stub.data() + (hpd_stub_parameters - hpd_stub), &parameters, sizeof(parameters));
   return stub;
+}
+
+uint64_t StubWaitOffset() {
+  return static_cast<uint64_t>(hpd_stub_wait - hpd_stub);
 }
 
 ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) {

@@ -30,12 +30,15 @@ struct StubRequest {
   uint64_t base = 0;        // of the memory to be mapped
   uint64_t total_size = 0;  // bytes
   uint64_t code_size = 0;   // bytes of it that are executable
-  uint64_t hold_ticks = 0;  // of the time stamp counter, to wait afterwards
+  uint64_t hold_ticks = 0;  // of the time stamp counter, to wait for us afterwards
   uint64_t signal_mask = 0;
 };
 
-// The code for the cave: maps memory and goes on with `resume`.
+// The code for the cave: maps memory, waits, and goes on with `resume`.
 std::vector<uint8_t> MakeStub(const StubRequest& request, const user_regs_struct& resume);
+
+// Of its first instruction behind the mapping, in bytes from its start.
+uint64_t StubWaitOffset();
 
 ResumeRegisters ToResumeRegisters(const user_regs_struct& registers);
 

@@ -321,19 +321,16 @@ Status ExecWatcher::PutClientIn(TracedThread* thread) {
   const auto caught = std::make_shared<Caught>(std::move(attached));
   {
     const std::lock_guard lock(mutex_);
-    if (is_stopping_) {
-      caught->process_->LetGo();
+    if (is_stopping_)
       return {};
-    }
     caught_.push_back(caught);
   }
   Raise(caught_event_.get());
   if (!caught->WaitForDecision()) {
-    caught->process_->LetGo();
     caught->Conclude(LostRace(thread->tid(), "its start could not wait any longer"));
     return {};
   }
-  Status status = caught->process_->PutHooksInHeld(thread);
+  Status status = caught->process_->PutHooksInHeld(*thread);
   thread->Release();
   caught->Conclude(status);
   return status;

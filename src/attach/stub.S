@@ -1,10 +1,10 @@
 # The first code of ours that a borrowed thread runs, from unused bytes at the end of a code segment: maps the memory for
-# the client's image and goes on where the thread was, with every register as it was. All signals are blocked while it runs,
-# and it unblocks them itself. Nobody outside is needed for that, so a tracer that is killed leaves a healthy process. The
+# the client's image and waits to be put back where it was. All signals are blocked meanwhile. When nobody comes, it goes
+# back by itself, with every register and the signals as they were: a tracer that is killed leaves a healthy process. The
 # parameters behind it are filled in by code_cave.cc.
         .section .rodata
-        .globl hpd_stub, hpd_stub_parameters, hpd_stub_end
-        .hidden hpd_stub, hpd_stub_parameters, hpd_stub_end
+        .globl hpd_stub, hpd_stub_wait, hpd_stub_parameters, hpd_stub_end
+        .hidden hpd_stub, hpd_stub_wait, hpd_stub_parameters, hpd_stub_end
         .balign 16
 hpd_stub:
         cld
@@ -26,9 +26,8 @@ hpd_stub:
         mov     $-1, %r8
         xor     %r9d, %r9d
         syscall
-1:      mov     hold_ticks_(%rip), %rcx # a program that is being started must not go on by itself: the tracer takes it
-        test    %rcx, %rcx              # from this loop, and if there is none any more the time passes
-        jz      3f
+hpd_stub_wait:
+1:      mov     hold_ticks_(%rip), %rcx # the tracer takes the thread from this loop; if there is none any more the time passes
         rdtsc
         shl     $32, %rdx
         or      %rdx, %rax

@@ -7,6 +7,10 @@ extern "C" heapprofd::AttachState hpd_attach_state __attribute__((visibility("hi
 
 namespace heapprofd {
 
+// Bytes of the stack that the setup has. Most is for a signal handler, in case the engine
+// dies just when it has let signals in again.
+inline constexpr size_t kSetupStackSize = 65536;
+
 // For a program whose libc had not begun when the client came: looks for the stacks of
 // its threads at the first sample, which is the main thread's.
 void DiscoverLayoutLate();

@@ -1,6 +1,6 @@
 // Begins the attached client's session. Runs once per session on a thread of the target
-// that the engine has borrowed, and puts that thread back by itself, so that it does not
-// matter if the engine dies meanwhile.
+// that the engine has borrowed and then puts back. When it does not, because it was
+// killed meanwhile, the thread goes back by itself.
 //
 // Compiled without floating point and vector registers: those of the thread stay as they
 // are.
@@ -250,12 +250,10 @@ void DiscoverLayout(uint64_t main_thread, uint64_t stack_end) {
 // Of this session and of the one before, which a late hook may still look at.
 SessionMemory g_memories[2];
 
-// Kept here until the hooks are in; bounded, in case nobody is there to put them in.
-void HoldThread() {
-  const SetupRequest& request = hpd_attach_state.request;
+// The engine takes the thread from here.
+void WaitToBeTaken() {
   const uint64_t start = rt::ReadTsc();
-  while (__atomic_load_n(&request.release, __ATOMIC_ACQUIRE) == 0 &&
-         rt::ReadTsc() - start < request.hold_ticks)
+  while (rt::ReadTsc() - start < hpd_attach_state.request.hold_ticks)
     __builtin_ia32_pause();
 }
 
@@ -304,8 +302,7 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
     BeginSession();
   Store(result.status,
         static_cast<uint32_t>(is_ready ? SetupStatus::kDone : SetupStatus::kFailed));
-  if (is_ready)
-    HoldThread();
+  WaitToBeTaken();
 }
 
 }  // namespace heapprofd
@@ -313,12 +310,13 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
 // Not the thread's own stack: what lies below that may be a guard page, or somebody
 // else's memory.
 extern "C" {
-alignas(16) __attribute__((visibility("hidden"), used)) char hpd_setup_stack[16384];
+alignas(16) __attribute__((visibility("hidden"),
+                           used)) char hpd_setup_stack[heapprofd::kSetupStackSize];
 }
 
-// The borrowed thread starts here, on hpd_setup_stack and with all signals blocked, and
-// leaves with all registers as in hpd_attach_state.resume, which is at the start of that
-// block. attach/stub.S does the same and says why in this way.
+// The borrowed thread starts here, on hpd_setup_stack and with all signals blocked. If it
+// is not taken, it leaves with all registers as in hpd_attach_state.resume, which is at
+// the start of that block. attach/stub.S does the same and says why in this way.
 asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
     "HpdSetupEntry:\n"
     "cld\n"

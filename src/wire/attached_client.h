@@ -99,8 +99,8 @@ struct AttachHeader {
   uint32_t hooks[kMaxAllocators][kHookCount];
 };
 
-// Registers with which the thread that ran the setup goes on, in the order in which the
-// setup puts them back.
+// Registers with which the thread that ran the setup goes on when the engine does not put
+// it back, in the order in which the setup does.
 struct ResumeRegisters {
   uint64_t flags;
   uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, sp, ip;
@@ -153,10 +153,10 @@ struct SetupRequest {
   uint32_t thread_block_size;     // bytes; 0: unknown
   uint32_t go;                    // 1: the engine has taken the descriptors
   uint64_t stack_end_at;  // address of __libc_stack_end, while its value is not known
-  uint64_t hold_ticks;    // the thread is kept for so long at most when all is done,
-                          // for the engine to put the hooks in before it goes on
-  uint32_t release;       // 1: they are in
-  uint32_t may_wait;      // 0: no system call may be made in a hook
+  uint64_t hold_ticks;    // when all is done, the thread waits for so long to be put
+                          // back, then it goes back by itself
+  uint32_t reserved;
+  uint32_t may_wait;  // 0: no system call may be made in a hook
 };
 
 struct SetupResult {
@@ -180,7 +180,8 @@ struct AttachState {
   uint64_t islands[kMaxIslands];       // addresses of those that exist, 0: none
   uint64_t islands_used[kMaxIslands];  // bytes
   uint32_t patch_count;
-  // 1: no thread is in the setup, or can come there. 0: one may be.
+  // 1: no thread is in the setup, or can come there. 0: one may be, its engine was
+  // killed.
   uint32_t settled;
   PatchRecord patches[kMaxPatches];
 };
