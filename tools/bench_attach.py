@@ -10,6 +10,7 @@ import time
 
 SILENT = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
 TRUE = "/bin/true"
+MANY = 8  # recordings by name at once
 
 
 class Engine:
@@ -92,14 +93,20 @@ def measure(build, rounds):
             print(f"| malloc+free pair, plain | {min(plain):.1f} ns |")
             print(f"| the same, attached, nothing sampled | {min(attached):.1f} ns "
                   f"({min(attached) - min(plain):+.1f}; {min(attached) / min(plain):.2f} of plain) |", flush=True)
-            free, watched = [], []
+            free, watched, watched_by_many = [], [], []
             for _ in range(rounds):
                 free.append(start_us(200))
-                with engine.recording("no_such_program"):
+                with contextlib.ExitStack() as recordings:
+                    recordings.enter_context(engine.recording("no_such_program"))
                     watched.append(start_us(200))
+                    for i in range(1, MANY):
+                        recordings.enter_context(engine.recording(f"no_such_program{i}"))
+                    watched_by_many.append(start_us(200))
             print(f"| starting {TRUE} and waiting for its end, median of 200 | {min(free):.0f} us |")
             print(f"| the same while a recording waits for another name | {min(watched):.0f} us "
-                  f"({min(watched) - min(free):+.0f}) |", flush=True)
+                  f"({min(watched) - min(free):+.0f}) |")
+            print(f"| the same while {MANY} recordings do | {min(watched_by_many):.0f} us "
+                  f"({min(watched_by_many) - min(free):+.0f}) |", flush=True)
         finally:
             engine.service.terminate()
             engine.service.wait()

@@ -1,28 +1,18 @@
 #include "attach/exec_watcher.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/fanotify.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
-#include <sstream>
 
 #include "attach/borrowed_thread.h"
 #include "attach/program_start.h"
-#include "attach/stopped_process.h"
 
 namespace heapprofd {
 namespace {
@@ -30,20 +20,6 @@ namespace {
 constexpr std::chrono::milliseconds kDecisionTime{1000};
 constexpr std::chrono::milliseconds kStragglerTime{10};
 constexpr uint64_t kExecTimeoutNs = 2'000'000'000;  // between leave and exec
-constexpr size_t kMaxFileSystems = 256;
-constexpr size_t kMaxNamespaces = 256;
-
-std::string PathOf(int fd) {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t length =
-      readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
-  return std::string(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
-}
-
-// Threads of ours that execute a program would wait for themselves.
-bool IsOurs(pid_t tid) {
-  return access(("/proc/self/task/" + std::to_string(tid)).c_str(), F_OK) == 0;
-}
 
 // The process that a thread belongs to; the thread becomes its only one by an exec, and
 // takes its id. 0: gone.
@@ -57,50 +33,6 @@ void Raise(int event) {
   const uint64_t one = 1;
   const ssize_t ignored = write(event, &one, sizeof(one));
   static_cast<void>(ignored);
-}
-
-// Mount points of file systems that can hold programs, as a process sees them; reached
-// by its `root`.
-std::vector<std::string> MountPoints(const std::string& mounts, const std::string& root) {
-  constexpr std::array<std::string_view, 17> kNoPrograms = {
-      "proc",     "sysfs",   "cgroup",  "cgroup2",    "devpts",     "mqueue",
-      "bpf",      "debugfs", "tracefs", "securityfs", "pstore",     "configfs",
-      "efivarfs", "fusectl", "autofs",  "hugetlbfs",  "binfmt_misc"};
-  std::vector<std::string> points;
-  std::istringstream lines(ReadProcFile(mounts));
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    std::string point;
-    std::string field;
-    for (int i = 0; i < 5 && fields >> point; ++i) {
-    }
-    while (fields >> field && field != "-") {
-    }
-    fields >> field;
-    if (std::find(kNoPrograms.begin(), kNoPrograms.end(), field) == kNoPrograms.end())
-      points.push_back(root + point);
-  }
-  return points;
-}
-
-// Of this process, and of one in each mount namespace: containers.
-std::vector<std::string> AllMountPoints() {
-  std::vector<std::string> points = MountPoints("/proc/self/mountinfo", "");
-  std::set<std::string> seen;
-  const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
-  while (const dirent* entry =
-             processes != nullptr ? readdir(processes.get()) : nullptr) {
-    const int pid = atoi(entry->d_name);  // NOLINT(cert-err34-c): other names give 0
-    std::array<char, 64> space{};
-    if (pid <= 0 ||
-        readlink(ProcPath(pid, "ns/mnt").c_str(), space.data(), space.size() - 1) <= 0 ||
-        !seen.insert(space.data()).second || seen.size() > kMaxNamespaces)
-      continue;
-    const std::vector<std::string> more =
-        MountPoints(ProcPath(pid, "mountinfo"), ProcPath(pid, "root"));
-    points.insert(points.end(), more.begin(), more.end());
-  }
-  return points;
 }
 
 }  // namespace
@@ -136,112 +68,39 @@ void ExecWatcher::Caught::Conclude(Status status) {
   changed_.notify_all();
 }
 
-namespace {
-
-Status CannotWatch(int error) {
-  const char* remedy = error == EMFILE
-                           ? "stop other sessions, or raise the limits "
-                             "fs.fanotify.max_user_groups and ulimit -n"
-                           : "this needs root (CAP_SYS_ADMIN); as an ordinary user start "
-                             "the program with heap_profile -- PROGRAM";
-  return Status(
-      StatusCode::kUnavailable,
-      std::string("cannot watch for new processes: ") + strerror(error) + "; " + remedy);
-}
-
-}  // namespace
-
 Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
                                                         uint64_t ring_size) {
   std::unique_ptr<ExecWatcher> watcher(new ExecWatcher(std::move(filter), ring_size));
-  watcher->events_ = ScopedFd(
-      fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID,
-                    O_RDONLY | O_LARGEFILE | O_CLOEXEC));
-  if (!watcher->events_.valid())
-    return CannotWatch(errno);
-  watcher->stop_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  HPD_TRY_ASSIGN(watcher->events_, ExecEvents::Shared());
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  watcher->answerer_ = std::thread([w = watcher.get()] { w->Answer(); });
   watcher->catcher_ = std::thread([w = watcher.get()] { w->Catch(); });
-  HPD_TRY(watcher->MarkFileSystems());
+  watcher->events_->Add(watcher.get(),
+                        [w = watcher.get()](const auto& exec) { w->Offer(exec); });
   return watcher;
 }
 
 ExecWatcher::~ExecWatcher() {
+  if (events_ != nullptr)
+    events_->Remove(this);
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
     for (const std::shared_ptr<Caught>& caught : caught_)
       caught->Refuse();
   }
-  Raise(stop_event_.get());
   has_held_.notify_all();
-  if (answerer_.joinable())
-    answerer_.join();
   if (catcher_.joinable())
     catcher_.join();
-  events_.reset();  // whoever still waits gets leave
 }
 
-// One mark per file system, however often it is mounted.
-Status ExecWatcher::MarkFileSystems() {
-  std::set<dev_t> marked;
-  int error = 0;
-  for (const std::string& point : AllMountPoints()) {
-    struct stat status {};
-
-    if (stat(point.c_str(), &status) != 0 || marked.size() >= kMaxFileSystems ||
-        !marked.insert(status.st_dev).second)
-      continue;
-    if (fanotify_mark(events_.get(), FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
-                      FAN_OPEN_EXEC_PERM, AT_FDCWD, point.c_str()) != 0) {
-      marked.erase(status.st_dev);
-      error = errno;
-    }
-  }
-  if (!marked.empty())
-    return {};
-  return Status::FromErrno("cannot watch any file system for new processes", error);
-}
-
-void ExecWatcher::Allow(int file) const {
-  const fanotify_response response{.fd = file, .response = FAN_ALLOW};
-  const ssize_t ignored = write(events_.get(), &response, sizeof(response));
-  static_cast<void>(ignored);
-}
-
-void ExecWatcher::Answer() {
-  const Urgency urgency;  // every program that is started waits for this thread
-  std::array<pollfd, 2> fds = {
-      {{.fd = events_.get(), .events = POLLIN, .revents = 0},
-       {.fd = stop_event_.get(), .events = POLLIN, .revents = 0}}};
-  while (poll(fds.data(), fds.size(), -1) >= 0 || errno == EINTR) {
-    AnswerEvents();
-    if (fds[1].revents != 0)
-      return;
-  }
-}
-
-void ExecWatcher::AnswerEvents() {
-  alignas(fanotify_event_metadata) std::array<char, 8192> buffer;
-  ssize_t size = read(events_.get(), buffer.data(), buffer.size());
-  const auto* event = reinterpret_cast<const fanotify_event_metadata*>(buffer.data());
-  for (; FAN_EVENT_OK(event, size); event = FAN_EVENT_NEXT(event, size)) {
-    if (event->fd < 0)
-      continue;
-    ScopedFd file(event->fd);
-    std::string path = PathOf(file.get());
-    if (!IsOurs(event->pid) && filter_.may_match(path)) {
-      const std::lock_guard lock(mutex_);
-      if (!is_stopping_ && in_exec_.insert(event->pid).second) {
-        held_.push_back(
-            {.file = std::move(file), .tid = event->pid, .path = std::move(path)});
-        has_held_.notify_one();
-        continue;
-      }
-    }
-    Allow(file.get());
-  }
+void ExecWatcher::Offer(const std::shared_ptr<const HeldExec>& exec) {
+  if (!filter_.may_match(exec->path()))
+    return;
+  const std::lock_guard lock(mutex_);
+  if (!in_exec_.insert(exec->tid()).second)
+    return;
+  held_.push_back(exec);
+  has_held_.notify_one();
 }
 
 void ExecWatcher::Catch() {
@@ -255,13 +114,11 @@ void ExecWatcher::Catch() {
     has_held_.wait(lock, has_work);
     if (held_.empty())
       return;
-    Held held = std::move(held_.front());
+    std::shared_ptr<const HeldExec> held = std::move(held_.front());
     held_.erase(held_.begin());
-    if (is_stopping_) {
-      Allow(held.file.get());
+    if (is_stopping_)
       continue;
-    }
-    const pid_t tid = held.tid;
+    const pid_t tid = held->tid();
     lock.unlock();
     CatchOne(std::move(held));
     lock.lock();
@@ -269,20 +126,21 @@ void ExecWatcher::Catch() {
   }
 }
 
-void ExecWatcher::CatchOne(Held held) {
-  const pid_t pid = ProcessOf(held.tid);
-  const bool is_ours = TracedThread(held.tid).SeizeForExec(IsUnderSeccomp(held.tid));
-  Status status = is_ours ? Status() : SeizeError(held.tid, errno);
+void ExecWatcher::CatchOne(std::shared_ptr<const HeldExec> held) {
+  const pid_t tid = held->tid();
+  const std::string path = held->path();
+  const pid_t pid = ProcessOf(tid);
+  const bool is_ours = TracedThread(tid).SeizeForExec(IsUnderSeccomp(tid));
+  Status status = is_ours ? Status() : SeizeError(tid, errno);
   TracedThread thread(pid);
-  Allow(held.file.get());
-  held.file.reset();
+  held.reset();
   const uint64_t deadline = MonotonicNs() + kExecTimeoutNs;
   bool has_execed = false;
   while (is_ours && !has_execed && MonotonicNs() < deadline) {
     int state = 0;
     // Under one of the two ids: the exec changes it.
-    pid_t waited = waitpid(held.tid, &state, __WALL | WNOHANG);
-    if (waited <= 0 && pid != held.tid)
+    pid_t waited = waitpid(tid, &state, __WALL | WNOHANG);
+    if (waited <= 0 && pid != tid)
       waited = std::max(waited, waitpid(pid, &state, __WALL | WNOHANG));
     if (waited < 0 || (waited > 0 && !WIFSTOPPED(state)))
       return;  // it has ended
@@ -296,12 +154,12 @@ void ExecWatcher::CatchOne(Held held) {
   }
   if (has_execed)
     thread.NoteStopped();
-  if (has_execed && filter_.matches(pid, held.path))
+  if (has_execed && filter_.matches(pid, path))
     status = PutClientIn(&thread);
   if (has_execed)
     thread.Release();
   else if (is_ours)
-    TracedThread(held.tid).Release();
+    TracedThread(tid).Release();
   if (is_ours && !has_execed)
     status = LostRace(pid, "its exec took longer than 2 s");
   if (!status.ok() && status.code() != StatusCode::kNotFound) {

@@ -1,11 +1,10 @@
 // Catches programs by name when they are started, and puts the client into them before
 // their first instruction.
 //
-// Every exec on the watched file systems asks us for leave (fanotify). One thread answers
-// and does nothing else: it never waits for anything. A matching program is handed to a
-// second thread, which becomes its tracer, gives the leave and does the rest; only
-// matching programs wait for that. If we die, the kernel gives all leaves, and the
-// threads go on by themselves.
+// Every exec waits for our leave (exec_events.h). A matching program is handed to a
+// thread that becomes its tracer, gives the leave and does the rest; only matching
+// programs wait for that. If we die, the kernel gives all leaves, and the threads go on
+// by themselves.
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "attach/attached_process.h"
+#include "attach/exec_events.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -78,9 +78,8 @@ class ExecWatcher {
   // Readable when something has been caught.
   int fd() const { return caught_event_.get(); }
 
-  // In a child that was forked: gives the leaves back to the parent alone. Whoever waits
-  // for one would otherwise wait for the child, too, when the parent is gone.
-  void LeaveToParent() { events_.reset(); }
+  // In a child that was forked (see ExecEvents).
+  void LeaveToParent() { events_->LeaveToParent(); }
 
   std::vector<std::shared_ptr<Caught>> TakeCaught();
 
@@ -88,37 +87,26 @@ class ExecWatcher {
   std::vector<std::string> TakeProblems();
 
  private:
-  struct Held {  // waits for our leave
-    ScopedFd file;
-    pid_t tid;
-    std::string path;
-  };
-
   ExecWatcher(Filter filter, uint64_t ring_size)
       : filter_(std::move(filter)), ring_size_(ring_size) {}
 
-  Status MarkFileSystems();
-  void Answer();
-  void AnswerEvents();
-  void Allow(int file) const;
+  void Offer(const std::shared_ptr<const HeldExec>& exec);
   void Catch();
-  void CatchOne(Held held);
+  void CatchOne(std::shared_ptr<const HeldExec> held);
   Status PutClientIn(TracedThread* thread);
 
   Filter filter_;
   uint64_t ring_size_;
   AllocatorFinder finder_;  // of the catching thread
-  ScopedFd events_;
-  ScopedFd stop_event_;
+  std::shared_ptr<ExecEvents> events_;
   ScopedFd caught_event_;
   std::mutex mutex_;  // guards all below
   std::condition_variable has_held_;
-  std::vector<Held> held_;
+  std::vector<std::shared_ptr<const HeldExec>> held_;
   std::set<pid_t> in_exec_;  // being caught: further events of theirs are allowed
   std::vector<std::shared_ptr<Caught>> caught_;
   std::vector<std::string> problems_;
   bool is_stopping_ = false;
-  std::thread answerer_;
   std::thread catcher_;
 };
 

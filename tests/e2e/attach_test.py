@@ -11,7 +11,7 @@ import unittest
 
 from profile_run import HEAP_PROFILE, Pprof, program, run
 from running_process import MAY_ATTACH, MAY_CATCH, Attached, Engine, Running, changed_code_bytes, state_of, storm, wait_until
-from service_run import PRELOAD
+from service_run import PRELOAD, Recording
 
 PYTHON_PROGRAM = """
 import time
@@ -22,6 +22,12 @@ while time.monotonic() < end:
     kept.append(bytearray(5000))
     time.sleep(0.001)
 """
+
+
+def fanotify_groups(pid):
+    """How many groups of events on files a process has."""
+    directory = f"/proc/{pid}/fd"
+    return [os.readlink(os.path.join(directory, name)) for name in os.listdir(directory)].count("anon_inode:[fanotify]")
 
 
 @unittest.skipUnless(MAY_ATTACH, "attaching to every process is not allowed here")
@@ -137,6 +143,26 @@ class CatchTest(unittest.TestCase):
         self.assertGreater(expected, 1000)
         counts, errors = self.caught([program("first_allocations")], "first_allocations", times=5)
         self.assertEqual(counts, [expected] * 5, errors)
+
+    def test_one_watch_serves_all_recordings_by_name(self):
+        with Engine() as engine:
+            first = Recording(engine, ["-n", "no_such_program"]).wait_active()
+            second = Recording(engine, ["-n", "first_allocations"]).wait_active()
+            third = Recording(engine, ["-n", "fork_life"]).wait_active()
+            self.assertEqual(fanotify_groups(engine.service.pid), 1)
+            first.finish()
+            subprocess.run([program("first_allocations")], check=True)
+            self.assertEqual([len(second.finish().pprofs), len(third.finish().pprofs)], [1, 0], second.stderr)
+            wait_until(lambda: fanotify_groups(engine.service.pid) == 0)
+            subprocess.run([program("first_allocations")], check=True)  # nobody has to give leave any more
+
+    def test_of_two_recordings_that_wait_for_a_name_one_gets_the_process(self):
+        with Engine() as engine:
+            both = [Recording(engine, ["-n", "first_allocations"]).wait_active() for _ in range(2)]
+            subprocess.run([program("first_allocations")], check=True)
+            got, other = sorted((recording.finish() for recording in both), key=lambda r: -len(r.pprofs))
+            self.assertEqual([len(got.pprofs), len(other.pprofs)], [1, 0])
+            self.assertIn("cannot attach to process", other.stderr)
 
     def test_one_that_reports_to_another_heapprofd_is_named(self):
         with Engine() as other:
