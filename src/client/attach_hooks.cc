@@ -14,37 +14,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "client/attach_image.h"
-#include "client/flat_threads.h"
-#include "client/recorder.h"
-#include "client/sampler.h"
-#include "client/session.h"
-#include "rt/compiler.h"
-#include "rt/syscall.h"
+#include "client/attach_guard.h"
 
-using heapprofd::CallSite;
 using heapprofd::FlatThread;
-using heapprofd::g_session;
 using heapprofd::g_wiped;
 using heapprofd::Hook;
+using heapprofd::IsSampled;
+using heapprofd::Original;
 using heapprofd::ThreadSlot;
 
 namespace {
-
-ThreadSlot g_nested_slot;  // without bytes left, for ever
-
-std::atomic<uint64_t> g_seen_heartbeat;
-std::atomic<uint64_t> g_heartbeat_tsc;  // when it was first seen
-
-template <typename Function>
-inline Function* Original(unsigned allocator, Hook hook) {
-  return reinterpret_cast<Function*>(
-      hpd_attach_state.originals[allocator][static_cast<size_t>(hook)]);
-}
-
-inline bool IsSampled(const void* pointer) {
-  return g_wiped.filter.MayContain(reinterpret_cast<uint64_t>(pointer));
-}
 
 // Counts an allocation that is not sampled; false: the slow path must look.
 inline bool PassUnsampled(size_t size) {
@@ -65,25 +44,6 @@ inline bool PassUnsampled(size_t size) {
   return true;
 }
 
-// Without a beat for `stale_ticks` the engine has been killed: the hooks must not go on
-// filling a ring that nobody reads. The time is stored before the beat, so that a thread
-// which sees the beat sees its time.
-bool IsEngineLost() {
-  const uint64_t beat =
-      g_session.engine()->control.heartbeat.load(std::memory_order_relaxed);
-  const uint64_t now = heapprofd::rt::ReadTsc();
-  if (beat != g_seen_heartbeat.load(std::memory_order_acquire)) {
-    g_heartbeat_tsc.store(now, std::memory_order_relaxed);
-    g_seen_heartbeat.store(beat, std::memory_order_release);
-    return false;
-  }
-  const uint64_t seen = g_heartbeat_tsc.load(std::memory_order_relaxed);
-  if (now < seen || now - seen < hpd_attach_state.request.stale_ticks)
-    return false;
-  heapprofd::GoDormant(heapprofd::ClientError::kEngineLost);
-  return true;
-}
-
 // Pointer and size arguments of all functions that free fit three registers.
 using FreeFunction = void(void*, size_t, size_t);
 
@@ -94,298 +54,9 @@ HPD_NOINLINE void FreeSampled(void* pointer, size_t a, size_t b, FreeFunction* r
   real(pointer, a, b);
 }
 
-// Sampling decision of one allocation, the guard around its call into the allocator, and
-// what became of it.
-class GuardedAllocation {
- public:
-  GuardedAllocation(size_t size, const CallSite& site)
-      : thread_(heapprofd::ThisThread()), size_(size) {
-    if (thread_.outer_hook != 0) {
-      if (site.stack < thread_.outer_hook)
-        return;    // nested: the outer one counts
-      EndGuard();  // the outer one was left by longjmp
-    }
-    slot_ = heapprofd::EnterSession();
-    if (slot_ == nullptr)
-      return;
-    if (size < slot_->bytes_left) {
-      slot_->bytes_left -= size;
-      ++slot_->calls;
-    } else {
-      Decide();
-    }
-    thread_.own_slot = slot_;
-    thread_.outer_hook = site.stack;
-    thread_.slot = &g_nested_slot;
-  }
-
-  GuardedAllocation(const GuardedAllocation&) = delete;
-  GuardedAllocation& operator=(const GuardedAllocation&) = delete;
-
-  // `pointer` is what the allocator returned; nullptr: the call failed and never
-  // happened.
-  void Finish(void* pointer, const CallSite& site) {
-    if (slot_ == nullptr)
-      return;
-    EndGuard();
-    if (pointer == nullptr) {
-      --slot_->calls;
-      slot_->granted -= size_;
-    } else if (is_sampled_) {
-      heapprofd::RecordSample(*slot_, {reinterpret_cast<uint64_t>(pointer)}, size_,
-                              interval_, site);
-    }
-  }
-
-  bool is_counted() const { return slot_ != nullptr; }
-
- private:
-  HPD_NOINLINE void Decide() {
-    if (HPD_UNLIKELY(hpd_attach_state.request.stack_end_at != 0))
-      heapprofd::DiscoverLayoutLate();
-    interval_ = slot_->interval;
-    is_sampled_ =
-        heapprofd::CountDown(
-            *slot_, size_,
-            g_session.engine()->control.interval.load(std::memory_order_relaxed)) ==
-            heapprofd::SampleDecision::kSample &&
-        !IsEngineLost();
-  }
-
-  void EndGuard() {
-    thread_.slot = thread_.own_slot;
-    thread_.outer_hook = 0;
-  }
-
-  FlatThread& thread_;
-  ThreadSlot* slot_ = nullptr;
-  size_t size_;
-  uint64_t interval_ = 0;
-  bool is_sampled_ = false;
-};
-
-template <typename Real>
-inline void* Allocate(size_t size, const CallSite& site, Real&& real) {
-  GuardedAllocation allocation(size, site);
-  void* pointer = real();
-  allocation.Finish(pointer, site);
-  return pointer;
-}
-
-template <typename Real>
-inline void* Reallocate(void* old, size_t size, const CallSite& site, Real&& real) {
-  GuardedAllocation allocation(size, site);
-  const auto address = reinterpret_cast<uint64_t>(old);
-  const bool was_sampled = old != nullptr && g_wiped.filter.Remove(address);
-  if (was_sampled)
-    heapprofd::RecordFree({address}, /*is_realloc=*/true);
-  void* pointer = real();
-  if (pointer == nullptr && size != 0 && was_sampled)
-    heapprofd::RecordReallocFailed({address});
-  allocation.Finish(pointer, site);
-  return pointer;
-}
-
-using NewFunction = void*(size_t, size_t, size_t);
-
-const char g_nothrow = 0;  // std::nothrow of the operators: only its address is passed
-
 }  // namespace
 
-void heapprofd::ExpectHeartbeat() {
-  g_heartbeat_tsc.store(rt::ReadTsc(), std::memory_order_relaxed);
-  g_seen_heartbeat.store(0, std::memory_order_release);
-}
-
-extern "C" {
-
-#define HPD_HIDDEN __attribute__((visibility("hidden"), used))
-
-// As many parameters as an entry has registers to hand on; macro arguments that are
-// pasted. NOLINTBEGIN(readability-function-size,bugprone-macro-parentheses)
-
-// Slow paths. `stack` is the address of the return address in the hook's caller, `bp` its
-// rbp, `allocator` says whose function it is.
-HPD_HIDDEN void* HpdMallocSlow(size_t size,
-                               uint64_t stack,
-                               uint64_t bp,
-                               unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
-    return Original<void*(size_t)>(allocator, Hook::kMalloc)(size);
-  });
-}
-
-HPD_HIDDEN void* HpdVallocSlow(size_t size,
-                               uint64_t stack,
-                               uint64_t bp,
-                               unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
-    return Original<void*(size_t)>(allocator, Hook::kValloc)(size);
-  });
-}
-
-HPD_HIDDEN void* HpdPvallocSlow(size_t size,
-                                uint64_t stack,
-                                uint64_t bp,
-                                unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
-    return Original<void*(size_t)>(allocator, Hook::kPvalloc)(size);
-  });
-}
-
-HPD_HIDDEN void* HpdCallocSlow(
-    size_t count, size_t size, uint64_t stack, uint64_t bp, unsigned allocator) {
-  auto* real = Original<void*(size_t, size_t)>(allocator, Hook::kCalloc);
-  size_t total = 0;
-  if (__builtin_mul_overflow(count, size, &total))
-    return real(count, size);  // fails, with the allocator's own errno
-  return Allocate(total, {stack, bp}, [&] { return real(count, size); });
-}
-
-HPD_HIDDEN void* HpdReallocSlow(
-    void* old, size_t size, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Reallocate(old, size, {stack, bp}, [&] {
-    return Original<void*(void*, size_t)>(allocator, Hook::kRealloc)(old, size);
-  });
-}
-
-// Every allocator defines it as realloc of the product.
-HPD_HIDDEN void* HpdReallocarraySlow(void* old,
-                                     size_t count,
-                                     size_t size,
-                                     uint64_t stack,
-                                     uint64_t bp,
-                                     unsigned allocator) {
-  size_t total = 0;
-  if (__builtin_mul_overflow(count, size, &total))
-    return Original<void*(void*, size_t, size_t)>(allocator, Hook::kReallocarray)(
-        old, count, size);
-  return HpdReallocSlow(old, total, stack, bp, allocator);
-}
-
-HPD_HIDDEN void* HpdMemalignSlow(
-    size_t alignment, size_t size, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
-    return Original<void*(size_t, size_t)>(allocator, Hook::kMemalign)(alignment, size);
-  });
-}
-
-HPD_HIDDEN void* HpdAlignedAllocSlow(
-    size_t alignment, size_t size, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
-    return Original<void*(size_t, size_t)>(allocator, Hook::kAlignedAlloc)(alignment,
-                                                                           size);
-  });
-}
-
-HPD_HIDDEN int HpdPosixMemalignSlow(void** result,
-                                    size_t alignment,
-                                    size_t size,
-                                    uint64_t stack,
-                                    uint64_t bp,
-                                    unsigned allocator) {
-  int error = 0;
-  Allocate(size, {stack, bp}, [&]() -> void* {
-    error = Original<int(void**, size_t, size_t)>(allocator, Hook::kPosixMemalign)(
-        result, alignment, size);
-    return error == 0 ? *result : nullptr;
-  });
-  return error;
-}
-
-// Of the throwing operators. nullptr: the operator itself must be called, because the
-// call is nested, or to fail in its own way.
-#define HPD_NEW_SLOW(name, twin, ...)                                                    \
-  HPD_HIDDEN void* HpdNew##name##Slow(size_t size, size_t alignment, size_t,             \
-                                      uint64_t stack, uint64_t bp, unsigned allocator) { \
-    auto* real = Original<NewFunction>(allocator, Hook::k##twin);                        \
-    const auto nothrow = reinterpret_cast<size_t>(&g_nothrow);                           \
-    static_cast<void>(alignment);                                                        \
-    GuardedAllocation allocation(size, {stack, bp});                                     \
-    if (!allocation.is_counted())                                                        \
-      return nullptr;                                                                    \
-    void* pointer = real(__VA_ARGS__);                                                   \
-    allocation.Finish(pointer, {stack, bp});                                             \
-    return pointer;                                                                      \
-  }
-HPD_NEW_SLOW(, NewNothrow, size, nothrow, 0)
-HPD_NEW_SLOW(Array, NewArrayNothrow, size, nothrow, 0)
-HPD_NEW_SLOW(Aligned, NewAlignedNothrow, size, alignment, nothrow)
-HPD_NEW_SLOW(ArrayAligned, NewArrayAlignedNothrow, size, alignment, nothrow)
-
-#define HPD_NEW_NOTHROW_SLOW(name)                                                  \
-  HPD_HIDDEN void* Hpd##name##Slow(size_t size, size_t a, size_t b, uint64_t stack, \
-                                   uint64_t bp, unsigned allocator) {               \
-    return Allocate(size, {stack, bp}, [&] {                                        \
-      return Original<NewFunction>(allocator, Hook::k##name)(size, a, b);           \
-    });                                                                             \
-  }
-HPD_NEW_NOTHROW_SLOW(NewNothrow)
-HPD_NEW_NOTHROW_SLOW(NewArrayNothrow)
-HPD_NEW_NOTHROW_SLOW(NewAlignedNothrow)
-HPD_NEW_NOTHROW_SLOW(NewArrayAlignedNothrow)
-
-// jemalloc's own interface.
-HPD_HIDDEN void* HpdMallocxSlow(
-    size_t size, int flags, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
-    return Original<void*(size_t, int)>(allocator, Hook::kMallocx)(size, flags);
-  });
-}
-
-HPD_HIDDEN void* HpdRallocxSlow(
-    void* old, size_t size, int flags, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Reallocate(old, size, {stack, bp}, [&] {
-    return Original<void*(void*, size_t, int)>(allocator, Hook::kRallocx)(old, size,
-                                                                          flags);
-  });
-}
-
-// Resizes in place or not at all, and returns the size that the block has then: a block
-// whose size has not changed is left as it was recorded.
-#define HPD_XALLOCX_SLOW(number)                                                      \
-  HPD_HIDDEN size_t HpdXallocxSlow_##number(void* block, size_t size, size_t extra,   \
-                                            int flags, uint64_t stack, uint64_t bp) { \
-    const size_t before =                                                             \
-        Original<size_t(const void*, int)>(number, Hook::kSallocx)(block, flags);     \
-    const size_t now = Original<size_t(void*, size_t, size_t, int)>(                  \
-        number, Hook::kXallocx)(block, size, extra, flags);                           \
-    if (now != before) {                                                              \
-      const CallSite site{stack, bp};                                                 \
-      GuardedAllocation allocation(size, site);                                       \
-      const auto address = reinterpret_cast<uint64_t>(block);                         \
-      if (IsSampled(block) && g_wiped.filter.Remove(address))                         \
-        heapprofd::RecordFree({address}, /*is_realloc=*/false);                       \
-      allocation.Finish(block, site);                                                 \
-    }                                                                                 \
-    return now;                                                                       \
-  }                                                                                   \
-  asm(".pushsection .text\n.hidden HpdHook_Xallocx_" #number                          \
-      "\n.globl HpdHook_Xallocx_" #number "\n.type HpdHook_Xallocx_" #number          \
-      ", @function\nHpdHook_Xallocx_" #number                                         \
-      ":\n"                                                                           \
-      "mov %rsp, %r8\n"                                                               \
-      "mov %rbp, %r9\n"                                                               \
-      "jmp HpdXallocxSlow_" #number                                                   \
-      "\n"                                                                            \
-      ".size HpdHook_Xallocx_" #number ", .-HpdHook_Xallocx_" #number "\n.popsection\n")
-HPD_XALLOCX_SLOW(0);
-HPD_XALLOCX_SLOW(1);
-HPD_XALLOCX_SLOW(2);
-HPD_XALLOCX_SLOW(3);
-
-// Unloading makes addresses reusable by other code: the rules learnt for them must not
-// outlive it.
-HPD_HIDDEN int HpdDlcloseSlow(void* handle, uint64_t, uint64_t, unsigned allocator) {
-  // What was sampled in this module must be looked up while it is still there.
-  if (hpd_attach_state.request.may_wait != 0)
-    heapprofd::WaitUntilDrained();
-  const int result = Original<int(void*)>(allocator, Hook::kDlclose)(handle);
-  heapprofd::RecordModulesChanged();
-  return result;
-}
-
-}  // extern "C"
+// Macro arguments that are pasted. NOLINTBEGIN(bugprone-macro-parentheses)
 
 // HPD_ENTRY(hook, slow function, registers for stack, bp and allocator, number of the
 // allocator): notes the caller's registers before the compiler can move them, and goes
@@ -510,7 +181,7 @@ HPD_ALLOCATOR(1)
 HPD_ALLOCATOR(2)
 HPD_ALLOCATOR(3)
 static_assert(heapprofd::kMaxAllocators == 4);
-// NOLINTEND(readability-function-size,bugprone-macro-parentheses)
+// NOLINTEND(bugprone-macro-parentheses)
 
 // The header, at the image's start (attach_image.lds). Differences of addresses, so that
 // nothing in the image depends on where it lies.
