@@ -149,7 +149,7 @@ OurCode AttachedProcess::SetupCode() const {
   const AttachHeader& header = ClientHeader();
   return {.begin = base_ + header.setup,
           .end = base_ + header.setup_end,
-          .wait_begin = base_ + header.setup,
+          .wait_begin = base_ + header.setup_wait,
           .stack_begin = base_ + header.setup_stack,
           .stack_end = base_ + header.setup_stack_end};
 }
@@ -267,7 +267,7 @@ Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
       return LostRace(pid(), "its code has just changed");
     ranges.emplace_back(record.address + 1, record.address + record.length);
   }
-  if (IsAnyInside(pid(), threads, ranges))
+  if (IsAnyInside(threads, ranges))
     return Status(StatusCode::kUnavailable, "");
   is_hooked_ = true;
   for (const size_t index : plan_.patches) {
@@ -283,6 +283,8 @@ Status AttachedProcess::PutHooksInHeld(const TracedThread& thread) {
   if (!process_.IsSameImage())
     return LostRace(pid(), "it has just become another program");
   Status status = PatchAll({thread});
+  if (!status.ok() && status.message().empty())
+    status = CannotAttach(pid(), "it is stopped in the first instructions of malloc");
   report_.threads = 1;
   report_.attach_stopped_ns = MonotonicNs() - started;
   return status;

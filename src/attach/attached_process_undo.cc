@@ -16,9 +16,18 @@ namespace {
 
 constexpr uint64_t kHeartbeatNs = 700'000'000;  // an engine that lives beats sooner
 
+// The process may have written anything there.
+void Bound(AttachState* state) {
+  state->patch_count = std::min<uint32_t>(state->patch_count, kMaxPatches);
+  for (PatchRecord& record : state->patches) {
+    if (record.length > kMaxPatchLength)
+      record.length = 0;  // none
+  }
+}
+
 bool IsInstalled(const RemoteProcess& process, const PatchRecord& record) {
   std::array<uint8_t, kMaxPatchLength> bytes{};
-  const size_t length = std::min<size_t>(record.length, kMaxPatchLength);
+  const size_t length = record.length;
   return length > 0 && process.Read(record.address, bytes.data(), length) &&
          memcmp(bytes.data(), record.written, length) == 0 &&
          memcmp(record.original, record.written, length) != 0;
@@ -47,7 +56,7 @@ Status AttachedProcess::UndoLeftovers(const std::vector<MapEntry>& maps) {
     AttachState state;
     if (!process_.ReadObject(image.base + image.header.state, &state))
       continue;
-    state.patch_count = std::min<uint32_t>(state.patch_count, kMaxPatches);
+    Bound(&state);
     const bool is_patched = std::any_of(
         state.patches, state.patches + state.patch_count,
         [this](const PatchRecord& record) { return IsInstalled(process_, record); });
@@ -82,7 +91,7 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
     HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
     if (!process_.IsSameImage())
       return LostRace(pid(), "it has just become another program");
-    if (IsAnyInside(pid(), stopped.threads(), InnerRanges(state)))
+    if (IsAnyInside(stopped.threads(), InnerRanges(state)))
       continue;  // they go on before we sleep
     process_.WriteObject(switch_address, uint32_t{0});
     for (size_t k = 0; k < state.patch_count; ++k) {
@@ -142,7 +151,7 @@ Status AttachedProcess::TakeHooksOut() {
         continue;  // it is ending
       break;
     }
-    if (!process_.IsSameImage() || IsAnyInside(pid(), stopped.value().threads(), ranges))
+    if (!process_.IsSameImage() || IsAnyInside(stopped.value().threads(), ranges))
       continue;
     status = RestoreAll();
     report_.detach_stopped_ns = MonotonicNs() - stopped.value().stopped_at_ns();

@@ -160,14 +160,14 @@ Status TakeBack(const RemoteProcess& process,
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
       return LostThread(pid, thread->tid());
     const uint64_t ip = thread->registers().rip;
-    if ((ip >= code.wait_begin && ip < code.end) || IsOnStack(*thread, code)) {
+    if (ip >= code.wait_begin && ip < code.end) {
       if (!thread->SetSignalMask(place.signal_mask) ||
           !thread->SetRegisters(place.registers))
         return SeizeError(pid, ESRCH);
       thread->registers() = place.registers;
       return {};
     }
-    if (!IsAnyIn(pid, {*thread}, code))
+    if (!IsAnyIn({*thread}, code))
       break;
     thread->Continue();
     SleepNs(kPollNs);
@@ -226,14 +226,14 @@ Result<SetupResult> AwaitSetup(
 
 }  // namespace
 
-bool IsAnyIn(pid_t pid, const std::vector<TracedThread>& threads, const OurCode& code) {
+bool IsAnyIn(const std::vector<TracedThread>& threads, const OurCode& code) {
   const bool is_on_stack = std::any_of(
       threads.begin(), threads.end(),
       [&code](const TracedThread& thread) { return IsOnStack(thread, code); });
   std::vector<std::pair<uint64_t, uint64_t>> ranges = {{code.begin, code.end}};
   if (code.stack_begin != 0)  // a handler that interrupted what runs there
     ranges.emplace_back(code.stack_begin, code.stack_end);
-  return is_on_stack || IsAnyInside(pid, threads, ranges);
+  return is_on_stack || IsAnyInside(threads, ranges);
 }
 
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
@@ -242,7 +242,7 @@ Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
   for (const uint64_t deadline = MonotonicNs() + kPatienceNs; MonotonicNs() < deadline;) {
     {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
-      if (!IsAnyIn(process.pid(), stopped.threads(), code))
+      if (!IsAnyIn(stopped.threads(), code))
         return {};
     }
     SleepNs(kRetryNs);

@@ -40,13 +40,13 @@ struct OurCode {
   uint64_t begin = 0;
   uint64_t end = 0;
   uint64_t wait_begin = 0;   // from here to `end` it can be put back
-  uint64_t stack_begin = 0;  // on this stack, too; 0: the thread's own
+  uint64_t stack_begin = 0;  // 0: the thread's own
   uint64_t stack_end = 0;
 };
 
 // Whether one of these stopped threads runs our code, or will return to it from a signal
 // handler.
-bool IsAnyIn(pid_t pid, const std::vector<TracedThread>& threads, const OurCode& code);
+bool IsAnyIn(const std::vector<TracedThread>& threads, const OurCode& code);
 
 // An engine that was killed, or a process that was stopped, may have left a thread in our
 // code, whose parameters must not change then. Returns when there is none; waits for it.

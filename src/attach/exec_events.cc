@@ -25,6 +25,8 @@ namespace {
 
 constexpr size_t kMaxFileSystems = 256;
 constexpr size_t kMaxNamespaces = 256;
+constexpr uint64_t kRetryNs = 1'000'000;
+constexpr uint64_t kHoldNs = 1'000'000'000;  // a program waits for its leave at most
 
 std::string PathOf(int fd) {
   std::array<char, PATH_MAX> path{};
@@ -38,13 +40,34 @@ bool IsOurs(pid_t tid) {
   return access(("/proc/self/task/" + std::to_string(tid)).c_str(), F_OK) == 0;
 }
 
+// A path of mountinfo, in which blanks and the like are octal numbers.
+std::string Unescaped(const std::string& text) {
+  std::string path;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_number = text[i] == '\\' && i + 3 < text.size();
+    path += is_number
+                ? static_cast<char>(strtol(text.substr(i + 1, 3).c_str(), nullptr, 8))
+                : text[i];
+    i += is_number ? 3 : 0;
+  }
+  return path;
+}
+
 // Mount points of file systems that can hold programs, as a process sees them; reached
-// by its `root`.
+// by its `root`. Not of those whose files somebody else provides: the kernel opens each
+// program once more on our answering thread, which a slow server, or a user's own one,
+// would keep there while every exec on this machine waits.
 std::vector<std::string> MountPoints(const std::string& mounts, const std::string& root) {
   constexpr std::array<std::string_view, 17> kNoPrograms = {
       "proc",     "sysfs",   "cgroup",  "cgroup2",    "devpts",     "mqueue",
       "bpf",      "debugfs", "tracefs", "securityfs", "pstore",     "configfs",
       "efivarfs", "fusectl", "autofs",  "hugetlbfs",  "binfmt_misc"};
+  constexpr std::array<std::string_view, 10> kProvided = {
+      "fuse", "nfs", "cifs", "smb", "9p", "ceph", "afs", "lustre", "gfs", "ocfs"};
+  const auto is_provided = [&kProvided](const std::string& type) {
+    return std::any_of(kProvided.begin(), kProvided.end(),
+                       [&type](auto prefix) { return type.starts_with(prefix); });
+  };
   std::vector<std::string> points;
   std::istringstream lines(ReadProcFile(mounts));
   for (std::string line; std::getline(lines, line);) {
@@ -56,8 +79,9 @@ std::vector<std::string> MountPoints(const std::string& mounts, const std::strin
     while (fields >> field && field != "-") {
     }
     fields >> field;
-    if (std::find(kNoPrograms.begin(), kNoPrograms.end(), field) == kNoPrograms.end())
-      points.push_back(root + point);
+    if (std::find(kNoPrograms.begin(), kNoPrograms.end(), field) == kNoPrograms.end() &&
+        !is_provided(field))
+      points.push_back(root + Unescaped(point));
   }
   return points;
 }
@@ -95,10 +119,30 @@ Status CannotWatch(int error) {
 
 }  // namespace
 
+HeldExec::HeldExec(int events, ScopedFd file, pid_t tid, std::string path)
+    : events_(events),
+      file_(std::move(file)),
+      tid_(tid),
+      path_(std::move(path)),
+      since_ns_(MonotonicNs()) {}
+
 HeldExec::~HeldExec() {
+  Allow();
+}
+
+void HeldExec::Allow() const {
+  const std::lock_guard lock(mutex_);
+  if (!file_.valid())
+    return;
   const fanotify_response response{.fd = file_.get(), .response = FAN_ALLOW};
   const ssize_t ignored = write(events_, &response, sizeof(response));
   static_cast<void>(ignored);
+  file_.reset();
+}
+
+bool HeldExec::is_allowed() const {
+  const std::lock_guard lock(mutex_);
+  return !file_.valid();
 }
 
 Result<std::shared_ptr<ExecEvents>> ExecEvents::Shared() {
@@ -122,27 +166,59 @@ Status ExecEvents::Open() {
                     O_RDONLY | O_LARGEFILE | O_CLOEXEC));
   if (!events_.valid())
     return CannotWatch(errno);
-  stop_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  wake_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_event_.valid())
+    return CannotWatch(errno);
   answerer_ = std::thread([this] { Answer(); });
   return {};
 }
 
 ExecEvents::~ExecEvents() {
-  const uint64_t one = 1;
-  const ssize_t ignored = write(stop_event_.get(), &one, sizeof(one));
-  static_cast<void>(ignored);
+  is_stopping_ = true;
+  Wake();
   if (answerer_.joinable())
     answerer_.join();
 }
 
+void ExecEvents::Wake() const {
+  const uint64_t one = 1;
+  const ssize_t ignored = write(wake_event_.get(), &one, sizeof(one));
+  static_cast<void>(ignored);
+}
+
 void ExecEvents::Add(const void* key, Taker taker) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(takers_mutex_);
   takers_[key] = std::move(taker);
 }
 
 void ExecEvents::Remove(const void* key) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(takers_mutex_);
   takers_.erase(key);
+}
+
+void ExecEvents::AllowAt(const std::shared_ptr<const HeldExec>& exec, uint64_t time_ns) {
+  {
+    const std::lock_guard lock(limits_mutex_);
+    limits_.emplace_back(time_ns, exec);
+  }
+  Wake();
+}
+
+int ExecEvents::AllowOverdue() {
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  const uint64_t now = MonotonicNs();
+  uint64_t next = ~uint64_t{0};
+  const std::lock_guard lock(limits_mutex_);
+  std::erase_if(limits_, [now, &next](const auto& limit) {
+    const std::shared_ptr<const HeldExec> exec = limit.second.lock();
+    if (exec != nullptr && limit.first <= now)
+      exec->Allow();
+    const bool is_over = exec == nullptr || exec->is_allowed();
+    if (!is_over)
+      next = std::min(next, limit.first);
+    return is_over;
+  });
+  return next == ~uint64_t{0} ? -1 : static_cast<int>((next - now) / kNsPerMs + 1);
 }
 
 // One mark per file system, however often it is mounted.
@@ -170,11 +246,14 @@ void ExecEvents::Answer() {
   const Urgency urgency;  // every program that is started waits for this thread
   std::array<pollfd, 2> fds = {
       {{.fd = events_.get(), .events = POLLIN, .revents = 0},
-       {.fd = stop_event_.get(), .events = POLLIN, .revents = 0}}};
-  while (poll(fds.data(), fds.size(), -1) >= 0 || errno == EINTR) {
+       {.fd = wake_event_.get(), .events = POLLIN, .revents = 0}}};
+  while (!is_stopping_) {
+    if (poll(fds.data(), fds.size(), AllowOverdue()) < 0 && errno != EINTR)
+      SleepNs(kRetryNs);  // nobody else answers
+    uint64_t count = 0;
+    const ssize_t ignored = read(wake_event_.get(), &count, sizeof(count));
+    static_cast<void>(ignored);
     AnswerEvents();
-    if (fds[1].revents != 0)
-      return;
   }
 }
 
@@ -191,9 +270,13 @@ void ExecEvents::AnswerEvents() {
                                                        event->pid, std::move(path));
     if (IsOurs(event->pid))
       continue;
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, take] : takers_)
-      take(held);
+    {
+      const std::lock_guard lock(takers_mutex_);
+      for (const auto& [key, take] : takers_)
+        take(held);
+    }
+    if (held.use_count() > 1)
+      AllowAt(held, held->since_ns() + kHoldNs);
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,39 +14,48 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
 namespace heapprofd {
 
-// A thread that waits for leave to execute a program. It gets it when this object ends.
+// A thread that waits for leave to execute a program. It gets it when this object ends,
+// at the latest.
 class HeldExec {
  public:
-  // `events`: where the leave is given. It, and `file`, must live as long as this.
-  HeldExec(int events, ScopedFd file, pid_t tid, std::string path)
-      : events_(events), file_(std::move(file)), tid_(tid), path_(std::move(path)) {}
+  // `events`: where the leave is given; must live as long as this.
+  HeldExec(int events, ScopedFd file, pid_t tid, std::string path);
 
   ~HeldExec();
   HeldExec(const HeldExec&) = delete;
   HeldExec& operator=(const HeldExec&) = delete;
+
+  void Allow() const;
+
+  bool is_allowed() const;
 
   pid_t tid() const { return tid_; }
 
   // Of what is executed: the program's, the script's, or the loader's.
   const std::string& path() const { return path_; }
 
+  uint64_t since_ns() const { return since_ns_; }
+
  private:
   int events_;
-  ScopedFd file_;
+  mutable std::mutex mutex_;
+  mutable ScopedFd file_;  // guarded by mutex_; invalid: it has its leave
   pid_t tid_;
   std::string path_;
+  uint64_t since_ns_;
 };
 
 class ExecEvents {
  public:
   // Called on the answering thread for every exec there is: must not wait for anything.
-  // Whoever wants the exec to wait keeps it.
+  // Whoever wants the exec to wait keeps it; it waits a second at most.
   using Taker = std::function<void(const std::shared_ptr<const HeldExec>& exec)>;
 
   // The one of this process; it ends with its last owner. kUnavailable: not possible
@@ -54,6 +65,9 @@ class ExecEvents {
   // `key`: the owner of `taker`, for Remove, after which it is not called any more.
   void Add(const void* key, Taker taker);
   void Remove(const void* key);
+
+  // Gives the leave at that time (MonotonicNs) if `exec` has not got it by then.
+  void AllowAt(const std::shared_ptr<const HeldExec>& exec, uint64_t time_ns);
 
   // In a child that was forked: gives the leaves back to the parent alone. Whoever waits
   // for one would otherwise wait for the child, too, when the parent is gone.
@@ -69,11 +83,17 @@ class ExecEvents {
   Status MarkFileSystems();
   void Answer();
   void AnswerEvents();
+  // Gives the leaves whose time has come; milliseconds until the next, -1: none.
+  int AllowOverdue();
+  void Wake() const;
 
   ScopedFd events_;
-  ScopedFd stop_event_;
-  std::mutex mutex_;
-  std::map<const void*, Taker> takers_;  // guarded by mutex_
+  ScopedFd wake_event_;
+  std::atomic<bool> is_stopping_ = false;
+  std::mutex takers_mutex_;
+  std::map<const void*, Taker> takers_;
+  std::mutex limits_mutex_;
+  std::vector<std::pair<uint64_t, std::weak_ptr<const HeldExec>>> limits_;
   std::thread answerer_;
 };
 

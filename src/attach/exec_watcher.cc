@@ -13,13 +13,16 @@
 
 #include "attach/borrowed_thread.h"
 #include "attach/program_start.h"
+#include "attach/stopped_process.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr std::chrono::milliseconds kDecisionTime{1000};
 constexpr std::chrono::milliseconds kStragglerTime{10};
-constexpr uint64_t kExecTimeoutNs = 2'000'000'000;  // between leave and exec
+constexpr uint64_t kStartNs = 10'000'000'000;  // from the leave to all libraries loaded
+constexpr uint64_t kUrgentStartNs = 500'000'000;  // the same while others wait
+constexpr uint64_t kSeizeNs = 5'000'000;
 
 // The process that a thread belongs to; the thread becomes its only one by an exec, and
 // takes its id. 0: gone.
@@ -73,6 +76,8 @@ Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
   std::unique_ptr<ExecWatcher> watcher(new ExecWatcher(std::move(filter), ring_size));
   HPD_TRY_ASSIGN(watcher->events_, ExecEvents::Shared());
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!watcher->caught_event_.valid())
+    return Status::FromErrno("cannot watch for new processes", errno);
   watcher->catcher_ = std::thread([w = watcher.get()] { w->Catch(); });
   watcher->events_->Add(watcher.get(),
                         [w = watcher.get()](const auto& exec) { w->Offer(exec); });
@@ -114,63 +119,76 @@ void ExecWatcher::Catch() {
     has_held_.wait(lock, has_work);
     if (held_.empty())
       return;
-    std::shared_ptr<const HeldExec> held = std::move(held_.front());
+    const std::shared_ptr<const HeldExec> held = std::move(held_.front());
     held_.erase(held_.begin());
     if (is_stopping_)
       continue;
-    const pid_t tid = held->tid();
     lock.unlock();
-    CatchOne(std::move(held));
+    CatchOne(held);
+    held->Allow();
     lock.lock();
+    in_exec_.erase(held->tid());
+  }
+}
+
+// Whether a start may take longer: those behind it wait, too.
+bool ExecWatcher::MayTakeLonger(uint64_t since_ns) {
+  const std::lock_guard lock(mutex_);
+  const bool is_urgent = is_stopping_ || !held_.empty();
+  return MonotonicNs() < since_ns + (is_urgent ? kUrgentStartNs : kStartNs);
+}
+
+void ExecWatcher::NoteProblem(const Status& status) {
+  if (status.ok() || status.code() == StatusCode::kNotFound)
+    return;
+  const std::lock_guard lock(mutex_);
+  problems_.push_back(status.message());
+}
+
+// It is best traced before it gets its leave: then it stops as soon as it has become the
+// program. But the kernel makes us wait while the thread is at a point of its exec where
+// it can no longer be traced: an older kernel (before 6.8) always, others when it is the
+// interpreter of a script that it waits for. Then it gets its leave meanwhile, and is
+// stopped a few instructions later, in the loader.
+void ExecWatcher::CatchOne(const std::shared_ptr<const HeldExec>& held) {
+  const pid_t tid = held->tid();
+  const pid_t pid = ProcessOf(tid);
+  const uint64_t started = MonotonicNs();
+  const auto may_wait = [this, started] { return MayTakeLonger(started); };
+  const std::string before = ImageId(pid);
+  if (held->is_allowed())
+    return NoteProblem(CannotAttach(
+        pid,
+        "others of its name took long to start, and it could not wait any longer; "
+        "attach with -p"));
+  TracedThread thread(tid);
+  TracedThread::Exec exec = TracedThread::Exec::kGone;
+  {
+    const Urgency urgency;  // it may run already
+    events_->AllowAt(held, started + kSeizeNs);
+    if (!thread.SeizeForExec(IsUnderSeccomp(tid), pid))
+      return NoteProblem(IsDead(pid, pid)
+                             ? CannotAttach(pid, "it had ended when it could be traced")
+                             : SeizeError(tid, errno));
+    held->Allow();
+    exec = thread.WaitForExec(may_wait, [&] { return ImageId(pid) == before; });
+  }
+  {
+    const std::lock_guard lock(mutex_);
     in_exec_.erase(tid);
   }
-}
-
-void ExecWatcher::CatchOne(std::shared_ptr<const HeldExec> held) {
-  const pid_t tid = held->tid();
-  const std::string path = held->path();
-  const pid_t pid = ProcessOf(tid);
-  const bool is_ours = TracedThread(tid).SeizeForExec(IsUnderSeccomp(tid));
-  Status status = is_ours ? Status() : SeizeError(tid, errno);
-  TracedThread thread(pid);
-  held.reset();
-  const uint64_t deadline = MonotonicNs() + kExecTimeoutNs;
-  bool has_execed = false;
-  while (is_ours && !has_execed && MonotonicNs() < deadline) {
-    int state = 0;
-    // Under one of the two ids: the exec changes it.
-    pid_t waited = waitpid(tid, &state, __WALL | WNOHANG);
-    if (waited <= 0 && pid != tid)
-      waited = std::max(waited, waitpid(pid, &state, __WALL | WNOHANG));
-    if (waited < 0 || (waited > 0 && !WIFSTOPPED(state)))
-      return;  // it has ended
-    if (waited > 0) {
-      has_execed = state >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8);
-      if (!has_execed)
-        TracedThread(waited).Continue(state >> 16 != 0 ? 0 : WSTOPSIG(state));
-      continue;
-    }
-    SleepNs(20'000);
-  }
-  if (has_execed)
-    thread.NoteStopped();
-  if (has_execed && filter_.matches(pid, path))
-    status = PutClientIn(&thread);
-  if (has_execed)
+  if (exec == TracedThread::Exec::kDone && filter_.matches(pid, held->path()))
+    NoteProblem(PutClientIn(&thread, may_wait));
+  if (exec == TracedThread::Exec::kTimedOut)
+    NoteProblem(LostRace(pid, "its exec took too long"));
+  if (exec != TracedThread::Exec::kGone)
     thread.Release();
-  else if (is_ours)
-    TracedThread(tid).Release();
-  if (is_ours && !has_execed)
-    status = LostRace(pid, "its exec took longer than 2 s");
-  if (!status.ok() && status.code() != StatusCode::kNotFound) {
-    const std::lock_guard lock(mutex_);
-    problems_.push_back(status.message());
-  }
 }
 
-Status ExecWatcher::PutClientIn(TracedThread* thread) {
+Status ExecWatcher::PutClientIn(TracedThread* thread,
+                                const std::function<bool()>& may_wait) {
   HPD_TRY_ASSIGN(const RemoteProcess process, RemoteProcess::Open(thread->tid()));
-  HPD_TRY(RunToStart(process, thread));
+  HPD_TRY(RunToStart(process, may_wait, thread));
   const std::vector<MapEntry> maps = process.Maps();
   if (filter_.is_malloc_alone ? HasPreloadedClient(maps) : HasClient(maps))
     return filter_.reports_to_us(thread->tid());
@@ -190,8 +208,8 @@ Status ExecWatcher::PutClientIn(TracedThread* thread) {
   }
   Status status = caught->process_->PutHooksInHeld(*thread);
   thread->Release();
-  caught->Conclude(status);
-  return status;
+  caught->Conclude(std::move(status));  // the session says what is wrong
+  return {};
 }
 
 std::vector<std::shared_ptr<ExecWatcher::Caught>> ExecWatcher::TakeCaught() {

@@ -92,8 +92,10 @@ class ExecWatcher {
 
   void Offer(const std::shared_ptr<const HeldExec>& exec);
   void Catch();
-  void CatchOne(std::shared_ptr<const HeldExec> held);
-  Status PutClientIn(TracedThread* thread);
+  void CatchOne(const std::shared_ptr<const HeldExec>& held);
+  Status PutClientIn(TracedThread* thread, const std::function<bool()>& may_wait);
+  bool MayTakeLonger(uint64_t since_ns);
+  void NoteProblem(const Status& status);
 
   Filter filter_;
   uint64_t ring_size_;

@@ -33,7 +33,8 @@ bool EndsWithEintr(int64_t number) {
       SYS_accept,     SYS_accept4,     SYS_connect,      SYS_recvfrom,
       SYS_recvmsg,    SYS_recvmmsg,    SYS_sendto,       SYS_sendmsg,
       SYS_sendmmsg,   SYS_sendfile,    SYS_splice,       SYS_read,
-      SYS_readv,      SYS_write,       SYS_writev,       SYS_io_uring_enter};
+      SYS_readv,      SYS_write,       SYS_writev,       SYS_io_uring_enter,
+      SYS_fallocate};
   return std::find(kCalls.begin(), kCalls.end(), number) != kCalls.end();
 }
 
@@ -69,6 +70,14 @@ std::optional<user_regs_struct> RestartedCall(pid_t tid,
 
 bool IsCaught(pid_t tid, int signal) {
   return (SignalSet(StatusOf(tid), "SigCgt") >> (signal - 1) & 1) != 0;
+}
+
+bool IsExecBegunAnew(const user_regs_struct& registers) {
+  const auto call = static_cast<int64_t>(registers.orig_rax);
+  const auto result = static_cast<int64_t>(registers.rax);
+  return (call == SYS_execve || call == SYS_execveat) &&
+         (result == kRestartSys || result == kRestartNoIntr || result == kRestartNoHand ||
+          result == kRestartBlock);
 }
 
 user_regs_struct ResumedElsewhere(const user_regs_struct& registers) {

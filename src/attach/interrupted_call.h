@@ -19,6 +19,9 @@ std::optional<user_regs_struct> RestartedCall(pid_t tid,
 // that it arrives in, but by the kernel when the thread is traced.
 bool IsCaught(pid_t tid, int signal);
 
+// Whether a thread that has come out of execve(2) makes that call anew.
+bool IsExecBegunAnew(const user_regs_struct& registers);
+
 // Registers with which an interrupted thread can be sent on from an arbitrary place:
 // calls that the kernel would restart, which it does not do from there, begin anew.
 user_regs_struct ResumedElsewhere(const user_regs_struct& registers);

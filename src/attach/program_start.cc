@@ -1,13 +1,17 @@
 #include "attach/program_start.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
+#include <cerrno>
 #include <cstring>
 
 #include "attach/borrowed_thread.h"
@@ -19,9 +23,9 @@ namespace {
 
 constexpr std::string_view kDebugState = "_dl_debug_state";  // called at each change
 constexpr std::string_view kDebug = "_r_debug";
-constexpr uint64_t kStateOffset = 24;         // of r_state in struct r_debug (<link.h>)
-constexpr int kConsistent = 0;                // RT_CONSISTENT
-constexpr uint64_t kLoadNs = 10'000'000'000;  // for all libraries to be loaded
+constexpr uint64_t kMapOffset = 8;     // of r_map in struct r_debug (<link.h>)
+constexpr uint64_t kStateOffset = 24;  // of r_state
+constexpr int kConsistent = 0;         // RT_CONSISTENT
 
 struct Loader {
   uint64_t debug_state = 0;  // address of the function
@@ -69,15 +73,54 @@ Result<Loader> FindLoader(const RemoteProcess& process, uint64_t base) {
   return loader;
 }
 
-bool SetBreakpoint(pid_t tid, uint64_t address) {
-  constexpr long kEnableFirst = 1;
-  constexpr size_t kRegisters = offsetof(struct user, u_debugreg);
-  constexpr size_t kControl = kRegisters + 7 * sizeof(long);
-  if (address == 0)
-    return ptrace(PTRACE_POKEUSER, tid, kControl, 0) == 0;
-  return ptrace(PTRACE_POKEUSER, tid, kRegisters, address) == 0 &&
-         ptrace(PTRACE_POKEUSER, tid, kControl, kEnableFirst) == 0;
-}
+// A breakpoint at an instruction of a thread. It ends with us, at the latest, and stops
+// the thread with a signal that does nothing when nobody traces it any more: a debug
+// register set by ptrace would live on, and kill the program.
+class Breakpoint {
+ public:
+  Breakpoint(const TracedThread& thread, uint64_t address) : tid_(thread.tid()) {
+    const uint64_t blocked = thread.SignalMask().value_or(~uint64_t{0});
+    for (const int signal : {SIGURG, SIGWINCH}) {
+      if (signal_ == 0 && (blocked >> (signal - 1) & 1) == 0)
+        signal_ = signal;
+    }
+    if (signal_ != 0)
+      Open(address);
+  }
+
+  bool is_set() const { return event_.valid(); }
+
+  // Whether it is what a stopped thread has stopped for.
+  bool IsHit(int signal) const {
+    siginfo_t info{};
+    return signal == signal_ && ptrace(PTRACE_GETSIGINFO, tid_, 0, &info) == 0 &&
+           info.si_code > 0 && info.si_fd == event_.get();
+  }
+
+ private:
+  void Open(uint64_t address) {
+    perf_event_attr attributes{};
+    attributes.size = sizeof(attributes);
+    attributes.type = PERF_TYPE_BREAKPOINT;
+    attributes.bp_type = HW_BREAKPOINT_X;
+    attributes.bp_addr = address;
+    attributes.bp_len = sizeof(long);
+    attributes.sample_period = 1;
+    attributes.exclude_kernel = 1;
+    attributes.exclude_hv = 1;
+    event_ = ScopedFd(static_cast<int>(
+        syscall(SYS_perf_event_open, &attributes, tid_, -1, -1, PERF_FLAG_FD_CLOEXEC)));
+    const f_owner_ex owner{.type = F_OWNER_TID, .pid = tid_};
+    if (event_.valid() && (fcntl(event_.get(), F_SETOWN_EX, &owner) != 0 ||
+                           fcntl(event_.get(), F_SETSIG, signal_) != 0 ||
+                           fcntl(event_.get(), F_SETFL, O_ASYNC) != 0))
+      event_.reset();
+  }
+
+  pid_t tid_;
+  int signal_ = 0;
+  ScopedFd event_;
+};
 
 bool IsConsistent(const RemoteProcess& process, const Loader& loader) {
   int state = -1;
@@ -85,62 +128,61 @@ bool IsConsistent(const RemoteProcess& process, const Loader& loader) {
                                state == kConsistent);
 }
 
-// Of a thread that runs: what it does in the end is its own affair.
-void TakeBreakpointAway(TracedThread* thread) {
-  thread->Interrupt();
-  if (thread->WaitForStop(MonotonicNs() + kStopTimeoutNs) == TracedThread::Wait::kStopped)
-    SetBreakpoint(thread->tid(), 0);
+// Whether the loader has done that already.
+bool IsLoaded(const RemoteProcess& process, const Loader& loader) {
+  uint64_t first = 0;
+  return loader.debug != 0 && process.ReadObject(loader.debug + kMapOffset, &first) &&
+         first != 0 && IsConsistent(process, loader);
 }
 
 Status RunToConsistent(const RemoteProcess& process,
                        const Loader& loader,
+                       const std::function<bool()>& may_wait,
                        TracedThread* thread) {
-  Status gone = SeizeError(process.pid(), ESRCH);
-  if (!SetBreakpoint(thread->tid(), loader.debug_state))
-    return Status(StatusCode::kUnavailable,
-                  "cannot set a hardware breakpoint in process " +
-                      std::to_string(process.pid()) + "; attach with -p once it runs");
+  const Breakpoint breakpoint(*thread, loader.debug_state);
+  if (!breakpoint.is_set())
+    return CannotAttach(process.pid(),
+                        std::string("a breakpoint cannot be set at its start (") +
+                            strerror(errno) + "); attach with -p once it runs");
   thread->Continue();
-  for (const uint64_t deadline = MonotonicNs() + kLoadNs; MonotonicNs() < deadline;) {
+  while (may_wait()) {
     int status = 0;
     const pid_t waited = waitpid(thread->tid(), &status, __WALL | WNOHANG);
     if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
-      return gone;
+      return SeizeError(process.pid(), ESRCH);
     if (waited == 0) {
       SleepNs(20'000);
-      continue;
+    } else if (status >> 16 != 0 || !breakpoint.IsHit(WSTOPSIG(status))) {
+      thread->PassOn(status);
+    } else if (IsConsistent(process, loader)) {
+      thread->NoteStopped();
+      return {};
+    } else {
+      thread->Continue();
     }
-    int signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
-    user_regs_struct registers{};
-    ptrace(PTRACE_GETREGS, thread->tid(), 0, &registers);
-    if (signal == SIGTRAP && registers.rip == loader.debug_state) {
-      signal = 0;
-      if (IsConsistent(process, loader)) {
-        SetBreakpoint(thread->tid(), 0);
-        thread->NoteStopped();
-        return {};
-      }
-    }
-    thread->Continue(signal);
   }
-  TakeBreakpointAway(thread);
-  return Status(StatusCode::kUnavailable,
-                "cannot record process " + std::to_string(process.pid()) +
-                    " from its start: it does not come to an end with loading its "
-                    "libraries; attach with -p once it runs");
+  return CannotAttach(process.pid(),
+                      "it did not come to an end with loading its libraries in time; "
+                      "attach with -p once it runs");
 }
 
 }  // namespace
 
-Status RunToStart(const RemoteProcess& process, TracedThread* thread) {
+Status RunToStart(const RemoteProcess& process,
+                  const std::function<bool()>& may_wait,
+                  TracedThread* thread) {
   if (const uint64_t base = LoaderBase(process.pid()); base != 0) {
     HPD_TRY_ASSIGN(const Loader loader, FindLoader(process, base));
-    HPD_TRY(RunToConsistent(process, loader, thread));
+    if (!IsLoaded(process, loader))
+      HPD_TRY(RunToConsistent(process, loader, may_wait, thread));
   }
+  if (process.Threads().size() != 1)  // it was traced too late: see exec_watcher.cc
+    return CannotAttach(process.pid(), "it had started already; attach with -p");
   // Out of the exec or the breakpoint, without an instruction of the program.
   thread->Interrupt();
   thread->Continue();
-  if (thread->WaitForStop(MonotonicNs() + kStopTimeoutNs) != TracedThread::Wait::kStopped)
+  constexpr uint64_t kStopNs = 500'000'000;
+  if (thread->WaitForStop(MonotonicNs() + kStopNs) != TracedThread::Wait::kStopped)
     return LostThread(process.pid(), thread->tid());
   return {};
 }

@@ -2,6 +2,8 @@
 // loaded and none of its code, constructors included, has run.
 #pragma once
 
+#include <functional>
+
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
 #include "base/status.h"
@@ -10,7 +12,9 @@ namespace heapprofd {
 
 // `thread` has just stopped in its exec (PTRACE_EVENT_EXEC); afterwards it is stopped
 // where its hooks can be put in. A program without a loader stays at its first
-// instruction.
-Status RunToStart(const RemoteProcess& process, TracedThread* thread);
+// instruction. `may_wait`: asked again and again whether its loader may take longer.
+Status RunToStart(const RemoteProcess& process,
+                  const std::function<bool()>& may_wait,
+                  TracedThread* thread);
 
 }  // namespace heapprofd

@@ -33,19 +33,6 @@ std::string StatFields(pid_t pid, int first, int last) {
   return found;
 }
 
-// Where the kernel put this image's code and stack, and its file: no two images of a
-// process agree in all of them.
-std::string ReadImageId(pid_t pid) {
-  const pid_t view = LiveThread(pid);
-  constexpr int kStartTime = 22;
-  std::string id = StatFields(pid, kStartTime, kStartTime);
-  id += StatFields(view, 26, 28);
-  std::array<char, PATH_MAX> exe{};
-  if (readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size() - 1) <= 0)
-    return "";  // gone, or a zombie
-  return id + exe.data();
-}
-
 // A child between vfork and exec runs in its parent's memory: what is done to it is done
 // to a process that nobody has stopped.
 bool RunsInParentsMemory(pid_t pid) {
@@ -115,6 +102,17 @@ std::string StatusField(const std::string& status_text, const std::string& name)
              : status_text.substr(begin, end - begin);
 }
 
+std::string ImageId(pid_t pid) {
+  const pid_t view = LiveThread(pid);
+  constexpr int kStartTime = 22;
+  std::string id = StatFields(pid, kStartTime, kStartTime);
+  id += StatFields(view, 26, 28);
+  std::array<char, PATH_MAX> exe{};
+  if (readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size() - 1) <= 0)
+    return "";  // gone, or a zombie
+  return id + exe.data();
+}
+
 Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
   const std::string what = "cannot attach to process " + std::to_string(pid);
   ScopedFd memory(open(ProcPath(LiveThread(pid), "mem").c_str(), O_RDWR | O_CLOEXEC));
@@ -131,7 +129,7 @@ Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
                       "the process's user, and see heap_profile doctor -p " +
                       std::to_string(pid));
   }
-  std::string image_id = ReadImageId(pid);
+  std::string image_id = ImageId(pid);
   if (image_id.empty())
     return NoProgram(what);
   if (RunsInParentsMemory(pid))
@@ -159,7 +157,7 @@ pid_t RemoteProcess::view() const {
 }
 
 bool RemoteProcess::IsSameImage() const {
-  return ReadImageId(pid_) == image_id_;
+  return ImageId(pid_) == image_id_;
 }
 
 std::vector<pid_t> RemoteProcess::Threads() const {

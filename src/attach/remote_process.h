@@ -59,6 +59,10 @@ class RemoteProcess {
   std::string image_id_;
 };
 
+// Where the kernel put this image's code and stack, and its file: no two images of a
+// process agree in all of them.
+std::string ImageId(pid_t pid);
+
 // A thread of a process that has a program: itself, or another one when its first thread
 // has ended, which makes most of /proc/PID empty.
 pid_t LiveThread(pid_t pid);

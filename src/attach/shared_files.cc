@@ -53,7 +53,7 @@ bool CanOpenMappings(pid_t pid, const std::vector<MapEntry>& maps) {
                                  [](const MapEntry& entry) { return entry.inode != 0; });
   return file != maps.end() &&
          ScopedFd(
-             open(MappingPath(pid, file->start, file->end).c_str(), O_RDONLY | O_CLOEXEC))
+             open(MappingPath(pid, file->start, file->end).c_str(), O_PATH | O_CLOEXEC))
              .valid();
 }
 

@@ -26,7 +26,6 @@ Urgency::~Urgency() {
 StoppedProcess::StoppedProcess(pid_t pid)
     : urgency_(std::make_unique<Urgency>()), pid_(pid), stopped_at_ns_(MonotonicNs()) {}
 
-// Those that may take their time come last: nobody waits for them.
 StoppedProcess::~StoppedProcess() {
   for (TracedThread& thread : threads_) {
     if (thread.is_stopped())
@@ -34,7 +33,7 @@ StoppedProcess::~StoppedProcess() {
   }
   for (TracedThread& thread : threads_) {
     if (!thread.was_released())
-      thread.Release();
+      thread.Abandon();
   }
 }
 
@@ -54,8 +53,11 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
     *found_new = true;
   }
   for (size_t i = first; i < threads_.size();) {
-    const TracedThread::Wait outcome =
-        threads_[i].WaitForStop(MonotonicNs() + patience_ns);
+    TracedThread::Wait outcome = threads_[i].WaitForStop(MonotonicNs() + patience_ns);
+    if (outcome == TracedThread::Wait::kTimedOut && IsDead(pid_, threads_[i].tid())) {
+      threads_[i].Abandon();  // a first thread, which is there until all have ended
+      outcome = TracedThread::Wait::kGone;
+    }
     if (outcome == TracedThread::Wait::kTimedOut)
       return Status(StatusCode::kTryAgain,
                     "cannot stop process " + std::to_string(pid_) + ": its thread " +
@@ -97,8 +99,7 @@ Result<StoppedProcess> StoppedProcess::TryToStop(const RemoteProcess& process,
   return stopped;
 }
 
-bool IsAnyInside(pid_t pid,
-                 const std::vector<TracedThread>& threads,
+bool IsAnyInside(const std::vector<TracedThread>& threads,
                  const std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
   constexpr size_t kScanned = size_t{64} << 10;  // bytes of each stack
   constexpr size_t kPage = 4096;
@@ -127,7 +128,10 @@ bool IsAnyInside(pid_t pid,
       at = next;
     }
     const iovec local{.iov_base = words.data(), .iov_len = kScanned};
-    const ssize_t got = process_vm_readv(pid, &local, 1, pages.data(), count, 0);
+    // Not under the process's number: its first thread may have ended.
+    const ssize_t got = process_vm_readv(thread.tid(), &local, 1, pages.data(), count, 0);
+    if (got < 0 && errno != EFAULT && errno != ESRCH)
+      return true;  // it has a stack, and we cannot look
     for (ssize_t i = 0; i < got / 8; ++i) {
       const uint64_t word = words[static_cast<size_t>(i)];
       if (word >= low && word < high && is_inside(word))

@@ -69,8 +69,7 @@ class StoppedProcess {
 
 // True when one of the stopped `threads` is inside one of `ranges` (begin, end), or may
 // come back there: an interrupted signal frame on its stack says so.
-bool IsAnyInside(pid_t pid,
-                 const std::vector<TracedThread>& threads,
+bool IsAnyInside(const std::vector<TracedThread>& threads,
                  const std::vector<std::pair<uint64_t, uint64_t>>& ranges);
 
 }  // namespace heapprofd

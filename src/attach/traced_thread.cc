@@ -90,9 +90,58 @@ bool TracedThread::Seize(bool is_filtered) {
   return true;
 }
 
-bool TracedThread::SeizeForExec(bool is_filtered) const {
+bool TracedThread::SeizeForExec(bool is_filtered, pid_t pid) {
   const long options = PTRACE_O_TRACEEXEC | (is_filtered ? kSuspendSeccomp : 0);
-  return ptrace(PTRACE_SEIZE, tid_, 0, options) == 0;
+  tid_after_exec_ = pid;
+  bool is_ours = ptrace(PTRACE_SEIZE, tid_, 0, options) == 0;
+  if (!is_ours && errno == ESRCH && tid_ != pid) {  // it has just done so
+    tid_ = pid;
+    is_ours = ptrace(PTRACE_SEIZE, tid_, 0, options) == 0;
+  }
+  if (is_ours)
+    Interrupt();
+  return is_ours;
+}
+
+// It stops when it has executed the program if it is traced by then, and it is asked to
+// stop in any case: then it does when it comes out of the call, which may be after that,
+// because the call has failed, or because the kernel has it begin the call anew.
+TracedThread::Exec TracedThread::WaitForExec(const std::function<bool()>& may_wait,
+                                             const std::function<bool()>& is_same_image) {
+  while (true) {
+    int status = 0;
+    const pid_t waited = Look(&status);
+    if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
+      return Exec::kGone;
+    if (waited == 0) {
+      if (!may_wait())
+        return Exec::kTimedOut;
+      SleepNs(20'000);
+      continue;
+    }
+    if (status >> 16 == PTRACE_EVENT_EXEC) {
+      NoteStopped();
+      return Exec::kDone;
+    }
+    if (status >> 16 == PTRACE_EVENT_STOP) {
+      NoteStopped();
+      if (!is_same_image())
+        return Exec::kDone;
+      if (!IsExecBegunAnew(registers_))
+        return Exec::kFailed;
+    }
+    PassOn(status);
+    Interrupt();
+  }
+}
+
+// The exec of a thread that is not the first of its process changes its id.
+pid_t TracedThread::Look(int* status) {
+  const pid_t waited = waitpid(tid_, status, __WALL | WNOHANG);
+  if (waited >= 0 || tid_after_exec_ == 0 || tid_after_exec_ == tid_)
+    return waited;
+  tid_ = tid_after_exec_;
+  return waitpid(tid_, status, __WALL | WNOHANG);
 }
 
 void TracedThread::Interrupt() const {
@@ -102,7 +151,7 @@ void TracedThread::Interrupt() const {
 TracedThread::Wait TracedThread::WaitForStop(uint64_t deadline_ns) {
   while (true) {
     int status = 0;
-    const pid_t waited = waitpid(tid_, &status, __WALL | WNOHANG);
+    const pid_t waited = Look(&status);
     if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
       return Wait::kGone;
     if (waited == 0) {
@@ -113,9 +162,13 @@ TracedThread::Wait TracedThread::WaitForStop(uint64_t deadline_ns) {
     }
     if (status >> 16 == PTRACE_EVENT_STOP) {
       NoteStopped();
-      return is_stopped_ ? Wait::kStopped : Wait::kGone;
+      if (is_stopped_)
+        return Wait::kStopped;
+      continue;  // killed: to be waited for
     }
-    PassOn(status);  // a signal came first; our stop stays pending
+    if (status >> 16 != 0)
+      Interrupt();  // another event ends our request; a signal that came first does not
+    PassOn(status);
   }
 }
 
@@ -134,7 +187,7 @@ void TracedThread::PassOn(int status) {
 
 bool TracedThread::Serve() {
   int status = 0;
-  const pid_t waited = waitpid(tid_, &status, __WALL | WNOHANG);
+  const pid_t waited = Look(&status);
   if (waited == 0)
     return true;
   if (waited < 0 || !WIFSTOPPED(status))
@@ -205,11 +258,11 @@ bool TracedThread::Continue(int signal) {
 }
 
 void TracedThread::Release() {
-  was_released_ = true;
-  if (is_stopped_) {
-    ptrace(PTRACE_DETACH, tid_, 0, 0);
+  if (std::exchange(was_released_, true))
     return;
-  }
+  if (is_stopped_ && ptrace(PTRACE_DETACH, tid_, 0, 0) == 0)
+    return;
+  // One that was killed while it was stopped waits for us to see that it has ended.
   // It runs, or it has stopped or ended and we have not looked yet: a signal must not be
   // lost, nor a system call that the stop has interrupted.
   Interrupt();
@@ -223,6 +276,11 @@ void TracedThread::Release() {
     case Wait::kGone:
       break;
   }
+}
+
+void TracedThread::Abandon() {
+  was_released_ = true;
+  t_stragglers.push_back(*this);
 }
 
 void TracedThread::ReleaseStragglers() {

@@ -9,6 +9,7 @@
 #include <sys/user.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -16,10 +17,6 @@
 #include "base/status.h"
 
 namespace heapprofd {
-
-// How long threads may take to stop before an attempt is given up: those in an
-// uninterruptible sleep never do.
-inline constexpr uint64_t kStopTimeoutNs = 500'000'000;
 
 class TracedThread {
  public:
@@ -35,9 +32,17 @@ class TracedThread {
   // while we trace. errno is set when false.
   bool Seize(bool is_filtered);
 
-  // The same for a thread that is about to become another program: it runs on, and stops
-  // when it has.
-  bool SeizeForExec(bool is_filtered) const;
+  // The same for a thread of process `pid` that is about to become another program: it
+  // runs on, and stops when it has; its id is `pid` then.
+  bool SeizeForExec(bool is_filtered, pid_t pid);
+
+  enum class Exec : uint8_t { kDone, kFailed, kTimedOut, kGone };
+
+  // After that: until it has. It is stopped then, also when the call has failed.
+  // `may_wait`: asked again and again; `is_same_image`: whether the process is still what
+  // it was before.
+  Exec WaitForExec(const std::function<bool()>& may_wait,
+                   const std::function<bool()>& is_same_image);
 
   enum class Wait : uint8_t { kStopped, kTimedOut, kGone };
 
@@ -67,6 +72,9 @@ class TracedThread {
   // Lets a stopped thread run, still traced.
   bool Continue(int signal = 0);
 
+  // The same after a stop, of which waitpid(2) gave `status`, that we have not asked for.
+  void PassOn(int status);
+
   // Hands on signals to a running thread that we trace; false: it has ended.
   bool Serve();
 
@@ -80,16 +88,20 @@ class TracedThread {
   // Ends tracing, from any state. A thread that is in an uninterruptible sleep is left
   // for ReleaseStragglers, which the same thread of ours must call until there are none.
   void Release();
+
+  // The same without waiting, for one that was asked to stop and has not yet.
+  void Abandon();
   static void ReleaseStragglers();
   static size_t Stragglers();
 
  private:
   void RestartInterruptedCall();
 
-  // Ends a stop that is not the one we have asked for.
-  void PassOn(int status);
+  // What waitpid(2) says, which does not wait: 0: nothing has happened.
+  pid_t Look(int* status);
 
   pid_t tid_;
+  pid_t tid_after_exec_ = 0;  // 0: the same
   user_regs_struct registers_{};
   bool was_released_ = false;
   bool is_stopped_ = false;  // and its stop has been waited for

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -115,9 +114,7 @@ class Daemon {
         break;
     }
     service_->StopAll();
-    // Finishers are our children: their output is complete when we are gone.
-    while (waitpid(-1, nullptr, __WNOTHREAD) > 0) {
-    }
+    service_->AwaitFinishers();
   }
 
  private:
@@ -161,9 +158,7 @@ class Daemon {
       else if (signal != SIGCHLD)
         is_told_to_stop_ = true;
     }
-    // Other threads trace programs, and wait for these themselves.
-    while (waitpid(-1, nullptr, WNOHANG | __WNOTHREAD) > 0) {
-    }
+    service_->ReapFinishers();
   }
 
   const DaemonOptions options_;

@@ -200,7 +200,7 @@ asm(".pushsection .image_header, \"a\"\n"
     ".long _ZN9heapprofd7g_wipedE - HpdImageStart\n"
     ".long hpd_setup_stack - HpdImageStart\n"
     ".long hpd_setup_stack + 65536 - HpdImageStart\n"
-    ".long 0\n"
+    ".long HpdSetupWait - HpdImageStart\n"
     ".irp number, 0, 1, 2, 3\n" HPD_HOOK_LIST(HPD_OFFSET_OF_HOOK) ".endr\n"
     ".popsection\n");
 static_assert(heapprofd::kAttachMagic == 0x3231686361747461);

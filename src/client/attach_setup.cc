@@ -250,13 +250,6 @@ void DiscoverLayout(uint64_t main_thread, uint64_t stack_end) {
 // Of this session and of the one before, which a late hook may still look at.
 SessionMemory g_memories[2];
 
-// The engine takes the thread from here.
-void WaitToBeTaken() {
-  const uint64_t start = rt::ReadTsc();
-  while (rt::ReadTsc() - start < hpd_attach_state.request.hold_ticks)
-    __builtin_ia32_pause();
-}
-
 void BeginSession() {
   const SetupRequest& request = hpd_attach_state.request;
   const SetupResult& result = hpd_attach_state.result;
@@ -302,7 +295,6 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
     BeginSession();
   Store(result.status,
         static_cast<uint32_t>(is_ready ? SetupStatus::kDone : SetupStatus::kFailed));
-  WaitToBeTaken();
 }
 
 }  // namespace heapprofd
@@ -314,13 +306,27 @@ alignas(16) __attribute__((visibility("hidden"),
                            used)) char hpd_setup_stack[heapprofd::kSetupStackSize];
 }
 
-// The borrowed thread starts here, on hpd_setup_stack and with all signals blocked. If it
-// is not taken, it leaves with all registers as in hpd_attach_state.resume, which is at
-// the start of that block. attach/stub.S does the same and says why in this way.
+// The borrowed thread starts here, on hpd_setup_stack and with all signals blocked. The
+// engine takes it from the loop, in which as many calls have returned as were made: a
+// processor with shadow stacks counts them. If it is not taken, it leaves with all
+// registers as in hpd_attach_state.resume, which is at the start of that block.
+// attach/stub.S does the same and says why in this way.
 asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
     "HpdSetupEntry:\n"
     "cld\n"
     "call HpdSetup\n"
+    "HpdSetupWait:\n.hidden HpdSetupWait\n.globl HpdSetupWait\n"
+    "rdtsc\n"
+    "shl $32, %rdx\n"
+    "or %rdx, %rax\n"
+    "mov 256+hpd_attach_state(%rip), %rcx\n"  // request.hold_ticks
+    "add %rax, %rcx\n"
+    "1: pause\n"
+    "rdtsc\n"
+    "shl $32, %rdx\n"
+    "or %rdx, %rax\n"
+    "cmp %rcx, %rax\n"
+    "jb 1b\n"
     "lea hpd_attach_state(%rip), %rsi\n"
     "mov 128(%rsi), %rdi\n"
     "sub $(128 + 18 * 8), %rdi\n"
@@ -345,3 +351,4 @@ static_assert(offsetof(heapprofd::AttachState, resume) == 0);
 static_assert(offsetof(heapprofd::ResumeRegisters, sp) == 128);
 static_assert(offsetof(heapprofd::ResumeRegisters, ip) == 136);
 static_assert(offsetof(heapprofd::AttachState, request.signal_mask) == 144);
+static_assert(offsetof(heapprofd::AttachState, request.hold_ticks) == 256);

@@ -215,9 +215,17 @@ void Session::FollowExec(pid_t pid) {
 
 // Children that nobody has followed still have the hooks that they were born with.
 void Session::RestoreChildren(pid_t pid) {
+  constexpr uint64_t kPatienceNs = 1'000'000'000;  // of other recordings' programs
+  const uint64_t deadline = MonotonicNs() + kPatienceNs;
   for (const pid_t child : Family(pid)) {
     if (IsProfiling(child))
       continue;
+    if (MonotonicNs() > deadline) {
+      attach_problems_.push_back(
+          "cannot take the hooks out of all children of process " + std::to_string(pid) +
+          " in time; they do nothing, and the next recording of a child takes them out");
+      return;
+    }
     const Status status = AttachedProcess::Restore(child);
     if (!status.ok() && status.code() == StatusCode::kUnavailable)
       attach_problems_.push_back(status.message());

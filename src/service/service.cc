@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,7 +98,8 @@ Status Service::Listen() {
 }
 
 bool Service::is_idle() const {
-  return hosted_.empty() && connections_.empty() && pending_.empty();
+  return hosted_.empty() && connections_.empty() && pending_.empty() &&
+         !Session::ReleaseStragglers();
 }
 
 void Service::Poll(int max_wait_ms, int wake_fd) {
@@ -350,6 +352,20 @@ Service::Connection* Service::FindConnection(size_t serial) {
   return nullptr;
 }
 
+// Only these: a wait for any child takes the stops of threads that we trace, too.
+void Service::ReapFinishers() {
+  std::erase_if(finishers_,
+                [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
+void Service::AwaitFinishers() {
+  for (const pid_t pid : finishers_) {
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  finishers_.clear();
+}
+
 // The finisher has the connection to itself: it answers, and whatever becomes of it, its
 // end closes the connection.
 void Service::Finish(Hosted& hosted) {
@@ -357,6 +373,8 @@ void Service::Finish(Hosted& hosted) {
   const pid_t pid = fork();
   if (pid == 0)
     RunFinisher(hosted, connection != nullptr ? connection->channel.fd() : -1);
+  if (pid > 0)
+    finishers_.push_back(pid);
   if (connection == nullptr)
     return;
   if (pid < 0) {

@@ -69,7 +69,12 @@ class Service {
   // Ends all recordings and hands them to their finishers; the last thing to be done.
   void StopAll();
 
-  // Nothing runs and nobody is connected.
+  // Forgets finishers that have ended; waits for all of them, whose output is complete
+  // then.
+  void ReapFinishers();
+  void AwaitFinishers();
+
+  // Nothing runs, nobody is connected, and no thread waits to be let go.
   bool is_idle() const;
 
   // Recordings that were ever started.
@@ -136,6 +141,7 @@ class Service {
   std::vector<Pending> pending_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Hosted>> hosted_;
+  std::vector<pid_t> finishers_;
   size_t next_serial_ = 1;
   size_t started_ = 0;
 };

@@ -95,7 +95,7 @@ struct AttachHeader {
                          // switches the hooks on
   uint32_t setup_stack;  // what the thread has for a stack meanwhile
   uint32_t setup_stack_end;  // 16-byte aligned
-  uint32_t reserved;
+  uint32_t setup_wait;       // from here to setup_end the thread can be put back
   uint32_t hooks[kMaxAllocators][kHookCount];
 };
 
