@@ -81,7 +81,10 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
   // Off in a forked child, which nobody records.
   const bool has_beat = process_.ReadObject(switch_address, &is_on) && is_on != 0 &&
                         process_.ReadObject(beat_address, &first);
-  const uint64_t deadline = MonotonicNs() + kHeartbeatNs;
+  // Of an engine that was killed long ago we need not wait for the next beat.
+  const uint64_t started = MonotonicNs();
+  const uint64_t deadline =
+      std::clamp(first, started - kHeartbeatNs, started) + kHeartbeatNs;
   while (has_beat && MonotonicNs() < deadline) {
     PauseBeforeRetry();
     if (process_.ReadObject(beat_address, &now) && now != first)

@@ -123,11 +123,14 @@ Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
                     what + ": there is no such process; check the number");
     if (errno == ENOENT || errno == ESRCH)
       return NoProgram(what);
-    return Status(StatusCode::kUnavailable,
-                  what +
-                      ": its memory may not be read; run heap_profile as root or as "
-                      "the process's user, and see heap_profile doctor -p " +
-                      std::to_string(pid));
+    return Status(
+        StatusCode::kUnavailable,
+        what + ": its memory may not be read" +
+            (geteuid() == 0 ? ", not even by root; a sandbox or a security module "
+                              "forbids it"
+                            : ": it is another user's, or not dumpable (it was setuid, "
+                              "has capabilities, or wants it so); run heap_profile as "
+                              "root"));
   }
   std::string image_id = ImageId(pid);
   if (image_id.empty())

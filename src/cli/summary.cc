@@ -319,11 +319,13 @@ std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& proc
   uint64_t lost = 0;
   std::string silent;
   size_t silent_count = 0;
+  bool may_be_static = false;  // seen from their first allocation on, and none came
   for (size_t i = 1; i < processes.size(); ++i) {
     const TargetProfile& profile = *processes[i].profile;
     lost += profile.quality.lost_records + profile.quality.corrupt_records;
     if (!HoldsMemoryOfItsOwn(profile))
       continue;
+    may_be_static |= profile.from_startup;
     constexpr size_t kMaxNames = 3;
     if (++silent_count <= kMaxNames)
       silent += (silent.empty() ? "" : ", ") + ProgramName(profile) + " (pid " +
@@ -334,10 +336,12 @@ std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& proc
                        " records of the other processes are missing; raise --shmem-size "
                        "or --interval");
   if (silent_count > 0)
-    warnings.push_back(std::to_string(silent_count) +
-                       (silent_count == 1 ? " process has" : " processes have") +
-                       " memory, but called no allocation function that can be seen: " +
-                       silent + "; their allocator is linked statically into them");
+    warnings.push_back(
+        std::to_string(silent_count) +
+        (silent_count == 1 ? " process has" : " processes have") +
+        " memory, but called no allocation function that can be seen: " + silent +
+        "; they allocated nothing meanwhile, or keep pools of their own" +
+        (may_be_static ? ", or have an allocator linked statically" : ""));
   return warnings;
 }
 

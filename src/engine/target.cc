@@ -163,7 +163,7 @@ bool Target::IsStuck() {
 }
 
 void Target::Tick() {
-  memory_->engine().control.heartbeat.fetch_add(1, std::memory_order_relaxed);
+  memory_->engine().control.heartbeat.store(MonotonicNs(), std::memory_order_relaxed);
   if (config_.ask_allocator)
     LookAtExit();
   if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)

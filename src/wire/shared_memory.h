@@ -34,8 +34,8 @@ struct alignas(kPageSize) SessionControl {
   std::atomic<uint32_t> when_full;         // WhenFull
   std::atomic<uint64_t> interval;          // sampling interval, bytes, >= 1
   std::atomic<uint64_t> block_timeout_us;  // 0: as long as the engine lives
-  std::atomic<uint64_t>
-      heartbeat;  // changes at least every 500 ms while the engine lives
+  // Monotonic time, ns; changes at least every 500 ms while the engine lives.
+  std::atomic<uint64_t> heartbeat;
   std::atomic<uint32_t>
       known_stacks_epoch;  // a change makes the client send every stack's frames again
   std::atomic<uint32_t> rules_epoch;  // the modules_epoch that the rules are valid for

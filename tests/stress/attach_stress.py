@@ -177,6 +177,26 @@ def kills(passes, step, verdict):
             n += step
 
 
+def killed_starts(step, verdict):
+    """kill -9 of the engine at the n-th call with which it catches a program that is started."""
+    calls = "ptrace,pwrite64,perf_event_open"
+    n = 1
+    while True:
+        injection = f"inject={calls}:signal=SIGKILL:when={n}"
+        with Engine(["strace", "-f", "-o", "/dev/null", "-e", f"trace={calls}", "-e", injection]) as engine:
+            tool = engine.tool("-n", "first_allocations", stderr=subprocess.PIPE, text=True)
+            while "Profiling active" not in (line := tool.stderr.readline()) and line:
+                pass
+            ended = subprocess.run([program("first_allocations")], timeout=60, check=False).returncode
+            verdict.check(f"start, killed at {n}: ended with {ended}", ended == 0)
+            tool.send_signal(signal.SIGINT)
+            tool.communicate(timeout=60)
+        if engine.service.returncode != -signal.SIGKILL:
+            print(f"  {n - 1} calls")
+            return  # it did not get that far
+        n += step
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="a few of each, for CI")
@@ -193,11 +213,12 @@ def main():
                        ("sleepers", lambda: sleepers(10 if short else 100, verdict)),
                        ("stopped", lambda: stopped(3 if short else 50, verdict)),
                        ("crowds", lambda: crowds(3 if short else 20, verdict)),
-                       ("kills", lambda: kills(1 if short else 10, 12 if short else 1, verdict))]:
+                       ("kills", lambda: kills(1 if short else 10, 12 if short else 1, verdict)),
+                       ("killed starts", lambda: killed_starts(8 if short else 1, verdict))]:
         if arguments.only not in (None, name):
             continue
-        if name == "kills" and not shutil.which("strace"):
-            print("kills: left out, strace is not installed")
+        if name.startswith("kill") and not shutil.which("strace"):
+            print(f"{name}: left out, strace is not installed")
             continue
         begin = time.monotonic()
         work()
