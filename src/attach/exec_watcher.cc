@@ -159,8 +159,8 @@ void ExecWatcher::CatchOne(const std::shared_ptr<const HeldExec>& held) {
   if (held->is_allowed())
     return NoteProblem(CannotAttach(
         pid,
-        "others of its name took long to start, and it could not wait any longer; "
-        "attach with -p"));
+        "it could not wait any longer: others of its name were slow to start, or another "
+        "recording took it; attach with -p"));
   TracedThread thread(tid);
   TracedThread::Exec exec = TracedThread::Exec::kGone;
   {
