@@ -51,6 +51,7 @@ uint32_t InnerId(pid_t tid) {
 AttachedProcess::~AttachedProcess() {
   if (is_hooked_)
     static_cast<void>(TakeHooksOut());
+  process_.Unlock();
 }
 
 Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
@@ -58,6 +59,8 @@ Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
                                                                 AllocatorFinder* finder,
                                                                 TracedThread* held) {
   HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
+  if (!process.Lock())
+    return LostRace(pid, "another heap_profile is attaching to it");
   std::unique_ptr<AttachedProcess> attached(new AttachedProcess(std::move(process)));
   const Status status = attached->PlaceClient(ring_size, finder, held);
   if (status.ok())
@@ -285,6 +288,7 @@ Status AttachedProcess::PutHooksInHeld(const TracedThread& thread) {
   Status status = PatchAll({thread});
   if (!status.ok() && status.message().empty())
     status = CannotAttach(pid(), "it is stopped in the first instructions of malloc");
+  process_.Unlock();  // from here on it is seen that we are there
   report_.threads = 1;
   report_.attach_stopped_ns = MonotonicNs() - started;
   return status;
@@ -299,6 +303,8 @@ Status AttachedProcess::PutHooksIn() {
       Status status = PatchAll(stopped.threads());
       report_.threads = stopped.threads().size();
       report_.attach_stopped_ns = MonotonicNs() - stopped.stopped_at_ns();
+      if (status.ok())
+        process_.Unlock();  // from here on it is seen that we are there
       if (status.ok() || !status.message().empty())
         return status;
     }

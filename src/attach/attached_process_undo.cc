@@ -45,6 +45,8 @@ std::vector<std::pair<uint64_t, uint64_t>> InnerRanges(const AttachState& state)
 
 Status AttachedProcess::Restore(pid_t pid) {
   HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
+  if (!process.Lock())
+    return LostRace(pid, "another heap_profile is attaching to it");
   AttachedProcess attached(std::move(process));
   return attached.UndoLeftovers(attached.process_.Maps());
 }
@@ -83,8 +85,9 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
                         process_.ReadObject(beat_address, &first);
   // Of an engine that was killed long ago we need not wait for the next beat.
   const uint64_t started = MonotonicNs();
+  const uint64_t last = first != 0 ? first : started;  // 0: it has just begun
   const uint64_t deadline =
-      std::clamp(first, started - kHeartbeatNs, started) + kHeartbeatNs;
+      std::clamp(last, started - kHeartbeatNs, started) + kHeartbeatNs;
   while (has_beat && MonotonicNs() < deadline) {
     PauseBeforeRetry();
     if (process_.ReadObject(beat_address, &now) && now != first)

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -149,6 +150,14 @@ bool RemoteProcess::Read(uint64_t address, void* to, size_t size) const {
 bool RemoteProcess::Write(uint64_t address, const void* from, size_t size) const {
   return pwrite(memory_.get(), from, size, static_cast<off_t>(address)) ==
          static_cast<ssize_t>(size);
+}
+
+bool RemoteProcess::Lock() const {
+  return flock(memory_.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+void RemoteProcess::Unlock() const {
+  flock(memory_.get(), LOCK_UN);
 }
 
 std::vector<MapEntry> RemoteProcess::Maps() const {

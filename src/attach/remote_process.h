@@ -42,6 +42,11 @@ class RemoteProcess {
     return Write(address, &object, sizeof(T));
   }
 
+  // Keeps other engines out while we attach; false: one is at it. The kernel ends it when
+  // all descriptors are gone, those of forked children, too: until Unlock, if possible.
+  bool Lock() const;
+  void Unlock() const;
+
   std::vector<MapEntry> Maps() const;
 
   // False when the process has become another image since Open, or is gone.

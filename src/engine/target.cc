@@ -87,6 +87,7 @@ void Target::PublishConfig() {
   control.check_period.store(config_.check_period);
   control.max_stack_copy.store(kDefaultStackCopy);
   control.look_at_exit.store(config_.ask_allocator ? 1 : 0);
+  control.heartbeat.store(MonotonicNs());
   control.active.store(1, std::memory_order_release);
   PublishStackRegions();
 }
