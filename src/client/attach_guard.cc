@@ -15,6 +15,7 @@ std::atomic<uint64_t> g_heartbeat_tsc;  // when it was first seen
 // filling a ring that nobody reads. The time is stored before the beat, so that a thread
 // which sees the beat sees its time.
 bool IsEngineLost() {
+  const uint32_t session = g_session.number.load(std::memory_order_acquire);
   const uint64_t beat =
       g_session.engine()->control.heartbeat.load(std::memory_order_relaxed);
   const uint64_t now = rt::ReadTsc();
@@ -26,7 +27,7 @@ bool IsEngineLost() {
   const uint64_t seen = g_heartbeat_tsc.load(std::memory_order_relaxed);
   if (now < seen || now - seen < hpd_attach_state.request.stale_ticks)
     return false;
-  GoDormant(ClientError::kEngineLost);
+  GoDormant(session, ClientError::kEngineLost);
   return true;
 }
 

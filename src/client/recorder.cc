@@ -101,6 +101,7 @@ void WaitForReader(uint32_t seen) {
 // The ring is full and the session blocks: waits for space, bounded by the timeout and
 // the engine's life.
 HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload) {
+  const uint32_t session = g_session.number.load(std::memory_order_acquire);
   const SessionControl& control = g_session.engine()->control;
   const uint64_t timeout_us = control.block_timeout_us.load(std::memory_order_relaxed);
   uint64_t heartbeat = control.heartbeat.load(std::memory_order_relaxed);
@@ -117,7 +118,7 @@ HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload
     silent_rounds = now == heartbeat ? silent_rounds + 1 : 0;
     heartbeat = now;
     if (silent_rounds > kLostRounds) {
-      GoDormant(ClientError::kEngineLost);
+      GoDormant(session, ClientError::kEngineLost);
       return {};
     }
   }

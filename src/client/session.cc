@@ -188,6 +188,17 @@ bool IsSlotOfSession(const ThreadSlot* slot) {
   return slot >= slots && slot < slots + kMaxThreadSlots;
 }
 
+// The wiped word is zero in a session. But one that has begun or ended since the word was
+// read looks like that for a moment: then something has changed.
+bool IsForkedChild() {
+  const uint32_t number = g_session.number.load(std::memory_order_acquire);
+  const SessionState state = g_session.state.load(std::memory_order_acquire);
+  return g_wiped.active.load(std::memory_order_acquire) == 0 &&
+         g_session.state.load(std::memory_order_acquire) == state &&
+         g_session.number.load(std::memory_order_acquire) == number &&
+         state != SessionState::kChanging && state != SessionState::kDormant;
+}
+
 // First hook of a forked child. It has one thread; whatever it records belongs to a
 // session of its own.
 HPD_COLD void HandleFork() {
@@ -248,6 +259,8 @@ ThreadSlot* EnterSession() {
       case SessionState::kActive:
       case SessionState::kForkPending:
       case SessionState::kJoining:
+        if (!IsForkedChild())
+          return EnterSession();
         HandleFork();
         break;
       case SessionState::kChanging:
@@ -275,8 +288,9 @@ ThreadSlot* EnterSession() {
     default:
       break;
   }
+  const uint32_t session = g_session.number.load(std::memory_order_acquire);
   if (IsSessionOver(g_session.engine()->control)) {
-    GoDormant(ClientError::kNone);
+    GoDormant(session, ClientError::kNone);
     return nullptr;
   }
   ThreadSlot* slot = t_slot;
@@ -315,13 +329,15 @@ HPD_COLD ThreadSlot* LeaveForkPending() {
   return AttachThread();
 }
 
-void GoDormant(ClientError error) {
-  SessionState state = g_session.state.load(std::memory_order_acquire);
-  if (state != SessionState::kActive)
-    return;
-  ClientBlock* client = g_session.client();
-  if (!g_session.state.compare_exchange_strong(state, SessionState::kChanging))
+void GoDormant(uint32_t session, ClientError error) {
+  SessionState state = SessionState::kActive;
+  if (g_session.number.load(std::memory_order_acquire) != session ||
+      !g_session.state.compare_exchange_strong(state, SessionState::kChanging))
     return;  // another thread ends or begins a session
+  // While the caller found it over, the next one may have begun.
+  if (g_session.number.load(std::memory_order_acquire) != session)
+    return SetState(SessionState::kActive);
+  ClientBlock* client = g_session.client();
   BecomeDormant();
   client->ring.client_error.store(static_cast<uint32_t>(error),
                                   std::memory_order_relaxed);

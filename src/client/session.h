@@ -126,8 +126,9 @@ ThreadSlot* EnterSession();
 // session, unless another thread has. The calling thread's slot in it; nullptr: declined.
 ThreadSlot* LeaveForkPending();
 
-// Gives up for good, e.g. when the engine is lost.
-void GoDormant(ClientError error);
+// Ends the session of that number, e.g. when the engine is lost; nothing when another one
+// has begun since.
+void GoDormant(uint32_t session, ClientError error);
 
 // The calling thread's slot without any check, for the hooks' fast path; never nullptr:
 // without a slot it is one whose bytes_left is 0, so the slow path is taken.
