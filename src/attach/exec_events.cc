@@ -119,13 +119,6 @@ Status CannotWatch(int error) {
 
 }  // namespace
 
-HeldExec::HeldExec(int events, ScopedFd file, pid_t tid, std::string path)
-    : events_(events),
-      file_(std::move(file)),
-      tid_(tid),
-      path_(std::move(path)),
-      since_ns_(MonotonicNs()) {}
-
 HeldExec::~HeldExec() {
   Allow();
 }
@@ -276,7 +269,7 @@ void ExecEvents::AnswerEvents() {
         take(held);
     }
     if (held.use_count() > 1)
-      AllowAt(held, held->since_ns() + kHoldNs);
+      AllowAt(held, MonotonicNs() + kHoldNs);
   }
 }
 

@@ -26,7 +26,8 @@ namespace heapprofd {
 class HeldExec {
  public:
   // `events`: where the leave is given; must live as long as this.
-  HeldExec(int events, ScopedFd file, pid_t tid, std::string path);
+  HeldExec(int events, ScopedFd file, pid_t tid, std::string path)
+      : events_(events), file_(std::move(file)), tid_(tid), path_(std::move(path)) {}
 
   ~HeldExec();
   HeldExec(const HeldExec&) = delete;
@@ -41,15 +42,12 @@ class HeldExec {
   // Of what is executed: the program's, the script's, or the loader's.
   const std::string& path() const { return path_; }
 
-  uint64_t since_ns() const { return since_ns_; }
-
  private:
   int events_;
   mutable std::mutex mutex_;
   mutable ScopedFd file_;  // guarded by mutex_; invalid: it has its leave
   pid_t tid_;
   std::string path_;
-  uint64_t since_ns_;
 };
 
 class ExecEvents {

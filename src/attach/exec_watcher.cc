@@ -125,9 +125,7 @@ void ExecWatcher::Catch() {
       continue;
     lock.unlock();
     CatchOne(held);
-    held->Allow();
     lock.lock();
-    in_exec_.erase(held->tid());
   }
 }
 
@@ -150,32 +148,41 @@ void ExecWatcher::NoteProblem(const Status& status) {
 // it can no longer be traced: an older kernel (before 6.8) always, others when it is the
 // interpreter of a script that it waits for. Then it gets its leave meanwhile, and is
 // stopped a few instructions later, in the loader.
-void ExecWatcher::CatchOne(const std::shared_ptr<const HeldExec>& held) {
-  const pid_t tid = held->tid();
-  const pid_t pid = ProcessOf(tid);
-  const uint64_t started = MonotonicNs();
-  const auto may_wait = [this, started] { return MayTakeLonger(started); };
+TracedThread::Exec ExecWatcher::TraceExec(const std::shared_ptr<const HeldExec>& held,
+                                          pid_t pid,
+                                          const std::function<bool()>& may_wait,
+                                          TracedThread* thread) {
   const std::string before = ImageId(pid);
-  if (held->is_allowed())
-    return NoteProblem(CannotAttach(
+  if (held->is_allowed()) {
+    NoteProblem(CannotAttach(
         pid,
         "it could not wait any longer: others of its name were slow to start, or another "
         "recording took it; attach with -p"));
-  TracedThread thread(tid);
-  TracedThread::Exec exec = TracedThread::Exec::kGone;
-  {
-    const Urgency urgency;  // it may run already
-    events_->AllowAt(held, started + kSeizeNs);
-    if (!thread.SeizeForExec(IsUnderSeccomp(tid), pid))
-      return NoteProblem(IsDead(pid, pid)
-                             ? CannotAttach(pid, "it had ended when it could be traced")
-                             : SeizeError(tid, errno));
-    held->Allow();
-    exec = thread.WaitForExec(may_wait, [&] { return ImageId(pid) == before; });
+    return TracedThread::Exec::kGone;
   }
+  const Urgency urgency;  // it may run already
+  events_->AllowAt(held, MonotonicNs() + kSeizeNs);
+  if (!thread->SeizeForExec(IsUnderSeccomp(held->tid()), pid)) {
+    NoteProblem(IsDead(pid, pid)
+                    ? CannotAttach(pid, "it had ended when it could be traced")
+                    : SeizeError(held->tid(), errno));
+    return TracedThread::Exec::kGone;
+  }
+  held->Allow();
+  return thread->WaitForExec(may_wait, [&] { return ImageId(pid) == before; });
+}
+
+void ExecWatcher::CatchOne(const std::shared_ptr<const HeldExec>& held) {
+  const pid_t pid = ProcessOf(held->tid());
+  const auto may_wait = [this, started = MonotonicNs()] {
+    return MayTakeLonger(started);
+  };
+  TracedThread thread(held->tid());
+  const TracedThread::Exec exec = TraceExec(held, pid, may_wait, &thread);
+  held->Allow();
   {
     const std::lock_guard lock(mutex_);
-    in_exec_.erase(tid);
+    in_exec_.erase(held->tid());
   }
   if (exec == TracedThread::Exec::kDone && filter_.matches(pid, held->path()))
     NoteProblem(PutClientIn(&thread, may_wait));

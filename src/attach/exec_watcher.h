@@ -93,6 +93,11 @@ class ExecWatcher {
   void Offer(const std::shared_ptr<const HeldExec>& exec);
   void Catch();
   void CatchOne(const std::shared_ptr<const HeldExec>& held);
+  // kGone: also when it is not ours, of which a problem has been noted.
+  TracedThread::Exec TraceExec(const std::shared_ptr<const HeldExec>& held,
+                               pid_t pid,
+                               const std::function<bool()>& may_wait,
+                               TracedThread* thread);
   Status PutClientIn(TracedThread* thread, const std::function<bool()>& may_wait);
   bool MayTakeLonger(uint64_t since_ns);
   void NoteProblem(const Status& status);

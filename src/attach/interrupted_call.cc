@@ -72,14 +72,6 @@ bool IsCaught(pid_t tid, int signal) {
   return (SignalSet(StatusOf(tid), "SigCgt") >> (signal - 1) & 1) != 0;
 }
 
-bool IsExecBegunAnew(const user_regs_struct& registers) {
-  const auto call = static_cast<int64_t>(registers.orig_rax);
-  const auto result = static_cast<int64_t>(registers.rax);
-  return (call == SYS_execve || call == SYS_execveat) &&
-         (result == kRestartSys || result == kRestartNoIntr || result == kRestartNoHand ||
-          result == kRestartBlock);
-}
-
 user_regs_struct ResumedElsewhere(const user_regs_struct& registers) {
   user_regs_struct resume = registers;
   if (static_cast<int64_t>(resume.orig_rax) < 0)
@@ -99,6 +91,12 @@ user_regs_struct ResumedElsewhere(const user_regs_struct& registers) {
       break;
   }
   return resume;
+}
+
+bool IsExecBegunAnew(const user_regs_struct& registers) {
+  const auto call = static_cast<int64_t>(registers.orig_rax);
+  return (call == SYS_execve || call == SYS_execveat) &&
+         ResumedElsewhere(registers).rip != registers.rip;
 }
 
 }  // namespace heapprofd

@@ -147,12 +147,12 @@ Status RunToConsistent(const RemoteProcess& process,
   thread->Continue();
   while (may_wait()) {
     int status = 0;
-    const pid_t waited = waitpid(thread->tid(), &status, __WALL | WNOHANG);
-    if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
+    const TracedThread::Wait outcome = thread->WaitForEvent(may_wait, &status);
+    if (outcome == TracedThread::Wait::kGone)
       return SeizeError(process.pid(), ESRCH);
-    if (waited == 0) {
-      SleepNs(20'000);
-    } else if (status >> 16 != 0 || !breakpoint.IsHit(WSTOPSIG(status))) {
+    if (outcome == TracedThread::Wait::kTimedOut)
+      break;
+    if (status >> 16 != 0 || !breakpoint.IsHit(WSTOPSIG(status))) {
       thread->PassOn(status);
     } else if (IsConsistent(process, loader)) {
       thread->NoteStopped();

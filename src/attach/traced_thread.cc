@@ -103,6 +103,20 @@ bool TracedThread::SeizeForExec(bool is_filtered, pid_t pid) {
   return is_ours;
 }
 
+TracedThread::Wait TracedThread::WaitForEvent(const std::function<bool()>& may_wait,
+                                              int* status) {
+  while (true) {
+    const pid_t waited = Look(status);
+    if (waited < 0 || (waited > 0 && !WIFSTOPPED(*status)))
+      return Wait::kGone;
+    if (waited > 0)
+      return Wait::kStopped;
+    if (!may_wait())
+      return Wait::kTimedOut;
+    SleepNs(20'000);
+  }
+}
+
 // It stops when it has executed the program if it is traced by then, and it is asked to
 // stop in any case: then it does when it comes out of the call, which may be after that,
 // because the call has failed, or because the kernel has it begin the call anew.
@@ -110,15 +124,9 @@ TracedThread::Exec TracedThread::WaitForExec(const std::function<bool()>& may_wa
                                              const std::function<bool()>& is_same_image) {
   while (true) {
     int status = 0;
-    const pid_t waited = Look(&status);
-    if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
-      return Exec::kGone;
-    if (waited == 0) {
-      if (!may_wait())
-        return Exec::kTimedOut;
-      SleepNs(20'000);
-      continue;
-    }
+    const Wait outcome = WaitForEvent(may_wait, &status);
+    if (outcome != Wait::kStopped)
+      return outcome == Wait::kGone ? Exec::kGone : Exec::kTimedOut;
     if (status >> 16 == PTRACE_EVENT_EXEC) {
       NoteStopped();
       return Exec::kDone;
@@ -149,17 +157,12 @@ void TracedThread::Interrupt() const {
 }
 
 TracedThread::Wait TracedThread::WaitForStop(uint64_t deadline_ns) {
+  const auto may_wait = [deadline_ns] { return MonotonicNs() <= deadline_ns; };
   while (true) {
     int status = 0;
-    const pid_t waited = Look(&status);
-    if (waited < 0 || (waited > 0 && !WIFSTOPPED(status)))
-      return Wait::kGone;
-    if (waited == 0) {
-      if (MonotonicNs() > deadline_ns)
-        return Wait::kTimedOut;
-      SleepNs(20'000);
-      continue;
-    }
+    const Wait outcome = WaitForEvent(may_wait, &status);
+    if (outcome != Wait::kStopped)
+      return outcome;
     if (status >> 16 == PTRACE_EVENT_STOP) {
       NoteStopped();
       if (is_stopped_)

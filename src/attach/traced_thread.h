@@ -36,15 +36,18 @@ class TracedThread {
   // runs on, and stops when it has; its id is `pid` then.
   bool SeizeForExec(bool is_filtered, pid_t pid);
 
+  enum class Wait : uint8_t { kStopped, kTimedOut, kGone };
+
+  // Until the thread stops, for whatever reason: `status` of waitpid(2) says for which,
+  // and PassOn ends it. `may_wait`: asked again and again.
+  Wait WaitForEvent(const std::function<bool()>& may_wait, int* status);
+
   enum class Exec : uint8_t { kDone, kFailed, kTimedOut, kGone };
 
   // After that: until it has. It is stopped then, also when the call has failed.
-  // `may_wait`: asked again and again; `is_same_image`: whether the process is still what
-  // it was before.
+  // `is_same_image`: whether the process is still what it was before.
   Exec WaitForExec(const std::function<bool()>& may_wait,
                    const std::function<bool()>& is_same_image);
-
-  enum class Wait : uint8_t { kStopped, kTimedOut, kGone };
 
   // Until the thread has stopped for our request; signals that arrive before are handed
   // on. Fills registers(): a system call that the stop has interrupted begins anew when
