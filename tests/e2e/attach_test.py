@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from profile_run import HEAP_PROFILE, Pprof, program, run
+from profile_run import HEAP_PROFILE, Pprof, program, run, script
 from running_process import MAY_ATTACH, MAY_CATCH, Attached, Engine, Running, changed_code_bytes, state_of, storm, wait_until
 from service_run import PRELOAD, Recording
 
@@ -22,6 +22,8 @@ while time.monotonic() < end:
     kept.append(bytearray(5000))
     time.sleep(0.001)
 """
+
+PERL_SCRIPT = "#!/usr/bin/perl\nmy @a = map { $_ x 10 } 1..1000; print scalar(@a);\n"
 
 
 def fanotify_groups(pid):
@@ -173,36 +175,27 @@ class CatchTest(unittest.TestCase):
 
     def test_scripts_are_caught_by_their_own_name(self):
         with tempfile.TemporaryDirectory() as directory:
-            script = os.path.join(directory, "some_script")
-            with open(script, "w") as file:
-                file.write("#!/usr/bin/perl\nmy @a = map { $_ x 10 } 1..1000; print scalar(@a);\n")
-            os.chmod(script, 0o755)
-            counts, errors = self.caught([script], "some_script")
+            path = script(directory, "some_script", PERL_SCRIPT)
+            counts, errors = self.caught([path], "some_script")
             self.assertEqual(len(counts), 1, errors)
             self.assertGreater(counts[0], 1000, errors)
 
     # The kernel lets nobody trace it while it waits for leave to open that.
     def test_scripts_are_caught_by_the_name_of_their_interpreter(self):
         with tempfile.TemporaryDirectory() as directory:
-            script = os.path.join(directory, "some_script")
-            with open(script, "w") as file:
-                file.write("#!/usr/bin/perl\nmy @a = map { $_ x 10 } 1..1000; print scalar(@a);\n")
-            os.chmod(script, 0o755)
-            counts, errors = self.caught([script], "perl", times=5)
+            path = script(directory, "some_script", PERL_SCRIPT)
+            counts, errors = self.caught([path], "perl", times=5)
             # It may have ended by then, on a busy machine.
             self.assertEqual(len(counts) + errors.count("it had ended when it could be traced"), 5, errors)
             self.assertGreater(min(counts), 1000, errors)
 
     def test_an_exec_that_fails_is_let_go_at_once(self):
         with tempfile.TemporaryDirectory() as directory:
-            script = os.path.join(directory, "some_script")
-            with open(script, "w") as file:
-                file.write("exit 7\n")
-            os.chmod(script, 0o755)
+            path = script(directory, "some_script", "exit 7\n")
             with Engine() as engine:
                 recording = Recording(engine, ["-n", "some_script"]).wait_active()
                 # The shell runs by itself what the kernel does not know.
-                self.assertEqual(subprocess.run(["sh", "-c", f"{script}; exit $?"]).returncode, 7)
+                self.assertEqual(subprocess.run(["sh", "-c", f"{path}; exit $?"]).returncode, 7)
                 recording.finish()
                 self.assertIn("nothing recorded", recording.stderr)
                 self.assertNotIn("exec took", recording.stderr)

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from profile_run import HEAP_PROFILE, program
+from profile_run import HEAP_PROFILE, program, script
 from running_process import MAY_ATTACH
 from service_run import HEAPPROFD, PRELOAD, Patient, wait_for
 from service_test import NOBODY, ROUND, ServiceTest
@@ -87,12 +87,10 @@ class Finding(ServiceTest):
 
     def test_a_script_is_found_by_its_own_name(self):
         self.place.start()
-        script = os.path.join(self.place.directory, "nightly.sh")
-        with open(script, "w") as file:
-            file.write("#!/bin/bash\nkept=$(printf 'x%.0s' {1..200000}); echo ready; read line; kept2=$kept; echo done\n"
+        path = script(self.place.directory, "nightly.sh",
+                      "#!/bin/bash\nkept=$(printf 'x%.0s' {1..200000}); echo ready; read line; kept2=$kept; echo done\n"
                        "read line\n")
-        os.chmod(script, 0o755)
-        running = self.patient([script]).wait_ready()
+        running = self.patient([path]).wait_ready()
         recording = self.record("-n", "nightly.sh").wait_active()
         running.tell("\n")
         recording.finish()

@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from profile_run import HEAP_PROFILE, program, run
+from profile_run import HEAP_PROFILE, program, run, script
 
 DEADLINE_S = 60
 
@@ -51,12 +51,9 @@ class Environment(unittest.TestCase):
 
     def test_programs_that_are_started_find_their_arguments_and_are_recorded(self):
         with tempfile.TemporaryDirectory() as directory:
-            script = os.path.join(directory, "script")
-            with open(script, "w") as file:
-                file.write('#!/bin/sh\n[ "$1|$2|$#" = "a|b c|2" ] || exit 9\nexit "${VARIABLE:+7}"\n')
-            os.chmod(script, 0o755)
-            plain = subprocess.run([program("starter"), script, "a"], capture_output=True, text=True)
-            result = run([program("starter"), script, "a"], ["-i", "1"])
+            path = script(directory, "script", '#!/bin/sh\n[ "$1|$2|$#" = "a|b c|2" ] || exit 9\nexit "${VARIABLE:+7}"\n')
+            plain = subprocess.run([program("starter"), path, "a"], capture_output=True, text=True)
+            result = run([program("starter"), path, "a"], ["-i", "1"])
         self.assertEqual(plain.stdout.count("7"), 5, plain.stdout)
         self.assertEqual(result.stdout, plain.stdout, result.stderr)
         self.assertNotIn("not recorded", result.stderr)
@@ -169,11 +166,8 @@ class Environment(unittest.TestCase):
 
     def test_a_script_is_profiled_through_its_interpreter(self):
         with tempfile.TemporaryDirectory() as directory:
-            script = os.path.join(directory, "script")
-            with open(script, "w") as file:
-                file.write("#!/usr/bin/perl\nmy @kept = map { 'x' x 1000 } 1..2000; print 'ok';\n")
-            os.chmod(script, 0o755)
-            result = run([script])
+            path = script(directory, "script", "#!/usr/bin/perl\nmy @kept = map { 'x' x 1000 } 1..2000; print 'ok';\n")
+            result = run([path])
             self.assertEqual((result.exit_code, result.stdout), (0, "ok"), result.stderr)
             self.assertGreater(result.main.total("alloc_space"), 1_000_000)
 

@@ -22,6 +22,15 @@ def program(name):
     return os.path.join(PROGRAMS, name)
 
 
+def script(directory, name, text):
+    """Path of a new file that can be executed."""
+    path = os.path.join(directory, name)
+    with open(path, "w") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+    return path
+
+
 class Pprof:
     """One heap_dump file: totals per view and per function."""
 
