@@ -6,23 +6,29 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <map>
+#include <memory>
 
-#include "cli/finish.h"
+#include "base/clock.h"
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
-#include "cli/live_view.h"
 #include "cli/options.h"
 #include "cli/own_limits.h"
+#include "cli/recording_service.h"
 #include "cli/signals.h"
-#include "cli/stats_json.h"
-#include "service/service.h"
+#include "service/front_desk.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr uint64_t kIdlePatienceNs = 10'000'000'000;  // for the first request
-constexpr int kFirstInheritedFd = 3;                  // sd_listen_fds(3)
+constexpr uint64_t kEnginesNs = 30'000'000'000;       // to finish, when told to end
+constexpr int kIdleLookMs = 100;
+constexpr int kFirstInheritedFd = 3;  // sd_listen_fds(3)
+
+int Refuse(const Status& status) {
+  fprintf(stderr, "heapprofd: %s\n", status.message().c_str());
+  return kExitFailure;
+}
 
 struct DaemonOptions {
   std::string directory = OwnServiceDirectory();
@@ -91,82 +97,37 @@ ScopedFd InheritedListener() {
   return ScopedFd(kFirstInheritedFd);
 }
 
-class Daemon {
- public:
-  explicit Daemon(const DaemonOptions& options) : options_(options) {}
-
-  Status Create() {
-    HPD_TRY_ASSIGN(std::unique_ptr<RuntimeDirectory> directory,
-                   RuntimeDirectory::Open(options_.directory));
-    HPD_TRY_ASSIGN(service_, Service::Create(std::move(directory), InheritedListener(),
-                                             MakeHooks()));
-    return {};
-  }
-
-  void Run() {
-    const uint64_t started_ns = MonotonicNs();
-    while (!is_told_to_stop_) {
-      service_->Poll(options_.exit_when_idle ? 100 : -1, signals_.fd());
-      HandleSignals();
-      const bool had_its_chance =
-          service_->started() > 0 || MonotonicNs() - started_ns > kIdlePatienceNs;
-      if (options_.exit_when_idle && had_its_chance && service_->is_idle())
-        break;
-    }
-    service_->StopAll();
-    service_->AwaitFinishers();
-  }
-
- private:
-  ServiceHooks MakeHooks() {
-    return {.finish =
-                [this](TraceRecording& recording, const FinishRequest& request) {
-                  const LiveView& view = ViewOf(recording);
-                  for (const std::string& entry : request.environment)
-                    putenv(const_cast<char*>(entry.c_str()));  // both live until the end
-                  Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
-                  if (!symbols.ok())
-                    Fail(symbols.status());
-                  const int exit_code = FinishRecording(
-                      recording, view,
-                      {.directory = request.directory,
-                       .trace_path = request.trace_path,
-                       .top = request.top,
-                       .quiet = request.quiet,
-                       .seconds = view.seconds(),
-                       .symbols = symbols.ok() ? std::move(symbols).value()
-                                               : SymbolizeOptions()});
-                  const Status status = WriteStatsJson(recording, {});
-                  return status.ok() ? exit_code : Fail(status);
-                },
-            .observe =
-                [this](TraceRecording& recording) {
-                  ViewOf(recording).Update(recording.targets());
-                },
-            .forget = [this](TraceRecording& recording) { views_.erase(&recording); }};
-  }
-
-  LiveView& ViewOf(const TraceRecording& recording) {
-    return views_.try_emplace(&recording, /*show_status=*/false).first->second;
-  }
-
-  void HandleSignals() {
-    while (const std::optional<signalfd_siginfo> info = signals_.Next()) {
+// Root's, for all users.
+int RunFrontDesk(std::unique_ptr<RuntimeDirectory> directory,
+                 ScopedFd listener,
+                 bool exit_when_idle) {
+  const std::string place = directory->path();
+  SteeringSignals signals;
+  Result<std::unique_ptr<FrontDesk>> desk =
+      FrontDesk::Open(std::move(directory), std::move(listener),
+                      [place](Link link) { return RunEngine(std::move(link), place); });
+  if (!desk.ok())
+    return Refuse(desk.status());
+  prctl(PR_SET_DUMPABLE, 0);
+  FrontDesk& front_desk = *desk.value();
+  const uint64_t started_ns = MonotonicNs();
+  for (bool is_over = false; !is_over;) {
+    front_desk.Poll(exit_when_idle ? kIdleLookMs : -1, signals.fd());
+    while (const std::optional<signalfd_siginfo> info = signals.Next()) {
       const int signal = static_cast<int>(info->ssi_signo);
       if (signal == SIGUSR1)
-        service_->Dump("", /*user=*/0);
-      else if (signal != SIGCHLD)
-        is_told_to_stop_ = true;
+        front_desk.Dump("");
+      is_over |= signal != SIGUSR1 && signal != SIGCHLD;
     }
-    service_->ReapFinishers();
+    front_desk.ReapEngines();
+    const bool had_its_chance =
+        front_desk.started() > 0 || MonotonicNs() - started_ns > kIdlePatienceNs;
+    is_over |= exit_when_idle && had_its_chance && front_desk.is_idle();
   }
-
-  const DaemonOptions options_;
-  SteeringSignals signals_;
-  std::unique_ptr<Service> service_;
-  std::map<const TraceRecording*, LiveView> views_;
-  bool is_told_to_stop_ = false;
-};
+  front_desk.StopAll();
+  front_desk.AwaitEngines(MonotonicNs() + kEnginesNs);
+  return kExitOk;
+}
 
 int RunDaemon(const std::vector<std::string>& arguments) {
   DaemonOptions options;
@@ -196,13 +157,12 @@ int RunDaemon(const std::vector<std::string>& arguments) {
   }
   LiftOwnLimits();
   prctl(PR_SET_NAME, "heapprofd");  // for killall, also when started as traced
-  Daemon daemon(options);
-  if (const Status status = daemon.Create(); !status.ok()) {
-    fprintf(stderr, "heapprofd: %s\n", status.message().c_str());
-    return kExitFailure;
-  }
-  daemon.Run();
-  return kExitOk;
+  Result<std::unique_ptr<RuntimeDirectory>> directory =
+      RuntimeDirectory::Open(options.directory);
+  if (!directory.ok())
+    return Refuse(directory.status());
+  const auto run = geteuid() == 0 ? RunFrontDesk : RunOwnService;
+  return run(std::move(directory).value(), InheritedListener(), options.exit_when_idle);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "control.pb.h"
 #include "engine/tsc_clock.h"
 #include "service/control_channel.h"
+#include "service/finisher_environment.h"
 #include "service/runtime_directory.h"
 #include "wire/handshake.h"
 
@@ -35,18 +36,6 @@ constexpr int kMaxStarts = 10;
 constexpr int kAnswerMs = 30'000;
 constexpr uint64_t kMarkPatienceNs = 10'000'000'000;  // dumps of many processes take time
 constexpr char kServiceName[] = "heapprofd";
-// What names are looked up by, and how they are shown.
-constexpr std::array kFinisherVariables = {"PERFETTO_BINARY_PATH",
-                                           "PERFETTO_SYMBOLIZER_MODE",
-                                           "HEAPPROFD_SYMBOLIZER",
-                                           "DEBUGINFOD_URLS",
-                                           "XDG_CACHE_HOME",
-                                           "HOME",
-                                           kStatsVariable,
-                                           "PATH",
-                                           "LANG",
-                                           "LC_ALL",
-                                           "LC_CTYPE"};
 
 std::optional<ControlChannel> ConnectToService() {
   for (const std::string& directory : ServiceDirectories()) {
@@ -228,11 +217,11 @@ void ReportStarted(const RemoteRequest& request, const Status& status) {
   close(request.started_fd);
 }
 
-// Others' would not listen to us, and may not even answer.
+// Others' would not listen to us, and may not even let us connect.
 bool IsOwnSocket(const std::string& path) {
   struct stat status {};
 
-  return stat(path.c_str(), &status) == 0 &&
+  return lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode) &&
          (status.st_uid == 0 || status.st_uid == geteuid());
 }
 

@@ -27,6 +27,29 @@ bool IsNamed(const TargetRules& rules, pid_t pid) {
   return IsNamedBy(rules, process) || IsNameOf(rules, CommandName(pid));
 }
 
+// All four kinds of ids are `wanted`.
+bool AreAll(const std::string& ids, id_t wanted) {
+  std::istringstream words(ids);
+  size_t count = 0;
+  for (id_t id = 0; words >> id; ++count) {
+    if (id != wanted)
+      return false;
+  }
+  constexpr size_t kKindsOfIds = 4;
+  return count == kKindsOfIds;
+}
+
+// Its capabilities mean nothing outside.
+bool IsInOtherUserNamespace(pid_t pid) {
+  struct stat own {};
+
+  struct stat other {};
+
+  return stat("/proc/self/ns/user", &own) == 0 &&
+         stat(ProcPath(pid, "ns/user").c_str(), &other) == 0 &&
+         own.st_ino != other.st_ino;
+}
+
 }  // namespace
 
 std::vector<pid_t> FindRunning(const TargetRules& rules) {
@@ -50,25 +73,15 @@ std::vector<pid_t> FindRunning(const TargetRules& rules) {
   return pids;
 }
 
-bool MayAttach(uid_t owner, pid_t pid) {
-  if (owner == 0 || geteuid() != 0)  // then the kernel knows
+bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
+  if (geteuid() != 0 || user == 0)
     return true;
-
-  struct stat status {};
-
-  // The directory belongs to root when the process may not be dumped.
-  if (stat(ProcPath(pid, "").c_str(), &status) != 0 || status.st_uid != owner)
-    return false;
   const std::string text = ReadProcFile(ProcPath(pid, "status"), kStatusSize);
-  std::istringstream ids(StatusField(text, "Uid"));
-  size_t count = 0;
-  for (uid_t id = 0; ids >> id; ++count) {
-    if (id != owner)
-      return false;
-  }
-  constexpr size_t kKindsOfIds = 4;
-  return count == kKindsOfIds &&
-         strtoull(StatusField(text, "CapPrm").c_str(), nullptr, 16) == 0;
+  const bool has_capabilities =
+      strtoull(StatusField(text, "CapPrm").c_str(), nullptr, 16) != 0;
+  return AreAll(StatusField(text, "Uid"), user) &&
+         AreAll(StatusField(text, "Gid"), group) &&
+         (!has_capabilities || IsInOtherUserNamespace(pid));
 }
 
 std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name) {

@@ -16,9 +16,10 @@ namespace heapprofd {
 // nobody here: attaching to every process of a machine helps no one.
 std::vector<pid_t> FindRunning(const TargetRules& rules);
 
-// Whether `owner`, who asks, might trace the process without our help: root everybody,
-// others their own processes that have no more rights than they.
-bool MayAttach(uid_t owner, pid_t pid);
+// Whether the process is still what it was when it connected to us as `user` and `group`:
+// by an exec it may have got rights that these lack, and must not be shown to them. Only
+// root needs to ask: others are not let near it by the kernel.
+bool HasRightsOf(pid_t pid, uid_t user, gid_t group);
 
 // A variable of the environment that the process was started with; nullopt when it has
 // none.

@@ -57,9 +57,18 @@ class Session {
   // Gets the events of all targets that come from now on; outlives this object.
   void set_events(AllocationEvents* events) { events_ = events; }
 
-  // Makes the process at the other end of `connection`, which waits for its Welcome, a
-  // target. `from_startup`: it has not run yet.
-  Status Adopt(pid_t pid, int connection, bool from_startup);
+  // A process that waits for its Welcome.
+  struct Newcomer {
+    pid_t pid;
+    uid_t user;  // this and the group: when it connected
+    gid_t group;
+    int connection;
+    ScopedFd process;   // pidfd
+    bool from_startup;  // it has not run yet
+  };
+
+  // Makes it a target.
+  Status Adopt(Newcomer newcomer);
 
   // Records a process that already runs, from now on. kUnavailable, kNotFound: it cannot
   // be attached to, and why.
@@ -162,7 +171,7 @@ class Session {
   void AcceptClients();
   bool Wants(pid_t pid) const;
   void Hear(ScopedFd connection);
-  void Welcome(const Hello& hello, pid_t pid, int connection);
+  void Welcome(const Hello& hello, const struct ucred& peer, int connection);
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
   void Release(const LiveTarget& live);

@@ -1,6 +1,7 @@
 // The part of a session that listens: programs that have our library report at its
 // socket.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,6 +18,7 @@
 #include "base/random_seed.h"
 #include "engine/obstacle.h"
 #include "engine/process_info.h"
+#include "engine/running_processes.h"
 #include "engine/session.h"
 #include "engine/target_rules.h"
 #include "wire/control.h"
@@ -53,6 +55,16 @@ bool SendWelcome(int connection,
   }
   return sendmsg(connection, &message, MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof(copy));
+}
+
+ScopedFd OpenProcess(pid_t pid) {
+  return ScopedFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// Readable: it has ended.
+bool IsAlive(int process) {
+  pollfd ended{.fd = process, .events = POLLIN, .revents = 0};
+  return process >= 0 && poll(&ended, 1, 0) == 0;
 }
 
 UnrecordedReason ReasonOf(Obstacle obstacle) {
@@ -146,12 +158,13 @@ void Session::Hear(ScopedFd connection) {
   else if (size == static_cast<ssize_t>(sizeof(notice)))
     memcpy(&notice, message.data(), sizeof(notice));
   if (hello.magic == kHandshakeMagic)
-    Welcome(hello, peer.pid, connection.get());
+    Welcome(hello, peer, connection.get());
   else if (notice.magic == kExecNoticeMagic && notice.version == kWireVersion)
     HandleExecNotice(notice, peer.pid);
 }
 
-void Session::Welcome(const Hello& hello, pid_t pid, int connection) {
+void Session::Welcome(const Hello& hello, const ucred& peer, int connection) {
+  const pid_t pid = peer.pid;
   Status status;
   if (hello.version != kWireVersion)
     status =
@@ -159,7 +172,12 @@ void Session::Welcome(const Hello& hello, pid_t pid, int connection) {
   else if (!Wants(pid))
     status = Status(StatusCode::kNotFound, "not one of the processes asked for");
   else
-    status = Adopt(pid, connection, /*from_startup=*/true);
+    status = Adopt({.pid = pid,
+                    .user = peer.uid,
+                    .group = peer.gid,
+                    .connection = connection,
+                    .process = OpenProcess(pid),
+                    .from_startup = true});
   if (!status.ok()) {
     const std::string name = DescribeProcess(pid).cmdline[0];
     programs_.Attempt(pid, MonotonicNs(), name + " (" + status.message() + ")",
@@ -201,17 +219,22 @@ void Session::ExpectProgram(pid_t pid, const std::string& program) {
                     ReasonOf(FindObstacle(program, "").kind));
 }
 
-Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
+Status Session::Adopt(Newcomer newcomer) {
   if (targets_.size() >= kMaxTargets)
     return Status(StatusCode::kUnavailable, "too many processes in one session");
+  const pid_t pid = newcomer.pid;
   EndTarget(pid);
   programs_.Recorded(pid, MonotonicNs());
-  ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd.valid())
-    return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::Create(pid, config_, &modules_, &clock_));
-  target->profile().from_startup = from_startup;
+  // Looked at now that its mappings are open: whatever it has become before is seen, and
+  // what it becomes later has other mappings.
+  if (!IsAlive(newcomer.process.get()) ||
+      !HasRightsOf(pid, newcomer.user, newcomer.group))
+    return Status(StatusCode::kUnavailable,
+                  "process " + std::to_string(pid) +
+                      " has ended, or become a program with other rights");
+  target->profile().from_startup = newcomer.from_startup;
   target->set_events(events_);
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
@@ -219,10 +242,10 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
                                    .ring_size = target->memory().ring_size(),
                                    .seed = RandomSeed()};
   const int fds[2] = {target->memory().engine_fd(), target->memory().client_fd()};
-  if (!SendWelcome(connection, welcome, fds, 2))
+  if (!SendWelcome(newcomer.connection, welcome, fds, 2))
     return {};  // it went away while waiting
   live_.push_back({.target = target.get(),
-                   .pidfd = std::move(pidfd),
+                   .pidfd = std::move(newcomer.process),
                    .attached = nullptr,
                    .was_attached = false,
                    .forks_seen = 0});

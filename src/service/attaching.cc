@@ -69,14 +69,7 @@ bool Attach(Session& session,
   }
   const std::vector<pid_t>& pids = session.config().targets.pids;
   const bool is_given = std::find(pids.begin(), pids.end(), pid) != pids.end();
-  Status status;
-  if (MayAttach(policy.owner, pid))
-    status = session.Attach(pid);
-  else if (is_given)
-    status = Status(StatusCode::kUnavailable,
-                    "cannot attach to process " + std::to_string(pid) +
-                        ": it belongs to another user or has more rights than you; run "
-                        "heap_profile as root");
+  const Status status = session.Attach(pid);
   // Of the processes of a name some end meanwhile, and some are not the caller's.
   if (!status.ok() && (is_given || status.code() != StatusCode::kNotFound))
     notes->push_back(status.message());
@@ -123,10 +116,8 @@ void CatchStarting(Session& session,
              return IsNameOf(by_name, path) || files.contains(path);
            },
        .matches =
-           [by_name, owner = policy.owner](pid_t pid, const std::string& path) {
-             return (IsNameOf(by_name, path) ||
-                     IsNamedBy(by_name, DescribeProcess(pid))) &&
-                    MayAttach(owner, pid);
+           [by_name](pid_t pid, const std::string& path) {
+             return IsNameOf(by_name, path) || IsNamedBy(by_name, DescribeProcess(pid));
            },
        .reports_to_us = [directory = policy.directory](
                             pid_t pid) { return ReportsTo(pid, directory); },

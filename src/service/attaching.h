@@ -14,7 +14,6 @@
 namespace heapprofd {
 
 struct AttachPolicy {
-  uid_t owner;            // of the recording
   std::string directory;  // of the service
   std::string wake_page;  // in it; programs that it wakes report by themselves
   std::function<bool(pid_t)> is_taken;  // by another recording

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -12,6 +13,7 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxFds = 4;
+constexpr timeval kConnectPatience = {.tv_sec = 5, .tv_usec = 0};
 constexpr size_t kReadSize = size_t{64} << 10;
 
 Status Closed() {
@@ -35,6 +37,21 @@ void TakeFds(msghdr* message, std::vector<ScopedFd>* fds) {
   }
 }
 
+// Whoever listens gets our terminal and our trace, and is believed. Anybody can listen in
+// a place that others can write to.
+Status CheckPeer(const std::string& path, int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+      (peer.uid == 0 || peer.uid == geteuid()))
+    return {};
+  return Status(StatusCode::kUnavailable,
+                "cannot use the service at " + path + ": it is run by user " +
+                    std::to_string(peer.uid) +
+                    ", who is neither you nor root; remove it, or set "
+                    "HEAPPROFD_DIRECTORY to the place of another one");
+}
+
 }  // namespace
 
 Result<ControlChannel> ControlChannel::Connect(const std::string& path) {
@@ -46,9 +63,13 @@ Result<ControlChannel> ControlChannel::Connect(const std::string& path) {
                                                     ": the path is too long; use a "
                                                     "shorter XDG_RUNTIME_DIR");
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  // Connecting waits while others queue there.
+  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectPatience,
+             sizeof(kConnectPatience));
   if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
     return Status(StatusCode::kNotFound,
                   "cannot connect to " + path + ": " + strerror(errno));
+  HPD_TRY(CheckPeer(path, fd.get()));
   return ControlChannel(std::move(fd));
 }
 

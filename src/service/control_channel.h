@@ -22,7 +22,8 @@ class ControlChannel {
  public:
   explicit ControlChannel(ScopedFd fd) : fd_(std::move(fd)) {}
 
-  // kNotFound: nobody listens at `path`.
+  // kNotFound: nobody listens at `path`. kUnavailable: somebody who is neither this user
+  // nor root.
   static Result<ControlChannel> Connect(const std::string& path);
 
   int fd() const { return fd_.get(); }

@@ -22,13 +22,27 @@ std::string UserDirectory() {
   return kUserFallback + std::to_string(geteuid());
 }
 
+// Nobody else can have put anything there.
+bool IsPrivate(const std::string& path) {
+  struct stat status {};
+
+  constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+  return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == geteuid() && (status.st_mode & kOthersMayWrite) == 0;
+}
+
 }  // namespace
 
 std::vector<std::string> ServiceDirectories() {
   const char* directory = getenv(kDirectoryVariable);
   if (directory != nullptr && *directory == '/')
     return {directory};
-  return {UserDirectory(), kSystemDirectory};
+  if (geteuid() == 0)
+    return {kSystemDirectory};
+  std::vector<std::string> directories = {kSystemDirectory};
+  if (const std::string own = UserDirectory(); IsPrivate(own))
+    directories.insert(directories.begin(), own);
+  return directories;
 }
 
 std::string OwnServiceDirectory() {

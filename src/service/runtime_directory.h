@@ -12,7 +12,8 @@
 
 namespace heapprofd {
 
-// Where services may be, the first one to be asked first.
+// Where services may be, the first one to be asked first: places that nobody but root or
+// this user can have made. Root has one place only.
 std::vector<std::string> ServiceDirectories();
 
 // Where a service that is started now belongs: the user's, or the system's for root.

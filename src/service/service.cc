@@ -1,15 +1,11 @@
 #include "service/service.h"
 
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,24 +14,19 @@
 
 #include "control.pb.h"
 #include "service/attaching.h"
+#include "service/finisher_environment.h"
+#include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr char kSpoolDirectory[] = "/var/tmp";  // on disk, unlike /run
-constexpr size_t kMaxRecordings = 256;
-constexpr size_t kMaxRecordingsOfUser = 64;
+// That run or are being finished.
+constexpr size_t kMaxRecordings = 64;
+constexpr size_t kMaxRecordingsOfRoot = 256;
 constexpr int kMessagesPerTurn = 4;    // of one connection
 constexpr int kPatienceCheckMs = 500;  // between two looks at who is silent
 constexpr int kIdleWaitMs = 20;        // between two looks at rings that are quiet
-
-// A file of such a system is served by a program of whoever has mounted it: writing could
-// wait for ever.
-bool IsServedByUser(int fd) {
-  struct statfs status {};
-
-  return fstatfs(fd, &status) == 0 && status.f_type == FUSE_SUPER_MAGIC;
-}
 
 // All processes that were asked for by number have been recorded and are gone.
 bool HasNothingLeft(const TraceRecording& recording) {
@@ -50,85 +41,52 @@ bool HasNothingLeft(const TraceRecording& recording) {
   return true;
 }
 
+std::vector<std::string> FinisherEnvironment(const protos::StartRequest& request) {
+  std::vector<std::string> environment;
+  std::copy_if(request.environment().begin(), request.environment().end(),
+               std::back_inserter(environment), IsFinisherVariable);
+  return environment;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Service>> Service::Create(
-    std::unique_ptr<RuntimeDirectory> directory, ScopedFd listener, ServiceHooks hooks) {
-  std::unique_ptr<Service> service(new Service(std::move(directory), std::move(hooks)));
-  service->listener_ = std::move(listener);
-  if (!service->listener_.valid())
-    HPD_TRY(service->Listen());
-  // Programs that outlived an earlier service may now be wanted by nobody; those that it
-  // profiled notice by themselves that it is gone.
-  service->directory_->SetRecordings(0);
-  service->directory_->Wake();
-  return service;
-}
+Service::Service(std::unique_ptr<Door> door, std::string place, ServiceHooks hooks)
+    : door_(std::move(door)), place_(std::move(place)), hooks_(std::move(hooks)) {}
 
-Service::~Service() {
-  StopListening();
-}
-
-// Whoever comes later need not wait for an answer.
-void Service::StopListening() {
-  if (owns_socket_)
-    unlink(directory_->socket_path().c_str());
-  owns_socket_ = false;
-  listener_.reset();
-  pending_.clear();
-}
-
-Status Service::Listen() {
-  const std::string path = directory_->socket_path();
-  listener_ = ScopedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (!listener_.valid() || path.size() >= sizeof(address.sun_path))
-    return Status(StatusCode::kInvalidArgument,
-                  "cannot listen on " + path + ": the path is too long");
-  memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  unlink(path.c_str());  // left by a service that was killed: the lock is ours
-  if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
-          0 ||
-      chmod(path.c_str(), geteuid() == 0 ? 0666 : 0600) != 0 ||
-      listen(listener_.get(), SOMAXCONN) != 0)
-    return Status::FromErrno("cannot listen on " + path, errno);
-  owns_socket_ = true;
-  return {};
-}
+Service::~Service() = default;
 
 bool Service::is_idle() const {
-  return hosted_.empty() && connections_.empty() && pending_.empty() &&
-         !Session::ReleaseStragglers();
+  return hosted_.empty() && connections_.empty() && finishers_.count() == 0 &&
+         door_->is_empty() && !Session::ReleaseStragglers();
 }
 
 void Service::Poll(int max_wait_ms, int wake_fd) {
   int wait_ms = ServeRecordings();
   FinishOver();
-  if (Session::ReleaseStragglers())
-    wait_ms = wait_ms < 0 ? kIdleWaitMs : std::min(wait_ms, kIdleWaitMs);
-  if (!pending_.empty())
-    wait_ms = wait_ms < 0 ? kPatienceCheckMs : std::min(wait_ms, kPatienceCheckMs);
-  if (is_behind_)
-    wait_ms = 0;
+  const auto wait_at_most = [&wait_ms](int limit_ms) {
+    if (limit_ms >= 0)
+      wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
+  };
+  wait_at_most(Session::ReleaseStragglers() ? kIdleWaitMs : -1);
+  wait_at_most(finishers_.count() > 0 ? kPatienceCheckMs : -1);
+  wait_at_most(door_->MillisecondsToNext());
+  wait_at_most(is_behind_ ? 0 : -1);
+  wait_at_most(max_wait_ms);
   is_behind_ = false;
-  if (wait_ms < 0 || (max_wait_ms >= 0 && max_wait_ms < wait_ms))
-    wait_ms = max_wait_ms;
   std::vector<pollfd> fds;
-  fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
+  fds.push_back({.fd = door_->fd(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
-  for (const Pending& pending : pending_)
-    fds.push_back({.fd = pending.fd.get(), .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Connection>& connection : connections_)
     fds.push_back({.fd = connection->channel.fd(), .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions())
       fds.push_back({.fd = session->caught_fd(), .events = POLLIN, .revents = 0});
   }
-  if (poll(fds.data(), fds.size(), wait_ms) > 0 && fds[0].revents != 0)
-    Accept();
-  ServePending();
+  poll(fds.data(), fds.size(), wait_ms);
+  door_->Serve(*this);
   ServeConnections();
+  TellStarted();
+  finishers_.Reap();
 }
 
 // Milliseconds until rings must be looked at again; -1: there are none.
@@ -176,6 +134,18 @@ void Service::ServeConnections() {
   }
 }
 
+// Not before programs that are started then are recorded.
+void Service::TellStarted() {
+  if (!door_->are_recordings_known())
+    return;
+  for (const std::unique_ptr<Connection>& connection : connections_) {
+    if (!std::exchange(connection->awaits_start, false))
+      continue;
+    const Status ignored = connection->channel.Send(ControlType::kStarted, "");
+    static_cast<void>(ignored);  // its end shows on the channel
+  }
+}
+
 bool Service::Handle(Connection& connection, ControlMessage message) {
   switch (message.type) {
     case ControlType::kMark:
@@ -185,8 +155,10 @@ bool Service::Handle(Connection& connection, ControlMessage message) {
           .ok();
     case ControlType::kStart: {
       const Status status = Start(connection, std::move(message));
-      if (status.ok())
-        return connection.channel.Send(ControlType::kStarted, "").ok();
+      if (status.ok()) {
+        connection.awaits_start = true;
+        return true;
+      }
       const bool is_its_fault = status.code() == StatusCode::kInvalidArgument;
       return connection.channel
           .Send(is_its_fault ? ControlType::kFailed : ControlType::kUnavailable,
@@ -204,18 +176,25 @@ bool Service::Handle(Connection& connection, ControlMessage message) {
   }
 }
 
-Status Service::CheckRoom(uid_t user) const {
-  const auto same =
-      std::count_if(hosted_.begin(), hosted_.end(),
-                    [user](const auto& hosted) { return hosted->owner == user; });
-  const bool has_room =
-      hosted_.size() < kMaxRecordings &&
-      (user == geteuid() || static_cast<size_t>(same) < kMaxRecordingsOfUser);
-  return has_room
-             ? Status()
-             : Status(StatusCode::kUnavailable, "cannot record: " + std::to_string(same) +
-                                                    " recordings of this user run "
-                                                    "already; stop one");
+Status Service::CheckRoom() const {
+  const size_t limit = geteuid() == 0 ? kMaxRecordingsOfRoot : kMaxRecordings;
+  if (hosted_.size() + finishers_.count() < limit)
+    return {};
+  return Status(StatusCode::kUnavailable,
+                "cannot record: " + std::to_string(hosted_.size()) +
+                    " recordings of this user run already, and " +
+                    std::to_string(finishers_.count()) + " are being finished; stop one");
+}
+
+Status Service::CheckUnique(const RecordingConfig& config) const {
+  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
+    if (!config.unique_name.empty() &&
+        hosted->recording->config().unique_name == config.unique_name)
+      return Status(StatusCode::kInvalidArgument,
+                    "cannot record: a recording with the unique_session_name " +
+                        config.unique_name + " runs already; stop it");
+  }
+  return {};
 }
 
 Status Service::Start(Connection& connection, ControlMessage message) {
@@ -229,20 +208,10 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   if (fstat(message.fds[0].get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Status(StatusCode::kInvalidArgument,
                   "cannot record: the trace must go to a regular file");
-  if (connection.user != geteuid() && IsServedByUser(message.fds[0].get()))
-    return Status(StatusCode::kInvalidArgument,
-                  "cannot record: the trace must not lie in a FUSE file system; name "
-                  "another place with -o");
-  HPD_TRY(CheckRoom(connection.user));
+  HPD_TRY(CheckRoom());
   HPD_TRY_ASSIGN(RecordingConfig config,
                  ParseTraceConfig(request.trace_config(), ConfigForm::kBinary));
-  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    if (!config.unique_name.empty() &&
-        hosted->recording->config().unique_name == config.unique_name)
-      return Status(StatusCode::kInvalidArgument,
-                    "cannot record: a recording with the unique_session_name " +
-                        config.unique_name + " runs already; stop it");
-  }
+  HPD_TRY(CheckUnique(config));
   std::vector<std::unique_ptr<Session>> sessions;
   for (const SessionConfig& session : config.sessions)
     sessions.push_back(Session::CreateWithoutSocket(session));
@@ -251,33 +220,28 @@ Status Service::Start(Connection& connection, ControlMessage message) {
       std::move(config), std::move(sessions),
       TraceFile(std::move(message.fds[0]), request.trace_path()), kSpoolDirectory);
   hosted->recording->set_between_dumps([this] { ServeSessions(); });
-  hosted->owner = connection.user;
-  hosted->group = connection.group;
-  hosted->request = {
-      .directory = request.directory(),
-      .trace_path = request.trace_path(),
-      .top = request.top(),
-      .quiet = request.quiet(),
-      .environment = {request.environment().begin(), request.environment().end()}};
+  hosted->request = {.directory = request.directory(),
+                     .trace_path = request.trace_path(),
+                     .top = request.top(),
+                     .quiet = request.quiet(),
+                     .environment = FinisherEnvironment(request)};
   hosted->standard_error = std::move(message.fds[1]);
   hosted->connection = connection.serial;
   for (const std::unique_ptr<Session>& session : hosted->recording->sessions())
-    NoteConflicts(*session, hosted->owner);
+    NoteConflicts(*session);
   HPD_TRY(Attach(*hosted, connection));
   HPD_TRY(hosted->recording->Begin());
   hosted_.push_back(std::move(hosted));
   ++started_;
-  directory_->SetRecordings(hosted_.size());
-  directory_->Wake();
+  door_->SetRecordings(hosted_.size(), /*has_begun=*/true);
   return {};
 }
 
 // Programs without a client of ours. What is not possible is told at once.
 Status Service::Attach(Hosted& hosted, Connection& connection) {
   std::vector<std::string> notes;
-  const AttachPolicy policy{.owner = hosted.owner,
-                            .directory = directory_->path(),
-                            .wake_page = directory_->path() + kWakeName,
+  const AttachPolicy policy{.directory = place_,
+                            .wake_page = place_ + kWakeName,
                             .is_taken =
                                 [this](pid_t pid) {
                                   return AnySession([pid](const Session& session) {
@@ -311,26 +275,20 @@ size_t Service::DumpFor(const Connection& connection, const std::string& label) 
       return 1;
     }
   }
-  return Dump(label, connection.user);
+  return Dump(label) + (geteuid() == 0 ? door_->DumpOthers(label) : 0);
 }
 
-size_t Service::Dump(const std::string& label, uid_t user) {
-  size_t count = 0;
-  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    if (user != 0 && hosted->owner != user)
-      continue;
+size_t Service::Dump(const std::string& label) {
+  for (const std::unique_ptr<Hosted>& hosted : hosted_)
     hosted->recording->Dump(label);
-    ++count;
-  }
-  return count;
+  return hosted_.size();
 }
 
 void Service::StopAll() {
-  StopListening();
+  door_->Close();
   for (const std::unique_ptr<Hosted>& hosted : hosted_)
     hosted->recording->Stop(StopCause::kRequested);
   FinishOver();
-  directory_->GiveUpLock();  // the next service need not wait for what is left to do
 }
 
 void Service::FinishOver() {
@@ -340,7 +298,7 @@ void Service::FinishOver() {
     Finish(*hosted_[i]);
     hooks_.forget(*hosted_[i]->recording);
     hosted_.erase(hosted_.begin() + static_cast<ptrdiff_t>(i));
-    directory_->SetRecordings(hosted_.size());
+    door_->SetRecordings(hosted_.size(), /*has_begun=*/false);
   }
 }
 
@@ -352,20 +310,6 @@ Service::Connection* Service::FindConnection(size_t serial) {
   return nullptr;
 }
 
-// Only these: a wait for any child takes the stops of threads that we trace, too.
-void Service::ReapFinishers() {
-  std::erase_if(finishers_,
-                [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
-}
-
-void Service::AwaitFinishers() {
-  for (const pid_t pid : finishers_) {
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  finishers_.clear();
-}
-
 // The finisher has the connection to itself: it answers, and whatever becomes of it, its
 // end closes the connection.
 void Service::Finish(Hosted& hosted) {
@@ -374,7 +318,7 @@ void Service::Finish(Hosted& hosted) {
   if (pid == 0)
     RunFinisher(hosted, connection != nullptr ? connection->channel.fd() : -1);
   if (pid > 0)
-    finishers_.push_back(pid);
+    finishers_.Add(pid);
   if (connection == nullptr)
     return;
   if (pid < 0) {
@@ -394,22 +338,16 @@ void Service::RunFinisher(Hosted& hosted, int connection) {
   // other people's connections when it closes them.
   ControlChannel channel{
       ScopedFd(connection >= 0 ? fcntl(connection, F_DUPFD_CLOEXEC, 0) : -1)};
-  listener_.reset();
-  owns_socket_ = false;
-  directory_->ReleaseLock();
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody else ends those that take too long
+  door_->LeaveToParent();
   for (const std::unique_ptr<Hosted>& other : hosted_) {
     for (const std::unique_ptr<Session>& session : other->recording->sessions())
       session->LeaveToParent();
   }
-  pending_.clear();
   connections_.clear();
   if (hosted.standard_error.valid())
     dup2(hosted.standard_error.get(), STDERR_FILENO);
-  if (geteuid() == 0 && hosted.owner != 0 &&
-      (setgroups(0, nullptr) != 0 ||
-       setresgid(hosted.group, hosted.group, hosted.group) != 0 ||
-       setresuid(hosted.owner, hosted.owner, hosted.owner) != 0))
-    _exit(1);
   const int exit_code = hooks_.finish(*hosted.recording, hosted.request);
   if (connection >= 0) {
     const Status ignored = channel.Send(ControlType::kDone, std::to_string(exit_code));

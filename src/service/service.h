@@ -1,16 +1,13 @@
-// heapprofd, the service: one socket for the programs of many, any number of recordings
-// at once.
+// The recordings of one user: any number at once, and the programs that belong to them.
 //
 //   program --Hello--> the first session that wants it; later ones note the conflict
 //   heap_profile --kStart--> a recording; it ends with the connection, its duration or a
 //   limit, and is finished (names, pprof files, summary) by a process of its own
 //
-// Who may profile whom: root everybody, others the processes of their own user. Whoever
-// is at the other end is told by the kernel. One thread; nothing waits for a client, and
-// no user but the service's own can take more than a share of what it has to give.
+// Everything it does it does with its own process's rights, which are those of the user:
+// whom he may profile is decided by the kernel. One thread; nothing waits for a client.
 #pragma once
 
-#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -22,7 +19,8 @@
 #include "base/status.h"
 #include "record/trace_recording.h"
 #include "service/control_channel.h"
-#include "service/runtime_directory.h"
+#include "service/door.h"
+#include "service/finishers.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -47,14 +45,11 @@ struct ServiceHooks {
   std::function<void(TraceRecording&)> forget;
 };
 
-class Service {
+class Service : private Host {
  public:
-  // `listener`: a listening socket from whoever supervises the service, or invalid: it
-  // makes its own.
-  static Result<std::unique_ptr<Service>> Create(
-      std::unique_ptr<RuntimeDirectory> directory, ScopedFd listener, ServiceHooks hooks);
+  Service(std::unique_ptr<Door> door, std::string place, ServiceHooks hooks);
 
-  ~Service();
+  ~Service() override;
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
@@ -62,29 +57,31 @@ class Service {
   // nothing to do. `wake_fd`: returns early when it becomes readable.
   void Poll(int max_wait_ms, int wake_fd);
 
-  // A dump of every process of the recordings that `user` owns; root owns all. Gives
-  // their number.
-  size_t Dump(const std::string& label, uid_t user);
+  // A dump of every process of all recordings. Gives their number.
+  size_t Dump(const std::string& label);
 
-  // Ends all recordings and hands them to their finishers; the last thing to be done.
+  // Ends all recordings and hands them to their finishers; nobody comes in any more.
   void StopAll();
 
-  // Forgets finishers that have ended; waits for all of them, whose output is complete
-  // then.
-  void ReapFinishers();
-  void AwaitFinishers();
+  // Forgets finishers that have ended.
+  void ReapFinishers() { finishers_.Reap(); }
 
-  // Nothing runs, nobody is connected, and no thread waits to be let go.
+  // Waits for all of them, whose output is complete then; see Finishers.
+  void AwaitFinishers(uint64_t deadline_ns) { finishers_.AwaitAll(deadline_ns); }
+
+  // Nothing runs or is being finished, nobody is connected, and no thread waits to be let
+  // go.
   bool is_idle() const;
 
   // Recordings that were ever started.
   size_t started() const { return started_; }
 
+  // The front desk wants it to come to an end.
+  bool is_told_to_leave() const { return is_told_to_leave_; }
+
  private:
   struct Hosted {
     std::unique_ptr<TraceRecording> recording;
-    uid_t owner;
-    gid_t group;
     FinishRequest request;
     ScopedFd standard_error;
     size_t connection;  // serial number; the recording ends with it
@@ -93,39 +90,32 @@ class Service {
   struct Connection {
     size_t serial;
     ControlChannel channel;
-    uid_t user;
-    gid_t group;
+    bool awaits_start = false;  // kStarted is owed to it
   };
 
-  // Accepted, but nothing was said yet.
-  struct Pending {
-    ScopedFd fd;
-    ucred peer;  // as the kernel tells it
-    uint64_t deadline_ns;
-  };
+  // Host:
+  void Admit(Visitor visitor) override;
+  void NoteTaken(pid_t pid) override;
 
-  Service(std::unique_ptr<RuntimeDirectory> directory, ServiceHooks hooks)
-      : directory_(std::move(directory)), hooks_(std::move(hooks)) {}
+  void DumpAll(const std::string& label) override { Dump(label); }
 
-  Status Listen();
-  void StopListening();
-  void Accept();
-  void ServePending();
-  // True: the connection was dealt with.
-  bool Identify(Pending& pending);
-  void ServeClient(int fd, pid_t pid, uid_t user);
-  Session* SessionFor(const ProcessDescription& process, uid_t user, ClientOrigin origin);
+  void Leave() override { is_told_to_leave_ = true; }
+
+  void ServeProgram(Visitor visitor);
+  Session* SessionFor(const ProcessDescription& process, ClientOrigin origin);
   void EndTargetsOf(pid_t pid);
   void ServeConnections();
   // False: the connection is to be closed.
   bool Handle(Connection& connection, ControlMessage message);
-  // Whether `user` may have one more recording.
-  Status CheckRoom(uid_t user) const;
+  // Whether there may be one more recording.
+  Status CheckRoom() const;
+  void TellStarted();
   Status Start(Connection& connection, ControlMessage message);
+  Status CheckUnique(const RecordingConfig& config) const;
   Status Attach(Hosted& hosted, Connection& connection);
   bool AnySession(const std::function<bool(const Session&)>& is_such) const;
   size_t DumpFor(const Connection& connection, const std::string& label);
-  void NoteConflicts(Session& session, uid_t owner);
+  void NoteConflicts(Session& session);
   int ServeRecordings();
   void ServeSessions();
   void FinishOver();
@@ -133,15 +123,14 @@ class Service {
   [[noreturn]] void RunFinisher(Hosted& hosted, int connection);
   Connection* FindConnection(size_t serial);
 
-  std::unique_ptr<RuntimeDirectory> directory_;
+  std::unique_ptr<Door> door_;
+  std::string place_;  // the directory of the service
   ServiceHooks hooks_;
-  ScopedFd listener_;
-  bool owns_socket_ = false;
   bool is_behind_ = false;  // somebody's message waits in here, not in a socket
-  std::vector<Pending> pending_;
+  bool is_told_to_leave_ = false;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Hosted>> hosted_;
-  std::vector<pid_t> finishers_;
+  Finishers finishers_;
   size_t next_serial_ = 1;
   size_t started_ = 0;
 };

@@ -1,52 +1,22 @@
-// The service's doors: who may come in, and to whom the programs that report belong.
-// Everybody at the socket may be hostile; whoever holds up, only holds up his own user.
+// Who comes in through a service's door, and to whom the programs that report belong.
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "base/clock.h"
 #include "engine/process_info.h"
+#include "engine/running_processes.h"
 #include "engine/target_rules.h"
-#include "engine/tsc_clock.h"
 #include "service/service.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kPatienceNs = 4'000'000'000;  // until a client has said who it is
-constexpr size_t kClientsPerTurn = 16;
-constexpr size_t kMaxPending = 16'384;
-constexpr size_t kMaxConnections = 1024;
-constexpr size_t kUserShare = 4;  // one user but root gets at most 1/4 of a limit
-
-bool MayProfile(uid_t owner, uid_t user) {
-  return owner == 0 || owner == user;
-}
-
-bool PeerOf(int fd, ucred* peer) {
-  socklen_t length = sizeof(*peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) == 0 && peer->pid > 0;
-}
-
-// Whether one more of `user` fits in among `items`.
-template <typename Items, typename UserOf>
-bool HasRoom(const Items& items, size_t limit, uid_t user, UserOf user_of) {
-  const auto same = std::count_if(items.begin(), items.end(), [&](const auto& item) {
-    return user_of(item) == user;
-  });
-  return items.size() < limit &&
-         (user == geteuid() || static_cast<size_t>(same) < limit / kUserShare);
-}
-
-void SendDecline(int fd) {
-  const Welcome decline{.magic = kHandshakeMagic,
-                        .version = kWireVersion,
-                        .status = WelcomeStatus::kDecline,
-                        .ring_size = 0,
-                        .seed = 0};
-  send(fd, &decline, sizeof(decline), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
+// More than recordings, since a command may only want a dump.
+constexpr size_t kMaxConnections = 128;
+constexpr size_t kMaxConnectionsOfRoot = 512;
 
 bool Wants(const Session& session, const ProcessDescription& process, ClientOrigin how) {
   const TargetRules& rules = session.config().targets;
@@ -63,73 +33,53 @@ bool Wants(const Session& session, const ProcessDescription& process, ClientOrig
 }  // namespace
 
 // Whoever finds no room is sent away at once, and may come again.
-void Service::Accept() {
-  while (true) {
-    ScopedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid())
-      return;
-    ucred peer{};
-    if (!PeerOf(fd.get(), &peer) || (geteuid() != 0 && peer.uid != geteuid()) ||
-        !HasRoom(pending_, kMaxPending, peer.uid,
-                 [](const Pending& pending) { return pending.peer.uid; }))
-      continue;
-    pending_.push_back(
-        {.fd = std::move(fd), .peer = peer, .deadline_ns = MonotonicNs() + kPatienceNs});
-  }
-}
-
-// In order of arrival, and only some at a time: those that are profiled already must not
-// wait for a crowd that comes.
-void Service::ServePending() {
-  const uint64_t now = MonotonicNs();
-  size_t served = 0;
-  std::vector<Pending> rest;
-  for (Pending& pending : pending_) {
-    const bool is_done = served < kClientsPerTurn && Identify(pending);
-    served += is_done ? 1u : 0u;
-    if (!is_done && pending.deadline_ns >= now)
-      rest.push_back(std::move(pending));
-  }
-  pending_ = std::move(rest);
-  is_behind_ |= served == kClientsPerTurn;
-}
-
-bool Service::Identify(Pending& pending) {
-  uint64_t magic = 0;
-  const ssize_t got =
-      recv(pending.fd.get(), &magic, sizeof(magic), MSG_PEEK | MSG_DONTWAIT);
-  if (got < 0)
-    return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
-  if (got != static_cast<ssize_t>(sizeof(magic)))
-    return true;  // honest ones say it in one piece
-  if (magic == kHandshakeMagic) {
-    ServeClient(pending.fd.get(), pending.peer.pid, pending.peer.uid);
-  } else if (magic == kControlMagic &&
-             HasRoom(connections_, kMaxConnections, pending.peer.uid,
-                     [](const auto& connection) { return connection->user; })) {
+void Service::Admit(Visitor visitor) {
+  if (!visitor.is_command)
+    return ServeProgram(std::move(visitor));
+  const size_t limit = geteuid() == 0 ? kMaxConnectionsOfRoot : kMaxConnections;
+  if (connections_.size() < limit &&
+      (visitor.rights.user == geteuid() || visitor.rights.user == 0))
     connections_.push_back(std::make_unique<Connection>(
         Connection{.serial = next_serial_++,
-                   .channel = ControlChannel(std::move(pending.fd)),
-                   .user = pending.peer.uid,
-                   .group = pending.peer.gid}));
-  }
-  return true;
+                   .channel = ControlChannel(std::move(visitor.connection))}));
 }
 
-// The socket does not block, so the few bytes of a Welcome go out at once or never.
-void Service::ServeClient(int fd, pid_t pid, uid_t user) {
+// The socket does not block, so the few bytes of a Welcome go out at once or never. The
+// Hello is left in it for whoever is asked next.
+void Service::ServeProgram(Visitor visitor) {
   Hello hello{};
-  if (recv(fd, &hello, sizeof(hello), MSG_DONTWAIT) !=
+  const pid_t pid = visitor.pid;
+  if (recv(visitor.connection.get(), &hello, sizeof(hello), MSG_PEEK | MSG_DONTWAIT) !=
           static_cast<ssize_t>(sizeof(hello)) ||
-      hello.version != kWireVersion)
-    return SendDecline(fd);
-  if (AnySession([pid](const Session& session) { return session.SeesAllOf(pid); }))
-    return SendDecline(fd);
+      hello.version != kWireVersion ||
+      !HasRightsOf(pid, visitor.rights.user, visitor.rights.group) ||
+      AnySession([pid](const Session& session) { return session.SeesAllOf(pid); }))
+    return Decline(visitor);
   EndTargetsOf(pid);
-  Session* session = SessionFor(DescribeProcess(pid), user, hello.origin);
-  if (session == nullptr ||
-      !session->Adopt(pid, fd, hello.origin != ClientOrigin::kDormant).ok())
-    return SendDecline(fd);
+  Session* session = SessionFor(DescribeProcess(pid), hello.origin);
+  if (session == nullptr)
+    return door_->PassOn(std::move(visitor));
+  door_->SayTaken(visitor);
+  const Status status =
+      session->Adopt({.pid = pid,
+                      .user = visitor.rights.user,
+                      .group = visitor.rights.group,
+                      .connection = visitor.connection.get(),
+                      .process = std::move(visitor.process),
+                      .from_startup = hello.origin != ClientOrigin::kDormant});
+  if (!status.ok())
+    Decline(visitor);
+}
+
+void Service::NoteTaken(pid_t pid) {
+  EndTargetsOf(pid);
+  const ProcessDescription process = DescribeProcess(pid);
+  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
+    for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
+      if (Wants(*session, process, ClientOrigin::kStartup))
+        session->NoteRejected(process);
+    }
+  }
 }
 
 // A process that says Hello again has become another program.
@@ -140,13 +90,9 @@ void Service::EndTargetsOf(pid_t pid) {
   }
 }
 
-Session* Service::SessionFor(const ProcessDescription& process,
-                             uid_t user,
-                             ClientOrigin origin) {
+Session* Service::SessionFor(const ProcessDescription& process, ClientOrigin origin) {
   Session* first = nullptr;
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    if (!MayProfile(hosted->owner, user))
-      continue;
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
       if (!Wants(*session, process, origin))
         continue;
@@ -160,12 +106,11 @@ Session* Service::SessionFor(const ProcessDescription& process,
 }
 
 // Processes that the new session wants and earlier ones have already.
-void Service::NoteConflicts(Session& session, uid_t owner) {
+void Service::NoteConflicts(Session& session) {
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const Target* target : hosted->recording->targets()) {
       const ProcessDescription& process = target->profile().process;
-      if (target->is_recording() && MayProfile(owner, process.uid) &&
-          Wants(session, process, ClientOrigin::kDormant))
+      if (target->is_recording() && Wants(session, process, ClientOrigin::kDormant))
         session.NoteRejected(process);
     }
   }

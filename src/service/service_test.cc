@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "control.pb.h"
+#include "service/own_door.h"
 
 namespace heapprofd {
 namespace {
@@ -28,6 +29,7 @@ class ServiceTest : public testing::Test {
 
   void TearDown() override {
     service_.reset();
+    directory_.reset();
     std::filesystem::remove_all(place_);
   }
 
@@ -39,10 +41,11 @@ class ServiceTest : public testing::Test {
                      const FinishRequest&) { return recording.WriteRest().ok() ? 0 : 1; },
         .observe = [](TraceRecording&) {},
         .forget = [this](TraceRecording&) { ++forgotten_; }};
-    Result<std::unique_ptr<Service>> service =
-        Service::Create(std::move(directory).value(), ScopedFd(), std::move(hooks));
-    ASSERT_TRUE(service.ok()) << service.status().message();
-    service_ = std::move(service).value();
+    directory_ = std::move(directory).value();
+    Result<std::unique_ptr<Door>> door = OwnDoor::Open(directory_.get(), ScopedFd());
+    ASSERT_TRUE(door.ok()) << door.status().message();
+    service_ =
+        std::make_unique<Service>(std::move(door).value(), place_, std::move(hooks));
   }
 
   ControlChannel Connect() {
@@ -87,6 +90,7 @@ class ServiceTest : public testing::Test {
   }
 
   std::string place_;
+  std::unique_ptr<RuntimeDirectory> directory_;
   std::unique_ptr<Service> service_;
   int forgotten_ = 0;
   int traces_ = 0;
@@ -166,6 +170,7 @@ TEST_F(ServiceTest, TheNextServiceCanStartWhileThisOneFinishes) {
   EXPECT_EQ(StartOn(channel, "").type, ControlType::kStarted);
   service_->StopAll();
   EXPECT_FALSE(ControlChannel::Connect(place_ + kSocketName).ok());
+  const std::unique_ptr<RuntimeDirectory> earlier_directory = std::move(directory_);
   const std::unique_ptr<Service> earlier = std::move(service_);
   Start();
   EXPECT_EQ(StartOn(channel = Connect(), "").type, ControlType::kStarted);
@@ -206,6 +211,7 @@ TEST_F(ServiceTest, ARequestWithoutDescriptorsOrWithNonsenseIsRefused) {
 TEST_F(ServiceTest, TheSocketAndTheLockAreGoneWithTheService) {
   EXPECT_FALSE(RuntimeDirectory::Open(place_).ok());
   service_.reset();
+  directory_.reset();
   EXPECT_FALSE(std::filesystem::exists(place_ + kSocketName));
   EXPECT_TRUE(std::filesystem::exists(place_ + kWakeName));
   Start();

@@ -34,12 +34,9 @@ class Load(ServiceTest):
         return processes, write_end
 
     def start_recordings(self):
-        recordings = [Recording(self.place, ["-n", f"load{i}", "-i", "1", "--shmem-size", "65536", "-q"])
+        recordings = [Recording(self.place, ["-n", f"load{i}", "-i", "1", "--shmem-size", "65536"])
                       for i in range(SESSIONS)]
-        for recording in recordings:  # quiet ones do not say when they are active
-            path = os.path.join(recording.directory, "raw-trace")
-            wait_for(lambda path=path: os.path.exists(path) and os.path.getsize(path), "no trace")
-        return recordings
+        return [recording.wait_active() for recording in recordings]
 
     def test_no_dump_is_lost(self):
         recordings = self.start_recordings()

@@ -137,7 +137,19 @@ class Place:
             except OSError:
                 return False
 
+    def engines(self):
+        """The processes that run recordings: of root's service one for each user, else the service itself."""
+        with open(f"/proc/{self.service.pid}/task/{self.service.pid}/children") as children:
+            return [int(pid) for pid in children.read().split()] or [self.service.pid]
+
     def kill(self):
+        """Nothing of it can come to an orderly end."""
+        self.service.send_signal(signal.SIGSTOP)  # it would start other engines
+        for pid in {*self.engines(), self.service.pid}:
+            os.kill(pid, signal.SIGKILL)
+        self.service.communicate()
+
+    def kill_front_desk(self):
         self.service.kill()
         self.service.communicate()
 

@@ -248,6 +248,19 @@ class Killed(ServiceTest):
         self.assertEqual(second.pprofs[0].of("kept_block")["space"], ROUND)
         self.assertEqual(patient.end(), 0)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root's service has a front desk")
+    def test_recordings_are_finished_when_the_front_desk_is_killed(self):
+        self.place.start()
+        recording = self.record("-n", "patient", "-i", "1").wait_active()
+        patient = self.patient().wait_ready()
+        patient.tell("a")
+        self.place.kill_front_desk()
+        recording.finish(stop=None)
+        self.assertEqual(recording.exit_code, 0, recording.stderr)
+        self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
+        self.assertEqual(patient.tell("a"), "kept")
+        self.place.start()
+
     def test_terminate_finishes_all_recordings(self):
         self.place.start()
         recording = self.record("-n", "patient", "-i", "1").wait_active()

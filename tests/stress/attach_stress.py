@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from profile_run import program
@@ -151,16 +152,28 @@ def crowds(count, verdict):
             end_well(target, what, verdict)
 
 
+class KilledEngine(Engine):
+    """One that is killed at the n-th of some system calls."""
+
+    def __init__(self, calls, n):
+        self.log = tempfile.NamedTemporaryFile()
+        super().__init__(["strace", "-f", "-o", self.log.name, "-e", f"trace={calls}",
+                          "-e", f"inject={calls}:signal=SIGKILL:when={n}"])
+
+    def is_killed(self):
+        with open(self.log.name) as log:
+            return "killed by SIGKILL" in log.read()
+
+
 def kills(passes, step, verdict):
     """kill -9 of the engine at its n-th ptrace or write, for every n; the next engine repairs."""
     for first in range(passes):
         n = 1 + first % step
         while True:
             with storm(100) as target:
-                injection = f"inject=ptrace,pwrite64:signal=SIGKILL:when={n}"
-                with Engine(["strace", "-o", "/dev/null", "-e", "trace=ptrace,pwrite64", "-e", injection]) as engine:
+                with KilledEngine("ptrace,pwrite64", n) as engine:
                     attached = engine.attach(target.pid, 20, ["-q"])
-                is_killed = engine.service.returncode == -signal.SIGKILL  # strace follows it
+                is_killed = engine.is_killed()
                 time.sleep(0.1)
                 verdict.check(f"kill at {n}: died with {target.process.poll()}", target.process.poll() is None)
                 with Engine() as engine:
@@ -179,11 +192,9 @@ def kills(passes, step, verdict):
 
 def killed_starts(step, verdict):
     """kill -9 of the engine at the n-th call with which it catches a program that is started."""
-    calls = "ptrace,pwrite64,perf_event_open"
     n = 1
     while True:
-        injection = f"inject={calls}:signal=SIGKILL:when={n}"
-        with Engine(["strace", "-f", "-o", "/dev/null", "-e", f"trace={calls}", "-e", injection]) as engine:
+        with KilledEngine("ptrace,pwrite64,perf_event_open", n) as engine:
             tool = engine.tool("-n", "first_allocations", stderr=subprocess.PIPE, text=True)
             while "Profiling active" not in (line := tool.stderr.readline()) and line:
                 pass
@@ -191,7 +202,7 @@ def killed_starts(step, verdict):
             verdict.check(f"start, killed at {n}: ended with {ended}", ended == 0)
             tool.send_signal(signal.SIGINT)
             tool.communicate(timeout=60)
-        if engine.service.returncode != -signal.SIGKILL:
+        if not engine.is_killed():
             print(f"  {n - 1} calls")
             return  # it did not get that far
         n += step

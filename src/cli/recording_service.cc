@@ -1,0 +1,131 @@
+#include "cli/recording_service.h"
+
+#include <sys/prctl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "base/clock.h"
+#include "cli/finish.h"
+#include "cli/live_view.h"
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "cli/stats_json.h"
+#include "service/desk_door.h"
+#include "service/own_door.h"
+#include "service/service.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kIdlePatienceNs = 10'000'000'000;  // for the first request
+constexpr uint64_t kFinishNs = 20'000'000'000;        // when we are told to end
+constexpr int kIdleLookMs = 100;
+
+class RecordingService {
+ public:
+  RecordingService(std::unique_ptr<Door> door, std::string place)
+      : service_(std::move(door), std::move(place), MakeHooks()) {}
+
+  Service& service() { return service_; }
+
+  bool is_told_to_stop() const { return is_told_to_stop_ || service_.is_told_to_leave(); }
+
+  // `takes_dumps`: SIGUSR1 is for us.
+  void Turn(int max_wait_ms, bool takes_dumps) {
+    service_.Poll(max_wait_ms, signals_.fd());
+    while (const std::optional<signalfd_siginfo> info = signals_.Next()) {
+      const int signal = static_cast<int>(info->ssi_signo);
+      if (signal == SIGUSR1 && takes_dumps)
+        service_.Dump("");
+      is_told_to_stop_ |= signal != SIGUSR1 && signal != SIGCHLD;
+    }
+    service_.ReapFinishers();
+  }
+
+  int End() {
+    service_.StopAll();
+    service_.AwaitFinishers(MonotonicNs() + kFinishNs);
+    return kExitOk;
+  }
+
+ private:
+  ServiceHooks MakeHooks() {
+    return {.finish =
+                [this](TraceRecording& recording, const FinishRequest& request) {
+                  return Finish(recording, request);
+                },
+            .observe =
+                [this](TraceRecording& recording) {
+                  ViewOf(recording).Update(recording.targets());
+                },
+            .forget = [this](TraceRecording& recording) { views_.erase(&recording); }};
+  }
+
+  int Finish(TraceRecording& recording, const FinishRequest& request) {
+    const LiveView& view = ViewOf(recording);
+    for (const std::string& entry : request.environment)
+      putenv(const_cast<char*>(entry.c_str()));  // both live until the end
+    Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
+    if (!symbols.ok())
+      Fail(symbols.status());
+    const int exit_code = FinishRecording(
+        recording, view,
+        {.directory = request.directory,
+         .trace_path = request.trace_path,
+         .top = request.top,
+         .quiet = request.quiet,
+         .seconds = view.seconds(),
+         .symbols = symbols.ok() ? std::move(symbols).value() : SymbolizeOptions()});
+    const Status status = WriteStatsJson(recording, {});
+    return status.ok() ? exit_code : Fail(status);
+  }
+
+  LiveView& ViewOf(const TraceRecording& recording) {
+    return views_.try_emplace(&recording, /*show_status=*/false).first->second;
+  }
+
+  SteeringSignals signals_;
+  std::map<const TraceRecording*, LiveView> views_;
+  Service service_;
+  bool is_told_to_stop_ = false;
+};
+
+}  // namespace
+
+int RunOwnService(std::unique_ptr<RuntimeDirectory> directory,
+                  ScopedFd listener,
+                  bool exit_when_idle) {
+  Result<std::unique_ptr<Door>> door =
+      OwnDoor::Open(directory.get(), std::move(listener));
+  if (!door.ok()) {
+    fprintf(stderr, "heapprofd: %s\n", door.status().message().c_str());
+    return kExitFailure;
+  }
+  RecordingService run(std::move(door).value(), directory->path());
+  const uint64_t started_ns = MonotonicNs();
+  while (!run.is_told_to_stop()) {
+    run.Turn(exit_when_idle ? kIdleLookMs : -1, /*takes_dumps=*/true);
+    const bool had_its_chance =
+        run.service().started() > 0 || MonotonicNs() - started_ns > kIdlePatienceNs;
+    if (exit_when_idle && had_its_chance && run.service().is_idle())
+      break;
+  }
+  return run.End();
+}
+
+int RunEngine(Link link, const std::string& place) {
+  prctl(PR_SET_NAME, "heapprofd-user");  // killall heapprofd is for the front desk
+  auto door = std::make_unique<DeskDoor>(std::move(link));
+  DeskDoor& desk = *door;
+  RecordingService run(std::move(door), place);
+  while (!run.is_told_to_stop() && !desk.may_leave()) {
+    run.Turn(-1, /*takes_dumps=*/false);
+    if (run.service().is_idle())
+      desk.SayIdle();
+  }
+  return run.End();
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,65 @@
+// The door of one user's engine: the front desk hands visitors over, and forwards what
+// concerns others. Visitors are let in by turns of their users, so that nobody waits for
+// a crowd of somebody else's.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "service/door.h"
+#include "service/link.h"
+
+namespace heapprofd {
+
+class DeskDoor : public Door {
+ public:
+  explicit DeskDoor(Link link) : link_(std::move(link)) {}
+
+  int fd() const override { return is_closed_ ? -1 : link_.fd(); }
+
+  int MillisecondsToNext() const override;
+
+  void Serve(Host& host) override;
+
+  bool is_empty() const override { return waiting_.empty(); }
+
+  void Close() override { is_closed_ = true; }
+
+  void LeaveToParent() override;
+  void PassOn(Visitor visitor) override;
+  void SayTaken(const Visitor& visitor) override;
+  void SetRecordings(size_t count, bool has_begun) override;
+
+  bool are_recordings_known() const override { return is_told_ && unanswered_ == 0; }
+
+  size_t DumpOthers(const std::string& label) override;
+
+  // Asks to leave; the front desk agrees, unless somebody is on his way here.
+  void SayIdle();
+
+  // It has agreed, or it is gone.
+  bool may_leave() const { return may_leave_; }
+
+ private:
+  void Receive(Host& host);
+  void Handle(LinkMessage message, Host& host);
+  void Enqueue(Visitor visitor);
+  void AdmitSome(Host& host);
+  void TellRecordings();
+
+  Link link_;
+  bool is_closed_ = false;
+  bool may_leave_ = false;
+  uint64_t visitors_ = 0;          // so far
+  uint64_t said_idle_at_ = ~0ull;  // visitors_ when it was said
+  uint64_t others_ = 0;            // recordings, when the last visitor came
+  uint64_t recordings_ = 0;
+  bool has_begun_ = false;   // one of them, and that was not told yet
+  bool is_told_ = true;      // of the number of recordings
+  uint64_t unanswered_ = 0;  // of what was told
+  std::map<uid_t, std::deque<Visitor>> waiting_;
+  uid_t last_served_ = 0;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,53 @@
+#include "service/finishers.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kLimitNs = 600'000'000'000;  // with all names
+constexpr uint64_t kGraceNs = 5'000'000'000;    // without
+constexpr uint64_t kLookAgainNs = 5'000'000;
+
+// Only this one: a wait for any child takes the stops of threads that we trace, too.
+bool HasEnded(pid_t pid) {
+  return waitpid(pid, nullptr, WNOHANG) != 0;
+}
+
+}  // namespace
+
+void Finishers::Add(pid_t pid) {
+  running_.push_back({.pid = pid, .started_ns = MonotonicNs()});
+}
+
+// With its workers.
+void Finishers::EndAfter(Finisher& finisher, uint64_t limit_ns) {
+  const uint64_t now = MonotonicNs();
+  if (now >= limit_ns && !finisher.is_told) {
+    finisher.is_told = true;
+    kill(finisher.pid, SIGTERM);
+  }
+  if (now >= limit_ns + kGraceNs)
+    kill(-finisher.pid, SIGKILL);
+}
+
+void Finishers::Reap() {
+  std::erase_if(running_,
+                [](const Finisher& finisher) { return HasEnded(finisher.pid); });
+  for (Finisher& finisher : running_)
+    EndAfter(finisher, finisher.started_ns + kLimitNs);
+}
+
+void Finishers::AwaitAll(uint64_t deadline_ns) {
+  while (!running_.empty()) {
+    Reap();
+    for (Finisher& finisher : running_)
+      EndAfter(finisher, deadline_ns);
+    SleepNs(kLookAgainNs);
+  }
+}
+
+}  // namespace heapprofd

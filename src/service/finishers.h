@@ -1,0 +1,43 @@
+// The processes that finish recordings (names, pprof files, summary), one each. They work
+// for as long as it takes, but not for ever: what they write to may be a pipe that nobody
+// reads, and files may have been made to be slow.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+
+class Finishers {
+ public:
+  // A child of ours, the leader of its process group.
+  void Add(pid_t pid);
+
+  size_t count() const { return running_.size(); }
+
+  // Forgets those that have ended; ends those that take too long.
+  void Reap();
+
+  // Waits for all, at most until then (MonotonicNs): afterwards they stop looking for
+  // names, and are killed if that does not end them. What was recorded is in the trace by
+  // then.
+  void AwaitAll(uint64_t deadline_ns);
+
+ private:
+  struct Finisher {
+    pid_t pid;
+    uint64_t started_ns;
+    bool is_told = false;  // to come to an end
+  };
+
+  void EndAfter(Finisher& finisher, uint64_t limit_ns);
+
+  std::vector<Finisher> running_;
+};
+
+}  // namespace heapprofd

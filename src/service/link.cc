@@ -1,0 +1,128 @@
+#include "service/link.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxFds = 2;
+constexpr char kCommandText[] = "command";
+
+struct Header {
+  uint64_t number;
+  LinkType type;
+  uint32_t text_size;
+};
+
+static_assert(sizeof(Header) == 16);
+
+using FdSpace = std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))>;
+
+void TakeFds(msghdr* message, std::vector<ScopedFd>* fds) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(message); header != nullptr;
+       header = CMSG_NXTHDR(message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+      continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      fds->emplace_back(fd);
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::pair<Link, Link>> Link::Pair() {
+  std::array<int, 2> fds{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds.data()) !=
+      0)
+    return Status::FromErrno("cannot make a pair of sockets", errno);
+  return std::pair(Link(ScopedFd(fds[0])), Link(ScopedFd(fds[1])));
+}
+
+bool Link::Send(const LinkMessage& message, const std::vector<int>& fds) const {
+  Header header{
+      .number = message.number,
+      .type = message.type,
+      .text_size = static_cast<uint32_t>(std::min(message.text.size(), kMaxLinkText))};
+  std::array<iovec, 2> parts = {
+      {{.iov_base = &header, .iov_len = sizeof(header)},
+       {.iov_base = const_cast<char*>(message.text.data()),  // is only read
+        .iov_len = header.text_size}}};
+  alignas(cmsghdr) FdSpace control{};
+  msghdr packet{};
+  packet.msg_iov = parts.data();
+  packet.msg_iovlen = parts.size();
+  if (!fds.empty()) {
+    packet.msg_control = control.data();
+    packet.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+    cmsghdr* rights = CMSG_FIRSTHDR(&packet);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
+  }
+  while (sendmsg(fd_.get(), &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    if (errno == EAGAIN || errno == ENOBUFS)
+      return false;
+    if (errno != EINTR)
+      return true;
+  }
+  return true;
+}
+
+Result<std::optional<LinkMessage>> Link::Receive() const {
+  Header header{};
+  std::array<char, kMaxLinkText> text{};
+  std::array<iovec, 2> parts = {{{.iov_base = &header, .iov_len = sizeof(header)},
+                                 {.iov_base = text.data(), .iov_len = text.size()}}};
+  alignas(cmsghdr) FdSpace control{};
+  msghdr packet{};
+  packet.msg_iov = parts.data();
+  packet.msg_iovlen = parts.size();
+  packet.msg_control = control.data();
+  packet.msg_controllen = control.size();
+  ssize_t got = -1;
+  do {
+    got = recvmsg(fd_.get(), &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno == EAGAIN)
+    return std::optional<LinkMessage>();
+  if (got <= 0)
+    return Status(StatusCode::kUnavailable, "the other side is gone");
+  LinkMessage message;
+  TakeFds(&packet, &message.fds);
+  if (static_cast<size_t>(got) < sizeof(header) ||
+      header.text_size != static_cast<size_t>(got) - sizeof(header))
+    return Status(StatusCode::kCorrupt, "cannot understand a message between processes");
+  message.type = header.type;
+  message.number = header.number;
+  message.text.assign(text.data(), header.text_size);
+  return std::optional<LinkMessage>(std::move(message));
+}
+
+bool SendVisitor(const Link& link, const Visitor& visitor, uint64_t others) {
+  return link.Send({.type = LinkType::kVisitor,
+                    .number = others,
+                    .text = visitor.is_command ? kCommandText : ""},
+                   {visitor.connection.get(), visitor.process.get()});
+}
+
+Result<Visitor> TakeVisitor(LinkMessage message) {
+  if (message.fds.empty())
+    return Status(StatusCode::kCorrupt, "a visitor without a connection");
+  HPD_TRY_ASSIGN(Visitor visitor, Identify(std::move(message.fds[0])));
+  if (message.fds.size() > 1)  // as it was when he came
+    visitor.process = std::move(message.fds[1]);
+  visitor.is_command = message.text == kCommandText;
+  return visitor;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,40 @@
+// The door of a service that has a socket of its own, for one user.
+#pragma once
+
+#include <memory>
+
+#include "service/door.h"
+#include "service/reception.h"
+#include "service/runtime_directory.h"
+
+namespace heapprofd {
+
+class OwnDoor : public Door {
+ public:
+  // `listener`: see Reception. `directory` must outlive the door.
+  static Result<std::unique_ptr<Door>> Open(RuntimeDirectory* directory,
+                                            ScopedFd listener);
+
+  int fd() const override;
+  int MillisecondsToNext() const override;
+  void Serve(Host& host) override;
+  bool is_empty() const override;
+  void Close() override;
+  void LeaveToParent() override;
+  void PassOn(Visitor visitor) override;
+  void SayTaken(const Visitor& visitor) override;
+  void SetRecordings(size_t count, bool has_begun) override;
+
+  bool are_recordings_known() const override { return true; }
+
+  size_t DumpOthers(const std::string& label) override;
+
+ private:
+  OwnDoor(RuntimeDirectory* directory, std::unique_ptr<Reception> reception)
+      : directory_(directory), reception_(std::move(reception)) {}
+
+  RuntimeDirectory* directory_;
+  std::unique_ptr<Reception> reception_;  // nullptr: closed
+};
+
+}  // namespace heapprofd
