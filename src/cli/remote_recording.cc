@@ -37,13 +37,14 @@ constexpr int kAnswerMs = 30'000;
 constexpr uint64_t kMarkPatienceNs = 10'000'000'000;  // dumps of many processes take time
 constexpr char kServiceName[] = "heapprofd";
 
-std::optional<ControlChannel> ConnectToService() {
+// kNotFound: there is none.
+Result<ControlChannel> ConnectToService() {
   for (const std::string& directory : ServiceDirectories()) {
     Result<ControlChannel> channel = ControlChannel::Connect(directory + kSocketName);
-    if (channel.ok())
-      return std::move(channel).value();
+    if (channel.ok() || channel.status().code() != StatusCode::kNotFound)
+      return channel;
   }
-  return std::nullopt;
+  return Status(StatusCode::kNotFound, "no heapprofd runs");
 }
 
 std::string ServicePath() {
@@ -71,12 +72,14 @@ pid_t StartService() {
   _exit(kExitNoProgram);
 }
 
-// Connected to the service that was just started, or to another one; nullopt: none
+// Connected to the service that was just started, or to another one. kNotFound: none
 // answers.
-std::optional<ControlChannel> AwaitService(pid_t service, uint64_t end_ns) {
+Result<ControlChannel> AwaitService(pid_t service, uint64_t end_ns) {
   bool is_over = false;
-  while (MonotonicNs() < end_ns) {
-    if (std::optional<ControlChannel> channel = ConnectToService())
+  while (true) {
+    Result<ControlChannel> channel = ConnectToService();
+    if (channel.ok() || channel.status().code() != StatusCode::kNotFound ||
+        MonotonicNs() >= end_ns)
       return channel;
     // Somebody else's may have been faster, and be about to listen.
     if (!is_over && (service < 0 || waitpid(service, nullptr, WNOHANG) == service)) {
@@ -85,12 +88,12 @@ std::optional<ControlChannel> AwaitService(pid_t service, uint64_t end_ns) {
     }
     SleepNs(10'000'000);
   }
-  return std::nullopt;
 }
 
 Result<ControlChannel> FindService(bool may_start) {
-  if (std::optional<ControlChannel> channel = ConnectToService())
-    return std::move(*channel);
+  Result<ControlChannel> channel = ConnectToService();
+  if (channel.ok() || channel.status().code() != StatusCode::kNotFound)
+    return channel;
   if (!may_start)
     return Status(StatusCode::kUnavailable,
                   "cannot record: no heapprofd runs and --no-start is given; start "
@@ -99,8 +102,9 @@ Result<ControlChannel> FindService(bool may_start) {
   // ends at once then, and another one is started.
   const uint64_t end_ns = MonotonicNs() + kStartPatienceNs;
   for (int i = 0; i < kMaxStarts && MonotonicNs() < end_ns; ++i) {
-    if (std::optional<ControlChannel> channel = AwaitService(StartService(), end_ns))
-      return std::move(*channel);
+    channel = AwaitService(StartService(), end_ns);
+    if (channel.ok() || channel.status().code() != StatusCode::kNotFound)
+      return channel;
   }
   return Status(StatusCode::kUnavailable, "cannot start " + ServicePath() +
                                               ": it does not answer; run it by hand to "

@@ -31,10 +31,10 @@ def wait_for(condition, what):
 class Patient:
     """tests/programs/patient under the library, or another program that talks in lines."""
 
-    def __init__(self, place, command=None, env=None, user=None):
+    def __init__(self, place, command=None, env=None, **who):
         self.process = subprocess.Popen(
-            command or [program("patient")], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=user,
-            env={**os.environ, **place.env, "LD_PRELOAD": PRELOAD, **(env or {})})
+            command or [program("patient")], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, **place.env, "LD_PRELOAD": PRELOAD, **(env or {})}, **who)
         self.pid = self.process.pid
 
     def wait_ready(self):
@@ -59,14 +59,14 @@ class Patient:
 class Recording:
     """A heap_profile that asks the service."""
 
-    def __init__(self, place, options, command=None, user=None):
+    def __init__(self, place, options, command=None, user=None, **who):
         self.parent = tempfile.mkdtemp(prefix="heap_profile_test_")
         if user is not None:
             os.chown(self.parent, user, user)
         self.directory = os.path.join(self.parent, "out")
         self.process = subprocess.Popen(command or [HEAP_PROFILE, "-o", self.directory, *options], text=True,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        env={**os.environ, **place.env}, user=user)
+                                        env={**os.environ, **place.env}, user=user, **who)
         self.stderr = ""
 
     def wait_active(self):

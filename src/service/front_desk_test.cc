@@ -1,0 +1,201 @@
+// The front desk between programs, commands and engines that do as the test says.
+#include "service/front_desk.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "wire/control.h"
+#include "wire/handshake.h"
+#include "wire/service_place.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uid_t kAlice = 61001;
+constexpr uid_t kMallory = 61002;
+
+// What an engine does with a program: 'k' keeps it and answers with its own user's id,
+// 'p' passes it on, 'g' talks nonsense.
+using Manners = std::map<uid_t, char>;
+
+void Answer(const Visitor& visitor, const std::string& text) {
+  send(visitor.connection.get(), text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+int Engine(Link link, const Manners& manners) {
+  const auto found = manners.find(geteuid());
+  const char manner = found != manners.end() ? found->second : 'k';
+  if (manner == 'g') {
+    send(link.fd(), "nonsense", 8, MSG_NOSIGNAL);
+    pause();
+  }
+  link.Send({.type = LinkType::kRecordings, .number = 1});
+  while (true) {
+    pollfd readable{.fd = link.fd(), .events = POLLIN, .revents = 0};
+    poll(&readable, 1, -1);
+    Result<std::optional<LinkMessage>> message = link.Receive();
+    if (!message.ok())
+      return 0;
+    if (!message.value() || message.value()->type != LinkType::kVisitor)
+      continue;
+    const Result<Visitor> visitor = TakeVisitor(std::move(*message.value()));
+    if (!visitor.ok())
+      continue;
+    if (visitor.value().is_command || manner == 'k')
+      Answer(visitor.value(), std::to_string(geteuid()) + " has it");
+    else
+      link.Send({.type = LinkType::kPassOn}, {visitor.value().connection.get()});
+  }
+}
+
+class FrontDeskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0)
+      GTEST_SKIP() << "only root's service has a front desk";
+    std::string pattern = testing::TempDir() + "/hpdXXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    place_ = pattern;
+  }
+
+  void TearDown() override {
+    if (desk_ != nullptr) {
+      desk_->StopAll();
+      desk_->AwaitEngines(0);
+    }
+    desk_.reset();
+    std::filesystem::remove_all(place_);
+  }
+
+  void Open(const Manners& manners) {
+    Result<std::unique_ptr<RuntimeDirectory>> directory = RuntimeDirectory::Open(place_);
+    ASSERT_TRUE(directory.ok()) << directory.status().message();
+    Result<std::unique_ptr<FrontDesk>> desk = FrontDesk::Open(
+        std::move(directory).value(), ScopedFd(),
+        [manners](Link link) { return Engine(std::move(link), manners); });
+    ASSERT_TRUE(desk.ok()) << desk.status().message();
+    desk_ = std::move(desk).value();
+  }
+
+  // As `user`: the kernel remembers who it was when the connection was made.
+  ScopedFd ConnectAs(uid_t user) {
+    ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = place_ + kSocketName;
+    memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    EXPECT_EQ(setegid(user), 0);
+    EXPECT_EQ(seteuid(user), 0);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+              0);
+    EXPECT_EQ(seteuid(0), 0);
+    EXPECT_EQ(setegid(0), 0);
+    return fd;
+  }
+
+  template <typename Message>
+  ScopedFd SayAs(uid_t user, const Message& message) {
+    ScopedFd fd = ConnectAs(user);
+    EXPECT_EQ(send(fd.get(), &message, sizeof(message), 0),
+              static_cast<ssize_t>(sizeof(message)));
+    return fd;
+  }
+
+  ScopedFd CommandOf(uid_t user) {
+    return SayAs(
+        user, ControlHeader{
+                  .magic = kControlMagic, .type = ControlType::kStop, .payload_size = 0});
+  }
+
+  ScopedFd ProgramOf(uid_t user) {
+    return SayAs(user, Hello{.magic = kHandshakeMagic,
+                             .version = kWireVersion,
+                             .origin = ClientOrigin::kStartup,
+                             .tsc = 1});
+  }
+
+  // "": the connection was closed without one.
+  std::string AnswerOn(const ScopedFd& fd) {
+    std::array<char, 256> text{};
+    for (int i = 0; i < 6000; ++i) {
+      desk_->Poll(5, -1);
+      desk_->ReapEngines();
+      const ssize_t got = recv(fd.get(), text.data(), text.size(), MSG_DONTWAIT);
+      if (got == 0 || (got < 0 && errno == ECONNRESET))
+        return "";
+      if (got == static_cast<ssize_t>(sizeof(Welcome)))
+        return "declined";
+      if (got > 0)
+        return std::string(text.data(), static_cast<size_t>(got));
+    }
+    return "silence";
+  }
+
+  // Each has an engine with a recording.
+  void StartEngines(std::initializer_list<uid_t> users) {
+    for (const uid_t user : users)
+      EXPECT_EQ(AnswerOn(CommandOf(user)), std::to_string(user) + " has it");
+  }
+
+  std::string place_;
+  std::unique_ptr<FrontDesk> desk_;
+};
+
+TEST_F(FrontDeskTest, CommandsReachTheEngineOfTheirUser) {
+  Open({});
+  StartEngines({kAlice, kMallory, 0});
+  EXPECT_EQ(desk_->started(), 3u);
+  StartEngines({kAlice});
+  EXPECT_EQ(desk_->started(), 3u);
+}
+
+TEST_F(FrontDeskTest, ProgramsAreOfferedToRootFirstThenToTheirUser) {
+  Open({{0, 'p'}});
+  StartEngines({kAlice, kMallory, 0});
+  EXPECT_EQ(AnswerOn(ProgramOf(kAlice)), std::to_string(kAlice) + " has it");
+  EXPECT_EQ(AnswerOn(ProgramOf(61003)), "declined");
+}
+
+TEST_F(FrontDeskTest, ProgramsThatNobodyWantsAreSentAway) {
+  Open({{kAlice, 'p'}});
+  EXPECT_EQ(AnswerOn(ProgramOf(kAlice)), "declined");
+  EXPECT_EQ(desk_->started(), 0u);
+  StartEngines({kAlice});
+  EXPECT_EQ(AnswerOn(ProgramOf(kAlice)), "declined");
+}
+
+TEST_F(FrontDeskTest, NobodyGetsAnotherUsersProgram) {
+  Open({});
+  StartEngines({kMallory});
+  EXPECT_EQ(AnswerOn(ProgramOf(kAlice)), "declined");
+  EXPECT_EQ(AnswerOn(ProgramOf(0)), "declined");
+}
+
+TEST_F(FrontDeskTest, AnEngineThatTalksNonsenseIsKilledAndAnotherOneIsStarted) {
+  Open({{kMallory, 'g'}});
+  EXPECT_EQ(AnswerOn(CommandOf(kMallory)), "");
+  EXPECT_EQ(AnswerOn(CommandOf(kMallory)), "");
+  EXPECT_EQ(desk_->started(), 2u);
+  StartEngines({kAlice});
+}
+
+TEST_F(FrontDeskTest, SilentOnesAndHalfWordsHoldNobodyUp) {
+  Open({});
+  std::vector<ScopedFd> silent;
+  for (int i = 0; i < 300; ++i)
+    silent.push_back(ConnectAs(kMallory));
+  for (int i = 0; i < 100; ++i)
+    silent.push_back(SayAs(kMallory, char{'h'}));
+  StartEngines({kAlice});
+}
+
+}  // namespace
+}  // namespace heapprofd

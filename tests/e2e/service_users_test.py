@@ -1,0 +1,248 @@
+"""What the users of a machine can do to each other and to root by way of a service: nothing."""
+
+import array
+import os
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from profile_run import HEAP_PROFILE, program
+from running_process import MAY_ATTACH
+from service_run import wait_for
+from service_test import ROUND, ServiceTest
+
+ALICE, MALLORY = 61001, 61002
+HELLO = struct.pack("<QIIQ", 0x3130646670616568, 3, 0, 1)  # wire/handshake.h
+WELCOME_SIZE, DECLINE = 32, 1
+
+
+def status_of(pid, field):
+    with open(f"/proc/{pid}/status") as status:
+        return next(line.split(":")[1].split() for line in status if line.startswith(field + ":"))
+
+
+def memory_files(pid):
+    """Inodes of the memory files that a process has open or mapped."""
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if "memfd:" in os.readlink(f"/proc/{pid}/fd/{fd}"):
+                inodes.add(os.stat(f"/proc/{pid}/fd/{fd}").st_ino)
+        except FileNotFoundError:
+            pass
+    with open(f"/proc/{pid}/maps") as maps:
+        inodes.update(int(line.split()[4]) for line in maps if "memfd:" in line)
+    return inodes
+
+
+class Impostor:
+    """Listens where a service is expected, as another user, and keeps what it is given."""
+
+    def __init__(self, directory, user):
+        self.path = os.path.join(directory, "socket")
+        read_end, write_end = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(read_end)
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            self._listen(write_end)
+            os._exit(0)
+        os.close(write_end)
+        self.report = os.fdopen(read_end, "rb")
+        assert self.report.readline() == b"listening\n"
+
+    def _listen(self, out):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.path)
+            os.chmod(self.path, 0o777)
+            listener.listen()
+            os.write(out, b"listening\n")
+            connection, _ = listener.accept()
+            data, control, _, _ = connection.recvmsg(65536, socket.CMSG_SPACE(64))
+            os.write(out, b"%d bytes, %d descriptors\n" % (len(data), len(control) // array.array("i").itemsize))
+
+    def end(self):
+        """What it was given."""
+        os.kill(self.pid, signal.SIGTERM)
+        os.waitpid(self.pid, 0)
+        with self.report:
+            return self.report.read().decode()
+
+
+@unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")
+class Impostors(unittest.TestCase):
+    def check(self, user):
+        with tempfile.TemporaryDirectory(prefix="hpd_") as directory:
+            os.chown(directory, MALLORY, MALLORY)
+            os.chmod(directory, 0o755)
+            impostor = Impostor(directory, MALLORY)
+            with tempfile.TemporaryDirectory() as out:
+                os.chown(out, user, user)
+                result = subprocess.run([HEAP_PROFILE, "-p", "1", "-d", "10", "-o", os.path.join(out, "out")], user=user,
+                                        env={**os.environ, "HEAPPROFD_DIRECTORY": directory}, capture_output=True,
+                                        text=True, timeout=60)
+            given = impostor.end()
+        self.assertEqual(given.replace("0 bytes, 0 descriptors\n", ""), "")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"it is run by user {MALLORY}", result.stderr)
+
+    def test_root_gives_them_nothing(self):
+        self.check(0)
+
+    def test_a_user_gives_them_nothing(self):
+        self.check(ALICE)
+
+    def test_marks_are_not_for_them(self):
+        with tempfile.TemporaryDirectory(prefix="hpd_") as directory:
+            os.chmod(directory, 0o777)
+            impostor = Impostor(directory, MALLORY)
+            result = subprocess.run([HEAP_PROFILE, "mark", "secret"], capture_output=True, text=True, timeout=60,
+                                    env={**os.environ, "HEAPPROFD_DIRECTORY": directory})
+            self.assertEqual(impostor.end(), "")
+        self.assertEqual(result.returncode, 1)
+
+
+@unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")
+class Users(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.place.directory, 0o755)
+        self.place.start()
+        if subprocess.run(["test", "-x", program("patient")], user=ALICE).returncode != 0:
+            self.skipTest("the build tree is closed to other users")
+
+    def engine_of(self, user):
+        return next(pid for pid in self.place.engines() if status_of(pid, "Uid") == [str(user)] * 4)
+
+    def record_own(self, user):
+        recording = self.record("-n", "patient", "-i", "1", user=user, group=user, extra_groups=[]).wait_active()
+        patient = self.patient(user=user, group=user, extra_groups=[]).wait_ready()
+        patient.tell("a")
+        return recording, patient
+
+    def test_each_is_served_by_a_process_with_his_rights_and_nothing_of_others(self):
+        recordings = [self.record_own(user)[0] for user in (ALICE, MALLORY)]
+        alice, mallory = self.engine_of(ALICE), self.engine_of(MALLORY)
+        for pid, user in ((alice, ALICE), (mallory, MALLORY)):
+            self.assertEqual(status_of(pid, "Gid"), [str(user)] * 4)
+            self.assertEqual(status_of(pid, "Groups"), [])
+            for capabilities in ("CapEff", "CapPrm", "CapInh", "CapAmb"):
+                self.assertEqual(int(status_of(pid, capabilities)[0], 16), 0)
+        self.assertTrue(memory_files(alice))
+        self.assertTrue(memory_files(mallory))
+        self.assertFalse(memory_files(alice) & memory_files(mallory))
+        # Their owners may not look into them either.
+        looks = subprocess.run(["cat", f"/proc/{mallory}/maps"], user=MALLORY, capture_output=True, check=False)
+        self.assertNotEqual(looks.returncode, 0)
+        for recording in recordings:
+            recording.finish()
+            self.assertEqual(recording.exit_code, 0, recording.stderr)
+            self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
+
+    def test_another_users_killed_engine_is_only_his_loss(self):
+        recording, patient = self.record_own(ALICE)
+        other, _ = self.record_own(MALLORY)
+        os.kill(self.engine_of(MALLORY), signal.SIGKILL)
+        other.finish(stop=None)
+        self.assertEqual(other.exit_code, 1)
+        patient.tell("a")
+        recording.finish()
+        self.assertEqual(recording.exit_code, 0, recording.stderr)
+        self.assertEqual(recording.pprofs[0].of("kept_block")["space"], 2 * ROUND)
+
+    def test_a_stopped_engine_holds_up_nobody_else(self):
+        mine, _ = self.record_own(MALLORY)
+        os.kill(self.engine_of(MALLORY), signal.SIGSTOP)
+        recording, _ = self.record_own(ALICE)
+        recording.finish()
+        self.assertEqual(recording.exit_code, 0, recording.stderr)
+        os.kill(self.engine_of(MALLORY), signal.SIGCONT)
+        mine.finish()
+        self.assertEqual(mine.exit_code, 0, mine.stderr)
+
+    def test_root_records_everybody_first(self):
+        roots = self.record("-n", "patient", "-i", "1").wait_active()
+        own, patient = self.record_own(ALICE)
+        for recording in (own, roots):
+            recording.finish()
+            self.assertEqual(recording.exit_code, 0, recording.stderr)
+        self.assertEqual({p.pid for p in roots.pprofs}, {patient.pid})
+        self.assertEqual([dump.rejected_concurrent for dump in own.dumps_of(patient.pid)], [True])
+
+    def test_marks_of_root_reach_all_recordings(self):
+        own, patient = self.record_own(ALICE)
+        mark = [HEAP_PROFILE, "mark", "now"]
+        env = {**os.environ, **self.place.env}
+        self.assertEqual(subprocess.run(mark, env=env, check=False).returncode, 0)
+        self.assertNotEqual(subprocess.run(mark, env=env, user=MALLORY, capture_output=True, check=False).returncode, 0)
+        own.finish()
+        self.assertEqual(len(own.dumps_of(patient.pid)), 2)
+
+    def test_a_program_with_more_rights_is_not_taken_for_whoever_has_connected(self):
+        """He connects, becomes su, and somebody else says Hello: its address space would be in the answer."""
+        for owner in (0, MALLORY):
+            recording = self.record("-n", "su", "--all-heaps", user=owner, group=owner, extra_groups=[]).wait_active()
+            ours, theirs = socket.socketpair()
+            pid = os.fork()
+            if pid == 0:
+                os.setgroups([])
+                os.setresgid(MALLORY, MALLORY, MALLORY)
+                os.setresuid(MALLORY, MALLORY, MALLORY)
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(os.path.join(self.place.directory, "socket"))
+                socket.send_fds(theirs, [b"x"], [connection.fileno()])
+                null = os.open("/dev/null", os.O_WRONLY)
+                read_end, write_end = os.pipe()  # it waits for a password
+                os.set_inheritable(write_end, True)
+                os.dup2(read_end, 0)
+                os.dup2(null, 1)
+                os.dup2(null, 2)
+                os.execv("/usr/bin/su", ["su", "root"])
+            try:
+                _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+                wait_for(lambda pid=pid: os.readlink(f"/proc/{pid}/exe").endswith("/su"), "no su")
+                with socket.socket(fileno=fds[0]) as connection:
+                    connection.settimeout(60)
+                    connection.sendall(HELLO)
+                    answer, given, _, _ = socket.recv_fds(connection, WELCOME_SIZE, 4)
+            finally:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            self.assertEqual(struct.unpack_from("<QII", answer)[2], DECLINE)
+            self.assertEqual(given, [])
+            recording.finish()
+
+
+@unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")
+class Finishers(ServiceTest):
+    def test_what_nobody_reads_does_not_keep_the_service(self):
+        """A recording's owner leaves its standard error unread, in a pipe that is full."""
+        os.chmod(self.place.directory, 0o755)
+        self.place.start()
+        read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        try:
+            while True:
+                os.write(write_end, b"x" * 4096)
+        except BlockingIOError:
+            os.set_blocking(write_end, True)
+        with tempfile.TemporaryDirectory() as directory:
+            os.chown(directory, MALLORY, MALLORY)
+            tool = subprocess.Popen([HEAP_PROFILE, "-n", "patient", "-o", os.path.join(directory, "out")],
+                                    stdin=subprocess.DEVNULL, stderr=write_end, user=MALLORY,
+                                    env={**os.environ, **self.place.env})
+            wait_for(lambda: os.path.exists(os.path.join(directory, "out/raw-trace")), "no trace")
+            tool.kill()
+            tool.wait()
+            self.place.service.terminate()
+            self.place.service.communicate(timeout=60)  # before: for ever
+        os.close(read_end)
+        os.close(write_end)
+
+
+if __name__ == "__main__":
+    unittest.main()
