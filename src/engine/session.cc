@@ -20,6 +20,7 @@ constexpr size_t kRecordsPerTurn =
 // until its rules are published each sample in it copies its stack.
 constexpr int kMinWaitMs = 1;
 constexpr int kMaxWaitMs = 10;
+constexpr int kLastTurns = 256;        // for what was said before the end
 constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
 
@@ -54,17 +55,20 @@ std::string Session::EnvironmentFor(pid_t pid) const {
 }
 
 void Session::Poll(int max_wait_ms, int wake_fd) {
-  const int wait_ms = std::min(DrainAll(), max_wait_ms);
+  int wait_ms = std::min({DrainAll(), max_wait_ms, clients_.MillisecondsToDeadline()});
+  if (is_behind_)
+    wait_ms = 0;
   std::vector<pollfd> fds;
   fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
   fds.push_back({.fd = caught_fd(), .events = POLLIN, .revents = 0});
   for (const LiveTarget& live : live_)
     fds.push_back({.fd = live.pidfd.get(), .events = POLLIN, .revents = 0});
-  if (poll(fds.data(), fds.size(), wait_ms) <= 0)
+  clients_.AddTo(&fds);
+  const bool has_news = poll(fds.data(), fds.size(), wait_ms) > 0;
+  is_behind_ = ServeClients();
+  if (!has_news)
     return;
-  if (fds[0].revents != 0)
-    AcceptClients();
   AdoptCaught();
   ReapExited();
 }
@@ -192,7 +196,10 @@ void Session::StopAtGuardrail() {
 void Session::Stop() {
   is_stopped_ = true;
   if (listener_.valid()) {
-    AcceptClients();  // what was said before the end counts
+    // What was said before the end counts.
+    for (int turn = 0; ServeClients() && turn < kLastTurns; ++turn) {
+    }
+    clients_.clear();
     // Whoever asks now must not wait for an answer.
     listener_.reset();
     unlink(socket_path_.c_str());
