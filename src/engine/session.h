@@ -186,6 +186,7 @@ class Session {
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
   int DrainAll();
+  void Beat();
 
   SessionConfig config_;
   TscClock clock_;
@@ -206,6 +207,7 @@ class Session {
   std::string socket_path_;
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
+  size_t next_target_ = 0;  // whose turn it is, in live_
   std::vector<std::unique_ptr<TargetProfile>> rejected_;
   ControlHandler control_handler_;
   AllocationEvents* events_ = nullptr;
