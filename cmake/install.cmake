@@ -2,6 +2,8 @@
 # the library by its own place (FindPreloadLibrary), so the tree can be moved.
 install(TARGETS heap_profile heapprofd RUNTIME DESTINATION bin COMPONENT tool)
 install(TARGETS heapprofd_preload LIBRARY DESTINATION lib/heapprofd COMPONENT tool)
+install(FILES ${CMAKE_BINARY_DIR}/src/client/libheapprofd_stub32.so DESTINATION lib/heapprofd COMPONENT tool)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/src/client/platforms DESTINATION lib/heapprofd COMPONENT tool)
 install(FILES README.md LICENSE DESTINATION share/doc/heapprofd COMPONENT tool)
 install(DIRECTORY docs DESTINATION share/doc/heapprofd COMPONENT tool FILES_MATCHING PATTERN "*.md")
 install(FILES ${CMAKE_BINARY_DIR}/share/man1/heap_profile.1 DESTINATION share/man/man1 COMPONENT tool)

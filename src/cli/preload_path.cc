@@ -1,5 +1,6 @@
 #include "cli/preload_path.h"
 
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,11 +23,26 @@ std::string ParentForLink() {
   return "/tmp";
 }
 
+// The folder below the library's own in which each loader finds what suits it
+// (src/client/CMakeLists.txt). Empty: there is none, or the kernel names a platform that
+// is not in it, and the loader would complain.
+std::string PlatformFolder(const std::string& folder, const std::string& name) {
+  const auto* platform = reinterpret_cast<const char*>(getauxval(AT_PLATFORM));
+  const std::string platforms = "/platforms/";
+  if (platform == nullptr ||
+      access((folder + platforms + platform + name).c_str(), F_OK) != 0)
+    return "";
+  return platforms + "$PLATFORM";
+}
+
 }  // namespace
 
 Result<PreloadPath> PreloadPath::For(const std::string& library) {
+  const std::string folder = library.substr(0, library.rfind('/'));
+  const std::string name = library.substr(folder.size());
+  const std::string below = PlatformFolder(folder, name) + name;
   if (IsSafe(library))
-    return PreloadPath(library, "");
+    return PreloadPath(folder + below, "");
   const std::string failure =
       "cannot preload " + library +
       ": LD_PRELOAD cannot name a path with blanks, colons or $, and a link to it ";
@@ -35,9 +51,10 @@ Result<PreloadPath> PreloadPath::For(const std::string& library) {
     return Status::FromErrno(failure + "cannot be made as " + directory, errno);
   // A target may change its user id and still start others.
   chmod(directory.c_str(), geteuid() == 0 ? 0711 : 0700);
-  PreloadPath path(directory + library.substr(library.rfind('/')), directory);
-  if (symlink(library.c_str(), path.text_.c_str()) != 0)
-    return Status::FromErrno(failure + "cannot be made as " + path.text_, errno);
+  const std::string link = directory + kLink;
+  PreloadPath path(link + below, directory);
+  if (symlink(folder.c_str(), link.c_str()) != 0)
+    return Status::FromErrno(failure + "cannot be made as " + link, errno);
   return path;
 }
 
@@ -47,7 +64,7 @@ PreloadPath::PreloadPath(PreloadPath&& other) noexcept
 PreloadPath::~PreloadPath() {
   if (directory_.empty())
     return;
-  unlink(text_.c_str());
+  unlink((directory_ + kLink).c_str());
   rmdir(directory_.c_str());
 }
 

@@ -1,4 +1,5 @@
-// A path of the preload library that LD_PRELOAD can hold.
+// A path of the preload library that LD_PRELOAD can hold, for programs of every kind that
+// a program starts.
 #pragma once
 
 #include <string>
@@ -8,8 +9,10 @@
 namespace heapprofd {
 
 // The loader takes blanks and colons for separators and $ for one of its own variables; a
-// library below such a path is reached by a link in a private directory, which goes with
-// this object.
+// library below such a path is reached by a link to its folder, in a private directory,
+// which goes with this object. The one variable in the path is $PLATFORM: 32-bit loaders
+// find an empty library in the same place, where they would otherwise complain to the
+// program's standard error.
 class PreloadPath {
  public:
   // `library`: absolute path. Errors: no directory for the link can be made.
@@ -25,6 +28,8 @@ class PreloadPath {
   void Keep() { directory_.clear(); }
 
  private:
+  static constexpr char kLink[] = "/heapprofd";
+
   PreloadPath(std::string text, std::string directory)
       : text_(std::move(text)), directory_(std::move(directory)) {}
 

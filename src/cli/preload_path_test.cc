@@ -2,10 +2,12 @@
 #include "cli/preload_path.h"
 
 #include <gtest/gtest.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 namespace heapprofd {
@@ -19,6 +21,21 @@ TEST(PreloadPathTest, AnOrdinaryPathIsUsedAsItIs) {
   EXPECT_EQ(path.value().text(), "/usr/lib/heapprofd/libx.so");
 }
 
+TEST(PreloadPathTest, WithAFolderForEachPlatformTheLoaderChoosesOne) {
+  const auto* platform = reinterpret_cast<const char*>(getauxval(AT_PLATFORM));
+  ASSERT_NE(platform, nullptr);
+  std::string folder = testing::TempDir() + "preload_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string library = folder + "/libx.so";
+  fs::create_directories(folder + "/platforms/another");
+  std::ofstream(folder + "/platforms/another/libx.so") << "x";
+  EXPECT_EQ(PreloadPath::For(library).value().text(), library);
+  fs::rename(folder + "/platforms/another", folder + "/platforms/" + platform);
+  EXPECT_EQ(PreloadPath::For(library).value().text(),
+            folder + "/platforms/$PLATFORM/libx.so");
+  fs::remove_all(folder);
+}
+
 TEST(PreloadPathTest, APathWithSeparatorsIsReachedByALinkThatGoesWithIt) {
   for (const char* library :
        {"/opt/a b/libx.so", "/opt/a:b/libx.so", "/opt/$b/libx.so"}) {
@@ -29,9 +46,10 @@ TEST(PreloadPathTest, APathWithSeparatorsIsReachedByALinkThatGoesWithIt) {
       link = path.value().text();
       EXPECT_EQ(link.find_first_of(" :$"), std::string::npos) << link;
       EXPECT_TRUE(link.ends_with("/libx.so"));
-      EXPECT_EQ(fs::read_symlink(link), library);
+      EXPECT_EQ(fs::read_symlink(fs::path(link).parent_path()),
+                fs::path(library).parent_path());
     }
-    EXPECT_FALSE(fs::exists(fs::path(link).parent_path())) << link;
+    EXPECT_FALSE(fs::exists(fs::path(link).parent_path().parent_path())) << link;
   }
 }
 
@@ -43,8 +61,9 @@ TEST(PreloadPathTest, WhenItIsKeptTheLinkStays) {
     path.value().Keep();
     link = path.value().text();
   }
-  EXPECT_TRUE(fs::is_symlink(fs::symlink_status(link)));
-  fs::remove_all(fs::path(link).parent_path());
+  const fs::path folder = fs::path(link).parent_path();
+  EXPECT_TRUE(fs::is_symlink(fs::symlink_status(folder)));
+  fs::remove_all(folder.parent_path());
 }
 
 TEST(PreloadPathTest, ARuntimeDirectoryWithABlankIsNoPlaceForTheLink) {

@@ -23,14 +23,14 @@
 namespace heapprofd {
 namespace {
 
-// The only request to a recording with a program of its own: heap_profile mark.
+// The only request to a recording with a program of its own: heap_profile mark. It says
+// so in one piece; nobody is waited for.
 void AnswerMark(TraceRecording& recording, ScopedFd connection) {
-  constexpr int kPatienceMs = 200;
   ControlChannel channel(std::move(connection));
-  const Result<ControlMessage> message = channel.Wait(kPatienceMs);
-  if (!message.ok() || message.value().type != ControlType::kMark)
+  const Result<std::optional<ControlMessage>> message = channel.Receive();
+  if (!message.ok() || !message.value() || message.value()->type != ControlType::kMark)
     return;
-  recording.Dump(message.value().payload);
+  recording.Dump(message.value()->payload);
   const Status ignored = channel.Send(ControlType::kMarked, "1");
   static_cast<void>(ignored);  // whoever asked is gone
 }
@@ -64,6 +64,7 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
     return obstacle;
   for (const UnrecordedPrograms& group : recording.sessions()[0]->Unrecorded()) {
     if (group.reason == UnrecordedReason::kDeclined ||
+        group.reason == UnrecordedReason::kLate ||
         group.reason == UnrecordedReason::kNoSpace)
       return UnrecordedWarnings({group})[0];
   }

@@ -149,11 +149,12 @@ std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
       {.name = "block-client-timeout",
        .value_name = "US",
        .help = "Never let one allocation wait longer than this (microseconds).",
-       .details = "A record that found no space in that time is dropped and counted.",
+       .details = "A record that found no space in that time is dropped and counted. "
+                  "Default: as long as the profiler moves, at most 1 s of standstill.",
        .group = group,
        .apply = NumberValue(
            "--block-client-timeout", &session.block_timeout_us, UINT32_MAX,
-           "a number of microseconds; 0 waits as long as the profiler lives")},
+           "a number of microseconds; 0 waits as long as the profiler moves")},
       {.name = "shmem-size",
        .value_name = "BYTES",
        .help = "Size of the buffer per process. Default 8MiB.",

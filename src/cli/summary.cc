@@ -260,11 +260,16 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
     return warnings;
   const Quality& quality = process.profile->quality;
   const auto samples = static_cast<double>(quality.samples);
+  const bool has_waited = process.profile->client_fault == ClientFault::kHitTimeout;
+  const char* waited = has_waited ? ", though the program waited," : "";
+  const char* remedy = has_waited ? ", and do not stop the profiler" : "";
   if (quality.lost_records > 0)
     warnings.push_back(std::to_string(quality.lost_records) + " records (" +
                        std::to_string(quality.lost_samples) +
-                       " samples) did not fit into the buffer and are missing; raise "
-                       "--shmem-size or --interval");
+                       " samples) did not fit into the buffer" + waited +
+                       " and are missing; raise "
+                       "--shmem-size or --interval" +
+                       remedy);
   if (dump->sampling_interval != dump->original_sampling_interval)
     warnings.push_back("the sampling interval was raised from " +
                        std::to_string(dump->original_sampling_interval) + " to " +

@@ -23,6 +23,9 @@ const char* TextOf(UnrecordedReason reason) {
       return "the profiler could not take part; free resources or profile fewer "
              "processes "
              "at once";
+    case UnrecordedReason::kLate:
+      return "ended, or waiting no longer (1 s), when the profiler answered; do not stop "
+             "it, and leave it some processor time";
     case UnrecordedReason::kConfined:
       return "begun under a seccomp filter, which might have killed them for system "
              "calls "

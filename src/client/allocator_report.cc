@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include "client/confinement.h"
+#include "client/engine_wait.h"
 #include "client/real_functions.h"
 #include "rt/compiler.h"
 
@@ -84,12 +85,12 @@ HPD_COLD void ReportExit() {
   RingHeader& header = g_session.client()->ring;
   ReportAllocator(kQuestionAtExit);
   header.exiting.store(1, std::memory_order_release);
-  constexpr int kTries = 1000;
-  constexpr long kPauseNs = 1'000'000;
-  for (int i = 0; i < kTries && header.exit_seen.load(std::memory_order_acquire) == 0 &&
-                  !IsSessionOver(g_session.engine()->control);
-       ++i)
-    Nap(kPauseNs);
+  constexpr uint64_t kLimitNs = 1'000'000'000;
+  constexpr long kNapNs = 1'000'000;
+  EngineWait wait(kLimitNs);
+  while (header.exit_seen.load(std::memory_order_acquire) == 0 &&
+         !IsSessionOver(g_session.engine()->control) && wait.MayGoOn())
+    Nap(kNapNs);
 }
 
 }  // namespace heapprofd

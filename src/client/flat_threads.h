@@ -23,6 +23,7 @@ struct alignas(64) FlatThread {
   ThreadSlot* own_slot;  // to put back when the outer hook ends
   uint64_t outer_hook;   // stack pointer of the hook under way, 0: none
   uint64_t entered_at;   // stack pointer at which the recorder was entered, 0: it was not
+  uint64_t waited_ns;    // for space, by the first record of a realloc
 };
 
 inline constexpr unsigned kFlatThreadBits = 12;

@@ -7,8 +7,10 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include <atomic>
 #include <cstring>
 
+#include "client/engine_wait.h"
 #include "client/loaded_objects.h"
 #include "rt/syscall.h"
 
@@ -71,6 +73,10 @@ const char* FindVariable(const char* name) {
 
 namespace {
 
+// The last handshake of this process, or of the one that it was forked from, ended
+// without an answer.
+constinit std::atomic<bool> g_was_left_waiting{};
+
 class Socket {
  public:
   explicit Socket(long fd) : fd_(fd) {}
@@ -94,8 +100,36 @@ bool SendAll(long fd, const Hello& hello) {
          static_cast<long>(sizeof(hello));
 }
 
+// The time that a handshake may take.
+class Deadline {
+ public:
+  Deadline()
+      : end_ns_(EngineWaitClockNs() + (g_was_left_waiting.load() || StandsEngineStill()
+                                           ? kShortHandshakeTimeoutNs
+                                           : kHandshakeTimeoutNs)) {}
+
+  bool IsOver() const { return EngineWaitClockNs() >= end_ns_; }
+
+  // What comes next at the socket does not take longer than what is left.
+  void Limit(long fd) const {
+    constexpr uint64_t kLeastNs = 1'000'000;  // 0 would mean for ever
+    const uint64_t now = EngineWaitClockNs();
+    const uint64_t left = now + kLeastNs < end_ns_ ? end_ns_ - now : kLeastNs;
+    const timeval timeout{
+        .tv_sec = static_cast<time_t>(left / 1'000'000'000),
+        .tv_usec = static_cast<suseconds_t>(left % 1'000'000'000 / 1000)};
+    for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})
+      rt::Syscall(SYS_setsockopt, fd, SOL_SOCKET, option, rt::ToArg(&timeout),
+                  sizeof(timeout));
+  }
+
+ private:
+  uint64_t end_ns_;
+};
+
 // Receives the Welcome and its descriptors; unused places of `fds` stay -1.
-bool ReceiveWelcome(long fd, Welcome* welcome, int fds[2]) {
+bool ReceiveWelcome(long fd, const Deadline& deadline, Welcome* welcome, int fds[2]) {
+  constexpr long kInterrupted = -4;  // EINTR, by a handler of the program's
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   iovec part{.iov_base = welcome, .iov_len = sizeof(*welcome)};
   msghdr message{};
@@ -103,7 +137,11 @@ bool ReceiveWelcome(long fd, Welcome* welcome, int fds[2]) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
-  const long got = rt::Syscall(SYS_recvmsg, fd, rt::ToArg(&message), MSG_CMSG_CLOEXEC);
+  long got = kInterrupted;
+  while (got == kInterrupted && !deadline.IsOver()) {
+    deadline.Limit(fd);
+    got = rt::Syscall(SYS_recvmsg, fd, rt::ToArg(&message), MSG_CMSG_CLOEXEC);
+  }
   if (rt::IsError(got))
     return false;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
@@ -177,11 +215,6 @@ bool MapSession(Session& session, const Welcome& welcome, const int fds[2]) {
 }
 
 bool ConnectTo(const Session& session, long fd) {
-  const timeval timeout{.tv_sec = kHandshakeTimeoutSeconds, .tv_usec = 0};
-  rt::Syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, rt::ToArg(&timeout),
-              sizeof(timeout));
-  rt::Syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, rt::ToArg(&timeout),
-              sizeof(timeout));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   static_assert(sizeof(address.sun_path) == sizeof(session.socket_path));
@@ -224,8 +257,14 @@ bool IsProfilingForbidden() {
 
 bool Connect(Session& session, ClientOrigin origin) {
   const Socket socket(rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (socket.fd() < 0 || !ConnectTo(session, socket.fd()))
+  if (socket.fd() < 0)
     return false;
+  const Deadline deadline;
+  deadline.Limit(socket.fd());
+  if (!ConnectTo(session, socket.fd())) {
+    g_was_left_waiting.store(deadline.IsOver());
+    return false;
+  }
   const Hello hello{.magic = kHandshakeMagic,
                     .version = kWireVersion,
                     .origin = origin,
@@ -233,7 +272,8 @@ bool Connect(Session& session, ClientOrigin origin) {
   Welcome welcome{};
   int fds[2] = {-1, -1};
   const bool welcomed =
-      SendAll(socket.fd(), hello) && ReceiveWelcome(socket.fd(), &welcome, fds);
+      SendAll(socket.fd(), hello) && ReceiveWelcome(socket.fd(), deadline, &welcome, fds);
+  g_was_left_waiting.store(!welcomed && deadline.IsOver());
   const Socket engine_file(fds[0]);
   const Socket client_file(fds[1]);
   return welcomed && MapSession(session, welcome, fds);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "client/confinement.h"
+#include "client/engine_wait.h"
 #include "client/heap_filter.h"
 #include "client/labels.h"
 #include "client/probes.h"
@@ -16,10 +17,7 @@
 namespace heapprofd {
 namespace {
 
-// How long a writer waits for the heartbeat to change before it takes the engine for
-// lost, in rounds of kWaitNanoseconds.
-constexpr int kLostRounds = 3000;
-constexpr long kWaitNanoseconds = 1'000'000;
+constexpr long kNapNs = 1'000'000;
 
 // Stack pointer at which this thread entered the recorder, 0: it is not inside. A signal
 // handler that interrupts the recorder passes through; one that left it by longjmp is
@@ -28,6 +26,13 @@ constexpr long kWaitNanoseconds = 1'000'000;
 constexpr FlatThreadVariable<uint64_t, &FlatThread::entered_at> t_entered_at;
 #else
 __attribute__((tls_model("initial-exec"))) thread_local uint64_t t_entered_at;
+#endif
+
+// What the first record of a realloc has waited for space, ns; its second one counts it.
+#ifdef HPD_FLAT_CLIENT
+constexpr FlatThreadVariable<uint64_t, &FlatThread::waited_ns> t_waited_ns;
+#else
+__attribute__((tls_model("initial-exec"))) thread_local uint64_t t_waited_ns;
 #endif
 
 class RecorderEntry {
@@ -89,45 +94,47 @@ class MemoLease {
 
 void WaitForReader(uint32_t seen) {
   if (IsConfined())
-    return Nap(kWaitNanoseconds);
+    return Nap(kNapNs);
   RingHeader& header = g_session.client()->ring;
-  const timespec pause{.tv_sec = 0, .tv_nsec = kWaitNanoseconds};
+  const timespec pause{.tv_sec = 0, .tv_nsec = kNapNs};
   header.waiters.fetch_add(1, std::memory_order_relaxed);
   rt::Syscall(SYS_futex, rt::ToArg(&header.read_futex), FUTEX_WAIT,
               static_cast<long>(seen), rt::ToArg(&pause));
   header.waiters.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// The ring is full and the session blocks: waits for space, bounded by the timeout and
-// the engine's life.
-HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type, size_t payload) {
-  const uint32_t session = g_session.number.load(std::memory_order_acquire);
+// Which record of the program's call it is: both together wait no longer than one.
+enum class Part : uint8_t { kOnly, kFirstOfTwo, kLast };
+
+// The ring is full and the session blocks: waits for space.
+HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type,
+                                                 size_t payload,
+                                                 Part part) {
+  constexpr uint64_t kNsPerUs = 1000;
   const SessionControl& control = g_session.engine()->control;
-  const uint64_t timeout_us = control.block_timeout_us.load(std::memory_order_relaxed);
-  uint64_t heartbeat = control.heartbeat.load(std::memory_order_relaxed);
-  int silent_rounds = 0;
-  for (uint64_t waited_us = 0; timeout_us == 0 || waited_us < timeout_us;
-       waited_us += 1000) {
-    const uint32_t seen =
-        g_session.client()->ring.read_futex.load(std::memory_order_acquire);
-    RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
+  RingHeader& header = g_session.client()->ring;
+  EngineWait wait(control.block_timeout_us.load(std::memory_order_relaxed) * kNsPerUs,
+                  part == Part::kLast ? uint64_t{t_waited_ns} : 0);
+  RingWriter::Reservation reservation;
+  bool is_in_vain = false;
+  while (true) {
+    const uint32_t seen = header.read_futex.load(std::memory_order_acquire);
+    reservation = g_session.ring().Reserve(type, payload);
     if (reservation.payload != nullptr || IsSessionOver(control))
-      return reservation;
+      break;
+    is_in_vain = !wait.MayGoOn();
+    if (is_in_vain)
+      break;
     WaitForReader(seen);
-    const uint64_t now = control.heartbeat.load(std::memory_order_relaxed);
-    silent_rounds = now == heartbeat ? silent_rounds + 1 : 0;
-    heartbeat = now;
-    if (silent_rounds > kLostRounds) {
-      GoDormant(session, ClientError::kEngineLost);
-      return {};
-    }
   }
-  g_session.client()->ring.client_error.store(
-      static_cast<uint32_t>(ClientError::kBlockTimeout), std::memory_order_relaxed);
-  return {};
+  t_waited_ns = part == Part::kFirstOfTwo ? wait.waited_ns() : 0;
+  if (is_in_vain)
+    header.client_error.store(static_cast<uint32_t>(ClientError::kBlockTimeout),
+                              std::memory_order_relaxed);
+  return reservation;
 }
 
-RingWriter::Reservation Reserve(RecordType type, size_t payload) {
+RingWriter::Reservation Reserve(RecordType type, size_t payload, Part part) {
   RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
   if (HPD_LIKELY(reservation.payload != nullptr))
     return reservation;
@@ -135,7 +142,7 @@ RingWriter::Reservation Reserve(RecordType type, size_t payload) {
       g_session.engine()->control.when_full.load(std::memory_order_relaxed);
   const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring().size() / 2;
   if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
-    reservation = ReserveBlocking(type, payload);
+    reservation = ReserveBlocking(type, payload, part);
   if (reservation.payload == nullptr) {
     RingHeader& header = g_session.client()->ring;
     header.lost_records.fetch_add(1, std::memory_order_relaxed);
@@ -203,7 +210,7 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   if (evidence.hash != 0 && !is_check)
     LeaveOutKnownFrames(evidence);
   const RingWriter::Reservation reservation =
-      Reserve(RecordType::kSample, evidence.PayloadSize());
+      Reserve(RecordType::kSample, evidence.PayloadSize(), Part::kLast);
   if (reservation.payload == nullptr) {
     FilterOf(block).Remove(FilterKey(block));
     return;
@@ -225,18 +232,19 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
 
 namespace {
 
-void RecordFreeAs(RecordType type, const Block& block, bool is_realloc) {
+void RecordFreeAs(RecordType type, const Block& block, Part part) {
   if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
-  const RingWriter::Reservation reservation = Reserve(type, sizeof(FreeRecord));
+  const RingWriter::Reservation reservation = Reserve(type, sizeof(FreeRecord), part);
   if (reservation.payload == nullptr)
     return;
-  const FreeRecord record{.address = block.address,
-                          .tsc = rt::ReadTsc(),
-                          .thread_id = t_slot->thread_id,
-                          .heap_id = block.heap_id,
-                          .is_realloc = is_realloc ? uint8_t{1} : uint8_t{0},
-                          .reserved = 0};
+  const FreeRecord record{
+      .address = block.address,
+      .tsc = rt::ReadTsc(),
+      .thread_id = t_slot->thread_id,
+      .heap_id = block.heap_id,
+      .is_realloc = part == Part::kFirstOfTwo ? uint8_t{1} : uint8_t{0},
+      .reserved = 0};
   memcpy(reservation.payload, &record, sizeof(record));
   g_session.ring().Commit(reservation);
 }
@@ -245,18 +253,19 @@ void RecordFreeAs(RecordType type, const Block& block, bool is_realloc) {
 
 HPD_NOINLINE void RecordFree(const Block& block, bool is_realloc) {
   ProbeFree(block.address);
-  RecordFreeAs(RecordType::kFree, block, is_realloc);
+  RecordFreeAs(RecordType::kFree, block, is_realloc ? Part::kFirstOfTwo : Part::kOnly);
 }
 
 HPD_COLD void RecordReallocFailed(const Block& block) {
   FilterOf(block).Insert(FilterKey(block));
-  RecordFreeAs(RecordType::kReallocFailed, block, false);
+  RecordFreeAs(RecordType::kReallocFailed, block, Part::kLast);
 }
 
 HPD_COLD void RecordMark(RecordType type, const char* name) {
   if (g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
-  const RingWriter::Reservation reservation = Reserve(type, sizeof(MarkRecord));
+  const RingWriter::Reservation reservation =
+      Reserve(type, sizeof(MarkRecord), Part::kOnly);
   if (reservation.payload == nullptr)
     return;
   MarkRecord record{.tsc = rt::ReadTsc(), .name = {}};
@@ -271,7 +280,8 @@ HPD_COLD void RecordModulesChanged() {
       g_session.state.load(std::memory_order_acquire) != SessionState::kActive)
     return;
   g_session.client()->ring.modules_epoch.fetch_add(1, std::memory_order_acq_rel);
-  const RingWriter::Reservation reservation = Reserve(RecordType::kModulesChanged, 0);
+  const RingWriter::Reservation reservation =
+      Reserve(RecordType::kModulesChanged, 0, Part::kOnly);
   if (reservation.payload != nullptr)
     g_session.ring().Commit(reservation);
 }

@@ -6,6 +6,7 @@
 #include <climits>
 
 #include "client/confinement.h"
+#include "client/engine_wait.h"
 #include "client/handshake_client.h"
 #include "client/sampler.h"
 #include "client/service_client.h"
@@ -350,14 +351,12 @@ void WaitUntilDrained() {
     return;
   RingHeader& header = g_session.client()->ring;
   const uint64_t written = g_session.frames_end.load(std::memory_order_acquire);
-  constexpr int kTries = 5000;
-  constexpr long kPauseNs = 200'000;
-  for (int i = 0; i < kTries; ++i) {
-    if (header.consumed_position.load(std::memory_order_acquire) >= written ||
-        g_session.engine()->control.active.load(std::memory_order_relaxed) == 0)
-      return;
-    Nap(kPauseNs);
-  }
+  constexpr uint64_t kLimitNs = 1'000'000'000;
+  constexpr long kNapNs = 200'000;
+  EngineWait wait(kLimitNs);
+  while (header.consumed_position.load(std::memory_order_acquire) < written &&
+         !IsSessionOver(g_session.engine()->control) && wait.MayGoOn())
+    Nap(kNapNs);
 }
 
 }  // namespace heapprofd

@@ -50,7 +50,7 @@ Status CheckSessionConfig(const SessionConfig& config) {
     return Invalid(
         "cannot use --block-client-timeout (block_client_timeout_us) " +
         std::to_string(config.block_timeout_us) +
-        ": it must be a number of microseconds; 0 waits as long as the profiler lives");
+        ": it must be a number of microseconds; 0 waits as long as the profiler moves");
   HPD_TRY(CheckHeapSelection(config.heaps));
   return CheckTargets(config.targets);
 }

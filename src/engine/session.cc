@@ -14,12 +14,14 @@ namespace {
 
 constexpr size_t kRecordsPerTurn =
     20'000;  // of one target, before the others get their turn
+constexpr uint64_t kTurnNs = 100'000'000;  // of all targets
 // Each wait ends in a timer interrupt, which the kernel likes to take on the target's
 // processor, and each look at a ring takes cache lines away from its writers: so the
 // waits are as long as the rings' space allows. While code is new they are short, for
 // until its rules are published each sample in it copies its stack.
 constexpr int kMinWaitMs = 1;
 constexpr int kMaxWaitMs = 10;
+constexpr int kLastTurns = 256;        // for what was said before the end
 constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
 
@@ -54,17 +56,20 @@ std::string Session::EnvironmentFor(pid_t pid) const {
 }
 
 void Session::Poll(int max_wait_ms, int wake_fd) {
-  const int wait_ms = std::min(DrainAll(), max_wait_ms);
+  int wait_ms = std::min({DrainAll(), max_wait_ms, clients_.MillisecondsToDeadline()});
+  if (is_behind_)
+    wait_ms = 0;
   std::vector<pollfd> fds;
   fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
   fds.push_back({.fd = caught_fd(), .events = POLLIN, .revents = 0});
   for (const LiveTarget& live : live_)
     fds.push_back({.fd = live.pidfd.get(), .events = POLLIN, .revents = 0});
-  if (poll(fds.data(), fds.size(), wait_ms) <= 0)
+  clients_.AddTo(&fds);
+  const bool has_news = poll(fds.data(), fds.size(), wait_ms) > 0;
+  is_behind_ = ServeClients();
+  if (!has_news)
     return;
-  if (fds[0].revents != 0)
-    AcceptClients();
   AdoptCaught();
   ReapExited();
 }
@@ -112,14 +117,18 @@ void Session::NoteRejected(const ProcessDescription& process) {
   rejected_.push_back(std::move(profile));
 }
 
+// A turn ends after kTurnNs, and the next one goes on with the next target: whoever comes
+// meanwhile is answered before a crowd of busy ones has been served.
 int Session::DrainAll() {
   clock_.Update();
+  Beat();
+  const uint64_t end_ns = clock_.last_ns() + kTurnNs;
   double fill = 0;
   bool is_learning = false;
   bool is_pending = false;
   bool did_read = false;
-  for (const LiveTarget& live : live_) {
-    Target& target = *live.target;
+  for (size_t i = 0; i < live_.size(); ++i) {
+    Target& target = *live_[next_target_++ % live_.size()].target;
     fill = std::max(fill, target.ring_fill());
     const uint64_t copies = target.quality().copied_samples;
     const size_t records = target.Drain(kRecordsPerTurn, /*writers_gone=*/false);
@@ -127,6 +136,10 @@ int Session::DrainAll() {
     is_learning |= target.quality().copied_samples != copies;
     is_pending |= target.is_behind();
     did_read |= records > 0;
+    if (i + 1 < live_.size() && MonotonicNs() > end_ns) {
+      is_pending = true;
+      break;
+    }
   }
   if (is_pending)
     return 0;
@@ -137,6 +150,12 @@ int Session::DrainAll() {
   if (did_read)
     busy_until_ns_ = clock_.last_ns() + kBusyNs;
   return clock_.last_ns() < busy_until_ns_ ? wait_ms_ : INT_MAX;
+}
+
+// Programs whose rings are full wait as long as they see us move.
+void Session::Beat() {
+  for (const LiveTarget& live : live_)
+    live.target->Beat();
 }
 
 void Session::EndTarget(pid_t pid) {
@@ -178,8 +197,10 @@ void Session::ReapExited() {
   if (poll(fds.data(), fds.size(), 0) <= 0)
     return;
   for (size_t i = fds.size(); i-- > 0;) {
-    if (fds[i].revents != 0)
-      Finish(i, TargetEnd::kExited);
+    if (fds[i].revents == 0)
+      continue;
+    Finish(i, TargetEnd::kExited);
+    Beat();
   }
 }
 
@@ -192,7 +213,10 @@ void Session::StopAtGuardrail() {
 void Session::Stop() {
   is_stopped_ = true;
   if (listener_.valid()) {
-    AcceptClients();  // what was said before the end counts
+    // What was said before the end counts.
+    for (int turn = 0; ServeClients() && turn < kLastTurns; ++turn) {
+    }
+    clients_.clear();
     // Whoever asks now must not wait for an answer.
     listener_.reset();
     unlink(socket_path_.c_str());

@@ -16,6 +16,7 @@
 #include "attach/exec_watcher.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
+#include "engine/pending_clients.h"
 #include "engine/session_config.h"
 #include "engine/target.h"
 #include "engine/tsc_clock.h"
@@ -155,6 +156,11 @@ class Session {
   static constexpr size_t kMaxTargets = 100'000;
   static constexpr uint64_t kBusyNs = 300'000'000;
 
+  // Of a session with a socket. Those who have a share of their own are the users that
+  // programs of root's session have become.
+  static constexpr PendingClients::Limits kClientLimits = {
+      .all = 1024, .of_user = 128, .patience_ns = 4'000'000'000, .per_turn = 16};
+
   struct LiveTarget {
     Target* target;
     ScopedFd pidfd;
@@ -168,10 +174,12 @@ class Session {
 
   Status Listen();
   Status OpenToOtherUsers();
-  void AcceptClients();
+  bool ServeClients();
   bool Wants(pid_t pid) const;
-  void Hear(ScopedFd connection);
-  void Welcome(const Hello& hello, const struct ucred& peer, int connection);
+  void Hear(PendingClients::Client& client, uint64_t magic);
+  void Welcome(const Hello& hello, const PendingClients::Client& client);
+  void Decline(pid_t pid, const std::string& why);
+  Status TakeIn(Newcomer newcomer);
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   void Finish(size_t index, TargetEnd end);
   void Release(const LiveTarget& live);
@@ -187,6 +195,7 @@ class Session {
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
   int DrainAll();
+  void Beat();
 
   SessionConfig config_;
   TscClock clock_;
@@ -201,15 +210,18 @@ class Session {
   uint64_t followed_ns_ = 0;
   uint64_t exec_looked_ns_ = 0;
   ScopedFd listener_;
+  PendingClients clients_{kClientLimits};
   std::string parent_directory_;  // empty: there is none
   std::string directory_;
   std::string socket_path_;
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
+  size_t next_target_ = 0;  // whose turn it is, in live_
   std::vector<std::unique_ptr<TargetProfile>> rejected_;
   ControlHandler control_handler_;
   AllocationEvents* events_ = nullptr;
   bool is_stopped_ = false;
+  bool is_behind_ = false;      // somebody who has spoken waits for his turn
   uint64_t busy_until_ns_ = 0;  // short waits until then
   int wait_ms_ = 1;             // the short wait
 };

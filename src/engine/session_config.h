@@ -53,7 +53,7 @@ struct SessionConfig {
   uint64_t ring_size_bytes = kDefaultRingSize;
   WhenFull when_full = WhenFull::kBlock;
   size_t max_live_samples = kMaxLiveSamples;  // of one process
-  uint64_t block_timeout_us = 0;              // 0: as long as the engine lives
+  uint64_t block_timeout_us = 0;              // 0: as long as the engine moves
   bool follow_children = true;
   uint32_t check_period =
       1024;  // every n-th sample of a thread proves its walk; 0: never

@@ -67,6 +67,17 @@ bool IsAlive(int process) {
   return process >= 0 && poll(&ended, 1, 0) == 0;
 }
 
+// The other end is closed: its process is gone, or has waited long enough.
+bool HasLeft(int connection) {
+  char byte = 0;
+  const ssize_t got = recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+std::string NameOf(pid_t pid) {
+  return DescribeProcess(pid).cmdline[0];
+}
+
 UnrecordedReason ReasonOf(Obstacle obstacle) {
   switch (obstacle) {
     case Obstacle::kNone:
@@ -124,71 +135,58 @@ Status Session::Listen() {
   return {};
 }
 
-void Session::AcceptClients() {
-  while (true) {
-    ScopedFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection.valid())
-      return;
-    Hear(std::move(connection));
-  }
+// True: there are more.
+bool Session::ServeClients() {
+  if (listener_.valid())
+    clients_.Accept(listener_.get());
+  return clients_.Serve(
+      [this](PendingClients::Client& client, uint64_t magic) { Hear(client, magic); });
 }
 
-// A client says one thing, at once.
-void Session::Hear(ScopedFd connection) {
-  const timeval patience{.tv_sec = 0, .tv_usec = 200'000};
-  setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
-      peer.pid <= 0 || (geteuid() != 0 && peer.uid != geteuid()))
-    return;
-  uint64_t magic = 0;
-  const bool may_control = peer.uid == 0 || peer.uid == geteuid();
-  if (control_handler_ && may_control &&
-      recv(connection.get(), &magic, sizeof(magic), MSG_PEEK) ==
-          static_cast<ssize_t>(sizeof(magic)) &&
-      magic == kControlMagic)
-    return control_handler_(std::move(connection));
+// A client says one thing, in one piece.
+void Session::Hear(PendingClients::Client& client, uint64_t magic) {
+  const bool may_control = client.peer.uid == 0 || client.peer.uid == geteuid();
+  if (magic == kControlMagic && may_control && control_handler_)
+    return control_handler_(std::move(client.fd));
   std::array<std::byte, sizeof(ExecNotice)> message{};
-  const ssize_t size = recv(connection.get(), message.data(), message.size(), 0);
+  const ssize_t size =
+      recv(client.fd.get(), message.data(), message.size(), MSG_DONTWAIT);
   Hello hello{};
   ExecNotice notice{};
-  if (size == static_cast<ssize_t>(sizeof(hello)))
+  if (magic == kHandshakeMagic && size == static_cast<ssize_t>(sizeof(hello))) {
     memcpy(&hello, message.data(), sizeof(hello));
-  else if (size == static_cast<ssize_t>(sizeof(notice)))
+    Welcome(hello, client);
+  } else if (magic == kExecNoticeMagic && size == static_cast<ssize_t>(sizeof(notice))) {
     memcpy(&notice, message.data(), sizeof(notice));
-  if (hello.magic == kHandshakeMagic)
-    Welcome(hello, peer, connection.get());
-  else if (notice.magic == kExecNoticeMagic && notice.version == kWireVersion)
-    HandleExecNotice(notice, peer.pid);
+    if (notice.version == kWireVersion)
+      HandleExecNotice(notice, client.peer.pid);
+  }
 }
 
-void Session::Welcome(const Hello& hello, const ucred& peer, int connection) {
-  const pid_t pid = peer.pid;
-  Status status;
+void Session::Welcome(const Hello& hello, const PendingClients::Client& client) {
+  const pid_t pid = client.peer.pid;
   if (hello.version != kWireVersion)
-    status =
-        Status(StatusCode::kInvalidArgument, "the preload library is of another version");
+    Decline(pid, "the preload library is of another version");
   else if (!Wants(pid))
-    status = Status(StatusCode::kNotFound, "not one of the processes asked for");
-  else
-    status = Adopt({.pid = pid,
-                    .user = peer.uid,
-                    .group = peer.gid,
-                    .connection = connection,
-                    .process = OpenProcess(pid),
-                    .from_startup = true});
-  if (!status.ok()) {
-    const std::string name = DescribeProcess(pid).cmdline[0];
-    programs_.Attempt(pid, MonotonicNs(), name + " (" + status.message() + ")",
-                      UnrecordedReason::kDeclined);
-    const heapprofd::Welcome decline{.magic = kHandshakeMagic,
-                                     .version = kWireVersion,
-                                     .status = WelcomeStatus::kDecline,
-                                     .ring_size = 0,
-                                     .seed = 0};
-    SendWelcome(connection, decline, nullptr, 0);
-  }
+    Decline(pid, "not one of the processes asked for");
+  else if (Adopt({.pid = pid,
+                  .user = client.peer.uid,
+                  .group = client.peer.gid,
+                  .connection = client.fd.get(),
+                  .process = OpenProcess(pid),
+                  .from_startup = true})
+               .ok())
+    return;
+  const heapprofd::Welcome decline{.magic = kHandshakeMagic,
+                                   .version = kWireVersion,
+                                   .status = WelcomeStatus::kDecline,
+                                   .ring_size = 0,
+                                   .seed = 0};
+  SendWelcome(client.fd.get(), decline, nullptr, 0);
+}
+
+void Session::Decline(pid_t pid, const std::string& why) {
+  programs_.Missed(pid, MonotonicNs(), NameOf(pid), why, UnrecordedReason::kDeclined);
 }
 
 // A session with a program of its own records all of its processes unless some are named.
@@ -220,11 +218,26 @@ void Session::ExpectProgram(pid_t pid, const std::string& program) {
 }
 
 Status Session::Adopt(Newcomer newcomer) {
+  const uint64_t asked_ns = MonotonicNs();
+  const pid_t pid = newcomer.pid;
+  const int connection = newcomer.connection;
+  EndTarget(pid);
+  Status status = TakeIn(std::move(newcomer));
+  if (status.ok())
+    programs_.Recorded(pid, asked_ns);
+  else if (HasLeft(connection))  // which can make anything fail
+    programs_.Missed(pid, asked_ns, NameOf(pid), "", UnrecordedReason::kLate);
+  else
+    Decline(pid, status.message());
+  return status;
+}
+
+Status Session::TakeIn(Newcomer newcomer) {
+  const pid_t pid = newcomer.pid;
   if (targets_.size() >= kMaxTargets)
     return Status(StatusCode::kUnavailable, "too many processes in one session");
-  const pid_t pid = newcomer.pid;
-  EndTarget(pid);
-  programs_.Recorded(pid, MonotonicNs());
+  if (HasLeft(newcomer.connection))
+    return Status(StatusCode::kUnavailable, "it does not wait for an answer any more");
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::Create(pid, config_, &modules_, &clock_));
   // Looked at now that its mappings are open: whatever it has become before is seen, and
@@ -243,7 +256,7 @@ Status Session::Adopt(Newcomer newcomer) {
                                    .seed = RandomSeed()};
   const int fds[2] = {target->memory().engine_fd(), target->memory().client_fd()};
   if (!SendWelcome(newcomer.connection, welcome, fds, 2))
-    return {};  // it went away while waiting
+    return Status::FromErrno("cannot answer process " + std::to_string(pid), errno);
   live_.push_back({.target = target.get(),
                    .pidfd = std::move(newcomer.process),
                    .attached = nullptr,

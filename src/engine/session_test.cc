@@ -17,8 +17,11 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "engine/tsc_clock.h"
+#include "wire/control.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -223,14 +226,51 @@ TEST_F(SessionTest, TheSocketIsPrivateAndGoneWithTheSession) {
 
 TEST_F(SessionTest, PeersThatSayNothingOrNonsenseAreNoTargetsAndHoldNobodyUp) {
   ASSERT_NO_FATAL_FAILURE(Create());
-  const ScopedFd silent = Connect();
-  const ScopedFd nonsense = Connect();
-  ASSERT_EQ(send(nonsense.get(), std::string(4096, 'x').data(), 4096, 0), 4096);
+  session_->set_control_handler([](const ScopedFd&) {});
+  std::vector<ScopedFd> peers;
+  for (int i = 0; i < 100; ++i) {
+    peers.push_back(Connect());  // silent
+    for (const std::string& text :
+         {std::string("half"), std::string(4096, 'x'),
+          std::string(reinterpret_cast<const char*>(&kHandshakeMagic), 8),
+          std::string(reinterpret_cast<const char*>(&kExecNoticeMagic), 8),
+          std::string(reinterpret_cast<const char*>(&kControlMagic), 8)}) {
+      peers.push_back(Connect());
+      ASSERT_EQ(send(peers.back().get(), text.data(), text.size(), 0),
+                static_cast<ssize_t>(text.size()));
+    }
+  }
   ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));
   EXPECT_EQ(WEXITSTATUS(ServeToTheEnd()), 7);
   ASSERT_EQ(session_->targets().size(), 1u);
   char answer = 0;
-  EXPECT_LE(recv(silent.get(), &answer, 1, MSG_DONTWAIT), 0);
+  for (const ScopedFd& peer : peers)
+    EXPECT_LE(recv(peer.get(), &answer, 1, MSG_DONTWAIT), 0);
+  EXPECT_TRUE(session_->Unrecorded().empty());
+}
+
+TEST_F(SessionTest, AProcessThatIsGoneBeforeItIsAnsweredIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(Create());
+  program_ = fork();
+  ASSERT_GE(program_, 0);
+  if (program_ == 0) {
+    const Hello hello{.magic = kHandshakeMagic,
+                      .version = kWireVersion,
+                      .origin = ClientOrigin::kStartup,
+                      .tsc = 0};
+    const ScopedFd peer = Connect();
+    _exit(send(peer.get(), &hello, sizeof(hello), 0) == sizeof(hello) ? 0 : 1);
+  }
+  session_->ExpectProgram(program_, "brief");
+  int status = -1;
+  ASSERT_EQ(waitpid(program_, &status, 0), program_);
+  program_ = -1;
+  ASSERT_EQ(status, 0);
+  session_->Poll(kWaitMs, -1);
+  const std::vector<UnrecordedPrograms> missed = session_->Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].reason, UnrecordedReason::kLate);
+  EXPECT_EQ(missed[0].names, std::vector<std::string>({"brief"}));
 }
 
 TEST_F(SessionTest, AClientOfAnotherVersionIsDeclined) {

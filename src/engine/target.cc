@@ -163,8 +163,12 @@ bool Target::IsStuck() {
          (stuck_ns > kStuckNs && ProcessCpuNs(pid()) - *stuck_cpu_ns_ >= kStuckCpuNs);
 }
 
-void Target::Tick() {
+void Target::Beat() {
   memory_->engine().control.heartbeat.store(MonotonicNs(), std::memory_order_relaxed);
+}
+
+void Target::Tick() {
+  Beat();
   if (config_.ask_allocator)
     LookAtExit();
   if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)

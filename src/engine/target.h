@@ -63,7 +63,10 @@ class Target {
   // on writing cannot hold the engine.
   void DrainRest(bool writers_gone);
 
-  // Beat of the engine's heart and upkeep of the shared parameters; every loop.
+  // Of the engine's heart: it moves.
+  void Beat();
+
+  // The same, and upkeep of the shared parameters; every loop.
   void Tick();
 
   // The session is over for this target: the client goes dormant at its next sampled

@@ -46,6 +46,20 @@ void ProgramWatch::Recorded(pid_t pid, uint64_t time_ns) {
   recorded_[pid] = time_ns;
 }
 
+// NOLINTNEXTLINE(readability-function-size)
+void ProgramWatch::Missed(pid_t pid,
+                          uint64_t time_ns,
+                          std::string name,
+                          const std::string& detail,
+                          UnrecordedReason reason) {
+  const auto expected = pending_.find(pid);
+  if (name.empty())
+    name = expected != pending_.end() ? expected->second.name
+                                      : "process " + std::to_string(pid);
+  Recorded(pid, time_ns);  // it needs no other reason
+  Count(detail.empty() ? name : name + " (" + detail + ")", reason, 1);
+}
+
 void ProgramWatch::Count(const std::string& name,
                          UnrecordedReason reason,
                          uint64_t count) {

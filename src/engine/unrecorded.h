@@ -22,12 +22,13 @@ enum class UnrecordedReason : uint8_t {
   kPrivileged,
   kCleanedEnvironment,  // started without our variables
   kDeclined,            // it reported, and the engine could not take it
+  kLate,                // it was gone, or had given up waiting, when the engine answered
   kConfined,            // a seccomp filter might have killed it for reporting
   kNoSpace,             // it could not map the memory that it was given
   kNotLoaded,           // none of these is known
 };
 
-inline constexpr size_t kUnrecordedReasons = 8;
+inline constexpr size_t kUnrecordedReasons = 9;
 
 struct UnrecordedPrograms {
   UnrecordedReason reason = UnrecordedReason::kNotLoaded;
@@ -49,6 +50,15 @@ class ProgramWatch {
 
   // The process has reported, at `time_ns`. May come before the Attempt that led to it.
   void Recorded(pid_t pid, uint64_t time_ns);
+
+  // The process has reported, at `time_ns`, and is not recorded. `name`: empty when it is
+  // gone; then it is called what it was said to become. `detail`: more than the reason,
+  // or empty.
+  void Missed(pid_t pid,
+              uint64_t time_ns,
+              std::string name,
+              const std::string& detail,
+              UnrecordedReason reason);
 
   // `count` more programs that will not report. `name`: theirs, or with kConfined that of
   // the program that has begun them.

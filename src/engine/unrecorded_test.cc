@@ -85,5 +85,19 @@ TEST(ProgramWatchTest, ALiarCannotMakeItGrow) {
   EXPECT_EQ(missed[0].count, 300'000u);
 }
 
+TEST(ProgramWatchTest, OneThatIsGoneBeforeItIsAnsweredHasTheNameItWasStartedBy) {
+  ProgramWatch watch;
+  watch.Attempt(1, 10, "/bin/x", UnrecordedReason::kNotLoaded);
+  watch.Missed(1, 20, "", "", UnrecordedReason::kLate);
+  watch.Missed(2, 20, "", "", UnrecordedReason::kLate);
+  watch.Missed(3, 20, "y", "why", UnrecordedReason::kDeclined);
+  const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
+  ASSERT_EQ(missed.size(), 2u);
+  EXPECT_EQ(missed[0].names, std::vector<std::string>({"y (why)"}));
+  EXPECT_EQ(missed[1].reason, UnrecordedReason::kLate);
+  EXPECT_EQ(missed[1].count, 2u);
+  EXPECT_EQ(missed[1].names, std::vector<std::string>({"/bin/x", "process 2"}));
+}
+
 }  // namespace
 }  // namespace heapprofd

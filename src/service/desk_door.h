@@ -16,7 +16,9 @@ class DeskDoor : public Door {
  public:
   explicit DeskDoor(Link link) : link_(std::move(link)) {}
 
-  int fd() const override { return is_closed_ ? -1 : link_.fd(); }
+  void AddTo(std::vector<pollfd>* fds) const override {
+    fds->push_back({.fd = is_closed_ ? -1 : link_.fd(), .events = POLLIN, .revents = 0});
+  }
 
   int MillisecondsToNext() const override;
 

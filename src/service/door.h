@@ -4,10 +4,12 @@
 // root's service are behind a front desk (desk_door.h).
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
@@ -31,8 +33,8 @@ class Door {
  public:
   virtual ~Door() = default;
 
-  // Readable when somebody is there.
-  virtual int fd() const = 0;
+  // What becomes readable when somebody is there.
+  virtual void AddTo(std::vector<pollfd>* fds) const = 0;
 
   // Milliseconds until Serve should be called in any case; -1: no need.
   virtual int MillisecondsToNext() const = 0;

@@ -15,8 +15,9 @@ Result<std::unique_ptr<Door>> OwnDoor::Open(RuntimeDirectory* directory,
   return door;
 }
 
-int OwnDoor::fd() const {
-  return reception_ != nullptr ? reception_->fd() : -1;
+void OwnDoor::AddTo(std::vector<pollfd>* fds) const {
+  if (reception_ != nullptr)
+    reception_->AddTo(fds);
 }
 
 int OwnDoor::MillisecondsToNext() const {

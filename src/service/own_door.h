@@ -15,7 +15,7 @@ class OwnDoor : public Door {
   static Result<std::unique_ptr<Door>> Open(RuntimeDirectory* directory,
                                             ScopedFd listener);
 
-  int fd() const override;
+  void AddTo(std::vector<pollfd>* fds) const override;
   int MillisecondsToNext() const override;
   void Serve(Host& host) override;
   bool is_empty() const override;

@@ -74,7 +74,7 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
   wait_at_most(max_wait_ms);
   is_behind_ = false;
   std::vector<pollfd> fds;
-  fds.push_back({.fd = door_->fd(), .events = POLLIN, .revents = 0});
+  door_->AddTo(&fds);
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Connection>& connection : connections_)
     fds.push_back({.fd = connection->channel.fd(), .events = POLLIN, .revents = 0});

@@ -59,6 +59,7 @@ void Service::ServeProgram(Visitor visitor) {
   Session* session = SessionFor(DescribeProcess(pid), hello.origin);
   if (session == nullptr)
     return door_->PassOn(std::move(visitor));
+  recv(visitor.connection.get(), &hello, sizeof(hello), MSG_DONTWAIT);
   door_->SayTaken(visitor);
   const Status status =
       session->Adopt({.pid = pid,

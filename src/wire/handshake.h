@@ -18,8 +18,11 @@ inline constexpr uint64_t kHandshakeMagic = 0x3130646670616568;  // "heapfd01"
 inline constexpr uint32_t kWireVersion = 3;
 inline constexpr size_t kMaxSocketPath = 107;  // sizeof(sockaddr_un::sun_path) - 1
 
-// Seconds the client waits for the engine's answer before it goes on unprofiled.
-inline constexpr int kHandshakeTimeoutSeconds = 5;
+// How long the client waits for the engine's answer before it goes on unprofiled; the
+// second one is for a process whose engine is known to stand still: one that was not
+// answered the last time, or is the child of such a one.
+inline constexpr uint64_t kHandshakeTimeoutNs = 1'000'000'000;
+inline constexpr uint64_t kShortHandshakeTimeoutNs = 50'000'000;
 
 // How the client comes to ask.
 enum class ClientOrigin : uint32_t {

@@ -33,8 +33,8 @@ struct alignas(kPageSize) SessionControl {
   std::atomic<uint32_t> active;            // 0: the session is over; a futex
   std::atomic<uint32_t> when_full;         // WhenFull
   std::atomic<uint64_t> interval;          // sampling interval, bytes, >= 1
-  std::atomic<uint64_t> block_timeout_us;  // 0: as long as the engine lives
-  // Monotonic time, ns; changes at least every 500 ms while the engine lives.
+  std::atomic<uint64_t> block_timeout_us;  // 0: as long as the engine moves
+  // Monotonic time, ns; changes at least every 500 ms while the engine is not stopped.
   std::atomic<uint64_t> heartbeat;
   std::atomic<uint32_t>
       known_stacks_epoch;  // a change makes the client send every stack's frames again
@@ -131,9 +131,9 @@ struct RingHeader {
 
 enum class ClientError : uint32_t {
   kNone = 0,
-  kEngineLost = 1,  // no heartbeat while the ring was full
-  kBlockTimeout =
-      2,  // block_client_timeout_us passed; the record was dropped, the session goes on
+  kEngineLost = 1,    // no heartbeat for long in an attached process
+  kBlockTimeout = 2,  // a wait for space was in vain (client/engine_wait.h): the record
+                      // was dropped, the session goes on
 };
 
 struct alignas(kPageSize) ClientBlock {

@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from profile_run import HEAP_PROFILE, program, run, script
+from profile_run import HEAP_PROFILE, RUNS_32_BIT, program, run, script
 
 DEADLINE_S = 60
 
@@ -85,6 +85,15 @@ class Environment(unittest.TestCase):
             result = run(["/bin/sh", "-c", f"{path}; echo $?"], ["-i", "1"])
         self.assertEqual(result.stdout, "5\n")
         self.assertIn(f"! 1 program was not recorded ({path}): 32-bit", result.stderr)
+
+    @unittest.skipUnless(RUNS_32_BIT, "nothing here runs 32-bit programs")
+    def test_a_32_bit_child_says_what_it_always_says(self):
+        command = ["/bin/sh", "-c", f"{program('hello32')} 2>&1; echo $?"]
+        plain = subprocess.run(command, capture_output=True, text=True)
+        result = run(command, ["-i", "1"])
+        self.assertEqual(plain.stdout, "ok\n5\n")
+        self.assertEqual(result.stdout, plain.stdout)
+        self.assertIn(f"! 1 program was not recorded ({program('hello32')}): 32-bit", result.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can make a setuid program of another user")
     def test_a_program_that_gains_privileges_says_why_nothing_is_recorded(self):

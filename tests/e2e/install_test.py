@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from profile_run import program, run
+from profile_run import RUNS_32_BIT, program, run
 
 BUILD_DIRECTORY = os.environ["BUILD_DIRECTORY"]
 
@@ -25,23 +25,34 @@ class Install(unittest.TestCase):
     def tearDownClass(cls):
         cls.directory.cleanup()
 
+    def assert_leaves_32_bit_programs_alone(self, tool):
+        result = run(["/bin/sh", "-c", f'{program("hello32")} 2>&1'], tool=tool)
+        self.assertEqual((result.exit_code, result.stdout), (5, "ok\n"), result.stderr)
+
     def test_the_library_is_the_installed_one(self):
         result = run(["/bin/sh", "-c", "echo $LD_PRELOAD"], tool=self.tool)
-        library = os.path.join(self.prefix, "lib", "heapprofd", "libheapprofd_preload.so")
-        self.assertEqual(result.stdout, os.path.realpath(library) + "\n", result.stderr)
+        folder = os.path.realpath(os.path.join(self.prefix, "lib", "heapprofd"))
+        self.assertEqual(result.stdout, folder + "/platforms/$PLATFORM/libheapprofd_preload.so\n", result.stderr)
 
     def test_a_program_is_profiled_from_there(self):
         result = run([program("exits"), "return"], ["-i", "1"], tool=self.tool)
         self.assertEqual(result.exit_code, 7, result.stderr)
         self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
 
+    @unittest.skipUnless(RUNS_32_BIT, "nothing here runs 32-bit programs")
+    def test_a_32_bit_program_is_left_alone_from_there(self):
+        self.assert_leaves_32_bit_programs_alone(self.tool)
+
     def test_a_place_that_the_loader_cannot_name_works_too(self):
         for name in ("a place", "a:place", "a $ORIGIN place"):
             prefix = os.path.join(self.directory.name, name)
             shutil.copytree(self.prefix, prefix)
-            result = run([program("exits"), "return"], ["-i", "1"], tool=os.path.join(prefix, "bin", "heap_profile"))
+            tool = os.path.join(prefix, "bin", "heap_profile")
+            result = run([program("exits"), "return"], ["-i", "1"], tool=tool)
             self.assertEqual(result.exit_code, 7, result.stderr)
             self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000, name)
+            if RUNS_32_BIT:
+                self.assert_leaves_32_bit_programs_alone(tool)
 
     def test_documentation_and_licence_come_along(self):
         folder = os.path.join(self.prefix, "share", "doc", "heapprofd")

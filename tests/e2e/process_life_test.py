@@ -6,6 +6,40 @@ import unittest
 from profile_run import Started, program, run
 
 
+# A wait for a profiler that stands still ends after a second; machines are busy.
+LONGEST_MS = 2500
+
+
+class StoppedProfiler(unittest.TestCase):
+    def pauses(self, mode, *options):
+        """The result, the longest pause in ms, the number of pauses of more than 0.7 s."""
+        result = run([program("pauses"), mode], ["-i", "1", *options])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        longest, count = result.stdout.split()
+        return result, int(longest), int(count)
+
+    def test_it_costs_each_thread_at_most_one_pause_and_what_is_lost_is_counted(self):
+        result, longest, count = self.pauses("threads", "--shmem-size", "65536")
+        self.assertLess(longest, LONGEST_MS)
+        self.assertLessEqual(count, 3)
+        self.assertRegex(result.stderr, r"! \d+ records \(\d+ samples\) did not fit into the buffer, though the program waited")
+
+    def test_a_given_time_is_kept(self):
+        result, longest, count = self.pauses("threads", "--shmem-size", "65536", "--block-client-timeout", "1000")
+        self.assertEqual(count, 0, longest)
+        self.assertIn("did not fit", result.stderr)
+
+    def test_a_program_that_starts_meanwhile_waits_a_second_and_is_named(self):
+        result, longest, _ = self.pauses("start")
+        self.assertLess(longest, LONGEST_MS)
+        self.assertRegex(result.stderr, r"! 1 program was not recorded \(/bin/true\): ended, or waiting no longer")
+
+    def test_forked_children_that_allocate_meanwhile_wait_once_each_and_are_counted(self):
+        result, longest, _ = self.pauses("forks")
+        self.assertLess(longest, LONGEST_MS)
+        self.assertRegex(result.stderr, r"! 3 programs were not recorded .*: ended, or waiting no longer")
+
+
 class ProcessLife(unittest.TestCase):
     def test_every_way_to_exit_keeps_all_data_and_the_exit_code(self):
         for way, code in [("return", 7), ("exit", 7), ("_exit", 7), ("quick_exit", 7),

@@ -31,6 +31,18 @@ def script(directory, name, text):
     return path
 
 
+def runs(path):
+    try:
+        subprocess.run([path], capture_output=True)
+        return True
+    except OSError:
+        return False
+
+
+# Needs a kernel that does, and a loader (Debian package libc6-i386).
+RUNS_32_BIT = runs(program("hello32"))
+
+
 class Pprof:
     """One heap_dump file: totals per view and per function."""
 

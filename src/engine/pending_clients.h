@@ -1,0 +1,78 @@
+// Connections that were accepted and have not said yet what they are there for. Everybody
+// at the socket may be hostile: nothing ever waits for a peer, and silence costs others
+// nothing.
+//
+// What there is room for is shared out by the user that the kernel names. Whoever has his
+// share gives up his oldest silent connection for a new one: an honest client speaks at
+// once, so it is not the one to go.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <vector>
+
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+
+class PendingClients {
+ public:
+  struct Limits {
+    size_t all;      // connections
+    size_t of_user;  // of one user other than this process's own, which may have all
+    uint64_t patience_ns;  // until a connection has spoken
+    size_t per_turn;       // served at once: those that are recorded already must not
+                           // wait for a crowd that comes
+  };
+
+  struct Client {
+    ScopedFd fd;  // does not block
+    ucred peer;   // as the kernel told it when the connection was made
+    uint64_t deadline_ns;
+  };
+
+  // `magic`: the first word of what the client says, which is there to be read, as a
+  // whole or never. The handler may take the descriptor; otherwise it is closed
+  // afterwards.
+  using Handler = std::function<void(Client& client, uint64_t magic)>;
+
+  explicit PendingClients(const Limits& limits) : limits_(limits) {}
+
+  // Takes in whoever waits at the listening socket. Only root lets other users in.
+  void Accept(int listener);
+
+  // In order of arrival, hands those over that have spoken and closes those whose time is
+  // up. True: some had to be left for the next turn.
+  bool Serve(const Handler& handler);
+
+  void AddTo(std::vector<pollfd>* fds) const;
+
+  // Until the first one's time is up; INT_MAX: there is none.
+  int MillisecondsToDeadline() const;
+
+  bool empty() const { return clients_.empty(); }
+
+  size_t size() const { return clients_.size(); }
+
+  void clear();
+
+ private:
+  using Iterator = std::list<Client>::iterator;
+
+  bool MakeRoom(uid_t user);
+  bool RemoveOldestOf(uid_t user);
+  Iterator Remove(Iterator client);
+
+  Limits limits_;
+  std::list<Client> clients_;       // in order of arrival
+  std::map<uid_t, size_t> counts_;  // of users with at least one
+};
+
+}  // namespace heapprofd
