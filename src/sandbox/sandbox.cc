@@ -38,10 +38,21 @@ bool IsUser(uid_t uid, gid_t gid) {
          std::ranges::all_of(gids, [&](gid_t other) { return other == gid; });
 }
 
-// The saved gid becomes nobody's; false: this user namespace has none.
-bool HasNobody() {
+bool HasCapabilities(uint64_t wanted) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, 2> sets{};
+  return syscall(SYS_capget, &header, sets.data()) == 0 &&
+         (sets[0].effective & wanted) == wanted;
+}
+
+// Root in a container may lack what it takes; who starts a process that becomes nobody
+// must also be able to end it. Makes nobody's gid the saved one: a user namespace may
+// have no such user.
+bool CanBecomeNobody() {
   constexpr auto kSame = static_cast<gid_t>(-1);
-  return setresgid(kSame, kSame, kNobody) == 0 || errno != EINVAL;
+  return HasCapabilities(CapabilityBit(CAP_SETUID) | CapabilityBit(CAP_SETGID) |
+                         CapabilityBit(CAP_KILL)) &&
+         setresgid(kSame, kSame, kNobody) == 0;
 }
 
 }  // namespace
@@ -68,6 +79,8 @@ Status DropCapabilities(uint64_t keep) {
 
 Status BecomeUser(uid_t uid, gid_t gid, std::span<const gid_t> groups) {
   const std::string what = "cannot become user " + std::to_string(uid);
+  int parent_death_signal = 0;  // Linux forgets it together with the user
+  prctl(PR_GET_PDEATHSIG, &parent_death_signal, 0, 0, 0);
   if (setgroups(groups.size(), groups.data()) != 0 &&
       (errno != EPERM || !IsUser(uid, gid)))
     return Status::FromErrno(what, errno);
@@ -75,6 +88,7 @@ Status BecomeUser(uid_t uid, gid_t gid, std::span<const gid_t> groups) {
     return Status::FromErrno(what, errno);
   if (!IsUser(uid, gid) || (uid != 0 && setresuid(0, 0, 0) == 0))
     return Status(StatusCode::kUnavailable, what + ": the way back is open");
+  prctl(PR_SET_PDEATHSIG, parent_death_signal, 0, 0, 0);
   return {};
 }
 
@@ -108,9 +122,10 @@ void CloseAllBut(std::span<const int> kept) {
 Status BecomeReader(std::span<const int> kept, SystemCalls allowed) {
   CloseAllBut(kept);
   const bool is_root = geteuid() == 0;
-  HPD_TRY(DropCapabilities(is_root ? CapabilityBit(CAP_SETUID) | CapabilityBit(CAP_SETGID)
-                                   : 0));
-  if (is_root && HasNobody())
+  const bool becomes_nobody = is_root && CanBecomeNobody();
+  HPD_TRY(DropCapabilities(
+      becomes_nobody ? CapabilityBit(CAP_SETUID) | CapabilityBit(CAP_SETGID) : 0));
+  if (becomes_nobody)
     HPD_TRY(BecomeUser(kNobody, kNobody, {}));
   HPD_TRY(DropCapabilities(0));
   HPD_TRY(MakeUndumpable());

@@ -30,8 +30,8 @@ constexpr uint64_t CapabilityBit(unsigned capability) {
 Status DropCapabilities(uint64_t keep);
 
 // All four uids and gids and the supplementary groups. For another uid than root this
-// gives up every capability. Without the right to change them: succeeds only when uid and
-// gid are ours already; the groups then stay.
+// gives up every capability. PR_SET_PDEATHSIG stays. Without the right to change them:
+// succeeds only when uid and gid are ours already; the groups then stay.
 Status BecomeUser(uid_t uid, gid_t gid, std::span<const gid_t> groups);
 
 // No program that this process or its children execute gets rights that it has not:
@@ -49,6 +49,9 @@ enum class SystemCalls : uint8_t {
   // To compute, and to read and write what is open: no file is opened (the attempt fails
   // with EACCES), no process, thread or socket is made, no memory becomes code.
   kUseWhatIsOpen,
+  // The same, but opening a file raises SIGSYS, whose handler may get it from somebody
+  // else, by messages over a descriptor.
+  kUseWhatIsOpenAndAsk,
   // Also threads, terminals, sleeping and ending children.
   kUseWhatIsOpenInThreads,
 };
@@ -58,8 +61,9 @@ enum class SystemCalls : uint8_t {
 Status RestrictSystemCalls(SystemCalls allowed);
 
 // All of the above for a process that only reads `kept` descriptors and writes to them:
-// for root it becomes the user nobody. In a user namespace that has no such user its uid
-// stays. Where the kernel has no system call filters, only a process of root refuses.
+// for root it becomes the user nobody. Without CAP_SETUID, CAP_SETGID and CAP_KILL, or in
+// a user namespace that has no such user, its uid stays. Where the kernel has no system
+// call filters, only a process of root refuses.
 Status BecomeReader(std::span<const int> kept, SystemCalls allowed);
 
 }  // namespace heapprofd

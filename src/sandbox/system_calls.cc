@@ -167,6 +167,10 @@ Status RestrictSystemCalls(SystemCalls allowed) {
     filter.AllowIf(SYS_clone, 0, CLONE_THREAD, {CLONE_THREAD});
     filter.AllowIf(SYS_ioctl, 1, ~0u, kTerminalRequests, Refusal(ENOTTY));
   }
+  if (allowed == SystemCalls::kUseWhatIsOpenAndAsk) {
+    filter.Answer({SYS_openat}, SECCOMP_RET_TRAP);
+    filter.Answer({SYS_sendmsg, SYS_recvmsg}, SECCOMP_RET_ALLOW);
+  }
   filter.Answer({SYS_clone3}, Refusal(ENOSYS));  // its flags cannot be seen; clone's can
   filter.Answer(kRefused, Refusal(EACCES));
   return filter.Install();
