@@ -44,25 +44,28 @@ Status CheckElfMagic(int fd, const std::string& what) {
 
 }  // namespace
 
-// What was found before; for the file to which dwz has moved what several files share
-// libdwfl names no `file`. Its own signature.
+// Gives what was found before. The separate file is asked for first and once; where there
+// is none, only the file to which dwz has moved what several files share is asked for.
+// libdwfl's own signature.
 // NOLINTNEXTLINE(readability-function-size)
 int ElfModule::FindDebugInfoForLibdwfl(Dwfl_Module*,
                                        void** user,
                                        const char*,
                                        Dwarf_Addr,
-                                       const char* file,
+                                       const char*,
                                        const char*,
                                        GElf_Word,
                                        char** found) {
-  const auto* self = static_cast<const ElfModule*>(*user);
+  auto* const self = static_cast<ElfModule*>(*user);
   if (self == nullptr)
     return -1;
   const DebugFiles& files = self->debug_files_;
-  const ScopedFd& fd = file != nullptr ? files.debug : files.shared;
+  const bool is_debug =
+      files.debug.valid() && !std::exchange(self->has_given_debug_, true);
+  const ScopedFd& fd = is_debug ? files.debug : files.shared;
   if (!fd.valid())
     return -1;
-  *found = strdup((file != nullptr ? files.debug_path : files.shared_path).c_str());
+  *found = strdup((is_debug ? files.debug_path : files.shared_path).c_str());
   return fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
 }
 

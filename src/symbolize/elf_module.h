@@ -67,6 +67,7 @@ class ElfModule {
   void FindDebugInfo(const std::string& build_id);
 
   DebugFiles debug_files_;
+  bool has_given_debug_ = false;  // to libdwfl
   Dwfl_Callbacks callbacks_ = {};
   std::unique_ptr<Dwfl, DwflCloser> dwfl_;
   Dwfl_Module* module_ = nullptr;  // owned by dwfl_
