@@ -5,28 +5,29 @@ import pathlib
 import re
 import sys
 
-OUTSIDE = {"base", "rt", "walk", "wire", "profile", "unwind", "symbolize", "jit", "trace", "export", "convert", "import",
-           "query"}
+OUTSIDE = {"base", "sandbox", "rt", "walk", "wire", "profile", "unwind", "symbolize", "jit", "trace", "export", "convert",
+           "import", "query"}
 ALLOWED = {  # module: modules it may include; itself always
     "base": set(),
+    "sandbox": {"base"},
     "rt": set(),
     "walk": {"rt"},
     "wire": {"rt", "walk"},
     "client": {"rt", "wire", "walk"},
     "profile": {"base"},
     "unwind": {"base", "walk", "profile"},
-    "symbolize": {"base", "profile"},
+    "symbolize": {"base", "sandbox", "profile"},
     "jit": {"base", "profile"},
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
     "convert": {"base", "profile", "symbolize", "trace", "export", "query"},
     "import": {"base", "profile", "trace", "export"},  # export: tests only
     "query": {"base", "profile", "trace", "symbolize"},
-    "attach": {"base", "wire", "unwind"},
+    "attach": {"base", "sandbox", "wire", "unwind"},
     "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query"},
     "config": {"base", "wire", "export", "engine"},
     "record": {"base", "profile", "engine", "trace", "config"},
-    "service": {"base", "wire", "profile", "engine", "trace", "config", "record"},
+    "service": {"base", "sandbox", "wire", "profile", "engine", "trace", "config", "record"},
     "cli": (OUTSIDE | {"attach", "engine", "config", "record", "service"}) - {"rt"},
 }
 MAX_LINES = 800

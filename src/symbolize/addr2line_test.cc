@@ -108,7 +108,7 @@ void UndoSymbolNames(std::vector<Position>& oracle, const std::vector<Position>&
 }
 
 std::vector<uint64_t> RandomAddressesInFunctions(const TestProgram& program) {
-  const auto module = ElfModule::Open(program.file(), "");
+  const auto module = ElfModule::Open(program.file());
   const SymbolIndex symbols(module.value()->images());
   const uint64_t size = std::filesystem::file_size(program.path);
   std::mt19937_64 random(20240607);
@@ -135,7 +135,8 @@ TEST(Addr2lineTest, FunctionsAndLinesOfRandomAddressesAgree) {
   const std::vector<uint64_t> addresses = RandomAddressesInFunctions(program);
   const auto oracle = AskAddr2line(program.path, addresses);
   ASSERT_EQ(oracle.size(), addresses.size());
-  auto symbolizer = ElfSymbolizer::Open(program.file());
+  auto symbolizer = ElfSymbolizer::Open(
+      program.file(), FindDebugFiles(program.file(), kStandardDebugPath, nullptr));
   ASSERT_TRUE(symbolizer.ok());
   const auto answers = SymbolizeAddresses(symbolizer.value(), addresses);
   size_t agreed = 0;

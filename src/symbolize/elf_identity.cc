@@ -17,6 +17,7 @@ namespace {
 constexpr uint64_t kMaxHeaderBytes = uint64_t{4} << 20;  // one table
 constexpr uint64_t kMaxNoteBytes = uint64_t{64} << 10;   // one segment or section
 constexpr int kMaxNotes = 64;
+constexpr uint64_t kMaxLinkBytes = 8192;
 constexpr size_t kMaxBuildId = 64;  // bytes
 
 // What is there of [offset, offset + size).
@@ -110,7 +111,37 @@ class ElfReader {
         continue;
       const std::string_view name(names.c_str() + section.sh_name);
       identity_.has_debug_info |= name == ".debug_info" || name == ".zdebug_info";
+      identity_.has_split_dwarf |= name.starts_with(".debug_") && name.ends_with(".dwo");
+      if (name == ".gnu_debuglink")
+        ReadDebugLink(section.sh_offset, section.sh_size);
+      if (name == ".gnu_debugaltlink")
+        ReadSharedDebugLink(section.sh_offset, section.sh_size);
     }
+  }
+
+  // A name that ends in zeros up to a multiple of four, then the CRC.
+  void ReadDebugLink(uint64_t offset, uint64_t size) {
+    const std::string bytes =
+        ReadAt(fd_, offset, std::min<uint64_t>(size, kMaxLinkBytes));
+    const size_t end = bytes.find('\0');
+    ByteReader reader(bytes);
+    reader.ReadBytes((std::min(end, bytes.size()) + 4) & ~size_t{3});
+    const auto crc = reader.Read<uint32_t>();
+    if (!reader.ok())
+      return;
+    identity_.debug_link = bytes.substr(0, end);
+    identity_.debug_link_crc = crc;
+  }
+
+  // A path, a zero, a build id.
+  void ReadSharedDebugLink(uint64_t offset, uint64_t size) {
+    const std::string bytes =
+        ReadAt(fd_, offset, std::min<uint64_t>(size, kMaxLinkBytes));
+    const size_t end = bytes.find('\0');
+    if (end == std::string::npos || bytes.size() - end - 1 > kMaxBuildId)
+      return;
+    identity_.shared_debug_link = bytes.substr(0, end);
+    identity_.shared_debug_build_id = bytes.substr(end + 1);
   }
 
   int fd_;

@@ -18,9 +18,17 @@ struct CodeSegment {
 };
 
 struct ElfIdentity {
-  std::string build_id;         // raw bytes, empty when the file has none
-  bool has_debug_info = false;  // .debug_info, compressed or not
+  std::string build_id;          // raw bytes, empty when the file has none
+  bool has_debug_info = false;   // .debug_info, compressed or not
+  bool has_split_dwarf = false;  // a .dwo or .dwp file
   std::optional<CodeSegment> code;
+  // .gnu_debuglink: the file that has its debug information, and the CRC-32 of that.
+  // Empty: it names none.
+  std::string debug_link;
+  uint32_t debug_link_crc = 0;
+  // .gnu_debugaltlink: the file to which dwz has moved what several files share.
+  std::string shared_debug_link;
+  std::string shared_debug_build_id;  // raw bytes
 };
 
 // Nothing when this is no ELF file (little-endian, 32 or 64 bits).

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "symbolize/dwarf_check.h"
@@ -43,45 +44,37 @@ Status CheckElfMagic(int fd, const std::string& what) {
 
 }  // namespace
 
-// The user's directories first, then the standard places; also for the file to which
-// dwz has moved what several files share. libdwfl's own signature.
+// Gives what was found before. The separate file is asked for first and once; where there
+// is none, only the file to which dwz has moved what several files share is asked for.
+// libdwfl's own signature.
 // NOLINTNEXTLINE(readability-function-size)
-int ElfModule::FindDebugInfoForLibdwfl(Dwfl_Module* module,
+int ElfModule::FindDebugInfoForLibdwfl(Dwfl_Module*,
                                        void** user,
-                                       const char* name,
-                                       Dwarf_Addr start,
-                                       const char* file,
-                                       const char* debug_link,
-                                       GElf_Word checksum,
+                                       const char*,
+                                       Dwarf_Addr,
+                                       const char*,
+                                       const char*,
+                                       GElf_Word,
                                        char** found) {
-  const auto* self = static_cast<const ElfModule*>(*user);
-  const unsigned char* bits = nullptr;
-  GElf_Addr address = 0;
-  const int size = dwfl_module_build_id(module, &bits, &address);
-  if (self != nullptr && self->finder_ != nullptr && size > 0) {
-    std::vector<RejectedFile> rejected;
-    const std::string build_id(bits, bits + size);
-    if (auto file_found =
-            self->finder_->Find(debug_link != nullptr ? debug_link : name, build_id,
-                                WantedSymbols::kDebugInfo, &rejected)) {
-      *found = strdup(file_found->path.c_str());
-      return fcntl(file_found->fd.get(), F_DUPFD_CLOEXEC, 0);
-    }
-  }
-  return dwfl_standard_find_debuginfo(module, user, name, start, file, debug_link,
-                                      checksum, found);
+  auto* const self = static_cast<ElfModule*>(*user);
+  if (self == nullptr)
+    return -1;
+  const DebugFiles& files = self->debug_files_;
+  const bool is_debug =
+      files.debug.valid() && !std::exchange(self->has_given_debug_, true);
+  const ScopedFd& fd = is_debug ? files.debug : files.shared;
+  if (!fd.valid())
+    return -1;
+  *found = strdup((is_debug ? files.debug_path : files.shared_path).c_str());
+  return fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
 }
 
 Result<std::unique_ptr<ElfModule>> ElfModule::Open(const ModuleFile& file,
-                                                   const std::string& debug_path,
-                                                   SymbolFinder* finder) {
+                                                   DebugFiles debug_files) {
   std::unique_ptr<ElfModule> module(new ElfModule);
-  module->finder_ = finder;
-  module->debug_path_ = debug_path;
-  module->debug_path_pointer_ = module->debug_path_.data();
+  module->debug_files_ = std::move(debug_files);
   module->callbacks_.find_elf = dwfl_build_id_find_elf;
   module->callbacks_.find_debuginfo = FindDebugInfoForLibdwfl;
-  module->callbacks_.debuginfo_path = &module->debug_path_pointer_;
   module->dwfl_.reset(dwfl_begin(&module->callbacks_));
   HPD_CHECK(module->dwfl_ != nullptr);
   HPD_TRY(module->OpenFile(file));
@@ -125,15 +118,6 @@ Status ElfModule::OpenFile(const ModuleFile& file) {
                       "; profile again, or put the old file back");
   images_.push_back({elf, bias});
   return Status();
-}
-
-std::string ElfModule::debug_file_path() const {
-  const char* path = nullptr;
-  dwfl_module_info(module_, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &path);
-  return path == nullptr || dwarf_ == nullptr ||
-                 dwarf_getelf(dwarf_) == images_.front().elf
-             ? ""
-             : path;
 }
 
 void ElfModule::FindDebugInfo(const std::string& build_id) {

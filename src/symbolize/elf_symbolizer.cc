@@ -1,7 +1,5 @@
 #include "symbolize/elf_symbolizer.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -23,9 +21,8 @@ bool IsPlainer(std::string_view a, std::string_view b) {
 }  // namespace
 
 Result<ElfSymbolizer> ElfSymbolizer::Open(const ModuleFile& file,
-                                          const std::string& debug_path,
-                                          SymbolFinder* finder) {
-  HPD_TRY_ASSIGN(auto module, ElfModule::Open(file, debug_path, finder));
+                                          DebugFiles debug_files) {
+  HPD_TRY_ASSIGN(auto module, ElfModule::Open(file, std::move(debug_files)));
   return ElfSymbolizer(std::move(module));
 }
 
@@ -38,10 +35,8 @@ ElfSymbolizer::ElfSymbolizer(std::unique_ptr<ElfModule> module)
 void ElfSymbolizer::UseLlvmSymbolizer(const std::string& program,
                                       const ModuleFile& file) {
   llvm_symbolizer_ = program;
-  if (const std::string path = module_->debug_file_path(); !path.empty())
-    llvm_file_ = ScopedFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!llvm_file_.valid())
-    llvm_file_ = ScopedFd(fcntl(file.fd, F_DUPFD_CLOEXEC, 0));
+  const int separate = module_->separate_dwarf_fd();
+  llvm_file_ = separate >= 0 ? separate : file.fd;
 }
 
 Status ElfSymbolizer::Symbolize(std::span<const uint64_t> rel_pcs, SymbolAnswers& table) {
@@ -71,7 +66,7 @@ Status ElfSymbolizer::SymbolizeByLlvm(std::span<const uint64_t> rel_pcs,
   for (uint64_t& address : addresses)
     address -= module_->dwarf_bias();
   HPD_TRY_ASSIGN(const auto answers,
-                 AskLlvmSymbolizer(llvm_symbolizer_, llvm_file_.get(), addresses));
+                 AskLlvmSymbolizer(llvm_symbolizer_, llvm_file_, addresses));
   DebugInfo::Lines lines;
   for (size_t i = 0; i < rel_pcs.size(); ++i) {
     lines.clear();

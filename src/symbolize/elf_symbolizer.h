@@ -25,9 +25,7 @@ namespace heapprofd {
 class ElfSymbolizer {
  public:
   // Errors: see ElfModule::Open.
-  static Result<ElfSymbolizer> Open(const ModuleFile& file,
-                                    const std::string& debug_path = kStandardDebugPath,
-                                    SymbolFinder* finder = nullptr);
+  static Result<ElfSymbolizer> Open(const ModuleFile& file, DebugFiles debug_files = {});
 
   // Has debug information read by llvm-symbolizer (the path of the program) from now on.
   void UseLlvmSymbolizer(const std::string& program, const ModuleFile& file);
@@ -53,7 +51,7 @@ class ElfSymbolizer {
   // Of the current Symbolize(): demangling is slow.
   std::unordered_map<SymbolAnswers::TextId, SymbolAnswers::TextId> demangled_;
   std::string llvm_symbolizer_;  // empty: libdw
-  ScopedFd llvm_file_;           // what it is to read
+  int llvm_file_ = -1;           // what it is to read
 };
 
 }  // namespace heapprofd

@@ -61,7 +61,7 @@ void SymbolizeDamaged(std::span<const uint8_t> input) {
             static_cast<ssize_t>(bytes.size()));
   // No folders are searched: only the input is under test.
   auto symbolizer = ElfSymbolizer::Open(
-      {.fd = fd.get(), .path = "/fuzz", .build_id = original.build_id}, "");
+      {.fd = fd.get(), .path = "/fuzz", .build_id = original.build_id});
   if (symbolizer.ok())
     SymbolizeAddresses(symbolizer.value(), original.addresses);
 }

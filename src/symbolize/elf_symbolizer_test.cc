@@ -22,7 +22,8 @@ constexpr char kHiddenHelper[] = "_ZL12HiddenHelperl";
 
 ElfSymbolizer OpenSymbolizer(const TestProgram& program,
                              const std::string& debug_path = kStandardDebugPath) {
-  auto symbolizer = ElfSymbolizer::Open(program.file(), debug_path);
+  auto symbolizer = ElfSymbolizer::Open(
+      program.file(), FindDebugFiles(program.file(), debug_path, nullptr));
   EXPECT_TRUE(symbolizer.ok()) << symbolizer.status().message();
   return std::move(symbolizer).value();
 }

@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "symbolize/elf_identity.h"
 #include "symbolize/elf_symbolizer.h"
+#include "symbolize/file_requests.h"
+#include "symbolize/worker_pool.h"
 
 namespace heapprofd {
 namespace {
@@ -44,6 +46,14 @@ uint64_t BiasCorrection(const CodeSegment& code, const ModuleRequest::Address& a
   const auto recorded_bias = static_cast<int64_t>(address.load_bias);
   return real_bias > recorded_bias ? static_cast<uint64_t>(real_bias) - address.load_bias
                                    : 0;
+}
+
+ModuleAnswer AnswerOfDeadWorker(const std::string& path, const std::string& cause) {
+  ModuleAnswer answer;
+  answer.reason = NoSymbolsReason::kWorkerDied;
+  answer.error = "cannot symbolize " + path + ": " + cause +
+                 "; the file is damaged, or was changed while it was read";
+  return answer;
 }
 
 std::string ModuleAnswer::Encode() const {
@@ -90,7 +100,6 @@ std::string ModuleSymbolizer::CacheName(const ModuleRequest& request) const {
 
 ModuleAnswer ModuleSymbolizer::Symbolize(const ModuleRequest& request) {
   ModuleAnswer answer;
-  symbolizer_.reset();
   cached_ = {};
   if (const std::string name = CacheName(request); !name.empty()) {
     if (auto table = SymbolAnswers::Decode(cache_.Load(name).value_or("")))
@@ -211,39 +220,91 @@ void ModuleSymbolizer::Keep(const std::string& name) const {
   cache_.Store(name, contents);
 }
 
+ModuleAnswer ModuleSymbolizer::Parse(const ModuleFile& file,
+                                     DebugFiles debug_files,
+                                     const std::vector<uint64_t>& addresses) const {
+  ModuleAnswer answer;
+  auto opened = ElfSymbolizer::Open(file, std::move(debug_files));
+  if (!opened.ok()) {
+    answer.reason = NoSymbolsReason::kUnreadable;
+    answer.error = opened.status().message();
+    return answer;
+  }
+  ElfSymbolizer& symbolizer = opened.value();
+  if (options_.backend == SymbolBackend::kLlvmSymbolizer)
+    symbolizer.UseLlvmSymbolizer(options_.llvm_symbolizer, file);
+  if (const Status status = symbolizer.Symbolize(addresses, answer.lines); !status.ok()) {
+    answer.reason = NoSymbolsReason::kWorkerDied;
+    answer.error = "cannot symbolize " + file.path + ": " + status.message();
+  }
+  answer.has_debug_info = symbolizer.has_debug_info();
+  return answer;
+}
+
+ModuleAnswer ModuleSymbolizer::ParseWithoutRights(
+    const ModuleFile& file,
+    DebugFiles debug_files,
+    const std::vector<uint64_t>& addresses) const {
+  std::optional<ModuleAnswer> answer;
+  std::string cause = "its worker returned nonsense";
+  const FileRequests requests;
+  const auto parse = [&](size_t) {
+    return Parse(file, std::move(debug_files), addresses).Encode();
+  };
+  RunInWorkers(
+      1,
+      [&](size_t task) {
+        requests.InstallInParser();
+        return parse(task);
+      },
+      [&](size_t, Result<std::string> result) {
+        if (result.ok())
+          answer = ModuleAnswer::Decode(std::move(result).value());
+        else
+          cause = result.status().message();
+      },
+      {.workers = 1,
+       .rights = WorkerRights::kNone,
+       .kept_fds = {file.fd, debug_files.debug.get(), debug_files.shared.get(),
+                    requests.parser_fd()},
+       .request_fd = requests.server_fd(),
+       .on_request = [&] { requests.Serve(); }});
+  return answer ? std::move(*answer) : AnswerOfDeadWorker(file.path, cause);
+}
+
 void ModuleSymbolizer::AnswerFromFile(const ModuleRequest& request,
                                       const Source& source,
                                       const std::vector<uint64_t>& addresses,
                                       ModuleAnswer* answer) {
   const ModuleFile file{
       .fd = source.fd, .path = source.path, .build_id = request.build_id};
-  auto opened = ElfSymbolizer::Open(file, options_.debug_path, finder_);
-  if (!opened.ok()) {
-    answer->reason = NoSymbolsReason::kUnreadable;
-    answer->error = opened.status().message();
-    return;
-  }
-  symbolizer_.emplace(std::move(opened).value());
-  if (options_.backend == SymbolBackend::kLlvmSymbolizer)
-    symbolizer_->UseLlvmSymbolizer(options_.llvm_symbolizer, file);
+  DebugFiles debug_files = FindDebugFiles(file, options_.debug_path, finder_);
   std::vector<uint64_t> missing;
   for (const uint64_t address : addresses) {
     if (!cached_.Find(address))
       missing.push_back(address);
   }
-  const bool nothing_was_cached = cached_.size() == 0;
-  if (const Status status = symbolizer_->Symbolize(missing, cached_); !status.ok()) {
-    answer->reason = NoSymbolsReason::kWorkerDied;
-    answer->error = "cannot symbolize " + request.path + ": " + status.message();
+  ModuleAnswer parsed = options_.backend == SymbolBackend::kLlvmSymbolizer
+                            ? Parse(file, std::move(debug_files), missing)
+                            : ParseWithoutRights(file, std::move(debug_files), missing);
+  if (parsed.reason != NoSymbolsReason::kNone) {
+    answer->reason = parsed.reason;
+    answer->error = std::move(parsed.error);
     return;
   }
+  const bool nothing_was_cached = cached_.size() == 0;
+  if (nothing_was_cached)
+    cached_ = std::move(parsed.lines);
+  else
+    cached_.Merge(parsed.lines);
   for (const uint64_t address : addresses) {
-    if (cached_.Find(address)->empty())
+    const auto lines = cached_.Find(address);
+    if (!lines || lines->empty())
       answer->reason = NoSymbolsReason::kNoSymbols;
   }
   if (answer->reason == NoSymbolsReason::kNoSymbols)
     answer->error = StrippedMessage(request);
-  answer->has_debug_info = symbolizer_->has_debug_info();
+  answer->has_debug_info = parsed.has_debug_info;
   // Without debug information there is little to save, and some may be installed later.
   const std::string name = CacheName(request);
   if (answer->has_debug_info && !name.empty() && IsTrusted(source.fd))

@@ -1,5 +1,9 @@
 // Symbolizes the addresses of one module: from the disk cache, else from the file that
 // the process had, else from one that the finder finds.
+//
+// Files are found and opened here, where no more is read of them than IdentifyElf does;
+// they are parsed in a worker that has no rights and nothing but their descriptors. Only
+// llvm-symbolizer, which the user has asked for, is run with ours.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +51,9 @@ struct ModuleAnswer {
   static std::optional<ModuleAnswer> Decode(std::string bytes);
 };
 
+// What has become of a module whose reader did not survive it.
+ModuleAnswer AnswerOfDeadWorker(const std::string& path, const std::string& cause);
+
 class ModuleSymbolizer {
  public:
   // Both outlive this.
@@ -69,6 +76,12 @@ class ModuleSymbolizer {
                       const Source& source,
                       const std::vector<uint64_t>& addresses,
                       ModuleAnswer* answer);
+  ModuleAnswer Parse(const ModuleFile& file,
+                     DebugFiles debug_files,
+                     const std::vector<uint64_t>& addresses) const;
+  ModuleAnswer ParseWithoutRights(const ModuleFile& file,
+                                  DebugFiles debug_files,
+                                  const std::vector<uint64_t>& addresses) const;
   void Keep(const std::string& name) const;
   std::string CacheName(const ModuleRequest& request) const;
   std::string NotFoundMessage(const ModuleRequest& request,
@@ -78,10 +91,7 @@ class ModuleSymbolizer {
   SymbolFinder* finder_;
   DiskCache cache_;
   SymbolAnswers cached_;  // of the current module, by ELF address
-  // Of the current module: closed when the next one is begun, after the answer of this
-  // one has gone.
-  std::optional<ElfSymbolizer> symbolizer_;
-  ScopedFd source_;
+  ScopedFd source_;       // of the current module
 };
 
 // What to add to a rel_pc to have the address inside the symbol file: traces of old

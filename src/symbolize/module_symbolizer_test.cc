@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "symbolize/file_requests.h"
 #include "symbolize/test_programs.h"
 
 namespace heapprofd {
@@ -120,6 +121,28 @@ TEST_F(ModuleSymbolizerTest, TheMessageNamesFilesOfAnotherBuild) {
           "); put the file that ran as libshapes.so into a directory "
           "of PERFETTO_BINARY_PATH (readelf -n shows a file's Build "
           "ID)");
+}
+
+// Its parser opens nothing by itself: see file_requests.h.
+TEST_F(ModuleSymbolizerTest, SplitDwarfIsReadAlthoughItsParserOpensNothing) {
+  const TestProgram split("shapes_split");
+  request_.path = split.path;
+  request_.build_id = split.build_id;
+  request_.addresses[0].rel_pc = FindSymbol(split, kDraw).start;
+  request_.open = [&] { return ScopedFd(dup(split.fd.get())); };
+  const ModuleAnswer answer = Symbolize();
+  EXPECT_EQ(FunctionOf(answer, request_.addresses[0].rel_pc), "shapes::Draw(long)");
+  const auto lines = answer.lines.Find(request_.addresses[0].rel_pc);
+  ASSERT_TRUE(lines && !lines->empty());
+  EXPECT_NE(lines->back().line, 0u);
+}
+
+TEST(OpenSplitDwarfTest, AParserGetsNoOtherFileWhateverItAsksFor) {
+  EXPECT_FALSE(OpenSplitDwarf("/etc/passwd").valid());
+  EXPECT_FALSE(OpenSplitDwarf("/dev/zero").valid());
+  EXPECT_FALSE(OpenSplitDwarf("/proc/self/exe").valid());
+  EXPECT_FALSE(OpenSplitDwarf("/nowhere").valid());
+  EXPECT_FALSE(OpenSplitDwarf("").valid());
 }
 
 TEST_F(ModuleSymbolizerTest, AnswersSurviveTheirEncoding) {

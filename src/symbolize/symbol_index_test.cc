@@ -15,8 +15,7 @@ namespace {
 class SymbolIndexTest : public testing::Test {
  protected:
   const TestProgram program_{"shapes_no_debug"};
-  const std::unique_ptr<ElfModule> module_ =
-      ElfModule::Open(program_.file(), kStandardDebugPath).value();
+  const std::unique_ptr<ElfModule> module_ = ElfModule::Open(program_.file()).value();
   const SymbolIndex index_{module_->images()};
 };
 
@@ -50,7 +49,7 @@ TEST(SymbolIndexOfLibcTest, MallocIsCalledMalloc) {
   Dl_info location;
   ASSERT_NE(dladdr(std::bit_cast<void*>(&gnu_get_libc_version), &location), 0);
   const TestProgram libc(location.dli_fname);
-  const auto module = ElfModule::Open(libc.file(), "");
+  const auto module = ElfModule::Open(libc.file());
   ASSERT_TRUE(module.ok());
   const SymbolIndex index(module.value()->images());
   size_t named_malloc = 0;

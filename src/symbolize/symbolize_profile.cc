@@ -97,7 +97,7 @@ class Run {
         [&](size_t job, Result<std::string> result) {
           Take(jobs_[job], std::move(result));
         },
-        {.cancel_fd = options_.cancel_fd});
+        {.cancel_fd = options_.cancel_fd, .rights = WorkerRights::kToOpen});
     if (!is_complete)
       GiveUpOnTheRest();
     std::vector<SymbolizeReport> reports(profiles_.size());
@@ -215,12 +215,8 @@ class Run {
       answer = ModuleAnswer::Decode(std::move(result).value());
     else
       cause = result.status().message();
-    if (!answer) {
-      answer.emplace();
-      answer->reason = NoSymbolsReason::kWorkerDied;
-      answer->error = "cannot symbolize " + job.request.path + ": " + cause +
-                      "; the file is damaged, or was changed while it was read";
-    }
+    if (!answer)
+      answer = AnswerOfDeadWorker(job.request.path, cause);
     Apply(job, *answer);
     job.is_done = true;
   }

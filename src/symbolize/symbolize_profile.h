@@ -15,6 +15,7 @@
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "profile/model.h"
+#include "symbolize/debug_files.h"
 #include "symbolize/symbol_finder.h"
 
 namespace heapprofd {
@@ -26,12 +27,9 @@ struct SymbolizeOptions {
   std::vector<std::string> binary_path;
   LookupMode lookup = LookupMode::kFindThenIndex;
   SymbolBackend backend = SymbolBackend::kLibdw;
-  std::string llvm_symbolizer;  // path of the program, for that backend
-  // Directories for separate debug files, in libdwfl's syntax: "+" is the file's own
-  // directory, a relative name is below that, and in absolute ones
-  // .build-id/xx/yy.debug is tried as well.
-  std::string debug_path = "+:.debug:/usr/lib/debug";
-  std::string cache_directory;  // empty: nothing is kept
+  std::string llvm_symbolizer;                  // path of the program, for that backend
+  std::string debug_path = kStandardDebugPath;  // see debug_files.h
+  std::string cache_directory;                  // empty: nothing is kept
   // Readable as soon as nobody waits for names any more: those that are missing then stay
   // missing. -1: there is none.
   int cancel_fd = -1;

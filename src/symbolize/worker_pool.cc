@@ -1,5 +1,6 @@
 #include "symbolize/worker_pool.h"
 
+#include <linux/capability.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "base/scoped_fd.h"
+#include "sandbox/sandbox.h"
 
 namespace heapprofd {
 namespace {
@@ -29,6 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kOutOfMemoryExit = 77;
+constexpr int kKeepsRightsExit = 78;
 constexpr unsigned kMaxWorkers = 8;
 constexpr int kMaxHeapBlock = 32 << 20;
 constexpr int kHeapStep = 8 << 20;
@@ -64,11 +67,15 @@ uint64_t DataBytes() {
   return 0;
 }
 
-// The share of one of `workers` in half of the machine's memory, at most the limit.
+// The share of one of `workers` in half of the machine's memory, at most the limit, and
+// what this process, which may be a worker itself, has left.
 uint64_t MemoryPerWorker(const WorkerLimits& limits, unsigned workers) {
   const auto pages = static_cast<uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
-  const uint64_t share = pages * 4096 / 2 / workers;
-  return std::min(limits.memory_bytes, std::max(share, kMinMemoryBytes));
+  const uint64_t share = std::max(pages * 4096 / 2 / workers, kMinMemoryBytes);
+  rlimit own{};
+  getrlimit(RLIMIT_DATA, &own);
+  const uint64_t left = own.rlim_cur - std::min<uint64_t>(own.rlim_cur, DataBytes());
+  return std::min({limits.memory_bytes, share, left});
 }
 
 void Limit(__rlimit_resource resource, uint64_t value) {
@@ -85,6 +92,24 @@ void AllowCpuSeconds(uint32_t seconds) {
                         1 + seconds);
 }
 
+// What to open files needs, and to confine and end the workers of this one.
+constexpr uint64_t kOpenersCapabilities =
+    CapabilityBit(CAP_DAC_READ_SEARCH) | CapabilityBit(CAP_SETPCAP) |
+    CapabilityBit(CAP_SETUID) | CapabilityBit(CAP_SETGID) | CapabilityBit(CAP_KILL);
+
+Status GiveUpRights(int parent, const WorkerLimits& limits) {
+  if (limits.rights == WorkerRights::kToOpen) {
+    HPD_TRY(ForbidNewPrivileges());
+    return DropCapabilities(kOpenersCapabilities);
+  }
+  if (limits.rights == WorkerRights::kAll)
+    return {};
+  std::vector<int> kept = limits.kept_fds;
+  kept.push_back(parent);
+  return BecomeReader(kept, limits.on_request ? SystemCalls::kUseWhatIsOpenAndAsk
+                                              : SystemCalls::kUseWhatIsOpen);
+}
+
 [[noreturn]] void ServeTasks(int parent,
                              const WorkerTask& task,
                              const WorkerLimits& limits) {
@@ -98,6 +123,8 @@ void AllowCpuSeconds(uint32_t seconds) {
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_MMAP_THRESHOLD, kMaxHeapBlock);
   mallopt(M_TOP_PAD, kHeapStep);
+  if (!GiveUpRights(parent, limits).ok())
+    _exit(kKeepsRightsExit);
   uint64_t index = 0;
   while (ReadExactly(parent, &index, sizeof(index))) {
     AllowCpuSeconds(limits.cpu_seconds);
@@ -114,6 +141,8 @@ std::string DescribeEnd(int status, const WorkerLimits& limits) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryExit)
     return "the worker needed more than " + std::to_string(limits.memory_bytes >> 20) +
            " MiB of memory";
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kKeepsRightsExit)
+    return "the worker could not give up its rights, and reads no file with them";
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
     return "the worker needed more than " + std::to_string(limits.cpu_seconds) +
            " seconds";
@@ -285,11 +314,16 @@ class Pool {
         std::chrono::duration_cast<std::chrono::milliseconds>(first - Clock::now());
     if (limits_.cancel_fd >= 0)
       fds.push_back({.fd = limits_.cancel_fd, .events = POLLIN, .revents = 0});
+    const size_t cancel = workers_.size();
+    if (limits_.request_fd >= 0)
+      fds.push_back({.fd = limits_.request_fd, .events = POLLIN, .revents = 0});
     poll(fds.data(), fds.size(),
          static_cast<int>(std::max<int64_t>(0, left.count()) + 1));
+    if (limits_.request_fd >= 0 && (fds.back().revents & POLLIN) != 0)
+      limits_.on_request();
     for (size_t i = workers_.size(); i-- > 0;)  // backwards: some are removed
       Check(i, fds[i].revents != 0);
-    return limits_.cancel_fd < 0 || fds.back().revents == 0;
+    return limits_.cancel_fd < 0 || fds[cancel].revents == 0;
   }
 
   void Check(size_t i, bool is_readable) {

@@ -2,18 +2,29 @@
 // the caller: a file that is truncated while it is mapped (SIGBUS), debug information
 // made to crash, hang or exhaust its reader cost the result of that one task.
 //
-// Children are forked, not executed: a task sees the caller's memory as it was and open
-// descriptors, and changes to either stay in the child. Threads of the caller do not
-// exist there.
+// Children are forked, not executed: a task sees the caller's memory as it was and,
+// unless it has no rights, open descriptors; changes to either stay in the child. Threads
+// of the caller do not exist there.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 
 namespace heapprofd {
+
+// What a worker keeps of the caller's rights.
+enum class WorkerRights : uint8_t {
+  kAll,
+  // To open files and programs: no privilege but reading files of others, if the caller
+  // has that.
+  kToOpen,
+  // To compute, with WorkerLimits::kept_fds alone: see BecomeReader().
+  kNone,
+};
 
 struct WorkerLimits {
   uint64_t memory_bytes = uint64_t{4} << 30;    // per worker, beyond what the caller uses
@@ -22,6 +33,11 @@ struct WorkerLimits {
   uint64_t result_bytes = uint64_t{512} << 20;  // per task
   unsigned workers = 0;                         // 0: WorkersByDefault()
   int cancel_fd = -1;  // readable: the caller waits no longer; -1: there is none
+  WorkerRights rights = WorkerRights::kAll;
+  std::vector<int> kept_fds = {};  // of a worker without rights
+  // Called here when it is readable: answers what a worker may ask for meanwhile.
+  int request_fd = -1;
+  std::function<void()> on_request = {};
 };
 
 // One per processor, at most 8.

@@ -123,5 +123,65 @@ TEST(WorkerPoolTest, AResultWithoutEndIsNotTaken) {
   EXPECT_EQ(results.at(1), "xxxx");
 }
 
+// What a hostile file could make of its parser.
+TEST(WorkerPoolTest, AWorkerWithoutRightsReachesNothingButItsFiles) {
+  const ScopedFd given(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const ScopedFd other(open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+  const auto results = RunAll(
+      5,
+      [&](size_t index) {
+        std::string text(4, '\0');
+        switch (index) {
+          case 0:
+            return pread(given.get(), text.data(), 4, 0) == 4 ? text.substr(1) : "";
+          case 1:
+            return std::to_string(pread(other.get(), text.data(), 4, 0));
+          case 2:
+            return std::to_string(open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+          case 3:
+            return std::string(getuid() == 0 ? "root" : "somebody");
+          default:
+            return std::to_string(kill(getppid(), SIGKILL));
+        }
+      },
+      {.workers = 1, .rights = WorkerRights::kNone, .kept_fds = {given.get()}});
+  EXPECT_EQ(results.at(0), "ELF");
+  EXPECT_EQ(results.at(1), "-1");
+  EXPECT_EQ(results.at(2), "-1");
+  EXPECT_EQ(results.at(3), "somebody");
+  EXPECT_EQ(results.at(4), "error: the worker was killed by SIGSYS (Bad system call)");
+}
+
+TEST(WorkerPoolTest, AWorkerThatOpensFilesHasNoOtherPrivilege) {
+  const auto results = RunAll(1,
+                              [](size_t) {
+                                const ScopedFd own(open("/proc/self/status", O_RDONLY));
+                                std::string text(8192, '\0');
+                                EXPECT_GT(pread(own.get(), text.data(), 8192, 0), 0);
+                                return text.substr(0, text.find('\0'));
+                              },
+                              {.rights = WorkerRights::kToOpen});
+  EXPECT_NE(results.at(0).find("NoNewPrivs:\t1\n"), std::string::npos);
+  const std::string capabilities =
+      results.at(0).substr(results.at(0).find("CapEff:\t") + 8, 16);
+  // CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP
+  EXPECT_EQ(std::stoull(capabilities, nullptr, 16) & ~uint64_t{0x1e4}, 0u);
+}
+
+TEST(WorkerPoolTest, AWorkerMayHaveWorkersThatEndWithIt) {
+  const auto results =
+      RunAll(1,
+             [](size_t) {
+               std::string text;
+               RunInWorkers(
+                   2, [](size_t index) { return std::string(index == 0 ? "a" : "b"); },
+                   [&](size_t, Result<std::string> result) { text += result.value(); },
+                   {.workers = 1, .rights = WorkerRights::kNone});
+               return text;
+             },
+             {.rights = WorkerRights::kToOpen});
+  EXPECT_EQ(results.at(0), "ab");
+}
+
 }  // namespace
 }  // namespace heapprofd
