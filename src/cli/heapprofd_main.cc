@@ -1,5 +1,6 @@
 // heapprofd: entry point of the service.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "cli/own_limits.h"
 #include "cli/recording_service.h"
 #include "cli/signals.h"
+#include "sandbox/sandbox.h"
 #include "service/front_desk.h"
 
 namespace heapprofd {
@@ -97,10 +99,26 @@ ScopedFd InheritedListener() {
   return ScopedFd(kFirstInheritedFd);
 }
 
+// What root's engine, the exec gate and the front desk itself need of root's powers: to
+// be somebody else and to end what he was; to trace, read and write what root may; to
+// watch execs; to be urgent.
+constexpr uint64_t kNeededCapabilities =
+    CapabilityBit(CAP_SETUID) | CapabilityBit(CAP_SETGID) | CapabilityBit(CAP_KILL) |
+    CapabilityBit(CAP_SETPCAP) | CapabilityBit(CAP_SYS_PTRACE) |
+    CapabilityBit(CAP_DAC_OVERRIDE) | CapabilityBit(CAP_DAC_READ_SEARCH) |
+    CapabilityBit(CAP_FOWNER) | CapabilityBit(CAP_SYS_ADMIN) |
+    CapabilityBit(CAP_PERFMON) | CapabilityBit(CAP_IPC_LOCK) |
+    CapabilityBit(CAP_SYS_NICE) | CapabilityBit(CAP_SYS_RESOURCE);
+
 // Root's, for all users.
 int RunFrontDesk(std::unique_ptr<RuntimeDirectory> directory,
                  ScopedFd listener,
                  bool exit_when_idle) {
+  for (const Status& status :
+       {DropCapabilities(kNeededCapabilities), ForbidNewPrivileges(), MakeUndumpable()}) {
+    if (!status.ok())
+      return Refuse(status);
+  }
   const std::string place = directory->path();
   SteeringSignals signals;
   Result<std::unique_ptr<FrontDesk>> desk =
@@ -108,7 +126,6 @@ int RunFrontDesk(std::unique_ptr<RuntimeDirectory> directory,
                       [place](Link link) { return RunEngine(std::move(link), place); });
   if (!desk.ok())
     return Refuse(desk.status());
-  prctl(PR_SET_DUMPABLE, 0);
   FrontDesk& front_desk = *desk.value();
   const uint64_t started_ns = MonotonicNs();
   for (bool is_over = false; !is_over;) {

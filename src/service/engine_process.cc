@@ -1,17 +1,16 @@
 #include "service/engine_process.h"
 
-#include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/clock.h"
+#include "sandbox/sandbox.h"
 
 namespace heapprofd {
 namespace {
@@ -21,13 +20,6 @@ constexpr uint64_t kPatienceNs = 4'000'000'000;
 // What one user can make us spend: his recordings fail beyond that, and nobody else's.
 constexpr rlim_t kMaxData = rlim_t{4} << 30;  // bytes; rings are not counted
 constexpr rlim_t kMaxFiles = 65'536;
-constexpr int kLinkFd = STDERR_FILENO + 1;
-
-bool BecomeUser(const Rights& rights) {
-  return setgroups(rights.groups.size(), rights.groups.data()) == 0 &&
-         setresgid(rights.group, rights.group, rights.group) == 0 &&
-         setresuid(rights.user, rights.user, rights.user) == 0;
-}
 
 void Limit(int resource, rlim_t value) {
   rlimit limit{};
@@ -43,19 +35,17 @@ void Limit(int resource, rlim_t value) {
 [[noreturn]] void Become(const Rights& rights,
                          Link link,
                          const EngineProcess::Main& main) {
-  if (link.fd() != kLinkFd)
-    dup3(link.fd(), kLinkFd, O_CLOEXEC);
-  close_range(kLinkFd + 1, ~0u, 0);
+  CloseAllBut(std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, link.fd()});
   setpgid(0, 0);
   if (rights.user != 0) {
     Limit(RLIMIT_DATA, kMaxData);
     Limit(RLIMIT_NOFILE, kMaxFiles);
-    if (!BecomeUser(rights))
-      _exit(1);
   }
   Limit(RLIMIT_CORE, 0);
-  prctl(PR_SET_DUMPABLE, 0);
-  _exit(main(Link(ScopedFd(kLinkFd))));
+  if (!BecomeUser(rights.user, rights.group, rights.groups).ok() ||
+      !MakeUndumpable().ok() || (rights.user != 0 && !ForbidNewPrivileges().ok()))
+    _exit(1);
+  _exit(main(std::move(link)));
 }
 
 }  // namespace

@@ -55,15 +55,15 @@ void FrontDesk::Poll(int max_wait_ms, int wake_fd) {
   int wait_ms = MillisecondsToNext();
   if (wait_ms < 0 || (max_wait_ms >= 0 && max_wait_ms < wait_ms))
     wait_ms = max_wait_ms;
-  std::vector<pollfd> fds = {{.fd = reception_ != nullptr ? reception_->fd() : -1,
-                              .events = POLLIN,
-                              .revents = 0},
-                             {.fd = wake_fd, .events = POLLIN, .revents = 0}};
+  std::vector<pollfd> fds;
   for (const std::unique_ptr<EngineProcess>& engine : engines_)
     fds.push_back({.fd = engine->link().fd(), .events = POLLIN, .revents = 0});
+  fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
+  if (reception_ != nullptr)
+    reception_->AddTo(&fds);
   poll(fds.data(), fds.size(), wait_ms);
   for (size_t i = 0; i < engines_.size(); ++i) {
-    if (fds[i + 2].revents != 0)
+    if (fds[i].revents != 0)
       Hear(*engines_[i]);
     if (engines_[i]->is_full())
       engines_[i]->SendWaiting();
