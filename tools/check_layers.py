@@ -26,7 +26,7 @@ ALLOWED = {  # module: modules it may include; itself always
     "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query"},
     "config": {"base", "wire", "export", "engine"},
     "record": {"base", "profile", "engine", "trace", "config"},
-    "service": {"base", "wire", "profile", "engine", "trace", "config", "record"},
+    "service": {"base", "wire", "profile", "attach", "engine", "trace", "config", "record"},
     "cli": (OUTSIDE | {"attach", "engine", "config", "record", "service"}) - {"rt"},
 }
 MAX_LINES = 800

@@ -275,16 +275,18 @@ Status Service::Start(Connection& connection, ControlMessage message) {
 // Programs without a client of ours. What is not possible is told at once.
 Status Service::Attach(Hosted& hosted, Connection& connection) {
   std::vector<std::string> notes;
-  const AttachPolicy policy{.owner = hosted.owner,
-                            .directory = directory_->path(),
-                            .wake_page = directory_->path() + kWakeName,
-                            .is_taken =
-                                [this](pid_t pid) {
-                                  return AnySession([pid](const Session& session) {
-                                    return session.IsProfiling(pid);
-                                  });
-                                },
-                            .between = [this] { ServeSessions(); }};
+  const AttachPolicy policy{
+      .owner = hosted.owner,
+      .directory = directory_->path(),
+      .wake_page = directory_->path() + kWakeName,
+      .is_taken =
+          [this](pid_t pid) {
+            return AnySession(
+                [pid](const Session& session) { return session.IsProfiling(pid); });
+          },
+      .between = [this] { ServeSessions(); },
+      .make_watcher = [this,
+                       owner = hosted.owner] { return exec_gate_.AddWatcher(owner); }};
   for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
     CatchStarting(*session, policy, &notes);  // first: nobody falls in between
     HPD_TRY(AttachToRunning(*session, policy, &notes));

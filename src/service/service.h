@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "attach/exec_gate.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "record/trace_recording.h"
@@ -135,6 +136,7 @@ class Service {
 
   std::unique_ptr<RuntimeDirectory> directory_;
   ServiceHooks hooks_;
+  ExecGate exec_gate_;
   ScopedFd listener_;
   bool owns_socket_ = false;
   bool is_behind_ = false;  // somebody's message waits in here, not in a socket
