@@ -73,9 +73,10 @@ void Refuse(int socket, std::string_view why) {
 
 }  // namespace
 
-Gate::Gate(ScopedFd control, ScopedFd group)
+Gate::Gate(ScopedFd control, ScopedFd group, Mark mark)
     : control_(std::move(control)),
       group_(std::move(group)),
+      mark_(std::move(mark)),
       buffer_(ExecNames::kMaxBytes + 1) {
   held_.reserve(kMaxHeld);
   watchers_.reserve(kMaxWatchers);
@@ -314,8 +315,7 @@ void Gate::MarkMounts(Watcher& watcher, bool is_readable) {
     if (packet.fds.empty())
       break;
     const std::string path = "/proc/self/fd/" + std::to_string(packet.fds[0].get());
-    if (fanotify_mark(group_.get(), FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
-                      FAN_OPEN_EXEC_PERM, AT_FDCWD, path.c_str()) == 0)
+    if (mark_(path.c_str()))
       ++marks_;
     else
       mark_error_ = errno;
@@ -351,7 +351,7 @@ void Gate::Remove(size_t index) {
   watchers_.erase(watchers_.begin() + static_cast<ptrdiff_t>(index));
   if (!watchers_.empty())
     return;
-  fanotify_mark(group_.get(), FAN_MARK_FLUSH | FAN_MARK_FILESYSTEM, 0, AT_FDCWD, nullptr);
+  mark_(nullptr);
   marks_ = 0;
 }
 

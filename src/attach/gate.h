@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,9 +25,13 @@ class Gate {
   static constexpr size_t kUserShare = 4;  // one user but root gets 1/4 of each at most
   static constexpr size_t kMaxNamesOfUser = 4 * ExecNames::kMaxCount;
 
+  // Has a file system watched, by a path in it; all of them no longer when it is null.
+  // False: errno says why.
+  using Mark = std::function<bool(const char* path)>;
+
   // `control`: from our owner; a packet with a uid_t and two sockets adds a watcher: his
   // own, and where mounts to be watched come from (mount_scan.h). `group`: of fanotify.
-  Gate(ScopedFd control, ScopedFd group);
+  Gate(ScopedFd control, ScopedFd group, Mark mark);
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
@@ -86,6 +91,7 @@ class Gate {
 
   ScopedFd control_;
   ScopedFd group_;
+  Mark mark_;
   size_t marks_ = 0;
   int mark_error_ = 0;
   uint64_t last_serial_ = 0;

@@ -108,6 +108,12 @@ void DropCapabilities() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+bool Mark(int group, const char* path) {
+  const unsigned action = path != nullptr ? FAN_MARK_ADD : FAN_MARK_FLUSH;
+  return fanotify_mark(group, action | FAN_MARK_FILESYSTEM,
+                       path != nullptr ? FAN_OPEN_EXEC_PERM : 0, AT_FDCWD, path) == 0;
+}
+
 }  // namespace
 
 void RunGate(ScopedFd control) {
@@ -128,7 +134,10 @@ void RunGate(ScopedFd control) {
   DropCapabilities();
   if (send(control.get(), &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0)
     return;
-  Gate gate(std::move(control), std::move(group));
+  const auto mark = [events = group.get()](const char* path) {
+    return Mark(events, path);
+  };
+  Gate gate(std::move(control), std::move(group), mark);
   do {
     if (gate.is_watching())
       dead_mans_switch.Wind();
