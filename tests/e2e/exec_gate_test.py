@@ -19,25 +19,14 @@ import time
 import unittest
 
 from profile_run import program
-from running_process import MAY_ATTACH, MAY_CATCH, Engine, state_of, wait_until
+from running_process import GATE, MAY_ATTACH, MAY_CATCH, Engine, child_named, state_of, wait_until
 from service_run import Recording
 
 ATTACK_S = 8
 PROMPT_S = 4  # a busy machine takes a while for a program; the bound of the gate is 0.4
 NOBODY = 65534
 PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
-GATE = "heapprofd-gate"
 TRUE = "/bin/true"
-
-
-def child_named(pid, name):
-    """The child process with this name; None: there is none."""
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        for child in file.read().split():
-            with contextlib.suppress(OSError), open(f"/proc/{child}/comm") as comm:
-                if comm.read().strip() == name:
-                    return int(child)
-    return None
 
 
 def threads_of(pid):
@@ -49,8 +38,11 @@ def starts_promptly(call_off):
     timer = threading.Timer(ATTACK_S, call_off)
     timer.start()
     begin = time.monotonic()
-    # Without a shell or Python's own child: nobody executes anything but this.
-    os.waitpid(os.posix_spawn(TRUE, [TRUE], {}), 0)
+    # This thread must not wait for the exec with Python's lock: the timer needs it.
+    child = os.fork()
+    if child == 0:
+        os.execv(TRUE, [TRUE])
+    os.waitpid(child, 0)
     seconds = time.monotonic() - begin
     timer.cancel()
     timer.join()
