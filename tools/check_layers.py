@@ -27,7 +27,7 @@ ALLOWED = {  # module: modules it may include; itself always
     "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query"},
     "config": {"base", "wire", "export", "engine"},
     "record": {"base", "profile", "engine", "trace", "config"},
-    "service": {"base", "sandbox", "wire", "profile", "engine", "trace", "config", "record"},
+    "service": {"base", "sandbox", "wire", "profile", "attach", "engine", "trace", "config", "record"},
     "cli": (OUTSIDE | {"attach", "engine", "config", "record", "service"}) - {"rt"},
 }
 MAX_LINES = 800

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 
 #include "attach/borrowed_thread.h"
 #include "attach/program_start.h"
@@ -19,7 +21,7 @@ namespace heapprofd {
 namespace {
 
 constexpr std::chrono::milliseconds kDecisionTime{1000};
-constexpr std::chrono::milliseconds kStragglerTime{10};
+constexpr int kStragglerMs = 10;
 constexpr uint64_t kStartNs = 10'000'000'000;  // from the leave to all libraries loaded
 constexpr uint64_t kUrgentStartNs = 500'000'000;  // the same while others wait
 constexpr uint64_t kSeizeNs = 5'000'000;
@@ -72,67 +74,105 @@ void ExecWatcher::Caught::Conclude(Status status) {
 }
 
 Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
-                                                        uint64_t ring_size) {
-  std::unique_ptr<ExecWatcher> watcher(new ExecWatcher(std::move(filter), ring_size));
-  HPD_TRY_ASSIGN(watcher->events_, ExecEvents::Shared());
+                                                        uint64_t ring_size,
+                                                        ScopedFd gate) {
+  std::unique_ptr<ExecWatcher> watcher(
+      new ExecWatcher(std::move(filter), ring_size, std::move(gate)));
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watcher->caught_event_.valid())
     return Status::FromErrno("cannot watch for new processes", errno);
+  std::string note;
+  HPD_TRY(watcher->gate_.Begin(watcher->filter_.names, &note));
+  if (!note.empty())
+    watcher->problems_.push_back(note);
   watcher->catcher_ = std::thread([w = watcher.get()] { w->Catch(); });
-  watcher->events_->Add(watcher.get(),
-                        [w = watcher.get()](const auto& exec) { w->Offer(exec); });
   return watcher;
 }
 
 ExecWatcher::~ExecWatcher() {
-  if (events_ != nullptr)
-    events_->Remove(this);
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
     for (const std::shared_ptr<Caught>& caught : caught_)
       caught->Refuse();
   }
-  has_held_.notify_all();
+  gate_.Shutdown();
   if (catcher_.joinable())
     catcher_.join();
 }
 
-void ExecWatcher::Offer(const std::shared_ptr<const HeldExec>& exec) {
-  if (!filter_.may_match(exec->path()))
-    return;
+bool ExecWatcher::is_stopping() {
   const std::lock_guard lock(mutex_);
-  if (!in_exec_.insert(exec->tid()).second)
-    return;
-  held_.push_back(exec);
-  has_held_.notify_one();
+  return is_stopping_;
 }
 
 void ExecWatcher::Catch() {
-  while (true) {
-    std::unique_lock lock(mutex_);
-    const auto has_work = [this] { return is_stopping_ || !held_.empty(); };
-    while (!has_work() && TracedThread::Stragglers() > 0) {
-      has_held_.wait_for(lock, kStragglerTime, has_work);
-      TracedThread::ReleaseStragglers();
-    }
-    has_held_.wait(lock, has_work);
-    if (held_.empty())
-      return;
-    const std::shared_ptr<const HeldExec> held = std::move(held_.front());
-    held_.erase(held_.begin());
-    if (is_stopping_)
-      continue;
-    lock.unlock();
+  while (AwaitHeld()) {
+    const HeldExec held = std::move(held_.front());
+    held_.pop_front();
     CatchOne(held);
-    lock.lock();
+  }
+  if (is_stopping())
+    return;
+  std::array<char, 16> since{};
+  const time_t now = time(nullptr);
+  tm local{};
+  strftime(since.data(), since.size(), "%H:%M:%S", localtime_r(&now, &local));
+  NoteProblem(Status(
+      StatusCode::kUnavailable,
+      std::string("cannot catch programs that have started since ") + since.data() +
+          ": the process that gives all programs leave to start has ended, as it is made "
+          "to when it does not answer; attach with -p, or start the recording again"));
+}
+
+bool ExecWatcher::AwaitHeld() {
+  HearGate();
+  while (held_.empty() && gate_.is_open()) {
+    const bool has_stragglers = TracedThread::Stragglers() > 0;
+    gate_.Wait(has_stragglers ? kStragglerMs : -1);
+    if (has_stragglers)
+      TracedThread::ReleaseStragglers();
+    HearGate();
+  }
+  return gate_.is_open();  // otherwise they have their leave
+}
+
+void ExecWatcher::HearGate() {
+  while (const std::optional<GateLink::News> news = gate_.Receive())
+    NoteNews(*news);
+}
+
+void ExecWatcher::NoteNews(const GateLink::News& news) {
+  const GateMessage& message = news.message;
+  switch (message.news) {
+    case GateNews::kHeld:
+      held_.push_back({.serial = message.number,
+                       .tid = message.tid,
+                       .path = news.text,
+                       .until_ns = message.until_ns});
+      break;
+    case GateNews::kTaken:
+      NoteProblem(CannotAttach(ProcessOf(message.tid),
+                               "another recording, which waits for its name, too, has "
+                               "caught it"));
+      break;
+    case GateNews::kMissed:
+      NoteProblem(Status(
+          StatusCode::kUnavailable,
+          "cannot record programs from their start: " + std::to_string(message.number) +
+              " whose names may match started while too many others "
+              "did; attach with -p"));
+      break;
+    case GateNews::kReady:
+    case GateNews::kRefused:
+      break;
   }
 }
 
 // Whether a start may take longer: those behind it wait, too.
 bool ExecWatcher::MayTakeLonger(uint64_t since_ns) {
-  const std::lock_guard lock(mutex_);
-  const bool is_urgent = is_stopping_ || !held_.empty();
+  HearGate();
+  const bool is_urgent = !held_.empty() || is_stopping();
   return MonotonicNs() < since_ns + (is_urgent ? kUrgentStartNs : kStartNs);
 }
 
@@ -148,43 +188,39 @@ void ExecWatcher::NoteProblem(const Status& status) {
 // it can no longer be traced: an older kernel (before 6.8) always, others when it is the
 // interpreter of a script that it waits for. Then it gets its leave meanwhile, and is
 // stopped a few instructions later, in the loader.
-TracedThread::Exec ExecWatcher::TraceExec(const std::shared_ptr<const HeldExec>& held,
+TracedThread::Exec ExecWatcher::TraceExec(const HeldExec& held,
                                           pid_t pid,
                                           const std::function<bool()>& may_wait,
                                           TracedThread* thread) {
   const std::string before = ImageId(pid);
-  if (held->is_allowed()) {
+  if (MonotonicNs() >= held.until_ns) {
     NoteProblem(CannotAttach(
         pid,
-        "it could not wait any longer: others of its name were slow to start, or another "
-        "recording took it; attach with -p"));
+        "it could not wait any longer: others of its name were slow to start; attach "
+        "with -p"));
     return TracedThread::Exec::kGone;
   }
   const Urgency urgency;  // it may run already
-  events_->AllowAt(held, MonotonicNs() + kSeizeNs);
-  if (!thread->SeizeForExec(IsUnderSeccomp(held->tid()), pid)) {
+  gate_.Allow(held.serial, kSeizeNs);
+  if (!thread->SeizeForExec(IsUnderSeccomp(held.tid), pid)) {
     NoteProblem(IsDead(pid, pid)
                     ? CannotAttach(pid, "it had ended when it could be traced")
-                    : SeizeError(held->tid(), errno));
+                    : SeizeError(held.tid, errno));
     return TracedThread::Exec::kGone;
   }
-  held->Allow();
+  gate_.Allow(held.serial, 0);
   return thread->WaitForExec(may_wait, [&] { return ImageId(pid) == before; });
 }
 
-void ExecWatcher::CatchOne(const std::shared_ptr<const HeldExec>& held) {
-  const pid_t pid = ProcessOf(held->tid());
+void ExecWatcher::CatchOne(const HeldExec& held) {
+  const pid_t pid = ProcessOf(held.tid);
   const auto may_wait = [this, started = MonotonicNs()] {
     return MayTakeLonger(started);
   };
-  TracedThread thread(held->tid());
+  TracedThread thread(held.tid);
   const TracedThread::Exec exec = TraceExec(held, pid, may_wait, &thread);
-  held->Allow();
-  {
-    const std::lock_guard lock(mutex_);
-    in_exec_.erase(held->tid());
-  }
-  if (exec == TracedThread::Exec::kDone && filter_.matches(pid, held->path()))
+  gate_.Done(held.serial);
+  if (exec == TracedThread::Exec::kDone && filter_.matches(pid, held.path))
     NoteProblem(PutClientIn(&thread, may_wait));
   if (exec == TracedThread::Exec::kTimedOut)
     NoteProblem(LostRace(pid, "its exec took too long"));

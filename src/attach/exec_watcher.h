@@ -1,25 +1,25 @@
 // Catches programs by name when they are started, and puts the client into them before
 // their first instruction.
 //
-// Every exec waits for our leave (exec_events.h). A matching program is handed to a
-// thread that becomes its tracer, gives the leave and does the rest; only matching
-// programs wait for that. If we die, the kernel gives all leaves, and the threads go on
-// by themselves.
+// The exec gate (exec_gate.h) holds programs that may match. A thread of ours becomes the
+// tracer of each, asks for its leave and does the rest; if we die, or are slow, it gets
+// its leave without us.
 #pragma once
 
 #include <sys/types.h>
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "attach/attached_process.h"
-#include "attach/exec_events.h"
+#include "attach/exec_names.h"
+#include "attach/gate_link.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -55,11 +55,10 @@ class ExecWatcher {
     std::unique_ptr<AttachedProcess> process_;
   };
 
-  // Which programs to catch. Both are called on threads of the watcher, with the path of
-  // what is executed: the program's, or the script's.
+  // Which programs to catch. The functions are called on a thread of the watcher.
   struct Filter {
-    // At once, for every exec there is: must not wait for anything.
-    std::function<bool(const std::string& path)> may_match;
+    // Compared with the path of what is executed: the program's, or the script's.
+    ExecNames names;
     // When the process has become the program.
     std::function<bool(pid_t pid, const std::string& path)> matches;
     // Whether one with our library will report to us; the error says to whom else.
@@ -68,8 +67,10 @@ class ExecWatcher {
     bool is_malloc_alone = false;
   };
 
-  // kUnavailable: not possible here, and what it needs.
-  static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter, uint64_t ring_size);
+  // `gate`: a socket of ExecGate::AddWatcher.
+  static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter,
+                                                    uint64_t ring_size,
+                                                    ScopedFd gate);
 
   ~ExecWatcher();
   ExecWatcher(const ExecWatcher&) = delete;
@@ -78,8 +79,8 @@ class ExecWatcher {
   // Readable when something has been caught.
   int fd() const { return caught_event_.get(); }
 
-  // In a child that was forked (see ExecEvents).
-  void LeaveToParent() { events_->LeaveToParent(); }
+  // In a child that was forked: the gate must see when the parent is gone.
+  void LeaveToParent() { gate_.Close(); }
 
   std::vector<std::shared_ptr<Caught>> TakeCaught();
 
@@ -87,30 +88,41 @@ class ExecWatcher {
   std::vector<std::string> TakeProblems();
 
  private:
-  ExecWatcher(Filter filter, uint64_t ring_size)
-      : filter_(std::move(filter)), ring_size_(ring_size) {}
+  // A thread that waits for leave to execute a program.
+  struct HeldExec {
+    uint64_t serial;
+    pid_t tid;
+    std::string path;
+    uint64_t until_ns;  // then it has its leave in any case
+  };
 
-  void Offer(const std::shared_ptr<const HeldExec>& exec);
+  ExecWatcher(Filter filter, uint64_t ring_size, ScopedFd gate)
+      : filter_(std::move(filter)), ring_size_(ring_size), gate_(std::move(gate)) {}
+
   void Catch();
-  void CatchOne(const std::shared_ptr<const HeldExec>& held);
+  // Waits for the next one; false: there will be none.
+  bool AwaitHeld();
+  void HearGate();
+  void NoteNews(const GateLink::News& news);
+  void CatchOne(const HeldExec& held);
   // kGone: also when it is not ours, of which a problem has been noted.
-  TracedThread::Exec TraceExec(const std::shared_ptr<const HeldExec>& held,
+  TracedThread::Exec TraceExec(const HeldExec& held,
                                pid_t pid,
                                const std::function<bool()>& may_wait,
                                TracedThread* thread);
   Status PutClientIn(TracedThread* thread, const std::function<bool()>& may_wait);
   bool MayTakeLonger(uint64_t since_ns);
+  bool is_stopping();
   void NoteProblem(const Status& status);
 
   Filter filter_;
   uint64_t ring_size_;
-  AllocatorFinder finder_;  // of the catching thread
-  std::shared_ptr<ExecEvents> events_;
   ScopedFd caught_event_;
+  // Of the catching thread.
+  GateLink gate_;
+  AllocatorFinder finder_;
+  std::deque<HeldExec> held_;
   std::mutex mutex_;  // guards all below
-  std::condition_variable has_held_;
-  std::vector<std::shared_ptr<const HeldExec>> held_;
-  std::set<pid_t> in_exec_;  // being caught: further events of theirs are allowed
   std::vector<std::shared_ptr<Caught>> caught_;
   std::vector<std::string> problems_;
   bool is_stopping_ = false;

@@ -9,7 +9,8 @@
 
 #include "attach/allocators.h"
 #include "attach/client_image.h"
-#include "attach/exec_watcher.h"
+#include "attach/exec_gate.h"
+#include "attach/gate_link.h"
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
 #include "cli/launch.h"
@@ -71,15 +72,16 @@ void CheckAttach(Findings* findings) {
 }
 
 void CheckWatch(Findings* findings) {
-  const Result<std::unique_ptr<ExecWatcher>> watcher =
-      ExecWatcher::Start({.may_match = [](const std::string&) { return false; },
-                          .matches = [](pid_t, const std::string&) { return false; },
-                          .reports_to_us = [](pid_t) { return Status(); }},
-                         1 << 20);
+  ExecGate gate;
+  Result<ScopedFd> socket = gate.AddWatcher(geteuid());
+  std::string note;
+  const Status watcher =
+      socket.ok() ? GateLink(std::move(socket).value()).Begin(ExecNames(), &note)
+                  : socket.status();
   if (watcher.ok())
     findings->Good("catch new processes by name: heap_profile -n NAME");
   else
-    findings->Bad("catch new processes by name", watcher.status().message());
+    findings->Bad("catch new processes by name", watcher.message());
 }
 
 void CheckTracer(pid_t pid, Findings* findings) {

@@ -113,9 +113,10 @@ Status Session::AddAttached(AttachedProcess* attached,
   return {};
 }
 
-Status Session::CatchStarts(ExecWatcher::Filter filter) {
-  HPD_TRY_ASSIGN(exec_watcher_,
-                 ExecWatcher::Start(std::move(filter), config_.ring_size_bytes));
+Status Session::CatchStarts(ExecWatcher::Filter filter, ScopedFd gate) {
+  HPD_TRY_ASSIGN(
+      exec_watcher_,
+      ExecWatcher::Start(std::move(filter), config_.ring_size_bytes, std::move(gate)));
   return {};
 }
 

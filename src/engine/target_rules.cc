@@ -22,11 +22,6 @@ bool MatchesName(const std::string& name, const std::string& path) {
 
 }  // namespace
 
-std::string NormalizedName(std::string_view argv0) {
-  argv0 = argv0.substr(0, argv0.find('@'));
-  return std::string(argv0.substr(argv0.rfind('/') + 1));
-}
-
 bool IsNamedBy(const TargetRules& rules, const ProcessDescription& process) {
   if (rules.all ||
       std::find(rules.pids.begin(), rules.pids.end(), process.pid) != rules.pids.end())

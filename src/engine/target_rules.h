@@ -9,15 +9,12 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
+#include "attach/exec_names.h"
 #include "engine/session_config.h"
 #include "profile/model.h"
 
 namespace heapprofd {
-
-// "/usr/bin/server@1.0" -> "server".
-std::string NormalizedName(std::string_view argv0);
 
 // True when a pid, a name or `all` selects the process; the other rules (startup,
 // running, memory) are about its past and not looked at.

@@ -17,10 +17,12 @@
 namespace heapprofd {
 namespace {
 
-// Files that a name means by way of a symbolic link: python3 is python3.11.
-std::set<std::string> FilesOfNames(const TargetRules& rules) {
+// The names, and files that they mean by way of a symbolic link: python3 is python3.11.
+ExecNames NamesOf(const TargetRules& rules) {
+  ExecNames names;
   std::set<std::string> files;
   for (const std::string& name : rules.names) {
+    names.AddName(name);
     if (name.find_first_of("/*") != std::string::npos)
       continue;
     for (const char* directory :
@@ -32,7 +34,9 @@ std::set<std::string> FilesOfNames(const TargetRules& rules) {
         files.insert(real.get());
     }
   }
-  return files;
+  for (const std::string& file : files)
+    names.AddFile(file);
+  return names;
 }
 
 // A program with the preload library, which finds its service by its environment.
@@ -110,18 +114,19 @@ void CatchStarting(Session& session,
   TargetRules by_name = rules;
   by_name.all = false;
   by_name.pids.clear();
-  const Status status = session.CatchStarts(
-      {.may_match =
-           [by_name, files = FilesOfNames(by_name)](const std::string& path) {
-             return IsNameOf(by_name, path) || files.contains(path);
-           },
-       .matches =
-           [by_name](pid_t pid, const std::string& path) {
-             return IsNameOf(by_name, path) || IsNamedBy(by_name, DescribeProcess(pid));
-           },
-       .reports_to_us = [directory = policy.directory](
-                            pid_t pid) { return ReportsTo(pid, directory); },
-       .is_malloc_alone = session.config().heaps.IsMallocAlone()});
+  ExecWatcher::Filter filter{
+      .names = NamesOf(by_name),
+      .matches =
+          [by_name](pid_t pid, const std::string& path) {
+            return IsNameOf(by_name, path) || IsNamedBy(by_name, DescribeProcess(pid));
+          },
+      .reports_to_us =
+          [directory = policy.directory](pid_t pid) { return ReportsTo(pid, directory); },
+      .is_malloc_alone = session.config().heaps.IsMallocAlone()};
+  Result<ScopedFd> gate = policy.make_watcher();
+  const Status status =
+      gate.ok() ? session.CatchStarts(std::move(filter), std::move(gate).value())
+                : gate.status();
   if (!status.ok())
     notes->push_back(status.message());
 }

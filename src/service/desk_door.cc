@@ -1,5 +1,7 @@
 #include "service/desk_door.h"
 
+#include <poll.h>
+
 #include "base/clock.h"
 
 namespace heapprofd {
@@ -7,13 +9,14 @@ namespace {
 
 constexpr int kMessagesPerTurn = 256;
 constexpr size_t kMaxWaitingOfUser = 4096;
+constexpr uint64_t kAnswerNs = 2'000'000'000;
 constexpr int kAgainMs = 10;              // when the front desk has no room
 constexpr uint64_t kTurnNs = 20'000'000;  // letting in; then those inside have their turn
 
 }  // namespace
 
 int DeskDoor::MillisecondsToNext() const {
-  if (!is_empty())
+  if (!is_empty() || !early_.empty())
     return 0;
   return is_told_ ? -1 : kAgainMs;
 }
@@ -27,7 +30,7 @@ void DeskDoor::Serve(Host& host) {
 // Without a front desk nobody comes any more, and what was recorded is to be kept.
 void DeskDoor::Receive(Host& host) {
   for (int i = 0; i < kMessagesPerTurn && !is_closed_; ++i) {
-    Result<std::optional<LinkMessage>> message = link_.Receive();
+    Result<std::optional<LinkMessage>> message = NextMessage();
     if (message.ok() && !message.value())
       return;
     if (message.ok()) {
@@ -38,6 +41,40 @@ void DeskDoor::Receive(Host& host) {
       return;
     }
   }
+}
+
+Result<std::optional<LinkMessage>> DeskDoor::NextMessage() {
+  if (early_.empty())
+    return link_.Receive();
+  std::optional<LinkMessage> message = std::move(early_.front());
+  early_.pop_front();
+  return message;
+}
+
+Result<ScopedFd> DeskDoor::Watch() {
+  const Status no_answer(
+      StatusCode::kUnavailable,
+      "cannot watch for new processes: the service does not answer; try again");
+  const uint64_t deadline_ns = MonotonicNs() + kAnswerNs;
+  if (!link_.Send({.type = LinkType::kWatch}))
+    return no_answer;
+  while (MonotonicNs() < deadline_ns) {
+    pollfd readable{.fd = link_.fd(), .events = POLLIN, .revents = 0};
+    poll(&readable, 1, kAgainMs);
+    Result<std::optional<LinkMessage>> message = link_.Receive();
+    if (!message.ok())
+      return no_answer;
+    if (!message.value())
+      continue;
+    if (message.value()->type != LinkType::kWatcher) {
+      early_.push_back(std::move(*message.value()));
+      continue;
+    }
+    if (message.value()->fds.empty())
+      return Status(StatusCode::kUnavailable, message.value()->text);
+    return std::move(message.value()->fds[0]);
+  }
+  return no_answer;
 }
 
 void DeskDoor::Handle(LinkMessage message, Host& host) {
@@ -95,6 +132,7 @@ void DeskDoor::LeaveToParent() {
   link_ = Link(ScopedFd());
   is_closed_ = true;
   waiting_.clear();
+  early_.clear();
 }
 
 void DeskDoor::PassOn(Visitor visitor) {

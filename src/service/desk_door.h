@@ -35,6 +35,7 @@ class DeskDoor : public Door {
 
   bool are_recordings_known() const override { return is_told_ && unanswered_ == 0; }
 
+  Result<ScopedFd> Watch() override;
   size_t DumpOthers(const std::string& label) override;
 
   // Asks to leave; the front desk agrees, unless somebody is on his way here.
@@ -45,6 +46,7 @@ class DeskDoor : public Door {
 
  private:
   void Receive(Host& host);
+  Result<std::optional<LinkMessage>> NextMessage();
   void Handle(LinkMessage message, Host& host);
   void Enqueue(Visitor visitor);
   void AdmitSome(Host& host);
@@ -55,6 +57,7 @@ class DeskDoor : public Door {
   bool may_leave_ = false;
   uint64_t visitors_ = 0;          // so far
   uint64_t said_idle_at_ = ~0ull;  // visitors_ when it was said
+  std::deque<LinkMessage> early_;  // came while an answer was waited for
   uint64_t others_ = 0;            // recordings, when the last visitor came
   uint64_t recordings_ = 0;
   bool has_begun_ = false;   // one of them, and that was not told yet

@@ -163,6 +163,9 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
           other->link().Send({.type = LinkType::kDump, .text = message.text});
       }
       return;
+    case LinkType::kWatch:
+      AddWatcher(engine);
+      return;
     case LinkType::kIdle:
       if (message.number == engine.sent() && !engine.is_full())
         engine.is_leaving = engine.link().Send({.type = LinkType::kLeave});
@@ -170,6 +173,14 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
     default:
       return;
   }
+}
+
+void FrontDesk::AddWatcher(const EngineProcess& engine) {
+  const Result<ScopedFd> socket = exec_gate_.AddWatcher(engine.rights().user);
+  if (socket.ok())
+    engine.link().Send({.type = LinkType::kWatcher}, {socket.value().get()});
+  else
+    engine.link().Send({.type = LinkType::kWatcher, .text = socket.status().message()});
 }
 
 void FrontDesk::TellTaken(uint64_t process) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "attach/exec_gate.h"
 #include "base/status.h"
 #include "service/engine_process.h"
 #include "service/reception.h"
@@ -65,6 +66,7 @@ class FrontDesk {
   // False: it is gone, or talks nonsense.
   bool HearOne(EngineProcess& engine);
   void Handle(EngineProcess& engine, LinkMessage message);
+  void AddWatcher(const EngineProcess& engine);
   void TellTaken(uint64_t process);
   uint64_t CountRecordings() const;
   void TellRecordings();
@@ -75,7 +77,8 @@ class FrontDesk {
   std::unique_ptr<RuntimeDirectory> directory_;
   EngineProcess::Main engine_main_;
   std::unique_ptr<Reception> reception_;  // nullptr: closed
-  Engines engines_;                       // root's first
+  ExecGate exec_gate_;
+  Engines engines_;  // root's first
   size_t started_ = 0;
   bool must_wake_ = false;
   uint64_t woken_ns_ = 0;

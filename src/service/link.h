@@ -22,6 +22,7 @@ enum class LinkType : uint32_t {
   kDump = 3,     // text: a label; all recordings get a dump
   kStop = 4,     // finish all recordings, then leave
   kLeave = 5,    // it is idle, and nothing is on its way to it
+  kWatcher = 7,  // answers kWatch: with a socket, or text: why not
   kKnown = 6,    // answers kRecordings: from now on programs come
 
   // From an engine.
@@ -29,7 +30,7 @@ enum class LinkType : uint32_t {
   kTakenHere = 17,   // number: a process that a recording here has, and its user << 32
   kRecordings = 18,  // number: of those that run here; text: "+" when one has just begun
   kDumpOthers = 19,  // text: a label; from root's engine alone
-  kWatch = 20,       // with a socket, for the exec gate
+  kWatch = 20,       // it wants to see programs start
   kIdle = 21,        // number: of visitors that came here so far
 };
 

@@ -1,8 +1,11 @@
 // The door of a service that has a socket of its own, for one user.
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 
+#include "attach/exec_gate.h"
 #include "service/door.h"
 #include "service/reception.h"
 #include "service/runtime_directory.h"
@@ -27,6 +30,8 @@ class OwnDoor : public Door {
 
   bool are_recordings_known() const override { return true; }
 
+  Result<ScopedFd> Watch() override { return exec_gate_.AddWatcher(geteuid()); }
+
   size_t DumpOthers(const std::string& label) override;
 
  private:
@@ -34,6 +39,7 @@ class OwnDoor : public Door {
       : directory_(directory), reception_(std::move(reception)) {}
 
   RuntimeDirectory* directory_;
+  ExecGate exec_gate_;
   std::unique_ptr<Reception> reception_;  // nullptr: closed
 };
 

@@ -248,7 +248,8 @@ Status Service::Attach(Hosted& hosted, Connection& connection) {
                                     return session.IsProfiling(pid);
                                   });
                                 },
-                            .between = [this] { ServeSessions(); }};
+                            .between = [this] { ServeSessions(); },
+                            .make_watcher = [this] { return door_->Watch(); }};
   for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
     CatchStarting(*session, policy, &notes);  // first: nobody falls in between
     HPD_TRY(AttachToRunning(*session, policy, &notes));

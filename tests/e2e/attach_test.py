@@ -10,7 +10,8 @@ import tempfile
 import unittest
 
 from profile_run import HEAP_PROFILE, Pprof, program, run, script
-from running_process import MAY_ATTACH, MAY_CATCH, Attached, Engine, Running, changed_code_bytes, state_of, storm, wait_until
+from running_process import (GATE, MAY_ATTACH, MAY_CATCH, Attached, Engine, Running, changed_code_bytes, child_named,
+                             state_of, storm, wait_until)
 from service_run import PRELOAD, Recording
 
 PYTHON_PROGRAM = """
@@ -26,10 +27,16 @@ while time.monotonic() < end:
 PERL_SCRIPT = "#!/usr/bin/perl\nmy @a = map { $_ x 10 } 1..1000; print scalar(@a);\n"
 
 
-def fanotify_groups(pid):
-    """How many groups of events on files a process has."""
+def fanotify_marks(pid):
+    """For each group of events on files that a process has, what it watches."""
     directory = f"/proc/{pid}/fd"
-    return [os.readlink(os.path.join(directory, name)) for name in os.listdir(directory)].count("anon_inode:[fanotify]")
+    groups = [name for name in os.listdir(directory)
+              if os.readlink(os.path.join(directory, name)) == "anon_inode:[fanotify]"]
+    marks = []
+    for name in groups:
+        with open(f"/proc/{pid}/fdinfo/{name}") as file:
+            marks.append([line for line in file if line.startswith("fanotify sdev:")])
+    return marks
 
 
 @unittest.skipUnless(MAY_ATTACH, "attaching to every process is not allowed here")
@@ -151,11 +158,13 @@ class CatchTest(unittest.TestCase):
             first = Recording(engine, ["-n", "no_such_program"]).wait_active()
             second = Recording(engine, ["-n", "first_allocations"]).wait_active()
             third = Recording(engine, ["-n", "fork_life"]).wait_active()
-            self.assertEqual(sum(map(fanotify_groups, engine.engines())), 1)
+            gate = child_named(engine.service.pid, GATE)
+            self.assertEqual([len(fanotify_marks(pid)) for pid in (engine.service.pid, gate)], [0, 1])
+            self.assertGreater(len(fanotify_marks(gate)[0]), 0)
             first.finish()
             subprocess.run([program("first_allocations")], check=True)
             self.assertEqual([len(second.finish().pprofs), len(third.finish().pprofs)], [1, 0], second.stderr)
-            wait_until(lambda: fanotify_groups(engine.service.pid) == 0)
+            wait_until(lambda: fanotify_marks(gate) == [[]])
             subprocess.run([program("first_allocations")], check=True)  # nobody has to give leave any more
 
     def test_of_two_recordings_that_wait_for_a_name_one_gets_the_process(self):

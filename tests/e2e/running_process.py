@@ -1,5 +1,6 @@
 """A process to attach to, and looking at what attaching has left in it."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from profile_run import HEAP_PROFILE, program
 from service_run import HEAPPROFD, Place
 
 DEADLINE_S = 60
+GATE = "heapprofd-gate"  # gives all programs leave to start
 _DOCTOR = subprocess.run([HEAP_PROFILE, "doctor"], capture_output=True, text=True, check=False).stdout
 # Root in a container may not be allowed to.
 MAY_ATTACH = "ok    attach to processes of all users" in _DOCTOR
@@ -53,6 +55,16 @@ def state_of(pid):
     """One letter of /proc/PID/stat."""
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def child_named(pid, name):
+    """The child process with this name; None: there is none."""
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        for child in file.read().split():
+            with contextlib.suppress(OSError), open(f"/proc/{child}/comm") as comm:
+                if comm.read().strip() == name:
+                    return int(child)
+    return None
 
 
 class Running:

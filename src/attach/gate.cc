@@ -1,0 +1,358 @@
+#include "attach/gate.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/fanotify.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "attach/fd_passing.h"
+#include "attach/remote_process.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kEventsPerTurn = 16;          // each is a descriptor
+constexpr int kMessagesPerTurn = 8;            // of one watcher
+constexpr int kMountsPerTurn = 16;             // of one scan
+constexpr uint64_t kMountsNs = 3'000'000'000;  // for a whole scan
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kNsPerUs = 1000;
+
+std::string PathOf(int fd) {
+  std::array<char, PATH_MAX> path;
+  const ssize_t length =
+      readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
+  return std::string(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
+}
+
+// Who executes: the real user, when all four agree; nullopt: they do not, or it is gone.
+struct Credentials {
+  uid_t real;
+  bool are_same;
+};
+
+std::optional<Credentials> CredentialsOf(pid_t tid) {
+  const std::string text =
+      StatusField(ReadProcFile(ProcPath(tid, "status"), 4096), "Uid");
+  std::array<uid_t, 4> users{};
+  const char* at = text.c_str();
+  for (uid_t& user : users) {
+    char* end = nullptr;
+    user = static_cast<uid_t>(strtoul(at, &end, 10));
+    if (end == at)
+      return std::nullopt;
+    at = end;
+  }
+  return Credentials{
+      .real = users[0],
+      .are_same = users[1] == users[0] && users[2] == users[0] && users[3] == users[0]};
+}
+
+bool Send(int socket, const GateMessage& message, std::string_view text) {
+  text = text.substr(0, kMaxGateText);
+  std::array<iovec, 2> parts = {
+      {{.iov_base = const_cast<GateMessage*>(&message), .iov_len = sizeof(message)},
+       {.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()}}};
+  msghdr packet{};
+  packet.msg_iov = parts.data();
+  packet.msg_iovlen = parts.size();
+  return sendmsg(socket, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+void Refuse(int socket, std::string_view why) {
+  Send(socket, {.news = GateNews::kRefused}, why);
+}
+
+}  // namespace
+
+Gate::Gate(ScopedFd control, ScopedFd group, Mark mark)
+    : control_(std::move(control)),
+      group_(std::move(group)),
+      mark_(std::move(mark)),
+      buffer_(ExecNames::kMaxBytes + 1) {
+  held_.reserve(kMaxHeld);
+  watchers_.reserve(kMaxWatchers);
+}
+
+Gate::~Gate() = default;
+
+bool Gate::Turn(int max_wait_ms) {
+  CollectFds();
+  poll(fds_.data(), fds_.size(), WaitMs(max_wait_ms));
+  if (fds_[1].revents != 0)
+    AnswerEvents();
+  // From the end: those that are added or removed do not move the ones to come.
+  for (size_t i = watchers_.size(); i-- > 0;) {
+    if (!Serve(*watchers_[i], fds_[2 + 2 * i].revents, fds_[3 + 2 * i].revents))
+      Remove(i);
+  }
+  AllowOverdue();
+  return fds_[0].revents == 0 || HearOwner();
+}
+
+void Gate::CollectFds() {
+  fds_.clear();
+  fds_.push_back({.fd = control_.get(), .events = POLLIN, .revents = 0});
+  fds_.push_back({.fd = group_.get(), .events = POLLIN, .revents = 0});
+  for (const std::unique_ptr<Watcher>& watcher : watchers_) {
+    const int events = POLLIN | (watcher->is_ready && watcher->missed > 0 ? POLLOUT : 0);
+    fds_.push_back({.fd = watcher->socket.get(),
+                    .events = static_cast<short>(events),
+                    .revents = 0});
+    fds_.push_back({.fd = watcher->mounts.get(), .events = POLLIN, .revents = 0});
+  }
+}
+
+int Gate::WaitMs(int max_wait_ms) const {
+  uint64_t next = ~uint64_t{0};
+  for (const Held& held : held_)
+    next = held.file.valid() ? std::min(next, held.until_ns) : next;
+  if (next == ~uint64_t{0})
+    return max_wait_ms;
+  const uint64_t now = MonotonicNs();
+  const int wait_ms = next <= now ? 0 : static_cast<int>((next - now) / kNsPerMs + 1);
+  return max_wait_ms < 0 ? wait_ms : std::min(wait_ms, max_wait_ms);
+}
+
+void Gate::AnswerEvents() {
+  alignas(fanotify_event_metadata)
+      std::array<char, kEventsPerTurn * sizeof(fanotify_event_metadata)>
+          buffer;
+  // The kernel opens the programs meanwhile. It refuses the exec of one that cannot be
+  // opened at once, because its owner has a lease (fcntl(2)) on it.
+  ssize_t size = read(group_.get(), buffer.data(), buffer.size());
+  const auto* event = reinterpret_cast<const fanotify_event_metadata*>(buffer.data());
+  for (; FAN_EVENT_OK(event, size); event = FAN_EVENT_NEXT(event, size)) {
+    if (event->fd >= 0)
+      Answer(ScopedFd(event->fd), event->pid);
+    if ((event->mask & FAN_Q_OVERFLOW) != 0) {
+      for (const std::unique_ptr<Watcher>& watcher : watchers_)
+        watcher->missed += watcher->is_ready ? 1u : 0u;
+    }
+  }
+}
+
+// One watcher gets it: a thread has one tracer. The others are told.
+void Gate::Answer(ScopedFd file, pid_t tid) {
+  const std::string path = PathOf(file.get());
+  std::optional<Credentials> who;
+  for (const std::unique_ptr<Watcher>& watcher : watchers_) {
+    if (!watcher->is_ready || !watcher->names.MayMatch(path))
+      continue;
+    if (!who && !(who = CredentialsOf(tid)))
+      break;  // it is gone
+    const bool is_his =
+        watcher->owner == 0 || (who->are_same && who->real == watcher->owner);
+    // One exec opens several files: a script, its interpreter, a loader.
+    if (!is_his || IsHeldFor(*watcher, tid))
+      continue;
+    const bool is_told =
+        file.valid()
+            ? Hold(*watcher, &file, tid, who->real, path)
+            : Send(watcher->socket.get(), {.news = GateNews::kTaken, .tid = tid}, path);
+    watcher->missed += is_told ? 0u : 1u;
+  }
+  if (file.valid())
+    Respond(file.get());
+}
+
+bool Gate::IsHeldFor(const Watcher& watcher, pid_t tid) const {
+  return std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
+    return held.tid == tid && held.watcher == &watcher;
+  });
+}
+
+void Gate::Respond(int file) const {
+  const fanotify_response response{.fd = file, .response = FAN_ALLOW};
+  const ssize_t ignored = write(group_.get(), &response, sizeof(response));
+  static_cast<void>(ignored);
+}
+
+bool Gate::Hold(
+    Watcher& watcher, ScopedFd* file, pid_t tid, uid_t user, const std::string& path) {
+  const auto same = std::count_if(held_.begin(), held_.end(),
+                                  [user](const Held& held) { return held.user == user; });
+  if (held_.size() >= kMaxHeld ||
+      (user != 0 && static_cast<size_t>(same) >= kMaxHeld / kUserShare))
+    return false;
+  const GateMessage message{.news = GateNews::kHeld,
+                            .tid = tid,
+                            .number = last_serial_ + 1,
+                            .until_ns = MonotonicNs() + kMaxHoldNs};
+  if (!Send(watcher.socket.get(), message, path))
+    return false;
+  ++last_serial_;
+  watcher.answers_left += kAnswersPerExec;
+  held_.push_back({.file = std::move(*file),
+                   .watcher = &watcher,
+                   .serial = last_serial_,
+                   .tid = tid,
+                   .user = user,
+                   .until_ns = message.until_ns});
+  return true;
+}
+
+void Gate::Allow(Held& held) const {
+  if (held.file.valid())
+    Respond(held.file.get());
+  held.file.reset();
+}
+
+void Gate::AllowOverdue() {
+  const uint64_t now = MonotonicNs();
+  for (Held& held : held_) {
+    if (held.until_ns <= now)
+      Allow(held);
+  }
+}
+
+bool Gate::HearOwner() {
+  uid_t owner = 0;
+  Packet packet = ReceiveWithFds(control_.get(), sizeof(owner));
+  if (packet.bytes.size() != sizeof(owner) || packet.fds.size() != 2)
+    return !packet.is_end;
+  memcpy(&owner, packet.bytes.data(), sizeof(owner));
+  const auto same = std::count_if(watchers_.begin(), watchers_.end(),
+                                  [owner](const auto& w) { return w->owner == owner; });
+  if (watchers_.size() >= kMaxWatchers ||
+      (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / kUserShare)) {
+    Refuse(packet.fds[0].get(),
+           "cannot watch for new processes: too many recordings by name run already; "
+           "stop one");
+    return true;
+  }
+  auto watcher = std::make_unique<Watcher>();
+  watcher->socket = std::move(packet.fds[0]);
+  watcher->mounts = std::move(packet.fds[1]);
+  watcher->mounts_until_ns = MonotonicNs() + kMountsNs;
+  watcher->owner = owner;
+  const auto behind_roots = std::find_if(watchers_.begin(), watchers_.end(),
+                                         [](const auto& w) { return w->owner != 0; });
+  watchers_.insert(owner == 0 ? behind_roots : watchers_.end(), std::move(watcher));
+  return true;
+}
+
+bool Gate::Serve(Watcher& watcher, short events, short mount_events) {
+  if ((events & ~POLLOUT) != 0 && !Hear(watcher))
+    return false;
+  if (watcher.mounts.valid())
+    MarkMounts(watcher, mount_events != 0);
+  if (!watcher.is_ready && watcher.has_names && !watcher.mounts.valid())
+    return BeReady(watcher);
+  if ((events & POLLOUT) != 0 &&
+      Send(watcher.socket.get(), {.news = GateNews::kMissed, .number = watcher.missed},
+           ""))
+    watcher.missed = 0;
+  return true;
+}
+
+bool Gate::Hear(Watcher& watcher) {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    const ssize_t got =
+        recv(watcher.socket.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (got < 0)
+      return errno == EAGAIN || errno == EINTR;
+    const std::string_view bytes(buffer_.data(), static_cast<size_t>(got));
+    if (bytes.empty() ||
+        !(watcher.has_names ? Obey(watcher, bytes) : TakeNames(watcher, bytes)))
+      return false;
+  }
+  return true;
+}
+
+bool Gate::TakeNames(Watcher& watcher, std::string_view bytes) {
+  std::optional<ExecNames> names = ExecNames::Decode(bytes);
+  if (!names)
+    return false;
+  size_t of_user = names->count();
+  for (const std::unique_ptr<Watcher>& other : watchers_)
+    of_user += other->owner == watcher.owner ? other->names.count() : size_t{0};
+  if (watcher.owner != 0 && of_user > kMaxNamesOfUser) {
+    Refuse(watcher.socket.get(),
+           "cannot watch for new processes: the recordings of this user wait for too "
+           "many names already; stop one");
+    return false;
+  }
+  watcher.names = std::move(*names);
+  watcher.has_names = true;
+  return true;
+}
+
+bool Gate::Obey(Watcher& watcher, std::string_view bytes) {
+  GateAnswer answer{};
+  if (bytes.size() != sizeof(answer) || watcher.answers_left == 0)
+    return false;
+  --watcher.answers_left;
+  memcpy(&answer, bytes.data(), sizeof(answer));
+  const auto held = std::find_if(held_.begin(), held_.end(), [&](const Held& one) {
+    return one.watcher == &watcher && one.serial == answer.serial;
+  });
+  if (held == held_.end())
+    return true;
+  held->until_ns =
+      std::min(held->until_ns, MonotonicNs() + uint64_t{answer.after_us} * kNsPerUs);
+  if (answer.wish == GateWish::kAllow)
+    return true;
+  Allow(*held);
+  held_.erase(held);
+  return true;
+}
+
+// All that have been found are marked again for each watcher: there may be new ones.
+void Gate::MarkMounts(Watcher& watcher, bool is_readable) {
+  bool is_over = false;
+  for (int i = 0; is_readable && i < kMountsPerTurn; ++i) {
+    const Packet packet = ReceiveWithFds(watcher.mounts.get(), 1);
+    is_over = packet.is_end;
+    if (packet.fds.empty())
+      break;
+    const std::string path = "/proc/self/fd/" + std::to_string(packet.fds[0].get());
+    if (mark_(path.c_str()))
+      ++marks_;
+    else
+      mark_error_ = errno;
+  }
+  watcher.is_late = MonotonicNs() >= watcher.mounts_until_ns;
+  if (is_over || watcher.is_late)
+    watcher.mounts.reset();
+}
+
+bool Gate::BeReady(Watcher& watcher) {
+  if (marks_ == 0) {
+    Refuse(watcher.socket.get(),
+           std::string("cannot watch any file system for new processes: ") +
+               (mark_error_ != 0 ? strerror(mark_error_) : "none is local"));
+    return false;
+  }
+  watcher.is_ready = true;
+  return Send(watcher.socket.get(), {.news = GateNews::kReady},
+              watcher.is_late ? "cannot watch all file systems for new processes: to "
+                                "list them took too long; programs of some may be "
+                                "missing, attach to them with -p"
+                              : "");
+}
+
+void Gate::Remove(size_t index) {
+  const Watcher* watcher = watchers_[index].get();
+  std::erase_if(held_, [&](Held& held) {
+    const bool is_his = held.watcher == watcher;
+    if (is_his)
+      Allow(held);
+    return is_his;
+  });
+  watchers_.erase(watchers_.begin() + static_cast<ptrdiff_t>(index));
+  if (!watchers_.empty())
+    return;
+  mark_(nullptr);
+  marks_ = 0;
+}
+
+}  // namespace heapprofd

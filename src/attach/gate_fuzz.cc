@@ -1,0 +1,67 @@
+// Whoever watches may send the gate what he likes: here a packet for each line.
+#include <fcntl.h>
+#include <sys/fanotify.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "attach/fd_passing.h"
+#include "attach/gate.h"
+#include "attach/mount_list.h"
+
+namespace {
+
+using heapprofd::ScopedFd;
+
+struct Pair {
+  Pair() {
+    std::array<int, 2> fds{-1, -1};
+    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data());
+    ours = ScopedFd(fds[0]);
+    theirs = ScopedFd(fds[1]);
+  }
+
+  ScopedFd ours;
+  ScopedFd theirs;
+};
+
+void Execute(int group) {
+  fanotify_event_metadata event{};
+  event.event_len = sizeof(event);
+  event.vers = FANOTIFY_METADATA_VERSION;
+  event.metadata_len = sizeof(event);
+  event.mask = FAN_OPEN_EXEC_PERM;
+  event.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  event.pid = getpid();
+  send(group, &event, sizeof(event), MSG_DONTWAIT);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  heapprofd::OverlayLayers(text);
+  const std::vector<heapprofd::Mount> mounts = heapprofd::ParseMountInfo(text);
+  heapprofd::LocalMounts(mounts, mounts, [](const std::string&) { return 1; });
+  Pair control;
+  Pair group;
+  Pair watcher;
+  Pair places;
+  const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
+  heapprofd::SendWithFds(control.ours.get(), std::string_view("\0\0\0\0", 4),
+                         {watcher.theirs.get(), places.theirs.get()});
+  heapprofd::SendWithFds(places.ours.get(), "m", {place.get()});
+  places.ours.reset();
+  heapprofd::Gate gate(std::move(control.theirs), std::move(group.theirs),
+                       [](const char*) { return true; });
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    send(watcher.ours.get(), text.data(), end, MSG_DONTWAIT | MSG_NOSIGNAL);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    Execute(group.ours.get());
+    gate.Turn(0);
+  }
+  return 0;
+}

@@ -1,0 +1,53 @@
+// The end of those that watch of a connection to the exec gate.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "attach/exec_names.h"
+#include "attach/gate_messages.h"
+#include "base/scoped_fd.h"
+#include "base/status.h"
+
+namespace heapprofd {
+
+class GateLink {
+ public:
+  struct News {
+    GateMessage message;
+    std::string text;
+  };
+
+  explicit GateLink(ScopedFd socket) : socket_(std::move(socket)) {}
+
+  // Says what to watch for, and waits until that is so. `note`: what is not watched.
+  Status Begin(const ExecNames& names, std::string* note);
+
+  // Until there are news, or the time is over (-1: no limit).
+  void Wait(int max_ms) const;
+
+  // nullopt: there are none now, or the connection is over.
+  std::optional<News> Receive();
+
+  bool is_open() const { return is_open_; }
+
+  void Allow(uint64_t serial, uint64_t after_ns) const;
+  void Done(uint64_t serial) const;
+
+  // Ends the connection, on any thread: whoever waits sees it.
+  void Shutdown() const;
+
+  // In a child that was forked.
+  void Close() { socket_.reset(); }
+
+ private:
+  void Answer(const GateAnswer& answer) const;
+
+  ScopedFd socket_;
+  bool is_open_ = true;
+};
+
+}  // namespace heapprofd

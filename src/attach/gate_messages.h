@@ -1,0 +1,46 @@
+// What the exec gate and those that watch say to each other: one message each in a packet
+// of a SOCK_SEQPACKET socket. The watcher's first one is ExecNames::Encode.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heapprofd {
+
+// A program waits for its leave so long at most, whatever becomes of those who watch.
+inline constexpr uint64_t kMaxHoldNs = 300'000'000;
+
+// From the gate.
+enum class GateNews : uint32_t {
+  kReady,    // from now on; text: what is not watched, for the user, if anything
+  kRefused,  // text: why; the end of the connection
+  kHeld,     // number: serial of this exec; text: path of what is executed
+  kTaken,    // the same for one that another watcher got; number is 0
+  kMissed,   // number: how many may have matched, but there was no room to hold them
+};
+
+struct GateMessage {  // followed by the text
+  GateNews news;
+  int32_t tid = 0;
+  uint64_t number = 0;
+  uint64_t until_ns = 0;  // kHeld: it has its leave then (MonotonicNs)
+};
+
+inline constexpr size_t kMaxGateText = 4096;
+
+// To the gate. An exec has to be done with once, and may be allowed before; more is said
+// by nobody honest.
+enum class GateWish : uint32_t {
+  kAllow,
+  kDone,  // the same, and the thread's next exec is another one
+};
+
+struct GateAnswer {
+  GateWish wish;
+  uint32_t after_us;  // kAllow: its leave is given then
+  uint64_t serial;
+};
+
+inline constexpr uint32_t kAnswersPerExec = 4;
+
+}  // namespace heapprofd

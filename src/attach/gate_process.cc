@@ -1,0 +1,149 @@
+#include "attach/gate_process.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/fanotify.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+#include "attach/gate.h"
+#include "attach/stopped_process.h"
+#include "base/clock.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr int kLookMs = 100;
+constexpr uint64_t kDeadNs = 400'000'000;  // without a sign of life
+constexpr uint64_t kRearmNs = 50'000'000;  // not to set it at every event
+
+// A timer of the kernel's that kills this process when it is not wound up again in time:
+// SIGKILL ends it also while it is stopped, traced or frozen, and waits for a file. The
+// kernel then gives all leaves. A second process that watched this one could be stopped
+// with it.
+class DeadMansSwitch {
+ public:
+  bool Create() {
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGKILL;
+    return timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+  }
+
+  void Wind() {
+    const uint64_t now = MonotonicNs();
+    if (now < wound_ns_ + kRearmNs)
+      return;
+    Set(kDeadNs);
+    wound_ns_ = now;
+  }
+
+  void Rest() {
+    if (wound_ns_ != 0)
+      Set(0);
+    wound_ns_ = 0;
+  }
+
+ private:
+  void Set(uint64_t ns) {
+    const itimerspec time{.it_interval = {},
+                          .it_value = {.tv_sec = 0, .tv_nsec = static_cast<long>(ns)}};
+    timer_settime(timer_, 0, &time, nullptr);
+  }
+
+  timer_t timer_{};
+  uint64_t wound_ns_ = 0;  // 0: it does not run
+};
+
+// Neither what is meant for our owner's group of processes ends it, nor what somebody
+// sends to all of his.
+void BlockSignals() {
+  setsid();
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+}
+
+// A core file would be written while all execs wait, and needs one itself when a program
+// is to take it.
+void BeUndumpable() {
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  setrlimit(RLIMIT_CORE, &none);
+  prctl(PR_SET_DUMPABLE, 0);
+}
+
+// An event without room for its descriptor is an exec that the kernel refuses.
+void MakeRoomForFiles() {
+  constexpr rlim_t kFiles = 4096;
+  const rlimit enough{.rlim_cur = kFiles, .rlim_max = kFiles};
+  setrlimit(RLIMIT_NOFILE, &enough);
+}
+
+// Nobody waits until a page has been read in again.
+void LockMemory() {
+  const rlimit unlimited{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+  if (setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0)  // or new memory would be refused
+    mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+}
+
+// What is needed: marks and the last few files of the machine; directories of others;
+// their credentials, where /proc hides them.
+void DropCapabilities() {
+  constexpr uint32_t kKept =
+      1U << CAP_SYS_ADMIN | 1U << CAP_DAC_READ_SEARCH | 1U << CAP_SYS_PTRACE;
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  const std::array<__user_cap_data_struct, 2> data = {
+      {{.effective = kKept, .permitted = kKept, .inheritable = 0}, {}}};
+  syscall(SYS_capset, &header, data.data());
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+bool Mark(int group, const char* path) {
+  const unsigned action = path != nullptr ? FAN_MARK_ADD : FAN_MARK_FLUSH;
+  return fanotify_mark(group, action | FAN_MARK_FILESYSTEM,
+                       path != nullptr ? FAN_OPEN_EXEC_PERM : 0, AT_FDCWD, path) == 0;
+}
+
+}  // namespace
+
+void RunGate(ScopedFd control) {
+  prctl(PR_SET_NAME, "heapprofd-gate");
+  BlockSignals();
+  BeUndumpable();
+  MakeRoomForFiles();
+  const Urgency urgency;  // every program that is started waits for this process
+  LockMemory();
+  // O_NONBLOCK: whoever has a lease on a file cannot make us wait for him.
+  ScopedFd group(
+      fanotify_init(FAN_CLASS_PRE_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID,
+                    O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NONBLOCK));
+  DeadMansSwitch dead_mans_switch;
+  int error = 0;
+  if (!group.valid() || !dead_mans_switch.Create())
+    error = errno;
+  DropCapabilities();
+  if (send(control.get(), &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0)
+    return;
+  const auto mark = [events = group.get()](const char* path) {
+    return Mark(events, path);
+  };
+  Gate gate(std::move(control), std::move(group), mark);
+  do {
+    if (gate.is_watching())
+      dead_mans_switch.Wind();
+    else
+      dead_mans_switch.Rest();
+  } while (gate.Turn(gate.is_watching() ? kLookMs : -1));
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,285 @@
+// The gate's rules, with a socket in place of fanotify and with watchers of all kinds;
+// the real ones are in tests/e2e/exec_gate_test.py.
+#include "attach/gate.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/fanotify.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "attach/fd_passing.h"
+#include "attach/gate_link.h"
+#include "base/clock.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr char kProgram[] = "/proc/self/exe";
+constexpr uid_t kNobody = 65534;
+
+struct Pair {
+  Pair() {
+    std::array<int, 2> fds{};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data()), 0);
+    ours = ScopedFd(fds[0]);
+    theirs = ScopedFd(fds[1]);
+  }
+
+  ScopedFd ours;
+  ScopedFd theirs;
+};
+
+ExecNames AnyName() {
+  ExecNames names;
+  names.AddName("*");
+  return names;
+}
+
+class GateTest : public testing::Test {
+ protected:
+  GateTest()
+      : gate_(std::move(control_.theirs),
+              std::move(group_.theirs),
+              [this](const char* path) {
+                marks_ = path != nullptr ? marks_ + 1 : 0;
+                return true;
+              }) {}
+
+  // Says nothing yet.
+  ScopedFd AddSilent(uid_t owner) {
+    Pair watcher;
+    Pair mounts;
+    const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
+    EXPECT_TRUE(SendWithFds(
+        control_.ours.get(),
+        std::string_view(reinterpret_cast<const char*>(&owner), sizeof(owner)),
+        {watcher.theirs.get(), mounts.theirs.get()}));
+    EXPECT_TRUE(SendWithFds(mounts.ours.get(), "m", {place.get()}));
+    mounts.ours.reset();
+    Turn();
+    return std::move(watcher.ours);
+  }
+
+  GateLink Add(uid_t owner, const ExecNames& names = AnyName()) {
+    ScopedFd socket = AddSilent(owner);
+    const std::string bytes = names.Encode();
+    EXPECT_GT(send(socket.get(), bytes.data(), bytes.size(), 0), 0);
+    GateLink link(std::move(socket));
+    Turn();
+    const std::optional<GateLink::News> ready = link.Receive();
+    EXPECT_TRUE(ready && ready->message.news == GateNews::kReady);
+    return link;
+  }
+
+  void Turn() {
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(gate_.Turn(0));
+  }
+
+  // A thread of `tid` executes our own program; gives the event's descriptor.
+  int Execute(pid_t tid) {
+    fanotify_event_metadata event{};
+    event.event_len = sizeof(event);
+    event.vers = FANOTIFY_METADATA_VERSION;
+    event.metadata_len = sizeof(event);
+    event.mask = FAN_OPEN_EXEC_PERM;
+    event.fd = open(kProgram, O_RDONLY | O_CLOEXEC);
+    event.pid = tid;
+    EXPECT_EQ(send(group_.ours.get(), &event, sizeof(event), 0),
+              static_cast<ssize_t>(sizeof(event)));
+    Turn();
+    return event.fd;
+  }
+
+  // Descriptor of the next event that was given leave; -1: none.
+  int Allowed() {
+    fanotify_response response{};
+    if (recv(group_.ours.get(), &response, sizeof(response), MSG_DONTWAIT) !=
+        static_cast<ssize_t>(sizeof(response)))
+      return -1;
+    EXPECT_EQ(response.response, static_cast<uint32_t>(FAN_ALLOW));
+    return response.fd;
+  }
+
+  Pair control_;
+  Pair group_;
+  int marks_ = 0;
+  Gate gate_;
+};
+
+TEST_F(GateTest, WhatNobodyWaitsForHasItsLeaveAtOnce) {
+  ExecNames names;
+  names.AddName("another");
+  GateLink link = Add(getuid(), names);
+  const int file = Execute(getpid());
+  EXPECT_EQ(Allowed(), file);
+  EXPECT_FALSE(link.Receive());
+}
+
+TEST_F(GateTest, AProgramWaitsForTheOneWhoWatches) {
+  GateLink link = Add(getuid());
+  const int file = Execute(getpid());
+  EXPECT_EQ(Allowed(), -1);
+  const std::optional<GateLink::News> news = link.Receive();
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->message.news, GateNews::kHeld);
+  EXPECT_EQ(news->message.tid, getpid());
+  EXPECT_NE(news->text.find("gate_test"), std::string::npos);
+  const int loader = Execute(getpid());  // of the same exec
+  EXPECT_EQ(Allowed(), loader);
+  link.Done(news->message.number);
+  Turn();
+  EXPECT_EQ(Allowed(), file);
+  Execute(getpid());
+  EXPECT_TRUE(link.Receive());
+}
+
+TEST_F(GateTest, AllowingIsNotBeingDone) {
+  GateLink link = Add(getuid());
+  const int file = Execute(getpid());
+  const std::optional<GateLink::News> news = link.Receive();
+  ASSERT_TRUE(news);
+  link.Allow(news->message.number, 0);
+  Turn();
+  EXPECT_EQ(Allowed(), file);
+  const int loader = Execute(getpid());
+  EXPECT_EQ(Allowed(), loader);
+  EXPECT_FALSE(link.Receive());
+}
+
+TEST_F(GateTest, AWatcherThatNeverAnswersHoldsAProgramForATimeOnly) {
+  const GateLink link = Add(getuid());
+  const int file = Execute(getpid());
+  const uint64_t held_ns = MonotonicNs();
+  int allowed = -1;
+  while ((allowed = Allowed()) < 0)
+    gate_.Turn(1000);
+  EXPECT_EQ(allowed, file);
+  EXPECT_GE(MonotonicNs(), held_ns + kMaxHoldNs / 2);
+}
+
+TEST_F(GateTest, TheEndOfAWatcherIsTheEndOfTheWaiting) {
+  int file = -1;
+  {
+    const GateLink link = Add(getuid());
+    EXPECT_EQ(marks_, 1);
+    file = Execute(getpid());
+  }
+  Turn();
+  EXPECT_EQ(Allowed(), file);
+  EXPECT_EQ(marks_, 0);  // nobody watches
+}
+
+TEST_F(GateTest, AUserSeesHisOwnProgramsOnly) {
+  GateLink link = Add(kNobody);
+  const int file = Execute(getpid());
+  EXPECT_EQ(Allowed(), file);
+  EXPECT_FALSE(link.Receive());
+}
+
+TEST_F(GateTest, OneOfTwoWatchersGetsAProgramAndTheOtherIsTold) {
+  GateLink first = Add(getuid());
+  GateLink second = Add(getuid());
+  Execute(getpid());
+  const std::optional<GateLink::News> got = first.Receive();
+  const std::optional<GateLink::News> told = second.Receive();
+  ASSERT_TRUE(got && told);
+  EXPECT_EQ(got->message.news, GateNews::kHeld);
+  EXPECT_EQ(told->message.news, GateNews::kTaken);
+  EXPECT_EQ(told->message.tid, getpid());
+}
+
+TEST_F(GateTest, WhoeverDoesNotReadIsToldHowManyHeHasMissed) {
+  GateLink link = Add(0);
+  constexpr int kMany = 600;
+  int told = 0;
+  uint64_t missed = 0;
+  for (int i = 0; i < kMany; ++i) {
+    const pid_t child = fork();  // a thread of its own each, which need not live on
+    if (child == 0)
+      pause();
+    Execute(child);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    while (Allowed() >= 0) {
+    }
+  }
+  for (int i = 0; i < kMany; ++i) {
+    Turn();
+    while (const std::optional<GateLink::News> news = link.Receive()) {
+      told += news->message.news == GateNews::kHeld ? 1 : 0;
+      missed += news->message.news == GateNews::kMissed ? news->message.number : 0;
+    }
+  }
+  EXPECT_EQ(static_cast<uint64_t>(told) + missed, static_cast<uint64_t>(kMany));
+  EXPECT_LE(told, static_cast<int>(Gate::kMaxHeld));
+}
+
+// What nobody honest says ends the watching, and lets go who waits.
+TEST_F(GateTest, GarbageEndsTheConnectionOfItsSender) {
+  for (const std::string& garbage :
+       {std::string("x"), std::string(1, '\0'), std::string("1zname\0", 7),
+        std::string("1nname"), std::string(ExecNames::kMaxBytes + 100, '1')}) {
+    const ScopedFd socket = AddSilent(getuid());
+    ASSERT_GT(send(socket.get(), garbage.data(), garbage.size(), 0), 0);
+    Turn();
+    EXPECT_FALSE(gate_.is_watching()) << garbage.substr(0, 10);
+  }
+  const ScopedFd socket = AddSilent(getuid());
+  const std::string names = AnyName().Encode();
+  ASSERT_GT(send(socket.get(), names.data(), names.size(), 0), 0);
+  Turn();
+  const int file = Execute(getpid());
+  ASSERT_GT(send(socket.get(), "rubbish", 7, 0), 0);
+  Turn();
+  EXPECT_FALSE(gate_.is_watching());
+  EXPECT_EQ(Allowed(), file);
+}
+
+TEST_F(GateTest, AFloodOfAnswersEndsTheConnectionOfItsSender) {
+  GateLink link = Add(getuid());
+  for (int i = 0; i < 1000; ++i) {
+    link.Allow(12345, 0);
+    Turn();
+  }
+  EXPECT_FALSE(gate_.is_watching());
+}
+
+TEST_F(GateTest, AnswersForTheProgramsOfOthersDoNothing) {
+  GateLink first = Add(getuid());
+  ExecNames names;
+  names.AddName("another");
+  GateLink second = Add(getuid(), names);
+  Execute(getpid());
+  const std::optional<GateLink::News> news = first.Receive();
+  ASSERT_TRUE(news);
+  second.Done(news->message.number);
+  Turn();
+  EXPECT_EQ(Allowed(), -1);
+}
+
+TEST_F(GateTest, OneUserGetsAShareOfTheWatchersOnly) {
+  std::vector<ScopedFd> sockets;
+  for (size_t i = 0; i < Gate::kMaxWatchers; ++i)
+    sockets.push_back(AddSilent(kNobody));
+  GateLink last(std::move(sockets.back()));
+  const std::optional<GateLink::News> news = last.Receive();
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->message.news, GateNews::kRefused);
+  EXPECT_NE(news->text.find("too many recordings"), std::string::npos);
+  Add(0);  // there is room for others
+}
+
+TEST_F(GateTest, ItEndsWithItsOwner) {
+  control_.ours.reset();
+  EXPECT_FALSE(gate_.Turn(0));
+}
+
+}  // namespace
+}  // namespace heapprofd

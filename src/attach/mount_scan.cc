@@ -1,0 +1,130 @@
+#include "attach/mount_scan.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <linux/openat2.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "attach/fd_passing.h"
+#include "attach/mount_list.h"
+#include "attach/remote_process.h"
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+namespace {
+
+// No file system is asked when it is opened like this.
+ScopedFd OpenPlace(int root, const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
+  return ScopedFd(
+      static_cast<int>(syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how))));
+}
+
+// 0: unknown.
+int MountOf(int fd) {
+  const std::string info = ReadProcFile("/proc/self/fdinfo/" + std::to_string(fd), 4096);
+  return atoi(StatusField(info, "mnt_id").c_str());  // NOLINT(cert-err34-c)
+}
+
+int MountOfPath(const std::string& path) {
+  const ScopedFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
+  return place.valid() ? MountOf(place.get()) : 0;
+}
+
+std::string NamespaceOf(pid_t pid) {
+  std::array<char, 64> name{};
+  const ssize_t length =
+      readlink(ProcPath(pid, "ns/mnt").c_str(), name.data(), name.size());
+  return std::string(name.data(), length > 0 ? static_cast<size_t>(length) : 0);
+}
+
+// Whether only somebody with root's rights can mount there. In a namespace that belongs
+// to a user, the user mounts what he likes.
+bool IsOurUsersNamespace(pid_t pid) {
+  const ScopedFd space(open(ProcPath(pid, "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+  const ScopedFd owner(space.valid() ? ioctl(space.get(), NS_GET_USERNS) : -1);
+
+  struct stat theirs {};
+
+  struct stat ours {};
+
+  return owner.valid() && fstat(owner.get(), &theirs) == 0 &&
+         stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino &&
+         theirs.st_dev == ours.st_dev;
+}
+
+class Scan {
+ public:
+  explicit Scan(int socket)
+      : socket_(socket),
+        ours_(ParseMountInfo(ReadProcFile("/proc/self/mountinfo"))),
+        root_(open("/", O_PATH | O_CLOEXEC)) {
+    namespaces_.insert(NamespaceOf(getpid()));
+  }
+
+  bool SendOurs() { return SendOf(ours_, root_.get()); }
+
+  // The process may change to another namespace meanwhile, from which it cannot come
+  // back.
+  bool SendOf(pid_t pid) {
+    const std::string space = NamespaceOf(pid);
+    if (space.empty() || !namespaces_.insert(space).second || !IsOurUsersNamespace(pid))
+      return true;
+    const std::vector<Mount> mounts =
+        ParseMountInfo(ReadProcFile(ProcPath(pid, "mountinfo")));
+    const ScopedFd root(open(ProcPath(pid, "root").c_str(), O_PATH | O_CLOEXEC));
+    return !root.valid() || NamespaceOf(pid) != space || SendOf(mounts, root.get());
+  }
+
+ private:
+  bool SendOf(const std::vector<Mount>& mounts, int root) {
+    for (const Mount& mount : LocalMounts(mounts, ours_, MountOfPath)) {
+      if (devices_.contains(mount.device))
+        continue;
+      const ScopedFd place = OpenPlace(root, mount.point);
+      // Another one, which is hidden below or has come meanwhile, has not been looked at.
+      if (!place.valid() || MountOf(place.get()) != mount.id)
+        continue;
+      devices_.insert(mount.device);
+      if (!SendWithFds(socket_, "m", {place.get()}))
+        return false;
+    }
+    return true;
+  }
+
+  int socket_;
+  std::vector<Mount> ours_;
+  ScopedFd root_;
+  std::set<std::string> namespaces_;
+  std::set<std::string> devices_;
+};
+
+}  // namespace
+
+void SendLocalMounts(int socket) {
+  Scan scan(socket);
+  bool goes_on = scan.SendOurs();
+  const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
+  while (const dirent* entry =
+             goes_on && processes != nullptr ? readdir(processes.get()) : nullptr) {
+    const int pid = atoi(entry->d_name);  // NOLINT(cert-err34-c): other names give 0
+    goes_on = pid <= 0 || scan.SendOf(pid);
+  }
+}
+
+}  // namespace heapprofd
