@@ -117,16 +117,14 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
   std::vector<pollfd> fds;
   fds.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
-  for (const Pending& pending : pending_)
-    fds.push_back({.fd = pending.fd.get(), .events = POLLIN, .revents = 0});
+  pending_.AddTo(&fds);
   for (const std::unique_ptr<Connection>& connection : connections_)
     fds.push_back({.fd = connection->channel.fd(), .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions())
       fds.push_back({.fd = session->caught_fd(), .events = POLLIN, .revents = 0});
   }
-  if (poll(fds.data(), fds.size(), wait_ms) > 0 && fds[0].revents != 0)
-    Accept();
+  poll(fds.data(), fds.size(), wait_ms);
   ServePending();
   ServeConnections();
 }

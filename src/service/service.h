@@ -20,6 +20,7 @@
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
+#include "engine/pending_clients.h"
 #include "record/trace_recording.h"
 #include "service/control_channel.h"
 #include "service/runtime_directory.h"
@@ -97,22 +98,12 @@ class Service {
     gid_t group;
   };
 
-  // Accepted, but nothing was said yet.
-  struct Pending {
-    ScopedFd fd;
-    ucred peer;  // as the kernel tells it
-    uint64_t deadline_ns;
-  };
-
-  Service(std::unique_ptr<RuntimeDirectory> directory, ServiceHooks hooks)
-      : directory_(std::move(directory)), hooks_(std::move(hooks)) {}
+  Service(std::unique_ptr<RuntimeDirectory> directory, ServiceHooks hooks);
 
   Status Listen();
   void StopListening();
-  void Accept();
   void ServePending();
-  // True: the connection was dealt with.
-  bool Identify(Pending& pending);
+  void Identify(PendingClients::Client& client, uint64_t magic);
   void ServeClient(int fd, pid_t pid, uid_t user);
   Session* SessionFor(const ProcessDescription& process, uid_t user, ClientOrigin origin);
   void EndTargetsOf(pid_t pid);
@@ -138,7 +129,7 @@ class Service {
   ScopedFd listener_;
   bool owns_socket_ = false;
   bool is_behind_ = false;  // somebody's message waits in here, not in a socket
-  std::vector<Pending> pending_;
+  PendingClients pending_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Hosted>> hosted_;
   std::vector<pid_t> finishers_;

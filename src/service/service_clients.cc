@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "engine/process_info.h"
 #include "engine/target_rules.h"
@@ -22,11 +21,6 @@ constexpr size_t kUserShare = 4;  // one user but root gets at most 1/4 of a lim
 
 bool MayProfile(uid_t owner, uid_t user) {
   return owner == 0 || owner == user;
-}
-
-bool PeerOf(int fd, ucred* peer) {
-  socklen_t length = sizeof(*peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) == 0 && peer->pid > 0;
 }
 
 // Whether one more of `user` fits in among `items`.
@@ -62,58 +56,34 @@ bool Wants(const Session& session, const ProcessDescription& process, ClientOrig
 
 }  // namespace
 
-// Whoever finds no room is sent away at once, and may come again.
-void Service::Accept() {
-  while (true) {
-    ScopedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid())
-      return;
-    ucred peer{};
-    if (!PeerOf(fd.get(), &peer) || (geteuid() != 0 && peer.uid != geteuid()) ||
-        !HasRoom(pending_, kMaxPending, peer.uid,
-                 [](const Pending& pending) { return pending.peer.uid; }))
-      continue;
-    pending_.push_back(
-        {.fd = std::move(fd), .peer = peer, .deadline_ns = MonotonicNs() + kPatienceNs});
-  }
-}
+Service::Service(std::unique_ptr<RuntimeDirectory> directory, ServiceHooks hooks)
+    : directory_(std::move(directory)),
+      hooks_(std::move(hooks)),
+      pending_({.all = kMaxPending,
+                .of_user = kMaxPending / kUserShare,
+                .patience_ns = kPatienceNs,
+                .per_turn = kClientsPerTurn}) {}
 
-// In order of arrival, and only some at a time: those that are profiled already must not
-// wait for a crowd that comes.
 void Service::ServePending() {
-  const uint64_t now = MonotonicNs();
-  size_t served = 0;
-  std::vector<Pending> rest;
-  for (Pending& pending : pending_) {
-    const bool is_done = served < kClientsPerTurn && Identify(pending);
-    served += is_done ? 1u : 0u;
-    if (!is_done && pending.deadline_ns >= now)
-      rest.push_back(std::move(pending));
-  }
-  pending_ = std::move(rest);
-  is_behind_ |= served == kClientsPerTurn;
+  if (listener_.valid())
+    pending_.Accept(listener_.get());
+  is_behind_ |= pending_.Serve([this](PendingClients::Client& client, uint64_t magic) {
+    Identify(client, magic);
+  });
 }
 
-bool Service::Identify(Pending& pending) {
-  uint64_t magic = 0;
-  const ssize_t got =
-      recv(pending.fd.get(), &magic, sizeof(magic), MSG_PEEK | MSG_DONTWAIT);
-  if (got < 0)
-    return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
-  if (got != static_cast<ssize_t>(sizeof(magic)))
-    return true;  // honest ones say it in one piece
+void Service::Identify(PendingClients::Client& client, uint64_t magic) {
   if (magic == kHandshakeMagic) {
-    ServeClient(pending.fd.get(), pending.peer.pid, pending.peer.uid);
+    ServeClient(client.fd.get(), client.peer.pid, client.peer.uid);
   } else if (magic == kControlMagic &&
-             HasRoom(connections_, kMaxConnections, pending.peer.uid,
+             HasRoom(connections_, kMaxConnections, client.peer.uid,
                      [](const auto& connection) { return connection->user; })) {
     connections_.push_back(std::make_unique<Connection>(
         Connection{.serial = next_serial_++,
-                   .channel = ControlChannel(std::move(pending.fd)),
-                   .user = pending.peer.uid,
-                   .group = pending.peer.gid}));
+                   .channel = ControlChannel(std::move(client.fd)),
+                   .user = client.peer.uid,
+                   .group = client.peer.gid}));
   }
-  return true;
 }
 
 // The socket does not block, so the few bytes of a Welcome go out at once or never.
