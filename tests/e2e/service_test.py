@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 from profile_run import HEAP_PROFILE, program
@@ -227,24 +226,6 @@ class Snapshots(ServiceTest):
             self.assertEqual(mark.returncode, 0, mark.stderr)
         self.check(["one", "two", ""])
         self.assertIn("dump: one", self.recording.pprofs[0].comments)
-
-
-class Stopped(ServiceTest):
-    def test_a_program_that_starts_meanwhile_waits_a_second_and_is_named(self):
-        self.place.start()
-        recording = self.record("-n", "patient", "-i", "1").wait_active()
-        self.place.service.send_signal(signal.SIGSTOP)
-        self.addCleanup(self.place.service.send_signal, signal.SIGCONT)
-        begin = time.monotonic()
-        patient = self.patient().wait_ready()
-        waited_s = time.monotonic() - begin
-        self.place.service.send_signal(signal.SIGCONT)
-        other = self.patient().wait_ready()  # is served after the first one
-        other.end()
-        self.assertEqual(patient.tell("a"), "kept")
-        recording.finish()
-        self.assertLess(waited_s, 4)
-        self.assertRegex(recording.stderr, r"! 1 program was not recorded \(.*patient\): ended, or waiting no longer")
 
 
 class Killed(ServiceTest):
