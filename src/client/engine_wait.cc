@@ -11,7 +11,7 @@ namespace {
 
 // The engine's heartbeat when a wait was last in vain. Beats are times: no other session
 // has the same.
-constinit std::atomic<uint64_t> g_still_at{};
+constinit std::atomic<uint64_t> g_still_at{UINT64_MAX};
 
 uint64_t Heartbeat() {
   return g_session.engine()->control.heartbeat.load(std::memory_order_relaxed);
@@ -20,8 +20,8 @@ uint64_t Heartbeat() {
 }  // namespace
 
 bool StandsEngineStill() {
-  const uint64_t still_at = g_still_at.load(std::memory_order_relaxed);
-  return still_at != 0 && still_at == Heartbeat();
+  return g_session.memory.load(std::memory_order_acquire) != nullptr &&
+         g_still_at.load(std::memory_order_relaxed) == Heartbeat();
 }
 
 uint64_t EngineWaitClockNs() {

@@ -104,9 +104,13 @@ bool SendAll(long fd, const Hello& hello) {
 class Deadline {
  public:
   Deadline()
-      : end_ns_(EngineWaitClockNs() + (g_was_left_waiting.load() || StandsEngineStill()
-                                           ? kShortHandshakeTimeoutNs
-                                           : kHandshakeTimeoutNs)) {}
+      : start_ns_(EngineWaitClockNs()),
+        end_ns_(start_ns_ + (g_was_left_waiting.load() || StandsEngineStill()
+                                 ? kShortHandshakeTimeoutNs
+                                 : kHandshakeTimeoutNs)) {}
+
+  // The engine is not stopped.
+  void Extend() { end_ns_ = start_ns_ + kLongHandshakeTimeoutNs; }
 
   bool IsOver() const { return EngineWaitClockNs() >= end_ns_; }
 
@@ -124,12 +128,23 @@ class Deadline {
   }
 
  private:
+  uint64_t start_ns_;
   uint64_t end_ns_;
 };
 
-// Receives the Welcome and its descriptors; unused places of `fds` stay -1.
-bool ReceiveWelcome(long fd, const Deadline& deadline, Welcome* welcome, int fds[2]) {
+// As recvmsg, until the time is up.
+long ReceiveOne(long fd, const Deadline& deadline, msghdr* message) {
   constexpr long kInterrupted = -4;  // EINTR, by a handler of the program's
+  long got = kInterrupted;
+  while (got == kInterrupted && !deadline.IsOver()) {
+    deadline.Limit(fd);
+    got = rt::Syscall(SYS_recvmsg, fd, rt::ToArg(message), MSG_CMSG_CLOEXEC);
+  }
+  return got;
+}
+
+// Receives the Welcome and its descriptors; unused places of `fds` stay -1.
+bool ReceiveWelcome(long fd, Deadline& deadline, Welcome* welcome, int fds[2]) {
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   iovec part{.iov_base = welcome, .iov_len = sizeof(*welcome)};
   msghdr message{};
@@ -137,10 +152,12 @@ bool ReceiveWelcome(long fd, const Deadline& deadline, Welcome* welcome, int fds
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
-  long got = kInterrupted;
-  while (got == kInterrupted && !deadline.IsOver()) {
-    deadline.Limit(fd);
-    got = rt::Syscall(SYS_recvmsg, fd, rt::ToArg(&message), MSG_CMSG_CLOEXEC);
+  long got = ReceiveOne(fd, deadline, &message);
+  while (got == static_cast<long>(sizeof(*welcome)) &&
+         welcome->status == WelcomeStatus::kWait) {
+    deadline.Extend();
+    message.msg_controllen = sizeof(control);
+    got = ReceiveOne(fd, deadline, &message);
   }
   if (rt::IsError(got))
     return false;
@@ -259,7 +276,7 @@ bool Connect(Session& session, ClientOrigin origin) {
   const Socket socket(rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0)
     return false;
-  const Deadline deadline;
+  Deadline deadline;
   deadline.Limit(socket.fd());
   if (!ConnectTo(session, socket.fd())) {
     g_was_left_waiting.store(deadline.IsOver());

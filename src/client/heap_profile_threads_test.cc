@@ -106,6 +106,7 @@ class Service {
     engine->heap_rules.other_interval = 100;
     engine->control.interval.store(100);
     engine->control.max_stack_copy.store(1024);
+    engine->control.heartbeat.store(++beats_);
     engine->control.active.store(1);
     engine_ = engine;
     Welcome welcome{.magic = kHandshakeMagic,
@@ -134,6 +135,7 @@ class Service {
   std::string directory_;
   int listener_ = -1;
   WakePage* wake_ = nullptr;
+  uint64_t beats_ = 0;
   std::atomic<EngineBlock*> engine_{};
   std::atomic<ClientBlock*> client_{};
   std::thread server_;

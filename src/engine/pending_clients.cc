@@ -7,6 +7,7 @@
 #include <climits>
 
 #include "engine/tsc_clock.h"
+#include "wire/handshake.h"
 
 namespace heapprofd {
 namespace {
@@ -50,7 +51,8 @@ void PendingClients::Accept(int listener) {
     ++counts_[peer.uid];
     clients_.push_back({.fd = std::move(fd),
                         .peer = peer,
-                        .deadline_ns = MonotonicNs() + limits_.patience_ns});
+                        .deadline_ns = MonotonicNs() + limits_.patience_ns,
+                        .is_told_to_wait = false});
   }
 }
 
@@ -90,6 +92,7 @@ PendingClients::Iterator PendingClients::Remove(Iterator client) {
 bool PendingClients::Serve(const Handler& handler) {
   const uint64_t now = MonotonicNs();
   size_t served = 0;
+  bool is_behind = false;
   for (auto client = clients_.begin(); client != clients_.end();) {
     uint64_t magic = 0;
     const Speech speech = FirstWord(client->fd.get(), &magic);
@@ -97,15 +100,29 @@ bool PendingClients::Serve(const Handler& handler) {
       ++client;
       continue;
     }
+    if (speech == Speech::kWord && served == limits_.per_turn) {
+      is_behind = true;
+      if (magic == kHandshakeMagic && !std::exchange(client->is_told_to_wait, true))
+        TellToWait(client->fd.get());
+      ++client;
+      continue;
+    }
     if (speech == Speech::kWord) {
-      if (served == limits_.per_turn)
-        return true;
       ++served;
       handler(*client, magic);
     }
     client = Remove(client);
   }
-  return false;
+  return is_behind;
+}
+
+void PendingClients::TellToWait(int connection) {
+  const Welcome wait{.magic = kHandshakeMagic,
+                     .version = kWireVersion,
+                     .status = WelcomeStatus::kWait,
+                     .ring_size = 0,
+                     .seed = 0};
+  send(connection, &wait, sizeof(wait), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void PendingClients::AddTo(std::vector<pollfd>* fds) const {

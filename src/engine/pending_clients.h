@@ -36,6 +36,7 @@ class PendingClients {
     ScopedFd fd;  // does not block
     ucred peer;   // as the kernel told it when the connection was made
     uint64_t deadline_ns;
+    bool is_told_to_wait;
   };
 
   // `magic`: the first word of what the client says, which is there to be read, as a
@@ -49,7 +50,7 @@ class PendingClients {
   void Accept(int listener);
 
   // In order of arrival, hands those over that have spoken and closes those whose time is
-  // up. True: some had to be left for the next turn.
+  // up. True: some had to be left for the next turn; they know that they were heard.
   bool Serve(const Handler& handler);
 
   void AddTo(std::vector<pollfd>* fds) const;
@@ -62,6 +63,10 @@ class PendingClients {
   size_t size() const { return clients_.size(); }
 
   void clear();
+
+  // Lets a program at the other end know that it was heard and will be served. Without it
+  // the program would take us for stopped.
+  static void TellToWait(int connection);
 
  private:
   using Iterator = std::list<Client>::iterator;

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <string>
 
+#include "wire/handshake.h"
+
 namespace heapprofd {
 namespace {
 
@@ -120,6 +122,28 @@ TEST_F(PendingClientsTest, ACrowdIsServedInTurns) {
   EXPECT_TRUE(is_behind_);
   EXPECT_EQ(Turn(clients), std::vector<uint64_t>({16, 17, 18, 19}));
   EXPECT_FALSE(is_behind_);
+}
+
+TEST_F(PendingClientsTest, WhoHasToWaitForAnotherTurnIsToldOnce) {
+  PendingClients clients(
+      {.all = 100, .of_user = 10, .patience_ns = kHour, .per_turn = 1});
+  std::vector<ScopedFd> crowd;
+  for (int i = 0; i < 3; ++i)
+    crowd.push_back(ConnectAndSay(kHandshakeMagic));
+  const ScopedFd another = ConnectAndSay(kWord);  // speaks no handshake
+  Turn(clients);
+  Turn(clients);
+  Welcome welcome{};
+  for (int i = 0; i < 3; ++i) {
+    const ssize_t got = recv(crowd[static_cast<size_t>(i)].get(), &welcome,
+                             sizeof(welcome), MSG_DONTWAIT);
+    EXPECT_EQ(got == static_cast<ssize_t>(sizeof(welcome)) &&
+                  welcome.status == WelcomeStatus::kWait,
+              i > 0);
+  }
+  char byte = 0;
+  EXPECT_EQ(recv(crowd[2].get(), &byte, 1, MSG_DONTWAIT), -1);
+  EXPECT_EQ(recv(another.get(), &byte, 1, MSG_DONTWAIT), -1);
 }
 
 TEST_F(PendingClientsTest, WithoutRoomTheOldestSilentOneGoes) {

@@ -243,9 +243,15 @@ TEST_F(SessionTest, PeersThatSayNothingOrNonsenseAreNoTargetsAndHoldNobodyUp) {
   ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));
   EXPECT_EQ(WEXITSTATUS(ServeToTheEnd()), 7);
   ASSERT_EQ(session_->targets().size(), 1u);
-  char answer = 0;
-  for (const ScopedFd& peer : peers)
-    EXPECT_LE(recv(peer.get(), &answer, 1, MSG_DONTWAIT), 0);
+  for (const ScopedFd& peer : peers) {
+    Welcome welcome{.magic = 0,
+                    .version = 0,
+                    .status = WelcomeStatus::kWait,
+                    .ring_size = 0,
+                    .seed = 0};
+    recv(peer.get(), &welcome, sizeof(welcome), MSG_DONTWAIT);
+    EXPECT_EQ(welcome.status, WelcomeStatus::kWait);  // said in a crowd
+  }
   EXPECT_TRUE(session_->Unrecorded().empty());
 }
 

@@ -126,6 +126,10 @@ void DeskDoor::AdmitSome(Host& host) {
       waiting_.erase(next);
     host.Admit(std::move(visitor));
   }
+  for (auto& [user, queue] : waiting_) {
+    for (Visitor& visitor : queue)
+      TellToWait(visitor);
+  }
 }
 
 void DeskDoor::LeaveToParent() {

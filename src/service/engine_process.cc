@@ -72,6 +72,8 @@ void EngineProcess::Send(Visitor visitor, uint64_t others) {
                       .others = others,
                       .deadline_ns = MonotonicNs() + kPatienceNs});
   SendWaiting();
+  if (!waiting_.empty())
+    TellToWait(waiting_.back().visitor);
 }
 
 void EngineProcess::SendWaiting() {

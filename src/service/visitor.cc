@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "engine/pending_clients.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -57,6 +58,11 @@ Result<Visitor> Identify(ScopedFd connection) {
   if (!visitor.process.valid())
     return Status(StatusCode::kNotFound, "whoever has connected is gone");
   return visitor;
+}
+
+void TellToWait(Visitor& visitor) {
+  if (!visitor.is_command && !std::exchange(visitor.is_told_to_wait, true))
+    PendingClients::TellToWait(visitor.connection.get());
 }
 
 void Decline(const Visitor& visitor) {

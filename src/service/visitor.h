@@ -26,11 +26,15 @@ struct Visitor {
   pid_t pid = 0;
   Rights rights = {};       // when it connected
   bool is_command = false;  // it speaks wire/control.h, else wire/handshake.h
+  bool is_told_to_wait = false;
 };
 
 // Who is at the other end of `connection`. `is_command` is not known yet. kNotFound: it
 // has ended.
 Result<Visitor> Identify(ScopedFd connection);
+
+// Tells a program, once, that it will be served.
+void TellToWait(Visitor& visitor);
 
 // Tells a program that nobody wants it.
 void Decline(const Visitor& visitor);

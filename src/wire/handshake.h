@@ -23,6 +23,8 @@ inline constexpr size_t kMaxSocketPath = 107;  // sizeof(sockaddr_un::sun_path) 
 // answered the last time, or is the child of such a one.
 inline constexpr uint64_t kHandshakeTimeoutNs = 1'000'000'000;
 inline constexpr uint64_t kShortHandshakeTimeoutNs = 50'000'000;
+// The same, from the start, when the engine has said kWait: it is not stopped.
+inline constexpr uint64_t kLongHandshakeTimeoutNs = 5'000'000'000;
 
 // How the client comes to ask.
 enum class ClientOrigin : uint32_t {
@@ -63,6 +65,7 @@ struct Hello {
 enum class WelcomeStatus : uint32_t {
   kProfile = 0,  // two descriptors follow: EngineBlock, ClientBlock + ring
   kDecline = 1,  // not a target: stay dormant
+  kWait = 2,     // many were there before; other Welcomes follow
 };
 
 struct Welcome {

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import config_pb2
@@ -126,6 +127,22 @@ class Fields(ConfigTest):
         _, (dump,) = self.one_round(config_of(heaps='"other"'))
         self.assertEqual(len(dump.samples), 0)
         self.assertIn("none of the heaps", dump.reason)
+
+    def test_a_program_that_starts_while_the_service_is_stopped_waits_a_second_and_is_named(self):
+        config = config_of(all="true")
+        del config.data_sources[0].config.heapprofd_config.process_cmdline[:]  # or each exec would wait for the service
+        recording = self.record_config(config).wait_active()
+        self.addCleanup(self.place.service.send_signal, signal.SIGCONT)
+        self.place.service.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        patient = self.patient().wait_ready()
+        waited_s = time.monotonic() - begin
+        self.place.service.send_signal(signal.SIGCONT)
+        self.patient().wait_ready()  # is served behind the first one
+        self.assertEqual(patient.tell("a"), "kept")
+        recording.finish()
+        self.assertLess(waited_s, 4)
+        self.assertRegex(recording.stderr, r"1 program was not recorded \(.*patient\): ended, or waiting no longer")
 
     def test_excluded_heaps_are_left_out_of_all(self):
         _, (dump,) = self.one_round(config_of(all_heaps="true", exclude_heaps='"libc.malloc"'))
