@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/print.h"
 #include "cli/finish.h"
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
@@ -183,7 +184,7 @@ int RunDaemon(const std::vector<std::string>& arguments) {
                   "cannot understand \"" + word + "\": it is no option");
   });
   if (!parsed.ok()) {
-    fprintf(stderr, "heapprofd: %s\n", parsed.status().message().c_str());
+    Print(stderr, "heapprofd: %s\n", parsed.status().message().c_str());
     return kExitUsage;
   }
   if (options.show_help) {
@@ -198,7 +199,7 @@ int RunDaemon(const std::vector<std::string>& arguments) {
   prctl(PR_SET_NAME, "heapprofd");  // for killall, also when started as traced
   Daemon daemon(options);
   if (const Status status = daemon.Create(); !status.ok()) {
-    fprintf(stderr, "heapprofd: %s\n", status.message().c_str());
+    Print(stderr, "heapprofd: %s\n", status.message().c_str());
     return kExitFailure;
   }
   daemon.Run();

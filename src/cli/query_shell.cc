@@ -8,6 +8,8 @@
 #include <cstring>
 #include <set>
 
+#include "base/print.h"
+
 namespace heapprofd {
 namespace {
 
@@ -103,7 +105,7 @@ class Shell {
     const Status status = database_.Run(statement, *sink_);
     fflush(stdout);
     if (!status.ok())
-      fprintf(stderr, "%s\n", status.message().c_str());
+      Print(stderr, "%s\n", status.message().c_str());
   }
 
   // False to leave.
@@ -127,7 +129,7 @@ class Shell {
 
   void ListTables() const {
     for (const Database::Relation& relation : database_.relations())
-      puts(TitleOf(relation).c_str());
+      Print(stdout, "%s\n", TitleOf(relation).c_str());
   }
 
   static std::string TitleOf(const Database::Relation& relation) {
@@ -141,13 +143,13 @@ class Shell {
     for (const Database::Relation& relation : database_.relations()) {
       if (relation.name != name)
         continue;
-      puts(TitleOf(relation).c_str());
+      Print(stdout, "%s\n", TitleOf(relation).c_str());
       for (const std::string& column : relation.columns)
-        printf("  %s\n", column.c_str());
+        Print(stdout, "  %s\n", column.c_str());
       return;
     }
-    printf("There is no table or function %.*s; .tables lists them.\n",
-           static_cast<int>(name.size()), name.data());
+    Print(stdout, "There is no table or function %.*s; .tables lists them.\n",
+          static_cast<int>(name.size()), name.data());
   }
 
   void SetMode(std::string_view mode) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/print.h"
 #include "cli/finish.h"
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
@@ -196,7 +197,7 @@ int RecordInBackground(RemoteRequest request) {
   write_end.reset();
   if (const Status status = AwaitStart(read_end.get()); !status.ok())
     return Fail(status);
-  printf("%d\n", pid);
+  Print(stdout, "%d\n", pid);
   return kExitOk;
 }
 
@@ -225,8 +226,8 @@ int Record(const RecordOptions& options, bool to_file) {
   struct stat status {};
 
   if (to_file && !options.quiet && fstat(request.trace.get(), &status) == 0)
-    fprintf(stderr, "Wrote %lld bytes into %s\n", static_cast<long long>(status.st_size),
-            request.trace_path.c_str());
+    Print(stderr, "Wrote %lld bytes into %s\n", static_cast<long long>(status.st_size),
+          request.trace_path.c_str());
   return exit_code;
 }
 
