@@ -8,6 +8,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/own_file.h"
 #include "base/print.h"
 
 namespace heapprofd {
@@ -38,9 +39,12 @@ using OwnedText = std::unique_ptr<char, FreeText>;
 std::string HistoryPath() {
   const char* const state = getenv("XDG_STATE_HOME");
   if (state != nullptr && state[0] == '/')
-    return std::string(state) + "/heap_profile_history";
+    return IsOwnDirectory(state) ? std::string(state) + "/heap_profile_history" : "";
   const char* const home = getenv("HOME");
-  return home == nullptr ? std::string() : std::string(home) + "/.heap_profile_history";
+  // As root with a user's HOME it would be the user's file.
+  return home == nullptr || !IsOwnDirectory(home)
+             ? std::string()
+             : std::string(home) + "/.heap_profile_history";
 }
 
 bool HasPrefix(std::string_view word, std::string_view prefix) {

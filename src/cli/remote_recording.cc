@@ -24,6 +24,7 @@
 #include "control.pb.h"
 #include "engine/tsc_clock.h"
 #include "service/control_channel.h"
+#include "service/finisher_environment.h"
 #include "service/runtime_directory.h"
 #include "wire/handshake.h"
 
@@ -36,18 +37,6 @@ constexpr int kMaxStarts = 10;
 constexpr int kAnswerMs = 30'000;
 constexpr uint64_t kMarkPatienceNs = 10'000'000'000;  // dumps of many processes take time
 constexpr char kServiceName[] = "heapprofd";
-// What names are looked up by, and how they are shown.
-constexpr std::array kFinisherVariables = {"PERFETTO_BINARY_PATH",
-                                           "PERFETTO_SYMBOLIZER_MODE",
-                                           "HEAPPROFD_SYMBOLIZER",
-                                           "DEBUGINFOD_URLS",
-                                           "XDG_CACHE_HOME",
-                                           "HOME",
-                                           kStatsVariable,
-                                           "PATH",
-                                           "LANG",
-                                           "LC_ALL",
-                                           "LC_CTYPE"};
 
 std::optional<ControlChannel> ConnectToService() {
   for (const std::string& directory : ServiceDirectories()) {

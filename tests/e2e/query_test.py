@@ -170,8 +170,8 @@ class Query(unittest.TestCase):
     def test_no_value_is_longer_than_any_trace_needs(self):
         done = subprocess.run([HEAP_PROFILE, "query", self.trace, "select length(printf('%.*c', 1000000000, 'x'))"],
                               capture_output=True, text=True, check=False, timeout=60)
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("too big", done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("[NULL]", done.stdout)  # printf's way to say that its result would be too long
 
     def test_names_do_not_steer_the_terminal(self):
         for form in ([], ["--csv"], ["--json"]):

@@ -1,0 +1,32 @@
+// The variables of a caller that steer how his recording is finished: all that he may
+// send, and all that a service takes. Others would steer libraries in the finisher (LD_*,
+// GCONV_PATH, LOCPATH, OPENSSL_CONF, MALLOC_*, SQLITE_TMPDIR, CURL_*).
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace heapprofd {
+
+inline constexpr std::array kFinisherVariables = {
+    "PERFETTO_BINARY_PATH",      // directories with symbol files
+    "PERFETTO_SYMBOLIZER_MODE",  // how they are searched
+    "HEAPPROFD_SYMBOLIZER",      // libdw, or llvm-symbolizer of PATH
+    "DEBUGINFOD_URLS",           // servers that are asked
+    "XDG_CACHE_HOME",            // where the symbol cache is
+    "HOME",                      // the same
+    "HEAPPROFD_STATS_JSON",      // a file of figures that is written
+    "PATH",                      // where llvm-symbolizer is looked for
+    "LANG",                      // whether the summary may have more than ASCII
+    "LC_ALL",
+    "LC_CTYPE"};
+
+constexpr bool IsFinisherVariable(std::string_view name) {
+  for (const std::string_view allowed : kFinisherVariables) {
+    if (name == allowed)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace heapprofd
