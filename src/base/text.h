@@ -9,8 +9,9 @@ namespace heapprofd {
 // Lower-case hexadecimal digits of `bytes`, two per byte: the usual form of a build id.
 std::string HexEncode(std::string_view bytes);
 
-// `text` with '?' for every control character: names come from programs and files, and
-// nothing of them may steer a terminal.
+// `text` with '?' for every control character, every character that changes the order of
+// the text or cannot be seen, and every byte that is no UTF-8: names come from programs
+// and files, and nothing of them may steer a terminal or look like another name.
 std::string Printable(std::string_view text);
 
 // The same for text of several lines, whose ends stay.

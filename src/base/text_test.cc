@@ -19,7 +19,17 @@ TEST(PrintableTest, NothingSteersATerminal) {
             "a?[31m?b??c?d");
   EXPECT_EQ(Printable("\xc2\x9b"
                       "1m"),
-            "\xc2?1m");
+            "?1m");
+}
+
+TEST(PrintableTest, TextIsShownInItsOrder) {
+  EXPECT_EQ(Printable("a\u202eb\u2066c\u200bd\u2028e\ufeff"), "a?b?c?d?e?");
+}
+
+TEST(PrintableTest, BytesThatAreNoTextAreNotSent) {
+  EXPECT_EQ(Printable("a\x9b"
+                      "31m\xff\xc0\x9b\xed\xa0\x80\xe2\x86"),
+            "a?31m????????");
 }
 
 TEST(PrintableTest, LinesStayLines) {
@@ -27,8 +37,9 @@ TEST(PrintableTest, LinesStayLines) {
 }
 
 TEST(PrintableTest, OtherTextStaysAsItIs) {
-  EXPECT_EQ(Printable("\xc2\xb1 \xe2\x86\x90 caf\xc3\xa9 \xff"),
-            "\xc2\xb1 \xe2\x86\x90 caf\xc3\xa9 \xff");
+  EXPECT_EQ(Printable("\xc2\xb1 \xe2\x86\x90 caf\xc3\xa9"),
+            "\xc2\xb1 \xe2\x86\x90 caf\xc3\xa9");
+  EXPECT_EQ(Printable("\xf0\x9f\x90\xa7"), "\xf0\x9f\x90\xa7");
   EXPECT_EQ(Printable("\xe2\x96\x84\xc3\x9f"), "\xe2\x96\x84\xc3\x9f");
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/print.h"
 #include "cli/device_files.h"
 #include "cli/finish.h"
 #include "cli/output_directory.h"
@@ -98,9 +99,9 @@ class AndroidRun {
       return Status(StatusCode::kUnavailable,
                     "cannot start perfetto on the device: " + pid.substr(0, 500));
     if (!options_.quiet)
-      fprintf(stderr,
-              "Profiling active. Press Ctrl+C to terminate.\n"
-              "You may disconnect your device.\n");
+      Print(stderr,
+            "Profiling active. Press Ctrl+C to terminate.\n"
+            "You may disconnect your device.\n");
     HPD_TRY(StartSimpleperf());
     HPD_TRY(WaitForEnd(pid));
     HPD_TRY_ASSIGN([[maybe_unused]] const std::string pulled,
@@ -141,7 +142,7 @@ class AndroidRun {
     if (info.ssi_signo == SIGUSR1)
       return Tell("killall -USR1 heapprofd");
     if (!was_told_to_stop_ && !options_.quiet)
-      fprintf(stderr, "Waiting for profiler shutdown...\n");
+      Print(stderr, "Waiting for profiler shutdown...\n");
     was_told_to_stop_ = true;
     return Tell("kill -INT " + pid);
   }

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/print.h"
 #include "cli/options.h"
 #include "cli/run_command.h"
 #include "export/pprof.h"
@@ -50,8 +51,8 @@ std::string AddedPackets(const DeviceFiles& files,
     return "";
   const std::string path = files.directory + "/" + name;
   if (!RunConverter(files, {mode, files.directory + "/raw-trace", path})) {
-    fprintf(stderr, "heap_profile: note: traceconv %s has failed; going on without %s\n",
-            mode.c_str(), name.c_str());
+    Print(stderr, "heap_profile: note: traceconv %s has failed; going on without %s\n",
+          mode.c_str(), name.c_str());
     return "";
   }
   return ReadAll(path);
@@ -104,13 +105,13 @@ int ConvertDeviceTrace(const DeviceFiles& files) {
   const bool is_converted = RunConverter(files, arguments);
   const size_t count = CollectProfiles(profiles, files.directory);
   if (!is_converted)
-    fprintf(stderr,
-            "heap_profile: note: no pprof files could be made of %s; it opens in "
-            "ui.perfetto.dev\n",
-            trace.c_str());
+    Print(stderr,
+          "heap_profile: note: no pprof files could be made of %s; it opens in "
+          "ui.perfetto.dev\n",
+          trace.c_str());
   if (!files.quiet)
-    fprintf(stderr, "Wrote %s to %s\n", count > 0 ? "profiles" : "profile",
-            files.directory.c_str());
+    Print(stderr, "Wrote %s to %s\n", count > 0 ? "profiles" : "profile",
+          files.directory.c_str());
   return kExitOk;
 }
 

@@ -13,6 +13,7 @@
 #include "attach/gate_link.h"
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
+#include "base/print.h"
 #include "cli/launch.h"
 #include "cli/options.h"
 
@@ -24,14 +25,14 @@ constexpr unsigned kCapSysAdmin = 21;
 
 class Findings {
  public:
-  void Good(const std::string& text) { printf("  ok    %s\n", text.c_str()); }
+  void Good(const std::string& text) { Print(stdout, "  ok    %s\n", text.c_str()); }
 
   void Bad(const std::string& text, const std::string& remedy) {
-    printf("  no    %s\n        %s\n", text.c_str(), remedy.c_str());
+    Print(stdout, "  no    %s\n        %s\n", text.c_str(), remedy.c_str());
     ++problems_;
   }
 
-  void Note(const std::string& text) { printf("  note  %s\n", text.c_str()); }
+  void Note(const std::string& text) { Print(stdout, "  note  %s\n", text.c_str()); }
 
   int problems() const { return problems_; }
 
@@ -120,7 +121,7 @@ void CheckAllocators(const RemoteProcess& process, Findings* findings) {
 }
 
 void CheckProcess(pid_t pid, Findings* findings) {
-  printf("process %d\n", pid);
+  Print(stdout, "process %d\n", pid);
   const Result<RemoteProcess> process = RemoteProcess::Open(pid);
   if (!process.ok()) {
     findings->Bad("open it", process.status().message());
@@ -140,14 +141,14 @@ int RunDoctor(const std::vector<std::string>& arguments) {
         std::from_chars(text.data(), text.data() + text.size(), pid);
     if (arguments.size() != 2 || (arguments[0] != "-p" && arguments[0] != "--pid") ||
         error != std::errc() || end != text.data() + text.size() || pid < 1) {
-      fprintf(stderr,
-              "heap_profile: cannot understand the arguments of doctor; usage: "
-              "heap_profile doctor [-p PID]\n");
+      Print(stderr,
+            "heap_profile: cannot understand the arguments of doctor; usage: "
+            "heap_profile doctor [-p PID]\n");
       return kExitUsage;
     }
   }
   Findings findings;
-  printf("this machine\n");
+  Print(stdout, "this machine\n");
   CheckPreload(&findings);
   CheckAttach(&findings);
   CheckWatch(&findings);

@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "base/format.h"
-#include "base/text.h"
+#include "base/print.h"
 #include "cli/heap_notes.h"
 #include "cli/options.h"
 #include "cli/signals.h"
@@ -265,27 +265,27 @@ std::string ReasonForNothing(const TraceRecording& recording,
 void PrintAttachProblems(const TraceRecording& recording) {
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
     for (const std::string& problem : session->attach_problems())
-      fprintf(stderr, "heap_profile: %s\n", problem.c_str());
+      Print(stderr, "heap_profile: %s\n", problem.c_str());
   }
 }
 
 // What ended the recording before the user or the program did.
 void PrintCause(const TraceRecording& recording) {
   if (recording.cause() == StopCause::kGuardrail)
-    fprintf(stderr,
-            "heap_profile: a guardrail ended the recording: the profiler used more "
-            "memory or time than max_heapprofd_memory_kb or max_heapprofd_cpu_secs "
-            "allows\n");
+    Print(stderr,
+          "heap_profile: a guardrail ended the recording: the profiler used more "
+          "memory or time than max_heapprofd_memory_kb or max_heapprofd_cpu_secs "
+          "allows\n");
   if (recording.cause() == StopCause::kFileFull)
-    fprintf(stderr,
-            "heap_profile: the trace has reached max_file_size_bytes; the recording "
-            "ended\n");
+    Print(stderr,
+          "heap_profile: the trace has reached max_file_size_bytes; the recording "
+          "ended\n");
 }
 
 }  // namespace
 
 int Fail(const Status& status) {
-  fprintf(stderr, "heap_profile: %s\n", PrintableLines(status.message()).c_str());
+  Print(stderr, "heap_profile: %s\n", status.message().c_str());
   return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
@@ -322,14 +322,14 @@ int FinishRecording(TraceRecording& recording,
   for (const NamedTarget& process : named)
     results.push_back(process.result);
   if (results.empty() || !HasSamples(*results[0].profile)) {
-    fprintf(stderr, "heap_profile: nothing recorded: %s\n",
-            PrintableLines(ReasonForNothing(recording, options)).c_str());
+    Print(stderr, "heap_profile: nothing recorded: %s\n",
+          ReasonForNothing(recording, options).c_str());
     if (!results.empty()) {
       for (const std::string& warning : ProgramWarnings(recording))
-        fprintf(stderr, "  ! %s\n", warning.c_str());
+        Print(stderr, "  ! %s\n", warning.c_str());
     }
     if (failure == kExitOk)
-      fprintf(stderr, "  trace  %s\n", options.trace_path.c_str());
+      Print(stderr, "  trace  %s\n", options.trace_path.c_str());
     return failure;
   }
   const SummaryOptions summary{.heaps = HeapsOf(recording),
@@ -340,7 +340,7 @@ int FinishRecording(TraceRecording& recording,
                                .trace_path = options.trace_path,
                                .pprof_paths = first_paths,
                                .output_directory = options.directory};
-  fprintf(stderr, "\n%s", FormatSummary(results, summary).c_str());
+  Print(stderr, "\n%s", FormatSummary(results, summary).c_str());
   return failure;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/print.h"
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
 #include "cli/options.h"
@@ -28,7 +29,7 @@ constexpr int kIdleLookMs = 100;
 constexpr int kFirstInheritedFd = 3;  // sd_listen_fds(3)
 
 int Refuse(const Status& status) {
-  fprintf(stderr, "heapprofd: %s\n", status.message().c_str());
+  Print(stderr, "heapprofd: %s\n", status.message().c_str());
   return kExitFailure;
 }
 
@@ -161,7 +162,7 @@ int RunDaemon(const std::vector<std::string>& arguments) {
                   "cannot understand \"" + word + "\": it is no option");
   });
   if (!parsed.ok()) {
-    fprintf(stderr, "heapprofd: %s\n", parsed.status().message().c_str());
+    Print(stderr, "heapprofd: %s\n", parsed.status().message().c_str());
     return kExitUsage;
   }
   if (options.show_help) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/print.h"
 #include "convert/symbolize_trace.h"
 #include "trace/apply_deobfuscation.h"
 #include "trace/trace_reader.h"
@@ -12,7 +13,7 @@ namespace heapprofd {
 namespace {
 
 void Warn(const std::string& tool, const std::string& message) {
-  fprintf(stderr, "%s: %s\n", tool.c_str(), message.c_str());
+  Print(stderr, "%s: %s\n", tool.c_str(), message.c_str());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/print.h"
 #include "cli/record_flags.h"
 
 namespace heapprofd {
@@ -171,7 +172,7 @@ std::string GeneratedText(const std::string& what, const std::string& version) {
 
 void PrintNotes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes)
-    fprintf(stderr, "heap_profile: note: %s\n", note.c_str());
+    Print(stderr, "heap_profile: note: %s\n", note.c_str());
 }
 
 }  // namespace heapprofd

@@ -7,8 +7,19 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/own_file.h"
+
 namespace heapprofd {
 namespace {
+
+// Whoever may change the directory decides where root's files go, and who reads them.
+Status CheckForRoot(const std::string& path) {
+  if (geteuid() != 0 || IsPrivateDirectory(path))
+    return {};
+  return Status(StatusCode::kInvalidArgument,
+                "cannot use output directory " + path +
+                    ": other users may change it; name one that is root's alone");
+}
 
 Result<std::string> UseRequested(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0)
@@ -24,6 +35,7 @@ Result<std::string> UseRequested(const std::string& path) {
     return Status(StatusCode::kInvalidArgument,
                   "cannot use output directory " + path +
                       ": it is not empty; name another one with --output");
+  HPD_TRY(CheckForRoot(path));
   return path;
 }
 
@@ -46,6 +58,7 @@ Result<std::string> UseOutputDirectory(const std::string& requested) {
     return CreateFresh(TemporaryDirectory());
   if (mkdir(requested.c_str(), 0700) != 0 && errno != EEXIST)
     return Status::FromErrno("cannot create output directory " + requested, errno);
+  HPD_TRY(CheckForRoot(requested));
   return requested;
 }
 
@@ -54,7 +67,10 @@ Result<std::string> CreateOutputDirectory(const std::string& requested) {
     return UseRequested(requested);
   const std::string base = TemporaryDirectory();
   HPD_TRY_ASSIGN(std::string path, CreateFresh(base));
-  // A convenience only: another user's link of this name stays as it is.
+  // A convenience only: another user's link of this name stays as it is. Root has none
+  // where others could put theirs in its place.
+  if (geteuid() == 0 && !IsPrivateDirectory(base))
+    return path;
   const std::string link = base + "/heap_profile-latest";
   unlink(link.c_str());
   if (symlink(path.c_str(), link.c_str()) != 0)

@@ -103,5 +103,22 @@ TEST_F(OutputDirectoryTest, ATemporaryDirectoryThatIsMissingIsNamed) {
   EXPECT_NE(made.status().message().find(parent_ + "/gone"), std::string::npos);
 }
 
+TEST_F(OutputDirectoryTest, RootUsesNoDirectoryThatOthersMayChange) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "what others may write to matters less to others";
+  const std::string open_to_all = parent_ + "/open";
+  ASSERT_EQ(mkdir(open_to_all.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(open_to_all.c_str(), 01777), 0);
+  EXPECT_FALSE(CreateOutputDirectory(open_to_all).ok());
+  EXPECT_FALSE(UseOutputDirectory(open_to_all).ok());
+  setenv("TMPDIR", open_to_all.c_str(), 1);
+  EXPECT_TRUE(CreateOutputDirectory("").ok());
+  EXPECT_FALSE(fs::exists(fs::symlink_status(open_to_all + "/heap_profile-latest")));
+  const std::string others = parent_ + "/others";
+  ASSERT_EQ(mkdir(others.c_str(), 0700), 0);
+  ASSERT_EQ(chown(others.c_str(), 4321, 4321), 0);
+  EXPECT_FALSE(CreateOutputDirectory(others).ok());
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/print.h"
 #include "cli/options.h"
 
 namespace heapprofd {
@@ -70,10 +71,10 @@ void ProgramRun::SayWaiting() {
     return;
   said_waiting_ = true;
   view_->Clear();
-  fprintf(stderr,
-          "heap_profile: the program has ended; still recording %zu process(es) it "
-          "started, Ctrl-C stops\n",
-          children);
+  Print(stderr,
+        "heap_profile: the program has ended; still recording %zu process(es) it "
+        "started, Ctrl-C stops\n",
+        children);
 }
 
 void ProgramRun::HandleSignals() {

@@ -1,12 +1,15 @@
 #include "cli/query_command.h"
 
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <string_view>
 
+#include "base/print.h"
 #include "cli/load_trace.h"
 #include "cli/options.h"
 #include "cli/query_shell.h"
@@ -20,15 +23,32 @@ constexpr int kExitInterrupted = 128 + SIGINT;
 
 std::atomic<TraceDatabase*> interrupted_database = nullptr;
 
-// The second Ctrl-C of a query that does not end by the first one ends the program: a
-// single step of SQLite's can take long.
+// A query looks whether it was cancelled between two steps of SQLite's, of which a single
+// one - a sort, a function of a long text - can take minutes.
+constexpr itimerval kPatience = {.it_interval = {}, .it_value = {0, 500'000}};
+
+bool IsCancelled(TraceDatabase* database) {
+  return database != nullptr && database->cancel_flag() && database->is_running();
+}
+
 extern "C" void CancelQuery(int signal) {
   TraceDatabase* const database = interrupted_database.load();
-  if (database == nullptr || !database->cancel_flag().exchange(true) ||
-      !database->is_running())
+  if (database == nullptr)
     return;
-  std::signal(signal, SIG_DFL);
-  raise(signal);
+  if (IsCancelled(database)) {
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+  }
+  database->cancel_flag() = true;
+  setitimer(ITIMER_REAL, &kPatience, nullptr);
+}
+
+extern "C" void GiveUpQuery(int /*signal*/) {
+  constexpr std::string_view kMessage = "the query did not stop when it was cancelled\n";
+  if (!IsCancelled(interrupted_database.load()))
+    return;
+  (void)!write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(kExitInterrupted);
 }
 
 void CatchInterrupts(TraceDatabase& database) {
@@ -36,6 +56,9 @@ void CatchInterrupts(TraceDatabase& database) {
   struct sigaction action = {};
   action.sa_handler = CancelQuery;
   sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = GiveUpQuery;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
 }
 
 const char* ProgramName(QueryDialect dialect) {
@@ -50,7 +73,7 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(const QueryOptions& options,
   auto builder = std::make_unique<TraceBuilder>(trace.get());
   builder->DeferDecoding();
   const auto warn = [program](const std::string& warning) {
-    fprintf(stderr, "%s: %s\n", program, warning.c_str());
+    Print(stderr, "%s: %s\n", program, warning.c_str());
   };
   std::vector<std::string> warnings;
   HPD_TRY(ImportFiles(options.traces, *builder, &warnings));
@@ -87,7 +110,7 @@ int RunQueryCommand(QueryDialect dialect, const std::vector<std::string>& argume
   const char* const program = ProgramName(dialect);
   const auto fail = [program](const Status& status, int code) {
     fflush(stdout);
-    fprintf(stderr, "%s: %s\n", program, status.message().c_str());
+    Print(stderr, "%s: %s\n", program, status.message().c_str());
     return code;
   };
   Result<QueryOptions> options = ParseQueryOptions(dialect, arguments);
@@ -100,7 +123,7 @@ int RunQueryCommand(QueryDialect dialect, const std::vector<std::string>& argume
     return kExitOk;
   }
   if (options.value().show_version) {
-    printf("%s %s\n", program, HPD_VERSION);
+    Print(stdout, "%s %s\n", program, HPD_VERSION);
     return kExitOk;
   }
   Result<std::unique_ptr<TraceDatabase>> database = OpenTraces(options.value(), program);

@@ -8,6 +8,9 @@
 #include <cstring>
 #include <set>
 
+#include "base/own_file.h"
+#include "base/print.h"
+
 namespace heapprofd {
 namespace {
 
@@ -36,9 +39,12 @@ using OwnedText = std::unique_ptr<char, FreeText>;
 std::string HistoryPath() {
   const char* const state = getenv("XDG_STATE_HOME");
   if (state != nullptr && state[0] == '/')
-    return std::string(state) + "/heap_profile_history";
+    return IsOwnDirectory(state) ? std::string(state) + "/heap_profile_history" : "";
   const char* const home = getenv("HOME");
-  return home == nullptr ? std::string() : std::string(home) + "/.heap_profile_history";
+  // As root with a user's HOME it would be the user's file.
+  return home == nullptr || !IsOwnDirectory(home)
+             ? std::string()
+             : std::string(home) + "/.heap_profile_history";
 }
 
 bool HasPrefix(std::string_view word, std::string_view prefix) {
@@ -103,7 +109,7 @@ class Shell {
     const Status status = database_.Run(statement, *sink_);
     fflush(stdout);
     if (!status.ok())
-      fprintf(stderr, "%s\n", status.message().c_str());
+      Print(stderr, "%s\n", status.message().c_str());
   }
 
   // False to leave.
@@ -127,7 +133,7 @@ class Shell {
 
   void ListTables() const {
     for (const Database::Relation& relation : database_.relations())
-      puts(TitleOf(relation).c_str());
+      Print(stdout, "%s\n", TitleOf(relation).c_str());
   }
 
   static std::string TitleOf(const Database::Relation& relation) {
@@ -141,13 +147,13 @@ class Shell {
     for (const Database::Relation& relation : database_.relations()) {
       if (relation.name != name)
         continue;
-      puts(TitleOf(relation).c_str());
+      Print(stdout, "%s\n", TitleOf(relation).c_str());
       for (const std::string& column : relation.columns)
-        printf("  %s\n", column.c_str());
+        Print(stdout, "  %s\n", column.c_str());
       return;
     }
-    printf("There is no table or function %.*s; .tables lists them.\n",
-           static_cast<int>(name.size()), name.data());
+    Print(stdout, "There is no table or function %.*s; .tables lists them.\n",
+          static_cast<int>(name.size()), name.data());
   }
 
   void SetMode(std::string_view mode) {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/print.h"
 #include "cli/finish.h"
 #include "cli/launch.h"
 #include "cli/output_directory.h"
@@ -129,7 +130,7 @@ int RunProgram(const Options& options) {
       Launch(options.command, preload.value().text(), signals.original_mask(),
              [&](pid_t pid) { return recording.sessions()[0]->EnvironmentFor(pid); });
   if (launched.pid < 0) {
-    fprintf(stderr, "heap_profile: %s\n", launched.error.message.c_str());
+    Print(stderr, "heap_profile: %s\n", launched.error.message.c_str());
     RemoveOutput(directory.value());
     return launched.error.exit_code;
   }
@@ -141,8 +142,8 @@ int RunProgram(const Options& options) {
     preload.value().Keep();
   recording.Stop(StopCause::kRequested);
   if (run.program_is_running())
-    fprintf(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
-            options.command[0].c_str(), launched.pid);
+    Print(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
+          options.command[0].c_str(), launched.pid);
   int failure = FinishRecording(recording, view,
                                 {.directory = directory.value(),
                                  .trace_path = directory.value() + "/raw-trace",

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/own_file.h"
+#include "base/print.h"
 #include "cli/finish.h"
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
@@ -120,11 +122,16 @@ std::string Absolute(const std::string& path) {
 // A service writes to files only: what is for a pipe, or a terminal, waits in one.
 Status OpenTraceFile(const std::string& path, RemoteRequest* request) {
   request->trace_path = path;
-  const int flags = path == "-" ? O_RDWR | O_TMPFILE : O_WRONLY | O_CREAT | O_TRUNC;
-  const std::string place = path == "-" ? kTemporaryDirectory : path;
-  request->trace = ScopedFd(open(place.c_str(), flags | O_CLOEXEC, 0600));
-  return request->trace.valid() ? Status()
-                                : Status::FromErrno("cannot create " + place, errno);
+  if (path != "-") {
+    HPD_TRY_ASSIGN(request->trace, OpenForWriting(path));
+    return {};
+  }
+  request->trace =
+      ScopedFd(open(kTemporaryDirectory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
+  return request->trace.valid()
+             ? Status()
+             : Status::FromErrno(
+                   std::string("cannot create a file in ") + kTemporaryDirectory, errno);
 }
 
 Status CopyToOutput(int fd) {
@@ -196,7 +203,7 @@ int RecordInBackground(RemoteRequest request) {
   write_end.reset();
   if (const Status status = AwaitStart(read_end.get()); !status.ok())
     return Fail(status);
-  printf("%d\n", pid);
+  Print(stdout, "%d\n", pid);
   return kExitOk;
 }
 
@@ -225,8 +232,8 @@ int Record(const RecordOptions& options, bool to_file) {
   struct stat status {};
 
   if (to_file && !options.quiet && fstat(request.trace.get(), &status) == 0)
-    fprintf(stderr, "Wrote %lld bytes into %s\n", static_cast<long long>(status.st_size),
-            request.trace_path.c_str());
+    Print(stderr, "Wrote %lld bytes into %s\n", static_cast<long long>(status.st_size),
+          request.trace_path.c_str());
   return exit_code;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/clock.h"
+#include "base/print.h"
 #include "cli/finish.h"
 #include "cli/live_view.h"
 #include "cli/options.h"
@@ -100,7 +101,7 @@ int RunOwnService(std::unique_ptr<RuntimeDirectory> directory,
   Result<std::unique_ptr<Door>> door =
       OwnDoor::Open(directory.get(), std::move(listener));
   if (!door.ok()) {
-    fprintf(stderr, "heapprofd: %s\n", door.status().message().c_str());
+    Print(stderr, "heapprofd: %s\n", door.status().message().c_str());
     return kExitFailure;
   }
   RecordingService run(std::move(door).value(), directory->path());

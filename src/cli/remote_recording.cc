@@ -16,6 +16,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/print.h"
 #include "cli/finish.h"
 #include "cli/options.h"
 #include "cli/signals.h"
@@ -137,7 +138,7 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
       return Status(StatusCode::kUnavailable, answer.value().payload);
     if (answer.value().type != ControlType::kNote)
       return {};
-    fprintf(stderr, "heap_profile: %s\n", answer.value().payload.c_str());
+    Print(stderr, "heap_profile: %s\n", answer.value().payload.c_str());
   }
 }
 
@@ -180,7 +181,7 @@ class RemoteRun {
       return;
     const bool is_dump = signal == SIGUSR1;
     if (!is_dump && !said_waiting_ && !request_->quiet)
-      fprintf(stderr, "Waiting for profiler shutdown...\n");
+      Print(stderr, "Waiting for profiler shutdown...\n");
     said_waiting_ |= !is_dump;
     const Status ignored =
         channel_->Send(is_dump ? ControlType::kMark : ControlType::kStop, "");
@@ -270,7 +271,7 @@ int RecordRemotely(const RemoteRequest& request) {
     return Fail(channel.status());
   }
   if (!request.quiet)
-    fprintf(stderr, "Profiling active. Press Ctrl+C to terminate.\n");
+    Print(stderr, "Profiling active. Press Ctrl+C to terminate.\n");
   return RemoteRun(&channel.value(), &request).Run(signals);
 }
 

@@ -1,5 +1,7 @@
 #include "cli/result_printer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
@@ -7,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "export/utf8.h"
 
 namespace heapprofd {
@@ -18,22 +21,15 @@ std::string RealText(double value) {
   return text;
 }
 
-// Texts of a trace on one line of a terminal: no control characters.
-std::string Printable(std::string_view bytes) {
-  std::string text = ToUtf8(bytes);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
-      c = ' ';
-  }
-  return text;
-}
-
 class Printer : public ResultSink {
  public:
-  explicit Printer(FILE* output) : output_(output) {}
+  explicit Printer(FILE* output)
+      : output_(output), is_terminal_(isatty(fileno(output)) != 0) {}
 
  protected:
-  Status Write(const std::string& text) {
+  // Programs that read the result get the texts of the trace as they are.
+  Status Write(const std::string& result) {
+    const std::string text = is_terminal_ ? PrintableLines(result) : result;
     if (fwrite(text.data(), 1, text.size(), output_) != text.size())
       return Status::FromErrno("cannot write the result", errno);
     return {};
@@ -41,6 +37,7 @@ class Printer : public ResultSink {
 
  private:
   FILE* output_;
+  bool is_terminal_;
 };
 
 class CsvPrinter : public Printer {
@@ -159,7 +156,7 @@ class TablePrinter : public Printer {
     row_count_ = 0;
     std::vector<std::string> names;
     for (size_t i = 0; i < statement.column_count(); ++i)
-      names.push_back(Printable(statement.column_name(i)));
+      names.push_back(Printable(ToUtf8(statement.column_name(i))));
     rows_.push_back(std::move(names));
     return {};
   }
@@ -198,7 +195,7 @@ class TablePrinter : public Printer {
       case CellKind::kReal:
         return RealText(cell.real);
       case CellKind::kText:
-        return Printable(cell.text);
+        return Printable(ToUtf8(cell.text));
     }
     return {};
   }

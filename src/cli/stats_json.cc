@@ -1,12 +1,15 @@
 #include "cli/stats_json.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+
+#include "base/own_file.h"
 
 namespace heapprofd {
 namespace {
@@ -45,7 +48,8 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
   const char* path = getenv(kStatsVariable);
   if (path == nullptr || *path == 0)
     return {};
-  FILE* file = fopen(path, "we");
+  HPD_TRY_ASSIGN(const ScopedFd fd, OpenForWriting(path));
+  FILE* file = fdopen(dup(fd.get()), "w");
   if (file == nullptr)
     return CannotWrite(path);
   Quality sum;

@@ -34,7 +34,7 @@ Estimate LiveTotal(const HeapDump& dump) {
 std::string ProgramName(const TargetProfile& profile) {
   const std::string& name = profile.process.cmdline.empty() ? profile.process.executable
                                                             : profile.process.cmdline[0];
-  return name.substr(name.rfind('/') + 1);
+  return Printable(name.substr(name.rfind('/') + 1));
 }
 
 // " (±1.1%)": half the width of the 95 % interval.
@@ -74,7 +74,12 @@ std::string Pad(const std::string& text, size_t width) {
 }
 
 std::string Cut(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+  if (text.size() <= width)
+    return text;
+  size_t end = width - 3;
+  while (end > 0 && (text[end] & 0xc0) == 0x80)  // between two characters
+    --end;
+  return text.substr(0, end) + "...";
 }
 
 std::string FormatTable(const ProcessResult& process,
@@ -90,9 +95,9 @@ std::string FormatTable(const ProcessResult& process,
                      Pad("live", 14) + "share\n";
   for (size_t i = 0; i < entries.size(); ++i) {
     const TopEntry& entry = entries[i];
-    std::string name = Cut(entry.function, kNameWidth);
+    std::string name = Cut(Printable(entry.function), kNameWidth);
     if (!entry.location.empty() && name.size() + entry.location.size() + 2 <= kNameWidth)
-      name += "  " + entry.location;
+      name += "  " + Printable(entry.location);
     std::array<char, 32> rank{};
     snprintf(rank.data(), rank.size(), "  %2zu  ", i + 1);
     text += rank.data() + Pad(name, kNameWidth) + "  " +
@@ -100,7 +105,7 @@ std::string FormatTable(const ProcessResult& process,
             "\n";
     std::string callers;
     for (const std::string& caller : entry.callers)
-      callers += (callers.empty() ? "" : " ") + arrow + Cut(caller, 40);
+      callers += (callers.empty() ? "" : " ") + arrow + Cut(Printable(caller), 40);
     if (!callers.empty())
       text += "      " + callers + "\n";
   }
@@ -173,7 +178,8 @@ std::string FormatOtherHeaps(const ProcessResult& process,
   std::string text;
   const std::vector<HeapDump>& heaps = process.profile->heaps;
   for (size_t i = 1; i < heaps.size() && i <= kOtherHeaps; ++i)
-    text += "\n  heap " + heaps[i].heap_name + ", " + FormatInterval(heaps[i]) + "\n" +
+    text += "\n  heap " + Printable(heaps[i].heap_name) + ", " +
+            FormatInterval(heaps[i]) + "\n" +
             FormatFigures(without_history, heaps[i], options) +
             FormatTable(without_history, heaps[i], options);
   if (heaps.size() > kOtherHeaps + 1)
@@ -361,7 +367,7 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
   std::string text = "Recorded " + FormatDuration(options.seconds) + " of " +
                      ProgramName(*first.profile) + " (pid " +
                      std::to_string(first.profile->process.pid) + "), heap " +
-                     dump->heap_name + ", ";
+                     Printable(dump->heap_name) + ", ";
   text += FormatInterval(*dump);
   text += "\n\n" + FormatFigures(first, *dump, options) +
           FormatMemory(first.profile->memory) + FormatTable(first, *dump, options) +
@@ -379,10 +385,10 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
   if (!warnings.empty())
     text += "\n";
   for (const std::string& warning : warnings)
-    text += "  ! " + warning + "\n";
-  text += "\n  trace  " + options.trace_path + "  (open in ui.perfetto.dev)\n";
+    text += "  ! " + Printable(warning) + "\n";
+  text += "\n  trace  " + Printable(options.trace_path) + "  (open in ui.perfetto.dev)\n";
   for (const std::string& path : options.pprof_paths)
-    text += "  pprof  " + path + "  (go tool pprof, speedscope.app)\n";
+    text += "  pprof  " + Printable(path) + "  (go tool pprof, speedscope.app)\n";
   return PrintableLines(text);
 }
 

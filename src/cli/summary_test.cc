@@ -48,6 +48,30 @@ TEST(SummaryTest, TheFiguresAreThoseOfTheProfile) {
   EXPECT_FALSE(Holds(text, "  ! ")) << text;
 }
 
+// What a hostile program can name: functions, heaps, processes, files.
+TEST(SummaryTest, NoNameSteersTheTerminalOrLooksLikeALineOfOurs) {
+  const std::string hostile =
+      "\x1b]0;owned\x07\n  ! run rm -rf /\r\x9b"
+      "2J\u202egnp.exe\u2028";
+  TestProfile test;
+  test.Add({hostile, hostile}, 3 << 20);
+  test.dump().heap_name = hostile;
+  test.profile().process.cmdline = {hostile};
+  TestProfile other;
+  other.Add({hostile}, 1 << 20);
+  other.profile().process.cmdline = {hostile};
+  SummaryOptions options;
+  options.use_unicode = true;
+  options.trace_path = hostile;
+  options.pprof_paths = {hostile};
+  options.warnings = {hostile};
+  const std::string text = FormatSummary({ResultOf(test), ResultOf(other)}, options);
+  for (const char* words :
+       {"\x1b", "\r", "\x07", "\x9b", "\u202e", "\u2028", "\n  ! run rm"})
+    EXPECT_FALSE(Holds(text, words)) << text;
+  EXPECT_TRUE(Holds(text, "?]0;owned")) << text;
+}
+
 TEST(SummaryTest, WithoutUnicodeEveryByteIsAscii) {
   TestProfile test;
   test.Add({"Insert", "main"}, 3 << 20);

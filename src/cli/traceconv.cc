@@ -6,6 +6,7 @@
 #include <functional>
 #include <string_view>
 
+#include "base/print.h"
 #include "cli/options.h"
 
 namespace heapprofd {
@@ -271,7 +272,7 @@ int RunTraceconv(const std::vector<std::string>& arguments) {
     status = FindMode(options.value().mode)->run(options.value());
   if (status.ok())
     return kExitOk;
-  fprintf(stderr, "traceconv: %s\n", status.message().c_str());
+  Print(stderr, "traceconv: %s\n", status.message().c_str());
   return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 

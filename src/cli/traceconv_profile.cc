@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/print.h"
 #include "cli/load_trace.h"
 #include "cli/output_directory.h"
 #include "cli/output_file.h"
@@ -99,7 +100,7 @@ Status ConvertToProfiles(const TraceconvOptions& options) {
                       (is_java ? ReasonForNoHeapGraph(trace, selection)
                                : ReasonForNoProfile(trace, selection)));
   // heap_profile of Perfetto takes the last word with "heap_profile-" for the directory.
-  fprintf(stderr, "Wrote profiles to %s\n", files.directory().c_str());
+  Print(stderr, "Wrote profiles to %s\n", files.directory().c_str());
   return {};
 }
 

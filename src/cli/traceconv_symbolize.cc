@@ -3,6 +3,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "base/print.h"
 #include "cli/load_trace.h"
 #include "cli/output_file.h"
 #include "cli/traceconv.h"
@@ -23,11 +24,11 @@ Result<std::string> SymbolPackets(const TraceconvOptions& options,
   for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, symbols))
     summary = Summarize(report);
   for (const std::string& message : summary.messages)
-    fprintf(stderr, "traceconv: %s\n", message.c_str());
+    Print(stderr, "traceconv: %s\n", message.c_str());
   if (summary.unnamed_frames > 0 || options.verbose)
-    fprintf(stderr, "traceconv: %llu of %llu addresses have a name now\n",
-            static_cast<unsigned long long>(summary.frames - summary.unnamed_frames),
-            static_cast<unsigned long long>(summary.frames));
+    Print(stderr, "traceconv: %llu of %llu addresses have a name now\n",
+          static_cast<unsigned long long>(summary.frames - summary.unnamed_frames),
+          static_cast<unsigned long long>(summary.frames));
   std::string packets;
   for (const std::string& message : ModuleSymbolsMessages(profile))
     AppendPacket(packets, field::kPacketModuleSymbols, message);
@@ -40,11 +41,11 @@ Status ConvertToSymbols(const TraceconvOptions& options) {
   HPD_TRY(LoadTrace("traceconv", options.input, builder));
   HPD_TRY_ASSIGN(const std::string packets, SymbolPackets(options, trace));
   if (packets.empty())
-    fprintf(stderr, "traceconv: there is nothing to add: %s\n",
-            trace.frames.row_count() == 0
-                ? "the trace has no stack"
-                : "all addresses have symbols, or no file with their symbols was found; "
-                  "PERFETTO_BINARY_PATH names directories to look in");
+    Print(stderr, "traceconv: there is nothing to add: %s\n",
+          trace.frames.row_count() == 0
+              ? "the trace has no stack"
+              : "all addresses have symbols, or no file with their symbols was found; "
+                "PERFETTO_BINARY_PATH names directories to look in");
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
   HPD_TRY(output.Write(packets));
   return output.Finish();

@@ -1,6 +1,7 @@
 // traceconv text: the packets of a trace as protobuf text.
 #include <cstdio>
 
+#include "base/print.h"
 #include "cli/output_file.h"
 #include "cli/traceconv.h"
 #include "trace/packet_reader.h"
@@ -22,11 +23,11 @@ Status ConvertToText(const TraceconvOptions& options) {
                  }));
   HPD_TRY(output.Finish());
   if (damaged > 0)
-    fprintf(stderr, "traceconv: %llu damaged packets are left out\n",
-            static_cast<unsigned long long>(damaged));
+    Print(stderr, "traceconv: %llu damaged packets are left out\n",
+          static_cast<unsigned long long>(damaged));
   if (!report.damage.empty())
-    fprintf(stderr, "traceconv: the trace is damaged behind %llu packets: %s\n",
-            static_cast<unsigned long long>(report.packets), report.damage.c_str());
+    Print(stderr, "traceconv: the trace is damaged behind %llu packets: %s\n",
+          static_cast<unsigned long long>(report.packets), report.damage.c_str());
   return {};
 }
 

@@ -110,6 +110,8 @@ Status SharedMemory::MapClientBlock() {
   if (MapAt(start, kRingOffset + ring_size_, fd, 0) == MAP_FAILED ||
       MapAt(start + kRingOffset + ring_size_, ring_size_, fd, kRingOffset) == MAP_FAILED)
     return Status::FromErrno("cannot map the ring", errno);
+  // Those who are forked to finish a recording, or to read its files, have no part in it.
+  madvise(client_, total, MADV_DONTFORK);
   return {};
 }
 

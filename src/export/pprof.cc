@@ -218,7 +218,8 @@ Status WriteGzipFile(const std::string& path, const std::string& bytes) {
     return Status(StatusCode::kUnavailable,
                   "cannot write " + path + ": the profile is larger than 2 GiB");
   const std::string temporary = path + ".tmp";
-  ScopedFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  unlink(temporary.c_str());  // of a run that was interrupted
+  ScopedFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid())
     return Status::FromErrno("cannot create " + temporary, errno);
   Status status = WriteAll(fd.get(), path, Gzip(bytes));

@@ -13,6 +13,7 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxProfileBytes = size_t{4} << 30;
+constexpr size_t kMaxStack = size_t{1} << 16;  // locations of a sample
 constexpr size_t kNoFigure = SIZE_MAX;
 
 enum ProfileField : uint32_t {
@@ -353,6 +354,10 @@ class PprofImporter {
       else if (message.field() == 2)
         message.Uints(
             [this](uint64_t value) { values_.push_back(static_cast<int64_t>(value)); });
+    }
+    if (stack_.size() > kMaxStack) {
+      ++report->bad_records;
+      return;
     }
     uint32_t callsite = kNoId;
     for (size_t i = stack_.size(); i-- > 0;) {

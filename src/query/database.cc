@@ -14,8 +14,8 @@ namespace heapprofd {
 namespace {
 
 // Larger values have no honest use; they bound what one hostile statement can cost.
-constexpr std::array<std::pair<int, int>, 9> kLimits = {{
-    {SQLITE_LIMIT_LENGTH, 1 << 30},  // bytes of a value
+constexpr std::array<std::pair<int, int>, 11> kLimits = {{
+    {SQLITE_LIMIT_LENGTH, 64 << 20},  // bytes of a value
     {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
     {SQLITE_LIMIT_COLUMN, 1000},
     {SQLITE_LIMIT_EXPR_DEPTH, 200},
@@ -24,6 +24,8 @@ constexpr std::array<std::pair<int, int>, 9> kLimits = {{
     {SQLITE_LIMIT_FUNCTION_ARG, 100},
     {SQLITE_LIMIT_ATTACHED, 0},
     {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
+    {SQLITE_LIMIT_VARIABLE_NUMBER, 1000},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
 }};
 constexpr int kOperationsPerCancelCheck = 10000;
 

@@ -1,33 +1,32 @@
-// What the owner of a recording may say about how names are looked up and shown. The rest
-// of an environment could make our libraries do something else, and stays out.
+// The variables of a caller that steer how his recording is finished: all that he may
+// send, and all that a service takes. Others would steer libraries in the finisher (LD_*,
+// GCONV_PATH, LOCPATH, OPENSSL_CONF, MALLOC_*, SQLITE_TMPDIR, CURL_*).
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <string>
 #include <string_view>
 
 namespace heapprofd {
 
-inline constexpr std::array<const char*, 11> kFinisherVariables = {
-    "PERFETTO_BINARY_PATH",
-    "PERFETTO_SYMBOLIZER_MODE",
-    "HEAPPROFD_SYMBOLIZER",
-    "DEBUGINFOD_URLS",
-    "XDG_CACHE_HOME",
-    "HOME",
-    "HEAPPROFD_STATS_JSON",
-    "PATH",
-    "LANG",
+inline constexpr std::array kFinisherVariables = {
+    "PERFETTO_BINARY_PATH",      // directories with symbol files
+    "PERFETTO_SYMBOLIZER_MODE",  // how they are searched
+    "HEAPPROFD_SYMBOLIZER",      // libdw, or llvm-symbolizer of PATH
+    "DEBUGINFOD_URLS",           // servers that are asked
+    "XDG_CACHE_HOME",            // where the symbol cache is
+    "HOME",                      // the same
+    "HEAPPROFD_STATS_JSON",      // a file of figures that is written
+    "PATH",                      // where llvm-symbolizer is looked for
+    "LANG",                      // whether the summary may have more than ASCII
     "LC_ALL",
     "LC_CTYPE"};
 
-// `entry`: NAME=VALUE.
-inline bool IsFinisherVariable(std::string_view entry) {
-  const std::string_view name = entry.substr(0, entry.find('='));
-  return name.size() < entry.size() &&
-         std::any_of(kFinisherVariables.begin(), kFinisherVariables.end(),
-                     [name](const char* known) { return name == known; });
+constexpr bool IsFinisherVariable(std::string_view name) {
+  for (const std::string_view allowed : kFinisherVariables) {
+    if (name == allowed)
+      return true;
+  }
+  return false;
 }
 
 }  // namespace heapprofd

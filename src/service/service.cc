@@ -44,7 +44,9 @@ bool HasNothingLeft(const TraceRecording& recording) {
 std::vector<std::string> FinisherEnvironment(const protos::StartRequest& request) {
   std::vector<std::string> environment;
   std::copy_if(request.environment().begin(), request.environment().end(),
-               std::back_inserter(environment), IsFinisherVariable);
+               std::back_inserter(environment), [](std::string_view entry) {
+                 return IsFinisherVariable(entry.substr(0, entry.find('=')));
+               });
   return environment;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/byte_reader.h"
+#include "base/own_file.h"
 
 namespace heapprofd {
 namespace {
@@ -72,6 +73,11 @@ bool MakeDirectory(const std::string& directory) {
          IsOurs(status);
 }
 
+// As root with a user's HOME (sudo) nothing is looked for or made there.
+bool IsOwnOrMissing(const char* path) {
+  return IsOwnDirectory(path) || access(path, F_OK) != 0;
+}
+
 }  // namespace
 
 std::optional<std::string_view> UnsealCacheFile(std::string_view bytes) {
@@ -90,10 +96,10 @@ std::optional<std::string_view> UnsealCacheFile(std::string_view bytes) {
 std::string DiskCache::StandardDirectory() {
   const char* cache = getenv("XDG_CACHE_HOME");
   if (cache != nullptr && *cache == '/')
-    return std::string(cache) + "/heapprofd";
+    return IsOwnOrMissing(cache) ? std::string(cache) + "/heapprofd" : "";
   const char* home = getenv("HOME");
   if (home != nullptr && *home == '/')
-    return std::string(home) + "/.cache/heapprofd";
+    return IsOwnOrMissing(home) ? std::string(home) + "/.cache/heapprofd" : "";
   return "";
 }
 

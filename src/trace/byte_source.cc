@@ -46,8 +46,10 @@ FileSource::FileSource(ScopedFd fd, std::string path)
 Result<size_t> FileSource::Read(std::span<char> output) {
   while (true) {
     const ssize_t count = read(fd_.get(), output.data(), output.size());
-    if (count >= 0)
+    if (count >= 0) {
+      stored_bytes_ += static_cast<size_t>(count);
       return static_cast<size_t>(count);
+    }
     if (errno != EINTR)
       return Status::FromErrno("cannot read trace " + path_, errno);
   }
@@ -58,6 +60,7 @@ Result<size_t> MemorySource::Read(std::span<char> output) {
   if (count > 0)
     memcpy(output.data(), bytes_.data(), count);
   bytes_.remove_prefix(count);
+  stored_bytes_ += count;
   return count;
 }
 
@@ -107,9 +110,7 @@ Result<size_t> InflatingSource::ReadInflated(std::span<char> output) {
     HPD_TRY_ASSIGN(const Inflater::Progress progress, inflater_->Inflate(input, output));
     input_begin_ += progress.consumed;
     if (!budget_.Take(progress.consumed, progress.produced))
-      return Status(StatusCode::kCorrupt, "it inflates to more than " +
-                                              std::to_string(InflationBudget::kMaxRatio) +
-                                              " times its size, as no recording does");
+      return Status(StatusCode::kCorrupt, "it inflates to " + UnpackLimitText());
     if (progress.is_end)
       inflater_.reset();
     if (progress.produced > 0 || progress.is_end)

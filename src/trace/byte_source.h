@@ -2,6 +2,7 @@
 // behind each of them decompression.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,9 @@ class ByteSource {
   // Reading may wait for someone else, for as long as they like.
   virtual bool may_block() const { return false; }
 
+  // Of the file itself, as it is stored: what was read so far. From any thread.
+  virtual uint64_t stored_bytes() const { return 0; }
+
   // Reads until `output` is full or the end.
   Result<size_t> ReadFully(std::span<char> output);
 };
@@ -41,10 +45,13 @@ class FileSource : public ByteSource {
 
   bool may_block() const override { return !is_regular_; }
 
+  uint64_t stored_bytes() const override { return stored_bytes_; }
+
  private:
   ScopedFd fd_;
   std::string path_;
   bool is_regular_;
+  std::atomic<uint64_t> stored_bytes_ = 0;
 };
 
 class MemorySource : public ByteSource {
@@ -54,8 +61,11 @@ class MemorySource : public ByteSource {
 
   Result<size_t> Read(std::span<char> output) override;
 
+  uint64_t stored_bytes() const override { return stored_bytes_; }
+
  private:
   std::string_view bytes_;
+  std::atomic<uint64_t> stored_bytes_ = 0;
 };
 
 // Bytes that were read ahead, then those of another source, `limit` bytes in all.
@@ -68,6 +78,8 @@ class PrefixedSource : public ByteSource {
   Result<size_t> Read(std::span<char> output) override;
 
   bool may_block() const override { return source_->may_block(); }
+
+  uint64_t stored_bytes() const override { return source_->stored_bytes(); }
 
  private:
   std::string prefix_;
@@ -86,6 +98,8 @@ class InflatingSource : public ByteSource {
   Result<size_t> Read(std::span<char> output) override;
 
   bool may_block() const override { return source_->may_block(); }
+
+  uint64_t stored_bytes() const override { return source_->stored_bytes(); }
 
   // True when the last bytes that were read may begin a compressed stream: they were
   // plain and look like it. Takes them back; reading goes on with what they contain.

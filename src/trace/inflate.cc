@@ -4,6 +4,9 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 
 namespace heapprofd {
 namespace {
@@ -81,6 +84,23 @@ Compression CompressionOf(std::string_view first_bytes) {
   if (first_bytes.starts_with("\x28\xb5\x2f\xfd"))
     return Compression::kZstd;
   return Compression::kNone;
+}
+
+uint64_t MaxUnpackRatio() {
+  constexpr uint64_t kDefault = 200;
+  const char* const text = getenv("HEAPPROFD_MAX_UNPACK_RATIO");
+  if (text == nullptr)
+    return kDefault;
+  uint64_t ratio = 0;
+  const char* const end = text + strlen(text);
+  const auto [at, error] = std::from_chars(text, end, ratio);
+  return error == std::errc() && at == end ? ratio : kDefault;
+}
+
+std::string UnpackLimitText() {
+  return "more than " + std::to_string(MaxUnpackRatio()) +
+         " times its size, as no recording does; HEAPPROFD_MAX_UNPACK_RATIO=0 lifts this "
+         "limit";
 }
 
 std::unique_ptr<Inflater> Inflater::Create(Compression compression) {

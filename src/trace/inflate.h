@@ -16,22 +16,38 @@ enum class Compression : uint8_t { kNone, kGzip, kZlib, kZstd };
 // By the first bytes: gzip and zstd have a mark; kNone otherwise.
 Compression CompressionOf(std::string_view first_bytes);
 
-// Tells files that are made to inflate to more than a machine can hold from recordings,
-// which compress to a twentieth at best.
+// How many times its size a file may inflate to: HEAPPROFD_MAX_UNPACK_RATIO, else 200;
+// 0: there is no limit. Recordings compress to a twentieth at best.
+uint64_t MaxUnpackRatio();
+
+// "more than 200 times its size, as no recording does; HEAPPROFD_MAX_UNPACK_RATIO=0 lifts
+// this limit".
+std::string UnpackLimitText();
+
+// Tells files that are made to inflate to more than anybody waits for from recordings.
 class InflationBudget {
  public:
-  static constexpr uint64_t kMaxRatio = 200;
+  explicit InflationBudget(uint64_t max_ratio = MaxUnpackRatio())
+      : max_ratio_(max_ratio) {}
 
   // Counts what was inflated. False: it is too much.
   bool Take(uint64_t compressed_bytes, uint64_t inflated_bytes) {
     compressed_ += compressed_bytes;
     inflated_ += inflated_bytes;
-    return inflated_ <= kFreeBytes + compressed_ * kMaxRatio;
+    return !is_spent();
+  }
+
+  // Nothing more should be inflated.
+  bool is_spent() const {
+    return max_ratio_ != 0 && inflated_ > kFreeBytes &&
+           (inflated_ - kFreeBytes) / max_ratio_ >= compressed_;
   }
 
  private:
-  static constexpr uint64_t kFreeBytes = uint64_t{1} << 28;
+  // A small file may repeat itself as it likes.
+  static constexpr uint64_t kFreeBytes = uint64_t{1} << 26;
 
+  uint64_t max_ratio_;
   uint64_t compressed_ = 0;
   uint64_t inflated_ = 0;
 };

@@ -226,12 +226,35 @@ TEST(InflationBudgetTest, RecordingsPassAndBombsDoNot) {
   for (int i = 0; i < 100; ++i)
     EXPECT_TRUE(recording.Take(kMegabyte * 30, kMegabyte * 1000));
   InflationBudget small;  // a small file may repeat itself as it likes
-  EXPECT_TRUE(small.Take(kMegabyte / 10, kMegabyte * 100));
+  EXPECT_TRUE(small.Take(kMegabyte / 10, kMegabyte * 60));
   InflationBudget bomb;
   bool is_taken = true;
   for (int i = 0; i < 4; ++i)
     is_taken = bomb.Take(kMegabyte / 10, kMegabyte * 100);
   EXPECT_FALSE(is_taken);
+  InflationBudget unlimited(0);
+  EXPECT_TRUE(unlimited.Take(1, kMegabyte << 20));
+}
+
+// 49 MB of them held 48 GB, which were all inflated.
+TEST(TraceImporterTest, ABombOfManyCompressedPacketsIsGivenUpAfterItsFirstOnes) {
+  constexpr int kPackets = 100;
+  const std::string one = CompressedPackets(
+      field::kPacketCompressedPackets, Deflate(std::string(size_t{30} << 20, '\0'), 15));
+  std::string bomb;
+  for (int i = 0; i < kPackets; ++i)
+    bomb += one;
+  const auto test = ReadBytes(bomb);
+  EXPECT_GT(test->trace.stats.Get(StatId::kUnpackLimit), kPackets / 2);
+}
+
+TEST(TraceImporterTest, ABombInACompressedFileIsMeasuredByTheFile) {
+  const std::string zeros = Deflate(std::string(size_t{30} << 20, '\0'), 15);
+  std::string bomb;
+  for (int i = 0; i < 40; ++i)
+    bomb += CompressedPackets(field::kPacketCompressedPackets, zeros);
+  const auto test = ReadBytes(Gzip(bomb));
+  EXPECT_GT(test->trace.stats.Get(StatId::kUnpackLimit), 35);
 }
 
 }  // namespace

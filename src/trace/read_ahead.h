@@ -27,6 +27,8 @@ class ReadAheadSource : public ByteSource {
 
   Result<size_t> Read(std::span<char> output) override;
 
+  uint64_t stored_bytes() const override { return source_->stored_bytes(); }
+
   // Ends the thread; the source may be used again. Nothing can be read after that.
   void Stop();
 

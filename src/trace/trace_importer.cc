@@ -55,10 +55,11 @@ struct TraceImporter::PacketHeader {
   bool has_loss = false;
 };
 
-TraceImporter::TraceImporter(TraceBuilder* builder)
+TraceImporter::TraceImporter(TraceBuilder* builder, const ByteSource* source)
     : builder_(builder),
       no_sequence_(std::make_unique<Sequence>(builder, &dump_times_)),
-      symbols_(builder) {}
+      symbols_(builder),
+      source_(source) {}
 
 TraceImporter::~TraceImporter() = default;
 
@@ -247,8 +248,19 @@ void TraceImporter::ImportData(uint32_t field,
   }
 }
 
+// The bytes of the file that were read since the last time: what is inflated twice does
+// not count as a file of the size between.
+uint64_t TraceImporter::NewlyStored(std::string_view compressed) {
+  if (source_ == nullptr)
+    return depth_ > 1 ? 0 : compressed.size();
+  const uint64_t stored = source_->stored_bytes();
+  return stored - std::exchange(counted_bytes_, stored);
+}
+
 void TraceImporter::ImportCompressed(uint32_t field, std::string_view bytes) {
   constexpr int kMaxDepth = 2;  // Perfetto's are not nested
+  if (inflation_.is_spent())
+    return builder_->trace().stats.Count(StatId::kUnpackLimit);
   bool is_whole = depth_ < kMaxDepth;
   if (is_whole) {
     ++depth_;
@@ -256,7 +268,7 @@ void TraceImporter::ImportCompressed(uint32_t field, std::string_view bytes) {
         InflateAll(field == field::kPacketCompressedPackets ? Compression::kZlib
                                                             : Compression::kZstd,
                    bytes, kMaxCompressedPackets, &is_whole);
-    is_whole = inflation_.Take(bytes.size(), packets.size()) && is_whole;
+    is_whole = inflation_.Take(NewlyStored(bytes), packets.size()) && is_whole;
     std::string_view rest = packets;
     while (const std::optional<std::string_view> packet = TakePacket(&rest))
       Import(*packet);

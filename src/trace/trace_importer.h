@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "profile/deobfuscation.h"
+#include "trace/byte_source.h"
 #include "trace/inflate.h"
 #include "trace/interned_tables.h"
 #include "trace/profile_importer.h"
@@ -24,8 +25,9 @@ namespace heapprofd {
 
 class TraceImporter {
  public:
-  // `builder` must outlive this.
-  explicit TraceImporter(TraceBuilder* builder);
+  // Both must outlive this. `source`, if there is one, is where the packets come from: it
+  // tells how large their file is.
+  explicit TraceImporter(TraceBuilder* builder, const ByteSource* source = nullptr);
   ~TraceImporter();
 
   // One serialized TracePacket.
@@ -48,6 +50,7 @@ class TraceImporter {
                   Sequence* sequence,
                   int64_t ts);
   void ImportInterned(std::string_view message, Sequence* sequence);
+  uint64_t NewlyStored(std::string_view compressed);
   void ImportCompressed(uint32_t field, std::string_view bytes);
   void ImportClocks(std::string_view message);
   int64_t TimeOf(const PacketHeader& header, const Sequence* sequence);
@@ -62,6 +65,8 @@ class TraceImporter {
   ClockTable clocks_;
   int64_t latest_ts_ = 0;
   int depth_ = 0;  // of compressed packets
+  const ByteSource* source_;
+  uint64_t counted_bytes_ = 0;  // of the source, in inflation_
   InflationBudget inflation_;
 };
 

@@ -8,7 +8,7 @@ Result<ReadReport> ReadTrace(ByteSource& source,
                              const std::string& name,
                              TraceBuilder& builder) {
   builder.BeginSource();
-  TraceImporter importer(&builder);
+  TraceImporter importer(&builder, &source);
   HPD_TRY_ASSIGN(ReadReport report,
                  ReadPackets(source, name,
                              [&](std::string_view packet) { importer.Import(packet); }));

@@ -75,6 +75,9 @@ constexpr StatDescription kDescriptions[] = {
      "Packets that could not be decoded to their end; what came before is used."},
     {StatId::kCompressedPacketError, "compressed_packet_error", kNoKey, kError,
      "Compressed packets that could not be unpacked to their end."},
+    {StatId::kUnpackLimit, "compressed_packet_limit", kNoKey, kError,
+     "Compressed packets left out: the file inflates to far more than its size, as no recording does; "
+     "HEAPPROFD_MAX_UNPACK_RATIO=0 lifts this limit."},
     {StatId::kTraceTruncatedBytes, "trace_truncated_bytes", kNoKey, kLoss,
      "Bytes at the end of a file that are no whole packet."},
     {StatId::kUnknownSymbolsModule, "symbols_of_unknown_module", kNoKey, kInfo,

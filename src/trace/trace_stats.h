@@ -43,6 +43,7 @@ enum class StatId : uint8_t {
   kClockSyncFailure,
   kPacketParserError,
   kCompressedPacketError,
+  kUnpackLimit,
   kTraceTruncatedBytes,
   kUnknownSymbolsModule,
   kUnsupportedPacket,

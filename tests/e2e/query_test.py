@@ -1,5 +1,6 @@
 """SQL over what real programs left: the tables must tell the same truth as the programs themselves."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -152,6 +153,42 @@ class Query(unittest.TestCase):
         _, stderr = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 130)
         self.assertIn("it was cancelled", stderr)
+
+    def test_one_long_step_of_sqlite_ends_with_the_first_ctrl_c(self):
+        # A pattern that is tried at every place of a long text: one operation, in which SQLite asks nobody.
+        step = "select 1; select glob('" + "*a" * 300 + "b', printf('%.*c', 30000000, 'a'))"
+        process = subprocess.Popen([HEAP_PROFILE, "query", self.trace, step], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 30
+        while "SigCgt" not in (status := pathlib.Path(f"/proc/{process.pid}/status").read_text()) or \
+                int(status.split("SigCgt:")[1].split()[0], 16) & (1 << (signal.SIGINT - 1)) == 0:
+            self.assertLess(time.monotonic(), deadline)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 130, stderr)
+
+    def test_no_value_is_longer_than_any_trace_needs(self):
+        done = subprocess.run([HEAP_PROFILE, "query", self.trace, "select length(printf('%.*c', 1000000000, 'x'))"],
+                              capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("[NULL]", done.stdout)  # printf's way to say that its result would be too long
+
+    def test_names_do_not_steer_the_terminal(self):
+        for form in ([], ["--csv"], ["--json"]):
+            parent, child = pty.openpty()
+            process = subprocess.Popen([HEAP_PROFILE, "query", *form, self.trace,
+                                        "select char(27) || ']0;owned' || char(8238, 155) as name"],
+                                       stdin=subprocess.DEVNULL, stdout=child, stderr=child, close_fds=True)
+            os.close(child)
+            output = b""
+            with contextlib.suppress(OSError):  # the other end is closed
+                while data := os.read(parent, 4096):
+                    output += data
+            os.close(parent)
+            self.assertEqual(process.wait(), 0, output)
+            self.assertIn(b"]0;owned", output)
+            for steering in (b"\x1b", "\u202e".encode(), "\x9b".encode()):
+                self.assertNotIn(steering, output)
 
     def test_the_shell_works_on_a_terminal(self):
         parent, child = pty.openpty()

@@ -1,0 +1,73 @@
+#include "base/own_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace heapprofd {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OwnFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "own_file_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    std::ofstream(directory_ / "victim") << "precious";
+  }
+
+  void TearDown() override { fs::remove_all(directory_); }
+
+  std::string Victim() const {
+    std::ifstream file(directory_ / "victim");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(OwnFileTest, AFileIsMadeForItsOwnerAndEmptiedAgain) {
+  const std::string path = directory_ / "new";
+  ASSERT_TRUE(OpenForWriting(path).ok());
+  std::ofstream(path) << "old";
+  ASSERT_TRUE(OpenForWriting(path).ok());
+  EXPECT_EQ(fs::file_size(path), 0u);
+}
+
+TEST_F(OwnFileTest, RootFollowsNoLinkThatSomebodyHasPut) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "others may follow their own links";
+  fs::create_symlink(directory_ / "victim", directory_ / "link");
+  EXPECT_FALSE(OpenForWriting(directory_ / "link").ok());
+  EXPECT_EQ(Victim(), "precious");
+}
+
+TEST_F(OwnFileTest, RootEmptiesNoFileOfAnotherUser) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can write to others' files";
+  ASSERT_EQ(chown((directory_ / "victim").c_str(), 4321, 4321), 0);
+  const auto file = OpenForWriting(directory_ / "victim");
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.status().message().find("belongs to user 4321"), std::string::npos);
+  EXPECT_EQ(Victim(), "precious");
+}
+
+TEST_F(OwnFileTest, ADirectoryThatOthersMayChangeIsNotPrivate) {
+  EXPECT_TRUE(IsPrivateDirectory(directory_));
+  ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
+  EXPECT_TRUE(IsOwnDirectory(directory_));
+  EXPECT_FALSE(IsPrivateDirectory(directory_));
+  EXPECT_FALSE(IsOwnDirectory(directory_ / "victim"));
+  EXPECT_FALSE(IsOwnDirectory("/nowhere"));
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,12 @@
+// The only way to a terminal: what programs, files, sockets and the environment have
+// named cannot steer it.
+#pragma once
+
+#include <cstdio>
+
+namespace heapprofd {
+
+// Formats as fprintf does and writes PrintableLines() of that.
+void Print(FILE* output, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+}  // namespace heapprofd
