@@ -1,0 +1,221 @@
+"""Who records programs by name is asked by the kernel before each exec of the machine. Attacks on whoever answers: he is
+stopped, frozen, debugged, crashes, or is made to wait for somebody else.
+"""
+
+import os
+import resource
+import shutil
+import signal
+import time
+
+import fuse_server
+import isolation
+from attack_tools import (ALICE, EXEC_LIMIT_S, MALLORY, ROOT, Child, Figure, Guard, Impossible, Recorder, Service, attack,
+                          exec_delay, folder_of, kill_if_there, least, program, service_processes, start_as)
+
+NOBODY_NAME = "nobody_has_this_name"
+HOLD_S = 3  # so long an exec is waited for
+CORES = f"{isolation.PRODUCT}/tests/attack/cores"  # on disk
+FREEZER = "/sys/fs/cgroup/unified"
+PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+
+
+def delay_while_held(choose, hold, release, environment=None):
+    """The slowest exec while `choose` of the service's processes are held."""
+    with Service(**(environment or {})) as place, Guard():
+        Recorder(place, ROOT, "-n", NOBODY_NAME)
+        chosen = choose(service_processes())
+        for pid in chosen:
+            hold(pid)
+        # One after the other, since a process may be needed only now and then.
+        end = time.monotonic() + 1
+        worst = 0
+        while time.monotonic() < end:
+            worst = max(worst, exec_delay(HOLD_S))
+        for pid in chosen:
+            release(pid)
+        return worst
+
+
+def worst_while_held(hold, release, is_quick):
+    """Each of the service's processes alone, and all of them together."""
+    with Service() as place:
+        Recorder(place, ROOT, "-n", NOBODY_NAME)
+        count = len(service_processes())
+    choices = [lambda pids: pids]
+    if count > 1:
+        choices += [lambda pids, i=i: pids[i:i + 1] for i in range(count)]
+    rounds = 2 if is_quick else 3
+    return [Figure("slowest exec, each and all of its processes held",
+                   max(least(lambda choice=choice: delay_while_held(choice, hold, release), EXEC_LIMIT_S, rounds)
+                       for choice in choices), "s", EXEC_LIMIT_S),
+            Figure("processes of the service that were held", count, "")]
+
+
+@attack("stop-service", "C3", 120)
+def stop_service(is_quick):
+    """SIGSTOP to each process of a service that records by name."""
+    return worst_while_held(lambda pid: kill_if_there(pid, signal.SIGSTOP),
+                            lambda pid: kill_if_there(pid, signal.SIGCONT), is_quick)
+
+
+@attack("freeze-service", "C3", 120)
+def freeze_service(is_quick):
+    """The service's processes are frozen by their control group."""
+    if not os.path.exists(f"{FREEZER}/cgroup.procs"):
+        raise Impossible(f"there is no second version of control groups in {FREEZER}")
+    group = f"{FREEZER}/heapprofd_attack"
+    os.makedirs(group, exist_ok=True)
+
+    def write(name, value):
+        with open(f"{group}/{name}", "w") as file:
+            file.write(str(value))
+
+    def hold(pid):
+        try:
+            write("cgroup.procs", pid)
+            write("cgroup.freeze", 1)
+        except ProcessLookupError:
+            pass
+    try:
+        return worst_while_held(hold, lambda pid: write("cgroup.freeze", 0), is_quick)
+    finally:
+        write("cgroup.freeze", 0)
+        os.rmdir(group)
+
+
+def every_thread(request):
+    """A debugger stops all threads of a process, or lets them go; they go, too, when the debugger ends."""
+    def call(pid):
+        try:
+            for tid in os.listdir(f"/proc/{pid}/task"):
+                isolation.ptrace(request, int(tid))
+        except OSError:
+            pass  # it has ended
+    return call
+
+
+@attack("debug-service", "C3", 120)
+def debug_service(is_quick):
+    """Root attaches a debugger to each process of the service."""
+    return worst_while_held(every_thread(PTRACE_ATTACH), every_thread(PTRACE_DETACH), is_quick)
+
+
+@attack("crash-service", "C3", 120)
+def crash_service(is_quick):
+    """The service crashes, is large, and may dump its core."""
+    with open("/proc/sys/kernel/core_pattern") as pattern:
+        if pattern.read(1) == "|":
+            raise Impossible("cores go to a pipe on this machine: an attack that succeeds would stop it")
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    environment = {"LD_PRELOAD": program("libattack_ballast.so"),
+                   "HEAPPROFD_BALLAST_MIB": "300" if is_quick else "1024"}
+    os.makedirs(CORES, exist_ok=True)
+    os.chdir(CORES)
+
+    def crash():
+        try:
+            return delay_while_held(lambda pids: pids, lambda pid: kill_if_there(pid, signal.SIGSEGV), lambda pid: None,
+                                    environment)
+        finally:
+            for name in os.listdir(CORES):
+                os.unlink(os.path.join(CORES, name))
+    try:
+        return [Figure("slowest exec while all its processes crash", least(crash, EXEC_LIMIT_S), "s", EXEC_LIMIT_S)]
+    finally:
+        os.chdir("/tmp")
+        shutil.rmtree(CORES, ignore_errors=True)
+
+
+def fuse_attacker(node, silent, go_fd):
+    """Tells that the overlay is there, then waits for `go_fd`, arms it and starts the program."""
+    def run(tell):
+        server, path = fuse_server.mount_overlay(node, silent)
+        tell("mounted")
+        os.read(go_fd, 1)
+        server.arm()
+        time.sleep(0.1)  # it has read that
+        tell("armed")
+        if fuse_server.OPEN in silent and os.fork() == 0:
+            os.execv(path, [path])
+        time.sleep(60)
+    child = Child(MALLORY, run)
+    answer = child.next(10)
+    if answer != "mounted":
+        raise Impossible(f"an ordinary user cannot mount FUSE and overlay here: {answer}")
+    return child
+
+
+def exec_behind_overlay(node):
+    go_read, go = os.pipe()
+    with Service() as place, Guard():
+        attacker = fuse_attacker(node, [fuse_server.OPEN], go_read)
+        Recorder(place, ROOT, "-n", NOBODY_NAME)
+        os.write(go, b"x")
+        attacker.next(10)
+        end = time.monotonic() + 1
+        worst = 0
+        while time.monotonic() < end:
+            worst = max(worst, exec_delay(HOLD_S))
+        attacker.kill()
+        return worst
+
+
+def start_behind_overlay(node):
+    go_read, go = os.pipe()
+    with Service() as place, Guard():
+        attacker = fuse_attacker(node, [fuse_server.GETATTR], go_read)
+        os.write(go, b"x")
+        attacker.next(10)
+        begin = time.monotonic()
+        Recorder(place, ROOT, "-n", NOBODY_NAME)
+        delay = time.monotonic() - begin
+        attacker.kill()
+        return delay
+
+
+@attack("overlay-fuse", "C2", 90)
+def overlay_fuse(_):
+    """A user's own FUSE below an overlay does not answer when the kernel opens a program there for the service."""
+    node = fuse_server.device()
+    return [Figure("slowest exec while a FUSE below an overlay is silent",
+                   least(lambda: exec_behind_overlay(node), EXEC_LIMIT_S), "s", EXEC_LIMIT_S),
+            Figure("root's recording begins while that FUSE is silent",
+                   least(lambda: start_behind_overlay(node), 2), "s", 2)]
+
+
+START_LIMIT_S = 1.0
+
+
+def start_of_foo(path):
+    """Seconds until alice's program has said that it is ready."""
+    begin = time.monotonic()
+    process = start_as(ALICE, [path], stdin=-1, stdout=-1)
+    process.stdout.readline()
+    delay = time.monotonic() - begin
+    process.kill()
+    process.communicate()
+    return delay
+
+
+def worst_start(path, crowd_size):
+    with Service() as place:
+        recorder = Recorder(place, ROOT, "-n", "foo", "-q", must_begin=False)
+        time.sleep(0.5)
+        assert not recorder.has_ended(), recorder.text()
+        crowd = [start_as(MALLORY, [path], stdin=-1, stdout=-1) for _ in range(crowd_size)]
+        worst = max(start_of_foo(path) for _ in range(6))
+        for process in crowd:
+            process.kill()
+            process.communicate()
+        return worst
+
+
+@attack("start-flood", "")
+def start_flood(is_quick):
+    """Forty programs of another user start under the name that root records; alice's waits for her turn."""
+    path = os.path.join(folder_of(ROOT), "foo")
+    os.chmod(os.path.dirname(path), 0o755)
+    shutil.copy(program("patient"), path)
+    return [Figure("slowest of 6 starts of alice's program", least(lambda: worst_start(path, 40), START_LIMIT_S,
+                                                                   2 if is_quick else 3), "s", START_LIMIT_S)]

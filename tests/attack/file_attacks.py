@@ -1,0 +1,148 @@
+"""Hostile files: what a request hands over as trace and standard error, and traces and queries that never end."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import zlib
+
+import fuse_server
+import trace_pb2
+from attack_tools import (CONTROL_STARTED, HEAP_PROFILE, HELLO_LIMIT_S, MALLORY, ROOT, Child, Figure, Hellos, Impossible,
+                          Service, attack, connect, folder_of, full_pipe, least, receive_answer, send_start, start_request)
+
+
+def odd_files(folder, node):
+    """(name, descriptor, whether a recording may write to it without harm) of what is no ordinary file, or a slow one."""
+    os.mkfifo(f"{folder}/fifo")
+    with open(f"{folder}/empty", "w"):
+        pass
+    yield "fifo", os.open(f"{folder}/fifo", os.O_RDWR), False
+    yield "device", os.open("/dev/full", os.O_RDWR), False
+    yield "full pipe", full_pipe()[1], False
+    yield "socket", socket.socketpair()[0].detach(), False
+    yield "folder", os.open(folder, os.O_RDONLY), False
+    yield "file of /proc", os.open("/proc/self/comm", os.O_RDWR), False
+    yield "read-only file", os.open(f"{folder}/empty", os.O_RDONLY), True
+    yield "appending file", os.open(f"{folder}/empty", os.O_RDWR | os.O_APPEND), True
+    fuse_server.enter_user_namespace()
+    os.mkdir(f"{folder}/fuse")
+    server = fuse_server.FuseServer(node, f"{folder}/fuse", b"x" * 4096,
+                                    [fuse_server.WRITE, fuse_server.GETATTR], silent_s=3)
+    descriptor = os.open(f"{folder}/fuse/{fuse_server.NAME}", os.O_RDWR)
+    server.arm()
+    time.sleep(0.1)
+    yield "file of a silent FUSE", descriptor, False
+    server, path = fuse_server.mount_overlay(node, [fuse_server.GETATTR], silent_s=3)
+    descriptor = os.open(path, os.O_RDONLY)
+    server.arm()
+    time.sleep(0.1)
+    yield "file of an overlay over a silent FUSE", descriptor, False
+
+
+def request_odd_files(path, node, tell):
+    """Each as the trace, and as standard error."""
+    folder = f"/tmp/odd_{os.getpid()}"
+    os.mkdir(folder)
+    accepted = []
+    count = 0
+    trace = os.open(f"{folder}/trace", os.O_RDWR | os.O_CREAT, 0o600)
+    null = os.open("/dev/null", os.O_RDWR)
+    try:
+        for name, odd, is_harmless in odd_files(folder, node):
+            for fds in ([odd, null], [trace, odd]):
+                with connect(path) as connection:
+                    send_start(connection, start_request(["nobody"], trace_path=f"{folder}/trace"), fds)
+                    answer = receive_answer(connection)
+                    count += answer is not None
+                    if fds[0] == odd and not is_harmless and answer and answer[0] == CONTROL_STARTED:
+                        accepted.append(name)
+    except OSError as error:
+        tell({"impossible": str(error)})
+    tell([count, accepted])
+    time.sleep(60)
+
+
+@attack("odd-descriptors", "")
+def odd_descriptors(_):
+    """Traces and standard errors that are pipes, devices, sockets, files of /proc or of a FUSE that is silent."""
+    node = fuse_server.device()
+    accepted = []
+
+    def request():
+        with Service() as place, Hellos(place) as hellos:
+            child = Child(MALLORY, lambda tell: request_odd_files(place.socket, node, tell))
+            answer = child.next(30)
+            if isinstance(answer, dict):
+                raise Impossible(f"an ordinary user cannot mount FUSE here: {answer}")
+            accepted.append(answer or [0, []])
+            time.sleep(0.5)
+            worst = hellos.worst()
+            child.kill()
+            return worst
+    worst = least(request, HELLO_LIMIT_S, 2)
+    count, names = accepted[-1]
+    return [Figure(f"accepted as a trace: {', '.join(names) or 'none'}", len(names), "", 0),
+            Figure("requests that were answered", count, ""),
+            Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S)]
+
+
+BOMB_LIMIT_S = 15
+
+
+def seconds_of(command):
+    """How long a command of ours takes, at most twice the limit."""
+    begin = time.monotonic()
+    try:
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * BOMB_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        pass
+    return time.monotonic() - begin
+
+
+@attack("trace-bomb", "L1", 90)
+def trace_bomb(is_quick):
+    """48 GB of empty packets in 49 MB of compressed ones."""
+    unpacked = b"\x0a\x00" * (32 << 20)  # TracePackets without a field
+    packet = trace_pb2.Trace(packet=[trace_pb2.TracePacket(compressed_packets=zlib.compress(unpacked, 9))])
+    piece = packet.SerializeToString()
+    path = os.path.join(folder_of(ROOT), "bomb.trace")
+    pieces = (48 << 30) // len(unpacked)
+    with open(path, "wb") as file:
+        for _ in range(pieces):
+            file.write(piece)
+    commands = {"query": [HEAP_PROFILE, "query", path, "select 1"]}
+    if not is_quick:
+        commands["traceconv profile"] = [os.path.join(os.path.dirname(HEAP_PROFILE), "heap_profile"), "traceconv", "profile",
+                                         path]
+    return [Figure(f"{name} of it (looked at for {2 * BOMB_LIMIT_S} s)", seconds_of(command), "s", BOMB_LIMIT_S)
+            for name, command in commands.items()]
+
+
+INTERRUPT_LIMIT_S = 3
+ONE_TRACE = "main;f 1\n"
+
+
+@attack("sql-bomb", "L2", 60)
+def sql_bomb(is_quick):
+    """A query that is one long step of the database: how long after Ctrl-C does it go on?"""
+    path = os.path.join(folder_of(ROOT), "folded")
+    with open(path, "w") as file:
+        file.write(ONE_TRACE)
+    process = subprocess.Popen([HEAP_PROFILE, "query", path, "SELECT length(printf('%.*c',1000000000,'x'))"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1.5)
+    if process.poll() is not None:
+        text = process.communicate()[1].decode(errors="replace")
+        return [Figure(f"ended by itself: {re.sub(r'[^ -~]', ' ', text)[:60]}", 0, "s", INTERRUPT_LIMIT_S)]
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(10 if is_quick else 30)
+    except subprocess.TimeoutExpired:
+        pass
+    delay = time.monotonic() - begin
+    process.kill()
+    return [Figure("query goes on after the first Ctrl-C", delay, "s", INTERRUPT_LIMIT_S)]
