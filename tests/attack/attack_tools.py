@@ -19,7 +19,7 @@ import isolation  # first: it says where the product lies
 import config_pb2
 import control_pb2
 from profile_run import HEAP_PROFILE, program
-from service_run import HEAPPROFD, Place, wait_for
+from service_run import Place, wait_for
 
 MALLORY, ALICE, ROOT = 61001, 61002, 0
 PRELOAD = f"{isolation.PRODUCT}/src/client/libheapprofd_preload.so"
@@ -190,26 +190,30 @@ def kill_if_there(pid, number):
         pass
 
 
-def _exe(pid):
-    try:
-        return os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        return ""
-
-
 def all_pids():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
+def _running(*names):
+    """Processes whose program's file name begins with one of these."""
+    pids = []
+    for pid in all_pids():
+        try:
+            if os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(names):
+                pids.append(pid)
+        except OSError:
+            pass  # it has just ended
+    return pids
+
+
 def processes_of_product():
     """Services, whatever they have started, and clients: nobody else's are in this namespace."""
-    names = {os.path.basename(HEAPPROFD), os.path.basename(HEAP_PROFILE)}
-    return [pid for pid in all_pids() if os.path.basename(_exe(pid)) in names]
+    return _running("heapprofd", "heap_profile")
 
 
 def service_processes():
     """The service's tree, however its processes are related: front desk, engines, gate, finishers."""
-    return [pid for pid in all_pids() if os.path.basename(_exe(pid)) == os.path.basename(HEAPPROFD)]
+    return _running("heapprofd")
 
 
 def _status(pid, field):

@@ -2,12 +2,11 @@
 // time by the size of the process (a core dump) takes it. HEAPPROFD_BALLAST_MIB says how
 // large.
 #include <stdlib.h>
-#include <string.h>
 
 __attribute__((constructor)) static void take_ballast(void) {
   const char* mib = getenv("HEAPPROFD_BALLAST_MIB");
   const size_t size = (mib != NULL ? (size_t)atoi(mib) : 0) << 20;
-  char* volatile ballast = malloc(size);
-  if (ballast != NULL)
-    memset(ballast, 0x5a, size);  // pages of zeros would not be written to a core
+  volatile char* ballast = malloc(size);
+  for (size_t i = 0; ballast != NULL && i < size; i += 4096)
+    ballast[i] = 1;  // pages of zeros would not be written to a core
 }

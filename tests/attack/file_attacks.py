@@ -89,39 +89,39 @@ def odd_descriptors(_):
             Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S)]
 
 
-BOMB_LIMIT_S = 15
-
-
-def seconds_of(command):
-    """How long a command of ours takes, at most twice the limit."""
+def seconds_of(command, patience_s):
+    """How long a command takes, at most so long."""
     begin = time.monotonic()
     try:
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * BOMB_LIMIT_S, check=False)
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
     except subprocess.TimeoutExpired:
         pass
     return time.monotonic() - begin
 
 
-@attack("trace-bomb", "L1", 90)
-def trace_bomb(is_quick):
-    """48 GB of empty packets in 49 MB of compressed ones."""
-    unpacked = b"\x0a\x00" * (32 << 20)  # TracePackets without a field
+def write_bomb(path, unpacked_gib):
+    """A thousandth of that on disk: compressed packets without a field."""
+    unpacked = b"\x0a\x00" * (32 << 20)
     packet = trace_pb2.Trace(packet=[trace_pb2.TracePacket(compressed_packets=zlib.compress(unpacked, 9))])
     piece = packet.SerializeToString()
-    path = os.path.join(folder_of(ROOT), "bomb.trace")
-    pieces = (48 << 30) // len(unpacked)
     with open(path, "wb") as file:
-        for _ in range(pieces):
+        for _ in range((unpacked_gib << 30) // len(unpacked)):
             file.write(piece)
-    commands = {"query": [HEAP_PROFILE, "query", path, "select 1"]}
-    if not is_quick:
-        commands["traceconv profile"] = [os.path.join(os.path.dirname(HEAP_PROFILE), "heap_profile"), "traceconv", "profile",
-                                         path]
-    return [Figure(f"{name} of it (looked at for {2 * BOMB_LIMIT_S} s)", seconds_of(command), "s", BOMB_LIMIT_S)
-            for name, command in commands.items()]
 
 
-INTERRUPT_LIMIT_S = 3
+@attack("trace-bomb", "L1", 120)
+def trace_bomb(is_quick):
+    """Empty packets in compressed ones: 48 GiB of them in 48 MiB, or, in short, a quarter of that."""
+    unpacked_gib, limit_s = (12, 4) if is_quick else (48, 15)
+    path = os.path.join(folder_of(ROOT), "bomb.trace")
+    write_bomb(path, unpacked_gib)
+    commands = {"query": ["query", path, "select 1"], "traceconv profile": ["traceconv", "profile", path]}
+    return [Figure(f"{name} of {unpacked_gib} GiB in {unpacked_gib} MiB (looked at for {2 * limit_s} s)",
+                   seconds_of([HEAP_PROFILE, *commands[name]], 2 * limit_s), "s", limit_s)
+            for name in (["query"] if is_quick else commands)]
+
+
+INTERRUPT_LIMIT_S = 2
 ONE_TRACE = "main;f 1\n"
 
 
@@ -140,7 +140,7 @@ def sql_bomb(is_quick):
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     try:
-        process.wait(10 if is_quick else 30)
+        process.wait(5 if is_quick else 30)
     except subprocess.TimeoutExpired:
         pass
     delay = time.monotonic() - begin

@@ -6,6 +6,7 @@ Whoever mounts it needs no privilege but a user namespace, and a device that he 
 import os
 import select
 import struct
+import tempfile
 import time
 
 import isolation
@@ -130,8 +131,8 @@ def mount_overlay(node, silent, silent_s=4):
     Overlays ask their layers with the rights of whoever has mounted them. So the kernel's rule that a user's FUSE is never
     asked for another user's sake does not protect those who open, or only look at, a file of such an overlay."""
     enter_user_namespace()
-    folder = "/tmp/overlay"
-    isolation.mount("private", "/tmp", "tmpfs")
+    folder = tempfile.mkdtemp()
+    isolation.mount("private", folder, "tmpfs")
     for name in ("fuse", "empty", "merged"):
         os.makedirs(f"{folder}/{name}")
     with open("/bin/true", "rb") as file:

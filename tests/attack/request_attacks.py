@@ -60,7 +60,7 @@ def slow_maps(is_quick):
     def start(place):
         Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup")
         return start_hostile(MALLORY, "slow-maps", place.socket)
-    seconds = 3 if is_quick else 8
+    seconds = 2 if is_quick else 8
     return [Figure("alice's slowest Hello meanwhile",
                    least(lambda: hello_delay_during(start, seconds), HELLO_LIMIT_S, 2), "s", HELLO_LIMIT_S)]
 
@@ -76,7 +76,7 @@ def traced_threads(pid):
 @attack("vforkers", "H3", 90)
 def vforkers(is_quick):
     """A user asks to attach to a process of his whose 100 threads wait in vfork."""
-    seconds = 3 if is_quick else 8
+    seconds = 2 if is_quick else 8
 
     def start(place):
         process = start_hostile(MALLORY, "vforkers", "100")
@@ -96,7 +96,7 @@ def vforkers(is_quick):
             survived = 1
         process.kill()
     return [Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
-            Figure(f"threads that are traced {seconds} s later", traced, "", 8),
+            Figure(f"threads that are traced {seconds} s later", traced, "", 0),
             Figure("programs that SIGTERM does not end any more", survived, "", 0)]
 
 
@@ -305,7 +305,7 @@ def garbage(path, seconds, tell):
 @attack("hello-flood", "")
 def hello_flood(is_quick):
     """Connections that talk nonsense, as fast as one process can make them."""
-    seconds = 3 if is_quick else 15
+    seconds = 2 if is_quick else 15
     counts = []
 
     def flood():
@@ -333,7 +333,7 @@ def hello_flood(is_quick):
 @attack("ring-rubbish", "", 120)
 def ring_rubbish(is_quick):
     """Hostile records, tables and positions in the memory that a program shares with the service."""
-    seconds = 5 if is_quick else 60
+    seconds = 3 if is_quick else 60
     with Service() as place, Hellos(place) as hellos:
         recorder = Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup", "--all-heaps")
         before = service_memory_mib()
@@ -377,14 +377,16 @@ def disk_flood(is_quick):
     seconds = 5 if is_quick else 40
     with Service() as place, Hellos(place) as hellos:
         recorder = Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup", "-c", "500")
+        trace = os.path.join(recorder.output, "raw-trace")
         process = start_hostile(MALLORY, "flood", place.socket, str(seconds))
         most = most_memory = 0
-        while process.poll() is None:
+        end = time.monotonic() + seconds + 20
+        while process.poll() is None or (os.stat(trace).st_size == 0 and time.monotonic() < end):
             most = max(most, bytes_of_root())
             most_memory = max(most_memory, service_memory_mib())
             time.sleep(0.2)
         worst = hellos.worst()
-        size = os.stat(os.path.join(recorder.output, "raw-trace")).st_size
+        size = os.stat(trace).st_size
         return [Figure("written by root's processes for mallory", most / 2**20, "MiB", 1),
                 Figure(f"her trace after {seconds} s", size / 2**20, "MiB"),
                 Figure("memory of the service", most_memory, "MiB"),
