@@ -3,8 +3,8 @@
 
 attack.py [--quick] [--json FILE] [--list] [NAME...]
 
-Needs root: users, namespaces and devices are made for each attack and end with it (isolation.py). Prints a line per figure;
-ends with 1 when one is above its limit, or an attack came to no end.
+Needs root: users, namespaces and devices are made for each attack and end with it (isolation.py). Prints a line per
+figure; ends with 1 when one is above its limit, or an attack came to no end.
 """
 
 import argparse
@@ -18,6 +18,8 @@ import attack_tools
 import client_attacks  # noqa: F401 (they register their attacks)
 import exec_attacks  # noqa: F401
 import file_attacks  # noqa: F401
+import flood_attacks  # noqa: F401
+import privacy_attacks  # noqa: F401
 import request_attacks  # noqa: F401
 
 
@@ -70,7 +72,8 @@ def main():
             print(f"{attack.name:20} {attack.finding:6} {attack.run.__doc__.splitlines()[0]}")
         return 0
     if os.geteuid() != 0:
-        print("skipped: attacks need root, who makes their users and namespaces")  # tests/attack/CMakeLists.txt knows this
+        # tests/attack/CMakeLists.txt knows this line.
+        print("skipped: attacks need root, who makes their users and namespaces")
         return 0
     results = []
     for name in options.names or attacks:

@@ -12,10 +12,11 @@ import struct
 import subprocess
 import time
 
-from attack_tools import (ALICE, CONTROL_DONE, CONTROL_MAGIC, CONTROL_NOTE, CONTROL_STARTED, HEAP_PROFILE, HOSTILE_CLIENT,
-                          MALLORY, ROOT, Child, Figure, Impossible, Recorder, Service, attack, control_message, folder_of,
-                          kill_if_there, processes_of_product, program,
-                          programs_not_recorded, service_processes, start_as)
+from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, Child, Figure, Impossible, attack, folder_of,
+                          kill_if_there, start_as)
+from hostile_requests import CONTROL_DONE, CONTROL_NOTE, CONTROL_STARTED, control_message
+from profile_run import HEAP_PROFILE, program
+from service_under_attack import Recorder, Service, processes_of_product, programs_not_recorded, service_processes
 
 SECRET = "https://user:token@debuginfod.example"
 ESCAPE = b"\033]0;hostile\007\033[2J"
@@ -57,8 +58,8 @@ def serve_falsely(place, link, tell):
 def visit(victim, environment):
     """A user's heap_profile -p; what it has printed."""
     target = start_as(victim, ["/bin/sleep", "30"])
-    process = start_as(victim, [HEAP_PROFILE, "--no-start", "-o", f"{folder_of(victim)}/out", "-p", str(target.pid), "-d",
-                                "200"], env={"PATH": os.environ["PATH"], "DEBUGINFOD_URLS": SECRET, **environment},
+    command = [HEAP_PROFILE, "--no-start", "-o", f"{folder_of(victim)}/out", "-p", str(target.pid), "-d", "200"]
+    process = start_as(victim, command, env={"PATH": os.environ["PATH"], "DEBUGINFOD_URLS": SECRET, **environment},
                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         output, _ = process.communicate(timeout=4)
@@ -76,8 +77,8 @@ FALSE_PLACES = {
     "a link for root's folder in /tmp": (ROOT, "/tmp/elsewhere_0", "/tmp/heapprofd-0", {}),
     "alice's folder in /tmp": (ALICE, f"/tmp/heapprofd-{ALICE}", None, {}),
     "a link for alice's folder in /tmp": (ALICE, "/tmp/elsewhere_alice", f"/tmp/heapprofd-{ALICE}", {}),
-    "mallory's XDG_RUNTIME_DIR, kept by su": (ROOT, "/tmp/runtime/heapprofd", None, {"XDG_RUNTIME_DIR": "/tmp/runtime"}),
-    "alice with mallory's XDG_RUNTIME_DIR": (ALICE, "/tmp/runtime/heapprofd", None, {"XDG_RUNTIME_DIR": "/tmp/runtime"}),
+    "mallory's XDG_RUNTIME_DIR, kept by su": (ROOT, "/tmp/run/heapprofd", None, {"XDG_RUNTIME_DIR": "/tmp/run"}),
+    "alice with mallory's XDG_RUNTIME_DIR": (ALICE, "/tmp/run/heapprofd", None, {"XDG_RUNTIME_DIR": "/tmp/run"}),
     "mallory's HEAPPROFD_DIRECTORY, root": (ROOT, "/tmp/named", None, {"HEAPPROFD_DIRECTORY": "/tmp/named"}),
     "mallory's HEAPPROFD_DIRECTORY, alice": (ALICE, "/tmp/named", None, {"HEAPPROFD_DIRECTORY": "/tmp/named"}),
 }

@@ -1,4 +1,4 @@
-"""Who records programs by name is asked by the kernel before each exec of the machine. Attacks on whoever answers: he is
+"""The kernel asks whoever records programs by name before each exec of the machine. Attacks on who answers: he is
 stopped, frozen, debugged, crashes, or is made to wait for somebody else.
 """
 
@@ -10,20 +10,31 @@ import time
 
 import fuse_server
 import isolation
-from attack_tools import (ALICE, EXEC_LIMIT_S, MALLORY, ROOT, Child, Figure, Guard, Impossible, Recorder, Service, attack,
-                          exec_delay, folder_of, kill_if_there, least, program, service_processes, start_as, wait_for)
+from attack_tools import (ALICE, EXEC_LIMIT_S, MALLORY, ROOT, Child, ChildFailed, Figure, Impossible, attack,
+                          exec_delay, folder_of, kill_if_there, least, start_as)
+from profile_run import program
+from service_run import wait_for
+from service_under_attack import Guard, Recorder, Service, service_processes
 
 NOBODY_NAME = "nobody_has_this_name"
+START_LIMIT_S = 1.0
 HOLD_S = 3  # so long an exec is waited for
 CORES = f"{isolation.PRODUCT}/tests/attack/cores"  # on disk
 CONTROL_GROUPS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
 
 
+def record_by_name(place, name=NOBODY_NAME):
+    recorder = Recorder(place, ROOT, "-n", name, "-i", "1M")
+    if "cannot watch" in recorder.text():
+        raise Impossible("root may not watch for new processes here")
+    return recorder
+
+
 def delay_while_held(choose, hold, release, environment=None):
     """The slowest exec of the first second in which `choose` of the service's processes are held."""
     with Service(**(environment or {})) as place, Guard():
-        Recorder(place, ROOT, "-n", NOBODY_NAME)
+        record_by_name(place)
         chosen = choose(service_processes())
         for pid in chosen:
             hold(pid)
@@ -40,7 +51,7 @@ def delay_while_held(choose, hold, release, environment=None):
 def worst_while_held(hold, release, is_quick):
     """All of the service's processes together; in the long form also each of them alone."""
     with Service() as place:
-        Recorder(place, ROOT, "-n", NOBODY_NAME)
+        record_by_name(place)
         count = len(service_processes())
     choices = [lambda pids: pids]
     if count > 1 and not is_quick:
@@ -130,7 +141,8 @@ def crash_service(is_quick):
             for name in os.listdir(CORES):
                 os.unlink(os.path.join(CORES, name))
     try:
-        return [Figure("slowest exec while all its processes crash", least(crash, EXEC_LIMIT_S, 2 if is_quick else 3), "s", EXEC_LIMIT_S)]
+        delay = least(crash, EXEC_LIMIT_S, 2 if is_quick else 3)
+        return [Figure("slowest exec while all its processes crash", delay, "s", EXEC_LIMIT_S)]
     finally:
         os.chdir("/tmp")
         shutil.rmtree(CORES, ignore_errors=True)
@@ -149,9 +161,10 @@ def fuse_attacker(node, silent, go_fd):
             os.execv(path, [path])
         time.sleep(60)
     child = Child(MALLORY, run)
-    answer = child.next(10)
-    if answer != "mounted":
-        raise Impossible(f"an ordinary user cannot mount FUSE and overlay here: {answer}")
+    try:
+        child.next(10)
+    except ChildFailed as error:
+        raise Impossible(f"an ordinary user cannot mount FUSE and overlay here: {error}") from error
     return child
 
 
@@ -159,7 +172,7 @@ def exec_behind_overlay(node):
     go_read, go = os.pipe()
     with Service() as place, Guard():
         attacker = fuse_attacker(node, [fuse_server.OPEN], go_read)
-        Recorder(place, ROOT, "-n", NOBODY_NAME)
+        record_by_name(place)
         os.write(go, b"x")
         attacker.next(10)
         end = time.monotonic() + 1
@@ -177,7 +190,7 @@ def start_behind_overlay(node):
         os.write(go, b"x")
         attacker.next(10)
         begin = time.monotonic()
-        Recorder(place, ROOT, "-n", NOBODY_NAME)
+        record_by_name(place)
         delay = time.monotonic() - begin
         attacker.kill()
         return delay
@@ -188,13 +201,10 @@ def overlay_fuse(is_quick):
     """A user's own FUSE below an overlay does not answer when the kernel opens a program there for the service."""
     node = fuse_server.device()
     rounds = 2 if is_quick else 3
-    return [Figure("slowest exec while a FUSE below an overlay is silent",
-                   least(lambda: exec_behind_overlay(node), EXEC_LIMIT_S, rounds), "s", EXEC_LIMIT_S),
-            Figure("root's recording begins while that FUSE is silent",
-                   least(lambda: start_behind_overlay(node), 2, rounds), "s", 2)]
-
-
-START_LIMIT_S = 1.0
+    delay = least(lambda: exec_behind_overlay(node), EXEC_LIMIT_S, rounds)
+    start = least(lambda: start_behind_overlay(node), START_LIMIT_S, rounds)
+    return [Figure("slowest exec while a FUSE below an overlay is silent", delay, "s", EXEC_LIMIT_S),
+            Figure("root's recording begins while that FUSE is silent", start, "s", START_LIMIT_S)]
 
 
 def start_of_foo(path):
@@ -221,7 +231,7 @@ def worst_of_starts(path):
 
 def worst_start_while_recorded(path):
     with Service() as place:
-        Recorder(place, ROOT, "-n", "foo", "-i", "1M")
+        record_by_name(place, "foo")
         return worst_of_starts(path)
 
 

@@ -38,8 +38,8 @@ def enter_user_namespace():
 
 
 class FuseServer:
-    """Mounts itself, then answers in a process of its own. The questions `silent` (opcodes) get their answer only after
-    `silent_s` seconds, counted from the first of them, so that no attack is for ever."""
+    """Mounts itself, then answers in a process of its own. Once it is armed, the questions `silent` (opcodes) get their
+    answer only `silent_s` seconds after the first of them, so that no attack is for ever."""
 
     def __init__(self, device_path, mount_point, content, silent=(), silent_s=4):
         self._fd = os.open(device_path, os.O_RDWR)
@@ -126,10 +126,10 @@ class FuseServer:
 
 
 def mount_overlay(node, silent, silent_s=4):
-    """As an ordinary user: an overlay whose lower folder is a FUSE of his. Gives the server, and a program's path in it.
+    """As an ordinary user: an overlay whose lower folder is a FUSE of his. Gives the server and a program's path.
 
-    Overlays ask their layers with the rights of whoever has mounted them. So the kernel's rule that a user's FUSE is never
-    asked for another user's sake does not protect those who open, or only look at, a file of such an overlay."""
+    Overlays ask their layers with the rights of whoever has mounted them. So the kernel's rule that a user's FUSE is
+    never asked for another user's sake does not protect who opens, or only looks at, a file of such an overlay."""
     enter_user_namespace()
     folder = tempfile.mkdtemp()
     isolation.mount("private", folder, "tmpfs")

@@ -23,6 +23,7 @@ os.environ.update(HEAP_PROFILE=f"{PRODUCT}/src/cli/heap_profile", COMPAT=f"{PROD
 for name in ("XDG_RUNTIME_DIR", "HEAPPROFD_DIRECTORY", "HEAPPROFD_SESSION", "LD_PRELOAD"):
     os.environ.pop(name, None)
 
+END_S = 5  # for the end of an attack's processes
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
@@ -77,16 +78,9 @@ def _work(work, deadline_s, answer_fd):
     os._exit(0)
 
 
-def _keep(work, deadline_s, answer_fd):
-    """Between us and the namespace, whose first process dies with this one; never returns."""
+def _be_first(work, deadline_s, answer_fd):
+    """The namespace's first process; when it ends, so does everything in there. Never returns."""
     try:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        unshare(CLONE_NEWNS | CLONE_NEWPID)
-    except OSError as error:
-        os.write(answer_fd, json.dumps({"impossible": str(error)}).encode() + b"\n")
-        os._exit(0)
-    first = os.fork()
-    if first == 0:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         _enter()
         worker = os.fork()
@@ -94,9 +88,29 @@ def _keep(work, deadline_s, answer_fd):
             _work(work, deadline_s, answer_fd)
         while os.wait()[0] != worker:  # orphans come here
             pass
+    except OSError as error:
+        _tell_impossible(error, answer_fd)
+    finally:
         os._exit(0)
-    os.waitpid(first, 0)
-    os._exit(0)
+
+
+def _keep(work, deadline_s, answer_fd):
+    """Between us and the namespace, whose first process dies with this one; never returns."""
+    try:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        unshare(CLONE_NEWNS | CLONE_NEWPID)
+        first = os.fork()
+        if first == 0:
+            _be_first(work, deadline_s, answer_fd)
+        os.waitpid(first, 0)
+    except OSError as error:
+        _tell_impossible(error, answer_fd)
+    finally:
+        os._exit(0)
+
+
+def _tell_impossible(error, answer_fd):
+    os.write(answer_fd, json.dumps({"impossible": f"no namespaces: {error}"}).encode() + b"\n")
 
 
 def isolated(work, deadline_s):
@@ -119,6 +133,10 @@ def isolated(work, deadline_s):
         else:
             text = b'{"error": "it died"}\n'
     os.close(read_end)
+    # By itself it ends when all in the namespace have.
+    pidfd = os.pidfd_open(keeper)
+    select.select([pidfd], [], [], max(0, min(END_S, end - time.monotonic())))
+    os.close(pidfd)
     os.kill(keeper, signal.SIGKILL)
     os.waitpid(keeper, 0)
     return json.loads(text)
