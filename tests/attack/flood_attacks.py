@@ -130,7 +130,7 @@ def disk_flood(is_quick):
         worst = hellos.worst()
         return [Figure("written by root's processes for mallory", most / 2**20, "MiB", 1),
                 Figure(f"her trace after {seconds} s", os.stat(trace).st_size / 2**20, "MiB"),
-                Figure("memory of the service", most_memory, "MiB"),
+                Figure("memory of the service", most_memory, "MiB", 4 * MEMORY_LIMIT_MIB),
                 Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S)]
 
 
