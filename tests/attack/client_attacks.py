@@ -188,7 +188,7 @@ def killed_service(is_quick):
             Figure("targets that died", int(died), "", 0)]
 
 
-PAUSE_LIMIT_MS = 1000
+PAUSE_LIMIT_MS = 1250
 
 
 def longest_pause(process, stop, stopped_s):
