@@ -1,0 +1,221 @@
+"""Attacks on who asks and on who is recorded: false services, sessions held up by their own programs, services that are
+killed or stopped while they attach.
+"""
+
+import array
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, Child, Figure, Impossible, attack, folder_of,
+                          kill_if_there, start_as)
+from hostile_requests import CONTROL_DONE, CONTROL_NOTE, CONTROL_STARTED, control_message
+from profile_run import HEAP_PROFILE, program
+from service_under_attack import Recorder, Service, processes_of_product, programs_not_recorded, service_processes
+
+SECRET = "https://user:token@debuginfod.example"
+ESCAPE = b"\033]0;hostile\007\033[2J"
+
+
+def serve_falsely(place, link, tell):
+    """Listens in `place`, under the name `link` when there is one, and keeps what it is given."""
+    os.makedirs(place, exist_ok=True)
+    os.chmod(place, 0o755)
+    if link:
+        os.symlink(place, link)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{place}/socket")
+    os.chmod(f"{place}/socket", 0o777)
+    listener.listen()
+    tell("listening")
+    while True:
+        connection, _ = listener.accept()
+        connection.settimeout(3)
+        fds, text = 0, b""
+        try:
+            while len(text) < 16 or len(text) < 16 + struct.unpack_from("<QII", text)[2]:
+                part, ancillary, _, _ = connection.recvmsg(1 << 16, 4096)
+                for _, _, content in ancillary:
+                    for fd in array.array("i", content):
+                        os.close(fd)
+                        fds += 1
+                text += part
+                if not part:
+                    break
+            connection.send(control_message(CONTROL_NOTE, b"[sudo] password for root: " + ESCAPE) +
+                            control_message(CONTROL_STARTED, b"") + control_message(CONTROL_DONE, b"0"))
+        except OSError:
+            pass
+        connection.close()
+        tell([fds, int(SECRET.encode() in text)])
+
+
+def visit(victim, environment):
+    """A user's heap_profile -p; what it has printed."""
+    target = start_as(victim, ["/bin/sleep", "30"])
+    command = [HEAP_PROFILE, "--no-start", "-o", f"{folder_of(victim)}/out", "-p", str(target.pid), "-d", "200"]
+    process = start_as(victim, command, env={"PATH": os.environ["PATH"], "DEBUGINFOD_URLS": SECRET, **environment},
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        output, _ = process.communicate(timeout=4)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, _ = process.communicate()
+    target.kill()
+    target.wait()
+    return output
+
+
+# Where a false service may wait, and how its victim comes there: (victim, place, link, victim's environment).
+FALSE_PLACES = {
+    "root's folder in /tmp": (ROOT, "/tmp/heapprofd-0", None, {}),
+    "a link for root's folder in /tmp": (ROOT, "/tmp/elsewhere_0", "/tmp/heapprofd-0", {}),
+    "alice's folder in /tmp": (ALICE, f"/tmp/heapprofd-{ALICE}", None, {}),
+    "a link for alice's folder in /tmp": (ALICE, "/tmp/elsewhere_alice", f"/tmp/heapprofd-{ALICE}", {}),
+    "mallory's XDG_RUNTIME_DIR, kept by su": (ROOT, "/tmp/run/heapprofd", None, {"XDG_RUNTIME_DIR": "/tmp/run"}),
+    "alice with mallory's XDG_RUNTIME_DIR": (ALICE, "/tmp/run/heapprofd", None, {"XDG_RUNTIME_DIR": "/tmp/run"}),
+    "mallory's HEAPPROFD_DIRECTORY, root": (ROOT, "/tmp/named", None, {"HEAPPROFD_DIRECTORY": "/tmp/named"}),
+    "mallory's HEAPPROFD_DIRECTORY, alice": (ALICE, "/tmp/named", None, {"HEAPPROFD_DIRECTORY": "/tmp/named"}),
+}
+
+
+@attack("fake-service", "C1", 60)
+def fake_service(_):
+    """Mallory's service waits where root's and alice's heap_profile look for theirs."""
+    descriptors = secrets = escapes = 0
+    taken_in = []
+    for name, (victim, place, link, environment) in FALSE_PLACES.items():
+        child = Child(MALLORY, lambda tell, place=place, link=link: serve_falsely(place, link, tell))
+        answer = child.next(5)
+        assert answer == "listening", answer
+        output = visit(victim, environment)
+        heard = []
+        while (part := child.next(0.3)) is not None:
+            heard.append(part)
+        child.kill()
+        fds, secret = (sum(column) for column in zip(*heard)) if heard else (0, 0)
+        descriptors, secrets, escapes = descriptors + fds, secrets + secret, escapes + output.count(b"\033")
+        taken_in += [name] if fds or secret else []
+        for path in (link, place):
+            if path and os.path.islink(path):
+                os.unlink(path)
+            elif path:
+                shutil.rmtree(path)
+    return [Figure(f"of {len(FALSE_PLACES)} places that take in their victim", len(taken_in), "", 0),
+            Figure("descriptors that mallory was given", descriptors, "", 0),
+            Figure("requests with the victim's environment", secrets, "", 0),
+            Figure("escape characters on the victim's terminal", escapes, "", 0)]
+
+
+SILENT_PROGRAM = """
+import os, socket, subprocess, time
+path = os.environ["HEAPPROFD_SESSION"].split(",")[-1]
+silent = []
+for _ in range(60):
+    silent.append(socket.socket(socket.AF_UNIX))
+    silent[-1].settimeout(1)
+    try:
+        silent[-1].connect(path)
+    except OSError:
+        pass
+begin = time.monotonic()
+subprocess.run(["/bin/true"])
+print(time.monotonic() - begin)
+"""
+
+
+@attack("silent-connections", "M2")
+def silent_connections(_):
+    """A recorded program opens 60 connections to its session and says nothing; the next program reports."""
+    result = subprocess.run([HEAP_PROFILE, "-q", "-o", f"{folder_of(ROOT)}/out", "--", "/usr/bin/python3", "-c",
+                             SILENT_PROGRAM], capture_output=True, text=True, timeout=50, check=False)
+    return [Figure("start of the next program", float(result.stdout.split()[-1]), "s", 1),
+            Figure("programs not recorded", programs_not_recorded(result.stderr), "", 0)]
+
+
+LIBC_32 = ("/lib32/libc.so.6", "/lib/i386-linux-gnu/libc.so.6")
+
+
+@attack("32-bit", "M4")
+def thirty_two_bit(_):
+    """A recorded 64-bit program starts a 32-bit one: does ld.so complain on its standard error?"""
+    path = next((path for path in LIBC_32 if os.access(path, os.X_OK)), None)
+    if path is None or not os.path.exists("/lib/ld-linux.so.2"):
+        raise Impossible("there is no 32-bit libc on this machine")
+    command = ["/bin/sh", "-c", f"{path} >/dev/null; true"]
+    result = subprocess.run([HEAP_PROFILE, "-q", "-o", f"{folder_of(ROOT)}/out", "--", *command], capture_output=True,
+                            text=True, timeout=50, check=False)
+    return [Figure("complaints of ld.so", result.stderr.count("ERROR: ld.so"), "", 0)]
+
+
+def is_traced(pid):
+    """Any of its threads."""
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/status") as status:
+            if "TracerPid:\t0\n" not in status.read():
+                return True
+    return False
+
+
+@attack("killed-service", "L4", 120)
+def killed_service(is_quick):
+    """kill -9 of the service at any moment of attaching: system calls that end with EINTR, targets that die."""
+    dice = random.Random(2)
+    rounds = 12 if is_quick else 100
+    sleepers = subprocess.Popen([program("sleepers")], stdout=subprocess.PIPE, text=True)
+    assert sleepers.stdout.readline() == "ready\n"
+    for _ in range(rounds):
+        with Service() as place:
+            Recorder(place, ROOT, "-p", str(sleepers.pid), must_begin=False)
+            end = time.monotonic() + 2
+            while not is_traced(sleepers.pid) and time.monotonic() < end:
+                pass
+            end = time.monotonic() + dice.random() * 0.003
+            while time.monotonic() < end:
+                pass
+            for pid in service_processes():
+                kill_if_there(pid, signal.SIGKILL)
+    died = sleepers.poll() is not None
+    sleepers.terminate()
+    output, _ = sleepers.communicate(timeout=20)
+    interrupted = sum(int(line.rsplit(":", 1)[1].split()[0]) for line in output.splitlines() if "interrupted" in line)
+    return [Figure(f"system calls interrupted by {rounds} kills", interrupted, "", 0),
+            Figure("targets that died", int(died), "", 0)]
+
+
+PAUSE_LIMIT_MS = 1250
+
+
+def longest_pause(process, stop, stopped_s):
+    """Of an allocation in a program whose recorder, stop()'s processes, is stopped for a while; ms."""
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    pids = stop()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(stopped_s)
+    for pid in pids:
+        kill_if_there(pid, signal.SIGCONT)
+    output, _ = process.communicate(timeout=20)
+    return int(output)
+
+
+@attack("stopped-engine", "L5", 60)
+def stopped_engine(is_quick):
+    """SIGSTOP to whoever records: how long does one malloc of the program wait?"""
+    stopped_s = 2 if is_quick else 5
+    allocate = [HOSTILE_CLIENT, "allocate", str(stopped_s + 1.5)]
+    command = [HEAP_PROFILE, "-q", "-i", "1", "-o", f"{folder_of(ROOT)}/out", "--", *allocate]
+    own = longest_pause(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True),
+                        processes_of_product, stopped_s)
+    with Service() as place:
+        process = subprocess.Popen(allocate, stdout=subprocess.PIPE, text=True)
+        Recorder(place, ROOT, "-i", "1", "-p", str(process.pid))
+        attached = longest_pause(process, service_processes, stopped_s)
+    return [Figure(f"longest malloc, heap_profile -- stopped for {stopped_s} s", own, "ms", PAUSE_LIMIT_MS),
+            Figure(f"longest malloc, attached, service stopped for {stopped_s} s", attached, "ms", PAUSE_LIMIT_MS)]

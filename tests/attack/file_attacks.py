@@ -1,0 +1,147 @@
+"""Hostile files: what a request hands over as trace and standard error, and traces and queries that never end."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import zlib
+
+import fuse_server
+import trace_pb2
+from attack_tools import HELLO_LIMIT_S, MALLORY, ROOT, Child, Figure, attack, folder_of, full_pipe, least
+from hostile_requests import CONTROL_STARTED, Hellos, connect, receive_answer, send_start, start_request
+from profile_run import HEAP_PROFILE
+from service_under_attack import Service
+
+
+def odd_files(folder, node):
+    """(name, descriptor, whether a recording may have it as its trace) of what is no ordinary file, or a slow one."""
+    os.mkfifo(f"{folder}/fifo")
+    with open(f"{folder}/empty", "w"):
+        pass
+    yield "fifo", os.open(f"{folder}/fifo", os.O_RDWR), False
+    yield "device", os.open("/dev/full", os.O_RDWR), False
+    yield "full pipe", full_pipe()[1], False
+    yield "socket", socket.socketpair()[0].detach(), False
+    yield "folder", os.open(folder, os.O_RDONLY), False
+    yield "file of /proc", os.open("/proc/self/comm", os.O_RDWR), False
+    yield "read-only file", os.open(f"{folder}/empty", os.O_RDONLY), True
+    yield "appending file", os.open(f"{folder}/empty", os.O_RDWR | os.O_APPEND), True
+    os.mkdir(f"{folder}/fuse")
+    try:
+        fuse_server.enter_user_namespace()
+        server = fuse_server.FuseServer(node, f"{folder}/fuse", b"x" * 4096,
+                                        [fuse_server.WRITE, fuse_server.GETATTR], silent_s=3)
+    except OSError:
+        return  # an ordinary user cannot mount here
+    descriptor = os.open(f"{folder}/fuse/{fuse_server.NAME}", os.O_RDWR)
+    server.arm()
+    time.sleep(0.1)
+    yield "file of a silent FUSE", descriptor, False
+    server, path = fuse_server.mount_overlay(node, [fuse_server.GETATTR], silent_s=3)
+    descriptor = os.open(path, os.O_RDONLY)
+    server.arm()
+    time.sleep(0.1)
+    yield "file of an overlay over a silent FUSE", descriptor, False
+
+
+def request_odd_files(path, node, tell):
+    """Each as the trace, and as standard error."""
+    folder = f"/tmp/odd_{os.getpid()}"
+    os.mkdir(folder)
+    accepted = []
+    count = 0
+    trace = os.open(f"{folder}/trace", os.O_RDWR | os.O_CREAT, 0o600)
+    null = os.open("/dev/null", os.O_RDWR)
+    for name, odd, is_harmless in odd_files(folder, node):
+        for fds in ([odd, null], [trace, odd]):
+            with connect(path) as connection:
+                send_start(connection, start_request(["nobody"], trace_path=f"{folder}/trace"), fds)
+                answer = receive_answer(connection)
+                count += answer is not None
+                if fds[0] == odd and not is_harmless and answer and answer[0] == CONTROL_STARTED:
+                    accepted.append(name)
+    tell([count, accepted])
+    time.sleep(60)
+
+
+@attack("odd-descriptors", "")
+def odd_descriptors(_):
+    """Traces and standard errors that are pipes, devices, sockets, files of /proc or of a FUSE that is silent."""
+    node = fuse_server.device()
+    accepted = []
+
+    def request():
+        with Service() as place, Hellos(place) as hellos:
+            child = Child(MALLORY, lambda tell: request_odd_files(place.socket, node, tell))
+            accepted.append(child.next(30) or [0, []])
+            time.sleep(0.5)
+            worst = hellos.worst()
+            child.kill()
+            return worst
+    worst = least(request, HELLO_LIMIT_S, 2)
+    count, names = accepted[-1]
+    return [Figure(f"accepted as a trace: {', '.join(names) or 'none'}", len(names), "", 0),
+            Figure("requests that were answered", count, ""),
+            Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S)]
+
+
+def seconds_of(command, patience_s):
+    """How long a command takes, at most so long."""
+    begin = time.monotonic()
+    try:
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
+    except subprocess.TimeoutExpired:
+        pass
+    return time.monotonic() - begin
+
+
+def write_bomb(path, unpacked_gib):
+    """A thousandth of that on disk: compressed packets without a field."""
+    unpacked = b"\x0a\x00" * (32 << 20)
+    packet = trace_pb2.Trace(packet=[trace_pb2.TracePacket(compressed_packets=zlib.compress(unpacked, 9))])
+    piece = packet.SerializeToString()
+    with open(path, "wb") as file:
+        for _ in range((unpacked_gib << 30) // len(unpacked)):
+            file.write(piece)
+
+
+@attack("trace-bomb", "L1", 120)
+def trace_bomb(is_quick):
+    """Empty packets in compressed ones: 48 GiB of them in 48 MiB, or, in short, a quarter of that."""
+    unpacked_gib, limit_s = (12, 4) if is_quick else (48, 15)
+    path = os.path.join(folder_of(ROOT), "bomb.trace")
+    write_bomb(path, unpacked_gib)
+    commands = {"query": ["query", path, "select 1"], "traceconv profile": ["traceconv", "profile", path]}
+    return [Figure(f"{name} of {unpacked_gib} GiB in {unpacked_gib} MiB (looked at for {2 * limit_s} s)",
+                   seconds_of([HEAP_PROFILE, *commands[name]], 2 * limit_s), "s", limit_s)
+            for name in (["query"] if is_quick else commands)]
+
+
+INTERRUPT_LIMIT_S = 2
+ONE_TRACE = "main;f 1\n"
+
+
+@attack("sql-bomb", "L2", 60)
+def sql_bomb(is_quick):
+    """A query that is one long step of the database: how long after Ctrl-C does it go on?"""
+    path = os.path.join(folder_of(ROOT), "folded")
+    with open(path, "w") as file:
+        file.write(ONE_TRACE)
+    process = subprocess.Popen([HEAP_PROFILE, "query", path, "SELECT length(printf('%.*c',1000000000,'x'))"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1.5)
+    if process.poll() is not None:
+        text = process.communicate()[1].decode(errors="replace")
+        return [Figure(f"ended by itself: {re.sub(r'[^ -~]', ' ', text)[:60]}", 0, "s", INTERRUPT_LIMIT_S)]
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(5 if is_quick else 30)
+    except subprocess.TimeoutExpired:
+        pass
+    delay = time.monotonic() - begin
+    process.kill()
+    return [Figure("query goes on after the first Ctrl-C", delay, "s", INTERRUPT_LIMIT_S)]

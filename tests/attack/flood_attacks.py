@@ -1,0 +1,175 @@
+"""Whatever one user can send in quantity: connections, messages, descriptors, hostile and worthless records."""
+
+import os
+import random
+import signal
+import socket
+import stat
+import struct
+import time
+
+from attack_tools import (ALICE, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, Child, Figure, attack, least,
+                          raise_descriptor_limit, start_hostile)
+from hostile_requests import CONTROL_START, MAX_CONTROL_PAYLOAD, Hellos, connect, control_message, hello_bytes
+from service_under_attack import (Recorder, Service, effective_uid, service_descriptors, service_memory_mib,
+                                  service_processes)
+
+
+def garbage(path, seconds, tell):
+    """Connections that say nothing, half a message, nonsense, or bring descriptors."""
+    dice = random.Random(1)
+    pieces = [b"", hello_bytes()[:12], hello_bytes()[:8] + b"\xff" * 16, os.urandom(64), os.urandom(4000),
+              control_message(CONTROL_START, b"")[:9], control_message(CONTROL_START, os.urandom(200)),
+              control_message(99, b"x"), struct.pack("<QII", 0x3130746370616568, CONTROL_START, 0xffffffff)]
+    null = os.open("/dev/null", os.O_RDWR)
+    count = 0
+    open_ones = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.setblocking(False)
+        try:
+            connection.connect(path)
+            piece = dice.choice(pieces)
+            if piece:
+                socket.send_fds(connection, [piece], [null] * dice.choice([0, 0, 1, 59]))
+        except OSError:
+            pass  # no room
+        count += 1
+        open_ones.append(connection)
+        if len(open_ones) > 200:
+            open_ones.pop(dice.randrange(200)).close()
+    tell(count)
+
+
+@attack("hello-flood", "")
+def hello_flood(is_quick):
+    """Connections that talk nonsense, as fast as one process can make them."""
+    seconds = 2 if is_quick else 15
+    counts = []
+
+    def flood():
+        with Service() as place:
+            before = (service_descriptors(), service_memory_mib())
+            hellos = Hellos(place)
+            child = Child(MALLORY, lambda tell: garbage(place.socket, seconds, tell))
+            counts.append(child.next(seconds + 30))
+            worst = hellos.worst()
+            child.kill()
+            end = time.monotonic() + 10  # silent ones are closed after 4 s
+            while service_descriptors() > before[0] and time.monotonic() < end:
+                time.sleep(0.1)
+            counts.append((service_descriptors() - before[0], service_memory_mib() - before[1], place.is_alive()))
+            return worst
+    worst = least(flood, HELLO_LIMIT_S, 2)
+    descriptors_left, memory, is_alive = counts[-1]
+    return [Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
+            Figure("connections", counts[-2] or 0, ""),
+            Figure("descriptors held 10 s later", descriptors_left, "", 30),
+            Figure("memory that it cost the service", memory, "MiB", MEMORY_LIMIT_MIB),
+            Figure("services that died", int(not is_alive), "", 0)]
+
+
+@attack("ring-rubbish", "", 120)
+def ring_rubbish(is_quick):
+    """Hostile records, tables and positions in the memory that a program shares with the service."""
+    seconds = 3 if is_quick else 60
+    with Service() as place, Hellos(place) as hellos:
+        recorder = Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup", "--all-heaps")
+        before = service_memory_mib()
+        process = start_hostile(MALLORY, "rubbish", place.socket, str(seconds))
+        output, _ = process.communicate(timeout=seconds + 30)
+        grown = service_memory_mib() - before
+        worst = hellos.worst()
+        broken = recorder.has_ended() + (not place.is_alive())
+        recorder.process.send_signal(signal.SIGINT)
+        recorder.process.wait(30)
+        text = recorder.text()
+        return [Figure("services or recordings that died", broken, "", 0),
+                Figure("hostile sessions", int(output), ""),
+                Figure("memory that they cost the service", grown, "MiB", 2 * MEMORY_LIMIT_MIB),
+                Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
+                Figure("escape characters in the summary", text.count("\033"), "", 0)]
+
+
+def bytes_of_root():
+    """Of files on disk that root's processes of the service hold open for writing."""
+    total = 0
+    for pid in service_processes():
+        if effective_uid(pid) != 0:
+            continue
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                status = os.stat(f"/proc/{pid}/fd/{name}")
+                target = os.readlink(f"/proc/{pid}/fd/{name}")
+                with open(f"/proc/{pid}/fdinfo/{name}") as info:
+                    flags = int(next(line for line in info if line.startswith("flags:")).split()[1], 8)
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode) and flags & os.O_ACCMODE and "memfd:" not in target:
+                total += status.st_blocks * 512
+    return total
+
+
+@attack("disk-flood", "M3", 120)
+def disk_flood(is_quick):
+    """A program's records fill the disk: with whose rights, by which quota?"""
+    seconds = 5 if is_quick else 20
+    with Service() as place, Hellos(place) as hellos:
+        recorder = Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup", "-c", "500")
+        trace = os.path.join(recorder.output, "raw-trace")
+        process = start_hostile(MALLORY, "flood", place.socket, str(seconds))
+        most = most_memory = 0
+        flood_end = time.monotonic() + seconds
+        # A dump of so much may take its time.
+        while time.monotonic() < flood_end or (os.stat(trace).st_size == 0 and time.monotonic() < flood_end + 20):
+            most = max(most, bytes_of_root())
+            most_memory = max(most_memory, service_memory_mib())
+            time.sleep(0.2)
+        process.kill()
+        worst = hellos.worst()
+        return [Figure("written by root's processes for mallory", most / 2**20, "MiB", 1),
+                Figure(f"her trace after {seconds} s", os.stat(trace).st_size / 2**20, "MiB"),
+                Figure("memory of the service", most_memory, "MiB", 4 * MEMORY_LIMIT_MIB),
+                Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S)]
+
+
+def half_requests(path, count, tell):
+    """Control connections that never end their request, each with as many descriptors as the kernel takes."""
+    raise_descriptor_limit()
+    null = os.open("/dev/null", os.O_RDWR)
+    message = control_message(CONTROL_START, b"x" * MAX_CONTROL_PAYLOAD)
+    connections = []
+    for _ in range(count):
+        try:
+            connection = connect(path)
+            connection.setblocking(False)
+            connections.append(connection)
+            socket.send_fds(connection, [message[:50_000]], [null] * 59)
+            for part in range(1, 10):
+                socket.send_fds(connection, [message[part * 50_000:(part + 1) * 50_000]], [null] * 59)
+        except OSError:
+            pass  # full, or sent away
+    tell(len(connections))
+    time.sleep(60)
+
+
+@attack("control-flood", "")
+def control_flood(_):
+    """A thousand control connections whose requests are never complete, with 59 descriptors a message."""
+    with Service() as place, Hellos(place) as hellos:
+        before = (service_descriptors(), service_memory_mib())
+        child = Child(MALLORY, lambda tell: half_requests(place.socket, 1000, tell))
+        count = child.next(30)
+        time.sleep(1)
+        held, grown = service_descriptors() - before[0], service_memory_mib() - before[1]
+        refused = 0
+        try:
+            Recorder(place, ALICE, "-n", "another")
+        except (AssertionError, TimeoutError):
+            refused = 1
+        return [Figure("connections", count or 0, ""),
+                Figure("descriptors of the service", held, "", 2500),
+                Figure("memory that it cost the service", grown, "MiB", MEMORY_LIMIT_MIB),
+                Figure("recordings of alice's that could not begin", refused, "", 0),
+                Figure("alice's slowest Hello meanwhile", hellos.worst(), "s", HELLO_LIMIT_S)]

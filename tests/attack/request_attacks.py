@@ -1,0 +1,139 @@
+"""What a user can make the service spend by few requests: memory, descriptors, processes, the others' time."""
+
+import os
+import subprocess
+import time
+
+from attack_tools import (DESCRIPTOR_LIMIT, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, Child, Figure, attack, folder_of,
+                          least, start_hostile)
+from hostile_requests import Hellos, abandon_recordings, connect, hello_bytes, receive_welcome
+from profile_run import HEAP_PROFILE
+from service_under_attack import (Recorder, Service, programs_not_recorded, service_descriptors, service_memory_mib,
+                                  service_processes)
+
+
+def hello_delay_during(start_attack, seconds):
+    """Alice's slowest Hello while an attack goes on: start_attack(place) gives a process to be killed."""
+    with Service() as place, Hellos(place) as hellos:
+        attacker = start_attack(place)
+        time.sleep(seconds)
+        worst = hellos.worst()
+        attacker.kill()
+        attacker.wait()
+        return worst
+
+
+@attack("cmdline-bomb", "H1")
+def cmdline_bomb(is_quick):
+    """A process with 65,000 empty arguments says Hello again and again."""
+    count = 300 if is_quick else 600
+    with Service() as place:
+        recorder = Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup")
+        before = service_memory_mib()
+        process = start_hostile(MALLORY, "hello", place.socket, str(count), *[""] * 65000)
+        output, _ = process.communicate(timeout=40)
+        grown = service_memory_mib() - before
+        assert int(output) > 0, recorder.text()
+        return [Figure(f"memory that {count} Hellos cost the service", grown, "MiB", MEMORY_LIMIT_MIB),
+                Figure("Hellos that were accepted", int(output), "")]
+
+
+@attack("slow-maps", "H2")
+def slow_maps(is_quick):
+    """A process with 64,000 mappings sends samples of addresses that are in none of them."""
+    def start(place):
+        Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup")
+        return start_hostile(MALLORY, "slow-maps", place.socket)
+    seconds = 2 if is_quick else 8
+    return [Figure("alice's slowest Hello meanwhile",
+                   least(lambda: hello_delay_during(start, seconds), HELLO_LIMIT_S, 2), "s", HELLO_LIMIT_S)]
+
+
+def traced_threads(pid):
+    count = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/status") as status:
+            count += any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in status)
+    return count
+
+
+@attack("vforkers", "H3", 90)
+def vforkers(is_quick):
+    """A user asks to attach to a process of his whose 100 threads wait in vfork."""
+    seconds = 2 if is_quick else 8
+
+    def start(place):
+        process = start_hostile(MALLORY, "vforkers", "100")
+        Recorder(place, MALLORY, "-p", str(process.pid), must_begin=False)
+        return process
+
+    worst = least(lambda: hello_delay_during(start, seconds), HELLO_LIMIT_S, 2)
+    with Service() as place:
+        process = start(place)
+        time.sleep(seconds)
+        traced = traced_threads(process.pid)
+        process.terminate()
+        try:
+            process.wait(timeout=2)
+            survived = 0
+        except subprocess.TimeoutExpired:
+            survived = 1
+        process.kill()
+    return [Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
+            Figure(f"threads that are traced {seconds} s later", traced, "", 0),
+            Figure("programs that SIGTERM does not end any more", survived, "", 0)]
+
+
+@attack("finishers", "H5", 90)
+def finishers(is_quick):
+    """Recordings whose owner does not read what is printed at their end."""
+    count = 40 if is_quick else 200
+    with Service() as place, Hellos(place) as hellos:
+        before = len(service_processes())
+        child = Child(MALLORY, lambda tell: abandon_recordings(place.socket, count, tell))
+        started = child.next(40)
+        time.sleep(2)
+        left = len(service_processes()) - before
+        worst = hellos.worst()
+        begin = time.monotonic()
+        place.service.terminate()
+        while service_processes() and time.monotonic() < begin + 12:
+            time.sleep(0.02)
+        return [Figure(f"processes left by {count} recordings", left, "", 16),
+                Figure("recordings that were started", started or 0, ""),
+                Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
+                Figure("end of the service after SIGTERM (looked at for 12 s)", time.monotonic() - begin, "s", 8)]
+
+
+def say_hello_often(path, count, tell):
+    wanted = 0
+    for _ in range(count):
+        with connect(path) as connection:
+            connection.send(hello_bytes())
+            fds = receive_welcome(connection)
+            wanted += bool(fds)
+            for fd in fds:
+                os.close(fd)
+    tell(wanted)
+    time.sleep(60)
+
+
+@attack("descriptors", "H6", 120)
+def descriptors(is_quick):
+    """One process says Hello thousands of times; and an honest recording of many short programs."""
+    count = 2000 if is_quick else 12000
+    with Service() as place:
+        Recorder(place, MALLORY, "-n", "python3", "--no-startup")
+        before = service_descriptors()
+        child = Child(MALLORY, lambda tell: say_hello_often(place.socket, count, tell))
+        wanted = child.next(70)
+        held = service_descriptors() - before
+    programs, limit = (300, 200) if is_quick else (1000, 1024)
+    result = subprocess.run(
+        ["sh", "-c", f"ulimit -n {limit}; exec {HEAP_PROFILE} -o {folder_of(0)}/out -- sh -c "
+         f"'i=0; while [ $i -lt {programs} ]; do /bin/true; i=$((i+1)); done'"],
+        capture_output=True, text=True, timeout=100, check=False)
+    return [Figure(f"descriptors that {count} Hellos cost the service", held, "", DESCRIPTOR_LIMIT),
+            Figure("Hellos that were accepted", wanted or 0, ""),
+            Figure(f"of {programs} honest programs not recorded with {limit} descriptors",
+                   programs_not_recorded(result.stderr), "", 0)]
