@@ -24,7 +24,7 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kIdlePatienceNs = 10'000'000'000;  // for the first request
-constexpr uint64_t kEnginesNs = 20'000'000'000;       // to finish, when told to end
+constexpr uint64_t kEnginesNs = 30'000'000'000;       // to finish, when told to end
 constexpr int kIdleLookMs = 100;
 constexpr int kFirstInheritedFd = 3;  // sd_listen_fds(3)
 

@@ -21,7 +21,7 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kIdlePatienceNs = 10'000'000'000;  // for the first request
-constexpr uint64_t kFinishNs = 10'000'000'000;        // when we are told to end
+constexpr uint64_t kFinishNs = 20'000'000'000;        // when we are told to end
 constexpr int kIdleLookMs = 100;
 
 class RecordingService {

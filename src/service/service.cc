@@ -15,12 +15,15 @@
 #include "control.pb.h"
 #include "service/attaching.h"
 #include "service/finisher_environment.h"
+#include "service/patient_output.h"
 #include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr char kSpoolDirectory[] = "/var/tmp";  // on disk, unlike /run
+// That are being finished at a time; others wait their turn.
+constexpr size_t kMaxFinishers = 8;
 // That run or are being finished.
 constexpr size_t kMaxRecordings = 64;
 constexpr size_t kMaxRecordingsOfRoot = 256;
@@ -289,6 +292,7 @@ size_t Service::Dump(const std::string& label) {
 
 void Service::StopAll() {
   door_->Close();
+  is_stopping_ = true;
   for (const std::unique_ptr<Hosted>& hosted : hosted_)
     hosted->recording->Stop(StopCause::kRequested);
   FinishOver();
@@ -298,6 +302,8 @@ void Service::FinishOver() {
   for (size_t i = hosted_.size(); i-- > 0;) {
     if (hosted_[i]->recording->cause() == StopCause::kNone)
       continue;
+    if (finishers_.count() >= kMaxFinishers && !is_stopping_)
+      return;
     Finish(*hosted_[i]);
     hooks_.forget(*hosted_[i]->recording);
     hosted_.erase(hosted_.begin() + static_cast<ptrdiff_t>(i));
@@ -351,6 +357,7 @@ void Service::RunFinisher(Hosted& hosted, int connection) {
   connections_.clear();
   if (hosted.standard_error.valid())
     dup2(hosted.standard_error.get(), STDERR_FILENO);
+  MakePatient(&stderr, STDERR_FILENO);
   const int exit_code = hooks_.finish(*hosted.recording, hosted.request);
   if (connection >= 0) {
     const Status ignored = channel.Send(ControlType::kDone, std::to_string(exit_code));

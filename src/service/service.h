@@ -128,6 +128,7 @@ class Service : private Host {
   ServiceHooks hooks_;
   bool is_behind_ = false;  // somebody's message waits in here, not in a socket
   bool is_told_to_leave_ = false;
+  bool is_stopping_ = false;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Hosted>> hosted_;
   Finishers finishers_;

@@ -16,6 +16,7 @@ from service_under_attack import Recorder
 
 HANDSHAKE_MAGIC, WIRE_VERSION = 0x3130646670616568, 3  # src/wire/handshake.h
 ORIGIN_DORMANT = 2
+WELCOME_SIZE, WELCOME_WAIT = 32, 2  # src/wire/handshake.h
 CONTROL_MAGIC, CONTROL_START = 0x3130746370616568, 2  # src/wire/control.h
 CONTROL_STARTED, CONTROL_NOTE, CONTROL_DONE = 18, 20, 16
 MAX_CONTROL_PAYLOAD = 1 << 20
@@ -33,7 +34,9 @@ def hello_bytes():
 
 def receive_welcome(connection):
     """Descriptors that came with it; none: declined."""
-    data, ancillary, _, _ = connection.recvmsg(64, 1024)
+    data, ancillary, _, _ = connection.recvmsg(WELCOME_SIZE, 1024)
+    while len(data) == WELCOME_SIZE and struct.unpack_from("<QII", data)[2] == WELCOME_WAIT:
+        data, ancillary, _, _ = connection.recvmsg(WELCOME_SIZE, 1024)
     fds = array.array("i")
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:

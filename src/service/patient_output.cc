@@ -1,0 +1,56 @@
+#include "service/patient_output.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace heapprofd {
+namespace {
+
+constexpr int kPatienceMs = 5000;  // for each piece
+constexpr size_t kPieceSize =
+    4096;  // what a pipe has room for when it says so (PIPE_BUF)
+
+struct PatientOutput {
+  int fd;
+  bool is_given_up = false;
+};
+
+// Bytes written; -1: nobody reads.
+ssize_t WritePiece(int fd, const char* data, size_t size) {
+  pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
+  if (poll(&writable, 1, kPatienceMs) <= 0 || (writable.revents & POLLOUT) == 0)
+    return -1;
+  return write(fd, data, std::min(size, kPieceSize));
+}
+
+ssize_t WritePatiently(void* cookie, const char* data, size_t size) {
+  auto* output = static_cast<PatientOutput*>(cookie);
+  for (size_t done = 0; done < size && !output->is_given_up;) {
+    const ssize_t written = WritePiece(output->fd, data + done, size - done);
+    output->is_given_up = written <= 0;
+    done += static_cast<size_t>(std::max<ssize_t>(written, 0));
+  }
+  return static_cast<ssize_t>(size);  // what is thrown away is no error
+}
+
+int Close(void* cookie) {
+  delete static_cast<PatientOutput*>(cookie);
+  return 0;
+}
+
+}  // namespace
+
+void MakePatient(FILE** stream, int fd) {
+  FILE* patient = fopencookie(
+      new PatientOutput{.fd = fd}, "w",
+      {.read = nullptr, .write = WritePatiently, .seek = nullptr, .close = Close});
+  if (patient == nullptr)
+    return;
+  setvbuf(patient, nullptr, _IONBF, 0);
+  *stream = patient;
+}
+
+}  // namespace heapprofd
