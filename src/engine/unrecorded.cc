@@ -22,9 +22,12 @@ void ProgramWatch::Attempt(pid_t pid,
                            const std::string& name,
                            UnrecordedReason reason) {
   const auto recorded = recorded_.find(pid);
-  if (recorded != recorded_.end() && recorded->second >= time_ns)
-    return;  // the news of its start was faster
   const auto old = pending_.find(pid);
+  if (recorded != recorded_.end() && recorded->second >= time_ns) {
+    if (old != pending_.end() && old->second.is_missed)
+      old->second.name = name;
+    return;  // the news of its start was faster
+  }
   if (old != pending_.end()) {
     Count(old->second.name, old->second.reason, 1);  // the process id is used again
     pending_.erase(old);
@@ -35,12 +38,22 @@ void ProgramWatch::Attempt(pid_t pid,
     Count(name, reason, 1);
 }
 
+// What was only expected of the process.
+void ProgramWatch::Forget(pid_t pid) {
+  const auto old = pending_.find(pid);
+  if (old == pending_.end())
+    return;
+  if (old->second.is_missed)
+    Count(old->second.name, old->second.reason, 1);
+  pending_.erase(old);
+}
+
 void ProgramWatch::Failed(pid_t pid) {
-  pending_.erase(pid);
+  Forget(pid);
 }
 
 void ProgramWatch::Recorded(pid_t pid, uint64_t time_ns) {
-  pending_.erase(pid);
+  Forget(pid);
   if (recorded_.size() >= kMaxProcesses)
     recorded_.clear();
   recorded_[pid] = time_ns;
@@ -53,11 +66,16 @@ void ProgramWatch::Missed(pid_t pid,
                           const std::string& detail,
                           UnrecordedReason reason) {
   const auto expected = pending_.find(pid);
-  if (name.empty())
-    name = expected != pending_.end() ? expected->second.name
-                                      : "process " + std::to_string(pid);
+  if (name.empty() && expected != pending_.end())
+    name = expected->second.name;
+  const bool is_unknown = name.empty();
+  if (is_unknown)
+    name = "process " + std::to_string(pid);
   Recorded(pid, time_ns);  // it needs no other reason
-  Count(detail.empty() ? name : name + " (" + detail + ")", reason, 1);
+  if (is_unknown && pending_.size() < kMaxProcesses)
+    pending_.emplace(pid, Pending{.name = name, .reason = reason, .is_missed = true});
+  else
+    Count(detail.empty() ? name : name + " (" + detail + ")", reason, 1);
 }
 
 void ProgramWatch::Count(const std::string& name,

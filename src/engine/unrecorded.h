@@ -52,8 +52,8 @@ class ProgramWatch {
   void Recorded(pid_t pid, uint64_t time_ns);
 
   // The process has reported, at `time_ns`, and is not recorded. `name`: empty when it is
-  // gone; then it is called what it was said to become. `detail`: more than the reason,
-  // or empty.
+  // gone; then it is called what it was said, or will be, to become. `detail`: more than
+  // the reason, or empty.
   void Missed(pid_t pid,
               uint64_t time_ns,
               std::string name,
@@ -71,7 +71,10 @@ class ProgramWatch {
   struct Pending {
     std::string name;
     UnrecordedReason reason;
+    bool is_missed = false;  // for certain; only its name may still come
   };
+
+  void Forget(pid_t pid);
 
   std::unordered_map<pid_t, Pending> pending_;
   std::unordered_map<pid_t, uint64_t> recorded_;  // time of the last report

@@ -99,5 +99,19 @@ TEST(ProgramWatchTest, OneThatIsGoneBeforeItIsAnsweredHasTheNameItWasStartedBy) 
   EXPECT_EQ(missed[1].names, std::vector<std::string>({"/bin/x", "process 2"}));
 }
 
+// Whoever spawns a program says so when it runs already.
+TEST(ProgramWatchTest, TheNameOfOneThatIsGoneMayComeLate) {
+  ProgramWatch watch;
+  watch.Missed(1, 20, "", "", UnrecordedReason::kLate);
+  watch.Attempt(1, 10, "/bin/x", UnrecordedReason::kNotLoaded);
+  watch.Failed(1);
+  watch.Missed(2, 20, "", "", UnrecordedReason::kLate);
+  watch.Recorded(2, 30);  // the process id is used again
+  const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].count, 2u);
+  EXPECT_EQ(missed[0].names, std::vector<std::string>({"/bin/x", "process 2"}));
+}
+
 }  // namespace
 }  // namespace heapprofd
