@@ -58,11 +58,12 @@ pid_t ForkWith(const ScopedFd& socket, const std::function<void(ScopedFd)>& run)
     return pid;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // Where messages go must not become something else.
-  const int nowhere = open("/dev/null", O_RDWR);
   constexpr int kOnly = STDERR_FILENO + 1;
+  const int kept = fcntl(socket.get(), F_DUPFD_CLOEXEC, kOnly + 1);
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (getppid() != parent || dup2(nowhere, STDIN_FILENO) < 0 ||
       dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0 ||
-      dup2(socket.get(), kOnly) != kOnly || close_range(kOnly + 1, ~0U, 0) != 0)
+      dup2(kept, kOnly) != kOnly || close_range(kOnly + 1, ~0U, 0) != 0)
     _exit(1);
   run(ScopedFd(kOnly));
   _exit(0);

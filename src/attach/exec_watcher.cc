@@ -112,17 +112,21 @@ void ExecWatcher::Catch() {
     held_.pop_front();
     CatchOne(held);
   }
-  if (is_stopping())
+  NoteEndOfGate();
+}
+
+void ExecWatcher::NoteEndOfGate() {
+  const std::lock_guard lock(mutex_);
+  if (is_stopping_ || std::exchange(is_end_noted_, true))
     return;
   std::array<char, 16> since{};
   const time_t now = time(nullptr);
   tm local{};
   strftime(since.data(), since.size(), "%H:%M:%S", localtime_r(&now, &local));
-  NoteProblem(Status(
-      StatusCode::kUnavailable,
+  problems_.push_back(
       std::string("cannot catch programs that have started since ") + since.data() +
-          ": the process that gives all programs leave to start has ended, as it is made "
-          "to when it does not answer; attach with -p, or start the recording again"));
+      ": the process that gives all programs leave to start has ended, as it is made to "
+      "when it does not answer; attach with -p, or start the recording again");
 }
 
 bool ExecWatcher::AwaitHeld() {
@@ -264,6 +268,8 @@ std::vector<std::shared_ptr<ExecWatcher::Caught>> ExecWatcher::TakeCaught() {
 }
 
 std::vector<std::string> ExecWatcher::TakeProblems() {
+  if (gate_.HasEnded())  // our thread may not have seen it yet
+    NoteEndOfGate();
   const std::lock_guard lock(mutex_);
   return std::exchange(problems_, {});
 }

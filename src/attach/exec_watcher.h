@@ -113,6 +113,7 @@ class ExecWatcher {
   Status PutClientIn(TracedThread* thread, const std::function<bool()>& may_wait);
   bool MayTakeLonger(uint64_t since_ns);
   bool is_stopping();
+  void NoteEndOfGate();
   void NoteProblem(const Status& status);
 
   Filter filter_;
@@ -126,6 +127,7 @@ class ExecWatcher {
   std::vector<std::shared_ptr<Caught>> caught_;
   std::vector<std::string> problems_;
   bool is_stopping_ = false;
+  bool is_end_noted_ = false;
   std::thread catcher_;
 };
 

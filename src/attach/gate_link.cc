@@ -47,6 +47,11 @@ void GateLink::Wait(int max_ms) const {
   poll(&readable, 1, max_ms);
 }
 
+bool GateLink::HasEnded() const {
+  pollfd ended{.fd = socket_.get(), .events = 0, .revents = 0};
+  return poll(&ended, 1, 0) > 0 && (ended.revents & POLLHUP) != 0;
+}
+
 std::optional<GateLink::News> GateLink::Receive() {
   std::array<char, sizeof(GateMessage) + kMaxGateText> buffer;
   const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);

@@ -34,6 +34,10 @@ class GateLink {
 
   bool is_open() const { return is_open_; }
 
+  // The same, for every thread: whether the other end is gone, though news of it may be
+  // left.
+  bool HasEnded() const;
+
   void Allow(uint64_t serial, uint64_t after_ns) const;
   void Done(uint64_t serial) const;
 

@@ -17,6 +17,8 @@
 #include <cstdint>
 
 #include "attach/gate.h"
+#include "attach/mount_list.h"
+#include "attach/remote_process.h"
 #include "attach/stopped_process.h"
 #include "base/clock.h"
 
@@ -96,6 +98,19 @@ void LockMemory() {
     mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
+// Of cgroups of version 1, where not even SIGKILL ends who is frozen: to the root of the
+// hierarchy, which cannot be.
+void LeaveFreezer() {
+  for (const Mount& mount : ParseMountInfo(ReadProcFile("/proc/self/mountinfo"))) {
+    if (mount.type != "cgroup" || !mount.options.ends_with(",freezer"))
+      continue;
+    const ScopedFd file(
+        open((mount.point + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    const ssize_t ignored = file.valid() ? write(file.get(), "0", 1) : 0;
+    static_cast<void>(ignored);
+  }
+}
+
 // What is needed: marks and the last few files of the machine; directories of others;
 // their credentials, where /proc hides them.
 void DropCapabilities() {
@@ -122,6 +137,7 @@ void RunGate(ScopedFd control) {
   BeUndumpable();
   MakeRoomForFiles();
   const Urgency urgency;  // every program that is started waits for this process
+  LeaveFreezer();
   LockMemory();
   // O_NONBLOCK: whoever has a lease on a file cannot make us wait for him.
   ScopedFd group(

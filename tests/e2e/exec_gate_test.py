@@ -33,6 +33,16 @@ def threads_of(pid):
     return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]
 
 
+def cgroup_root(kind, option):
+    """Where a hierarchy is mounted that we can change; None: nowhere."""
+    with open("/proc/mounts") as mounts:
+        for line in mounts:
+            _, point, found, options, *_ = line.split()
+            if found == kind and (not option or option in options.split(",")) and "rw" in options.split(","):
+                return point if os.access(os.path.join(point, "cgroup.procs"), os.W_OK) else None
+    return None
+
+
 def starts_promptly(call_off):
     """Whether a program starts while an attack goes on."""
     timer = threading.Timer(ATTACK_S, call_off)
@@ -106,6 +116,39 @@ class ExecGateTest(unittest.TestCase):
         finally:
             go_on()
         self.assert_said(recording)
+
+    # The second version's freezer lets SIGKILL through, the first one's does not.
+    def frozen(self, cgroup, freeze):
+        """All of the service, from before its gate is there."""
+        os.mkdir(cgroup)
+        self.addCleanup(os.rmdir, cgroup)
+        with open(os.path.join(cgroup, "cgroup.procs"), "w") as file:
+            file.write(str(self.service))
+        name, frozen, thawed = freeze
+
+        def put(state):
+            with open(os.path.join(cgroup, name), "w") as file:
+                file.write(state)
+        recording = self.record()
+        put(frozen)
+        try:
+            self.assert_starts_promptly(lambda: put(thawed), times=3)
+        finally:
+            put(thawed)
+        recording.finish()
+        self.engine.close()
+
+    def test_the_cgroup_is_frozen(self):
+        root = cgroup_root("cgroup2", "")
+        if root is None:
+            self.skipTest("no cgroup of version 2 that can be written to")
+        self.frozen(os.path.join(root, f"hpd_{os.getpid()}"), ("cgroup.freeze", "1", "0"))
+
+    def test_the_cgroup_of_version_1_is_frozen(self):
+        root = cgroup_root("cgroup", "freezer")
+        if root is None:
+            self.skipTest("no freezer of version 1 that can be written to")
+        self.frozen(os.path.join(root, f"hpd_{os.getpid()}"), ("freezer.state", "FROZEN", "THAWED"))
 
     def test_the_gate_is_killed(self):
         recording = self.record()
