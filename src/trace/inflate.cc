@@ -87,7 +87,7 @@ Compression CompressionOf(std::string_view first_bytes) {
 }
 
 uint64_t MaxUnpackRatio() {
-  constexpr uint64_t kDefault = 200;
+  constexpr uint64_t kDefault = 64;
   const char* const text = getenv("HEAPPROFD_MAX_UNPACK_RATIO");
   if (text == nullptr)
     return kDefault;

@@ -16,11 +16,11 @@ enum class Compression : uint8_t { kNone, kGzip, kZlib, kZstd };
 // By the first bytes: gzip and zstd have a mark; kNone otherwise.
 Compression CompressionOf(std::string_view first_bytes);
 
-// How many times its size a file may inflate to: HEAPPROFD_MAX_UNPACK_RATIO, else 200;
+// How many times its size a file may inflate to: HEAPPROFD_MAX_UNPACK_RATIO, else 64;
 // 0: there is no limit. Recordings compress to a twentieth at best.
 uint64_t MaxUnpackRatio();
 
-// "more than 200 times its size, as no recording does; HEAPPROFD_MAX_UNPACK_RATIO=0 lifts
+// "more than 64 times its size, as no recording does; HEAPPROFD_MAX_UNPACK_RATIO=0 lifts
 // this limit".
 std::string UnpackLimitText();
 

@@ -111,7 +111,7 @@ def write_bomb(path, unpacked_gib):
 @attack("trace-bomb", "L1", 120)
 def trace_bomb(is_quick):
     """Empty packets in compressed ones: 48 GiB of them in 48 MiB, or, in short, a quarter of that."""
-    unpacked_gib, limit_s = (12, 4) if is_quick else (48, 15)
+    unpacked_gib, limit_s = (12, 8) if is_quick else (48, 20)
     path = os.path.join(folder_of(ROOT), "bomb.trace")
     write_bomb(path, unpacked_gib)
     commands = {"query": ["query", path, "select 1"], "traceconv profile": ["traceconv", "profile", path]}
