@@ -154,16 +154,14 @@ void Session::Hear(ScopedFd connection) {
 void Session::Welcome(const Hello& hello, pid_t pid, int connection) {
   Status status;
   if (hello.version != kWireVersion)
-    status =
-        Status(StatusCode::kInvalidArgument, "the preload library is of another version");
+    NoteDeclined(pid, status = Status(StatusCode::kInvalidArgument,
+                                      "the preload library is of another version"));
   else if (!Wants(pid))
-    status = Status(StatusCode::kNotFound, "not one of the processes asked for");
+    NoteDeclined(pid, status = Status(StatusCode::kNotFound,
+                                      "not one of the processes asked for"));
   else
     status = Adopt(pid, connection, /*from_startup=*/true);
   if (!status.ok()) {
-    const std::string name = DescribeProcess(pid).cmdline[0];
-    programs_.Attempt(pid, MonotonicNs(), name + " (" + status.message() + ")",
-                      UnrecordedReason::kDeclined);
     const heapprofd::Welcome decline{.magic = kHandshakeMagic,
                                      .version = kWireVersion,
                                      .status = WelcomeStatus::kDecline,
@@ -201,9 +199,33 @@ void Session::ExpectProgram(pid_t pid, const std::string& program) {
                     ReasonOf(FindObstacle(program, "").kind));
 }
 
-Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
+void Session::NoteDeclined(pid_t pid, const Status& why) {
+  programs_.Attempt(pid, MonotonicNs(),
+                    DescribeProcess(pid).cmdline[0] + " (" + why.message() + ")",
+                    UnrecordedReason::kDeclined);
+}
+
+Status Session::CheckRoom(pid_t pid) const {
   if (targets_.size() >= kMaxTargets)
     return Status(StatusCode::kUnavailable, "too many processes in one session");
+  if (!UserBudget::OfEngine().HasRoom(RealUser(pid)))
+    return Status(StatusCode::kUnavailable,
+                  "the profiles of its user's processes take all the memory that one "
+                  "user may have; end a recording of them");
+  return {};
+}
+
+Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
+  Status status = pid == attaching_ ? Status(StatusCode::kUnavailable,
+                                             "it is being attached to at this moment")
+                                    : TryToAdopt(pid, connection, from_startup);
+  if (!status.ok())
+    NoteDeclined(pid, status);
+  return status;
+}
+
+Status Session::TryToAdopt(pid_t pid, int connection, bool from_startup) {
+  HPD_TRY(CheckRoom(pid));
   EndTarget(pid);
   programs_.Recorded(pid, MonotonicNs());
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -211,24 +233,26 @@ Status Session::Adopt(pid_t pid, int connection, bool from_startup) {
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::Create(pid, config_, &modules_, &clock_));
-  target->profile().from_startup = from_startup;
-  target->set_events(events_);
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
                                    .status = WelcomeStatus::kProfile,
                                    .ring_size = target->memory().ring_size(),
                                    .seed = RandomSeed()};
   const int fds[2] = {target->memory().engine_fd(), target->memory().client_fd()};
-  if (!SendWelcome(connection, welcome, fds, 2))
-    return {};  // it went away while waiting
-  live_.push_back({.target = target.get(),
-                   .pidfd = std::move(pidfd),
-                   .attached = nullptr,
-                   .was_attached = false,
-                   .forks_seen = 0});
-  targets_.push_back(std::move(target));
+  if (SendWelcome(connection, welcome, fds, 2))
+    AddTarget(std::move(target), std::move(pidfd), from_startup);
+  return {};  // or it went away while waiting
+}
+
+Session::LiveTarget& Session::AddTarget(std::unique_ptr<Target> target,
+                                        ScopedFd pidfd,
+                                        bool from_startup) {
+  target->profile().from_startup = from_startup;
+  target->set_events(events_);
   busy_until_ns_ = clock_.last_ns() + kBusyNs;
-  return {};
+  live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
+  targets_.push_back(std::move(target));
+  return live_.back();
 }
 
 }  // namespace heapprofd

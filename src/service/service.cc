@@ -98,15 +98,12 @@ Status Service::Listen() {
 }
 
 bool Service::is_idle() const {
-  return hosted_.empty() && connections_.empty() && pending_.empty() &&
-         !Session::ReleaseStragglers();
+  return hosted_.empty() && connections_.empty() && pending_.empty();
 }
 
 void Service::Poll(int max_wait_ms, int wake_fd) {
   int wait_ms = ServeRecordings();
   FinishOver();
-  if (Session::ReleaseStragglers())
-    wait_ms = wait_ms < 0 ? kIdleWaitMs : std::min(wait_ms, kIdleWaitMs);
   if (!pending_.empty())
     wait_ms = wait_ms < 0 ? kPatienceCheckMs : std::min(wait_ms, kPatienceCheckMs);
   if (is_behind_)
@@ -134,8 +131,11 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
 // Milliseconds until rings must be looked at again; -1: there are none.
 int Service::ServeRecordings() {
   int wait_ms = hosted_.empty() ? -1 : kIdleWaitMs;
-  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    wait_ms = std::min(wait_ms, hosted->recording->Serve(kIdleWaitMs));
+  const uint64_t turn_end_ns = MonotonicNs() + FairTurn::kTurnNs;
+  ++turns_;  // each begins with another recording: it may be over before the last one
+  for (size_t i = 0; i < hosted_.size(); ++i) {
+    const std::unique_ptr<Hosted>& hosted = hosted_[(turns_ + i) % hosted_.size()];
+    wait_ms = std::min(wait_ms, hosted->recording->Serve(kIdleWaitMs, turn_end_ns));
     if (HasNothingLeft(*hosted->recording))
       hosted->recording->Stop(StopCause::kRequested);
     hooks_.observe(*hosted->recording);
@@ -143,13 +143,17 @@ int Service::ServeRecordings() {
   return wait_ms;
 }
 
-void Service::ServeSessions() {
+// While one recording takes its time.
+void Service::ServeMeanwhile() {
+  const uint64_t turn_end_ns = MonotonicNs() + FairTurn::kTurnNs;
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
       if (!session->is_stopped())
-        session->Serve();
+        session->Serve(turn_end_ns);
     }
   }
+  Accept();
+  ServePending();
 }
 
 void Service::ServeConnections() {
@@ -250,7 +254,7 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   hosted->recording = std::make_unique<TraceRecording>(
       std::move(config), std::move(sessions),
       TraceFile(std::move(message.fds[0]), request.trace_path()), kSpoolDirectory);
-  hosted->recording->set_between_dumps([this] { ServeSessions(); });
+  hosted->recording->set_between_dumps([this] { ServeMeanwhile(); });
   hosted->owner = connection.user;
   hosted->group = connection.group;
   hosted->request = {
@@ -284,7 +288,7 @@ Status Service::Attach(Hosted& hosted, Connection& connection) {
                                     return session.IsProfiling(pid);
                                   });
                                 },
-                            .between = [this] { ServeSessions(); }};
+                            .between = [this] { ServeMeanwhile(); }};
   for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
     CatchStarting(*session, policy, &notes);  // first: nobody falls in between
     HPD_TRY(AttachToRunning(*session, policy, &notes));

@@ -74,7 +74,7 @@ class Service {
   void ReapFinishers();
   void AwaitFinishers();
 
-  // Nothing runs, nobody is connected, and no thread waits to be let go.
+  // Nothing runs, and nobody is connected.
   bool is_idle() const;
 
   // Recordings that were ever started.
@@ -127,7 +127,7 @@ class Service {
   size_t DumpFor(const Connection& connection, const std::string& label);
   void NoteConflicts(Session& session, uid_t owner);
   int ServeRecordings();
-  void ServeSessions();
+  void ServeMeanwhile();
   void FinishOver();
   void Finish(Hosted& hosted);
   [[noreturn]] void RunFinisher(Hosted& hosted, int connection);
@@ -144,6 +144,7 @@ class Service {
   std::vector<pid_t> finishers_;
   size_t next_serial_ = 1;
   size_t started_ = 0;
+  size_t turns_ = 0;
 };
 
 }  // namespace heapprofd
