@@ -105,9 +105,10 @@ bool Session::IsProfiling(pid_t pid) const {
   });
 }
 
-bool Session::IsReading(pid_t pid) const {
-  return std::any_of(live_.begin(), live_.end(),
-                     [pid](const LiveTarget& live) { return live.target->pid() == pid; });
+size_t Session::CountReporting() const {
+  return static_cast<size_t>(
+      std::count_if(live_.begin(), live_.end(),
+                    [](const LiveTarget& live) { return live.pidfd.valid(); }));
 }
 
 bool Session::SeesAllOf(pid_t pid) const {

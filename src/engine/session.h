@@ -130,12 +130,14 @@ class Session {
   // read to its end.
   size_t live_targets() const { return live_.size(); }
 
+  // The first kind only.
+  size_t CountReporting() const;
+
   // Forked children that may yet report (engine/silent_processes.h).
   size_t CountSilent() const;
 
-  // Whether process `pid` lives and reports, and whether it is one of the live targets.
+  // True when `pid` lives and reports.
   bool IsProfiling(pid_t pid) const;
-  bool IsReading(pid_t pid) const;
 
   // The process is attached to for malloc's heap alone: what a library of its own says is
   // not wanted.
