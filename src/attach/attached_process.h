@@ -54,6 +54,9 @@ class AttachedProcess {
 
   ScopedFd TakeClientFile() { return std::move(client_file_); }
 
+  // Waiting for space takes a system call, which a seccomp filter of its may punish.
+  bool may_wait() const { return request_.may_wait != 0; }
+
   // Puts the hooks in. The shared memory must be ready.
   Status PutHooksIn();
 

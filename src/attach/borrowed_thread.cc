@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "attach/client_image.h"
 #include "attach/code_cave.h"
@@ -38,6 +39,11 @@ std::vector<pid_t> BorrowableThreads(const RemoteProcess& process) {
   return threads;
 }
 
+Status NoThreadStops(pid_t pid) {
+  return CannotAttach(pid,
+                      "its threads are in an uninterruptible sleep; try again later");
+}
+
 }  // namespace
 
 Status CannotAttach(pid_t pid, const std::string& why) {
@@ -65,35 +71,70 @@ Status CannotWriteCode(pid_t pid) {
       "tracers (kernel option proc_mem.force_override)");
 }
 
+namespace {
+
+// Whether the thread, which has been asked to stop, can run our code. It is let go when
+// not.
+Status TryToBorrow(const RemoteProcess& process,
+                   uint64_t deadline,
+                   TracedThread* thread) {
+  const pid_t pid = process.pid();
+  switch (thread->WaitForStop(deadline)) {
+    case TracedThread::Wait::kGone:
+      return SeizeError(pid, ESRCH);
+    case TracedThread::Wait::kTimedOut:
+      thread->Abandon();
+      return NoThreadStops(pid);
+    case TracedThread::Wait::kStopped:
+      break;
+  }
+  Status status;
+  if (!process.IsSameImage())
+    status = LostRace(pid, "it has just become another program");
+  else if (thread->IsInRestartableSequence(process))
+    status = LostRace(pid, "its threads do not leave a restartable sequence");
+  if (!status.ok())
+    thread->Release();
+  return status;
+}
+
+}  // namespace
+
+// One that cannot stop stays ours until it can, and meanwhile keeps signals from the
+// program: those that can be seen to be such are left alone, and not many are tried.
 Result<TracedThread> BorrowThread(const RemoteProcess& process) {
   const pid_t pid = process.pid();
+  constexpr int kMaxTried = 8;
   constexpr uint64_t kPerThreadNs = 100'000'000;
+  constexpr uint64_t kAllNs = 500'000'000;
+  const uint64_t deadline = MonotonicNs() + kAllNs;
   Status status = SeizeError(pid, ESRCH);
-  for (const pid_t tid : BorrowableThreads(process)) {
-    TracedThread thread(tid);
-    if (!thread.Seize(IsUnderSeccomp(tid))) {
-      if (errno == ESRCH)
+  int tried = 0;
+  for (bool does_none_stop = true; does_none_stop && MonotonicNs() < deadline;) {
+    does_none_stop = false;
+    for (const pid_t tid : BorrowableThreads(process)) {
+      if (tried == kMaxTried || MonotonicNs() > deadline)
+        return status;
+      if (IsUninterruptible(tid)) {
+        status = NoThreadStops(pid);
+        does_none_stop = tried == 0;
         continue;
-      status = SeizeError(pid, errno);
-      continue;  // the leader has ended, others may live
-    }
-    const TracedThread::Wait outcome = thread.WaitForStop(MonotonicNs() + kPerThreadNs);
-    if (outcome == TracedThread::Wait::kGone)
-      continue;
-    if (outcome == TracedThread::Wait::kStopped) {
-      if (!process.IsSameImage()) {
-        thread.Release();
-        return LostRace(pid, "it has just become another program");
       }
-      if (!thread.IsInRestartableSequence(process))
+      TracedThread thread(tid);
+      if (!thread.Seize(IsUnderSeccomp(tid))) {
+        if (errno != ESRCH)
+          status = SeizeError(pid, errno);
+        continue;  // the leader has ended, others may live
+      }
+      ++tried;
+      Status tried_status =
+          TryToBorrow(process, std::min(MonotonicNs() + kPerThreadNs, deadline), &thread);
+      if (tried_status.ok())
         return thread;
-      thread.Release();
-      status = LostRace(pid, "its threads do not leave a restartable sequence");
-      continue;
+      if (tried_status.code() != StatusCode::kNotFound)
+        status = std::move(tried_status);
     }
-    thread.Release();
-    status =
-        CannotAttach(pid, "its threads are in an uninterruptible sleep; try again later");
+    SleepNs(kLookNs);
   }
   return status;
 }
@@ -102,12 +143,14 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
   const pid_t pid = process.pid();
   constexpr uint64_t kPatienceNs = 20'000'000;
   TracedThread leader(pid);
-  if (!leader.Seize(/*is_filtered=*/false))
+  if (IsUninterruptible(pid) || !leader.Seize(/*is_filtered=*/false))
     return 0;
-  const bool is_stopped =
-      leader.WaitForStop(MonotonicNs() + kPatienceNs) == TracedThread::Wait::kStopped;
+  if (leader.WaitForStop(MonotonicNs() + kPatienceNs) != TracedThread::Wait::kStopped) {
+    leader.Abandon();
+    return 0;
+  }
   leader.Release();
-  return is_stopped ? leader.registers().fs_base : 0;
+  return leader.registers().fs_base;
 }
 
 namespace {

@@ -46,10 +46,19 @@ class Planner {
     plan_.state = state;
     plan_.state.patch_count =
         std::min<uint32_t>(state.patch_count, static_cast<uint32_t>(kMaxPatches));
-    memset(plan_.state.originals, 0, sizeof(plan_.state.originals));
   }
 
-  void AddAllocator(const Allocator& allocator, size_t number) {
+  void AddAllocator(const Allocator& allocator) {
+    bool is_known = false;
+    const size_t number = NumberOf(allocator, &is_known);
+    if (number >= kMaxAllocators) {
+      plan_.unpatched.push_back("all of " + allocator.path +
+                                ": the process has more than four allocators");
+      return;
+    }
+    is_given_[number] = true;
+    if (!is_known)
+      memset(plan_.state.originals[number], 0, sizeof(plan_.state.originals[number]));
     size_t added = 0;
     // Twins first: a throwing operator is left alone when its twin cannot be had.
     for (const bool wants_twins : {false, true}) {
@@ -71,6 +80,41 @@ class Planner {
   PatchPlan Take() { return std::move(plan_); }
 
  private:
+  // The number that an allocator had in earlier sessions, whatever has been loaded before
+  // it since: a thread may still be in a hook of one, and will go on in the allocator
+  // that has its number then. kMaxAllocators: none is left.
+  size_t NumberOf(const Allocator& allocator, bool* is_known) const {
+    std::array<bool, kMaxAllocators> is_taken = is_given_;
+    for (size_t i = 0; i < plan_.state.patch_count; ++i) {
+      const PatchRecord& record = plan_.state.patches[i];
+      const size_t number =
+          record.hook != 0 ? (record.hook - 1) / kHookCount : kMaxAllocators;
+      if (number >= kMaxAllocators)
+        continue;
+      *is_known = !is_given_[number] && HasFunctionAt(allocator, record.address);
+      if (*is_known)
+        return number;
+      is_taken[number] |= IsCode(record.address);
+    }
+    return static_cast<size_t>(std::find(is_taken.begin(), is_taken.end(), false) -
+                               is_taken.begin());
+  }
+
+  // Records are for what follows a prefix.
+  static bool HasFunctionAt(const Allocator& allocator, uint64_t address) {
+    constexpr uint64_t kLongestPrefix = 16;
+    return std::any_of(allocator.functions.begin(), allocator.functions.end(),
+                       [address](const AllocatorFunction& function) {
+                         return address - function.address < kLongestPrefix;
+                       });
+  }
+
+  bool IsCode(uint64_t address) const {
+    return std::any_of(maps_.begin(), maps_.end(), [address](const MapEntry& entry) {
+      return entry.executable && address >= entry.start && address < entry.end;
+    });
+  }
+
   static std::string NameOf(Hook hook) {
     constexpr std::array<const char*, kHookCount> kNames = {
 #define HPD_SYMBOL(name, symbol) symbol,
@@ -211,6 +255,7 @@ class Planner {
   const RemoteProcess& process_;
   const std::vector<MapEntry>& maps_;
   uint64_t base_;
+  std::array<bool, kMaxAllocators> is_given_{};  // the number, in this session
   PatchPlan plan_;
 };
 
@@ -222,12 +267,9 @@ Result<PatchPlan> MakePatchPlan(const RemoteProcess& process,
                                 uint64_t base,
                                 const AttachState& state) {
   Planner planner(process, maps, base, state);
-  for (size_t i = 0; i < code.allocators.size() && i < kMaxAllocators; ++i)
-    planner.AddAllocator(code.allocators[i], i);
+  for (const Allocator& allocator : code.allocators)
+    planner.AddAllocator(allocator);
   PatchPlan plan = planner.Take();
-  for (size_t i = kMaxAllocators; i < code.allocators.size(); ++i)
-    plan.unpatched.push_back("all of " + code.allocators[i].path +
-                             ": the process has more than four allocators");
   if (plan.patches.empty())
     return Status(
         StatusCode::kUnavailable,

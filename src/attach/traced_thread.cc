@@ -69,12 +69,26 @@ Status SeizeError(pid_t pid, int error) {
       what + strerror(error) + "; see heap_profile doctor -p " + std::to_string(pid));
 }
 
+namespace {
+
+// As in /proc/TID/stat; 0: it is gone.
+char StateIn(const std::string& stat) {
+  const size_t end_of_name = stat.rfind(')');
+  return end_of_name == std::string::npos || end_of_name + 2 >= stat.size()
+             ? '\0'
+             : stat[end_of_name + 2];
+}
+
+}  // namespace
+
+bool IsUninterruptible(pid_t tid) {
+  return StateIn(ReadProcFile(ProcPath(tid, "stat"), 1024)) == 'D';
+}
+
 bool IsDead(pid_t pid, pid_t tid) {
-  const std::string text =
-      ReadProcFile(ProcPath(pid, "task/" + std::to_string(tid) + "/stat"), 1024);
-  const size_t end_of_name = text.rfind(')');
-  return end_of_name == std::string::npos || end_of_name + 2 >= text.size() ||
-         text[end_of_name + 2] == 'Z' || text[end_of_name + 2] == 'X';
+  const char state =
+      StateIn(ReadProcFile(ProcPath(pid, "task/" + std::to_string(tid) + "/stat"), 1024));
+  return state == '\0' || state == 'Z' || state == 'X';
 }
 
 bool TracedThread::Seize(bool is_filtered) {
@@ -86,8 +100,17 @@ bool TracedThread::Seize(bool is_filtered) {
     ptrace(PTRACE_SETOPTIONS, tid_, 0, options);
   else if (ptrace(PTRACE_SEIZE, tid_, 0, options) != 0)
     return false;
-  Interrupt();
+  AskToStop();
   return true;
+}
+
+// One that cannot stop now and has been asked to does not hear signals either until it
+// can, also when we are gone (the kernel thinks that it has some to deal with): SIGTERM
+// would not end it.
+void TracedThread::AskToStop() {
+  is_to_be_asked_ = IsUninterruptible(tid_);
+  if (!is_to_be_asked_)
+    Interrupt();
 }
 
 bool TracedThread::SeizeForExec(bool is_filtered, pid_t pid) {
@@ -111,6 +134,8 @@ TracedThread::Wait TracedThread::WaitForEvent(const std::function<bool()>& may_w
       return Wait::kGone;
     if (waited > 0)
       return Wait::kStopped;
+    if (is_to_be_asked_)
+      AskToStop();
     if (!may_wait())
       return Wait::kTimedOut;
     SleepNs(20'000);
@@ -268,7 +293,7 @@ void TracedThread::Release() {
   // One that was killed while it was stopped waits for us to see that it has ended.
   // It runs, or it has stopped or ended and we have not looked yet: a signal must not be
   // lost, nor a system call that the stop has interrupted.
-  Interrupt();
+  AskToStop();
   switch (WaitForStop(MonotonicNs() + kReleaseTimeoutNs)) {
     case Wait::kStopped:
       ptrace(PTRACE_DETACH, tid_, 0, 0);

@@ -89,7 +89,8 @@ class TracedThread {
   void NoteStopped();
 
   // Ends tracing, from any state. A thread that is in an uninterruptible sleep is left
-  // for ReleaseStragglers, which the same thread of ours must call until there are none.
+  // for ReleaseStragglers, which the same thread of ours must call until there are none,
+  // or end: then the kernel lets it go.
   void Release();
 
   // The same without waiting, for one that was asked to stop and has not yet.
@@ -100,12 +101,16 @@ class TracedThread {
  private:
   void RestartInterruptedCall();
 
+  // As soon as it can stop.
+  void AskToStop();
+
   // What waitpid(2) says, which does not wait: 0: nothing has happened.
   pid_t Look(int* status);
 
   pid_t tid_;
   pid_t tid_after_exec_ = 0;  // 0: the same
   user_regs_struct registers_{};
+  bool is_to_be_asked_ = false;  // to stop, when it can
   bool was_released_ = false;
   bool is_stopped_ = false;  // and its stop has been waited for
 };
@@ -118,6 +123,10 @@ bool IsAnyUnderSeccomp(pid_t pid);
 
 // Why a thread could not be seized, and what to do.
 Status SeizeError(pid_t pid, int error);
+
+// Whether a thread waits in the kernel where nothing can stop it: for a disk, for the
+// child of its vfork.
+bool IsUninterruptible(pid_t tid);
 
 // Whether a thread has ended, its tracer's last wait for it perhaps left.
 bool IsDead(pid_t pid, pid_t tid);

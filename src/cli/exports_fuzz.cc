@@ -105,7 +105,7 @@ void Run(const uint8_t* data, size_t size) {
     memory.client().slots[1].calls += numbers.interval;
   }
   clock.Update();
-  target.value()->DrainRest(/*writers_gone=*/true);
+  target.value()->DrainRest(target.value()->RestEnd(), /*writers_gone=*/true);
   target.value()->UpdateDump();
   Export(target.value()->profile());
 }

@@ -82,8 +82,7 @@ std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
     if (HasSamples(target->profile()))
       profiles.push_back({.profile = &target->profile(),
                           .open_module = [target](const Mapping& mapping) {
-                            return ScopedFd(fcntl(target->address_space().FileOf(mapping),
-                                                  F_DUPFD_CLOEXEC, 0));
+                            return target->address_space().OpenFileOf(mapping);
                           }});
     const auto history = view.histories().find(target);
     if (history != view.histories().end())
@@ -236,6 +235,13 @@ std::string ReasonForNothing(const TraceRecording& recording,
              " already; wait for its end, or stop it";
   }
   const std::vector<Target*> targets = recording.targets();
+  if (targets.empty() && !ProgramWarnings(recording).empty())
+    return ProgramWarnings(recording)[0];
+  const bool has_problems = std::ranges::any_of(
+      recording.sessions(),
+      [](const auto& session) { return !session->attach_problems().empty(); });
+  if (targets.empty() && has_problems)
+    return "no process of this name could be recorded; the lines above say why";
   if (targets.empty())
     return "no process of this name ran or was started meanwhile; check it with ps";
   for (const Target* target : targets) {

@@ -64,7 +64,7 @@ void ProgramRun::SayWaiting() {
     return;
   // That the program is gone may not have been noticed by its session yet.
   const size_t program = recording_->sessions()[0]->IsProfiling(program_) ? 1 : 0;
-  const size_t recorded = recording_->live_targets() - program;
+  const size_t recorded = recording_->sessions()[0]->CountReporting() - program;
   // Silent ones are only counted where none is recorded.
   const size_t children = recorded > 0 ? recorded : silent_children_;
   if (children == 0)

@@ -1,9 +1,9 @@
 #include "engine/process_info.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -16,18 +16,32 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxCmdline = size_t{64} * 1024;
+// Of a command line: a process can have megabytes of arguments, and 65,000 empty ones
+// take two megabytes here.
+constexpr size_t kMaxCommandBytes = 4096;
+constexpr size_t kMaxArguments = 256;
+constexpr char kCutMark[] = "[the rest is left out]";
 
 std::string ProcPath(pid_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-std::vector<std::string> SplitAtZeros(const std::string& text) {
-  std::vector<std::string> parts;
+std::vector<std::string> ReadCommand(pid_t pid) {
+  std::string text = ReadAtMost(ProcPath(pid, "cmdline"), kMaxCommandBytes + 1);
+  bool is_cut = text.size() > kMaxCommandBytes;
+  text.resize(std::min(text.size(), kMaxCommandBytes));
+  std::vector<std::string> arguments;
   std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, '\0');)
-    parts.push_back(part);
-  return parts;
+  for (std::string argument; std::getline(stream, argument, '\0');) {
+    if (arguments.size() == kMaxArguments) {
+      is_cut = true;
+      break;
+    }
+    arguments.push_back(argument);
+  }
+  if (is_cut)
+    arguments.emplace_back(kCutMark);
+  return arguments;
 }
 
 std::string ReadName(const std::string& path) {
@@ -50,7 +64,7 @@ std::string ReadAtMost(const std::string& path, size_t limit) {
 ProcessDescription DescribeProcess(pid_t pid) {
   ProcessDescription process;
   process.pid = pid;
-  process.cmdline = SplitAtZeros(ReadAtMost(ProcPath(pid, "cmdline"), kMaxCmdline));
+  process.cmdline = ReadCommand(pid);
   process.comm = ReadName(ProcPath(pid, "comm"));
   if (process.cmdline.empty())
     process.cmdline.push_back(process.comm);
@@ -78,8 +92,12 @@ std::string ThreadName(pid_t pid, uint32_t tid) {
   return TextFromTarget(name.c_str(), name.size() + 1);
 }
 
-ScopedFd OpenRoot(pid_t pid) {
-  return ScopedFd(open(ProcPath(pid, "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+uid_t RealUser(pid_t pid) {
+  const std::string status = ReadAtMost(ProcPath(pid, "status"), 8192);
+  const size_t at = status.find("\nUid:");
+  return at == std::string::npos
+             ? static_cast<uid_t>(-1)
+             : static_cast<uid_t>(strtoul(status.c_str() + at + 5, nullptr, 10));
 }
 
 pid_t InnermostPid(pid_t pid) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
+#include "attach/apart.h"
 #include "engine/process_info.h"
 #include "engine/silent_processes.h"
 
@@ -14,7 +16,11 @@ namespace {
 
 constexpr size_t kRecordsPerTurn =
     20'000;  // of one target, before the others get their turn
-constexpr uint64_t kTurnNs = 100'000'000;  // of all targets
+// What a process has left in its ring is read within this time, during which others get
+// their turns: a full ring of honest records takes a second.
+constexpr uint64_t kRestNs = 30'000'000'000;
+constexpr uint64_t kStopNs = 10'000'000'000;  // the same at the end, for all together
+constexpr uint64_t kStopTurnNs = 10'000'000;
 // Each wait ends in a timer interrupt, which the kernel likes to take on the target's
 // processor, and each look at a ring takes cache lines away from its writers: so the
 // waits are as long as the rings' space allows. While code is new they are short, for
@@ -56,7 +62,8 @@ std::string Session::EnvironmentFor(pid_t pid) const {
 }
 
 void Session::Poll(int max_wait_ms, int wake_fd) {
-  int wait_ms = std::min({DrainAll(), max_wait_ms, clients_.MillisecondsToDeadline()});
+  int wait_ms = std::min({DrainAll(MonotonicNs() + FairTurn::kTurnNs), max_wait_ms,
+                          clients_.MillisecondsToDeadline()});
   if (is_behind_)
     wait_ms = 0;
   std::vector<pollfd> fds;
@@ -68,18 +75,26 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   clients_.AddTo(&fds);
   const bool has_news = poll(fds.data(), fds.size(), wait_ms) > 0;
   is_behind_ = ServeClients();
-  if (!has_news)
-    return;
-  AdoptCaught();
-  ReapExited();
+  if (has_news) {
+    AdoptCaught();
+    ReapExited();
+  }
+  ReleaseEnded();
 }
 
-int Session::Serve() {
+int Session::Serve(uint64_t turn_end_ns) {
   AdoptCaught();
-  const int wait_ms = DrainAll();
   ReapExited();
+  const int wait_ms = DrainAll(turn_end_ns);
+  ReleaseEnded();
   FollowAttached();
   return wait_ms;
+}
+
+void Session::ServeMeanwhile() {
+  DrainAll(MonotonicNs() + FairTurn::kTurnNs);
+  if (between_)
+    between_();
 }
 
 size_t Session::CountSilent() const {
@@ -90,21 +105,28 @@ size_t Session::CountSilent() const {
 }
 
 bool Session::IsProfiling(pid_t pid) const {
-  return std::any_of(live_.begin(), live_.end(),
-                     [pid](const LiveTarget& live) { return live.target->pid() == pid; });
+  return std::any_of(live_.begin(), live_.end(), [pid](const LiveTarget& live) {
+    return live.target->pid() == pid && live.pidfd.valid();
+  });
+}
+
+size_t Session::CountReporting() const {
+  return static_cast<size_t>(
+      std::count_if(live_.begin(), live_.end(),
+                    [](const LiveTarget& live) { return live.pidfd.valid(); }));
 }
 
 bool Session::SeesAllOf(pid_t pid) const {
   return config_.heaps.IsMallocAlone() &&
          std::any_of(live_.begin(), live_.end(), [pid](const LiveTarget& live) {
-           return live.target->pid() == pid && live.attached != nullptr &&
-                  !live.attached->HasBecomeAnother();
+           return live.target->pid() == pid && live.pidfd.valid() &&
+                  live.attached != nullptr && !live.attached->HasBecomeAnother();
          });
 }
 
 void Session::NoteRejected(const ProcessDescription& process) {
-  if (rejected_.size() >= kMaxTargets)
-    return;
+  if (rejected_.size() >= kMaxRejected)
+    return programs_.Count(process.cmdline[0], UnrecordedReason::kDeclined, 1);
   for (const std::unique_ptr<TargetProfile>& known : rejected_) {
     if (known->process.pid == process.pid)
       return;
@@ -117,29 +139,39 @@ void Session::NoteRejected(const ProcessDescription& process) {
   rejected_.push_back(std::move(profile));
 }
 
-// A turn ends after kTurnNs, and the next one goes on with the next target: whoever comes
-// meanwhile is answered before a crowd of busy ones has been served.
-int Session::DrainAll() {
+size_t Session::CountUsers() const {
+  std::set<uid_t> users;
+  for (const LiveTarget& live : live_)
+    users.insert(live.target->user());
+  return users.size();
+}
+
+// Begins where the turn before had to leave off. Every target is told that we move: its
+// program waits only as long as it sees that.
+int Session::DrainAll(uint64_t turn_end_ns) {
   clock_.Update();
-  Beat();
-  const uint64_t end_ns = clock_.last_ns() + kTurnNs;
+  turn_.Begin(clock_.last_ns(), turn_end_ns, CountUsers());
   double fill = 0;
   bool is_learning = false;
   bool is_pending = false;
   bool did_read = false;
-  for (size_t i = 0; i < live_.size(); ++i) {
-    Target& target = *live_[next_target_++ % live_.size()].target;
+  const size_t count = live_.size();
+  const size_t first = std::exchange(first_, 0);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t index = (first + i) % count;
+    LiveTarget& live = live_[index];
+    Target& target = *live.target;
+    if (!target.is_recording())
+      continue;
     fill = std::max(fill, target.ring_fill());
+    const uint64_t position = target.position();
     const uint64_t copies = target.quality().copied_samples;
-    const size_t records = target.Drain(kRecordsPerTurn, /*writers_gone=*/false);
-    target.Tick();
-    is_learning |= target.quality().copied_samples != copies;
-    is_pending |= target.is_behind();
-    did_read |= records > 0;
-    if (i + 1 < live_.size() && MonotonicNs() > end_ns) {
+    if (DrainOne(live)) {
+      first_ = is_pending ? first_ : index;
       is_pending = true;
-      break;
     }
+    is_learning |= target.quality().copied_samples != copies;
+    did_read |= target.position() != position;
   }
   if (is_pending)
     return 0;
@@ -152,30 +184,57 @@ int Session::DrainAll() {
   return clock_.last_ns() < busy_until_ns_ ? wait_ms_ : INT_MAX;
 }
 
-// Programs whose rings are full wait as long as they see us move.
-void Session::Beat() {
-  for (const LiveTarget& live : live_)
-    live.target->Beat();
+bool Session::DrainOne(LiveTarget& live) {
+  Target& target = *live.target;
+  const bool has_ended = !live.pidfd.valid();
+  const uint64_t begin_ns = MonotonicNs();
+  const uint64_t left_ns = turn_.Left(target.user(), begin_ns);
+  if (has_ended && live.give_up_ns < begin_ns)
+    return false;
+  if (left_ns == 0) {
+    target.Tick();
+    return has_ended || target.ring_fill() > 0;
+  }
+  target.Drain(kRecordsPerTurn, has_ended, left_ns);
+  target.Tick();
+  turn_.Note(target.user(), MonotonicNs() - begin_ns);
+  if (has_ended && (!target.is_behind() || target.position() >= live.rest_end))
+    live.rest_end = 0;
+  return target.is_behind();
 }
 
 void Session::EndTarget(pid_t pid) {
-  for (size_t i = 0; i < live_.size(); ++i) {
-    if (live_[i].target->pid() == pid) {
-      Finish(i, TargetEnd::kExeced);
-      return;
-    }
+  for (LiveTarget& live : live_) {
+    if (live.target->pid() == pid && live.pidfd.valid())
+      return NoteEnd(live, TargetEnd::kExeced);
   }
 }
 
-// The process image is gone.
-void Session::Finish(size_t index, TargetEnd end) {
-  Target* target = live_[index].target;
-  TakeHooksOut(live_[index]);
-  clock_.Update();
-  target->DrainRest(/*writers_gone=*/true);
-  target->Stop(end);
-  Release(live_[index]);
-  live_.erase(live_.begin() + static_cast<ptrdiff_t>(index));
+void Session::NoteEnd(LiveTarget& live, TargetEnd end) {
+  live.pidfd.reset();
+  live.target->Stop(end);
+  live.rest_end = live.target->RestEnd();
+  live.give_up_ns = MonotonicNs() + kRestNs;
+}
+
+// Those whose hooks are to be taken out must wait while we wait for another process.
+void Session::ReleaseEnded() {
+  const auto is_over = [now = MonotonicNs()](const LiveTarget& live) {
+    return !live.pidfd.valid() && (live.rest_end == 0 || live.give_up_ns < now) &&
+           (live.attached == nullptr || !IsRunningApart());
+  };
+  while (true) {
+    const auto found = std::find_if(live_.begin(), live_.end(), is_over);
+    if (found == live_.end())
+      return;
+    LiveTarget live = std::move(*found);
+    live_.erase(found);
+    if (live.attached != nullptr)
+      TakeHooksOut(std::move(live.attached));
+    if (live.rest_end != 0)
+      live.target->LoseRest(/*writers_gone=*/true);
+    Release(live);
+  }
 }
 
 // Its ring has been read: keeps the result only.
@@ -197,10 +256,8 @@ void Session::ReapExited() {
   if (poll(fds.data(), fds.size(), 0) <= 0)
     return;
   for (size_t i = fds.size(); i-- > 0;) {
-    if (fds[i].revents == 0)
-      continue;
-    Finish(i, TargetEnd::kExited);
-    Beat();
+    if (fds[i].revents != 0)
+      NoteEnd(live_[i], TargetEnd::kExited);
   }
 }
 
@@ -226,17 +283,36 @@ void Session::Stop() {
   execed_.clear();
   ReapExited();
   for (LiveTarget& live : live_) {
-    TakeHooksOut(live);
-    live.target->Stop(TargetEnd::kRunning);
+    if (live.attached != nullptr)
+      TakeHooksOut(std::exchange(live.attached, nullptr));
+    if (live.pidfd.valid())
+      live.target->Stop(TargetEnd::kRunning);
   }
-  // Calls that were in a hook when the session ended finish their records within moments;
-  // whatever is still reserved after this is counted as lost.
-  clock_.Update();
-  for (const LiveTarget& live : live_) {
-    live.target->DrainRest(/*writers_gone=*/false);
+  ReadAllRings();
+  for (const LiveTarget& live : live_)
     Release(live);
-  }
   live_.clear();
+}
+
+// Calls that were in a hook when the session ended finish their records within moments;
+// whatever is still reserved after this is counted as lost.
+void Session::ReadAllRings() {
+  clock_.Update();
+  std::vector<LiveTarget*> rest;
+  for (LiveTarget& live : live_) {
+    live.rest_end = live.target->RestEnd();
+    rest.push_back(&live);
+  }
+  const uint64_t deadline = MonotonicNs() + kStopNs;
+  while (!rest.empty() && MonotonicNs() < deadline) {
+    std::erase_if(rest, [this](const LiveTarget* live) {
+      if (between_)
+        between_();
+      return live->target->DrainRest(live->rest_end, !live->pidfd.valid(), kStopTurnNs);
+    });
+  }
+  for (const LiveTarget* live : rest)
+    live->target->LoseRest(!live->pidfd.valid());
 }
 
 }  // namespace heapprofd

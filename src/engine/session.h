@@ -8,14 +8,17 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attach/attached_process.h"
 #include "attach/exec_watcher.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
+#include "engine/fair_turn.h"
 #include "engine/pending_clients.h"
 #include "engine/session_config.h"
 #include "engine/target.h"
@@ -55,6 +58,10 @@ class Session {
     control_handler_ = std::move(handler);
   }
 
+  // Called every few milliseconds while the session waits for a process: what must not
+  // wait with it. It may serve this session, too.
+  void set_between(std::function<void()> between) { between_ = std::move(between); }
+
   // Gets the events of all targets that come from now on; outlives this object.
   void set_events(AllocationEvents* events) { events_ = events; }
 
@@ -76,16 +83,12 @@ class Session {
   Status Attach(pid_t pid);
 
   // From now on, and until Stop, records every program of a matching name from its first
-  // allocation on. The functions of `filter` are called on other threads. `gate`: a socket
-  // of ExecGate::AddWatcher.
+  // allocation on. The functions of `filter` are called on other threads. `gate`: a
+  // socket of ExecGate::AddWatcher.
   Status CatchStarts(ExecWatcher::Filter filter, ScopedFd gate);
 
   // In a child of ours that outlives us, perhaps.
   void LeaveToParent();
-
-  // Lets threads go that could not be let go when they should have been. True: there are
-  // more; call again soon.
-  static bool ReleaseStragglers();
 
   bool is_catching_starts() const { return exec_watcher_ != nullptr; }
 
@@ -98,16 +101,20 @@ class Session {
   // Notes a process that this session wanted and another one has.
   void NoteRejected(const ProcessDescription& process);
 
-  // Drains all rings, a turn each, and lets go of processes that have ended. Gives the
-  // milliseconds after which it should be called again: 0 when there is more, INT_MAX
-  // when all is quiet. Part of Poll, for callers that wait for themselves.
-  int Serve();
+  // Drains rings until `turn_end_ns` (CLOCK_MONOTONIC; FairTurn), and lets go of
+  // processes that have ended. Gives the milliseconds after which it should be called
+  // again: 0 when there is more, INT_MAX when all is quiet. Part of Poll, for callers
+  // that wait for themselves.
+  int Serve(uint64_t turn_end_ns);
+
+  int Serve() { return Serve(MonotonicNs() + FairTurn::kTurnNs); }
 
   // Serves clients and drains rings, waiting at most `max_wait_ms` when there is nothing
   // to do. `wake_fd` (or -1): returns early when it becomes readable.
   void Poll(int max_wait_ms, int wake_fd);
 
-  // Ends the session: clients go dormant, everything that reached the rings is read.
+  // Ends the session: clients go dormant, everything that reached the rings is read, or
+  // counted as lost when that takes too long.
   void Stop();
 
   // The same; every target is marked.
@@ -125,18 +132,22 @@ class Session {
 
   // What went wrong with processes that were attached to, one line each: programs that
   // could not be caught, hooks that could not be taken out.
-  const std::vector<std::string>& attach_problems() const { return attach_problems_; }
+  std::vector<std::string> attach_problems() const;
 
   // Of the processes attached to whose hooks are out again.
   const std::vector<AttachReport>& attach_reports() const { return attach_reports_; }
 
-  // Number of targets whose process still lives and reports.
+  // Number of targets whose process still lives and reports, or whose ring has not been
+  // read to its end.
   size_t live_targets() const { return live_.size(); }
+
+  // The first kind only.
+  size_t CountReporting() const;
 
   // Forked children that may yet report (engine/silent_processes.h).
   size_t CountSilent() const;
 
-  // True when `pid` is one of these.
+  // True when `pid` lives and reports.
   bool IsProfiling(pid_t pid) const;
 
   // The process is attached to for malloc's heap alone: what a library of its own says is
@@ -155,6 +166,8 @@ class Session {
  private:
   // After activity the rings are looked at more often for so long.
   static constexpr size_t kMaxTargets = 100'000;
+  static constexpr size_t kMaxRejected = 10'000;
+  static constexpr size_t kMaxProblems = 1000;
   static constexpr uint64_t kBusyNs = 300'000'000;
 
   // Of a session with a socket. Those who have a share of their own are the users that
@@ -163,12 +176,15 @@ class Session {
       .all = 1024, .of_user = 128, .patience_ns = 4'000'000'000, .per_turn = 16};
 
   struct LiveTarget {
-    Target* target;
-    ScopedFd pidfd;
-    std::unique_ptr<AttachedProcess>
-        attached;               // nullptr: its hooks are not ours to take out
+    Target* target = nullptr;
+    ScopedFd pidfd = ScopedFd();  // invalid: it has ended
+    // nullptr: its hooks are not ours to take out.
+    std::shared_ptr<AttachedProcess> attached = nullptr;
     bool was_attached = false;  // its client was not preloaded
     uint32_t forks_seen = 0;
+    // Of one that has ended: where its ring does, and until when that is read.
+    uint64_t rest_end = 0;
+    uint64_t give_up_ns = 0;
   };
 
   explicit Session(const SessionConfig& config) : config_(config) {}
@@ -182,29 +198,57 @@ class Session {
   void Decline(pid_t pid, const std::string& why);
   Status TakeIn(Newcomer newcomer);
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
-  void Finish(size_t index, TargetEnd end);
+  // Whether there is room for one more target.
+  Status CheckRoom(pid_t pid) const;
+  LiveTarget& AddTarget(std::unique_ptr<Target> target,
+                        ScopedFd pidfd,
+                        bool from_startup);
+  // It has no hooks, and never was one.
+  void Forget(const Target* target);
+  // The process of a target is gone; what it has left in its ring is still to be read.
+  void NoteEnd(LiveTarget& live, TargetEnd end);
+  // Of those that are read.
+  void ReleaseEnded();
+  void ReadAllRings();
   void Release(const LiveTarget& live);
-  void TakeHooksOut(LiveTarget& live);
+  void TakeHooksOut(std::shared_ptr<AttachedProcess> attached);
+  // While we wait for a process.
+  void ServeMeanwhile();
+  void NoteProblem(std::string problem);
+  void NoteStartProblem(std::string problem);
   Status PutClientIn(pid_t pid);
+  Status PlaceAndHook(pid_t pid);
+  Result<std::shared_ptr<AttachedProcess>> Place(pid_t pid);
+  Status PutHooksIn(const std::shared_ptr<AttachedProcess>& attached);
   void FollowAttached();
+  std::vector<pid_t> FamilyOf(pid_t pid);
   void FollowChildren(pid_t pid);
   void FollowExec(pid_t pid);
   void RestoreChildren(pid_t pid);
-  Status AddAttached(AttachedProcess* attached, ScopedFd pidfd, bool from_startup);
+  Result<Target*> AddAttached(AttachedProcess* attached, bool from_startup);
   void AdoptCaught();
   Status Adopt(ExecWatcher::Caught& caught);
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
-  int DrainAll();
-  void Beat();
+  int DrainAll(uint64_t turn_end_ns);
+  // True: there is more.
+  bool DrainOne(LiveTarget& live);
+  size_t CountUsers() const;
 
   SessionConfig config_;
   TscClock clock_;
   ModuleCache modules_;
   ProgramWatch programs_;
-  AllocatorFinder allocators_;
+  std::shared_ptr<AllocatorFinder> allocators_ = std::make_shared<AllocatorFinder>();
+  pid_t attaching_ = 0;  // to this process, right now
+  std::function<void()> between_;
+  FairTurn turn_;
+  size_t first_ = 0;  // of live_, in the next turn
   std::unique_ptr<ExecWatcher> exec_watcher_;
   std::vector<std::string> attach_problems_;
+  // Of programs that could not be caught, by process: those with our library may have
+  // come by themselves.
+  std::vector<std::pair<pid_t, std::string>> start_problems_;
   std::vector<AttachReport> attach_reports_;
   std::set<pid_t> children_seen_;     // of processes attached to
   std::map<pid_t, uint64_t> execed_;  // to be attached to again, until this time

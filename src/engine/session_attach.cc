@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <sstream>
 
+#include "attach/apart.h"
 #include "attach/remote_process.h"
 #include "engine/session.h"
 
@@ -44,12 +46,20 @@ std::vector<pid_t> Family(pid_t ancestor) {
   return family;
 }
 
-SessionConfig ConfigFor(pid_t pid, SessionConfig config) {
+SessionConfig ConfigFor(const AttachedProcess& attached, SessionConfig config) {
   if (config.block_timeout_us == 0)
     config.block_timeout_us = kAttachedBlockTimeoutUs;
-  if (IsAnyUnderSeccomp(pid))  // waiting takes a system call, which its filter may punish
+  if (!attached.may_wait())
     config.when_full = WhenFull::kDrop;
   return config;
+}
+
+Status HangsInKernel(pid_t pid) {
+  return Status(StatusCode::kUnavailable,
+                "cannot attach to process " + std::to_string(pid) +
+                    ": the kernel does not come to an end with it (it hangs in the start "
+                    "of a program, on a slow file system), or no thread could be made; "
+                    "try again later");
 }
 
 }  // namespace
@@ -61,56 +71,88 @@ Status Session::Attach(pid_t pid) {
   Status status = PutClientIn(pid);
   while (status.code() == StatusCode::kTryAgain && MonotonicNs() < deadline) {
     SleepNs(kPlaceAgainNs);
+    ServeMeanwhile();
     status = PutClientIn(pid);
   }
   return status;
 }
 
 Status Session::PutClientIn(pid_t pid) {
-  if (targets_.size() >= kMaxTargets)
-    return Status(StatusCode::kUnavailable, "too many processes in one session");
-  ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd.valid())
-    return Status(StatusCode::kNotFound,
-                  "cannot attach to process " + std::to_string(pid) +
-                      ": there is no such process; check the number");
-  HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached,
-                 AttachedProcess::Place(pid, config_.ring_size_bytes, &allocators_));
-  HPD_TRY(AddAttached(attached.get(), std::move(pidfd), /*from_startup=*/false));
-  LiveTarget& live = live_.back();
-  live.attached = std::move(attached);
-  Status status = live.attached->PutHooksIn();
-  if (!status.ok()) {
-    live_.pop_back();
-    targets_.pop_back();
-  }
+  if (const Status room = CheckRoom(pid); !room.ok())
+    return Status(room.code(), "cannot attach to process " + std::to_string(pid) + ": " +
+                                   room.message());
+  attaching_ = pid;
+  Status status = PlaceAndHook(pid);
+  attaching_ = 0;
   return status;
 }
 
+Status Session::PlaceAndHook(pid_t pid) {
+  HPD_TRY_ASSIGN(const std::shared_ptr<AttachedProcess> attached, Place(pid));
+  HPD_TRY_ASSIGN(Target* const target,
+                 AddAttached(attached.get(), /*from_startup=*/false));
+  const Status status = PutHooksIn(attached);
+  if (!status.ok()) {
+    Forget(target);
+    return status;
+  }
+  for (LiveTarget& live : live_) {
+    if (live.target == target)
+      live.attached = attached;
+  }
+  return {};
+}
+
+Result<std::shared_ptr<AttachedProcess>> Session::Place(pid_t pid) {
+  using Placed = Result<std::unique_ptr<AttachedProcess>>;
+  const auto placed = std::make_shared<std::optional<Placed>>();
+  const auto finder = allocators_;
+  const bool is_done = RunApart(
+      [placed, finder, pid, ring_size = config_.ring_size_bytes] {
+        *placed = AttachedProcess::Place(pid, ring_size, finder.get());
+      },
+      [this] { ServeMeanwhile(); });
+  if (!is_done) {
+    allocators_ = std::make_shared<AllocatorFinder>();  // the thread has the other one
+    return HangsInKernel(pid);
+  }
+  HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached, std::move(**placed));
+  return std::shared_ptr<AttachedProcess>(std::move(attached));
+}
+
+Status Session::PutHooksIn(const std::shared_ptr<AttachedProcess>& attached) {
+  const auto status = std::make_shared<Status>();
+  const bool is_done = RunApart([status, attached] { *status = attached->PutHooksIn(); },
+                                [this] { ServeMeanwhile(); });
+  return is_done ? *status : HangsInKernel(attached->pid());
+}
+
+void Session::Forget(const Target* target) {
+  std::erase_if(live_,
+                [target](const LiveTarget& live) { return live.target == target; });
+  std::erase_if(targets_, [target](const std::unique_ptr<Target>& other) {
+    return other.get() == target;
+  });
+}
+
 // The process whose client is in place becomes a target; its hooks are not in yet.
-Status Session::AddAttached(AttachedProcess* attached,
-                            ScopedFd pidfd,
-                            bool from_startup) {
+Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startup) {
   const pid_t pid = attached->pid();
+  ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.valid())
+    return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   HPD_TRY_ASSIGN(
       std::unique_ptr<SharedMemory> memory,
       SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
                           config_.ring_size_bytes));
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::CreateWith(std::move(memory), LiveThread(pid),
-                                    ConfigFor(pid, config_), &modules_, &clock_));
+                                    ConfigFor(*attached, config_), &modules_, &clock_));
   target->profile().process.pid = pid;
-  target->profile().from_startup = from_startup;
-  target->set_events(events_);
   programs_.Recorded(pid, MonotonicNs());
-  busy_until_ns_ = clock_.last_ns() + kBusyNs;
-  live_.push_back({.target = target.get(),
-                   .pidfd = std::move(pidfd),
-                   .attached = nullptr,
-                   .was_attached = true,
-                   .forks_seen = 0});
-  targets_.push_back(std::move(target));
-  return {};
+  LiveTarget& live = AddTarget(std::move(target), std::move(pidfd), from_startup);
+  live.was_attached = true;
+  return live.target;
 }
 
 Status Session::CatchStarts(ExecWatcher::Filter filter, ScopedFd gate) {
@@ -125,25 +167,20 @@ void Session::LeaveToParent() {
     exec_watcher_->LeaveToParent();
 }
 
-bool Session::ReleaseStragglers() {
-  TracedThread::ReleaseStragglers();
-  return TracedThread::Stragglers() > 0;
-}
-
 // Of one that has been caught: the same process may have been a target as the program
 // that it was before.
 Status Session::Adopt(ExecWatcher::Caught& caught) {
   const pid_t pid = caught.process().pid();
   EndTarget(pid);
-  ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd.valid())
-    return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
-  HPD_TRY(AddAttached(&caught.process(), std::move(pidfd), /*from_startup=*/true));
-  Status status = caught.Accept(&live_.back().attached);
-  if (!status.ok()) {
-    live_.pop_back();
-    targets_.pop_back();
-  }
+  HPD_TRY(CheckRoom(pid));
+  HPD_TRY_ASSIGN(Target* const target,
+                 AddAttached(&caught.process(), /*from_startup=*/true));
+  std::unique_ptr<AttachedProcess> attached;
+  Status status = caught.Accept(&attached);
+  if (status.ok())
+    live_.back().attached = std::move(attached);
+  else
+    Forget(target);
   return status;
 }
 
@@ -155,25 +192,53 @@ void Session::AdoptCaught() {
     if (status.ok())
       continue;
     caught->Refuse();
-    attach_problems_.push_back(status.message());
+    NoteStartProblem(status.message());
   }
   for (std::string& problem : exec_watcher_->TakeProblems())
+    NoteStartProblem(std::move(problem));
+}
+
+void Session::NoteStartProblem(std::string problem) {
+  pid_t pid = 0;  // stays so when the message is of another form
+  sscanf(problem.c_str(), "cannot attach to process %d", &pid);  // NOLINT(cert-err34-c)
+  if (pid == 0 || start_problems_.size() >= kMaxProblems)
+    return NoteProblem(std::move(problem));
+  start_problems_.emplace_back(pid, std::move(problem));
+}
+
+std::vector<std::string> Session::attach_problems() const {
+  std::vector<std::string> problems = attach_problems_;
+  for (const auto& [pid, problem] : start_problems_) {
+    const bool is_recorded =
+        std::any_of(targets_.begin(), targets_.end(),
+                    [id = pid](const auto& target) { return target->pid() == id; });
+    if (!is_recorded)
+      problems.push_back(problem);
+  }
+  return problems;
+}
+
+// Many processes can have the same one.
+void Session::NoteProblem(std::string problem) {
+  if (attach_problems_.size() < kMaxProblems)
     attach_problems_.push_back(std::move(problem));
+  else if (attach_problems_.size() == kMaxProblems)
+    attach_problems_.emplace_back(
+        "there were more problems of the kind; not all are shown");
 }
 
 // Nobody tells us when a process that was attached to forks or executes a program.
 void Session::FollowAttached() {
   const uint64_t now = clock_.last_ns();
-  if (is_stopped_ || now < followed_ns_ + kFollowNs)
+  if (is_stopped_ || IsRunningApart() || now < followed_ns_ + kFollowNs)
     return;
   followed_ns_ = now;
   const bool looks_for_exec = now >= exec_looked_ns_ + kExecLookNs;
   if (looks_for_exec)
     exec_looked_ns_ = now;
   std::vector<pid_t> forked;
-  for (size_t i = live_.size(); i-- > 0;) {
-    LiveTarget& live = live_[i];
-    if (live.attached == nullptr)
+  for (LiveTarget& live : live_) {
+    if (live.attached == nullptr || !live.pidfd.valid())
       continue;
     const uint32_t forks =
         live.target->memory().client().ring.forks.load(std::memory_order_relaxed);
@@ -181,7 +246,7 @@ void Session::FollowAttached() {
       forked.push_back(live.target->pid());
     if (looks_for_exec && live.attached->HasBecomeAnother()) {
       execed_[live.target->pid()] = now + kExecNs;
-      Finish(i, TargetEnd::kExeced);
+      NoteEnd(live, TargetEnd::kExeced);
     }
   }
   for (const pid_t pid : forked)
@@ -190,14 +255,22 @@ void Session::FollowAttached() {
     FollowExec(pid);
 }
 
+// A process can have many thousand threads, each with children.
+std::vector<pid_t> Session::FamilyOf(pid_t pid) {
+  const auto family = std::make_shared<std::vector<pid_t>>();
+  const bool is_done =
+      RunApart([family, pid] { *family = Family(pid); }, [this] { ServeMeanwhile(); });
+  return is_done ? *family : std::vector<pid_t>();
+}
+
 void Session::FollowChildren(pid_t pid) {
-  for (const pid_t child : Family(pid)) {
+  for (const pid_t child : FamilyOf(pid)) {
     if (IsProfiling(child) || children_seen_.size() >= kMaxChildrenSeen ||
         !children_seen_.insert(child).second)
       continue;
     const Status status = PutClientIn(child);
     if (!status.ok() && status.code() == StatusCode::kUnavailable)
-      attach_problems_.push_back(status.message());
+      NoteProblem(status.message());
   }
 }
 
@@ -211,36 +284,40 @@ void Session::FollowExec(pid_t pid) {
     return;
   execed_.erase(pid);
   if (!status.ok() && status.code() != StatusCode::kNotFound)
-    attach_problems_.push_back(status.message());
+    NoteProblem(status.message());
 }
 
 // Children that nobody has followed still have the hooks that they were born with.
 void Session::RestoreChildren(pid_t pid) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;  // of other recordings' programs
   const uint64_t deadline = MonotonicNs() + kPatienceNs;
-  for (const pid_t child : Family(pid)) {
+  for (const pid_t child : FamilyOf(pid)) {
     if (IsProfiling(child))
       continue;
-    if (MonotonicNs() > deadline) {
-      attach_problems_.push_back(
+    if (MonotonicNs() > deadline)
+      return NoteProblem(
           "cannot take the hooks out of all children of process " + std::to_string(pid) +
           " in time; they do nothing, and the next recording of a child takes them out");
-      return;
-    }
-    const Status status = AttachedProcess::Restore(child);
-    if (!status.ok() && status.code() == StatusCode::kUnavailable)
-      attach_problems_.push_back(status.message());
+    const auto status = std::make_shared<Status>();
+    const bool is_done =
+        RunApart([status, child] { *status = AttachedProcess::Restore(child); },
+                 [this] { ServeMeanwhile(); });
+    if (!is_done || status->code() == StatusCode::kUnavailable)
+      NoteProblem(is_done ? status->message() : HangsInKernel(child).message());
   }
 }
 
-void Session::TakeHooksOut(LiveTarget& live) {
-  if (live.attached == nullptr)
-    return;
-  const pid_t pid = live.target->pid();
-  if (const Status status = live.attached->TakeHooksOut(); !status.ok())
-    attach_problems_.push_back(status.message());
-  attach_reports_.push_back(live.attached->report());
-  live.attached = nullptr;
+void Session::TakeHooksOut(std::shared_ptr<AttachedProcess> attached) {
+  const pid_t pid = attached->pid();
+  const auto status = std::make_shared<Status>();
+  const bool is_done =
+      RunApart([status, attached] { *status = attached->TakeHooksOut(); },
+               [this] { ServeMeanwhile(); });
+  if (!is_done)
+    return NoteProblem(HangsInKernel(pid).message());
+  if (!status->ok())
+    NoteProblem(status->message());
+  attach_reports_.push_back(attached->report());
   RestoreChildren(pid);
 }
 

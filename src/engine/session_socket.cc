@@ -217,12 +217,24 @@ void Session::ExpectProgram(pid_t pid, const std::string& program) {
                     ReasonOf(FindObstacle(program, "").kind));
 }
 
+Status Session::CheckRoom(pid_t pid) const {
+  if (targets_.size() >= kMaxTargets)
+    return Status(StatusCode::kUnavailable, "too many processes in one session");
+  if (!UserBudget::OfEngine().HasRoom(RealUser(pid)))
+    return Status(StatusCode::kUnavailable,
+                  "the profiles of its user's processes take all the memory that one "
+                  "user may have; end a recording of them");
+  return {};
+}
+
 Status Session::Adopt(Newcomer newcomer) {
   const uint64_t asked_ns = MonotonicNs();
   const pid_t pid = newcomer.pid;
   const int connection = newcomer.connection;
   EndTarget(pid);
-  Status status = TakeIn(std::move(newcomer));
+  Status status = pid == attaching_ ? Status(StatusCode::kUnavailable,
+                                             "it is being attached to at this moment")
+                                    : TakeIn(std::move(newcomer));
   if (status.ok())
     programs_.Recorded(pid, asked_ns);
   else if (HasLeft(connection))  // which can make anything fail
@@ -234,8 +246,7 @@ Status Session::Adopt(Newcomer newcomer) {
 
 Status Session::TakeIn(Newcomer newcomer) {
   const pid_t pid = newcomer.pid;
-  if (targets_.size() >= kMaxTargets)
-    return Status(StatusCode::kUnavailable, "too many processes in one session");
+  HPD_TRY(CheckRoom(pid));
   if (HasLeft(newcomer.connection))
     return Status(StatusCode::kUnavailable, "it does not wait for an answer any more");
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
@@ -247,8 +258,6 @@ Status Session::TakeIn(Newcomer newcomer) {
     return Status(StatusCode::kUnavailable,
                   "process " + std::to_string(pid) +
                       " has ended, or become a program with other rights");
-  target->profile().from_startup = newcomer.from_startup;
-  target->set_events(events_);
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
                                    .status = WelcomeStatus::kProfile,
@@ -257,14 +266,19 @@ Status Session::TakeIn(Newcomer newcomer) {
   const int fds[2] = {target->memory().engine_fd(), target->memory().client_fd()};
   if (!SendWelcome(newcomer.connection, welcome, fds, 2))
     return Status::FromErrno("cannot answer process " + std::to_string(pid), errno);
-  live_.push_back({.target = target.get(),
-                   .pidfd = std::move(newcomer.process),
-                   .attached = nullptr,
-                   .was_attached = false,
-                   .forks_seen = 0});
-  targets_.push_back(std::move(target));
-  busy_until_ns_ = clock_.last_ns() + kBusyNs;
+  AddTarget(std::move(target), std::move(newcomer.process), newcomer.from_startup);
   return {};
+}
+
+Session::LiveTarget& Session::AddTarget(std::unique_ptr<Target> target,
+                                        ScopedFd pidfd,
+                                        bool from_startup) {
+  target->profile().from_startup = from_startup;
+  target->set_events(events_);
+  busy_until_ns_ = clock_.last_ns() + kBusyNs;
+  live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
+  targets_.push_back(std::move(target));
+  return live_.back();
 }
 
 }  // namespace heapprofd

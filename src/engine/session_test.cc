@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "engine/tsc_clock.h"
+#include "engine/user_budget.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 
@@ -277,6 +278,20 @@ TEST_F(SessionTest, AProcessThatIsGoneBeforeItIsAnsweredIsNamed) {
   ASSERT_EQ(missed.size(), 1u);
   EXPECT_EQ(missed[0].reason, UnrecordedReason::kLate);
   EXPECT_EQ(missed[0].names, std::vector<std::string>({"brief"}));
+}
+
+TEST_F(SessionTest, WhoseUserHasUsedUpHisMemoryIsDeclinedAndCounted) {
+  ASSERT_NO_FATAL_FAILURE(Create());
+  UserBudget::Account others(&UserBudget::OfEngine(), getuid());
+  others.Set(uint64_t{1} << 60);
+  ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));
+  EXPECT_EQ(WEXITSTATUS(ServeToTheEnd()), 7);
+  EXPECT_TRUE(session_->targets().empty());
+  const std::vector<UnrecordedPrograms> unrecorded = session_->Unrecorded();
+  ASSERT_EQ(unrecorded.size(), 1u);
+  EXPECT_EQ(unrecorded[0].reason, UnrecordedReason::kDeclined);
+  EXPECT_EQ(unrecorded[0].count, 1u);
+  EXPECT_NE(unrecorded[0].names.at(0).find("memory"), std::string::npos);
 }
 
 TEST_F(SessionTest, AClientOfAnotherVersionIsDeclined) {

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
 #include "engine/exact_totals.h"
 #include "engine/process_info.h"
+#include "engine/root_directory.h"
 #include "engine/sample_parts.h"
 #include "profile/estimate.h"
 
@@ -22,10 +24,7 @@ constexpr uint64_t kStuckCpuNs = 100'000'000;  // of the process meanwhile
 constexpr uint64_t kStuckAtMostNs = 30'000'000'000;
 constexpr uint64_t kAdaptNs = 100'000'000;
 constexpr uint64_t kNeverInterval = uint64_t{1} << 60;  // no allocation is ever sampled
-// A turn ends after this time: records that are dear to handle must not keep the engine
-// from its other targets.
-constexpr uint64_t kTurnNs = 50'000'000;
-constexpr size_t kRecordsPerLook = 16;  // at the clock
+constexpr size_t kRecordsPerLook = 16;                  // at the clock
 
 // CPU time that a process has used, ns. 0: there is no such process.
 uint64_t ProcessCpuNs(pid_t pid) {
@@ -40,7 +39,13 @@ uint64_t ProcessCpuNs(pid_t pid) {
 }  // namespace
 
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
-    : config_(config), clock_(clock), root_(OpenRoot(pid)), own_pid_(InnermostPid(pid)) {
+    : config_(config),
+      clock_(clock),
+      account_(&UserBudget::OfEngine(), RealUser(pid)),
+      root_(OpenRoot(pid)),
+      own_pid_(InnermostPid(pid)) {
+  config_.targets = {};
+  config_.skip_symbol_prefixes = {};
   profile_.process = DescribeProcess(pid);
   profile_.process.start_ns = MonotonicNs();
   previous_dump_ns_ = profile_.process.start_ns;
@@ -101,12 +106,15 @@ void Target::PublishHeapRules() {
   malloc_interval_ = HeapIntervalByName(rules, kMallocHeapName);
 }
 
-size_t Target::Drain(size_t max_records, bool writers_gone) {
-  const uint64_t turn_end_ns = MonotonicNs() + kTurnNs;
+// A turn ends after a time: records that are dear to handle must not keep the engine from
+// its other targets.
+size_t Target::Drain(size_t max_records, bool writers_gone, uint64_t turn_ns) {
+  const uint64_t turn_end_ns = MonotonicNs() + turn_ns;
   size_t count = 0;
+  uint64_t dear_steps = DearSteps();
+  bool is_over = false;
   is_behind_ = true;
-  while (count < max_records &&
-         (count % kRecordsPerLook != 0 || count == 0 || MonotonicNs() < turn_end_ns)) {
+  while (count < max_records && !is_over) {
     RingReader::Record record;
     const RingReader::Outcome outcome = reader_->Read(&record, writers_gone || IsStuck());
     if (outcome == RingReader::Outcome::kEmpty) {
@@ -117,18 +125,37 @@ size_t Target::Drain(size_t max_records, bool writers_gone) {
       HandleRecord(record);
     ReleaseSpace();
     ++count;
+    const bool was_dear = std::exchange(dear_steps, DearSteps()) != dear_steps;
+    is_over = (was_dear || count % kRecordsPerLook == 0) && MonotonicNs() >= turn_end_ns;
   }
   reader_->PublishConsumed();
-  if (count > 0)
+  if (count > 0) {
     reader_->Rewind(kResidentRing);
+    account_.Set(EstimatedBytes());
+  }
   return count;
 }
 
-void Target::DrainRest(bool writers_gone) {
+uint64_t Target::RestEnd() const {
+  return reader_->position() + memory_->ring_size();
+}
+
+bool Target::DrainRest(uint64_t end, bool writers_gone, uint64_t turn_ns) {
   constexpr size_t kBatch = 10'000;
-  const uint64_t limit = reader_->position() + memory_->ring_size();
-  while (reader_->position() < limit && Drain(kBatch, writers_gone) > 0) {
+  return reader_->position() >= end || Drain(kBatch, writers_gone, turn_ns) == 0 ||
+         !is_behind_;
+}
+
+void Target::LoseRest(bool writers_gone) {
+  constexpr uint64_t kAtMost = 1'000'000;  // some 0.1 s
+  RingReader::Record record;
+  for (uint64_t i = 0; i < kAtMost; ++i) {
+    const RingReader::Outcome outcome = reader_->Read(&record, writers_gone);
+    if (outcome == RingReader::Outcome::kEmpty)
+      return;
+    unread_records_ += outcome == RingReader::Outcome::kRecord ? 1 : 0;
   }
+  ++unread_records_;
 }
 
 // In steps: every release writes a cache line that the writers read.
@@ -212,9 +239,10 @@ uint64_t Target::confined_children() const {
 }
 
 uint64_t Target::lost_records() const {
-  return memory_ != nullptr ? BoundedCounter(memory_->client().ring.lost_records.load(
-                                  std::memory_order_relaxed))
-                            : profile_.quality.lost_records;
+  return memory_ != nullptr
+             ? unread_records_ + BoundedCounter(memory_->client().ring.lost_records.load(
+                                     std::memory_order_relaxed))
+             : profile_.quality.lost_records;
 }
 
 void Target::HandleRecord(const RingReader::Record& record) {
@@ -271,14 +299,16 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     AllocateIn(parts->record.heap_id, allocation);
 }
 
-// What is live is remembered one by one, and the program may be hostile. There can be 255
-// heaps to count, so that is not done for each sample.
+// What is live is remembered one by one, the program may be hostile, and have company.
+// There can be 255 heaps to count, so that is not done for each sample.
 bool Target::HasRoom() {
   constexpr uint64_t kEvery = 1024;
-  if (profile_.quality.samples % kEvery == 0)
+  if (profile_.quality.samples % kEvery == 0) {
+    has_memory_ = account_.HasRoom();
     has_room_ =
         heap_->live_samples() + custom_heaps_.live_samples() < config_.max_live_samples;
-  return has_room_;
+  }
+  return has_memory_ && has_room_;
 }
 
 void Target::ReportAllocation(const SampleRecord& record) {
@@ -325,7 +355,31 @@ void Target::Stop(TargetEnd end) {
   profile_.end = end;
 }
 
+uint64_t Target::EstimatedBytes() const {
+  constexpr uint64_t kPerFrame = sizeof(Frame) + 48;  // and what finds it
+  constexpr uint64_t kPerCallsite = sizeof(Callsite) + 48;
+  constexpr uint64_t kPerTotals = 200;  // of a callsite in a dump, its peak included
+  constexpr uint64_t kPerSample = 64;
+  constexpr uint64_t kPerHash = 32;
+  uint64_t bytes =
+      sizeof(*this) + address_space_->bytes() + profile_.frames.size() * kPerFrame +
+      profile_.callsites.size() * kPerCallsite +
+      profile_.threads.size() * sizeof(ThreadDescription) +
+      profile_.marks.size() * sizeof(Mark) + requested_callsites_ * kPerTotals;
+  for (const std::string& argument : profile_.process.cmdline)
+    bytes += sizeof(argument) + argument.size();
+  for (const HeapDump& dump : profile_.heaps)
+    bytes += sizeof(dump) + dump.callsites.size() * kPerTotals +
+             dump.threads.size() * sizeof(CallsiteTotals);
+  if (memory_ != nullptr)
+    bytes += (heap_->live_samples() + custom_heaps_.live_samples()) * kPerSample +
+             (stacks_.size() + previous_stacks_.size() + frames_.size()) * kPerHash;
+  return bytes;
+}
+
 void Target::ReleaseRecorder() {
+  const bool needs_root =
+      address_space_->HasCodeWithoutFile() || profile_.quality.unmapped_frames > 0;
   heap_.reset();
   custom_heaps_ = HeapTable();
   labels_.reset();
@@ -334,9 +388,14 @@ void Target::ReleaseRecorder() {
   unwinder_.reset();
   reader_.reset();
   memory_.reset();
-  stacks_.clear();
-  previous_stacks_.clear();
-  frames_.clear();
+  address_space_->Release();
+  if (!needs_root || !MayKeepRoot())
+    root_.reset();
+  stacks_ = {};
+  previous_stacks_ = {};
+  frames_ = {};
+  config_ = {};
+  account_.Set(EstimatedBytes());
 }
 
 }  // namespace heapprofd

@@ -24,6 +24,7 @@
 #include "engine/shared_memory.h"
 #include "engine/thread_table.h"
 #include "engine/tsc_clock.h"
+#include "engine/user_budget.h"
 #include "profile/callsite_interner.h"
 #include "profile/live_heap.h"
 #include "profile/model.h"
@@ -52,16 +53,25 @@ class Target {
 
   pid_t pid() const { return profile_.process.pid; }
 
-  // Reads what is in the ring, at most `max_records` and for about 50 ms, and returns how
-  // many there were. `writers_gone`: the process has ended, nothing can be pending.
-  size_t Drain(size_t max_records, bool writers_gone);
+  static constexpr uint64_t kTurnNs = 50'000'000;
+
+  // Reads what is in the ring, at most `max_records` and for about `turn_ns`, and returns
+  // how many there were. `writers_gone`: the process has ended, nothing can be pending.
+  size_t Drain(size_t max_records, bool writers_gone, uint64_t turn_ns = kTurnNs);
 
   // The last Drain has left something in the ring.
   bool is_behind() const { return is_behind_; }
 
-  // Reads what was in the ring when called, once through it at most: a target that goes
-  // on writing cannot hold the engine.
-  void DrainRest(bool writers_gone);
+  // Once through the ring from here: a target that goes on writing cannot hold whoever
+  // waits for what is in it now.
+  uint64_t RestEnd() const;
+
+  uint64_t position() const { return reader_->position(); }
+
+  // A turn of reading up to there; true: done. What is not read may be given up: it
+  // counts as lost then.
+  bool DrainRest(uint64_t end, bool writers_gone, uint64_t turn_ns = kTurnNs);
+  void LoseRest(bool writers_gone);
 
   // Of the engine's heart: it moves.
   void Beat();
@@ -100,8 +110,12 @@ class Target {
 
   const AddressSpace& address_space() const { return *address_space_; }
 
-  // The process's root directory, also when it is gone; -1 when it could not be opened.
-  int root_fd() const { return root_.get(); }
+  // The process's root directory, also when it is gone and has left code that only its
+  // files can name; -1 when there is none.
+  int root_fd() const { return root_ != nullptr ? root_->get() : -1; }
+
+  // The user whose limits it counts against.
+  uid_t user() const { return account_.user(); }
 
   // The process's id as it knows it itself.
   pid_t own_pid() const { return own_pid_; }
@@ -129,6 +143,12 @@ class Target {
   static constexpr size_t kMaxCallsites = 8'000'000;
 
   Target(pid_t pid, const SessionConfig& config, const TscClock* clock);
+
+  // What it takes of our memory; cheap, about right.
+  uint64_t EstimatedBytes() const;
+
+  // Of records that took long to handle; only the difference means something.
+  uint64_t DearSteps() const { return dear_records_ + address_space_->refreshes(); }
 
   void PublishConfig();
   void ReadAllocatorReport();
@@ -163,10 +183,11 @@ class Target {
   void AdaptInterval();
   bool IsStuck();
 
-  const SessionConfig config_;
+  SessionConfig config_;  // without what is the session's alone
   const TscClock* clock_;
   TargetProfile profile_;
-  ScopedFd root_;
+  UserBudget::Account account_;
+  std::shared_ptr<ScopedFd> root_;
   pid_t own_pid_;
   std::unique_ptr<SharedMemory> memory_;
   std::unique_ptr<RingReader> reader_;
@@ -191,8 +212,11 @@ class Target {
   uint64_t removals_seen_ = 0;            // when modules were last reported as changed
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
-  bool has_room_ = true;  // for more live samples
+  bool has_room_ = true;    // for more live samples
+  bool has_memory_ = true;  // its user, for more of anything
   uint64_t bad_records_ = 0;
+  uint64_t unread_records_ = 0;
+  uint64_t dear_records_ = 0;
   uint64_t lost_seen_ = 0;
   uint64_t previous_dump_ns_ = 0;
   uint64_t last_event_ns_ = 0;

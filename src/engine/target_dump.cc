@@ -34,6 +34,7 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
     ++profile_.quality.refused_dumps;
     return;
   }
+  ++dear_records_;
   UpdateDump();
   ++requested_dumps_;
   for (HeapDump& dump : profile_.heaps) {
@@ -80,9 +81,11 @@ void Target::UpdateDump() {
   profile_.heaps = std::move(dumps);
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
+  quality.postponed_frames = address_space_->postponed();
   quality.map_reparses = address_space_->refreshes();
   quality.corrupt_records = bad_records_ + reader_->corrupt_records();
   quality.lost_records =
+      unread_records_ +
       BoundedCounter(header.lost_records.load(std::memory_order_relaxed));
   quality.lost_samples =
       BoundedCounter(header.lost_samples.load(std::memory_order_relaxed));

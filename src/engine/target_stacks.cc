@@ -31,8 +31,10 @@ StackCopy CopyOf(const SampleParts& parts) {
 CallsiteId Target::CallsiteOfSample(const SampleParts& parts) {
   Quality& quality = profile_.quality;
   const uint8_t flags = parts.record.flags;
-  if (profile_.callsites.size() > kMaxCallsites)
+  if (profile_.callsites.size() > kMaxCallsites || !has_memory_)
     return NamedStack("[too many stacks]");
+  if ((flags & kSampleHasStackCopy) != 0)
+    ++dear_records_;
   if ((flags & kSampleForeignStack) != 0)
     PublishStackRegions();
   if ((flags & kSampleHasStackCopy) != 0 && (flags & kSampleIsCheck) == 0)
@@ -219,7 +221,7 @@ void Target::ForgetStacks() {
 void Target::PublishStackRegions() {
   const uint64_t now = clock_->last_ns();
   if (regions_published_ns_ != 0) {
-    if (now - regions_published_ns_ < kRegionsNs || !address_space_->Refresh().ok())
+    if (now - regions_published_ns_ < kRegionsNs || !address_space_->RefreshIfCheap())
       return;
   }
   ForgetReplacedCode();

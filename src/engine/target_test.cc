@@ -4,10 +4,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <random>
 #include <vector>
 
@@ -288,6 +291,57 @@ TEST_F(TargetTest, AnAddressOutsideEveryMappingIsAFrameWithoutOne) {
   EXPECT_EQ(frame.mapping, kNoId);
   EXPECT_EQ(frame.rel_pc, 0x1233u);
   EXPECT_EQ(target_->quality().unmapped_frames, 1u);
+}
+
+// Of a process that says Hello again and again, as programs do that execute others.
+TEST_F(TargetTest, WhatIsKeptOfOneThatHasEndedIsSmallAndAccountedFor) {
+  constexpr size_t kTargets = 100;
+  const uint64_t accounted = UserBudget::OfEngine().used();
+  std::vector<std::unique_ptr<Target>> targets;
+  targets.reserve(kTargets);
+  const size_t before = mallinfo2().uordblks;
+  for (size_t i = 0; i < kTargets; ++i) {
+    auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+    ASSERT_TRUE(target.ok()) << target.status().message();
+    target.value()->UpdateDump();
+    target.value()->ReleaseRecorder();
+    targets.push_back(std::move(target).value());
+  }
+  const size_t kept = mallinfo2().uordblks - before;
+  const uint64_t said = UserBudget::OfEngine().used() - accounted;
+  EXPECT_LT(kept / kTargets, 32u << 10);
+  EXPECT_GT(said, kept / 2);
+  if (kept > 0) {  // not with an allocator that keeps no such account
+    EXPECT_LT(said, kept * 3);
+  }
+  targets.clear();
+  EXPECT_EQ(UserBudget::OfEngine().used(), accounted);
+}
+
+TEST_F(TargetTest, WhatIsKeptOfOneThatHasEndedNeedsNoDescriptors) {
+  const auto count = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = count();
+  std::vector<std::unique_ptr<Target>> targets;
+  for (int i = 0; i < 20; ++i) {
+    auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+    ASSERT_TRUE(target.ok()) << target.status().message();
+    target.value()->UpdateDump();
+    target.value()->ReleaseRecorder();
+    targets.push_back(std::move(target).value());
+  }
+  EXPECT_EQ(count(), before);
+}
+
+TEST_F(TargetTest, WhatIsNotReadInTimeCountsAsLost) {
+  for (uint64_t i = 0; i < 3; ++i)
+    WriteSample(Sample(0x10 * i, 100), {KeyInOwnCode(4)});
+  EXPECT_EQ(target_->Drain(1, /*writers_gone=*/true), 1u);
+  target_->LoseRest(/*writers_gone=*/true);
+  target_->UpdateDump();
+  EXPECT_EQ(target_->quality().samples, 1u);
+  EXPECT_EQ(target_->quality().lost_records, 2u);
 }
 
 TEST_F(TargetTest, BadRecordsAreCountedAndTheRestIsRead) {

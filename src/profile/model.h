@@ -145,6 +145,7 @@ struct Quality {
   uint64_t truncated_stacks = 0;  // outermost frames missing
   uint64_t unknown_stacks = 0;    // sample whose stack never arrived
   uint64_t unmapped_frames = 0;   // return addresses outside every known mapping
+  uint64_t postponed_frames = 0;  // the maps were too dear to be read for them at once
   uint64_t unwind_errors = 0;
   uint64_t unwind_time_us = 0;  // total, engine side
   UnwindTimes unwind_times = {};

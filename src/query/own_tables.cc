@@ -214,6 +214,9 @@ constexpr QualityCounter kQualityCounters[] = {
     {"unknown_stacks", &Quality::unknown_stacks, "samples whose stack never arrived"},
     {"unmapped_frames", &Quality::unmapped_frames,
      "return addresses outside every known file"},
+    {"postponed_frames", &Quality::postponed_frames,
+     "return addresses that were not looked up at once: the memory map is too long to be "
+     "read for each"},
     {"unwind_errors", &Quality::unwind_errors, "copied stacks that could not be unwound"},
     {"unwind_time_us", &Quality::unwind_time_us, "time spent unwinding copied stacks"},
     {"map_reparses", &Quality::map_reparses, "times the memory map was read again"},

@@ -15,7 +15,8 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kLimitsNs = 1'000'000'000;  // limits are looked at this often
 constexpr uint64_t kDrainNs = 5'000'000;       // rings wait no longer than this in a dump
-constexpr size_t kMaxLabel = 256;              // bytes, with the terminating zero
+constexpr uint64_t kDrainAtMostNs = 2'000'000'000;  // for the dump of one process
+constexpr size_t kMaxLabel = 256;                   // bytes, with the terminating zero
 constexpr char kFilteredName[] = "FILTERED";
 constexpr char kRequestedLabel[] = "requested by the program";
 
@@ -68,6 +69,12 @@ TraceRecording::TraceRecording(RecordingConfig config,
   }
 }
 
+void TraceRecording::set_between_dumps(std::function<void()> callback) {
+  for (const std::unique_ptr<Session>& session : sessions_)
+    session->set_between(callback);
+  between_dumps_ = std::move(callback);
+}
+
 Status TraceRecording::Begin() {
   started_ns_ = MonotonicNs();
   limits_checked_ns_ = started_ns_;
@@ -81,11 +88,11 @@ Status TraceRecording::Begin() {
   return writer_.Finish();
 }
 
-int TraceRecording::Serve(int max_ms) {
+int TraceRecording::Serve(int max_ms, uint64_t turn_end_ns) {
   int wait_ms = max_ms;
   for (const std::unique_ptr<Session>& session : sessions_) {
     if (!session->is_stopped())
-      wait_ms = std::min(wait_ms, session->Serve());
+      wait_ms = std::min(wait_ms, session->Serve(turn_end_ns));
   }
   ServeSchedule();
   return std::min(wait_ms, MillisecondsToNext(max_ms));
@@ -182,8 +189,8 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
     // Those that wait for space in their rings must not wait for the dumps of all others.
     if (MonotonicNs() - drained_ns_ > kDrainNs)
       ServeOthers(session);
+    DrainForDump(session, target);
     if (target.is_recording()) {
-      target.DrainRest(/*writers_gone=*/false);
       target.UpdateDump();
       target.ReadMemory();
     }
@@ -194,6 +201,17 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
   Note(WriteRejected(session));
   Note(stream_.Flush());
   Note(writer_.Finish());
+}
+
+// What the program has done before the dump belongs into it; the others go on meanwhile.
+void TraceRecording::DrainForDump(Session& session, Target& target) {
+  if (!target.is_recording())
+    return;
+  const uint64_t deadline = MonotonicNs() + kDrainAtMostNs;
+  const uint64_t end = target.RestEnd();
+  while (target.is_recording() && !target.DrainRest(end, /*writers_gone=*/false) &&
+         MonotonicNs() < deadline)
+    ServeOthers(session);
 }
 
 void TraceRecording::ServeOthers(Session& session) {

@@ -54,7 +54,8 @@ class TraceRecording {
 
   // Upkeep of all sessions and what is due of it: dumps, limits. Gives the milliseconds
   // after which it should be called again: 0 when rings hold more, at most `max_ms`.
-  int Serve(int max_ms);
+  // `turn_end_ns`: see Session::Serve.
+  int Serve(int max_ms, uint64_t turn_end_ns);
 
   // The same without draining, for callers that poll a session themselves.
   void ServeSchedule();
@@ -64,9 +65,7 @@ class TraceRecording {
 
   // Called between the dumps of two processes, now and then: what must not wait for all
   // of them. The sessions of this recording are served by default.
-  void set_between_dumps(std::function<void()> callback) {
-    between_dumps_ = std::move(callback);
-  }
+  void set_between_dumps(std::function<void()> callback);
 
   // A dump of every process now. `label` may be empty.
   void Dump(const std::string& label);
@@ -124,6 +123,7 @@ class TraceRecording {
   void CheckLimits(uint64_t now);
   bool HitsGuardrail(size_t session) const;
   void DumpSession(Session& session, const std::string& label);
+  void DrainForDump(Session& session, Target& target);
   // While a dump of `session` takes its time.
   void ServeOthers(Session& session);
   Status WriteTarget(Session& session, Target& target, const std::string& label);

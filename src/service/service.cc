@@ -62,7 +62,7 @@ Service::~Service() = default;
 
 bool Service::is_idle() const {
   return hosted_.empty() && connections_.empty() && finishers_.count() == 0 &&
-         door_->is_empty() && !Session::ReleaseStragglers();
+         door_->is_empty();
 }
 
 void Service::Poll(int max_wait_ms, int wake_fd) {
@@ -72,7 +72,6 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
     if (limit_ms >= 0)
       wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
   };
-  wait_at_most(Session::ReleaseStragglers() ? kIdleWaitMs : -1);
   wait_at_most(finishers_.count() > 0 ? kPatienceCheckMs : -1);
   wait_at_most(door_->MillisecondsToNext());
   wait_at_most(is_behind_ ? 0 : -1);
@@ -97,8 +96,11 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
 // Milliseconds until rings must be looked at again; -1: there are none.
 int Service::ServeRecordings() {
   int wait_ms = hosted_.empty() ? -1 : kIdleWaitMs;
-  for (const std::unique_ptr<Hosted>& hosted : hosted_) {
-    wait_ms = std::min(wait_ms, hosted->recording->Serve(kIdleWaitMs));
+  const uint64_t turn_end_ns = MonotonicNs() + FairTurn::kTurnNs;
+  ++turns_;  // each begins with another recording: it may be over before the last one
+  for (size_t i = 0; i < hosted_.size(); ++i) {
+    const std::unique_ptr<Hosted>& hosted = hosted_[(turns_ + i) % hosted_.size()];
+    wait_ms = std::min(wait_ms, hosted->recording->Serve(kIdleWaitMs, turn_end_ns));
     if (HasNothingLeft(*hosted->recording))
       hosted->recording->Stop(StopCause::kRequested);
     hooks_.observe(*hosted->recording);
@@ -106,13 +108,16 @@ int Service::ServeRecordings() {
   return wait_ms;
 }
 
-void Service::ServeSessions() {
+// While one recording takes its time.
+void Service::ServeMeanwhile() {
+  const uint64_t turn_end_ns = MonotonicNs() + FairTurn::kTurnNs;
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
       if (!session->is_stopped())
-        session->Serve();
+        session->Serve(turn_end_ns);
     }
   }
+  door_->Serve(*this);
 }
 
 void Service::ServeConnections() {
@@ -224,7 +229,7 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   hosted->recording = std::make_unique<TraceRecording>(
       std::move(config), std::move(sessions),
       TraceFile(std::move(message.fds[0]), request.trace_path()), kSpoolDirectory);
-  hosted->recording->set_between_dumps([this] { ServeSessions(); });
+  hosted->recording->set_between_dumps([this] { ServeMeanwhile(); });
   hosted->request = {.directory = request.directory(),
                      .trace_path = request.trace_path(),
                      .top = request.top(),
@@ -253,7 +258,7 @@ Status Service::Attach(Hosted& hosted, Connection& connection) {
                                     return session.IsProfiling(pid);
                                   });
                                 },
-                            .between = [this] { ServeSessions(); },
+                            .between = [this] { ServeMeanwhile(); },
                             .make_watcher = [this] { return door_->Watch(); }};
   for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
     CatchStarting(*session, policy, &notes);  // first: nobody falls in between

@@ -69,8 +69,7 @@ class Service : private Host {
   // Waits for all of them, whose output is complete then; see Finishers.
   void AwaitFinishers(uint64_t deadline_ns) { finishers_.AwaitAll(deadline_ns); }
 
-  // Nothing runs or is being finished, nobody is connected, and no thread waits to be let
-  // go.
+  // Nothing runs or is being finished, and nobody is connected.
   bool is_idle() const;
 
   // Recordings that were ever started.
@@ -117,7 +116,7 @@ class Service : private Host {
   size_t DumpFor(const Connection& connection, const std::string& label);
   void NoteConflicts(Session& session);
   int ServeRecordings();
-  void ServeSessions();
+  void ServeMeanwhile();
   void FinishOver();
   void Finish(Hosted& hosted);
   [[noreturn]] void RunFinisher(Hosted& hosted, int connection);
@@ -134,6 +133,7 @@ class Service : private Host {
   Finishers finishers_;
   size_t next_serial_ = 1;
   size_t started_ = 0;
+  size_t turns_ = 0;
 };
 
 }  // namespace heapprofd

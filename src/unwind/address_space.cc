@@ -1,34 +1,23 @@
 #include "unwind/address_space.h"
 
 #include <fcntl.h>
-#include <time.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <iterator>
+#include <utility>
+
+#include "base/clock.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr uint64_t kRefreshPauseNs = 5'000'000;
+constexpr uint64_t kPauseFactor = 10;  // of what a refresh has taken
+constexpr int64_t kMaxCreditNs = 20'000'000;
 // A target can map and unmap code for ever; what is beyond is not found.
 constexpr size_t kMaxMappings = 65'536;
-constexpr size_t kMaxMapsText = size_t{64} << 20;  // bytes
-
-std::string ReadFromStart(int fd) {
-  std::string text;
-  std::array<char, 65536> chunk{};
-  if (lseek(fd, 0, SEEK_SET) != 0)
-    return text;
-  while (text.size() < kMaxMapsText) {
-    const ssize_t got = read(fd, chunk.data(), chunk.size());
-    if (got <= 0)
-      break;
-    text.append(chunk.data(), static_cast<size_t>(got));
-  }
-  return text;
-}
+constexpr uint64_t kFilesNs = 50'000'000;  // for opening files, of one refresh
 
 // Neither another protection nor the loss of its name makes code other code.
 bool IsSameCode(const MapEntry& a, const MapEntry& b) {
@@ -47,6 +36,40 @@ bool IsPartOf(const MapEntry& part, const MapEntry& whole) {
 
 }  // namespace
 
+// A target can map one file many thousand times, and as many files.
+struct AddressSpace::OpenedFiles {
+  std::shared_ptr<Module> ModuleOf(pid_t pid, const MapEntry& entry, ModuleCache* cache) {
+    if (entry.inode == 0)
+      return cache->Get(pid, entry);
+    const std::pair<uint64_t, uint64_t> file{entry.device, entry.inode};
+    const auto known = modules.find(file);
+    if (known != modules.end())
+      return known->second;
+    const uint64_t begin_ns = MonotonicNs();
+    std::shared_ptr<Module> module = cache->Get(pid, entry);
+    spent_ns += MonotonicNs() - begin_ns;
+    return modules.emplace(file, std::move(module)).first->second;
+  }
+
+  uint64_t spent_ns = 0;
+  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<Module>>
+      modules;  // by device and inode as the maps have them
+};
+
+void RefreshPause::Note(uint64_t begin_ns, uint64_t end_ns, bool was_vain) {
+  const uint64_t took_ns = end_ns - begin_ns;
+  credit_ns_ = std::min(
+      kMaxCreditNs,
+      credit_ns_ + static_cast<int64_t>((begin_ns - credited_ns_) / kPauseFactor));
+  credit_ns_ -= static_cast<int64_t>(took_ns);
+  credited_ns_ = end_ns;
+  uint64_t pause_ns =
+      credit_ns_ < 0 ? kPauseFactor * static_cast<uint64_t>(-credit_ns_) : 0;
+  if (was_vain)
+    pause_ns = std::max({pause_ns, kRefreshPauseNs, kPauseFactor * took_ns});
+  until_ns_ = end_ns + pause_ns;
+}
+
 AddressSpace::AddressSpace(pid_t pid,
                            ModuleCache* modules,
                            std::vector<Mapping>* mappings)
@@ -61,45 +84,57 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
   if (!maps_.valid())
     return Status::FromErrno(
         "cannot open the mappings of process " + std::to_string(pid_), open_error_);
-  const std::string text = ReadFromStart(maps_.get());
-  if (text.empty())
+  next_code_.clear();
+  old_ = 0;
+  kept_ = 0;
+  std::vector<AddressRange> writable;
+  OpenedFiles files;
+  RefreshOutcome outcome;
+  const bool is_read = ReadMaps(maps_.get(), [&](MapEntry& entry) {
+    if (entry.readable && entry.writable)
+      writable.push_back({.start = entry.start, .end = entry.end});
+    if (entry.executable && entry.path != "[vsyscall]")
+      LookAt(entry, &files, &outcome);
+  });
+  if (!is_read)
     return Status(StatusCode::kUnavailable, "cannot read the mappings of process " +
                                                 std::to_string(pid_) +
                                                 ": it has ended or may not be inspected");
   ++refreshes_;
-  RefreshOutcome outcome;
-  std::vector<Code> code;
-  std::vector<MapEntry> writable;
-  size_t kept = 0;
-  size_t old = 0;  // both lists are in order of address
-  for (MapEntry& entry : ParseMaps(text)) {
-    if (entry.readable && entry.writable)
-      writable.push_back(entry);
-    if (!entry.executable || entry.path == "[vsyscall]")
-      continue;
-    while (old < code_.size() && code_[old].entry.start < entry.start)
-      ++old;
-    if (old < code_.size() && IsSameCode(code_[old].entry, entry)) {
-      code.push_back(std::move(code_[old]));
-      ++kept;
-      ++old;
-    } else {
-      if (std::optional<Code> adopted = Adopt(entry))
-        code.push_back(std::move(*adopted));
-      outcome.executable_added = true;
-    }
-  }
-  outcome.executable_removed = kept < code_.size();
+  outcome.executable_removed = kept_ < code_.size();
   removals_ += outcome.executable_removed ? 1 : 0;
-  code_ = std::move(code);
+  code_ = std::exchange(next_code_, {});
   writable_ = std::move(writable);
   return outcome;
 }
 
+// Both code_ and the maps are in order of address.
+void AddressSpace::LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* outcome) {
+  while (old_ < code_.size() && code_[old_].entry.start < entry.start)
+    ++old_;
+  if (old_ < code_.size() && IsSameCode(code_[old_].entry, entry)) {
+    next_code_.push_back(std::move(code_[old_]));
+    ++kept_;
+    ++old_;
+    return;
+  }
+  if (files->spent_ns >= kFilesNs) {
+    outcome->is_incomplete = true;
+    return;
+  }
+  if (std::optional<Code> adopted = Adopt(entry, files))
+    next_code_.push_back(std::move(*adopted));
+  outcome->executable_added = true;
+}
+
 // Code that comes back to its place, or a part of it, keeps its id. None when there are
 // too many mappings.
-std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry) {
-  std::shared_ptr<Module> module = modules_->Get(pid_, entry);
+std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry,
+                                                      OpenedFiles* files) {
+  const bool is_full = mappings_->size() >= kMaxMappings;
+  if (is_full && entry.inode != 0)
+    return std::nullopt;
+  const std::shared_ptr<Module> module = files->ModuleOf(pid_, entry, modules_);
   const auto after = places_.upper_bound(entry.start);
   if (after != places_.begin()) {
     const Code& known = std::prev(after)->second;
@@ -107,7 +142,7 @@ std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry) {
       return Code{.entry = entry, .mapping = known.mapping};
   }
   ClearPlace(entry);
-  if (mappings_->size() >= kMaxMappings)
+  if (is_full)
     return std::nullopt;
   Mapping mapping;
   mapping.start = entry.start;
@@ -118,8 +153,11 @@ std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry) {
     mapping.load_bias = module->load_bias();
     mapping.build_id = module->build_id();
   }
+  constexpr uint64_t kPerMapping = sizeof(Mapping) + 3 * sizeof(Code) + 64;
+  bytes_ += kPerMapping + 3 * mapping.path.size();
+  has_code_without_file_ |= module == nullptr;
   mappings_->push_back(std::move(mapping));
-  modules_of_.push_back(std::move(module));
+  modules_of_.push_back(module);
   const Code code{.entry = entry,
                   .mapping = static_cast<MappingId>(mappings_->size() - 1)};
   places_.emplace(entry.start, code);
@@ -142,21 +180,38 @@ std::optional<CodeLocation> AddressSpace::FindOrRefresh(uint64_t pc) {
   std::optional<CodeLocation> location = Find(pc);
   if (location)
     return location;
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  const uint64_t now = static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u +
-                       static_cast<uint64_t>(time.tv_nsec);
-  if (now - vain_refresh_ns_ < kRefreshPauseNs || !Refresh().ok())
+  const uint64_t begin_ns = MonotonicNs();
+  if (!pause_.IsOver(begin_ns)) {
+    ++postponed_;
+    return std::nullopt;
+  }
+  const Result<RefreshOutcome> outcome = Refresh();
+  if (!outcome.ok())
     return std::nullopt;
   location = Find(pc);
-  if (!location)
-    vain_refresh_ns_ = now;
+  pause_.Note(begin_ns, MonotonicNs(), !location && !outcome.value().is_incomplete);
   return location;
 }
 
-int AddressSpace::FileOf(const Mapping& mapping) const {
+bool AddressSpace::RefreshIfCheap() {
+  const uint64_t begin_ns = MonotonicNs();
+  if (!pause_.IsOver(begin_ns) || !Refresh().ok())
+    return false;
+  pause_.Note(begin_ns, MonotonicNs(), /*was_vain=*/false);
+  return true;
+}
+
+void AddressSpace::Release() {
+  maps_.reset();
+  code_ = {};
+  next_code_ = {};
+  writable_ = {};
+  places_ = {};
+}
+
+ScopedFd AddressSpace::OpenFileOf(const Mapping& mapping) const {
   const Module* module = ModuleOf(static_cast<MappingId>(&mapping - mappings_->data()));
-  return module != nullptr ? module->fd() : -1;
+  return module != nullptr ? module->OpenFile() : ScopedFd();
 }
 
 std::optional<CodeLocation> AddressSpace::Find(uint64_t pc) const {

@@ -24,10 +24,33 @@ struct CodeLocation {
   uint64_t rel_pc = 0;
 };
 
+struct AddressRange {
+  uint64_t start = 0;
+  uint64_t end = 0;
+};
+
 struct RefreshOutcome {
   bool executable_removed =
       false;  // code vanished or was replaced: rules for it must be forgotten
   bool executable_added = false;
+  // Opening files has taken too long: some code is not known yet.
+  bool is_incomplete = false;
+};
+
+// When the maps may be read again for an address that is not known. What a target can
+// make this cost is bounded to a tenth of our time: 64,000 mappings are legal, and so
+// are addresses that lie in none.
+class RefreshPause {
+ public:
+  bool IsOver(uint64_t now_ns) const { return now_ns >= until_ns_; }
+
+  // A refresh has lasted from `begin_ns` to `end_ns`. `was_vain`: it did not help.
+  void Note(uint64_t begin_ns, uint64_t end_ns, bool was_vain);
+
+ private:
+  uint64_t until_ns_ = 0;  // CLOCK_MONOTONIC
+  int64_t credit_ns_ = 0;  // for refreshes that help
+  uint64_t credited_ns_ = 0;
 };
 
 class AddressSpace {
@@ -42,8 +65,14 @@ class AddressSpace {
   std::optional<CodeLocation> Find(uint64_t pc) const;
 
   // As Find, but reads the maps anew when the address is unknown: a module may have been
-  // loaded. Not more often than every few milliseconds as long as that does not help.
+  // loaded. Only as often as RefreshPause allows.
   std::optional<CodeLocation> FindOrRefresh(uint64_t pc);
+
+  // Reads the maps anew unless that was too dear lately; false: not read.
+  bool RefreshIfCheap();
+
+  // Addresses for which the maps were not read although that might have helped.
+  uint64_t postponed() const { return postponed_; }
 
   uint64_t refreshes() const { return refreshes_; }
 
@@ -59,14 +88,23 @@ class AddressSpace {
   uint64_t removals() const { return removals_; }
 
   // Readable and writable mappings in order of address: where stacks can be.
-  const std::vector<MapEntry>& writable_regions() const { return writable_; }
+  const std::vector<AddressRange>& writable_regions() const { return writable_; }
+
+  // Whether there is code that no file holds, as compilers at run time make it.
+  bool HasCodeWithoutFile() const { return has_code_without_file_; }
+
+  // What is kept of the mappings in memory, about.
+  uint64_t bytes() const { return bytes_; }
+
+  // The process is gone: keeps what OpenFileOf and ModuleOf need.
+  void Release();
 
   // The image of a mapping, also when it is unmapped by now; nullptr when there is none.
   Module* ModuleOf(MappingId mapping) const { return modules_of_[mapping].get(); }
 
-  // Descriptor of the file behind one of the mappings (an element of the vector given at
-  // construction), -1 when there is none. Stays ours.
-  int FileOf(const Mapping& mapping) const;
+  // The file behind one of the mappings (an element of the vector given at construction),
+  // invalid when there is none.
+  ScopedFd OpenFileOf(const Mapping& mapping) const;
 
  private:
   struct Code {
@@ -74,7 +112,11 @@ class AddressSpace {
     MappingId mapping;
   };
 
-  std::optional<Code> Adopt(const MapEntry& entry);
+  // Files that this refresh has opened.
+  struct OpenedFiles;
+
+  void LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* outcome);
+  std::optional<Code> Adopt(const MapEntry& entry, OpenedFiles* files);
   void ClearPlace(const MapEntry& entry);
 
   pid_t pid_;
@@ -82,15 +124,21 @@ class AddressSpace {
   std::vector<Mapping>* mappings_;
   ScopedFd maps_;   // stays with this image of the process: it reads empty after an exec
   int open_error_;  // of it; 0: none
-  std::vector<Code> code_;  // by address
-  std::vector<MapEntry> writable_;
+  std::vector<Code> code_;       // by address
+  std::vector<Code> next_code_;  // the same, while the maps are read
+  size_t old_ = 0;               // the first of code_ that may still be found there
+  size_t kept_ = 0;              // of code_
+  std::vector<AddressRange> writable_;
   std::vector<std::shared_ptr<Module>> modules_of_;  // by MappingId
   // The latest code at each place, still mapped or not. By start, disjoint.
   std::map<uint64_t, Code> places_;
   uint64_t replacements_ = 0;
   uint64_t removals_ = 0;
   uint64_t refreshes_ = 0;
-  uint64_t vain_refresh_ns_ = 0;  // CLOCK_MONOTONIC
+  uint64_t postponed_ = 0;
+  uint64_t bytes_ = 0;
+  bool has_code_without_file_ = false;
+  RefreshPause pause_;
 };
 
 }  // namespace heapprofd

@@ -7,10 +7,13 @@
 #include <link.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,7 +71,7 @@ TEST_F(AddressSpaceTest, OwnCodeIsFoundAtItsElfAddress) {
     const Mapping& mapping = mappings_[location->mapping];
     EXPECT_LE(mapping.start, pc);
     EXPECT_GT(mapping.end, pc);
-    EXPECT_GE(space_.FileOf(mapping), 0);
+    EXPECT_TRUE(space_.OpenFileOf(mapping).valid());
   }
 }
 
@@ -92,7 +95,7 @@ TEST_F(AddressSpaceTest, DataIsNotCodeAndStacksAreWritableRegions) {
     EXPECT_FALSE(space_.Find(pc).has_value());
   bool is_covered = false;
   uint64_t last = 0;
-  for (const MapEntry& region : space_.writable_regions()) {
+  for (const AddressRange& region : space_.writable_regions()) {
     EXPECT_GE(region.start, last);
     last = region.end;
     is_covered |= region.start <= stack && stack < region.end;
@@ -109,7 +112,7 @@ TEST_F(AddressSpaceTest, TheVdsoIsAModuleInMemory) {
   ASSERT_TRUE(location.has_value());
   ASSERT_NE(location->module, nullptr);
   EXPECT_EQ(location->rel_pc, 0x800u);
-  EXPECT_EQ(location->module->fd(), -1);
+  EXPECT_FALSE(location->module->OpenFile().valid());
 }
 
 TEST_F(AddressSpaceTest, AnUnchangedProcessChangesNothing) {
@@ -152,7 +155,7 @@ TEST_F(AddressSpaceTest, CodeThatReplacesOtherCodeIsAnotherMapping) {
   const auto jit = space_.Find(reinterpret_cast<uint64_t>(code));
   ASSERT_TRUE(jit.has_value());
   EXPECT_EQ(jit->module, nullptr);
-  EXPECT_EQ(space_.FileOf(mappings_[jit->mapping]), -1);
+  EXPECT_FALSE(space_.OpenFileOf(mappings_[jit->mapping]).valid());
   const int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(mmap(code, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, exe, 0),
             code);
@@ -174,6 +177,135 @@ TEST_F(AddressSpaceTest, TwoProcessesShareTheModuleOfAFile) {
   ASSERT_TRUE(other.Refresh().ok());
   const auto pc = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
   EXPECT_EQ(other.Find(pc)->module, space_.Find(pc)->module);
+}
+
+// So many mappings that reading them is dear; they are legal.
+class ManyMappings {
+ public:
+  ManyMappings() {
+    constexpr size_t kPage = 4096;
+    bytes_ = kCount * kPage;
+    memory_ = static_cast<std::byte*>(
+        mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (size_t i = 0; memory_ != MAP_FAILED && is_complete_ && i < kCount; i += 2)
+      is_complete_ = mprotect(memory_ + i * kPage, kPage, PROT_READ | PROT_WRITE) == 0;
+  }
+
+  ~ManyMappings() { munmap(memory_, bytes_); }
+
+  static constexpr size_t kCount = 60'000;
+
+  bool is_complete() const { return memory_ != MAP_FAILED && is_complete_; }
+
+ private:
+  std::byte* memory_;
+  size_t bytes_;
+  bool is_complete_ = true;
+};
+
+TEST_F(AddressSpaceTest, AddressesThatNobodyKnowsDoNotHaveManyMappingsReadForEach) {
+  const ManyMappings many;
+  if (!many.is_complete())
+    GTEST_SKIP() << "this kernel allows fewer mappings";
+  Refresh();
+  const uint64_t before = space_.refreshes();
+  for (uint64_t pc = 4096; pc < 4096 + 512; ++pc)
+    EXPECT_FALSE(space_.FindOrRefresh(pc).has_value());
+  EXPECT_LE(space_.refreshes() - before, 2u);
+  EXPECT_GE(space_.postponed(), 510u);
+}
+
+TEST_F(AddressSpaceTest, WhatLiesBehindManyMappingsIsKnown) {
+  const ManyMappings many;
+  if (!many.is_complete())
+    GTEST_SKIP() << "this kernel allows fewer mappings";
+  Refresh();
+  EXPECT_GE(space_.writable_regions().size(), ManyMappings::kCount / 2);
+  EXPECT_TRUE(space_.Find(reinterpret_cast<uint64_t>(&CodeOf)).has_value());
+  EXPECT_TRUE(
+      space_.Find(reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
+          .has_value());
+}
+
+TEST(RefreshPauseTest, ARefreshThatDidNotHelpIsRepeatedAfterTenTimesWhatItTook) {
+  constexpr uint64_t kMs = 1'000'000;
+  RefreshPause pause;
+  uint64_t now = 1000 * kMs;
+  EXPECT_TRUE(pause.IsOver(now));
+  pause.Note(now, now + 40 * kMs, /*was_vain=*/true);
+  EXPECT_FALSE(pause.IsOver(now + 439 * kMs));
+  EXPECT_TRUE(pause.IsOver(now + 440 * kMs));
+  now += 5000 * kMs;
+  pause.Note(now, now, /*was_vain=*/true);
+  EXPECT_FALSE(pause.IsOver(now + 4 * kMs));
+  EXPECT_TRUE(pause.IsOver(now + 5 * kMs));
+}
+
+TEST(RefreshPauseTest, RefreshesThatHelpAreFreeUntilTheyTakeATenthOfOurTime) {
+  constexpr uint64_t kMs = 1'000'000;
+  RefreshPause pause;
+  uint64_t now = 1000 * kMs;
+  for (int i = 0; i < 20; ++i, now += kMs) {  // a program that loads its plug-ins
+    EXPECT_TRUE(pause.IsOver(now)) << i;
+    pause.Note(now, now + kMs / 2, /*was_vain=*/false);
+  }
+  uint64_t spent = 0;
+  const uint64_t end = now + 10'000 * kMs;
+  while (now < end) {
+    if (pause.IsOver(now)) {
+      pause.Note(now, now + 40 * kMs, /*was_vain=*/false);
+      now += 40 * kMs;
+      spent += 40 * kMs;
+    }
+    now += kMs;
+  }
+  EXPECT_LT(spent, 1100 * kMs);
+}
+
+// A process may map as many files as it likes, and has them closed by ending.
+TEST(ManyFilesTest, TheyDoNotTakeAllDescriptorsAndAreFoundAgain) {
+  constexpr size_t kFiles = 300;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  ModuleCache modules;
+  std::string folder = testing::TempDir() + "files-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::vector<void*> mapped;
+  for (size_t i = 0; i < kFiles; ++i) {
+    const std::string path = folder + "/" + std::to_string(i);
+    std::filesystem::copy_file("/proc/self/exe", path);
+    const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    mapped.push_back(
+        mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd.get(), 0));
+  }
+  std::vector<Mapping> mappings;
+  AddressSpace space(getpid(), &modules, &mappings);
+  for (bool is_incomplete = true; is_incomplete;) {
+    const Result<RefreshOutcome> outcome = space.Refresh();
+    ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+    is_incomplete = outcome.value().is_incomplete;
+  }
+  size_t found = 0;
+  for (const Mapping& mapping : mappings) {
+    if (mapping.path.starts_with(folder))
+      found += space.OpenFileOf(mapping).valid() ? 1u : 0u;
+  }
+  EXPECT_EQ(found, kFiles);
+  for (void* memory : mapped)
+    munmap(memory, 4096);
+  setrlimit(RLIMIT_NOFILE, &before);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(AddressSpaceTest, OfAProcessThatIsGoneTheFilesStayKnown) {
+  Refresh();
+  const auto pc = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+  const MappingId mapping = space_.Find(pc)->mapping;
+  space_.Release();
+  EXPECT_TRUE(space_.OpenFileOf(mappings_[mapping]).valid());
+  EXPECT_NE(space_.ModuleOf(mapping), nullptr);
 }
 
 TEST(EndedProcessTest, ItsMappingsStayKnownAndRefreshingIsAnError) {

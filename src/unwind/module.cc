@@ -3,6 +3,7 @@
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -126,6 +127,27 @@ void Module::CloseCfi() {
   dwarf_ = nullptr;
 }
 
+ScopedFd Module::OpenFile() const {
+  if (fd_.valid())
+    return ScopedFd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (path_.empty())
+    return {};
+  ScopedFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+
+  struct stat status {};
+
+  const bool is_same = fd.valid() && fstat(fd.get(), &status) == 0 &&
+                       status.st_dev == device_ && status.st_ino == inode_;
+  return is_same ? std::move(fd) : ScopedFd();
+}
+
+void Module::CloseFile(const std::string& path, uint64_t device, uint64_t inode) {
+  fd_.reset();
+  path_ = path;
+  device_ = device;
+  inode_ = inode;
+}
+
 bool Module::IsEntryCode(uint64_t rel_pc) const {
   constexpr uint64_t kEntrySize =
       128;  // bytes; _start and what the loader's entry falls into
@@ -172,17 +194,29 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid, const MapEntry& entry) {
       return module;
   }
   uint64_t used = 0;
-  std::erase_if(modules_, [&used](const auto& item) {
+  size_t open_files = 0;
+  std::erase_if(modules_, [&](const auto& item) {
     const std::shared_ptr<Module> module = item.second.lock();
     used += module != nullptr ? module->bytes() : 0;
+    open_files += module != nullptr && module->has_open_file() ? 1u : 0u;
     return module == nullptr;
   });
   const uint64_t left = kMaxBytes - std::min(kMaxBytes, used);
   std::shared_ptr<Module> module =
       Module::Open(std::move(fd), std::min(left, Module::kMaxBytes));
+  if (module != nullptr && open_files >= max_open_files_)
+    module->CloseFile(entry.path, status.st_dev, status.st_ino);
   if (module != nullptr)
     modules_.emplace(key, module);
   return module;
+}
+
+// A quarter of what this process may have.
+size_t ModuleCache::MaxOpenFiles() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0
+             ? static_cast<size_t>(std::min<rlim_t>(limit.rlim_cur / 4, 8192))
+             : 256;
 }
 
 }  // namespace heapprofd

@@ -47,8 +47,15 @@ class Module {
   // Memory that the unwind information takes.
   uint64_t bytes() const { return image_->copied(); }
 
-  // -1 for images in memory.
-  int fd() const { return fd_.get(); }
+  // Whether a file stays open for OpenFile.
+  bool has_open_file() const { return fd_.valid(); }
+
+  // The file again, for whoever reads more of it; invalid for images in memory, and for
+  // files that are no longer where they were and are not kept open.
+  ScopedFd OpenFile() const;
+
+  // From now on the file is to be found at `path` in /, and is that with these numbers.
+  void CloseFile(const std::string& path, uint64_t device, uint64_t inode);
 
   // Row of unwind information for an ELF address; nullptr when there is none. Free with
   // free().
@@ -64,6 +71,9 @@ class Module {
   void CloseCfi();
 
   ScopedFd fd_;
+  std::string path_;  // if fd_ is invalid; empty: none
+  uint64_t device_ = 0;
+  uint64_t inode_ = 0;
   std::unique_ptr<ElfImage> image_;
   Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* eh_frame_ = nullptr;     // owned by us
@@ -92,7 +102,13 @@ class ModuleCache {
   using Key =
       std::tuple<uint64_t, uint64_t, int64_t, int64_t>;  // device, inode, size, mtime
 
-  // Not owned: a process that loads files without end must not use up the descriptors.
+  // Files that stay open, of all that are in use: processes may be gone, and their mounts
+  // with them, before their symbols are read. A process may map as many as it likes.
+  size_t max_open_files_ = MaxOpenFiles();
+
+  static size_t MaxOpenFiles();
+
+  // Not owned: a process that loads files without end must not use up the memory.
   std::map<Key, std::weak_ptr<Module>> modules_;
 };
 

@@ -1,5 +1,8 @@
 #include "unwind/proc_maps.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -17,7 +20,8 @@ bool TakeNumber(std::string_view& text, int base, char after, uint64_t* value) {
   return true;
 }
 
-std::optional<MapEntry> ParseLine(std::string_view line) {
+// `is_code_only`: of other entries nothing is read but what comes first.
+std::optional<MapEntry> ParseLine(std::string_view line, bool is_code_only) {
   constexpr std::string_view kDeleted = " (deleted)";
   MapEntry entry;
   uint64_t major = 0;
@@ -29,6 +33,8 @@ std::optional<MapEntry> ParseLine(std::string_view line) {
   entry.readable = line[0] == 'r';
   entry.writable = line[1] == 'w';
   entry.executable = line[2] == 'x';
+  if (is_code_only && !entry.executable)
+    return entry;
   line.remove_prefix(5);
   if (!TakeNumber(line, 16, ' ', &entry.offset) || !TakeNumber(line, 16, ':', &major) ||
       !TakeNumber(line, 16, ' ', &minor))
@@ -51,11 +57,36 @@ std::optional<MapEntry> ParseLine(std::string_view line) {
 
 }  // namespace
 
+bool ReadMaps(int fd, const std::function<void(MapEntry&)>& each) {
+  std::array<char, 65536> chunk{};  // longer than any line
+  size_t kept = 0;                  // bytes of a line that is not complete yet
+  size_t total = 0;
+  if (lseek(fd, 0, SEEK_SET) != 0)
+    return false;
+  while (total < kMaxMapsText) {
+    const ssize_t got = read(fd, chunk.data() + kept, chunk.size() - kept);
+    if (got <= 0)
+      break;
+    total += static_cast<size_t>(got);
+    std::string_view text(chunk.data(), kept + static_cast<size_t>(got));
+    for (size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
+         text.remove_prefix(end + 1)) {
+      if (std::optional<MapEntry> entry =
+              ParseLine(text.substr(0, end), /*is_code_only=*/true))
+        each(*entry);
+    }
+    kept = text.size() < chunk.size() ? text.size() : 0;
+    text.copy(chunk.data(), kept);
+  }
+  return total > 0;
+}
+
 std::vector<MapEntry> ParseMaps(std::string_view text) {
   std::vector<MapEntry> entries;
   while (!text.empty() && entries.size() < kMaxMapEntries) {
     const size_t end = std::min(text.find('\n'), text.size());
-    if (std::optional<MapEntry> entry = ParseLine(text.substr(0, end)))
+    if (std::optional<MapEntry> entry =
+            ParseLine(text.substr(0, end), /*is_code_only=*/false))
       entries.push_back(std::move(*entry));
     text.remove_prefix(std::min(end + 1, text.size()));
   }

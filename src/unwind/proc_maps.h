@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,14 @@ struct MapEntry {
 
   bool operator==(const MapEntry&) const = default;
 };
+
+// Gives every entry of an open /proc/PID/maps to `each`, which may take its contents; of
+// those that are not executable the addresses and permissions alone.
+// What lies beyond `kMaxMapsText` bytes is left out: the longest that a process can make
+// of 65,530 mappings without files, twice over. False: nothing was there to be read.
+bool ReadMaps(int fd, const std::function<void(MapEntry&)>& each);
+
+inline constexpr size_t kMaxMapsText = size_t{16} << 20;
 
 // Lines that are not of the kernel's form are skipped. At most `kMaxMapEntries` are
 // returned.

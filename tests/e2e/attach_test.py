@@ -1,5 +1,6 @@
 """Attaching to running processes, and catching new ones by name."""
 
+import concurrent.futures
 import glob
 import os
 import shutil
@@ -25,6 +26,11 @@ while time.monotonic() < end:
 """
 
 PERL_SCRIPT = "#!/usr/bin/perl\nmy @a = map { $_ x 10 } 1..1000; print scalar(@a);\n"
+
+
+def maps_of(pid):
+    with open(f"/proc/{pid}/maps") as file:
+        return file.read()
 
 
 def fanotify_marks(pid):
@@ -95,6 +101,23 @@ class AttachTest(unittest.TestCase):
             tool.send_signal(signal.SIGINT)
             self.assertEqual(tool.wait(60), 0)
 
+    def test_two_engines_that_attach_at_once_again_and_again_do_no_harm(self):
+        with storm(6) as target:
+            recorded = []
+
+            def attach():
+                while target.process.poll() is None:
+                    result = Attached(target.pid, 20, ["-q"]).result
+                    recorded.append(result.returncode == 0)
+                    if result.returncode != 0 and target.process.poll() is None:
+                        self.assertRegex(result.stderr, "another heap_profile|has ended|no such process|try again")
+
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                for engine in [pool.submit(attach) for _ in range(2)]:
+                    engine.result()
+            self.assertEqual(target.process.wait(60), 0, target.process.stdout.read())
+            self.assertIn(True, recorded)
+
     def test_a_statically_linked_program(self):
         with Running([program("static_storm"), "30", "static"]) as target:
             attached = Attached(target.pid, 100)
@@ -122,6 +145,7 @@ class AttachTest(unittest.TestCase):
                 self.assertIn("symbols are stripped", Attached(process.pid, 50).result.stderr)
                 process.kill()
         with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"]) as process:
+            wait_until(lambda: "/libc" in maps_of(process.pid))
             doctor = subprocess.run([HEAP_PROFILE, "doctor", "-p", str(process.pid)], capture_output=True, text=True)
             self.assertIn("allocator in", doctor.stdout)
             process.kill()

@@ -1,9 +1,12 @@
 """How processes begin and end: children, exits, signals."""
 
+import os
 import signal
+import subprocess
+import tempfile
 import unittest
 
-from profile_run import Started, program, run
+from profile_run import HEAP_PROFILE, Started, program, run
 
 
 # A wait for a profiler that stands still ends after a second; machines are busy.
@@ -71,6 +74,17 @@ class ProcessLife(unittest.TestCase):
         self.assertEqual((result.exit_code, result.stdout), (0, "children ok\n"), result.stderr)
         blocks = [p.of("thread_block")["space"] for p in result.pprofs]
         self.assertEqual(sorted(blocks, reverse=True), [6 * 300 * 1000] * 10 + [1000] * 50 + [0] * (len(blocks) - 60))
+
+    def test_many_processes_one_after_the_other_need_few_descriptors(self):
+        count = 200
+        program = f"for i in $(seq {count}); do ls / >/dev/null; done"
+        with tempfile.TemporaryDirectory() as folder:
+            script = f'ulimit -n 128; exec "{HEAP_PROFILE}" -i 1 -o {folder}/out -- sh -c "$0"'
+            result = subprocess.run(["sh", "-c", script, program], capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn("not recorded", result.stderr)
+            profiles = [name for name in os.listdir(f"{folder}/out") if name.endswith(".pb.gz")]
+            self.assertGreaterEqual(len(profiles), count, result.stderr)
 
     def test_a_child_that_outlives_its_parent_is_recorded(self):
         result = run(["/bin/sh", "-c", f"{program('fork_life')} orphan | cat"], ["-i", "1"])

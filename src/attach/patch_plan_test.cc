@@ -1,0 +1,62 @@
+// Plans for this very process; nothing is written.
+#include "attach/patch_plan.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "attach/client_image.h"
+
+namespace heapprofd {
+namespace {
+
+Allocator AllocatorAt(const char* path, uint64_t malloc_at, uint64_t free_at) {
+  return {.path = path,
+          .functions = {{.hook = Hook::kMalloc, .address = malloc_at, .size = 0},
+                        {.hook = Hook::kFree, .address = free_at, .size = 0}}};
+}
+
+template <typename Function>
+uint64_t AddressOf(Function* function) {
+  return reinterpret_cast<uint64_t>(function);
+}
+
+class PatchPlanTest : public testing::Test {
+ protected:
+  PatchPlan Plan(const std::vector<Allocator>& allocators, const AttachState& state) {
+    const Result<RemoteProcess> process = RemoteProcess::Open(getpid());
+    const std::vector<MapEntry> maps = process.value().Maps();
+    ProcessCode code;
+    code.allocators = allocators;
+    const uint64_t near = AddressOf(&malloc);
+    if (base_ == 0)
+      base_ = FindGap(maps, near, ClientHeader().total_size).value_or(0);
+    Result<PatchPlan> plan = MakePatchPlan(process.value(), maps, code, base_, state);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    return plan.ok() ? std::move(plan).value() : PatchPlan();
+  }
+
+  uint64_t base_ = 0;
+};
+
+TEST_F(PatchPlanTest, AnAllocatorKeepsItsNumberWhenAnotherIsLoadedBeforeIt) {
+  const Allocator libc = AllocatorAt("libc.so.6", AddressOf(&malloc), AddressOf(&free));
+  const Allocator other =
+      AllocatorAt("other.so", AddressOf(&qsort), AddressOf(&strtoull));
+  const PatchPlan first = Plan({libc}, AttachState{});
+  ASSERT_EQ(first.state.patch_count, 2u);
+  const uint32_t number = first.state.patches[0].hook;
+  const uint64_t original = first.state.originals[0][static_cast<size_t>(Hook::kMalloc)];
+  EXPECT_NE(original, 0u);
+  const PatchPlan second = Plan({other, libc}, first.state);
+  EXPECT_EQ(second.state.patches[0].hook, number);
+  EXPECT_EQ(second.state.originals[0][static_cast<size_t>(Hook::kMalloc)], original);
+  EXPECT_NE(second.state.originals[1][static_cast<size_t>(Hook::kMalloc)], 0u);
+  const PatchPlan third = Plan({other}, first.state);  // libc's is not wanted any more
+  EXPECT_EQ(third.state.originals[0][static_cast<size_t>(Hook::kMalloc)], original);
+}
+
+}  // namespace
+}  // namespace heapprofd

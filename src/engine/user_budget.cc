@@ -1,0 +1,32 @@
+#include "engine/user_budget.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace heapprofd {
+
+UserBudget& UserBudget::OfEngine() {
+  static UserBudget budget = [] {
+    const auto memory = static_cast<uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L)) *
+                        static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    return UserBudget(memory / 4, memory / 2);
+  }();
+  return budget;
+}
+
+bool UserBudget::HasRoom(uid_t user) const {
+  const auto used = used_by_.find(user);
+  return used_ < limit_ && (used == used_by_.end() || used->second < limit_of_user_);
+}
+
+void UserBudget::Account::Set(uint64_t bytes) {
+  budget_->used_ += bytes - bytes_;
+  uint64_t& of_user = budget_->used_by_[user_];
+  of_user += bytes - bytes_;
+  if (of_user == 0)
+    budget_->used_by_.erase(user_);
+  bytes_ = bytes;
+}
+
+}  // namespace heapprofd
