@@ -48,8 +48,11 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
   const char* path = getenv(kStatsVariable);
   if (path == nullptr || *path == 0)
     return {};
-  HPD_TRY_ASSIGN(const ScopedFd fd, OpenForWriting(path));
-  FILE* file = fdopen(dup(fd.get()), "w");
+  Result<ScopedFd> fd = OpenForWriting(path);
+  if (!fd.ok())
+    return std::move(fd).status().WithContext(std::string("figures for ") +
+                                              kStatsVariable);
+  FILE* file = fdopen(dup(fd.value().get()), "w");
   if (file == nullptr)
     return CannotWrite(path);
   Quality sum;

@@ -148,12 +148,15 @@ void Service::ServeConnections() {
 void Service::TellStarted() {
   if (!door_->are_recordings_known())
     return;
-  for (const std::unique_ptr<Connection>& connection : connections_) {
-    if (!std::exchange(connection->awaits_start, false))
-      continue;
-    const Status ignored = connection->channel.Send(ControlType::kStarted, "");
-    static_cast<void>(ignored);  // its end shows on the channel
-  }
+  for (const std::unique_ptr<Connection>& connection : connections_)
+    TellStarted(*connection);
+}
+
+void Service::TellStarted(Connection& connection) {
+  if (!std::exchange(connection.awaits_start, false))
+    return;
+  const Status ignored = connection.channel.Send(ControlType::kStarted, "");
+  static_cast<void>(ignored);  // its end shows on the channel
 }
 
 bool Service::Handle(Connection& connection, ControlMessage message) {
@@ -328,6 +331,8 @@ Service::Connection* Service::FindConnection(size_t serial) {
 // end closes the connection.
 void Service::Finish(Hosted& hosted) {
   Connection* connection = FindConnection(hosted.connection);
+  if (connection != nullptr)
+    TellStarted(*connection);  // it was very short
   const pid_t pid = fork();
   if (pid == 0)
     RunFinisher(hosted, connection != nullptr ? connection->channel.fd() : -1);

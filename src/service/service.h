@@ -109,6 +109,7 @@ class Service : private Host {
   // Whether there may be one more recording.
   Status CheckRoom() const;
   void TellStarted();
+  static void TellStarted(Connection& connection);
   Status Start(Connection& connection, ControlMessage message);
   Status CheckUnique(const RecordingConfig& config) const;
   Status Attach(Hosted& hosted, Connection& connection);

@@ -112,6 +112,17 @@ TEST_F(ServiceTest, ARecordingBeginsIsMarkedAndIsFinishedInAProcessOfItsOwn) {
   EXPECT_TRUE(service_->is_idle());
 }
 
+TEST_F(ServiceTest, ARecordingThatEndsAtOnceHasBegunBefore) {
+  ControlChannel channel = Connect();
+  const std::string path = place_ + "/trace";
+  const ScopedFd trace(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_TRUE(
+      channel.Send(ControlType::kStart, Request(""), {trace.get(), STDERR_FILENO}).ok());
+  ASSERT_TRUE(channel.Send(ControlType::kStop, "").ok());
+  EXPECT_EQ(AnswerOn(channel).type, ControlType::kStarted);
+  EXPECT_EQ(AnswerOn(channel).type, ControlType::kDone);
+}
+
 TEST_F(ServiceTest, ARecordingEndsWithItsConnection) {
   {
     ControlChannel channel = Connect();
