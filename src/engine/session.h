@@ -211,7 +211,7 @@ class Session {
   void ReleaseEnded();
   void ReadAllRings();
   void Release(const LiveTarget& live);
-  void TakeHooksOut(std::shared_ptr<AttachedProcess> attached);
+  void TakeHooksOut(const std::shared_ptr<AttachedProcess>& attached);
   // While we wait for a process.
   void ServeMeanwhile();
   void NoteProblem(std::string problem);

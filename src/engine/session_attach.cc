@@ -91,7 +91,7 @@ Status Session::PlaceAndHook(pid_t pid) {
   HPD_TRY_ASSIGN(const std::shared_ptr<AttachedProcess> attached, Place(pid));
   HPD_TRY_ASSIGN(Target* const target,
                  AddAttached(attached.get(), /*from_startup=*/false));
-  const Status status = PutHooksIn(attached);
+  Status status = PutHooksIn(attached);
   if (!status.ok()) {
     Forget(target);
     return status;
@@ -307,7 +307,7 @@ void Session::RestoreChildren(pid_t pid) {
   }
 }
 
-void Session::TakeHooksOut(std::shared_ptr<AttachedProcess> attached) {
+void Session::TakeHooksOut(const std::shared_ptr<AttachedProcess>& attached) {
   const pid_t pid = attached->pid();
   const auto status = std::make_shared<Status>();
   const bool is_done =

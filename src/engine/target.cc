@@ -367,7 +367,7 @@ uint64_t Target::EstimatedBytes() const {
       profile_.threads.size() * sizeof(ThreadDescription) +
       profile_.marks.size() * sizeof(Mark) + requested_callsites_ * kPerTotals;
   for (const std::string& argument : profile_.process.cmdline)
-    bytes += sizeof(argument) + argument.size();
+    bytes += sizeof(std::string) + argument.size();
   for (const HeapDump& dump : profile_.heaps)
     bytes += sizeof(dump) + dump.callsites.size() * kPerTotals +
              dump.threads.size() * sizeof(CallsiteTotals);

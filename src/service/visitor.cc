@@ -12,9 +12,7 @@
 namespace heapprofd {
 namespace {
 
-#ifndef SO_PEERPIDFD
-constexpr int SO_PEERPIDFD = 77;  // asm-generic/socket.h, Linux 6.5
-#endif
+constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD of asm-generic/socket.h, Linux 6.5
 
 constexpr size_t kMaxGroups = 65'536;  // NGROUPS_MAX
 
@@ -23,7 +21,7 @@ constexpr size_t kMaxGroups = 65'536;  // NGROUPS_MAX
 ScopedFd PeerProcess(int fd, pid_t pid) {
   int process = -1;
   socklen_t size = sizeof(process);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &size) == 0)
+  if (getsockopt(fd, SOL_SOCKET, kPeerPidfd, &process, &size) == 0)
     return ScopedFd(process);
   return ScopedFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }

@@ -148,10 +148,12 @@ class Search {
         continue;
       const std::string own = DirectoryOf(owner);
       for (const std::string& directory : directories_) {
-        if (directory.starts_with('/'))
-          places.push_back(directory + (own.starts_with('/') ? "" : "/") + own + link);
+        std::string place = directory.starts_with('/') ? directory : own;
+        if (!directory.starts_with('/'))
+          place.append(directory).append(directory.empty() ? "" : "/");
         else
-          places.push_back(own + directory + (directory.empty() ? "" : "/") + link);
+          place.append(own.starts_with('/') ? "" : "/").append(own);
+        places.push_back(place.append(link));
       }
     }
     return places;
