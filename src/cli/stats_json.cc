@@ -1,5 +1,6 @@
 #include "cli/stats_json.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -52,7 +53,7 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
   if (!fd.ok())
     return std::move(fd).status().WithContext(std::string("figures for ") +
                                               kStatsVariable);
-  FILE* file = fdopen(dup(fd.value().get()), "w");
+  FILE* file = fdopen(fcntl(fd.value().get(), F_DUPFD_CLOEXEC, 0), "w");
   if (file == nullptr)
     return CannotWrite(path);
   Quality sum;
