@@ -230,7 +230,7 @@ void Session::ReleaseEnded() {
     LiveTarget live = std::move(*found);
     live_.erase(found);
     if (live.attached != nullptr)
-      TakeHooksOut(std::move(live.attached));
+      TakeHooksOut(live.attached);
     if (live.rest_end != 0)
       live.target->LoseRest(/*writers_gone=*/true);
     Release(live);
