@@ -91,8 +91,6 @@ void DeskDoor::Handle(LinkMessage message, Host& host) {
       return host.NoteTaken(static_cast<pid_t>(message.number));
     case LinkType::kDump:
       return host.DumpAll(message.text);
-    case LinkType::kStop:
-      return host.Leave();
     case LinkType::kKnown:
       unanswered_ -= unanswered_ > 0 ? 1 : 0;
       return;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint64_t kLimitNs = 600'000'000'000;  // with all names
 constexpr uint64_t kGraceNs = 5'000'000'000;    // without
+constexpr uint64_t kKilledNs = 1'000'000'000;   // unless it hangs in the kernel
 constexpr uint64_t kLookAgainNs = 5'000'000;
 
 // Only this one: a wait for any child takes the stops of threads that we trace, too.
@@ -42,7 +43,7 @@ void Finishers::Reap() {
 }
 
 void Finishers::AwaitAll(uint64_t deadline_ns) {
-  while (!running_.empty()) {
+  while (!running_.empty() && MonotonicNs() < deadline_ns + kGraceNs + kKilledNs) {
     Reap();
     for (Finisher& finisher : running_)
       EndAfter(finisher, deadline_ns);

@@ -1,6 +1,7 @@
 #include "service/front_desk.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 
@@ -11,9 +12,11 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxEngines = 256;
+constexpr size_t kMaxEnginesOfUser = 4;   // with other groups each
 constexpr int kMessagesPerTurn = 64;      // of one engine
 constexpr uint64_t kWakeNs = 50'000'000;  // every one costs all programs that lie dormant
 constexpr int kFullWaitMs = 5;            // until an engine is asked again for room
+constexpr uint64_t kKilledNs = 1'000'000'000;  // unless it hangs in the kernel
 constexpr uint64_t kLookAgainNs = 5'000'000;
 
 }  // namespace
@@ -86,13 +89,22 @@ void FrontDesk::AdmitCommand(Visitor visitor) {
     engine->Send(std::move(visitor), CountRecordings() - engine->recordings);
 }
 
+// Root always finds room.
+bool FrontDesk::HasRoomFor(uid_t user) const {
+  const auto same =
+      std::count_if(engines_.begin(), engines_.end(),
+                    [user](const auto& engine) { return engine->rights().user == user; });
+  return static_cast<size_t>(same) < kMaxEnginesOfUser &&
+         (user == 0 || engines_.size() < kMaxEngines);
+}
+
 // Whoever finds no engine is told so by the end of his connection.
 EngineProcess* FrontDesk::EngineOf(const Rights& rights) {
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
     if (engine->rights() == rights && !engine->is_leaving)
       return engine.get();
   }
-  if (engines_.size() >= kMaxEngines)
+  if (!HasRoomFor(rights.user))
     return nullptr;
   Result<std::unique_ptr<EngineProcess>> engine =
       EngineProcess::Start(rights, engine_main_);
@@ -111,7 +123,11 @@ void FrontDesk::Offer(Visitor visitor, const EngineProcess* after) {
     const Rights& rights = engine->rights();
     const bool may_want = rights.user == 0 || (rights.user == visitor.rights.user &&
                                                rights.group == visitor.rights.group);
-    if (is_behind && may_want && engine->recordings > 0 && !engine->is_leaving)
+    // Root's, when it cannot follow, must not keep a user's programs from his own.
+    const bool is_passed_by =
+        rights.user == 0 && visitor.rights.user != 0 && engine->is_full();
+    if (is_behind && may_want && !is_passed_by && engine->recordings > 0 &&
+        !engine->is_leaving)
       return engine->Send(std::move(visitor), 0);
     is_behind |= engine.get() == after;
   }
@@ -229,16 +245,17 @@ void FrontDesk::ReapEngines() {
 void FrontDesk::StopAll() {
   reception_.reset();
   for (const std::unique_ptr<EngineProcess>& engine : engines_)
-    engine->link().Send({.type = LinkType::kStop});
+    shutdown(engine->link().fd(), SHUT_WR);  // unlike a message this always arrives
   directory_->GiveUpLock();
 }
 
 void FrontDesk::AwaitEngines(uint64_t deadline_ns) {
-  while (!engines_.empty()) {
+  while (!engines_.empty() && MonotonicNs() < deadline_ns + kKilledNs) {
     for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-      Hear(*engine);
       if (MonotonicNs() >= deadline_ns)
         engine->Kill();
+      else
+        Hear(*engine);
     }
     std::erase_if(engines_, [](const auto& engine) { return engine->HasEnded(); });
     SleepNs(kLookAgainNs);

@@ -61,6 +61,7 @@ class FrontDesk {
   void AdmitCommand(Visitor visitor);
   // To the next engine behind `after` (nullptr: to the first) that may want the program.
   void Offer(Visitor visitor, const EngineProcess* after);
+  bool HasRoomFor(uid_t user) const;
   EngineProcess* EngineOf(const Rights& rights);
   void Hear(EngineProcess& engine);
   // False: it is gone, or talks nonsense.

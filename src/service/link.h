@@ -20,7 +20,6 @@ enum class LinkType : uint32_t {
   kVisitor = 1,  // with its connection and its process; number: all others' recordings
   kTaken = 2,    // number: a process that another user's recording has
   kDump = 3,     // text: a label; all recordings get a dump
-  kStop = 4,     // finish all recordings, then leave
   kLeave = 5,    // it is idle, and nothing is on its way to it
   kWatcher = 7,  // answers kWatch: with a socket, or text: why not
   kKnown = 6,    // answers kRecordings: from now on programs come

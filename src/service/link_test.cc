@@ -63,7 +63,7 @@ TEST_F(LinkTest, TheEndIsSeenAndNothingCanBeSentThen) {
   const auto received = link_->Receive();
   ASSERT_FALSE(received.ok());
   EXPECT_EQ(received.status().code(), StatusCode::kUnavailable);
-  EXPECT_TRUE(link_->Send({.type = LinkType::kStop}));
+  EXPECT_TRUE(link_->Send({.type = LinkType::kLeave}));
 }
 
 TEST_F(LinkTest, WhoeverDoesNotReadIsNotWaitedFor) {

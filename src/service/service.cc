@@ -88,6 +88,8 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
   }
   poll(fds.data(), fds.size(), wait_ms);
   door_->Serve(*this);
+  for (const std::string& label : std::exchange(owed_dumps_, {}))
+    Dump(label);
   ServeConnections();
   TellStarted();
   finishers_.Reap();

@@ -96,7 +96,8 @@ class Service : private Host {
   void Admit(Visitor visitor) override;
   void NoteTaken(pid_t pid) override;
 
-  void DumpAll(const std::string& label) override { Dump(label); }
+  // When the turn comes: a target may be half made now.
+  void DumpAll(const std::string& label) override { owed_dumps_.push_back(label); }
 
   void Leave() override { is_told_to_leave_ = true; }
 
@@ -132,6 +133,7 @@ class Service : private Host {
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Hosted>> hosted_;
   Finishers finishers_;
+  std::vector<std::string> owed_dumps_;  // labels
   size_t next_serial_ = 1;
   size_t started_ = 0;
   size_t turns_ = 0;

@@ -8,7 +8,7 @@ import stat
 import struct
 import time
 
-from attack_tools import (ALICE, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, Child, Figure, attack, least,
+from attack_tools import (ALICE, ENGINE_LIMIT_MIB, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, Child, Figure, attack, least,
                           raise_descriptor_limit, start_hostile)
 from hostile_requests import CONTROL_START, MAX_CONTROL_PAYLOAD, Hellos, connect, control_message, hello_bytes
 from service_under_attack import (Recorder, Service, effective_uid, service_descriptors, service_memory_mib,
@@ -130,7 +130,7 @@ def disk_flood(is_quick):
         worst = hellos.worst()
         return [Figure("written by root's processes for mallory", most / 2**20, "MiB", 1),
                 Figure(f"her trace after {seconds} s", os.stat(trace).st_size / 2**20, "MiB"),
-                Figure("memory of the service", most_memory, "MiB", 4 * MEMORY_LIMIT_MIB),
+                Figure("memory of the service", most_memory, "MiB", ENGINE_LIMIT_MIB),
                 Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S)]
 
 
