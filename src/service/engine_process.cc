@@ -18,7 +18,11 @@ namespace {
 constexpr size_t kMaxWaiting = 1024;
 constexpr uint64_t kPatienceNs = 4'000'000'000;
 // What one user can make us spend: his recordings fail beyond that, and nobody else's.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr rlim_t kMaxData = RLIM_INFINITY;  // a sanitizer reserves terabytes
+#else
 constexpr rlim_t kMaxData = rlim_t{4} << 30;  // bytes; rings are not counted
+#endif
 constexpr rlim_t kMaxFiles = 65'536;
 
 void Limit(int resource, rlim_t value) {
