@@ -1,12 +1,10 @@
 // The front desk between programs, commands and engines that do as the test says.
 #include "service/front_desk.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
