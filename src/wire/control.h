@@ -17,9 +17,9 @@ enum class ControlType : uint32_t {
   // Requests.
   kMark = 1,   // payload: the label of a dump of this connection's recording, or of all
                // that belong to the caller
-  kStart = 2,  // payload: StartRequest (proto/control.proto); descriptors: the output
-               // directory or trace file, standard error. The recording ends when the
-               // connection is closed.
+  kStart = 2,  // payload: StartRequest (proto/control.proto); descriptors: the
+               // trace, which is a regular file, and standard error. The recording ends
+               // when the connection is closed.
   kStop = 3,   // ends the recording that this connection has started
   // Answers.
   kDone = 16,         // the recording is finished; payload: exit code
