@@ -28,6 +28,19 @@ def wait_for(condition, what):
     return value
 
 
+def full_pipe():
+    """The ends of a pipe into which nothing fits; writing waits."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    try:
+        while True:
+            os.write(write_end, b"x" * 4096)
+    except BlockingIOError:
+        pass
+    os.set_blocking(write_end, True)
+    return read_end, write_end
+
+
 class Patient:
     """tests/programs/patient under the library, or another program that talks in lines."""
 
