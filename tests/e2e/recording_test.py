@@ -10,7 +10,7 @@ import unittest
 import config_pb2
 from google.protobuf import text_format
 from profile_run import HEAP_PROFILE, Started, program, run
-from service_run import Patient, Place, Recording, live_bytes, wait_for
+from service_run import Recording, live_bytes, wait_for
 from service_test import ROUND, ServiceTest
 from trace_test import Importer
 

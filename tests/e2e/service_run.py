@@ -2,7 +2,6 @@
 
 import glob
 import os
-import select
 import shutil
 import signal
 import subprocess
