@@ -1,5 +1,6 @@
-// A recording session: a private socket where clients report, the targets that did, and
-// the loop that drains them. One thread; everything happens inside Poll.
+// A recording session: the targets that report at its private socket or are handed over
+// by a service, and the loop that drains them. One thread, inside Poll or Serve; what may
+// wait for a process is done apart (attach/apart.h).
 #pragma once
 
 #include <sys/types.h>
