@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 #include "wire/service_place.h"
@@ -67,7 +68,7 @@ class FrontDeskTest : public testing::Test {
   void TearDown() override {
     if (desk_ != nullptr) {
       desk_->StopAll();
-      desk_->AwaitEngines(0);
+      desk_->AwaitEngines(MonotonicNs());
     }
     desk_.reset();
     std::filesystem::remove_all(place_);
