@@ -7,7 +7,6 @@
 // program.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 
 namespace heapprofd {

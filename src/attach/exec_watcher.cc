@@ -1,7 +1,6 @@
 #include "attach/exec_watcher.h"
 
 #include <sys/eventfd.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -4,7 +4,8 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+
+#include "base/passed_fds.h"
 
 namespace heapprofd {
 
@@ -14,13 +15,7 @@ bool SendWithFds(int socket, std::string_view bytes, const std::vector<int>& fds
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-  cmsghdr* rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-  memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
+  PutFds(fds, control, &message);
   ssize_t sent = -1;
   do {
     sent = sendmsg(socket, &message, MSG_NOSIGNAL);
@@ -44,17 +39,7 @@ Packet ReceiveWithFds(int socket, size_t max_bytes) {
       got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
   if (got < 0)
     return packet;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-      continue;
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      packet.fds.emplace_back(fd);
-    }
-  }
+  TakeFds(&message, &packet.fds);
   return packet;
 }
 

@@ -1,6 +1,5 @@
 #include "attach/gate.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/fanotify.h>
 #include <sys/socket.h>
@@ -33,12 +32,13 @@ std::string PathOf(int fd) {
   return std::string(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
 }
 
-// Who executes: the real user, when all four agree; nullopt: they do not, or it is gone.
+// Who executes: the real user, and whether all four user ids are his.
 struct Credentials {
   uid_t real;
   bool are_same;
 };
 
+// nullopt: it is gone.
 std::optional<Credentials> CredentialsOf(pid_t tid) {
   const std::string text =
       StatusField(ReadProcFile(ProcPath(tid, "status"), 4096), "Uid");

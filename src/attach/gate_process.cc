@@ -8,11 +8,9 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 
@@ -21,6 +19,7 @@
 #include "attach/remote_process.h"
 #include "attach/stopped_process.h"
 #include "base/clock.h"
+#include "sandbox/sandbox.h"
 
 namespace heapprofd {
 namespace {
@@ -81,7 +80,8 @@ void BlockSignals() {
 void BeUndumpable() {
   const rlimit none{.rlim_cur = 0, .rlim_max = 0};
   setrlimit(RLIMIT_CORE, &none);
-  prctl(PR_SET_DUMPABLE, 0);
+  const Status ignored = MakeUndumpable();
+  static_cast<void>(ignored);
 }
 
 // An event without room for its descriptor is an exec that the kernel refuses.
@@ -113,14 +113,12 @@ void LeaveFreezer() {
 
 // What is needed: marks and the last few files of the machine; directories of others;
 // their credentials, where /proc hides them.
-void DropCapabilities() {
-  constexpr uint32_t kKept =
-      1U << CAP_SYS_ADMIN | 1U << CAP_DAC_READ_SEARCH | 1U << CAP_SYS_PTRACE;
-  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-  const std::array<__user_cap_data_struct, 2> data = {
-      {{.effective = kKept, .permitted = kKept, .inheritable = 0}, {}}};
-  syscall(SYS_capset, &header, data.data());
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+bool GiveUpRights() {
+  return DropCapabilities(CapabilityBit(CAP_SYS_ADMIN) |
+                          CapabilityBit(CAP_DAC_READ_SEARCH) |
+                          CapabilityBit(CAP_SYS_PTRACE))
+             .ok() &&
+         ForbidNewPrivileges().ok();
 }
 
 bool Mark(int group, const char* path) {
@@ -147,7 +145,8 @@ void RunGate(ScopedFd control) {
   int error = 0;
   if (!group.valid() || !dead_mans_switch.Create())
     error = errno;
-  DropCapabilities();
+  else if (!GiveUpRights())
+    error = EPERM;
   if (send(control.get(), &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0)
     return;
   const auto mark = [events = group.get()](const char* path) {

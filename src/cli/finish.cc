@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/format.h"
 #include "base/print.h"
 #include "cli/heap_notes.h"
 #include "cli/options.h"

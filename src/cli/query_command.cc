@@ -19,7 +19,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr int kExitInterrupted = 128 + SIGINT;
+constexpr int kExitInterrupted = kExitSignalBase + SIGINT;
 
 std::atomic<TraceDatabase*> interrupted_database = nullptr;
 

@@ -19,7 +19,6 @@
 #include "cli/unrecorded_text.h"
 #include "engine/obstacle.h"
 #include "service/control_channel.h"
-#include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {

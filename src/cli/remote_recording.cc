@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +19,6 @@
 #include "cli/finish.h"
 #include "cli/options.h"
 #include "cli/signals.h"
-#include "cli/stats_json.h"
 #include "control.pb.h"
 #include "engine/tsc_clock.h"
 #include "service/control_channel.h"

@@ -5,7 +5,6 @@
 // per thread or call: after a wait in vain nobody waits again until the engine has moved.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 namespace heapprofd {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "attach/apart.h"
-#include "engine/process_info.h"
 #include "engine/silent_processes.h"
 
 namespace heapprofd {

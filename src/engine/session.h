@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -91,8 +90,6 @@ class Session {
   // In a child of ours that outlives us, perhaps.
   void LeaveToParent();
 
-  bool is_catching_starts() const { return exec_watcher_ != nullptr; }
-
   // Readable when a program has been caught, which then waits for Serve; -1: never.
   int caught_fd() const { return exec_watcher_ != nullptr ? exec_watcher_->fd() : -1; }
 
@@ -154,6 +151,7 @@ class Session {
   // The process is attached to for malloc's heap alone: what a library of its own says is
   // not wanted.
   bool SeesAllOf(pid_t pid) const;
+
   // The process `pid` is about to become `program`: known as unrecorded unless it
   // reports.
   void ExpectProgram(pid_t pid, const std::string& program);
@@ -165,10 +163,10 @@ class Session {
   ModuleCache& modules() { return modules_; }
 
  private:
-  // After activity the rings are looked at more often for so long.
   static constexpr size_t kMaxTargets = 100'000;
   static constexpr size_t kMaxRejected = 10'000;
   static constexpr size_t kMaxProblems = 1000;
+  // After activity the rings are looked at more often for so long.
   static constexpr uint64_t kBusyNs = 300'000'000;
 
   // Of a session with a socket. Those who have a share of their own are the users that
@@ -262,7 +260,6 @@ class Session {
   std::string socket_path_;
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
-  size_t next_target_ = 0;  // whose turn it is, in live_
   std::vector<std::unique_ptr<TargetProfile>> rejected_;
   ControlHandler control_handler_;
   AllocationEvents* events_ = nullptr;

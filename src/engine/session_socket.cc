@@ -14,7 +14,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
+#include "base/passed_fds.h"
 #include "base/random_seed.h"
 #include "engine/obstacle.h"
 #include "engine/process_info.h"
@@ -36,23 +38,14 @@ std::string RuntimeDirectory() {
 
 bool SendWelcome(int connection,
                  const heapprofd::Welcome& welcome,
-                 const int* fds,
-                 size_t fd_count) {
+                 std::span<const int> fds) {
   heapprofd::Welcome copy = welcome;
   iovec part{.iov_base = &copy, .iov_len = sizeof(copy)};
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (fd_count > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-    memcpy(CMSG_DATA(header), fds, fd_count * sizeof(int));
-  }
+  PutFds(fds, control, &message);
   return sendmsg(connection, &message, MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof(copy));
 }
@@ -182,7 +175,7 @@ void Session::Welcome(const Hello& hello, const PendingClients::Client& client) 
                                    .status = WelcomeStatus::kDecline,
                                    .ring_size = 0,
                                    .seed = 0};
-  SendWelcome(client.fd.get(), decline, nullptr, 0);
+  SendWelcome(client.fd.get(), decline, {});
 }
 
 void Session::Decline(pid_t pid, const std::string& why) {
@@ -263,8 +256,8 @@ Status Session::TakeIn(Newcomer newcomer) {
                                    .status = WelcomeStatus::kProfile,
                                    .ring_size = target->memory().ring_size(),
                                    .seed = RandomSeed()};
-  const int fds[2] = {target->memory().engine_fd(), target->memory().client_fd()};
-  if (!SendWelcome(newcomer.connection, welcome, fds, 2))
+  const std::array fds = {target->memory().engine_fd(), target->memory().client_fd()};
+  if (!SendWelcome(newcomer.connection, welcome, fds))
     return Status::FromErrno("cannot answer process " + std::to_string(pid), errno);
   AddTarget(std::move(target), std::move(newcomer.process), newcomer.from_startup);
   return {};

@@ -1,7 +1,6 @@
 #include "service/attaching.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <memory>

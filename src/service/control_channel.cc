@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/passed_fds.h"
+
 namespace heapprofd {
 namespace {
 
@@ -18,23 +20,6 @@ constexpr size_t kReadSize = size_t{64} << 10;
 
 Status Closed() {
   return Status(StatusCode::kUnavailable, "the other side has closed the connection");
-}
-
-// Takes over the descriptors in the message; those beyond kMaxFds are closed.
-void TakeFds(msghdr* message, std::vector<ScopedFd>* fds) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(message); header != nullptr;
-       header = CMSG_NXTHDR(message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-      continue;
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      ScopedFd owned(fd);
-      if (fds->size() < kMaxFds)
-        fds->push_back(std::move(owned));
-    }
-  }
 }
 
 // Whoever listens gets our terminal and our trace, and is believed. Anybody can listen in
@@ -89,15 +74,8 @@ Status ControlChannel::Send(ControlType type,
     message.msg_iovlen = 1;
     message.msg_control = nullptr;
     message.msg_controllen = 0;
-    if (done == 0 && !fds.empty()) {
-      message.msg_control = control.data();
-      message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-      cmsghdr* rights = CMSG_FIRSTHDR(&message);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-      memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
-    }
+    if (done == 0)
+      PutFds(fds, control, &message);
     const ssize_t sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR)
       continue;
@@ -146,6 +124,8 @@ Result<std::optional<ControlMessage>> ControlChannel::Receive() {
     if (got <= 0)
       return Closed();
     TakeFds(&message, &received_fds_);
+    if (received_fds_.size() > kMaxFds)
+      received_fds_.resize(kMaxFds);  // closes the others
     received_.append(buffer.data(), static_cast<size_t>(got));
   }
 }

@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <map>
-#include <memory>
 
 #include "service/door.h"
 #include "service/link.h"

@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/scoped_fd.h"
-
 namespace heapprofd {
 
 class Finishers {

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "wire/service_place.h"
 
 namespace heapprofd {
 namespace {
@@ -27,8 +26,8 @@ Result<std::unique_ptr<FrontDesk>> FrontDesk::Open(
     EngineProcess::Main engine_main) {
   std::unique_ptr<FrontDesk> desk(
       new FrontDesk(std::move(directory), std::move(engine_main)));
-  HPD_TRY_ASSIGN(desk->reception_, Reception::Open(desk->directory_->path() + kSocketName,
-                                                   std::move(listener)));
+  HPD_TRY_ASSIGN(desk->reception_,
+                 Reception::Open(desk->directory_->socket_path(), std::move(listener)));
   // Programs that outlived an earlier service may now be wanted by nobody; those that it
   // profiled notice by themselves that it is gone.
   desk->directory_->SetRecordings(0);

@@ -52,8 +52,6 @@ class FrontDesk {
   size_t started() const { return started_; }
 
  private:
-  using Engines = std::vector<std::unique_ptr<EngineProcess>>;
-
   FrontDesk(std::unique_ptr<RuntimeDirectory> directory, EngineProcess::Main engine_main)
       : directory_(std::move(directory)), engine_main_(std::move(engine_main)) {}
 
@@ -79,7 +77,7 @@ class FrontDesk {
   EngineProcess::Main engine_main_;
   std::unique_ptr<Reception> reception_;  // nullptr: closed
   ExecGate exec_gate_;
-  Engines engines_;  // root's first
+  std::vector<std::unique_ptr<EngineProcess>> engines_;  // root's first
   size_t started_ = 0;
   bool must_wake_ = false;
   uint64_t woken_ns_ = 0;

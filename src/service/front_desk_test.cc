@@ -1,17 +1,16 @@
 // The front desk between programs, commands and engines that do as the test says.
 #include "service/front_desk.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 #include "wire/service_place.h"
@@ -69,7 +68,7 @@ class FrontDeskTest : public testing::Test {
   void TearDown() override {
     if (desk_ != nullptr) {
       desk_->StopAll();
-      desk_->AwaitEngines(0);
+      desk_->AwaitEngines(MonotonicNs());
     }
     desk_.reset();
     std::filesystem::remove_all(place_);

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
+
+#include "base/passed_fds.h"
 
 namespace heapprofd {
 namespace {
@@ -22,20 +23,6 @@ struct Header {
 static_assert(sizeof(Header) == 16);
 
 using FdSpace = std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))>;
-
-void TakeFds(msghdr* message, std::vector<ScopedFd>* fds) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(message); header != nullptr;
-       header = CMSG_NXTHDR(message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-      continue;
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      fds->emplace_back(fd);
-    }
-  }
-}
 
 }  // namespace
 
@@ -60,15 +47,7 @@ bool Link::Send(const LinkMessage& message, const std::vector<int>& fds) const {
   msghdr packet{};
   packet.msg_iov = parts.data();
   packet.msg_iovlen = parts.size();
-  if (!fds.empty()) {
-    packet.msg_control = control.data();
-    packet.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-    cmsghdr* rights = CMSG_FIRSTHDR(&packet);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
-  }
+  PutFds(fds, control, &packet);
   while (sendmsg(fd_.get(), &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EAGAIN || errno == ENOBUFS)
       return false;

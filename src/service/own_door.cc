@@ -1,13 +1,11 @@
 #include "service/own_door.h"
 
-#include "wire/service_place.h"
-
 namespace heapprofd {
 
 Result<std::unique_ptr<Door>> OwnDoor::Open(RuntimeDirectory* directory,
                                             ScopedFd listener) {
   HPD_TRY_ASSIGN(std::unique_ptr<Reception> reception,
-                 Reception::Open(directory->path() + kSocketName, std::move(listener)));
+                 Reception::Open(directory->socket_path(), std::move(listener)));
   std::unique_ptr<Door> door(new OwnDoor(directory, std::move(reception)));
   // Programs that outlived an earlier service may now be wanted by nobody; those that it
   // profiled notice by themselves that it is gone.

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +27,7 @@ constexpr size_t kMaxFinishers = 8;
 constexpr size_t kMaxRecordings = 64;
 constexpr size_t kMaxRecordingsOfRoot = 256;
 constexpr int kMessagesPerTurn = 4;    // of one connection
-constexpr int kPatienceCheckMs = 500;  // between two looks at who is silent
+constexpr int kFinisherCheckMs = 500;  // between two looks at who takes too long
 constexpr int kIdleWaitMs = 20;        // between two looks at rings that are quiet
 
 // All processes that were asked for by number have been recorded and are gone.
@@ -72,7 +71,7 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
     if (limit_ms >= 0)
       wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
   };
-  wait_at_most(finishers_.count() > 0 ? kPatienceCheckMs : -1);
+  wait_at_most(finishers_.count() > 0 ? kFinisherCheckMs : -1);
   wait_at_most(door_->MillisecondsToNext());
   wait_at_most(is_behind_ ? 0 : -1);
   wait_at_most(max_wait_ms);

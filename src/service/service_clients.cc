@@ -2,9 +2,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 
-#include "base/clock.h"
 #include "engine/process_info.h"
 #include "engine/running_processes.h"
 #include "engine/target_rules.h"

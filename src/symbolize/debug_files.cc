@@ -1,14 +1,12 @@
 #include "symbolize/debug_files.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "base/text.h"

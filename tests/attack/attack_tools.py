@@ -141,19 +141,6 @@ def raise_descriptor_limit():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def full_pipe():
-    """The ends of a pipe into which nothing fits; writing waits."""
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    try:
-        while True:
-            os.write(write_end, b"x" * 4096)
-    except BlockingIOError:
-        pass
-    os.set_blocking(write_end, True)
-    return read_end, write_end
-
-
 def kill_if_there(pid, number):
     try:
         os.kill(pid, number)

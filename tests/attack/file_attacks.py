@@ -10,9 +10,10 @@ import zlib
 
 import fuse_server
 import trace_pb2
-from attack_tools import HELLO_LIMIT_S, MALLORY, ROOT, Child, Figure, attack, folder_of, full_pipe, least
+from attack_tools import HELLO_LIMIT_S, MALLORY, ROOT, Child, Figure, attack, folder_of, least
 from hostile_requests import CONTROL_STARTED, Hellos, connect, receive_answer, send_start, start_request
 from profile_run import HEAP_PROFILE
+from service_run import full_pipe
 from service_under_attack import Service
 
 

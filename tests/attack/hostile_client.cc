@@ -15,11 +15,9 @@
 //
 // "ready" on standard output says that the attack is under way. Whatever it cannot do it
 // says and ends with 1.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>

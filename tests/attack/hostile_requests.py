@@ -11,7 +11,8 @@ import time
 
 import config_pb2
 import control_pb2
-from attack_tools import ALICE, Child, full_pipe
+from attack_tools import ALICE, Child
+from service_run import full_pipe
 from service_under_attack import Recorder
 
 HANDSHAKE_MAGIC, WIRE_VERSION = 0x3130646670616568, 3  # src/wire/handshake.h

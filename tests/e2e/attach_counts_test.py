@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from profile_run import HEAP_PROFILE, Pprof
+from profile_run import HEAP_PROFILE
 from running_process import MAY_ATTACH, MAY_CATCH, Engine
 
 CC1PLUS = glob.glob("/usr/lib/gcc/x86_64-linux-gnu/*/cc1plus")

@@ -10,7 +10,7 @@ import unittest
 
 from profile_run import HEAP_PROFILE, program, script
 from running_process import MAY_ATTACH
-from service_run import HEAPPROFD, PRELOAD, Patient, wait_for
+from service_run import HEAPPROFD, PRELOAD, wait_for
 from service_test import NOBODY, ROUND, ServiceTest
 
 

@@ -10,7 +10,7 @@ import unittest
 import config_pb2
 from google.protobuf import text_format
 from profile_run import HEAP_PROFILE, Started, program, run
-from service_run import Patient, Place, Recording, live_bytes, wait_for
+from service_run import Recording, live_bytes, wait_for
 from service_test import ROUND, ServiceTest
 from trace_test import Importer
 
@@ -130,7 +130,7 @@ class Fields(ConfigTest):
 
     def test_a_program_that_starts_while_the_service_is_stopped_waits_a_second_and_is_named(self):
         config = config_of(all="true")
-        del config.data_sources[0].config.heapprofd_config.process_cmdline[:]  # or each exec would wait for the service
+        del config.data_sources[0].config.heapprofd_config.process_cmdline[:]  # or the gate would hold the program first
         recording = self.record_config(config).wait_active()
         self.addCleanup(self.place.service.send_signal, signal.SIGCONT)
         self.place.service.send_signal(signal.SIGSTOP)

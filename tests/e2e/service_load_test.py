@@ -11,7 +11,7 @@ import unittest
 
 import service_run
 from profile_run import HEAP_PROFILE, program
-from service_run import PRELOAD, Recording, wait_for
+from service_run import PRELOAD, Recording
 from service_test import ROUND, ServiceTest
 
 SESSIONS, PROCESSES = map(int, os.environ.get("HEAPPROFD_LOAD", "5x10").split("x"))

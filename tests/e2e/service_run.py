@@ -2,7 +2,6 @@
 
 import glob
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -26,6 +25,19 @@ def wait_for(condition, what):
             raise TimeoutError(what)
         time.sleep(0.005)
     return value
+
+
+def full_pipe():
+    """The ends of a pipe into which nothing fits; writing waits."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    try:
+        while True:
+            os.write(write_end, b"x" * 4096)
+    except BlockingIOError:
+        pass
+    os.set_blocking(write_end, True)
+    return read_end, write_end
 
 
 class Patient:

@@ -8,7 +8,7 @@ import unittest
 
 from profile_run import HEAP_PROFILE, program
 from running_process import MAY_ATTACH
-from service_run import COMPAT, PRELOAD, Patient, Place, Recording, live_bytes, wait_for
+from service_run import COMPAT, Patient, Place, Recording, live_bytes, wait_for
 
 ROUND = 1000 * 1000  # bytes that patient keeps at each letter a
 NOBODY = 65534

@@ -11,7 +11,7 @@ import unittest
 
 from profile_run import HEAP_PROFILE, program
 from running_process import MAY_ATTACH
-from service_run import wait_for
+from service_run import full_pipe, wait_for
 from service_test import ROUND, ServiceTest
 
 ALICE, MALLORY = 61001, 61002
@@ -223,13 +223,7 @@ class Finishers(ServiceTest):
         """A recording's owner leaves its standard error unread, in a pipe that is full."""
         os.chmod(self.place.directory, 0o755)
         self.place.start()
-        read_end, write_end = os.pipe()
-        os.set_blocking(write_end, False)
-        try:
-            while True:
-                os.write(write_end, b"x" * 4096)
-        except BlockingIOError:
-            os.set_blocking(write_end, True)
+        read_end, write_end = full_pipe()
         with tempfile.TemporaryDirectory() as directory:
             os.chown(directory, MALLORY, MALLORY)
             tool = subprocess.Popen([HEAP_PROFILE, "-n", "patient", "-o", os.path.join(directory, "out")],

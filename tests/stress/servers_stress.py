@@ -19,9 +19,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
-from running_process import MAY_ATTACH, Attached, Engine, changed_code_bytes, wait_until
+from running_process import MAY_ATTACH, Engine, changed_code_bytes, wait_until
 
 NODE = """
 const http = require('http');

@@ -1,0 +1,33 @@
+#include "base/passed_fds.h"
+
+#include <cstring>
+
+namespace heapprofd {
+
+void PutFds(std::span<const int> fds, std::span<char> space, msghdr* message) {
+  if (fds.empty())
+    return;
+  message->msg_control = space.data();
+  message->msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* header = CMSG_FIRSTHDR(message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size_bytes());
+  memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+}
+
+void TakeFds(msghdr* message, std::vector<ScopedFd>* fds) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(message); header != nullptr;
+       header = CMSG_NXTHDR(message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+      continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      fds->emplace_back(fd);
+    }
+  }
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,20 @@
+// Descriptors that go along with a message over a Unix socket (SCM_RIGHTS).
+#pragma once
+
+#include <sys/socket.h>
+
+#include <span>
+#include <vector>
+
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+
+// Puts them into a message that is to be sent; they stay the caller's. `space` has
+// CMSG_SPACE for all of them, is aligned as a cmsghdr, and outlives the message.
+void PutFds(std::span<const int> fds, std::span<char> space, msghdr* message);
+
+// Takes over those of a message that has been received.
+void TakeFds(msghdr* message, std::vector<ScopedFd>* fds);
+
+}  // namespace heapprofd
