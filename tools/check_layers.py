@@ -25,10 +25,11 @@ ALLOWED = {  # module: modules it may include; itself always
     "query": {"base", "profile", "trace", "symbolize"},
     "attach": {"base", "sandbox", "wire", "unwind"},
     "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query"},
-    "config": {"base", "wire", "export", "engine"},
-    "record": {"base", "profile", "engine", "trace", "config"},
+    "sources": {"base", "engine", "trace"},
+    "config": {"base", "wire", "export", "engine", "sources"},
+    "record": {"base", "profile", "engine", "trace", "sources", "config"},
     "service": {"base", "sandbox", "wire", "profile", "attach", "engine", "trace", "config", "record"},
-    "cli": (OUTSIDE | {"attach", "engine", "config", "record", "service"}) - {"rt"},
+    "cli": (OUTSIDE | {"attach", "engine", "sources", "config", "record", "service"}) - {"rt"},
 }
 MAX_LINES = 800
 

@@ -100,7 +100,9 @@ void WriteSession(const SessionConfig& from, proto::HeapprofdConfig* to) {
 
 proto::TraceConfig ToProto(const RecordingConfig& from) {
   proto::TraceConfig to;
-  to.add_buffers()->set_size_kb(kBufferKb);
+  HPD_CHECK(to.ParseFromString(from.rest));
+  if (to.buffers_size() == 0)
+    to.add_buffers()->set_size_kb(kBufferKb);
   for (const SessionConfig& session : from.sessions) {
     proto::DataSourceConfig* source = to.add_data_sources()->mutable_config();
     source->set_name("android.heapprofd");
@@ -108,8 +110,10 @@ proto::TraceConfig ToProto(const RecordingConfig& from) {
   }
   to.set_duration_ms(static_cast<uint32_t>(from.duration_ms));
   to.set_write_into_file(true);
-  to.set_flush_timeout_ms(kFlushTimeoutMs);
-  to.set_flush_period_ms(kFlushPeriodMs);
+  if (!to.has_flush_timeout_ms())
+    to.set_flush_timeout_ms(kFlushTimeoutMs);
+  if (!to.has_flush_period_ms())
+    to.set_flush_period_ms(kFlushPeriodMs);
   if (from.max_file_bytes != 0)
     to.set_max_file_size_bytes(from.max_file_bytes);
   if (!from.unique_name.empty())

@@ -19,6 +19,9 @@ struct RecordingConfig {
   uint64_t max_file_bytes = 0;          // the recording stops at this size; 0: none
   std::string unique_name;              // a second recording of this name is refused
   std::string output_path;              // of the trace; empty: the caller's choice
+  // What else the TraceConfig holds, in binary form: buffers, other data sources. Empty:
+  // nothing.
+  std::string rest;
   // What was asked for and cannot be had here, one line each, for people.
   std::vector<std::string> notes;
 };

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <iterator>
 
 #include "config.pb.h"
 #include "config/recording_config.h"
+#include "sources/data_source.h"
 
 namespace heapprofd {
 namespace {
@@ -146,27 +148,42 @@ void AddNotes(const proto::HeapprofdConfig& from, std::vector<std::string>* note
         "never ends its parent's profile");
 }
 
+bool IsOurs(const proto::TraceConfig::DataSource& source) {
+  return source.config().name() == kHeapprofdSource;
+}
+
+// What is not in a RecordingConfig otherwise; nothing of it is lost on the way to the
+// trace.
+std::string TakeRest(proto::TraceConfig* from) {
+  auto& sources = *from->mutable_data_sources();
+  sources.erase(std::remove_if(sources.begin(), sources.end(), IsOurs), sources.end());
+  from->clear_duration_ms();
+  from->clear_max_file_size_bytes();
+  from->clear_unique_session_name();
+  from->clear_output_path();
+  return from->SerializeAsString();
+}
+
 }  // namespace
 
 Result<RecordingConfig> ParseTraceConfig(std::string_view bytes, ConfigForm form) {
-  HPD_TRY_ASSIGN(const proto::TraceConfig from, ParseBytes(bytes, form));
+  HPD_TRY_ASSIGN(proto::TraceConfig from, ParseBytes(bytes, form));
   RecordingConfig config;
   for (const proto::TraceConfig::DataSource& source : from.data_sources()) {
-    const proto::DataSourceConfig& source_config = source.config();
-    if (source_config.name() != kHeapprofdSource) {
-      config.notes.push_back("data source \"" + source_config.name().substr(0, 80) +
-                             "\" is not recorded: only android.heapprofd is");
+    if (!IsOurs(source))
       continue;
-    }
-    HPD_TRY_ASSIGN(SessionConfig session, ReadSession(source_config.heapprofd_config()));
+    const proto::HeapprofdConfig& heapprofd = source.config().heapprofd_config();
+    HPD_TRY_ASSIGN(SessionConfig session, ReadSession(heapprofd));
     config.sessions.push_back(std::move(session));
-    AddNotes(source_config.heapprofd_config(), &config.notes);
+    AddNotes(heapprofd, &config.notes);
   }
   config.duration_ms = from.duration_ms();
   config.max_file_bytes = from.max_file_size_bytes();
   config.unique_name = from.unique_session_name();
   config.output_path = from.output_path();
   HPD_TRY(CheckRecordingConfig(config));
+  config.rest = TakeRest(&from);
+  std::ranges::move(MakeDataSources(config.rest).notes, std::back_inserter(config.notes));
   return config;
 }
 

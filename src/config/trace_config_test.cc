@@ -118,7 +118,7 @@ TEST(TraceConfigTest, UnknownFieldsAreSkippedOnRequest) {
   EXPECT_TRUE(ParseTraceConfig(text, ConfigForm::kTextLossy).ok());
 }
 
-TEST(TraceConfigTest, OtherDataSourcesAreLeftOutAndSaid) {
+TEST(TraceConfigTest, OtherDataSourcesThatCannotBeHadAreSaid) {
   const Result<RecordingConfig> config = ParseTraceConfig(
       Text(kSmall, "data_sources { config { name: \"android.packages_list\" } }"),
       ConfigForm::kDetect);
@@ -126,6 +126,36 @@ TEST(TraceConfigTest, OtherDataSourcesAreLeftOutAndSaid) {
   EXPECT_EQ(config.value().sessions.size(), 1u);
   ASSERT_EQ(config.value().notes.size(), 1u);
   EXPECT_NE(config.value().notes[0].find("android.packages_list"), std::string::npos);
+}
+
+// A configuration that combines sources, as they are written for Perfetto.
+TEST(TraceConfigTest, WhatIsForOthersIsKept) {
+  const char kRest[] = R"(
+      buffers { size_kb: 100 fill_policy: DISCARD }
+      data_sources { config { name: "linux.ftrace" target_buffer: 1 ftrace_config {
+        ftrace_events: "sched/sched_switch" atrace_categories: "dalvik"
+        compact_sched { enabled: true } } } }
+      data_sources { config { name: "linux.sys_stats" sys_stats_config {
+        meminfo_period_ms: 1000 meminfo_counters: MEMINFO_MEM_FREE
+        stat_counters: STAT_FORK_COUNT } } }
+      data_sources { config { name: "android.log" android_log_config {
+        min_prio: PRIO_WARN log_ids: LID_CRASH } } }
+      data_sources { config { name: "linux.perf" perf_event_config {
+        timebase { frequency: 99 counter: SW_CPU_CLOCK } } } }
+      flush_period_ms: 77)";
+  const Result<RecordingConfig> config =
+      ParseTraceConfig(Text(kSmall, kRest), ConfigForm::kText);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  const std::string text = PrintTraceConfig(config.value());
+  for (const char* kept :
+       {"fill_policy: DISCARD", "ftrace_events: \"sched/sched_switch\"",
+        "atrace_categories: \"dalvik\"", "meminfo_counters: MEMINFO_MEM_FREE",
+        "min_prio: PRIO_WARN", "counter: SW_CPU_CLOCK", "flush_period_ms: 77"})
+    EXPECT_NE(text.find(kept), std::string::npos) << kept << " in\n" << text;
+  const Result<RecordingConfig> again = ParseTraceConfig(text, ConfigForm::kText);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(PrintTraceConfig(again.value()), text);
+  EXPECT_EQ(again.value().sessions.size(), 1u);
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ TraceRecording::TraceRecording(RecordingConfig config,
       sessions_(std::move(sessions)),
       session_states_(sessions_.size()),
       writer_(std::move(trace)),
+      other_sources_(&writer_),
       stream_(&writer_),
       spool_(std::move(spool_directory)) {
   for (const std::unique_ptr<Session>& session : sessions_) {
@@ -85,6 +86,7 @@ Status TraceRecording::Begin() {
     session_states_[i].cpu_at_start = OwnCpuSeconds();
   }
   HPD_TRY(writer_.WriteHeader(SerializeTraceConfig(config_)));
+  other_sources_.Begin(config_.rest);
   return writer_.Finish();
 }
 
@@ -121,12 +123,14 @@ void TraceRecording::ServeSchedule() {
     uint64_t& next = session_states_[i].next_dump_ns;
     next += period * (1 + (after > next + period ? (after - next) / period - 1 : 0));
   }
+  Note(other_sources_.Serve(now));
   CheckLimits(now);
 }
 
 int TraceRecording::MillisecondsToNext(int max_ms) const {
   const uint64_t now = MonotonicNs();
-  uint64_t next = now + static_cast<uint64_t>(max_ms) * kNsPerMs;
+  uint64_t next =
+      std::min(now + static_cast<uint64_t>(max_ms) * kNsPerMs, other_sources_.next_ns());
   if (config_.duration_ms != 0)
     next = std::min(next, started_ns_ + config_.duration_ms * kNsPerMs);
   for (size_t i = 0; i < sessions_.size(); ++i) {
@@ -350,6 +354,7 @@ void TraceRecording::Stop(StopCause cause) {
     }
     session->Stop();
   }
+  Note(other_sources_.End());
   marks_.push_back({.time_ns = MonotonicNs(), .label = ""});
   for (const std::unique_ptr<Session>& session : sessions_) {
     for (const std::unique_ptr<Target>& target : session->targets())
@@ -373,6 +378,12 @@ Status TraceRecording::WriteRest() {
     Note(writer_.WriteModuleSymbols(target->profile()));
   Note(writer_.Finish());
   return status_;
+}
+
+void TraceRecording::LeaveToParent() {
+  for (const std::unique_ptr<Session>& session : sessions_)
+    session->LeaveToParent();
+  other_sources_.LeaveToParent();
 }
 
 std::vector<Target*> TraceRecording::targets() const {

@@ -18,6 +18,7 @@
 #include "engine/session.h"
 #include "record/allocation_stream.h"
 #include "record/dump_spool.h"
+#include "record/other_sources.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {
@@ -51,6 +52,13 @@ class TraceRecording {
 
   // Writes the head of the trace. Times count from here.
   Status Begin();
+
+  // What of the configuration's other data sources cannot be recorded, one line each.
+  const std::vector<std::string>& notes() const { return other_sources_.notes(); }
+
+  // In a forked process, which has nothing to do with this recording: gives up what would
+  // keep it from ending.
+  void LeaveToParent();
 
   // Upkeep of all sessions and what is due of it: dumps, limits. Gives the milliseconds
   // after which it should be called again: 0 when rings hold more, at most `max_ms`.
@@ -139,6 +147,7 @@ class TraceRecording {
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<SessionState> session_states_;
   TraceWriter writer_;
+  OtherSources other_sources_;
   AllocationStream stream_;
   DumpSpool spool_;
   std::map<const Target*, TargetState> target_states_;

@@ -245,6 +245,8 @@ Status Service::Start(Connection& connection, ControlMessage message) {
     NoteConflicts(*session);
   HPD_TRY(Attach(*hosted, connection));
   HPD_TRY(hosted->recording->Begin());
+  for (const std::string& note : hosted->recording->notes())
+    HPD_TRY(connection.channel.Send(ControlType::kNote, note));
   hosted_.push_back(std::move(hosted));
   ++started_;
   door_->SetRecordings(hosted_.size(), /*has_begun=*/true);
@@ -361,10 +363,8 @@ void Service::RunFinisher(Hosted& hosted, int connection) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody else ends those that take too long
   door_->LeaveToParent();
-  for (const std::unique_ptr<Hosted>& other : hosted_) {
-    for (const std::unique_ptr<Session>& session : other->recording->sessions())
-      session->LeaveToParent();
-  }
+  for (const std::unique_ptr<Hosted>& other : hosted_)
+    other->recording->LeaveToParent();
   connections_.clear();
   if (hosted.standard_error.valid())
     dup2(hosted.standard_error.get(), STDERR_FILENO);

@@ -9,9 +9,11 @@ namespace heapprofd::field {
 enum Trace : uint32_t { kTracePacket = 1 };
 
 enum Packet : uint32_t {
+  kPacketFtraceEvents = 1,
   kPacketProcessTree = 2,
   kPacketTrustedUid = 3,
   kPacketClockSnapshot = 6,
+  kPacketSystemStats = 7,
   kPacketTimestamp = 8,
   kPacketProcessStats = 9,
   kPacketSequenceId = 10,

@@ -101,6 +101,20 @@ std::string ProcessMemoryMessage(const TargetProfile& profile) {
   return message;
 }
 
+void AddProcess(pbf_writer& entry, const ProcessDescription& process) {
+  entry.add_int32(field::kProcessPid, process.pid);
+  entry.add_int32(field::kProcessParent, process.parent_pid);
+  size_t left = kMaxTextBytes;  // of the command line
+  for (const std::string& argument : process.cmdline) {
+    entry.add_string(field::kProcessCmdline, argument.data(),
+                     std::min(argument.size(), left));
+    left -= std::min(argument.size() + 1, left);
+    if (left == 0)
+      break;
+  }
+  entry.add_int32(field::kProcessUid, static_cast<int32_t>(process.uid));
+}
+
 std::vector<std::string> ProcessTreeMessages(
     std::span<const ProcessDescription> processes) {
   std::vector<std::string> messages(1);
@@ -109,16 +123,7 @@ std::vector<std::string> ProcessTreeMessages(
       messages.emplace_back();
     pbf_writer tree(messages.back());
     pbf_writer entry(tree, 1);
-    entry.add_int32(1, process.pid);
-    entry.add_int32(2, process.parent_pid);
-    size_t left = kMaxTextBytes;  // of the command line
-    for (const std::string& argument : process.cmdline) {
-      entry.add_string(3, argument.data(), std::min(argument.size(), left));
-      left -= std::min(argument.size() + 1, left);
-      if (left == 0)
-        break;
-    }
-    entry.add_int32(field::kProcessUid, static_cast<int32_t>(process.uid));
+    AddProcess(entry, process);
     entry.add_uint64(field::kProcessProfilingStart, process.start_ns);
   }
   return messages;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <protozero/pbf_writer.hpp>
+
 #include "profile/model.h"
 
 namespace heapprofd {
@@ -17,6 +19,9 @@ std::string SystemInfoMessage();
 
 // A new random identity of the trace.
 std::string TraceUuidMessage();
+
+// The fields of a ProcessTree.Process. A long command line is cut.
+void AddProcess(protozero::pbf_writer& entry, const ProcessDescription& process);
 
 // One or more ProcessTree messages, each small enough for a packet.
 std::vector<std::string> ProcessTreeMessages(

@@ -346,6 +346,10 @@ Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {
       ServicePacket(field::kPacketProcessStats, ProcessMemoryMessage(profile)));
 }
 
+Status TraceWriter::WritePacket(uint32_t field, const std::string& message) {
+  return file_.Append(ServicePacket(field, message));
+}
+
 Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
   const auto append = [&](uint32_t field, const std::string& message) {
     std::string packet = ServicePacket(field, message);

@@ -84,6 +84,9 @@ class TraceWriter {
   // A packet for the allocations and one for the frees; nothing for neither.
   Status WriteStream(int32_t pid, const StreamedEvents& events);
 
+  // A packet of a data source besides heaps. `field`: of TracePacket.
+  Status WritePacket(uint32_t field, const std::string& message);
+
   // Writes what is buffered; more may follow.
   Status Finish() { return file_.Flush(); }
 

@@ -1,0 +1,73 @@
+// Which of Perfetto's data sources exist here, and what of their configurations is
+// obeyed.
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "config.pb.h"
+#include "sources/data_source.h"
+#include "sources/ftrace.h"
+#include "sources/process_stats.h"
+#include "sources/system_stats.h"
+
+namespace heapprofd {
+namespace {
+
+namespace proto = perfetto::protos;
+
+constexpr size_t kMaxSources = 16;
+constexpr size_t kMaxName = 80;
+
+// Names the fields of a source's configuration that are set and have no effect here.
+void NoteIgnored(std::string_view source,
+                 const google::protobuf::Message& config,
+                 std::span<const std::string_view> obeyed,
+                 std::vector<std::string>* notes) {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  config.GetReflection()->ListFields(config, &fields);
+  std::string ignored;
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    if (std::ranges::find(obeyed, field->name()) == obeyed.end())
+      ignored.append(ignored.empty() ? "" : ", ").append(field->name());
+  }
+  if (!ignored.empty())
+    notes->push_back("of data source \"" + std::string(source) +
+                     "\" is not recorded: " + ignored);
+}
+
+void Add(const proto::DataSourceConfig& config, DataSources* to) {
+  if (config.name() == kProcessStatsSource) {
+    NoteIgnored(config.name(), config.process_stats_config(), kProcessStatsFields,
+                &to->notes);
+    to->sources.push_back(MakeProcessStats(config.process_stats_config()));
+  } else if (config.name() == kSystemStatsSource) {
+    NoteIgnored(config.name(), config.sys_stats_config(), kSystemStatsFields, &to->notes);
+    to->sources.push_back(MakeSystemStats(config.sys_stats_config()));
+  } else if (config.name() == kFtraceSource) {
+    NoteIgnored(config.name(), config.ftrace_config(), kFtraceFields, &to->notes);
+    to->sources.push_back(MakeFtrace(config.ftrace_config()));
+  } else {
+    to->notes.push_back("data source \"" + config.name().substr(0, kMaxName) +
+                        "\" is not recorded: there is none of this name on Linux here");
+  }
+}
+
+}  // namespace
+
+DataSources MakeDataSources(const std::string& trace_config) {
+  proto::TraceConfig config;
+  DataSources made;
+  if (!config.ParseFromString(trace_config))
+    return made;
+  for (const proto::TraceConfig::DataSource& source : config.data_sources()) {
+    if (made.sources.size() == kMaxSources) {
+      made.notes.push_back("data sources beyond the first " +
+                           std::to_string(kMaxSources) + " are not recorded");
+      break;
+    }
+    Add(source.config(), &made);
+  }
+  return made;
+}
+
+}  // namespace heapprofd

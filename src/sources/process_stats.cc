@@ -1,0 +1,216 @@
+#include "sources/process_stats.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "base/clock.h"
+#include "engine/process_info.h"
+#include "trace/fields.h"
+#include "trace/limits.h"
+#include "trace/service_packets.h"
+
+namespace heapprofd {
+namespace {
+
+using protozero::pbf_writer;
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint32_t kMinPollMs = 100;  // Perfetto's own lower bound
+constexpr size_t kMaxThreads = 1024;  // named of one process
+constexpr size_t kMaxStatus = 8192;
+
+// Numbers below a folder of /proc, as the kernel lists them.
+std::vector<pid_t> NumbersIn(const std::string& path) {
+  std::vector<pid_t> numbers;
+  DIR* directory = opendir(path.c_str());
+  if (directory == nullptr)
+    return numbers;
+  while (const dirent* entry = readdir(directory)) {
+    if (const int number = atoi(entry->d_name); number > 0)
+      numbers.push_back(number);
+  }
+  closedir(directory);
+  return numbers;
+}
+
+// Lines of /proc/PID/status and the fields of ProcessStats.Process that they become.
+constexpr std::array<std::pair<std::string_view, uint32_t>, 8> kStatusFields = {
+    {{"VmSize", 2},
+     {"VmRSS", 3},
+     {"RssAnon", 4},
+     {"RssFile", 5},
+     {"RssShmem", 6},
+     {"VmSwap", 7},
+     {"VmLck", 8},
+     {"VmHWM", 9}}};
+
+// Times of /proc/PID/stat, in clock ticks.
+struct Ticks {
+  uint64_t user = 0;
+  uint64_t kernel = 0;
+  uint64_t start = 0;  // since boot
+};
+
+Ticks ReadTicks(pid_t pid) {
+  const std::string text = ReadAtMost("/proc/" + std::to_string(pid) + "/stat", 4096);
+  const size_t end_of_name = text.rfind(')');
+  Ticks ticks;
+  if (end_of_name != std::string::npos) {
+    static_cast<void>(sscanf(  // NOLINT(cert-err34-c)
+        text.c_str() + end_of_name,
+        ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+        " %*d %*d %*d %*d %*d %*d %" SCNu64,
+        &ticks.user, &ticks.kernel, &ticks.start));
+  }
+  return ticks;
+}
+
+uint64_t TicksToNs(uint64_t ticks) {
+  return ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+}
+
+class ProcessStats : public DataSource {
+ public:
+  explicit ProcessStats(const perfetto::protos::ProcessStatsConfig& config)
+      : config_(config) {}
+
+  const char* name() const override { return kProcessStatsSource.data(); }
+
+  Status Begin() override {
+    next_ns_ = UINT64_MAX;
+    if (config_.scan_all_processes_on_start() || config_.proc_stats_poll_ms() != 0)
+      next_ns_ = MonotonicNs();
+    return {};
+  }
+
+  uint64_t next_ns() const override { return left_.empty() ? next_ns_ : 0; }
+
+  // A scan takes as many calls as there are processes for; its numbers become packets as
+  // they are read.
+  Status Serve(const PacketSink& sink, uint64_t until_ns) override {
+    if (left_.empty() && MonotonicNs() >= next_ns_)
+      BeginScan();
+    while (!left_.empty()) {
+      Look(left_.back());
+      left_.pop_back();
+      if (left_.empty())
+        std::erase_if(known_,
+                      [this](const auto& entry) { return entry.second != scan_; });
+      if (left_.empty() || tree_.size() + stats_.size() > kPacketTarget)
+        HPD_TRY(Write(sink));
+      if (MonotonicNs() >= until_ns)
+        break;
+    }
+    return {};
+  }
+
+  Status End(const PacketSink& sink) override {
+    left_.clear();
+    return Write(sink);
+  }
+
+ private:
+  void BeginScan() {
+    const uint64_t period =
+        config_.proc_stats_poll_ms() == 0
+            ? 0
+            : std::max(config_.proc_stats_poll_ms(), kMinPollMs) * kNsPerMs;
+    next_ns_ = period == 0 ? UINT64_MAX : MonotonicNs() + period;
+    left_ = NumbersIn("/proc");
+    std::ranges::sort(left_, std::greater<>());
+    ++scan_;
+  }
+
+  // A process that is new is described; every one has its memory read when that is asked
+  // for.
+  void Look(pid_t pid) {
+    const auto [entry, is_new] = known_.try_emplace(pid, scan_);
+    entry->second = scan_;
+    if (is_new)
+      Describe(pid);
+    if (config_.proc_stats_poll_ms() != 0)
+      Measure(pid);
+  }
+
+  void Describe(pid_t pid) {
+    const ProcessDescription process = DescribeProcess(pid);
+    if (process.comm.empty())
+      return;  // it is gone
+    pbf_writer tree(tree_);
+    {
+      pbf_writer entry(tree, 1);
+      AddProcess(entry, process);
+      if (config_.record_process_age())
+        entry.add_uint64(field::kProcessStart, TicksToNs(ReadTicks(pid).start));
+    }
+    if (!config_.record_thread_names())
+      return;
+    std::vector<pid_t> threads = NumbersIn("/proc/" + std::to_string(pid) + "/task");
+    threads.resize(std::min(threads.size(), kMaxThreads));
+    for (const pid_t tid : threads) {
+      pbf_writer entry(tree, 2);
+      entry.add_int32(1, tid);
+      entry.add_string(2, ThreadName(pid, static_cast<uint32_t>(tid)));
+      entry.add_int32(3, pid);
+    }
+  }
+
+  void Measure(pid_t pid) {
+    const std::string folder = "/proc/" + std::to_string(pid);
+    const std::string status = ReadAtMost(folder + "/status", kMaxStatus);
+    const std::string oom = ReadAtMost(folder + "/oom_score_adj", 16);
+    pbf_writer stats(stats_);
+    pbf_writer entry(stats, 1);
+    entry.add_int32(1, pid);
+    for (const auto& [line, number] : kStatusFields) {
+      // Threads of the kernel have none of them.
+      const size_t at = status.find("\n" + std::string(line) + ":");
+      if (at != std::string::npos)
+        entry.add_uint64(number,
+                         strtoull(status.c_str() + at + line.size() + 2, nullptr, 10));
+    }
+    if (!oom.empty())
+      entry.add_int64(10, strtoll(oom.c_str(), nullptr, 10));
+    if (config_.record_process_runtime()) {
+      const Ticks ticks = ReadTicks(pid);
+      entry.add_uint64(21, TicksToNs(ticks.user));
+      entry.add_uint64(22, TicksToNs(ticks.kernel));
+    }
+  }
+
+  Status Write(const PacketSink& sink) {
+    const std::string tree = std::exchange(tree_, {});
+    const std::string stats = std::exchange(stats_, {});
+    if (!tree.empty())
+      HPD_TRY(sink(field::kPacketProcessTree, tree));
+    return stats.empty() ? Status() : sink(field::kPacketProcessStats, stats);
+  }
+
+  const perfetto::protos::ProcessStatsConfig config_;
+  std::map<pid_t, uint64_t> known_;  // processes, with the scan that saw them last
+  std::vector<pid_t> left_;          // of the scan under way
+  uint64_t scan_ = 0;
+  uint64_t next_ns_ = UINT64_MAX;
+  std::string tree_;   // a ProcessTree that is being filled
+  std::string stats_;  // a ProcessStats
+};
+
+}  // namespace
+
+std::unique_ptr<DataSource> MakeProcessStats(
+    const perfetto::protos::ProcessStatsConfig& config) {
+  return std::make_unique<ProcessStats>(config);
+}
+
+}  // namespace heapprofd

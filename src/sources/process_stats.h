@@ -1,0 +1,23 @@
+// linux.process_stats: names and parents of all processes, and their memory at intervals.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "config.pb.h"
+#include "sources/data_source.h"
+
+namespace heapprofd {
+
+inline constexpr std::string_view kProcessStatsSource = "linux.process_stats";
+
+// What of its configuration has an effect.
+inline constexpr std::array<std::string_view, 5> kProcessStatsFields = {
+    "scan_all_processes_on_start", "record_thread_names", "proc_stats_poll_ms",
+    "record_process_age", "record_process_runtime"};
+
+std::unique_ptr<DataSource> MakeProcessStats(
+    const perfetto::protos::ProcessStatsConfig& config);
+
+}  // namespace heapprofd

@@ -1,0 +1,326 @@
+#include "sources/system_stats.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "base/clock.h"
+#include "engine/process_info.h"
+#include "trace/fields.h"
+
+namespace heapprofd {
+namespace {
+
+namespace proto = perfetto::protos;
+using protozero::pbf_writer;
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint32_t kMinPeriodMs = 10;  // Perfetto's own lower bound
+constexpr size_t kMaxFile = size_t{256} << 10;
+constexpr int kMaxCpus = 4096;
+
+// Fields of SysStats.
+enum SystemStatsField : uint32_t {
+  kMeminfo = 1,
+  kVmstat = 2,
+  kCpuStat = 3,
+  kForks = 4,
+  kIrqTotal = 5,
+  kIrq = 6,
+  kSoftirqTotal = 7,
+  kSoftirq = 8,
+  kCpuFrequency = 11,
+  kBuddyInfo = 12,
+  kDiskStat = 13,
+  kPressure = 14,
+};
+
+// "MEMINFO_ACTIVE_ANON" and "Active(anon)" are the same counter: only letters and digits
+// count, in lower case.
+std::string Plain(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (isalnum(static_cast<unsigned char>(c)) != 0)
+      plain.push_back(static_cast<char>(tolower(static_cast<unsigned char>(c))));
+  }
+  return plain;
+}
+
+// The kernel's names of counters, with their numbers in `type`, whose values' names begin
+// with `prefix`.
+std::map<std::string, int> CounterNumbers(const google::protobuf::EnumDescriptor* type,
+                                          size_t prefix) {
+  std::map<std::string, int> numbers;
+  for (int i = 0; i < type->value_count(); ++i)
+    numbers[Plain(type->value(i)->name().substr(prefix))] = type->value(i)->number();
+  return numbers;
+}
+
+std::map<std::string, int> MeminfoNumbers() {
+  std::map<std::string, int> numbers =
+      CounterNumbers(proto::MeminfoCounters_descriptor(), sizeof("MEMINFO_") - 1);
+  // Spelt otherwise by the kernel.
+  numbers["sreclaimable"] = proto::MEMINFO_SLAB_RECLAIMABLE;
+  numbers["sunreclaim"] = proto::MEMINFO_SLAB_UNRECLAIMABLE;
+  numbers["committedas"] = proto::MEMINFO_COMMITED_AS;
+  return numbers;
+}
+
+uint64_t TicksToNs(uint64_t ticks) {
+  return ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+}
+
+// A counter's line is "Name: 123 kB" or "name 123". `wanted` empty: all that have a
+// number.
+void AddCounters(const std::string& text,
+                 const std::map<std::string, int>& numbers,
+                 const std::set<int>& wanted,
+                 uint32_t field,
+                 pbf_writer& stats) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    uint64_t value = 0;
+    if (!(words >> name >> value))
+      continue;
+    const auto number = numbers.find(Plain(name));
+    if (number == numbers.end() || (!wanted.empty() && !wanted.contains(number->second)))
+      continue;
+    pbf_writer entry(stats, field);
+    entry.add_enum(1, number->second);
+    entry.add_uint64(2, value);
+  }
+}
+
+// "cpu0 user nice system idle iowait irq softirq steal", in clock ticks.
+void AddCpu(const std::string& name, std::istringstream& words, pbf_writer& stats) {
+  pbf_writer entry(stats, kCpuStat);
+  entry.add_uint32(1, static_cast<uint32_t>(strtoul(name.c_str() + 3, nullptr, 10)));
+  uint64_t ticks = 0;
+  for (uint32_t field = 2; field <= 9 && words >> ticks; ++field)
+    entry.add_uint64(field, TicksToNs(ticks));
+}
+
+// "intr TOTAL COUNT...": counts by number, those that are zero left out.
+void AddInterrupts(std::istringstream& words,
+                   uint32_t total_field,
+                   uint32_t field,
+                   pbf_writer& stats) {
+  uint64_t count = 0;
+  if (!(words >> count))
+    return;
+  stats.add_uint64(total_field, count);
+  for (int number = 0; words >> count; ++number) {
+    if (count == 0)
+      continue;
+    pbf_writer entry(stats, field);
+    entry.add_int32(1, number);
+    entry.add_uint64(2, count);
+  }
+}
+
+void AddStat(const std::string& text, const std::set<int>& wanted, pbf_writer& stats) {
+  const auto is_wanted = [&](int counter) {
+    return wanted.empty() || wanted.contains(counter);
+  };
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    if (name.starts_with("cpu") && name.size() > 3) {
+      if (is_wanted(proto::SysStatsConfig::STAT_CPU_TIMES))
+        AddCpu(name, words, stats);
+    } else if (name == "intr" && is_wanted(proto::SysStatsConfig::STAT_IRQ_COUNTS)) {
+      AddInterrupts(words, kIrqTotal, kIrq, stats);
+    } else if (name == "softirq" &&
+               is_wanted(proto::SysStatsConfig::STAT_SOFTIRQ_COUNTS)) {
+      AddInterrupts(words, kSoftirqTotal, kSoftirq, stats);
+    } else if (name == "processes" && is_wanted(proto::SysStatsConfig::STAT_FORK_COUNT)) {
+      if (uint64_t forks = 0; words >> forks)
+        stats.add_uint64(kForks, forks);
+    }
+  }
+}
+
+// One number for each processor, in their order; 0 where the kernel tells none.
+void AddCpuFrequencies(pbf_writer& stats) {
+  const long cpus = std::min<long>(sysconf(_SC_NPROCESSORS_CONF), kMaxCpus);
+  for (long cpu = 0; cpu < cpus; ++cpu) {
+    const std::string khz = ReadAtMost(
+        "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/scaling_cur_freq",
+        32);
+    stats.add_uint32(kCpuFrequency,
+                     static_cast<uint32_t>(strtoul(khz.c_str(), nullptr, 10)));
+  }
+}
+
+// "Node 0, zone Normal 1 2 3": free blocks by order.
+void AddBuddyInfo(const std::string& text, pbf_writer& stats) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream words(line);
+    std::string word;
+    std::string node;
+    std::string zone;
+    if (!(words >> word >> node >> word >> zone))
+      continue;
+    pbf_writer entry(stats, kBuddyInfo);
+    entry.add_string(1, node);
+    entry.add_string(2, zone);
+    for (uint32_t pages = 0; words >> pages;)
+      entry.add_uint32(3, pages);
+  }
+}
+
+// Documentation/admin-guide/iostats.rst: after the device's numbers and name come reads,
+// merged, sectors, ms; the same of writes; in flight, two times; the same of discards;
+// flushes, ms.
+void AddDisks(const std::string& text, pbf_writer& stats) {
+  constexpr uint32_t kFields[] = {0, 0, 2, 3, 0, 0, 4, 5, 0, 0, 0, 0, 0, 6, 7, 8, 9};
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    uint64_t number = 0;
+    std::string name;
+    if (!(words >> number >> number >> name))
+      continue;
+    pbf_writer entry(stats, kDiskStat);
+    entry.add_string(1, name);
+    for (const uint32_t field : kFields) {
+      if (!(words >> number))
+        break;
+      if (field != 0)
+        entry.add_uint64(field, number);
+    }
+  }
+}
+
+// "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", in microseconds.
+void AddPressure(const std::string& text, int some, pbf_writer& stats) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find("total=");
+    if (at == std::string::npos)
+      continue;
+    pbf_writer entry(stats, kPressure);
+    entry.add_enum(1, line.starts_with("some") ? some : some + 1);
+    entry.add_uint64(2, strtoull(line.c_str() + at + 6, nullptr, 10) * 1000);
+  }
+}
+
+// A file, or a few, that are read every `period_ms`.
+struct Reading {
+  uint32_t period_ms;  // 0: not asked for
+  void (*add)(const proto::SysStatsConfig& config, pbf_writer& stats);
+  uint64_t next_ns = 0;
+};
+
+template <typename Values>
+std::set<int> SetOf(const Values& values) {
+  return {values.begin(), values.end()};
+}
+
+void AddMeminfo(const proto::SysStatsConfig& config, pbf_writer& stats) {
+  static const std::map<std::string, int> numbers = MeminfoNumbers();
+  AddCounters(ReadAtMost("/proc/meminfo", kMaxFile), numbers,
+              SetOf(config.meminfo_counters()), kMeminfo, stats);
+}
+
+void AddVmstat(const proto::SysStatsConfig& config, pbf_writer& stats) {
+  static const std::map<std::string, int> numbers =
+      CounterNumbers(proto::VmstatCounters_descriptor(), sizeof("VMSTAT_") - 1);
+  AddCounters(ReadAtMost("/proc/vmstat", kMaxFile), numbers,
+              SetOf(config.vmstat_counters()), kVmstat, stats);
+}
+
+class SystemStats : public DataSource {
+ public:
+  explicit SystemStats(const proto::SysStatsConfig& config) : config_(config) {}
+
+  const char* name() const override { return kSystemStatsSource.data(); }
+
+  Status Begin() override {
+    const auto add = [this](uint32_t period_ms, decltype(Reading::add) function) {
+      if (period_ms != 0)
+        readings_.push_back({.period_ms = std::max(period_ms, kMinPeriodMs),
+                             .add = function,
+                             .next_ns = MonotonicNs()});
+    };
+    using Config = proto::SysStatsConfig;
+    add(config_.meminfo_period_ms(), AddMeminfo);
+    add(config_.vmstat_period_ms(), AddVmstat);
+    add(config_.stat_period_ms(), [](const Config& config, pbf_writer& stats) {
+      AddStat(ReadAtMost("/proc/stat", kMaxFile), SetOf(config.stat_counters()), stats);
+    });
+    add(config_.cpufreq_period_ms(),
+        [](const Config&, pbf_writer& stats) { AddCpuFrequencies(stats); });
+    add(config_.buddyinfo_period_ms(), [](const Config&, pbf_writer& stats) {
+      AddBuddyInfo(ReadAtMost("/proc/buddyinfo", kMaxFile), stats);
+    });
+    add(config_.diskstat_period_ms(), [](const Config&, pbf_writer& stats) {
+      AddDisks(ReadAtMost("/proc/diskstats", kMaxFile), stats);
+    });
+    if (config_.psi_period_ms() == 0)
+      return {};
+    if (ReadAtMost("/proc/pressure/memory", 1).empty())
+      return Status(StatusCode::kUnavailable,
+                    "cannot read /proc/pressure: the kernel keeps no such figures; start "
+                    "it with psi=1, or leave out psi_period_ms");
+    add(config_.psi_period_ms(), [](const Config&, pbf_writer& stats) {
+      AddPressure(ReadAtMost("/proc/pressure/cpu", kMaxFile), 1, stats);
+      AddPressure(ReadAtMost("/proc/pressure/io", kMaxFile), 3, stats);
+      AddPressure(ReadAtMost("/proc/pressure/memory", kMaxFile), 5, stats);
+    });
+    return {};
+  }
+
+  uint64_t next_ns() const override {
+    uint64_t next = UINT64_MAX;
+    for (const Reading& reading : readings_)
+      next = std::min(next, reading.next_ns);
+    return next;
+  }
+
+  Status Serve(const PacketSink& sink, uint64_t /*until_ns*/) override {
+    std::string message;
+    pbf_writer stats(message);
+    for (Reading& reading : readings_) {
+      const uint64_t now = MonotonicNs();
+      if (now < reading.next_ns)
+        continue;
+      reading.add(config_, stats);
+      reading.next_ns = now + reading.period_ms * kNsPerMs;
+    }
+    return message.empty() ? Status() : sink(field::kPacketSystemStats, message);
+  }
+
+  Status End(const PacketSink& /*sink*/) override {
+    readings_.clear();
+    return {};
+  }
+
+ private:
+  const proto::SysStatsConfig config_;
+  std::vector<Reading> readings_;
+};
+
+}  // namespace
+
+std::unique_ptr<DataSource> MakeSystemStats(
+    const perfetto::protos::SysStatsConfig& config) {
+  return std::make_unique<SystemStats>(config);
+}
+
+}  // namespace heapprofd

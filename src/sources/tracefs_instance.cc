@@ -1,0 +1,130 @@
+#include "sources/tracefs_instance.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <sstream>
+
+#include "engine/process_info.h"
+
+#ifndef TRACEFS_MAGIC
+#define TRACEFS_MAGIC 0x74726163
+#endif
+
+namespace heapprofd {
+namespace {
+
+constexpr const char* kPlaces[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+constexpr std::string_view kPrefix = "heapprofd-";
+constexpr size_t kMaxFormat = size_t{64} << 10;
+constexpr size_t kMaxEventList = size_t{256} << 10;
+
+Status WriteTo(const std::string& path, const std::string& text, int flags = 0) {
+  const ScopedFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC | flags));
+  if (!fd.valid())
+    return Status::FromErrno("cannot open " + path, errno);
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return Status::FromErrno("cannot write " + path, errno);
+  return {};
+}
+
+Result<std::string> FindTracefs() {
+  for (const char* place : kPlaces) {
+    struct statfs status {};
+
+    if (statfs(place, &status) == 0 && status.f_type == TRACEFS_MAGIC)
+      return std::string(place);
+  }
+  return Status(
+      StatusCode::kUnavailable,
+      "cannot find tracefs: it is not mounted where this process sees it; mount "
+      "-t tracefs tracefs /sys/kernel/tracing");
+}
+
+// Our names carry the process id of who made them.
+void RemoveLeftovers(const std::string& instances) {
+  DIR* directory = opendir(instances.c_str());
+  if (directory == nullptr)
+    return;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(kPrefix))
+      continue;
+    const int pid = atoi(entry->d_name + kPrefix.size());
+    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
+      rmdir((instances + "/" + std::string(name)).c_str());
+  }
+  closedir(directory);
+}
+
+}  // namespace
+
+Status TracefsInstance::Create(uint32_t buffer_kib) {
+  static std::atomic<int> serial{0};
+  HPD_TRY_ASSIGN(const std::string tracefs, FindTracefs());
+  const std::string instances = tracefs + "/instances";
+  RemoveLeftovers(instances);
+  const std::string path = instances + "/" + std::string(kPrefix) +
+                           std::to_string(getpid()) + "-" + std::to_string(++serial);
+  if (mkdir(path.c_str(), 0700) != 0) {
+    if (errno == EACCES || errno == EPERM)
+      return Status(StatusCode::kUnavailable,
+                    "cannot trace the kernel: only root may; record as root");
+    return Status::FromErrno("cannot create " + path, errno);
+  }
+  path_ = path;
+  HPD_TRY(WriteTo(path_ + "/trace_clock", "boot"));
+  return WriteTo(path_ + "/buffer_size_kb", std::to_string(buffer_kib));
+}
+
+Status TracefsInstance::Enable(const std::string& event) {
+  std::string name = event;
+  std::ranges::replace(name, '/', ':');
+  const Status status = WriteTo(path_ + "/set_event", name, O_APPEND);
+  return status.ok() ? status
+                     : Status(StatusCode::kNotFound,
+                              "cannot record event \"" + event +
+                                  "\": the kernel has none of this name; "
+                                  "/sys/kernel/tracing/available_events lists them");
+}
+
+std::vector<std::string> TracefsInstance::Enabled() const {
+  std::istringstream lines(ReadAtMost(path_ + "/set_event", kMaxEventList));
+  std::vector<std::string> events;
+  for (std::string line; std::getline(lines, line);) {
+    std::ranges::replace(line, ':', '/');
+    events.push_back(line);
+  }
+  return events;
+}
+
+std::string TracefsInstance::Format(const std::string& event) const {
+  return ReadAtMost(path_ + "/events/" + event + "/format", kMaxFormat);
+}
+
+std::vector<ScopedFd> TracefsInstance::OpenBuffers() const {
+  std::vector<ScopedFd> buffers;
+  const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+  for (long cpu = 0; cpu < cpus; ++cpu) {
+    const std::string path =
+        path_ + "/per_cpu/cpu" + std::to_string(cpu) + "/trace_pipe_raw";
+    buffers.emplace_back(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+  return buffers;
+}
+
+void TracefsInstance::Remove() {
+  if (!path_.empty())
+    rmdir(path_.c_str());
+  path_.clear();
+}
+
+}  // namespace heapprofd
