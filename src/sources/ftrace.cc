@@ -67,7 +67,7 @@ class Ftrace : public DataSource {
   Status End(const PacketSink& sink) override {
     constexpr uint64_t kMaxNs = 200 * kNsPerMs;
     next_ns_ = 0;
-    const Status status = Serve(sink, MonotonicNs() + kMaxNs);
+    Status status = Serve(sink, MonotonicNs() + kMaxNs);
     next_ns_ = UINT64_MAX;
     buffers_.clear();
     instance_.Remove();
