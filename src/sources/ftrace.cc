@@ -26,16 +26,16 @@ constexpr size_t kPageBytes = size_t{64} << 10;
 
 class Ftrace : public DataSource {
  public:
-  explicit Ftrace(const perfetto::protos::FtraceConfig& config) : config_(config) {}
+  explicit Ftrace(FtraceOptions options) : options_(std::move(options)) {}
 
   const char* name() const override { return kFtraceSource.data(); }
 
   Status Begin() override {
-    const uint32_t wanted = config_.buffer_size_kb();
+    const uint32_t wanted = options_.buffer_kib;
     HPD_TRY(instance_.Create(wanted == 0 ? kDefaultBufferKib
                                          : std::min(wanted, kMaxBufferKib)));
     Status status;
-    for (const std::string& event : config_.ftrace_events()) {
+    for (const std::string& event : options_.events) {
       if (Status enabled = instance_.Enable(event); status.ok())
         status = std::move(enabled);
     }
@@ -57,7 +57,7 @@ class Ftrace : public DataSource {
       if (!is_empty)
         return {};  // out of time; the same again when the rings have had their turn
     }
-    const uint32_t wanted = config_.drain_period_ms();
+    const uint32_t wanted = options_.drain_ms;
     next_ns_ = MonotonicNs() +
                (wanted == 0 ? kDefaultDrainMs : std::max(wanted, kMinDrainMs)) * kNsPerMs;
     return {};
@@ -109,7 +109,7 @@ class Ftrace : public DataSource {
     return false;
   }
 
-  const perfetto::protos::FtraceConfig config_;
+  const FtraceOptions options_;
   TracefsInstance instance_;
   FtraceDecoder decoder_;
   std::vector<ScopedFd> buffers_;
@@ -120,8 +120,8 @@ class Ftrace : public DataSource {
 
 }  // namespace
 
-std::unique_ptr<DataSource> MakeFtrace(const perfetto::protos::FtraceConfig& config) {
-  return std::make_unique<Ftrace>(config);
+std::unique_ptr<DataSource> MakeFtrace(FtraceOptions options) {
+  return std::make_unique<Ftrace>(std::move(options));
 }
 
 }  // namespace heapprofd

@@ -4,9 +4,10 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "config.pb.h"
 #include "sources/data_source.h"
 
 namespace heapprofd {
@@ -17,6 +18,12 @@ inline constexpr std::string_view kFtraceSource = "linux.ftrace";
 inline constexpr std::array<std::string_view, 3> kFtraceFields = {
     "ftrace_events", "buffer_size_kb", "drain_period_ms"};
 
-std::unique_ptr<DataSource> MakeFtrace(const perfetto::protos::FtraceConfig& config);
+struct FtraceOptions {
+  std::vector<std::string> events;  // see TracefsInstance::Enable
+  uint32_t buffer_kib = 0;          // for each processor; 0: the default
+  uint32_t drain_ms = 0;            // 0: the default
+};
+
+std::unique_ptr<DataSource> MakeFtrace(FtraceOptions options);
 
 }  // namespace heapprofd

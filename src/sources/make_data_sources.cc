@@ -35,17 +35,50 @@ void NoteIgnored(std::string_view source,
                      "\" is not recorded: " + ignored);
 }
 
+std::unique_ptr<DataSource> ProcessStatsOf(const proto::ProcessStatsConfig& config) {
+  return MakeProcessStats({.scan_at_start = config.scan_all_processes_on_start(),
+                           .thread_names = config.record_thread_names(),
+                           .age = config.record_process_age(),
+                           .runtime = config.record_process_runtime(),
+                           .poll_ms = config.proc_stats_poll_ms()});
+}
+
+template <typename Values>
+std::set<int> SetOf(const Values& values) {
+  return {values.begin(), values.end()};
+}
+
+std::unique_ptr<DataSource> SystemStatsOf(const proto::SysStatsConfig& config) {
+  return MakeSystemStats({.meminfo_ms = config.meminfo_period_ms(),
+                          .vmstat_ms = config.vmstat_period_ms(),
+                          .stat_ms = config.stat_period_ms(),
+                          .cpu_frequency_ms = config.cpufreq_period_ms(),
+                          .buddyinfo_ms = config.buddyinfo_period_ms(),
+                          .disks_ms = config.diskstat_period_ms(),
+                          .pressure_ms = config.psi_period_ms(),
+                          .meminfo_counters = SetOf(config.meminfo_counters()),
+                          .vmstat_counters = SetOf(config.vmstat_counters()),
+                          .stat_counters = SetOf(config.stat_counters())});
+}
+
+std::unique_ptr<DataSource> FtraceOf(const proto::FtraceConfig& config) {
+  return MakeFtrace(
+      {.events = {config.ftrace_events().begin(), config.ftrace_events().end()},
+       .buffer_kib = config.buffer_size_kb(),
+       .drain_ms = config.drain_period_ms()});
+}
+
 void Add(const proto::DataSourceConfig& config, DataSources* to) {
   if (config.name() == kProcessStatsSource) {
     NoteIgnored(config.name(), config.process_stats_config(), kProcessStatsFields,
                 &to->notes);
-    to->sources.push_back(MakeProcessStats(config.process_stats_config()));
+    to->sources.push_back(ProcessStatsOf(config.process_stats_config()));
   } else if (config.name() == kSystemStatsSource) {
     NoteIgnored(config.name(), config.sys_stats_config(), kSystemStatsFields, &to->notes);
-    to->sources.push_back(MakeSystemStats(config.sys_stats_config()));
+    to->sources.push_back(SystemStatsOf(config.sys_stats_config()));
   } else if (config.name() == kFtraceSource) {
     NoteIgnored(config.name(), config.ftrace_config(), kFtraceFields, &to->notes);
-    to->sources.push_back(MakeFtrace(config.ftrace_config()));
+    to->sources.push_back(FtraceOf(config.ftrace_config()));
   } else {
     to->notes.push_back("data source \"" + config.name().substr(0, kMaxName) +
                         "\" is not recorded: there is none of this name on Linux here");

@@ -82,14 +82,13 @@ uint64_t TicksToNs(uint64_t ticks) {
 
 class ProcessStats : public DataSource {
  public:
-  explicit ProcessStats(const perfetto::protos::ProcessStatsConfig& config)
-      : config_(config) {}
+  explicit ProcessStats(const ProcessStatsOptions& options) : options_(options) {}
 
   const char* name() const override { return kProcessStatsSource.data(); }
 
   Status Begin() override {
     next_ns_ = UINT64_MAX;
-    if (config_.scan_all_processes_on_start() || config_.proc_stats_poll_ms() != 0)
+    if (options_.scan_at_start || options_.poll_ms != 0)
       next_ns_ = MonotonicNs();
     return {};
   }
@@ -123,9 +122,7 @@ class ProcessStats : public DataSource {
  private:
   void BeginScan() {
     const uint64_t period =
-        config_.proc_stats_poll_ms() == 0
-            ? 0
-            : std::max(config_.proc_stats_poll_ms(), kMinPollMs) * kNsPerMs;
+        options_.poll_ms == 0 ? 0 : std::max(options_.poll_ms, kMinPollMs) * kNsPerMs;
     next_ns_ = period == 0 ? UINT64_MAX : MonotonicNs() + period;
     left_ = NumbersIn("/proc");
     std::ranges::sort(left_, std::greater<>());
@@ -139,7 +136,7 @@ class ProcessStats : public DataSource {
     entry->second = scan_;
     if (is_new)
       Describe(pid);
-    if (config_.proc_stats_poll_ms() != 0)
+    if (options_.poll_ms != 0)
       Measure(pid);
   }
 
@@ -151,10 +148,10 @@ class ProcessStats : public DataSource {
     {
       pbf_writer entry(tree, 1);
       AddProcess(entry, process);
-      if (config_.record_process_age())
+      if (options_.age)
         entry.add_uint64(field::kProcessStart, TicksToNs(ReadTicks(pid).start));
     }
-    if (!config_.record_thread_names())
+    if (!options_.thread_names)
       return;
     std::vector<pid_t> threads = NumbersIn("/proc/" + std::to_string(pid) + "/task");
     threads.resize(std::min(threads.size(), kMaxThreads));
@@ -182,7 +179,7 @@ class ProcessStats : public DataSource {
     }
     if (!oom.empty())
       entry.add_int64(10, strtoll(oom.c_str(), nullptr, 10));
-    if (config_.record_process_runtime()) {
+    if (options_.runtime) {
       const Ticks ticks = ReadTicks(pid);
       entry.add_uint64(21, TicksToNs(ticks.user));
       entry.add_uint64(22, TicksToNs(ticks.kernel));
@@ -197,7 +194,7 @@ class ProcessStats : public DataSource {
     return stats.empty() ? Status() : sink(field::kPacketProcessStats, stats);
   }
 
-  const perfetto::protos::ProcessStatsConfig config_;
+  const ProcessStatsOptions options_;
   std::map<pid_t, uint64_t> known_;  // processes, with the scan that saw them last
   std::vector<pid_t> left_;          // of the scan under way
   uint64_t scan_ = 0;
@@ -208,9 +205,8 @@ class ProcessStats : public DataSource {
 
 }  // namespace
 
-std::unique_ptr<DataSource> MakeProcessStats(
-    const perfetto::protos::ProcessStatsConfig& config) {
-  return std::make_unique<ProcessStats>(config);
+std::unique_ptr<DataSource> MakeProcessStats(const ProcessStatsOptions& options) {
+  return std::make_unique<ProcessStats>(options);
 }
 
 }  // namespace heapprofd

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string_view>
 
-#include "config.pb.h"
 #include "sources/data_source.h"
 
 namespace heapprofd {
@@ -17,7 +16,14 @@ inline constexpr std::array<std::string_view, 5> kProcessStatsFields = {
     "scan_all_processes_on_start", "record_thread_names", "proc_stats_poll_ms",
     "record_process_age", "record_process_runtime"};
 
-std::unique_ptr<DataSource> MakeProcessStats(
-    const perfetto::protos::ProcessStatsConfig& config);
+struct ProcessStatsOptions {
+  bool scan_at_start = false;
+  bool thread_names = false;
+  bool age = false;
+  bool runtime = false;
+  uint32_t poll_ms = 0;  // 0: memory is not looked at
+};
+
+std::unique_ptr<DataSource> MakeProcessStats(const ProcessStatsOptions& options);
 
 }  // namespace heapprofd

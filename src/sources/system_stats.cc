@@ -1,5 +1,6 @@
 #include "sources/system_stats.h"
 
+#include <google/protobuf/descriptor.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,13 +21,20 @@
 namespace heapprofd {
 namespace {
 
-namespace proto = perfetto::protos;
 using protozero::pbf_writer;
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint32_t kMinPeriodMs = 10;  // Perfetto's own lower bound
 constexpr size_t kMaxFile = size_t{256} << 10;
 constexpr int kMaxCpus = 4096;
+
+// SysStatsConfig.StatCounters.
+enum StatCounter : int {
+  kCpuTimes = 1,
+  kIrqCounts = 2,
+  kSoftirqCounts = 3,
+  kForkCount = 4
+};
 
 // Fields of SysStats.
 enum SystemStatsField : uint32_t {
@@ -55,23 +63,26 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
-// The kernel's names of counters, with their numbers in `type`, whose values' names begin
-// with `prefix`.
-std::map<std::string, int> CounterNumbers(const google::protobuf::EnumDescriptor* type,
-                                          size_t prefix) {
+// The kernel's names of counters, with their numbers in the enum `name` of config.proto,
+// whose values' names begin with `prefix` and an underscore.
+std::map<std::string, int> CounterNumbers(const char* name, std::string_view prefix) {
+  const google::protobuf::EnumDescriptor* type =
+      google::protobuf::DescriptorPool::generated_pool()->FindEnumTypeByName(name);
+  HPD_CHECK(type != nullptr);
   std::map<std::string, int> numbers;
   for (int i = 0; i < type->value_count(); ++i)
-    numbers[Plain(type->value(i)->name().substr(prefix))] = type->value(i)->number();
+    numbers[Plain(type->value(i)->name().substr(prefix.size() + 1))] =
+        type->value(i)->number();
   return numbers;
 }
 
 std::map<std::string, int> MeminfoNumbers() {
   std::map<std::string, int> numbers =
-      CounterNumbers(proto::MeminfoCounters_descriptor(), sizeof("MEMINFO_") - 1);
+      CounterNumbers("perfetto.protos.MeminfoCounters", "MEMINFO");
   // Spelt otherwise by the kernel.
-  numbers["sreclaimable"] = proto::MEMINFO_SLAB_RECLAIMABLE;
-  numbers["sunreclaim"] = proto::MEMINFO_SLAB_UNRECLAIMABLE;
-  numbers["committedas"] = proto::MEMINFO_COMMITED_AS;
+  numbers["sreclaimable"] = numbers.at("slabreclaimable");
+  numbers["sunreclaim"] = numbers.at("slabunreclaimable");
+  numbers["committedas"] = numbers.at("commitedas");
   return numbers;
 }
 
@@ -139,14 +150,13 @@ void AddStat(const std::string& text, const std::set<int>& wanted, pbf_writer& s
     std::string name;
     words >> name;
     if (name.starts_with("cpu") && name.size() > 3) {
-      if (is_wanted(proto::SysStatsConfig::STAT_CPU_TIMES))
+      if (is_wanted(kCpuTimes))
         AddCpu(name, words, stats);
-    } else if (name == "intr" && is_wanted(proto::SysStatsConfig::STAT_IRQ_COUNTS)) {
+    } else if (name == "intr" && is_wanted(kIrqCounts)) {
       AddInterrupts(words, kIrqTotal, kIrq, stats);
-    } else if (name == "softirq" &&
-               is_wanted(proto::SysStatsConfig::STAT_SOFTIRQ_COUNTS)) {
+    } else if (name == "softirq" && is_wanted(kSoftirqCounts)) {
       AddInterrupts(words, kSoftirqTotal, kSoftirq, stats);
-    } else if (name == "processes" && is_wanted(proto::SysStatsConfig::STAT_FORK_COUNT)) {
+    } else if (name == "processes" && is_wanted(kForkCount)) {
       if (uint64_t forks = 0; words >> forks)
         stats.add_uint64(kForks, forks);
     }
@@ -223,31 +233,26 @@ void AddPressure(const std::string& text, int some, pbf_writer& stats) {
 // A file, or a few, that are read every `period_ms`.
 struct Reading {
   uint32_t period_ms;  // 0: not asked for
-  void (*add)(const proto::SysStatsConfig& config, pbf_writer& stats);
+  void (*add)(const SystemStatsOptions& options, pbf_writer& stats);
   uint64_t next_ns = 0;
 };
 
-template <typename Values>
-std::set<int> SetOf(const Values& values) {
-  return {values.begin(), values.end()};
-}
-
-void AddMeminfo(const proto::SysStatsConfig& config, pbf_writer& stats) {
+void AddMeminfo(const SystemStatsOptions& options, pbf_writer& stats) {
   static const std::map<std::string, int> numbers = MeminfoNumbers();
-  AddCounters(ReadAtMost("/proc/meminfo", kMaxFile), numbers,
-              SetOf(config.meminfo_counters()), kMeminfo, stats);
+  AddCounters(ReadAtMost("/proc/meminfo", kMaxFile), numbers, options.meminfo_counters,
+              kMeminfo, stats);
 }
 
-void AddVmstat(const proto::SysStatsConfig& config, pbf_writer& stats) {
+void AddVmstat(const SystemStatsOptions& options, pbf_writer& stats) {
   static const std::map<std::string, int> numbers =
-      CounterNumbers(proto::VmstatCounters_descriptor(), sizeof("VMSTAT_") - 1);
-  AddCounters(ReadAtMost("/proc/vmstat", kMaxFile), numbers,
-              SetOf(config.vmstat_counters()), kVmstat, stats);
+      CounterNumbers("perfetto.protos.VmstatCounters", "VMSTAT");
+  AddCounters(ReadAtMost("/proc/vmstat", kMaxFile), numbers, options.vmstat_counters,
+              kVmstat, stats);
 }
 
 class SystemStats : public DataSource {
  public:
-  explicit SystemStats(const proto::SysStatsConfig& config) : config_(config) {}
+  explicit SystemStats(SystemStatsOptions options) : options_(std::move(options)) {}
 
   const char* name() const override { return kSystemStatsSource.data(); }
 
@@ -258,27 +263,27 @@ class SystemStats : public DataSource {
                              .add = function,
                              .next_ns = MonotonicNs()});
     };
-    using Config = proto::SysStatsConfig;
-    add(config_.meminfo_period_ms(), AddMeminfo);
-    add(config_.vmstat_period_ms(), AddVmstat);
-    add(config_.stat_period_ms(), [](const Config& config, pbf_writer& stats) {
-      AddStat(ReadAtMost("/proc/stat", kMaxFile), SetOf(config.stat_counters()), stats);
+    using Options = SystemStatsOptions;
+    add(options_.meminfo_ms, AddMeminfo);
+    add(options_.vmstat_ms, AddVmstat);
+    add(options_.stat_ms, [](const Options& options, pbf_writer& stats) {
+      AddStat(ReadAtMost("/proc/stat", kMaxFile), options.stat_counters, stats);
     });
-    add(config_.cpufreq_period_ms(),
-        [](const Config&, pbf_writer& stats) { AddCpuFrequencies(stats); });
-    add(config_.buddyinfo_period_ms(), [](const Config&, pbf_writer& stats) {
+    add(options_.cpu_frequency_ms,
+        [](const Options&, pbf_writer& stats) { AddCpuFrequencies(stats); });
+    add(options_.buddyinfo_ms, [](const Options&, pbf_writer& stats) {
       AddBuddyInfo(ReadAtMost("/proc/buddyinfo", kMaxFile), stats);
     });
-    add(config_.diskstat_period_ms(), [](const Config&, pbf_writer& stats) {
+    add(options_.disks_ms, [](const Options&, pbf_writer& stats) {
       AddDisks(ReadAtMost("/proc/diskstats", kMaxFile), stats);
     });
-    if (config_.psi_period_ms() == 0)
+    if (options_.pressure_ms == 0)
       return {};
     if (ReadAtMost("/proc/pressure/memory", 1).empty())
       return Status(StatusCode::kUnavailable,
                     "cannot read /proc/pressure: the kernel keeps no such figures; start "
                     "it with psi=1, or leave out psi_period_ms");
-    add(config_.psi_period_ms(), [](const Config&, pbf_writer& stats) {
+    add(options_.pressure_ms, [](const Options&, pbf_writer& stats) {
       AddPressure(ReadAtMost("/proc/pressure/cpu", kMaxFile), 1, stats);
       AddPressure(ReadAtMost("/proc/pressure/io", kMaxFile), 3, stats);
       AddPressure(ReadAtMost("/proc/pressure/memory", kMaxFile), 5, stats);
@@ -300,7 +305,7 @@ class SystemStats : public DataSource {
       const uint64_t now = MonotonicNs();
       if (now < reading.next_ns)
         continue;
-      reading.add(config_, stats);
+      reading.add(options_, stats);
       reading.next_ns = now + reading.period_ms * kNsPerMs;
     }
     return message.empty() ? Status() : sink(field::kPacketSystemStats, message);
@@ -312,15 +317,14 @@ class SystemStats : public DataSource {
   }
 
  private:
-  const proto::SysStatsConfig config_;
+  const SystemStatsOptions options_;
   std::vector<Reading> readings_;
 };
 
 }  // namespace
 
-std::unique_ptr<DataSource> MakeSystemStats(
-    const perfetto::protos::SysStatsConfig& config) {
-  return std::make_unique<SystemStats>(config);
+std::unique_ptr<DataSource> MakeSystemStats(SystemStatsOptions options) {
+  return std::make_unique<SystemStats>(std::move(options));
 }
 
 }  // namespace heapprofd
