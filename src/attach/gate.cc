@@ -18,10 +18,9 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kEventsPerTurn = 16;          // each is a descriptor
-constexpr int kMessagesPerTurn = 8;            // of one watcher
-constexpr int kMountsPerTurn = 16;             // of one scan
-constexpr uint64_t kMountsNs = 3'000'000'000;  // for a whole scan
+constexpr size_t kEventsPerTurn = 16;  // each is a descriptor
+constexpr int kMessagesPerTurn = 8;    // of one watcher
+constexpr int kMountsPerTurn = 16;     // of one scan
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kNsPerUs = 1000;
 
@@ -215,29 +214,34 @@ void Gate::AllowOverdue() {
 }
 
 bool Gate::HearOwner() {
-  uid_t owner = 0;
-  Packet packet = ReceiveWithFds(control_.get(), sizeof(owner));
-  if (packet.bytes.size() != sizeof(owner) || packet.fds.size() != 2)
+  GateRequest request{};
+  Packet packet = ReceiveWithFds(control_.get(), sizeof(request));
+  if (packet.bytes.size() != sizeof(request) || packet.fds.size() != 2)
     return !packet.is_end;
-  memcpy(&owner, packet.bytes.data(), sizeof(owner));
+  memcpy(&request, packet.bytes.data(), sizeof(request));
+  AddWatcher(request, std::move(packet.fds[0]), std::move(packet.fds[1]));
+  const GateReply reply{.ticket = request.ticket, .error = 0, .unused = 0};
+  return send(control_.get(), &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+         errno == EAGAIN;
+}
+
+void Gate::AddWatcher(const GateRequest& request, ScopedFd socket, ScopedFd mounts) {
+  const uid_t owner = request.owner;
   const auto same = std::count_if(watchers_.begin(), watchers_.end(),
                                   [owner](const auto& w) { return w->owner == owner; });
   if (watchers_.size() >= kMaxWatchers ||
-      (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / kUserShare)) {
-    Refuse(packet.fds[0].get(),
-           "cannot watch for new processes: too many recordings by name run already; "
-           "stop one");
-    return true;
-  }
+      (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / kUserShare))
+    return Refuse(socket.get(),
+                  "cannot watch for new processes: too many recordings by name run "
+                  "already; stop one");
   auto watcher = std::make_unique<Watcher>();
-  watcher->socket = std::move(packet.fds[0]);
-  watcher->mounts = std::move(packet.fds[1]);
-  watcher->mounts_until_ns = MonotonicNs() + kMountsNs;
+  watcher->socket = std::move(socket);
+  watcher->mounts = std::move(mounts);
+  watcher->mounts_until_ns = MonotonicNs() + kMaxScanNs;
   watcher->owner = owner;
   const auto behind_roots = std::find_if(watchers_.begin(), watchers_.end(),
                                          [](const auto& w) { return w->owner != 0; });
   watchers_.insert(owner == 0 ? behind_roots : watchers_.end(), std::move(watcher));
-  return true;
 }
 
 bool Gate::Serve(Watcher& watcher, short events, short mount_events) {

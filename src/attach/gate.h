@@ -29,8 +29,7 @@ class Gate {
   // False: errno says why.
   using Mark = std::function<bool(const char* path)>;
 
-  // `control`: from our owner; a packet with a uid_t and two sockets adds a watcher: his
-  // own, and where mounts to be watched come from (mount_scan.h). `group`: of fanotify.
+  // `control`: from our owner (GateRequest). `group`: of fanotify.
   Gate(ScopedFd control, ScopedFd group, Mark mark);
   ~Gate();
   Gate(const Gate&) = delete;
@@ -79,6 +78,7 @@ class Gate {
   int WaitMs(int max_wait_ms) const;
 
   bool HearOwner();
+  void AddWatcher(const GateRequest& request, ScopedFd socket, ScopedFd mounts);
   // False: the watcher is to go.
   bool Serve(Watcher& watcher, short events, short mount_events);
   bool Hear(Watcher& watcher);

@@ -50,7 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Pair watcher;
   Pair places;
   const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
-  heapprofd::SendWithFds(control.ours.get(), std::string_view("\0\0\0\0", 4),
+  heapprofd::SendWithFds(control.ours.get(),
+                         std::string(sizeof(heapprofd::GateRequest), '\0'),
                          {watcher.theirs.get(), places.theirs.get()});
   heapprofd::SendWithFds(places.ours.get(), "m", {place.get()});
   places.ours.reset();

@@ -25,7 +25,7 @@ Status GateLink::Begin(const ExecNames& names, std::string* note) {
                   "cannot watch for new processes: too many names are given; use a "
                   "pattern with *");
   if (send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0)
-    return Status::FromErrno("cannot watch for new processes", errno);
+    is_open_ = false;
   const uint64_t deadline = MonotonicNs() + kPatienceNs;
   while (is_open_ && MonotonicNs() < deadline) {
     Wait(kLookMs);
@@ -37,9 +37,10 @@ Status GateLink::Begin(const ExecNames& names, std::string* note) {
     *note = news->text;
     return {};
   }
-  return Status(StatusCode::kUnavailable,
-                std::string("cannot watch for new processes: the process that does so ") +
-                    (is_open_ ? "does not answer" : "has ended") + "; try again");
+  return {is_open_ ? StatusCode::kUnavailable : StatusCode::kTryAgain,
+          std::string("cannot watch for new processes: the process that does so ") +
+              (is_open_ ? "does not answer" : "has ended") +
+              "; see what stops or kills heapprofd-gate"};
 }
 
 void GateLink::Wait(int max_ms) const {

@@ -24,6 +24,7 @@ class GateLink {
   explicit GateLink(ScopedFd socket) : socket_(std::move(socket)) {}
 
   // Says what to watch for, and waits until that is so. `note`: what is not watched.
+  // kTryAgain: the gate has ended; there may be another one.
   Status Begin(const ExecNames& names, std::string* note);
 
   // Until there are news, or the time is over (-1: no limit).

@@ -1,5 +1,6 @@
-// What the exec gate and those that watch say to each other: one message each in a packet
-// of a SOCK_SEQPACKET socket. The watcher's first one is ExecNames::Encode.
+// What the exec gate says to its owner and to those that watch, and they to it: one
+// message each in a packet of a SOCK_SEQPACKET socket. A watcher's first one is
+// ExecNames::Encode.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,25 @@ namespace heapprofd {
 // A program waits for its leave so long at most, whatever becomes of those who watch.
 inline constexpr uint64_t kMaxHoldNs = 300'000'000;
 
-// From the gate.
+// The file systems to be watched are found in this time, or not at all.
+inline constexpr uint64_t kMaxScanNs = 3'000'000'000;
+
+// From the gate's owner: somebody wants to watch. With two descriptors, his socket and
+// the one that mounts come from (mount_scan.h), which several may share.
+struct GateRequest {
+  uint64_t ticket;
+  uint32_t owner;
+  uint32_t unused;
+};
+
+// The gate's answer to that. The first one, without a request, is about its start.
+struct GateReply {
+  uint64_t ticket;
+  int32_t error;  // an errno; 0: all is well
+  int32_t unused;
+};
+
+// From the gate, to a watcher.
 enum class GateNews : uint32_t {
   kReady,    // from now on; text: what is not watched, for the user, if anything
   kRefused,  // text: why; the end of the connection

@@ -147,7 +147,8 @@ void RunGate(ScopedFd control) {
     error = errno;
   else if (!GiveUpRights())
     error = EPERM;
-  if (send(control.get(), &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0)
+  const GateReply started{.ticket = 0, .error = error, .unused = 0};
+  if (send(control.get(), &started, sizeof(started), MSG_NOSIGNAL) < 0 || error != 0)
     return;
   const auto mark = [events = group.get()](const char* path) {
     return Mark(events, path);

@@ -57,13 +57,19 @@ class GateTest : public testing::Test {
     Pair watcher;
     Pair mounts;
     const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
+    const GateRequest request{.ticket = ++last_ticket_, .owner = owner, .unused = 0};
     EXPECT_TRUE(SendWithFds(
         control_.ours.get(),
-        std::string_view(reinterpret_cast<const char*>(&owner), sizeof(owner)),
+        std::string_view(reinterpret_cast<const char*>(&request), sizeof(request)),
         {watcher.theirs.get(), mounts.theirs.get()}));
     EXPECT_TRUE(SendWithFds(mounts.ours.get(), "m", {place.get()}));
     mounts.ours.reset();
     Turn();
+    GateReply reply{};
+    EXPECT_EQ(recv(control_.ours.get(), &reply, sizeof(reply), MSG_DONTWAIT),
+              static_cast<ssize_t>(sizeof(reply)));
+    EXPECT_EQ(reply.ticket, last_ticket_);
+    EXPECT_EQ(reply.error, 0);
     return std::move(watcher.ours);
   }
 
@@ -111,6 +117,7 @@ class GateTest : public testing::Test {
   Pair control_;
   Pair group_;
   int marks_ = 0;
+  uint64_t last_ticket_ = 0;
   Gate gate_;
 };
 

@@ -85,7 +85,7 @@ class Session {
   // From now on, and until Stop, records every program of a matching name from its first
   // allocation on. The functions of `filter` are called on other threads. `gate`: a
   // socket of ExecGate::AddWatcher.
-  Status CatchStarts(ExecWatcher::Filter filter, ScopedFd gate);
+  Status CatchStarts(ExecWatcher::Filter filter, const ExecWatcher::MakeGate& make_gate);
 
   // In a child of ours that outlives us, perhaps.
   void LeaveToParent();

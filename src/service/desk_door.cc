@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kMessagesPerTurn = 256;
 constexpr size_t kMaxWaitingOfUser = 4096;
-constexpr uint64_t kAnswerNs = 2'000'000'000;
-constexpr int kAgainMs = 10;              // when the front desk has no room
+constexpr uint64_t kAnswerNs = 10'000'000'000;  // with a gate that has to be started
+constexpr int kAgainMs = 10;                    // when the front desk has no room
 constexpr uint64_t kTurnNs = 20'000'000;  // letting in; then those inside have their turn
 
 }  // namespace

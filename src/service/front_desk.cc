@@ -50,6 +50,8 @@ int FrontDesk::MillisecondsToNext() const {
     wait_at_most(kFullWaitMs);
   if (must_wake_)
     wait_at_most(static_cast<int>(kWakeNs / kNsPerMs));
+  if (const int gate_ms = exec_gate_.MillisecondsToNext(); gate_ms >= 0)
+    wait_at_most(gate_ms);
   return wait_ms;
 }
 
@@ -61,6 +63,7 @@ void FrontDesk::Poll(int max_wait_ms, int wake_fd) {
   for (const std::unique_ptr<EngineProcess>& engine : engines_)
     fds.push_back({.fd = engine->link().fd(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
+  fds.push_back({.fd = exec_gate_.fd(), .events = POLLIN, .revents = 0});
   if (reception_ != nullptr)
     reception_->AddTo(&fds);
   poll(fds.data(), fds.size(), wait_ms);
@@ -72,6 +75,7 @@ void FrontDesk::Poll(int max_wait_ms, int wake_fd) {
   }
   if (reception_ != nullptr)
     reception_->Serve([this](Visitor visitor) { Admit(std::move(visitor)); });
+  AnswerWatchers();
   WakeAndAnswer();
 }
 
@@ -179,7 +183,8 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
       }
       return;
     case LinkType::kWatch:
-      AddWatcher(engine);
+      if (engine.watch == 0)
+        engine.watch = exec_gate_.Ask(engine.rights().user);
       return;
     case LinkType::kIdle:
       if (message.number == engine.sent() && !engine.is_full())
@@ -190,12 +195,19 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
   }
 }
 
-void FrontDesk::AddWatcher(const EngineProcess& engine) {
-  const Result<ScopedFd> socket = exec_gate_.AddWatcher(engine.rights().user);
-  if (socket.ok())
-    engine.link().Send({.type = LinkType::kWatcher}, {socket.value().get()});
-  else
-    engine.link().Send({.type = LinkType::kWatcher, .text = socket.status().message()});
+void FrontDesk::AnswerWatchers() {
+  for (const auto& [ticket, socket] : exec_gate_.Turn()) {
+    for (const std::unique_ptr<EngineProcess>& engine : engines_) {
+      if (engine->watch != ticket)
+        continue;
+      engine->watch = 0;
+      if (socket.ok())
+        engine->link().Send({.type = LinkType::kWatcher}, {socket.value().get()});
+      else
+        engine->link().Send(
+            {.type = LinkType::kWatcher, .text = socket.status().message()});
+    }
+  }
 }
 
 void FrontDesk::TellTaken(uint64_t process) {

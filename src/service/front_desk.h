@@ -65,7 +65,8 @@ class FrontDesk {
   // False: it is gone, or talks nonsense.
   bool HearOne(EngineProcess& engine);
   void Handle(EngineProcess& engine, LinkMessage message);
-  void AddWatcher(const EngineProcess& engine);
+  // To those who have asked the exec gate.
+  void AnswerWatchers();
   void TellTaken(uint64_t process);
   uint64_t CountRecordings() const;
   void TellRecordings();
