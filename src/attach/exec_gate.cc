@@ -1,11 +1,13 @@
 #include "attach/exec_gate.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +90,21 @@ pid_t ForkWith(const ScopedFd& socket, const std::function<void(ScopedFd)>& run)
   _exit(0);
 }
 
+// What is needed to look at other processes' mounts: their links in /proc, directories of
+// others. Old kernels have no system call filters.
+bool GiveUpRights() {
+  constexpr std::array<uint32_t, 7> kCalls = {SYS_openat,     SYS_openat2, SYS_readlink,
+                                              SYS_newfstatat, SYS_ioctl,   SYS_getdents64,
+                                              SYS_sendmsg};
+  if (!DropCapabilities(CapabilityBit(CAP_DAC_READ_SEARCH) |
+                        CapabilityBit(CAP_SYS_PTRACE))
+           .ok() ||
+      !ForbidNewPrivileges().ok())
+    return false;
+  const Status status = RestrictSystemCalls(SystemCalls::kUseWhatIsOpen, kCalls);
+  return status.ok() || status.code() == StatusCode::kUnavailable;
+}
+
 void RunScan(const ScopedFd& socket) {
   prctl(PR_SET_NAME, "heapprofd-scan");
   signal(SIGALRM, SIG_DFL);
@@ -95,7 +112,8 @@ void RunScan(const ScopedFd& socket) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   alarm(kScanSeconds);  // a file system on the way may not answer
-  SendLocalMounts(socket.get());
+  if (GiveUpRights())
+    SendLocalMounts(socket.get());
 }
 
 }  // namespace
