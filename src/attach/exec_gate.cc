@@ -151,12 +151,12 @@ int ExecGate::MillisecondsToNext() const {
   return killed_.empty() ? -1 : 200 * kSoonMs;
 }
 
-Result<ScopedFd> ExecGate::AddWatcher(uid_t owner) {
+Result<GateEnds> ExecGate::AddWatcher(uid_t owner) {
   const uint64_t ticket = Ask(owner);
   while (true) {
     for (Answer& answer : Turn()) {
       if (answer.ticket == ticket)
-        return std::move(answer.socket);
+        return std::move(answer.ends);
     }
     pollfd readable{.fd = fd(), .events = POLLIN, .revents = 0};
     poll(&readable, 1, kSoonMs);
@@ -165,12 +165,12 @@ Result<ScopedFd> ExecGate::AddWatcher(uid_t owner) {
 
 bool ExecGate::IsAnybodyUntold() const {
   return std::any_of(askers_.begin(), askers_.end(),
-                     [](const Asker& asker) { return !asker.socket.valid(); });
+                     [](const Asker& asker) { return !asker.ends.socket.valid(); });
 }
 
 bool ExecGate::IsAnybodyTold() const {
   return std::any_of(askers_.begin(), askers_.end(),
-                     [](const Asker& asker) { return asker.socket.valid(); });
+                     [](const Asker& asker) { return asker.ends.socket.valid(); });
 }
 
 void ExecGate::StartGate() {
@@ -215,7 +215,7 @@ void ExecGate::Obey(const GateReply& reply) {
   });
   if (asker == askers_.end())
     return;
-  answers_.push_back({.ticket = asker->ticket, .socket = std::move(asker->socket)});
+  answers_.push_back({.ticket = asker->ticket, .ends = std::move(asker->ends)});
   askers_.erase(asker);
 }
 
@@ -230,14 +230,14 @@ void ExecGate::EndGate() {
 void ExecGate::LoseGate() {
   EndGate();
   for (Asker& asker : askers_) {
-    asker.socket.reset();
+    asker.ends = {};
     if (++asker.gates < kMaxGates)
       continue;
-    answers_.push_back({.ticket = asker.ticket,
-                        .socket = CannotWatch(
-                            "the process that does so has ended, or does not answer, " +
-                            std::to_string(kMaxGates) +
-                            " times; see what stops or kills heapprofd-gate")});
+    answers_.push_back(
+        {.ticket = asker.ticket,
+         .ends = CannotWatch("the process that does so has ended, or does not answer, " +
+                             std::to_string(kMaxGates) +
+                             " times; see what stops or kills heapprofd-gate")});
   }
   std::erase_if(askers_, [](const Asker& asker) { return asker.gates >= kMaxGates; });
 }
@@ -266,31 +266,30 @@ void ExecGate::BeginScan() {
   if (!IsAnybodyTold())
     gate_until_ns_ = MonotonicNs() + kAnswerNs;
   for (Asker& asker : askers_) {
-    if (!asker.socket.valid() && !TellGate(asker, mounts.theirs.get()))
+    if (!asker.ends.socket.valid() && !TellGate(asker, mounts.theirs.get()))
       return;
   }
 }
 
 // False: there is no room, or it has ended, which shows when it is heard.
 bool ExecGate::TellGate(Asker& asker, int mounts) {
-  SocketPair watcher;
-  if (!watcher.Open()) {
+  GateEnds watchers;
+  GateEnds gates;
+  if (!OpenGateEnds(&watchers, &gates)) {
     AnswerAll(CannotWatch(errno));
     return false;
   }
-  RefuseFds(watcher.ours.get());
-  RefuseFds(watcher.theirs.get());
   const GateRequest request{.ticket = asker.ticket, .owner = asker.owner, .unused = 0};
   const std::string_view bytes(reinterpret_cast<const char*>(&request), sizeof(request));
-  if (!SendWithFds(control_.get(), bytes, {watcher.theirs.get(), mounts}))
+  if (!SendWithFds(control_.get(), bytes, {gates.socket.get(), gates.pipe.get(), mounts}))
     return false;
-  asker.socket = std::move(watcher.ours);
+  asker.ends = std::move(watchers);
   return true;
 }
 
 void ExecGate::AnswerAll(const Status& error) {
   for (const Asker& asker : std::exchange(askers_, {}))
-    answers_.push_back({.ticket = asker.ticket, .socket = error});
+    answers_.push_back({.ticket = asker.ticket, .ends = error});
 }
 
 void ExecGate::Kill(pid_t* pid) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "attach/gate_link.h"
 #include "attach/gate_messages.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
@@ -24,8 +25,8 @@ class ExecGate {
  public:
   struct Answer {
     uint64_t ticket;
-    // For GateLink. kUnavailable: not possible here, and what it needs.
-    Result<ScopedFd> socket;
+    // kUnavailable: not possible here, and what it needs.
+    Result<GateEnds> ends;
   };
 
   ExecGate() = default;
@@ -33,9 +34,9 @@ class ExecGate {
   ExecGate(const ExecGate&) = delete;
   ExecGate& operator=(const ExecGate&) = delete;
 
-  // Asks for a socket for somebody who watches for programs of `owner`, all users' when
-  // that is root. Starts the process when there is none (any more). Gives a ticket, which
-  // the answer carries; none is 0.
+  // Asks for a connection for somebody who watches for programs of `owner`, all users'
+  // when that is root. Starts the process when there is none (any more). Gives a ticket,
+  // which the answer carries; none is 0.
   uint64_t Ask(uid_t owner);
 
   // Readable when the next turn is due; -1: never.
@@ -48,7 +49,7 @@ class ExecGate {
   int MillisecondsToNext() const;
 
   // For whoever has nothing else to do meanwhile: asks, and waits for the answer.
-  Result<ScopedFd> AddWatcher(uid_t owner);
+  Result<GateEnds> AddWatcher(uid_t owner);
 
  private:
   enum class State : uint8_t { kNone, kStarting, kServing };
@@ -56,8 +57,8 @@ class ExecGate {
   struct Asker {
     uint64_t ticket;
     uid_t owner;
-    int gates = 0;         // that have ended since it asked
-    ScopedFd socket = {};  // valid: the gate has been told
+    int gates = 0;       // that have ended since it asked
+    GateEnds ends = {};  // valid: the gate has been told
   };
 
   void StartGate();

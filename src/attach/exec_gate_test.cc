@@ -6,12 +6,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include <cerrno>
 #include <set>
 #include <sstream>
 #include <string>
 
+#include "attach/fd_passing.h"
 #include "attach/gate_link.h"
 #include "attach/remote_process.h"
 #include "base/clock.h"
@@ -36,16 +36,16 @@ std::vector<pid_t> ChildrenNamed(const std::string& name) {
 class ExecGateTest : public testing::Test {
  protected:
   void SetUp() override {
-    const Result<ScopedFd> socket = gate_.AddWatcher(getuid());
-    if (!socket.ok())
-      GTEST_SKIP() << socket.status().message();
+    const Result<GateEnds> ends = gate_.AddWatcher(getuid());
+    if (!ends.ok())
+      GTEST_SKIP() << ends.status().message();
   }
 
-  static Status Begin(Result<ScopedFd> socket) {
-    if (!socket.ok())
-      return socket.status();
+  static Status Begin(Result<GateEnds> ends) {
+    if (!ends.ok())
+      return ends.status();
     std::string note;
-    return GateLink(std::move(socket).value()).Begin(ExecNames(), &note);
+    return GateLink(std::move(ends).value()).Begin(ExecNames(), &note);
   }
 
   // Of all that have been asked for.
@@ -54,7 +54,7 @@ class ExecGateTest : public testing::Test {
     const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
     while (tickets.size() < count && MonotonicNs() < deadline_ns) {
       for (ExecGate::Answer& answer : gate_.Turn()) {
-        EXPECT_TRUE(Begin(std::move(answer.socket)).ok());
+        EXPECT_TRUE(Begin(std::move(answer.ends)).ok());
         tickets.insert(answer.ticket);
       }
       pollfd due{.fd = gate_.fd(), .events = POLLIN, .revents = 0};
@@ -82,7 +82,7 @@ TEST_F(ExecGateTest, OneGateIsForAll) {
 }
 
 TEST_F(ExecGateTest, AGateThatIsStoppedIsReplacedWhileSomebodyAsks) {
-  const Result<ScopedFd> watcher = gate_.AddWatcher(getuid());
+  const Result<GateEnds> watcher = gate_.AddWatcher(getuid());
   const pid_t stopped = SignalGate(SIGSTOP);
   const Status status = Begin(gate_.AddWatcher(getuid()));
   EXPECT_TRUE(status.ok()) << status.message();
@@ -118,6 +118,16 @@ TEST_F(ExecGateTest, WhoWasToldByAGateThatEndsIsToldByTheNext) {
   const std::set<uint64_t> asked = {gate_.Ask(getuid()), gate_.Ask(getuid())};
   SignalGate(SIGSTOP);
   EXPECT_EQ(Await(2), asked);
+}
+
+// The gate would have to close it, and wait for whoever serves its file.
+TEST_F(ExecGateTest, NobodyWhoWatchesCanSendItADescriptor) {
+  const Result<GateEnds> watcher = gate_.AddWatcher(getuid());
+  ASSERT_TRUE(watcher.ok()) << watcher.status().message();
+  EXPECT_FALSE(SendWithFds(watcher.value().socket.get(), "x", {STDERR_FILENO}));
+  EXPECT_EQ(errno, EPIPE);
+  EXPECT_FALSE(SendWithFds(watcher.value().pipe.get(), "x", {STDERR_FILENO}));
+  EXPECT_EQ(errno, ENOTSOCK);
 }
 
 TEST_F(ExecGateTest, WithNothingToDoItNeedsNoTurn) {

@@ -39,8 +39,8 @@ Result<GateLink> BeginWatching(const ExecNames& names,
                                const ExecWatcher::MakeGate& make_gate,
                                std::string* note) {
   for (int gates = 1;; ++gates) {
-    HPD_TRY_ASSIGN(ScopedFd socket, make_gate());
-    GateLink gate(std::move(socket));
+    HPD_TRY_ASSIGN(GateEnds ends, make_gate());
+    GateLink gate(std::move(ends));
     Status status = gate.Begin(names, note);
     if (status.ok())
       return gate;

@@ -67,8 +67,8 @@ class ExecWatcher {
     bool is_malloc_alone = false;
   };
 
-  // Gives a socket of ExecGate. Asked again when that gate ends before it watches.
-  using MakeGate = std::function<Result<ScopedFd>()>;
+  // Gives a connection of ExecGate. Asked again when that gate ends before it watches.
+  using MakeGate = std::function<Result<GateEnds>()>;
 
   static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter,
                                                     uint64_t ring_size,

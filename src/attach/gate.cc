@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "attach/fd_passing.h"
 #include "attach/remote_process.h"
@@ -18,6 +19,8 @@
 namespace heapprofd {
 namespace {
 
+constexpr size_t kOwnFds = 2;  // in Gate::fds_
+constexpr size_t kFdsOfWatcher = 3;
 constexpr size_t kEventsPerTurn = 16;  // each is a descriptor
 constexpr int kMessagesPerTurn = 8;    // of one watcher
 constexpr int kMountsPerTurn = 16;     // of one scan
@@ -55,6 +58,17 @@ std::optional<Credentials> CredentialsOf(pid_t tid) {
       .are_same = users[1] == users[0] && users[2] == users[0] && users[3] == users[0]};
 }
 
+// Of his next message, as far as that is known.
+size_t SizeOfNext(bool has_names, std::string_view unread) {
+  GateSize size = 0;
+  if (has_names)
+    return sizeof(GateAnswer);
+  if (unread.size() < sizeof(size))
+    return sizeof(size);
+  memcpy(&size, unread.data(), sizeof(size));
+  return sizeof(size) + size;
+}
+
 bool Send(int socket, const GateMessage& message, std::string_view text) {
   text = text.substr(0, kMaxGateText);
   std::array<iovec, 2> parts = {
@@ -76,7 +90,7 @@ Gate::Gate(ScopedFd control, ScopedFd group, Mark mark)
     : control_(std::move(control)),
       group_(std::move(group)),
       mark_(std::move(mark)),
-      buffer_(ExecNames::kMaxBytes + 1) {
+      buffer_(sizeof(GateSize) + ExecNames::kMaxBytes) {
   held_.reserve(kMaxHeld);
   watchers_.reserve(kMaxWatchers);
 }
@@ -90,7 +104,7 @@ bool Gate::Turn(int max_wait_ms) {
     AnswerEvents();
   // From the end: those that are added or removed do not move the ones to come.
   for (size_t i = watchers_.size(); i-- > 0;) {
-    if (!Serve(*watchers_[i], fds_[2 + 2 * i].revents, fds_[3 + 2 * i].revents))
+    if (!Serve(*watchers_[i], &fds_[kOwnFds + kFdsOfWatcher * i]))
       Remove(i);
   }
   AllowOverdue();
@@ -102,10 +116,11 @@ void Gate::CollectFds() {
   fds_.push_back({.fd = control_.get(), .events = POLLIN, .revents = 0});
   fds_.push_back({.fd = group_.get(), .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Watcher>& watcher : watchers_) {
-    const int events = POLLIN | (watcher->is_ready && watcher->missed > 0 ? POLLOUT : 0);
+    const bool has_news = watcher->is_ready && watcher->missed > 0;
     fds_.push_back({.fd = watcher->socket.get(),
-                    .events = static_cast<short>(events),
+                    .events = static_cast<short>(has_news ? POLLOUT : 0),
                     .revents = 0});
+    fds_.push_back({.fd = watcher->pipe.get(), .events = POLLIN, .revents = 0});
     fds_.push_back({.fd = watcher->mounts.get(), .events = POLLIN, .revents = 0});
   }
 }
@@ -216,27 +231,28 @@ void Gate::AllowOverdue() {
 bool Gate::HearOwner() {
   GateRequest request{};
   Packet packet = ReceiveWithFds(control_.get(), sizeof(request));
-  if (packet.bytes.size() != sizeof(request) || packet.fds.size() != 2)
+  if (packet.bytes.size() != sizeof(request) || packet.fds.size() != 3)
     return !packet.is_end;
   memcpy(&request, packet.bytes.data(), sizeof(request));
-  AddWatcher(request, std::move(packet.fds[0]), std::move(packet.fds[1]));
+  AddWatcher(request, std::move(packet.fds));
   const GateReply reply{.ticket = request.ticket, .error = 0, .unused = 0};
   return send(control_.get(), &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
          errno == EAGAIN;
 }
 
-void Gate::AddWatcher(const GateRequest& request, ScopedFd socket, ScopedFd mounts) {
+void Gate::AddWatcher(const GateRequest& request, std::vector<ScopedFd> fds) {
   const uid_t owner = request.owner;
   const auto same = std::count_if(watchers_.begin(), watchers_.end(),
                                   [owner](const auto& w) { return w->owner == owner; });
   if (watchers_.size() >= kMaxWatchers ||
       (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / kUserShare))
-    return Refuse(socket.get(),
+    return Refuse(fds[0].get(),
                   "cannot watch for new processes: too many recordings by name run "
                   "already; stop one");
   auto watcher = std::make_unique<Watcher>();
-  watcher->socket = std::move(socket);
-  watcher->mounts = std::move(mounts);
+  watcher->socket = std::move(fds[0]);
+  watcher->pipe = std::move(fds[1]);
+  watcher->mounts = std::move(fds[2]);
   watcher->mounts_until_ns = MonotonicNs() + kMaxScanNs;
   watcher->owner = owner;
   const auto behind_roots = std::find_if(watchers_.begin(), watchers_.end(),
@@ -244,11 +260,12 @@ void Gate::AddWatcher(const GateRequest& request, ScopedFd socket, ScopedFd moun
   watchers_.insert(owner == 0 ? behind_roots : watchers_.end(), std::move(watcher));
 }
 
-bool Gate::Serve(Watcher& watcher, short events, short mount_events) {
-  if ((events & ~POLLOUT) != 0 && !Hear(watcher))
+bool Gate::Serve(Watcher& watcher, const pollfd* fds) {
+  const short events = fds[0].revents;
+  if ((events & (POLLHUP | POLLERR)) != 0 || (fds[1].revents != 0 && !Hear(watcher)))
     return false;
   if (watcher.mounts.valid())
-    MarkMounts(watcher, mount_events != 0);
+    MarkMounts(watcher, fds[2].revents != 0);
   if (!watcher.is_ready && watcher.has_names && !watcher.mounts.valid())
     return BeReady(watcher);
   if ((events & POLLOUT) != 0 &&
@@ -260,13 +277,19 @@ bool Gate::Serve(Watcher& watcher, short events, short mount_events) {
 
 bool Gate::Hear(Watcher& watcher) {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
+    const size_t size = SizeOfNext(watcher.has_names, watcher.unread);
+    if (size > buffer_.size())
+      return false;
     const ssize_t got =
-        recv(watcher.socket.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
-    if (got < 0)
-      return errno == EAGAIN || errno == EINTR;
-    const std::string_view bytes(buffer_.data(), static_cast<size_t>(got));
-    if (bytes.empty() ||
-        !(watcher.has_names ? Obey(watcher, bytes) : TakeNames(watcher, bytes)))
+        read(watcher.pipe.get(), buffer_.data(), size - watcher.unread.size());
+    if (got <= 0)
+      return got < 0 && (errno == EAGAIN || errno == EINTR);
+    watcher.unread.append(buffer_.data(), static_cast<size_t>(got));
+    if (watcher.unread.size() < SizeOfNext(watcher.has_names, watcher.unread))
+      continue;
+    const std::string message = std::exchange(watcher.unread, {});
+    if (!(watcher.has_names ? Obey(watcher, message)
+                            : TakeNames(watcher, message.substr(sizeof(GateSize)))))
       return false;
   }
   return true;

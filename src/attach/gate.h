@@ -45,7 +45,9 @@ class Gate {
  private:
   struct Watcher {
     ScopedFd socket;
-    ScopedFd mounts;  // invalid: all have been marked
+    ScopedFd pipe;       // from him
+    std::string unread;  // of his next message
+    ScopedFd mounts;     // invalid: all have been marked
     uint64_t mounts_until_ns = 0;
     uid_t owner = 0;
     ExecNames names;
@@ -78,9 +80,9 @@ class Gate {
   int WaitMs(int max_wait_ms) const;
 
   bool HearOwner();
-  void AddWatcher(const GateRequest& request, ScopedFd socket, ScopedFd mounts);
+  void AddWatcher(const GateRequest& request, std::vector<ScopedFd> fds);
   // False: the watcher is to go.
-  bool Serve(Watcher& watcher, short events, short mount_events);
+  bool Serve(Watcher& watcher, const pollfd* fds);
   bool Hear(Watcher& watcher);
   bool TakeNames(Watcher& watcher, std::string_view bytes);
   bool Obey(Watcher& watcher, std::string_view bytes);

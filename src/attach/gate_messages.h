@@ -1,6 +1,7 @@
-// What the exec gate says to its owner and to those that watch, and they to it: one
-// message each in a packet of a SOCK_SEQPACKET socket. A watcher's first one is
-// ExecNames::Encode.
+// What the exec gate says to its owner and to those that watch, and they to it. What it
+// says is one message in a packet of a SOCK_SEQPACKET socket each, and so is what its
+// owner says. A watcher has a pipe, since through a socket he could send descriptors, and
+// whoever has one in his queue waits for as long as its file likes when it is closed.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@ inline constexpr uint64_t kMaxHoldNs = 300'000'000;
 // The file systems to be watched are found in this time, or not at all.
 inline constexpr uint64_t kMaxScanNs = 3'000'000'000;
 
-// From the gate's owner: somebody wants to watch. With two descriptors, his socket and
-// the one that mounts come from (mount_scan.h), which several may share.
+// From the gate's owner: somebody wants to watch. With three descriptors: his socket, his
+// pipe, and the socket that mounts come from (mount_scan.h), which several may share.
 struct GateRequest {
   uint64_t ticket;
   uint32_t owner;
@@ -47,7 +48,11 @@ struct GateMessage {  // followed by the text
 
 inline constexpr size_t kMaxGateText = 4096;
 
-// To the gate. An exec has to be done with once, and may be allowed before; more is said
+// To the gate. First comes the size of ExecNames::Encode (a GateSize) and that, then
+// GateAnswers.
+using GateSize = uint32_t;
+
+// An exec has to be done with once, and may be allowed before; more is said
 // by nobody honest.
 enum class GateWish : uint32_t {
   kAllow,

@@ -196,16 +196,17 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
 }
 
 void FrontDesk::AnswerWatchers() {
-  for (const auto& [ticket, socket] : exec_gate_.Turn()) {
+  for (const auto& [ticket, ends] : exec_gate_.Turn()) {
     for (const std::unique_ptr<EngineProcess>& engine : engines_) {
       if (engine->watch != ticket)
         continue;
       engine->watch = 0;
-      if (socket.ok())
-        engine->link().Send({.type = LinkType::kWatcher}, {socket.value().get()});
+      if (ends.ok())
+        engine->link().Send({.type = LinkType::kWatcher},
+                            {ends.value().socket.get(), ends.value().pipe.get()});
       else
         engine->link().Send(
-            {.type = LinkType::kWatcher, .text = socket.status().message()});
+            {.type = LinkType::kWatcher, .text = ends.status().message()});
     }
   }
 }
