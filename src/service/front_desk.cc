@@ -11,10 +11,9 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxEngines = 256;
-constexpr size_t kMaxEnginesOfUser = 4;   // with other groups each
-constexpr int kMessagesPerTurn = 64;      // of one engine
-constexpr uint64_t kWakeNs = 50'000'000;  // every one costs all programs that lie dormant
-constexpr int kFullWaitMs = 5;            // until an engine is asked again for room
+constexpr size_t kMaxEnginesOfUser = 4;        // with other groups each
+constexpr int kMessagesPerTurn = 64;           // of one engine
+constexpr int kFullWaitMs = 5;                 // until an engine is asked again for room
 constexpr uint64_t kKilledNs = 1'000'000'000;  // unless it hangs in the kernel
 constexpr uint64_t kLookAgainNs = 5'000'000;
 
@@ -40,7 +39,6 @@ bool FrontDesk::is_idle() const {
 }
 
 int FrontDesk::MillisecondsToNext() const {
-  constexpr uint64_t kNsPerMs = 1'000'000;
   int wait_ms = reception_ != nullptr ? reception_->MillisecondsToNext() : -1;
   const auto wait_at_most = [&wait_ms](int limit_ms) {
     wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
@@ -48,10 +46,11 @@ int FrontDesk::MillisecondsToNext() const {
   if (std::any_of(engines_.begin(), engines_.end(),
                   [](const auto& engine) { return engine->is_full(); }))
     wait_at_most(kFullWaitMs);
-  if (must_wake_)
-    wait_at_most(static_cast<int>(kWakeNs / kNsPerMs));
-  if (const int gate_ms = exec_gate_.MillisecondsToNext(); gate_ms >= 0)
-    wait_at_most(gate_ms);
+  for (const int limit_ms :
+       {wakes_.MillisecondsToNext(MonotonicNs()), exec_gate_.MillisecondsToNext()}) {
+    if (limit_ms >= 0)
+      wait_at_most(limit_ms);
+  }
   return wait_ms;
 }
 
@@ -172,7 +171,8 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
       return;
     case LinkType::kRecordings:
       engine.recordings = std::min<uint64_t>(message.number, UINT16_MAX);
-      must_wake_ |= !message.text.empty();
+      if (!message.text.empty())
+        wakes_.Want(engine.rights().user);
       TellRecordings();
       ++engine.unanswered;
       return;
@@ -231,14 +231,10 @@ void FrontDesk::TellRecordings() {
 }
 
 void FrontDesk::WakeAndAnswer() {
-  const uint64_t now = MonotonicNs();
-  if (must_wake_ && now >= woken_ns_ + kWakeNs) {
-    must_wake_ = false;
-    woken_ns_ = now;
+  if (wakes_.TakeDue(MonotonicNs()))
     directory_->Wake();
-  }
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    while (!must_wake_ && engine->unanswered > 0 &&
+    while (!wakes_.IsWanted(engine->rights().user) && engine->unanswered > 0 &&
            engine->link().Send({.type = LinkType::kKnown}))
       --engine->unanswered;
   }
