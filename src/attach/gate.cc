@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -24,6 +23,7 @@ constexpr size_t kFdsOfWatcher = 3;
 constexpr size_t kEventsPerTurn = 16;  // each is a descriptor
 constexpr int kMessagesPerTurn = 8;    // of one watcher
 constexpr int kMountsPerTurn = 16;     // of one scan
+constexpr size_t kStatusSize = 4096;
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kNsPerUs = 1000;
 
@@ -32,30 +32,6 @@ std::string PathOf(int fd) {
   const ssize_t length =
       readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
   return std::string(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
-}
-
-// Who executes: the real user, and whether all four user ids are his.
-struct Credentials {
-  uid_t real;
-  bool are_same;
-};
-
-// nullopt: it is gone.
-std::optional<Credentials> CredentialsOf(pid_t tid) {
-  const std::string text =
-      StatusField(ReadProcFile(ProcPath(tid, "status"), 4096), "Uid");
-  std::array<uid_t, 4> users{};
-  const char* at = text.c_str();
-  for (uid_t& user : users) {
-    char* end = nullptr;
-    user = static_cast<uid_t>(strtoul(at, &end, 10));
-    if (end == at)
-      return std::nullopt;
-    at = end;
-  }
-  return Credentials{
-      .real = users[0],
-      .are_same = users[1] == users[0] && users[2] == users[0] && users[3] == users[0]};
 }
 
 // Of his next message, as far as that is known.
@@ -157,20 +133,20 @@ void Gate::AnswerEvents() {
 // One watcher gets it: a thread has one tracer. The others are told.
 void Gate::Answer(ScopedFd file, pid_t tid) {
   const std::string path = PathOf(file.get());
-  std::optional<Credentials> who;
+  std::optional<FourIds> who;
   for (const std::unique_ptr<Watcher>& watcher : watchers_) {
     if (!watcher->is_ready || !watcher->names.MayMatch(path))
       continue;
-    if (!who && !(who = CredentialsOf(tid)))
+    if (!who &&
+        !(who = StatusIds(ReadProcFile(ProcPath(tid, "status"), kStatusSize), "Uid")))
       break;  // it is gone
-    const bool is_his =
-        watcher->owner == 0 || (who->are_same && who->real == watcher->owner);
+    const bool is_his = watcher->owner == 0 || AreAll(*who, watcher->owner);
     // One exec opens several files: a script, its interpreter, a loader.
     if (!is_his || IsHeldFor(*watcher, tid))
       continue;
     const bool is_told =
         file.valid()
-            ? Hold(*watcher, &file, tid, who->real, path)
+            ? Hold(*watcher, &file, tid, who->front(), path)
             : Send(watcher->socket.get(), {.news = GateNews::kTaken, .tid = tid}, path);
     watcher->missed += is_told ? 0u : 1u;
   }
@@ -356,7 +332,9 @@ bool Gate::BeReady(Watcher& watcher) {
   if (marks_ == 0) {
     Refuse(watcher.socket.get(),
            std::string("cannot watch any file system for new processes: ") +
-               (mark_error_ != 0 ? strerror(mark_error_) : "none is local"));
+               (mark_error_ != 0 ? strerror(mark_error_)
+                                 : "none of those that were found is local") +
+               "; attach to programs with -p once they run");
     return false;
   }
   watcher.is_ready = true;
