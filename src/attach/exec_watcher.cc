@@ -24,6 +24,7 @@ constexpr int kStragglerMs = 10;
 constexpr uint64_t kStartNs = 10'000'000'000;  // from the leave to all libraries loaded
 constexpr uint64_t kUrgentStartNs = 500'000'000;  // the same while others wait
 constexpr uint64_t kSeizeNs = 5'000'000;
+constexpr int kMaxGates = 3;  // that end before they watch
 
 // The process that a thread belongs to; the thread becomes its only one by an exec, and
 // takes its id. 0: gone.
@@ -31,6 +32,21 @@ pid_t ProcessOf(pid_t tid) {
   const std::string id =
       StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "Tgid");
   return atoi(id.c_str());  // NOLINT(cert-err34-c): gone is 0
+}
+
+// `note`: what is not watched.
+Result<GateLink> BeginWatching(const ExecNames& names,
+                               const ExecWatcher::MakeGate& make_gate,
+                               std::string* note) {
+  for (int gates = 1;; ++gates) {
+    HPD_TRY_ASSIGN(GateEnds ends, make_gate());
+    GateLink gate(std::move(ends));
+    Status status = gate.Begin(names, note);
+    if (status.ok())
+      return gate;
+    if (status.code() != StatusCode::kTryAgain || gates == kMaxGates)
+      return status;
+  }
 }
 
 void Raise(int event) {
@@ -74,14 +90,14 @@ void ExecWatcher::Caught::Conclude(Status status) {
 
 Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
                                                         uint64_t ring_size,
-                                                        ScopedFd gate) {
+                                                        const MakeGate& make_gate) {
+  std::string note;
+  HPD_TRY_ASSIGN(GateLink gate, BeginWatching(filter.names, make_gate, &note));
   std::unique_ptr<ExecWatcher> watcher(
       new ExecWatcher(std::move(filter), ring_size, std::move(gate)));
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watcher->caught_event_.valid())
     return Status::FromErrno("cannot watch for new processes", errno);
-  std::string note;
-  HPD_TRY(watcher->gate_.Begin(watcher->filter_.names, &note));
   if (!note.empty())
     watcher->problems_.push_back(note);
   watcher->catcher_ = std::thread([w = watcher.get()] { w->Catch(); });

@@ -67,10 +67,12 @@ class ExecWatcher {
     bool is_malloc_alone = false;
   };
 
-  // `gate`: a socket of ExecGate::AddWatcher.
+  // Gives a connection of ExecGate. Asked again when that gate ends before it watches.
+  using MakeGate = std::function<Result<GateEnds>()>;
+
   static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter,
                                                     uint64_t ring_size,
-                                                    ScopedFd gate);
+                                                    const MakeGate& make_gate);
 
   ~ExecWatcher();
   ExecWatcher(const ExecWatcher&) = delete;
@@ -96,7 +98,7 @@ class ExecWatcher {
     uint64_t until_ns;  // then it has its leave in any case
   };
 
-  ExecWatcher(Filter filter, uint64_t ring_size, ScopedFd gate)
+  ExecWatcher(Filter filter, uint64_t ring_size, GateLink gate)
       : filter_(std::move(filter)), ring_size_(ring_size), gate_(std::move(gate)) {}
 
   void Catch();

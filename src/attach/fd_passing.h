@@ -11,7 +11,7 @@ namespace heapprofd {
 
 inline constexpr size_t kMaxPassedFds = 4;
 
-// Waits for room. False: the other end is gone.
+// Waits for room, unless the socket is one that does not block. False: errno says why.
 bool SendWithFds(int socket, std::string_view bytes, const std::vector<int>& fds);
 
 struct Packet {

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "attach/fd_passing.h"
 #include "attach/remote_process.h"
@@ -18,10 +18,12 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kEventsPerTurn = 16;          // each is a descriptor
-constexpr int kMessagesPerTurn = 8;            // of one watcher
-constexpr int kMountsPerTurn = 16;             // of one scan
-constexpr uint64_t kMountsNs = 3'000'000'000;  // for a whole scan
+constexpr size_t kOwnFds = 2;  // in Gate::fds_
+constexpr size_t kFdsOfWatcher = 3;
+constexpr size_t kEventsPerTurn = 16;  // each is a descriptor
+constexpr int kMessagesPerTurn = 8;    // of one watcher
+constexpr int kMountsPerTurn = 16;     // of one scan
+constexpr size_t kStatusSize = 4096;
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kNsPerUs = 1000;
 
@@ -32,28 +34,15 @@ std::string PathOf(int fd) {
   return std::string(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
 }
 
-// Who executes: the real user, and whether all four user ids are his.
-struct Credentials {
-  uid_t real;
-  bool are_same;
-};
-
-// nullopt: it is gone.
-std::optional<Credentials> CredentialsOf(pid_t tid) {
-  const std::string text =
-      StatusField(ReadProcFile(ProcPath(tid, "status"), 4096), "Uid");
-  std::array<uid_t, 4> users{};
-  const char* at = text.c_str();
-  for (uid_t& user : users) {
-    char* end = nullptr;
-    user = static_cast<uid_t>(strtoul(at, &end, 10));
-    if (end == at)
-      return std::nullopt;
-    at = end;
-  }
-  return Credentials{
-      .real = users[0],
-      .are_same = users[1] == users[0] && users[2] == users[0] && users[3] == users[0]};
+// Of his next message, as far as that is known.
+size_t SizeOfNext(bool has_names, std::string_view unread) {
+  GateSize size = 0;
+  if (has_names)
+    return sizeof(GateAnswer);
+  if (unread.size() < sizeof(size))
+    return sizeof(size);
+  memcpy(&size, unread.data(), sizeof(size));
+  return sizeof(size) + size;
 }
 
 bool Send(int socket, const GateMessage& message, std::string_view text) {
@@ -77,7 +66,7 @@ Gate::Gate(ScopedFd control, ScopedFd group, Mark mark)
     : control_(std::move(control)),
       group_(std::move(group)),
       mark_(std::move(mark)),
-      buffer_(ExecNames::kMaxBytes + 1) {
+      buffer_(sizeof(GateSize) + ExecNames::kMaxBytes) {
   held_.reserve(kMaxHeld);
   watchers_.reserve(kMaxWatchers);
 }
@@ -91,7 +80,7 @@ bool Gate::Turn(int max_wait_ms) {
     AnswerEvents();
   // From the end: those that are added or removed do not move the ones to come.
   for (size_t i = watchers_.size(); i-- > 0;) {
-    if (!Serve(*watchers_[i], fds_[2 + 2 * i].revents, fds_[3 + 2 * i].revents))
+    if (!Serve(*watchers_[i], &fds_[kOwnFds + kFdsOfWatcher * i]))
       Remove(i);
   }
   AllowOverdue();
@@ -103,10 +92,11 @@ void Gate::CollectFds() {
   fds_.push_back({.fd = control_.get(), .events = POLLIN, .revents = 0});
   fds_.push_back({.fd = group_.get(), .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Watcher>& watcher : watchers_) {
-    const int events = POLLIN | (watcher->is_ready && watcher->missed > 0 ? POLLOUT : 0);
+    const bool has_news = watcher->is_ready && watcher->missed > 0;
     fds_.push_back({.fd = watcher->socket.get(),
-                    .events = static_cast<short>(events),
+                    .events = static_cast<short>(has_news ? POLLOUT : 0),
                     .revents = 0});
+    fds_.push_back({.fd = watcher->pipe.get(), .events = POLLIN, .revents = 0});
     fds_.push_back({.fd = watcher->mounts.get(), .events = POLLIN, .revents = 0});
   }
 }
@@ -143,20 +133,20 @@ void Gate::AnswerEvents() {
 // One watcher gets it: a thread has one tracer. The others are told.
 void Gate::Answer(ScopedFd file, pid_t tid) {
   const std::string path = PathOf(file.get());
-  std::optional<Credentials> who;
+  std::optional<FourIds> who;
   for (const std::unique_ptr<Watcher>& watcher : watchers_) {
     if (!watcher->is_ready || !watcher->names.MayMatch(path))
       continue;
-    if (!who && !(who = CredentialsOf(tid)))
+    if (!who &&
+        !(who = StatusIds(ReadProcFile(ProcPath(tid, "status"), kStatusSize), "Uid")))
       break;  // it is gone
-    const bool is_his =
-        watcher->owner == 0 || (who->are_same && who->real == watcher->owner);
+    const bool is_his = watcher->owner == 0 || AreAll(*who, watcher->owner);
     // One exec opens several files: a script, its interpreter, a loader.
     if (!is_his || IsHeldFor(*watcher, tid))
       continue;
     const bool is_told =
         file.valid()
-            ? Hold(*watcher, &file, tid, who->real, path)
+            ? Hold(*watcher, &file, tid, who->front(), path)
             : Send(watcher->socket.get(), {.news = GateNews::kTaken, .tid = tid}, path);
     watcher->missed += is_told ? 0u : 1u;
   }
@@ -215,36 +205,43 @@ void Gate::AllowOverdue() {
 }
 
 bool Gate::HearOwner() {
-  uid_t owner = 0;
-  Packet packet = ReceiveWithFds(control_.get(), sizeof(owner));
-  if (packet.bytes.size() != sizeof(owner) || packet.fds.size() != 2)
+  GateRequest request{};
+  Packet packet = ReceiveWithFds(control_.get(), sizeof(request));
+  if (packet.bytes.size() != sizeof(request) || packet.fds.size() != 3)
     return !packet.is_end;
-  memcpy(&owner, packet.bytes.data(), sizeof(owner));
+  memcpy(&request, packet.bytes.data(), sizeof(request));
+  AddWatcher(request, std::move(packet.fds));
+  const GateReply reply{.ticket = request.ticket, .error = 0, .unused = 0};
+  return send(control_.get(), &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+         errno == EAGAIN;
+}
+
+void Gate::AddWatcher(const GateRequest& request, std::vector<ScopedFd> fds) {
+  const uid_t owner = request.owner;
   const auto same = std::count_if(watchers_.begin(), watchers_.end(),
                                   [owner](const auto& w) { return w->owner == owner; });
   if (watchers_.size() >= kMaxWatchers ||
-      (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / kUserShare)) {
-    Refuse(packet.fds[0].get(),
-           "cannot watch for new processes: too many recordings by name run already; "
-           "stop one");
-    return true;
-  }
+      (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / kUserShare))
+    return Refuse(fds[0].get(),
+                  "cannot watch for new processes: too many recordings by name run "
+                  "already; stop one");
   auto watcher = std::make_unique<Watcher>();
-  watcher->socket = std::move(packet.fds[0]);
-  watcher->mounts = std::move(packet.fds[1]);
-  watcher->mounts_until_ns = MonotonicNs() + kMountsNs;
+  watcher->socket = std::move(fds[0]);
+  watcher->pipe = std::move(fds[1]);
+  watcher->mounts = std::move(fds[2]);
+  watcher->mounts_until_ns = MonotonicNs() + kMaxScanNs;
   watcher->owner = owner;
   const auto behind_roots = std::find_if(watchers_.begin(), watchers_.end(),
                                          [](const auto& w) { return w->owner != 0; });
   watchers_.insert(owner == 0 ? behind_roots : watchers_.end(), std::move(watcher));
-  return true;
 }
 
-bool Gate::Serve(Watcher& watcher, short events, short mount_events) {
-  if ((events & ~POLLOUT) != 0 && !Hear(watcher))
+bool Gate::Serve(Watcher& watcher, const pollfd* fds) {
+  const short events = fds[0].revents;
+  if ((events & (POLLHUP | POLLERR)) != 0 || (fds[1].revents != 0 && !Hear(watcher)))
     return false;
   if (watcher.mounts.valid())
-    MarkMounts(watcher, mount_events != 0);
+    MarkMounts(watcher, fds[2].revents != 0);
   if (!watcher.is_ready && watcher.has_names && !watcher.mounts.valid())
     return BeReady(watcher);
   if ((events & POLLOUT) != 0 &&
@@ -256,13 +253,19 @@ bool Gate::Serve(Watcher& watcher, short events, short mount_events) {
 
 bool Gate::Hear(Watcher& watcher) {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
+    const size_t size = SizeOfNext(watcher.has_names, watcher.unread);
+    if (size > buffer_.size())
+      return false;
     const ssize_t got =
-        recv(watcher.socket.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
-    if (got < 0)
-      return errno == EAGAIN || errno == EINTR;
-    const std::string_view bytes(buffer_.data(), static_cast<size_t>(got));
-    if (bytes.empty() ||
-        !(watcher.has_names ? Obey(watcher, bytes) : TakeNames(watcher, bytes)))
+        read(watcher.pipe.get(), buffer_.data(), size - watcher.unread.size());
+    if (got <= 0)
+      return got < 0 && (errno == EAGAIN || errno == EINTR);
+    watcher.unread.append(buffer_.data(), static_cast<size_t>(got));
+    if (watcher.unread.size() < SizeOfNext(watcher.has_names, watcher.unread))
+      continue;
+    const std::string message = std::exchange(watcher.unread, {});
+    if (!(watcher.has_names ? Obey(watcher, message)
+                            : TakeNames(watcher, message.substr(sizeof(GateSize)))))
       return false;
   }
   return true;
@@ -329,7 +332,9 @@ bool Gate::BeReady(Watcher& watcher) {
   if (marks_ == 0) {
     Refuse(watcher.socket.get(),
            std::string("cannot watch any file system for new processes: ") +
-               (mark_error_ != 0 ? strerror(mark_error_) : "none is local"));
+               (mark_error_ != 0 ? strerror(mark_error_)
+                                 : "none of those that were found is local") +
+               "; attach to programs with -p once they run");
     return false;
   }
   watcher.is_ready = true;

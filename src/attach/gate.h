@@ -29,8 +29,7 @@ class Gate {
   // False: errno says why.
   using Mark = std::function<bool(const char* path)>;
 
-  // `control`: from our owner; a packet with a uid_t and two sockets adds a watcher: his
-  // own, and where mounts to be watched come from (mount_scan.h). `group`: of fanotify.
+  // `control`: from our owner (GateRequest). `group`: of fanotify.
   Gate(ScopedFd control, ScopedFd group, Mark mark);
   ~Gate();
   Gate(const Gate&) = delete;
@@ -46,7 +45,9 @@ class Gate {
  private:
   struct Watcher {
     ScopedFd socket;
-    ScopedFd mounts;  // invalid: all have been marked
+    ScopedFd pipe;       // from him
+    std::string unread;  // of his next message
+    ScopedFd mounts;     // invalid: all have been marked
     uint64_t mounts_until_ns = 0;
     uid_t owner = 0;
     ExecNames names;
@@ -79,8 +80,9 @@ class Gate {
   int WaitMs(int max_wait_ms) const;
 
   bool HearOwner();
+  void AddWatcher(const GateRequest& request, std::vector<ScopedFd> fds);
   // False: the watcher is to go.
-  bool Serve(Watcher& watcher, short events, short mount_events);
+  bool Serve(Watcher& watcher, const pollfd* fds);
   bool Hear(Watcher& watcher);
   bool TakeNames(Watcher& watcher, std::string_view bytes);
   bool Obey(Watcher& watcher, std::string_view bytes);

@@ -1,7 +1,9 @@
-// Whoever watches may send the gate what he likes: here a packet for each line.
+// Whoever watches may send the gate what he likes: here line by line, the first one with
+// its size, as if it were his names.
 #include <fcntl.h>
 #include <sys/fanotify.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdint>
@@ -9,6 +11,7 @@
 
 #include "attach/fd_passing.h"
 #include "attach/gate.h"
+#include "attach/gate_link.h"
 #include "attach/mount_list.h"
 
 namespace {
@@ -47,21 +50,28 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   heapprofd::LocalMounts(mounts, mounts, [](const std::string&) { return 1; });
   Pair control;
   Pair group;
-  Pair watcher;
+  heapprofd::GateEnds watchers;
+  heapprofd::GateEnds gates;
+  heapprofd::OpenGateEnds(&watchers, &gates);
   Pair places;
   const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
-  heapprofd::SendWithFds(control.ours.get(), std::string_view("\0\0\0\0", 4),
-                         {watcher.theirs.get(), places.theirs.get()});
+  heapprofd::SendWithFds(control.ours.get(),
+                         std::string(sizeof(heapprofd::GateRequest), '\0'),
+                         {gates.socket.get(), gates.pipe.get(), places.theirs.get()});
   heapprofd::SendWithFds(places.ours.get(), "m", {place.get()});
   places.ours.reset();
   heapprofd::Gate gate(std::move(control.theirs), std::move(group.theirs),
                        [](const char*) { return true; });
+  const auto first =
+      static_cast<heapprofd::GateSize>(std::min(text.find('\n'), text.size()));
+  ssize_t written = write(watchers.pipe.get(), &first, sizeof(first));
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    send(watcher.ours.get(), text.data(), end, MSG_DONTWAIT | MSG_NOSIGNAL);
+    written = write(watchers.pipe.get(), text.data(), end);
     text.remove_prefix(std::min(end + 1, text.size()));
     Execute(group.ours.get());
     gate.Turn(0);
   }
+  static_cast<void>(written);
   return 0;
 }

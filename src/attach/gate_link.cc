@@ -1,7 +1,9 @@
 #include "attach/gate_link.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -18,15 +20,34 @@ constexpr uint64_t kNsPerUs = 1000;
 
 }  // namespace
 
+bool OpenGateEnds(GateEnds* watchers, GateEnds* gates) {
+  std::array<int, 2> sockets{-1, -1};
+  std::array<int, 2> pipe{-1, -1};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) != 0)
+    return false;
+  watchers->socket = ScopedFd(sockets[0]);
+  gates->socket = ScopedFd(sockets[1]);
+  if (pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK) != 0)
+    return false;
+  gates->pipe = ScopedFd(pipe[0]);
+  const ScopedFd writer(pipe[1]);
+  // Can also be read: writing to it is no SIGPIPE when the gate has ended.
+  const std::string path = "/proc/self/fd/" + std::to_string(writer.get());
+  watchers->pipe = ScopedFd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  return watchers->pipe.valid() && shutdown(gates->socket.get(), SHUT_RD) == 0;
+}
+
 Status GateLink::Begin(const ExecNames& names, std::string* note) {
   const std::string bytes = names.Encode();
   if (!ExecNames::Decode(bytes))
     return Status(StatusCode::kUnavailable,
                   "cannot watch for new processes: too many names are given; use a "
                   "pattern with *");
-  if (send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0)
-    return Status::FromErrno("cannot watch for new processes", errno);
   const uint64_t deadline = MonotonicNs() + kPatienceNs;
+  const auto size = static_cast<GateSize>(bytes.size());
+  is_open_ = Say(std::string_view(reinterpret_cast<const char*>(&size), sizeof(size)),
+                 deadline) &&
+             Say(bytes, deadline);
   while (is_open_ && MonotonicNs() < deadline) {
     Wait(kLookMs);
     const std::optional<News> news = Receive();
@@ -37,9 +58,21 @@ Status GateLink::Begin(const ExecNames& names, std::string* note) {
     *note = news->text;
     return {};
   }
-  return Status(StatusCode::kUnavailable,
-                std::string("cannot watch for new processes: the process that does so ") +
-                    (is_open_ ? "does not answer" : "has ended") + "; try again");
+  return {is_open_ ? StatusCode::kUnavailable : StatusCode::kTryAgain,
+          std::string("cannot watch for new processes: the process that does so ") +
+              (is_open_ ? "does not answer" : "has ended") +
+              "; see what stops or kills heapprofd-gate"};
+}
+
+// False: it has ended, or took too long.
+bool GateLink::Say(std::string_view bytes, uint64_t deadline_ns) const {
+  while (!bytes.empty() && !HasEnded() && MonotonicNs() < deadline_ns) {
+    const ssize_t written = write(pipe_.get(), bytes.data(), bytes.size());
+    bytes.remove_prefix(written > 0 ? static_cast<size_t>(written) : 0);
+    pollfd writable{.fd = pipe_.get(), .events = POLLOUT, .revents = 0};
+    poll(&writable, 1, bytes.empty() ? 0 : kLookMs);
+  }
+  return bytes.empty();
 }
 
 void GateLink::Wait(int max_ms) const {
@@ -80,8 +113,7 @@ void GateLink::Done(uint64_t serial) const {
 
 // When it cannot be said the gate is gone, or gives leave by itself.
 void GateLink::Answer(const GateAnswer& answer) const {
-  const ssize_t ignored =
-      send(socket_.get(), &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t ignored = write(pipe_.get(), &answer, sizeof(answer));
   static_cast<void>(ignored);
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "attach/exec_names.h"
 #include "attach/gate_messages.h"
@@ -14,6 +16,15 @@
 
 namespace heapprofd {
 
+struct GateEnds {
+  ScopedFd socket;  // from the gate
+  ScopedFd pipe;    // to it
+};
+
+// A new connection. Whoever watches may be hostile; the gate's ends neither wait nor take
+// descriptors. False: errno says why.
+bool OpenGateEnds(GateEnds* watchers, GateEnds* gates);
+
 class GateLink {
  public:
   struct News {
@@ -21,9 +32,11 @@ class GateLink {
     std::string text;
   };
 
-  explicit GateLink(ScopedFd socket) : socket_(std::move(socket)) {}
+  explicit GateLink(GateEnds ends)
+      : socket_(std::move(ends.socket)), pipe_(std::move(ends.pipe)) {}
 
   // Says what to watch for, and waits until that is so. `note`: what is not watched.
+  // kTryAgain: the gate has ended; there may be another one.
   Status Begin(const ExecNames& names, std::string* note);
 
   // Until there are news, or the time is over (-1: no limit).
@@ -45,12 +58,17 @@ class GateLink {
   void Shutdown() const;
 
   // In a child that was forked.
-  void Close() { socket_.reset(); }
+  void Close() {
+    socket_.reset();
+    pipe_.reset();
+  }
 
  private:
+  bool Say(std::string_view bytes, uint64_t deadline_ns) const;
   void Answer(const GateAnswer& answer) const;
 
   ScopedFd socket_;
+  ScopedFd pipe_;
   bool is_open_ = true;
 };
 

@@ -1,5 +1,7 @@
-// What the exec gate and those that watch say to each other: one message each in a packet
-// of a SOCK_SEQPACKET socket. The watcher's first one is ExecNames::Encode.
+// What the exec gate says to its owner and to those that watch, and they to it. What it
+// says is one message in a packet of a SOCK_SEQPACKET socket each, and so is what its
+// owner says. A watcher has a pipe, since through a socket he could send descriptors, and
+// whoever has one in his queue waits for as long as its file likes when it is closed.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +12,25 @@ namespace heapprofd {
 // A program waits for its leave so long at most, whatever becomes of those who watch.
 inline constexpr uint64_t kMaxHoldNs = 300'000'000;
 
-// From the gate.
+// The file systems to be watched are found in this time, or not at all.
+inline constexpr uint64_t kMaxScanNs = 3'000'000'000;
+
+// From the gate's owner: somebody wants to watch. With three descriptors: his socket, his
+// pipe, and the socket that mounts come from (mount_scan.h), which several may share.
+struct GateRequest {
+  uint64_t ticket;
+  uint32_t owner;
+  uint32_t unused;
+};
+
+// The gate's answer to that. The first one, without a request, is about its start.
+struct GateReply {
+  uint64_t ticket;
+  int32_t error;  // an errno; 0: all is well
+  int32_t unused;
+};
+
+// From the gate, to a watcher.
 enum class GateNews : uint32_t {
   kReady,    // from now on; text: what is not watched, for the user, if anything
   kRefused,  // text: why; the end of the connection
@@ -28,7 +48,11 @@ struct GateMessage {  // followed by the text
 
 inline constexpr size_t kMaxGateText = 4096;
 
-// To the gate. An exec has to be done with once, and may be allowed before; more is said
+// To the gate. First comes the size of ExecNames::Encode (a GateSize) and that, then
+// GateAnswers.
+using GateSize = uint32_t;
+
+// An exec has to be done with once, and may be allowed before; more is said
 // by nobody honest.
 enum class GateWish : uint32_t {
   kAllow,

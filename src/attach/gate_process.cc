@@ -8,9 +8,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 
@@ -112,13 +114,18 @@ void LeaveFreezer() {
 }
 
 // What is needed: marks and the last few files of the machine; directories of others;
-// their credentials, where /proc hides them.
+// their credentials, where /proc hides them. Old kernels have no system call filters.
 bool GiveUpRights() {
-  return DropCapabilities(CapabilityBit(CAP_SYS_ADMIN) |
-                          CapabilityBit(CAP_DAC_READ_SEARCH) |
-                          CapabilityBit(CAP_SYS_PTRACE))
-             .ok() &&
-         ForbidNewPrivileges().ok();
+  constexpr std::array<uint32_t, 6> kCalls = {SYS_openat,        SYS_readlink,
+                                              SYS_sendmsg,       SYS_recvmsg,
+                                              SYS_fanotify_mark, SYS_timer_settime};
+  const uint64_t kept = CapabilityBit(CAP_SYS_ADMIN) |
+                        CapabilityBit(CAP_DAC_READ_SEARCH) |
+                        CapabilityBit(CAP_SYS_PTRACE);
+  if (!DropCapabilities(kept).ok() || !ForbidNewPrivileges().ok())
+    return false;
+  const Status status = RestrictSystemCalls(SystemCalls::kUseWhatIsOpen, kCalls);
+  return status.ok() || status.code() == StatusCode::kUnavailable;
 }
 
 bool Mark(int group, const char* path) {
@@ -147,7 +154,8 @@ void RunGate(ScopedFd control) {
     error = errno;
   else if (!GiveUpRights())
     error = EPERM;
-  if (send(control.get(), &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0)
+  const GateReply started{.ticket = 0, .error = error, .unused = 0};
+  if (send(control.get(), &started, sizeof(started), MSG_NOSIGNAL) < 0 || error != 0)
     return;
   const auto mark = [events = group.get()](const char* path) {
     return Mark(events, path);
@@ -159,6 +167,7 @@ void RunGate(ScopedFd control) {
     else
       dead_mans_switch.Rest();
   } while (gate.Turn(gate.is_watching() ? kLookMs : -1));
+  _exit(0);  // being less urgent again would take one more system call
 }
 
 }  // namespace heapprofd

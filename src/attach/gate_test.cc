@@ -36,6 +36,17 @@ struct Pair {
   ScopedFd theirs;
 };
 
+// As what comes first.
+std::string Sized(const std::string& bytes) {
+  const auto size = static_cast<GateSize>(bytes.size());
+  return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + bytes;
+}
+
+bool Say(const GateEnds& ends, const std::string& bytes) {
+  return write(ends.pipe.get(), bytes.data(), bytes.size()) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
 ExecNames AnyName() {
   ExecNames names;
   names.AddName("*");
@@ -53,25 +64,32 @@ class GateTest : public testing::Test {
               }) {}
 
   // Says nothing yet.
-  ScopedFd AddSilent(uid_t owner) {
-    Pair watcher;
+  GateEnds AddSilent(uid_t owner) {
+    GateEnds watchers;
+    GateEnds gates;
+    EXPECT_TRUE(OpenGateEnds(&watchers, &gates));
     Pair mounts;
     const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
+    const GateRequest request{.ticket = ++last_ticket_, .owner = owner, .unused = 0};
     EXPECT_TRUE(SendWithFds(
         control_.ours.get(),
-        std::string_view(reinterpret_cast<const char*>(&owner), sizeof(owner)),
-        {watcher.theirs.get(), mounts.theirs.get()}));
+        std::string_view(reinterpret_cast<const char*>(&request), sizeof(request)),
+        {gates.socket.get(), gates.pipe.get(), mounts.theirs.get()}));
     EXPECT_TRUE(SendWithFds(mounts.ours.get(), "m", {place.get()}));
     mounts.ours.reset();
     Turn();
-    return std::move(watcher.ours);
+    GateReply reply{};
+    EXPECT_EQ(recv(control_.ours.get(), &reply, sizeof(reply), MSG_DONTWAIT),
+              static_cast<ssize_t>(sizeof(reply)));
+    EXPECT_EQ(reply.ticket, last_ticket_);
+    EXPECT_EQ(reply.error, 0);
+    return watchers;
   }
 
   GateLink Add(uid_t owner, const ExecNames& names = AnyName()) {
-    ScopedFd socket = AddSilent(owner);
-    const std::string bytes = names.Encode();
-    EXPECT_GT(send(socket.get(), bytes.data(), bytes.size(), 0), 0);
-    GateLink link(std::move(socket));
+    GateEnds ends = AddSilent(owner);
+    EXPECT_TRUE(Say(ends, Sized(names.Encode())));
+    GateLink link(std::move(ends));
     Turn();
     const std::optional<GateLink::News> ready = link.Receive();
     EXPECT_TRUE(ready && ready->message.news == GateNews::kReady);
@@ -111,6 +129,7 @@ class GateTest : public testing::Test {
   Pair control_;
   Pair group_;
   int marks_ = 0;
+  uint64_t last_ticket_ = 0;
   Gate gate_;
 };
 
@@ -224,23 +243,35 @@ TEST_F(GateTest, WhoeverDoesNotReadIsToldHowManyHeHasMissed) {
 
 // What nobody honest says ends the watching, and lets go who waits.
 TEST_F(GateTest, GarbageEndsTheConnectionOfItsSender) {
-  for (const std::string& garbage :
-       {std::string("x"), std::string(1, '\0'), std::string("1zname\0", 7),
-        std::string("1nname"), std::string(ExecNames::kMaxBytes + 100, '1')}) {
-    const ScopedFd socket = AddSilent(getuid());
-    ASSERT_GT(send(socket.get(), garbage.data(), garbage.size(), 0), 0);
+  for (const std::string& garbage : {Sized(""), Sized("x"), Sized(std::string(1, '\0')),
+                                     Sized(std::string("1zname\0", 7)), Sized("1nname"),
+                                     std::string("\377\377\377\377"),
+                                     Sized(std::string(ExecNames::kMaxBytes + 1, '1'))}) {
+    const GateEnds ends = AddSilent(getuid());
+    ASSERT_TRUE(Say(ends, garbage));
     Turn();
     EXPECT_FALSE(gate_.is_watching()) << garbage.substr(0, 10);
   }
-  const ScopedFd socket = AddSilent(getuid());
-  const std::string names = AnyName().Encode();
-  ASSERT_GT(send(socket.get(), names.data(), names.size(), 0), 0);
+  const GateEnds ends = AddSilent(getuid());
+  ASSERT_TRUE(Say(ends, Sized(AnyName().Encode())));
   Turn();
   const int file = Execute(getpid());
-  ASSERT_GT(send(socket.get(), "rubbish", 7, 0), 0);
-  Turn();
-  EXPECT_FALSE(gate_.is_watching());
+  GateLink link = Add(getuid());
+  ASSERT_TRUE(Say(ends, std::string(sizeof(GateAnswer) * 20, 'x')));
+  for (int i = 0; i < 3; ++i)
+    Turn();
   EXPECT_EQ(Allowed(), file);
+  EXPECT_TRUE(gate_.is_watching());  // the other one
+}
+
+TEST_F(GateTest, WhatComesInPiecesIsUnderstood) {
+  const GateEnds ends = AddSilent(getuid());
+  for (const char byte : Sized(AnyName().Encode())) {
+    ASSERT_TRUE(Say(ends, std::string(1, byte)));
+    Turn();
+  }
+  Execute(getpid());
+  EXPECT_EQ(Allowed(), -1);
 }
 
 TEST_F(GateTest, AFloodOfAnswersEndsTheConnectionOfItsSender) {
@@ -266,10 +297,10 @@ TEST_F(GateTest, AnswersForTheProgramsOfOthersDoNothing) {
 }
 
 TEST_F(GateTest, OneUserGetsAShareOfTheWatchersOnly) {
-  std::vector<ScopedFd> sockets;
+  std::vector<GateEnds> watchers;
   for (size_t i = 0; i < Gate::kMaxWatchers; ++i)
-    sockets.push_back(AddSilent(kNobody));
-  GateLink last(std::move(sockets.back()));
+    watchers.push_back(AddSilent(kNobody));
+  GateLink last(std::move(watchers.back()));
   const std::optional<GateLink::News> news = last.Receive();
   ASSERT_TRUE(news);
   EXPECT_EQ(news->message.news, GateNews::kRefused);

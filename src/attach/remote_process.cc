@@ -103,6 +103,21 @@ std::string StatusField(const std::string& status_text, const std::string& name)
              : status_text.substr(begin, end - begin);
 }
 
+std::optional<FourIds> StatusIds(const std::string& status_text,
+                                 const std::string& name) {
+  std::istringstream words(StatusField(status_text, name));
+  FourIds ids{};
+  for (id_t& id : ids) {
+    if (!(words >> id))
+      return std::nullopt;
+  }
+  return ids;
+}
+
+bool AreAll(const FourIds& ids, id_t wanted) {
+  return std::all_of(ids.begin(), ids.end(), [wanted](id_t id) { return id == wanted; });
+}
+
 std::string ImageId(pid_t pid) {
   const pid_t view = LiveThread(pid);
   constexpr int kStartTime = 22;

@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,6 +80,14 @@ std::string ReadProcFile(const std::string& path, size_t limit = size_t{64} << 2
 // Value of a field of /proc/PID/status or a thread's: "Seccomp" -> "2". Empty: no such
 // field.
 std::string StatusField(const std::string& status_text, const std::string& name);
+
+// Of a user or group: real, effective, saved, of the file system.
+using FourIds = std::array<id_t, 4>;
+
+// Value of the field "Uid" or "Gid"; nullopt: no such field.
+std::optional<FourIds> StatusIds(const std::string& status_text, const std::string& name);
+
+bool AreAll(const FourIds& ids, id_t wanted);
 
 // "/proc/PID/" + rest.
 std::string ProcPath(pid_t pid, const std::string& rest);

@@ -74,11 +74,11 @@ void CheckAttach(Findings* findings) {
 
 void CheckWatch(Findings* findings) {
   ExecGate gate;
-  Result<ScopedFd> socket = gate.AddWatcher(geteuid());
+  Result<GateEnds> ends = gate.AddWatcher(geteuid());
   std::string note;
-  const Status watcher =
-      socket.ok() ? GateLink(std::move(socket).value()).Begin(ExecNames(), &note)
-                  : socket.status();
+  const Status watcher = ends.ok()
+                             ? GateLink(std::move(ends).value()).Begin(ExecNames(), &note)
+                             : ends.status();
   if (watcher.ok())
     findings->Good("catch new processes by name: heap_profile -n NAME");
   else

@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
+#include "attach/remote_process.h"
 #include "engine/target_text.h"
 
 namespace heapprofd {
@@ -93,11 +95,9 @@ std::string ThreadName(pid_t pid, uint32_t tid) {
 }
 
 uid_t RealUser(pid_t pid) {
-  const std::string status = ReadAtMost(ProcPath(pid, "status"), 8192);
-  const size_t at = status.find("\nUid:");
-  return at == std::string::npos
-             ? static_cast<uid_t>(-1)
-             : static_cast<uid_t>(strtoul(status.c_str() + at + 5, nullptr, 10));
+  const std::optional<FourIds> users =
+      StatusIds(ReadAtMost(ProcPath(pid, "status"), 8192), "Uid");
+  return users ? users->front() : static_cast<uid_t>(-1);
 }
 
 pid_t InnermostPid(pid_t pid) {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <sstream>
+#include <optional>
 
 #include "attach/allocators.h"
 #include "attach/remote_process.h"
@@ -25,18 +25,6 @@ bool IsNamed(const TargetRules& rules, pid_t pid) {
   if (process.executable.empty())
     return false;  // a kernel thread or a zombie
   return IsNamedBy(rules, process) || IsNameOf(rules, CommandName(pid));
-}
-
-// All four kinds of ids are `wanted`.
-bool AreAll(const std::string& ids, id_t wanted) {
-  std::istringstream words(ids);
-  size_t count = 0;
-  for (id_t id = 0; words >> id; ++count) {
-    if (id != wanted)
-      return false;
-  }
-  constexpr size_t kKindsOfIds = 4;
-  return count == kKindsOfIds;
 }
 
 // Its capabilities mean nothing outside.
@@ -79,8 +67,9 @@ bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
   const std::string text = ReadProcFile(ProcPath(pid, "status"), kStatusSize);
   const bool has_capabilities =
       strtoull(StatusField(text, "CapPrm").c_str(), nullptr, 16) != 0;
-  return AreAll(StatusField(text, "Uid"), user) &&
-         AreAll(StatusField(text, "Gid"), group) &&
+  const std::optional<FourIds> users = StatusIds(text, "Uid");
+  const std::optional<FourIds> groups = StatusIds(text, "Gid");
+  return users && groups && AreAll(*users, user) && AreAll(*groups, group) &&
          (!has_capabilities || IsInOtherUserNamespace(pid));
 }
 

@@ -83,9 +83,8 @@ class Session {
   Status Attach(pid_t pid);
 
   // From now on, and until Stop, records every program of a matching name from its first
-  // allocation on. The functions of `filter` are called on other threads. `gate`: a
-  // socket of ExecGate::AddWatcher.
-  Status CatchStarts(ExecWatcher::Filter filter, ScopedFd gate);
+  // allocation on. The functions of `filter` are called on other threads.
+  Status CatchStarts(ExecWatcher::Filter filter, const ExecWatcher::MakeGate& make_gate);
 
   // In a child of ours that outlives us, perhaps.
   void LeaveToParent();

@@ -155,10 +155,10 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
   return live.target;
 }
 
-Status Session::CatchStarts(ExecWatcher::Filter filter, ScopedFd gate) {
-  HPD_TRY_ASSIGN(
-      exec_watcher_,
-      ExecWatcher::Start(std::move(filter), config_.ring_size_bytes, std::move(gate)));
+Status Session::CatchStarts(ExecWatcher::Filter filter,
+                            const ExecWatcher::MakeGate& make_gate) {
+  HPD_TRY_ASSIGN(exec_watcher_, ExecWatcher::Start(std::move(filter),
+                                                   config_.ring_size_bytes, make_gate));
   return {};
 }
 

@@ -57,8 +57,9 @@ enum class SystemCalls : uint8_t {
 };
 
 // From now on any other system call ends the process with SIGSYS; for all threads.
-// Includes ForbidNewPrivileges. kUnavailable: this kernel has no system call filters.
-Status RestrictSystemCalls(SystemCalls allowed);
+// Includes ForbidNewPrivileges. `also`: numbers of more calls that are allowed.
+// kUnavailable: this kernel has no system call filters.
+Status RestrictSystemCalls(SystemCalls allowed, std::span<const uint32_t> also = {});
 
 // All of the above for a process that only reads `kept` descriptors and writes to them:
 // for root it becomes the user nobody. Without CAP_SETUID, CAP_SETGID and CAP_KILL, or in

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <initializer_list>
@@ -89,7 +90,7 @@ class Filter {
     If(BPF_JGE, kX32Bit, SECCOMP_RET_KILL_PROCESS);
   }
 
-  void Answer(std::initializer_list<uint32_t> calls, uint32_t answer) {
+  void Answer(std::span<const uint32_t> calls, uint32_t answer) {
     for (const uint32_t call : calls)
       If(BPF_JEQ, call, answer);
   }
@@ -151,11 +152,12 @@ constexpr uint32_t Refusal(uint32_t error) {
 
 }  // namespace
 
-Status RestrictSystemCalls(SystemCalls allowed) {
+Status RestrictSystemCalls(SystemCalls allowed, std::span<const uint32_t> also) {
   HPD_TRY(ForbidNewPrivileges());
   const auto own_pid = static_cast<uint32_t>(getpid());
   Filter filter;
   filter.Answer(kAlways, SECCOMP_RET_ALLOW);
+  filter.Answer(also, SECCOMP_RET_ALLOW);
   filter.AllowIf(SYS_mmap, 2, PROT_EXEC, {0});
   filter.AllowIf(SYS_mprotect, 2, PROT_EXEC, {0});
   // glibc's fstat is one of these; a path fails as if its file could not be reached.
@@ -168,10 +170,11 @@ Status RestrictSystemCalls(SystemCalls allowed) {
     filter.AllowIf(SYS_ioctl, 1, ~0u, kTerminalRequests, Refusal(ENOTTY));
   }
   if (allowed == SystemCalls::kUseWhatIsOpenAndAsk) {
-    filter.Answer({SYS_openat}, SECCOMP_RET_TRAP);
-    filter.Answer({SYS_sendmsg, SYS_recvmsg}, SECCOMP_RET_ALLOW);
+    filter.Answer(std::array<uint32_t, 1>{SYS_openat}, SECCOMP_RET_TRAP);
+    filter.Answer(std::array<uint32_t, 2>{SYS_sendmsg, SYS_recvmsg}, SECCOMP_RET_ALLOW);
   }
-  filter.Answer({SYS_clone3}, Refusal(ENOSYS));  // its flags cannot be seen; clone's can
+  filter.Answer(std::array<uint32_t, 1>{SYS_clone3},
+                Refusal(ENOSYS));  // its flags cannot be seen; clone's can
   filter.Answer(kRefused, Refusal(EACCES));
   return filter.Install();
 }

@@ -122,10 +122,7 @@ void CatchStarting(Session& session,
       .reports_to_us =
           [directory = policy.directory](pid_t pid) { return ReportsTo(pid, directory); },
       .is_malloc_alone = session.config().heaps.IsMallocAlone()};
-  Result<ScopedFd> gate = policy.make_watcher();
-  const Status status =
-      gate.ok() ? session.CatchStarts(std::move(filter), std::move(gate).value())
-                : gate.status();
+  const Status status = session.CatchStarts(std::move(filter), policy.make_watcher);
   if (!status.ok())
     notes->push_back(status.message());
 }

@@ -17,9 +17,9 @@ namespace heapprofd {
 struct AttachPolicy {
   std::string directory;  // of the service
   std::string wake_page;  // in it; programs that it wakes report by themselves
-  std::function<bool(pid_t)> is_taken;             // by another recording
-  std::function<void()> between;                   // called between two processes
-  std::function<Result<ScopedFd>()> make_watcher;  // ExecGate::AddWatcher for the owner
+  std::function<bool(pid_t)> is_taken;  // by another recording
+  std::function<void()> between;        // called between two processes
+  ExecWatcher::MakeGate make_watcher;   // for the owner
 };
 
 // Attaches to what the session wants of the running processes. `notes`: what could not be

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kMessagesPerTurn = 256;
 constexpr size_t kMaxWaitingOfUser = 4096;
-constexpr uint64_t kAnswerNs = 2'000'000'000;
-constexpr int kAgainMs = 10;              // when the front desk has no room
+constexpr uint64_t kAnswerNs = 10'000'000'000;  // with a gate that has to be started
+constexpr int kAgainMs = 10;                    // when the front desk has no room
 constexpr uint64_t kTurnNs = 20'000'000;  // letting in; then those inside have their turn
 
 }  // namespace
@@ -51,7 +51,7 @@ Result<std::optional<LinkMessage>> DeskDoor::NextMessage() {
   return message;
 }
 
-Result<ScopedFd> DeskDoor::Watch() {
+Result<GateEnds> DeskDoor::Watch() {
   const Status no_answer(
       StatusCode::kUnavailable,
       "cannot watch for new processes: the service does not answer; try again");
@@ -70,9 +70,10 @@ Result<ScopedFd> DeskDoor::Watch() {
       early_.push_back(std::move(*message.value()));
       continue;
     }
-    if (message.value()->fds.empty())
+    std::vector<ScopedFd>& fds = message.value()->fds;
+    if (fds.size() != 2)
       return Status(StatusCode::kUnavailable, message.value()->text);
-    return std::move(message.value()->fds[0]);
+    return GateEnds{.socket = std::move(fds[0]), .pipe = std::move(fds[1])};
   }
   return no_answer;
 }

@@ -34,7 +34,7 @@ class DeskDoor : public Door {
 
   bool are_recordings_known() const override { return is_told_ && unanswered_ == 0; }
 
-  Result<ScopedFd> Watch() override;
+  Result<GateEnds> Watch() override;
   size_t DumpOthers(const std::string& label) override;
 
   // Asks to leave; the front desk agrees, unless somebody is on his way here.

@@ -119,10 +119,10 @@ TEST_F(DeskDoorTest, WithoutAFrontDeskTheHostLeaves) {
 
 TEST_F(DeskDoorTest, WhatComesBeforeAnAnswerIsNotLost) {
   ASSERT_TRUE(desk_->Send({.type = LinkType::kDump, .text = "early"}));
-  ASSERT_TRUE(desk_->Send({.type = LinkType::kWatcher}, {STDERR_FILENO}));
-  const Result<ScopedFd> watcher = door_->Watch();
+  ASSERT_TRUE(desk_->Send({.type = LinkType::kWatcher}, {STDERR_FILENO, STDERR_FILENO}));
+  const Result<GateEnds> watcher = door_->Watch();
   ASSERT_TRUE(watcher.ok()) << watcher.status().message();
-  EXPECT_TRUE(watcher.value().valid());
+  EXPECT_TRUE(watcher.value().socket.valid());
   EXPECT_EQ(door_->MillisecondsToNext(), 0);
   door_->Serve(host_);
   EXPECT_EQ(host_.dumps, std::vector<std::string>{"early"});
@@ -130,7 +130,7 @@ TEST_F(DeskDoorTest, WhatComesBeforeAnAnswerIsNotLost) {
 
 TEST_F(DeskDoorTest, WhyNothingCanBeWatchedIsToldOn) {
   ASSERT_TRUE(desk_->Send({.type = LinkType::kWatcher, .text = "no leave here"}));
-  const Result<ScopedFd> watcher = door_->Watch();
+  const Result<GateEnds> watcher = door_->Watch();
   ASSERT_FALSE(watcher.ok());
   EXPECT_EQ(watcher.status().message(), "no leave here");
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "attach/gate_link.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "service/visitor.h"
@@ -64,8 +65,8 @@ class Door {
   // Programs that start now come through the door if a recording could want them.
   virtual bool are_recordings_known() const = 0;
 
-  // A socket by which the exec gate tells of programs that start (attach/gate_link.h).
-  virtual Result<ScopedFd> Watch() = 0;
+  // A connection by which the exec gate tells of programs that start.
+  virtual Result<GateEnds> Watch() = 0;
 
   // All recordings of other users get a dump. Gives their number.
   virtual size_t DumpOthers(const std::string& label) = 0;

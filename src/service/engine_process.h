@@ -45,6 +45,7 @@ class EngineProcess {
 
   uint64_t recordings = 0;  // as it has said
   uint64_t unanswered = 0;  // of what it has said about them
+  uint64_t watch = 0;       // ticket of its question to the exec gate; 0: none
   bool is_leaving = false;  // it was told so: nothing more is sent
 
   // Its process is gone, and forgotten by the kernel.

@@ -11,10 +11,9 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxEngines = 256;
-constexpr size_t kMaxEnginesOfUser = 4;   // with other groups each
-constexpr int kMessagesPerTurn = 64;      // of one engine
-constexpr uint64_t kWakeNs = 50'000'000;  // every one costs all programs that lie dormant
-constexpr int kFullWaitMs = 5;            // until an engine is asked again for room
+constexpr size_t kMaxEnginesOfUser = 4;        // with other groups each
+constexpr int kMessagesPerTurn = 64;           // of one engine
+constexpr int kFullWaitMs = 5;                 // until an engine is asked again for room
 constexpr uint64_t kKilledNs = 1'000'000'000;  // unless it hangs in the kernel
 constexpr uint64_t kLookAgainNs = 5'000'000;
 
@@ -40,7 +39,6 @@ bool FrontDesk::is_idle() const {
 }
 
 int FrontDesk::MillisecondsToNext() const {
-  constexpr uint64_t kNsPerMs = 1'000'000;
   int wait_ms = reception_ != nullptr ? reception_->MillisecondsToNext() : -1;
   const auto wait_at_most = [&wait_ms](int limit_ms) {
     wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
@@ -48,8 +46,11 @@ int FrontDesk::MillisecondsToNext() const {
   if (std::any_of(engines_.begin(), engines_.end(),
                   [](const auto& engine) { return engine->is_full(); }))
     wait_at_most(kFullWaitMs);
-  if (must_wake_)
-    wait_at_most(static_cast<int>(kWakeNs / kNsPerMs));
+  for (const int limit_ms :
+       {wakes_.MillisecondsToNext(MonotonicNs()), exec_gate_.MillisecondsToNext()}) {
+    if (limit_ms >= 0)
+      wait_at_most(limit_ms);
+  }
   return wait_ms;
 }
 
@@ -61,6 +62,7 @@ void FrontDesk::Poll(int max_wait_ms, int wake_fd) {
   for (const std::unique_ptr<EngineProcess>& engine : engines_)
     fds.push_back({.fd = engine->link().fd(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
+  fds.push_back({.fd = exec_gate_.fd(), .events = POLLIN, .revents = 0});
   if (reception_ != nullptr)
     reception_->AddTo(&fds);
   poll(fds.data(), fds.size(), wait_ms);
@@ -72,6 +74,7 @@ void FrontDesk::Poll(int max_wait_ms, int wake_fd) {
   }
   if (reception_ != nullptr)
     reception_->Serve([this](Visitor visitor) { Admit(std::move(visitor)); });
+  AnswerWatchers();
   WakeAndAnswer();
 }
 
@@ -168,7 +171,8 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
       return;
     case LinkType::kRecordings:
       engine.recordings = std::min<uint64_t>(message.number, UINT16_MAX);
-      must_wake_ |= !message.text.empty();
+      if (!message.text.empty())
+        wakes_.Want(engine.rights().user);
       TellRecordings();
       ++engine.unanswered;
       return;
@@ -179,7 +183,8 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
       }
       return;
     case LinkType::kWatch:
-      AddWatcher(engine);
+      if (engine.watch == 0)
+        engine.watch = exec_gate_.Ask(engine.rights().user);
       return;
     case LinkType::kIdle:
       if (message.number == engine.sent() && !engine.is_full())
@@ -190,12 +195,20 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
   }
 }
 
-void FrontDesk::AddWatcher(const EngineProcess& engine) {
-  const Result<ScopedFd> socket = exec_gate_.AddWatcher(engine.rights().user);
-  if (socket.ok())
-    engine.link().Send({.type = LinkType::kWatcher}, {socket.value().get()});
-  else
-    engine.link().Send({.type = LinkType::kWatcher, .text = socket.status().message()});
+void FrontDesk::AnswerWatchers() {
+  for (const auto& [ticket, ends] : exec_gate_.Turn()) {
+    for (const std::unique_ptr<EngineProcess>& engine : engines_) {
+      if (engine->watch != ticket)
+        continue;
+      engine->watch = 0;
+      if (ends.ok())
+        engine->link().Send({.type = LinkType::kWatcher},
+                            {ends.value().socket.get(), ends.value().pipe.get()});
+      else
+        engine->link().Send(
+            {.type = LinkType::kWatcher, .text = ends.status().message()});
+    }
+  }
 }
 
 void FrontDesk::TellTaken(uint64_t process) {
@@ -218,14 +231,10 @@ void FrontDesk::TellRecordings() {
 }
 
 void FrontDesk::WakeAndAnswer() {
-  const uint64_t now = MonotonicNs();
-  if (must_wake_ && now >= woken_ns_ + kWakeNs) {
-    must_wake_ = false;
-    woken_ns_ = now;
+  if (wakes_.TakeDue(MonotonicNs()))
     directory_->Wake();
-  }
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    while (!must_wake_ && engine->unanswered > 0 &&
+    while (!wakes_.IsWanted(engine->rights().user) && engine->unanswered > 0 &&
            engine->link().Send({.type = LinkType::kKnown}))
       --engine->unanswered;
   }

@@ -18,6 +18,7 @@
 #include "service/engine_process.h"
 #include "service/reception.h"
 #include "service/runtime_directory.h"
+#include "service/wake_pacing.h"
 
 namespace heapprofd {
 
@@ -65,7 +66,8 @@ class FrontDesk {
   // False: it is gone, or talks nonsense.
   bool HearOne(EngineProcess& engine);
   void Handle(EngineProcess& engine, LinkMessage message);
-  void AddWatcher(const EngineProcess& engine);
+  // To those who have asked the exec gate.
+  void AnswerWatchers();
   void TellTaken(uint64_t process);
   uint64_t CountRecordings() const;
   void TellRecordings();
@@ -79,8 +81,7 @@ class FrontDesk {
   ExecGate exec_gate_;
   std::vector<std::unique_ptr<EngineProcess>> engines_;  // root's first
   size_t started_ = 0;
-  bool must_wake_ = false;
-  uint64_t woken_ns_ = 0;
+  WakePacing wakes_;
 };
 
 }  // namespace heapprofd

@@ -21,7 +21,7 @@ enum class LinkType : uint32_t {
   kTaken = 2,    // number: a process that another user's recording has
   kDump = 3,     // text: a label; all recordings get a dump
   kLeave = 5,    // it is idle, and nothing is on its way to it
-  kWatcher = 7,  // answers kWatch: with a socket, or text: why not
+  kWatcher = 7,  // answers kWatch: with GateEnds, or text: why not
   kKnown = 6,    // answers kRecordings: from now on programs come
 
   // From an engine.

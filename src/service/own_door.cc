@@ -23,6 +23,7 @@ int OwnDoor::MillisecondsToNext() const {
 }
 
 void OwnDoor::Serve(Host& host) {
+  exec_gate_.Turn();  // forgets processes that have ended
   if (reception_ != nullptr)
     reception_->Serve([&host](Visitor visitor) { host.Admit(std::move(visitor)); });
 }

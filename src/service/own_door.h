@@ -30,7 +30,7 @@ class OwnDoor : public Door {
 
   bool are_recordings_known() const override { return true; }
 
-  Result<ScopedFd> Watch() override { return exec_gate_.AddWatcher(geteuid()); }
+  Result<GateEnds> Watch() override { return exec_gate_.AddWatcher(geteuid()); }
 
   size_t DumpOthers(const std::string& label) override;
 

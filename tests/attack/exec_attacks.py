@@ -155,7 +155,6 @@ def fuse_attacker(node, silent, go_fd):
         tell("mounted")
         os.read(go_fd, 1)
         server.arm()
-        time.sleep(0.1)  # it has read that
         tell("armed")
         if fuse_server.OPEN in silent and os.fork() == 0:
             os.execv(path, [path])

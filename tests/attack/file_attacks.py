@@ -39,12 +39,10 @@ def odd_files(folder, node):
         return  # an ordinary user cannot mount here
     descriptor = os.open(f"{folder}/fuse/{fuse_server.NAME}", os.O_RDWR)
     server.arm()
-    time.sleep(0.1)
     yield "file of a silent FUSE", descriptor, False
     server, path = fuse_server.mount_overlay(node, [fuse_server.GETATTR], silent_s=3)
     descriptor = os.open(path, os.O_RDONLY)
     server.arm()
-    time.sleep(0.1)
     yield "file of an overlay over a silent FUSE", descriptor, False
 
 

@@ -16,6 +16,7 @@ _LOOKUP, _FORGET, _GETATTR, _SETATTR, _OPEN, _READ, _WRITE, _STATFS, _RELEASE = 
 _FLUSH, _INIT, _OPENDIR, _READDIR, _RELEASEDIR, _BATCH_FORGET = 25, 26, 27, 28, 29, 42
 OPEN, GETATTR, WRITE = _OPEN, _GETATTR, _WRITE
 NAME = "program"
+ARM_S = 10
 
 
 def device():
@@ -45,6 +46,7 @@ class FuseServer:
         self._fd = os.open(device_path, os.O_RDWR)
         self._content, self._silent, self._silent_s = content, set(silent), silent_s
         self._armed, self.arm_fd = os.pipe()
+        self._answers, self._answer_fd = os.pipe()
         self._silent_until = None
         self._waiting = []
         isolation.mount("fuse", mount_point, "fuse",
@@ -56,6 +58,7 @@ class FuseServer:
     def arm(self):
         """From now on it is silent."""
         os.write(self.arm_fd, b"x")
+        assert select.select([self._answers], [], [], ARM_S)[0], "the FUSE server does not answer"
 
     def _serve(self):
         while True:
@@ -64,6 +67,7 @@ class FuseServer:
                                            [], [], left)
             if self._armed in readable:
                 self._silent_until = 0.0  # counts from the first question
+                os.write(self._answer_fd, b"x")
             if self._silent_until and time.monotonic() > self._silent_until:
                 self._waiting, waiting = [], self._waiting
                 for question in waiting:

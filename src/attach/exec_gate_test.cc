@@ -1,0 +1,141 @@
+// The process that asks for a gate, with a real one: as root alone.
+#include "attach/exec_gate.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "attach/fd_passing.h"
+#include "attach/gate_link.h"
+#include "attach/remote_process.h"
+#include "base/clock.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kDeadlineNs = 60'000'000'000;
+
+std::vector<pid_t> ChildrenNamed(const std::string& name) {
+  const std::string self = std::to_string(getpid());
+  std::istringstream children(
+      ReadProcFile("/proc/" + self + "/task/" + self + "/children"));
+  std::vector<pid_t> found;
+  for (pid_t pid = 0; children >> pid;) {
+    if (CommandName(pid) == name)
+      found.push_back(pid);
+  }
+  return found;
+}
+
+class ExecGateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Result<GateEnds> ends = gate_.AddWatcher(getuid());
+    if (!ends.ok())
+      GTEST_SKIP() << ends.status().message();
+  }
+
+  static Status Begin(Result<GateEnds> ends) {
+    if (!ends.ok())
+      return ends.status();
+    std::string note;
+    return GateLink(std::move(ends).value()).Begin(ExecNames(), &note);
+  }
+
+  // Of all that have been asked for.
+  std::set<uint64_t> Await(size_t count) {
+    std::set<uint64_t> tickets;
+    const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
+    while (tickets.size() < count && MonotonicNs() < deadline_ns) {
+      for (ExecGate::Answer& answer : gate_.Turn()) {
+        EXPECT_TRUE(Begin(std::move(answer.ends)).ok());
+        tickets.insert(answer.ticket);
+      }
+      pollfd due{.fd = gate_.fd(), .events = POLLIN, .revents = 0};
+      poll(&due, 1, gate_.MillisecondsToNext());
+    }
+    return tickets;
+  }
+
+  // Gives its process.
+  static pid_t SignalGate(int signal) {
+    const std::vector<pid_t> gates = ChildrenNamed("heapprofd-gate");
+    EXPECT_EQ(gates.size(), 1u);
+    const pid_t pid = gates.size() == 1 ? gates[0] : 0;
+    EXPECT_TRUE(pid > 0 && kill(pid, signal) == 0);
+    return pid;
+  }
+
+  ExecGate gate_;
+};
+
+TEST_F(ExecGateTest, OneGateIsForAll) {
+  EXPECT_TRUE(Begin(gate_.AddWatcher(getuid())).ok());
+  EXPECT_TRUE(Begin(gate_.AddWatcher(getuid())).ok());
+  EXPECT_EQ(ChildrenNamed("heapprofd-gate").size(), 1u);
+}
+
+TEST_F(ExecGateTest, AGateThatIsStoppedIsReplacedWhileSomebodyAsks) {
+  const Result<GateEnds> watcher = gate_.AddWatcher(getuid());
+  const pid_t stopped = SignalGate(SIGSTOP);
+  const Status status = Begin(gate_.AddWatcher(getuid()));
+  EXPECT_TRUE(status.ok()) << status.message();
+  const std::vector<pid_t> gates = ChildrenNamed("heapprofd-gate");
+  ASSERT_FALSE(gates.empty());
+  EXPECT_NE(gates.back(), stopped);
+}
+
+TEST_F(ExecGateTest, AGateThatIsStoppedWhileNobodyWatchesIsReplaced) {
+  SignalGate(SIGSTOP);
+  const Status status = Begin(gate_.AddWatcher(getuid()));
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_F(ExecGateTest, AGateThatWasKilledIsReplaced) {
+  SignalGate(SIGKILL);
+  const Status status = Begin(gate_.AddWatcher(getuid()));
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_F(ExecGateTest, ThoseWhoAskAtOnceShareOneLookForFileSystems) {
+  while (!ChildrenNamed("heapprofd-scan").empty())
+    gate_.Turn();
+  const std::set<uint64_t> asked = {gate_.Ask(getuid()), gate_.Ask(getuid()),
+                                    gate_.Ask(getuid())};
+  std::vector<ExecGate::Answer> early = gate_.Turn();
+  EXPECT_TRUE(early.empty());
+  EXPECT_LE(ChildrenNamed("heapprofd-scan").size(), 1u);
+  EXPECT_EQ(Await(3), asked);
+}
+
+TEST_F(ExecGateTest, WhoWasToldByAGateThatEndsIsToldByTheNext) {
+  const std::set<uint64_t> asked = {gate_.Ask(getuid()), gate_.Ask(getuid())};
+  SignalGate(SIGSTOP);
+  EXPECT_EQ(Await(2), asked);
+}
+
+// The gate would have to close it, and wait for whoever serves its file.
+TEST_F(ExecGateTest, NobodyWhoWatchesCanSendItADescriptor) {
+  const Result<GateEnds> watcher = gate_.AddWatcher(getuid());
+  ASSERT_TRUE(watcher.ok()) << watcher.status().message();
+  EXPECT_FALSE(SendWithFds(watcher.value().socket.get(), "x", {STDERR_FILENO}));
+  EXPECT_EQ(errno, EPIPE);
+  EXPECT_FALSE(SendWithFds(watcher.value().pipe.get(), "x", {STDERR_FILENO}));
+  EXPECT_EQ(errno, ENOTSOCK);
+}
+
+TEST_F(ExecGateTest, WithNothingToDoItNeedsNoTurn) {
+  const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
+  while (gate_.MillisecondsToNext() >= 0 && MonotonicNs() < deadline_ns)
+    gate_.Turn();
+  EXPECT_EQ(gate_.MillisecondsToNext(), -1);
+}
+
+}  // namespace
+}  // namespace heapprofd

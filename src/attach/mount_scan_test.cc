@@ -1,0 +1,81 @@
+// What is found on this machine; the rules are in mount_list_test.cc.
+#include "attach/mount_scan.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <set>
+#include <thread>
+
+#include "attach/fd_passing.h"
+#include "attach/mount_list.h"
+#include "attach/remote_process.h"
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+namespace {
+
+struct Pair {
+  Pair() {
+    std::array<int, 2> fds{-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data()), 0);
+    ours = ScopedFd(fds[0]);
+    theirs = ScopedFd(fds[1]);
+  }
+
+  ScopedFd ours;
+  ScopedFd theirs;
+};
+
+int MountOf(int fd) {
+  const std::string info = ReadProcFile("/proc/self/fdinfo/" + std::to_string(fd), 4096);
+  return std::stoi(StatusField(info, "mnt_id"));
+}
+
+TEST(MountScanTest, FindsLocalFileSystemsOnceAndOpensNone) {
+  Pair sockets;
+  std::thread scan([&] {
+    SendLocalMounts(sockets.theirs.get());
+    sockets.theirs.reset();
+  });
+  std::set<int> mounts;
+  size_t count = 0;
+  for (bool is_end = false; !is_end;) {
+    pollfd readable{.fd = sockets.ours.get(), .events = POLLIN, .revents = 0};
+    poll(&readable, 1, -1);
+    const Packet packet = ReceiveWithFds(sockets.ours.get(), 1);
+    is_end = packet.is_end;
+    if (packet.fds.empty())
+      continue;
+    ++count;
+    const int fd = packet.fds[0].get();
+    EXPECT_NE(fcntl(fd, F_GETFL) & O_PATH, 0);
+    mounts.insert(MountOf(fd));
+  }
+  scan.join();
+  EXPECT_EQ(mounts.size(), count);
+
+  // Of our own name space.
+  const std::vector<Mount> all = ParseMountInfo(ReadProcFile("/proc/self/mountinfo"));
+  std::set<std::string> devices;
+  for (const Mount& mount : all) {
+    if (mounts.contains(mount.id)) {
+      EXPECT_NE(mount.type, "proc");
+      EXPECT_TRUE(devices.insert(mount.device).second) << mount.point;
+    }
+  }
+}
+
+TEST(MountScanTest, ComesBackWhenNobodyTakesWhatItFinds) {
+  Pair sockets;
+  sockets.ours.reset();
+  SendLocalMounts(sockets.theirs.get());
+}
+
+}  // namespace
+}  // namespace heapprofd
