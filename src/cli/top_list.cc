@@ -69,6 +69,8 @@ std::vector<Position> Expand(const TargetProfile& profile, CallsiteId callsite) 
   std::vector<Position> positions;
   for (; callsite != kNoId; callsite = profile.callsites[callsite].parent) {
     const Frame& frame = profile.frames[profile.callsites[callsite].frame];
+    if (frame.is_allocator && profile.callsites[callsite].parent != kNoId)
+      continue;
     if (frame.lines.empty())
       positions.push_back({ModuleOffset(profile, frame), ""});
     for (const SourceLine& line : frame.lines)

@@ -23,6 +23,15 @@ TEST(TopListTest, TheHolderIsTheFirstFunctionThatIsNotAnAllocators) {
   EXPECT_DOUBLE_EQ(top[0].live.bytes, 1000);
 }
 
+TEST(TopListTest, AllocatorsAloneAreShownByTheOneThatWasNotCalledByTheProgram) {
+  TestProfile test;
+  const CallsiteId callsite = test.Add({"malloc", "strdup"}, 1000);
+  test.profile().frames[test.profile().callsites[callsite].frame].is_allocator = true;
+  const std::vector<TopEntry> top = TopByLiveBytes(test.profile(), test.dump(), 10);
+  ASSERT_EQ(top.size(), 1u);
+  EXPECT_EQ(top[0].function, "strdup");
+}
+
 TEST(TopListTest, StacksOfOneHolderAreAddedAndTheLargestGivesTheCallers) {
   TestProfile test;
   test.Add({"Insert", "Small", "main"}, 100);

@@ -39,9 +39,12 @@ std::string TraceconvHelp();
 // Whole program: an exit code.
 int RunTraceconv(const std::vector<std::string>& arguments);
 
-// The modes, one file each.
+// The modes.
 Status ConvertToProfiles(const TraceconvOptions& options);
+Status ConvertToJavaProfiles(const TraceconvOptions& options);
 Status ConvertToText(const TraceconvOptions& options);
+Status ConvertToBinary(const TraceconvOptions& options);
+Status ConvertToPlainPackets(const TraceconvOptions& options);
 Status ConvertToSymbols(const TraceconvOptions& options);
 Status ConvertToDeobfuscation(const TraceconvOptions& options);
 Status ConvertToBundle(const TraceconvOptions& options);

@@ -104,4 +104,10 @@ Status ConvertToProfiles(const TraceconvOptions& options) {
   return {};
 }
 
+Status ConvertToJavaProfiles(const TraceconvOptions& options) {
+  TraceconvOptions java = options;
+  java.kind = ProfileKind::kJavaHeap;
+  return ConvertToProfiles(java);
+}
+
 }  // namespace heapprofd

@@ -3,6 +3,7 @@
 #include "client/attach_guard.h"
 
 using heapprofd::Allocate;
+using heapprofd::AllocationFunction;
 using heapprofd::CallSite;
 using heapprofd::g_wiped;
 using heapprofd::GuardedAllocation;
@@ -30,7 +31,7 @@ HPD_HIDDEN void* HpdMallocSlow(size_t size,
                                uint64_t stack,
                                uint64_t bp,
                                unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
+  return Allocate(size, {stack, bp, AllocationFunction::kMalloc}, [&] {
     return Original<void*(size_t)>(allocator, Hook::kMalloc)(size);
   });
 }
@@ -39,7 +40,7 @@ HPD_HIDDEN void* HpdVallocSlow(size_t size,
                                uint64_t stack,
                                uint64_t bp,
                                unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
+  return Allocate(size, {stack, bp, AllocationFunction::kValloc}, [&] {
     return Original<void*(size_t)>(allocator, Hook::kValloc)(size);
   });
 }
@@ -48,7 +49,7 @@ HPD_HIDDEN void* HpdPvallocSlow(size_t size,
                                 uint64_t stack,
                                 uint64_t bp,
                                 unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
+  return Allocate(size, {stack, bp, AllocationFunction::kPvalloc}, [&] {
     return Original<void*(size_t)>(allocator, Hook::kPvalloc)(size);
   });
 }
@@ -59,12 +60,13 @@ HPD_HIDDEN void* HpdCallocSlow(
   size_t total = 0;
   if (__builtin_mul_overflow(count, size, &total))
     return real(count, size);  // fails, with the allocator's own errno
-  return Allocate(total, {stack, bp}, [&] { return real(count, size); });
+  return Allocate(total, {stack, bp, AllocationFunction::kCalloc},
+                  [&] { return real(count, size); });
 }
 
 HPD_HIDDEN void* HpdReallocSlow(
     void* old, size_t size, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Reallocate(old, size, {stack, bp}, [&] {
+  return Reallocate(old, size, {stack, bp, AllocationFunction::kRealloc}, [&] {
     return Original<void*(void*, size_t)>(allocator, Hook::kRealloc)(old, size);
   });
 }
@@ -80,19 +82,21 @@ HPD_HIDDEN void* HpdReallocarraySlow(void* old,
   if (__builtin_mul_overflow(count, size, &total))
     return Original<void*(void*, size_t, size_t)>(allocator, Hook::kReallocarray)(
         old, count, size);
-  return HpdReallocSlow(old, total, stack, bp, allocator);
+  return Reallocate(old, total, {stack, bp, AllocationFunction::kReallocarray}, [&] {
+    return Original<void*(void*, size_t)>(allocator, Hook::kRealloc)(old, total);
+  });
 }
 
 HPD_HIDDEN void* HpdMemalignSlow(
     size_t alignment, size_t size, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
+  return Allocate(size, {stack, bp, AllocationFunction::kMemalign}, [&] {
     return Original<void*(size_t, size_t)>(allocator, Hook::kMemalign)(alignment, size);
   });
 }
 
 HPD_HIDDEN void* HpdAlignedAllocSlow(
     size_t alignment, size_t size, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
+  return Allocate(size, {stack, bp, AllocationFunction::kAlignedAlloc}, [&] {
     return Original<void*(size_t, size_t)>(allocator, Hook::kAlignedAlloc)(alignment,
                                                                            size);
   });
@@ -105,7 +109,7 @@ HPD_HIDDEN int HpdPosixMemalignSlow(void** result,
                                     uint64_t bp,
                                     unsigned allocator) {
   int error = 0;
-  Allocate(size, {stack, bp}, [&]() -> void* {
+  Allocate(size, {stack, bp, AllocationFunction::kPosixMemalign}, [&]() -> void* {
     error = Original<int(void**, size_t, size_t)>(allocator, Hook::kPosixMemalign)(
         result, alignment, size);
     return error == 0 ? *result : nullptr;
@@ -121,11 +125,12 @@ HPD_HIDDEN int HpdPosixMemalignSlow(void** result,
     auto* real = Original<NewFunction>(allocator, Hook::k##twin);                        \
     const auto nothrow = reinterpret_cast<size_t>(&g_nothrow);                           \
     static_cast<void>(alignment);                                                        \
-    GuardedAllocation allocation(size, {stack, bp});                                     \
+    const CallSite site{stack, bp, AllocationFunction::kNew##name};                      \
+    GuardedAllocation allocation(size, site);                                            \
     if (!allocation.is_counted())                                                        \
       return nullptr;                                                                    \
     void* pointer = real(__VA_ARGS__);                                                   \
-    allocation.Finish(pointer, {stack, bp});                                             \
+    allocation.Finish(pointer, site);                                                    \
     return pointer;                                                                      \
   }
 HPD_NEW_SLOW(, NewNothrow, size, nothrow, 0)
@@ -136,7 +141,7 @@ HPD_NEW_SLOW(ArrayAligned, NewArrayAlignedNothrow, size, alignment, nothrow)
 #define HPD_NEW_NOTHROW_SLOW(name)                                                  \
   HPD_HIDDEN void* Hpd##name##Slow(size_t size, size_t a, size_t b, uint64_t stack, \
                                    uint64_t bp, unsigned allocator) {               \
-    return Allocate(size, {stack, bp}, [&] {                                        \
+    return Allocate(size, {stack, bp, AllocationFunction::k##name}, [&] {           \
       return Original<NewFunction>(allocator, Hook::k##name)(size, a, b);           \
     });                                                                             \
   }
@@ -148,14 +153,14 @@ HPD_NEW_NOTHROW_SLOW(NewArrayAlignedNothrow)
 // jemalloc's own interface.
 HPD_HIDDEN void* HpdMallocxSlow(
     size_t size, int flags, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Allocate(size, {stack, bp}, [&] {
+  return Allocate(size, {stack, bp, AllocationFunction::kMallocx}, [&] {
     return Original<void*(size_t, int)>(allocator, Hook::kMallocx)(size, flags);
   });
 }
 
 HPD_HIDDEN void* HpdRallocxSlow(
     void* old, size_t size, int flags, uint64_t stack, uint64_t bp, unsigned allocator) {
-  return Reallocate(old, size, {stack, bp}, [&] {
+  return Reallocate(old, size, {stack, bp, AllocationFunction::kRallocx}, [&] {
     return Original<void*(void*, size_t, int)>(allocator, Hook::kRallocx)(old, size,
                                                                           flags);
   });
@@ -171,7 +176,7 @@ HPD_HIDDEN void* HpdRallocxSlow(
     const size_t now = Original<size_t(void*, size_t, size_t, int)>(                  \
         number, Hook::kXallocx)(block, size, extra, flags);                           \
     if (now != before) {                                                              \
-      const CallSite site{stack, bp};                                                 \
+      const CallSite site{stack, bp, AllocationFunction::kXallocx};                   \
       GuardedAllocation allocation(size, site);                                       \
       const auto address = reinterpret_cast<uint64_t>(block);                         \
       if (IsSampled(block) && g_wiped.filter.Remove(address))                         \

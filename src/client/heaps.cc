@@ -181,7 +181,12 @@ ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site)
   ThreadSlot* thread = EnterOwnSession();
   if (thread == nullptr)
     return ReportOutcome::kNotRecorded;
-  RecordSample(*thread, event.block, event.size, interval, site);
+  RecordSample(
+      *thread, event.block, event.size, interval,
+      {.stack = site.stack,
+       .bp = site.bp,
+       .function = event.bypass_sampling ? AllocationFunction::kReportSample
+                                         : AllocationFunction::kReportAllocation});
   return ReportOutcome::kRecorded;
 }
 

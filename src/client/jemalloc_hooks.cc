@@ -16,7 +16,7 @@
 #include "client/slow_entry.h"
 #include "rt/compiler.h"
 
-using heapprofd::CallSite;
+using heapprofd::AllocationFunction;
 using heapprofd::g_real;
 using heapprofd::RealCall;
 
@@ -36,7 +36,7 @@ __attribute__((visibility("hidden"), used)) void* HpdMallocxSlow(size_t size,
                                                                  uint64_t stack,
                                                                  uint64_t bp) {
   return heapprofd::RecordedAllocate(
-      size, {stack, bp},
+      size, {stack, bp, AllocationFunction::kMallocx},
       {.call = [](const RealCall& real) { return g_real.mallocx(real.size, real.flags); },
        .size = size,
        .flags = flags});
@@ -44,15 +44,15 @@ __attribute__((visibility("hidden"), used)) void* HpdMallocxSlow(size_t size,
 
 __attribute__((visibility("hidden"), used)) void* HpdRallocxSlow(
     void* old, size_t size, int flags, uint64_t stack, uint64_t bp) {
-  return heapprofd::RecordedReallocate(old, size, {stack, bp},
-                                       {.call =
-                                            [](const RealCall& real) {
-                                              return g_real.rallocx(real.block, real.size,
-                                                                    real.flags);
-                                            },
-                                        .block = old,
-                                        .size = size,
-                                        .flags = flags});
+  return heapprofd::RecordedReallocate(
+      old, size, {stack, bp, AllocationFunction::kRallocx},
+      {.call =
+           [](const RealCall& real) {
+             return g_real.rallocx(real.block, real.size, real.flags);
+           },
+       .block = old,
+       .size = size,
+       .flags = flags});
 }
 
 // NOLINTNEXTLINE(readability-function-size)
@@ -62,7 +62,7 @@ __attribute__((visibility("hidden"), used)) size_t HpdXallocxSlow(
   const size_t before = g_real.sallocx(block, flags);
   const size_t now = g_real.xallocx(block, size, extra, flags);
   if (now != before)
-    heapprofd::RecordResized(block, size, {stack, bp});
+    heapprofd::RecordResized(block, size, {stack, bp, AllocationFunction::kXallocx});
   return now;
 }
 

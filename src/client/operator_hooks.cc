@@ -9,6 +9,7 @@
 #include "rt/compiler.h"
 
 using heapprofd::Allocate;
+using heapprofd::AllocationFunction;
 using heapprofd::EnsureResolved;
 using heapprofd::g_real;
 using heapprofd::IsSampled;
@@ -30,18 +31,19 @@ __attribute__((visibility("hidden"), used)) int HpdLeaveByException(
   return kContinueUnwind;
 }
 
-#define HPD_NEW(field, name, may_nest)                                            \
-  __attribute__((visibility("hidden"), used)) void* HpdSlow_##field(              \
-      size_t size, size_t a, size_t b, uint64_t stack, uint64_t bp) {             \
-    return Allocate(size, {stack, bp}, [&] { return g_real.field(size, a, b); }); \
-  }                                                                               \
-  HPD_THROWING_ENTRY(HpdEntry_##field, HpdSlow_##field, HpdLeaveByException);     \
-  void* HpdEntry_##field(size_t size, size_t a, size_t b);                        \
-  HPD_EXPORT void* name(size_t size, size_t a, size_t b) {                        \
-    EnsureResolved();                                                             \
-    if (HPD_LIKELY(!g_real.record_new || (!(may_nest) && PassUnsampled(size))))   \
-      return g_real.field(size, a, b);                                            \
-    return HpdEntry_##field(size, a, b);                                          \
+#define HPD_NEW(field, name, function, may_nest)                                \
+  __attribute__((visibility("hidden"), used)) void* HpdSlow_##field(            \
+      size_t size, size_t a, size_t b, uint64_t stack, uint64_t bp) {           \
+    return Allocate(size, {stack, bp, AllocationFunction::function},            \
+                    [&] { return g_real.field(size, a, b); });                  \
+  }                                                                             \
+  HPD_THROWING_ENTRY(HpdEntry_##field, HpdSlow_##field, HpdLeaveByException);   \
+  void* HpdEntry_##field(size_t size, size_t a, size_t b);                      \
+  HPD_EXPORT void* name(size_t size, size_t a, size_t b) {                      \
+    EnsureResolved();                                                           \
+    if (HPD_LIKELY(!g_real.record_new || (!(may_nest) && PassUnsampled(size)))) \
+      return g_real.field(size, a, b);                                          \
+    return HpdEntry_##field(size, a, b);                                        \
   }
 HPD_OPERATOR_NEW_LIST(HPD_NEW)
 

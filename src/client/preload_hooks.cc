@@ -21,6 +21,7 @@
 #include "rt/compiler.h"
 
 using heapprofd::Allocate;
+using heapprofd::AllocationFunction;
 using heapprofd::EnsureResolved;
 using heapprofd::g_real;
 using heapprofd::IsAsleep;
@@ -33,6 +34,17 @@ namespace {
 HPD_NOINLINE void FreeSampled(void* pointer) {
   ReportFree(pointer);
   g_real.free(pointer);
+}
+
+void* ReallocSlow(void* old, size_t size, const heapprofd::CallSite& site) {
+  return heapprofd::RecordedReallocate(old, size, site,
+                                       {.call =
+                                            [](const heapprofd::RealCall& real) {
+                                              return g_real.realloc(real.block,
+                                                                    real.size);
+                                            },
+                                        .block = old,
+                                        .size = size});
 }
 
 }  // namespace
@@ -88,7 +100,8 @@ extern "C" {
 __attribute__((visibility("hidden"), used)) void* HpdMallocSlow(size_t size,
                                                                 uint64_t stack,
                                                                 uint64_t bp) {
-  return Allocate(size, {stack, bp}, [&] { return g_real.malloc(size); });
+  return Allocate(size, {stack, bp, AllocationFunction::kMalloc},
+                  [&] { return g_real.malloc(size); });
 }
 
 __attribute__((visibility("hidden"), used)) void* HpdCallocSlow(size_t count,
@@ -100,28 +113,29 @@ __attribute__((visibility("hidden"), used)) void* HpdCallocSlow(size_t count,
     EnsureResolved();
     return g_real.calloc(count, size);  // fails, with the allocator's own errno
   }
-  return Allocate(total, {stack, bp}, [&] { return g_real.calloc(count, size); });
+  return Allocate(total, {stack, bp, AllocationFunction::kCalloc},
+                  [&] { return g_real.calloc(count, size); });
 }
 
 __attribute__((visibility("hidden"), used)) void* HpdReallocSlow(void* old,
                                                                  size_t size,
                                                                  uint64_t stack,
                                                                  uint64_t bp) {
-  return heapprofd::RecordedReallocate(old, size, {stack, bp},
-                                       {.call =
-                                            [](const heapprofd::RealCall& real) {
-                                              return g_real.realloc(real.block,
-                                                                    real.size);
-                                            },
-                                        .block = old,
-                                        .size = size});
+  return ReallocSlow(old, size, {stack, bp, AllocationFunction::kRealloc});
+}
+
+__attribute__((visibility("hidden"), used)) void* HpdReallocarraySlow(void* old,
+                                                                      size_t size,
+                                                                      uint64_t stack,
+                                                                      uint64_t bp) {
+  return ReallocSlow(old, size, {stack, bp, AllocationFunction::kReallocarray});
 }
 
 __attribute__((visibility("hidden"), used)) void* HpdAlignedAllocSlow(size_t alignment,
                                                                       size_t size,
                                                                       uint64_t stack,
                                                                       uint64_t bp) {
-  return Allocate(size, {stack, bp},
+  return Allocate(size, {stack, bp, AllocationFunction::kAlignedAlloc},
                   [&] { return g_real.aligned_alloc(alignment, size); });
 }
 
@@ -129,25 +143,28 @@ __attribute__((visibility("hidden"), used)) void* HpdMemalignSlow(size_t alignme
                                                                   size_t size,
                                                                   uint64_t stack,
                                                                   uint64_t bp) {
-  return Allocate(size, {stack, bp}, [&] { return g_real.memalign(alignment, size); });
+  return Allocate(size, {stack, bp, AllocationFunction::kMemalign},
+                  [&] { return g_real.memalign(alignment, size); });
 }
 
 __attribute__((visibility("hidden"), used)) void* HpdVallocSlow(size_t size,
                                                                 uint64_t stack,
                                                                 uint64_t bp) {
-  return Allocate(size, {stack, bp}, [&] { return g_real.valloc(size); });
+  return Allocate(size, {stack, bp, AllocationFunction::kValloc},
+                  [&] { return g_real.valloc(size); });
 }
 
 __attribute__((visibility("hidden"), used)) void* HpdPvallocSlow(size_t size,
                                                                  uint64_t stack,
                                                                  uint64_t bp) {
-  return Allocate(size, {stack, bp}, [&] { return g_real.pvalloc(size); });
+  return Allocate(size, {stack, bp, AllocationFunction::kPvalloc},
+                  [&] { return g_real.pvalloc(size); });
 }
 
 __attribute__((visibility("hidden"), used)) int HpdPosixMemalignSlow(
     void** result, size_t alignment, size_t size, uint64_t stack, uint64_t bp) {
   int error = 0;
-  Allocate(size, {stack, bp}, [&]() -> void* {
+  Allocate(size, {stack, bp, AllocationFunction::kPosixMemalign}, [&]() -> void* {
     error = g_real.posix_memalign(result, alignment, size);
     return error == 0 ? *result : nullptr;
   });
@@ -159,6 +176,7 @@ __attribute__((visibility("hidden"), used)) int HpdPosixMemalignSlow(
 HPD_SLOW_ENTRY(HpdMallocEntry, HpdMallocSlow, rsi, rdx);
 HPD_SLOW_ENTRY(HpdCallocEntry, HpdCallocSlow, rdx, rcx);
 HPD_SLOW_ENTRY(HpdReallocEntry, HpdReallocSlow, rdx, rcx);
+HPD_SLOW_ENTRY(HpdReallocarrayEntry, HpdReallocarraySlow, rdx, rcx);
 HPD_SLOW_ENTRY(HpdAlignedAllocEntry, HpdAlignedAllocSlow, rdx, rcx);
 HPD_SLOW_ENTRY(HpdMemalignEntry, HpdMemalignSlow, rdx, rcx);
 HPD_SLOW_ENTRY(HpdVallocEntry, HpdVallocSlow, rsi, rdx);
@@ -170,6 +188,7 @@ extern "C" {
 void* HpdMallocEntry(size_t size);
 void* HpdCallocEntry(size_t count, size_t size);
 void* HpdReallocEntry(void* old, size_t size);
+void* HpdReallocarrayEntry(void* old, size_t size);
 void* HpdAlignedAllocEntry(size_t alignment, size_t size);
 void* HpdMemalignEntry(size_t alignment, size_t size);
 void* HpdVallocEntry(size_t size);
@@ -196,8 +215,7 @@ HPD_EXPORT void* realloc(void* old, size_t size) {
   return HpdReallocEntry(old, size);
 }
 
-// Every allocator defines it as realloc of the product, so realloc's hook does the
-// recording.
+// Every allocator defines it as realloc of the product.
 HPD_EXPORT void* reallocarray(void* old, size_t count, size_t size) {
   size_t total = 0;
   if (HPD_UNLIKELY(__builtin_mul_overflow(count, size, &total))) {
@@ -208,7 +226,7 @@ HPD_EXPORT void* reallocarray(void* old, size_t count, size_t size) {
   }
   if (HPD_LIKELY(!IsSampled(old) && total != 0 && PassUnsampled(total)))
     return g_real.realloc(old, total);
-  return HpdReallocEntry(old, total);
+  return HpdReallocarrayEntry(old, total);
 }
 
 HPD_EXPORT void free(void* pointer) {

@@ -7,17 +7,19 @@
 
 namespace heapprofd {
 
-// Every operator new: X(field, mangled name, whether an allocator may serve it by its
-// interposed aligned_alloc), and every operator delete: X(field, mangled name).
-#define HPD_OPERATOR_NEW_LIST(X)                                   \
-  X(new_plain, _Znwm, false)                                       \
-  X(new_array, _Znam, false)                                       \
-  X(new_nothrow, _ZnwmRKSt9nothrow_t, false)                       \
-  X(new_array_nothrow, _ZnamRKSt9nothrow_t, false)                 \
-  X(new_aligned, _ZnwmSt11align_val_t, true)                       \
-  X(new_array_aligned, _ZnamSt11align_val_t, true)                 \
-  X(new_aligned_nothrow, _ZnwmSt11align_val_tRKSt9nothrow_t, true) \
-  X(new_array_aligned_nothrow, _ZnamSt11align_val_tRKSt9nothrow_t, true)
+// Every operator new: X(field, mangled name, its AllocationFunction, whether an allocator
+// may serve it by its interposed aligned_alloc), and every operator delete: X(field,
+// mangled name).
+#define HPD_OPERATOR_NEW_LIST(X)                                                       \
+  X(new_plain, _Znwm, kNew, false)                                                     \
+  X(new_array, _Znam, kNewArray, false)                                                \
+  X(new_nothrow, _ZnwmRKSt9nothrow_t, kNewNothrow, false)                              \
+  X(new_array_nothrow, _ZnamRKSt9nothrow_t, kNewArrayNothrow, false)                   \
+  X(new_aligned, _ZnwmSt11align_val_t, kNewAligned, true)                              \
+  X(new_array_aligned, _ZnamSt11align_val_t, kNewArrayAligned, true)                   \
+  X(new_aligned_nothrow, _ZnwmSt11align_val_tRKSt9nothrow_t, kNewAlignedNothrow, true) \
+  X(new_array_aligned_nothrow, _ZnamSt11align_val_tRKSt9nothrow_t,                     \
+    kNewArrayAlignedNothrow, true)
 
 #define HPD_OPERATOR_DELETE_LIST(X)                              \
   X(delete_plain, _ZdlPv)                                        \

@@ -11,6 +11,7 @@ namespace heapprofd {
 struct CallSite {
   uint64_t stack;  // address of the return address
   uint64_t bp;     // rbp at the call
+  AllocationFunction function = AllocationFunction::kUnknown;  // the hook's
 
   Cursor ToCursor() const {
     return {.key = *reinterpret_cast<const uint64_t*>(stack), .sp = stack + 8, .bp = bp};

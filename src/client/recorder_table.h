@@ -20,6 +20,7 @@ struct RecorderTable {
   bool (*set_switch)(SwitchPage& page, bool is_on);
   uint8_t (*join_heap)(const char* name);
   uint64_t (*heap_interval)(uint8_t heap_id);
+  // Of the site only its stack and frame pointer: other versions have no more in theirs.
   ReportOutcome (*report_allocation)(const HeapEvent& event, const CallSite& site);
   void (*report_free)(const Block& block);
   void (*begin_nested)(uint8_t heap_id);

@@ -168,6 +168,16 @@ bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
   return is_joined;
 }
 
+// A library that somebody preloads is told by the same variable (Perfetto's). Where it is
+// not ours, ours has been linked, and is not meant.
+bool IsToldToWait() {
+  const char* value = FindVariable(kBlockingVariable);
+  if (value == nullptr || value[0] != '1')
+    return false;
+  const char* preloaded = g_hooks_malloc ? nullptr : FindVariable("LD_PRELOAD");
+  return preloaded == nullptr || preloaded[0] == 0;
+}
+
 }  // namespace
 
 void OpenServicePlaces() {
@@ -192,8 +202,7 @@ bool JoinService(bool was_dormant) {
 }
 
 bool WaitForService() {
-  const char* value = FindVariable(kBlockingVariable);
-  if (value == nullptr || value[0] != '1')
+  if (!IsToldToWait())
     return false;
   const timespec pause{.tv_sec = 0, .tv_nsec = 2'000'000};
   while (true) {

@@ -56,7 +56,7 @@ void ApplySymbols(const TargetProfile& profile, TraceBuilder& builder) {
     uint32_t set = kNoId;
     for (const SourceLine& line : frame.lines) {
       const std::string_view name =
-          line.system_name.empty() ? line.function : line.system_name;
+          line.function.empty() ? line.system_name : line.function;
       set = builder.AddSymbol(set, builder.Intern(name),
                               line.file.empty() ? kNoId : builder.Intern(line.file),
                               line.file.empty() ? 0 : line.line);

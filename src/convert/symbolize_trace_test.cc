@@ -16,6 +16,7 @@ namespace heapprofd {
 namespace {
 
 constexpr char kDraw[] = "_ZN6shapes4DrawEl";
+constexpr char kDrawForPeople[] = "shapes::Draw(long)";
 
 class SymbolizeTraceTest : public testing::Test {
  protected:
@@ -53,7 +54,7 @@ TEST_F(SymbolizeTraceTest, FramesOfAllProcessesThatMapTheFileAreNamed) {
     const uint32_t set = trace_.frames.symbol_set[frame];
     ASSERT_NE(set, kNoId);
     const size_t outermost = trace_.symbols.EndOf(set) - 1;
-    EXPECT_EQ(trace_.Text(trace_.symbols.name[outermost]), kDraw);
+    EXPECT_EQ(trace_.Text(trace_.symbols.name[outermost]), kDrawForPeople);
     EXPECT_TRUE(
         trace_.Text(trace_.symbols.source_file[outermost]).ends_with("shapes.cc"));
     EXPECT_GT(trace_.symbols.line[outermost], 0u);
@@ -91,7 +92,7 @@ TEST_F(SymbolizeTraceTest, SymbolsWrittenBehindTheTraceFindTheirFrames) {
   ASSERT_TRUE(ReadTrace(source, "symbols", other_builder).ok());
   const uint32_t set = other.frames.symbol_set[frame];
   ASSERT_NE(set, kNoId);
-  EXPECT_EQ(other.Text(other.symbols.name[other.symbols.EndOf(set) - 1]), kDraw);
+  EXPECT_EQ(other.Text(other.symbols.name[other.symbols.EndOf(set) - 1]), kDrawForPeople);
 }
 
 TEST(BuildIdTest, TextAndBytesAreTheReverseOfEachOther) {

@@ -15,6 +15,7 @@ class PayloadBuilder {
                       .tsc = 1,
                       .outer_hash = 5,
                       .interval = 4096,
+                      .function = 0,
                       .thread_id = 7,
                       .frame_count = 0,
                       .heap_id = 0,

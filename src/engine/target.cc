@@ -51,6 +51,7 @@ Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
   previous_dump_ns_ = profile_.process.start_ns;
   interner_ = std::make_unique<CallsiteInterner>(&profile_);
   heap_ = std::make_unique<LiveHeap>();
+  called_ = std::make_unique<CalledFunctions>(&profile_, interner_.get());
   labels_ = std::make_unique<LabelledCallsites>(&profile_, interner_.get());
   threads_ = std::make_unique<ThreadTable>(&profile_, own_pid_ == pid);
 }
@@ -282,6 +283,8 @@ void Target::HandleSample(std::span<const std::byte> payload) {
   if (events_ != nullptr)
     ReportAllocation(parts->record);
   CallsiteId callsite = CallsiteOfSample(*parts);
+  if (profile_.callsites.size() <= kMaxCallsites)
+    callsite = called_->Intern(callsite, parts->record.function);
   if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
     callsite = labels_->Intern(callsite, parts->labels, memory_->client());
   if (!HasRoom()) {
@@ -357,7 +360,7 @@ void Target::Stop(TargetEnd end) {
 
 uint64_t Target::EstimatedBytes() const {
   constexpr uint64_t kPerFrame = sizeof(Frame) + 48;  // and what finds it
-  constexpr uint64_t kPerCallsite = sizeof(Callsite) + 48;
+  constexpr uint64_t kPerCallsite = sizeof(Callsite) + 64;
   constexpr uint64_t kPerTotals = 200;  // of a callsite in a dump, its peak included
   constexpr uint64_t kPerSample = 64;
   constexpr uint64_t kPerHash = 32;
@@ -382,6 +385,7 @@ void Target::ReleaseRecorder() {
       address_space_->HasCodeWithoutFile() || profile_.quality.unmapped_frames > 0;
   heap_.reset();
   custom_heaps_ = HeapTable();
+  called_.reset();
   labels_.reset();
   threads_.reset();
   interner_.reset();

@@ -18,6 +18,7 @@
 
 #include "base/scoped_fd.h"
 #include "engine/allocation_events.h"
+#include "engine/called_functions.h"
 #include "engine/heap_table.h"
 #include "engine/labels.h"
 #include "engine/session_config.h"
@@ -196,6 +197,7 @@ class Target {
   std::unique_ptr<CallsiteInterner> interner_;
   std::unique_ptr<LiveHeap> heap_;  // malloc's
   HeapTable custom_heaps_;
+  std::unique_ptr<CalledFunctions> called_;
   std::unique_ptr<LabelledCallsites> labels_;
   std::unique_ptr<ThreadTable> threads_;
   uint64_t malloc_interval_ = 0;  // of the session; 0: malloc is not recorded

@@ -11,7 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "walk/stack_hash.h"
@@ -54,6 +56,7 @@ class TargetTest : public testing::Test {
             .tsc = __builtin_ia32_rdtsc(),
             .outer_hash = outer_hash,
             .interval = 1,
+            .function = 0,
             .thread_id = 1,
             .frame_count = 0,
             .heap_id = 0,
@@ -237,6 +240,33 @@ TEST_F(TargetTest, LabelsAreRootsOfTheStack) {
   EXPECT_EQ(NameOf(at), "label=[too many labels]");
   EXPECT_EQ(NameOf(callsites[at].parent), "ten_ant=acme_");
   EXPECT_TRUE(target_->profile().frames[callsites[at].frame].is_label);
+}
+
+TEST_F(TargetTest, TheFunctionThatWasCalledIsTheInnermostFrame) {
+  const auto write = [this](uint64_t address, AllocationFunction function) {
+    SampleRecord record = Sample(address, 100);
+    record.function = static_cast<uint8_t>(function);
+    WriteSample(record, {KeyInOwnCode(4)});
+  };
+  write(0x10, AllocationFunction::kCalloc);
+  write(0x20, AllocationFunction::kNewNothrow);
+  write(0x30, AllocationFunction::kCalloc);
+  write(0x40, AllocationFunction::kUnknown);
+  write(0x50, AllocationFunction::kCount);  // of a later version, or made up
+  const HeapDump& dump = DrainAndDump();
+  const TargetProfile& profile = target_->profile();
+  std::map<std::string, double> live;
+  for (const auto& [callsite, totals] : dump.callsites) {
+    const Frame& frame = profile.frames[profile.callsites[callsite].frame];
+    live[frame.is_allocator ? frame.lines[0].function.str() : ""] += totals.live().bytes;
+    if (frame.is_allocator) {
+      EXPECT_EQ(profile.callsites[callsite].parent, 0u);
+    }
+  }
+  EXPECT_EQ(live, (std::map<std::string, double>{
+                      {"", 200},
+                      {"calloc", 200},
+                      {"operator new(unsigned long, std::nothrow_t const&)", 100}}));
 }
 
 TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
@@ -479,7 +509,8 @@ TEST_F(TargetTest, MadeUpNumbersNeverMakeAFigureThatIsNone) {
   for (int round = 0; round < 200; ++round) {
     for (int i = 0; i < 50; ++i) {
       SampleRecord record = Sample(any() % 64, std::max<uint64_t>(1, any()));
-      record.interval = std::max<uint64_t>(1, any());
+      record.interval = (any() | 1) & kIntervalBits;
+      record.function = any() & 0xff;
       record.tsc = any();
       WriteSample(record, {KeyInOwnCode(random() % 4)});
       WriteFree(RecordType::kFree, any() % 64, random() % 2 == 0);

@@ -59,8 +59,11 @@ std::string EncodeFolded(const TargetProfile& profile, const HeapDump& dump, Vie
     if (value == 0)
       continue;
     path.clear();
-    for (CallsiteId at = id; at != kNoId; at = profile.callsites[at].parent)
-      path.push_back(profile.callsites[at].frame);
+    for (CallsiteId at = id; at != kNoId; at = profile.callsites[at].parent) {
+      const FrameId frame = profile.callsites[at].frame;
+      if (!profile.frames[frame].is_allocator)
+        path.push_back(frame);
+    }
     std::string stack;
     for (auto frame = path.rbegin(); frame != path.rend(); ++frame)
       stack.append(stack.empty() ? "" : ";").append(frames[*frame]);

@@ -1,5 +1,6 @@
 // A heap dump as folded stacks: "main;Parse;Read 4096", one line per stack, outermost
-// function first. flamegraph.pl, inferno, speedscope and the Perfetto UI read it.
+// function first, without the allocation function at its end. flamegraph.pl, inferno,
+// speedscope and the Perfetto UI read it.
 #pragma once
 
 #include <string>

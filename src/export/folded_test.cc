@@ -38,6 +38,17 @@ TEST(FoldedTest, StacksRunFromTheOutermostFunctionAndEqualOnesAreOneLine) {
             "main;Parse;libx.so+0x30 7\n");
 }
 
+TEST(FoldedTest, TheAllocationFunctionAtTheEndIsLeftOut) {
+  TargetProfile profile = SmallProfile();
+  Frame& leaf = profile.frames[3];
+  leaf.lines = {{.function = "malloc", .system_name = {}, .file = {}, .line = 0}};
+  leaf.is_allocator = true;
+  profile.callsites[3].parent = 1;
+  EXPECT_EQ(EncodeFolded(profile, profile.heaps[0], View::kAllocSpace),
+            "main;Parse;Re:ad  120\n"
+            "main;Parse;libx.so+0x30 7\n");
+}
+
 TEST(FoldedTest, StacksWithoutValueAreLeftOut) {
   const TargetProfile profile = SmallProfile();
   EXPECT_EQ(EncodeFolded(profile, profile.heaps[0], View::kObjects),

@@ -33,8 +33,9 @@ enum : uint32_t {
 // removes them together with what they call.
 constexpr char kDropFrames[] =
     "malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|"
-    "valloc|pvalloc|"
+    "valloc|pvalloc|mallocx|rallocx|xallocx|"
     "operator new|operator new\\[\\]|operator delete|operator delete\\[\\]|"
+    "AHeapProfile_reportAllocation|AHeapProfile_reportSample|"
     "__libc_malloc|__libc_calloc|__libc_realloc|__libc_memalign";
 
 constexpr unsigned kLengthDelimited = 2;  // wire type

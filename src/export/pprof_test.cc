@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <regex>
 
 #include <protozero/pbf_reader.hpp>
+
+#include "export/view.h"
 
 namespace heapprofd {
 namespace {
@@ -65,6 +68,27 @@ TEST(PprofTest, ValuesAreRoundedAndInTheOrderOfTheSampleTypes) {
   const auto values = sample.get_packed_int64();
   EXPECT_EQ(std::vector<int64_t>(values.begin(), values.end()),
             (std::vector<int64_t>{10, 1000, 6, 600}));
+}
+
+// As a trace has it, with what was allocated and what was freed.
+TEST(PprofTest, LiveIsTheDifferenceOfWhatWasRounded) {
+  CallsiteTotals totals;
+  totals.allocated = {.bytes = 10.5, .count = 4.5};
+  totals.freed = {.bytes = 3.4, .count = 1.4};
+  EXPECT_EQ(ValueOf(totals, View::kSpace), 8);    // 11 - 3, not 7.1
+  EXPECT_EQ(ValueOf(totals, View::kObjects), 4);  // 5 - 1, not 3.1
+  totals.freed = {.bytes = 11.6, .count = 9};
+  EXPECT_EQ(ValueOf(totals, View::kSpace), 0);
+}
+
+TEST(PprofTest, FunctionsThatAllocateAreToBeDropped) {
+  const TargetProfile profile = SmallProfile();
+  const std::string bytes = EncodePprof(profile, profile.heaps[0], {});
+  const std::regex dropped(Messages(bytes, 6).at(Number(bytes, 7)));
+  for (const char* name : {"malloc", "calloc", "operator new", "operator new[]",
+                           "xallocx", "AHeapProfile_reportSample"})
+    EXPECT_TRUE(std::regex_match(name, dropped)) << name;
+  EXPECT_FALSE(std::regex_match("main", dropped));
 }
 
 TEST(PprofTest, NamesThatAreNotUtf8AndEndlessValuesStayReadable) {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
 
 #include "import/formats.h"
 #include "trace/decode_queue.h"
-#include "trace/message_reader.h"
 #include "trace/trace_reader.h"
 
 namespace heapprofd {
@@ -30,11 +30,12 @@ FileFormat DetectProtobuf(std::string_view head) {
   if (size == 0 || size > kMaxValueType || head.size() < 2 + size)
     return FileFormat::kPerfettoTrace;
   try {
-    MessageReader value_type(head.substr(2, size));
-    while (value_type.Next()) {
-      if (value_type.field() > 2)
+    protozero::pbf_reader value_type(head.data() + 2, size);
+    while (value_type.next()) {
+      if (value_type.tag() > 2 ||
+          value_type.wire_type() != protozero::pbf_wire_type::varint)
         return FileFormat::kPerfettoTrace;
-      value_type.Uint();
+      value_type.skip();
     }
   } catch (const protozero::exception&) {
     return FileFormat::kPerfettoTrace;

@@ -52,6 +52,20 @@ class ImportTest : public testing::Test {
 
 using Map = std::map<std::string, std::string>;
 
+TEST_F(ImportTest, ATraceIsToldFromAProfileByItsFirstPacket) {
+  using namespace std::string_literals;
+  // packet { process_tree { processes { pid: 1 } } }
+  const std::string tree = "\x0a\x06\x12\x04\x0a\x02\x08\x01"s;
+  EXPECT_EQ(DetectFormat(tree), FileFormat::kPerfettoTrace);
+  // packet { interned_data {} }, packet { perf_sample { cpu: 1 } }
+  EXPECT_EQ(DetectFormat("\x0a\x02\x62\x00"s), FileFormat::kPerfettoTrace);
+  EXPECT_EQ(DetectFormat("\x0a\x05\x92\x04\x02\x08\x01"s), FileFormat::kPerfettoTrace);
+  // sample_type { type: 1 unit: 2 }
+  EXPECT_EQ(DetectFormat("\x0a\x04\x08\x01\x10\x02"s), FileFormat::kPprof);
+  ASSERT_TRUE(Import(tree).ok());
+  EXPECT_EQ(trace_.processes.size(), 2u);
+}
+
 TEST_F(ImportTest, FoldedStacksBecomeCallsites) {
   ASSERT_TRUE(
       Import("main;f;g 100\nmain;f 20\nmain;operator new(unsigned long) 3\n").ok());

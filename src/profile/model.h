@@ -60,6 +60,8 @@ struct Frame {
       0;  // ELF address inside the instruction; absolute address without mapping
   std::vector<SourceLine> lines;  // filled by symbolization; empty: unknown
   bool is_label = false;  // no code: the first line's function is a label, "key=value"
+  bool is_allocator = false;  // no code: the first line is the allocation function that
+                              // the program called, the innermost frame of its stacks
 };
 
 // Node of the callsite tree: a stack is a leaf and its parents. Parents have smaller ids

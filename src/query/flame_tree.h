@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/column.h"
@@ -51,6 +52,18 @@ class ValuesByCallsite {
       values_.push_back({});
     }
     return values_[rows_[callsite]];
+  }
+
+  // Adds the callsite's values, and variance, to those of another.
+  void Move(size_t from, size_t to) {
+    const uint32_t row = std::exchange(rows_[from], kNoId);
+    if (rows_[to] == kNoId) {
+      rows_[to] = row;
+    } else if (row != kNoId) {
+      values_[rows_[to]] += values_[row];
+      if (row < variances_.size())
+        AddVariance(to, variances_[row]);
+    }
   }
 
   // Of the one figure that is of interest. Until the first is added the variances are

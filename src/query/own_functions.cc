@@ -2,6 +2,7 @@
 // names are demangled.
 #include <cmath>
 
+#include "query/allocators.h"
 #include "query/dump_values.h"
 #include "query/flame_functions.h"
 #include "query/sum.h"
@@ -48,6 +49,7 @@ Status AddFlamegraph(const ImportedTrace& trace, Database* database) {
     HPD_TRY_ASSIGN(const ProfileView view, ViewOf(cells[1]));
     ValuesByCallsite values = ValuesAt(trace, dump);
     AddVariances(trace, dump, view, &values);
+    MoveToCallers(trace, &values);
     HPD_TRY_ASSIGN(FlameTree tree,
                    BuildFlameTree(trace, std::move(values), {}, database->cancel_flag()));
     return std::make_shared<const Table>(FlamegraphTable(trace, std::move(tree), view));
@@ -105,6 +107,8 @@ Status AddDiff(const ImportedTrace& trace, Database* database) {
     ValuesByCallsite values_b = ValuesAt(trace, b);
     AddVariances(trace, a, view, &values_a);
     AddVariances(trace, b, view, &values_b);
+    MoveToCallers(trace, &values_a);
+    MoveToCallers(trace, &values_b);
     HPD_TRY_ASSIGN(FlameTree tree, BuildFlameTree(trace, Paired(values_a, values_b, view),
                                                   {}, database->cancel_flag()));
     return std::make_shared<const Table>(DiffTable(trace, std::move(tree)));

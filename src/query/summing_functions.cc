@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "query/allocators.h"
 #include "query/dump_values.h"
 #include "query/flame_functions.h"
 #include "query/tree_tables.h"
@@ -121,6 +122,7 @@ Status AddTop(const ImportedTrace& trace, Database* database) {
     FunctionSums sums;
     HPD_TRY_ASSIGN(sums.view, ViewOf(cells[0]));
     HPD_TRY_ASSIGN(ValuesByCallsite values, ValuesOf(trace, cells[2]));
+    MoveToCallers(trace, &values);
     HPD_TRY_ASSIGN(sums.tree,
                    BuildFlameTree(trace, std::move(values), {}, database->cancel_flag()));
     SumFunctions(&sums);

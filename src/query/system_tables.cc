@@ -45,7 +45,9 @@ Table ThreadTable(const ImportedTrace& trace) {
       NullColumn("end_ts"),
       IdColumn("upid", [&rows](size_t row) { return rows[row].upid; }),
       NumberColumn("is_main_thread", [&rows](size_t row) { return rows[row].is_main; }),
+      NumberColumn("is_idle", [](size_t row) { return row == 0; }),
       NumberColumn("machine_id", [](size_t) { return 0; }),
+      NullColumn("arg_set_id"),
   };
   return table;
 }
@@ -104,6 +106,8 @@ Table StatsTable(const ImportedTrace& trace) {
       NumberColumn("value", [&at](size_t row) { return at[row].value; }),
       LiteralColumn("description",
                     [&at](size_t row) { return at[row].description->description; }),
+      NumberColumn("machine_id", [](size_t) { return 0; }),
+      NumberColumn("trace_id", [](size_t) { return 0; }),
   };
   return table;
 }
@@ -118,6 +122,8 @@ Table MetadataTable(const ImportedTrace& trace) {
       LiteralColumn("key_type", [](size_t) { return "single"; }),
       NumberColumn("int_value", [&rows](size_t row) { return rows[row].int_value; }),
       TextColumn("str_value", trace, [&rows](size_t row) { return rows[row].str_value; }),
+      NumberColumn("machine_id", [](size_t) { return 0; }),
+      NumberColumn("trace_id", [](size_t) { return 0; }),
   };
   return table;
 }

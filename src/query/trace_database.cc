@@ -67,19 +67,32 @@ bool IsKnownAtOpening(std::string_view table) {
          std::find(std::begin(kTables), std::end(kTables), table) != std::end(kTables);
 }
 
-// Each dump as an interval: what was allocated in it, what is live at its end, and by how
-// much that changed.
-constexpr char kIntervals[] =
-    "SELECT d.id AS id, d.upid AS upid, d.heap_name AS heap_name, p.ts AS ts, p.dur AS "
-    "dur, "
-    "d.live_size AS retained, coalesce((SELECT sum(size) FROM heap_profile_allocation a "
-    "WHERE a.ts = d.ts AND a.upid = d.upid AND a.heap_name = d.heap_name AND a.size > "
-    "0), "
-    "0) AS allocated, coalesce((SELECT sum(size) FROM heap_profile_allocation a WHERE "
-    "a.ts "
-    "= d.ts AND a.upid = d.upid AND a.heap_name = d.heap_name), 0) AS delta FROM "
-    "heap_dump "
-    "d JOIN heap_profile p USING (id)";
+// Each dump that changed something as an interval: what was allocated in it, what of that
+// was not freed in it, and by how much the heap changed. A dump that does not tell when
+// its interval began continues the one before it.
+constexpr char kIntervals[] = R"(
+  WITH stacks AS (
+    SELECT upid, heap_name, ts, min(id) AS id, sum(count) AS count, sum(size) AS size,
+      sum(max(size, 0)) AS allocated
+    FROM heap_profile_allocation
+    GROUP BY upid, heap_name, ts, callsite_id),
+  starts AS (
+    SELECT upid, heap_name, ts_end, min(ts) AS ts
+    FROM heap_profile
+    GROUP BY upid, heap_name, ts_end),
+  dumps AS (
+    SELECT min(id) AS id, upid, heap_name, stacks.ts AS ts_end, starts.ts AS start,
+      sum(iif(count > 0, size, 0)) AS retained, sum(allocated) AS allocated,
+      sum(size) AS delta
+    FROM stacks JOIN starts USING (upid, heap_name)
+    WHERE stacks.ts = ts_end
+    GROUP BY upid, heap_name, ts_end),
+  intervals AS (
+    SELECT *, iif(start < ts_end, start, min(ts_end, 1 + lag(ts_end, 1, trace_start())
+        OVER (PARTITION BY upid, heap_name ORDER BY ts_end))) AS ts
+    FROM dumps)
+  SELECT id, upid, heap_name, ts, ts_end - ts AS dur, retained, allocated, delta
+  FROM intervals)";
 
 }  // namespace
 
@@ -92,6 +105,7 @@ std::vector<TraceDatabase::TraceTable> TraceDatabase::TablesOf(
   AddSystemTables(trace, &tables);
   AddOwnTables(trace, &tables);
   AddLabelTable(trace, &tables);
+  AddAllocatorTable(trace, &tables);
   std::vector<TraceTable> shared;
   for (auto& [name, table] : tables)
     shared.push_back({name, std::make_shared<const Table>(std::move(table))});

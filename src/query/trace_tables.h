@@ -35,4 +35,7 @@ void AddOwnTables(const ImportedTrace& trace, NamedTables* tables);
 // heap_profile_label
 void AddLabelTable(const ImportedTrace& trace, NamedTables* tables);
 
+// heap_profile_allocator
+void AddAllocatorTable(const ImportedTrace& trace, NamedTables* tables);
+
 }  // namespace heapprofd

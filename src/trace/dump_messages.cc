@@ -82,9 +82,9 @@ void AddAllocator(pbf_writer& header, const MemoryContext& memory) {
 
 std::string DumpHeader(const TargetProfile& profile,
                        const HeapDump& dump,
+                       const DumpInterval& interval,
                        const DumpFlags& flags) {
   const Quality& quality = profile.quality;
-  const bool is_peak = flags.mode == DumpMode::kPeak;
   std::string message;
   pbf_writer header(message);
   header.add_uint64(field::kDumpPid, static_cast<uint64_t>(profile.process.pid));
@@ -95,8 +95,7 @@ std::string DumpHeader(const TargetProfile& profile,
   header.add_bool(field::kDumpDisconnected, flags.disconnected);
   header.add_bool(field::kDumpBufferOverran, flags.buffer_overran);
   header.add_bool(field::kDumpBufferCorrupted, flags.buffer_corrupted);
-  header.add_uint64(field::kDumpTimestamp,
-                    is_peak && dump.peak_ns != 0 ? dump.peak_ns : dump.end_ns);
+  header.add_uint64(field::kDumpTimestamp, interval.end_ns);
   header.add_bool(field::kDumpHitGuardrail, profile.hit_guardrail);
   header.add_string(field::kDumpHeapName, dump.heap_name);
   header.add_uint64(field::kDumpSamplingInterval, dump.sampling_interval);
@@ -105,7 +104,7 @@ std::string DumpHeader(const TargetProfile& profile,
                     std::max<uint64_t>(1, dump.original_sampling_interval));
   if (profile.client_fault != ClientFault::kNone)
     header.add_enum(field::kDumpClientError, static_cast<int32_t>(profile.client_fault));
-  header.add_uint64(field::kDumpStartTimestamp, dump.start_ns);
+  header.add_uint64(field::kDumpStartTimestamp, interval.start_ns);
   AddQuality(header, quality);
   header.add_uint64(field::kDumpExactAllocCalls, dump.exact_alloc_calls);
   header.add_uint64(field::kDumpExactAllocBytes, dump.exact_alloc_bytes);

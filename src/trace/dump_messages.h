@@ -23,6 +23,12 @@ struct DumpFlags {
   std::string label = {};  // of the dump; may be empty
 };
 
+// Between what moments a heap has changed as a dump tells; CLOCK_MONOTONIC.
+struct DumpInterval {
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+};
+
 // Last values written for a callstack: later ones never fall below them.
 struct WrittenTotals {
   uint64_t allocated = 0;
@@ -34,6 +40,7 @@ struct WrittenTotals {
 // Everything of ProcessHeapSamples but the samples.
 std::string DumpHeader(const TargetProfile& profile,
                        const HeapDump& dump,
+                       const DumpInterval& interval,
                        const DumpFlags& flags);
 
 // Appends a sample with cumulative values to a ProcessHeapSamples. `peak` may be null.

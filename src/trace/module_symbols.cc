@@ -22,6 +22,7 @@ std::string ReaderName(std::string_view path) {
   return name;
 }
 
+// Demangled, as symbolizers write them; the linker's name is that of the frame.
 std::string AddressSymbols(uint64_t rel_pc, const std::vector<SourceLine>& lines) {
   std::string message;
   pbf_writer address(message);
@@ -30,7 +31,7 @@ std::string AddressSymbols(uint64_t rel_pc, const std::vector<SourceLine>& lines
     if (message.size() >= kMaxTextBytes)
       break;
     const std::string_view name =
-        BoundedText(line.system_name.empty() ? line.function : line.system_name);
+        BoundedText(line.function.empty() ? line.system_name : line.function);
     const std::string_view file = BoundedText(line.file);
     pbf_writer entry(address, 2);
     entry.add_string(1, name.data(), name.size());

@@ -54,13 +54,13 @@ struct ProfileImporter::Header {
   std::vector<std::string_view> threads;  // in the part's bytes
 };
 
-void ProfileImporter::Add(std::string_view message, int64_t packet_ts) {
+void ProfileImporter::Add(std::string_view message) {
   MessageReader reader(message);
   bool is_continued = false;
   while (reader.Next()) {
     switch (reader.field()) {
       case field::kProfileProcessDumps:
-        series_.push_back({std::string(reader.Bytes()), packet_ts});
+        series_.emplace_back(reader.Bytes());
         break;
       case field::kProfileContinued:
         is_continued = reader.Bool();
@@ -121,7 +121,7 @@ void ProfileImporter::FinishSeries(bool is_finalized) {
                      .heap_name = header.dump.heap_name,
                      .frees_are_unknown = header.frees_are_unknown,
                      .peak_counts_are_wrong = header.dump.original_sampling_interval == 0,
-                     .message = std::move(series_[part].bytes)});
+                     .message = std::move(series_[part])});
     }
     times_->push_back(header.times);
     times_->back().dump = dump;
@@ -129,12 +129,11 @@ void ProfileImporter::FinishSeries(bool is_finalized) {
   series_.clear();
 }
 
-ProfileImporter::Header ProfileImporter::ReadHeader(const Part& part) const {
+ProfileImporter::Header ProfileImporter::ReadHeader(std::string_view part) const {
   Header header;
-  header.times.ts = part.packet_ts;
   std::string_view heap_name = "unknown";
   try {
-    ReadHeaderFields(part.bytes, header, heap_name);
+    ReadHeaderFields(part, header, heap_name);
   } catch (const protozero::exception&) {  // counted when the samples are read
   }
   header.dump.upid = header.profiling_start
@@ -175,7 +174,6 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
         break;
       case field::kDumpTimestamp:
         header.times.ts = Signed(reader.Uint());
-        header.times.is_monotonic = true;
         break;
       case field::kDumpHitGuardrail:
         dump.hit_guardrail = reader.Bool();

@@ -19,12 +19,12 @@
 
 namespace heapprofd {
 
-// The times of a dump, to be converted when all clock snapshots have been seen.
+// The times of a dump, of CLOCK_MONOTONIC_COARSE, to be converted when all clock
+// snapshots have been seen.
 struct DumpTimes {
   uint32_t dump = 0;
-  bool is_monotonic = false;  // ts is CLOCK_MONOTONIC_COARSE's; else the trace clock's
   int64_t ts = 0;
-  std::optional<int64_t> start_ts;  // CLOCK_MONOTONIC_COARSE
+  std::optional<int64_t> start_ts;
   std::optional<int64_t> peak_ts;
 };
 
@@ -36,8 +36,8 @@ class ProfileImporter {
                   std::vector<DumpTimes>* times)
       : builder_(builder), decoder_(std::move(decoder)), times_(times) {}
 
-  // A serialized ProfilePacket; `packet_ts`: the packet's time, of the trace clock.
-  void Add(std::string_view message, int64_t packet_ts);
+  // A serialized ProfilePacket.
+  void Add(std::string_view message);
 
   // The ids of stacks begin anew: the series under way refers to the old ones.
   void BeginGeneration();
@@ -46,16 +46,10 @@ class ProfileImporter {
   void Finish();
 
  private:
-  // One ProcessHeapSamples.
-  struct Part {
-    std::string bytes;
-    int64_t packet_ts = 0;
-  };
-
   struct Header;
 
   void FinishSeries(bool is_finalized);
-  Header ReadHeader(const Part& part) const;
+  Header ReadHeader(std::string_view part) const;
   void ReadHeaderFields(std::string_view bytes,
                         Header& header,
                         std::string_view& heap_name) const;
@@ -68,7 +62,7 @@ class ProfileImporter {
   TraceBuilder* builder_;
   std::shared_ptr<ProfileDecoder> decoder_;
   std::vector<DumpTimes>* times_;
-  std::deque<Part> series_;
+  std::deque<std::string> series_;  // of ProcessHeapSamples
   uint64_t next_index_ = 0;
 };
 

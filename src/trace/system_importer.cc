@@ -78,10 +78,11 @@ void ImportProcess(TraceBuilder& builder, std::string_view message) {
         break;
     }
   }
+  // The parent first, as Perfetto numbers processes.
+  const uint32_t parent_upid = parent > 0 ? builder.ProcessOf(parent) : kNoId;
   const uint32_t upid = profiling_start ? builder.ImageOf(pid, *profiling_start)
                         : start         ? builder.StartedProcessOf(pid, *start)
                                         : builder.ProcessOf(pid);
-  const uint32_t parent_upid = parent > 0 ? builder.ProcessOf(parent) : kNoId;
   if (upid == 0)
     return;
   ImportedProcess& process = builder.trace().processes[upid];

@@ -196,7 +196,7 @@ void TraceImporter::ImportData(uint32_t field,
     case field::kPacketProfilePacket: {
       Sequence& target = sequence != nullptr ? *sequence : *no_sequence_;
       PushStacks(*builder_, target.decoder, target.interned.AddProfileTables(message));
-      target.profile.Add(message, ts);
+      target.profile.Add(message);
       return;
     }
     case field::kPacketHeapGraph:
@@ -322,7 +322,7 @@ void TraceImporter::ConvertTimes() {
   };
   for (const DumpTimes& times : dump_times_) {
     ImportedDump& dump = trace.dumps[times.dump];
-    dump.ts = times.is_monotonic ? convert(times.ts) : times.ts;
+    dump.ts = convert(times.ts);
     if (times.start_ts)
       dump.start_ts = convert(*times.start_ts);
     if (times.peak_ts)
@@ -331,6 +331,17 @@ void TraceImporter::ConvertTimes() {
                     trace.processes[dump.upid].pid, dump.ts);
   }
   dump_times_.clear();
+}
+
+void TraceImporter::CountFilesWithoutBuildId() {
+  ImportedTrace& trace = builder_->trace();
+  int64_t count = 0;
+  for (const ImportedMapping& mapping : trace.mappings)
+    count += trace.Text(mapping.build_id).empty() &&
+                     trace.Text(mapping.name).starts_with("/data/local/tmp/")
+                 ? 1
+                 : 0;
+  trace.stats.Set(StatId::kTmpBuildIdNotFound, 0, count);
 }
 
 void TraceImporter::Finish() {
@@ -343,6 +354,7 @@ void TraceImporter::Finish() {
   sequences_.clear();
   builder_->DecodeUnlessDeferred();
   ConvertTimes();
+  CountFilesWithoutBuildId();
   symbols_.Apply();
   ApplyDeobfuscation(*builder_, deobfuscator_);
 }

@@ -55,6 +55,7 @@ class TraceImporter {
   void ImportClocks(std::string_view message);
   int64_t TimeOf(const PacketHeader& header, const Sequence* sequence);
   void ConvertTimes();
+  void CountFilesWithoutBuildId();
 
   TraceBuilder* builder_;
   std::map<uint64_t, std::unique_ptr<Sequence>> sequences_;

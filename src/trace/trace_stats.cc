@@ -82,6 +82,8 @@ constexpr StatDescription kDescriptions[] = {
      "Bytes at the end of a file that are no whole packet."},
     {StatId::kUnknownSymbolsModule, "symbols_of_unknown_module", kNoKey, kInfo,
      "Addresses with symbols that no frame of the trace has."},
+    {StatId::kTmpBuildIdNotFound, "symbolization_tmp_build_id_not_found", kNoKey, kError,
+     "Files in /data/local/tmp without a build id, which no symbols can be found for."},
     {StatId::kUnsupportedPacket, "unsupported_packet", StatKey::kField, kInfo,
      "Packets of kinds that are not read, by their field number."},
     {StatId::kTracedBufAbiViolations, "traced_buf_abi_violations", StatKey::kBuffer, kLoss,

@@ -46,6 +46,7 @@ enum class StatId : uint8_t {
   kUnpackLimit,
   kTraceTruncatedBytes,
   kUnknownSymbolsModule,
+  kTmpBuildIdNotFound,
   kUnsupportedPacket,
   kTracedBufAbiViolations,
   kTracedBufChunksDiscarded,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <protozero/pbf_writer.hpp>
 
@@ -180,11 +181,29 @@ Status TraceWriter::WriteMarks(const TargetProfile& profile) {
   return {};
 }
 
+// A dump of the peak is of that moment; its interval begins with the dump before it, as
+// any other's does.
+DumpInterval TraceWriter::IntervalOf(const TargetProfile& profile,
+                                     const HeapDump& dump,
+                                     Target& target,
+                                     DumpMode mode) {
+  const bool is_peak = mode == DumpMode::kPeak && dump.peak_ns != 0;
+  uint64_t end_ns = is_peak ? dump.peak_ns : dump.end_ns;
+  std::set<uint64_t>& taken = dump_times_[profile.process.pid];
+  while (!taken.insert(end_ns).second)
+    ++end_ns;
+  const auto [last, is_first] =
+      target.last_dump_ns.try_emplace(dump.heap_name, dump.start_ns);
+  return {.start_ns = std::min(std::exchange(last->second, end_ns), end_ns),
+          .end_ns = end_ns};
+}
+
 Status TraceWriter::WriteHeap(const TargetProfile& profile,
                               const HeapDump& dump,
                               Target& target,
                               const DumpFlags& flags) {
-  const std::string header = DumpHeader(profile, dump, flags);
+  const std::string header =
+      DumpHeader(profile, dump, IntervalOf(profile, dump, target, flags.mode), flags);
   auto& iids = target.callstack_iids[dump.heap_name];
   const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode, iids);
   auto& totals = target.totals[dump.heap_name];

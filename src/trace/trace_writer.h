@@ -11,11 +11,14 @@
 //   - packets stay below 500 kB (trace/limits.h), the header is repeated in each;
 //   - values are cumulative and never fall; a callstack id belongs to one heap of one
 //   target;
+//   - no two dumps of a process have the same time: Perfetto's queries find the heap and
+//   the interval of an allocation by it;
 //   - strings precede mappings, these frames, these callstacks; id 0 is the empty string.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -101,10 +104,15 @@ class TraceWriter {
     std::map<std::string, std::unordered_map<CallsiteId, uint64_t>>
         callstack_iids;  // by heap
     std::map<std::string, std::unordered_map<CallsiteId, WrittenTotals>> totals;
+    std::map<std::string, uint64_t> last_dump_ns;  // by heap
   };
 
   class InternedBatch;
 
+  DumpInterval IntervalOf(const TargetProfile& profile,
+                          const HeapDump& dump,
+                          Target& target,
+                          DumpMode mode);
   Status WriteHeap(const TargetProfile& profile,
                    const HeapDump& dump,
                    Target& target,
@@ -130,6 +138,7 @@ class TraceWriter {
 
   TraceFile file_;
   std::map<uint64_t, Target> targets_;
+  std::map<int32_t, std::set<uint64_t>> dump_times_;   // by pid
   std::unordered_map<std::string, uint64_t> strings_;  // kind and text to iid
   uint64_t label_mapping_iid_ = 0;                     // 0: not yet
   uint64_t next_iid_ = 1;

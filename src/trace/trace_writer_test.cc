@@ -147,6 +147,79 @@ TEST_F(TraceWriterTest, ASecondDumpWritesNoInternedObjectAgain) {
   EXPECT_LT(std::filesystem::file_size(path()), first * 3 / 2);
 }
 
+// Heap, start and end of all dumps.
+struct Written {
+  std::string heap;
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+
+  bool operator==(const Written&) const = default;
+};
+
+std::vector<Written> DumpsIn(const std::vector<std::string>& packets) {
+  std::vector<Written> dumps;
+  for (const std::string& packet : packets) {
+    protozero::pbf_reader reader(packet);
+    if (!reader.next(field::kPacketProfilePacket))
+      continue;
+    protozero::pbf_reader profile(reader.get_message());
+    if (!profile.next(field::kProfileProcessDumps))
+      continue;
+    Written& dump = dumps.emplace_back();
+    protozero::pbf_reader header(profile.get_message());
+    while (header.next()) {
+      if (header.tag() == field::kDumpHeapName)
+        dump.heap = header.get_string();
+      else if (header.tag() == field::kDumpStartTimestamp)
+        dump.start_ns = header.get_uint64();
+      else if (header.tag() == field::kDumpTimestamp)
+        dump.end_ns = header.get_uint64();
+      else
+        header.skip();
+    }
+  }
+  return dumps;
+}
+
+TEST_F(TraceWriterTest, NoTwoDumpsOfAProcessHaveOneTimeAndEachBeginsWhereTheLastEnded) {
+  TraceWriter writer = Create();
+  TargetProfile profile = ProfileWith(1);
+  profile.heaps.push_back(profile.heaps[0]);
+  profile.heaps[1].heap_name = "pool";
+  for (const uint64_t now : {100u, 200u}) {
+    for (HeapDump& dump : profile.heaps) {
+      dump.start_ns = now - 100;
+      dump.end_ns = now;
+    }
+    ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
+  }
+  ASSERT_TRUE(writer.WriteDump(profile, 1, {}).ok());  // after an exec: the same pid
+  ASSERT_TRUE(writer.Finish().ok());
+  EXPECT_EQ(DumpsIn(Packets()), (std::vector<Written>{{"libc.malloc", 0, 100},
+                                                      {"pool", 0, 101},
+                                                      {"libc.malloc", 100, 200},
+                                                      {"pool", 101, 201},
+                                                      {"libc.malloc", 100, 202},
+                                                      {"pool", 100, 203}}));
+}
+
+TEST_F(TraceWriterTest, TheIntervalOfADumpOfThePeakEndsAtThePeak) {
+  TraceWriter writer = Create();
+  TargetProfile profile = ProfileWith(1);
+  HeapDump& dump = profile.heaps[0];
+  const DumpFlags flags{.mode = DumpMode::kPeak};
+  for (const auto& [now, peak] : {std::pair(100, 30), {200, 30}, {300, 250}}) {
+    dump.start_ns = static_cast<uint64_t>(now) - 100;
+    dump.end_ns = static_cast<uint64_t>(now);
+    dump.peak_ns = static_cast<uint64_t>(peak);
+    ASSERT_TRUE(writer.WriteDump(profile, 0, flags).ok());
+  }
+  ASSERT_TRUE(writer.Finish().ok());
+  EXPECT_EQ(DumpsIn(Packets()), (std::vector<Written>{{"libc.malloc", 0, 30},
+                                                      {"libc.malloc", 30, 31},
+                                                      {"libc.malloc", 31, 250}}));
+}
+
 TEST_F(TraceWriterTest, AnExistingFileIsNotOverwritten) {
   std::ofstream(path()) << "mine";
   const Result<TraceFile> file = TraceFile::Create(path());

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wire/allocation_function.h"
+
 namespace heapprofd {
 
 enum class RecordType : uint8_t {
@@ -47,8 +49,9 @@ inline constexpr size_t kMaxRecordSize = size_t{65535} * 8;
 
 // Larger numbers in a sample are made up: no process has more memory, no session a longer
 // interval. Keeps sums of weights far away from the limits of a double.
-inline constexpr uint64_t kMaxAllocation = uint64_t{1} << 56;  // bytes
-inline constexpr uint64_t kMaxInterval = uint64_t{1} << 40;    // bytes
+inline constexpr uint64_t kMaxAllocation = uint64_t{1} << 56;       // bytes
+inline constexpr uint64_t kMaxInterval = uint64_t{1} << 40;         // bytes
+inline constexpr uint64_t kIntervalBits = (uint64_t{1} << 56) - 1;  // of a SampleRecord
 
 enum SampleFlags : uint8_t {
   kSampleHasStackCopy = 1,  // a StackCopyHeader and bytes follow the frames
@@ -63,13 +66,14 @@ enum SampleFlags : uint8_t {
 
 struct SampleRecord {
   uint64_t address;
-  uint64_t size;         // bytes the program asked for
-  uint64_t tsc;          // time stamp counter at the call
-  uint64_t outer_hash;   // of the outer frames that the engine knows already
-                         // (walk/stack_hash.h); 0: none, and no complete walk
-  uint64_t interval;     // sampling interval in force, bytes
-  uint32_t thread_id;    // kernel tid, 0 when unknown
-  uint16_t frame_count;  // keys that follow, innermost first: the frames inside those
+  uint64_t size;           // bytes the program asked for
+  uint64_t tsc;            // time stamp counter at the call
+  uint64_t outer_hash;     // of the outer frames that the engine knows already
+                           // (walk/stack_hash.h); 0: none, and no complete walk
+  uint64_t interval : 56;  // sampling interval in force, bytes
+  uint64_t function : 8;   // AllocationFunction that was called
+  uint32_t thread_id;      // kernel tid, 0 when unknown
+  uint16_t frame_count;    // keys that follow, innermost first: the frames inside those
   uint8_t heap_id;
   uint8_t flags;  // SampleFlags
 };

@@ -36,7 +36,14 @@ class CustomHeaps(unittest.TestCase):
     def test_stacks_begin_with_the_caller_of_the_report(self):
         result = run(KNOWN, ["-i", "1", "--all-heaps"])
         for functions, _ in result.heap("com.example.blocks").stacks():
-            self.assertEqual(functions[:3], ["block_alloc", "takes_blocks", "main"])
+            self.assertEqual(functions[:4], ["AHeapProfile_reportAllocation", "block_alloc", "takes_blocks", "main"])
+
+    def test_what_tells_another_profilers_library_to_wait_does_not_make_ours_wait(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = subprocess.run(KNOWN, capture_output=True, timeout=60, env={
+                **os.environ, "HEAPPROFD_DIRECTORY": directory, "LD_PRELOAD": "libm.so.6",
+                "PERFETTO_HEAPPROFD_BLOCKING_INIT": "1"})
+        self.assertEqual(done.returncode, 0)
 
     def test_estimates_lie_within_five_standard_errors(self):
         result = run(KNOWN + ["50"], ["--all-heaps", "-i", "512"])

@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 import tempfile
 import unittest
+import zlib
 
 from google.protobuf import text_format
 
@@ -126,12 +127,31 @@ class Traceconv(unittest.TestCase):
         packets = [p for p in trace.packet if p.WhichOneof("data") != "module_symbols"]
         for packet in packets:
             for frame in packet.interned_data.frames:
-                frame.function_name_id = 0
+                if frame.mapping_id != 0:  # the functions that were called are no code
+                    frame.function_name_id = 0
         return trace_pb2.Trace(packet=packets).SerializeToString()
+
+    def test_text_becomes_the_trace_again_and_compressed_packets_plain_ones(self):
+        text = traceconv("text", self.trace).stdout
+        back = traceconv("binary", "-", "-", input=text)
+        self.assertEqual(back.returncode, 0, back.stderr)
+        self.assertEqual(traceconv("text", input=back.stdout).stdout, text)
+        compressed = trace_pb2.Trace()
+        compressed.packet.add().compressed_packets = zlib.compress(back.stdout)
+        plain = traceconv("decompress_packets", "-", "-", input=compressed.SerializeToString())
+        self.assertEqual((plain.returncode, plain.stderr), (0, b""))
+        self.assertEqual(traceconv("text", input=plain.stdout).stdout, text)
+        compressed.packet[0].compressed_packets = zlib.compress(back.stdout)[:-50]
+        cut = traceconv("decompress_packets", "-", "-", input=compressed.SerializeToString())
+        self.assertIn(b"damaged", cut.stderr)
+        bad = traceconv("binary", "-", "-", input=b"packet { timestamp: x }")
+        self.assertEqual(bad.returncode, 2)
+        self.assertIn(b"cannot read trace text", bad.stderr)
 
     def test_symbols_can_be_made_later_and_appended(self):
         stripped = self.path("stripped", self.stripped())
-        self.assertFalse(any(f for f in load(self.convert(stripped)[0])[1].function))
+        profile = load(self.convert(stripped)[0])[1]
+        self.assertLessEqual({profile.string_table[f.name] for f in profile.function}, {"malloc", "calloc", "realloc"})
         symbols = traceconv("symbolize", stripped)
         self.assertEqual(symbols.returncode, 0, symbols.stderr)
         self.assertGreater(len(symbols.stdout), 1000)
@@ -237,10 +257,12 @@ class JavaHeaps(unittest.TestCase):
         self.assertEqual(undecided.returncode, 2)
         self.assertIn(b"say --alloc or --java-heap", undecided.stderr)
         self.assertFalse(os.path.exists(self.directory + "/none"))
-        for flag, kind, count in [("--alloc", "heap_dump", 2), ("--java-heap", "java_heap_dump", 1)]:
-            done = traceconv("profile", flag, "--output-dir", f"{self.directory}/{kind}", both)
+        for mode, kind, count in [("profile --alloc", "heap_dump", 2), ("profile --java-heap", "java_heap_dump", 1),
+                                  ("java_heap_profile", "java_heap_dump", 1)]:
+            directory = f"{self.directory}/{mode}"
+            done = traceconv(*mode.split(), "--output-dir", directory, both)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual([name.split(".")[0] for name in os.listdir(f"{self.directory}/{kind}")], [kind] * count)
+            self.assertEqual([name.split(".")[0] for name in os.listdir(directory)], [kind] * count)
         self.assertEqual(traceconv("profile", "--alloc", "--java-heap", both).returncode, 2)
         perf = traceconv("profile", "--perf", both)
         self.assertEqual(perf.returncode, 2)

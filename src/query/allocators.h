@@ -1,0 +1,13 @@
+// Stacks end in the allocation function that was called (profile/allocation_functions.h).
+// What is ours to show is told of its caller.
+#pragma once
+
+#include "query/flame_tree.h"
+#include "trace/imported_trace.h"
+
+namespace heapprofd {
+
+// Memory allocated in malloc and the like becomes memory of who called it.
+void MoveToCallers(const ImportedTrace& trace, ValuesByCallsite* values);
+
+}  // namespace heapprofd
