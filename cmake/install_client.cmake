@@ -22,3 +22,7 @@ install(FILES ${CMAKE_BINARY_DIR}/heapprofdConfig.cmake ${CMAKE_BINARY_DIR}/heap
 file(RELATIVE_PATH HPD_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)  # so that the tree can be moved
 configure_file(cmake/heapprofd-client.pc.in heapprofd-client.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/heapprofd-client.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT client)
+
+# All that both components put somewhere; what tools/heap_profile builds.
+add_custom_target(installed DEPENDS heap_profile heapprofd heapprofd_preload generated_docs heapprofd_client
+                  heapprofd_client_static)

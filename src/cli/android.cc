@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/print.h"
 #include "cli/device_files.h"
 #include "cli/finish.h"
@@ -19,6 +20,7 @@ namespace heapprofd {
 namespace {
 
 constexpr int kPollMs = 1000;
+constexpr uint64_t kStopPatienceNs = 60'000'000'000;
 constexpr int kFirstVersionThatOwnsTraces = 30;  // of the SDK: R, traces may be deleted
 constexpr char kDevicePath[] = "/data/misc/perfetto-traces/profile-";
 
@@ -53,15 +55,42 @@ class AndroidRun {
   }
 
  private:
-  Result<std::string> Adb(std::vector<std::string> arguments) {
+  // A second request to stop is for us: the device does not hear the first one.
+  bool HasGivenUp() {
+    HearSignals();
+    return stop_requests_ > (is_recording_ ? 1 : 0) ||
+           (stop_requests_ > 0 && MonotonicNs() > stopped_ns_ + kStopPatienceNs);
+  }
+
+  Status GaveUp() const {
+    if (trace_path_.empty())
+      return Status(StatusCode::kUnavailable, "cannot record: interrupted");
+    if (!is_recording_)
+      return Status(StatusCode::kUnavailable,
+                    "cannot fetch the trace: interrupted; adb pull " + trace_path_ +
+                        " does it by hand");
+    return Status(StatusCode::kUnavailable,
+                  "cannot stop the recording on the device: adb did not pass it on; it "
+                  "ends with its duration, and adb pull " +
+                      trace_path_ + " fetches it then");
+  }
+
+  Result<CommandResult> Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "adb");
-    Result<CommandResult> result = RunCommand(arguments, signals_.original_mask());
+    Result<CommandResult> result =
+        RunCommand(arguments, signals_.original_mask(),
+                   {.fd = signals_.fd(), .is_over = [this] { return HasGivenUp(); }});
     if (!result.ok() && result.status().code() == StatusCode::kNotFound)
       return Status(StatusCode::kNotFound,
                     result.status().message() + "; apt-get install adb");
-    if (!result.ok())
-      return result.status();
-    return result.value().output;
+    if (!result.ok() && result.status().code() == StatusCode::kTryAgain)
+      return GaveUp();
+    return result;
+  }
+
+  Result<std::string> Adb(std::vector<std::string> arguments) {
+    HPD_TRY_ASSIGN(CommandResult result, Run(std::move(arguments)));
+    return std::move(result.output);
   }
 
   Result<std::string> Shell(const std::string& command) {
@@ -85,6 +114,7 @@ class AndroidRun {
   Status RestoreSelinux() {
     if (selinux_ != "Enforcing")
       return {};
+    stop_requests_ = 0;
     HPD_TRY(Tell("su root setenforce 1"));
     return {};
   }
@@ -98,12 +128,16 @@ class AndroidRun {
     if (!IsNumber(pid))
       return Status(StatusCode::kUnavailable,
                     "cannot start perfetto on the device: " + pid.substr(0, 500));
+    trace_path_ = path;
+    is_recording_ = true;
     if (!options_.quiet)
       Print(stderr,
             "Profiling active. Press Ctrl+C to terminate.\n"
             "You may disconnect your device.\n");
     HPD_TRY(StartSimpleperf());
     HPD_TRY(WaitForEnd(pid));
+    is_recording_ = false;
+    stop_requests_ = 0;  // the next one is for what follows
     HPD_TRY_ASSIGN([[maybe_unused]] const std::string pulled,
                    Adb({"pull", path, directory + "/raw-trace"}));
     if (access((directory + "/raw-trace").c_str(), R_OK) != 0)
@@ -135,26 +169,53 @@ class AndroidRun {
     return {};
   }
 
-  // Ctrl-C ends the recording on the device, SIGUSR1 adds a dump there.
-  Status PassOn(const signalfd_siginfo& info, const std::string& pid) {
-    if (info.ssi_signo == SIGCHLD)
+  // SIGCHLD tells of each adb and says nothing.
+  void HearSignals() {
+    while (const std::optional<signalfd_siginfo> info = signals_.Next()) {
+      if (info->ssi_signo == SIGUSR1)
+        ++dump_requests_;
+      else if (info->ssi_signo != SIGCHLD && stop_requests_++ == 0)
+        stopped_ns_ = MonotonicNs();
+    }
+  }
+
+  // Until somebody wants something, at most kPollMs.
+  void Pause() {
+    const uint64_t end = MonotonicNs() + uint64_t{kPollMs} * 1'000'000;
+    for (uint64_t now = MonotonicNs(); now < end; now = MonotonicNs()) {
+      pollfd readable{.fd = signals_.fd(), .events = POLLIN, .revents = 0};
+      poll(&readable, 1, static_cast<int>((end - now) / 1'000'000) + 1);
+      HearSignals();
+      if (dump_requests_ > 0 || (stop_requests_ > 0 && !is_told_to_stop_))
+        return;
+    }
+  }
+
+  // Ctrl-C ends the recording on the device, SIGUSR1 adds a dump there. Adb may fail:
+  // then the device is told again.
+  Status PassOn(const std::string& pid) {
+    if (dump_requests_ > 0) {
+      dump_requests_ = 0;
+      HPD_TRY(Tell("killall -USR1 heapprofd"));
+    }
+    if (stop_requests_ == 0 || is_told_to_stop_)
       return {};
-    if (info.ssi_signo == SIGUSR1)
-      return Tell("killall -USR1 heapprofd");
-    if (!was_told_to_stop_ && !options_.quiet)
+    if (!said_waiting_ && !options_.quiet)
       Print(stderr, "Waiting for profiler shutdown...\n");
-    was_told_to_stop_ = true;
-    return Tell("kill -INT " + pid);
+    said_waiting_ = true;
+    HPD_TRY_ASSIGN(const CommandResult result, Run({"shell", "kill -INT " + pid}));
+    is_told_to_stop_ = result.exit_code == 0;
+    return {};
   }
 
   // Until perfetto is gone. A device that does not answer may be unplugged: the recording
   // goes on there.
   Status WaitForEnd(const std::string& pid) {
     while (true) {
-      pollfd readable{.fd = signals_.fd(), .events = POLLIN, .revents = 0};
-      poll(&readable, 1, kPollMs);
-      while (const std::optional<signalfd_siginfo> info = signals_.Next())
-        HPD_TRY(PassOn(*info, pid));
+      Pause();
+      if (HasGivenUp())
+        return GaveUp();
+      HPD_TRY(PassOn(pid));
       HPD_TRY_ASSIGN(const std::string state,
                      Shell("[ -d /proc/" + pid + " ] && echo running || echo gone"));
       if (state == "gone")
@@ -166,7 +227,13 @@ class AndroidRun {
   SteeringSignals signals_;
   int sdk_ = 0;
   std::string selinux_;
-  bool was_told_to_stop_ = false;
+  std::string trace_path_;  // on the device
+  bool is_recording_ = false;
+  bool is_told_to_stop_ = false;
+  bool said_waiting_ = false;
+  int dump_requests_ = 0;
+  int stop_requests_ = 0;
+  uint64_t stopped_ns_ = 0;  // when the first of them came
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,6 +13,9 @@
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
 #include "base/print.h"
+#include "cli/finish.h"
+#include "cli/flag_table.h"
+#include "cli/flag_values.h"
 #include "cli/launch.h"
 #include "cli/options.h"
 
@@ -134,25 +136,44 @@ void CheckProcess(pid_t pid, Findings* findings) {
 }  // namespace
 
 int RunDoctor(const std::vector<std::string>& arguments) {
-  pid_t pid = 0;
-  if (!arguments.empty()) {
-    const std::string& text = arguments.back();
-    const auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), pid);
-    if (arguments.size() != 2 || (arguments[0] != "-p" && arguments[0] != "--pid") ||
-        error != std::errc() || end != text.data() + text.size() || pid < 1) {
-      Print(stderr,
-            "heap_profile: cannot understand the arguments of doctor; usage: "
-            "heap_profile doctor [-p PID]\n");
-      return kExitUsage;
-    }
+  std::vector<pid_t> pids;
+  bool show_help = false;
+  const std::vector<Flag> flags = {{.letter = 'p',
+                                    .name = "pid",
+                                    .value_name = "PIDS",
+                                    .help = "Look at these processes, too: "
+                                            "comma-separated ids.",
+                                    .group = "options",
+                                    .apply = PidList("--pid", &pids)},
+                                   {.letter = 'h',
+                                    .name = "help",
+                                    .help = "Show this help.",
+                                    .group = "options",
+                                    .apply = Switch(&show_help)}};
+  const Result<size_t> parsed = ParseFlags(flags, arguments, [](const std::string& word) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        "cannot understand \"" + word + "\": doctor takes processes as -p PIDS");
+  });
+  if (!parsed.ok())
+    return Fail(parsed.status());
+  if (show_help) {
+    fputs(LongHelp({.name = "heap_profile doctor",
+                    .summary = "Tells what can be recorded here, and what to do about "
+                               "the rest.",
+                    .usage = "heap_profile doctor [-p PIDS]",
+                    .epilogue = ""},
+                   flags)
+              .c_str(),
+          stdout);
+    return kExitOk;
   }
   Findings findings;
   Print(stdout, "this machine\n");
   CheckPreload(&findings);
   CheckAttach(&findings);
   CheckWatch(&findings);
-  if (pid != 0)
+  for (const pid_t pid : pids)
     CheckProcess(pid, &findings);
   return findings.problems() == 0 ? kExitOk : kExitFailure;
 }

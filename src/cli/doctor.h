@@ -6,7 +6,7 @@
 
 namespace heapprofd {
 
-// `arguments` behind the verb: nothing, or -p PID. Exit code: 0 when all is possible.
+// `arguments` behind the verb: nothing, or -p PIDS. Exit code: 0 when all is possible.
 int RunDoctor(const std::vector<std::string>& arguments);
 
 }  // namespace heapprofd

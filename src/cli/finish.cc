@@ -13,13 +13,14 @@
 #include <cstring>
 
 #include "base/print.h"
-#include "cli/heap_notes.h"
+#include "cli/deobfuscate_profile.h"
+#include "cli/named_targets.h"
+#include "cli/nothing_recorded.h"
 #include "cli/options.h"
 #include "cli/signals.h"
-#include "cli/summary.h"
-#include "cli/unrecorded_text.h"
+#include "cli/terminal_color.h"
+#include "cli/text_layout.h"
 #include "export/pprof.h"
-#include "jit/jit_frames.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {
@@ -30,91 +31,6 @@ bool TerminalShowsUnicode() {
   const char* locale = setlocale(LC_CTYPE, nullptr);
   return locale != nullptr &&
          (strstr(locale, "UTF-8") != nullptr || strstr(locale, "utf8") != nullptr);
-}
-
-double SizeOf(const TargetProfile& profile) {
-  double size = 0;
-  for (const HeapDump& dump : profile.heaps)
-    size += dump.peak_total.bytes;
-  return size;
-}
-
-bool HasSamples(const TargetProfile& profile) {
-  return std::any_of(profile.heaps.begin(), profile.heaps.end(),
-                     [](const HeapDump& dump) { return !dump.callsites.empty(); });
-}
-
-struct NamedTarget {
-  Target* target;
-  ProcessResult result;
-};
-
-// Names for code that the target's own compiler has made, and what to do where that has
-// left none.
-void NameJitFrames(Target& target, SymbolizeReport& symbols) {
-  const JitReport jit =
-      NameJitFrames(target.profile(), {.root_fd = target.root_fd(),
-                                       .pids = {target.own_pid(), target.pid()},
-                                       .uid = target.profile().process.uid});
-  if (jit.unnamed_frames == 0)
-    return;
-  ModuleSymbols module;
-  module.mappings = jit.mappings;
-  module.frames = jit.frames;
-  module.unnamed_frames = jit.unnamed_frames;
-  module.reason = NoSymbolsReason::kNoSymbols;
-  module.error =
-      "code made at run time; run node with --perf-basic-prof, java with "
-      "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit";
-  symbols.modules.push_back(std::move(module));
-}
-
-// Names for all targets, the largest first.
-std::vector<NamedTarget> Symbolize(const TraceRecording& recording,
-                                   const LiveView& view,
-                                   const SymbolizeOptions& options) {
-  std::vector<NamedTarget> named;
-  std::vector<ProfileToSymbolize> profiles;
-  for (Target* target : recording.targets()) {
-    ProcessResult result;
-    result.profile = &target->profile();
-    if (HasSamples(target->profile()))
-      profiles.push_back({.profile = &target->profile(),
-                          .open_module = [target](const Mapping& mapping) {
-                            return target->address_space().OpenFileOf(mapping);
-                          }});
-    const auto history = view.histories().find(target);
-    if (history != view.histories().end())
-      result.history = history->second.live_bytes;
-    result.resident_kib = target->profile().memory.rss_kib;
-    named.push_back({.target = target, .result = std::move(result)});
-  }
-  std::vector<SymbolizeReport> reports = SymbolizeProfiles(profiles, options);
-  for (size_t i = 0; i < profiles.size(); ++i) {
-    const auto process =
-        std::find_if(named.begin(), named.end(), [&](const NamedTarget& candidate) {
-          return candidate.result.profile == profiles[i].profile;
-        });
-    process->result.symbols = std::move(reports[i]);
-  }
-  for (NamedTarget& process : named) {
-    if (HasSamples(process.target->profile()))
-      NameJitFrames(*process.target, process.result.symbols);
-  }
-  std::stable_sort(named.begin(), named.end(),
-                   [](const NamedTarget& a, const NamedTarget& b) {
-                     return SizeOf(*a.result.profile) > SizeOf(*b.result.profile);
-                   });
-  return named;
-}
-
-bool WasInterrupted(const std::vector<NamedTarget>& named) {
-  return std::any_of(named.begin(), named.end(), [](const NamedTarget& process) {
-    const std::vector<ModuleSymbols>& modules = process.result.symbols.modules;
-    return std::any_of(modules.begin(), modules.end(), [](const ModuleSymbols& module) {
-      return module.reason == NoSymbolsReason::kCancelled;
-    });
-  });
 }
 
 // What raw-trace has of symbols, in a file of its own: to be appended to other recordings
@@ -146,14 +62,17 @@ uint64_t WallClockNs(uint64_t monotonic_ns) {
          static_cast<uint64_t>(now.tv_nsec) - (MonotonicNs() - monotonic_ns);
 }
 
+bool DumpsAtMax(const RecordingConfig& config) {
+  return std::any_of(config.sessions.begin(), config.sessions.end(),
+                     [](const SessionConfig& session) { return session.dumps.at_max; });
+}
+
 // Writes pprof files with running numbers.
 class PprofFiles {
  public:
   PprofFiles(std::string directory, const RecordingConfig& config)
       : directory_(std::move(directory)) {
-    options_.with_maximum =
-        std::any_of(config.sessions.begin(), config.sessions.end(),
-                    [](const SessionConfig& session) { return session.dumps.at_max; });
+    options_.with_maximum = DumpsAtMax(config);
   }
 
   // Nothing for a heap without samples.
@@ -209,63 +128,6 @@ Result<std::vector<std::string>> WritePprofs(const std::string& directory,
   return first_paths;
 }
 
-const HeapSelection& HeapsOf(const TraceRecording& recording) {
-  return recording.config().sessions[0].heaps;
-}
-
-std::vector<std::string> ProgramWarnings(const TraceRecording& recording) {
-  std::vector<std::string> warnings;
-  for (const std::unique_ptr<Session>& session : recording.sessions()) {
-    for (const std::string& warning : UnrecordedWarnings(session->Unrecorded()))
-      warnings.push_back(warning);
-  }
-  return warnings;
-}
-
-// Why nothing was recorded, and what to do: one line.
-std::string ReasonForNothing(const TraceRecording& recording,
-                             const FinishOptions& options) {
-  if (!options.obstacle.empty())
-    return options.obstacle;
-  for (const std::unique_ptr<Session>& session : recording.sessions()) {
-    if (!session->rejected().empty() && session->targets().empty())
-      return "another session profiles pid " +
-             std::to_string(session->rejected()[0]->process.pid) +
-             " already; wait for its end, or stop it";
-  }
-  const std::vector<Target*> targets = recording.targets();
-  if (targets.empty() && !ProgramWarnings(recording).empty())
-    return ProgramWarnings(recording)[0];
-  const bool has_problems = std::ranges::any_of(
-      recording.sessions(),
-      [](const auto& session) { return !session->attach_problems().empty(); });
-  if (targets.empty() && has_problems)
-    return "no process of this name could be recorded; the lines above say why";
-  if (targets.empty())
-    return "no process of this name ran or was started meanwhile; check it with ps";
-  for (const Target* target : targets) {
-    const std::vector<std::string> notes =
-        HeapNotes(target->profile(), HeapsOf(recording));
-    if (!notes.empty())
-      return notes[0];
-    if (!target->profile().hooks_malloc && target->profile().heaps.size() == 1 &&
-        target->profile().heaps[0].heap_name == kMallocHeapName)
-      return "malloc cannot be seen in this process, which has only "
-             "libheapprofd_client, and it has registered no heap; start it under "
-             "heap_profile -- PROGRAM, or with LD_PRELOAD";
-    for (const HeapDump& dump : target->profile().heaps) {
-      if (dump.exact_alloc_calls > 0)
-        return "all allocations together were smaller than one sample; use a smaller "
-               "--interval (1 records everything)";
-    }
-  }
-  if (!targets[0]->profile().from_startup)
-    return "the program called no allocation function while it was recorded; record it "
-           "for longer, or while it works";
-  return "the program called no allocation function that can be seen: it allocates "
-         "nothing, or its allocator is linked statically into it";
-}
-
 // What went wrong with processes that were attached to.
 void PrintAttachProblems(const TraceRecording& recording) {
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
@@ -287,6 +149,84 @@ void PrintCause(const TraceRecording& recording) {
           "ended\n");
 }
 
+// The one process that the user has started or given by number; 0: there is no such one.
+pid_t ProgramOf(const TraceRecording& recording, const FinishOptions& options) {
+  if (options.program != 0)
+    return options.program;
+  const TargetRules& rules = recording.config().sessions[0].targets;
+  return rules.names.empty() && rules.pids.size() == 1 ? rules.pids[0] : 0;
+}
+
+void PrintNothing(const TraceRecording& recording,
+                  const FinishOptions& options,
+                  bool has_trace) {
+  Print(stderr, "heap_profile: nothing recorded: %s\n",
+        ReasonForNothing(recording, options.obstacle).c_str());
+  if (!recording.targets().empty()) {
+    for (const std::string& warning : ProgramWarnings(recording))
+      Print(stderr, "  ! %s\n", warning.c_str());
+  }
+  if (has_trace)
+    Print(stderr, "  trace  %s\n", options.trace_path.c_str());
+}
+
+void PrintSummary(const std::vector<ProcessResult>& results,
+                  const SummaryOptions& options) {
+  const std::string text = "\n" + FormatSummary(results, options);
+  // Printable already, and no name has brought the colours.
+  fputs((ShowsColor(STDERR_FILENO) ? WithColor(text) : text).c_str(), stderr);
+}
+
+// Writes the files of a finished recording. A failure is said, and those that can be
+// written are.
+class ResultFiles {
+ public:
+  ResultFiles(TraceRecording& recording, const FinishOptions& options)
+      : recording_(recording), options_(options) {}
+
+  void Write(const std::vector<NamedTarget>& named) {
+    Result<Deobfuscator> deobfuscator = DeobfuscatorFromEnvironment();
+    if (!deobfuscator.ok())
+      Note(deobfuscator.status());
+    else
+      for (const NamedTarget& process : named)
+        DeobfuscateProfile(deobfuscator.value(), process.target->profile());
+    has_trace_ = Note(recording_.WriteRest());
+    if (options_.directory.empty())
+      return;
+    Result<std::vector<std::string>> paths =
+        WritePprofs(options_.directory, recording_, named);
+    if (paths.ok())
+      pprof_paths_ = std::move(paths).value();
+    else
+      Note(paths.status());
+    if (!options_.symbols.binary_path.empty() && has_trace_)
+      Note(WriteSymbols(options_.directory, recording_));
+    if (deobfuscator.ok() && has_trace_)
+      Note(WriteDeobfuscation(options_.directory));
+  }
+
+  bool has_trace() const { return has_trace_; }
+
+  const std::vector<std::string>& pprof_paths() const { return pprof_paths_; }
+
+  // kExitOk: all of them are written.
+  int exit_code() const { return exit_code_; }
+
+ private:
+  bool Note(const Status& status) {
+    if (!status.ok())
+      exit_code_ = Fail(status);
+    return status.ok();
+  }
+
+  TraceRecording& recording_;
+  const FinishOptions& options_;
+  bool has_trace_ = false;
+  std::vector<std::string> pprof_paths_;
+  int exit_code_ = kExitOk;
+};
+
 }  // namespace
 
 int Fail(const Status& status) {
@@ -300,24 +240,13 @@ int FinishRecording(TraceRecording& recording,
   const ScopedFd stop_requests = StopRequests();
   SymbolizeOptions symbols = options.symbols;
   symbols.cancel_fd = stop_requests.get();
-  const std::vector<NamedTarget> named = Symbolize(recording, view, symbols);
-  int failure = WasInterrupted(named) ? kExitSignalBase + SIGINT : kExitOk;
-  if (const Status status = recording.WriteRest(); !status.ok())
-    failure = Fail(status);
-  std::vector<std::string> first_paths;
-  if (!options.directory.empty()) {
-    Result<std::vector<std::string>> paths =
-        WritePprofs(options.directory, recording, named);
-    if (paths.ok())
-      first_paths = std::move(paths).value();
-    else
-      failure = Fail(paths.status());
-  }
-  if (!options.directory.empty() && !options.symbols.binary_path.empty()) {
-    const Status status = WriteSymbols(options.directory, recording);
-    if (!status.ok())
-      failure = Fail(status);
-  }
+  const pid_t program = ProgramOf(recording, options);
+  const std::vector<NamedTarget> named = NameTargets(recording, view, symbols, program);
+  ResultFiles files(recording, options);
+  files.Write(named);
+  const int failure = files.exit_code() == kExitOk && WasInterrupted(named)
+                          ? kExitSignalBase + SIGINT
+                          : files.exit_code();
   PrintCause(recording);
   PrintAttachProblems(recording);
   if (options.quiet)
@@ -327,25 +256,19 @@ int FinishRecording(TraceRecording& recording,
   for (const NamedTarget& process : named)
     results.push_back(process.result);
   if (results.empty() || !HasSamples(*results[0].profile)) {
-    Print(stderr, "heap_profile: nothing recorded: %s\n",
-          ReasonForNothing(recording, options).c_str());
-    if (!results.empty()) {
-      for (const std::string& warning : ProgramWarnings(recording))
-        Print(stderr, "  ! %s\n", warning.c_str());
-    }
-    if (failure == kExitOk)
-      Print(stderr, "  trace  %s\n", options.trace_path.c_str());
+    PrintNothing(recording, options, files.has_trace());
     return failure;
   }
-  const SummaryOptions summary{.heaps = HeapsOf(recording),
-                               .top = options.top,
-                               .seconds = options.seconds,
-                               .use_unicode = TerminalShowsUnicode(),
-                               .warnings = ProgramWarnings(recording),
-                               .trace_path = options.trace_path,
-                               .pprof_paths = first_paths,
-                               .output_directory = options.directory};
-  Print(stderr, "\n%s", FormatSummary(results, summary).c_str());
+  PrintSummary(results, {.heaps = recording.config().sessions[0].heaps,
+                         .top = options.top,
+                         .seconds = options.seconds,
+                         .width = TerminalWidth(STDERR_FILENO),
+                         .use_unicode = TerminalShowsUnicode(),
+                         .dump_at_max = DumpsAtMax(recording.config()),
+                         .program = ProgramBehindFirst(named, program),
+                         .warnings = ProgramWarnings(recording),
+                         .trace_path = files.has_trace() ? options.trace_path : "",
+                         .pprof_paths = files.pprof_paths()});
   return failure;
 }
 

@@ -2,6 +2,8 @@
 // files and the summary.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "cli/live_view.h"
@@ -16,6 +18,7 @@ struct FinishOptions {
   uint32_t top = 10;
   bool quiet = false;
   double seconds = 0;         // length of the recording
+  pid_t program = 0;          // that was started for it; 0: none
   std::string obstacle = {};  // why nothing could be recorded, when that is known
   SymbolizeOptions symbols = {};
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "cli/text_layout.h"
+
 namespace heapprofd {
 namespace {
 
@@ -44,7 +46,19 @@ Status UnknownFlag(const std::vector<Flag>& flags, const std::string& argument) 
                  hint);
 }
 
-const Flag* FindFlag(const std::vector<Flag>& flags, const std::string& argument) {
+// All of its spellings that begin with `argument`.
+std::vector<std::string> Completions(const Flag& flag, const std::string& argument) {
+  std::vector<std::string> spellings;
+  if (("--" + flag.name).starts_with(argument))
+    spellings.push_back("--" + flag.name);
+  for (const std::string& alias : flag.aliases) {
+    if (("--" + alias).starts_with(argument))
+      spellings.push_back("--" + alias);
+  }
+  return spellings;
+}
+
+const Flag* FindExactFlag(const std::vector<Flag>& flags, const std::string& argument) {
   for (const Flag& flag : flags) {
     const bool is_alias =
         std::any_of(flag.aliases.begin(), flag.aliases.end(),
@@ -54,6 +68,30 @@ const Flag* FindFlag(const std::vector<Flag>& flags, const std::string& argument
       return &flag;
   }
   return nullptr;
+}
+
+// By its name, its letter, or as much of its name as no other flag begins with.
+Result<const Flag*> FindFlag(const std::vector<Flag>& flags,
+                             const std::string& argument) {
+  if (const Flag* exact = FindExactFlag(flags, argument))
+    return exact;
+  if (!argument.starts_with("--"))
+    return UnknownFlag(flags, argument);
+  const Flag* found = nullptr;
+  std::string candidates;
+  size_t count = 0;
+  for (const Flag& flag : flags) {
+    const std::vector<std::string> spellings = Completions(flag, argument);
+    if (spellings.empty())
+      continue;
+    found = &flag;
+    candidates += (candidates.empty() ? "" : ", ") + spellings[0];
+    ++count;
+  }
+  if (count > 1)
+    return Invalid("cannot use option " + argument + ": it could be " + candidates);
+  return count == 1 ? Result<const Flag*>(found)
+                    : Result<const Flag*>(UnknownFlag(flags, argument));
 }
 
 // Splits "--name=value" and "-i4096".
@@ -74,9 +112,7 @@ Status ApplyFlag(const std::vector<Flag>& flags,
   std::string argument = arguments[*index];
   std::optional<std::string> value;
   SplitValue(&argument, &value);
-  const Flag* flag = FindFlag(flags, argument);
-  if (flag == nullptr)
-    return UnknownFlag(flags, argument);
+  HPD_TRY_ASSIGN(const Flag* const flag, FindFlag(flags, argument));
   if (flag->value_name.empty())
     return value ? Invalid("cannot use " + arguments[*index] + ": " + argument +
                            " takes no value")
@@ -87,27 +123,6 @@ Status ApplyFlag(const std::vector<Flag>& flags,
     return Invalid("cannot use " + argument + ": its value " + flag->value_name +
                    " is missing");
   return flag->apply(*value);
-}
-
-// Breaks `text` at blanks so that no line is longer than `width`; further lines begin
-// with `indent` blanks.
-std::string Wrap(const std::string& text, size_t indent, size_t width) {
-  std::string wrapped;
-  size_t column = indent;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    if (column > indent && column + 1 + (end - at) > width) {
-      wrapped += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      wrapped += " ";
-      ++column;
-    }
-    wrapped += text.substr(at, end - at);
-    column += end - at;
-    at = end + 1;
-  }
-  return wrapped;
 }
 
 constexpr size_t kWidth = 90;

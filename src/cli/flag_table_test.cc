@@ -67,6 +67,21 @@ TEST_F(FlagTableTest, MistakesAreNamed) {
             std::string::npos);
 }
 
+TEST_F(FlagTableTest, AUniqueBeginningOfANameStandsForIt) {
+  for (const std::string word : {"--int", "--pau", "--i"}) {
+    ASSERT_TRUE(Parse({word, "7"}).ok()) << word;
+    EXPECT_EQ(values_, std::vector<std::string>{"7"}) << word;
+  }
+  ASSERT_TRUE(Parse({"--in=8"}).ok());
+  EXPECT_EQ(values_, std::vector<std::string>{"8"});
+  flags_.push_back({.name = "faster", .help = "Be quicker.", .apply = flags_[1].apply});
+  flags_.push_back({.name = "fasten", .help = "Hold.", .apply = flags_[1].apply});
+  EXPECT_NE(Parse({"--faste"}).status().message().find("could be --faster, --fasten"),
+            std::string::npos);
+  EXPECT_TRUE(Parse({"--fast"}).ok());  // all of a name goes before a part of others
+  EXPECT_FALSE(Parse({"-in", "7"}).ok() && values_ == std::vector<std::string>{"7"});
+}
+
 TEST_F(FlagTableTest, OnlyTheLongHelpHasDetails) {
   EXPECT_EQ(ShortHelp(command_, flags_).find("More of it."), std::string::npos);
   EXPECT_NE(LongHelp(command_, flags_).find("More of it."), std::string::npos);

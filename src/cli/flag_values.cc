@@ -84,6 +84,22 @@ ApplyValue ListValue(const std::string& flag, std::vector<std::string>* target) 
   };
 }
 
+ApplyValue PidList(const std::string& flag, std::vector<pid_t>* target) {
+  return [flag, target](const std::string& text) {
+    const std::vector<std::string> parts = SplitList(text);
+    if (parts.empty())
+      return Invalid("cannot use " + flag + ": it needs at least one process id");
+    const std::string cannot = "cannot use " + flag + ": invalid PID ";
+    for (const std::string& part : parts) {
+      const std::optional<uint64_t> pid = ParseNumber(part, INT32_MAX);
+      if (!pid || *pid == 0)
+        return Invalid(cannot + part);
+      target->push_back(static_cast<pid_t>(*pid));
+    }
+    return Status();
+  };
+}
+
 ApplyValue TextValue(const std::string& flag, std::string* target) {
   return [flag, target](const std::string& text) {
     *target = text;

@@ -2,6 +2,8 @@
 // it means. Errors name the flag and the rule.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -45,6 +47,9 @@ ApplyValue NumberValue(const std::string& flag,
 
 // At least one name; several flags add up.
 ApplyValue ListValue(const std::string& flag, std::vector<std::string>* target);
+
+// Process ids, separated by commas.
+ApplyValue PidList(const std::string& flag, std::vector<pid_t>* target);
 
 // Anything but nothing.
 ApplyValue TextValue(const std::string& flag, std::string* target);

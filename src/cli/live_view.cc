@@ -1,7 +1,9 @@
 #include "cli/live_view.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <utility>
 
 #include "base/format.h"
 
@@ -14,8 +16,8 @@ constexpr size_t kMaxHistory = 400;
 
 }  // namespace
 
-LiveView::LiveView(bool show_status)
-    : show_status_(show_status),
+LiveView::LiveView(ShowStatus show)
+    : show_(std::move(show)),
       started_ns_(MonotonicNs()),
       observe_every_ns_(kFirstObserveNs) {}
 
@@ -25,9 +27,9 @@ void LiveView::Update(const std::vector<Target*>& targets) {
     observed_ns_ = now;
     Observe(targets);
   }
-  if (show_status_ && now - shown_ns_ >= kShowNs) {
+  if (show_ && now - shown_ns_ >= kShowNs) {
     shown_ns_ = now;
-    ShowStatus(targets);
+    show_(StatusText(targets));
   }
 }
 
@@ -56,7 +58,7 @@ void LiveView::ThinOut() {
   }
 }
 
-void LiveView::ShowStatus(const std::vector<Target*>& targets) {
+std::string LiveView::StatusText(const std::vector<Target*>& targets) const {
   double live = 0;
   uint64_t samples = 0;
   uint64_t lost = 0;
@@ -69,23 +71,18 @@ void LiveView::ShowStatus(const std::vector<Target*>& targets) {
     live += target->live_bytes();
     fill = std::max(fill, target->ring_fill());
   }
-  const auto seconds =
-      static_cast<unsigned>((MonotonicNs() - started_ns_) / 1'000'000'000);
-  fprintf(stderr,
-          "\r\033[K* %02u:%02u  live %s  %s samples  ring %.0f%%  %llu dropped  Ctrl-C "
-          "to stop",
-          seconds / 60, seconds % 60, FormatBytes(live).c_str(),
-          FormatCount(static_cast<double>(samples)).c_str(), fill * 100,
-          static_cast<unsigned long long>(lost));
+  std::array<char, 128> text{};
+  const auto elapsed = static_cast<unsigned>(seconds());
+  snprintf(text.data(), text.size(),
+           "* %02u:%02u  live %s  %s samples  ring %.0f%%  %llu dropped  Ctrl-C to stop",
+           elapsed / 60, elapsed % 60, FormatBytes(live).c_str(),
+           FormatCount(static_cast<double>(samples)).c_str(), fill * 100,
+           static_cast<unsigned long long>(lost));
+  return text.data();
 }
 
 double LiveView::seconds() const {
   return static_cast<double>(MonotonicNs() - started_ns_) / 1e9;
-}
-
-void LiveView::Clear() {
-  if (show_status_ && shown_ns_ != 0)
-    fprintf(stderr, "\r\033[K");
 }
 
 }  // namespace heapprofd

@@ -1,9 +1,11 @@
 // What a recording looks like while it runs: the history behind the summary's sparkline,
-// and the status line on a terminal.
+// and the text of the status line.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "engine/target.h"
@@ -16,7 +18,11 @@ struct History {
 
 class LiveView {
  public:
-  explicit LiveView(bool show_status);
+  // Gets a line of text every half second.
+  using ShowStatus = std::function<void(const std::string& text)>;
+
+  // `show`: nullptr when nobody looks.
+  explicit LiveView(ShowStatus show);
 
   // Call it often; it looks only when something is due.
   void Update(const std::vector<Target*>& targets);
@@ -24,18 +30,15 @@ class LiveView {
   // Time since the recording began.
   double seconds() const;
 
-  // Removes the status line.
-  void Clear();
-
   // By target.
   const std::map<const Target*, History>& histories() const { return histories_; }
 
  private:
   void Observe(const std::vector<Target*>& targets);
   void ThinOut();
-  void ShowStatus(const std::vector<Target*>& targets);
+  std::string StatusText(const std::vector<Target*>& targets) const;
 
-  bool show_status_;
+  ShowStatus show_;
   uint64_t started_ns_;
   uint64_t observed_ns_ = 0;
   uint64_t shown_ns_ = 0;

@@ -1,5 +1,6 @@
 // heap_profile: entry point.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -77,6 +78,8 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
   const std::string verb = arguments.empty() ? "" : arguments[0];
   std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1),
                                 arguments.end());
+  if (verb == "help" && rest.empty())
+    return RunHeapProfile({"--help"});
   if (verb == "record")
     return RunRecordVerb(rest);
   if (verb == "doctor")
@@ -90,12 +93,20 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
   return RunHeapProfile(arguments);
 }
 
+// What was printed may wait in a buffer for a disk that is full.
+int WithOutput(int exit_code) {
+  if (exit_code != kExitOk || (fflush(stdout) == 0 && ferror(stdout) == 0))
+    return exit_code;
+  return Fail(Status::FromErrno("cannot write to standard output", errno));
+}
+
 }  // namespace
 }  // namespace heapprofd
 
 int main(int argc, char** argv) {
   heapprofd::LiftOwnLimits();
   const std::string path = argc > 0 ? argv[0] : "heap_profile";
-  return heapprofd::Run(path.substr(path.rfind('/') + 1),
-                        std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  return heapprofd::WithOutput(
+      heapprofd::Run(path.substr(path.rfind('/') + 1),
+                     std::vector<std::string>(argv + std::min(argc, 1), argv + argc)));
 }

@@ -13,6 +13,7 @@ Status Invalid(const std::string& message) {
   return Status(StatusCode::kInvalidArgument, message);
 }
 
+constexpr uint64_t kPerfettoDurationMs = 7u * 24 * 3600 * 1000;  // its heap_profile's
 constexpr char kNotOnLinux[] = "has no meaning on Linux and is ignored";
 constexpr char kNotOnDevice[] = "has no meaning on a device and is ignored";
 
@@ -25,7 +26,7 @@ CommandText RecordCommand() {
           "heap_profile [host|android] [OPTIONS] -n NAMES | -p PIDS\n"
           "heap_profile record -c FILE [-o DIRECTORY]\n"
           "heap_profile mark NAME\n"
-          "heap_profile doctor [-p PID]\n"
+          "heap_profile doctor [-p PIDS]\n"
           "heap_profile query TRACE [SQL]\n"
           "heap_profile traceconv MODE ...",
       .epilogue =
@@ -143,7 +144,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
 RecordingConfig ConfigOf(const Options& options) {
   RecordingConfig config;
   config.sessions.push_back(options.session);
-  config.duration_ms = options.duration_ms;
+  const uint64_t by_default = options.command.empty() ? kPerfettoDurationMs : 0;
+  config.duration_ms = options.duration_ms.value_or(by_default);
   TargetRules& targets = config.sessions[0].targets;
   if (!options.command.empty() && targets.names.empty() && targets.pids.empty()) {
     const std::string& program = options.command[0];

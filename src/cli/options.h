@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,12 @@ struct AndroidOptions {
 struct Options {
   Platform platform = Platform::kHost;
   SessionConfig session;
-  uint64_t duration_ms = 0;      // 0: until stopped
-  std::string output_directory;  // empty: a fresh one is made
-  uint32_t top = 10;             // rows of the summary
-  bool quiet = false;            // no status line, no summary
-  bool print_config = false;     // instead of recording
-  bool may_stand_in = true;      // for a service that does not run
+  std::optional<uint64_t> duration_ms;  // 0: until stopped
+  std::string output_directory;         // empty: a fresh one is made
+  uint32_t top = 10;                    // rows of the summary
+  bool quiet = false;                   // no status line, no summary
+  bool print_config = false;            // instead of recording
+  bool may_stand_in = true;             // for a service that does not run
   HelpRequest help = HelpRequest::kNone;
   bool show_version = false;
   std::string generate;  // "man", "bash", "zsh" or "fish": print that instead

@@ -36,6 +36,14 @@ TEST(OptionsTest, WithoutOptionsTheDocumentedDefaultsHold) {
   EXPECT_EQ(options.command, Arguments{"true"});
 }
 
+TEST(OptionsTest, PerfettosSevenDaysEndARecordingThatNoProgramEnds) {
+  EXPECT_EQ(ConfigOf(Parse({"-p", "12"})).duration_ms, 604'800'000u);
+  EXPECT_EQ(ConfigOf(Parse({"android", "-n", "x"})).duration_ms, 604'800'000u);
+  EXPECT_EQ(ConfigOf(Parse({"-p", "12", "-d", "0"})).duration_ms, 0u);
+  EXPECT_EQ(ConfigOf(Parse({"-p", "12", "-d", "5"})).duration_ms, 5u);
+  EXPECT_EQ(ConfigOf(Parse({"--", "true"})).duration_ms, 0u);
+}
+
 TEST(OptionsTest, EverythingBehindTheSeparatorBelongsToTheProgram) {
   const Options options = Parse({"-q", "--", "ls", "-i", "7", "--", "--help"});
   EXPECT_TRUE(options.quiet);
@@ -65,7 +73,8 @@ TEST(OptionsTest, SizesTakeBinaryUnits) {
 TEST(OptionsTest, SizesThatMeanNothingAreRefusedWithTheValidRange) {
   for (const char* text : {"", "k", "0", "-1", "1x", "1kx", "4.5k", "0x10", " 1", "1 k",
                            "2048G", "18446744073709551616", "17179869184G", "1T"})
-    EXPECT_NE(ErrorOf({"-i", text, "--", "true"}).find("at least 1"), std::string::npos)
+    EXPECT_NE(ErrorOf({"-i", text, "--", "true"}).find("from 1 to 1 TiB"),
+              std::string::npos)
         << text;
 }
 

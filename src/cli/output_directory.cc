@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/own_file.h"
+#include "base/temporary_directory.h"
 
 namespace heapprofd {
 namespace {
@@ -39,15 +40,18 @@ Result<std::string> UseRequested(const std::string& path) {
   return path;
 }
 
-std::string TemporaryDirectory() {
-  const char* const parent = getenv("TMPDIR");
-  return parent != nullptr && *parent != 0 ? parent : "/tmp";
+// One that the user has chosen is used or named, and no other in its place.
+std::string ParentOfFresh() {
+  const char* const chosen = getenv("TMPDIR");
+  return chosen != nullptr && *chosen != 0 ? chosen : TemporaryDirectory();
 }
 
 Result<std::string> CreateFresh(const std::string& base) {
   std::string path = base + "/heap_profile-XXXXXX";
   if (mkdtemp(path.data()) == nullptr)
-    return Status::FromErrno("cannot create an output directory in " + base, errno);
+    return Status::FromErrno(
+        "cannot create an output directory in " + base + " (name another with --output)",
+        errno);
   return path;
 }
 
@@ -55,7 +59,7 @@ Result<std::string> CreateFresh(const std::string& base) {
 
 Result<std::string> UseOutputDirectory(const std::string& requested) {
   if (requested.empty())
-    return CreateFresh(TemporaryDirectory());
+    return CreateFresh(ParentOfFresh());
   if (mkdir(requested.c_str(), 0700) != 0 && errno != EEXIST)
     return Status::FromErrno("cannot create output directory " + requested, errno);
   HPD_TRY(CheckForRoot(requested));
@@ -65,7 +69,7 @@ Result<std::string> UseOutputDirectory(const std::string& requested) {
 Result<std::string> CreateOutputDirectory(const std::string& requested) {
   if (!requested.empty())
     return UseRequested(requested);
-  const std::string base = TemporaryDirectory();
+  const std::string base = ParentOfFresh();
   HPD_TRY_ASSIGN(std::string path, CreateFresh(base));
   // A convenience only: another user's link of this name stays as it is. Root has none
   // where others could put theirs in its place.

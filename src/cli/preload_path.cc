@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/temporary_directory.h"
+
 namespace heapprofd {
 namespace {
 
@@ -20,7 +22,9 @@ std::string ParentForLink() {
   if (runtime != nullptr && *runtime == '/' && IsSafe(runtime) &&
       access(runtime, W_OK) == 0)
     return runtime;
-  return "/tmp";
+  return TemporaryDirectory([](const std::string& path) {
+    return IsSafe(path) && (geteuid() != 0 || IsOpenToAll(path));
+  });
 }
 
 // The folder below the library's own in which each loader finds what suits it

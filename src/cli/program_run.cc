@@ -30,7 +30,7 @@ int ProgramRun::Run(pid_t program) {
     view_->Update(recording_->targets());
     SayWaiting();
   }
-  view_->Clear();
+  status_line_->Clear();
   if (!program_is_running_)
     return exit_code_;
   return recording_->cause() != StopCause::kNone ? kExitOk : kExitSignalBase + SIGINT;
@@ -70,7 +70,7 @@ void ProgramRun::SayWaiting() {
   if (children == 0)
     return;
   said_waiting_ = true;
-  view_->Clear();
+  status_line_->Clear();
   Print(stderr,
         "heap_profile: the program has ended; still recording %zu process(es) it "
         "started, Ctrl-C stops\n",

@@ -9,6 +9,7 @@
 
 #include "cli/live_view.h"
 #include "cli/signals.h"
+#include "cli/status_line.h"
 #include "record/trace_recording.h"
 
 namespace heapprofd {
@@ -22,8 +23,14 @@ struct ProgramUsage {
 class ProgramRun {
  public:
   // The recording's first session has the socket that the program reports to.
-  ProgramRun(TraceRecording* recording, LiveView* view, SteeringSignals* signals)
-      : recording_(recording), view_(view), signals_(signals) {}
+  ProgramRun(TraceRecording* recording,
+             LiveView* view,
+             StatusLine* status_line,
+             SteeringSignals* signals)
+      : recording_(recording),
+        view_(view),
+        status_line_(status_line),
+        signals_(signals) {}
 
   // Returns when the recording is over. `program` is a child of ours; its exit code is
   // the result: 128 + signal when it was killed, 0 when it runs on because the
@@ -43,6 +50,7 @@ class ProgramRun {
 
   TraceRecording* recording_;
   LiveView* view_;
+  StatusLine* status_line_;
   SteeringSignals* signals_;
   pid_t program_ = -1;
   bool program_is_running_ = false;

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/print.h"
+#include "cli/deobfuscate_profile.h"
 #include "cli/finish.h"
 #include "cli/launch.h"
 #include "cli/output_directory.h"
@@ -16,6 +17,7 @@
 #include "cli/program_run.h"
 #include "cli/remote_recording.h"
 #include "cli/stats_json.h"
+#include "cli/status_line.h"
 #include "cli/unrecorded_text.h"
 #include "engine/obstacle.h"
 #include "service/control_channel.h"
@@ -68,10 +70,13 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
         group.reason == UnrecordedReason::kNoSpace)
       return UnrecordedWarnings({group})[0];
   }
+  const TargetRules& wanted = options.session.targets;
+  if (!wanted.names.empty() || !wanted.pids.empty())
+    return "";  // the program itself may not have been wanted
   return recording.targets().empty()
-             ? "the program never loaded the profiling library: it clears its "
-               "environment "
-               "or uses a loader that ignores LD_PRELOAD; check with LD_DEBUG=libs"
+             ? "the program never reported: it ended before the profiling library was "
+               "loaded, clears its environment, or has a loader that cannot load it "
+               "(musl); LD_DEBUG=libs shows what is loaded"
              : "";
 }
 
@@ -114,6 +119,8 @@ int RunProgram(const Options& options) {
   Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
   if (!symbols.ok())
     return Fail(symbols.status());
+  if (const Status status = CheckProguardMaps(); !status.ok())
+    return Fail(status);
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
   if (!directory.ok())
     return Fail(directory.status());
@@ -123,7 +130,8 @@ int RunProgram(const Options& options) {
     return Fail(created.status());
   TraceRecording& recording = *created.value();
   SteeringSignals signals;
-  LiveView view(!options.quiet && isatty(STDERR_FILENO) != 0);
+  StatusLine status_line(!options.quiet);
+  LiveView view([&status_line](const std::string& text) { status_line.Show(text); });
   const uint64_t started_ns = MonotonicNs();
   const Launched launched =
       Launch(options.command, preload.value().text(), signals.original_mask(),
@@ -134,7 +142,7 @@ int RunProgram(const Options& options) {
     return launched.error.exit_code;
   }
   recording.sessions()[0]->ExpectProgram(launched.pid, options.command[0]);
-  ProgramRun run(&recording, &view, &signals);
+  ProgramRun run(&recording, &view, &status_line, &signals);
   const int exit_code = run.Run(launched.pid);
   const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
   if (recording.live_targets() > 0)
@@ -149,6 +157,7 @@ int RunProgram(const Options& options) {
                                  .top = options.top,
                                  .quiet = options.quiet,
                                  .seconds = seconds,
+                                 .program = launched.pid,
                                  .obstacle = ObstacleIn(options, recording),
                                  .symbols = std::move(symbols).value()});
   if (const Status status = WriteStatsJson(recording, run.usage()); !status.ok())

@@ -12,6 +12,7 @@
 
 #include "base/own_file.h"
 #include "base/print.h"
+#include "base/temporary_directory.h"
 #include "cli/finish.h"
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
@@ -22,7 +23,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr char kTemporaryDirectory[] = "/var/tmp";
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 struct RecordOptions {
@@ -126,12 +126,12 @@ Status OpenTraceFile(const std::string& path, RemoteRequest* request) {
     HPD_TRY_ASSIGN(request->trace, OpenForWriting(path));
     return {};
   }
+  const std::string directory = TemporaryDirectory();
   request->trace =
-      ScopedFd(open(kTemporaryDirectory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
+      ScopedFd(open(directory.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
   return request->trace.valid()
              ? Status()
-             : Status::FromErrno(
-                   std::string("cannot create a file in ") + kTemporaryDirectory, errno);
+             : Status::FromErrno("cannot create a file in " + directory, errno);
 }
 
 Status CopyToOutput(int fd) {

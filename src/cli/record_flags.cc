@@ -19,21 +19,6 @@ ApplyValue NoEffect(Options& options, const std::string& flag, const std::string
   };
 }
 
-ApplyValue PidList(std::vector<pid_t>* target) {
-  return [target](const std::string& text) {
-    const std::vector<std::string> parts = SplitList(text);
-    if (parts.empty())
-      return Invalid("cannot use --pid: it needs at least one process id");
-    for (const std::string& part : parts) {
-      const std::optional<uint64_t> pid = ParseNumber(part, INT32_MAX);
-      if (!pid || *pid == 0)
-        return Invalid("cannot use --pid: invalid PID " + part);
-      target->push_back(static_cast<pid_t>(*pid));
-    }
-    return Status();
-  };
-}
-
 // "NAME" or "NAME=BYTES", separated by commas.
 ApplyValue HeapList(HeapSelection* target) {
   return [target](const std::string& text) {
@@ -48,7 +33,7 @@ ApplyValue HeapList(HeapSelection* target) {
         if (!interval || *interval < 1 || *interval > uint64_t{1} << 40)
           return Invalid(
               "cannot use --heaps " + text + ": the interval of " + heap.name +
-              " must be a number of bytes of at least 1; for example --heaps " +
+              " must be a number of bytes from 1 to 1 TiB; for example --heaps " +
               heap.name + "=4096");
         heap.interval_bytes = *interval;
       }
@@ -77,7 +62,7 @@ std::vector<Flag> TargetFlags(Options& options) {
        .value_name = "PIDS",
        .help = "Comma-separated process ids to profile.",
        .group = group,
-       .apply = PidList(&targets.pids)},
+       .apply = PidList("--pid", &targets.pids)},
       {.name = "no-running",
        .help = "Leave out processes that already run.",
        .group = group,
@@ -128,15 +113,17 @@ std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
                   "least BYTES are always recorded. Units: 4K, 1MiB.",
        .group = group,
        .apply = SizeValue("--interval", &session.interval_bytes,
-                          "a number of bytes of at least 1")},
+                          "a number of bytes from 1 to 1 TiB")},
       {.letter = 'd',
        .name = "duration",
        .value_name = "MS",
-       .help = "Stop after this time (ms). Default 0: when the program ends, or Ctrl-C.",
-       .details = "A program that still runs then runs on unprofiled.",
+       .help = "Stop after this time (ms). Default: 7 days; PROGRAM has no limit.",
+       .details = "A program that still runs then runs on unprofiled. 0: no limit. The "
+                  "recording ends before, when the program does, or with Ctrl-C.",
        .group = group,
        .apply = NumberValue("--duration", &options.duration_ms, UINT32_MAX,
-                            "a number of milliseconds; 0 records until stopped")},
+                            "a number of milliseconds from 0 to 4294967295; 0 records "
+                            "until stopped")},
       {.name = "block-client",
        .help = "When the buffer is full, let the program wait for space. The default.",
        .group = group,
@@ -154,7 +141,8 @@ std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
        .group = group,
        .apply = NumberValue(
            "--block-client-timeout", &session.block_timeout_us, UINT32_MAX,
-           "a number of microseconds; 0 waits as long as the profiler moves")},
+           "a number of microseconds from 0 to 4294967295; 0 waits as long as the "
+           "profiler moves")},
       {.name = "shmem-size",
        .value_name = "BYTES",
        .help = "Size of the buffer per process. Default 8MiB.",
@@ -177,7 +165,8 @@ std::vector<Flag> DumpFlags(Options& options) {
                   "add one at any moment.",
        .group = group,
        .apply = NumberValue("--continuous-dump", &session.dumps.interval_ms, UINT32_MAX,
-                            "a number of milliseconds; 0 turns it off")},
+                            "a number of milliseconds from 0 to 4294967295; 0 turns it "
+                            "off")},
       {.name = "dump-at-max",
        .help = "Dump what was live when most was, too.",
        .details = "In the trace the samples then carry the maximum in Perfetto's fields; "

@@ -59,7 +59,9 @@ class RecordingService {
                 },
             .observe =
                 [this](TraceRecording& recording) {
+                  status_.clear();
                   ViewOf(recording).Update(recording.targets());
+                  return status_;
                 },
             .forget = [this](TraceRecording& recording) { views_.erase(&recording); }};
   }
@@ -84,11 +86,13 @@ class RecordingService {
   }
 
   LiveView& ViewOf(const TraceRecording& recording) {
-    return views_.try_emplace(&recording, /*show_status=*/false).first->second;
+    const auto keep = [this](const std::string& text) { status_ = text; };
+    return views_.try_emplace(&recording, keep).first->second;
   }
 
   SteeringSignals signals_;
   std::map<const TraceRecording*, LiveView> views_;
+  std::string status_;  // of the recording that was looked at last, when it is due
   Service service_;
   bool is_told_to_stop_ = false;
 };

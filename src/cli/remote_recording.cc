@@ -13,12 +13,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "base/print.h"
+#include "base/temporary_directory.h"
 #include "cli/finish.h"
 #include "cli/options.h"
 #include "cli/signals.h"
+#include "cli/stats_json.h"
+#include "cli/status_line.h"
 #include "control.pb.h"
 #include "engine/tsc_clock.h"
 #include "service/control_channel.h"
@@ -71,6 +75,17 @@ pid_t StartService() {
   _exit(kExitNoProgram);
 }
 
+// Where ours listens, when the usual place cannot be made.
+void HavePlace() {
+  const std::string place = OwnServiceDirectory();
+  const std::string parent = place.substr(0, place.rfind('/'));
+  if (access(place.c_str(), W_OK) == 0 || access(parent.c_str(), W_OK) == 0)
+    return;
+  const std::string other =
+      TemporaryDirectory() + "/heapprofd-" + std::to_string(geteuid());
+  setenv(kDirectoryVariable, other.c_str(), 1);
+}
+
 // Connected to the service that was just started, or to another one. kNotFound: none
 // answers.
 Result<ControlChannel> AwaitService(pid_t service, uint64_t end_ns) {
@@ -97,6 +112,7 @@ Result<ControlChannel> FindService(bool may_start) {
     return Status(StatusCode::kUnavailable,
                   "cannot record: no heapprofd runs and --no-start is given; start "
                   "heapprofd");
+  HavePlace();
   // One that was killed may still hold its lock when its connections are closed: ours
   // ends at once then, and another one is started.
   const uint64_t end_ns = MonotonicNs() + kStartPatienceNs;
@@ -110,6 +126,35 @@ Result<ControlChannel> FindService(bool may_start) {
                                               "see why");
 }
 
+// The path as it is meant here: the service has another working directory.
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return path.empty() || error ? path : absolute.string();
+}
+
+// The same for a list of paths; `package=path` is an element, too.
+std::string AbsoluteList(const std::string& list) {
+  std::string absolute;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(':', at), list.size());
+    const std::string element = list.substr(at, end - at);
+    const size_t equals = element.find('=') + 1;  // 0: there is none
+    absolute += (at == 0 ? "" : ":") + element.substr(0, equals) +
+                Absolute(element.substr(equals));
+    at = end + 1;
+  }
+  return absolute;
+}
+
+std::string FromAnywhere(const std::string& variable, const std::string& value) {
+  if (variable == kStatsVariable)
+    return Absolute(value);
+  if (variable == "PERFETTO_BINARY_PATH" || variable == "PERFETTO_PROGUARD_MAP")
+    return AbsoluteList(value);
+  return value;
+}
+
 // kTryAgain: the service did not answer.
 Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
   protos::StartRequest message;
@@ -118,9 +163,10 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
   message.set_trace_path(request.trace_path);
   message.set_top(request.top);
   message.set_quiet(request.quiet);
+  message.set_wants_status(StatusLine(!request.quiet).is_shown_at_all());
   for (const char* name : kFinisherVariables) {
     if (const char* value = getenv(name))
-      message.add_environment(std::string(name) + "=" + value);
+      message.add_environment(std::string(name) + "=" + FromAnywhere(name, value));
   }
   const Status sent = channel.Send(ControlType::kStart, message.SerializeAsString(),
                                    {request.trace.get(), STDERR_FILENO});
@@ -158,7 +204,7 @@ Result<ControlChannel> StartRecording(const RemoteRequest& request) {
 class RemoteRun {
  public:
   RemoteRun(ControlChannel* channel, const RemoteRequest* request)
-      : channel_(channel), request_(request) {}
+      : channel_(channel), request_(request), status_line_(!request->quiet) {}
 
   int Run(SteeringSignals& signals) {
     while (true) {
@@ -178,6 +224,8 @@ class RemoteRun {
     if (signal == SIGCHLD)
       return;
     const bool is_dump = signal == SIGUSR1;
+    if (!is_dump)
+      status_line_.Clear();
     if (!is_dump && !said_waiting_ && !request_->quiet)
       Print(stderr, "Waiting for profiler shutdown...\n");
     said_waiting_ |= !is_dump;
@@ -191,6 +239,7 @@ class RemoteRun {
     while (true) {
       const Result<std::optional<ControlMessage>> received = channel_->Receive();
       if (!received.ok()) {
+        status_line_.Clear();
         return Fail(Status(StatusCode::kUnavailable,
                            "the service ended before the recording did; what was "
                            "dumped until then is in " +
@@ -199,8 +248,12 @@ class RemoteRun {
       if (!received.value())
         return std::nullopt;
       const ControlMessage& message = *received.value();
-      if (message.type == ControlType::kFailed)
+      if (message.type == ControlType::kStatus && !said_waiting_)
+        status_line_.Show(message.payload);
+      if (message.type == ControlType::kFailed) {
+        status_line_.Clear();
         return Fail(Status(StatusCode::kUnavailable, message.payload));
+      }
       if (message.type == ControlType::kDone)
         return atoi(message.payload.c_str());  // NOLINT(cert-err34-c)
     }
@@ -209,6 +262,7 @@ class RemoteRun {
   ControlChannel* channel_;
   const RemoteRequest* request_;
   bool said_waiting_ = false;
+  StatusLine status_line_;
 };
 
 void ReportStarted(const RemoteRequest& request, const Status& status) {
@@ -240,11 +294,10 @@ std::vector<std::string> RecordingSockets() {
     paths.push_back(directory + kSocketName);
   if (getenv(kDirectoryVariable) != nullptr)
     return paths;
-  const char* runtime = getenv("XDG_RUNTIME_DIR");
-  for (const std::string& parent :
-       {std::string(runtime != nullptr ? runtime : ""), std::string("/tmp")}) {
-    if (parent.empty())
-      continue;
+  std::vector<std::string> parents = TemporaryDirectories();
+  if (const char* runtime = getenv("XDG_RUNTIME_DIR"))
+    parents.emplace_back(runtime);
+  for (const std::string& parent : parents) {
     glob_t found{};
     glob((parent + "/heap_profile-*/socket").c_str(), 0, nullptr, &found);
     glob((parent + "/heap_profile-*/*/socket").c_str(), GLOB_APPEND, nullptr, &found);

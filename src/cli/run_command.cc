@@ -1,6 +1,7 @@
 #include "cli/run_command.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,9 +13,53 @@
 #include "cli/options.h"
 
 namespace heapprofd {
+namespace {
+
+constexpr int kLookMs = 1000;
+constexpr size_t kMaxOutput = size_t{64} << 10;
+
+[[noreturn]] void BecomeCommand(const std::vector<std::string>& command,
+                                const sigset_t& mask,
+                                int output) {
+  setpgid(0, 0);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  dup2(output, STDOUT_FILENO);
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (const std::string& argument : command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  _exit(kExitNoProgram);
+}
+
+// False: it took too long.
+bool TakeOutput(int fd, const Impatience& impatience, std::string* output) {
+  std::array<char, 4096> buffer{};
+  while (true) {
+    std::array<pollfd, 2> fds = {
+        pollfd{.fd = fd, .events = POLLIN, .revents = 0},
+        pollfd{.fd = impatience.fd, .events = POLLIN, .revents = 0}};
+    poll(fds.data(), fds.size(), kLookMs);
+    if (impatience.is_over && impatience.is_over())
+      return false;
+    if (fds[0].revents == 0)
+      continue;
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return true;
+    if (output->size() < kMaxOutput)
+      output->append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+}  // namespace
 
 Result<CommandResult> RunCommand(const std::vector<std::string>& command,
-                                 const sigset_t& mask) {
+                                 const sigset_t& mask,
+                                 const Impatience& impatience) {
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0)
     return Status::FromErrno("cannot create a pipe", errno);
@@ -23,27 +68,19 @@ Result<CommandResult> RunCommand(const std::vector<std::string>& command,
   const pid_t pid = fork();
   if (pid < 0)
     return Status::FromErrno("cannot start " + command[0], errno);
-  if (pid == 0) {
-    setpgid(0, 0);
-    sigprocmask(SIG_SETMASK, &mask, nullptr);
-    dup2(write_end.get(), STDOUT_FILENO);
-    std::vector<char*> arguments;
-    arguments.reserve(command.size() + 1);
-    for (const std::string& argument : command)
-      arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    _exit(kExitNoProgram);
-  }
+  if (pid == 0)
+    BecomeCommand(command, mask, write_end.get());
+  setpgid(pid, pid);  // whoever of us is first
   write_end.reset();
   CommandResult result;
-  std::array<char, 4096> buffer{};
-  for (ssize_t got = 0; (got = read(read_end.get(), buffer.data(), buffer.size())) > 0;) {
-    if (result.output.size() < (size_t{64} << 10))
-      result.output.append(buffer.data(), static_cast<size_t>(got));
-  }
+  const bool is_done = TakeOutput(read_end.get(), impatience, &result.output);
+  if (!is_done)
+    kill(-pid, SIGKILL);
   int status = 0;
   waitpid(pid, &status, 0);
+  if (!is_done)
+    return Status(StatusCode::kTryAgain,
+                  "cannot run " + command[0] + ": it did not answer and was ended");
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure;
   if (result.exit_code == kExitNoProgram)
     return Status(StatusCode::kNotFound,

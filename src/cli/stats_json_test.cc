@@ -43,12 +43,14 @@ class StatsJsonTest : public testing::Test {
     const Result<std::string> preload = FindPreloadLibrary();
     ASSERT_TRUE(preload.ok()) << preload.status().message();
     SteeringSignals signals;
-    LiveView view(/*show_status=*/false);
+    LiveView view(nullptr);
+    StatusLine status_line(/*is_wanted=*/false);
     const Launched launched = Launch(
         {HPD_TEST_PROGRAMS "/exits", "return"}, preload.value(), signals.original_mask(),
         [&](pid_t pid) { return recording_->sessions()[0]->EnvironmentFor(pid); });
     ASSERT_GT(launched.pid, 0) << launched.error.message;
-    EXPECT_EQ(ProgramRun(recording_.get(), &view, &signals).Run(launched.pid), 7);
+    EXPECT_EQ(
+        ProgramRun(recording_.get(), &view, &status_line, &signals).Run(launched.pid), 7);
     recording_->Stop(StopCause::kRequested);
   }
 

@@ -4,19 +4,20 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <unordered_set>
 
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/heap_notes.h"
-#include "cli/top_list.h"
+#include "cli/process_name.h"
+#include "cli/quality_warnings.h"
+#include "cli/text_layout.h"
+#include "cli/top_table.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr double kIntervalFactor = 1.96;  // 95 % of a normal distribution
 constexpr size_t kSparkWidth = 24;
-constexpr size_t kNameWidth = 46;
 constexpr size_t kOtherProcesses = 8;
 constexpr size_t kOtherHeaps = 8;
 
@@ -31,14 +32,12 @@ Estimate LiveTotal(const HeapDump& dump) {
   return total;
 }
 
-std::string ProgramName(const TargetProfile& profile) {
-  const std::string& name = profile.process.cmdline.empty() ? profile.process.executable
-                                                            : profile.process.cmdline[0];
-  return Printable(name.substr(name.rfind('/') + 1));
-}
-
-// " (±1.1%)": half the width of the 95 % interval.
-std::string FormatError(const Estimate& estimate, bool use_unicode) {
+// " (±1.1%)": half the width of the 95 % interval. What is missing is in no interval.
+std::string FormatError(const ProcessResult& process,
+                        const Estimate& estimate,
+                        bool use_unicode) {
+  if (IsIncomplete(process.profile->quality))
+    return " (incomplete)";
   if (estimate.bytes < 1 || estimate.bytes_variance <= 0)
     return "";
   const double half = kIntervalFactor * std::sqrt(estimate.bytes_variance);
@@ -66,52 +65,6 @@ std::string Sparkline(const std::vector<double>& values) {
   return line;
 }
 
-std::string Pad(const std::string& text, size_t width) {
-  // Continuation bytes of UTF-8 take no column.
-  const auto columns = static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-  return columns < width ? text + std::string(width - columns, ' ') : text;
-}
-
-std::string Cut(const std::string& text, size_t width) {
-  if (text.size() <= width)
-    return text;
-  size_t end = width - 3;
-  while (end > 0 && (text[end] & 0xc0) == 0x80)  // between two characters
-    --end;
-  return text.substr(0, end) + "...";
-}
-
-std::string FormatTable(const ProcessResult& process,
-                        const HeapDump& dump,
-                        const SummaryOptions& options) {
-  const std::vector<TopEntry> entries =
-      TopByLiveBytes(*process.profile, dump, options.top);
-  if (entries.empty())
-    return "";
-  const double live = LiveTotal(dump).bytes;
-  const std::string arrow = options.use_unicode ? "← " : "<- ";
-  std::string text = "\n  " + Pad("Top live memory at end", kNameWidth + 6) +
-                     Pad("live", 14) + "share\n";
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const TopEntry& entry = entries[i];
-    std::string name = Cut(Printable(entry.function), kNameWidth);
-    if (!entry.location.empty() && name.size() + entry.location.size() + 2 <= kNameWidth)
-      name += "  " + Printable(entry.location);
-    std::array<char, 32> rank{};
-    snprintf(rank.data(), rank.size(), "  %2zu  ", i + 1);
-    text += rank.data() + Pad(name, kNameWidth) + "  " +
-            Pad(FormatBytes(entry.live.bytes), 14) + FormatShare(entry.live.bytes, live) +
-            "\n";
-    std::string callers;
-    for (const std::string& caller : entry.callers)
-      callers += (callers.empty() ? "" : " ") + arrow + Cut(Printable(caller), 40);
-    if (!callers.empty())
-      text += "      " + callers + "\n";
-  }
-  return text;
-}
-
 std::string FormatFigures(const ProcessResult& process,
                           const HeapDump& dump,
                           const SummaryOptions& options) {
@@ -122,7 +75,7 @@ std::string FormatFigures(const ProcessResult& process,
       1e9;
   std::string text =
       "  " + Pad("live at end", 13) +
-      Pad(FormatBytes(live.bytes) + FormatError(live, options.use_unicode), 24);
+      Pad(FormatBytes(live.bytes) + FormatError(process, live, options.use_unicode), 24);
   text += "peak " + FormatBytes(dump.peak_total.bytes) + " at " +
           FormatDuration(peak_after) + "\n";
   text += "  " + Pad("allocated", 13) +
@@ -147,16 +100,22 @@ std::string MemoryRow(const std::string& name, double bytes, const std::string& 
 
 // heapprofd vs malloc_info vs RSS: where the process's memory is, in parts that add up.
 // "" unless the allocator was asked and has answered.
-std::string FormatMemory(const MemoryContext& memory) {
+std::string FormatMemory(const TargetProfile& profile) {
+  const MemoryContext& memory = profile.memory;
   if (memory.allocator.empty())
     return "";
   const auto in_use = static_cast<double>(memory.allocator_in_use);
   const auto held = static_cast<double>(memory.allocator_free);
   const double total = static_cast<double>(memory.rss_kib + memory.swap_kib) * 1024;
   return "\n  Memory of the process, by " + memory.allocator + " and the kernel\n" +
-         MemoryRow("requested, live", memory.requested, "what the program asked for") +
-         MemoryRow("overhead and caches", in_use - memory.requested,
-                   "headers, rounding, blocks in thread caches") +
+         MemoryRow("requested, live", memory.requested,
+                   profile.from_startup ? "what the program asked for"
+                                        : "what it asked for since then") +
+         MemoryRow(profile.from_startup ? "overhead and caches" : "earlier, and overhead",
+                   in_use - memory.requested,
+                   profile.from_startup
+                       ? "headers, rounding, blocks in thread caches"
+                       : "allocated before the recording; headers, caches") +
          MemoryRow("fragmentation", held, "freed, held back by the allocator") +
          MemoryRow("the rest", total - in_use - held,
                    "code, stacks, mapped files, other allocators") +
@@ -181,7 +140,7 @@ std::string FormatOtherHeaps(const ProcessResult& process,
     text += "\n  heap " + Printable(heaps[i].heap_name) + ", " +
             FormatInterval(heaps[i]) + "\n" +
             FormatFigures(without_history, heaps[i], options) +
-            FormatTable(without_history, heaps[i], options);
+            FormatTopTables(*process.profile, heaps[i], options);
   if (heaps.size() > kOtherHeaps + 1)
     text += "\n  and " + std::to_string(heaps.size() - kOtherHeaps - 1) + " more heaps\n";
   return text;
@@ -193,11 +152,8 @@ std::string FormatOthers(const std::vector<ProcessResult>& processes) {
     const HeapDump* dump = DumpOf(processes[i]);
     if (dump == nullptr)
       continue;
-    text += "  also " +
-            Pad(ProgramName(*processes[i].profile) + " (pid " +
-                    std::to_string(processes[i].profile->process.pid) + ")",
-                30) +
-            "peak " + Pad(FormatBytes(dump->peak_total.bytes), 10) + " live at end " +
+    text += "  also " + Pad(ProcessName(*processes[i].profile), 30) + "peak " +
+            Pad(FormatBytes(dump->peak_total.bytes), 10) + " live at end " +
             FormatBytes(LiveTotal(*dump).bytes) + "\n";
   }
   if (processes.size() > kOtherProcesses + 1)
@@ -206,154 +162,49 @@ std::string FormatOthers(const std::vector<ProcessResult>& processes) {
   return text.empty() ? "" : "\n" + text;
 }
 
-// True when a process that never called malloc has more memory than any start needs.
-bool HoldsMemoryOfItsOwn(const TargetProfile& profile) {
-  constexpr uint64_t kMuchKib = 4096;
-  const bool has_calls =
-      std::any_of(profile.heaps.begin(), profile.heaps.end(),
-                  [](const HeapDump& dump) { return dump.exact_alloc_calls > 0; });
-  return !has_calls && profile.memory.anonymous_kib >= kMuchKib;
+// Long lines are broken where there is a terminal, and left to scripts as they are.
+std::string Line(const std::string& begin,
+                 const std::string& text,
+                 const SummaryOptions& options) {
+  return begin + (options.width == 0 ? text : Wrap(text, begin.size(), options.width)) +
+         "\n";
 }
 
-// Share of live and freed samples' callsites whose stacks hold a frame of these mappings
-// without a name.
-double UnnamedShare(const TargetProfile& profile,
-                    const HeapDump& dump,
-                    const ModuleSymbols& module) {
-  const std::unordered_set<MappingId> mappings(module.mappings.begin(),
-                                               module.mappings.end());
-  double unnamed = 0;
-  double total = 0;
-  for (const auto& [callsite, totals] : dump.callsites) {
-    total += totals.allocated.bytes;
-    for (CallsiteId at = callsite; at != kNoId; at = profile.callsites[at].parent) {
-      const Frame& frame = profile.frames[profile.callsites[at].frame];
-      if (frame.lines.empty() && mappings.contains(frame.mapping)) {
-        unnamed += totals.allocated.bytes;
-        break;
-      }
+// The program that the user has named, and the process whose figures follow.
+std::string Headline(const TargetProfile& profile,
+                     const HeapDump& dump,
+                     const SummaryOptions& options) {
+  const std::string shown = ProcessName(profile);
+  return "Recorded " + FormatDuration(options.seconds) + " of " +
+         (options.program.empty() ? shown
+                                  : options.program + "; most memory had " + shown) +
+         ", heap " + Printable(dump.heap_name) + ", " + FormatInterval(dump);
+}
+
+std::vector<std::string> AllWarnings(const std::vector<ProcessResult>& processes,
+                                     const SummaryOptions& options) {
+  std::vector<std::string> warnings = QualityWarnings(processes[0]);
+  for (std::string& warning : WarningsOfOthers(processes))
+    warnings.push_back(std::move(warning));
+  warnings.insert(warnings.end(), options.warnings.begin(), options.warnings.end());
+  for (const ProcessResult& process : processes) {
+    for (const std::string& note : HeapNotes(*process.profile, options.heaps)) {
+      if (std::find(warnings.begin(), warnings.end(), note) == warnings.end())
+        warnings.push_back(note);
     }
   }
-  return total > 0 ? unnamed / total : 0;
-}
-
-void AddSymbolWarning(const ProcessResult& process, std::vector<std::string>* warnings) {
-  const HeapDump* dump = DumpOf(process);
-  const ModuleSymbols* worst = nullptr;
-  double worst_share = 0.01;  // less is not worth a line
-  for (const ModuleSymbols& module : process.symbols.modules) {
-    if (module.unnamed_frames == 0)
-      continue;
-    const double share = UnnamedShare(*process.profile, *dump, module);
-    if (share > worst_share) {
-      worst_share = share;
-      worst = &module;
-    }
-  }
-  if (worst == nullptr)
-    return;
-  warnings->push_back(
-      FormatShare(worst_share, 1) +
-      " of allocated bytes pass through functions without a name: " + worst->error);
-}
-
-}  // namespace
-
-std::vector<std::string> QualityWarnings(const ProcessResult& process) {
-  std::vector<std::string> warnings;
-  const HeapDump* dump = DumpOf(process);
-  if (dump == nullptr)
-    return warnings;
-  const Quality& quality = process.profile->quality;
-  const auto samples = static_cast<double>(quality.samples);
-  const bool has_waited = process.profile->client_fault == ClientFault::kHitTimeout;
-  const char* waited = has_waited ? ", though the program waited," : "";
-  const char* remedy = has_waited ? ", and do not stop the profiler" : "";
-  if (quality.lost_records > 0)
-    warnings.push_back(std::to_string(quality.lost_records) + " records (" +
-                       std::to_string(quality.lost_samples) +
-                       " samples) did not fit into the buffer" + waited +
-                       " and are missing; raise "
-                       "--shmem-size or --interval" +
-                       remedy);
-  if (dump->sampling_interval != dump->original_sampling_interval)
-    warnings.push_back("the sampling interval was raised from " +
-                       std::to_string(dump->original_sampling_interval) + " to " +
-                       std::to_string(dump->sampling_interval) +
-                       " bytes to keep up; start with --interval " +
-                       std::to_string(dump->sampling_interval));
-  if (quality.corrupt_records > 0)
-    warnings.push_back(std::to_string(quality.corrupt_records) +
-                       " records were damaged and left out: the program overwrote memory "
-                       "or jumped out of a "
-                       "signal handler");
-  if (static_cast<double>(quality.truncated_stacks) > samples / 100)
-    warnings.push_back(
-        FormatShare(static_cast<double>(quality.truncated_stacks), samples) +
-        " of the stacks lack their outermost frames: they are deeper than 512 frames or "
-        "run on "
-        "stacks the program made itself");
-  if (static_cast<double>(quality.unwind_errors) > samples / 100)
-    warnings.push_back(
-        FormatShare(static_cast<double>(quality.unwind_errors), samples) +
-        " of the stacks end early: code without unwind information; build it with "
-        "-fasynchronous-unwind-tables");
-  if (quality.agreed_samples < quality.checked_samples)
-    warnings.push_back(std::to_string(quality.checked_samples - quality.agreed_samples) +
-                       " of " + std::to_string(quality.checked_samples) +
-                       " checked stacks disagreed with a full unwind");
-  if (quality.threads_without_slot > 0)
-    warnings.push_back(std::to_string(quality.threads_without_slot) +
-                       " threads were not recorded: more than 4096 at once");
-  if (quality.reports_without_slot > 0)
-    warnings.push_back(std::to_string(quality.reports_without_slot) +
-                       " allocations in the program's own heaps were not recorded: too "
-                       "many threads use too many heaps; record fewer with --heaps");
-  if (quality.refused_samples > 0)
-    warnings.push_back(std::to_string(quality.refused_samples) +
-                       " samples were left out: too many are live at once; record with a "
-                       "larger --interval");
-  if (quality.refused_dumps > 0)
-    warnings.push_back(std::to_string(quality.refused_dumps) +
-                       " dumps that the program asked for were not made: more than 1000, "
-                       "or too large together");
-  AddSymbolWarning(process, &warnings);
   return warnings;
 }
 
-namespace {
-
-// What the rows of the other processes do not show: losses, and memory of which malloc
-// knows nothing.
-std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& processes) {
-  std::vector<std::string> warnings;
-  uint64_t lost = 0;
-  std::string silent;
-  size_t silent_count = 0;
-  bool may_be_static = false;  // seen from their first allocation on, and none came
-  for (size_t i = 1; i < processes.size(); ++i) {
-    const TargetProfile& profile = *processes[i].profile;
-    lost += profile.quality.lost_records + profile.quality.corrupt_records;
-    if (!HoldsMemoryOfItsOwn(profile))
-      continue;
-    may_be_static |= profile.from_startup;
-    constexpr size_t kMaxNames = 3;
-    if (++silent_count <= kMaxNames)
-      silent += (silent.empty() ? "" : ", ") + ProgramName(profile) + " (pid " +
-                std::to_string(profile.process.pid) + ")";
-  }
-  if (lost > 0)
-    warnings.push_back(std::to_string(lost) +
-                       " records of the other processes are missing; raise --shmem-size "
-                       "or --interval");
-  if (silent_count > 0)
-    warnings.push_back(
-        std::to_string(silent_count) +
-        (silent_count == 1 ? " process has" : " processes have") +
-        " memory, but called no allocation function that can be seen: " + silent +
-        "; they allocated nothing meanwhile, or keep pools of their own" +
-        (may_be_static ? ", or have an allocator linked statically" : ""));
-  return warnings;
+// What the files are for, when it fits behind the path, which is left in one piece.
+std::string FileLine(const std::string& kind,
+                     const std::string& path,
+                     const std::string& use,
+                     const SummaryOptions& options) {
+  const std::string line = "  " + kind + "  " + Printable(path);
+  const bool has_room =
+      options.width == 0 || Columns(line) + 2 + use.size() <= options.width;
+  return line + (has_room ? "  " + use : "") + "\n";
 }
 
 }  // namespace
@@ -364,31 +215,22 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
   const HeapDump* dump = DumpOf(first);
   if (dump == nullptr)
     return "";
-  std::string text = "Recorded " + FormatDuration(options.seconds) + " of " +
-                     ProgramName(*first.profile) + " (pid " +
-                     std::to_string(first.profile->process.pid) + "), heap " +
-                     Printable(dump->heap_name) + ", ";
-  text += FormatInterval(*dump);
-  text += "\n\n" + FormatFigures(first, *dump, options) +
-          FormatMemory(first.profile->memory) + FormatTable(first, *dump, options) +
+  std::string text = Line("", Headline(*first.profile, *dump, options), options);
+  text += "\n" + FormatFigures(first, *dump, options) + FormatMemory(*first.profile) +
+          FormatTopTables(*first.profile, *dump, options) +
           FormatOtherHeaps(first, options) + FormatOthers(processes);
-  std::vector<std::string> warnings = QualityWarnings(first);
-  for (std::string& warning : WarningsOfOthers(processes))
-    warnings.push_back(std::move(warning));
-  warnings.insert(warnings.end(), options.warnings.begin(), options.warnings.end());
-  for (const ProcessResult& process : processes) {
-    for (const std::string& note : HeapNotes(*process.profile, options.heaps)) {
-      if (std::find(warnings.begin(), warnings.end(), note) == warnings.end())
-        warnings.push_back(note);
-    }
-  }
+  const std::vector<std::string> warnings = AllWarnings(processes, options);
   if (!warnings.empty())
     text += "\n";
   for (const std::string& warning : warnings)
-    text += "  ! " + Printable(warning) + "\n";
-  text += "\n  trace  " + Printable(options.trace_path) + "  (open in ui.perfetto.dev)\n";
+    text += Line("  ! ", Printable(warning), options);
+  text +=
+      "\n" +
+      (options.trace_path.empty()
+           ? Line("  ! ", "there is no complete trace; a line above says why", options)
+           : FileLine("trace", options.trace_path, "(open in ui.perfetto.dev)", options));
   for (const std::string& path : options.pprof_paths)
-    text += "  pprof  " + Printable(path) + "  (go tool pprof, speedscope.app)\n";
+    text += FileLine("pprof", path, "(go tool pprof, speedscope.app)", options);
   return PrintableLines(text);
 }
 

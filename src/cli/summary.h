@@ -23,19 +23,18 @@ struct SummaryOptions {
   HeapSelection heaps;
   size_t top = 10;
   double seconds = 0;                 // length of the recording
+  size_t width = 0;                   // of the terminal; 0: there is none
   bool use_unicode = true;            // sparkline and arrows
+  bool dump_at_max = false;           // show what was live when most was, too
+  std::string program;                // "g++ (pid 12)": what the user named, when another
+                                      // process had more memory
   std::vector<std::string> warnings;  // of the whole recording, one line each
-  std::string trace_path;
+  std::string trace_path;             // empty: it could not be written
   std::vector<std::string> pprof_paths;  // of the process shown first
-  std::string output_directory;
 };
 
-// The process with the most memory first and in full, the others in a line each.
+// The first process in full, the others in a line each.
 std::string FormatSummary(const std::vector<ProcessResult>& processes,
                           const SummaryOptions& options);
-
-// What a reader must know before trusting the figures, one line each, with the remedy.
-// Empty: nothing.
-std::vector<std::string> QualityWarnings(const ProcessResult& process);
 
 }  // namespace heapprofd

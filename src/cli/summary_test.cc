@@ -4,7 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "cli/quality_warnings.h"
+#include "cli/terminal_color.h"
 #include "cli/test_profile.h"
+#include "cli/text_layout.h"
+#include "cli/unnamed_advice.h"
 
 namespace heapprofd {
 namespace {
@@ -19,10 +25,14 @@ bool Holds(const std::string& text, const std::string& words) {
   return text.find(words) != std::string::npos;
 }
 
-std::string OnlyWarning(TestProfile& test) {
-  const std::vector<std::string> warnings = QualityWarnings(ResultOf(test));
+std::string OnlyWarningOf(const ProcessResult& result) {
+  const std::vector<std::string> warnings = QualityWarnings(result);
   EXPECT_EQ(warnings.size(), 1u);
   return warnings.empty() ? "" : warnings[0];
+}
+
+std::string OnlyWarning(TestProfile& test) {
+  return OnlyWarningOf(ResultOf(test));
 }
 
 TEST(SummaryTest, TheFiguresAreThoseOfTheProfile) {
@@ -168,7 +178,7 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
       {[](TestProfile& t) { t.dump().sampling_interval = 8192; }, "from 4096 to 8192",
        "--interval 8192"},
       {[](TestProfile& t) { t.profile().quality.corrupt_records = 3; }, "3 records",
-       "signal handler"},
+       "AddressSanitizer"},
       {[](TestProfile& t) { t.profile().quality.truncated_stacks = 20; }, "2.0%",
        "512 frames"},
       {[](TestProfile& t) { t.profile().quality.unwind_errors = 50; }, "5.0%",
@@ -202,7 +212,8 @@ TEST(FormatSummaryTest, WhatOtherProcessesLackIsTold) {
   small.profile().memory.anonymous_kib = 100;
   const std::string text = FormatSummary(
       {ResultOf(first), ResultOf(lossy), ResultOf(silent), ResultOf(small)}, {});
-  EXPECT_TRUE(Holds(text, "! 7 records of the other processes are missing")) << text;
+  EXPECT_TRUE(Holds(text, "! 5 records of the other processes are missing")) << text;
+  EXPECT_TRUE(Holds(text, "! 2 records of the other processes were damaged")) << text;
   EXPECT_TRUE(Holds(text,
                     "! 1 process has memory, but called no allocation function that "
                     "can be seen: browser (pid 4711); they allocated nothing meanwhile, "
@@ -226,6 +237,15 @@ TEST(QualityWarningsTest, AFewStacksThatEndEarlyAreNotWorthALine) {
   EXPECT_TRUE(QualityWarnings(ResultOf(test)).empty());
 }
 
+ModuleSymbols ModuleWithout(const std::string& path, MappingId mapping) {
+  ModuleSymbols module;
+  module.unnamed_frames = 1;
+  module.path = path;
+  module.mappings = {mapping};
+  module.reason = NoSymbolsReason::kNoSymbols;
+  return module;
+}
+
 TEST(QualityWarningsTest, WhatKeepsMostBytesWithoutANameIsSaid) {
   TestProfile test;
   const MappingId small = test.AddMapping("/lib/libsmall.so");
@@ -234,19 +254,170 @@ TEST(QualityWarningsTest, WhatKeepsMostBytesWithoutANameIsSaid) {
   test.AddUnnamed(large, 2, 7900);
   test.Add({"named"}, 900);
   ProcessResult result = ResultOf(test);
-  ModuleSymbols module;
-  module.unnamed_frames = 1;
-  module.path = "/lib/libsmall.so";
-  module.mappings = {small};
-  result.symbols.modules.push_back(module);
-  module.path = "/lib/liblarge.so";
-  module.mappings = {large};
-  module.error = "no symbols for liblarge.so; install them";
-  result.symbols.modules.push_back(module);
+  result.symbols.modules = {ModuleWithout("/lib/libsmall.so", small),
+                            ModuleWithout("/lib/liblarge.so", large)};
   const std::vector<std::string> warnings = QualityWarnings(result);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(Holds(warnings[0], "80% of allocated bytes")) << warnings[0];
-  EXPECT_TRUE(Holds(warnings[0], module.error)) << warnings[0];
+  EXPECT_EQ(
+      warnings[0],
+      "80% of allocated bytes belong to functions without a name in liblarge.so: it "
+      "has no symbols for them; build it without stripping, or name a directory "
+      "with its symbol file in PERFETTO_BINARY_PATH");
+}
+
+// Nearly every program of Debian's has a stripped function around main.
+TEST(QualityWarningsTest, AFunctionWithoutANameFarOutHidesNobody) {
+  TestProfile test;
+  const MappingId stripped = test.AddMapping("/lib/libstripped.so");
+  test.AddAbove(stripped, {"malloc", "holder", "caller", "its_caller", "and_its"}, 900);
+  ProcessResult result = ResultOf(test);
+  result.symbols.modules = {ModuleWithout("/lib/libstripped.so", stripped)};
+  EXPECT_TRUE(QualityWarnings(result).empty());
+  test.AddAbove(stripped, {"malloc", "holder", "caller"}, 900);
+  EXPECT_EQ(QualityWarnings(result).size(), 1u);
+}
+
+TEST(QualityWarningsTest, EveryReasonForMissingNamesHasWordsOfItsOwn) {
+  struct Case {
+    NoSymbolsReason reason;
+    const char* words;
+  };
+
+  for (const Case& tested :
+       {Case{NoSymbolsReason::kNotFound, "the file is gone"},
+        Case{NoSymbolsReason::kBuildIdMismatch, "another build"},
+        Case{NoSymbolsReason::kUnreadable, "as the reader says"},
+        Case{NoSymbolsReason::kWorkerDied, "as the reader says"},
+        Case{NoSymbolsReason::kCancelled, "as the reader says"},
+        Case{NoSymbolsReason::kNone, "it has no symbols for them; "}}) {
+    TestProfile test;
+    const MappingId mapping = test.AddMapping("/lib/libfoo.so");
+    test.AddUnnamed(mapping, 1, 900);
+    ProcessResult result = ResultOf(test);
+    result.symbols.modules = {ModuleWithout("/lib/libfoo.so", mapping)};
+    result.symbols.modules[0].reason = tested.reason;
+    result.symbols.modules[0].error = "as the reader says";
+    EXPECT_TRUE(Holds(OnlyWarningOf(result), tested.words)) << OnlyWarningOf(result);
+  }
+}
+
+std::string AdviceForJit(TestProfile& test, MappingId mapping) {
+  test.AddUnnamed(mapping, 1, 900);
+  ProcessResult result = ResultOf(test);
+  JitReport jit;
+  jit.frames = 1;
+  jit.unnamed_frames = 1;
+  jit.mappings = {mapping};
+  result.symbols.modules.push_back(ModuleOfJitCode(test.profile(), jit));
+  return OnlyWarningOf(result);
+}
+
+TEST(QualityWarningsTest, OnlyARuntimeThatIsThereIsBlamedForCodeWithoutAFile) {
+  TestProfile java("java");
+  java.AddMapping("/usr/lib/jvm/lib/server/libjvm.so");
+  EXPECT_TRUE(Holds(AdviceForJit(java, java.AddMapping("")), "DumpPerfMapAtExit"));
+  TestProfile node("node");
+  node.profile().process.executable = "/usr/bin/node";
+  EXPECT_TRUE(Holds(AdviceForJit(node, node.AddMapping("")), "--perf-basic-prof"));
+  TestProfile other("coroutines");
+  EXPECT_TRUE(Holds(AdviceForJit(other, other.AddMapping("")), "/tmp/perf-4711.map"));
+  TestProfile go("go");
+  EXPECT_TRUE(Holds(AdviceForJit(go, kNoId), "outside of everything that was mapped"));
+}
+
+TEST(QualityWarningsTest, AProcessThatRanAlreadyHasMemoryThatWasNotSeen) {
+  TestProfile test;
+  test.Add({"f"}, 30 << 20);
+  test.profile().from_startup = false;
+  ProcessResult result = ResultOf(test);
+  result.resident_kib = 236 * 1024;
+  EXPECT_EQ(OnlyWarningOf(result),
+            "attached while it ran: what it had allocated before is not seen (live 30.0 "
+            "MiB beside RSS 236 MiB)");
+  TestProfile first;
+  first.Add({"f"}, 1000);
+  EXPECT_TRUE(Holds(FormatSummary({ResultOf(first), result}, {}),
+                    "! 1 other process was attached to while running"));
+}
+
+TEST(SummaryTest, WhereRecordsAreMissingNoErrorIsGiven) {
+  TestProfile test;
+  test.Add({"f"}, 30 << 20);
+  test.profile().quality.lost_records = 4002;
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text, "30.0 MiB (incomplete)")) << text;
+  EXPECT_FALSE(Holds(text, "±")) << text;
+}
+
+TEST(SummaryTest, TheMaximumIsShownWhenItWasAskedFor) {
+  TestProfile test;
+  const CallsiteId freed = test.Add({"FreedLater", "main"}, 0);
+  test.dump().peak[freed].bytes = 5 << 20;
+  SummaryOptions options;
+  EXPECT_FALSE(Holds(FormatSummary({ResultOf(test)}, options), "at the maximum"));
+  options.dump_at_max = true;
+  const std::string text = FormatSummary({ResultOf(test)}, options);
+  EXPECT_TRUE(Holds(text, "Top live memory at the maximum")) << text;
+  EXPECT_TRUE(Holds(text, "FreedLater")) << text;
+  EXPECT_TRUE(Holds(text, "5.00 MiB      100%")) << text;
+}
+
+TEST(SummaryTest, TheProgramThatTheUserNamedIsInTheHeadline) {
+  TestProfile test("cc1plus");
+  test.Add({"f"}, 5000);
+  SummaryOptions options;
+  options.program = "g++ (pid 12)";
+  EXPECT_TRUE(Holds(FormatSummary({ResultOf(test)}, options),
+                    " of g++ (pid 12); most memory had cc1plus (pid 4711), heap"));
+}
+
+TEST(SummaryTest, WithoutATraceNoneIsOffered) {
+  TestProfile test;
+  test.Add({"f"}, 5000);
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_FALSE(Holds(text, "ui.perfetto.dev")) << text;
+  EXPECT_TRUE(Holds(text, "! there is no complete trace")) << text;
+}
+
+size_t LongestLine(const std::string& text) {
+  size_t longest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    longest = std::max(longest, Columns(line));
+  return longest;
+}
+
+TEST(SummaryTest, LinesFitTheTerminalAndUseIt) {
+  for (const size_t width : {80u, 200u}) {
+    TestProfile test;
+    test.Add(
+        {std::string(300, 'n'), std::string(100, 'c'), std::string(100, 'd'), "main"},
+        5000);
+    test.profile().quality.samples = 1000;
+    test.profile().quality.unwind_errors = 500;
+    test.profile().quality.lost_records = 100;
+    SummaryOptions options;
+    options.width = width;
+    options.trace_path = "/tmp/" + std::string(60, 'x');
+    const std::string text = FormatSummary({ResultOf(test)}, options);
+    EXPECT_LE(LongestLine(text), width) << text;
+    EXPECT_GE(LongestLine(text), width * 7 / 10) << text;
+  }
+}
+
+TEST(SummaryTest, ColoursAreAddedToWhatIsShownAndToNothingElse) {
+  TestProfile test("evil\x1b[2J");
+  test.Add({"f"}, 5000);
+  test.profile().quality.lost_records = 100;
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  std::string colored = WithColor(text);
+  EXPECT_TRUE(Holds(colored, "\033[1mRecorded "));
+  EXPECT_TRUE(Holds(colored, "\033[33m  ! \033[m100 records"));
+  for (const std::string sequence : {"\033[1m", "\033[33m", "\033[m"}) {
+    for (size_t at = 0; (at = colored.find(sequence)) != std::string::npos;)
+      colored.erase(at, sequence.size());
+  }
+  EXPECT_EQ(colored, text);
 }
 
 }  // namespace

@@ -35,6 +35,17 @@ class TestProfile {
                  live_bytes);
   }
 
+  // `names`, the innermost first, called by a frame without a name.
+  CallsiteId AddAbove(MappingId mapping,
+                      const std::vector<std::string>& names,
+                      double live_bytes) {
+    CallsiteId callsite =
+        interner_.InternCallsite(kNoId, interner_.InternFrame(mapping, 1));
+    for (size_t i = names.size(); i-- > 0;)
+      callsite = interner_.InternCallsite(callsite, interner_.InternNamedFrame(names[i]));
+    return AddAt(callsite, live_bytes);
+  }
+
   MappingId AddMapping(const std::string& path) {
     Mapping mapping;
     mapping.path = path;

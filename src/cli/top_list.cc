@@ -60,6 +60,7 @@ std::string LineLabel(const SourceLine& line) {
 
 // One function of a stack, inlined ones included.
 struct Position {
+  FrameId frame;
   std::string label;
   std::string location;
 };
@@ -68,16 +69,17 @@ struct Position {
 std::vector<Position> Expand(const TargetProfile& profile, CallsiteId callsite) {
   std::vector<Position> positions;
   for (; callsite != kNoId; callsite = profile.callsites[callsite].parent) {
-    const Frame& frame = profile.frames[profile.callsites[callsite].frame];
+    const FrameId id = profile.callsites[callsite].frame;
+    const Frame& frame = profile.frames[id];
     if (frame.is_allocator && profile.callsites[callsite].parent != kNoId)
       continue;
     if (frame.lines.empty())
-      positions.push_back({ModuleOffset(profile, frame), ""});
+      positions.push_back({id, ModuleOffset(profile, frame), ""});
     for (const SourceLine& line : frame.lines)
-      positions.push_back({LineLabel(line), line.file.empty()
-                                                ? ""
-                                                : BaseName(line.file.str()) + ":" +
-                                                      std::to_string(line.line)});
+      positions.push_back({id, LineLabel(line),
+                           line.file.empty() ? ""
+                                             : BaseName(line.file.str()) + ":" +
+                                                   std::to_string(line.line)});
   }
   return positions;
 }
@@ -97,31 +99,27 @@ size_t FirstInteresting(const std::vector<Position>& positions) {
   return 0;
 }
 
-}  // namespace
-
-std::string FrameLabel(const TargetProfile& profile, const Frame& frame) {
-  return frame.lines.empty() ? ModuleOffset(profile, frame)
-                             : LineLabel(frame.lines.back());
+void AddStack(const TargetProfile& profile,
+              CallsiteId callsite,
+              const Estimate& live,
+              std::map<std::string, Group>* groups) {
+  if (live.bytes < 1)
+    return;
+  const std::vector<Position> positions = Expand(profile, callsite);
+  const Position& holder = positions[FirstInteresting(positions)];
+  Group& group = (*groups)[holder.label];
+  group.live += live;
+  if (live.bytes > group.largest) {
+    group.largest = live.bytes;
+    group.largest_callsite = callsite;
+    group.location = holder.location;
+  }
 }
 
-std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
-                                     const HeapDump& dump,
-                                     size_t rows) {
-  std::map<std::string, Group> groups;
-  for (const auto& [callsite, totals] : dump.callsites) {
-    const Estimate live = totals.live();
-    if (live.bytes < 1)
-      continue;
-    const std::vector<Position> positions = Expand(profile, callsite);
-    const Position& holder = positions[FirstInteresting(positions)];
-    Group& group = groups[holder.label];
-    group.live += live;
-    if (live.bytes > group.largest) {
-      group.largest = live.bytes;
-      group.largest_callsite = callsite;
-      group.location = holder.location;
-    }
-  }
+// The largest `rows` of them.
+std::vector<TopEntry> Largest(const TargetProfile& profile,
+                              const std::map<std::string, Group>& groups,
+                              size_t rows) {
   std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.live.bytes > b.second.live.bytes;
@@ -140,6 +138,40 @@ std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
     entries.push_back(std::move(entry));
   }
   return entries;
+}
+
+}  // namespace
+
+std::string FrameLabel(const TargetProfile& profile, const Frame& frame) {
+  return frame.lines.empty() ? ModuleOffset(profile, frame)
+                             : LineLabel(frame.lines.back());
+}
+
+std::vector<FrameId> ShownFrames(const TargetProfile& profile, CallsiteId callsite) {
+  const std::vector<Position> positions = Expand(profile, callsite);
+  const size_t first = FirstInteresting(positions);
+  std::vector<FrameId> frames;
+  for (size_t at = first; at < positions.size() && at <= first + kCallers; ++at)
+    frames.push_back(positions[at].frame);
+  return frames;
+}
+
+std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
+                                     const HeapDump& dump,
+                                     size_t rows) {
+  std::map<std::string, Group> groups;
+  for (const auto& [callsite, totals] : dump.callsites)
+    AddStack(profile, callsite, totals.live(), &groups);
+  return Largest(profile, groups, rows);
+}
+
+std::vector<TopEntry> TopAtPeak(const TargetProfile& profile,
+                                const HeapDump& dump,
+                                size_t rows) {
+  std::map<std::string, Group> groups;
+  for (const auto& [callsite, live] : dump.peak)
+    AddStack(profile, callsite, live, &groups);
+  return Largest(profile, groups, rows);
 }
 
 }  // namespace heapprofd

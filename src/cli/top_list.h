@@ -21,6 +21,15 @@ std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
                                      const HeapDump& dump,
                                      size_t rows);
 
+// The same at the moment when most was live, which `dump` has for a recording with
+// DumpRules::at_max.
+std::vector<TopEntry> TopAtPeak(const TargetProfile& profile,
+                                const HeapDump& dump,
+                                size_t rows);
+
+// The frames that a row for this stack names: the holder and its callers.
+std::vector<FrameId> ShownFrames(const TargetProfile& profile, CallsiteId callsite);
+
 // Short name of a frame's outermost function, or module+offset.
 std::string FrameLabel(const TargetProfile& profile, const Frame& frame);
 

@@ -68,7 +68,7 @@ Result<int64_t> ParseNumber(std::string_view flag, const std::string& text) {
       std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
     return Invalid("cannot use --" + std::string(flag) + " " + text +
-                   ": it is no whole number");
+                   ": it is no whole number from 0 to 9223372036854775807");
   return value;
 }
 

@@ -20,9 +20,8 @@ const char* TextOf(UnrecordedReason reason) {
       return "started with a cleaned environment (env -i, sudo and the like); let "
              "LD_PRELOAD and HEAPPROFD_SESSION through";
     case UnrecordedReason::kDeclined:
-      return "the profiler could not take part; free resources or profile fewer "
-             "processes "
-             "at once";
+      return "the profiler could not take them on, for the reason in brackets; record "
+             "fewer processes at once";
     case UnrecordedReason::kLate:
       return "ended, or waiting no longer (1 s), when the profiler answered; do not stop "
              "it, and leave it some processor time";
@@ -31,13 +30,13 @@ const char* TextOf(UnrecordedReason reason) {
              "calls "
              "of the profiler's; profile with the program's sandbox switched off";
     case UnrecordedReason::kNoSpace:
-      return "no address space was left for the buffer; raise ulimit -v, or use a "
-             "smaller "
-             "--shmem-size";
+      return "no buffer was mapped: they ended before, or no address space was left for "
+             "it; if they ran on, raise ulimit -v or use a smaller --shmem-size";
     case UnrecordedReason::kNotLoaded:
       break;
   }
-  return "never loaded the profiling library; see what LD_DEBUG=libs says";
+  return "never reported: they ended before, or did not load the profiling library; "
+         "LD_DEBUG=libs shows what is loaded";
 }
 
 }  // namespace

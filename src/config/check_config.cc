@@ -38,7 +38,7 @@ Status CheckSessionConfig(const SessionConfig& config) {
     return Invalid(
         "cannot use --interval (sampling_interval_bytes) " +
         std::to_string(config.interval_bytes) +
-        ": it must be a number of bytes of at least 1; 4096 is the default, 1 records "
+        ": it must be a number of bytes from 1 to 1 TiB; 4096 is the default, 1 records "
         "everything");
   const uint64_t ring = config.ring_size_bytes;
   if (ring % 4096 != 0 || ring < kMinRingSize || ring > kMaxRingSize ||
@@ -50,7 +50,8 @@ Status CheckSessionConfig(const SessionConfig& config) {
     return Invalid(
         "cannot use --block-client-timeout (block_client_timeout_us) " +
         std::to_string(config.block_timeout_us) +
-        ": it must be a number of microseconds; 0 waits as long as the profiler moves");
+        ": it must be a number of microseconds from 0 to 4294967295; 0 waits as long as "
+        "the profiler moves");
   HPD_TRY(CheckHeapSelection(config.heaps));
   return CheckTargets(config.targets);
 }

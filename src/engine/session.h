@@ -220,6 +220,7 @@ class Session {
   Status PutHooksIn(const std::shared_ptr<AttachedProcess>& attached);
   void FollowAttached();
   std::vector<pid_t> FamilyOf(pid_t pid);
+  bool IsFollowed(pid_t pid, pid_t ancestor) const;
   void FollowChildren(pid_t pid);
   void FollowExec(pid_t pid);
   void RestoreChildren(pid_t pid);
@@ -252,6 +253,7 @@ class Session {
   std::map<pid_t, uint64_t> execed_;  // to be attached to again, until this time
   uint64_t followed_ns_ = 0;
   uint64_t exec_looked_ns_ = 0;
+  pid_t program_ = 0;  // that was started for this session; 0: none
   ScopedFd listener_;
   PendingClients clients_{kClientLimits};
   std::string parent_directory_;  // empty: there is none

@@ -11,7 +11,9 @@
 
 #include "attach/apart.h"
 #include "attach/remote_process.h"
+#include "engine/process_info.h"
 #include "engine/session.h"
+#include "engine/target_rules.h"
 
 namespace heapprofd {
 namespace {
@@ -263,10 +265,19 @@ std::vector<pid_t> Session::FamilyOf(pid_t pid) {
   return is_done ? *family : std::vector<pid_t>();
 }
 
+// Who waits for names does not want what those of the names start: `ancestor` is a target
+// whose children are looked at.
+bool Session::IsFollowed(pid_t pid, pid_t ancestor) const {
+  const TargetRules& rules = config_.targets;
+  return rules.names.empty() ||
+         std::find(rules.pids.begin(), rules.pids.end(), ancestor) != rules.pids.end() ||
+         IsNamedBy(rules, DescribeProcess(pid));
+}
+
 void Session::FollowChildren(pid_t pid) {
   for (const pid_t child : FamilyOf(pid)) {
     if (IsProfiling(child) || children_seen_.size() >= kMaxChildrenSeen ||
-        !children_seen_.insert(child).second)
+        !children_seen_.insert(child).second || !IsFollowed(child, pid))
       continue;
     const Status status = PutClientIn(child);
     if (!status.ok() && status.code() == StatusCode::kUnavailable)
@@ -279,7 +290,9 @@ void Session::FollowChildren(pid_t pid) {
 void Session::FollowExec(pid_t pid) {
   const bool is_over = clock_.last_ns() >= execed_[pid];
   const Status status =
-      IsProfiling(pid) || exec_watcher_ != nullptr ? Status() : PutClientIn(pid);
+      IsProfiling(pid) || exec_watcher_ != nullptr || !IsFollowed(pid, pid)
+          ? Status()
+          : PutClientIn(pid);
   if (!status.ok() && status.code() != StatusCode::kNotFound && !is_over)
     return;
   execed_.erase(pid);

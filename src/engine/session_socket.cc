@@ -18,6 +18,7 @@
 
 #include "base/passed_fds.h"
 #include "base/random_seed.h"
+#include "base/temporary_directory.h"
 #include "engine/obstacle.h"
 #include "engine/process_info.h"
 #include "engine/running_processes.h"
@@ -28,12 +29,16 @@
 namespace heapprofd {
 namespace {
 
-// Root's programs may become those of other users and must still reach it.
+// Root's programs may become those of other users and must still reach it. The longest
+// path of a socket is 107 bytes.
 std::string RuntimeDirectory() {
+  constexpr size_t kMaxLength = 60;
   const char* runtime = geteuid() != 0 ? getenv("XDG_RUNTIME_DIR") : nullptr;
-  if (runtime != nullptr && access(runtime, W_OK) == 0 && strlen(runtime) < 60)
+  if (runtime != nullptr && access(runtime, W_OK) == 0 && strlen(runtime) < kMaxLength)
     return runtime;
-  return "/tmp";
+  return TemporaryDirectory([](const std::string& path) {
+    return path.size() < kMaxLength && (geteuid() != 0 || IsOpenToAll(path));
+  });
 }
 
 bool SendWelcome(int connection,
@@ -161,7 +166,7 @@ void Session::Welcome(const Hello& hello, const PendingClients::Client& client) 
   if (hello.version != kWireVersion)
     Decline(pid, "the preload library is of another version");
   else if (!Wants(pid))
-    Decline(pid, "not one of the processes asked for");
+    programs_.Recorded(pid, MonotonicNs());  // nobody misses it
   else if (Adopt({.pid = pid,
                   .user = client.peer.uid,
                   .group = client.peer.gid,
@@ -194,6 +199,8 @@ void Session::HandleExecNotice(const ExecNotice& notice, pid_t sender) {
     programs_.Failed(notice.pid);
     return;
   }
+  if (!config_.follow_children && notice.pid != program_)
+    return;  // nobody misses it
   const std::string program(notice.program,
                             strnlen(notice.program, sizeof(notice.program)));
   std::string directory = "/proc/" + std::to_string(sender) + "/cwd";
@@ -206,6 +213,7 @@ void Session::HandleExecNotice(const ExecNotice& notice, pid_t sender) {
 }
 
 void Session::ExpectProgram(pid_t pid, const std::string& program) {
+  program_ = pid;
   programs_.Attempt(pid, MonotonicNs(), program,
                     ReasonOf(FindObstacle(program, "").kind));
 }

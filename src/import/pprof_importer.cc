@@ -114,8 +114,9 @@ class PprofImporter {
   Status Finish(ImportReport* report) {
     if (value_types_.empty() || strings_.empty())
       return Status(StatusCode::kCorrupt, "cannot read " + name_ +
-                                              ": it is no pprof profile: it names no "
-                                              "kind of value");
+                                              ": its format is not known; it looks like "
+                                              "a pprof profile, but names no kind of "
+                                              "value");
     ChooseFigures();
     for (const PprofLocation& location : locations_)
       AddLocation(location);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "engine/process_info.h"
 #include "engine/running_processes.h"
@@ -16,21 +17,38 @@
 namespace heapprofd {
 namespace {
 
+// Where a name may be a symbolic link: the usual places, and the caller's own PATH.
+std::vector<std::string> PlacesOfPrograms(const std::string& search_path) {
+  std::vector<std::string> places = {"/usr/local/sbin",  "/usr/local/bin", "/usr/sbin",
+                                     "/usr/bin",         "/sbin",          "/bin",
+                                     "/usr/local/games", "/usr/games",     "/snap/bin"};
+  constexpr size_t kMaxPlaces = 100;
+  std::istringstream words(search_path);
+  for (std::string place; places.size() < kMaxPlaces && std::getline(words, place, ':');)
+    places.push_back(place);
+  return places;
+}
+
+void AddFileBehind(const std::string& path, std::set<std::string>* files) {
+  const std::unique_ptr<char, void (*)(void*)> real(
+      path.starts_with('/') ? realpath(path.c_str(), nullptr) : nullptr, free);
+  if (real != nullptr)
+    files->insert(real.get());
+}
+
 // The names, and files that they mean by way of a symbolic link: python3 is python3.11.
-ExecNames NamesOf(const TargetRules& rules) {
+ExecNames NamesOf(const TargetRules& rules, const std::string& search_path) {
+  const std::vector<std::string> places = PlacesOfPrograms(search_path);
   ExecNames names;
   std::set<std::string> files;
   for (const std::string& name : rules.names) {
     names.AddName(name);
-    if (name.find_first_of("/*") != std::string::npos)
+    if (name.find('*') != std::string::npos)
       continue;
-    for (const char* directory :
-         {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/",
-          "/bin/", "/usr/local/games/", "/usr/games/", "/snap/bin/"}) {
-      const std::unique_ptr<char, void (*)(void*)> real(
-          realpath((directory + name).c_str(), nullptr), free);
-      if (real != nullptr)
-        files.insert(real.get());
+    AddFileBehind(name, &files);
+    for (const std::string& place : places) {
+      if (name.find('/') == std::string::npos)
+        AddFileBehind(std::string(place).append("/").append(name), &files);
     }
   }
   for (const std::string& file : files)
@@ -114,7 +132,7 @@ void CatchStarting(Session& session,
   by_name.all = false;
   by_name.pids.clear();
   ExecWatcher::Filter filter{
-      .names = NamesOf(by_name),
+      .names = NamesOf(by_name, policy.search_path),
       .matches =
           [by_name](pid_t pid, const std::string& path) {
             return IsNameOf(by_name, path) || IsNamedBy(by_name, DescribeProcess(pid));

@@ -15,8 +15,9 @@
 namespace heapprofd {
 
 struct AttachPolicy {
-  std::string directory;  // of the service
-  std::string wake_page;  // in it; programs that it wakes report by themselves
+  std::string directory;    // of the service
+  std::string wake_page;    // in it; programs that it wakes report by themselves
+  std::string search_path;  // the caller's PATH
   std::function<bool(pid_t)> is_taken;  // by another recording
   std::function<void()> between;        // called between two processes
   ExecWatcher::MakeGate make_watcher;   // for the owner

@@ -11,6 +11,9 @@ namespace heapprofd {
 inline constexpr std::array kFinisherVariables = {
     "PERFETTO_BINARY_PATH",      // directories with symbol files
     "PERFETTO_SYMBOLIZER_MODE",  // how they are searched
+    "PERFETTO_PROGUARD_MAP",     // mapping files of Java names
+    "NO_COLOR",                  // whether the summary may have colours
+    "TERM",                      // the same
     "HEAPPROFD_SYMBOLIZER",      // libdw, or llvm-symbolizer of PATH
     "DEBUGINFOD_URLS",           // servers that are asked
     "XDG_CACHE_HOME",            // where the symbol cache is

@@ -1,8 +1,10 @@
 #include "service/service.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,6 +52,15 @@ std::vector<std::string> FinisherEnvironment(const protos::StartRequest& request
                  return IsFinisherVariable(entry.substr(0, entry.find('=')));
                });
   return environment;
+}
+
+std::string SearchPath(const std::vector<std::string>& environment) {
+  const std::string key = "PATH=";
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(key))
+      return entry.substr(key.size());
+  }
+  return "";
 }
 
 }  // namespace
@@ -104,9 +115,23 @@ int Service::ServeRecordings() {
     wait_ms = std::min(wait_ms, hosted->recording->Serve(kIdleWaitMs, turn_end_ns));
     if (HasNothingLeft(*hosted->recording))
       hosted->recording->Stop(StopCause::kRequested);
-    hooks_.observe(*hosted->recording);
+    TellStatus(*hosted, hooks_.observe(*hosted->recording));
   }
   return wait_ms;
+}
+
+// One that does not read gets no more.
+void Service::TellStatus(const Hosted& hosted, const std::string& text) {
+  Connection* const connection = text.empty() || !hosted.request.wants_status
+                                     ? nullptr
+                                     : FindConnection(hosted.connection);
+  if (connection == nullptr || connection->awaits_start)
+    return;
+  int unread = 0;  // bytes; what matters must find room, too
+  if (ioctl(connection->channel.fd(), SIOCOUTQ, &unread) != 0 || unread > 0)
+    return;
+  const Status ignored = connection->channel.Send(ControlType::kStatus, text);
+  static_cast<void>(ignored);  // its end shows on the channel
 }
 
 // While one recording takes its time.
@@ -238,6 +263,7 @@ Status Service::Start(Connection& connection, ControlMessage message) {
                      .trace_path = request.trace_path(),
                      .top = request.top(),
                      .quiet = request.quiet(),
+                     .wants_status = request.wants_status(),
                      .environment = FinisherEnvironment(request)};
   hosted->standard_error = std::move(message.fds[1]);
   hosted->connection = connection.serial;
@@ -258,6 +284,7 @@ Status Service::Attach(Hosted& hosted, Connection& connection) {
   std::vector<std::string> notes;
   const AttachPolicy policy{.directory = place_,
                             .wake_page = place_ + kWakeName,
+                            .search_path = SearchPath(hosted.request.environment),
                             .is_taken =
                                 [this](pid_t pid) {
                                   return AnySession([pid](const Session& session) {

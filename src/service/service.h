@@ -31,6 +31,7 @@ struct FinishRequest {
   std::string trace_path;  // for messages
   uint32_t top = 10;
   bool quiet = false;
+  bool wants_status = false;             // while it runs
   std::vector<std::string> environment;  // NAME=VALUE of the owner, for the finisher
 };
 
@@ -39,8 +40,8 @@ struct ServiceHooks {
   // Symbolizes and writes what is left; runs in a process of its own, with the rights and
   // the standard error of the recording's owner. Gives an exit code.
   std::function<int(TraceRecording&, const FinishRequest&)> finish;
-  // Now and then while a recording runs.
-  std::function<void(TraceRecording&)> observe;
+  // Now and then while a recording runs. Gives a line for its owner, or "".
+  std::function<std::string(TraceRecording&)> observe;
   // The recording is about to go.
   std::function<void(TraceRecording&)> forget;
 };
@@ -122,6 +123,7 @@ class Service : private Host {
   void FinishOver();
   void Finish(Hosted& hosted);
   [[noreturn]] void RunFinisher(Hosted& hosted, int connection);
+  void TellStatus(const Hosted& hosted, const std::string& text);
   Connection* FindConnection(size_t serial);
 
   std::unique_ptr<Door> door_;

@@ -39,7 +39,7 @@ class ServiceTest : public testing::Test {
     ServiceHooks hooks{
         .finish = [](TraceRecording& recording,
                      const FinishRequest&) { return recording.WriteRest().ok() ? 0 : 1; },
-        .observe = [](TraceRecording&) {},
+        .observe = [](TraceRecording&) { return std::string(); },
         .forget = [this](TraceRecording&) { ++forgotten_; }};
     directory_ = std::move(directory).value();
     Result<std::unique_ptr<Door>> door = OwnDoor::Open(directory_.get(), ScopedFd());

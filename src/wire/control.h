@@ -28,6 +28,7 @@ enum class ControlType : uint32_t {
   kUnavailable = 21,  // as kFailed, but the request was in order
   kNote = 20,    // something that the caller should know; payload: one line. May come
                  // before any other answer
+  kStatus = 22,  // payload: one line about a recording that goes on
   kMarked = 19,  // payload: the number of recordings that have a new dump
 };
 

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import config_pb2
@@ -17,7 +18,7 @@ from service_run import wait_for
 
 # The device: perfetto runs until it is interrupted, or for two questions about it.
 ADB = """#!{python}
-import json, os, sys
+import json, os, signal, sys
 home = os.environ["FAKE_DEVICE"]
 with open(os.path.join(home, "log"), "a") as log:
     log.write(json.dumps(sys.argv[1:]) + "\\n")
@@ -30,9 +31,18 @@ elif command == "getenforce":
 elif sys.argv[1] == "exec-out":
     print(os.environ.get("FAKE_PID", "4711"))
 elif command.startswith("kill -INT"):
+    if "FAKE_FAILS" in os.environ:
+        sys.exit(1)
     open(stopped, "w").close()
 elif command.startswith("[ -d /proc/"):
-    print("gone" if os.path.exists(stopped) or os.environ.get("FAKE_ENDS") else "running")
+    if "FAKE_HANGS" in os.environ:
+        signal.pause()
+    if "FAKE_FAILS" in os.environ:
+        sys.exit(1)
+    ends = int(os.environ.get("FAKE_ENDS", "1000000"))
+    with open(os.path.join(home, "log")) as log:
+        asked = sum("[ -d /proc/" in line for line in log)
+    print("gone" if os.path.exists(stopped) or asked >= ends else "running")
 elif sys.argv[1] == "pull":
     if "FAKE_TRACE" in os.environ:
         with open(os.environ["FAKE_TRACE"], "rb") as source, open(sys.argv[3], "wb") as file:
@@ -41,6 +51,11 @@ elif sys.argv[1] == "pull":
         with open(sys.argv[3], "w") as file:
             file.write("a trace")
 """
+
+
+def signals_pending(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return int(next(line for line in status if line.startswith("ShdPnd")).split()[1], 16)
 
 
 class Android(unittest.TestCase):
@@ -161,6 +176,37 @@ class Android(unittest.TestCase):
         self.assertIn(["shell", "kill -INT 4711"], self.commands())
         self.assertIn("Waiting for profiler shutdown", errors)
 
+    def test_the_device_is_asked_once_a_second(self):
+        begin = time.monotonic()
+        process = self.start("-n", "a", FAKE_ENDS="4")
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertGreaterEqual(time.monotonic() - begin, 4)
+
+    def was_told(self, words):
+        return os.path.exists(os.path.join(self.home.name, "log")) and any(words in c[-1] for c in self.commands())
+
+    def give_up(self, **env):
+        """Two interrupts, the second when the first has been heard."""
+        process = self.start("-n", "a", **env)
+        wait_for(lambda: self.was_told("/proc/4711"), "perfetto is not watched")
+        process.send_signal(signal.SIGINT)
+        if "FAKE_FAILS" in env:
+            wait_for(lambda: self.was_told("kill -INT"), "the device was not told")
+        else:
+            wait_for(lambda: not os.path.exists(f"/proc/{process.pid}") or signals_pending(process.pid) == 0, "not heard")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertIn("cannot stop the recording on the device: adb did not pass it on; it ends with its duration, and adb "
+                      f"pull /data/misc/perfetto-traces/profile-{process.pid} fetches it then", errors)
+
+    def test_an_adb_that_fails_keeps_nobody_from_leaving(self):
+        self.give_up(FAKE_FAILS="1")
+
+    def test_an_adb_that_hangs_keeps_nobody_from_leaving(self):
+        self.give_up(FAKE_HANGS="1")
+
     def test_selinux_is_restored(self):
         self.start("-n", "a", "--disable-selinux", FAKE_ENDS="1").communicate(timeout=60)
         shell = [c[1] for c in self.commands() if c[0] == "shell"]
@@ -180,6 +226,18 @@ class Android(unittest.TestCase):
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
         self.assertIn("permission denied", errors)
+
+    def test_a_device_that_is_not_there_is_reported(self):
+        process = self.start("-n", "a", FAKE_SDK="error: no devices/emulators found")
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn('cannot reach a device: adb answered "error: no devices/emulators found"; connect one', errors)
+
+    def test_a_trace_that_cannot_be_fetched_is_reported(self):
+        process = self.start("-n", "a", FAKE_ENDS="1", FAKE_TRACE="/nonexistent")
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("cannot pull the trace from the device", errors)
 
     def test_without_adb_its_package_is_named(self):
         process = subprocess.run([HEAP_PROFILE, "android", "-o", self.out, "-n", "a"], capture_output=True, text=True,

@@ -16,7 +16,7 @@ class CommandLine(unittest.TestCase):
     def test_wrong_options_exit_with_2_and_a_hint(self):
         for arguments, hint in [
             (["--intervall", "5", "--", "true"], "did you mean --interval?"),
-            (["-i", "0", "--", "true"], "at least 1"),
+            (["-i", "0", "--", "true"], "from 1 to 1 TiB"),
             (["--shmem-size", "5000", "--", "true"], "power of two"),
             (["--interval"], "missing"),
             ([], "no program is named"),

@@ -149,7 +149,7 @@ class Environment(unittest.TestCase):
         for command in (["/bin/bash", "-c", limited], ["/bin/sh", "-c", f"/bin/bash -c '{limited}'; true"]):
             result = run(command, ["-i", "1", "--shmem-size", "134217728"])
             self.assertEqual((result.exit_code, result.stdout), (0, "ran\n"), result.stderr)
-            self.assertIn("! 1 program was not recorded (/bin/echo): no address space was left", result.stderr)
+            self.assertIn("! 1 program was not recorded (/bin/echo): no buffer was mapped", result.stderr)
 
     def test_a_program_with_address_sanitizer_is_recorded_and_still_checked(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -54,6 +54,24 @@ class Install(unittest.TestCase):
             if RUNS_32_BIT:
                 self.assert_leaves_32_bit_programs_alone(tool)
 
+    def test_perfettos_names_are_there(self):
+        for name in ("bin/traceconv", "lib/heapprofd/compat/traceconv"):
+            self.assertIn("usage: traceconv", self.output_of(name, "--help"))
+        for name in ("bin/trace_processor_shell", "lib/heapprofd/compat/trace_processor_shell"):
+            self.assertIn("usage: trace_processor_shell", self.output_of(name, "--help"))
+        for name in ("heapprofd", "traced"):
+            self.assertIn("usage: heapprofd", self.output_of("lib/heapprofd/compat/" + name, "--help"))
+        self.assertIn("-o, --out FILE", self.output_of("lib/heapprofd/compat/perfetto", "--help"))
+        result = run([program("exits"), "return"], ["-i", "1"],
+                     tool=os.path.join(self.prefix, "lib", "heapprofd", "compat", "heap_profile"))
+        self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
+        library = os.path.join(self.prefix, "lib", "heapprofd", "compat", "libheapprofd_glibc_preload.so")
+        self.assertEqual(os.path.basename(os.path.realpath(library)), "libheapprofd_preload.so")
+
+    def output_of(self, name, *arguments):
+        return subprocess.run([os.path.join(self.prefix, name), *arguments], capture_output=True, text=True,
+                              check=True).stdout
+
     def test_documentation_and_licence_come_along(self):
         folder = os.path.join(self.prefix, "share", "doc", "heapprofd")
         for name in ("README.md", "LICENSE", "docs/architecture.md"):

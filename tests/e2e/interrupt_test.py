@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -15,12 +16,13 @@ DEADLINE_S = 60
 
 
 class Terminal:
-    """A terminal whose foreground program is a command."""
+    """A terminal of 30 rows whose foreground program is a command."""
 
-    def __init__(self, command):
+    def __init__(self, command, columns=80):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execv(command[0], command)
+            termios.tcsetwinsize(0, (30, columns))
+            os.execve(command[0], command, {**os.environ, "TERM": "xterm"})
         self.text = ""
 
     def wait_for(self, words):

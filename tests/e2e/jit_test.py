@@ -91,6 +91,15 @@ class Jit(unittest.TestCase):
         self.assertEqual(result.exit_code, 0, result.stderr)
         self.assertGreater(bytes_under(result.main, "JavaMain", "Alloc.leafDeflate", "Deflater.init"), 20_000_000)
 
+    @unittest.skipUnless(shutil.which("javac"), "no javac here")
+    def test_java_names_of_a_mapping_file(self):
+        subprocess.run(["javac", "-d", self.directory, self.write("Alloc.java", JAVA)], check=True)
+        mapping = self.write("mapping.txt", "com.example.Store -> Alloc:\n    int read(byte[]) -> leafDeflate\n")
+        result = run(["java", "-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit",
+                      "-cp", self.directory, "Alloc"], env={"PERFETTO_PROGUARD_MAP": mapping})
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertGreater(bytes_under(result.main, "JavaMain", "com.example.Store.read", "Deflater.init"), 20_000_000)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from profile_run import run
+from profile_run import HEAP_PROFILE, run
 
 SOURCE = """
 #include <cstdlib>
@@ -42,7 +42,8 @@ class Symbols(unittest.TestCase):
     def test_a_stripped_program_has_no_names_and_the_summary_says_what_to_do(self):
         result = self.profile()
         self.assertEqual(result.main.of("Hidden")["alloc_space"], 0)
-        self.assertIn("it is stripped", result.stderr)
+        self.assertRegex(result.stderr, r"\d+% of allocated bytes belong to functions without a name in program: it has no "
+                                        "symbols for them; build it without stripping")
         self.assertIn("PERFETTO_BINARY_PATH", result.stderr)
 
     def test_names_and_inlined_calls_come_from_the_directory(self):
@@ -90,6 +91,26 @@ class Symbols(unittest.TestCase):
             file.write(data)
         result = self.profile(PERFETTO_BINARY_PATH=self.symbols)
         self.assertGreater(result.main.total("alloc_space"), 15_000_000)
+
+    def test_mapping_files_are_kept_with_the_trace(self):
+        mapping = os.path.join(self.directory, "mapping.txt")
+        with open(mapping, "w") as file:
+            file.write("com.example.Store -> a.b:\n    int read(byte[]) -> c\n")
+        for env in ({}, {"PERFETTO_BINARY_PATH": self.symbols}):
+            out = os.path.join(self.directory, "out")
+            subprocess.run([HEAP_PROFILE, "-q", "-o", out, "--", self.program], check=True, cwd=self.directory,
+                           env={**os.environ, "PERFETTO_PROGUARD_MAP": "com.example=mapping.txt", **env})
+            raw, added, complete = (open(os.path.join(out, name), "rb").read()
+                                    for name in ("raw-trace", "deobfuscation-packets", "symbolized-trace"))
+            self.assertIn(b"com.example.Store", added)
+            self.assertEqual(complete, raw + added)
+            shutil.rmtree(out)
+
+    def test_a_mapping_file_that_is_missing_is_refused_before_the_program_runs(self):
+        result = run([self.program], env={"PERFETTO_PROGUARD_MAP": "com.example=/nonexistent/mapping.txt"})
+        self.assertNotEqual(result.exit_code, 0)
+        self.assertIn("/nonexistent/mapping.txt", result.stderr)
+        self.assertEqual(result.trace_size, 0)
 
     def test_a_variable_without_meaning_is_refused_before_the_program_runs(self):
         for name in ["PERFETTO_SYMBOLIZER_MODE", "HEAPPROFD_SYMBOLIZER"]:

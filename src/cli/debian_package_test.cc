@@ -1,0 +1,46 @@
+// Packages by the files they have brought.
+#include "cli/debian_package.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace heapprofd {
+namespace {
+
+class DebianPackageTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(mkdtemp(lists_), nullptr);
+    Write("libfoo1:amd64.list", "/.\n/usr\n/usr/lib/libfoo.so.1\n");
+    Write("libc6:amd64.list", "/lib/x86_64-linux-gnu/libc.so.6\n");
+    Write("libc6:amd64.md5sums", "/usr/bin/other\n");
+  }
+
+  void TearDown() override { std::filesystem::remove_all(lists_); }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(std::string(lists_) + "/" + name) << text;
+  }
+
+  char lists_[32] = "/tmp/hpd_lists_XXXXXX";
+};
+
+TEST_F(DebianPackageTest, TheListThatHasTheFileNamesThePackage) {
+  EXPECT_EQ(DebianPackageOf("/usr/lib/libfoo.so.1", lists_), "libfoo1");
+}
+
+TEST_F(DebianPackageTest, FilesInUsrMayBeListedWithoutIt) {
+  EXPECT_EQ(DebianPackageOf("/usr/lib/x86_64-linux-gnu/libc.so.6", lists_), "libc6");
+}
+
+TEST_F(DebianPackageTest, OtherFilesAreNobodys) {
+  EXPECT_FALSE(DebianPackageOf("/usr/lib/libfoo.so", lists_));
+  EXPECT_FALSE(DebianPackageOf("/usr/bin/other", lists_));
+  EXPECT_FALSE(DebianPackageOf("/usr/lib/libfoo.so.1", "/nonexistent"));
+}
+
+}  // namespace
+}  // namespace heapprofd

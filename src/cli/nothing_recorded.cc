@@ -1,0 +1,96 @@
+#include "cli/nothing_recorded.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "cli/heap_notes.h"
+#include "cli/unrecorded_text.h"
+
+namespace heapprofd {
+namespace {
+
+std::string Join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// None of the processes that were asked for came.
+std::string ReasonWithoutTargets(const TraceRecording& recording) {
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    if (!session->rejected().empty())
+      return "another session profiles pid " +
+             std::to_string(session->rejected()[0]->process.pid) +
+             " already; wait for its end, or stop it";
+  }
+  const std::vector<std::string> programs = ProgramWarnings(recording);
+  if (!programs.empty())
+    return programs[0];
+  if (std::ranges::any_of(recording.sessions(), [](const auto& session) {
+        return !session->attach_problems().empty();
+      }))
+    return "no process of this name could be recorded; the lines above say why";
+  const std::vector<std::string>& names = recording.config().sessions[0].targets.names;
+  return "no process was seen whose program file, argv[0] or command name is " +
+         (names.empty() ? "asked for" : Join(names)) +
+         "; ps -e shows them, and -p PID attaches to one";
+}
+
+// One that was recorded has no samples.
+std::string ReasonOf(const TargetProfile& profile, const HeapSelection& heaps) {
+  const std::vector<std::string> notes = HeapNotes(profile, heaps);
+  if (!notes.empty())
+    return notes[0];
+  if (!profile.hooks_malloc && profile.heaps.size() == 1 &&
+      profile.heaps[0].heap_name == kMallocHeapName)
+    return "malloc cannot be seen in this process, which has only libheapprofd_client, "
+           "and it has registered no heap; start it under heap_profile -- PROGRAM, or "
+           "with LD_PRELOAD";
+  if (profile.quality.lost_samples > 0)
+    return std::to_string(profile.quality.lost_samples) +
+           " samples did not fit into the buffer, and no other was taken; raise "
+           "--shmem-size";
+  for (const HeapDump& dump : profile.heaps) {
+    if (dump.exact_alloc_calls > 0)
+      return "no sample was taken of " +
+             FormatCount(static_cast<double>(dump.exact_alloc_calls)) +
+             " allocations with " +
+             FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) +
+             "; use a smaller --interval (1 records everything)";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> ProgramWarnings(const TraceRecording& recording) {
+  std::vector<std::string> warnings;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const std::string& warning : UnrecordedWarnings(session->Unrecorded()))
+      warnings.push_back(warning);
+  }
+  return warnings;
+}
+
+std::string ReasonForNothing(const TraceRecording& recording,
+                             const std::string& obstacle) {
+  if (!obstacle.empty())
+    return obstacle;
+  const std::vector<Target*> targets = recording.targets();
+  if (targets.empty())
+    return ReasonWithoutTargets(recording);
+  for (const Target* target : targets) {
+    std::string reason =
+        ReasonOf(target->profile(), recording.config().sessions[0].heaps);
+    if (!reason.empty())
+      return reason;
+  }
+  if (!targets[0]->profile().from_startup)
+    return "the program called no allocation function while it was recorded; record it "
+           "for longer, or while it works";
+  return "the program called no allocation function that can be seen: it allocates "
+         "nothing, or its allocator is linked statically into it";
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,183 @@
+#include "cli/quality_warnings.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "cli/process_name.h"
+#include "cli/unnamed_advice.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr double kWorthALine = 0.01;  // of the stacks
+
+std::string Share(uint64_t part, uint64_t whole) {
+  return FormatShare(static_cast<double>(part), static_cast<double>(whole));
+}
+
+bool IsMuch(uint64_t stacks, const Quality& quality) {
+  return static_cast<double>(stacks) > static_cast<double>(quality.samples) * kWorthALine;
+}
+
+std::string LossWarning(const TargetProfile& profile) {
+  const Quality& quality = profile.quality;
+  const bool has_waited = profile.client_fault == ClientFault::kHitTimeout;
+  return std::to_string(quality.lost_records) + " records (" +
+         std::to_string(quality.lost_samples) + " samples) did not fit into the buffer" +
+         (has_waited ? ", though the program waited," : "") +
+         " and are missing; raise --shmem-size or --interval" +
+         (has_waited ? ", and do not stop the profiler" : "");
+}
+
+void AddLosses(const TargetProfile& profile,
+               const HeapDump& dump,
+               std::vector<std::string>* warnings) {
+  const Quality& quality = profile.quality;
+  if (quality.lost_records > 0)
+    warnings->push_back(LossWarning(profile));
+  if (dump.sampling_interval != dump.original_sampling_interval)
+    warnings->push_back("the sampling interval was raised from " +
+                        std::to_string(dump.original_sampling_interval) + " to " +
+                        std::to_string(dump.sampling_interval) +
+                        " bytes to keep up; start with --interval " +
+                        std::to_string(dump.sampling_interval));
+  if (quality.corrupt_records > 0)
+    warnings->push_back(std::to_string(quality.corrupt_records) +
+                        " records were damaged and left out; the program may write "
+                        "outside of its own memory, which AddressSanitizer finds");
+  if (quality.threads_without_slot > 0)
+    warnings->push_back(std::to_string(quality.threads_without_slot) +
+                        " threads were not recorded: more than 4096 at once");
+  if (quality.reports_without_slot > 0)
+    warnings->push_back(std::to_string(quality.reports_without_slot) +
+                        " allocations in the program's own heaps were not recorded: too "
+                        "many threads use too many heaps; record fewer with --heaps");
+  if (quality.refused_samples > 0)
+    warnings->push_back(std::to_string(quality.refused_samples) +
+                        " samples were left out: too many are live at once; record with "
+                        "a larger --interval");
+  if (quality.refused_dumps > 0)
+    warnings->push_back(std::to_string(quality.refused_dumps) +
+                        " dumps that the program asked for were not made: more than "
+                        "1000, or too large together");
+}
+
+void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {
+  if (IsMuch(quality.truncated_stacks, quality))
+    warnings->push_back(Share(quality.truncated_stacks, quality.samples) +
+                        " of the stacks lack their outermost frames: they are deeper "
+                        "than 512 frames, or larger than what is copied of a stack");
+  if (IsMuch(quality.unwind_errors, quality))
+    warnings->push_back(Share(quality.unwind_errors, quality.samples) +
+                        " of the stacks end early: no way was found from a function to "
+                        "its caller; code built with -fasynchronous-unwind-tables has "
+                        "what is needed");
+  if (quality.agreed_samples < quality.checked_samples)
+    warnings->push_back(std::to_string(quality.checked_samples - quality.agreed_samples) +
+                        " of " + std::to_string(quality.checked_samples) +
+                        " checked stacks disagreed with a full unwind");
+}
+
+// Live memory is less than what the process holds: this is not the profiler's error.
+std::string AttachedWarning(const ProcessResult& process) {
+  double live = 0;
+  for (const auto& [callsite, totals] : process.profile->heaps[0].callsites)
+    live += totals.live().bytes;
+  const std::string resident =
+      process.resident_kib == 0
+          ? ""
+          : " beside RSS " +
+                FormatBytes(static_cast<double>(process.resident_kib) * 1024);
+  return "attached while it ran: what it had allocated before is not seen (live " +
+         FormatBytes(live) + resident + ")";
+}
+
+// True when a process that never called malloc has more memory than any start needs.
+bool HoldsMemoryOfItsOwn(const TargetProfile& profile) {
+  constexpr uint64_t kMuchKib = 4096;
+  const bool has_calls =
+      std::any_of(profile.heaps.begin(), profile.heaps.end(),
+                  [](const HeapDump& dump) { return dump.exact_alloc_calls > 0; });
+  return !has_calls && profile.memory.anonymous_kib >= kMuchKib;
+}
+
+}  // namespace
+
+bool IsIncomplete(const Quality& quality) {
+  return quality.lost_records > 0 || quality.corrupt_records > 0 ||
+         quality.refused_samples > 0 || quality.threads_without_slot > 0 ||
+         quality.reports_without_slot > 0;
+}
+
+std::vector<std::string> QualityWarnings(const ProcessResult& process) {
+  std::vector<std::string> warnings;
+  const TargetProfile& profile = *process.profile;
+  if (profile.heaps.empty())
+    return warnings;
+  if (!profile.from_startup)
+    warnings.push_back(AttachedWarning(process));
+  AddLosses(profile, profile.heaps[0], &warnings);
+  AddStacks(profile.quality, &warnings);
+  if (std::optional<std::string> advice = UnnamedAdvice(process))
+    warnings.push_back(std::move(*advice));
+  return warnings;
+}
+
+namespace {
+
+std::string Processes(size_t count, const char* one, const char* many) {
+  return std::to_string(count) + (count == 1 ? one : many);
+}
+
+void AddSilent(const std::vector<ProcessResult>& processes,
+               std::vector<std::string>* warnings) {
+  constexpr size_t kMaxNames = 3;
+  std::string names;
+  size_t count = 0;
+  bool may_be_static = false;  // seen from their first allocation on, and none came
+  for (size_t i = 1; i < processes.size(); ++i) {
+    const TargetProfile& profile = *processes[i].profile;
+    if (!HoldsMemoryOfItsOwn(profile))
+      continue;
+    may_be_static |= profile.from_startup;
+    if (++count <= kMaxNames)
+      names += (names.empty() ? "" : ", ") + ProcessName(profile);
+  }
+  if (count > 0)
+    warnings->push_back(
+        Processes(count, " process has", " processes have") +
+        " memory, but called no allocation function that can be seen: " + names +
+        "; they allocated nothing meanwhile, or keep pools of their own" +
+        (may_be_static ? ", or have an allocator linked statically" : ""));
+}
+
+}  // namespace
+
+std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& processes) {
+  std::vector<std::string> warnings;
+  uint64_t lost = 0;
+  uint64_t damaged = 0;
+  size_t attached = 0;
+  for (size_t i = 1; i < processes.size(); ++i) {
+    const TargetProfile& profile = *processes[i].profile;
+    attached += profile.from_startup ? 0u : 1u;
+    lost += profile.quality.lost_records;
+    damaged += profile.quality.corrupt_records;
+  }
+  if (attached > 0)
+    warnings.push_back(
+        Processes(attached, " other process was", " other processes were") +
+        " attached to while running: what was allocated before is not "
+        "seen");
+  if (lost > 0)
+    warnings.push_back(std::to_string(lost) +
+                       " records of the other processes are missing; raise --shmem-size "
+                       "or --interval");
+  if (damaged > 0)
+    warnings.push_back(std::to_string(damaged) +
+                       " records of the other processes were damaged and left out");
+  AddSilent(processes, &warnings);
+  return warnings;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,22 @@
+// What a reader must know before trusting a recording's figures, with the remedy. A cause
+// is named only where something has counted it; else it says what is known.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/summary.h"
+
+namespace heapprofd {
+
+// Of one process, one line each. Empty: nothing.
+std::vector<std::string> QualityWarnings(const ProcessResult& process);
+
+// What the summary's rows of the processes behind the first do not show: losses, and
+// memory of which malloc knows nothing.
+std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& processes);
+
+// Records or samples did not arrive, so that the error bar does not hold what is missing.
+bool IsIncomplete(const Quality& quality);
+
+}  // namespace heapprofd

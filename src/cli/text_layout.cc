@@ -1,0 +1,54 @@
+#include "cli/text_layout.h"
+
+#include <sys/ioctl.h>
+
+#include <algorithm>
+
+namespace heapprofd {
+
+size_t Columns(const std::string& text) {
+  // Continuation bytes of UTF-8 take no column.
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string Pad(const std::string& text, size_t width) {
+  const size_t columns = Columns(text);
+  return columns < width ? text + std::string(width - columns, ' ') : text;
+}
+
+std::string Cut(const std::string& text, size_t width) {
+  if (text.size() <= width)
+    return text;
+  size_t end = width - 3;
+  while (end > 0 && (text[end] & 0xc0) == 0x80)  // between two characters
+    --end;
+  return text.substr(0, end) + "...";
+}
+
+std::string Wrap(const std::string& text, size_t indent, size_t width) {
+  std::string wrapped;
+  size_t column = indent;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const size_t columns = Columns(text.substr(at, end - at));
+    if (column > indent && column + 1 + columns > width) {
+      wrapped += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      wrapped += " ";
+      ++column;
+    }
+    wrapped += text.substr(at, end - at);
+    column += columns;
+    at = end + 1;
+  }
+  return wrapped;
+}
+
+size_t TerminalWidth(int fd) {
+  winsize size{};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace heapprofd

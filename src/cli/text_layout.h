@@ -1,0 +1,25 @@
+// Text in columns and lines of a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace heapprofd {
+
+// Number of characters of UTF-8 text.
+size_t Columns(const std::string& text);
+
+// With blanks behind it up to `width`.
+std::string Pad(const std::string& text, size_t width);
+
+// At most `width` bytes, the last three dots when something is missing.
+std::string Cut(const std::string& text, size_t width);
+
+// Breaks `text`, which begins in column `indent`, at blanks so that no line is longer
+// than `width`; further lines begin with `indent` blanks. Longer words stay whole.
+std::string Wrap(const std::string& text, size_t indent, size_t width);
+
+// Of the terminal behind a descriptor; 0: it is none, or does not say.
+size_t TerminalWidth(int fd);
+
+}  // namespace heapprofd

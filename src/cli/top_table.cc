@@ -1,0 +1,93 @@
+#include "cli/top_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/text_layout.h"
+#include "cli/top_list.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kNameWidth = 46;  // where there is no terminal
+constexpr size_t kMinNameWidth = 24;
+constexpr size_t kMaxNameWidth = 120;
+constexpr size_t kRankWidth = 6;
+constexpr size_t kBytesWidth = 14;
+constexpr size_t kOtherWidth = kRankWidth + 2 + kBytesWidth + 5;  // but for the name
+constexpr size_t kCallerWidth = 40;
+constexpr size_t kMinCallerWidth = 12;  // less of a name says nothing
+
+size_t NameWidth(const SummaryOptions& options) {
+  if (options.width == 0)
+    return kNameWidth;
+  return std::clamp(options.width - std::min(options.width, kOtherWidth), kMinNameWidth,
+                    kMaxNameWidth);
+}
+
+// As many as the line has room for, the nearest one in any case.
+std::string CallersLine(const TopEntry& entry, const SummaryOptions& options) {
+  const std::string arrow = options.use_unicode ? "← " : "<- ";
+  std::string line(kRankWidth, ' ');
+  for (const std::string& caller : entry.callers) {
+    const size_t used = Columns(line) + Columns(arrow) + 1;
+    const bool is_first = &caller == entry.callers.data();
+    size_t room = kCallerWidth;
+    if (options.width != 0)
+      room = std::min(room, options.width - std::min(used, options.width));
+    if (!is_first && room < std::min(kMinCallerWidth, caller.size()))
+      break;
+    line += (is_first ? "" : " ") + arrow +
+            Cut(Printable(caller), std::max(room, kMinCallerWidth));
+  }
+  return line + "\n";
+}
+
+std::string Table(const std::string& title,
+                  const std::vector<TopEntry>& entries,
+                  double total,
+                  const SummaryOptions& options) {
+  if (entries.empty())
+    return "";
+  const size_t width = NameWidth(options);
+  std::string text =
+      "\n  " + Pad(title, width + kRankWidth) + Pad("live", kBytesWidth) + "share\n";
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const TopEntry& entry = entries[i];
+    std::string name = Cut(Printable(entry.function), width);
+    if (!entry.location.empty() && name.size() + entry.location.size() + 2 <= width)
+      name += "  " + Printable(entry.location);
+    std::array<char, 32> rank{};
+    snprintf(rank.data(), rank.size(), "  %2zu  ", i + 1);
+    text += rank.data() + Pad(name, width) + "  " +
+            Pad(FormatBytes(entry.live.bytes), kBytesWidth) +
+            FormatShare(entry.live.bytes, total) + "\n";
+    if (!entry.callers.empty())
+      text += CallersLine(entry, options);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string FormatTopTables(const TargetProfile& profile,
+                            const HeapDump& dump,
+                            const SummaryOptions& options) {
+  double live = 0;
+  for (const auto& [callsite, totals] : dump.callsites)
+    live += totals.live().bytes;
+  double most = 0;
+  for (const auto& [callsite, estimate] : dump.peak)
+    most += estimate.bytes;
+  std::string text;
+  if (options.dump_at_max)
+    text = Table("Top live memory at the maximum", TopAtPeak(profile, dump, options.top),
+                 most, options);
+  return text + Table("Top live memory at end",
+                      TopByLiveBytes(profile, dump, options.top), live, options);
+}
+
+}  // namespace heapprofd

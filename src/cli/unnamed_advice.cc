@@ -1,0 +1,192 @@
+#include "cli/unnamed_advice.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/format.h"
+#include "base/scoped_fd.h"
+#include "cli/debian_package.h"
+#include "cli/top_list.h"
+#include "symbolize/elf_identity.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr double kWorthALine = 0.01;
+
+std::string FileName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool HasModule(const TargetProfile& profile, std::string_view name) {
+  return std::any_of(
+      profile.mappings.begin(), profile.mappings.end(),
+      [&](const Mapping& mapping) { return FileName(mapping.path).starts_with(name); });
+}
+
+// That compile code and write names for it when they are told to.
+enum class Runtime : uint8_t { kNone, kJava, kNode };
+
+Runtime RuntimeOf(const TargetProfile& profile) {
+  if (HasModule(profile, "libjvm.so"))
+    return Runtime::kJava;
+  return HasModule(profile, "libnode.so") ||
+                 FileName(profile.process.executable).starts_with("node")
+             ? Runtime::kNode
+             : Runtime::kNone;
+}
+
+bool IsCodeOfRuntime(const TargetProfile& profile, const ModuleSymbols& module) {
+  return module.path.empty() && RuntimeOf(profile) != Runtime::kNone &&
+         module.mappings != std::vector<MappingId>{kNoId};
+}
+
+// All frames of a stack: what a runtime's functions allocate is allocated by native ones
+// for them.
+std::vector<FrameId> AllFrames(const TargetProfile& profile, CallsiteId callsite) {
+  std::vector<FrameId> frames;
+  for (; callsite != kNoId; callsite = profile.callsites[callsite].parent)
+    frames.push_back(profile.callsites[callsite].frame);
+  return frames;
+}
+
+// Share of the allocated bytes for which a frame that counts is in these mappings and has
+// no name.
+double UnnamedShare(const TargetProfile& profile,
+                    const HeapDump& dump,
+                    const ModuleSymbols& module) {
+  const std::unordered_set<MappingId> mappings(module.mappings.begin(),
+                                               module.mappings.end());
+  const bool whole_stack_counts = IsCodeOfRuntime(profile, module);
+  double unnamed = 0;
+  double total = 0;
+  for (const auto& [callsite, totals] : dump.callsites) {
+    total += totals.allocated.bytes;
+    const std::vector<FrameId> counted = whole_stack_counts
+                                             ? AllFrames(profile, callsite)
+                                             : ShownFrames(profile, callsite);
+    const bool lacks_name = std::any_of(counted.begin(), counted.end(), [&](FrameId id) {
+      const Frame& frame = profile.frames[id];
+      return frame.lines.empty() && mappings.contains(frame.mapping);
+    });
+    unnamed += lacks_name ? totals.allocated.bytes : 0;
+  }
+  return total > 0 ? unnamed / total : 0;
+}
+
+// The path may mean another file here than in the process's own root directory.
+bool IsFileOfThisMachine(const ModuleSymbols& module) {
+  const ScopedFd fd(
+      open(module.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid() || module.build_id.empty())
+    return false;
+  const std::optional<ElfIdentity> identity = IdentifyElf(fd.get());
+  return identity && identity->build_id == module.build_id;
+}
+
+// libc6's are older than the rule.
+std::string DebugPackage(const std::string& package) {
+  return package == "libc6" ? "libc6-dbg" : package + "-dbgsym";
+}
+
+// "=https://...", where we know one.
+std::string DebuginfodServer() {
+  std::ifstream release("/etc/os-release");
+  for (std::string line; std::getline(release, line);) {
+    if (line == "ID=debian")
+      return "=https://debuginfod.debian.net";
+  }
+  return "";
+}
+
+std::string AdviceForStripped(const ModuleSymbols& module) {
+  const char* servers = getenv("DEBUGINFOD_URLS");
+  const bool has_servers = servers != nullptr && *servers != 0;
+  const std::optional<std::string> package =
+      IsFileOfThisMachine(module) ? DebianPackageOf(module.path) : std::nullopt;
+  if (package)
+    return std::string("it has no symbols for them; ") +
+           (has_servers ? "" : "set DEBUGINFOD_URLS" + DebuginfodServer() + " or ") +
+           "install " + DebugPackage(*package);
+  return "it has no symbols for them; build it without stripping, or name a directory "
+         "with its symbol file in PERFETTO_BINARY_PATH";
+}
+
+std::string Advice(const ModuleSymbols& module) {
+  const std::string missing =
+      "; put the file that ran into a directory of PERFETTO_BINARY_PATH";
+  switch (module.reason) {
+    case NoSymbolsReason::kNone:
+    case NoSymbolsReason::kNoSymbols:
+      return module.path.empty() ? module.error : AdviceForStripped(module);
+    case NoSymbolsReason::kNotFound:
+      return "the file is gone" + missing;
+    case NoSymbolsReason::kBuildIdMismatch:
+      return "another build of it is in its place" + missing;
+    case NoSymbolsReason::kUnreadable:
+    case NoSymbolsReason::kWorkerDied:
+    case NoSymbolsReason::kCancelled:
+      break;
+  }
+  return module.error;
+}
+
+}  // namespace
+
+std::optional<std::string> UnnamedAdvice(const ProcessResult& process) {
+  if (process.profile->heaps.empty())
+    return std::nullopt;
+  const ModuleSymbols* worst = nullptr;
+  double worst_share = kWorthALine;
+  for (const ModuleSymbols& module : process.symbols.modules) {
+    if (module.unnamed_frames == 0)
+      continue;
+    const double share =
+        UnnamedShare(*process.profile, process.profile->heaps[0], module);
+    if (share > worst_share) {
+      worst_share = share;
+      worst = &module;
+    }
+  }
+  if (worst == nullptr)
+    return std::nullopt;
+  if (IsCodeOfRuntime(*process.profile, *worst))
+    return FormatShare(worst_share, 1) +
+           " of allocated bytes pass through code made at run time, without a name; " +
+           worst->error;
+  return FormatShare(worst_share, 1) +
+         " of allocated bytes belong to functions without a name in " +
+         (worst->path.empty() ? "memory without a file" : FileName(worst->path)) + ": " +
+         Advice(*worst);
+}
+
+// Only a compiler whose runtime is there is blamed.
+ModuleSymbols ModuleOfJitCode(const TargetProfile& profile, const JitReport& jit) {
+  ModuleSymbols module;
+  module.mappings = jit.mappings;
+  module.frames = jit.frames;
+  module.unnamed_frames = jit.unnamed_frames;
+  module.reason = NoSymbolsReason::kNoSymbols;
+  const bool is_mapped = std::any_of(jit.mappings.begin(), jit.mappings.end(),
+                                     [](MappingId id) { return id != kNoId; });
+  const Runtime runtime = is_mapped ? RuntimeOf(profile) : Runtime::kNone;
+  if (runtime == Runtime::kJava)
+    module.error =
+        "run java with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+        "-XX:+DumpPerfMapAtExit";
+  else if (runtime == Runtime::kNode)
+    module.error = "run node with --perf-basic-prof";
+  else if (is_mapped)
+    module.error = "nothing is known about it; a perf map (/tmp/perf-" +
+                   std::to_string(profile.process.pid) + ".map) would name them";
+  else
+    module.error = "the addresses are outside of everything that was mapped";
+  return module;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,22 @@
+// What is said about functions without a name in the list of those that hold the memory:
+// how much of it that concerns, where they are, and what would name them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/summary.h"
+#include "jit/jit_frames.h"
+
+namespace heapprofd {
+
+// One line about the module that keeps most bytes without a name, counted over the frames
+// that the list would show (ShownFrames): a stripped function far out on a stack hides
+// nobody. Code that java or node has made counts wherever it is on the stack: they can be
+// told to name it. Nothing when that is less than a hundredth.
+std::optional<std::string> UnnamedAdvice(const ProcessResult& process);
+
+// Code that belongs to no file, as a module of the report.
+ModuleSymbols ModuleOfJitCode(const TargetProfile& profile, const JitReport& jit);
+
+}  // namespace heapprofd

@@ -1,0 +1,299 @@
+"""What is said is true: a message that names a cause has established it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from profile_run import HEAP_PROFILE, program, run, script
+from running_process import MAY_ATTACH, MAY_CATCH, Attached, Engine, Running
+from service_run import Recording
+
+ROUND = 1000 * 1000
+NOT_A_PID = 2 ** 22 - 1
+
+
+def tool(*arguments, **kwargs):
+    return subprocess.run([HEAP_PROFILE, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60,
+                          **kwargs)
+
+
+def mounts_privately():
+    """A command that has mounts of its own runs here."""
+    return subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/tmp"], capture_output=True).returncode == 0
+
+
+def under_mount(options, place, command, **kwargs):
+    """A command that sees a tmpfs with these options at a place."""
+    return subprocess.run(["unshare", "-m", "/bin/sh", "-c", f'mount -t tmpfs -o {options} tmpfs {place} && exec "$@"', "sh",
+                           *command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, **kwargs)
+
+
+class Output(unittest.TestCase):
+    def test_what_cannot_be_printed_is_a_failure(self):
+        for arguments in (["--help"], ["-h"], ["help"], ["--version"], ["--print-config", "-n", "x"], ["--generate", "man"],
+                          ["android", "--print-config", "-n", "x"], ["doctor", "--help"], ["mark", "--help"],
+                          ["record", "--help"], ["query", "--help"], ["query", "--version"], ["traceconv", "--help"]):
+            with self.subTest(arguments), open("/dev/full", "w") as full:
+                result = subprocess.run([HEAP_PROFILE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertEqual(result.stderr, "heap_profile: cannot write to standard output: No space left on device\n")
+
+    def test_help_is_there_however_it_is_asked_for(self):
+        self.assertEqual(tool("help").stdout, tool("--help").stdout)
+        result = tool("doctor", "--help")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("usage: heap_profile doctor [-p PIDS]", result.stdout)
+
+    @unittest.skipUnless(mounts_privately(), "nothing can be mounted here")
+    def test_on_a_full_disk_no_broken_trace_is_offered(self):
+        with tempfile.TemporaryDirectory() as directory:
+            result = under_mount("size=64k", directory, [
+                HEAP_PROFILE, "-i", "1", "-o", directory + "/out", "--", "/usr/bin/python3", "-c",
+                "import json, email.message, http.client"])
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("No space left on device", result.stderr)
+        self.assertNotIn("ui.perfetto.dev", result.stderr)
+        self.assertNotIn("  pprof  ", result.stderr)
+
+
+class Refusals(unittest.TestCase):
+    """Wrong command lines: one line that says what and what to do instead."""
+
+    def test_each_has_its_line(self):
+        with tempfile.NamedTemporaryFile() as config:
+            config.write(tool("--print-config", "-n", "x").stdout.encode())
+            config.flush()
+            for arguments, words in [
+                (["--generate", "pdf"], "cannot generate pdf: use man, bash, zsh or fish"),
+                (["--exclude-heaps", "x", "-n", "x"], "it only makes sense with --all-heaps"),
+                (["-n", ",", "--", "true"], "cannot use --name: it needs at least one name"),
+                (["-p", ","], "cannot use --pid: it needs at least one process id"),
+                (["-p", "1x"], "cannot use --pid: invalid PID 1x"),
+                (["--heaps", ",", "--", "true"], "cannot use --heaps: it needs at least one name"),
+                (["--heaps", "x=0", "--", "true"], "the interval of x must be a number of bytes from 1 to 1 TiB"),
+                (["--top", "1001", "--", "true"], "it must be a number from 0 to 1000"),
+                (["android", "--", "true"], "cannot start a program on a device"),
+                (["doctor", "12"], 'cannot understand "12": doctor takes processes as -p PIDS'),
+                (["doctor", "-p"], "its value PIDS is missing"),
+                (["doctor", "-p", "x"], "cannot use --pid: invalid PID x"),
+                (["mark"], "cannot mark: one name is needed"),
+                (["record"], "cannot record: no configuration is named; use -c FILE"),
+                (["record", "word"], 'cannot understand "word": it is no option'),
+                (["query"], "cannot query: no trace is named; for example: heap_profile query raw-trace"),
+                (["query", "x", "-Q"], "cannot use -Q: its value is missing"),
+                (["query", "x", "--color"], "cannot use option --color: there is none of this name"),
+                (["traceconv"], "cannot convert: no mode is named"),
+                (["traceconv", "json"], 'cannot convert to "json": there is no such mode'),
+                (["traceconv", "text", "a", "b", "c"], "there is one input and one output at most, not c"),
+                (["traceconv", "profile", "a", "b"], "name a directory with --output-dir"),
+                (["traceconv", "profile", "--alloc", "--java-heap"], "cannot use --alloc and --java-heap together"),
+                (["traceconv", "profile", "--timestamps", ","], "cannot use --timestamps: it names no time"),
+                (["traceconv", "profile", "--pid", "-1"], "it is no whole number from 0 to 9223372036854775807"),
+                (["traceconv", "profile", "--perf"], "cannot convert CPU profiles"),
+                (["traceconv", "bundle"], "cannot make a bundle: it needs an input and an output file"),
+                (["traceconv", "text", "--help=1"], "cannot use --help: it takes no value"),
+            ]:
+                with self.subTest(arguments):
+                    result = tool(*arguments)
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertIn(words, result.stderr)
+                    self.assertEqual(len(result.stderr.splitlines()), 1)
+            perfetto = os.path.join(os.environ["COMPAT"], "perfetto")
+            for arguments, words in [(["-c", config.name], "cannot record: no output is named; use -o FILE"),
+                                     (["-c", config.name, "-o", "-", "-d"], "cannot record in the background to standard")]:
+                result = subprocess.run([perfetto, *arguments], capture_output=True, text=True)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(words, result.stderr)
+
+    def test_files_that_cannot_be_read_are_named(self):
+        for arguments, words in [(["query", "/nonexistent", "SELECT 1"], "/nonexistent"),
+                                 (["query", "/dev/null", "-q", "/nonexistent"], "cannot open the queries in /nonexistent"),
+                                 (["record", "-c", "/nonexistent"], "cannot open trace configuration /nonexistent"),
+                                 (["traceconv", "text", "/nonexistent"], "/nonexistent")]:
+            with self.subTest(arguments):
+                result = tool(*arguments)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(words, result.stderr)
+
+
+class Numbers(unittest.TestCase):
+    def test_what_is_too_large_is_not_called_no_number(self):
+        for option, value in (("-i", "99999999999999999999"), ("-i", "2199023255552"), ("-d", "99999999999"),
+                              ("-c", "99999999999"), ("--block-client-timeout", "99999999999"), ("--top", "1001"),
+                              ("--heaps", "x=99999999999999999999")):
+            with self.subTest(option):
+                result = tool(option, value, "--", "true")
+                self.assertEqual(result.returncode, 2)
+                self.assertRegex(result.stderr, " (from|up) .*to |from 0 to")
+
+    def test_of_traceconv_too(self):
+        self.assertIn("from 0 to", tool("traceconv", "profile", "--pid", "99999999999999999999").stderr)
+
+
+class Options(unittest.TestCase):
+    def test_a_part_of_a_name_that_no_other_begins_with_is_enough(self):
+        self.assertIn("sampling_interval_bytes: 77", tool("--print", "-n", "x", "--int", "77").stdout)
+        self.assertIn("sampling_interval_bytes: 77", tool("--print-config", "--nam=x", "--inter=77").stdout)
+        result = tool("--no-st", "-n", "x")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("it could be --no-startup, --no-start", result.stderr)
+        self.assertIn("could be --block-client, --block-client-timeout", tool("--block", "-n", "x").stderr)
+        self.assertEqual(tool("--block-client", "--print-config", "-n", "x").returncode, 0)  # a whole name
+
+    def test_the_duration_is_perfettos_where_nothing_else_ends_the_recording(self):
+        week = "duration_ms: 604800000"
+        self.assertIn(week, tool("--print-config", "-n", "x").stdout)
+        self.assertIn(week, tool("android", "--print-config", "-p", "12").stdout)
+        for arguments in (["-n", "x", "-d", "0"], ["--", "true"]):
+            self.assertNotIn(week, tool("--print-config", *arguments).stdout)
+
+
+class Causes(unittest.TestCase):
+    def test_a_file_of_no_known_format_is_called_that(self):
+        with tempfile.NamedTemporaryFile() as file:
+            for content in (bytes(range(7, 250)), b"\x0a\x02ab" * 50, os.urandom(4000), b"nonsense\n"):
+                file.seek(0)
+                file.truncate()
+                file.write(content)
+                file.flush()
+                result = tool("query", file.name, "SELECT 1")
+                self.assertNotIn("it is no pprof profile", result.stderr)
+
+    def test_children_that_nobody_wants_are_not_missed(self):
+        for command in (["/bin/true"], ["/bin/sh", "-c", "/bin/true; /bin/true; :"]):
+            result = run(command, ["--no-children"])
+            self.assertEqual(result.exit_code, 0, result.stderr)
+            self.assertNotIn("not recorded", result.stderr)
+            self.assertNotIn("never", result.stderr)
+
+    def test_a_program_of_another_name_is_not_missed(self):
+        result = run(["/bin/sh", "-c", f"{program('patient')} 1 < /dev/null; exit 0"], ["-i", "1", "-n", "patient"])
+        self.assertEqual(result.main.of("kept_block")["space"], ROUND)
+        self.assertNotIn("not recorded", result.stderr)
+        result = run(["/bin/true"], ["-n", "nobody"])
+        self.assertIn("no process was seen whose program file, argv[0] or command name is nobody", result.stderr)
+
+    def test_allocations_without_a_sample_are_counted(self):
+        result = run([program("patient"), "1"], ["-i", "1000000000000"])
+        self.assertRegex(result.stderr, r"no sample was taken of [\d.]+ k? ?allocations with [\d.]+ [KM]iB")
+
+    def test_a_program_that_ends_before_it_is_recorded_is_not_said_to_lack_memory(self):
+        with tempfile.TemporaryDirectory() as directory:
+            killed = script(directory, "killed", "#!/bin/sh\nkill -9 $$\n")
+            result = run([killed])
+        self.assertEqual(result.exit_code, 128 + signal.SIGKILL)
+        self.assertNotIn("no address space was left for the buffer", result.stderr)
+
+    def test_functions_without_a_name_far_out_are_not_worth_a_line(self):
+        # Debian's perl is stripped, and its allocations are made by functions with names.
+        result = run(["perl", "-e", "my %h; $h{$_} = \"x$_\" for 1..20000"], ["-i", "512"])
+        for line in result.stderr.splitlines():
+            if "functions without a name" in line:
+                self.assertNotIn("100%", line)
+                self.assertLess(len(line), 200)
+
+    def test_the_package_with_the_names_is_told(self):
+        result = run(["sqlite3", ":memory:", "create table t(a); insert into t select hex(randomblob(50)) from "
+                      "generate_series(1, 20000); select count(*) from t"], ["-i", "512"], {"DEBUGINFOD_URLS": ""})
+        for line in result.stderr.splitlines():
+            if "functions without a name in libsqlite3" in line:
+                self.assertIn("set DEBUGINFOD_URLS=https://debuginfod.debian.net or install libsqlite3-0-dbgsym", line)
+
+
+class Headline(unittest.TestCase):
+    def test_the_program_that_was_started_goes_before_its_helpers(self):
+        helper = f"{sys.executable} -c 'import subprocess; kept = bytearray(3000000); " \
+                 f"subprocess.run([\"{program('patient')}\", \"4\"], stdin=subprocess.DEVNULL)'"
+        result = run(["/bin/sh", "-c", "exec " + helper])
+        self.assertRegex(result.stderr, r"Recorded .* of python3[.\d]* \(pid")
+
+    def test_a_wrapper_is_named_and_what_it_has_started_is_shown(self):
+        result = run(["/bin/sh", "-c", f"{program('patient')} 20 < /dev/null; exit 0"])
+        self.assertRegex(result.stderr, r"Recorded .* of sh \(pid \d+\); most memory had patient \(pid \d+\), heap")
+
+
+class Directories(unittest.TestCase):
+    def test_tmpdir_holds_what_is_temporary(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o755)
+            env = {**os.environ, "TMPDIR": directory}
+            env.pop("XDG_RUNTIME_DIR", None)
+            result = tool("--", "/bin/sh", "-c", "echo $HEAPPROFD_SESSION", env=env)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertTrue(result.stdout.startswith(directory + "/"), result.stdout)
+            self.assertIn(f"  trace  {directory}/", result.stderr)
+
+    @unittest.skipUnless(mounts_privately(), "nothing can be mounted here")
+    def test_a_tmp_that_cannot_be_written_to_is_no_end(self):
+        env = {name: value for name, value in os.environ.items() if name not in ("XDG_RUNTIME_DIR", "TMPDIR")}
+        result = under_mount("ro", "/tmp", [HEAP_PROFILE, "-i", "1", "--", program("patient"), "1"], env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("kept_block", result.stderr)
+        trace = next(line.split()[1] for line in result.stderr.splitlines() if line.startswith("  trace  "))
+        self.assertFalse(trace.startswith("/tmp/"))
+        shutil.rmtree(os.path.dirname(trace))
+
+
+@unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
+class AttachMessages(unittest.TestCase):
+    def test_memory_from_before_is_said_not_to_be_seen(self):
+        with Running([program("patient"), "30"], stdin=subprocess.PIPE) as target:
+            with Engine() as engine, tempfile.TemporaryDirectory() as directory:
+                recording = engine.tool("-p", str(target.pid), "-i", "1", "-o", directory + "/out", stderr=subprocess.PIPE,
+                                        text=True)
+                while "Profiling active" not in (line := recording.stderr.readline()):
+                    self.assertTrue(line)
+                target.process.stdin.write("a")
+                target.process.stdin.flush()
+                self.assertEqual(target.process.stdout.readline(), "kept\n")
+                recording.send_signal(signal.SIGINT)
+                _, errors = recording.communicate(timeout=60)
+        self.assertRegex(errors, r"! attached while it ran: what it had allocated before is not seen \(live 97\d KiB beside "
+                                 r"RSS [\d.]+ MiB\)")
+
+    def test_one_bad_pid_does_not_keep_the_others_from_being_recorded(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target:
+            attached = Attached(f"{NOT_A_PID},{target.pid}", 200)
+        self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
+        self.assertIn(f"cannot attach to process {NOT_A_PID}: there is no such process", attached.result.stderr)
+        self.assertIn("Profiling active", attached.result.stderr)
+        self.assertEqual(attached.stats["processes"], 1)
+
+    def test_a_relative_file_of_figures_is_where_the_caller_is(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target, Engine() as engine, \
+                tempfile.TemporaryDirectory() as directory:
+            engine_env = {**os.environ, **engine.env, "HEAPPROFD_STATS_JSON": "figures.json"}
+            result = tool("-p", str(target.pid), "-d", "100", "-q", "-o", "out", cwd=directory, env=engine_env)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(os.path.join(directory, "figures.json")) as file:
+                self.assertEqual(json.load(file)["processes"], 1)
+
+    def test_doctor_looks_at_several_processes(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target:
+            result = tool("doctor", "-p", f"{target.pid},{os.getpid()}")
+        self.assertIn(f"process {target.pid}\n", result.stdout)
+        self.assertIn(f"process {os.getpid()}\n", result.stdout)
+
+    @unittest.skipUnless(MAY_CATCH, "watching for new processes is not allowed here")
+    def test_a_name_may_be_a_link_and_what_it_starts_is_not_of_that_name(self):
+        with Engine() as engine, tempfile.TemporaryDirectory() as directory:
+            os.symlink(program("patient"), os.path.join(directory, "blork"))
+            starter = script(directory, "starter_script",
+                             f"#!/bin/sh\n{directory}/blork 2 < /dev/null > /dev/null\n{program('heap_life')} > /dev/null\n:\n")
+            engine.env["PATH"] = directory + ":" + os.environ["PATH"]
+            for name, expected in (("blork", "blork"), ("starter_script", "sh")):
+                recording = Recording(engine, ["-n", name, "-i", "1"]).wait_active()
+                subprocess.run([starter], check=True, env={**os.environ, "PATH": engine.env["PATH"]})
+                recording.finish()
+                self.assertEqual(recording.exit_code, 0, recording.stderr)
+                self.assertEqual(len(recording.pprofs), 1, recording.stderr)
+                self.assertIn(f" of {expected} (pid", recording.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

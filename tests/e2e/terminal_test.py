@@ -1,0 +1,77 @@
+"""What is seen at a terminal: widths, colours, and a status line that the program's output stays off."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from interrupt_test import Terminal
+from profile_run import HEAP_PROFILE, program
+from running_process import MAY_ATTACH, Running
+
+SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[a-zA-Z]|[78])")
+
+
+def at_terminal(width, *arguments, env=()):
+    """All that is shown there, to the end."""
+    terminal = Terminal(["/usr/bin/env", *env, "/bin/sh", "-c", '"$@"; echo "ended $?"', "sh", HEAP_PROFILE, *arguments], width)
+    try:
+        return terminal.wait_for("ended ")
+    finally:
+        terminal.exit_code()
+        terminal.close()
+
+
+class TerminalTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+
+    def summary(self, width, env=()):
+        with tempfile.TemporaryDirectory() as directory:
+            text = at_terminal(width, "-i", "1", "-o", directory + "/o", "--", program("known_stacks"), env=env)
+        return text[text.index("Recorded "):]
+
+    def test_the_summary_fits(self):
+        for width in (80, 200):
+            for line in SEQUENCE.sub("", self.summary(width)).split("\r\n"):
+                self.assertLessEqual(len(line), width, line)
+
+    def test_colours_are_there_unless_nobody_wants_them(self):
+        self.assertIn("\x1b[1m", at_terminal(
+            80, "-i", "1", "-o", self.directory.name + "/a", "--", program("known_stacks"), env=["-u", "NO_COLOR"]))
+        self.assertNotIn("\x1b[1m", at_terminal(
+            80, "-i", "1", "-o", self.directory.name + "/b", "--", program("known_stacks"), env=["NO_COLOR=1"]))
+
+    def test_the_programs_output_is_not_on_the_status_line(self):
+        script = "echo first; read line < /dev/tty; echo second"
+        terminal = Terminal([HEAP_PROFILE, "-o", self.directory.name + "/o", "--", "/bin/sh", "-c", script])
+        self.addCleanup(terminal.close)
+        terminal.wait_for("Ctrl-C to stop")
+        terminal.press(b"\n")
+        text = terminal.wait_for("second")
+        terminal.exit_code()
+        shown = [m for m in re.finditer(r"\x1b7\x1b\[(\d+);1H([^\x1b]*)\x1b\[K\x1b8", text)]
+        self.assertTrue(shown)
+        for match in shown:  # in the last row, which does not scroll, and nothing else is there
+            self.assertEqual(match.group(1), "30")
+            self.assertTrue(match.group(2).startswith("* "), match.group(2))
+        self.assertIn("\x1b[1;29r", text)
+        self.assertNotIn("Ctrl-C to stop", re.sub(r"\x1b7.*?\x1b8", "", text))
+
+    @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
+    def test_there_is_a_status_line_while_attached(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target:
+            terminal = Terminal(["/usr/bin/env", "HEAPPROFD_DIRECTORY=" + self.directory.name + "/service", HEAP_PROFILE, "-o",
+                                 self.directory.name + "/o", "-p", str(target.pid)])
+            self.addCleanup(terminal.close)
+            text = terminal.wait_for("Ctrl-C to stop")
+            self.assertRegex(text, r"\* 00:\d\d  live .* samples")
+            terminal.press(b"\x03")
+            terminal.wait_for("\x1b[r")
+            terminal.exit_code()
+
+
+if __name__ == "__main__":
+    unittest.main()
