@@ -150,7 +150,7 @@ std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry,
   mapping.exact_offset = entry.offset;
   mapping.path = entry.path;
   if (module != nullptr) {
-    mapping.load_bias = module->load_bias();
+    mapping.load_bias = LoadBiasOf(entry, *module);
     mapping.build_id = module->build_id();
   }
   constexpr uint64_t kPerMapping = sizeof(Mapping) + 3 * sizeof(Code) + 64;
@@ -162,6 +162,23 @@ std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry,
                   .mapping = static_cast<MappingId>(mappings_->size() - 1)};
   places_.emplace(entry.start, code);
   return code;
+}
+
+// p_vaddr - p_offset of the segment that is mapped at `entry`.
+uint64_t AddressSpace::LoadBiasOf(const MapEntry& entry, const Module& module) const {
+  uint64_t image_base = 0;
+  const auto after = places_.lower_bound(entry.start);
+  if (after != places_.begin()) {
+    const Code& before = std::prev(after)->second;
+    const Mapping& mapping = (*mappings_)[before.mapping];
+    if (ModuleOf(before.mapping) == &module)
+      image_base = mapping.start - mapping.exact_offset - mapping.load_bias;
+  }
+  const CodeSegment* segment =
+      module.code().OfMapping(entry.start, entry.offset, image_base);
+  if (segment == nullptr && !module.code().all().empty())
+    segment = &module.code().all().front();
+  return segment != nullptr ? segment->load_bias() : 0;
 }
 
 // Forgets what lay where `entry` lies now.

@@ -117,6 +117,7 @@ class AddressSpace {
 
   void LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* outcome);
   std::optional<Code> Adopt(const MapEntry& entry, OpenedFiles* files);
+  uint64_t LoadBiasOf(const MapEntry& entry, const Module& module) const;
   void ClearPlace(const MapEntry& entry);
 
   pid_t pid_;
