@@ -63,14 +63,25 @@ bool IsLibc(const std::string& path) {
          name.starts_with("ld-musl");
 }
 
-// What has to be added to an ELF address to get the one in the process.
-std::optional<uint64_t> Bias(const ElfContents& contents, const MapEntry& entry) {
-  for (const ElfSegment& segment : contents.code) {
-    const uint64_t first_page = segment.offset & ~uint64_t{4095};
-    if (entry.offset >= first_page && entry.offset < segment.offset + segment.file_size)
-      return entry.start - entry.offset + segment.offset - segment.address;
-  }
-  return std::nullopt;
+// An image in the process: what has to be added to its ELF addresses.
+struct LoadedImage {
+  uint64_t inode = 0;
+  uint64_t base = 0;
+
+  auto operator<=>(const LoadedImage&) const = default;
+};
+
+// `before` is that of the mapping before.
+std::optional<LoadedImage> ImageOf(const ElfContents& contents,
+                                   const MapEntry& entry,
+                                   const LoadedImage& before) {
+  const CodeSegment* segment = contents.code.OfMapping(
+      entry.start, entry.offset, before.inode == entry.inode ? before.base : 0);
+  if (segment == nullptr)
+    return std::nullopt;
+  return LoadedImage{
+      .inode = entry.inode,
+      .base = CodeSegments::ImageBase(entry.start, entry.offset, *segment)};
 }
 
 const ElfSymbol* FindFunction(const ElfContents& contents, const std::string& name) {
@@ -80,7 +91,7 @@ const ElfSymbol* FindFunction(const ElfContents& contents, const std::string& na
 }
 
 std::vector<AllocatorFunction> FunctionsOf(const ElfContents& contents,
-                                           uint64_t bias,
+                                           uint64_t base,
                                            std::string_view prefix) {
   std::vector<AllocatorFunction> functions;
   std::set<uint64_t> addresses;
@@ -93,17 +104,17 @@ std::vector<AllocatorFunction> FunctionsOf(const ElfContents& contents,
         FindFunction(contents, start + std::string(kHookSymbols[i]));
     if (symbol != nullptr && addresses.insert(symbol->address).second)
       functions.push_back({.hook = static_cast<Hook>(i),
-                           .address = bias + symbol->address,
+                           .address = base + symbol->address,
                            .size = symbol->size});
   }
   return functions;
 }
 
-void TakeLibcAddresses(const ElfContents& contents, uint64_t bias, LibcAddresses* libc) {
+void TakeLibcAddresses(const ElfContents& contents, uint64_t base, LibcAddresses* libc) {
   const auto take = [&](std::string_view name, uint64_t* address) {
     const auto found = contents.symbols.find(name);
     if (found != contents.symbols.end())
-      *address = bias + found->second.address;
+      *address = base + found->second.address;
   };
   take(kStackEnd, &libc->stack_end);
   take(kThreadIdField, &libc->thread_id_field);
@@ -145,14 +156,18 @@ ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
   ProcessCode code;
   const pid_t view = process.view();
   const std::string exe = ReadLink(ProcPath(view, "exe"));
-  std::set<std::pair<uint64_t, uint64_t>> seen;  // inode, bias
+  LoadedImage last;
+  std::set<LoadedImage> seen;
   for (const MapEntry& entry : maps) {
     if (!entry.executable || entry.inode == 0)
       continue;
     const bool is_executable = entry.path == exe || entry.path + " (deleted)" == exe;
     const ElfContents& contents = Contents(view, entry, is_executable);
-    const std::optional<uint64_t> bias = Bias(contents, entry);
-    if (!bias || !seen.insert({entry.inode, *bias}).second)
+    const std::optional<LoadedImage> image = ImageOf(contents, entry, last);
+    if (!image)
+      continue;
+    last = *image;
+    if (!seen.insert(last).second)
       continue;
     if (is_executable) {
       code.is_64_bit = contents.is_valid;
@@ -160,12 +175,12 @@ ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
       code.is_stripped = contents.symbols.empty();
     }
     code.has_loader |= BaseName(entry.path).starts_with("ld-");
-    TakeLibcAddresses(contents, *bias, &code.libc);
+    TakeLibcAddresses(contents, image->base, &code.libc);
     if (IsNoAllocator(entry.path))
       continue;
-    std::vector<AllocatorFunction> functions = FunctionsOf(contents, *bias, "");
+    std::vector<AllocatorFunction> functions = FunctionsOf(contents, image->base, "");
     for (size_t i = 0; functions.empty() && i < kPrefixes.size(); ++i)
-      functions = FunctionsOf(contents, *bias, kPrefixes[i]);
+      functions = FunctionsOf(contents, image->base, kPrefixes[i]);
     if (!functions.empty())
       code.allocators.push_back({.path = entry.path, .functions = std::move(functions)});
   }

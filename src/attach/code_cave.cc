@@ -41,18 +41,23 @@ bool IsNeverUnloaded(const MapEntry& entry, const std::string& exe) {
          name.starts_with("libc-2.");
 }
 
-// Behind the end of the segment, in its last page. The file says what stands there, so
-// that the cave is healed, too, when an engine that was killed left its code.
+// Behind the end of the segment, in its last page, which may be the first of another. The
+// file says what stands there, so that the cave is healed, too, when an engine that was
+// killed left its code.
 std::optional<CodeCave> CaveBehindSegment(pid_t pid, const MapEntry& entry) {
   const ScopedFd fd = OpenMappedFile(pid, entry);
   if (!fd.valid())
     return std::nullopt;
   const ElfContents contents = ReadElf(
       fd.get(), [](std::string_view) { return false; }, false);
-  for (const ElfSegment& segment : contents.code) {
+  const uint64_t mapped_end = entry.offset + (entry.end - entry.start);
+  for (const CodeSegment& segment : contents.code.all()) {
     const uint64_t end = AlignUp(segment.offset + segment.file_size);
-    const uint64_t mapped_end = entry.offset + (entry.end - entry.start);
-    if (end < entry.offset || end + StubSize() > mapped_end)
+    const auto has_code_there = [&](const CodeSegment& other) {
+      return other.offset < end + StubSize() && other.offset + other.file_size > end;
+    };
+    if (end < entry.offset || end + StubSize() > mapped_end ||
+        std::ranges::any_of(contents.code.all(), has_code_there))
       continue;
     CodeCave cave{.address = entry.start + (end - entry.offset),
                   .contents = std::vector<uint8_t>(StubSize())};

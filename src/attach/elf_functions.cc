@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "unwind/elf_image.h"
+
 namespace heapprofd {
 namespace {
 
@@ -67,20 +69,6 @@ void ReadTables(Elf* elf, uint32_t type, IsWanted is_wanted, ElfContents* conten
   }
 }
 
-void ReadCodeSegments(Elf* elf, ElfContents* contents) {
-  size_t count = 0;
-  if (elf_getphdrnum(elf, &count) != 0)
-    return;
-  for (size_t i = 0; i < count; ++i) {
-    GElf_Phdr segment;
-    if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr &&
-        segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
-      contents->code.push_back({.offset = segment.p_offset,
-                                .address = segment.p_vaddr,
-                                .file_size = segment.p_filesz});
-  }
-}
-
 }  // namespace
 
 ElfContents ReadElf(int fd, IsWanted is_wanted, bool use_full_table) {
@@ -100,7 +88,7 @@ ElfContents ReadElf(int fd, IsWanted is_wanted, bool use_full_table) {
       gelf_getclass(elf.get()) != ELFCLASS64)
     return contents;
   contents.is_valid = true;
-  ReadCodeSegments(elf.get(), &contents);
+  contents.code = CodeSegmentsOf(elf.get());
   ReadTables(elf.get(), SHT_DYNSYM, is_wanted, &contents);
   if (use_full_table)
     ReadTables(elf.get(), SHT_SYMTAB, is_wanted, &contents);

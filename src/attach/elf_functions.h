@@ -5,7 +5,8 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "base/code_segments.h"
 
 namespace heapprofd {
 
@@ -15,16 +16,10 @@ struct ElfSymbol {
   bool is_function = false;
 };
 
-struct ElfSegment {
-  uint64_t offset = 0;
-  uint64_t address = 0;    // ELF address
-  uint64_t file_size = 0;  // bytes
-};
-
 struct ElfContents {
   bool is_valid = false;  // an ELF file for this machine
   std::map<std::string, ElfSymbol, std::less<>> symbols;
-  std::vector<ElfSegment> code;  // executable segments
+  CodeSegments code;
 };
 
 // Which names are wanted; called for every defined symbol.

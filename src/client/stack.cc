@@ -308,6 +308,14 @@ WalkResult WalkStack(const RuleTable& rules,
                                .uses_bp = false};
     }
     const Rule rule = rules.Find(cursor.key);
+    if (HPD_UNLIKELY(rule.kind == RuleKind::kNoCode &&
+                     inner + 1 < StackMemo::kCapacity)) {
+      ++inner;
+      outer = 0;
+      is_reusable = false;  // the next time code may have called
+      result.end = WalkEnd::kCut;
+      break;
+    }
     // With these two the caller's place depends on memory that ProveCallers does not
     // read.
     const bool is_provable =

@@ -82,12 +82,24 @@ TEST_F(WalkTest, AFrameWithoutARuleIsTheLastOfTheListAndWhereTheEngineGoesOn) {
   EXPECT_EQ(result.stopped.sp, AddressOf(4));
 }
 
-TEST_F(WalkTest, AnUnwalkableFrameAsksTheEngineToo) {
+TEST_F(WalkTest, AKeyThatIsNoCodeEndsTheWalkAndIsNoFrame) {
   Build(5, 4);
-  rules_->Insert(kCode + 2, {.kind = RuleKind::kUnwalkable});
+  rules_->Insert(kCode + 2, {.kind = RuleKind::kNoCode});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Walk().end, WalkEnd::kCut);
+    EXPECT_EQ(keys_, (std::vector<uint64_t>{kCode, kCode + 1}));
+  }
+  rules_->Insert(kCode + 2, {.kind = RuleKind::kSp, .cfa_offset = 32});
+  EXPECT_EQ(Walk().end, WalkEnd::kComplete);
+  EXPECT_EQ(keys_.size(), 6u);
+}
+
+TEST_F(WalkTest, AnInnermostKeyThatIsNoCodeAsksTheEngine) {
+  Build(5, 4);
+  rules_->Insert(kCode, {.kind = RuleKind::kNoCode});
   const WalkResult result = Walk();
   EXPECT_EQ(result.end, WalkEnd::kNoRule);
-  EXPECT_EQ(result.stopped.key, kCode + 2);
+  EXPECT_EQ(result.stopped.key, kCode);
 }
 
 TEST_F(WalkTest, ACutEndsTheWalkWithoutAskingTheEngine) {

@@ -93,6 +93,8 @@ CallsiteId Target::UnwindCopy(const SampleParts& parts) {
                                           kUnwindTimeBuckets - 1)];
   std::vector<uint64_t> keys = parts.keys;
   keys.insert(keys.end(), unwound.keys.begin(), unwound.keys.end());
+  if (keys.empty())
+    keys.push_back(parts.copy.key);
   if (unwound.stop == StopReason::kAnchor)
     return CallsiteInside(parts.record.outer_hash, keys);
   if (unwound.stop == StopReason::kTruncatedCopy || unwound.stop == StopReason::kTooDeep)

@@ -34,7 +34,7 @@ struct Mapping {
   uint64_t exact_offset = 0;  // file offset of `start`
   uint64_t start_offset =
       0;  // file offset at which the ELF image begins (0 but for images inside archives)
-  uint64_t load_bias = 0;  // p_vaddr - p_offset of the first executable PT_LOAD
+  uint64_t load_bias = 0;  // p_vaddr - p_offset of the PT_LOAD that is mapped here
   std::string path;        // as the target sees it; "[vdso]", "" when anonymous
   std::string build_id;    // raw bytes, empty when the image has none
 

@@ -90,9 +90,11 @@ class ElfReader {
          ReadTable<Segment>(header_.e_phoff, header_.e_phnum, header_.e_phentsize)) {
       if (segment.p_type == PT_NOTE)
         ReadNotes(segment.p_offset, segment.p_filesz);
-      if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0 && !identity_.code)
-        identity_.code = {.address = segment.p_vaddr,
-                          .alignment = std::max<uint64_t>(segment.p_align, 1)};
+      if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
+        identity_.code.Add({.offset = segment.p_offset,
+                            .address = segment.p_vaddr,
+                            .file_size = segment.p_filesz,
+                            .alignment = std::max<uint64_t>(segment.p_align, 1)});
     }
   }
 
@@ -105,6 +107,8 @@ class ElfReader {
     const std::string names = ReadAt(
         fd_, strings.sh_offset, std::min<uint64_t>(strings.sh_size, kMaxHeaderBytes));
     for (const Section& section : sections) {
+      identity_.has_code |=
+          section.sh_type == SHT_PROGBITS && (section.sh_flags & SHF_EXECINSTR) != 0;
       if (section.sh_type == SHT_NOTE)
         ReadNotes(section.sh_offset, section.sh_size);
       if (section.sh_type == SHT_NOBITS || section.sh_name >= names.size())

@@ -9,19 +9,18 @@
 #include <optional>
 #include <string>
 
-namespace heapprofd {
+#include "base/code_segments.h"
 
-// The first executable segment.
-struct CodeSegment {
-  uint64_t address = 0;    // p_vaddr
-  uint64_t alignment = 1;  // p_align, 1 for 0
-};
+namespace heapprofd {
 
 struct ElfIdentity {
   std::string build_id;          // raw bytes, empty when the file has none
   bool has_debug_info = false;   // .debug_info, compressed or not
   bool has_split_dwarf = false;  // a .dwo or .dwp file
-  std::optional<CodeSegment> code;
+  CodeSegments code;
+  // Code is in this very file. Files with debug information alone have its segments, too,
+  // but at made-up offsets.
+  bool has_code = false;
   // .gnu_debuglink: the file that has its debug information, and the CRC-32 of that.
   // Empty: it names none.
   std::string debug_link;

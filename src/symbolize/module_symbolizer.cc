@@ -37,8 +37,8 @@ std::string StrippedMessage(const ModuleRequest& request) {
   return message;
 }
 
-}  // namespace
-
+// Perfetto's formula, which needs no offset of the symbol file: 0 when the recorded bias
+// is large enough.
 uint64_t BiasCorrection(const CodeSegment& code, const ModuleRequest::Address& address) {
   const auto align_down = [&](uint64_t value) { return value - value % code.alignment; };
   const auto real_bias =
@@ -46,6 +46,22 @@ uint64_t BiasCorrection(const CodeSegment& code, const ModuleRequest::Address& a
   const auto recorded_bias = static_cast<int64_t>(address.load_bias);
   return real_bias > recorded_bias ? static_cast<uint64_t>(real_bias) - address.load_bias
                                    : 0;
+}
+
+}  // namespace
+
+uint64_t AddressInFile(const ElfIdentity& file, const ModuleRequest::Address& address) {
+  const std::vector<CodeSegment>& segments = file.code.all();
+  if (segments.empty())
+    return address.rel_pc;
+  // Tools that strip a file may move its segments: then the offsets tell nothing.
+  const bool has_its_offsets =
+      file.has_code && std::ranges::find(segments, address.load_bias,
+                                         &CodeSegment::load_bias) != segments.end();
+  const uint64_t offset = address.rel_pc - address.load_bias;
+  if (const CodeSegment* segment = has_its_offsets ? file.code.Holding(offset) : nullptr)
+    return offset + segment->load_bias();
+  return address.rel_pc + BiasCorrection(segments.front(), address);
 }
 
 ModuleAnswer AnswerOfDeadWorker(const std::string& path, const std::string& cause) {
@@ -116,8 +132,8 @@ ModuleAnswer ModuleSymbolizer::Symbolize(const ModuleRequest& request) {
     return answer;
   if (!source->is_own) {
     const auto identity = IdentifyElf(source->fd);
-    for (size_t i = 0; identity && identity->code && i < addresses.size(); ++i)
-      addresses[i] += BiasCorrection(*identity->code, request.addresses[i]);
+    for (size_t i = 0; identity && i < addresses.size(); ++i)
+      addresses[i] = AddressInFile(*identity, request.addresses[i]);
     answer.keys = addresses;
     if (AnswerFromCache(addresses, &answer))
       return answer;

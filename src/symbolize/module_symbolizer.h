@@ -93,8 +93,9 @@ class ModuleSymbolizer {
   ScopedFd source_;       // of the current module
 };
 
-// What to add to a rel_pc to have the address inside the symbol file: traces of old
-// Android versions hold addresses made without the load bias. (Perfetto's formula.)
-uint64_t BiasCorrection(const CodeSegment& code, const ModuleRequest::Address& address);
+// The address that a rel_pc stands for in the symbol file. Recorders that take one load
+// bias for all segments of a file, as Android's do, and old versions of them, which take
+// none, record others.
+uint64_t AddressInFile(const ElfIdentity& file, const ModuleRequest::Address& address);
 
 }  // namespace heapprofd

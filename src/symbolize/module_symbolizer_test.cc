@@ -155,18 +155,56 @@ TEST_F(ModuleSymbolizerTest, AnswersSurviveTheirEncoding) {
 }
 
 // Perfetto's formula: real_bias = down(p_vaddr) - down(offset of the mapping).
-TEST(BiasCorrectionTest, OnlyABiasThatIsTooSmallIsCorrected) {
-  const CodeSegment code{.address = 0x201234, .alignment = 0x1000};
-  EXPECT_EQ(BiasCorrection(code, {.rel_pc = 0, .image_offset = 0x1000, .load_bias = 0}),
-            0x200000u);
+TEST(AddressInFileTest, OnlyABiasThatIsTooSmallIsCorrected) {
+  ElfIdentity file;
+  const auto address = [&](uint64_t image_offset, uint64_t load_bias) {
+    return AddressInFile(
+        file, {.rel_pc = 7, .image_offset = image_offset, .load_bias = load_bias});
+  };
+  EXPECT_EQ(address(0x1000, 0), 7u);
+  file.code.Add({.address = 0x201234, .alignment = 0x1000});
+  EXPECT_EQ(address(0x1000, 0), 0x200007u);
+  EXPECT_EQ(address(0x1000, 0x200000), 7u);
+  EXPECT_EQ(address(0x1000, 0x300000), 7u);
+  EXPECT_EQ(address(0x800000, 0), 7u);
+}
+
+class SegmentsOfSeveralBiases : public testing::Test {
+ protected:
+  SegmentsOfSeveralBiases() {
+    file_.code.Add({.offset = 0x1100, .address = 0x2100, .file_size = 0x800});
+    file_.code.Add({.offset = 0x3123, .address = 0x805123, .file_size = 0x100});
+    file_.has_code = true;
+  }
+
+  ElfIdentity file_;
+};
+
+TEST_F(SegmentsOfSeveralBiases, OneBiasForAllOfThemIsCorrected) {
+  EXPECT_EQ(AddressInFile(
+                file_, {.rel_pc = 0x4130, .image_offset = 0x3000, .load_bias = 0x1000}),
+            0x805130u);
+}
+
+TEST_F(SegmentsOfSeveralBiases, OfEachItsOwnBiasIsLeftAlone) {
+  EXPECT_EQ(AddressInFile(
+                file_, {.rel_pc = 0x2130, .image_offset = 0x1000, .load_bias = 0x1000}),
+            0x2130u);
   EXPECT_EQ(
-      BiasCorrection(code, {.rel_pc = 0, .image_offset = 0x1000, .load_bias = 0x200000}),
-      0u);
-  EXPECT_EQ(
-      BiasCorrection(code, {.rel_pc = 0, .image_offset = 0x1000, .load_bias = 0x300000}),
-      0u);
-  EXPECT_EQ(BiasCorrection(code, {.rel_pc = 0, .image_offset = 0x800000, .load_bias = 0}),
-            0u);
+      AddressInFile(file_,
+                    {.rel_pc = 0x805130, .image_offset = 0x3000, .load_bias = 0x802000}),
+      0x805130u);
+}
+
+TEST_F(SegmentsOfSeveralBiases, OffsetsAreNotUsedWhereTheyAreNotThoseOfTheProcessesFile) {
+  // Recorded with another file's offsets.
+  EXPECT_EQ(AddressInFile(file_,
+                          {.rel_pc = 0x2130, .image_offset = 0x2000, .load_bias = 0x100}),
+            0x2130u);
+  file_.has_code = false;
+  EXPECT_EQ(AddressInFile(
+                file_, {.rel_pc = 0x4130, .image_offset = 0x3000, .load_bias = 0x1000}),
+            0x4130u);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ constexpr uint64_t kPauseFactor = 10;  // of what a refresh has taken
 constexpr int64_t kMaxCreditNs = 20'000'000;
 // A target can map and unmap code for ever; what is beyond is not found.
 constexpr size_t kMaxMappings = 65'536;
+constexpr size_t kMaxNoCode = 4096;
 constexpr uint64_t kFilesNs = 50'000'000;  // for opening files, of one refresh
 
 // Neither another protection nor the loss of its name makes code other code.
@@ -88,11 +89,13 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
   old_ = 0;
   kept_ = 0;
   std::vector<AddressRange> writable;
+  std::vector<Mapped> mapped;
   OpenedFiles files;
   RefreshOutcome outcome;
   const bool is_read = ReadMaps(maps_.get(), [&](MapEntry& entry) {
     if (entry.readable && entry.writable)
       writable.push_back({.start = entry.start, .end = entry.end});
+    AddMapped(entry, &mapped);
     if (entry.executable && entry.path != "[vsyscall]")
       LookAt(entry, &files, &outcome);
   });
@@ -105,7 +108,17 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
   removals_ += outcome.executable_removed ? 1 : 0;
   code_ = std::exchange(next_code_, {});
   writable_ = std::move(writable);
+  mapped_ = std::move(mapped);
   return outcome;
+}
+
+void AddressSpace::AddMapped(const MapEntry& entry, std::vector<Mapped>* mapped) {
+  if (!mapped->empty() && mapped->back().end == entry.start &&
+      mapped->back().executable == entry.executable)
+    mapped->back().end = entry.end;
+  else
+    mapped->push_back(
+        {.start = entry.start, .end = entry.end, .executable = entry.executable});
 }
 
 // Both code_ and the maps are in order of address.
@@ -135,6 +148,11 @@ std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry,
   if (is_full && entry.inode != 0)
     return std::nullopt;
   const std::shared_ptr<Module> module = files->ModuleOf(pid_, entry, modules_);
+  const auto said = no_code_.lower_bound(entry.start);
+  if (said != no_code_.end() && *said < entry.end) {
+    no_code_.clear();
+    ++replacements_;
+  }
   const auto after = places_.upper_bound(entry.start);
   if (after != places_.begin()) {
     const Code& known = std::prev(after)->second;
@@ -150,7 +168,7 @@ std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry,
   mapping.exact_offset = entry.offset;
   mapping.path = entry.path;
   if (module != nullptr) {
-    mapping.load_bias = module->load_bias();
+    mapping.load_bias = LoadBiasOf(entry, *module);
     mapping.build_id = module->build_id();
   }
   constexpr uint64_t kPerMapping = sizeof(Mapping) + 3 * sizeof(Code) + 64;
@@ -162,6 +180,23 @@ std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry,
                   .mapping = static_cast<MappingId>(mappings_->size() - 1)};
   places_.emplace(entry.start, code);
   return code;
+}
+
+// p_vaddr - p_offset of the segment that is mapped at `entry`.
+uint64_t AddressSpace::LoadBiasOf(const MapEntry& entry, const Module& module) const {
+  uint64_t image_base = 0;
+  const auto after = places_.lower_bound(entry.start);
+  if (after != places_.begin()) {
+    const Code& before = std::prev(after)->second;
+    const Mapping& mapping = (*mappings_)[before.mapping];
+    if (ModuleOf(before.mapping) == &module)
+      image_base = mapping.start - mapping.exact_offset - mapping.load_bias;
+  }
+  const CodeSegment* segment =
+      module.code().OfMapping(entry.start, entry.offset, image_base);
+  if (segment == nullptr && !module.code().all().empty())
+    segment = &module.code().all().front();
+  return segment != nullptr ? segment->load_bias() : 0;
 }
 
 // Forgets what lay where `entry` lies now.
@@ -180,6 +215,9 @@ std::optional<CodeLocation> AddressSpace::FindOrRefresh(uint64_t pc) {
   std::optional<CodeLocation> location = Find(pc);
   if (location)
     return location;
+  if (asked_.size() >= kMaxNoCode)
+    asked_.clear();
+  asked_.try_emplace(pc, refreshes_);
   const uint64_t begin_ns = MonotonicNs();
   if (!pause_.IsOver(begin_ns)) {
     ++postponed_;
@@ -189,8 +227,27 @@ std::optional<CodeLocation> AddressSpace::FindOrRefresh(uint64_t pc) {
   if (!outcome.ok())
     return std::nullopt;
   location = Find(pc);
+  if (location)
+    asked_.erase(pc);
   pause_.Note(begin_ns, MonotonicNs(), !location && !outcome.value().is_incomplete);
   return location;
+}
+
+NotFound AddressSpace::WhyNotFound(uint64_t pc) {
+  if (no_code_.contains(pc))
+    return NotFound::kCertainlyNoCode;
+  const auto after = std::ranges::upper_bound(mapped_, pc, {}, &Mapped::start);
+  const bool is_mapped = after != mapped_.begin() && pc < std::prev(after)->end;
+  if (is_mapped && (std::prev(after)->executable || has_code_without_file_))
+    return NotFound::kMayBeCode;
+  const auto asked = asked_.find(pc);
+  const bool is_known_since =
+      asked != asked_.end() && asked->second < refreshes_;  // of maps read afterwards
+  if (!is_known_since || no_code_.size() >= kMaxNoCode)
+    return has_code_without_file_ ? NotFound::kMayBeCode : NotFound::kNoCode;
+  asked_.erase(asked);
+  no_code_.insert(pc);
+  return NotFound::kCertainlyNoCode;
 }
 
 bool AddressSpace::RefreshIfCheap() {
@@ -207,6 +264,9 @@ void AddressSpace::Release() {
   next_code_ = {};
   writable_ = {};
   places_ = {};
+  mapped_ = {};
+  asked_ = {};
+  no_code_ = {};
 }
 
 ScopedFd AddressSpace::OpenFileOf(const Mapping& mapping) const {

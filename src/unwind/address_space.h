@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/scoped_fd.h"
@@ -27,6 +28,12 @@ struct CodeLocation {
 struct AddressRange {
   uint64_t start = 0;
   uint64_t end = 0;
+};
+
+enum class NotFound : uint8_t {
+  kMayBeCode,  // compilers at run time hide theirs while they write
+  kNoCode,     // nothing is mapped there, or no code, as far as is known
+  kCertainlyNoCode,
 };
 
 struct RefreshOutcome {
@@ -67,6 +74,10 @@ class AddressSpace {
   // As Find, but reads the maps anew when the address is unknown: a module may have been
   // loaded. Only as often as RefreshPause allows.
   std::optional<CodeLocation> FindOrRefresh(uint64_t pc);
+
+  // What FindOrRefresh has not found. When code comes to lie where certainly none was,
+  // replacements() grows.
+  NotFound WhyNotFound(uint64_t pc);
 
   // Reads the maps anew unless that was too dear lately; false: not read.
   bool RefreshIfCheap();
@@ -112,11 +123,20 @@ class AddressSpace {
     MappingId mapping;
   };
 
+  // Memory that is mapped without a gap.
+  struct Mapped {
+    uint64_t start;
+    uint64_t end;
+    bool executable;
+  };
+
   // Files that this refresh has opened.
   struct OpenedFiles;
 
+  static void AddMapped(const MapEntry& entry, std::vector<Mapped>* mapped);
   void LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* outcome);
   std::optional<Code> Adopt(const MapEntry& entry, OpenedFiles* files);
+  uint64_t LoadBiasOf(const MapEntry& entry, const Module& module) const;
   void ClearPlace(const MapEntry& entry);
 
   pid_t pid_;
@@ -129,6 +149,9 @@ class AddressSpace {
   size_t old_ = 0;               // the first of code_ that may still be found there
   size_t kept_ = 0;              // of code_
   std::vector<AddressRange> writable_;
+  std::vector<Mapped> mapped_;          // by address
+  std::map<uint64_t, uint64_t> asked_;  // by address that is not known: refreshes_ then
+  std::set<uint64_t> no_code_;          // where certainly none was
   std::vector<std::shared_ptr<Module>> modules_of_;  // by MappingId
   // The latest code at each place, still mapped or not. By start, disjoint.
   std::map<uint64_t, Code> places_;

@@ -33,6 +33,23 @@ bool IsNeeded(std::string_view section, const GElf_Shdr& header) {
 
 }  // namespace
 
+CodeSegments CodeSegmentsOf(Elf* elf) {
+  CodeSegments segments;
+  size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0)
+    return segments;
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr &&
+        segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
+      segments.Add({.offset = segment.p_offset,
+                    .address = segment.p_vaddr,
+                    .file_size = segment.p_filesz,
+                    .alignment = std::max<uint64_t>(segment.p_align, 1)});
+  }
+  return segments;
+}
+
 std::unique_ptr<ElfImage> ElfImage::Reserve(uint64_t size) {
   if (size < sizeof(Elf64_Ehdr) || size > kMaxFile)
     return nullptr;

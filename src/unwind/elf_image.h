@@ -14,7 +14,12 @@
 #include <memory>
 #include <span>
 
+#include "base/code_segments.h"
+
 namespace heapprofd {
+
+// The executable segments.
+CodeSegments CodeSegmentsOf(Elf* elf);
 
 class ElfImage {
  public:

@@ -19,19 +19,6 @@ namespace {
 constexpr uint64_t kMaxLookups = 50'000;
 constexpr size_t kMaxVdso = size_t{64} * 1024;
 
-uint64_t LoadBias(Elf* elf) {
-  size_t count = 0;
-  if (elf_getphdrnum(elf, &count) != 0)
-    return 0;
-  for (size_t i = 0; i < count; ++i) {
-    GElf_Phdr segment;
-    if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr &&
-        segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
-      return segment.p_vaddr - segment.p_offset;
-  }
-  return 0;
-}
-
 std::string BuildId(Elf* elf) {
   const void* bytes = nullptr;
   const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
@@ -103,7 +90,7 @@ Module::Module(ScopedFd fd, std::unique_ptr<ElfImage> image)
     : fd_(std::move(fd)),
       image_(std::move(image)),
       build_id_(BuildId(image_->elf())),
-      load_bias_(LoadBias(image_->elf())) {
+      code_(CodeSegmentsOf(image_->elf())) {
   GElf_Ehdr header;
   if (gelf_getehdr(image_->elf(), &header) != nullptr)
     entry_ = header.e_entry;

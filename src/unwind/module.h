@@ -37,8 +37,8 @@ class Module {
   // Raw bytes, empty when the image has none.
   const std::string& build_id() const { return build_id_; }
 
-  // p_vaddr - p_offset of the first executable segment.
-  uint64_t load_bias() const { return load_bias_; }
+  // The executable segments.
+  const CodeSegments& code() const { return code_; }
 
   // True near the image's entry point: code that nothing calls, so a stack may end there
   // without saying so.
@@ -80,7 +80,7 @@ class Module {
   Dwarf_CFI* debug_frame_ = nullptr;  // owned by dwarf_
   uint64_t lookups_ = 0;
   std::string build_id_;
-  uint64_t load_bias_ = 0;
+  CodeSegments code_;
   uint64_t entry_ = 0;
 };
 

@@ -63,6 +63,10 @@ UnwoundStack StackUnwinder::Unwind(const StackCopy& copy,
     }
     result.keys.push_back(cursor.key);
     const Rule rule = FindRule(cursor, stack, mode, &result);
+    if (rule.kind == RuleKind::kNoCode) {
+      result.keys.pop_back();
+      result.stop = StopReason::kUnmapped;
+    }
     if (result.stop != StopReason::kComplete)
       return result;
     switch (Step(rule, cursor, stack)) {
@@ -97,7 +101,8 @@ Rule StackUnwinder::FindRule(const Cursor& cursor,
   }
   const Rule rule = DeriveRule(cursor, stack, result);
   ForgetReplacedCode(result);  // to derive the rule the maps may have been read anew
-  if (rule.kind == RuleKind::kUnknown || !IsEncodable(rule))
+  if (result->stop != StopReason::kComplete || rule.kind == RuleKind::kUnknown ||
+      !IsEncodable(rule))
     return rule;
   if (rules_.size() >= kMaxCachedRules)
     rules_.clear();
@@ -112,8 +117,10 @@ Rule StackUnwinder::DeriveRule(const Cursor& cursor,
   const std::optional<CodeLocation> location =
       address_space_->FindOrRefresh(cursor.key - 1);
   if (!location) {
-    result->stop = StopReason::kUnmapped;
-    return Rule{};
+    const NotFound why = address_space_->WhyNotFound(cursor.key - 1);
+    if (why != NotFound::kCertainlyNoCode)
+      result->stop = StopReason::kUnmapped;  // nothing is learnt
+    return why == NotFound::kMayBeCode ? Rule{} : Rule{.kind = RuleKind::kNoCode};
   }
   if (location->module != nullptr) {
     const Rule rule = RuleForAddress(*location->module, location->rel_pc);

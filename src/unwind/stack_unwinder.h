@@ -32,11 +32,13 @@ enum class StopReason : uint8_t {
   kNoUnwindInfo,   // code without usable unwind information
   kBadStack,       // the rules lead out of the stack
   kTooDeep,
-  kUnmapped,  // an address that is in no executable mapping
+  kUnmapped,  // an address that is no code, as far as is known
 };
 
 struct UnwoundStack {
-  std::vector<uint64_t> keys;  // innermost first, cursor.key included, the anchor's not
+  // Innermost first, cursor.key included; not the anchor's, and none that is certainly no
+  // address of code. Empty: cursor.key is none.
+  std::vector<uint64_t> keys;
   std::vector<std::pair<uint64_t, Rule>> rules;  // newly derived, to be published
   StopReason stop = StopReason::kComplete;
 };

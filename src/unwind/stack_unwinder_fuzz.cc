@@ -48,7 +48,7 @@ void UnwindWords(std::vector<uint64_t> words) {
                        .bytes = std::as_bytes(std::span(words).subspan(3))};
   for (const UnwindMode mode : {UnwindMode::kFresh, UnwindMode::kCached}) {
     const UnwoundStack stack = process.unwinder.Unwind(copy, kMaxFrames, mode);
-    if (stack.keys.empty() || stack.keys.size() > kMaxFrames)
+    if (stack.keys.size() > kMaxFrames)
       abort();
     for (const auto& [key, rule] : stack.rules) {
       if (!IsEncodable(rule) || rule.kind == RuleKind::kUnknown)

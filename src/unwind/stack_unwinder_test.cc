@@ -293,14 +293,68 @@ TEST_F(StackUnwinderTest, ADeepStackStopsAtTheMostFrames) {
   EXPECT_EQ(stack.keys.size(), 10u);
 }
 
-TEST_F(StackUnwinderTest, AnAddressOutsideTheCodeEndsTheStackThere) {
+constexpr uint64_t kNowhere = 0x5ffffffff;
+
+TEST_F(StackUnwinderTest, AnAddressOutsideTheCodeEndsTheStackAndIsNoFrame) {
   Snapshot snapshot;
   Middle(&snapshot, 1);
-  snapshot.cursor.key = 0x1234567;
+  int data = 0;
+  for (const uint64_t address : {kNowhere, reinterpret_cast<uint64_t>(&data)}) {
+    Snapshot broken = snapshot;
+    ASSERT_GE(snapshot.expected.size(), 3u);
+    const auto caller = std::ranges::find(broken.words, snapshot.expected[2]);
+    ASSERT_NE(caller, broken.words.end());
+    *caller = address;
+    for (const UnwindMode mode : {UnwindMode::kFresh, UnwindMode::kCached}) {
+      const UnwoundStack stack = unwinder_.Unwind(broken.Copy(), kMaxKeys, mode);
+      EXPECT_EQ(stack.stop, StopReason::kUnmapped);
+      EXPECT_EQ(stack.keys, std::vector<uint64_t>(snapshot.expected.begin(),
+                                                  snapshot.expected.begin() + 2));
+    }
+  }
+}
+
+TEST_F(StackUnwinderTest, ThatAnAddressIsNoCodeIsLearntUntilCodeIsThere) {
+  Snapshot snapshot;
+  snapshot.cursor = {.key = kNowhere + 1, .sp = 0x4000, .bp = 0};
+  snapshot.words = {0, 0};
+  const auto unwind = [&] {
+    return unwinder_.Unwind(snapshot.Copy(), kMaxKeys, UnwindMode::kCached);
+  };
+  for (int i = 0; i < 2; ++i) {
+    const UnwoundStack stack = unwind();
+    EXPECT_TRUE(stack.keys.empty());
+    ASSERT_EQ(stack.rules.size(), 1u);
+    EXPECT_EQ(stack.rules[0], (std::pair{kNowhere + 1, Rule{.kind = RuleKind::kNoCode}}));
+  }
+  void* page = reinterpret_cast<void*>(kNowhere & ~uint64_t{4095});
+  ASSERT_EQ(mmap(page, 4096, PROT_READ | PROT_EXEC,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+            page);
+  const uint64_t replacements = space_.replacements();
+  ASSERT_TRUE(space_.Refresh().ok());
+  EXPECT_GT(space_.replacements(), replacements);
+  EXPECT_EQ(unwind().keys, std::vector<uint64_t>{kNowhere + 1});
+  munmap(page, 4096);
+}
+
+TEST_F(StackUnwinderTest, HiddenCodeOfACompilerIsAFrame) {
+  void* page =
+      mmap(nullptr, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  ASSERT_TRUE(space_.Refresh().ok());
+  ASSERT_EQ(mprotect(page, 8192, PROT_READ | PROT_WRITE), 0);
+  ASSERT_TRUE(space_.Refresh().ok());
+  Snapshot snapshot;
+  snapshot.cursor = {
+      .key = reinterpret_cast<uint64_t>(page) + 4100, .sp = 0x4000, .bp = 0};
+  snapshot.words = {0, 0};
   const UnwoundStack stack =
-      unwinder_.Unwind(snapshot.Copy(), kMaxKeys, UnwindMode::kFresh);
+      unwinder_.Unwind(snapshot.Copy(), kMaxKeys, UnwindMode::kCached);
   EXPECT_EQ(stack.stop, StopReason::kUnmapped);
-  EXPECT_EQ(stack.keys, std::vector<uint64_t>{0x1234567});
+  EXPECT_EQ(stack.keys, std::vector<uint64_t>{snapshot.cursor.key});
+  EXPECT_TRUE(stack.rules.empty());
+  munmap(page, 8192);
 }
 
 TEST_F(StackUnwinderTest, NonsenseRegistersAreABadStack) {

@@ -23,8 +23,10 @@ enum class RuleKind : uint8_t {
   kBpDeref = 3,  // CFA = *(rbp + cfa_offset): functions that realign their stack
   kEnd = 4,      // outermost frame
   kSignal = 5,  // signal trampoline: the interrupted registers are in the ucontext at rsp
-  kUnwalkable = 6,  // needs more than these rules can say; published as kStop
-  kStop = 7,        // no usable unwind information: the stack is cut here
+  kNoCode = 6,  // the key is no address of code: the stack is cut inside of it
+  kStop = 7,    // no usable unwind information: the stack is cut here
+  // Not encodable.
+  kUnwalkable = 8,  // needs more than these rules can say; published as kStop
 };
 
 struct Rule {
@@ -62,8 +64,9 @@ inline constexpr Rule DecodeRule(uint32_t bits) {
 }
 
 inline constexpr bool IsEncodable(Rule rule) {
-  return rule.cfa_offset % 8 == 0 && rule.cfa_offset >= kMinCfaOffset &&
-         rule.cfa_offset <= kMaxCfaOffset && rule.bp_slot <= kMaxBpSlot &&
+  return rule.kind <= RuleKind::kStop && rule.cfa_offset % 8 == 0 &&
+         rule.cfa_offset >= kMinCfaOffset && rule.cfa_offset <= kMaxCfaOffset &&
+         rule.bp_slot <= kMaxBpSlot &&
          (rule.bp_slot != kBpSlotAtBp || rule.kind == RuleKind::kBpDeref);
 }
 

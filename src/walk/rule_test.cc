@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint32_t kAllBits = (1u << kRuleBits) - 1;
 
-constexpr RuleKind kKinds[] = {RuleKind::kUnknown,    RuleKind::kSp,  RuleKind::kBp,
-                               RuleKind::kBpDeref,    RuleKind::kEnd, RuleKind::kSignal,
-                               RuleKind::kUnwalkable, RuleKind::kStop};
+constexpr RuleKind kKinds[] = {RuleKind::kUnknown, RuleKind::kSp,  RuleKind::kBp,
+                               RuleKind::kBpDeref, RuleKind::kEnd, RuleKind::kSignal,
+                               RuleKind::kNoCode,  RuleKind::kStop};
 
 TEST(RuleTest, EveryKindOffsetAndSlotSurvivesTheRoundTrip) {
   for (const RuleKind kind : kKinds) {

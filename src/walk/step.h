@@ -22,7 +22,7 @@ struct Cursor {
 enum class StepResult : uint8_t {
   kOk,
   kEnd,        // outermost frame reached
-  kNoRule,     // kUnknown or kUnwalkable: the copy path is needed
+  kNoRule,     // kUnknown and the like: the copy path is needed
   kCut,        // the engine has no way further out either
   kBadMemory,  // the rule leads outside the readable stack, or does not move up
 };
@@ -30,6 +30,9 @@ enum class StepResult : uint8_t {
 // Return addresses below this are null pointers with an offset: the end of a stack
 // without CFI.
 inline constexpr uint64_t kMinCodeAddress = 4096;
+
+// Return addresses from here on are none: no user code lies there.
+inline constexpr uint64_t kMaxCodeAddress = uint64_t{1} << 47;
 
 // Offsets of the interrupted registers from rsp at the return of a signal handler (x86-64
 // Linux: struct rt_sigframe after its return address, i.e. ucontext_t: 40 bytes of
@@ -74,6 +77,7 @@ StepResult Step(Rule rule, Cursor& cursor, const Memory& memory) {
     case RuleKind::kStop:
       return StepResult::kCut;
     case RuleKind::kUnknown:
+    case RuleKind::kNoCode:  // whoever keeps the frames has to see to it
     case RuleKind::kUnwalkable:
       return StepResult::kNoRule;
   }
@@ -88,6 +92,8 @@ StepResult Step(Rule rule, Cursor& cursor, const Memory& memory) {
     return StepResult::kBadMemory;
   if (return_address < kMinCodeAddress)
     return StepResult::kEnd;
+  if (return_address >= kMaxCodeAddress)
+    return StepResult::kCut;
   cursor.key = return_address;
   cursor.sp = cfa;
   return StepResult::kOk;

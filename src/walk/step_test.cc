@@ -118,6 +118,7 @@ TEST(StepTest, RulesWithoutAWayOutSaySo) {
   EXPECT_EQ(Step({.kind = RuleKind::kEnd}, cursor, memory), StepResult::kEnd);
   EXPECT_EQ(Step({.kind = RuleKind::kStop}, cursor, memory), StepResult::kCut);
   EXPECT_EQ(Step({.kind = RuleKind::kUnknown}, cursor, memory), StepResult::kNoRule);
+  EXPECT_EQ(Step({.kind = RuleKind::kNoCode}, cursor, memory), StepResult::kNoRule);
   EXPECT_EQ(Step({.kind = RuleKind::kUnwalkable}, cursor, memory), StepResult::kNoRule);
   ExpectCursor(cursor, kKey, kSp, kBp);
 }

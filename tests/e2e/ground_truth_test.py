@@ -66,6 +66,19 @@ class GroundTruth(unittest.TestCase):
             self.assertEqual(result.main.of(function)["space"], 200 * 5000, function)
         self.assertGreaterEqual(result.main.of("main")["space"], 2 * 200 * 5000)
 
+    def test_a_stack_ends_where_a_return_address_is_none_and_is_one_stack(self):
+        """As under Go's calls of C, whose unwind information leads to whatever a word of the stack holds."""
+        with tempfile.NamedTemporaryFile("r") as stats:
+            result = run([program("odd_ends"), "200000"], ["-i", "1", "--shmem-size", "1048576"],
+                         {"HEAPPROFD_STATS_JSON": stats.name})
+            figures = json.load(stats)
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        stacks = [(functions, values["alloc_objects"]) for functions, values in result.main.stacks()
+                  if "allocates" in functions]
+        self.assertEqual(stacks, [(["allocates", "on_other_stack", "call_on_stack"], 200000)])
+        # Learnt: else each is copied.
+        self.assertGreater(figures["walked"], figures["copied"], figures)
+
     def test_code_that_replaces_unloaded_code_is_told_apart(self):
         result = run([program("dl"), program("libplugin_a.so"), program("libplugin_b.so")], ["-i", "1"])
         self.assertEqual(result.exit_code, 0, result.stderr)
