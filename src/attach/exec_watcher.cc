@@ -20,6 +20,7 @@ namespace heapprofd {
 namespace {
 
 constexpr std::chrono::milliseconds kDecisionTime{1000};
+constexpr std::chrono::seconds kEndTime{3};  // longer than all waits for a program
 constexpr int kStragglerMs = 10;
 constexpr uint64_t kStartNs = 10'000'000'000;  // from the leave to all libraries loaded
 constexpr uint64_t kUrgentStartNs = 500'000'000;  // the same while others wait
@@ -31,6 +32,12 @@ pid_t ProcessOf(pid_t tid) {
   const std::string id =
       StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "Tgid");
   return atoi(id.c_str());  // NOLINT(cert-err34-c): gone is 0
+}
+
+Status Hangs() {
+  return Status(StatusCode::kUnavailable,
+                "cannot catch programs at their start any more: the kernel does not come "
+                "to an end with one of them; attach with -p");
 }
 
 void Raise(int event) {
@@ -46,7 +53,8 @@ Status ExecWatcher::Caught::Accept(std::unique_ptr<AttachedProcess>* process) {
   if (decision_ == Decision::kNone)
     decision_ = Decision::kAccept;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return is_concluded_; });
+  if (!changed_.wait_for(lock, kEndTime, [this] { return is_concluded_; }))
+    return Hangs();
   *process = std::move(process_);
   return status_;
 }
@@ -72,10 +80,10 @@ void ExecWatcher::Caught::Conclude(Status status) {
   changed_.notify_all();
 }
 
-Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
+Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
                                                         uint64_t ring_size,
                                                         ScopedFd gate) {
-  std::unique_ptr<ExecWatcher> watcher(
+  std::shared_ptr<ExecWatcher> watcher(
       new ExecWatcher(std::move(filter), ring_size, std::move(gate)));
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watcher->caught_event_.valid())
@@ -84,20 +92,23 @@ Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
   HPD_TRY(watcher->gate_.Begin(watcher->filter_.names, &note));
   if (!note.empty())
     watcher->problems_.push_back(note);
-  watcher->catcher_ = std::thread([w = watcher.get()] { w->Catch(); });
+  watcher->catcher_ = std::thread([watcher] { watcher->Catch(); });
   return watcher;
 }
 
-ExecWatcher::~ExecWatcher() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_stopping_ = true;
-    for (const std::shared_ptr<Caught>& caught : caught_)
-      caught->Refuse();
-  }
+Status ExecWatcher::End() {
+  std::unique_lock lock(mutex_);
+  is_stopping_ = true;
+  for (const std::shared_ptr<Caught>& caught : caught_)
+    caught->Refuse();
   gate_.Shutdown();
-  if (catcher_.joinable())
+  if (over_.wait_for(lock, kEndTime, [this] { return is_over_; })) {
+    lock.unlock();
     catcher_.join();
+    return {};
+  }
+  catcher_.detach();
+  return Hangs();
 }
 
 bool ExecWatcher::is_stopping() {
@@ -112,6 +123,9 @@ void ExecWatcher::Catch() {
     CatchOne(held);
   }
   NoteEndOfGate();
+  const std::lock_guard lock(mutex_);
+  is_over_ = true;
+  over_.notify_all();
 }
 
 void ExecWatcher::NoteEndOfGate() {

@@ -36,7 +36,8 @@ class ExecWatcher {
 
     AttachedProcess& process() { return *process_; }
 
-    // Its shared memory is ready: the hooks go in, then the result is there.
+    // Its shared memory is ready: the hooks go in, then the result is there. An error,
+    // too, when that does not come to an end.
     Status Accept(std::unique_ptr<AttachedProcess>* process);
     void Refuse();
 
@@ -67,12 +68,16 @@ class ExecWatcher {
     bool is_malloc_alone = false;
   };
 
-  // `gate`: a socket of ExecGate::AddWatcher.
-  static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter,
+  // `gate`: a socket of ExecGate::AddWatcher. To be ended by End.
+  static Result<std::shared_ptr<ExecWatcher>> Start(Filter filter,
                                                     uint64_t ring_size,
                                                     ScopedFd gate);
 
-  ~ExecWatcher();
+  // Catches no more. kUnavailable: its thread hangs with a program; it is left behind,
+  // and lives as long as that.
+  Status End();
+
+  ~ExecWatcher() = default;
   ExecWatcher(const ExecWatcher&) = delete;
   ExecWatcher& operator=(const ExecWatcher&) = delete;
 
@@ -128,6 +133,8 @@ class ExecWatcher {
   std::vector<std::string> problems_;
   bool is_stopping_ = false;
   bool is_end_noted_ = false;
+  bool is_over_ = false;  // the thread
+  std::condition_variable over_;
   std::thread catcher_;
 };
 
