@@ -122,7 +122,7 @@ void CheckAllocators(const RemoteProcess& process, Findings* findings) {
   const size_t images = FindImages(process, maps).size();
   if (images == 0) {
     for (const std::string& unhookable : FindUnhookable(process, maps, code))
-      findings->Bad("not recorded by attaching: " + unhookable,
+      findings->Bad("no hook for " + unhookable,
                     "start it under heap_profile -- PROGRAM");
   }
   if (images > 0)

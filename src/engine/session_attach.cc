@@ -154,7 +154,8 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
   live.was_attached = true;
   for (const std::string& unpatched : attached->report().unpatched)
     NoteProblem("cannot record all of process " + std::to_string(pid) +
-                "; not hooked: " + unpatched);
+                ": no hook for " + unpatched +
+                "; start it under heap_profile -- PROGRAM to record all");
   return live.target;
 }
 

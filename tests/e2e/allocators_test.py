@@ -105,11 +105,11 @@ class Allocators(unittest.TestCase):
             with Running([path]) as sanitized:
                 attached = Attached(sanitized.pid, 1000, ["-i", "1"])
                 self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
-                self.assertNotIn("not hooked", attached.result.stderr)
+                self.assertNotIn("cannot record", attached.result.stderr)
                 self.assertGreater(attached.stats["alloc_calls"], 0)
                 self.assertLessEqual(attached.stats["live_bytes"], 1000)
                 doctor = subprocess.run([HEAP_PROFILE, "doctor", "-p", str(sanitized.pid)], capture_output=True, text=True)
-                self.assertNotIn("not recorded", doctor.stdout)
+                self.assertNotIn("no hook for", doctor.stdout)
 
 
 if __name__ == "__main__":
