@@ -1,6 +1,5 @@
 #include "attach/allocators.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -131,23 +130,23 @@ std::string ReadLink(const std::string& path) {
 
 const ElfContents& AllocatorFinder::Contents(pid_t pid,
                                              const MapEntry& entry,
-                                             bool is_executable) {
+                                             bool is_executable,
+                                             ProcessCode* code) {
   static const ElfContents none;
-  const ScopedFd fd = OpenMappedFile(pid, entry);
-
-  struct stat status {};
-
-  if (!fd.valid() || fstat(fd.get(), &status) != 0)
+  const ForeignFile file = OpenMappedFile(pid, entry);
+  if (file.is_late && std::find(code->unopened.begin(), code->unopened.end(),
+                                entry.path) == code->unopened.end())
+    code->unopened.push_back(entry.path);
+  if (!file.fd.valid())
     return none;
-  const Key key{status.st_dev, status.st_ino, status.st_size,
-                status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
+  const Key key{file.device, file.inode, static_cast<int64_t>(file.size), file.changed_ns,
                 is_executable};
   const auto known = cache_.find(key);
   if (known != cache_.end())
     return known->second;
   if (cache_.size() >= kMaxCachedFiles)
     cache_.clear();
-  return cache_.emplace(key, ReadElf(fd.get(), IsWantedSymbol, is_executable))
+  return cache_.emplace(key, ReadElf(file.fd.get(), IsWantedSymbol, is_executable))
       .first->second;
 }
 
@@ -162,7 +161,7 @@ ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
     if (!entry.executable || entry.inode == 0)
       continue;
     const bool is_executable = entry.path == exe || entry.path + " (deleted)" == exe;
-    const ElfContents& contents = Contents(view, entry, is_executable);
+    const ElfContents& contents = Contents(view, entry, is_executable, &code);
     const std::optional<LoadedImage> image = ImageOf(contents, entry, last);
     if (!image)
       continue;
@@ -201,6 +200,11 @@ bool HasPreloadedClient(const std::vector<MapEntry>& maps) {
 }
 
 std::string NoAllocatorReason(const ProcessCode& code) {
+  if (!code.unopened.empty())
+    return code.unopened.front() +
+           " could not be opened in time, so it is not known what it defines; look at "
+           "its "
+           "file system, or try again";
   if (!code.is_64_bit)
     return "its program is not a 64-bit x86 one; profile the 64-bit build";
   if (code.is_go)

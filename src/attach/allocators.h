@@ -39,6 +39,8 @@ struct ProcessCode {
   bool is_64_bit = false;    // its executable is an ELF file for this machine
   bool is_stripped = false;  // its executable has no symbol table
   bool has_loader = false;   // a dynamic loader is mapped
+  // Files that could not be opened in time: what they define is not known.
+  std::vector<std::string> unopened;
 };
 
 class AllocatorFinder {
@@ -48,7 +50,10 @@ class AllocatorFinder {
  private:
   using Key = std::tuple<uint64_t, uint64_t, int64_t, int64_t, bool>;
 
-  const ElfContents& Contents(pid_t pid, const MapEntry& entry, bool is_executable);
+  const ElfContents& Contents(pid_t pid,
+                              const MapEntry& entry,
+                              bool is_executable,
+                              ProcessCode* code);
 
   std::map<Key, ElfContents> cache_;  // by device, inode, size, mtime, full table
 };

@@ -9,9 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "attach/borrowed_thread.h"
 #include "attach/client_image.h"
+#include "attach/prologue.h"
+#include "attach/return_places.h"
 #include "attach/shared_files.h"
 #include "attach/stopped_process.h"
 #include "base/random_seed.h"
@@ -46,6 +49,12 @@ uint32_t InnerId(pid_t tid) {
   return id != 0 ? id : static_cast<uint32_t>(tid);
 }
 
+Status DoesNotLeave(pid_t pid) {
+  return CannotAttach(pid,
+                      "one of its threads does not leave the first instructions of its "
+                      "allocator, and cannot be led out of them; try again");
+}
+
 }  // namespace
 
 AttachedProcess::~AttachedProcess() {
@@ -77,8 +86,9 @@ Status AttachedProcess::PlaceClient(uint64_t ring_size,
   const std::vector<MapEntry> maps = process_.Maps();
   const ProcessCode code = finder->Find(process_, maps);
   if (code.allocators.empty())
-    return code.has_loader ? LostRace(pid(), "its libraries are not loaded")
-                           : CannotAttach(pid(), NoAllocatorReason(code));
+    return code.has_loader && code.unopened.empty()
+               ? LostRace(pid(), "its libraries are not loaded")
+               : CannotAttach(pid(), NoAllocatorReason(code));
   can_open_mappings_ = CanOpenMappings(process_.view(), maps);
   HPD_TRY(UndoLeftovers(maps));
   HPD_TRY(ChoosePlace(maps, code));
@@ -87,6 +97,9 @@ Status AttachedProcess::PlaceClient(uint64_t ring_size,
   HPD_TRY(WriteGates());
   report_.allocators = plan_.allocators;
   report_.unpatched = plan_.unpatched;
+  for (const std::string& path : code.unopened)
+    report_.unpatched.push_back("what " + path +
+                                " defines: it could not be opened in time");
   return {};
 }
 
@@ -260,56 +273,71 @@ Status AttachedProcess::WriteGates() const {
                             "the memory mapped for the profiler cannot be written to");
 }
 
-Status AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+// Whether what lies there is still what we have placed. The lock does not keep out an
+// engine that sees another /proc; it places, too, only while it traces a thread.
+bool AttachedProcess::IsStillOurs() const {
+  uint64_t seed = 0;
+  return process_.ReadObject(StateAddress() + offsetof(AttachState, request.seed),
+                             &seed) &&
+         seed == request_.seed;
+}
+
+// False: a thread is where it cannot be led away from.
+Result<bool> AttachedProcess::PatchAll(const std::vector<TracedThread>& threads) {
+  if (!IsStillOurs())
+    return LostRace(pid(), "another heap_profile has attached to it meanwhile");
+  std::vector<ReplacedCode> replaced;
   for (const size_t index : plan_.patches) {
     const PatchRecord& record = plan_.state.patches[index];
     std::array<uint8_t, kMaxPatchLength> bytes{};
     if (!process_.Read(record.address, bytes.data(), record.length) ||
         memcmp(bytes.data(), record.original, record.length) != 0)
       return LostRace(pid(), "its code has just changed");
-    ranges.emplace_back(record.address + 1, record.address + record.length);
+    replaced.push_back(
+        {.begin = record.address,
+         .end = record.address + record.length,
+         .copy = record.gate,
+         .instructions = MovedInstructions(std::span(bytes).first(record.length),
+                                           record.address, record.gate)});
   }
-  if (IsAnyInside(threads, ranges))
-    return Status(StatusCode::kUnavailable, "");
+  if (!LeadOut(process_, threads, replaced))
+    return false;
   is_hooked_ = true;
   for (const size_t index : plan_.patches) {
     const PatchRecord& record = plan_.state.patches[index];
     process_.Write(record.address, record.written, record.length);
   }
   process_.WriteObject(base_ + wiped_offset_, uint32_t{1});
-  return {};
+  return true;
 }
 
 Status AttachedProcess::PutHooksInHeld(const TracedThread& thread) {
   const uint64_t started = MonotonicNs();
   if (!process_.IsSameImage())
     return LostRace(pid(), "it has just become another program");
-  Status status = PatchAll({thread});
-  if (!status.ok() && status.message().empty())
-    status = CannotAttach(pid(), "it is stopped in the first instructions of malloc");
+  const Result<bool> is_in = PatchAll({thread});
   process_.Unlock();  // from here on it is seen that we are there
   report_.threads = 1;
   report_.attach_stopped_ns = MonotonicNs() - started;
-  return status;
+  if (!is_in.ok())
+    return is_in.status();
+  return is_in.value() ? Status() : DoesNotLeave(pid());
 }
 
 Status AttachedProcess::PutHooksIn() {
   for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
-    {
-      HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
-      if (!process_.IsSameImage())
-        return LostRace(pid(), "it has just become another program");
-      Status status = PatchAll(stopped.threads());
-      report_.threads = stopped.threads().size();
-      report_.attach_stopped_ns = MonotonicNs() - stopped.stopped_at_ns();
-      if (status.ok())
-        process_.Unlock();  // from here on it is seen that we are there
-      if (status.ok() || !status.message().empty())
-        return status;
-    }
+    HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+    if (!process_.IsSameImage())
+      return LostRace(pid(), "it has just become another program");
+    HPD_TRY_ASSIGN(const bool is_in, PatchAll(stopped.threads()));
+    report_.threads = stopped.threads().size();
+    report_.attach_stopped_ns = MonotonicNs() - stopped.stopped_at_ns();
+    if (!is_in)
+      continue;
+    process_.Unlock();  // from here on it is seen that we are there
+    return {};
   }
-  return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
+  return DoesNotLeave(pid());
 }
 
 }  // namespace heapprofd

@@ -67,6 +67,9 @@ class AttachedProcess {
   // has ended or become another program.
   Status TakeHooksOut();
 
+  // Lets other engines attach, too: at the latest when the hooks are in.
+  void Unlock() const { process_.Unlock(); }
+
   // Whether it has executed a program since, or ended.
   bool HasBecomeAnother() const { return !process_.IsSameImage(); }
 
@@ -91,7 +94,8 @@ class AttachedProcess {
   Status OpenFiles(const SetupResult& result, pid_t holder);
   Status WriteGates() const;
   OurCode SetupCode() const;
-  Status PatchAll(const std::vector<TracedThread>& threads);
+  bool IsStillOurs() const;
+  Result<bool> PatchAll(const std::vector<TracedThread>& threads);
   Status RestoreAll();
 
   uint64_t StateAddress() const { return base_ + state_offset_; }

@@ -1,6 +1,8 @@
 #include "attach/attached_process.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,6 +11,9 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "wire/attached_client.h"
@@ -87,6 +92,33 @@ TEST(AttachedProcessTest, RestoringIsBoundedWhateverTheProcessSays) {
   std::vector<uint8_t> expected(kVictimSize, 'w');
   memset(&expected[kVictimSize / 2], 'o', kLength);
   EXPECT_EQ(forger.Victim(), expected);
+}
+
+// As one does that has a /proc of its own, and so is not kept out by the lock.
+TEST(AttachedProcessTest, WhoeverPlacesLastPutsTheHooksIn) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's malloc cannot be patched everywhere";
+#endif
+  constexpr uint64_t kRingSize = 65536;
+  const Forger process;
+  ASSERT_TRUE(AttachedProcess::Restore(process.pid()).ok());
+  AllocatorFinder finder;
+  const auto place = [&] {
+    auto placed = AttachedProcess::Place(process.pid(), kRingSize, &finder);
+    EXPECT_TRUE(placed.ok()) << placed.status().message();
+    return placed.ok() ? std::move(placed).value() : nullptr;
+  };
+  const auto first = place();
+  ASSERT_NE(first, nullptr);
+  const ScopedFd memory(
+      open(("/proc/" + std::to_string(process.pid()) + "/mem").c_str(), O_RDWR));
+  ASSERT_FALSE(flock(memory.get(), LOCK_EX | LOCK_NB) == 0);
+  first->Unlock();
+  const auto second = place();
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(first->PutHooksIn().code(), StatusCode::kTryAgain);
+  EXPECT_TRUE(second->PutHooksIn().ok());
+  EXPECT_TRUE(second->TakeHooksOut().ok());
 }
 
 }  // namespace

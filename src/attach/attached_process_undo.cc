@@ -33,14 +33,6 @@ bool IsInstalled(const RemoteProcess& process, const PatchRecord& record) {
          memcmp(record.original, record.written, length) != 0;
 }
 
-std::vector<std::pair<uint64_t, uint64_t>> InnerRanges(const AttachState& state) {
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;
-  for (size_t i = 0; i < state.patch_count; ++i)
-    ranges.emplace_back(state.patches[i].address + 1,
-                        state.patches[i].address + state.patches[i].length);
-  return ranges;
-}
-
 }  // namespace
 
 Status AttachedProcess::Restore(pid_t pid) {
@@ -93,21 +85,16 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
     if (process_.ReadObject(beat_address, &now) && now != first)
       return CannotAttach(pid(), "another heap_profile records it; end that one first");
   }
-  for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
-    HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
-    if (!process_.IsSameImage())
-      return LostRace(pid(), "it has just become another program");
-    if (IsAnyInside(stopped.threads(), InnerRanges(state)))
-      continue;  // they go on before we sleep
-    process_.WriteObject(switch_address, uint32_t{0});
-    for (size_t k = 0; k < state.patch_count; ++k) {
-      if (IsInstalled(process_, state.patches[k]))
-        process_.Write(state.patches[k].address, state.patches[k].original,
-                       state.patches[k].length);
-    }
-    return {};
+  HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+  if (!process_.IsSameImage())
+    return LostRace(pid(), "it has just become another program");
+  process_.WriteObject(switch_address, uint32_t{0});
+  for (size_t k = 0; k < state.patch_count; ++k) {
+    if (IsInstalled(process_, state.patches[k]))
+      process_.Write(state.patches[k].address, state.patches[k].original,
+                     state.patches[k].length);
   }
-  return CannotAttach(pid(), "its threads do not leave the first instructions of malloc");
+  return {};
 }
 
 // With all threads stopped. The process may have unloaded a module or put other bytes
@@ -136,14 +123,11 @@ Status AttachedProcess::RestoreAll() {
           "in them do nothing");
 }
 
+// No thread can be inside of a jump; those that were inside of what it replaces have been
+// led into the copy, which stays.
 Status AttachedProcess::TakeHooksOut() {
   if (!is_hooked_)
     return {};
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;
-  for (const size_t index : plan_.patches)
-    ranges.emplace_back(
-        plan_.state.patches[index].address + 1,
-        plan_.state.patches[index].address + plan_.state.patches[index].length);
   Status status;
   for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
     if (!process_.IsSameImage()) {
@@ -157,7 +141,7 @@ Status AttachedProcess::TakeHooksOut() {
         continue;  // it is ending
       break;
     }
-    if (!process_.IsSameImage() || IsAnyInside(stopped.value().threads(), ranges))
+    if (!process_.IsSameImage())
       continue;
     status = RestoreAll();
     report_.detach_stopped_ns = MonotonicNs() - stopped.value().stopped_at_ns();
@@ -166,9 +150,7 @@ Status AttachedProcess::TakeHooksOut() {
   // The hooks stay, but do nothing; the next session takes them out.
   process_.WriteObject(base_ + wiped_offset_, uint32_t{0});
   is_hooked_ = false;
-  return status.ok()
-             ? CannotAttach(pid(), "its threads do not leave its first instructions")
-             : status;
+  return status;
 }
 
 }  // namespace heapprofd

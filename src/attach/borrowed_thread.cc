@@ -12,6 +12,7 @@
 
 #include "attach/client_image.h"
 #include "attach/code_cave.h"
+#include "attach/return_places.h"
 #include "attach/stopped_process.h"
 
 namespace heapprofd {

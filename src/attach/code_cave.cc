@@ -45,7 +45,7 @@ bool IsNeverUnloaded(const MapEntry& entry, const std::string& exe) {
 // file says what stands there, so that the cave is healed, too, when an engine that was
 // killed left its code.
 std::optional<CodeCave> CaveBehindSegment(pid_t pid, const MapEntry& entry) {
-  const ScopedFd fd = OpenMappedFile(pid, entry);
+  const ScopedFd fd = OpenMappedFile(pid, entry).fd;
   if (!fd.valid())
     return std::nullopt;
   const ElfContents contents = ReadElf(

@@ -20,6 +20,7 @@ namespace heapprofd {
 namespace {
 
 constexpr std::chrono::milliseconds kDecisionTime{1000};
+constexpr std::chrono::seconds kEndTime{3};  // longer than all waits for a program
 constexpr int kStragglerMs = 10;
 constexpr uint64_t kStartNs = 10'000'000'000;  // from the leave to all libraries loaded
 constexpr uint64_t kUrgentStartNs = 500'000'000;  // the same while others wait
@@ -49,6 +50,12 @@ Result<GateLink> BeginWatching(const ExecNames& names,
   }
 }
 
+Status Hangs() {
+  return Status(StatusCode::kUnavailable,
+                "cannot catch programs at their start any more: the kernel does not come "
+                "to an end with one of them; attach with -p");
+}
+
 void Raise(int event) {
   const uint64_t one = 1;
   const ssize_t ignored = write(event, &one, sizeof(one));
@@ -62,7 +69,8 @@ Status ExecWatcher::Caught::Accept(std::unique_ptr<AttachedProcess>* process) {
   if (decision_ == Decision::kNone)
     decision_ = Decision::kAccept;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return is_concluded_; });
+  if (!changed_.wait_for(lock, kEndTime, [this] { return is_concluded_; }))
+    return Hangs();
   *process = std::move(process_);
   return status_;
 }
@@ -88,32 +96,35 @@ void ExecWatcher::Caught::Conclude(Status status) {
   changed_.notify_all();
 }
 
-Result<std::unique_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
+Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
                                                         uint64_t ring_size,
                                                         const MakeGate& make_gate) {
   std::string note;
   HPD_TRY_ASSIGN(GateLink gate, BeginWatching(filter.names, make_gate, &note));
-  std::unique_ptr<ExecWatcher> watcher(
+  std::shared_ptr<ExecWatcher> watcher(
       new ExecWatcher(std::move(filter), ring_size, std::move(gate)));
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watcher->caught_event_.valid())
     return Status::FromErrno("cannot watch for new processes", errno);
   if (!note.empty())
     watcher->problems_.push_back(note);
-  watcher->catcher_ = std::thread([w = watcher.get()] { w->Catch(); });
+  watcher->catcher_ = std::thread([watcher] { watcher->Catch(); });
   return watcher;
 }
 
-ExecWatcher::~ExecWatcher() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_stopping_ = true;
-    for (const std::shared_ptr<Caught>& caught : caught_)
-      caught->Refuse();
-  }
+Status ExecWatcher::End() {
+  std::unique_lock lock(mutex_);
+  is_stopping_ = true;
+  for (const std::shared_ptr<Caught>& caught : caught_)
+    caught->Refuse();
   gate_.Shutdown();
-  if (catcher_.joinable())
+  if (over_.wait_for(lock, kEndTime, [this] { return is_over_; })) {
+    lock.unlock();
     catcher_.join();
+    return {};
+  }
+  catcher_.detach();
+  return Hangs();
 }
 
 bool ExecWatcher::is_stopping() {
@@ -128,6 +139,9 @@ void ExecWatcher::Catch() {
     CatchOne(held);
   }
   NoteEndOfGate();
+  const std::lock_guard lock(mutex_);
+  is_over_ = true;
+  over_.notify_all();
 }
 
 void ExecWatcher::NoteEndOfGate() {

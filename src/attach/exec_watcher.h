@@ -36,7 +36,8 @@ class ExecWatcher {
 
     AttachedProcess& process() { return *process_; }
 
-    // Its shared memory is ready: the hooks go in, then the result is there.
+    // Its shared memory is ready: the hooks go in, then the result is there. An error,
+    // too, when that does not come to an end.
     Status Accept(std::unique_ptr<AttachedProcess>* process);
     void Refuse();
 
@@ -70,11 +71,16 @@ class ExecWatcher {
   // Gives a connection of ExecGate. Asked again when that gate ends before it watches.
   using MakeGate = std::function<Result<GateEnds>()>;
 
-  static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter,
+  // To be ended by End.
+  static Result<std::shared_ptr<ExecWatcher>> Start(Filter filter,
                                                     uint64_t ring_size,
                                                     const MakeGate& make_gate);
 
-  ~ExecWatcher();
+  // Catches no more. kUnavailable: its thread hangs with a program; it is left behind,
+  // and lives as long as that.
+  Status End();
+
+  ~ExecWatcher() = default;
   ExecWatcher(const ExecWatcher&) = delete;
   ExecWatcher& operator=(const ExecWatcher&) = delete;
 
@@ -130,6 +136,8 @@ class ExecWatcher {
   std::vector<std::string> problems_;
   bool is_stopping_ = false;
   bool is_end_noted_ = false;
+  bool is_over_ = false;  // the thread
+  std::condition_variable over_;
   std::thread catcher_;
 };
 

@@ -36,6 +36,24 @@ std::optional<Hook> TwinOf(Hook hook) {
   }
 }
 
+// Whether what a function frees, or moves, is missed when it has no hook: then memory
+// that is long gone would be shown as live.
+bool IsFreeing(Hook hook) {
+  switch (hook) {
+    case Hook::kRealloc:
+    case Hook::kReallocarray:
+    case Hook::kRallocx:
+    case Hook::kFree:
+    case Hook::kFreeSized:
+    case Hook::kFreeAlignedSized:
+    case Hook::kDallocx:
+    case Hook::kSdallocx:
+      return true;
+    default:
+      return hook >= Hook::kDelete && hook <= Hook::kDeleteArrayAlignedNothrow;
+  }
+}
+
 class Planner {
  public:
   Planner(const RemoteProcess& process,
@@ -56,30 +74,43 @@ class Planner {
                                 ": the process has more than four allocators");
       return;
     }
+    const PatchPlan before = plan_;
     is_given_[number] = true;
     if (!is_known)
       memset(plan_.state.originals[number], 0, sizeof(plan_.state.originals[number]));
-    size_t added = 0;
-    // Twins first: a throwing operator is left alone when its twin cannot be had.
+    const std::string missed = AddFunctions(allocator, number);
+    if (!missed.empty()) {
+      plan_ = before;
+      is_given_[number] = false;
+      plan_.unpatched.push_back("all of " + allocator.path +
+                                ", as what it frees would be missed: " + missed);
+    } else if (plan_.patches.size() > before.patches.size()) {
+      plan_.allocators.push_back(allocator.path);
+    }
+  }
+
+  PatchPlan Take() { return std::move(plan_); }
+
+ private:
+  // Twins first: a throwing operator is left alone when its twin cannot be had. Not
+  // empty: a function that frees, and why it cannot be hooked.
+  std::string AddFunctions(const Allocator& allocator, size_t number) {
     for (const bool wants_twins : {false, true}) {
       for (const AllocatorFunction& function : allocator.functions) {
         if (TwinOf(function.hook).has_value() != wants_twins)
           continue;
         const Status status = AddFunction(function, number);
         if (status.ok())
-          ++added;
-        else
-          plan_.unpatched.push_back(NameOf(function.hook) + " of " + allocator.path +
-                                    ": " + status.message());
+          continue;
+        if (IsFreeing(function.hook))
+          return NameOf(function.hook) + ": " + status.message();
+        plan_.unpatched.push_back(NameOf(function.hook) + " of " + allocator.path + ": " +
+                                  status.message());
       }
     }
-    if (added > 0)
-      plan_.allocators.push_back(allocator.path);
+    return "";
   }
 
-  PatchPlan Take() { return std::move(plan_); }
-
- private:
   // The number that an allocator had in earlier sessions, whatever has been loaded before
   // it since: a thread may still be in a hook of one, and will go on in the allocator
   // that has its number then. kMaxAllocators: none is left.
@@ -276,6 +307,21 @@ Result<PatchPlan> MakePatchPlan(const RemoteProcess& process,
         "none of its allocator's functions can be hooked: " +
             (plan.unpatched.empty() ? NoAllocatorReason(code) : plan.unpatched.front()));
   return plan;
+}
+
+std::vector<std::string> FindUnhookable(const RemoteProcess& process,
+                                        const std::vector<MapEntry>& maps,
+                                        const ProcessCode& code) {
+  if (code.allocators.empty())
+    return {};
+  const uint64_t near = code.allocators.front().functions.front().address;
+  const std::optional<uint64_t> base = FindGap(maps, near, ClientHeader().total_size);
+  if (!base)
+    return {"all: there is no free memory near its allocator"};
+  Planner planner(process, maps, *base, AttachState{});
+  for (const Allocator& allocator : code.allocators)
+    planner.AddAllocator(allocator);
+  return planner.Take().unpatched;
 }
 
 }  // namespace heapprofd

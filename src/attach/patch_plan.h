@@ -35,4 +35,10 @@ Result<PatchPlan> MakePatchPlan(const RemoteProcess& process,
                                 uint64_t base,
                                 const AttachState& state);
 
+// Functions of a process, without any of our hooks in place, that could not be hooked,
+// and why. Nothing is changed.
+std::vector<std::string> FindUnhookable(const RemoteProcess& process,
+                                        const std::vector<MapEntry>& maps,
+                                        const ProcessCode& code);
+
 }  // namespace heapprofd

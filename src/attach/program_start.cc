@@ -57,7 +57,7 @@ Result<Loader> FindLoader(const RemoteProcess& process, uint64_t base) {
   });
   Loader loader;
   if (entry != maps.end()) {
-    const ScopedFd fd = OpenMappedFile(process.pid(), *entry);
+    const ScopedFd fd = OpenMappedFile(process.pid(), *entry).fd;
     const ElfContents contents = ReadElf(fd.get(), IsWanted, /*use_full_table=*/false);
     for (const auto& [name, symbol] : contents.symbols)
       (name == kDebugState ? loader.debug_state : loader.debug) = base + symbol.address;

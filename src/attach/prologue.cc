@@ -14,6 +14,7 @@ namespace {
 constexpr uint8_t kNop = 0x90;
 constexpr uint8_t kJumpOpcode = 0xe9;
 constexpr uint8_t kShortJumpOpcode = 0xeb;
+constexpr uint8_t kCallOpcode = 0xe8;
 constexpr uint8_t kBreakpoint = 0xcc;
 
 struct Instruction {
@@ -80,8 +81,13 @@ Status MoveBranch(const Instruction& from, uint64_t to, std::vector<uint8_t>* co
   } else if (is_short_map && (opcode == kShortJumpOpcode || opcode == kJumpOpcode)) {
     long_opcode = {kJumpOpcode};
     size = 1;
+  } else if (is_short_map && opcode == kCallOpcode) {
+    // It comes back to the copy, which stays as long as the process: a thread that is in
+    // there now comes back behind what is replaced, as a call is the last of it.
+    long_opcode = {kCallOpcode};
+    size = 1;
   } else {
-    return Immovable("its first instructions call, loop or branch in an unusual way");
+    return Immovable("its first instructions loop or branch in an unusual way");
   }
   int32_t distance = 0;
   if (!Distance(to, size + sizeof(distance), from.target(), &distance))
@@ -179,6 +185,22 @@ Result<MovedPrologue> MovePrologue(std::span<const uint8_t> bytes,
     return Immovable("it is too far away");
   Append(&moved.code, back);
   return moved;
+}
+
+std::vector<std::pair<size_t, size_t>> MovedInstructions(
+    std::span<const uint8_t> original, uint64_t address, uint64_t new_address) {
+  std::vector<std::pair<size_t, size_t>> places;
+  std::vector<uint8_t> code;
+  for (size_t at = 0; at < original.size();) {
+    Instruction instruction;
+    if (!Decode(original.subspan(at), address + at, &instruction))
+      break;
+    places.emplace_back(at, code.size());
+    if (!MoveInstruction(instruction, new_address + code.size(), &code).ok())
+      break;
+    at += instruction.decoded.length;
+  }
+  return places;
 }
 
 }  // namespace heapprofd

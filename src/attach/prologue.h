@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -25,6 +26,11 @@ struct MovedPrologue {
 Result<MovedPrologue> MovePrologue(std::span<const uint8_t> bytes,
                                    uint64_t address,
                                    uint64_t new_address);
+
+// Where the instructions begin that MovePrologue has moved: offsets in `original`, which
+// are those bytes, and in the copy.
+std::vector<std::pair<size_t, size_t>> MovedInstructions(
+    std::span<const uint8_t> original, uint64_t address, uint64_t new_address);
 
 // Bytes in front of which nothing can be hooked: a marker for indirect branches
 // (endbr64), which must stay where it is. 0 or 4.

@@ -55,6 +55,21 @@ TEST(PrologueTest, AShortConditionalJumpBecomesALongOneToTheSamePlace) {
             kFunction + 5 + 0x20);
 }
 
+TEST(PrologueTest, ACallIsMovedAndComesBackToTheCopy) {
+  const std::vector<uint8_t> code = WithTail(  // push; mov; call, as in libasan's free
+      {0x53, 0x48, 0x89, 0xfb, 0xe8, 0x00, 0x10, 0x00, 0x00});
+  const Result<MovedPrologue> moved = MovePrologue(code, kFunction, kGate);
+  ASSERT_TRUE(moved.ok()) << moved.status().message();
+  EXPECT_EQ(moved.value().length, 9u);
+  const std::vector<uint8_t>& copy = moved.value().code;
+  ASSERT_EQ(copy.size(), 14u);
+  EXPECT_EQ(copy[4], 0xe8);
+  EXPECT_EQ(kGate + 9 + static_cast<uint64_t>(int64_t{Int32At(copy, 5)}),
+            kFunction + 9 + 0x1000);
+  EXPECT_EQ(kGate + 14 + static_cast<uint64_t>(int64_t{Int32At(copy, 10)}),
+            kFunction + 9);
+}
+
 TEST(PrologueTest, AFunctionThatIsAJumpItselfIsFollowed) {
   const std::vector<uint8_t> code = WithTail({0xe9, 0x00, 0x20, 0x00, 0x00});
   const Result<MovedPrologue> moved = MovePrologue(code, kFunction, kGate);
@@ -67,7 +82,6 @@ TEST(PrologueTest, WhatCannotBeMovedIsRefused) {
   const std::vector<std::vector<uint8_t>> immovable = {
       {0xc3},                                            // ret: too short
       {0xcc, 0x55, 0x48, 0x89, 0xe5},                    // a breakpoint
-      {0xe8, 0x00, 0x10, 0x00, 0x00},                    // call
       {0xe3, 0x10, 0x90, 0x90, 0x90, 0x90},              // jrcxz has no long form
       {0x55, 0x53, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xf9},  // a loop back into it
       {0x06, 0x06, 0x06},                                // no instruction

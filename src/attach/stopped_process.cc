@@ -1,11 +1,7 @@
 #include "attach/stopped_process.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstddef>
 
 namespace heapprofd {
 void PauseBeforeRetry() {
@@ -97,48 +93,6 @@ Result<StoppedProcess> StoppedProcess::TryToStop(const RemoteProcess& process,
   if (stopped.threads_.empty())
     return SeizeError(process.pid(), ESRCH);
   return stopped;
-}
-
-bool IsAnyInside(const std::vector<TracedThread>& threads,
-                 const std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
-  constexpr size_t kScanned = size_t{64} << 10;  // bytes of each stack
-  constexpr size_t kPage = 4096;
-  const auto is_inside = [&ranges](uint64_t address) {
-    return std::any_of(ranges.begin(), ranges.end(), [address](const auto& range) {
-      return address >= range.first && address < range.second;
-    });
-  };
-  uint64_t low = ~uint64_t{0};
-  uint64_t high = 0;
-  for (const auto& [begin, end] : ranges) {
-    low = std::min(low, begin);
-    high = std::max(high, end);
-  }
-  std::vector<uint64_t> words(kScanned / sizeof(uint64_t));
-  for (const TracedThread& thread : threads) {
-    if (is_inside(thread.registers().rip))
-      return true;
-    // Page by page, so that the end of the stack ends the read instead of failing it.
-    const uint64_t top = thread.registers().rsp & ~uint64_t{7};
-    std::array<iovec, kScanned / kPage + 1> pages{};
-    size_t count = 0;
-    for (uint64_t at = top; at < top + kScanned; ++count) {
-      const uint64_t next = std::min((at | (kPage - 1)) + 1, top + kScanned);
-      pages[count] = {.iov_base = reinterpret_cast<void*>(at), .iov_len = next - at};
-      at = next;
-    }
-    const iovec local{.iov_base = words.data(), .iov_len = kScanned};
-    // Not under the process's number: its first thread may have ended.
-    const ssize_t got = process_vm_readv(thread.tid(), &local, 1, pages.data(), count, 0);
-    if (got < 0 && errno != EFAULT && errno != ESRCH)
-      return true;  // it has a stack, and we cannot look
-    for (ssize_t i = 0; i < got / 8; ++i) {
-      const uint64_t word = words[static_cast<size_t>(i)];
-      if (word >= low && word < high && is_inside(word))
-        return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace heapprofd

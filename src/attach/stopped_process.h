@@ -67,9 +67,4 @@ class StoppedProcess {
   std::unordered_set<pid_t> seen_;  // also those that have ended
 };
 
-// True when one of the stopped `threads` is inside one of `ranges` (begin, end), or may
-// come back there: an interrupted signal frame on its stack says so.
-bool IsAnyInside(const std::vector<TracedThread>& threads,
-                 const std::vector<std::pair<uint64_t, uint64_t>>& ranges);
-
 }  // namespace heapprofd

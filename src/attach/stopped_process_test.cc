@@ -10,6 +10,8 @@
 #include <array>
 #include <csignal>
 
+#include "attach/return_places.h"
+
 namespace heapprofd {
 namespace {
 

@@ -10,6 +10,7 @@
 #include "attach/client_image.h"
 #include "attach/exec_gate.h"
 #include "attach/gate_link.h"
+#include "attach/patch_plan.h"
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
 #include "base/print.h"
@@ -117,7 +118,15 @@ void CheckAllocators(const RemoteProcess& process, Findings* findings) {
     findings->Note(
         "it is a Go program: only what its C code allocates is seen; use Go's pprof for "
         "the rest");
+  for (const std::string& path : code.unopened)
+    findings->Bad("not known: what " + path + " defines",
+                  "it could not be opened in time; look at its file system");
   const size_t images = FindImages(process, maps).size();
+  if (images == 0) {
+    for (const std::string& unhookable : FindUnhookable(process, maps, code))
+      findings->Bad("no hook for " + unhookable,
+                    "start it under heap_profile -- PROGRAM");
+  }
   if (images > 0)
     findings->Note("it has been attached to before; that memory is used again");
 }

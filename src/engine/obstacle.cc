@@ -1,7 +1,6 @@
 #include "engine/obstacle.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -11,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "base/scoped_fd.h"
+#include "base/foreign_file.h"
 
 namespace heapprofd {
 namespace {
@@ -35,14 +34,12 @@ std::optional<std::string> FindInPath(const std::string& program) {
   }
 }
 
-// First bytes of the file; empty when it cannot be read. The path may come from a target:
-// what is no plain file is not touched.
-std::string ReadHead(const std::string& path) {
-  struct stat status {};
-
-  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
-    return "";
-  const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+// First bytes of the file; empty when it cannot be read. The path may come from a target.
+std::string ReadHead(const std::string& path, pid_t process) {
+  ForeignRequest request;
+  request.paths = {path};
+  request.process = process;
+  const ScopedFd fd = OpenForeign(request, kServingPatienceNs).fd;
   std::array<char, 4096> head{};
   const ssize_t size = fd.valid() ? read(fd.get(), head.data(), head.size()) : -1;
   return size > 0 ? std::string(head.data(), static_cast<size_t>(size)) : std::string();
@@ -91,12 +88,14 @@ Obstacle ElfObstacle(const std::string& path, const std::string& head) {
 
 }  // namespace
 
-FoundObstacle FindObstacle(const std::string& program, const std::string& directory) {
+FoundObstacle FindObstacle(const std::string& program,
+                           const std::string& directory,
+                           pid_t process) {
   std::string path = FindInPath(program).value_or("");
   for (int depth = 0; depth < kMaxScriptDepth; ++depth) {
     if (!directory.empty() && !path.starts_with("/"))
       path.insert(0, directory + "/");
-    const std::string head = ReadHead(path);
+    const std::string head = ReadHead(path, process);
     if (head.starts_with(ELFMAG))
       return {.kind = ElfObstacle(path, head), .file = path};
     if (!head.starts_with("#!"))

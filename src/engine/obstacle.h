@@ -1,6 +1,8 @@
 // Why a program cannot be recorded by a preloaded library, as far as its file tells.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -19,8 +21,11 @@ struct FoundObstacle {
 };
 
 // `program` is looked for in $PATH when it has no slash; `directory` is where a relative
-// path begins, "" for our own. Scripts are followed to their interpreter.
-FoundObstacle FindObstacle(const std::string& program, const std::string& directory);
+// path begins, "" for our own. Scripts are followed to their interpreter. `process`: who
+// executes it, 0: we do.
+FoundObstacle FindObstacle(const std::string& program,
+                           const std::string& directory,
+                           pid_t process = 0);
 
 // Cause and remedy: "/bin/x is statically linked, ...; ...". Empty for kNone.
 std::string DescribeObstacle(const FoundObstacle& obstacle);

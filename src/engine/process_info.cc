@@ -1,6 +1,7 @@
 #include "engine/process_info.h"
 
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -147,6 +148,15 @@ MemoryContext ReadMemoryContext(pid_t pid) {
   context.pss_kib = FieldKib(text, "Pss");
   context.private_dirty_kib = FieldKib(text, "Private_Dirty");
   return context;
+}
+
+uint64_t ProcessCpuNs(pid_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+    return 0;
+  return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 +
+         static_cast<uint64_t>(used.tv_nsec);
 }
 
 }  // namespace heapprofd

@@ -36,4 +36,7 @@ MemoryContext ReadMemoryContext(pid_t pid);
 // The part of it that costs next to nothing.
 MemoryContext ReadMemoryStatus(pid_t pid);
 
+// CPU time that a process has used, ns. 0: there is no such process.
+uint64_t ProcessCpuNs(pid_t pid);
+
 }  // namespace heapprofd

@@ -26,8 +26,9 @@ std::shared_ptr<ScopedFd> OpenRoot(pid_t pid) {
 
   struct statx status {};
 
-  if (!fd.valid() ||
-      statx(fd.get(), "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &status) != 0)
+  // It may be on a file system of its user's, who is not asked.
+  if (!fd.valid() || statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                           STATX_INO | STATX_MNT_ID, &status) != 0)
     return nullptr;
   std::erase_if(Roots(), [](const auto& item) { return item.second.expired(); });
   std::weak_ptr<ScopedFd>& known = Roots()[{status.stx_mnt_id, status.stx_ino}];

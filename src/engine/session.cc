@@ -46,6 +46,8 @@ std::unique_ptr<Session> Session::CreateWithoutSocket(const SessionConfig& confi
 }
 
 Session::~Session() {
+  if (exec_watcher_ != nullptr)
+    static_cast<void>(exec_watcher_->End());
   if (!socket_path_.empty())
     unlink(socket_path_.c_str());
   for (const std::string& directory : {directory_, parent_directory_}) {
@@ -278,7 +280,11 @@ void Session::Stop() {
     unlink(socket_path_.c_str());
   }
   AdoptCaught();
-  exec_watcher_ = nullptr;
+  if (exec_watcher_ != nullptr) {
+    if (const Status status = exec_watcher_->End(); !status.ok())
+      NoteProblem(status.message());
+    exec_watcher_ = nullptr;
+  }
   execed_.clear();
   ReapExited();
   for (LiveTarget& live : live_) {

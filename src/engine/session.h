@@ -243,7 +243,7 @@ class Session {
   std::function<void()> between_;
   FairTurn turn_;
   size_t first_ = 0;  // of live_, in the next turn
-  std::unique_ptr<ExecWatcher> exec_watcher_;
+  std::shared_ptr<ExecWatcher> exec_watcher_;
   std::vector<std::string> attach_problems_;
   // Of programs that could not be caught, by process: those with our library may have
   // come by themselves.

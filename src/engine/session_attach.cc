@@ -154,6 +154,9 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
   programs_.Recorded(pid, MonotonicNs());
   LiveTarget& live = AddTarget(std::move(target), std::move(pidfd), from_startup);
   live.was_attached = true;
+  for (const std::string& unpatched : attached->report().unpatched)
+    NoteProblem("cannot record all of process " + std::to_string(pid) + ": no hook for " +
+                unpatched + "; start it under heap_profile -- PROGRAM to record all");
   return live.target;
 }
 

@@ -204,9 +204,10 @@ void Session::HandleExecNotice(const ExecNotice& notice, pid_t sender) {
   const std::string program(notice.program,
                             strnlen(notice.program, sizeof(notice.program)));
   std::string directory = "/proc/" + std::to_string(sender) + "/cwd";
-  if (access(directory.c_str(), F_OK) != 0)
+  char link = 0;
+  if (readlink(directory.c_str(), &link, 1) <= 0)
     directory.clear();  // already over; most began where we did
-  UnrecordedReason reason = ReasonOf(FindObstacle(program, directory).kind);
+  UnrecordedReason reason = ReasonOf(FindObstacle(program, directory, sender).kind);
   if (reason == UnrecordedReason::kNotLoaded && notice.keeps_session == 0)
     reason = UnrecordedReason::kCleanedEnvironment;
   programs_.Attempt(notice.pid, notice.time_ns, program, reason);

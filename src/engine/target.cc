@@ -2,7 +2,6 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,16 +24,6 @@ constexpr uint64_t kStuckAtMostNs = 30'000'000'000;
 constexpr uint64_t kAdaptNs = 100'000'000;
 constexpr uint64_t kNeverInterval = uint64_t{1} << 60;  // no allocation is ever sampled
 constexpr size_t kRecordsPerLook = 16;                  // at the clock
-
-// CPU time that a process has used, ns. 0: there is no such process.
-uint64_t ProcessCpuNs(pid_t pid) {
-  clockid_t clock{};
-  timespec used{};
-  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
-    return 0;
-  return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(used.tv_nsec);
-}
 
 }  // namespace
 

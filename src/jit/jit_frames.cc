@@ -1,16 +1,11 @@
 #include "jit/jit_frames.h"
 
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "base/scoped_fd.h"
+#include "base/foreign_file.h"
 #include "jit/jit_names.h"
 
 namespace heapprofd {
@@ -40,18 +35,12 @@ uint64_t ToAbsolute(const Mapping& mapping, uint64_t rel_pc) {
 
 // A file as the process would open it: links inside its root stay there.
 ScopedFd OpenInRoot(const JitProcess& process, const std::string& path) {
-  open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  ScopedFd fd(static_cast<int>(
-      syscall(SYS_openat2, process.root_fd, path.c_str(), &how, sizeof(how))));
-
-  struct stat status {};
-
-  if (!fd.valid() || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      (status.st_uid != process.uid && status.st_uid != 0))
-    return {};
-  return fd;
+  ForeignRequest request;
+  request.paths = {path};
+  request.root = process.root_fd;
+  ForeignFile file = OpenForeign(request, kOwnPatienceNs);
+  const bool is_theirs = file.owner == process.uid || file.owner == 0;
+  return is_theirs ? std::move(file.fd) : ScopedFd();
 }
 
 void ReadFiles(const TargetProfile& profile, const JitProcess& process, JitNames& names) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/foreign_file.h"
 #include "base/text.h"
 #include "symbolize/elf_identity.h"
 
@@ -140,7 +141,9 @@ class Search {
                                   const std::string& link) const {
     std::vector<std::string> places;
     std::error_code error;
-    const std::string real = std::filesystem::canonical(path, error).string();
+    const std::string real = OpenForeignPath(path).valid()
+                                 ? std::filesystem::canonical(path, error).string()
+                                 : std::string();
     for (const std::string& owner : {path, real}) {
       if (owner.empty() || (&owner != &path && owner == path && !places.empty()))
         continue;

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/foreign_file.h"
 #include "symbolize/elf_identity.h"
 
 namespace heapprofd {
@@ -107,7 +108,7 @@ void FileRequests::Serve() const {
 }
 
 ScopedFd OpenSplitDwarf(const std::string& path) {
-  ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  ScopedFd fd = OpenForeignPath(path);
   const auto identity = IdentifyElf(fd.get());
   if (!identity || !identity->has_split_dwarf)
     fd.reset();

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
+#include "base/foreign_file.h"
 #include "base/text.h"
 #include "symbolize/elf_identity.h"
 
@@ -48,12 +50,14 @@ std::vector<std::string> PlacesBelow(const std::string& root,
   return distinct;
 }
 
-std::optional<FoundFile> OpenIfMatching(const std::string& path,
+namespace {
+
+std::optional<FoundFile> TakeIfMatching(ScopedFd fd,
+                                        const std::string& path,
                                         const std::string& build_id,
                                         WantedSymbols wanted,
                                         std::vector<RejectedFile>* rejected) {
   using Reason = RejectedFile::Reason;
-  ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid())
     return std::nullopt;
   const auto identity = IdentifyElf(fd.get());
@@ -67,6 +71,20 @@ std::optional<FoundFile> OpenIfMatching(const std::string& path,
     return FoundFile{std::move(fd), path};
   }
   return std::nullopt;
+}
+
+// Below a directory that whoever records has named.
+ScopedFd OpenOwn(const std::string& path) {
+  return ScopedFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+}
+
+}  // namespace
+
+std::optional<FoundFile> OpenIfMatching(const std::string& path,
+                                        const std::string& build_id,
+                                        WantedSymbols wanted,
+                                        std::vector<RejectedFile>* rejected) {
+  return TakeIfMatching(OpenForeignPath(path), path, build_id, wanted, rejected);
 }
 
 void SymbolFinder::PrepareIndex() {
@@ -83,7 +101,8 @@ std::optional<FoundFile> SymbolFinder::Find(const std::string& path,
   if (mode_ != LookupMode::kIndex) {
     for (const std::string& root : roots_) {
       for (const std::string& place : PlacesBelow(root, path, build_id)) {
-        if (auto found = OpenIfMatching(place, build_id, wanted, rejected))
+        if (auto found =
+                TakeIfMatching(OpenOwn(place), place, build_id, wanted, rejected))
           return found;
       }
     }
@@ -93,7 +112,7 @@ std::optional<FoundFile> SymbolFinder::Find(const std::string& path,
   if (index_ == nullptr)
     index_ = std::make_unique<BuildIdIndex>(roots_, cache_);
   for (const std::string& file : index_->Find(build_id)) {
-    if (auto found = OpenIfMatching(file, build_id, wanted, rejected))
+    if (auto found = TakeIfMatching(OpenOwn(file), file, build_id, wanted, rejected))
       return found;
   }
   return std::nullopt;

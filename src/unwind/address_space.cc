@@ -41,18 +41,20 @@ bool IsPartOf(const MapEntry& part, const MapEntry& whole) {
 struct AddressSpace::OpenedFiles {
   std::shared_ptr<Module> ModuleOf(pid_t pid, const MapEntry& entry, ModuleCache* cache) {
     if (entry.inode == 0)
-      return cache->Get(pid, entry);
+      return cache->Get(pid, entry, &is_late);
     const std::pair<uint64_t, uint64_t> file{entry.device, entry.inode};
     const auto known = modules.find(file);
+    is_late = false;
     if (known != modules.end())
       return known->second;
     const uint64_t begin_ns = MonotonicNs();
-    std::shared_ptr<Module> module = cache->Get(pid, entry);
+    std::shared_ptr<Module> module = cache->Get(pid, entry, &is_late);
     spent_ns += MonotonicNs() - begin_ns;
-    return modules.emplace(file, std::move(module)).first->second;
+    return is_late ? nullptr : modules.emplace(file, std::move(module)).first->second;
   }
 
   uint64_t spent_ns = 0;
+  bool is_late = false;  // the last one: it may be had later
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<Module>>
       modules;  // by device and inode as the maps have them
 };
@@ -135,7 +137,12 @@ void AddressSpace::LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* o
     outcome->is_incomplete = true;
     return;
   }
-  if (std::optional<Code> adopted = Adopt(entry, files))
+  std::optional<Code> adopted = Adopt(entry, files);
+  if (files->is_late) {
+    outcome->is_incomplete = true;
+    return;
+  }
+  if (adopted)
     next_code_.push_back(std::move(*adopted));
   outcome->executable_added = true;
 }
@@ -148,6 +155,8 @@ std::optional<AddressSpace::Code> AddressSpace::Adopt(const MapEntry& entry,
   if (is_full && entry.inode != 0)
     return std::nullopt;
   const std::shared_ptr<Module> module = files->ModuleOf(pid_, entry, modules_);
+  if (files->is_late)
+    return std::nullopt;
   const auto said = no_code_.lower_bound(entry.start);
   if (said != no_code_.end() && *said < entry.end) {
     no_code_.clear();

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
@@ -33,27 +33,24 @@ std::string ProcPath(pid_t pid, const std::string& rest) {
 
 }  // namespace
 
-ScopedFd OpenMappedFile(pid_t pid, const MapEntry& entry) {
+// map_files needs privileges and the root a living process. A path may lead elsewhere in
+// the meantime, so the inode is compared; not the device, for which the kernel shows
+// another number in maps than in stat on some file systems (btrfs, overlays).
+ForeignFile OpenMappedFile(pid_t pid, const MapEntry& entry, uint64_t patience_ns) {
   std::array<char, 64> range{};
   snprintf(range.data(), range.size(), "map_files/%llx-%llx",
            static_cast<unsigned long long>(entry.start),
            static_cast<unsigned long long>(entry.end));
-  ScopedFd fd(
-      open(ProcPath(pid, range.data()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.valid())
-    return fd;
-  // map_files needs privileges and the root a living process. A path may lead elsewhere
-  // in the meantime, so the inode is compared; not the device, for which the kernel shows
-  // another number in maps than in stat on some file systems (btrfs, overlays).
-  for (const std::string& path : {ProcPath(pid, "root" + entry.path), entry.path}) {
-    fd = ScopedFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-
-    struct stat status {};
-
-    if (fd.valid() && fstat(fd.get(), &status) == 0 && status.st_ino == entry.inode)
-      return fd;
-  }
-  return {};
+  constexpr uint64_t kMinorBits = 20;
+  ForeignRequest request;
+  request.paths = {ProcPath(pid, range.data()), ProcPath(pid, "root" + entry.path),
+                   entry.path};
+  request.inode = entry.inode;
+  request.device =
+      makedev(static_cast<unsigned>(entry.device >> kMinorBits),
+              static_cast<unsigned>(entry.device) & ((1u << kMinorBits) - 1));
+  request.process = pid;
+  return OpenForeign(request, patience_ns);
 }
 
 namespace {
@@ -119,13 +116,12 @@ ScopedFd Module::OpenFile() const {
     return ScopedFd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   if (path_.empty())
     return {};
-  ScopedFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-
-  struct stat status {};
-
-  const bool is_same = fd.valid() && fstat(fd.get(), &status) == 0 &&
-                       status.st_dev == device_ && status.st_ino == inode_;
-  return is_same ? std::move(fd) : ScopedFd();
+  ForeignRequest request;
+  request.paths = {path_};
+  request.inode = inode_;
+  request.device = device_;
+  ForeignFile file = OpenForeign(request, kOwnPatienceNs);
+  return file.device == device_ ? std::move(file.fd) : ScopedFd();
 }
 
 void Module::CloseFile(const std::string& path, uint64_t device, uint64_t inode) {
@@ -162,39 +158,51 @@ Dwarf_Frame* Module::FindFrame(uint64_t rel_pc) {
   return nullptr;
 }
 
-std::shared_ptr<Module> ModuleCache::Get(pid_t pid, const MapEntry& entry) {
+ModuleCache::ModuleCache() {
+  PrepareForeignFiles();
+}
+
+std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
+                                         const MapEntry& entry,
+                                         bool* is_late) {
+  if (is_late != nullptr)
+    *is_late = false;
   if (entry.path == "[vdso]")
     return ReadVdso(pid, entry);
   if (entry.inode == 0)
     return nullptr;
-  ScopedFd fd = OpenMappedFile(pid, entry);
-
-  struct stat status {};
-
-  if (!fd.valid() || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
+  ForeignFile file = OpenMappedFile(pid, entry, kServingPatienceNs);
+  if (is_late != nullptr)
+    *is_late = file.is_late;
+  if (!file.fd.valid())
     return nullptr;
-  const Key key{status.st_dev, status.st_ino, status.st_size,
-                status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+  const Key key{file.device, file.inode, static_cast<int64_t>(file.size),
+                file.changed_ns};
   const auto found = modules_.find(key);
   if (found != modules_.end()) {
     if (std::shared_ptr<Module> module = found->second.lock())
       return module;
   }
   uint64_t used = 0;
+  uint64_t copies = file.is_copy ? file.size : 0;
   size_t open_files = 0;
   std::erase_if(modules_, [&](const auto& item) {
     const std::shared_ptr<Module> module = item.second.lock();
     used += module != nullptr ? module->bytes() : 0;
+    copies += module != nullptr ? module->copied_file() : 0;
     open_files += module != nullptr && module->has_open_file() ? 1u : 0u;
     return module == nullptr;
   });
   const uint64_t left = kMaxBytes - std::min(kMaxBytes, used);
   std::shared_ptr<Module> module =
-      Module::Open(std::move(fd), std::min(left, Module::kMaxBytes));
-  if (module != nullptr && open_files >= max_open_files_)
-    module->CloseFile(entry.path, status.st_dev, status.st_ino);
-  if (module != nullptr)
-    modules_.emplace(key, module);
+      Module::Open(std::move(file.fd), std::min(left, Module::kMaxBytes));
+  if (module == nullptr)
+    return nullptr;
+  if (file.is_copy)
+    module->set_copied_file(file.size);
+  if (file.is_copy ? copies > kMaxCopies : open_files >= max_open_files_)
+    module->CloseFile(file.is_copy ? "" : entry.path, file.device, file.inode);
+  modules_.emplace(key, module);
   return module;
 }
 

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/foreign_file.h"
 #include "base/scoped_fd.h"
 #include "unwind/elf_image.h"
 #include "unwind/proc_maps.h"
@@ -50,11 +51,17 @@ class Module {
   // Whether a file stays open for OpenFile.
   bool has_open_file() const { return fd_.valid(); }
 
+  // Memory that the open file takes, which is a copy of one that may hang.
+  uint64_t copied_file() const { return fd_.valid() ? copied_file_ : 0; }
+
+  void set_copied_file(uint64_t bytes) { copied_file_ = bytes; }
+
   // The file again, for whoever reads more of it; invalid for images in memory, and for
   // files that are no longer where they were and are not kept open.
   ScopedFd OpenFile() const;
 
-  // From now on the file is to be found at `path` in /, and is that with these numbers.
+  // From now on the file is to be found at `path` in /, and is that with these numbers;
+  // "": nowhere.
   void CloseFile(const std::string& path, uint64_t device, uint64_t inode);
 
   // Row of unwind information for an ELF address; nullptr when there is none. Free with
@@ -71,6 +78,7 @@ class Module {
   void CloseCfi();
 
   ScopedFd fd_;
+  uint64_t copied_file_ = 0;
   std::string path_;  // if fd_ is invalid; empty: none
   uint64_t device_ = 0;
   uint64_t inode_ = 0;
@@ -84,20 +92,25 @@ class Module {
   uint64_t entry_ = 0;
 };
 
-// The file behind a mapping of a process, whatever its name means here by now; invalid
-// when it cannot be read.
-ScopedFd OpenMappedFile(pid_t pid, const MapEntry& entry);
+// The file behind a mapping of a process, whatever its name means here by now.
+ForeignFile OpenMappedFile(pid_t pid,
+                           const MapEntry& entry,
+                           uint64_t patience_ns = kApartPatienceNs);
 
 class ModuleCache {
  public:
+  ModuleCache();
+
   // The image behind an executable mapping of a process; nullptr when it cannot be read
-  // or is no ELF image.
-  std::shared_ptr<Module> Get(pid_t pid, const MapEntry& entry);
+  // or is no ELF image. `is_late`: it may be had later.
+  std::shared_ptr<Module> Get(pid_t pid, const MapEntry& entry, bool* is_late = nullptr);
 
  private:
   // All modules together. Real programs need a tenth of their code's size; a target that
   // maps made-up files (sparse ones cost it nothing) gets no further.
   static constexpr uint64_t kMaxBytes = 2 * Module::kMaxBytes;
+  // Whole files that are kept in memory for their symbols, all together.
+  static constexpr uint64_t kMaxCopies = uint64_t{256} << 20;
 
   using Key =
       std::tuple<uint64_t, uint64_t, int64_t, int64_t>;  // device, inode, size, mtime

@@ -1,5 +1,6 @@
 """Hostile files: what a request hands over as trace and standard error, and traces and queries that never end."""
 
+import mmap
 import os
 import re
 import signal
@@ -10,11 +11,15 @@ import zlib
 
 import fuse_server
 import trace_pb2
-from attack_tools import HELLO_LIMIT_S, MALLORY, ROOT, Child, Figure, attack, folder_of, least
+from attack_tools import (HELLO_LIMIT_S, MALLORY, ROOT, Child, ChildFailed, Figure, Impossible, attack, folder_of,
+                          least)
 from hostile_requests import CONTROL_STARTED, Hellos, connect, receive_answer, send_start, start_request
 from profile_run import HEAP_PROFILE
 from service_run import full_pipe
-from service_under_attack import Service
+from service_under_attack import Recorder, Service
+
+MAPPED_LIMIT_S = 2.5  # a program that hangs is waited for half a second
+ENDED_LIMIT_S = 15  # with symbols, each file of which is waited for
 
 
 def odd_files(folder, node):
@@ -64,6 +69,53 @@ def request_odd_files(path, node, tell):
                     accepted.append(name)
     tell([count, accepted])
     time.sleep(60)
+
+
+def map_silent_file(tell, node):
+    """As an ordinary user: a process that maps code of an overlay over a FUSE, which then does not answer its open."""
+    server, path = fuse_server.mount_overlay(node, [fuse_server.OPEN], silent_s=30)
+    with open(path, "rb") as file:
+        code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
+    server.arm()
+    time.sleep(0.1)  # it has read that
+    tell(os.getpid())
+    while code:
+        bytearray(300_000)
+
+
+def recordings_of_a_silent_mapping(node):
+    """Seconds until root's recording of mallory's process has begun, until his next one has, and until the first one
+    has ended."""
+    child = Child(MALLORY, lambda tell: map_silent_file(tell, node))
+    try:
+        pid = child.next(20)
+    except ChildFailed as error:
+        raise Impossible(f"an ordinary user cannot mount FUSE and overlay here: {error}") from error
+    with Service() as place:
+        begin = time.monotonic()
+        recorder = Recorder(place, ROOT, "-p", str(pid), "-i", "4096")
+        attached = time.monotonic()
+        time.sleep(1)  # it is sampled
+        before = time.monotonic()
+        Recorder(place, ROOT, "-n", "nobody_has_this_name")
+        other = time.monotonic()
+        recorder.process.send_signal(signal.SIGINT)
+        recorder.process.wait()
+        end = time.monotonic()
+        text = recorder.text()
+    child.kill()
+    return attached - begin, other - before, end - other, text
+
+
+@attack("mapped-overlay", "", 120)
+def mapped_overlay(_):
+    """A program that root records maps a file of an overlay over a FUSE that does not answer when it is opened."""
+    node = fuse_server.device()
+    attached, other, ended, text = recordings_of_a_silent_mapping(node)
+    return [Figure("root's recording of the program begins", attached, "s", MAPPED_LIMIT_S),
+            Figure("root's next recording begins", other, "s", MAPPED_LIMIT_S),
+            Figure("the first one ends", ended, "s", ENDED_LIMIT_S),
+            Figure("what could not be opened is not told", 0 if "could not be opened in time" in text else 1, "", 0)]
 
 
 @attack("odd-descriptors", "")

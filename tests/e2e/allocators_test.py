@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 import unittest
 
-from profile_run import program, run
+from profile_run import HEAP_PROFILE, program, run
+from running_process import MAY_ATTACH, Attached, Running
 
 ALLOCATORS = {
     "glibc": None,
@@ -13,6 +16,19 @@ ALLOCATORS = {
     "tcmalloc": "libtcmalloc_minimal.so.4",
     "mimalloc": "libmimalloc.so.2",
 }
+CHURN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  puts("ready");
+  fflush(stdout);
+  for (;; usleep(100)) {
+    void* volatile block = malloc(1000);
+    free(block);
+  }
+}
+"""
 
 
 class Allocators(unittest.TestCase):
@@ -79,6 +95,21 @@ class Allocators(unittest.TestCase):
                 for function in ("plain_new", "array_new", "nothrow_new", "aligned_new", "sized_delete"):
                     found = result.main.of(function)
                     self.assertEqual((found["alloc_objects"], found["objects"]), (400, 200), (name, function))
+
+    @unittest.skipUnless(MAY_ATTACH and shutil.which("gcc"), "attaching is not allowed here, or there is no gcc")
+    def test_a_sanitizers_allocator_is_hooked_whole_by_attaching(self):
+        """libasan's free calls within the bytes that the jump replaces."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "sanitized")
+            subprocess.run(["gcc", "-fsanitize=address", "-x", "c", "-", "-o", path], input=CHURN, text=True, check=True)
+            with Running([path]) as sanitized:
+                attached = Attached(sanitized.pid, 1000, ["-i", "1"])
+                self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
+                self.assertNotIn("cannot record", attached.result.stderr)
+                self.assertGreater(attached.stats["alloc_calls"], 0)
+                self.assertLessEqual(attached.stats["live_bytes"], 1000)
+                doctor = subprocess.run([HEAP_PROFILE, "doctor", "-p", str(sanitized.pid)], capture_output=True, text=True)
+                self.assertNotIn("no hook for", doctor.stdout)
 
 
 if __name__ == "__main__":

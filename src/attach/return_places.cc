@@ -1,0 +1,210 @@
+#include "attach/return_places.h"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <iterator>
+#include <span>
+#include <utility>
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kScanned = size_t{64} << 10;  // bytes of a stack
+constexpr size_t kScannedDeep = size_t{1} << 20;
+constexpr size_t kMaxStacks = 8;  // of one thread
+
+// struct rt_sigframe of the kernel: the handler's return address, then a ucontext.
+constexpr uint64_t kStackPointerAt = 168;
+constexpr uint64_t kProgramCounterAt = 176;
+constexpr uint64_t kSegmentsAt = 192;  // cs, gs, fs, ss of 64-bit code
+constexpr uint64_t kSegments = 0x002b'0000'0000'0033;
+
+// Not under the process's number: its first thread may have ended.
+bool Read(const TracedThread& thread, uint64_t address, void* to, size_t size) {
+  const iovec local{.iov_base = to, .iov_len = size};
+  const iovec remote{.iov_base = reinterpret_cast<void*>(address), .iov_len = size};
+  return process_vm_readv(thread.tid(), &local, 1, &remote, 1, 0) ==
+         static_cast<ssize_t>(size);
+}
+
+// mov $15, %rax; syscall: rt_sigreturn(2), where each handler returns to.
+bool IsRestorer(const TracedThread& thread, uint64_t address) {
+  constexpr std::array<uint8_t, 9> kLong = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+  constexpr std::array<uint8_t, 7> kShort = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+  std::array<uint8_t, kLong.size()> code{};
+  return Read(thread, address, code.data(), code.size()) &&
+         (code == kLong || std::equal(kShort.begin(), kShort.end(), code.begin()));
+}
+
+class Finder {
+ public:
+  explicit Finder(const std::vector<std::pair<uint64_t, uint64_t>>& ranges)
+      : ranges_(ranges), words_(kScannedDeep / sizeof(uint64_t)) {
+    for (const auto& [begin, end] : ranges) {
+      low_ = std::min(low_, begin);
+      high_ = std::max(high_, end);
+    }
+  }
+
+  bool LookAt(const TracedThread& thread) {
+    if (IsInside(thread.registers().rip))
+      places_.push_back(
+          {.thread = &thread, .code = thread.registers().rip, .stack_at = 0});
+    const bool is_deep = thread.SignalMask().value_or(0) != 0;
+    std::vector<uint64_t> stacks = {thread.registers().rsp};
+    for (size_t i = 0; i < stacks.size(); ++i) {
+      if (!Scan(thread, stacks[i] & ~uint64_t{7}, is_deep ? kScannedDeep : kScanned,
+                &stacks))
+        return false;
+    }
+    return true;
+  }
+
+  std::vector<ReturnPlace> Take() { return std::move(places_); }
+
+ private:
+  bool IsInside(uint64_t address) const {
+    return address >= low_ && address < high_ &&
+           std::any_of(ranges_.begin(), ranges_.end(), [address](const auto& range) {
+             return address >= range.first && address < range.second;
+           });
+  }
+
+  // Page by page, so that the end of the stack ends the read instead of failing it.
+  std::optional<std::span<const uint64_t>> ReadStack(const TracedThread& thread,
+                                                     uint64_t top,
+                                                     size_t size) {
+    std::array<iovec, kScannedDeep / kPage + 1> pages{};
+    size_t count = 0;
+    for (uint64_t at = top; at < top + size; ++count) {
+      const uint64_t next = std::min((at | (kPage - 1)) + 1, top + size);
+      pages[count] = {.iov_base = reinterpret_cast<void*>(at), .iov_len = next - at};
+      at = next;
+    }
+    const iovec local{.iov_base = words_.data(), .iov_len = size};
+    const ssize_t got = process_vm_readv(thread.tid(), &local, 1, pages.data(), count, 0);
+    if (got < 0 && errno != EFAULT && errno != ESRCH)
+      return std::nullopt;  // it has a stack, and we cannot look
+    return std::span<const uint64_t>(
+        words_.data(), got > 0 ? static_cast<size_t>(got) / sizeof(uint64_t) : 0);
+  }
+
+  bool Scan(const TracedThread& thread,
+            uint64_t top,
+            size_t size,
+            std::vector<uint64_t>* stacks) {
+    const auto words = ReadStack(thread, top, size);
+    if (!words)
+      return false;
+    for (size_t i = 0; i < words->size(); ++i) {
+      const uint64_t word = (*words)[i];
+      const uint64_t at = top + i * sizeof(uint64_t);
+      if (IsInside(word))
+        places_.push_back({.thread = &thread, .code = word, .stack_at = at});
+      if (word != kSegments || i < kSegmentsAt / sizeof(uint64_t) ||
+          !IsRestorer(thread, (*words)[i - kSegmentsAt / sizeof(uint64_t)]))
+        continue;
+      const uint64_t interrupted =
+          (*words)[i - (kSegmentsAt - kStackPointerAt) / sizeof(uint64_t)];
+      if (interrupted - top >= size && stacks->size() < kMaxStacks)
+        stacks->push_back(interrupted);
+    }
+    return true;
+  }
+
+  const std::vector<std::pair<uint64_t, uint64_t>>& ranges_;
+  uint64_t low_ = ~uint64_t{0};
+  uint64_t high_ = 0;
+  std::vector<uint64_t> words_;
+  std::vector<ReturnPlace> places_;
+};
+
+// Where the same instruction is in the copy; 0: nowhere, as none begins there.
+uint64_t InCopy(const std::vector<ReplacedCode>& replaced, uint64_t address) {
+  for (const ReplacedCode& code : replaced) {
+    for (const auto& [from, to] : code.instructions) {
+      if (address == code.begin + from)
+        return code.copy + to;
+    }
+  }
+  return 0;
+}
+
+bool IsReal(const ReturnPlace& place) {
+  return place.stack_at == 0 || IsInSignalFrame(place);
+}
+
+// A handler that looks where it has come from has more words like that.
+bool IsCopyOf(const ReturnPlace& place, const std::vector<ReturnPlace>& real) {
+  return std::any_of(real.begin(), real.end(), [&place](const ReturnPlace& other) {
+    return other.thread == place.thread && other.code == place.code;
+  });
+}
+
+bool Lead(const RemoteProcess& process, const ReturnPlace& place, uint64_t to) {
+  if (place.stack_at != 0)
+    return process.WriteObject(place.stack_at, to);
+  user_regs_struct registers = place.thread->registers();
+  registers.rip = to;
+  return place.thread->SetRegisters(registers);
+}
+
+}  // namespace
+
+std::optional<std::vector<ReturnPlace>> FindInside(
+    const std::vector<TracedThread>& threads,
+    const std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
+  Finder finder(ranges);
+  for (const TracedThread& thread : threads) {
+    if (!finder.LookAt(thread))
+      return std::nullopt;
+  }
+  return finder.Take();
+}
+
+bool IsAnyInside(const std::vector<TracedThread>& threads,
+                 const std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
+  const auto places = FindInside(threads, ranges);
+  return !places || !places->empty();
+}
+
+bool IsInSignalFrame(const ReturnPlace& place) {
+  const uint64_t frame = place.stack_at - kProgramCounterAt;
+  uint64_t restorer = 0;
+  uint64_t segments = 0;
+  return place.stack_at > kProgramCounterAt &&
+         Read(*place.thread, frame, &restorer, sizeof(restorer)) &&
+         Read(*place.thread, frame + kSegmentsAt, &segments, sizeof(segments)) &&
+         segments == kSegments && IsRestorer(*place.thread, restorer);
+}
+
+bool LeadOut(const RemoteProcess& process,
+             const std::vector<TracedThread>& threads,
+             const std::vector<ReplacedCode>& replaced) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  ranges.reserve(replaced.size());
+  for (const ReplacedCode& code : replaced)
+    ranges.emplace_back(code.begin + 1, code.end);
+  const auto places = FindInside(threads, ranges);
+  if (!places)
+    return false;
+  std::vector<ReturnPlace> real;
+  std::copy_if(places->begin(), places->end(), std::back_inserter(real), IsReal);
+  const bool may_be_led =
+      std::all_of(places->begin(), places->end(),
+                  [&real](const auto& place) { return IsCopyOf(place, real); }) &&
+      std::all_of(real.begin(), real.end(), [&](const ReturnPlace& place) {
+        return InCopy(replaced, place.code) != 0 &&
+               (place.stack_at != 0 || !place.thread->IsInRestartableSequence(process));
+      });
+  return may_be_led &&
+         std::all_of(real.begin(), real.end(), [&](const ReturnPlace& place) {
+           return Lead(process, place, InCopy(replaced, place.code));
+         });
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,288 @@
+#include "base/file_opener.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/nsfs.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/passed_fds.h"
+
+namespace heapprofd {
+namespace {
+
+// Children that may be at it at a time: those that hang are among them.
+constexpr size_t kMaxOfUser = 4;
+constexpr size_t kMaxChildren = 64;
+constexpr unsigned kChildSeconds = 20;             // then the kernel ends it, if it can
+constexpr off_t kMaxCopy = off_t{256} << 20;       // bytes; libLLVM has 110 MiB
+constexpr size_t kMaxMountInfo = size_t{1} << 20;  // bytes
+constexpr size_t kChunk = size_t{1} << 20;         // bytes
+
+std::string ReadAll(const std::string& path) {
+  std::string text;
+  const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 16384> chunk{};
+  while (text.size() < kMaxMountInfo) {
+    const ssize_t got = read(fd.get(), chunk.data(), chunk.size());
+    if (got <= 0)
+      break;
+    text.append(chunk.data(), static_cast<size_t>(got));
+  }
+  return text;
+}
+
+// Whether only somebody with root's rights can mount in a process's mount namespace.
+bool IsOurUsersNamespace(const std::string& process) {
+  const ScopedFd space(open((process + "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+  const ScopedFd owner(space.valid() ? ioctl(space.get(), NS_GET_USERNS) : -1);
+
+  struct stat theirs {};
+
+  struct stat ours {};
+
+  return owner.valid() && fstat(owner.get(), &theirs) == 0 &&
+         stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino &&
+         theirs.st_dev == ours.st_dev;
+}
+
+// Whether the file is on an overlay that root has mounted, as that of a container. The
+// process cannot come back from a user's name space, so that is looked at last.
+bool IsOnOverlayOfRoot(int fd, pid_t pid) {
+  struct statx status {};
+
+  if (pid <= 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0 ||
+      (status.stx_mask & STATX_MNT_ID) == 0)
+    return false;
+  const std::string process = "/proc/" + std::to_string(pid) + "/";
+  const std::string mounts = "\n" + ReadAll(process + "mountinfo");
+  const size_t line =
+      mounts.find("\n" + std::to_string(uint64_t{status.stx_mnt_id}) + " ");
+  if (line == std::string::npos)
+    return false;
+  const std::string_view mount =
+      std::string_view(mounts).substr(line + 1, mounts.find('\n', line + 1) - line - 1);
+  return mount.find(" - overlay ") != std::string_view::npos &&
+         IsOurUsersNamespace(process);
+}
+
+// Whether its file system is one that root has mounted, or one in memory: ordinary users
+// can mount no others but FUSE, and overlays above it.
+bool IsSafe(int fd, pid_t pid) {
+  struct statfs status {};
+
+  if (fstatfs(fd, &status) != 0 || status.f_type == FUSE_SUPER_MAGIC)
+    return false;
+  return status.f_type != OVERLAYFS_SUPER_MAGIC || IsOnOverlayOfRoot(fd, pid);
+}
+
+// Invalid: it is too large, or could not be read.
+ScopedFd CopyOf(int fd, off_t size) {
+  if (size > kMaxCopy)
+    return {};
+  ScopedFd copy(memfd_create("heapprofd-copy", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  std::vector<char> chunk(kChunk);
+  for (off_t at = 0; copy.valid() && at < size;) {
+    const size_t wanted = std::min(chunk.size(), static_cast<size_t>(size - at));
+    const ssize_t got = pread(fd, chunk.data(), wanted, at);
+    if (got == 0)
+      break;  // it is shorter by now
+    if (got < 0 || pwrite(copy.get(), chunk.data(), static_cast<size_t>(got), at) != got)
+      return {};
+    at += got;
+  }
+  fcntl(copy.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK);
+  return copy;
+}
+
+void Send(int socket, const OpenAnswer& answer, int fd) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  iovec part{.iov_base = const_cast<OpenAnswer*>(&answer), .iov_len = sizeof(answer)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (fd >= 0)
+    PutFds(std::span(&fd, 1), control, &message);
+  sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+struct Question {
+  OpenQuestion head{};
+  std::vector<std::string> paths;
+  std::vector<ScopedFd> fds;  // for the answer, then the root
+};
+
+// In a child. It ends behind this, also when a close does not come back.
+void Answer(const Question& question) {
+  alarm(kChildSeconds);
+
+  struct stat status {};
+
+  const int root = question.fds.size() > 1 ? question.fds[1].get() : -1;
+  const ScopedFd fd = OpenAny(question.paths, question.head.inode, root, &status);
+  OpenAnswer answer = AnswerOf(status);
+  const int socket = question.fds[0].get();
+  if (!fd.valid() || IsSafe(fd.get(), question.head.process))
+    return Send(socket, answer, fd.get());
+  answer.is_copy = 1;
+  Send(socket, answer, CopyOf(fd.get(), status.st_size).get());
+}
+
+// False: all have closed the socket.
+bool Receive(int socket, Question* question) {
+  std::array<char, kMaxForeignRequest> bytes{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+  iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (got < static_cast<ssize_t>(sizeof(question->head)))
+    return got < 0 && errno == EINTR;
+  TakeFds(&message, &question->fds);
+  memcpy(&question->head, bytes.data(), sizeof(question->head));
+  std::string_view rest(bytes.data() + sizeof(question->head),
+                        static_cast<size_t>(got) - sizeof(question->head));
+  for (size_t end = 0; (end = rest.find('\0')) != std::string_view::npos;) {
+    question->paths.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
+  }
+  return true;
+}
+
+class FileOpener {
+ public:
+  explicit FileOpener(ScopedFd socket) : socket_(std::move(socket)) {}
+
+  void Run() {
+    Question question;
+    while (Receive(socket_.get(), &question)) {
+      if (!question.fds.empty())
+        Serve(question);
+      question = {};
+    }
+  }
+
+ private:
+  void Serve(const Question& question) {
+    Reap();
+    const uint32_t user = question.head.user;
+    const auto of_user =
+        std::count_if(children_.begin(), children_.end(),
+                      [user](const auto& c) { return c.second == user; });
+    const bool is_refused =
+        static_cast<size_t>(of_user) >= kMaxOfUser || children_.size() >= kMaxChildren;
+    const pid_t pid = is_refused ? -1 : fork();
+    if (pid == 0) {
+      socket_.reset();
+      Answer(question);
+      _exit(0);
+    }
+    if (pid > 0)
+      children_[pid] = user;
+    else
+      Send(question.fds[0].get(), {}, -1);
+  }
+
+  void Reap() {
+    for (pid_t pid = 0; (pid = waitpid(-1, nullptr, WNOHANG)) > 0;)
+      children_.erase(pid);
+  }
+
+  ScopedFd socket_;
+  std::map<pid_t, uint32_t> children_;  // and their users
+};
+
+// What ends us or a terminal's job must not end this one first.
+void RunOpener(ScopedFd socket) {
+  prctl(PR_SET_NAME, "heapprofd-open");
+  sigset_t none;
+  sigemptyset(&none);
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
+    signal(signal_number, SIG_IGN);
+  signal(SIGALRM, SIG_DFL);
+  signal(SIGCHLD, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  constexpr int kOnly = STDERR_FILENO + 1;
+  const int kept = fcntl(socket.get(), F_DUPFD_CLOEXEC, kOnly + 1);
+  if (dup2(nowhere, STDIN_FILENO) < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
+      dup2(nowhere, STDERR_FILENO) < 0 || dup2(kept, kOnly) != kOnly ||
+      close_range(kOnly + 1, ~0U, 0) != 0)
+    return;
+  FileOpener(ScopedFd(kOnly)).Run();
+}
+
+}  // namespace
+
+ScopedFd OpenAny(const std::vector<std::string>& paths,
+                 uint64_t inode,
+                 int root,
+                 struct stat* status) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  for (const std::string& path : paths) {
+    open_how how{};
+    how.flags = kFlags;
+    how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+    ScopedFd fd(root >= 0 ? static_cast<int>(syscall(SYS_openat2, root, path.c_str(),
+                                                     &how, sizeof(how)))
+                          : open(path.c_str(), kFlags));
+    if (fd.valid() && fstat(fd.get(), status) == 0 && S_ISREG(status->st_mode) &&
+        (inode == 0 || status->st_ino == inode))
+      return fd;
+  }
+  *status = {};
+  return {};
+}
+
+OpenAnswer AnswerOf(const struct stat& status) {
+  return {.device = status.st_dev,
+          .inode = status.st_ino,
+          .size = static_cast<uint64_t>(status.st_size),
+          .changed_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
+          .owner = status.st_uid,
+          .is_copy = 0};
+}
+
+// A grandchild, so that nobody need wait for its end.
+ScopedFd StartFileOpener() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return {};
+  ScopedFd ours(ends[0]);
+  ScopedFd theirs(ends[1]);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    ours.reset();
+    if (fork() == 0)
+      RunOpener(std::move(theirs));
+    _exit(0);
+  }
+  if (pid < 0)
+    return {};
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return ours;
+}
+
+}  // namespace heapprofd

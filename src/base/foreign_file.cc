@@ -1,0 +1,252 @@
+#include "base/foreign_file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file_opener.h"
+#include "base/passed_fds.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxDirectories = 4096;
+constexpr uint64_t kPauseFactor = 20;  // of what we have waited for in vain
+
+ForeignFile FileOf(const OpenAnswer& answer, ScopedFd fd) {
+  ForeignFile file;
+  file.fd = std::move(fd);
+  file.device = answer.device;
+  file.inode = answer.inode;
+  file.size = answer.size;
+  file.changed_ns = answer.changed_ns;
+  file.owner = answer.owner;
+  file.is_copy = answer.is_copy != 0;
+  return file;
+}
+
+// Asks no file system: what is known of the directory must do.
+bool IsRootsAlone(int fd, dev_t root_device) {
+  struct statx status {};
+
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MODE | STATX_UID,
+            &status) != 0)
+    return false;
+  // A disk, which a user cannot mount, or the file system that / is on.
+  const bool is_disk = status.stx_dev_major != 0 ||
+                       makedev(status.stx_dev_major, status.stx_dev_minor) == root_device;
+  return is_disk && status.stx_uid == 0 && (status.stx_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+enum class Place : uint8_t { kTrusted, kForeign, kNone };
+
+// Whether nobody but root can change what lies in the directory, or what it is; or make
+// it, if it does not exist.
+Place PlaceOf(const std::string& directory) {
+  struct statx status {};
+
+  ScopedFd at(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!at.valid() ||
+      statx(at.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &status) != 0)
+    return Place::kForeign;
+  const dev_t root_device = makedev(status.stx_dev_major, status.stx_dev_minor);
+  for (size_t begin = 1; IsRootsAlone(at.get(), root_device);) {
+    if (begin >= directory.size())
+      return Place::kTrusted;
+    const size_t end = std::min(directory.find('/', begin), directory.size());
+    at = ScopedFd(openat(at.get(), directory.substr(begin, end - begin).c_str(),
+                         O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!at.valid())
+      return errno == ENOENT ? Place::kNone : Place::kForeign;
+    begin = end + 1;
+  }
+  return Place::kForeign;
+}
+
+// The same; what root has made of it since is root's.
+Place KnownPlaceOf(const std::string& directory) {
+  static std::mutex mutex;
+  static std::set<std::string> trusted;
+  {
+    const std::lock_guard lock(mutex);
+    if (trusted.contains(directory))
+      return Place::kTrusted;
+  }
+  const Place place = PlaceOf(directory);
+  const std::lock_guard lock(mutex);
+  if (place == Place::kTrusted && trusted.size() < kMaxDirectories)
+    trusted.insert(directory);
+  return place;
+}
+
+// By its own name, when nobody can make us wait there. False: it must be opened apart.
+bool OpenTrusted(const ForeignRequest& request, ForeignFile* file) {
+  const bool is_any = request.inode == 0;
+  const std::string& path = request.paths.back();
+  if (request.root >= 0 || (!is_any && request.device == 0) || !path.starts_with('/') ||
+      path.find("/./") != std::string::npos || path.find("/../") != std::string::npos)
+    return false;
+  const Place place = KnownPlaceOf(path.substr(0, path.rfind('/')));
+  if (place != Place::kTrusted)
+    return place == Place::kNone && is_any;
+  ScopedFd fd(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid())
+    return errno == ENOENT && is_any;
+
+  struct stat status {};
+
+  if (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      (!is_any && (status.st_ino != request.inode || status.st_dev != request.device)))
+    return false;
+  *file = FileOf(AnswerOf(status), std::move(fd));
+  return true;
+}
+
+// The user who has started a process; root when it is gone. Nobody's files are held to
+// account for by us.
+uid_t UserOf(pid_t pid) {
+  if (pid <= 0)
+    return 0x8000'0000u | static_cast<uid_t>(getpid());
+  const ScopedFd fd(
+      open(("/proc/" + std::to_string(pid) + "/status").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> text{};
+  const ssize_t got = read(fd.get(), text.data(), text.size() - 1);
+  const char* line = got > 0 ? strstr(text.data(), "\nUid:") : nullptr;
+  return line != nullptr ? static_cast<uid_t>(strtoul(line + 5, nullptr, 10)) : 0;
+}
+
+// Who has made us wait, and until when he is not waited for again (CLOCK_MONOTONIC).
+class Waits {
+ public:
+  bool IsOver(uid_t user) {
+    const std::lock_guard lock(mutex_);
+    const auto found = until_ns_.find(user);
+    return found == until_ns_.end() || found->second <= MonotonicNs();
+  }
+
+  void Note(uid_t user, uint64_t waited_ns) {
+    const std::lock_guard lock(mutex_);
+    const uint64_t now = MonotonicNs();
+    std::erase_if(until_ns_, [now](const auto& item) { return item.second <= now; });
+    until_ns_[user] = now + kPauseFactor * waited_ns;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<uid_t, uint64_t> until_ns_;
+};
+
+// The process that opens; the same in forked children of ours.
+int Opener() {
+  static const ScopedFd socket = StartFileOpener();
+  return socket.get();
+}
+
+bool Ask(const ForeignRequest& request, uid_t user, int answer_to) {
+  const OpenQuestion head{
+      .inode = request.inode, .user = user, .process = request.process};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
+  for (const std::string& path : request.paths)
+    bytes.append(path).append(1, '\0');
+  const std::array<int, 2> fds = {answer_to, request.root};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+  iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  PutFds(std::span(fds.data(), request.root >= 0 ? 2 : 1), control, &message);
+  return bytes.size() <= kMaxForeignRequest &&
+         sendmsg(Opener(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+ForeignFile TakeAnswer(int socket) {
+  OpenAnswer answer{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  iovec part{.iov_base = &answer, .iov_len = sizeof(answer)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  std::vector<ScopedFd> fds;
+  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != sizeof(answer))
+    return {};
+  TakeFds(&message, &fds);
+  return fds.empty() ? ForeignFile() : FileOf(answer, std::move(fds[0]));
+}
+
+// False: no answer, and no end of who was asked, in time.
+bool AwaitAnswer(int socket, uint64_t deadline_ns) {
+  for (uint64_t now = MonotonicNs(); now < deadline_ns; now = MonotonicNs()) {
+    pollfd polled{.fd = socket, .events = POLLIN, .revents = 0};
+    const auto left_ms = static_cast<int>((deadline_ns - now) / 1'000'000 + 1);
+    if (poll(&polled, 1, left_ms) > 0)
+      return true;
+  }
+  return false;
+}
+
+ForeignFile OpenApart(const ForeignRequest& request, uint64_t patience_ns) {
+  static Waits waits;
+  const uid_t user = UserOf(request.process);
+  std::array<int, 2> ends{};
+  ForeignFile late;
+  late.is_late = true;
+  if (!waits.IsOver(user) ||
+      socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return late;
+  ScopedFd ours(ends[0]);
+  ScopedFd theirs(ends[1]);
+  const uint64_t begin_ns = MonotonicNs();
+  if (!Ask(request, user, theirs.get()))
+    return {};
+  theirs.reset();
+  if (AwaitAnswer(ours.get(), begin_ns + patience_ns))
+    return TakeAnswer(ours.get());
+  waits.Note(user, patience_ns);
+  return late;
+}
+
+}  // namespace
+
+void PrepareForeignFiles() {
+  if (geteuid() == 0)
+    static_cast<void>(Opener());
+}
+
+// An ordinary user's programs are his own, and so is what they make him wait for.
+ForeignFile OpenForeign(const ForeignRequest& request, uint64_t patience_ns) {
+  if (request.paths.empty() || request.paths.size() > kMaxForeignPaths)
+    return {};
+  if (geteuid() != 0) {
+    struct stat status {};
+
+    ScopedFd fd = OpenAny(request.paths, request.inode, request.root, &status);
+    return FileOf(AnswerOf(status), std::move(fd));
+  }
+  ForeignFile file;
+  return OpenTrusted(request, &file) ? std::move(file) : OpenApart(request, patience_ns);
+}
+
+ScopedFd OpenForeignPath(const std::string& path) {
+  ForeignRequest request;
+  request.paths = {path};
+  return OpenForeign(request, kOwnPatienceNs).fd;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,109 @@
+#include "base/foreign_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace heapprofd {
+namespace {
+
+class ForeignFileTest : public testing::Test {
+ protected:
+  ForeignFileTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "foreign_file_XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    path_ = directory_ + "/file";
+    std::ofstream(path_) << "contents";
+  }
+
+  ~ForeignFileTest() override { std::filesystem::remove_all(directory_); }
+
+  static ForeignFile Open(const ForeignRequest& request) {
+    return OpenForeign(request, kOwnPatienceNs);
+  }
+
+  static std::string Read(const ForeignFile& file) {
+    std::array<char, 64> bytes{};
+    const ssize_t got = pread(file.fd.get(), bytes.data(), bytes.size(), 0);
+    return std::string(bytes.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  }
+
+  struct stat StatusOf(const std::string& path) const {
+    struct stat status {};
+
+    EXPECT_EQ(stat(path.c_str(), &status), 0);
+    return status;
+  }
+
+  std::string directory_;
+  std::string path_;
+};
+
+TEST_F(ForeignFileTest, OpensAFileThatAnybodyMayHaveMade) {
+  const ForeignFile file = Open({.paths = {path_}});
+  ASSERT_TRUE(file.fd.valid());
+  EXPECT_EQ(Read(file), "contents");
+  EXPECT_FALSE(file.is_copy);
+  EXPECT_EQ(file.size, 8);
+  EXPECT_EQ(file.inode, StatusOf(path_).st_ino);
+  EXPECT_EQ(file.owner, geteuid());
+}
+
+TEST_F(ForeignFileTest, OpensAFileOfRootsAtOnce) {
+  const std::string path = "/etc/passwd";
+  const struct stat status = StatusOf(path);
+  const ForeignRequest request{
+      .paths = {path}, .inode = status.st_ino, .device = status.st_dev};
+  EXPECT_TRUE(OpenForeign(request, /*patience_ns=*/0).fd.valid());
+}
+
+TEST_F(ForeignFileTest, TakesTheFirstThatIsTheFile) {
+  std::ofstream(directory_ + "/other") << "other";
+  ForeignRequest request;
+  request.paths = {directory_ + "/none", directory_ + "/other", path_};
+  request.inode = StatusOf(path_).st_ino;
+  EXPECT_EQ(Read(Open(request)), "contents");
+}
+
+TEST_F(ForeignFileTest, OpensRegularFilesOnly) {
+  const std::string fifo = directory_ + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {fifo, directory_, std::string("/dev/null")}) {
+    const ForeignFile file = Open({.paths = {path}});
+    EXPECT_FALSE(file.fd.valid()) << path;
+    EXPECT_FALSE(file.is_late) << path;
+  }
+}
+
+TEST_F(ForeignFileTest, SaysThatThereIsNone) {
+  for (const char* path :
+       {"/no_such_directory/file", "/etc/no_such_file", "", "relative"})
+    EXPECT_FALSE(Open({.paths = {path}}).fd.valid()) << path;
+}
+
+TEST_F(ForeignFileTest, LinksLeadNowhereOutOfTheRoot) {
+  ASSERT_EQ(symlink("/etc/passwd", (directory_ + "/link").c_str()), 0);
+  const ScopedFd root(open(directory_.c_str(), O_PATH | O_CLOEXEC));
+  ForeignRequest request;
+  request.root = root.get();
+  request.paths = {"/file"};
+  EXPECT_EQ(Read(Open(request)), "contents");
+  request.paths = {"/link"};
+  EXPECT_FALSE(Open(request).fd.valid());
+}
+
+TEST_F(ForeignFileTest, IsNotWaitedForTooLong) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "an ordinary user's own files are opened here";
+  const ForeignRequest request{.paths = {path_}, .process = getpid()};
+  EXPECT_TRUE(OpenForeign(request, /*patience_ns=*/0).is_late);
+}
+
+}  // namespace
+}  // namespace heapprofd
