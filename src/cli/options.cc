@@ -13,7 +13,8 @@ Status Invalid(const std::string& message) {
   return Status(StatusCode::kInvalidArgument, message);
 }
 
-constexpr uint64_t kPerfettoDurationMs = 7u * 24 * 3600 * 1000;  // its heap_profile's
+constexpr uint64_t kPerfettoDurationMs =
+    uint64_t{7} * 24 * 3600 * 1000;  // its heap_profile's
 constexpr char kNotOnLinux[] = "has no meaning on Linux and is ignored";
 constexpr char kNotOnDevice[] = "has no meaning on a device and is ignored";
 
