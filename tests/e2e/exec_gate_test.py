@@ -226,6 +226,18 @@ class ExecGateTest(unittest.TestCase):
             os.close(says)
         self.assertNotIn("cannot catch", recording.finish().stderr)
 
+    def test_a_program_on_a_file_system_of_a_container_is_caught(self):
+        path = os.path.join(self.directory, "contained")
+        script = f"mount -t tmpfs none {self.directory} && cp {program('first_allocations')} {path} && echo ready && " \
+                 f"read line && exec {path}"
+        container = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], text=True,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if container.stdout.readline() != "ready\n":
+            self.skipTest(f"no mount namespace of its own: {container.communicate()[1]}")
+        recording = self.record("contained")
+        container.communicate("\n")
+        self.assertEqual(len(recording.finish().pprofs), 1, recording.stderr)
+
     def test_an_ordinary_user_serves_the_file_system_of_a_program(self):
         device = os.path.join(self.directory, "device")
         try:
