@@ -42,8 +42,8 @@ CallsiteId CalledFunctions::Intern(CallsiteId stack, uint64_t function) {
     known_.resize(profile_->callsites.size());
   Known& known = known_[stack];
   if (known.function != function)
-    known = {.function = function,
-             .callsite = interner_->InternCallsite(stack, FrameOf(function))};
+    known = {.callsite = interner_->InternCallsite(stack, FrameOf(function)),
+             .function = static_cast<uint8_t>(function)};
   return known.callsite;
 }
 

@@ -26,8 +26,8 @@ class CalledFunctions {
 
   // What was asked for a stack last: most call one function.
   struct Known {
-    uint64_t function = 0;
     CallsiteId callsite = kNoId;
+    uint8_t function = 0;
   };
 
   FrameId FrameOf(uint64_t function);

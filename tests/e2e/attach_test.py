@@ -56,6 +56,7 @@ class AttachTest(unittest.TestCase):
             self.assertEqual(tool.returncode, 0, errors)
             profile = Pprof(glob.glob(os.path.join(out, "heap_dump.*"))[0])
             self.assertGreater(profile.of("PyByteArray_Resize")["space"], 100_000, errors)
+            self.assertLessEqual({functions[0] for functions, _ in profile.stacks()}, {"malloc", "calloc", "realloc"})
             self.assertIsNone(target.process.poll())
             self.assertEqual(changed_code_bytes(target.pid), 0)
 
