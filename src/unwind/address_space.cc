@@ -222,8 +222,13 @@ void AddressSpace::ClearPlace(const MapEntry& entry) {
 
 std::optional<CodeLocation> AddressSpace::FindOrRefresh(uint64_t pc) {
   std::optional<CodeLocation> location = Find(pc);
-  if (location)
-    return location;
+  if (!location)
+    location = RefreshFor(pc);
+  makes_code_ |= location && location->module == nullptr;
+  return location;
+}
+
+std::optional<CodeLocation> AddressSpace::RefreshFor(uint64_t pc) {
   if (asked_.size() >= kMaxNoCode)
     asked_.clear();
   asked_.try_emplace(pc, refreshes_);
@@ -235,7 +240,7 @@ std::optional<CodeLocation> AddressSpace::FindOrRefresh(uint64_t pc) {
   const Result<RefreshOutcome> outcome = Refresh();
   if (!outcome.ok())
     return std::nullopt;
-  location = Find(pc);
+  const std::optional<CodeLocation> location = Find(pc);
   if (location)
     asked_.erase(pc);
   pause_.Note(begin_ns, MonotonicNs(), !location && !outcome.value().is_incomplete);
@@ -247,16 +252,21 @@ NotFound AddressSpace::WhyNotFound(uint64_t pc) {
     return NotFound::kCertainlyNoCode;
   const auto after = std::ranges::upper_bound(mapped_, pc, {}, &Mapped::start);
   const bool is_mapped = after != mapped_.begin() && pc < std::prev(after)->end;
-  if (is_mapped && (std::prev(after)->executable || has_code_without_file_))
+  if (is_mapped && (std::prev(after)->executable || makes_code_ || WasCode(pc)))
     return NotFound::kMayBeCode;
   const auto asked = asked_.find(pc);
   const bool is_known_since =
       asked != asked_.end() && asked->second < refreshes_;  // of maps read afterwards
   if (!is_known_since || no_code_.size() >= kMaxNoCode)
-    return has_code_without_file_ ? NotFound::kMayBeCode : NotFound::kNoCode;
+    return makes_code_ ? NotFound::kMayBeCode : NotFound::kNoCode;
   asked_.erase(asked);
   no_code_.insert(pc);
   return NotFound::kCertainlyNoCode;
+}
+
+bool AddressSpace::WasCode(uint64_t pc) const {
+  const auto after = places_.upper_bound(pc);
+  return after != places_.begin() && pc < std::prev(after)->second.entry.end;
 }
 
 bool AddressSpace::RefreshIfCheap() {

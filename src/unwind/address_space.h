@@ -133,6 +133,8 @@ class AddressSpace {
   // Files that this refresh has opened.
   struct OpenedFiles;
 
+  std::optional<CodeLocation> RefreshFor(uint64_t pc);
+  bool WasCode(uint64_t pc) const;
   static void AddMapped(const MapEntry& entry, std::vector<Mapped>* mapped);
   void LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* outcome);
   std::optional<Code> Adopt(const MapEntry& entry, OpenedFiles* files);
@@ -161,6 +163,7 @@ class AddressSpace {
   uint64_t postponed_ = 0;
   uint64_t bytes_ = 0;
   bool has_code_without_file_ = false;
+  bool makes_code_ = false;  // and stacks lead through it, so it is not the client's
   RefreshPause pause_;
 };
 

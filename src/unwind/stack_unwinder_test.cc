@@ -315,8 +315,11 @@ TEST_F(StackUnwinderTest, AnAddressOutsideTheCodeEndsTheStackAndIsNoFrame) {
 }
 
 TEST_F(StackUnwinderTest, ThatAnAddressIsNoCodeIsLearntUntilCodeIsThere) {
+  void* page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  const uint64_t key = reinterpret_cast<uint64_t>(page) + 0x100;
   Snapshot snapshot;
-  snapshot.cursor = {.key = kNowhere + 1, .sp = 0x4000, .bp = 0};
+  snapshot.cursor = {.key = key, .sp = 0x4000, .bp = 0};
   snapshot.words = {0, 0};
   const auto unwind = [&] {
     return unwinder_.Unwind(snapshot.Copy(), kMaxKeys, UnwindMode::kCached);
@@ -325,16 +328,13 @@ TEST_F(StackUnwinderTest, ThatAnAddressIsNoCodeIsLearntUntilCodeIsThere) {
     const UnwoundStack stack = unwind();
     EXPECT_TRUE(stack.keys.empty());
     ASSERT_EQ(stack.rules.size(), 1u);
-    EXPECT_EQ(stack.rules[0], (std::pair{kNowhere + 1, Rule{.kind = RuleKind::kNoCode}}));
+    EXPECT_EQ(stack.rules[0], (std::pair{key, Rule{.kind = RuleKind::kNoCode}}));
   }
-  void* page = reinterpret_cast<void*>(kNowhere & ~uint64_t{4095});
-  ASSERT_EQ(mmap(page, 4096, PROT_READ | PROT_EXEC,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
-            page);
+  ASSERT_EQ(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
   const uint64_t replacements = space_.replacements();
   ASSERT_TRUE(space_.Refresh().ok());
   EXPECT_GT(space_.replacements(), replacements);
-  EXPECT_EQ(unwind().keys, std::vector<uint64_t>{kNowhere + 1});
+  EXPECT_EQ(unwind().keys, std::vector<uint64_t>{key});
   munmap(page, 4096);
 }
 

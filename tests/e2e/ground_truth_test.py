@@ -2,11 +2,14 @@
 
 import json
 import math
+import subprocess
 import tempfile
 import unittest
 
 import trace_pb2
 from profile_run import program, run
+from running_process import MAY_ATTACH, Engine, Running
+from service_run import Recording
 
 
 class GroundTruth(unittest.TestCase):
@@ -66,6 +69,12 @@ class GroundTruth(unittest.TestCase):
             self.assertEqual(result.main.of(function)["space"], 200 * 5000, function)
         self.assertGreaterEqual(result.main.of("main")["space"], 2 * 200 * 5000)
 
+    def expect_one_stack_that_is_learnt(self, pprof, figures):
+        stacks = [(functions, values["alloc_objects"]) for functions, values in pprof.stacks()
+                  if "allocates" in functions]
+        self.assertEqual(stacks, [(["allocates", "on_other_stack", "call_on_stack"], 200000)])
+        self.assertGreater(figures["walked"], figures["copied"], figures)
+
     def test_a_stack_ends_where_a_return_address_is_none_and_is_one_stack(self):
         """As under Go's calls of C, whose unwind information leads to whatever a word of the stack holds."""
         with tempfile.NamedTemporaryFile("r") as stats:
@@ -73,11 +82,20 @@ class GroundTruth(unittest.TestCase):
                          {"HEAPPROFD_STATS_JSON": stats.name})
             figures = json.load(stats)
         self.assertEqual(result.exit_code, 0, result.stderr)
-        stacks = [(functions, values["alloc_objects"]) for functions, values in result.main.stacks()
-                  if "allocates" in functions]
-        self.assertEqual(stacks, [(["allocates", "on_other_stack", "call_on_stack"], 200000)])
-        # Learnt: else each is copied.
-        self.assertGreater(figures["walked"], figures["copied"], figures)
+        self.expect_one_stack_that_is_learnt(result.main, figures)
+
+    @unittest.skipUnless(MAY_ATTACH, "attaching to every process is not allowed here")
+    def test_so_it_is_in_a_process_that_runs_already(self):
+        with (tempfile.NamedTemporaryFile("r") as stats, Engine() as engine,
+              Running([program("odd_ends"), "200000"], stdin=subprocess.PIPE) as target):
+            engine.env["HEAPPROFD_STATS_JSON"] = stats.name
+            recording = Recording(engine, ["-i", "1", "--shmem-size", "1048576", "-p", str(target.pid)]).wait_active()
+            target.process.stdin.write("x")
+            target.process.stdin.flush()
+            self.assertEqual(target.process.stdout.readline(), "ready\n")
+            recording.finish()
+            figures = json.load(stats)
+        self.expect_one_stack_that_is_learnt(recording.pprofs[0], figures)
 
     def test_code_that_replaces_unloaded_code_is_told_apart(self):
         result = run([program("dl"), program("libplugin_a.so"), program("libplugin_b.so")], ["-i", "1"])

@@ -1,6 +1,7 @@
 // Allocates on another stack whose outermost unwind information lies, as that of Go's
 // calls of C does: it takes a word for the return address that is an address of data, of
-// nothing, or none at all. Usage: odd_ends COUNT
+// nothing, or none at all. Usage: odd_ends COUNT, and each letter on standard input has
+// it do so again
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,11 @@ int main(int argc, char** argv) {
   const uintptr_t words[] = {0x5ffffffff, (uintptr_t)&argc, (uintptr_t)data,
                              UINTPTR_MAX - 5, 1ull << 47};
   const long count = argc > 1 ? atol(argv[1]) : 1000;
-  for (long i = 0; i < count; ++i)
-    call_on_stack(on_other_stack, other_stack + sizeof(other_stack), words[i % 5]);
+  do {
+    for (long i = 0; i < count; ++i)
+      call_on_stack(on_other_stack, other_stack + sizeof(other_stack), words[i % 5]);
+    puts("ready");
+    fflush(stdout);
+  } while (getchar() != EOF);
   return 0;
 }
