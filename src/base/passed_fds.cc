@@ -3,6 +3,23 @@
 #include <cstring>
 
 namespace heapprofd {
+namespace {
+
+constexpr int kPassRights = 83;  // SO_PASSRIGHTS of asm-generic/socket.h, Linux 6.16
+
+bool SetPassRights(int socket, int may_pass) {
+  return setsockopt(socket, SOL_SOCKET, kPassRights, &may_pass, sizeof(may_pass)) == 0;
+}
+
+}  // namespace
+
+bool RefuseFds(int socket) {
+  return SetPassRights(socket, 0);
+}
+
+bool AcceptFds(int socket) {
+  return SetPassRights(socket, 1);
+}
 
 void PutFds(std::span<const int> fds, std::span<char> space, msghdr* message) {
   if (fds.empty())

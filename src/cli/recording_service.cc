@@ -42,7 +42,6 @@ class RecordingService {
         service_.Dump("");
       is_told_to_stop_ |= signal != SIGUSR1 && signal != SIGCHLD;
     }
-    service_.ReapFinishers();
   }
 
   int End() {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ constexpr uid_t kAlice = 61001;
 constexpr uid_t kMallory = 61002;
 
 // What an engine does with a program: 'k' keeps it and answers with its own user's id,
-// 'p' passes it on, 'g' talks nonsense.
+// 'p' passes it on, 's' is silent about it, 'g' talks nonsense.
 using Manners = std::map<uid_t, char>;
 
 void Answer(const Visitor& visitor, const std::string& text) {
@@ -36,8 +37,9 @@ int Engine(Link link, const Manners& manners) {
     send(link.fd(), "nonsense", 8, MSG_NOSIGNAL);
     pause();
   }
+  std::vector<ScopedFd> kept;
   link.Send({.type = LinkType::kRecordings, .number = 1});
-  while (true) {
+  for (uint64_t visitors = 0;;) {
     pollfd readable{.fd = link.fd(), .events = POLLIN, .revents = 0};
     poll(&readable, 1, -1);
     Result<std::optional<LinkMessage>> message = link.Receive();
@@ -45,13 +47,17 @@ int Engine(Link link, const Manners& manners) {
       return 0;
     if (!message.value() || message.value()->type != LinkType::kVisitor)
       continue;
-    const Result<Visitor> visitor = TakeVisitor(std::move(*message.value()));
+    ++visitors;
+    Result<Visitor> visitor = TakeVisitor(std::move(*message.value()));
     if (!visitor.ok())
       continue;
     if (visitor.value().is_command || manner == 'k')
       Answer(visitor.value(), std::to_string(geteuid()) + " has it");
-    else
-      link.Send({.type = LinkType::kPassOn}, {visitor.value().connection.get()});
+    kept.push_back(visitor.value().connection.Release());
+    if (visitor.value().is_command || manner == 's')
+      continue;
+    link.Send({.type = manner == 'k' ? LinkType::kAnswered : LinkType::kPassOn,
+               .number = visitors});
   }
 }
 
@@ -60,6 +66,10 @@ class FrontDeskTest : public testing::Test {
   void SetUp() override {
     if (geteuid() != 0)
       GTEST_SKIP() << "only root's service has a front desk";
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
     std::string pattern = testing::TempDir() + "/hpdXXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     place_ = pattern;
@@ -85,13 +95,15 @@ class FrontDeskTest : public testing::Test {
   }
 
   // As `user`: the kernel remembers who it was when the connection was made.
-  ScopedFd ConnectAs(uid_t user) {
+  ScopedFd ConnectAs(uid_t user) { return ConnectAs(user, user); }
+
+  ScopedFd ConnectAs(uid_t user, gid_t group) {
     ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const std::string path = place_ + kSocketName;
     memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    EXPECT_EQ(setegid(user), 0);
+    EXPECT_EQ(setegid(group), 0);
     EXPECT_EQ(seteuid(user), 0);
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
               0);
@@ -108,10 +120,15 @@ class FrontDeskTest : public testing::Test {
     return fd;
   }
 
-  ScopedFd CommandOf(uid_t user) {
-    return SayAs(
-        user, ControlHeader{
-                  .magic = kControlMagic, .type = ControlType::kStop, .payload_size = 0});
+  ScopedFd CommandOf(uid_t user) { return CommandOf(user, user); }
+
+  ScopedFd CommandOf(uid_t user, gid_t group) {
+    ScopedFd fd = ConnectAs(user, group);
+    const ControlHeader header{
+        .magic = kControlMagic, .type = ControlType::kStop, .payload_size = 0};
+    EXPECT_EQ(send(fd.get(), &header, sizeof(header), 0),
+              static_cast<ssize_t>(sizeof(header)));
+    return fd;
   }
 
   ScopedFd ProgramOf(uid_t user) {
@@ -130,8 +147,13 @@ class FrontDeskTest : public testing::Test {
       const ssize_t got = recv(fd.get(), text.data(), text.size(), MSG_DONTWAIT);
       if (got == 0 || (got < 0 && errno == ECONNRESET))
         return "";
-      if (got == static_cast<ssize_t>(sizeof(Welcome)))
+      if (got == static_cast<ssize_t>(sizeof(Welcome))) {
+        Welcome welcome{};
+        memcpy(&welcome, text.data(), sizeof(welcome));
+        if (welcome.status == WelcomeStatus::kWait)
+          continue;
         return "declined";
+      }
       if (got > 0)
         return std::string(text.data(), static_cast<size_t>(got));
     }
@@ -184,6 +206,69 @@ TEST_F(FrontDeskTest, AnEngineThatTalksNonsenseIsKilledAndAnotherOneIsStarted) {
   EXPECT_EQ(AnswerOn(CommandOf(kMallory)), "");
   EXPECT_EQ(desk_->started(), 2u);
   StartEngines({kAlice});
+}
+
+TEST_F(FrontDeskTest, AProgramThatIsNotAnsweredIsSentAway) {
+  Open({{0, 's'}});
+  StartEngines({0});
+  EXPECT_EQ(AnswerOn(ProgramOf(kAlice)), "declined");
+}
+
+TEST_F(FrontDeskTest, AProgramGoesToItsUserWhenRootsEngineCannotFollow) {
+  Open({{0, 's'}});
+  StartEngines({kAlice, 0});
+  std::vector<ScopedFd> crowd;
+  for (int i = 0; i < 300; ++i) {  // more than an engine gets without an answer
+    crowd.push_back(ProgramOf(kMallory));
+    desk_->Poll(0, -1);
+  }
+  EXPECT_EQ(AnswerOn(ProgramOf(kAlice)), std::to_string(kAlice) + " has it");
+}
+
+TEST_F(FrontDeskTest, OneUsersCrowdTakesNobodyElsesPlace) {
+  Open({{0, 's'}});
+  StartEngines({0});
+  std::vector<ScopedFd> crowd;
+  size_t declined = 0;
+  for (int i = 0; i < 700; ++i) {
+    crowd.push_back(ProgramOf(kMallory));
+    desk_->Poll(0, -1);
+  }
+  const ScopedFd alices = ProgramOf(kAlice);
+  desk_->Poll(0, -1);
+  desk_->Poll(0, -1);
+  Welcome welcome{};
+  for (const ScopedFd& fd : crowd) {
+    const ssize_t got = recv(fd.get(), &welcome, sizeof(welcome), MSG_DONTWAIT);
+    declined += got > 0 && welcome.status == WelcomeStatus::kDecline ? 1 : 0;
+  }
+  EXPECT_GT(declined, 100u);  // more than an engine has and more than wait for it
+  ASSERT_GT(recv(alices.get(), &welcome, sizeof(welcome), MSG_DONTWAIT), 0);
+  EXPECT_EQ(welcome.status, WelcomeStatus::kWait);
+}
+
+TEST_F(FrontDeskTest, AUserHasSomeEnginesAndIsToldWhenTheyAreAll) {
+  Open({});
+  for (const gid_t group : {kAlice, kAlice + 10, kAlice + 11, kAlice + 12})
+    EXPECT_NE(AnswerOn(CommandOf(kAlice, group)), "");
+  EXPECT_EQ(desk_->started(), 4u);
+  EXPECT_NE(AnswerOn(CommandOf(kAlice, kAlice + 13)).find("end recordings"),
+            std::string::npos);
+  for (gid_t group = 0; group < 8; ++group)
+    EXPECT_EQ(AnswerOn(CommandOf(0, group)), "0 has it");
+}
+
+TEST_F(FrontDeskTest, RootAndWhoeverIsServedAlwaysGetIn) {
+  Open({});
+  constexpr uid_t kFirst = 62'000;
+  std::string answer;
+  uid_t user = kFirst;
+  for (; user < kFirst + 1000 && (answer.empty() || answer.ends_with("has it")); ++user)
+    answer = AnswerOn(CommandOf(user));
+  EXPECT_EQ(desk_->started(), 128u);
+  EXPECT_NE(answer.find("try again when one has ended"), std::string::npos) << answer;
+  EXPECT_EQ(AnswerOn(CommandOf(0)), "0 has it");
+  EXPECT_EQ(AnswerOn(CommandOf(kFirst, kFirst + 5000)), "62000 has it");
 }
 
 TEST_F(FrontDeskTest, SilentOnesAndHalfWordsHoldNobodyUp) {

@@ -24,7 +24,12 @@ int OwnDoor::MillisecondsToNext() const {
 
 void OwnDoor::Serve(Host& host) {
   if (reception_ != nullptr)
-    reception_->Serve([&host](Visitor visitor) { host.Admit(std::move(visitor)); });
+    reception_->Serve([&host](Visitor visitor) {
+      if (visitor.is_command)
+        host.AdmitCommand(std::move(visitor));
+      else if (host.AdmitProgram(visitor) == Reply::kUnwanted)
+        Decline(visitor);
+    });
 }
 
 bool OwnDoor::is_empty() const {
@@ -42,12 +47,6 @@ void OwnDoor::LeaveToParent() {
   reception_.reset();
   directory_->ReleaseLock();
 }
-
-void OwnDoor::PassOn(Visitor visitor) {
-  Decline(visitor);
-}
-
-void OwnDoor::SayTaken(const Visitor& /*visitor*/) {}
 
 void OwnDoor::SetRecordings(size_t count, bool has_begun) {
   directory_->SetRecordings(count);
