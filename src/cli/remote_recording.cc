@@ -129,7 +129,12 @@ Status AwaitReady(ControlChannel& channel) {
                   "cannot record: the service does not answer; restart it, should it be "
                   "of another version than this heap_profile (" +
                       (sent.ok() ? answer.status() : sent).message() + ")");
-  return StatusOf(answer.value());
+  HPD_TRY(StatusOf(answer.value()));
+  if (answer.value().type != ControlType::kReady)
+    return Status(StatusCode::kUnavailable,
+                  "cannot record: the service answers something else than was asked; "
+                  "restart it");
+  return {};
 }
 
 // kTryAgain: the service did not answer.
