@@ -91,6 +91,8 @@ void EngineProcess::Send(Visitor visitor) {
 }
 
 void EngineProcess::SendWaiting() {
+  if (link_.fd() < 0)
+    return;  // they are for others
   has_room_ = link_.SendRest();
   while (has_room_ && !waiting_.empty() && unanswered_programs_.size() < kMaxUnanswered) {
     has_room_ = SendVisitor(link_, waiting_.next());

@@ -1,15 +1,20 @@
 // The front desk between programs, commands and engines that do as the test says.
 #include "service/front_desk.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 
 #include "base/clock.h"
 #include "wire/control.h"
@@ -23,7 +28,8 @@ constexpr uid_t kAlice = 61001;
 constexpr uid_t kMallory = 61002;
 
 // What an engine does with a program: 'k' keeps it and answers with its own user's id,
-// 'p' passes it on, 's' is silent about it, 'g' talks nonsense.
+// 'p' passes it on, 's' is silent about it. 'd' reads nothing after its first visitor,
+// 'g' talks nonsense.
 using Manners = std::map<uid_t, char>;
 
 void Answer(const Visitor& visitor, const std::string& text) {
@@ -54,6 +60,8 @@ int Engine(Link link, const Manners& manners) {
     if (visitor.value().is_command || manner == 'k')
       Answer(visitor.value(), std::to_string(geteuid()) + " has it");
     kept.push_back(visitor.value().connection.Release());
+    while (manner == 'd')
+      pause();
     if (visitor.value().is_command || manner == 's')
       continue;
     link.Send({.type = manner == 'k' ? LinkType::kAnswered : LinkType::kPassOn,
@@ -269,6 +277,76 @@ TEST_F(FrontDeskTest, RootAndWhoeverIsServedAlwaysGetIn) {
   EXPECT_NE(answer.find("try again when one has ended"), std::string::npos) << answer;
   EXPECT_EQ(AnswerOn(CommandOf(0)), "0 has it");
   EXPECT_EQ(AnswerOn(CommandOf(kFirst, kFirst + 5000)), "62000 has it");
+}
+
+TEST_F(FrontDeskTest, AnEngineThatReadsNothingIsEnded) {
+  Open({{kMallory, 'd'}});
+  StartEngines({kAlice, kMallory});
+  for (int i = 0; i < 5000; ++i)
+    desk_->Dump("a label");
+  StartEngines({kMallory});
+  EXPECT_GE(desk_->started(), 3u);
+}
+
+// Connects and asks as many users of a user namespace of its own; gives how many have
+// been told that there is no room.
+int AskFromNamespace(const std::string& path, uid_t users, int ready, int go) {
+  char byte = 'x';
+  if (unshare(CLONE_NEWUSER) != 0 || write(ready, &byte, 1) != 1 ||
+      read(go, &byte, 1) != 1 || setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0)
+    return -1;
+  std::vector<ScopedFd> commands;
+  for (uid_t user = 1; user <= users; ++user) {
+    ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    const ControlHeader header{
+        .magic = kControlMagic, .type = ControlType::kStop, .payload_size = 0};
+    if (seteuid(user) != 0 ||
+        connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+        send(fd.get(), &header, sizeof(header), 0) < 0 || seteuid(0) != 0)
+      return -1;
+    commands.push_back(std::move(fd));
+  }
+  int refused = 0;
+  for (const ScopedFd& fd : commands) {
+    std::array<char, 512> text{};
+    const ssize_t got = recv(fd.get(), text.data(), text.size(), 0);
+    refused += got > 0 && std::string_view(text.data(), static_cast<size_t>(got))
+                                  .find("user namespaces") != std::string_view::npos
+                   ? 1
+                   : 0;
+  }
+  return refused;
+}
+
+TEST_F(FrontDeskTest, UsersThatSomebodyHasMadeUpLeaveRoomForOthers) {
+  constexpr uid_t kMadeUp = 40;
+  Open({});
+  std::array<int, 2> ready{};
+  std::array<int, 2> go{};
+  ASSERT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(go.data(), O_CLOEXEC), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0)
+    _exit(AskFromNamespace(place_ + kSocketName, kMadeUp, ready[1], go[0]));
+  char byte = 0;
+  close(ready[1]);
+  const bool is_possible = read(ready[0], &byte, 1) == 1;
+  const std::string process = "/proc/" + std::to_string(child);
+  for (const char* map : {"/uid_map", "/gid_map"})
+    std::ofstream(process + map) << "0 63000 100";
+  EXPECT_EQ(write(go[1], &byte, 1), 1);
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0)
+    desk_->Poll(5, -1);
+  if (!is_possible || WEXITSTATUS(status) == 255)
+    GTEST_SKIP() << "there are no user namespaces here";
+  EXPECT_EQ(desk_->started(), 32u);
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(kMadeUp - 32));
+  StartEngines({kAlice, 0});
 }
 
 TEST_F(FrontDeskTest, SilentOnesAndHalfWordsHoldNobodyUp) {

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/passed_fds.h"
 #include "symbolize/elf_identity.h"
 
 namespace heapprofd {
@@ -85,6 +86,7 @@ FileRequests::FileRequests() {
     return;
   parser_ = ScopedFd(ends[0]);
   server_ = ScopedFd(ends[1]);
+  RefuseFds(ends[1]);
 }
 
 void FileRequests::InstallInParser() const {
