@@ -29,6 +29,9 @@ class ScopedFd {
 
   bool valid() const { return fd_ >= 0; }
 
+  // It is the caller's to close.
+  int release() { return std::exchange(fd_, -1); }
+
   void reset(int fd = -1) {
     if (fd_ >= 0)
       close(fd_);

@@ -23,10 +23,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kIdlePatienceNs = 10'000'000'000;  // for the first request
-constexpr uint64_t kEnginesNs = 30'000'000'000;       // to finish, when told to end
-constexpr int kIdleLookMs = 100;
-constexpr int kFirstInheritedFd = 3;  // sd_listen_fds(3)
+constexpr uint64_t kEnginesNs = 30'000'000'000;  // to finish, when told to end
+constexpr int kFirstInheritedFd = 3;             // sd_listen_fds(3)
 
 int Refuse(const Status& status) {
   Print(stderr, "heapprofd: %s\n", status.message().c_str());
@@ -128,9 +126,9 @@ int RunFrontDesk(std::unique_ptr<RuntimeDirectory> directory,
   if (!desk.ok())
     return Refuse(desk.status());
   FrontDesk& front_desk = *desk.value();
-  const uint64_t started_ns = MonotonicNs();
+  const IdleExit idle_exit(exit_when_idle);
   for (bool is_over = false; !is_over;) {
-    front_desk.Poll(exit_when_idle ? kIdleLookMs : -1, signals.fd());
+    front_desk.Poll(idle_exit.max_wait_ms(), signals.fd());
     while (const std::optional<signalfd_siginfo> info = signals.Next()) {
       const int signal = static_cast<int>(info->ssi_signo);
       if (signal == SIGUSR1)
@@ -138,9 +136,7 @@ int RunFrontDesk(std::unique_ptr<RuntimeDirectory> directory,
       is_over |= signal != SIGUSR1 && signal != SIGCHLD;
     }
     front_desk.ReapEngines();
-    const bool had_its_chance =
-        front_desk.started() > 0 || MonotonicNs() - started_ns > kIdlePatienceNs;
-    is_over |= exit_when_idle && had_its_chance && front_desk.is_idle();
+    is_over |= idle_exit.IsTime(front_desk.started(), front_desk.is_idle());
   }
   front_desk.StopAll();
   front_desk.AwaitEngines(MonotonicNs() + kEnginesNs);

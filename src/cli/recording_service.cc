@@ -20,9 +20,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kIdlePatienceNs = 10'000'000'000;  // for the first request
-constexpr uint64_t kFinishNs = 20'000'000'000;        // when we are told to end
-constexpr int kIdleLookMs = 100;
+constexpr uint64_t kFinishNs = 20'000'000'000;  // when we are told to end
 
 class RecordingService {
  public:
@@ -42,7 +40,6 @@ class RecordingService {
         service_.Dump("");
       is_told_to_stop_ |= signal != SIGUSR1 && signal != SIGCHLD;
     }
-    service_.ReapFinishers();
   }
 
   int End() {
@@ -109,14 +106,10 @@ int RunOwnService(std::unique_ptr<RuntimeDirectory> directory,
     return kExitFailure;
   }
   RecordingService run(std::move(door).value(), directory->path());
-  const uint64_t started_ns = MonotonicNs();
-  while (!run.is_told_to_stop()) {
-    run.Turn(exit_when_idle ? kIdleLookMs : -1, /*takes_dumps=*/true);
-    const bool had_its_chance =
-        run.service().started() > 0 || MonotonicNs() - started_ns > kIdlePatienceNs;
-    if (exit_when_idle && had_its_chance && run.service().is_idle())
-      break;
-  }
+  const IdleExit idle_exit(exit_when_idle);
+  while (!run.is_told_to_stop() &&
+         !idle_exit.IsTime(run.service().started(), run.service().is_idle()))
+    run.Turn(idle_exit.max_wait_ms(), /*takes_dumps=*/true);
   return run.End();
 }
 

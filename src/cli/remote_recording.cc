@@ -155,8 +155,36 @@ std::string FromAnywhere(const std::string& variable, const std::string& value) 
   return value;
 }
 
+// What an answer says went wrong, if it does.
+Status StatusOf(const ControlMessage& answer) {
+  if (answer.type == ControlType::kFailed)
+    return Status(StatusCode::kInvalidArgument, answer.payload);
+  if (answer.type == ControlType::kUnavailable)
+    return Status(StatusCode::kUnavailable, answer.payload);
+  return {};
+}
+
+// Until the service knows whose they are it takes no descriptors. kTryAgain: it did not
+// answer.
+Status AwaitReady(ControlChannel& channel) {
+  const Status sent = channel.Send(ControlType::kPrepare, "");
+  const Result<ControlMessage> answer = channel.Wait(kAnswerMs);
+  if (!answer.ok())
+    return Status(StatusCode::kTryAgain,
+                  "cannot record: the service does not answer; restart it, should it be "
+                  "of another version than this heap_profile (" +
+                      (sent.ok() ? answer.status() : sent).message() + ")");
+  HPD_TRY(StatusOf(answer.value()));
+  if (answer.value().type != ControlType::kReady)
+    return Status(StatusCode::kUnavailable,
+                  "cannot record: the service answers something else than was asked; "
+                  "restart it");
+  return {};
+}
+
 // kTryAgain: the service did not answer.
 Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
+  HPD_TRY(AwaitReady(channel));
   protos::StartRequest message;
   message.set_trace_config(SerializeTraceConfig(request.config));
   message.set_directory(request.directory);
@@ -176,10 +204,7 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
     const Result<ControlMessage> answer = channel.Wait(kAnswerMs);
     if (!answer.ok())
       return Status(StatusCode::kTryAgain, answer.status().message());
-    if (answer.value().type == ControlType::kFailed)
-      return Status(StatusCode::kInvalidArgument, answer.value().payload);
-    if (answer.value().type == ControlType::kUnavailable)
-      return Status(StatusCode::kUnavailable, answer.value().payload);
+    HPD_TRY(StatusOf(answer.value()));
     if (answer.value().type != ControlType::kNote)
       return {};
     Print(stderr, "heap_profile: %s\n", answer.value().payload.c_str());
@@ -337,6 +362,10 @@ int MarkRecordings(const std::string& label) {
       asked.push_back(std::move(channel).value());
   }
   int marked = 0;
+  Status status(
+      StatusCode::kUnavailable,
+      "cannot mark " + label +
+          ": nothing is being recorded for this user; start heap_profile first");
   const uint64_t end = MonotonicNs() + kMarkPatienceNs;
   for (ControlChannel& channel : asked) {
     const uint64_t now = MonotonicNs();
@@ -344,13 +373,10 @@ int MarkRecordings(const std::string& label) {
         channel.Wait(now < end ? static_cast<int>((end - now) / 1'000'000) : 0);
     if (answer.ok() && answer.value().type == ControlType::kMarked)
       marked += atoi(answer.value().payload.c_str());  // NOLINT(cert-err34-c)
+    else if (answer.ok() && !StatusOf(answer.value()).ok())
+      status = StatusOf(answer.value());
   }
-  if (marked > 0)
-    return kExitOk;
-  return Fail(Status(StatusCode::kUnavailable,
-                     "cannot mark " + label +
-                         ": nothing is being recorded for this user; start heap_profile "
-                         "first"));
+  return marked > 0 ? kExitOk : Fail(status);
 }
 
 }  // namespace heapprofd

@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <iterator>
 
+#include "engine/bare_welcome.h"
 #include "engine/tsc_clock.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
 namespace {
 
-// Of one turn. A crowd in the socket's queue is taken in whole, one that keeps coming
-// does not hold the turn up.
-constexpr int kAcceptedAtOnce = 4096;
 constexpr uint64_t kNsPerMs = 1'000'000;
 
 bool PeerOf(int fd, ucred* peer) {
@@ -39,108 +38,117 @@ Speech FirstWord(int fd, uint64_t* word) {
 
 }  // namespace
 
-void PendingClients::Accept(int listener) {
-  for (int i = 0; i < kAcceptedAtOnce; ++i) {
-    ScopedFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid())
-      return;
+bool PendingClients::Accept(int listener) {
+  const uint64_t end_ns = MonotonicNs() + limits_.accept_ns;
+  do {
+    ScopedFd accepted(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!accepted.valid())
+      return false;
+    UntrustedSocket fd(std::move(accepted));
     ucred peer{};
-    if (!PeerOf(fd.get(), &peer) || (geteuid() != 0 && peer.uid != geteuid()) ||
-        !MakeRoom(peer.uid))
-      continue;
-    ++counts_[peer.uid];
-    clients_.push_back({.fd = std::move(fd),
-                        .peer = peer,
-                        .deadline_ns = MonotonicNs() + limits_.patience_ns,
-                        .is_told_to_wait = false});
-  }
+    if (PeerOf(fd.get(), &peer) && (geteuid() == 0 || peer.uid == geteuid()) &&
+        MakeRoom(peer.uid))
+      Add(std::move(fd), peer);
+  } while (MonotonicNs() < end_ns);
+  return true;
+}
+
+void PendingClients::Add(UntrustedSocket fd, const ucred& peer) {
+  clients_.push_back({.client = {.fd = std::move(fd),
+                                 .peer = peer,
+                                 .deadline_ns = MonotonicNs() + limits_.patience_ns,
+                                 .is_told_to_wait = false},
+                      .of_user = {}});
+  std::list<Iterator>& same = by_user_[peer.uid];
+  clients_.back().of_user = same.insert(same.end(), std::prev(clients_.end()));
 }
 
 bool PendingClients::MakeRoom(uid_t user) {
-  const auto count = counts_.find(user);
-  const bool has_share =
-      user != geteuid() && count != counts_.end() && count->second >= limits_.of_user;
+  const auto same = by_user_.find(user);
+  const bool has_share = user != geteuid() && same != by_user_.end() &&
+                         same->second.size() >= limits_.of_user;
   if (has_share)
     return RemoveOldestOf(user);
   if (clients_.size() < limits_.all)
     return true;
-  const auto most = std::max_element(
-      counts_.begin(), counts_.end(),
-      [](const auto& one, const auto& other) { return one.second < other.second; });
+  const auto most = std::max_element(by_user_.begin(), by_user_.end(),
+                                     [](const auto& one, const auto& other) {
+                                       return one.second.size() < other.second.size();
+                                     });
   return RemoveOldestOf(most->first);
 }
 
 // False: it has spoken and waits for its turn only.
 bool PendingClients::RemoveOldestOf(uid_t user) {
-  const auto oldest =
-      std::find_if(clients_.begin(), clients_.end(),
-                   [user](const Client& client) { return client.peer.uid == user; });
+  const auto same = by_user_.find(user);
+  if (same == by_user_.end())
+    return false;
+  const Iterator oldest = same->second.front();
   uint64_t word = 0;
-  if (oldest == clients_.end() || FirstWord(oldest->fd.get(), &word) == Speech::kWord)
+  if (FirstWord(oldest->client.fd.get(), &word) == Speech::kWord)
     return false;
   Remove(oldest);
   return true;
 }
 
-PendingClients::Iterator PendingClients::Remove(Iterator client) {
-  const auto count = counts_.find(client->peer.uid);
-  if (--count->second == 0)
-    counts_.erase(count);
-  return clients_.erase(client);
+PendingClients::Iterator PendingClients::Remove(Iterator entry) {
+  const auto same = by_user_.find(entry->client.peer.uid);
+  same->second.erase(entry->of_user);
+  if (same->second.empty())
+    by_user_.erase(same);
+  return clients_.erase(entry);
 }
 
 bool PendingClients::Serve(const Handler& handler) {
   const uint64_t now = MonotonicNs();
   size_t served = 0;
   bool is_behind = false;
-  for (auto client = clients_.begin(); client != clients_.end();) {
+  for (auto entry = clients_.begin(); entry != clients_.end();) {
+    Client& client = entry->client;
     uint64_t magic = 0;
-    const Speech speech = FirstWord(client->fd.get(), &magic);
-    if (speech == Speech::kNone && client->deadline_ns >= now) {
-      ++client;
+    const Speech speech = FirstWord(client.fd.get(), &magic);
+    if (speech == Speech::kNone && client.deadline_ns >= now) {
+      ++entry;
       continue;
     }
     if (speech == Speech::kWord && served == limits_.per_turn) {
       is_behind = true;
-      if (magic == kHandshakeMagic && !std::exchange(client->is_told_to_wait, true))
-        TellToWait(client->fd.get());
-      ++client;
+      if (magic == kHandshakeMagic && !std::exchange(client.is_told_to_wait, true))
+        SendBareWelcome(client.fd.get(), WelcomeStatus::kWait);
+      ++entry;
       continue;
     }
     if (speech == Speech::kWord) {
       ++served;
-      handler(*client, magic);
+      handler(client, magic);
     }
-    client = Remove(client);
+    entry = Remove(entry);
   }
   return is_behind;
 }
 
-void PendingClients::TellToWait(int connection) {
-  const Welcome wait{.magic = kHandshakeMagic,
-                     .version = kWireVersion,
-                     .status = WelcomeStatus::kWait,
-                     .ring_size = 0,
-                     .seed = 0};
-  send(connection, &wait, sizeof(wait), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 void PendingClients::AddTo(std::vector<pollfd>* fds) const {
-  for (const Client& client : clients_)
-    fds->push_back({.fd = client.fd.get(), .events = POLLIN, .revents = 0});
+  for (const Entry& entry : clients_)
+    fds->push_back({.fd = entry.client.fd.get(), .events = POLLIN, .revents = 0});
 }
 
 int PendingClients::MillisecondsToDeadline() const {
   if (clients_.empty())
     return INT_MAX;
   const uint64_t now = MonotonicNs();
-  const uint64_t first = clients_.front().deadline_ns;
+  const uint64_t first = clients_.front().client.deadline_ns;
   return first > now ? static_cast<int>((first - now) / kNsPerMs + 1) : 0;
 }
 
 void PendingClients::clear() {
   clients_.clear();
-  counts_.clear();
+  by_user_.clear();
+}
+
+void PendingClients::LeaveToParent() {
+  for (Entry& entry : clients_)
+    entry.client.fd.Release();
+  clear();
 }
 
 }  // namespace heapprofd

@@ -18,7 +18,7 @@
 #include <map>
 #include <vector>
 
-#include "base/scoped_fd.h"
+#include "engine/untrusted_socket.h"
 
 namespace heapprofd {
 
@@ -30,11 +30,12 @@ class PendingClients {
     uint64_t patience_ns;  // until a connection has spoken
     size_t per_turn;       // served at once: those that are recorded already must not
                            // wait for a crowd that comes
+    uint64_t accept_ns = 20'000'000;  // of a turn, to take in a crowd
   };
 
   struct Client {
-    ScopedFd fd;  // does not block
-    ucred peer;   // as the kernel told it when the connection was made
+    UntrustedSocket fd;  // does not block
+    ucred peer;          // as the kernel told it when the connection was made
     uint64_t deadline_ns;
     bool is_told_to_wait;
   };
@@ -46,8 +47,9 @@ class PendingClients {
 
   explicit PendingClients(const Limits& limits) : limits_(limits) {}
 
-  // Takes in whoever waits at the listening socket. Only root lets other users in.
-  void Accept(int listener);
+  // Takes in whoever waits at the listening socket, as many as the time allows and one in
+  // any case. Only root lets other users in. True: the time was up.
+  bool Accept(int listener);
 
   // In order of arrival, hands those over that have spoken and closes those whose time is
   // up. True: some had to be left for the next turn; they know that they were heard.
@@ -64,20 +66,28 @@ class PendingClients {
 
   void clear();
 
-  // Lets a program at the other end know that it was heard and will be served. Without it
-  // the program would take us for stopped.
-  static void TellToWait(int connection);
+  // In a child: the connections are the parent's.
+  void LeaveToParent();
 
  private:
-  using Iterator = std::list<Client>::iterator;
+  struct Entry;
+  using Entries = std::list<Entry>;
+  using Iterator = Entries::iterator;
 
+  struct Entry {
+    Client client;
+    std::list<Iterator>::iterator of_user;  // where by_user_ has it
+  };
+
+  void Add(UntrustedSocket fd, const ucred& peer);
   bool MakeRoom(uid_t user);
   bool RemoveOldestOf(uid_t user);
   Iterator Remove(Iterator client);
 
   Limits limits_;
-  std::list<Client> clients_;       // in order of arrival
-  std::map<uid_t, size_t> counts_;  // of users with at least one
+  // In order of arrival, all and each user's.
+  Entries clients_;
+  std::map<uid_t, std::list<Iterator>> by_user_;
 };
 
 }  // namespace heapprofd

@@ -146,6 +146,36 @@ TEST_F(PendingClientsTest, WhoHasToWaitForAnotherTurnIsToldOnce) {
   EXPECT_EQ(recv(another.get(), &byte, 1, MSG_DONTWAIT), -1);
 }
 
+TEST_F(PendingClientsTest, ACrowdIsTakenInWithinATurnsTime) {
+  PendingClients clients(
+      {.all = 100, .of_user = 100, .patience_ns = kHour, .per_turn = 16, .accept_ns = 0});
+  std::vector<ScopedFd> crowd;
+  for (size_t i = 0; i < 3; ++i)
+    crowd.push_back(Connect());
+  for (size_t i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(clients.Accept(listener_.get()));
+    EXPECT_EQ(clients.size(), i);
+  }
+  EXPECT_FALSE(clients.Accept(listener_.get()));
+}
+
+TEST_F(PendingClientsTest, InAChildTheConnectionsAreTheParents) {
+  PendingClients clients(
+      {.all = 100, .of_user = 10, .patience_ns = kHour, .per_turn = 16});
+  const ScopedFd silent = Connect();
+  Turn(clients);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    clients.LeaveToParent();
+    _exit(clients.empty() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(IsClosed(silent));
+}
+
 TEST_F(PendingClientsTest, WithoutRoomTheOldestSilentOneGoes) {
   PendingClients clients({.all = 3, .of_user = 1, .patience_ns = kHour, .per_turn = 16});
   std::vector<ScopedFd> silent;

@@ -19,6 +19,7 @@
 #include "base/passed_fds.h"
 #include "base/random_seed.h"
 #include "base/temporary_directory.h"
+#include "engine/bare_welcome.h"
 #include "engine/obstacle.h"
 #include "engine/process_info.h"
 #include "engine/running_processes.h"
@@ -125,6 +126,7 @@ Status Session::Listen() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  RefuseFds(listener_.get());
   if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
           0 ||
       listen(listener_.get(), SOMAXCONN) != 0)
@@ -135,17 +137,17 @@ Status Session::Listen() {
 
 // True: there are more.
 bool Session::ServeClients() {
-  if (listener_.valid())
-    clients_.Accept(listener_.get());
-  return clients_.Serve(
+  const bool more_wait = listener_.valid() && clients_.Accept(listener_.get());
+  const bool more_speak = clients_.Serve(
       [this](PendingClients::Client& client, uint64_t magic) { Hear(client, magic); });
+  return more_wait || more_speak;
 }
 
 // A client says one thing, in one piece.
 void Session::Hear(PendingClients::Client& client, uint64_t magic) {
   const bool may_control = client.peer.uid == 0 || client.peer.uid == geteuid();
   if (magic == kControlMagic && may_control && control_handler_)
-    return control_handler_(std::move(client.fd));
+    return control_handler_(client.fd.Release());
   std::array<std::byte, sizeof(ExecNotice)> message{};
   const ssize_t size =
       recv(client.fd.get(), message.data(), message.size(), MSG_DONTWAIT);
@@ -175,12 +177,7 @@ void Session::Welcome(const Hello& hello, const PendingClients::Client& client) 
                   .from_startup = true})
                .ok())
     return;
-  const heapprofd::Welcome decline{.magic = kHandshakeMagic,
-                                   .version = kWireVersion,
-                                   .status = WelcomeStatus::kDecline,
-                                   .ring_size = 0,
-                                   .seed = 0};
-  SendWelcome(client.fd.get(), decline, {});
+  SendBareWelcome(client.fd.get(), WelcomeStatus::kDecline);
 }
 
 void Session::Decline(pid_t pid, const std::string& why) {

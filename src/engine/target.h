@@ -54,11 +54,11 @@ class Target {
 
   pid_t pid() const { return profile_.process.pid; }
 
-  static constexpr uint64_t kTurnNs = 50'000'000;
+  static constexpr uint64_t kDrainNs = 50'000'000;
 
   // Reads what is in the ring, at most `max_records` and for about `turn_ns`, and returns
   // how many there were. `writers_gone`: the process has ended, nothing can be pending.
-  size_t Drain(size_t max_records, bool writers_gone, uint64_t turn_ns = kTurnNs);
+  size_t Drain(size_t max_records, bool writers_gone, uint64_t turn_ns = kDrainNs);
 
   // The last Drain has left something in the ring.
   bool is_behind() const { return is_behind_; }
@@ -71,7 +71,7 @@ class Target {
 
   // A turn of reading up to there; true: done. What is not read may be given up: it
   // counts as lost then.
-  bool DrainRest(uint64_t end, bool writers_gone, uint64_t turn_ns = kTurnNs);
+  bool DrainRest(uint64_t end, bool writers_gone, uint64_t turn_ns = kDrainNs);
   void LoseRest(bool writers_gone);
 
   // Of the engine's heart: it moves.

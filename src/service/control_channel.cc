@@ -58,9 +58,10 @@ Result<ControlChannel> ControlChannel::Connect(const std::string& path) {
   return ControlChannel(std::move(fd));
 }
 
-Status ControlChannel::Send(ControlType type,
-                            const std::string& payload,
-                            const std::vector<int>& fds) {
+Status SendControlMessage(int fd,
+                          ControlType type,
+                          const std::string& payload,
+                          const std::vector<int>& fds) {
   const ControlHeader header{.magic = kControlMagic,
                              .type = type,
                              .payload_size = static_cast<uint32_t>(payload.size())};
@@ -76,7 +77,7 @@ Status ControlChannel::Send(ControlType type,
     message.msg_controllen = 0;
     if (done == 0)
       PutFds(fds, control, &message);
-    const ssize_t sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR)
       continue;
     if (sent < 0)

@@ -18,6 +18,13 @@ struct ControlMessage {
   std::vector<ScopedFd> fds;
 };
 
+// Descriptors stay the caller's. Fails rather than waits when the other side does not
+// read.
+Status SendControlMessage(int fd,
+                          ControlType type,
+                          const std::string& payload,
+                          const std::vector<int>& fds);
+
 class ControlChannel {
  public:
   explicit ControlChannel(ScopedFd fd) : fd_(std::move(fd)) {}
@@ -28,11 +35,12 @@ class ControlChannel {
 
   int fd() const { return fd_.get(); }
 
-  // Descriptors stay the caller's. Fails rather than waits when the other side does not
-  // read.
+  // See SendControlMessage.
   Status Send(ControlType type,
               const std::string& payload,
-              const std::vector<int>& fds = {});
+              const std::vector<int>& fds = {}) {
+    return SendControlMessage(fd_.get(), type, payload, fds);
+  }
 
   // Reads what is there without waiting. nullopt: the message is not complete yet.
   // kUnavailable: the other side has closed. kCorrupt: it talks nonsense.

@@ -8,20 +8,40 @@ namespace heapprofd {
 namespace {
 
 constexpr int kMessagesPerTurn = 256;
-constexpr size_t kMaxWaitingOfUser = 4096;
 constexpr uint64_t kAnswerNs = 10'000'000'000;  // with a gate that has to be started
 constexpr int kAgainMs = 10;                    // when the front desk has no room
-constexpr uint64_t kTurnNs = 20'000'000;  // letting in; then those inside have their turn
+constexpr uint64_t kAdmitNs = 20'000'000;  // of a turn; then those inside have theirs
+constexpr uint64_t kIdleAgainNs = 2'000'000'000;
+constexpr uint64_t kNsPerMs = 1'000'000;
+
+LinkType TypeOf(Reply reply) {
+  switch (reply) {
+    case Reply::kUnwanted:
+      return LinkType::kPassOn;
+    case Reply::kTaken:
+      return LinkType::kTakenHere;
+    case Reply::kSentAway:
+      break;
+  }
+  return LinkType::kAnswered;
+}
 
 }  // namespace
 
 int DeskDoor::MillisecondsToNext() const {
   if (!is_empty() || !early_.empty())
     return 0;
-  return is_told_ ? -1 : kAgainMs;
+  if (!is_told_ || !is_all_sent_)
+    return kAgainMs;
+  if (said_idle_at_ != visitors_)
+    return -1;
+  const uint64_t now = MonotonicNs();
+  return now < idle_again_ns_ ? static_cast<int>((idle_again_ns_ - now) / kNsPerMs + 1)
+                              : kAgainMs;
 }
 
 void DeskDoor::Serve(Host& host) {
+  is_all_sent_ = link_.SendRest();
   TellRecordings();
   Receive(host);
   AdmitSome(host);
@@ -82,10 +102,12 @@ void DeskDoor::Handle(LinkMessage message, Host& host) {
   switch (message.type) {
     case LinkType::kVisitor: {
       ++visitors_;
-      others_ = message.number;
       Result<Visitor> visitor = TakeVisitor(std::move(message));
-      if (visitor.ok())
-        Enqueue(std::move(visitor).value());
+      if (!visitor.ok())  // it has ended
+        return Say({.type = LinkType::kAnswered, .number = visitors_});
+      others_ = visitor.value().others;
+      visitor.value().number = visitors_;
+      waiting_.Add(std::move(visitor).value());
       return;
     }
     case LinkType::kTaken:
@@ -103,52 +125,34 @@ void DeskDoor::Handle(LinkMessage message, Host& host) {
   }
 }
 
-void DeskDoor::Enqueue(Visitor visitor) {
-  std::deque<Visitor>& queue = waiting_[visitor.rights.user];
-  if (queue.size() >= kMaxWaitingOfUser)
-    Decline(visitor);
-  else
-    queue.push_back(std::move(visitor));
+void DeskDoor::AdmitSome(Host& host) {
+  const uint64_t end_ns = MonotonicNs() + kAdmitNs;
+  while (!waiting_.empty() && MonotonicNs() < end_ns) {
+    Visitor visitor = waiting_.Take();
+    if (visitor.is_command) {
+      host.AdmitCommand(std::move(visitor));
+      continue;
+    }
+    const Reply reply = host.AdmitProgram(visitor);
+    visitor.connection.Release();  // the front desk has it, too, and is the last one
+    Say({.type = TypeOf(reply), .number = visitor.number});
+  }
+  waiting_.ForEach(TellToWait);
 }
 
-// One of each user in turn.
-void DeskDoor::AdmitSome(Host& host) {
-  const uint64_t end_ns = MonotonicNs() + kTurnNs;
-  while (!waiting_.empty() && MonotonicNs() < end_ns) {
-    auto next = waiting_.upper_bound(last_served_);
-    if (next == waiting_.end())
-      next = waiting_.begin();
-    last_served_ = next->first;
-    Visitor visitor = std::move(next->second.front());
-    next->second.pop_front();
-    if (next->second.empty())
-      waiting_.erase(next);
-    host.Admit(std::move(visitor));
-  }
-  for (auto& [user, queue] : waiting_) {
-    for (Visitor& visitor : queue)
-      TellToWait(visitor);
-  }
+// A front desk that reads nothing is as good as gone.
+void DeskDoor::Say(LinkMessage message) {
+  if (!link_.Say(std::move(message)))
+    link_ = Link(ScopedFd());
+  is_all_sent_ = link_.SendRest();
 }
 
 void DeskDoor::LeaveToParent() {
   link_ = Link(ScopedFd());
   is_closed_ = true;
+  waiting_.ForEach([](Visitor& visitor) { visitor.connection.Release(); });
   waiting_.clear();
   early_.clear();
-}
-
-void DeskDoor::PassOn(Visitor visitor) {
-  if (!link_.Send({.type = LinkType::kPassOn}, {visitor.connection.get()}))
-    Decline(visitor);
-}
-
-void DeskDoor::SayTaken(const Visitor& visitor) {
-  const uint64_t user = visitor.rights.user;
-  const bool ignored =
-      link_.Send({.type = LinkType::kTakenHere,
-                  .number = user << 32 | static_cast<uint32_t>(visitor.pid)});
-  static_cast<void>(ignored);  // a note is missing in another recording
 }
 
 void DeskDoor::SetRecordings(size_t count, bool has_begun) {
@@ -174,10 +178,13 @@ size_t DeskDoor::DumpOthers(const std::string& label) {
 }
 
 void DeskDoor::SayIdle() {
-  if (said_idle_at_ == visitors_)
+  const uint64_t now = MonotonicNs();
+  if (said_idle_at_ == visitors_ && now < idle_again_ns_)
     return;
-  if (link_.Send({.type = LinkType::kIdle, .number = visitors_}))
-    said_idle_at_ = visitors_;
+  if (!link_.Send({.type = LinkType::kIdle, .number = visitors_}))
+    return;
+  said_idle_at_ = visitors_;
+  idle_again_ns_ = now + kIdleAgainNs;
 }
 
 }  // namespace heapprofd

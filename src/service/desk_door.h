@@ -4,10 +4,10 @@
 #pragma once
 
 #include <deque>
-#include <map>
 
 #include "service/door.h"
 #include "service/link.h"
+#include "service/visitor_queue.h"
 
 namespace heapprofd {
 
@@ -28,8 +28,6 @@ class DeskDoor : public Door {
   void Close() override { is_closed_ = true; }
 
   void LeaveToParent() override;
-  void PassOn(Visitor visitor) override;
-  void SayTaken(const Visitor& visitor) override;
   void SetRecordings(size_t count, bool has_begun) override;
 
   bool are_recordings_known() const override { return is_told_ && unanswered_ == 0; }
@@ -37,7 +35,8 @@ class DeskDoor : public Door {
   Result<GateEnds> Watch() override;
   size_t DumpOthers(const std::string& label) override;
 
-  // Asks to leave; the front desk agrees, unless somebody is on his way here.
+  // Asks to leave, now and then while nothing changes; the front desk agrees, unless
+  // somebody is on his way here.
   void SayIdle();
 
   // It has agreed, or it is gone.
@@ -47,23 +46,24 @@ class DeskDoor : public Door {
   void Receive(Host& host);
   Result<std::optional<LinkMessage>> NextMessage();
   void Handle(LinkMessage message, Host& host);
-  void Enqueue(Visitor visitor);
+  void Say(LinkMessage message);
   void AdmitSome(Host& host);
   void TellRecordings();
 
   Link link_;
   bool is_closed_ = false;
   bool may_leave_ = false;
+  bool is_all_sent_ = true;        // nothing waits for room on the link
   uint64_t visitors_ = 0;          // so far
   uint64_t said_idle_at_ = ~0ull;  // visitors_ when it was said
+  uint64_t idle_again_ns_ = 0;     // then it is said again
   std::deque<LinkMessage> early_;  // came while an answer was waited for
   uint64_t others_ = 0;            // recordings, when the last visitor came
   uint64_t recordings_ = 0;
   bool has_begun_ = false;   // one of them, and that was not told yet
   bool is_told_ = true;      // of the number of recordings
   uint64_t unanswered_ = 0;  // of what was told
-  std::map<uid_t, std::deque<Visitor>> waiting_;
-  uid_t last_served_ = 0;
+  VisitorQueue waiting_;
 };
 
 }  // namespace heapprofd

@@ -2,6 +2,7 @@
 #include "service/desk_door.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,12 +11,19 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace heapprofd {
 namespace {
 
 class Guestbook : public Host {
  public:
-  void Admit(Visitor visitor) override { admitted.push_back(std::move(visitor)); }
+  void AdmitCommand(Visitor visitor) override { commands.push_back(std::move(visitor)); }
+
+  Reply AdmitProgram(Visitor& visitor) override {
+    programs.push_back(visitor.pid);
+    return reply;
+  }
 
   void NoteTaken(pid_t pid) override { taken.push_back(pid); }
 
@@ -23,7 +31,9 @@ class Guestbook : public Host {
 
   void Leave() override { is_told_to_leave = true; }
 
-  std::vector<Visitor> admitted;
+  std::vector<Visitor> commands;
+  std::vector<pid_t> programs;
+  Reply reply = Reply::kTaken;
   std::vector<pid_t> taken;
   std::vector<std::string> dumps;
   bool is_told_to_leave = false;
@@ -49,27 +59,76 @@ class DeskDoorTest : public testing::Test {
   ScopedFd SendVisitorToDoor(bool is_command, uint64_t others = 0) {
     std::array<int, 2> fds{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()), 0);
-    Result<Visitor> visitor = Identify(ScopedFd(fds[0]));
+    Result<Visitor> visitor = Identify(UntrustedSocket(ScopedFd(fds[0])));
     EXPECT_TRUE(visitor.ok());
     visitor.value().is_command = is_command;
-    EXPECT_TRUE(SendVisitor(*desk_, visitor.value(), others));
+    visitor.value().others = others;
+    EXPECT_TRUE(SendVisitor(*desk_, visitor.value()));
+    visitors_.push_back(std::move(visitor).value());
     return ScopedFd(fds[1]);
   }
 
   std::optional<Link> desk_;
   std::optional<DeskDoor> door_;
   Guestbook host_;
+  std::vector<Visitor> visitors_;  // the front desk has them, too
 };
 
 TEST_F(DeskDoorTest, VisitorsComeInAsWhatTheyAre) {
   const ScopedFd program = SendVisitorToDoor(/*is_command=*/false);
   const ScopedFd command = SendVisitorToDoor(/*is_command=*/true);
   door_->Serve(host_);
-  ASSERT_EQ(host_.admitted.size(), 2u);
-  EXPECT_FALSE(host_.admitted[0].is_command);
-  EXPECT_TRUE(host_.admitted[1].is_command);
-  EXPECT_EQ(host_.admitted[1].pid, getpid());
+  EXPECT_EQ(host_.programs, std::vector<pid_t>{getpid()});
+  ASSERT_EQ(host_.commands.size(), 1u);
+  EXPECT_TRUE(host_.commands[0].is_command);
+  EXPECT_EQ(host_.commands[0].pid, getpid());
   EXPECT_TRUE(door_->is_empty());
+}
+
+TEST_F(DeskDoorTest, WhatBecameOfAProgramIsToldByItsNumber) {
+  const ScopedFd command = SendVisitorToDoor(/*is_command=*/true);
+  std::vector<ScopedFd> programs;
+  uint64_t number = 1;
+  for (const auto& [reply, type] : {std::pair(Reply::kUnwanted, LinkType::kPassOn),
+                                    std::pair(Reply::kTaken, LinkType::kTakenHere),
+                                    std::pair(Reply::kSentAway, LinkType::kAnswered)}) {
+    programs.push_back(SendVisitorToDoor(/*is_command=*/false));
+    host_.reply = reply;
+    door_->Serve(host_);
+    const LinkMessage said = Said();
+    EXPECT_EQ(said.type, type);
+    EXPECT_EQ(said.number, ++number);
+    EXPECT_TRUE(said.fds.empty());
+  }
+}
+
+TEST_F(DeskDoorTest, AProgramThatIsPassedOnIsStillConnected) {
+  const ScopedFd program = SendVisitorToDoor(/*is_command=*/false);
+  host_.reply = Reply::kUnwanted;
+  door_->Serve(host_);
+  Decline(visitors_[0]);
+  std::array<char, 64> answer{};
+  EXPECT_GT(recv(program.get(), answer.data(), answer.size(), MSG_DONTWAIT), 0);
+}
+
+TEST_F(DeskDoorTest, WhatHasNoRoomIsToldWhenThereIs) {
+  // The only number of others that is told is that of a command's.
+  const ScopedFd command = SendVisitorToDoor(/*is_command=*/true, /*others=*/1);
+  door_->Serve(host_);
+  size_t filled = 0;
+  while (door_->DumpOthers("x") == 1 && filled < 100'000)
+    ++filled;
+  const ScopedFd program = SendVisitorToDoor(/*is_command=*/false);
+  door_->Serve(host_);
+  EXPECT_GT(door_->MillisecondsToNext(), 0);
+  bool is_told = false;
+  for (size_t i = 0; i < 2 * filled + 10 && !is_told; ++i) {
+    door_->Serve(host_);
+    const auto said = desk_->Receive();
+    ASSERT_TRUE(said.ok());
+    is_told = said.value() && said.value()->type == LinkType::kTakenHere;
+  }
+  EXPECT_TRUE(is_told);
 }
 
 TEST_F(DeskDoorTest, WhatConcernsTheHostReachesIt) {
@@ -101,6 +160,7 @@ TEST_F(DeskDoorTest, NobodyLeavesWhileAVisitorIsOnHisWay) {
   ASSERT_TRUE(desk_->Send({.type = LinkType::kLeave}));
   door_->Serve(host_);
   EXPECT_FALSE(door_->may_leave());
+  EXPECT_EQ(Said().type, LinkType::kTakenHere);
   door_->SayIdle();
   const LinkMessage idle = Said();
   EXPECT_EQ(idle.type, LinkType::kIdle);
@@ -108,6 +168,28 @@ TEST_F(DeskDoorTest, NobodyLeavesWhileAVisitorIsOnHisWay) {
   ASSERT_TRUE(desk_->Send({.type = LinkType::kLeave}));
   door_->Serve(host_);
   EXPECT_TRUE(door_->may_leave());
+}
+
+TEST_F(DeskDoorTest, WhoeverIsIdleSaysSoAgain) {
+  EXPECT_EQ(door_->MillisecondsToNext(), -1);
+  door_->SayIdle();
+  EXPECT_EQ(Said().type, LinkType::kIdle);
+  door_->SayIdle();  // not at once
+  const int wait_ms = door_->MillisecondsToNext();
+  EXPECT_GT(wait_ms, 0);
+  EXPECT_LE(wait_ms, 10'000);
+  const Result<std::optional<LinkMessage>> nothing = desk_->Receive();
+  EXPECT_TRUE(nothing.ok() && !nothing.value());
+  bool is_said = false;
+  for (const uint64_t end_ns = MonotonicNs() + 60'000'000'000;
+       !is_said && MonotonicNs() < end_ns;) {
+    pollfd readable{.fd = desk_->fd(), .events = POLLIN, .revents = 0};
+    poll(&readable, 1, door_->MillisecondsToNext());
+    door_->SayIdle();
+    const auto said = desk_->Receive();
+    is_said = said.ok() && said.value() && said.value()->type == LinkType::kIdle;
+  }
+  EXPECT_TRUE(is_said);
 }
 
 TEST_F(DeskDoorTest, WithoutAFrontDeskTheHostLeaves) {

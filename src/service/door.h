@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,19 @@
 
 namespace heapprofd {
 
+// What has become of a program that came in.
+enum class Reply : uint8_t {
+  kUnwanted,  // it was not answered
+  kTaken,     // it is recorded here
+  kSentAway,
+};
+
 // Who lives behind the door.
 class Host {
  public:
   virtual ~Host() = default;
-  virtual void Admit(Visitor visitor) = 0;
+  virtual void AdmitCommand(Visitor visitor) = 0;
+  virtual Reply AdmitProgram(Visitor& visitor) = 0;
   // Another user's recording has got the process; it may have been ours before.
   virtual void NoteTaken(pid_t pid) = 0;
   virtual void DumpAll(const std::string& label) = 0;
@@ -51,12 +60,6 @@ class Door {
 
   // In a child that finishes a recording: nothing of the door lives on there.
   virtual void LeaveToParent() = 0;
-
-  // The program is wanted by nobody behind this door.
-  virtual void PassOn(Visitor visitor) = 0;
-
-  // The program is being recorded behind this door.
-  virtual void SayTaken(const Visitor& visitor) = 0;
 
   // How many recordings run behind this door. `has_begun`: programs that lie dormant are
   // to ask again.

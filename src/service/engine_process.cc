@@ -8,15 +8,23 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
 
 #include "base/clock.h"
+#include "base/print.h"
 #include "sandbox/sandbox.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxWaiting = 1024;
+constexpr size_t kMaxWaiting = 4096;
+constexpr size_t kMaxWaitingOfUser = 256;
+constexpr size_t kMaxUnanswered = 256;  // programs that the engine has
 constexpr uint64_t kPatienceNs = 4'000'000'000;
+constexpr int kNoRoomMs = 5;           // until the link is tried again
+constexpr int kLookAtWaitingMs = 500;  // until who waits for too long is sent away
 // What one user can make us spend: his recordings fail beyond that, and nobody else's.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr rlim_t kMaxData = RLIM_INFINITY;  // a sanitizer reserves terabytes
@@ -61,35 +69,78 @@ Result<std::unique_ptr<EngineProcess>> EngineProcess::Start(const Rights& rights
   if (pid == 0)
     Become(rights, std::move(links.second), main);
   if (pid < 0)
-    return Status::FromErrno("cannot start a process for the recordings of a user",
-                             errno);
+    return Status(
+        StatusCode::kUnavailable,
+        std::string("cannot start a process for the recordings of this user: ") +
+            strerror(errno) + "; try again when others have ended");
   return std::unique_ptr<EngineProcess>(
       new EngineProcess(rights, std::move(links.first), pid));
 }
 
 EngineProcess::~EngineProcess() = default;
 
-void EngineProcess::Send(Visitor visitor, uint64_t others) {
-  if (waiting_.size() >= kMaxWaiting)
-    return Decline(visitor);
-  waiting_.push_back({.visitor = std::move(visitor),
-                      .others = others,
-                      .deadline_ns = MonotonicNs() + kPatienceNs});
+bool EngineProcess::HasRoomFor(uid_t user) const {
+  return waiting_.size() < kMaxWaiting && waiting_.size_of(user) < kMaxWaitingOfUser;
+}
+
+void EngineProcess::Send(Visitor visitor) {
+  visitor.deadline_ns = MonotonicNs() + kPatienceNs;
+  waiting_.Add(std::move(visitor));
   SendWaiting();
-  if (!waiting_.empty())
-    TellToWait(waiting_.back().visitor);
+  waiting_.ForEach(TellToWait);
 }
 
 void EngineProcess::SendWaiting() {
-  while (!waiting_.empty()) {
-    const Waiting& next = waiting_.front();
-    if (MonotonicNs() < next.deadline_ns) {
-      if (!SendVisitor(link_, next.visitor, next.others))
-        return;
-      ++sent_;
-    }
-    waiting_.pop_front();
+  if (link_.fd() < 0)
+    return;  // they are for others
+  has_room_ = link_.SendRest();
+  while (has_room_ && !waiting_.empty() && unanswered_programs_.size() < kMaxUnanswered) {
+    has_room_ = SendVisitor(link_, waiting_.next());
+    if (!has_room_)
+      return;
+    Visitor visitor = waiting_.Take();
+    ++sent_;
+    if (visitor.is_command)
+      visitor.connection.Release();  // the engine has it
+    else
+      unanswered_programs_.emplace(sent_, std::move(visitor));
   }
+}
+
+void EngineProcess::Say(LinkMessage message) {
+  if (link_.Say(std::move(message)))
+    return;
+  Print(stderr,
+        "heapprofd: the engine of user %u reads nothing: it is ended with its "
+        "recordings\n",
+        static_cast<unsigned>(rights_.user));
+  Kill();
+}
+
+std::deque<Visitor> EngineProcess::Serve() {
+  SendWaiting();
+  const uint64_t now = MonotonicNs();
+  while (!unanswered_programs_.empty() &&
+         unanswered_programs_.begin()->second.deadline_ns <= now) {
+    Decline(unanswered_programs_.begin()->second);
+    unanswered_programs_.erase(unanswered_programs_.begin());
+  }
+  return waiting_.TakeOverdue(link_.fd() >= 0 ? now : UINT64_MAX);
+}
+
+std::optional<Visitor> EngineProcess::TakeBack(uint64_t number) {
+  const auto found = unanswered_programs_.find(number);
+  if (found == unanswered_programs_.end())
+    return std::nullopt;
+  std::optional<Visitor> visitor = std::move(found->second);
+  unanswered_programs_.erase(found);
+  return visitor;
+}
+
+int EngineProcess::MillisecondsToNext() const {
+  if (!has_room_)
+    return kNoRoomMs;
+  return is_full() || !unanswered_programs_.empty() ? kLookAtWaitingMs : -1;
 }
 
 bool EngineProcess::HasEnded() {
@@ -101,7 +152,7 @@ bool EngineProcess::HasEnded() {
 void EngineProcess::Kill() {
   recordings = 0;
   is_leaving = true;
-  waiting_.clear();
+  unanswered_programs_.clear();
   link_ = Link(ScopedFd());
   if (pid_ != 0)
     kill(pid_, SIGKILL);

@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "base/status.h"
 #include "service/link.h"
+#include "service/visitor_queue.h"
 
 namespace heapprofd {
 
@@ -31,22 +34,37 @@ class EngineProcess {
 
   const Link& link() const { return link_; }
 
-  // Hands the visitor over, now or when there is room. Whoever waits too long, or is one
-  // of too many, is sent away.
-  void Send(Visitor visitor, uint64_t others);
+  // Whether one more visitor of this user may wait here.
+  bool HasRoomFor(uid_t user) const;
 
-  // Hands over those that wait.
-  void SendWaiting();
+  // Hands the visitor over, now or when there is room. A program's connection is kept
+  // until the engine has answered it.
+  void Send(Visitor visitor);
+
+  // In order and without loss: an engine that does not read is ended.
+  void Say(LinkMessage message);
+
+  // A turn: sends what waits. Gives visitors that have waited for too long, or for an
+  // engine that is gone; they are for somebody else.
+  std::deque<Visitor> Serve();
+
+  // The program with this number is no longer its own; nullopt: it never was.
+  std::optional<Visitor> TakeBack(uint64_t number);
 
   // Of visitors.
   uint64_t sent() const { return sent_; }
 
+  // Somebody has to wait.
   bool is_full() const { return !waiting_.empty(); }
 
-  uint64_t recordings = 0;  // as it has said
-  uint64_t unanswered = 0;  // of what it has said about them
-  uint64_t watch = 0;       // ticket of its question to the exec gate; 0: none
-  bool is_leaving = false;  // it was told so: nothing more is sent
+  // Until Serve should be called in any case; -1: no need.
+  int MillisecondsToNext() const;
+
+  uint64_t recordings = 0;             // as it has said
+  uint64_t unanswered = 0;             // of what it has said about them
+  uint64_t watch = 0;                  // ticket of its question to the exec gate; 0: none
+  bool is_leaving = false;             // it was told so: nothing more is sent
+  bool is_of_other_namespace = false;  // see IsOfOtherNamespace
 
   // Its process is gone, and forgotten by the kernel.
   bool HasEnded();
@@ -55,20 +73,18 @@ class EngineProcess {
   void Kill();
 
  private:
-  struct Waiting {
-    Visitor visitor;
-    uint64_t others;
-    uint64_t deadline_ns;
-  };
-
   EngineProcess(const Rights& rights, Link link, pid_t pid)
       : rights_(rights), link_(std::move(link)), pid_(pid) {}
 
   Rights rights_;
   Link link_;
   pid_t pid_;  // 0: has ended
+  void SendWaiting();
+
   uint64_t sent_ = 0;
-  std::deque<Waiting> waiting_;
+  bool has_room_ = true;  // the link, as far as is known
+  VisitorQueue waiting_;
+  std::map<uint64_t, Visitor> unanswered_programs_;  // by number
 };
 
 }  // namespace heapprofd

@@ -4,17 +4,19 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxEngines = 256;
-constexpr size_t kMaxEnginesOfUser = 4;        // with other groups each
-constexpr int kMessagesPerTurn = 64;           // of one engine
-constexpr int kFullWaitMs = 5;                 // until an engine is asked again for room
-constexpr uint64_t kKilledNs = 1'000'000'000;  // unless it hangs in the kernel
+constexpr size_t kMaxEnginesOfUser = 4;  // with other groups each
+constexpr size_t kMaxEnginesOfRoot = 64;
+constexpr size_t kMaxUsers = 128;                  // with engines, without root
+constexpr size_t kMaxUsersOfOtherNamespaces = 32;  // of these
+constexpr int kMessagesPerTurn = 64;               // of one engine
+constexpr uint64_t kKilledNs = 1'000'000'000;      // unless it hangs in the kernel
 constexpr uint64_t kLookAgainNs = 5'000'000;
 
 }  // namespace
@@ -43,9 +45,10 @@ int FrontDesk::MillisecondsToNext() const {
   const auto wait_at_most = [&wait_ms](int limit_ms) {
     wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
   };
-  if (std::any_of(engines_.begin(), engines_.end(),
-                  [](const auto& engine) { return engine->is_full(); }))
-    wait_at_most(kFullWaitMs);
+  for (const std::unique_ptr<EngineProcess>& engine : engines_) {
+    if (const int limit_ms = engine->MillisecondsToNext(); limit_ms >= 0)
+      wait_at_most(limit_ms);
+  }
   for (const int limit_ms :
        {wakes_.MillisecondsToNext(MonotonicNs()), exec_gate_.MillisecondsToNext()}) {
     if (limit_ms >= 0)
@@ -69,8 +72,7 @@ void FrontDesk::Poll(int max_wait_ms, int wake_fd) {
   for (size_t i = 0; i < engines_.size(); ++i) {
     if (fds[i].revents != 0)
       Hear(*engines_[i]);
-    if (engines_[i]->is_full())
-      engines_[i]->SendWaiting();
+    Serve(*engines_[i]);
   }
   if (reception_ != nullptr)
     reception_->Serve([this](Visitor visitor) { Admit(std::move(visitor)); });
@@ -86,54 +88,106 @@ void FrontDesk::Admit(Visitor visitor) {
 }
 
 void FrontDesk::AdmitCommand(Visitor visitor) {
-  EngineProcess* engine = EngineOf(visitor.rights);
-  if (engine != nullptr)
-    engine->Send(std::move(visitor), CountRecordings() - engine->recordings);
+  const Result<EngineProcess*> found = EngineOf(visitor);
+  if (!found.ok())
+    return Refuse(visitor, found.status().message());
+  EngineProcess& engine = *found.value();
+  if (!engine.HasRoomFor(visitor.rights.user))
+    return Refuse(visitor,
+                  "cannot serve the command: too many programs and commands of this user "
+                  "wait already; try again");
+  visitor.others = CountRecordings() - engine.recordings;
+  engine.Send(std::move(visitor));
 }
 
-// Root always finds room.
-bool FrontDesk::HasRoomFor(uid_t user) const {
-  const auto same =
-      std::count_if(engines_.begin(), engines_.end(),
-                    [user](const auto& engine) { return engine->rights().user == user; });
-  return static_cast<size_t>(same) < kMaxEnginesOfUser &&
-         (user == 0 || engines_.size() < kMaxEngines);
+// Root always finds room, and so does whoever has an engine; the number of others is
+// bounded. User ids that somebody can make up leave most of the room to those that are
+// real.
+Status FrontDesk::CheckRoomFor(uid_t user, bool is_of_other_namespace) const {
+  size_t same = 0;
+  std::set<uid_t> users;
+  std::set<uid_t> of_other_namespaces;
+  for (const std::unique_ptr<EngineProcess>& engine : engines_) {
+    const uid_t its_user = engine->rights().user;
+    same += its_user == user ? 1 : 0;
+    if (its_user != 0)
+      users.insert(its_user);
+    if (engine->is_of_other_namespace)
+      of_other_namespaces.insert(its_user);
+  }
+  if (same >= (user == 0 ? kMaxEnginesOfRoot : kMaxEnginesOfUser))
+    return Status(StatusCode::kUnavailable,
+                  "cannot serve the command: " + std::to_string(same) +
+                      " engines of this user run already, each for other groups; end "
+                      "recordings that were started with other groups");
+  if (user == 0 || same > 0)
+    return {};
+  if (users.size() >= kMaxUsers)
+    return Status(StatusCode::kUnavailable,
+                  "cannot serve the command: " + std::to_string(users.size()) +
+                      " users have recordings already; try again when one has ended");
+  if (is_of_other_namespace && of_other_namespaces.size() >= kMaxUsersOfOtherNamespaces)
+    return Status(
+        StatusCode::kUnavailable,
+        "cannot serve the command: " + std::to_string(of_other_namespaces.size()) +
+            " users of other user namespaces have recordings already; try "
+            "again when one has ended");
+  return {};
 }
 
-// Whoever finds no engine is told so by the end of his connection.
-EngineProcess* FrontDesk::EngineOf(const Rights& rights) {
+Result<EngineProcess*> FrontDesk::EngineOf(const Visitor& visitor) {
+  const Rights& rights = visitor.rights;
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
     if (engine->rights() == rights && !engine->is_leaving)
       return engine.get();
   }
-  if (!HasRoomFor(rights.user))
-    return nullptr;
-  Result<std::unique_ptr<EngineProcess>> engine =
-      EngineProcess::Start(rights, engine_main_);
-  if (!engine.ok())
-    return nullptr;
-  ++started_;
   const bool is_root = rights.user == 0;
-  return engines_
-      .insert(is_root ? engines_.begin() : engines_.end(), std::move(engine).value())
+  const bool is_of_other_namespace = !is_root && IsOfOtherNamespace(visitor);
+  HPD_TRY(CheckRoomFor(rights.user, is_of_other_namespace));
+  HPD_TRY_ASSIGN(std::unique_ptr<EngineProcess> engine,
+                 EngineProcess::Start(rights, engine_main_));
+  engine->is_of_other_namespace = is_of_other_namespace;
+  ++started_;
+  return engines_.insert(is_root ? engines_.begin() : engines_.end(), std::move(engine))
       ->get();
 }
 
-void FrontDesk::Offer(Visitor visitor, const EngineProcess* after) {
+// One that cannot follow is passed by when another one may want the program: root's must
+// not keep a user's programs from his own.
+EngineProcess* FrontDesk::NextFor(const Visitor& visitor, const EngineProcess* after) {
+  EngineProcess* busy = nullptr;
   bool is_behind = after == nullptr;
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
     const Rights& rights = engine->rights();
     const bool may_want = rights.user == 0 || (rights.user == visitor.rights.user &&
                                                rights.group == visitor.rights.group);
-    // Root's, when it cannot follow, must not keep a user's programs from his own.
-    const bool is_passed_by =
-        rights.user == 0 && visitor.rights.user != 0 && engine->is_full();
-    if (is_behind && may_want && !is_passed_by && engine->recordings > 0 &&
-        !engine->is_leaving)
-      return engine->Send(std::move(visitor), 0);
+    if (is_behind && may_want && engine->recordings > 0 && !engine->is_leaving &&
+        engine->HasRoomFor(visitor.rights.user)) {
+      if (!engine->is_full())
+        return engine.get();
+      busy = busy != nullptr ? busy : engine.get();
+    }
     is_behind |= engine.get() == after;
   }
-  Decline(visitor);
+  return busy;
+}
+
+void FrontDesk::Offer(Visitor visitor, const EngineProcess* after) {
+  if (EngineProcess* engine = NextFor(visitor, after))
+    engine->Send(std::move(visitor));
+  else
+    Decline(visitor);
+}
+
+// What it cannot take in time is for others.
+void FrontDesk::Serve(EngineProcess& engine) {
+  for (Visitor& visitor : engine.Serve()) {
+    if (visitor.is_command)
+      Refuse(visitor,
+             "cannot serve the command: this user's engine does not answer; try again");
+    else
+      Offer(std::move(visitor), &engine);
+  }
 }
 
 void FrontDesk::Hear(EngineProcess& engine) {
@@ -158,17 +212,17 @@ bool FrontDesk::HearOne(EngineProcess& engine) {
 void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
   const bool is_root = engine.rights().user == 0;
   switch (message.type) {
-    case LinkType::kPassOn: {
-      Result<Visitor> visitor = TakeVisitor(std::move(message));
-      if (visitor.ok() &&
-          (is_root || visitor.value().rights.user == engine.rights().user))
-        Offer(std::move(visitor).value(), &engine);
+    case LinkType::kPassOn:
+      if (std::optional<Visitor> visitor = engine.TakeBack(message.number))
+        Offer(std::move(*visitor), &engine);
+      return;
+    case LinkType::kTakenHere:
+    case LinkType::kAnswered: {
+      const std::optional<Visitor> visitor = engine.TakeBack(message.number);
+      if (visitor && is_root && message.type == LinkType::kTakenHere)
+        TellTaken(*visitor);
       return;
     }
-    case LinkType::kTakenHere:
-      if (is_root)
-        TellTaken(message.number);
-      return;
     case LinkType::kRecordings:
       engine.recordings = std::min<uint64_t>(message.number, UINT16_MAX);
       if (!message.text.empty())
@@ -179,7 +233,7 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
     case LinkType::kDumpOthers:
       for (const std::unique_ptr<EngineProcess>& other : engines_) {
         if (is_root && other.get() != &engine)
-          other->link().Send({.type = LinkType::kDump, .text = message.text});
+          other->Say({.type = LinkType::kDump, .text = message.text});
       }
       return;
     case LinkType::kWatch:
@@ -196,26 +250,29 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
 }
 
 void FrontDesk::AnswerWatchers() {
-  for (const auto& [ticket, ends] : exec_gate_.Turn()) {
+  for (auto& [ticket, ends] : exec_gate_.Turn()) {
     for (const std::unique_ptr<EngineProcess>& engine : engines_) {
       if (engine->watch != ticket)
         continue;
       engine->watch = 0;
-      if (ends.ok())
-        engine->link().Send({.type = LinkType::kWatcher},
-                            {ends.value().socket.get(), ends.value().pipe.get()});
-      else
-        engine->link().Send(
-            {.type = LinkType::kWatcher, .text = ends.status().message()});
+      LinkMessage answer{.type = LinkType::kWatcher};
+      if (ends.ok()) {
+        answer.fds.push_back(std::move(ends.value().socket));
+        answer.fds.push_back(std::move(ends.value().pipe));
+      } else {
+        answer.text = ends.status().message();
+      }
+      engine->Say(std::move(answer));
     }
   }
 }
 
-void FrontDesk::TellTaken(uint64_t process) {
+void FrontDesk::TellTaken(const Visitor& program) {
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
     const uid_t user = engine->rights().user;
-    if (user != 0 && user == process >> 32)
-      engine->link().Send({.type = LinkType::kTaken, .number = process & UINT32_MAX});
+    if (user != 0 && user == program.rights.user)
+      engine->Say(
+          {.type = LinkType::kTaken, .number = static_cast<uint32_t>(program.pid)});
   }
 }
 
@@ -242,7 +299,7 @@ void FrontDesk::WakeAndAnswer() {
 
 void FrontDesk::Dump(const std::string& label) {
   for (const std::unique_ptr<EngineProcess>& engine : engines_)
-    engine->link().Send({.type = LinkType::kDump, .text = label});
+    engine->Say({.type = LinkType::kDump, .text = label});
 }
 
 void FrontDesk::ReapEngines() {

@@ -60,15 +60,17 @@ class FrontDesk {
   void AdmitCommand(Visitor visitor);
   // To the next engine behind `after` (nullptr: to the first) that may want the program.
   void Offer(Visitor visitor, const EngineProcess* after);
-  bool HasRoomFor(uid_t user) const;
-  EngineProcess* EngineOf(const Rights& rights);
+  EngineProcess* NextFor(const Visitor& visitor, const EngineProcess* after);
+  Status CheckRoomFor(uid_t user, bool is_of_other_namespace) const;
+  Result<EngineProcess*> EngineOf(const Visitor& visitor);
+  void Serve(EngineProcess& engine);
   void Hear(EngineProcess& engine);
   // False: it is gone, or talks nonsense.
   bool HearOne(EngineProcess& engine);
   void Handle(EngineProcess& engine, LinkMessage message);
   // To those who have asked the exec gate.
   void AnswerWatchers();
-  void TellTaken(uint64_t process);
+  void TellTaken(const Visitor& program);
   uint64_t CountRecordings() const;
   void TellRecordings();
   // Programs that lie dormant, and then the engines that have told of a recording.

@@ -1,14 +1,20 @@
 // The front desk between programs, commands and engines that do as the test says.
 #include "service/front_desk.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 
 #include "base/clock.h"
 #include "wire/control.h"
@@ -22,7 +28,8 @@ constexpr uid_t kAlice = 61001;
 constexpr uid_t kMallory = 61002;
 
 // What an engine does with a program: 'k' keeps it and answers with its own user's id,
-// 'p' passes it on, 'g' talks nonsense.
+// 'p' passes it on, 's' is silent about it. 'd' reads nothing after its first visitor,
+// 'g' talks nonsense.
 using Manners = std::map<uid_t, char>;
 
 void Answer(const Visitor& visitor, const std::string& text) {
@@ -36,8 +43,9 @@ int Engine(Link link, const Manners& manners) {
     send(link.fd(), "nonsense", 8, MSG_NOSIGNAL);
     pause();
   }
+  std::vector<ScopedFd> kept;
   link.Send({.type = LinkType::kRecordings, .number = 1});
-  while (true) {
+  for (uint64_t visitors = 0;;) {
     pollfd readable{.fd = link.fd(), .events = POLLIN, .revents = 0};
     poll(&readable, 1, -1);
     Result<std::optional<LinkMessage>> message = link.Receive();
@@ -45,13 +53,19 @@ int Engine(Link link, const Manners& manners) {
       return 0;
     if (!message.value() || message.value()->type != LinkType::kVisitor)
       continue;
-    const Result<Visitor> visitor = TakeVisitor(std::move(*message.value()));
+    ++visitors;
+    Result<Visitor> visitor = TakeVisitor(std::move(*message.value()));
     if (!visitor.ok())
       continue;
     if (visitor.value().is_command || manner == 'k')
       Answer(visitor.value(), std::to_string(geteuid()) + " has it");
-    else
-      link.Send({.type = LinkType::kPassOn}, {visitor.value().connection.get()});
+    kept.push_back(visitor.value().connection.Release());
+    while (manner == 'd')
+      pause();
+    if (visitor.value().is_command || manner == 's')
+      continue;
+    link.Send({.type = manner == 'k' ? LinkType::kAnswered : LinkType::kPassOn,
+               .number = visitors});
   }
 }
 
@@ -60,6 +74,10 @@ class FrontDeskTest : public testing::Test {
   void SetUp() override {
     if (geteuid() != 0)
       GTEST_SKIP() << "only root's service has a front desk";
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
     std::string pattern = testing::TempDir() + "/hpdXXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     place_ = pattern;
@@ -85,13 +103,15 @@ class FrontDeskTest : public testing::Test {
   }
 
   // As `user`: the kernel remembers who it was when the connection was made.
-  ScopedFd ConnectAs(uid_t user) {
+  ScopedFd ConnectAs(uid_t user) { return ConnectAs(user, user); }
+
+  ScopedFd ConnectAs(uid_t user, gid_t group) {
     ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const std::string path = place_ + kSocketName;
     memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    EXPECT_EQ(setegid(user), 0);
+    EXPECT_EQ(setegid(group), 0);
     EXPECT_EQ(seteuid(user), 0);
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
               0);
@@ -108,10 +128,15 @@ class FrontDeskTest : public testing::Test {
     return fd;
   }
 
-  ScopedFd CommandOf(uid_t user) {
-    return SayAs(
-        user, ControlHeader{
-                  .magic = kControlMagic, .type = ControlType::kStop, .payload_size = 0});
+  ScopedFd CommandOf(uid_t user) { return CommandOf(user, user); }
+
+  ScopedFd CommandOf(uid_t user, gid_t group) {
+    ScopedFd fd = ConnectAs(user, group);
+    const ControlHeader header{
+        .magic = kControlMagic, .type = ControlType::kStop, .payload_size = 0};
+    EXPECT_EQ(send(fd.get(), &header, sizeof(header), 0),
+              static_cast<ssize_t>(sizeof(header)));
+    return fd;
   }
 
   ScopedFd ProgramOf(uid_t user) {
@@ -130,8 +155,13 @@ class FrontDeskTest : public testing::Test {
       const ssize_t got = recv(fd.get(), text.data(), text.size(), MSG_DONTWAIT);
       if (got == 0 || (got < 0 && errno == ECONNRESET))
         return "";
-      if (got == static_cast<ssize_t>(sizeof(Welcome)))
+      if (got == static_cast<ssize_t>(sizeof(Welcome))) {
+        Welcome welcome{};
+        memcpy(&welcome, text.data(), sizeof(welcome));
+        if (welcome.status == WelcomeStatus::kWait)
+          continue;
         return "declined";
+      }
       if (got > 0)
         return std::string(text.data(), static_cast<size_t>(got));
     }
@@ -184,6 +214,139 @@ TEST_F(FrontDeskTest, AnEngineThatTalksNonsenseIsKilledAndAnotherOneIsStarted) {
   EXPECT_EQ(AnswerOn(CommandOf(kMallory)), "");
   EXPECT_EQ(desk_->started(), 2u);
   StartEngines({kAlice});
+}
+
+TEST_F(FrontDeskTest, AProgramThatIsNotAnsweredIsSentAway) {
+  Open({{0, 's'}});
+  StartEngines({0});
+  EXPECT_EQ(AnswerOn(ProgramOf(kAlice)), "declined");
+}
+
+TEST_F(FrontDeskTest, AProgramGoesToItsUserWhenRootsEngineCannotFollow) {
+  Open({{0, 's'}});
+  StartEngines({kAlice, 0});
+  std::vector<ScopedFd> crowd;
+  for (int i = 0; i < 300; ++i) {  // more than an engine gets without an answer
+    crowd.push_back(ProgramOf(kMallory));
+    desk_->Poll(0, -1);
+  }
+  EXPECT_EQ(AnswerOn(ProgramOf(kAlice)), std::to_string(kAlice) + " has it");
+}
+
+TEST_F(FrontDeskTest, OneUsersCrowdTakesNobodyElsesPlace) {
+  Open({{0, 's'}});
+  StartEngines({0});
+  std::vector<ScopedFd> crowd;
+  size_t declined = 0;
+  for (int i = 0; i < 700; ++i) {
+    crowd.push_back(ProgramOf(kMallory));
+    desk_->Poll(0, -1);
+  }
+  const ScopedFd alices = ProgramOf(kAlice);
+  desk_->Poll(0, -1);
+  desk_->Poll(0, -1);
+  Welcome welcome{};
+  for (const ScopedFd& fd : crowd) {
+    const ssize_t got = recv(fd.get(), &welcome, sizeof(welcome), MSG_DONTWAIT);
+    declined += got > 0 && welcome.status == WelcomeStatus::kDecline ? 1 : 0;
+  }
+  EXPECT_GT(declined, 100u);  // more than an engine has and more than wait for it
+  ASSERT_GT(recv(alices.get(), &welcome, sizeof(welcome), MSG_DONTWAIT), 0);
+  EXPECT_EQ(welcome.status, WelcomeStatus::kWait);
+}
+
+TEST_F(FrontDeskTest, AUserHasSomeEnginesAndIsToldWhenTheyAreAll) {
+  Open({});
+  for (const gid_t group : {kAlice, kAlice + 10, kAlice + 11, kAlice + 12})
+    EXPECT_NE(AnswerOn(CommandOf(kAlice, group)), "");
+  EXPECT_EQ(desk_->started(), 4u);
+  EXPECT_NE(AnswerOn(CommandOf(kAlice, kAlice + 13)).find("end recordings"),
+            std::string::npos);
+  for (gid_t group = 0; group < 8; ++group)
+    EXPECT_EQ(AnswerOn(CommandOf(0, group)), "0 has it");
+}
+
+TEST_F(FrontDeskTest, RootAndWhoeverIsServedAlwaysGetIn) {
+  Open({});
+  constexpr uid_t kFirst = 62'000;
+  std::string answer;
+  uid_t user = kFirst;
+  for (; user < kFirst + 1000 && (answer.empty() || answer.ends_with("has it")); ++user)
+    answer = AnswerOn(CommandOf(user));
+  EXPECT_EQ(desk_->started(), 128u);
+  EXPECT_NE(answer.find("try again when one has ended"), std::string::npos) << answer;
+  EXPECT_EQ(AnswerOn(CommandOf(0)), "0 has it");
+  EXPECT_EQ(AnswerOn(CommandOf(kFirst, kFirst + 5000)), "62000 has it");
+}
+
+TEST_F(FrontDeskTest, AnEngineThatReadsNothingIsEnded) {
+  Open({{kMallory, 'd'}});
+  StartEngines({kAlice, kMallory});
+  for (int i = 0; i < 5000; ++i)
+    desk_->Dump("a label");
+  StartEngines({kMallory});
+  EXPECT_GE(desk_->started(), 3u);
+}
+
+// Connects and asks as many users of a user namespace of its own; gives how many have
+// been told that there is no room.
+int AskFromNamespace(const std::string& path, uid_t users, int ready, int go) {
+  char byte = 'x';
+  if (unshare(CLONE_NEWUSER) != 0 || write(ready, &byte, 1) != 1 ||
+      read(go, &byte, 1) != 1 || setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0)
+    return -1;
+  std::vector<ScopedFd> commands;
+  for (uid_t user = 1; user <= users; ++user) {
+    ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    const ControlHeader header{
+        .magic = kControlMagic, .type = ControlType::kStop, .payload_size = 0};
+    if (seteuid(user) != 0 ||
+        connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+        send(fd.get(), &header, sizeof(header), 0) < 0 || seteuid(0) != 0)
+      return -1;
+    commands.push_back(std::move(fd));
+  }
+  int refused = 0;
+  for (const ScopedFd& fd : commands) {
+    std::array<char, 512> text{};
+    const ssize_t got = recv(fd.get(), text.data(), text.size(), 0);
+    refused += got > 0 && std::string_view(text.data(), static_cast<size_t>(got))
+                                  .find("user namespaces") != std::string_view::npos
+                   ? 1
+                   : 0;
+  }
+  return refused;
+}
+
+TEST_F(FrontDeskTest, UsersThatSomebodyHasMadeUpLeaveRoomForOthers) {
+  constexpr uid_t kMadeUp = 40;
+  Open({});
+  std::array<int, 2> ready{};
+  std::array<int, 2> go{};
+  ASSERT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(go.data(), O_CLOEXEC), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0)
+    _exit(AskFromNamespace(place_ + kSocketName, kMadeUp, ready[1], go[0]));
+  char byte = 0;
+  close(ready[1]);
+  const bool is_possible = read(ready[0], &byte, 1) == 1;
+  const std::string process = "/proc/" + std::to_string(child);
+  for (const char* map : {"/uid_map", "/gid_map"})
+    std::ofstream(process + map) << "0 63000 100";
+  EXPECT_EQ(write(go[1], &byte, 1), 1);
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0)
+    desk_->Poll(5, -1);
+  if (!is_possible || WEXITSTATUS(status) == 255)
+    GTEST_SKIP() << "there are no user namespaces here";
+  EXPECT_EQ(desk_->started(), 32u);
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(kMadeUp - 32));
+  StartEngines({kAlice, 0});
 }
 
 TEST_F(FrontDeskTest, SilentOnesAndHalfWordsHoldNobodyUp) {

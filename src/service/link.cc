@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "base/passed_fds.h"
 
@@ -30,11 +31,37 @@ Result<std::pair<Link, Link>> Link::Pair() {
   std::array<int, 2> fds{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds.data()) !=
       0)
-    return Status::FromErrno("cannot make a pair of sockets", errno);
+    return Status(StatusCode::kUnavailable,
+                  std::string("cannot reach a process of its own for this user: ") +
+                      strerror(errno) + "; try again when others have ended");
+  RefuseFds(fds[0]);
   return std::pair(Link(ScopedFd(fds[0])), Link(ScopedFd(fds[1])));
 }
 
 bool Link::Send(const LinkMessage& message, const std::vector<int>& fds) const {
+  return unsent_.empty() && SendNow(message, fds);
+}
+
+bool Link::Say(LinkMessage message) {
+  if (unsent_.size() >= kMaxUnsent)
+    return false;
+  unsent_.push_back(std::move(message));
+  SendRest();
+  return true;
+}
+
+bool Link::SendRest() {
+  for (; !unsent_.empty(); unsent_.pop_front()) {
+    std::vector<int> fds;
+    for (const ScopedFd& fd : unsent_.front().fds)
+      fds.push_back(fd.get());
+    if (!SendNow(unsent_.front(), fds))
+      return false;
+  }
+  return true;
+}
+
+bool Link::SendNow(const LinkMessage& message, const std::vector<int>& fds) const {
   Header header{
       .number = message.number,
       .type = message.type,
@@ -87,9 +114,9 @@ Result<std::optional<LinkMessage>> Link::Receive() const {
   return std::optional<LinkMessage>(std::move(message));
 }
 
-bool SendVisitor(const Link& link, const Visitor& visitor, uint64_t others) {
+bool SendVisitor(const Link& link, const Visitor& visitor) {
   return link.Send({.type = LinkType::kVisitor,
-                    .number = others,
+                    .number = visitor.others,
                     .text = visitor.is_command ? kCommandText : ""},
                    {visitor.connection.get(), visitor.process.get()});
 }
@@ -97,9 +124,10 @@ bool SendVisitor(const Link& link, const Visitor& visitor, uint64_t others) {
 Result<Visitor> TakeVisitor(LinkMessage message) {
   if (message.fds.empty())
     return Status(StatusCode::kCorrupt, "a visitor without a connection");
-  HPD_TRY_ASSIGN(Visitor visitor, Identify(std::move(message.fds[0])));
+  HPD_TRY_ASSIGN(Visitor visitor, Identify(UntrustedSocket(std::move(message.fds[0]))));
   if (message.fds.size() > 1)  // as it was when he came
     visitor.process = std::move(message.fds[1]);
+  visitor.others = message.number;
   visitor.is_command = message.text == kCommandText;
   return visitor;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,17 +21,19 @@ enum class LinkType : uint32_t {
   kVisitor = 1,  // with its connection and its process; number: all others' recordings
   kTaken = 2,    // number: a process that another user's recording has
   kDump = 3,     // text: a label; all recordings get a dump
-  kLeave = 5,    // it is idle, and nothing is on its way to it
-  kWatcher = 7,  // answers kWatch: with GateEnds, or text: why not
-  kKnown = 6,    // answers kRecordings: from now on programs come
+  kLeave = 4,    // it is idle, and nothing is on its way to it
+  kKnown = 5,    // answers kRecordings: from now on programs come
+  kWatcher = 6,  // answers kWatch: with GateEnds, or text: why not
 
-  // From an engine.
-  kPassOn = 16,      // with a program's connection: nobody here wants it
-  kTakenHere = 17,   // number: a process that a recording here has, and its user << 32
-  kRecordings = 18,  // number: of those that run here; text: "+" when one has just begun
-  kDumpOthers = 19,  // text: a label; from root's engine alone
-  kWatch = 20,       // it wants to see programs start
-  kIdle = 21,        // number: of visitors that came here so far
+  // From an engine, always without descriptors. The number of the first three is that of
+  // a visitor, a program: they are counted as they come, from one.
+  kPassOn = 16,      // nobody here wants it
+  kTakenHere = 17,   // a recording here has it
+  kAnswered = 18,    // it was sent away
+  kRecordings = 19,  // number: of those that run here; text: "+" when one has just begun
+  kDumpOthers = 20,  // text: a label; from root's engine alone
+  kWatch = 21,       // it wants to see programs start
+  kIdle = 22,        // number: of visitors that came here so far
 };
 
 struct LinkMessage {
@@ -41,29 +44,41 @@ struct LinkMessage {
 };
 
 inline constexpr size_t kMaxLinkText = 1024;
+inline constexpr size_t kMaxUnsent = 1024;  // messages
 
 class Link {
  public:
   explicit Link(ScopedFd fd) : fd_(std::move(fd)) {}
 
+  // The second one, an engine's, can send no descriptors.
   static Result<std::pair<Link, Link>> Pair();
 
   int fd() const { return fd_.get(); }
 
-  // Does not wait. False: the other side has no room now. What it will never read, since
-  // it is gone, counts as sent.
+  // Does not wait. False: the other side has no room now, or something else is to arrive
+  // before. What it will never read, since it is gone, counts as sent.
   bool Send(const LinkMessage& message, const std::vector<int>& fds = {}) const;
+
+  // Sends it and its descriptors now or, as soon as there is room, by SendRest. False:
+  // too much waits already, since the other side does not read; it is best given up.
+  bool Say(LinkMessage message);
+
+  // True: nothing waits.
+  bool SendRest();
 
   // nullopt: nothing more now. kUnavailable: the other side is gone. kCorrupt: it talks
   // nonsense.
   Result<std::optional<LinkMessage>> Receive() const;
 
  private:
+  bool SendNow(const LinkMessage& message, const std::vector<int>& fds) const;
+
   ScopedFd fd_;
+  std::deque<LinkMessage> unsent_;
 };
 
 // A visitor as a message, and back: who he is, is asked of the kernel again.
-bool SendVisitor(const Link& link, const Visitor& visitor, uint64_t others);
+bool SendVisitor(const Link& link, const Visitor& visitor);
 Result<Visitor> TakeVisitor(LinkMessage message);
 
 }  // namespace heapprofd

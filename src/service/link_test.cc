@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/passed_fds.h"
+
 namespace heapprofd {
 namespace {
 
@@ -75,26 +77,68 @@ TEST_F(LinkTest, WhoeverDoesNotReadIsNotWaitedFor) {
   EXPECT_LT(sent, 100'000);
 }
 
+TEST_F(LinkTest, WhatHasNoRoomArrivesLaterAndInOrder) {
+  Result<std::pair<Link, Link>> pair = Link::Pair();
+  ASSERT_TRUE(pair.ok());
+  auto& [here, there] = pair.value();
+  uint64_t said = 0;
+  while (here.SendRest() && said < 100'000)
+    ASSERT_TRUE(here.Say({.type = LinkType::kTaken, .number = said++}));
+  ASSERT_FALSE(here.SendRest());
+  LinkMessage last{.type = LinkType::kWatcher, .number = said++};
+  last.fds.emplace_back(dup(0));
+  ASSERT_TRUE(here.Say(std::move(last)));
+  EXPECT_FALSE(here.Send({.type = LinkType::kKnown}));  // it would overtake the others
+  for (uint64_t i = 0; i < said; ++i) {
+    const auto received = there.Receive();
+    ASSERT_TRUE(received.ok() && received.value()) << i;
+    ASSERT_EQ(received.value()->number, i);
+    EXPECT_EQ(received.value()->fds.size(), i + 1 == said ? 1u : 0u);
+    here.SendRest();
+  }
+}
+
+TEST_F(LinkTest, WhoeverNeverReadsIsGivenUp) {
+  Result<std::pair<Link, Link>> pair = Link::Pair();
+  ASSERT_TRUE(pair.ok());
+  size_t said = 0;
+  while (pair.value().first.Say({.type = LinkType::kTaken}) && said < 100'000)
+    ++said;
+  EXPECT_GT(said, kMaxUnsent);
+  EXPECT_LT(said, 100'000u);
+}
+
+TEST_F(LinkTest, AnEngineSendsNoDescriptors) {
+  Result<std::pair<Link, Link>> pair = Link::Pair();
+  ASSERT_TRUE(pair.ok());
+  if (!RefuseFds(pair.value().first.fd()))
+    GTEST_SKIP() << "this kernel cannot refuse descriptors";
+  EXPECT_TRUE(pair.value().second.Send({.type = LinkType::kPassOn}, {0}));
+  const auto received = pair.value().first.Receive();
+  EXPECT_TRUE(received.ok() && !received.value());
+}
+
 TEST_F(LinkTest, AVisitorIsWhomTheKernelSaysHeIs) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
   const ScopedFd far(fds[1]);
-  Result<Visitor> visitor = Identify(ScopedFd(fds[0]));
+  Result<Visitor> visitor = Identify(UntrustedSocket(ScopedFd(fds[0])));
   ASSERT_TRUE(visitor.ok());
   visitor.value().is_command = true;
   EXPECT_EQ(visitor.value().pid, getpid());
   Result<std::pair<Link, Link>> pair = Link::Pair();
   ASSERT_TRUE(pair.ok());
-  ASSERT_TRUE(SendVisitor(pair.value().first, visitor.value(), 7));
+  visitor.value().others = 7;
+  ASSERT_TRUE(SendVisitor(pair.value().first, visitor.value()));
   auto received = pair.value().second.Receive();
   ASSERT_TRUE(received.ok() && received.value());
-  EXPECT_EQ(received.value()->number, 7u);
   const Result<Visitor> taken = TakeVisitor(std::move(*received.value()));
   ASSERT_TRUE(taken.ok());
   EXPECT_EQ(taken.value().pid, getpid());
   EXPECT_EQ(taken.value().rights, visitor.value().rights);
   EXPECT_EQ(taken.value().rights.user, geteuid());
   EXPECT_TRUE(taken.value().is_command);
+  EXPECT_EQ(taken.value().others, 7u);
 }
 
 TEST_F(LinkTest, SomethingThatIsNoConnectionIsNoVisitor) {

@@ -25,7 +25,12 @@ int OwnDoor::MillisecondsToNext() const {
 void OwnDoor::Serve(Host& host) {
   exec_gate_.Turn();  // forgets processes that have ended
   if (reception_ != nullptr)
-    reception_->Serve([&host](Visitor visitor) { host.Admit(std::move(visitor)); });
+    reception_->Serve([&host](Visitor visitor) {
+      if (visitor.is_command)
+        host.AdmitCommand(std::move(visitor));
+      else if (host.AdmitProgram(visitor) == Reply::kUnwanted)
+        Decline(visitor);
+    });
 }
 
 bool OwnDoor::is_empty() const {
@@ -43,12 +48,6 @@ void OwnDoor::LeaveToParent() {
   reception_.reset();
   directory_->ReleaseLock();
 }
-
-void OwnDoor::PassOn(Visitor visitor) {
-  Decline(visitor);
-}
-
-void OwnDoor::SayTaken(const Visitor& /*visitor*/) {}
 
 void OwnDoor::SetRecordings(size_t count, bool has_begun) {
   directory_->SetRecordings(count);

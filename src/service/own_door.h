@@ -24,8 +24,6 @@ class OwnDoor : public Door {
   bool is_empty() const override;
   void Close() override;
   void LeaveToParent() override;
-  void PassOn(Visitor visitor) override;
-  void SayTaken(const Visitor& visitor) override;
   void SetRecordings(size_t count, bool has_begun) override;
 
   bool are_recordings_known() const override { return true; }

@@ -8,27 +8,27 @@
 namespace heapprofd {
 namespace {
 
-constexpr int kPatienceMs = 5000;  // for each piece
 constexpr size_t kPieceSize =
     4096;  // what a pipe has room for when it says so (PIPE_BUF)
 
 struct PatientOutput {
   int fd;
+  int patience_ms;
   bool is_given_up = false;
 };
 
 // Bytes written; -1: nobody reads.
-ssize_t WritePiece(int fd, const char* data, size_t size) {
-  pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
-  if (poll(&writable, 1, kPatienceMs) <= 0 || (writable.revents & POLLOUT) == 0)
+ssize_t WritePiece(const PatientOutput& output, const char* data, size_t size) {
+  pollfd writable{.fd = output.fd, .events = POLLOUT, .revents = 0};
+  if (poll(&writable, 1, output.patience_ms) <= 0 || (writable.revents & POLLOUT) == 0)
     return -1;
-  return write(fd, data, std::min(size, kPieceSize));
+  return write(output.fd, data, std::min(size, kPieceSize));
 }
 
 ssize_t WritePatiently(void* cookie, const char* data, size_t size) {
   auto* output = static_cast<PatientOutput*>(cookie);
   for (size_t done = 0; done < size && !output->is_given_up;) {
-    const ssize_t written = WritePiece(output->fd, data + done, size - done);
+    const ssize_t written = WritePiece(*output, data + done, size - done);
     output->is_given_up = written <= 0;
     done += static_cast<size_t>(std::max<ssize_t>(written, 0));
   }
@@ -42,9 +42,9 @@ int Close(void* cookie) {
 
 }  // namespace
 
-void MakePatient(FILE** stream, int fd) {
+void MakePatient(FILE** stream, int fd, int patience_ms) {
   FILE* patient = fopencookie(
-      new PatientOutput{.fd = fd}, "w",
+      new PatientOutput{.fd = fd, .patience_ms = patience_ms}, "w",
       {.read = nullptr, .write = WritePatiently, .seek = nullptr, .close = Close});
   if (patient == nullptr)
     return;

@@ -9,6 +9,7 @@ namespace heapprofd {
 
 // From now on `*stream` writes to the descriptor like that, unbuffered. The descriptor's
 // open file is not changed: others may be using it.
-void MakePatient(FILE** stream, int fd);
+// `patience_ms`: for each piece.
+void MakePatient(FILE** stream, int fd, int patience_ms = 5000);
 
 }  // namespace heapprofd

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstring>
 
+#include "base/passed_fds.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 
@@ -28,6 +29,8 @@ Result<std::unique_ptr<Reception>> Reception::Open(const std::string& path,
   reception->listener_ = std::move(listener);
   if (!reception->listener_.valid())
     HPD_TRY(reception->Listen());
+  else
+    RefuseFds(reception->listener_.get());
   return reception;
 }
 
@@ -47,7 +50,8 @@ Status Reception::Listen() {
                       ": the path is too long; name a shorter "
                       "one with --directory");
   memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
-  unlink(path_.c_str());  // left by a service that was killed: the lock is ours
+  RefuseFds(listener_.get());  // before anybody can connect
+  unlink(path_.c_str());       // left by a service that was killed: the lock is ours
   if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
           0 ||
       chmod(path_.c_str(), geteuid() == 0 ? 0666 : 0600) != 0 ||
@@ -70,16 +74,18 @@ int Reception::MillisecondsToNext() const {
 }
 
 void Reception::Serve(const std::function<void(Visitor)>& admit) {
-  clients_.Accept(listener_.get());
-  is_behind_ = clients_.Serve([&admit](PendingClients::Client& client, uint64_t magic) {
-    if (magic != kControlMagic && magic != kHandshakeMagic)
-      return;
-    Result<Visitor> visitor = Identify(std::move(client.fd));
-    if (!visitor.ok())
-      return;
-    visitor.value().is_command = magic == kControlMagic;
-    admit(std::move(visitor).value());
-  });
+  const bool more_wait = clients_.Accept(listener_.get());
+  const bool more_speak =
+      clients_.Serve([&admit](PendingClients::Client& client, uint64_t magic) {
+        if (magic != kControlMagic && magic != kHandshakeMagic)
+          return;
+        Result<Visitor> visitor = Identify(std::move(client.fd));
+        if (!visitor.ok())
+          return;
+        visitor.value().is_command = magic == kControlMagic;
+        admit(std::move(visitor).value());
+      });
+  is_behind_ = more_wait || more_speak;
 }
 
 }  // namespace heapprofd

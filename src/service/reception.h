@@ -39,8 +39,11 @@ class Reception {
   // Nobody has connected without having been passed on.
   bool is_empty() const { return clients_.empty(); }
 
-  // In a child: the socket is the parent's to remove.
-  void LeaveToParent() { owns_socket_ = false; }
+  // In a child: the socket is the parent's to remove, and the connections are his.
+  void LeaveToParent() {
+    owns_socket_ = false;
+    clients_.LeaveToParent();
+  }
 
  private:
   explicit Reception(std::string path);

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/passed_fds.h"
 #include "control.pb.h"
 #include "service/attaching.h"
 #include "service/finisher_environment.h"
@@ -28,9 +29,9 @@ constexpr size_t kMaxFinishers = 8;
 // That run or are being finished.
 constexpr size_t kMaxRecordings = 64;
 constexpr size_t kMaxRecordingsOfRoot = 256;
-constexpr int kMessagesPerTurn = 4;    // of one connection
-constexpr int kFinisherCheckMs = 500;  // between two looks at who takes too long
-constexpr int kIdleWaitMs = 20;        // between two looks at rings that are quiet
+constexpr int kMessagesPerTurn = 4;  // of one connection
+constexpr int kLookAgainMs = 500;    // between two looks at who takes too long
+constexpr int kIdleWaitMs = 20;      // between two looks at rings that are quiet
 
 // All processes that were asked for by number have been recorded and are gone.
 bool HasNothingLeft(const TraceRecording& recording) {
@@ -82,7 +83,10 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
     if (limit_ms >= 0)
       wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
   };
-  wait_at_most(finishers_.count() > 0 ? kFinisherCheckMs : -1);
+  const bool has_undecided =
+      std::any_of(connections_.begin(), connections_.end(),
+                  [this](const auto& connection) { return !HasRecording(*connection); });
+  wait_at_most(finishers_.count() > 0 || has_undecided ? kLookAgainMs : -1);
   wait_at_most(door_->MillisecondsToNext());
   wait_at_most(is_behind_ ? 0 : -1);
   wait_at_most(max_wait_ms);
@@ -159,7 +163,10 @@ void Service::ServeConnections() {
       if (message.ok() && !message.value())
         break;
       is_open = message.ok() && Handle(connection, std::move(*message.value()));
+      connection.deadline_ns = MonotonicNs() + command_patience_ns_;
     }
+    is_open =
+        is_open && (MonotonicNs() < connection.deadline_ns || HasRecording(connection));
     if (is_open)
       continue;
     for (const std::unique_ptr<Hosted>& hosted : hosted_) {
@@ -187,6 +194,9 @@ void Service::TellStarted(Connection& connection) {
 
 bool Service::Handle(Connection& connection, ControlMessage message) {
   switch (message.type) {
+    case ControlType::kPrepare:  // it is our user's: what he sends can only hold up him
+      AcceptFds(connection.channel.fd());
+      return connection.channel.Send(ControlType::kReady, "").ok();
     case ControlType::kMark:
       return connection.channel
           .Send(ControlType::kMarked,
@@ -215,6 +225,12 @@ bool Service::Handle(Connection& connection, ControlMessage message) {
   }
 }
 
+bool Service::HasRecording(const Connection& connection) const {
+  return std::any_of(hosted_.begin(), hosted_.end(), [&connection](const auto& hosted) {
+    return hosted->connection == connection.serial;
+  });
+}
+
 Status Service::CheckRoom() const {
   const size_t limit = geteuid() == 0 ? kMaxRecordingsOfRoot : kMaxRecordings;
   if (hosted_.size() + finishers_.count() < limit)
@@ -239,7 +255,9 @@ Status Service::CheckUnique(const RecordingConfig& config) const {
 Status Service::Start(Connection& connection, ControlMessage message) {
   protos::StartRequest request;
   if (message.fds.size() != 2 || !request.ParseFromString(message.payload))
-    return Status(StatusCode::kInvalidArgument, "cannot understand the request");
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot record: the request has no descriptors or is not one of this "
+                  "service's version; use the heap_profile that was installed with it");
 
   // Writing to anything else could make the service wait.
   struct stat status {};

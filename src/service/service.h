@@ -64,11 +64,12 @@ class Service : private Host {
   // Ends all recordings and hands them to their finishers; nobody comes in any more.
   void StopAll();
 
-  // Forgets finishers that have ended.
-  void ReapFinishers() { finishers_.Reap(); }
-
   // Waits for all of them, whose output is complete then; see Finishers.
   void AwaitFinishers(uint64_t deadline_ns) { finishers_.AwaitAll(deadline_ns); }
+
+  // How long a command may take to say what it wants, from when it came or was last
+  // answered.
+  void set_command_patience(uint64_t patience_ns) { command_patience_ns_ = patience_ns; }
 
   // Nothing runs or is being finished, and nobody is connected.
   bool is_idle() const;
@@ -90,11 +91,13 @@ class Service : private Host {
   struct Connection {
     size_t serial;
     ControlChannel channel;
+    uint64_t deadline_ns;       // to ask for something, unless it has a recording
     bool awaits_start = false;  // kStarted is owed to it
   };
 
   // Host:
-  void Admit(Visitor visitor) override;
+  void AdmitCommand(Visitor visitor) override;
+  Reply AdmitProgram(Visitor& visitor) override;
   void NoteTaken(pid_t pid) override;
 
   // When the turn comes: a target may be half made now.
@@ -102,12 +105,12 @@ class Service : private Host {
 
   void Leave() override { is_told_to_leave_ = true; }
 
-  void ServeProgram(Visitor visitor);
   Session* SessionFor(const ProcessDescription& process, ClientOrigin origin);
   void EndTargetsOf(pid_t pid);
   void ServeConnections();
   // False: the connection is to be closed.
   bool Handle(Connection& connection, ControlMessage message);
+  bool HasRecording(const Connection& connection) const;
   // Whether there may be one more recording.
   Status CheckRoom() const;
   void TellStarted();
@@ -136,6 +139,7 @@ class Service : private Host {
   std::vector<std::unique_ptr<Hosted>> hosted_;
   Finishers finishers_;
   std::vector<std::string> owed_dumps_;  // labels
+  uint64_t command_patience_ns_ = 4'000'000'000;
   size_t next_serial_ = 1;
   size_t started_ = 0;
   size_t turns_ = 0;

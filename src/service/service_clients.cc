@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "engine/process_info.h"
 #include "engine/running_processes.h"
 #include "engine/target_rules.h"
@@ -30,35 +31,37 @@ bool Wants(const Session& session, const ProcessDescription& process, ClientOrig
 
 }  // namespace
 
-// Whoever finds no room is sent away at once, and may come again.
-void Service::Admit(Visitor visitor) {
-  if (!visitor.is_command)
-    return ServeProgram(std::move(visitor));
+void Service::AdmitCommand(Visitor visitor) {
+  if (visitor.rights.user != geteuid() && visitor.rights.user != 0)
+    return;
   const size_t limit = geteuid() == 0 ? kMaxConnectionsOfRoot : kMaxConnections;
-  if (connections_.size() < limit &&
-      (visitor.rights.user == geteuid() || visitor.rights.user == 0))
-    connections_.push_back(std::make_unique<Connection>(
-        Connection{.serial = next_serial_++,
-                   .channel = ControlChannel(std::move(visitor.connection))}));
+  if (connections_.size() >= limit)
+    return Refuse(visitor, "cannot serve one more command: " + std::to_string(limit) +
+                               " of this user are connected already; stop one");
+  connections_.push_back(std::make_unique<Connection>(
+      Connection{.serial = next_serial_++,
+                 .channel = ControlChannel(visitor.connection.Release()),
+                 .deadline_ns = MonotonicNs() + command_patience_ns_}));
 }
 
 // The socket does not block, so the few bytes of a Welcome go out at once or never. The
 // Hello is left in it for whoever is asked next.
-void Service::ServeProgram(Visitor visitor) {
+Reply Service::AdmitProgram(Visitor& visitor) {
   Hello hello{};
   const pid_t pid = visitor.pid;
   if (recv(visitor.connection.get(), &hello, sizeof(hello), MSG_PEEK | MSG_DONTWAIT) !=
           static_cast<ssize_t>(sizeof(hello)) ||
       hello.version != kWireVersion ||
       !HasRightsOf(pid, visitor.rights.user, visitor.rights.group) ||
-      AnySession([pid](const Session& session) { return session.SeesAllOf(pid); }))
-    return Decline(visitor);
+      AnySession([pid](const Session& session) { return session.SeesAllOf(pid); })) {
+    Decline(visitor);
+    return Reply::kSentAway;
+  }
   EndTargetsOf(pid);
   Session* session = SessionFor(DescribeProcess(pid), hello.origin);
   if (session == nullptr)
-    return door_->PassOn(std::move(visitor));
+    return Reply::kUnwanted;
   recv(visitor.connection.get(), &hello, sizeof(hello), MSG_DONTWAIT);
-  door_->SayTaken(visitor);
   const Status status =
       session->Adopt({.pid = pid,
                       .user = visitor.rights.user,
@@ -68,6 +71,7 @@ void Service::ServeProgram(Visitor visitor) {
                       .from_startup = hello.origin != ClientOrigin::kDormant});
   if (!status.ok())
     Decline(visitor);
+  return Reply::kTaken;  // it has become another program in any case
 }
 
 void Service::NoteTaken(pid_t pid) {

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/clock.h"
+#include "base/passed_fds.h"
 #include "control.pb.h"
 #include "service/own_door.h"
 
@@ -54,6 +56,14 @@ class ServiceTest : public testing::Test {
     return std::move(channel).value();
   }
 
+  // To somebody who is ready for descriptors.
+  ControlChannel ConnectAndPrepare() {
+    ControlChannel channel = Connect();
+    EXPECT_TRUE(channel.Send(ControlType::kPrepare, "").ok());
+    EXPECT_EQ(AnswerOn(channel).type, ControlType::kReady);
+    return channel;
+  }
+
   ControlMessage AnswerOn(ControlChannel& channel) {
     for (int i = 0; i < 2000; ++i) {
       service_->Poll(5, -1);
@@ -81,6 +91,8 @@ class ServiceTest : public testing::Test {
   }
 
   ControlMessage StartOn(ControlChannel& channel, const std::string& unique_name) {
+    EXPECT_TRUE(channel.Send(ControlType::kPrepare, "").ok());
+    EXPECT_EQ(AnswerOn(channel).type, ControlType::kReady);
     const std::string path = place_ + "/trace" + std::to_string(++traces_);
     const ScopedFd trace(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     EXPECT_TRUE(
@@ -114,7 +126,7 @@ TEST_F(ServiceTest, ARecordingBeginsIsMarkedAndIsFinishedInAProcessOfItsOwn) {
 }
 
 TEST_F(ServiceTest, ARecordingThatEndsAtOnceHasBegunBefore) {
-  ControlChannel channel = Connect();
+  ControlChannel channel = ConnectAndPrepare();
   const std::string path = place_ + "/trace";
   const ScopedFd trace(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_TRUE(
@@ -202,7 +214,7 @@ TEST_F(ServiceTest, ATraceThatCouldMakeTheServiceWaitIsRefused) {
   ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
   const ScopedFd read_end(fds[0]);
   const ScopedFd write_end(fds[1]);
-  ControlChannel channel = Connect();
+  ControlChannel channel = ConnectAndPrepare();
   ASSERT_TRUE(channel.Send(ControlType::kStart, Request(""), {write_end.get(), 2}).ok());
   const ControlMessage refused = AnswerOn(channel);
   EXPECT_EQ(refused.type, ControlType::kFailed);
@@ -213,11 +225,55 @@ TEST_F(ServiceTest, ARequestWithoutDescriptorsOrWithNonsenseIsRefused) {
   ControlChannel without = Connect();
   ASSERT_TRUE(without.Send(ControlType::kStart, Request("")).ok());
   EXPECT_EQ(AnswerOn(without).type, ControlType::kFailed);
-  ControlChannel nonsense = Connect();
+  ControlChannel nonsense = ConnectAndPrepare();
   const ScopedFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(
       nonsense.Send(ControlType::kStart, "\xff\xff", {null.get(), null.get()}).ok());
   EXPECT_EQ(AnswerOn(nonsense).type, ControlType::kFailed);
+}
+
+TEST_F(ServiceTest, DescriptorsAreRefusedUntilTheServiceIsReady) {
+  ControlChannel channel = Connect();
+  if (!RefuseFds(channel.fd()))
+    GTEST_SKIP() << "this kernel cannot refuse descriptors";
+  EXPECT_FALSE(channel.Send(ControlType::kStart, Request(""), {2, 2}).ok());
+  ASSERT_TRUE(channel.Send(ControlType::kPrepare, "").ok());
+  EXPECT_EQ(AnswerOn(channel).type, ControlType::kReady);
+  EXPECT_TRUE(channel.Send(ControlType::kStart, Request(""), {2, 2}).ok());
+}
+
+TEST_F(ServiceTest, ACommandThatSaysNoMoreIsSentAway) {
+  ControlChannel recording = Connect();
+  EXPECT_EQ(StartOn(recording, "").type, ControlType::kStarted);
+  service_->set_command_patience(20'000'000);
+  ControlChannel undecided = ConnectAndPrepare();
+  ControlChannel halved = Connect();
+  const uint64_t word = kControlMagic;
+  ASSERT_EQ(send(halved.fd(), &word, sizeof(word), 0),
+            static_cast<ssize_t>(sizeof(word)));
+  for (ControlChannel* channel : {&undecided, &halved}) {
+    bool is_open = true;
+    for (const uint64_t end_ns = MonotonicNs() + 60'000'000'000;
+         is_open && MonotonicNs() < end_ns;) {
+      service_->Poll(-1, -1);
+      is_open = channel->Receive().ok();
+    }
+    EXPECT_FALSE(is_open);
+  }
+  ASSERT_TRUE(recording.Send(ControlType::kMark, "later").ok());
+  EXPECT_EQ(AnswerOn(recording).type, ControlType::kMarked);
+}
+
+TEST_F(ServiceTest, TheNumberOfCommandsIsLimitedAndTheLastIsToldWhy) {
+  const size_t limit = geteuid() == 0 ? 512 : 128;
+  std::vector<ControlChannel> channels;
+  while (channels.size() < limit)
+    channels.push_back(ConnectAndPrepare());
+  ControlChannel one_more = Connect();
+  ASSERT_TRUE(one_more.Send(ControlType::kPrepare, "").ok());
+  const ControlMessage refused = AnswerOn(one_more);
+  EXPECT_EQ(refused.type, ControlType::kUnavailable);
+  EXPECT_NE(refused.payload.find("stop one"), std::string::npos) << refused.payload;
 }
 
 TEST_F(ServiceTest, TheSocketAndTheLockAreGoneWithTheService) {

@@ -1,13 +1,15 @@
 #include "service/visitor.h"
 
+#include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "engine/pending_clients.h"
-#include "wire/handshake.h"
+#include "engine/bare_welcome.h"
+#include "service/control_channel.h"
 
 namespace heapprofd {
 namespace {
@@ -41,7 +43,7 @@ bool PeerGroups(int fd, std::vector<gid_t>* groups) {
 
 }  // namespace
 
-Result<Visitor> Identify(ScopedFd connection) {
+Result<Visitor> Identify(UntrustedSocket connection) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   Visitor visitor;
@@ -58,18 +60,31 @@ Result<Visitor> Identify(ScopedFd connection) {
   return visitor;
 }
 
+bool IsOfOtherNamespace(const Visitor& visitor) {
+  struct stat his {};
+
+  struct stat ours {};
+
+  const std::string path = "/proc/" + std::to_string(visitor.pid) + "/ns/user";
+  pollfd ended{.fd = visitor.process.get(), .events = POLLIN, .revents = 0};
+  return stat(path.c_str(), &his) != 0 || stat("/proc/self/ns/user", &ours) != 0 ||
+         his.st_ino != ours.st_ino || his.st_dev != ours.st_dev ||
+         poll(&ended, 1, 0) != 0;  // that was somebody else
+}
+
 void TellToWait(Visitor& visitor) {
   if (!visitor.is_command && !std::exchange(visitor.is_told_to_wait, true))
-    PendingClients::TellToWait(visitor.connection.get());
+    SendBareWelcome(visitor.connection.get(), WelcomeStatus::kWait);
 }
 
 void Decline(const Visitor& visitor) {
-  const Welcome decline{.magic = kHandshakeMagic,
-                        .version = kWireVersion,
-                        .status = WelcomeStatus::kDecline,
-                        .ring_size = 0,
-                        .seed = 0};
-  send(visitor.connection.get(), &decline, sizeof(decline), MSG_NOSIGNAL | MSG_DONTWAIT);
+  SendBareWelcome(visitor.connection.get(), WelcomeStatus::kDecline);
+}
+
+void Refuse(const Visitor& visitor, const std::string& why) {
+  const Status ignored =
+      SendControlMessage(visitor.connection.get(), ControlType::kUnavailable, why, {});
+  static_cast<void>(ignored);  // it is gone
 }
 
 }  // namespace heapprofd

@@ -4,10 +4,13 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
+#include "engine/untrusted_socket.h"
 
 namespace heapprofd {
 
@@ -21,22 +24,33 @@ struct Rights {
 };
 
 struct Visitor {
-  ScopedFd connection;
+  UntrustedSocket connection;
   ScopedFd process;  // pidfd: no other process is ever taken for it
   pid_t pid = 0;
   Rights rights = {};       // when it connected
   bool is_command = false;  // it speaks wire/control.h, else wire/handshake.h
   bool is_told_to_wait = false;
+  // For whoever lets him wait or hands him on.
+  uint64_t number = 0;
+  uint64_t deadline_ns = 0;  // MonotonicNs
+  uint64_t others = 0;       // recordings of all other users
 };
 
 // Who is at the other end of `connection`. `is_command` is not known yet. kNotFound: it
 // has ended.
-Result<Visitor> Identify(ScopedFd connection);
+Result<Visitor> Identify(UntrustedSocket connection);
+
+// Whether he lives among user ids of somebody's own making (user_namespaces(7)), of which
+// one person can have thousands.
+bool IsOfOtherNamespace(const Visitor& visitor);
 
 // Tells a program, once, that it will be served.
 void TellToWait(Visitor& visitor);
 
 // Tells a program that nobody wants it.
 void Decline(const Visitor& visitor);
+
+// Tells a command why it is not served.
+void Refuse(const Visitor& visitor, const std::string& why);
 
 }  // namespace heapprofd

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/foreign_file.h"
+#include "base/passed_fds.h"
 #include "symbolize/elf_identity.h"
 
 namespace heapprofd {
@@ -86,6 +87,7 @@ FileRequests::FileRequests() {
     return;
   parser_ = ScopedFd(ends[0]);
   server_ = ScopedFd(ends[1]);
+  RefuseFds(ends[1]);
 }
 
 void FileRequests::InstallInParser() const {

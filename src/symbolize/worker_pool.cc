@@ -22,6 +22,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/passed_fds.h"
 #include "base/scoped_fd.h"
 #include "sandbox/sandbox.h"
 
@@ -164,6 +165,7 @@ class Worker {
       return nullptr;
     auto worker = std::make_unique<Worker>();
     worker->socket_ = ScopedFd(ends[0]);
+    RefuseFds(ends[0]);  // whoever parses may be somebody else's by then
     const ScopedFd child_end(ends[1]);
     worker->pid_ = fork();
     if (worker->pid_ < 0)

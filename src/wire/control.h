@@ -15,12 +15,14 @@ inline constexpr size_t kMaxControlPayload = size_t{1} << 20;  // bytes
 
 enum class ControlType : uint32_t {
   // Requests.
-  kMark = 1,   // payload: the label of a dump of this connection's recording, or of all
-               // that belong to the caller
-  kStart = 2,  // payload: StartRequest (proto/control.proto); descriptors: the
-               // trace, which is a regular file, and standard error. The recording ends
-               // when the connection is closed.
-  kStop = 3,   // ends the recording that this connection has started
+  kMark = 1,     // payload: the label of a dump of this connection's recording, or of all
+                 // that belong to the caller
+  kStart = 2,    // payload: StartRequest (proto/control.proto); descriptors: the
+                 // trace, which is a regular file, and standard error. Only after kReady.
+                 // The recording ends when the connection is closed.
+  kStop = 3,     // ends the recording that this connection has started
+  kPrepare = 4,  // kStart is to follow. Whoever listens takes no descriptors until he
+                 // knows whose they are
   // Answers.
   kDone = 16,         // the recording is finished; payload: exit code
   kFailed = 17,       // payload: an error message
@@ -30,6 +32,7 @@ enum class ControlType : uint32_t {
                  // before any other answer
   kStatus = 22,  // payload: one line about a recording that goes on
   kMarked = 19,  // payload: the number of recordings that have a new dump
+  kReady = 22,   // answers kPrepare: descriptors may be sent
 };
 
 struct ControlHeader {

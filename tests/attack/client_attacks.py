@@ -14,7 +14,8 @@ import time
 
 from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, Child, Figure, Impossible, attack, folder_of,
                           kill_if_there, start_as)
-from hostile_requests import CONTROL_DONE, CONTROL_NOTE, CONTROL_STARTED, control_message
+from hostile_requests import (CONTROL_DONE, CONTROL_NOTE, CONTROL_PREPARE, CONTROL_READY, CONTROL_STARTED,
+                              control_message)
 from profile_run import HEAP_PROFILE, program
 from service_under_attack import Recorder, Service, processes_of_product, programs_not_recorded, service_processes
 
@@ -47,6 +48,9 @@ def serve_falsely(place, link, tell):
                 text += part
                 if not part:
                     break
+                if text == control_message(CONTROL_PREPARE, b""):
+                    connection.send(control_message(CONTROL_READY, b""))
+                    text = b""
             connection.send(control_message(CONTROL_NOTE, b"[sudo] password for root: " + ESCAPE) +
                             control_message(CONTROL_STARTED, b"") + control_message(CONTROL_DONE, b"0"))
         except OSError:

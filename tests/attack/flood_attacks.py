@@ -10,9 +10,18 @@ import time
 
 from attack_tools import (ALICE, ENGINE_LIMIT_MIB, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, Child, Figure, attack, least,
                           raise_descriptor_limit, start_hostile)
-from hostile_requests import CONTROL_START, MAX_CONTROL_PAYLOAD, Hellos, connect, control_message, hello_bytes
+from hostile_requests import (CONTROL_PREPARE, CONTROL_START, MAX_CONTROL_PAYLOAD, Hellos, connect, control_message, hello_bytes,
+                              receive_answer)
 from service_under_attack import (Recorder, Service, effective_uid, service_descriptors, service_memory_mib,
                                   service_processes)
+
+
+def send_with_fds(connection, data, fds):
+    """Where the kernel refuses descriptors (Linux 6.16), without."""
+    try:
+        socket.send_fds(connection, [data], fds)
+    except PermissionError:
+        connection.send(data)
 
 
 def garbage(path, seconds, tell):
@@ -32,7 +41,7 @@ def garbage(path, seconds, tell):
             connection.connect(path)
             piece = dice.choice(pieces)
             if piece:
-                socket.send_fds(connection, [piece], [null] * dice.choice([0, 0, 1, 59]))
+                send_with_fds(connection, piece, [null] * dice.choice([0, 0, 1, 59]))
         except OSError:
             pass  # no room
         count += 1
@@ -143,11 +152,12 @@ def half_requests(path, count, tell):
     for _ in range(count):
         try:
             connection = connect(path)
-            connection.setblocking(False)
             connections.append(connection)
-            socket.send_fds(connection, [message[:50_000]], [null] * 59)
-            for part in range(1, 10):
-                socket.send_fds(connection, [message[part * 50_000:(part + 1) * 50_000]], [null] * 59)
+            connection.send(control_message(CONTROL_PREPARE, b""))
+            receive_answer(connection)  # it takes descriptors now, or has no room
+            connection.setblocking(False)
+            for part in range(10):
+                send_with_fds(connection, message[part * 50_000:(part + 1) * 50_000], [null] * 59)
         except OSError:
             pass  # full, or sent away
     tell(len(connections))

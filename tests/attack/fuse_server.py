@@ -14,6 +14,7 @@ import isolation
 _NODE_ROOT, _NODE_FILE = 1, 2
 _LOOKUP, _FORGET, _GETATTR, _SETATTR, _OPEN, _READ, _WRITE, _STATFS, _RELEASE = 1, 2, 3, 4, 14, 15, 16, 17, 18
 _FLUSH, _INIT, _OPENDIR, _READDIR, _RELEASEDIR, _BATCH_FORGET = 25, 26, 27, 28, 29, 42
+_WRITEBACK_CACHE = 1 << 16
 OPEN, GETATTR, WRITE = _OPEN, _GETATTR, _WRITE
 NAME = "program"
 ARM_S = 10
@@ -40,14 +41,16 @@ def enter_user_namespace():
 
 class FuseServer:
     """Mounts itself, then answers in a process of its own. Once it is armed, the questions `silent` (opcodes) get their
-    answer only `silent_s` seconds after the first of them, so that no attack is for ever."""
+    answer only `silent_s` seconds after the first of them, so that no attack is for ever. `writes_later`: what is
+    written waits in the kernel until somebody closes the file."""
 
-    def __init__(self, device_path, mount_point, content, silent=(), silent_s=4):
+    def __init__(self, device_path, mount_point, content, silent=(), silent_s=4, writes_later=False):
         self._fd = os.open(device_path, os.O_RDWR)
         self._content, self._silent, self._silent_s = content, set(silent), silent_s
         self._armed, self.arm_fd = os.pipe()
         self._answers, self._answer_fd = os.pipe()
         self._silent_until = None
+        self._init_flags = _WRITEBACK_CACHE if writes_later else 0
         self._waiting = []
         isolation.mount("fuse", mount_point, "fuse",
                         options=f"fd={self._fd},rootmode=40000,user_id=0,group_id=0,allow_other")
@@ -100,7 +103,7 @@ class FuseServer:
 
     def _result(self, opcode, node, body):
         if opcode == _INIT:
-            return struct.pack("<IIIIHHIIHHI7I", 7, 31, 65536, 0, 16, 12, 65536, 1, 16, 0, 0, *[0] * 7)
+            return struct.pack("<IIIIHHIIHHI7I", 7, 31, 65536, self._init_flags, 16, 12, 65536, 1, 16, 0, 0, *[0] * 7)
         if opcode == _LOOKUP:
             if body.rstrip(b"\0") != NAME.encode():
                 return -2  # ENOENT

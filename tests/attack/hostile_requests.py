@@ -18,8 +18,8 @@ from service_under_attack import Recorder
 HANDSHAKE_MAGIC, WIRE_VERSION = 0x3130646670616568, 3  # src/wire/handshake.h
 ORIGIN_DORMANT = 2
 WELCOME_SIZE, WELCOME_WAIT = 32, 2  # src/wire/handshake.h
-CONTROL_MAGIC, CONTROL_START = 0x3130746370616568, 2  # src/wire/control.h
-CONTROL_STARTED, CONTROL_NOTE, CONTROL_DONE = 18, 20, 16
+CONTROL_MAGIC, CONTROL_START, CONTROL_PREPARE = 0x3130746370616568, 2, 4  # src/wire/control.h
+CONTROL_STARTED, CONTROL_NOTE, CONTROL_DONE, CONTROL_READY = 18, 20, 16, 22
 MAX_CONTROL_PAYLOAD = 1 << 20
 
 
@@ -103,6 +103,10 @@ def control_message(kind, payload):
 
 
 def send_start(connection, payload, fds):
+    """As soon as the service takes descriptors."""
+    connection.send(control_message(CONTROL_PREPARE, b""))
+    answer = receive_answer(connection)
+    assert answer and answer[0] == CONTROL_READY, f"the service is not ready: {answer}"
     socket.send_fds(connection, [control_message(CONTROL_START, payload)], fds)
 
 

@@ -1,12 +1,17 @@
 """What a user can make the service spend by few requests: memory, descriptors, processes, the others' time."""
 
 import os
+import socket
+import struct
 import subprocess
+import tempfile
 import time
 
-from attack_tools import (DESCRIPTOR_LIMIT, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, Child, Figure, attack, folder_of,
-                          least, start_hostile)
-from hostile_requests import Hellos, abandon_recordings, connect, hello_bytes, receive_welcome
+import fuse_server
+from attack_tools import (DESCRIPTOR_LIMIT, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, ROOT, Child, Figure, Impossible, attack,
+                          folder_of, least, start_hostile)
+from hostile_requests import (CONTROL_PREPARE, CONTROL_START, Hellos, abandon_recordings, connect, control_message, hello_bytes,
+                              receive_welcome)
 from profile_run import HEAP_PROFILE
 from service_under_attack import (Recorder, Service, programs_not_recorded, service_descriptors, service_memory_mib,
                                   service_processes)
@@ -103,6 +108,84 @@ def finishers(is_quick):
                 Figure("recordings that were started", started or 0, ""),
                 Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
                 Figure("end of the service after SIGTERM (looked at for 12 s)", time.monotonic() - begin, "s", 8)]
+
+
+def poisoner(node, silent_s):
+    """A function that gives sockets: whoever closes one last waits until this user's FUSE has taken what was written."""
+    fuse_server.enter_user_namespace()
+    mount_point = tempfile.mkdtemp()
+    server = fuse_server.FuseServer(node, mount_point, b"x" * 4096, [fuse_server.WRITE], silent_s, writes_later=True)
+    path = f"{mount_point}/{fuse_server.NAME}"
+    writer = os.open(path, os.O_RDWR)
+
+    def poisoned():
+        ours, theirs = socket.socketpair()
+        clean = os.open(path, os.O_RDWR)
+        socket.send_fds(ours, [b"x"], [clean])
+        os.close(clean)  # to close a file that has something to write would make this process wait
+        ours.close()
+        return theirs
+
+    def spoil():
+        server.arm()
+        time.sleep(0.1)  # it has read that
+        os.write(writer, b"dirty")
+    return poisoned, spoil
+
+
+def send_poison(path, node, silent_s, tell):
+    """In whatever a connection can begin with; each is closed at once."""
+    try:
+        poisoned, spoil = poisoner(node, silent_s)
+    except OSError as error:
+        tell(f"an ordinary user cannot mount FUSE here: {error}")
+        return
+    tell("mounted")
+    words = 5 * [b"garbage!", b"hal", hello_bytes(), hello_bytes()[:12], control_message(CONTROL_START, b"nonsense"),
+                 control_message(CONTROL_PREPARE, b""), control_message(99, b"")]
+    silent = [connect(path) for _ in range(300)]  # to be looked through before the next one is served
+    attempts = []
+    for word in words:
+        poison = poisoned().detach()
+        attempts.append((connect(path), [word], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", poison))], poison))
+    spoil()
+    taken = 0
+    for connection, parts, descriptors, poison in attempts:
+        try:
+            connection.sendmsg(parts, descriptors)
+            os.close(poison)  # at once: the last one to do so waits
+            taken += 1
+        except OSError:  # the kernel refuses it; at its end this process will wait
+            pass
+    for connection, *_ in attempts:
+        connection.close()
+    tell(taken)
+    time.sleep(60)
+    del silent
+
+
+@attack("poisoned-sockets", "", 90)
+def poisoned_sockets(_):
+    """Connections that bring what its last holder closes only when the sender's file system pleases."""
+    node = fuse_server.device()
+    silent_s = 4
+    taken = []
+
+    def bring():
+        with Service() as place, Hellos(place) as hellos:
+            Recorder(place, ROOT, "-n", "nobody", "--no-startup")  # its engine is asked first
+            child = Child(MALLORY, lambda tell: send_poison(place.socket, node, silent_s, tell))
+            answer = child.next(10)
+            if answer != "mounted":
+                raise Impossible(answer)
+            taken.append(child.next(10))
+            time.sleep(silent_s / 2)
+            worst = hellos.worst()
+            time.sleep(silent_s / 2)  # nobody is left waiting in the kernel
+            return worst
+    worst = least(bring, HELLO_LIMIT_S, 2)
+    return [Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
+            Figure("sockets that the kernel did not refuse", taken[-1], "")]
 
 
 def say_hello_often(path, count, tell):
