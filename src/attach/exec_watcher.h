@@ -69,7 +69,7 @@ class ExecWatcher {
 
   // `gate`: a socket of ExecGate::AddWatcher.
   static Result<std::unique_ptr<ExecWatcher>> Start(Filter filter,
-                                                    uint64_t ring_size,
+                                                    AttachedProcess::Options options,
                                                     ScopedFd gate);
 
   ~ExecWatcher();
@@ -96,8 +96,10 @@ class ExecWatcher {
     uint64_t until_ns;  // then it has its leave in any case
   };
 
-  ExecWatcher(Filter filter, uint64_t ring_size, ScopedFd gate)
-      : filter_(std::move(filter)), ring_size_(ring_size), gate_(std::move(gate)) {}
+  ExecWatcher(Filter filter, AttachedProcess::Options options, ScopedFd gate)
+      : filter_(std::move(filter)),
+        options_(std::move(options)),
+        gate_(std::move(gate)) {}
 
   void Catch();
   // Waits for the next one; false: there will be none.
@@ -117,7 +119,7 @@ class ExecWatcher {
   void NoteProblem(const Status& status);
 
   Filter filter_;
-  uint64_t ring_size_;
+  AttachedProcess::Options options_;
   ScopedFd caught_event_;
   // Of the catching thread.
   GateLink gate_;

@@ -82,4 +82,7 @@ std::string StatusField(const std::string& status_text, const std::string& name)
 // "/proc/PID/" + rest.
 std::string ProcPath(pid_t pid, const std::string& rest);
 
+// The thread id as the process itself sees it: the last one of its nested namespaces.
+uint32_t InnerId(pid_t tid);
+
 }  // namespace heapprofd

@@ -44,6 +44,13 @@ bool HasSamples(const TargetProfile& profile) {
                      [](const HeapDump& dump) { return !dump.callsites.empty(); });
 }
 
+// Of its own, or its forked children's.
+bool HasCalls(const TargetProfile& profile) {
+  return profile.forked.alloc_calls > 0 ||
+         std::any_of(profile.heaps.begin(), profile.heaps.end(),
+                     [](const HeapDump& dump) { return dump.exact_alloc_calls > 0; });
+}
+
 struct NamedTarget {
   Target* target;
   ProcessResult result;
@@ -253,11 +260,9 @@ std::string ReasonForNothing(const TraceRecording& recording,
       return "malloc cannot be seen in this process, which has only "
              "libheapprofd_client, and it has registered no heap; start it under "
              "heap_profile -- PROGRAM, or with LD_PRELOAD";
-    for (const HeapDump& dump : target->profile().heaps) {
-      if (dump.exact_alloc_calls > 0)
-        return "all allocations together were smaller than one sample; use a smaller "
-               "--interval (1 records everything)";
-    }
+    if (HasCalls(target->profile()))
+      return "none of the allocations was sampled; use a smaller --interval (1 records "
+             "everything)";
   }
   if (!targets[0]->profile().from_startup)
     return "the program called no allocation function while it was recorded; record it "
