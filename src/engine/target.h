@@ -161,6 +161,7 @@ class Target {
   void ReadAllocatorReport();
   void FreeForkSlots();
   void KeepForChildren();
+  void UpdateQuality();
   void LookAtExit();
   void HandleRecord(const RingReader::Record& record);
   void HandleSample(std::span<const std::byte> payload);

@@ -81,6 +81,10 @@ void Target::UpdateDump() {
   previous_dump_ns_ = now;
   profile_.heaps = std::move(dumps);
   CountChildren(/*is_last=*/false);
+  UpdateQuality();
+}
+
+void Target::UpdateQuality() {
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
   quality.postponed_frames = address_space_->postponed();
