@@ -39,16 +39,6 @@ uint64_t TicksPerSecond() {
   return ticks;
 }
 
-// The thread id as the process itself sees it: the last one of its nested namespaces.
-uint32_t InnerId(pid_t tid) {
-  const std::string ids =
-      StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "NSpid");
-  const size_t last = ids.find_last_of(" \t");
-  const std::string text = last == std::string::npos ? ids : ids.substr(last + 1);
-  const auto id = static_cast<uint32_t>(strtoul(text.c_str(), nullptr, 10));
-  return id != 0 ? id : static_cast<uint32_t>(tid);
-}
-
 Status DoesNotLeave(pid_t pid) {
   return CannotAttach(pid,
                       "one of its threads does not leave the first instructions of its "
@@ -64,14 +54,14 @@ AttachedProcess::~AttachedProcess() {
 }
 
 Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
-                                                                uint64_t ring_size,
+                                                                const Options& options,
                                                                 AllocatorFinder* finder,
                                                                 TracedThread* held) {
   HPD_TRY_ASSIGN(RemoteProcess process, RemoteProcess::Open(pid));
   if (!process.Lock())
     return LostRace(pid, "another heap_profile is attaching to it");
   std::unique_ptr<AttachedProcess> attached(new AttachedProcess(std::move(process)));
-  const Status status = attached->PlaceClient(ring_size, finder, held);
+  const Status status = attached->PlaceClient(options, finder, held);
   if (status.ok())
     return attached;
   // What is missing then is the process.
@@ -80,19 +70,21 @@ Result<std::unique_ptr<AttachedProcess>> AttachedProcess::Place(pid_t pid,
   return status;
 }
 
-Status AttachedProcess::PlaceClient(uint64_t ring_size,
+Status AttachedProcess::PlaceClient(const Options& options,
                                     AllocatorFinder* finder,
                                     TracedThread* held) {
   const std::vector<MapEntry> maps = process_.Maps();
+  can_open_mappings_ = CanOpenMappings(process_.view(), maps);
+  if (FindCountingChild(maps, options))
+    return PlaceInChild(maps, options);
   const ProcessCode code = finder->Find(process_, maps);
   if (code.allocators.empty())
     return code.has_loader && code.unopened.empty()
                ? LostRace(pid(), "its libraries are not loaded")
                : CannotAttach(pid(), NoAllocatorReason(code));
-  can_open_mappings_ = CanOpenMappings(process_.view(), maps);
   HPD_TRY(UndoLeftovers(maps));
   HPD_TRY(ChoosePlace(maps, code));
-  request_ = MakeRequest(ring_size, code);
+  request_ = MakeRequest(options, code);
   HPD_TRY(PlaceImage(maps, held));
   HPD_TRY(WriteGates());
   report_.allocators = plan_.allocators;
@@ -131,7 +123,23 @@ Status AttachedProcess::ChoosePlace(const std::vector<MapEntry>& maps,
   return {};
 }
 
-SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
+// What does not depend on the process's code.
+void AttachedProcess::FillRequest(const Options& options, SetupRequest* request) const {
+  request->ring_size = options.ring_size;
+  request->seed = RandomSeed();
+  request->wait_ticks =
+      can_open_mappings_ && MayGrowFiles(pid(), kRingOffset + options.ring_size)
+          ? 0
+          : TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
+  request->go = 0;
+  request->hold_ticks = TicksPerSecond() / 1000 * (kHoldNs / 1'000'000);
+  request->stale_ticks = TicksPerSecond() * kStaleSeconds;
+  request->pid = InnerId(pid());
+  request->may_wait = IsAnyUnderSeccomp(pid()) ? 0 : 1;
+  request->children = options.children;
+}
+
+SetupRequest AttachedProcess::MakeRequest(const Options& options,
                                           const ProcessCode& code) const {
   struct {
     uint32_t bits;
@@ -140,14 +148,7 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
   } thread_id_field{};
 
   SetupRequest request{};
-  request.ring_size = ring_size;
-  request.seed = RandomSeed();
-  if (!can_open_mappings_ || !MayGrowFiles(pid(), kRingOffset + ring_size))
-    request.wait_ticks = TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
-  request.hold_ticks = TicksPerSecond() / 1000 * (kHoldNs / 1'000'000);
-  request.stale_ticks = TicksPerSecond() * kStaleSeconds;
-  request.pid = InnerId(pid());
-  request.may_wait = IsAnyUnderSeccomp(pid()) ? 0 : 1;
+  FillRequest(options, &request);
   for (size_t i = 0; i < plan_.new_islands.size(); ++i)
     request.islands[i] = plan_.new_islands[i];
   if (code.libc.stack_end != 0 &&
@@ -159,6 +160,20 @@ SetupRequest AttachedProcess::MakeRequest(uint64_t ring_size,
       process_.ReadObject(code.libc.thread_block_size, &request.thread_block_size))
     request.tid_offset = thread_id_field.offset;
   return request;
+}
+
+// Its image is a copy of the parent's, with hooks that count.
+Status AttachedProcess::PlaceInChild(const std::vector<MapEntry>& maps,
+                                     const Options& options) {
+  counts_already_ = true;
+  state_offset_ = ClientHeader().state;
+  wiped_offset_ = ClientHeader().wiped;
+  request_ = plan_.state.request;
+  FillRequest(options, &request_);
+  request_.keeps_counting = 1;
+  std::fill(std::begin(request_.islands), std::end(request_.islands), 0);
+  plan_.state.result = {};  // the parent's files stay mapped
+  return PlaceImage(maps, nullptr);
 }
 
 OurCode AttachedProcess::SetupCode() const {
@@ -325,6 +340,14 @@ Status AttachedProcess::PutHooksInHeld(const TracedThread& thread) {
 }
 
 Status AttachedProcess::PutHooksIn() {
+  if (counts_already_) {
+    is_hooked_ = true;
+    const bool is_told =
+        process_.IsSameImage() &&
+        process_.WriteObject(base_ + wiped_offset_ + kOwnFilesOffset, kHasOwnFiles);
+    process_.Unlock();
+    return is_told ? Status() : LostRace(pid(), "it has just ended");
+  }
   for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
     HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
     if (!process_.IsSameImage())

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "attach/traced_thread.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
+#include "wire/attached_client.h"
 
 namespace heapprofd {
 
@@ -34,12 +36,19 @@ struct AttachReport {
 
 class AttachedProcess {
  public:
-  // Places the client; the hooks are not in yet. `ring_size`: bytes, a power of two.
-  // Undoes first what a killed engine has left. kUnavailable with the reason when the
-  // process cannot be attached to. `held`: its only thread, stopped by us before it has
-  // run; it stays so.
+  struct Options {
+    uint64_t ring_size = 0;  // bytes, a power of two
+    ChildrenMode children = ChildrenMode::kIgnored;
+    // Processes of this session, by AttachedProcess::seed. Their forked children have
+    // hooks that count already.
+    std::map<uint64_t, pid_t> recorded = {};
+  };
+
+  // Places the client; the hooks are not in yet. Undoes first what a killed engine has
+  // left. kUnavailable with the reason when the process cannot be attached to. `held`:
+  // its only thread, stopped by us before it has run; it stays so.
   static Result<std::unique_ptr<AttachedProcess>> Place(pid_t pid,
-                                                        uint64_t ring_size,
+                                                        const Options& options,
                                                         AllocatorFinder* finder,
                                                         TracedThread* held = nullptr);
 
@@ -49,6 +58,9 @@ class AttachedProcess {
 
   pid_t pid() const { return process_.pid(); }
 
+  // Not the same in any two sessions of processes.
+  uint64_t seed() const { return request_.seed; }
+
   // The session's two memory files (wire/shared_memory.h), still empty. Once each.
   ScopedFd TakeEngineFile() { return std::move(engine_file_); }
 
@@ -57,7 +69,8 @@ class AttachedProcess {
   // Waiting for space takes a system call, which a seccomp filter of its may punish.
   bool may_wait() const { return request_.may_wait != 0; }
 
-  // Puts the hooks in. The shared memory must be ready.
+  // Puts the hooks in, or has those that count already record. The shared memory must be
+  // ready.
   Status PutHooksIn();
 
   // The same for a program that is being started; its thread stays stopped.
@@ -82,11 +95,14 @@ class AttachedProcess {
  private:
   explicit AttachedProcess(RemoteProcess process) : process_(std::move(process)) {}
 
-  Status PlaceClient(uint64_t ring_size, AllocatorFinder* finder, TracedThread* held);
+  Status PlaceClient(const Options& options, AllocatorFinder* finder, TracedThread* held);
+  bool FindCountingChild(const std::vector<MapEntry>& maps, const Options& options);
+  Status PlaceInChild(const std::vector<MapEntry>& maps, const Options& options);
   Status UndoLeftovers(const std::vector<MapEntry>& maps);
   Status UndoImage(uint64_t base, const AttachState& state);
   Status ChoosePlace(const std::vector<MapEntry>& maps, const ProcessCode& code);
-  SetupRequest MakeRequest(uint64_t ring_size, const ProcessCode& code) const;
+  SetupRequest MakeRequest(const Options& options, const ProcessCode& code) const;
+  void FillRequest(const Options& options, SetupRequest* request) const;
   Status PrepareCode(const std::vector<MapEntry>& maps, CodeCave* cave);
   Status PlaceImage(const std::vector<MapEntry>& maps, TracedThread* held);
   Status FillImage();
@@ -107,6 +123,7 @@ class AttachedProcess {
   bool is_placed_ = false;  // the image lies there from an earlier session
   bool can_open_mappings_ = false;
   bool is_hooked_ = false;
+  bool counts_already_ = false;  // a forked child (wire/attached_client.h, kHasOwnFiles)
   PatchPlan plan_;
   SetupRequest request_{};
   ScopedFd engine_file_;

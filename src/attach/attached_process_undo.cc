@@ -65,6 +65,33 @@ Status AttachedProcess::UndoLeftovers(const std::vector<MapEntry>& maps) {
   return {};
 }
 
+// A child that a process of this session has forked, with all of its hooks.
+bool AttachedProcess::FindCountingChild(const std::vector<MapEntry>& maps,
+                                        const Options& options) {
+  for (const FoundImage& image : FindImages(process_, maps)) {
+    AttachState state;
+    if (!image.is_ours || !process_.ReadObject(image.base + image.header.state, &state))
+      continue;
+    Bound(&state);
+    const auto parent = options.recorded.find(state.request.seed);
+    if (parent == options.recorded.end() || parent->second == pid() ||
+        state.request.ring_size != options.ring_size)
+      continue;
+    plan_ = PatchPlan();
+    for (size_t i = 0; i < state.patch_count; ++i) {
+      if (IsInstalled(process_, state.patches[i]))
+        plan_.patches.push_back(i);
+    }
+    if (plan_.patches.empty())
+      continue;
+    plan_.state = state;
+    base_ = image.base;
+    is_placed_ = true;
+    return true;
+  }
+  return false;
+}
+
 // `switch_address`: of the word that switches the hooks on.
 Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& state) {
   const uint64_t beat_address =
@@ -72,9 +99,10 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
   uint64_t first = 0;
   uint64_t now = 0;
   uint32_t is_on = 0;
-  // Off in a forked child, which nobody records.
-  const bool has_beat = process_.ReadObject(switch_address, &is_on) && is_on != 0 &&
-                        process_.ReadObject(beat_address, &first);
+  // Of a forked child nobody records, the beat is the parent's.
+  const bool is_child = state.request.pid != InnerId(pid());
+  const bool has_beat = !is_child && process_.ReadObject(switch_address, &is_on) &&
+                        is_on != 0 && process_.ReadObject(beat_address, &first);
   // Of an engine that was killed long ago we need not wait for the next beat.
   const uint64_t started = MonotonicNs();
   const uint64_t last = first != 0 ? first : started;  // 0: it has just begun

@@ -97,12 +97,12 @@ void ExecWatcher::Caught::Conclude(Status status) {
 }
 
 Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
-                                                        uint64_t ring_size,
+                                                        AttachedProcess::Options options,
                                                         const MakeGate& make_gate) {
   std::string note;
   HPD_TRY_ASSIGN(GateLink gate, BeginWatching(filter.names, make_gate, &note));
   std::shared_ptr<ExecWatcher> watcher(
-      new ExecWatcher(std::move(filter), ring_size, std::move(gate)));
+      new ExecWatcher(std::move(filter), std::move(options), std::move(gate)));
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watcher->caught_event_.valid())
     return Status::FromErrno("cannot watch for new processes", errno);
@@ -269,7 +269,7 @@ Status ExecWatcher::PutClientIn(TracedThread* thread,
   if (filter_.is_malloc_alone ? HasPreloadedClient(maps) : HasClient(maps))
     return filter_.reports_to_us(thread->tid());
   HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached,
-                 AttachedProcess::Place(thread->tid(), ring_size_, &finder_, thread));
+                 AttachedProcess::Place(thread->tid(), options_, &finder_, thread));
   const auto caught = std::make_shared<Caught>(std::move(attached));
   {
     const std::lock_guard lock(mutex_);

@@ -73,7 +73,7 @@ class ExecWatcher {
 
   // To be ended by End.
   static Result<std::shared_ptr<ExecWatcher>> Start(Filter filter,
-                                                    uint64_t ring_size,
+                                                    AttachedProcess::Options options,
                                                     const MakeGate& make_gate);
 
   // Catches no more. kUnavailable: its thread hangs with a program; it is left behind,
@@ -104,8 +104,10 @@ class ExecWatcher {
     uint64_t until_ns;  // then it has its leave in any case
   };
 
-  ExecWatcher(Filter filter, uint64_t ring_size, GateLink gate)
-      : filter_(std::move(filter)), ring_size_(ring_size), gate_(std::move(gate)) {}
+  ExecWatcher(Filter filter, AttachedProcess::Options options, GateLink gate)
+      : filter_(std::move(filter)),
+        options_(std::move(options)),
+        gate_(std::move(gate)) {}
 
   void Catch();
   // Waits for the next one; false: there will be none.
@@ -125,7 +127,7 @@ class ExecWatcher {
   void NoteProblem(const Status& status);
 
   Filter filter_;
-  uint64_t ring_size_;
+  AttachedProcess::Options options_;
   ScopedFd caught_event_;
   // Of the catching thread.
   GateLink gate_;

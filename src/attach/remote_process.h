@@ -92,4 +92,7 @@ bool AreAll(const FourIds& ids, id_t wanted);
 // "/proc/PID/" + rest.
 std::string ProcPath(pid_t pid, const std::string& rest);
 
+// The thread id as the process itself sees it: the last one of its nested namespaces.
+uint32_t InnerId(pid_t tid);
+
 }  // namespace heapprofd

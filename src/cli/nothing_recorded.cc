@@ -51,15 +51,17 @@ std::string ReasonOf(const TargetProfile& profile, const HeapSelection& heaps) {
     return std::to_string(profile.quality.lost_samples) +
            " samples did not fit into the buffer, and no other was taken; raise "
            "--shmem-size";
+  uint64_t calls = profile.forked.alloc_calls;  // its own, and its forked children's
+  uint64_t bytes = profile.forked.alloc_bytes;
   for (const HeapDump& dump : profile.heaps) {
-    if (dump.exact_alloc_calls > 0)
-      return "no sample was taken of " +
-             FormatCount(static_cast<double>(dump.exact_alloc_calls)) +
-             " allocations with " +
-             FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) +
-             "; use a smaller --interval (1 records everything)";
+    calls += dump.exact_alloc_calls;
+    bytes += dump.exact_alloc_bytes;
   }
-  return "";
+  if (calls == 0)
+    return "";
+  return "no sample was taken of " + FormatCount(static_cast<double>(calls)) +
+         " allocations with " + FormatBytes(static_cast<double>(bytes)) +
+         "; use a smaller --interval (1 records everything)";
 }
 
 }  // namespace

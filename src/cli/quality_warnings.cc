@@ -158,6 +158,9 @@ std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& proc
   uint64_t lost = 0;
   uint64_t damaged = 0;
   size_t attached = 0;
+  uint64_t uncounted = 0;  // forked children of all processes
+  for (const ProcessResult& process : processes)
+    uncounted += process.profile->forked.uncounted;
   for (size_t i = 1; i < processes.size(); ++i) {
     const TargetProfile& profile = *processes[i].profile;
     attached += profile.from_startup ? 0u : 1u;
@@ -169,6 +172,10 @@ std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& proc
         Processes(attached, " other process was", " other processes were") +
         " attached to while running: what was allocated before is not "
         "seen");
+  if (uncounted > 0)
+    warnings.push_back(std::to_string(uncounted) +
+                       " forked children were not even counted: more than 4096 were "
+                       "there at once");
   if (lost > 0)
     warnings.push_back(std::to_string(lost) +
                        " records of the other processes are missing; raise --shmem-size "

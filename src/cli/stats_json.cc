@@ -61,6 +61,7 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
   size_t callsites = 0;
   double calls = 0;
   double bytes = 0;
+  uint64_t unsampled_children = 0;
   for (const Target* target : recording.targets()) {
     const Quality& quality = target->quality();
     sum.samples += quality.samples;
@@ -82,6 +83,10 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
       for (const auto& [callsite, totals] : dump.callsites)
         live += totals.live();
     }
+    const ForkedChildren& forked = target->profile().forked;
+    unsampled_children += forked.count;
+    calls += static_cast<double>(forked.alloc_calls);
+    bytes += static_cast<double>(forked.alloc_bytes);
   }
   uint64_t unrecorded = 0;
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
@@ -92,7 +97,8 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
   fprintf(file,
-          "{\"version\": 1, \"processes\": %zu, \"unrecorded\": %llu, \"target_cpu_s\": "
+          "{\"version\": 1, \"processes\": %zu, \"unrecorded\": %llu, "
+          "\"unsampled_children\": %llu, \"target_cpu_s\": "
           "%.6f, \"target_peak_rss_kb\": %ld, "
           "\"engine_cpu_s\": %.6f, "
           "\"engine_peak_rss_kb\": %ld, \"callsites\": %zu, \"settled_samples\": %llu, "
@@ -106,8 +112,9 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           "\"attach_one_thread_us\": %.1f, \"attach_all_threads_us\": %.1f, "
           "\"detach_all_threads_us\": %.1f}\n",
           recording.targets().size(), static_cast<unsigned long long>(unrecorded),
-          usage.cpu_seconds, usage.peak_rss_kib, CpuSeconds(self), self.ru_maxrss,
-          callsites, static_cast<unsigned long long>(sum.settled_samples),
+          static_cast<unsigned long long>(unsampled_children), usage.cpu_seconds,
+          usage.peak_rss_kib, CpuSeconds(self), self.ru_maxrss, callsites,
+          static_cast<unsigned long long>(sum.settled_samples),
           static_cast<unsigned long long>(sum.settled_copies),
           static_cast<unsigned long long>(sum.samples),
           static_cast<unsigned long long>(sum.walked_samples),

@@ -146,6 +146,28 @@ std::string FormatOtherHeaps(const ProcessResult& process,
   return text;
 }
 
+ForkedChildren SumOfForked(const std::vector<ProcessResult>& processes) {
+  ForkedChildren sum;
+  for (const ProcessResult& process : processes) {
+    const ForkedChildren& forked = process.profile->forked;
+    sum.count += forked.count;
+    sum.alloc_calls += forked.alloc_calls;
+    sum.alloc_bytes += forked.alloc_bytes;
+  }
+  return sum;
+}
+
+// Children that have no row, and no other trace in the profile.
+std::string FormatForked(const ForkedChildren& forked) {
+  if (forked.alloc_calls == 0)
+    return "";
+  return "  also " + FormatCount(static_cast<double>(forked.count)) +
+         (forked.count == 1 ? " forked child" : " forked children") +
+         " that took no sample: allocated " +
+         FormatBytes(static_cast<double>(forked.alloc_bytes)) + " in " +
+         FormatCount(static_cast<double>(forked.alloc_calls)) + " calls, counted\n";
+}
+
 std::string FormatOthers(const std::vector<ProcessResult>& processes) {
   std::string text;
   for (size_t i = 1; i < processes.size() && i <= kOtherProcesses; ++i) {
@@ -159,6 +181,7 @@ std::string FormatOthers(const std::vector<ProcessResult>& processes) {
   if (processes.size() > kOtherProcesses + 1)
     text += "  and " + std::to_string(processes.size() - kOtherProcesses - 1) +
             " more processes\n";
+  text += FormatForked(SumOfForked(processes));
   return text.empty() ? "" : "\n" + text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "client/forked_child.h"
 #include "client/sampler.h"
 #include "rt/syscall.h"
 
@@ -49,6 +50,11 @@ void GuardedAllocation::Decide() {
                 g_session.engine()->control.interval.load(std::memory_order_relaxed)) ==
           SampleDecision::kSample &&
       !IsEngineLost();
+  if (!is_sampled_ || !IsForkSlot(slot_))
+    return;
+  ThreadSlot* own = LeaveForkPending();
+  is_sampled_ = own != nullptr;
+  slot_ = own != nullptr ? own : slot_;
 }
 
 }  // namespace heapprofd

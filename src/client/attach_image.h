@@ -18,4 +18,15 @@ void DiscoverLayoutLate();
 // A session begins: the engine's heart may take its time for the first beat.
 void ExpectHeartbeat();
 
+// For a forked child (client/session.h). The threads are the parent's.
+void ForgetThreads();
+bool FollowsChildren();
+
+// The engine has brought the files of a session of its own. `is_due`: waits for them,
+// once and not for long, as for space in the ring.
+bool HasOwnFiles(bool is_due);
+
+// With these files.
+void BeginOwnSession();
+
 }  // namespace heapprofd

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "client/attach_image.h"
+#include "client/confinement.h"
 #include "client/flat_threads.h"
 #include "client/handshake_client.h"
 #include "client/service_client.h"
@@ -117,6 +118,13 @@ long MapShared(long address, uint64_t size, int protection, long fd, uint64_t of
                      static_cast<long>(offset));
 }
 
+void Forget(FlatThread& thread) {
+  thread.outer_hook = 0;
+  thread.entered_at = 0;
+  thread.own_slot = FirstSlot();
+  thread.slot = FirstSlot();
+}
+
 bool PrepareOwnMemory() {
   const long advised =
       rt::Syscall(SYS_madvise, rt::ToArg(&g_wiped), sizeof(g_wiped), MADV_WIPEONFORK);
@@ -132,12 +140,8 @@ bool PrepareOwnMemory() {
   for (StackMemo& memo : g_session.memos)
     memo.Forget();
   for (FlatThread& thread : g_flat_threads) {
-    if (thread.thread_pointer.load(std::memory_order_relaxed) == 0)
-      continue;
-    thread.outer_hook = 0;
-    thread.entered_at = 0;
-    thread.own_slot = FirstSlot();
-    thread.slot = FirstSlot();
+    if (thread.thread_pointer.load(std::memory_order_relaxed) != 0)
+      Forget(thread);
   }
   return true;
 }
@@ -271,11 +275,48 @@ void BeginSession() {
   g_session.layout = ThreadLayout();
   DiscoverLayout(request.main_thread, request.stack_end);
   ExpectHeartbeat();
-  // The wiped word still says no; the engine sets it when the hooks are in place.
-  g_session.state.store(SessionState::kActive, std::memory_order_release);
 }
 
 }  // namespace
+
+void ForgetThreads() {
+  const FlatThread& own = ThisThread();
+  for (FlatThread& thread : g_flat_threads) {
+    if (&thread != &own && thread.thread_pointer.load(std::memory_order_relaxed) != 0)
+      Forget(thread);
+  }
+}
+
+bool FollowsChildren() {
+  return hpd_attach_state.request.children == ChildrenMode::kFollowed;
+}
+
+HPD_COLD bool HasOwnFiles(bool is_due) {
+  constexpr uint64_t kStaleUs = 3'000'000;  // what stale_ticks are
+  constexpr long kNapNs = 500'000;
+  const SetupRequest& request = hpd_attach_state.request;
+  const bool is_there = g_wiped.own_files.load(std::memory_order_acquire) == kHasOwnFiles;
+  if (is_there || !is_due || request.may_wait == 0 || g_session.has_waited)
+    return is_there;
+  g_session.has_waited = true;
+  const SessionControl& control = g_session.engine()->control;
+  const uint64_t limit = request.stale_ticks / kStaleUs *
+                         control.block_timeout_us.load(std::memory_order_relaxed);
+  const uint64_t start = rt::ReadTsc();
+  while (g_wiped.own_files.load(std::memory_order_acquire) != kHasOwnFiles) {
+    if (rt::ReadTsc() - start > limit || IsSessionOver(control))
+      return false;
+    Nap(kNapNs);
+  }
+  return true;
+}
+
+// Its threads have the stacks that they had in the parent.
+void BeginOwnSession() {
+  const ThreadLayout layout = g_session.layout;
+  BeginSession();
+  g_session.layout = layout;
+}
 
 HPD_COLD void DiscoverLayoutLate() {
   uint64_t& at = hpd_attach_state.request.stack_end_at;
@@ -289,10 +330,15 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
   Store(result.status, static_cast<uint32_t>(SetupStatus::kRunning));
   result.engine_fd = -1;
   result.client_fd = -1;
-  const bool is_ready = PrepareOwnMemory() && MapIslands() && MakeFiles() && MapFiles();
+  const bool counts_already = hpd_attach_state.request.keeps_counting != 0;
+  const bool is_prepared = counts_already || (PrepareOwnMemory() && MapIslands());
+  const bool is_ready = is_prepared && MakeFiles() && MapFiles();
   CloseFiles();
-  if (is_ready)
+  if (is_ready && !counts_already) {
     BeginSession();
+    // The wiped word still says no; the engine sets it when the hooks are in place.
+    g_session.state.store(SessionState::kActive, std::memory_order_release);
+  }
   Store(result.status,
         static_cast<uint32_t>(is_ready ? SetupStatus::kDone : SetupStatus::kFailed));
 }

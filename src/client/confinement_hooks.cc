@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "client/confinement.h"
+#include "client/forked_child.h"
 #include "client/real_functions.h"
 #include "client/session.h"
 #include "rt/compiler.h"
@@ -21,7 +22,7 @@ HPD_COLD void Resolve() {
 template <typename Install>
 HPD_NOINLINE auto Confine(Install install) {
   ThreadSlot* slot = EnterSession();
-  if (slot == &g_session.pending_slot)
+  if (IsForkSlot(slot))
     LeaveForkPending();  // the last opportunity
   const auto result = install();
   if (result >= 0)

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 
 #include "client/engine_wait.h"
@@ -296,16 +297,27 @@ bool Connect(Session& session, ClientOrigin origin) {
   return welcomed && MapSession(session, welcome, fds);
 }
 
-void RetireClient(const SessionMemory& memory) {
-  Map(memory.client, memory.client_size, PROT_READ | PROT_WRITE,
+namespace {
+
+void MapNobodys(std::byte* address, uint64_t size) {
+  Map(address, size, PROT_READ | PROT_WRITE,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+}  // namespace
+
+void RetireClient(const SessionMemory& memory) {
+  constexpr size_t kKept = offsetof(ClientBlock, ring);
+  static_assert(offsetof(ClientBlock, fork_slots) == 0 && kKept % kPageSize == 0);
+  MapNobodys(reinterpret_cast<std::byte*>(memory.client) + kKept,
+             memory.client_size - kKept);
 }
 
 void Retire(Session& session) {
   const SessionMemory* memory = session.memory.load(std::memory_order_acquire);
   if (memory == nullptr)
     return;
-  RetireClient(*memory);
+  MapNobodys(reinterpret_cast<std::byte*>(memory->client), memory->client_size);
   Map(const_cast<EngineBlock*>(memory->engine), sizeof(EngineBlock), PROT_READ,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

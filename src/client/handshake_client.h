@@ -30,7 +30,8 @@ const char* FindVariable(const char* name);
 // Says so, if there is an engine to hear it; waits for nothing.
 void SendExecNotice(const Session& session, const ExecNotice& notice);
 
-// The client's half of Retire: what a forked child has inherited of its parent's ring.
+// What a forked child has inherited of its parent's ring, but for the slots in which its
+// threads may still count.
 void RetireClient(const SessionMemory& memory);
 
 // Gives the memory of an ancestor's session back. No other thread may exist.

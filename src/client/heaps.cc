@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "client/forked_child.h"
 #include "client/heap_filter.h"
 #include "client/nesting.h"
 #include "client/sampler.h"
@@ -110,7 +111,7 @@ ThreadSlot* HeapSlot(uint8_t heap_id) {
 // The calling thread's own slot, with a session of this very process.
 ThreadSlot* EnterOwnSession() {
   ThreadSlot* slot = EnterSession();
-  if (HPD_UNLIKELY(slot == &g_session.pending_slot))
+  if (HPD_UNLIKELY(g_session.fork_block != nullptr && IsForkSlot(slot)))
     slot = LeaveForkPending();
   return slot;
 }

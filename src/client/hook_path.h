@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "client/allocator_report.h"
+#include "client/forked_child.h"
 #include "client/nesting.h"
 #include "client/real_functions.h"
 #include "client/recorder.h"
@@ -91,7 +92,7 @@ class PendingAllocation {
     t_outer_hook.stack = 0;
     if (!is_sampled_)
       return;
-    if (slot_ == &g_session.pending_slot)
+    if (IsForkSlot(slot_))
       slot_ = LeaveForkPending();
     if (slot_ != nullptr)
       RecordSample(*slot_, {reinterpret_cast<uint64_t>(pointer)}, size_, interval_, site);

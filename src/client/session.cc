@@ -6,7 +6,11 @@
 #include <climits>
 
 #include "client/confinement.h"
+#ifdef HPD_FLAT_CLIENT
+#include "client/attach_image.h"
+#endif
 #include "client/engine_wait.h"
+#include "client/forked_child.h"
 #include "client/handshake_client.h"
 #include "client/sampler.h"
 #include "client/service_client.h"
@@ -85,10 +89,8 @@ ThreadSlot* AttachThread() {
     return nullptr;
   }
   slot->thread_id = g_session.layout.ThreadId(thread_pointer);
-  if (t_slot == &g_session.pending_slot) {  // what the forked child has counted so far
-    slot->calls += t_slot->calls;
-    slot->granted += t_slot->granted - t_slot->bytes_left;
-  }
+  if (IsForkSlot(t_slot))  // what the forked child has counted so far
+    TakeForkCounts(*t_slot, *slot);
   t_slot = slot;
   return slot;
 }
@@ -166,8 +168,7 @@ void ForgetSession() {
   Retire(g_session);
   for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
     rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
-  g_session.pending_slot.calls = 0;
-  g_session.pending_slot.granted = g_session.pending_slot.bytes_left;
+  g_session.fork_block = nullptr;
   ForgetStacks();
 }
 
@@ -200,35 +201,36 @@ bool IsForkedChild() {
          state != SessionState::kChanging && state != SessionState::kDormant;
 }
 
+// The program's children are recorded, too. The engine of an attached process looks how
+// many there were.
+bool IsFollowed() {
+#ifdef HPD_FLAT_CLIENT
+  g_session.client()->ring.forks.fetch_add(1, std::memory_order_relaxed);
+  ForgetThreads();  // of the parent
+  return FollowsChildren();
+#else
+  return g_session.only_pid == 0;
+#endif
+}
+
 // First hook of a forked child. It has one thread; whatever it records belongs to a
 // session of its own.
 HPD_COLD void HandleFork() {
-  if (IsConfined()) {
-    CountConfinedChildren(g_session.only_pid == 0 ? 1 : 0);
-    t_slot = &g_no_slot;
-    BecomeDormant();
-    return;
-  }
-  if (g_session.left_memory != nullptr) {
+  if (g_session.left_memory != nullptr && !IsConfined() && !IsForkSlot(t_slot)) {
     Unmap(g_session.left_memory);
     g_session.left_memory = nullptr;
   }
-  if (g_session.only_pid != 0) {
-#ifdef HPD_FLAT_CLIENT  // the engine comes, if it wants
-    g_session.client()->ring.forks.fetch_add(1, std::memory_order_relaxed);
-#else
-    Retire(g_session);
-#endif
+  if (!IsFollowed()) {
+    if (!IsConfined())
+      Retire(g_session);
     t_slot = &g_no_slot;
     BecomeDormant();
     return;
   }
-  ThreadSlot& slot = g_session.pending_slot;
-  slot.calls = 0;
-  slot.granted = 0;
-  slot.bytes_left = 0;
-  InitializeSlot(slot, 0);
-  t_slot = &slot;
+  if (IsConfined())  // it is counted, and cannot be recorded
+    CountConfinedChildren(1);
+  g_session.has_waited = false;
+  t_slot = BeginCounting();
   g_session.state.store(SessionState::kForkPending, std::memory_order_release);
   g_wiped.active.store(1, std::memory_order_release);
 }
@@ -243,9 +245,62 @@ HPD_COLD bool WaitForJoin() {
   while (g_session.state.load(std::memory_order_acquire) == SessionState::kJoining) {
     if (g_session.joiner.load(std::memory_order_relaxed) == rt::ThreadPointer())
       return false;
+#ifdef HPD_FLAT_CLIENT  // a filter may forbid the call, and it is over in no time
+    __builtin_ia32_pause();
+#else
     rt::Syscall(SYS_sched_yield);
+#endif
   }
   return true;
+}
+
+// Whether a session of its own can be had now; `is_due`: it is needed, and worth a wait.
+bool MayJoin(bool is_due) {
+#ifdef HPD_FLAT_CLIENT
+  return HasOwnFiles(is_due);
+#else
+  static_cast<void>(is_due);
+  return !IsConfined();
+#endif
+}
+
+// Of the engine that the process must ask, or that has brought the files already.
+bool JoinOwnSession() {
+#ifdef HPD_FLAT_CLIENT
+  EndCounting();
+  BeginOwnSession();
+  return true;
+#else
+  SessionMemory* parents_memory = g_session.memory.load(std::memory_order_relaxed);
+  const bool is_connected = Connect(g_session, ClientOrigin::kForkChild);
+  if (is_connected) {
+    EndCounting();
+    g_session.left_memory = parents_memory;
+  }
+  RetireClient(*parents_memory);
+  return is_connected;
+#endif
+}
+
+// A second thread in the child: no longer a plain fork and exec. Or its parent's session
+// is over: a service then says whether the child has one; if not, it lies dormant and the
+// next session wakes it. Or its files are there.
+HPD_COLD ThreadSlot* EnterForkPending() {
+#ifdef HPD_FLAT_CLIENT
+  if (MayJoin(/*is_due=*/false))
+    return LeaveForkPending();
+  const bool must_join = false;
+#else
+  const bool must_join =
+      !IsForkSlot(t_slot) || (HasService() && IsSessionOver(g_session.engine()->control));
+#endif
+  if (must_join && MayJoin(/*is_due=*/true))
+    return LeaveForkPending();
+  if (IsForkSlot(t_slot))
+    return t_slot;
+  ThreadSlot* slot = ClaimForkSlot();
+  t_slot = slot != nullptr ? slot : &g_orphan_slot;
+  return slot;
 }
 
 }  // namespace
@@ -279,13 +334,7 @@ ThreadSlot* EnterSession() {
     case SessionState::kJoining:
       return WaitForJoin() ? EnterSession() : nullptr;
     case SessionState::kForkPending:
-      // A second thread in the child: no longer a plain fork and exec. Or its parent's
-      // session is over: a service then says whether the child has one; if not, it lies
-      // dormant and the next session wakes it.
-      if (t_slot != &g_session.pending_slot ||
-          (HasService() && IsSessionOver(g_session.engine()->control)))
-        return LeaveForkPending();
-      return t_slot;
+      return EnterForkPending();
     default:
       break;
   }
@@ -311,17 +360,16 @@ uint32_t CurrentSession() {
 // parameters: these stay mapped until there is one thread only, in the next forked child.
 HPD_COLD ThreadSlot* LeaveForkPending() {
   SessionState expected = SessionState::kForkPending;
+  if (!MayJoin(/*is_due=*/true))
+    return nullptr;
   if (!g_session.state.compare_exchange_strong(expected, SessionState::kJoining))
     return EnterSession();
   g_session.joiner.store(rt::ThreadPointer(), std::memory_order_relaxed);
-  SessionMemory* parents_memory = g_session.memory.load(std::memory_order_relaxed);
-  RetireClient(*parents_memory);
-  if (!Connect(g_session, ClientOrigin::kForkChild)) {
+  if (!JoinOwnSession()) {
     g_session.state.store(SessionState::kChanging, std::memory_order_release);
     BecomeDormant();
     return nullptr;
   }
-  g_session.left_memory = parents_memory;
   ForgetStacks();
   for (StackMemo& memo : g_session.memos)
     memo.Forget();

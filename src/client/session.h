@@ -10,9 +10,10 @@
 //   kChanging -Welcome-> kActive, -declined-> kDormant
 //
 // A forked child finds the wiped word zero at its first hook: it must not touch the
-// parent's ring. It counts on privately and asks for a session of its own only when it
-// has something to record, so that the usual fork + exec costs nothing. Whether the
-// parent's session goes on meanwhile is no concern of the child's.
+// parent's ring. It counts in a slot of its own there (client/forked_child.h) and asks
+// for a session of its own only when it has something to record, so that the usual fork +
+// exec costs nothing; one of an attached process waits for the engine to bring it.
+// Whether the parent's session goes on meanwhile is no concern of the child's.
 #pragma once
 
 #include <atomic>
@@ -41,6 +42,7 @@ enum class SessionState : uint32_t {
 // Memory that a forked child finds zeroed (MADV_WIPEONFORK).
 struct alignas(kPageSize) WipedOnFork {
   std::atomic<uint32_t> active;                  // 1: hooks may use their slot
+  std::atomic<uint32_t> own_files;               // kHasOwnFiles (wire/attached_client.h)
   std::atomic<uint64_t> memos_in_use;            // one bit per StackMemo
   alignas(kPageSize) SampledFilter filter;       // malloc's blocks
   alignas(kPageSize) SampledFilter heap_filter;  // those of all other heaps
@@ -66,7 +68,10 @@ struct Session {
   ThreadLayout layout;
   int only_pid;  // profile this process only; 0: children too
   char socket_path[108];
-  ThreadSlot pending_slot;           // of a forked child without a session yet
+  ClientBlock* fork_block;  // an ancestor's, where a forked child counts; nullptr: it has
+                            // a session, or never was one
+  ForkSlot spare_fork_slot;          // for a child for which there is none in that block
+  bool has_waited;                   // a forked child, for its session; once is enough
   std::atomic<uint64_t> joiner;      // thread pointer of the one that does; 0: none
   SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
@@ -123,7 +128,8 @@ uint32_t CurrentSession();
 ThreadSlot* EnterSession();
 
 // A forked child is about to record its first sample: asks the engine for its own
-// session, unless another thread has. The calling thread's slot in it; nullptr: declined.
+// session, unless another thread has. The calling thread's slot in it; nullptr: it has
+// none, and the thread counts on where it does.
 ThreadSlot* LeaveForkPending();
 
 // Ends the session of that number, e.g. when the engine is lost; nothing when another one

@@ -297,6 +297,8 @@ void Session::Stop() {
   for (const LiveTarget& live : live_)
     Release(live);
   live_.clear();
+  for (const std::unique_ptr<Target>& target : targets_)
+    target->CountChildren(/*is_last=*/true);
 }
 
 // Calls that were in a hook when the session ended finish their records within moments;

@@ -216,6 +216,7 @@ class Session {
   void NoteStartProblem(std::string problem);
   Status PutClientIn(pid_t pid);
   Status PlaceAndHook(pid_t pid);
+  AttachedProcess::Options AttachOptions() const;
   Result<std::shared_ptr<AttachedProcess>> Place(pid_t pid);
   Status PutHooksIn(const std::shared_ptr<AttachedProcess>& attached);
   void FollowAttached();
@@ -249,8 +250,9 @@ class Session {
   // come by themselves.
   std::vector<std::pair<pid_t, std::string>> start_problems_;
   std::vector<AttachReport> attach_reports_;
-  std::set<pid_t> children_seen_;     // of processes attached to
-  std::map<pid_t, uint64_t> execed_;  // to be attached to again, until this time
+  std::set<pid_t> children_seen_;             // of processes attached to
+  std::map<uint64_t, pid_t> attached_seeds_;  // of all so far
+  std::map<pid_t, uint64_t> execed_;          // to be attached to again, until this time
   uint64_t followed_ns_ = 0;
   uint64_t exec_looked_ns_ = 0;
   pid_t program_ = 0;  // that was started for this session; 0: none

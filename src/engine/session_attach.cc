@@ -29,6 +29,8 @@ constexpr uint64_t kExecLookNs = 200'000'000;  // for executed programs
 constexpr uint64_t kExecNs = 1'000'000'000;    // for a new program to have its libraries
 constexpr size_t kMaxFamily = 10'000;          // descendants that are looked at
 constexpr size_t kMaxChildrenSeen = 1'000'000;
+// Children of the others are attached to like any process.
+constexpr size_t kMaxSeeds = 4096;
 
 // Descendants of a process, its children first; without those whose parent has ended.
 std::vector<pid_t> Family(pid_t ancestor) {
@@ -105,13 +107,20 @@ Status Session::PlaceAndHook(pid_t pid) {
   return {};
 }
 
+AttachedProcess::Options Session::AttachOptions() const {
+  return {.ring_size = config_.ring_size_bytes,
+          .children =
+              config_.follow_children ? ChildrenMode::kFollowed : ChildrenMode::kIgnored,
+          .recorded = attached_seeds_};
+}
+
 Result<std::shared_ptr<AttachedProcess>> Session::Place(pid_t pid) {
   using Placed = Result<std::unique_ptr<AttachedProcess>>;
   const auto placed = std::make_shared<std::optional<Placed>>();
   const auto finder = allocators_;
   const bool is_done = RunApart(
-      [placed, finder, pid, ring_size = config_.ring_size_bytes] {
-        *placed = AttachedProcess::Place(pid, ring_size, finder.get());
+      [placed, finder, pid, options = AttachOptions()] {
+        *placed = AttachedProcess::Place(pid, options, finder.get());
       },
       [this] { ServeMeanwhile(); });
   if (!is_done) {
@@ -154,16 +163,10 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
   programs_.Recorded(pid, MonotonicNs());
   LiveTarget& live = AddTarget(std::move(target), std::move(pidfd), from_startup);
   live.was_attached = true;
-  for (const std::string& unpatched : attached->report().unpatched)
-    NoteProblem("cannot record all of process " + std::to_string(pid) + ": no hook for " +
-                unpatched + "; start it under heap_profile -- PROGRAM to record all");
-  return live.target;
-}
-
 Status Session::CatchStarts(ExecWatcher::Filter filter,
                             const ExecWatcher::MakeGate& make_gate) {
-  HPD_TRY_ASSIGN(exec_watcher_, ExecWatcher::Start(std::move(filter),
-                                                   config_.ring_size_bytes, make_gate));
+  HPD_TRY_ASSIGN(exec_watcher_,
+                 ExecWatcher::Start(std::move(filter), AttachOptions(), make_gate));
   return {};
 }
 

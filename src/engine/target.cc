@@ -32,7 +32,8 @@ Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
       clock_(clock),
       account_(&UserBudget::OfEngine(), RealUser(pid)),
       root_(OpenRoot(pid)),
-      own_pid_(InnermostPid(pid)) {
+      own_pid_(InnermostPid(pid)),
+      follows_children_(config.follow_children) {
   config_.targets = {};
   config_.skip_symbol_prefixes = {};
   profile_.process = DescribeProcess(pid);
@@ -113,6 +114,8 @@ size_t Target::Drain(size_t max_records, bool writers_gone, uint64_t turn_ns) {
     }
     if (outcome == RingReader::Outcome::kRecord)
       HandleRecord(record);
+    else if (writers_gone)
+      ++skipped_at_end_;
     ReleaseSpace();
     ++count;
     const bool was_dear = std::exchange(dear_steps, DearSteps()) != dear_steps;
@@ -144,6 +147,8 @@ void Target::LoseRest(bool writers_gone) {
     if (outcome == RingReader::Outcome::kEmpty)
       return;
     unread_records_ += outcome == RingReader::Outcome::kRecord ? 1 : 0;
+    if (writers_gone && outcome == RingReader::Outcome::kSkipped)
+      ++skipped_at_end_;
   }
   ++unread_records_;
 }
@@ -188,6 +193,7 @@ void Target::Tick() {
   Beat();
   if (config_.ask_allocator)
     LookAtExit();
+  FreeForkSlots();
   if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)
     AdaptInterval();
 }
@@ -380,6 +386,7 @@ void Target::ReleaseRecorder() {
   interner_.reset();
   unwinder_.reset();
   reader_.reset();
+  KeepForChildren();
   memory_.reset();
   address_space_->Release();
   if (!needs_root || !MayKeepRoot())

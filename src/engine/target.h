@@ -102,6 +102,13 @@ class Target {
   // Outlives this object. nullptr: nobody wants them.
   void set_events(AllocationEvents* events) { events_ = events; }
 
+  // Brings profile().forked up to now: the children of a process that has ended may still
+  // count. `is_last`: nobody will ask again.
+  void CountChildren(bool is_last);
+
+  // Some of them do.
+  bool awaits_children() const { return children_memory_ != nullptr; }
+
   // Drops what is only needed while recording (live samples, shared memory, unwinder).
   void ReleaseRecorder();
 
@@ -153,6 +160,9 @@ class Target {
 
   void PublishConfig();
   void ReadAllocatorReport();
+  void FreeForkSlots();
+  void KeepForChildren();
+  void UpdateQuality();
   void LookAtExit();
   void HandleRecord(const RingReader::Record& record);
   void HandleSample(std::span<const std::byte> payload);
@@ -191,6 +201,9 @@ class Target {
   std::shared_ptr<ScopedFd> root_;
   pid_t own_pid_;
   std::unique_ptr<SharedMemory> memory_;
+  std::unique_ptr<SharedMemory> children_memory_;  // what was memory_
+  bool follows_children_ = false;
+  uint64_t fork_slots_looked_ns_ = 0;
   std::unique_ptr<RingReader> reader_;
   std::unique_ptr<AddressSpace> address_space_;
   std::unique_ptr<StackUnwinder> unwinder_;
@@ -218,6 +231,7 @@ class Target {
   bool has_memory_ = true;  // its user, for more of anything
   uint64_t bad_records_ = 0;
   uint64_t unread_records_ = 0;
+  uint64_t skipped_at_end_ = 0;  // when the process was gone
   uint64_t dear_records_ = 0;
   uint64_t lost_seen_ = 0;
   uint64_t previous_dump_ns_ = 0;

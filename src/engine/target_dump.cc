@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/exact_totals.h"
+#include "engine/forked_children.h"
 #include "engine/sample_parts.h"
 #include "engine/target.h"
 #include "engine/target_text.h"
@@ -79,11 +80,20 @@ void Target::UpdateDump() {
   }
   previous_dump_ns_ = now;
   profile_.heaps = std::move(dumps);
+  CountChildren(/*is_last=*/false);
+  UpdateQuality();
+}
+
+void Target::UpdateQuality() {
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
   quality.postponed_frames = address_space_->postponed();
   quality.map_reparses = address_space_->refreshes();
-  quality.corrupt_records = bad_records_ + reader_->corrupt_records();
+  // A thread that ends with its process leaves the one record that it was writing.
+  quality.cut_records = std::min<uint64_t>(
+      skipped_at_end_, std::min<uint64_t>(header.slot_count.load(), kMaxThreadSlots));
+  quality.corrupt_records =
+      bad_records_ + reader_->corrupt_records() - quality.cut_records;
   quality.lost_records =
       unread_records_ +
       BoundedCounter(header.lost_records.load(std::memory_order_relaxed));
@@ -96,6 +106,40 @@ void Target::UpdateDump() {
   if (header.client_error.load(std::memory_order_relaxed) ==
       static_cast<uint32_t>(ClientError::kBlockTimeout))
     profile_.client_fault = ClientFault::kHitTimeout;
+}
+
+void Target::CountChildren(bool is_last) {
+  SharedMemory* memory = memory_ != nullptr ? memory_.get() : children_memory_.get();
+  if (memory == nullptr || !follows_children_)
+    return;
+  profile_.forked = CountForkedChildren(memory->client());
+  if (is_last)
+    children_memory_.reset();
+}
+
+// Only when they become scarce: it takes a system call for each.
+void Target::FreeForkSlots() {
+  constexpr uint64_t kEveryNs = 500'000'000;
+  const uint64_t now = clock_->last_ns();
+  if (memory_->client().ring.fork_slot_count.load(std::memory_order_relaxed) <
+          kMaxForkSlots / 2 ||
+      now - fork_slots_looked_ns_ < kEveryNs || own_pid_ != pid())
+    return;
+  fork_slots_looked_ns_ = now;
+  FreeSlotsOfEnded(memory_->client());
+}
+
+// Children of the process that go on are still to be counted when it has ended.
+void Target::KeepForChildren() {
+  if (!follows_children_ || memory_ == nullptr)
+    return;
+  const uint32_t owned = own_pid_ == pid() ? FreeSlotsOfEnded(memory_->client())
+                                           : CountOwnedForkSlots(memory_->client());
+  CountChildren(/*is_last=*/false);
+  if (owned == 0)
+    return;
+  memory_->DiscardConsumed(0, memory_->ring_size());
+  children_memory_ = std::move(memory_);
 }
 
 }  // namespace heapprofd

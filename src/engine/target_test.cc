@@ -436,6 +436,34 @@ TEST_F(TargetTest, GarbageInTheRingEndsAndIsCounted) {
   EXPECT_GT(target_->quality().corrupt_records, 0u);
 }
 
+TEST_F(TargetTest, RecordsCutByTheEndOfTheProcessAreNotDamage) {
+  RingHeader& ring = target_->memory().client().ring;
+  ring.slot_count.store(2);  // threads
+  writer_.Reserve(RecordType::kSample, 64);
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  clock_.Update();
+  while (target_->Drain(100, /*writers_gone=*/true) > 0) {
+  }
+  target_->UpdateDump();
+  EXPECT_EQ(target_->quality().samples, 1u);
+  EXPECT_EQ(target_->quality().cut_records, 1u);
+  EXPECT_EQ(target_->quality().corrupt_records, 0u);
+}
+
+TEST_F(TargetTest, MoreRecordsThanThreadsAreNotCutByTheEndOfTheProcess) {
+  target_->memory().client().ring.slot_count.store(1);
+  for (uint64_t i = 0; i < 3; ++i) {
+    writer_.Reserve(RecordType::kSample, 64);
+    WriteSample(Sample(0x10 * (i + 1), 100), {KeyInOwnCode(4)});
+  }
+  clock_.Update();
+  while (target_->Drain(100, /*writers_gone=*/true) > 0) {
+  }
+  target_->UpdateDump();
+  EXPECT_EQ(target_->quality().cut_records, 1u);
+  EXPECT_EQ(target_->quality().corrupt_records, 2u);
+}
+
 TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
   SessionConfig config;
   config.ring_size_bytes = kMinRingSize;

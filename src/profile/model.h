@@ -144,6 +144,7 @@ struct Quality {
   uint64_t lost_records = 0;      // did not fit into the ring
   uint64_t lost_samples = 0;      // of these, samples (the rest are frees)
   uint64_t corrupt_records = 0;   // skipped: no valid record
+  uint64_t cut_records = 0;       // skipped: their threads ended with the process
   uint64_t truncated_stacks = 0;  // outermost frames missing
   uint64_t unknown_stacks = 0;    // sample whose stack never arrived
   uint64_t unmapped_frames = 0;   // return addresses outside every known mapping
@@ -184,6 +185,15 @@ struct MemoryContext {
   uint64_t allocator_system = 0;  // bytes it holds from the system
   uint64_t allocator_in_use = 0;  // bytes in blocks that it has handed out
   uint64_t allocator_free = 0;    // bytes it holds back
+};
+
+// Forked children of a process that have not been recorded, because they took no sample:
+// they ended before, or could not be. Their allocations are counted.
+struct ForkedChildren {
+  uint64_t count = 0;
+  uint64_t uncounted = 0;  // of these: there were too many at once
+  uint64_t alloc_calls = 0;
+  uint64_t alloc_bytes = 0;
 };
 
 struct ProcessDescription {
@@ -229,6 +239,7 @@ struct TargetProfile {
       requested_dumps;  // that the program asked for and nobody has taken yet, in order;
                         // each like `heaps`
   std::vector<Mark> marks;  // in order
+  ForkedChildren forked;
   Quality quality;
 };
 

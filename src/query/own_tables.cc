@@ -209,6 +209,8 @@ constexpr QualityCounter kQualityCounters[] = {
     {"lost_records", &Quality::lost_records, "records that did not fit into the buffer"},
     {"lost_samples", &Quality::lost_samples, "lost records that were samples"},
     {"corrupt_records", &Quality::corrupt_records, "records that made no sense"},
+    {"cut_records", &Quality::cut_records,
+     "records that a thread was writing when its process ended"},
     {"truncated_stacks", &Quality::truncated_stacks,
      "stacks whose outermost frames are missing"},
     {"unknown_stacks", &Quality::unknown_stacks, "samples whose stack never arrived"},

@@ -35,7 +35,7 @@ bool HasPrefix(const std::vector<std::string>& prefixes, const std::string& path
 std::string ReasonOf(const TargetProfile& profile) {
   if (profile.rejected_concurrent)
     return profile.reason;
-  uint64_t calls = 0;
+  uint64_t calls = profile.forked.alloc_calls;
   for (const HeapDump& dump : profile.heaps) {
     if (!dump.callsites.empty())
       return "";
@@ -46,9 +46,13 @@ std::string ReasonOf(const TargetProfile& profile) {
   if (!profile.hooks_malloc)
     return "malloc cannot be seen in this process, only heaps that it reports; use "
            "--all-heaps, or start it with LD_PRELOAD";
-  return calls > 0 ? "all allocations together were smaller than one sample; use a "
-                     "smaller --interval (1 records everything)"
-                   : "the program called no allocation function that can be seen";
+  if (calls == 0)
+    return "the program called no allocation function that can be seen";
+  return profile.from_startup
+             ? "none of its allocations was sampled; use a smaller --interval (1 records "
+               "everything)"
+             : "none of its allocations was sampled since it was attached to; record it "
+               "for longer, or use a smaller --interval (1 records everything)";
 }
 
 }  // namespace
@@ -200,7 +204,8 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
     }
     Note(WriteTarget(session, target, label));
     Note(KeepHeaps(target, target.profile().heaps, mark));
-    target_states_[&target].is_complete = !target.is_recording();
+    target_states_[&target].is_complete =
+        !target.is_recording() && !target.awaits_children();
   }
   Note(WriteRejected(session));
   Note(stream_.Flush());

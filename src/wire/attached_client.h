@@ -79,7 +79,7 @@ inline constexpr size_t kMaxPatchLength = 20;  // bytes
 inline constexpr size_t kMaxIslands = kMaxAllocators;
 inline constexpr size_t kIslandSize = 4096;  // bytes
 
-inline constexpr uint64_t kAttachMagic = 0x3231686361747461;  // "attach12"
+inline constexpr uint64_t kAttachMagic = 0x3331686361747461;  // "attach13"
 
 // At the start of the image. All fields are offsets from the start, or sizes, in bytes.
 struct AttachHeader {
@@ -92,7 +92,7 @@ struct AttachHeader {
   uint32_t setup;        // where a thread starts that is to run the setup
   uint32_t setup_end;    // behind the code that puts its registers back
   uint32_t wiped;        // the memory that a forked child finds zeroed; its first word
-                         // switches the hooks on
+                         // switches the hooks on, the second one is kHasOwnFiles
   uint32_t setup_stack;  // what the thread has for a stack meanwhile
   uint32_t setup_stack_end;  // 16-byte aligned
   uint32_t setup_wait;       // from here to setup_end the thread can be put back
@@ -137,6 +137,18 @@ enum class SetupStep : uint32_t {
   kWait = 6,  // the engine did not take the descriptors in time
 };
 
+// What becomes of the children that the process forks.
+enum class ChildrenMode : uint16_t {
+  kIgnored = 0,
+  kFollowed =
+      1,  // they count in their parent's block and wait for a session of their own
+};
+
+// In a forked child whose hooks count already, the setup only makes and maps the files;
+// the child begins its session by itself when this word says that the engine is ready.
+inline constexpr uint32_t kHasOwnFiles = 1;
+inline constexpr uint64_t kOwnFilesOffset = 4;  // bytes, from AttachHeader::wiped
+
 // Values that the setup works with. Written by the engine before a thread runs it.
 struct SetupRequest {
   uint64_t signal_mask;  // of the thread; it runs the setup with all signals blocked
@@ -155,8 +167,9 @@ struct SetupRequest {
   uint64_t stack_end_at;  // address of __libc_stack_end, while its value is not known
   uint64_t hold_ticks;    // when all is done, the thread waits for so long to be put
                           // back, then it goes back by itself
-  uint32_t reserved;
-  uint32_t may_wait;  // 0: no system call may be made in a hook
+  ChildrenMode children;
+  uint16_t keeps_counting;  // 1: a forked child that counts already (kHasOwnFiles)
+  uint32_t may_wait;        // 0: no system call may be made in a hook
 };
 
 struct SetupResult {

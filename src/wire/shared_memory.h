@@ -22,6 +22,7 @@ inline constexpr size_t kPageSize = 4096;
 inline constexpr size_t kMaxThreadSlots = 4096;
 inline constexpr size_t kMaxStackRegions = 1024;
 inline constexpr size_t kMaxHeapSlots = 16384;  // a power of two
+inline constexpr size_t kMaxForkSlots = 4096;
 
 enum class WhenFull : uint32_t {
   kDrop = 0,
@@ -89,6 +90,18 @@ struct alignas(64) ThreadSlot {
 
 static_assert(sizeof(ThreadSlot) == 64);
 
+// Where a forked child counts until it has a session of its own: in the block of the
+// ancestor that has one, so that its counts outlive it. slot.thread_pointer is its owner:
+// kForkSlotOwned, with the owner's thread id in the lower half (0: unknown). Counts stay
+// when the owner is gone; the next one counts on from there.
+struct alignas(64) ForkSlot {
+  ThreadSlot slot;
+  uint64_t calls_before;  // by the owner's predecessors
+  uint64_t bytes_before;
+};
+
+inline constexpr uint64_t kForkSlotOwned = uint64_t{1} << 32;
+
 enum class AllocatorKind : uint32_t { kUnknown = 0, kGlibc = 1, kJemalloc = 2 };
 
 // Answers without having been asked, as the program ends.
@@ -127,6 +140,11 @@ struct RingHeader {
   std::atomic<uint32_t> lacks_malloc;          // 1: it sees reported heaps only
   std::atomic<uint32_t> confined_children;     // that must not ask (client/confinement.h)
   std::atomic<uint32_t> forks;  // children of an attached process that have allocated
+  std::atomic<uint32_t> fork_slot_count;   // slots [0, fork_slot_count) were ever used
+  std::atomic<uint32_t> counted_children;  // that have counted in these slots and have
+                                           // no session of their own
+  std::atomic<uint32_t>
+      children_without_slot;  // of these, those that have no slot either
 };
 
 enum class ClientError : uint32_t {
@@ -137,7 +155,9 @@ enum class ClientError : uint32_t {
 };
 
 struct alignas(kPageSize) ClientBlock {
-  RingHeader ring;
+  // First, because a forked child keeps them mapped when it leaves the rest behind.
+  ForkSlot fork_slots[kMaxForkSlots];
+  alignas(kPageSize) RingHeader ring;
   alignas(kPageSize) ThreadSlot slots[kMaxThreadSlots];
   // One per thread and heap beside malloc's, found by hash (HeapSlotKey in
   // thread_pointer).

@@ -1,4 +1,4 @@
-"""A program that is caught by its name is recorded as completely as one under heap_profile --."""
+"""Exact totals: a program that is caught by its name is recorded as completely as one under heap_profile --, and so are children."""
 
 import glob
 import json
@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
-from profile_run import HEAP_PROFILE
-from running_process import MAY_ATTACH, MAY_CATCH, Engine
+from profile_run import HEAP_PROFILE, program
+from running_process import MAY_ATTACH, MAY_CATCH, Engine, Running
 
 CC1PLUS = glob.glob("/usr/lib/gcc/x86_64-linux-gnu/*/cc1plus")
 SOURCE = "#include <map>\n#include <regex>\nstd::map<int, std::regex> patterns;\n"
@@ -88,6 +88,83 @@ class AttachCountsTest(unittest.TestCase):
             file.write(SOURCE)
         # It hashes addresses: a few calls differ from one run to the next.
         self.compare([CC1PLUS[0], "-quiet", "-imultiarch", "x86_64-linux-gnu", source, "-o", "/dev/null"], calls=10, size=200_000)
+
+
+CHILDREN = 20
+CALLS = 500
+INTERVALS = ["4096", "65536", "524288"]
+WAYS = ["fork", "killed", "vfork", "spawn", "again", "together"]
+
+
+class ChildrenTest(unittest.TestCase):
+    """Totals over all processes are exact, however short the lives of children are."""
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.stats = os.path.join(self.directory, "stats.json")
+        self.env = {**os.environ, "HEAPPROFD_STATS_JSON": self.stats}
+
+    def command(self, way, children=CHILDREN):
+        return [program("short_children"), way, str(children), str(CALLS)]
+
+    def tool(self, *arguments):
+        return [HEAP_PROFILE, "-o", tempfile.mkdtemp(dir=self.directory), *arguments]
+
+    def check(self, message, calls=CHILDREN * CALLS):
+        with open(self.stats) as file:
+            stats = json.load(file)
+        self.assertEqual((stats["alloc_calls"], stats["alloc_bytes"]), (calls + 7, 8 * (calls + 7)), message)
+        return stats
+
+    def preloaded(self, way, interval, **options):
+        return subprocess.run(self.tool("-i", interval, "--", *self.command(way, **options)), env=self.env, check=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+    def attached(self, way, interval):
+        """What heap_profile -p says."""
+        with Running(self.command(way), stdin=subprocess.PIPE) as running, Engine() as engine, subprocess.Popen(
+                self.tool("-i", interval, "-p", str(running.pid)), env={**self.env, **engine.env}, stderr=subprocess.PIPE,
+                text=True) as tool:
+            while "Profiling active" not in (line := tool.stderr.readline()):
+                self.assertTrue(line)
+            running.process.stdin.close()
+            running.process.stdin = None
+            self.assertEqual(running.process.wait(timeout=60), 0)
+            return tool.communicate(timeout=60)[1]
+
+    def test_preloaded(self):
+        for way in WAYS:
+            for interval in INTERVALS:
+                with self.subTest(way, interval=interval):
+                    self.preloaded(way, interval)
+                    self.check(way)
+
+    @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
+    def test_attached(self):
+        for way in set(WAYS) - {"vfork", "spawn"}:  # a program that is executed is another one
+            for interval in INTERVALS:
+                with self.subTest(way, interval=interval):
+                    errors = self.attached(way, interval)
+                    self.check(errors)
+
+    def test_of_many_children_none_is_missed(self):
+        self.preloaded("fork", "524288", children=6000)  # more than can be there at once
+        self.check("fork", 6000 * CALLS)
+
+    def test_when_only_children_allocate_it_is_said(self):
+        result = self.preloaded("fork", "1000000000")
+        self.assertIn("no sample was taken of", result.stderr)
+
+    def test_children_without_a_sample_are_in_the_summary(self):
+        stats = None
+        for _ in range(20):  # the parent's 7 blocks are nearly always enough for one
+            result = self.preloaded("fork", "8192")
+            stats = self.check("fork")
+            if "Recorded" in result.stderr and stats["unsampled_children"] > 0:
+                break
+        children = stats["unsampled_children"]
+        self.assertIn(f"also {children} forked child", result.stderr)
 
 
 if __name__ == "__main__":

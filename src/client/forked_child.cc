@@ -1,0 +1,112 @@
+#include "client/forked_child.h"
+
+#include <cstddef>
+
+#include "client/sampler.h"
+#include "rt/compiler.h"
+#include "rt/syscall.h"
+
+namespace heapprofd {
+namespace {
+
+// Those of children that are gone are used again.
+ForkSlot* FindFree(ClientBlock& block, uint64_t owner) {
+  std::atomic<uint32_t>& used = block.ring.fork_slot_count;
+  uint32_t count = used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count && i < kMaxForkSlots; ++i) {
+    std::atomic<uint64_t>& held_by = block.fork_slots[i].slot.thread_pointer;
+    uint64_t none = 0;
+    if (held_by.load(std::memory_order_relaxed) == 0 &&
+        held_by.compare_exchange_strong(none, owner))
+      return &block.fork_slots[i];
+  }
+  do {
+    if (count >= kMaxForkSlots)
+      return nullptr;
+  } while (!used.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel));
+  uint64_t none = 0;
+  return block.fork_slots[count].slot.thread_pointer.compare_exchange_strong(none, owner)
+             ? &block.fork_slots[count]
+             : FindFree(block, owner);  // somebody has found it free meanwhile
+}
+
+uint64_t Bytes(const ThreadSlot& slot) {
+  return slot.granted - slot.bytes_left;
+}
+
+void Begin(ForkSlot& fork_slot, uint32_t thread_id) {
+  ThreadSlot& slot = fork_slot.slot;
+  slot.thread_id = thread_id;
+  slot.random = (g_session.seed() ^ rt::ReadTsc() ^
+                 reinterpret_cast<uint64_t>(&slot) * 0x9e3779b97f4a7c15u) |
+                1;
+  NextRandom(&slot.random);
+  fork_slot.calls_before = slot.calls;
+  fork_slot.bytes_before = Bytes(slot);
+  RestartCountdown(slot,
+                   g_session.engine()->control.interval.load(std::memory_order_relaxed));
+}
+
+ForkSlot& ForkSlotOf(ThreadSlot& slot) {
+  static_assert(offsetof(ForkSlot, slot) == 0);
+  return reinterpret_cast<ForkSlot&>(slot);
+}
+
+}  // namespace
+
+HPD_COLD ThreadSlot* BeginCounting() {
+  g_session.fork_block = g_session.client();
+  g_session.spare_fork_slot.slot.thread_pointer.store(0, std::memory_order_relaxed);
+  RingHeader& ring = g_session.fork_block->ring;
+  ring.counted_children.fetch_add(1, std::memory_order_relaxed);
+  if (ThreadSlot* slot = ClaimForkSlot())
+    return slot;
+  ring.children_without_slot.fetch_add(1, std::memory_order_relaxed);
+  ThreadSlot& spare = g_session.spare_fork_slot.slot;
+  spare.thread_pointer.store(kForkSlotOwned, std::memory_order_relaxed);
+  Begin(g_session.spare_fork_slot, 0);
+  return &spare;
+}
+
+HPD_COLD ThreadSlot* ClaimForkSlot() {
+  const uint32_t thread_id = g_session.layout.ThreadId(rt::ThreadPointer());
+  ForkSlot* found = FindFree(*g_session.fork_block, kForkSlotOwned | thread_id);
+  if (found == nullptr)
+    return nullptr;
+  Begin(*found, thread_id);
+  return &found->slot;
+}
+
+void EndCounting() {
+  RingHeader& ring = g_session.fork_block->ring;
+  ring.counted_children.fetch_sub(1, std::memory_order_relaxed);
+  if (g_session.spare_fork_slot.slot.thread_pointer.load(std::memory_order_relaxed) != 0)
+    ring.children_without_slot.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool IsForkSlot(const ThreadSlot* slot) {
+  const ClientBlock* block = g_session.fork_block;
+  if (block == nullptr)
+    return false;
+  const auto* fork_slot = reinterpret_cast<const ForkSlot*>(slot);
+  return fork_slot == &g_session.spare_fork_slot ||
+         (fork_slot >= block->fork_slots &&
+          fork_slot < block->fork_slots + kMaxForkSlots);
+}
+
+HPD_COLD void TakeForkCounts(ThreadSlot& from, ThreadSlot& to) {
+  ForkSlot& fork_slot = ForkSlotOf(from);
+  const uint64_t calls = from.calls - fork_slot.calls_before;
+  const uint64_t bytes = Bytes(from) - fork_slot.bytes_before;
+  const uint64_t total = Bytes(to) + bytes;
+  to.calls += calls;
+  to.interval = from.interval;
+  to.reserve = from.reserve;
+  to.bytes_left = from.bytes_left;
+  to.granted = total + from.bytes_left;
+  from.calls -= calls;
+  from.granted -= bytes;
+  from.thread_pointer.store(0, std::memory_order_release);
+}
+
+}  // namespace heapprofd
