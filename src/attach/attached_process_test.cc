@@ -104,7 +104,8 @@ TEST(AttachedProcessTest, WhoeverPlacesLastPutsTheHooksIn) {
   ASSERT_TRUE(AttachedProcess::Restore(process.pid()).ok());
   AllocatorFinder finder;
   const auto place = [&] {
-    auto placed = AttachedProcess::Place(process.pid(), kRingSize, &finder);
+    auto placed =
+        AttachedProcess::Place(process.pid(), {.ring_size = kRingSize}, &finder);
     EXPECT_TRUE(placed.ok()) << placed.status().message();
     return placed.ok() ? std::move(placed).value() : nullptr;
   };

@@ -141,7 +141,7 @@ class ReturnPlacesTest : public testing::Test {
                               const std::function<void()>& go_on) {
     AllocatorFinder finder;
     Result<std::unique_ptr<AttachedProcess>> attached =
-        AttachedProcess::Place(process.pid(), kRingSize, &finder);
+        AttachedProcess::Place(process.pid(), {.ring_size = kRingSize}, &finder);
     ASSERT_TRUE(attached.ok()) << attached.status().message();
     const Status status = attached.value()->PutHooksIn();
     ASSERT_TRUE(status.ok()) << status.message();

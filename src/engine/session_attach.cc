@@ -163,6 +163,15 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
   programs_.Recorded(pid, MonotonicNs());
   LiveTarget& live = AddTarget(std::move(target), std::move(pidfd), from_startup);
   live.was_attached = true;
+  for (const std::string& unpatched : attached->report().unpatched)
+    NoteProblem("cannot record all of process " + std::to_string(pid) + ": no hook for " +
+                unpatched + "; start it under heap_profile -- PROGRAM to record all");
+  if (attached_seeds_.size() >= kMaxSeeds)
+    attached_seeds_.erase(attached_seeds_.begin());
+  attached_seeds_[attached->seed()] = pid;
+  return live.target;
+}
+
 Status Session::CatchStarts(ExecWatcher::Filter filter,
                             const ExecWatcher::MakeGate& make_gate) {
   HPD_TRY_ASSIGN(exec_watcher_,
