@@ -32,7 +32,7 @@ enum class ControlType : uint32_t {
                  // before any other answer
   kStatus = 22,  // payload: one line about a recording that goes on
   kMarked = 19,  // payload: the number of recordings that have a new dump
-  kReady = 22,   // answers kPrepare: descriptors may be sent
+  kReady = 23,   // answers kPrepare: descriptors may be sent
 };
 
 struct ControlHeader {

@@ -15,11 +15,11 @@ from attack_tools import ALICE, Child
 from service_run import full_pipe
 from service_under_attack import Recorder
 
-HANDSHAKE_MAGIC, WIRE_VERSION = 0x3130646670616568, 3  # src/wire/handshake.h
+HANDSHAKE_MAGIC, WIRE_VERSION = 0x3130646670616568, 4  # src/wire/handshake.h
 ORIGIN_DORMANT = 2
 WELCOME_SIZE, WELCOME_WAIT = 32, 2  # src/wire/handshake.h
 CONTROL_MAGIC, CONTROL_START, CONTROL_PREPARE = 0x3130746370616568, 2, 4  # src/wire/control.h
-CONTROL_STARTED, CONTROL_NOTE, CONTROL_DONE, CONTROL_READY = 18, 20, 16, 22
+CONTROL_STARTED, CONTROL_NOTE, CONTROL_DONE, CONTROL_READY = 18, 20, 16, 23
 MAX_CONTROL_PAYLOAD = 1 << 20
 
 

@@ -72,7 +72,7 @@ class GroundTruth(unittest.TestCase):
     def expect_one_stack_that_is_learnt(self, pprof, figures):
         stacks = [(functions, values["alloc_objects"]) for functions, values in pprof.stacks()
                   if "allocates" in functions]
-        self.assertEqual(stacks, [(["allocates", "on_other_stack", "call_on_stack"], 200000)])
+        self.assertEqual(stacks, [(["malloc", "allocates", "on_other_stack", "call_on_stack"], 200000)])
         self.assertGreater(figures["walked"], figures["copied"], figures)
 
     def test_a_stack_ends_where_a_return_address_is_none_and_is_one_stack(self):

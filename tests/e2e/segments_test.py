@@ -28,7 +28,7 @@ def stacks_of(pprof):
         if values["space"] == 0 or not FUNCTIONS & set(functions):
             continue
         end = functions.index("main") + 1 if "main" in functions else len(functions)
-        stack = tuple(functions[:end])
+        stack = tuple(functions[1:end])  # without malloc
         found[stack] = found.get(stack, 0) + values["space"]
     return found
 
