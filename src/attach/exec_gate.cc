@@ -29,6 +29,8 @@
 namespace heapprofd {
 namespace {
 
+constexpr uint64_t kScanEndNs =
+    500'000'000;  // for the scan to end by itself and its end to be heard
 constexpr uint64_t kStartNs = 3'000'000'000;
 constexpr uint64_t kAnswerNs = 1'000'000'000;
 constexpr int kMaxGates = 3;           // that end before one who asks has his answer
@@ -262,7 +264,7 @@ void ExecGate::BeginScan() {
   scan_ = ForkWith(mounts.ours, RunScan);
   if (scan_ < 0)
     return AnswerAll(CannotWatch(errno));
-  scan_until_ns_ = MonotonicNs() + kMaxScanNs;
+  scan_until_ns_ = MonotonicNs() + kMaxScanNs + kScanEndNs;
   if (!IsAnybodyTold())
     gate_until_ns_ = MonotonicNs() + kAnswerNs;
   for (Asker& asker : askers_) {

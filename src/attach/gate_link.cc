@@ -45,9 +45,12 @@ Status GateLink::Begin(const ExecNames& names, std::string* note) {
                   "pattern with *");
   const uint64_t deadline = MonotonicNs() + kPatienceNs;
   const auto size = static_cast<GateSize>(bytes.size());
-  is_open_ = Say(std::string_view(reinterpret_cast<const char*>(&size), sizeof(size)),
-                 deadline) &&
-             Say(bytes, deadline);
+  // One that refuses us has ended before it hears us, and has said why.
+  const bool is_said =
+      Say(std::string_view(reinterpret_cast<const char*>(&size), sizeof(size)),
+          deadline) &&
+      Say(bytes, deadline);
+  static_cast<void>(is_said);
   while (is_open_ && MonotonicNs() < deadline) {
     Wait(kLookMs);
     const std::optional<News> news = Receive();

@@ -200,8 +200,11 @@ class FileOpener {
     }
     if (pid > 0)
       children_[pid] = user;
-    else
-      Send(question.fds[0].get(), {}, -1);
+    else {
+      OpenAnswer refusal{};
+      refusal.is_refused = 1;
+      Send(question.fds[0].get(), refusal, -1);
+    }
   }
 
   void Reap() {
@@ -242,13 +245,18 @@ ScopedFd OpenAny(const std::vector<std::string>& paths,
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   for (const std::string& path : paths) {
     open_how how{};
-    how.flags = kFlags;
+    how.flags = O_PATH | O_CLOEXEC;
     how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-    ScopedFd fd(root >= 0 ? static_cast<int>(syscall(SYS_openat2, root, path.c_str(),
-                                                     &how, sizeof(how)))
-                          : open(path.c_str(), kFlags));
-    if (fd.valid() && fstat(fd.get(), status) == 0 && S_ISREG(status->st_mode) &&
-        (inode == 0 || status->st_ino == inode))
+    const ScopedFd place(root >= 0
+                             ? static_cast<int>(syscall(SYS_openat2, root, path.c_str(),
+                                                        &how, sizeof(how)))
+                             : open(path.c_str(), O_PATH | O_CLOEXEC));
+    // Looked at first: opening a device or a FIFO is an act of its own.
+    if (!place.valid() || fstat(place.get(), status) != 0 || !S_ISREG(status->st_mode) ||
+        (inode != 0 && status->st_ino != inode))
+      continue;
+    const std::string link = "/proc/self/fd/" + std::to_string(place.get());
+    if (ScopedFd fd(open(link.c_str(), kFlags)); fd.valid())
       return fd;
   }
   *status = {};
@@ -261,7 +269,9 @@ OpenAnswer AnswerOf(const struct stat& status) {
           .size = static_cast<uint64_t>(status.st_size),
           .changed_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
           .owner = status.st_uid,
-          .is_copy = 0};
+          .is_copy = 0,
+          .is_refused = 0,
+          .reserved = 0};
 }
 
 // A grandchild, so that nobody need wait for its end.

@@ -1,5 +1,6 @@
 #include "client/forked_child.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "client/sampler.h"
@@ -37,8 +38,9 @@ uint64_t Bytes(const ThreadSlot& slot) {
 void Begin(ForkSlot& fork_slot, uint32_t thread_id) {
   ThreadSlot& slot = fork_slot.slot;
   slot.thread_id = thread_id;
-  slot.random = (g_session.seed() ^ rt::ReadTsc() ^
-                 reinterpret_cast<uint64_t>(&slot) * 0x9e3779b97f4a7c15u) |
+  // Not the time stamp counter: reading it ends a process under strict seccomp.
+  slot.random = (g_session.seed() ^ thread_id * 0xd6e8feb86659fd93u ^ slot.granted ^
+                 reinterpret_cast<uint64_t>(&slot) * 0x9e3779b97f4a7c15u ^ slot.calls) |
                 1;
   NextRandom(&slot.random);
   fork_slot.calls_before = slot.calls;
@@ -96,8 +98,9 @@ bool IsForkSlot(const ThreadSlot* slot) {
 
 HPD_COLD void TakeForkCounts(ThreadSlot& from, ThreadSlot& to) {
   ForkSlot& fork_slot = ForkSlotOf(from);
-  const uint64_t calls = from.calls - fork_slot.calls_before;
-  const uint64_t bytes = Bytes(from) - fork_slot.bytes_before;
+  // The engine may have given the slot of a process that it could not see to another one.
+  const uint64_t calls = from.calls - std::min(fork_slot.calls_before, from.calls);
+  const uint64_t bytes = Bytes(from) - std::min(fork_slot.bytes_before, Bytes(from));
   const uint64_t total = Bytes(to) + bytes;
   to.calls += calls;
   to.interval = from.interval;

@@ -204,8 +204,7 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
     }
     Note(WriteTarget(session, target, label));
     Note(KeepHeaps(target, target.profile().heaps, mark));
-    target_states_[&target].is_complete =
-        !target.is_recording() && !target.awaits_children();
+    target_states_[&target].is_complete = !target.is_recording();
   }
   Note(WriteRejected(session));
   Note(stream_.Flush());

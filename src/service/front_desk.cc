@@ -204,12 +204,12 @@ bool FrontDesk::HearOne(EngineProcess& engine) {
     TellRecordings();
     return false;
   }
-  Handle(engine, std::move(*message.value()));
+  Handle(engine, *message.value());
   return true;
 }
 
 // What an engine says may be a lie: it can only be believed as far as its user may go.
-void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
+void FrontDesk::Handle(EngineProcess& engine, const LinkMessage& message) {
   const bool is_root = engine.rights().user == 0;
   switch (message.type) {
     case LinkType::kPassOn:
@@ -228,7 +228,8 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
       if (!message.text.empty())
         wakes_.Want(engine.rights().user);
       TellRecordings();
-      ++engine.unanswered;
+      if (++engine.unanswered > kMaxUnsent)
+        engine.Kill();  // it asks and does not listen
       return;
     case LinkType::kDumpOthers:
       for (const std::unique_ptr<EngineProcess>& other : engines_) {
@@ -291,9 +292,12 @@ void FrontDesk::WakeAndAnswer() {
   if (wakes_.TakeDue(MonotonicNs()))
     directory_->Wake();
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    while (!wakes_.IsWanted(engine->rights().user) && engine->unanswered > 0 &&
-           engine->link().Send({.type = LinkType::kKnown}))
+    for (int i = 0; i < kMessagesPerTurn && engine->unanswered > 0; ++i) {
+      if (wakes_.IsWanted(engine->rights().user) ||
+          !engine->link().Send({.type = LinkType::kKnown}))
+        break;
       --engine->unanswered;
+    }
   }
 }
 
