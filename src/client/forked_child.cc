@@ -49,6 +49,10 @@ void Begin(ForkSlot& fork_slot, uint32_t thread_id) {
                    g_session.engine()->control.interval.load(std::memory_order_relaxed));
 }
 
+ClientBlock& ForkBlock() {
+  return *g_session.fork_block.load(std::memory_order_relaxed);
+}
+
 ForkSlot& ForkSlotOf(ThreadSlot& slot) {
   static_assert(offsetof(ForkSlot, slot) == 0);
   return reinterpret_cast<ForkSlot&>(slot);
@@ -57,9 +61,9 @@ ForkSlot& ForkSlotOf(ThreadSlot& slot) {
 }  // namespace
 
 HPD_COLD ThreadSlot* BeginCounting() {
-  g_session.fork_block = g_session.client();
+  g_session.fork_block.store(g_session.client(), std::memory_order_relaxed);
   g_session.spare_fork_slot.slot.thread_pointer.store(0, std::memory_order_relaxed);
-  RingHeader& ring = g_session.fork_block->ring;
+  RingHeader& ring = ForkBlock().ring;
   ring.counted_children.fetch_add(1, std::memory_order_relaxed);
   if (ThreadSlot* slot = ClaimForkSlot())
     return slot;
@@ -72,7 +76,7 @@ HPD_COLD ThreadSlot* BeginCounting() {
 
 HPD_COLD ThreadSlot* ClaimForkSlot() {
   const uint32_t thread_id = g_session.layout.ThreadId(rt::ThreadPointer());
-  ForkSlot* found = FindFree(*g_session.fork_block, kForkSlotOwned | thread_id);
+  ForkSlot* found = FindFree(ForkBlock(), kForkSlotOwned | thread_id);
   if (found == nullptr)
     return nullptr;
   Begin(*found, thread_id);
@@ -80,14 +84,14 @@ HPD_COLD ThreadSlot* ClaimForkSlot() {
 }
 
 void EndCounting() {
-  RingHeader& ring = g_session.fork_block->ring;
+  RingHeader& ring = ForkBlock().ring;
   ring.counted_children.fetch_sub(1, std::memory_order_relaxed);
   if (g_session.spare_fork_slot.slot.thread_pointer.load(std::memory_order_relaxed) != 0)
     ring.children_without_slot.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool IsForkSlot(const ThreadSlot* slot) {
-  const ClientBlock* block = g_session.fork_block;
+  const ClientBlock* block = g_session.fork_block.load(std::memory_order_relaxed);
   if (block == nullptr)
     return false;
   const auto* fork_slot = reinterpret_cast<const ForkSlot*>(slot);

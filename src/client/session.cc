@@ -168,7 +168,7 @@ void ForgetSession() {
   Retire(g_session);
   for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
     rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
-  g_session.fork_block = nullptr;
+  g_session.fork_block.store(nullptr, std::memory_order_relaxed);
   ForgetStacks();
 }
 

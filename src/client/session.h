@@ -68,8 +68,8 @@ struct Session {
   ThreadLayout layout;
   int only_pid;  // profile this process only; 0: children too
   char socket_path[108];
-  ClientBlock* fork_block;  // an ancestor's, where a forked child counts; nullptr: it has
-                            // a session, or never was one
+  std::atomic<ClientBlock*> fork_block;  // an ancestor's, where a forked child counts;
+                                         // nullptr: it has a session, or never was one
   ForkSlot spare_fork_slot;          // for a child for which there is none in that block
   std::atomic<uint64_t> joiner;      // thread pointer of the one that does; 0: none
   SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
