@@ -148,6 +148,18 @@ class ChildrenTest(unittest.TestCase):
                     errors = self.attached(way, interval)
                     self.check(errors)
 
+    @unittest.skipUnless(MAY_ATTACH and os.geteuid() == 0, "attaching is not allowed here")
+    def test_children_that_confine_themselves_are_not_killed_for_a_system_call_of_ours(self):
+        with Running([program("confined_children")], stdin=subprocess.PIPE) as running, Engine() as engine, subprocess.Popen(
+                self.tool("-i", "1", "-p", str(running.pid)), env={**self.env, **engine.env}, stderr=subprocess.PIPE,
+                text=True) as tool:
+            while "Profiling active" not in (line := tool.stderr.readline()):
+                self.assertTrue(line)
+            running.process.stdin.close()
+            running.process.stdin = None
+            self.assertEqual(running.process.wait(timeout=60), 0)
+            tool.communicate(timeout=60)
+
     def test_of_many_children_none_is_missed(self):
         self.preloaded("fork", "524288", children=6000)  # more than can be there at once
         self.check("fork", 6000 * CALLS)
