@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,6 +22,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/mount_namespace.h"
 #include "base/passed_fds.h"
 
 namespace heapprofd {
@@ -50,20 +49,6 @@ std::string ReadAll(const std::string& path) {
   return text;
 }
 
-// Whether only somebody with root's rights can mount in a process's mount namespace.
-bool IsOurUsersNamespace(const std::string& process) {
-  const ScopedFd space(open((process + "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
-  const ScopedFd owner(space.valid() ? ioctl(space.get(), NS_GET_USERNS) : -1);
-
-  struct stat theirs {};
-
-  struct stat ours {};
-
-  return owner.valid() && fstat(owner.get(), &theirs) == 0 &&
-         stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino &&
-         theirs.st_dev == ours.st_dev;
-}
-
 // Whether the file is on an overlay that root has mounted, as that of a container. The
 // process cannot come back from a user's name space, so that is looked at last.
 bool IsOnOverlayOfRoot(int fd, pid_t pid) {
@@ -80,8 +65,7 @@ bool IsOnOverlayOfRoot(int fd, pid_t pid) {
     return false;
   const std::string_view mount =
       std::string_view(mounts).substr(line + 1, mounts.find('\n', line + 1) - line - 1);
-  return mount.find(" - overlay ") != std::string_view::npos &&
-         IsOurUsersNamespace(process);
+  return mount.find(" - overlay ") != std::string_view::npos && IsOurUsersNamespace(pid);
 }
 
 // Whether its file system is one that root has mounted, or one in memory: ordinary users

@@ -1,6 +1,5 @@
 #include "engine/guarded_read.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 #include "engine/process_info.h"
 
 namespace heapprofd {
@@ -59,28 +59,14 @@ struct Reading {
   bool is_left = false;
 };
 
-void* Read(void* argument) {
-  const std::unique_ptr<std::shared_ptr<Reading>> reading(
-      static_cast<std::shared_ptr<Reading>*>(argument));
-  Reading& own = **reading;
-  std::string text = ReadAtMost(own.path, own.limit);
-  const std::lock_guard lock(own.mutex);
-  own.text = std::move(text);
-  own.is_done = true;
-  if (own.is_left)
-    own.place->until_ns.store(MonotonicNs() + kPauseNs);
-  own.changed.notify_all();
-  return nullptr;
-}
-
-bool Start(const std::shared_ptr<Reading>& reading) {
-  auto argument = std::make_unique<std::shared_ptr<Reading>>(reading);
-  pthread_t thread{};
-  if (pthread_create(&thread, nullptr, Read, argument.get()) != 0)
-    return false;
-  static_cast<void>(argument.release());
-  pthread_detach(thread);
-  return true;
+void Read(Reading& reading) {
+  std::string text = ReadAtMost(reading.path, reading.limit);
+  const std::lock_guard lock(reading.mutex);
+  reading.text = std::move(text);
+  reading.is_done = true;
+  if (reading.is_left)
+    reading.place->until_ns.store(MonotonicNs() + kPauseNs);
+  reading.changed.notify_all();
 }
 
 }  // namespace
@@ -96,10 +82,12 @@ std::string ReadGuarded(const std::string& path,
   reading->path = path;
   reading->limit = limit;
   reading->place = place;
-  if (!Start(reading)) {
+  pthread_t thread{};
+  if (!StartQuietThread([reading] { Read(*reading); }, &thread)) {
     place->user.store(0);
     return "";
   }
+  pthread_detach(thread);
   std::unique_lock lock(reading->mutex);
   if (reading->changed.wait_for(lock, std::chrono::nanoseconds(patience_ns),
                                 [&reading] { return reading->is_done; })) {
