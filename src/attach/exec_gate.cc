@@ -94,7 +94,7 @@ pid_t ForkWith(const ScopedFd& socket, const std::function<void(ScopedFd)>& run)
 
 // What is needed to look at other processes' mounts: their links in /proc, directories of
 // others. Old kernels have no system call filters.
-bool GiveUpRights() {
+bool KeepRightsToScan() {
   constexpr std::array<uint32_t, 7> kCalls = {SYS_openat,     SYS_openat2, SYS_readlink,
                                               SYS_newfstatat, SYS_ioctl,   SYS_getdents64,
                                               SYS_sendmsg};
@@ -114,7 +114,7 @@ void RunScan(const ScopedFd& socket) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   alarm(kScanSeconds);  // a file system on the way may not answer
-  if (GiveUpRights())
+  if (KeepRightsToScan())
     SendLocalMounts(socket.get());
 }
 

@@ -46,10 +46,10 @@ std::string CallersLine(const TopEntry& entry, const SummaryOptions& options) {
   return line + "\n";
 }
 
-std::string Table(const std::string& title,
-                  const std::vector<TopEntry>& entries,
-                  double total,
-                  const SummaryOptions& options) {
+std::string FormatTable(const std::string& title,
+                        const std::vector<TopEntry>& entries,
+                        double total,
+                        const SummaryOptions& options) {
   if (entries.empty())
     return "";
   const size_t width = NameWidth(options);
@@ -84,10 +84,10 @@ std::string FormatTopTables(const TargetProfile& profile,
     most += estimate.bytes;
   std::string text;
   if (options.dump_at_max)
-    text = Table("Top live memory at the maximum", TopAtPeak(profile, dump, options.top),
-                 most, options);
-  return text + Table("Top live memory at end",
-                      TopByLiveBytes(profile, dump, options.top), live, options);
+    text = FormatTable("Top live memory at the maximum",
+                       TopAtPeak(profile, dump, options.top), most, options);
+  return text + FormatTable("Top live memory at end",
+                            TopByLiveBytes(profile, dump, options.top), live, options);
 }
 
 }  // namespace heapprofd
