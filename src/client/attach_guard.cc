@@ -42,8 +42,10 @@ void ExpectHeartbeat() {
 }
 
 void GuardedAllocation::Decide() {
-  if (HPD_UNLIKELY(hpd_attach_state.request.stack_end_at != 0))
+  if (HPD_UNLIKELY(hpd_attach_state.request.stack_end_at != 0)) {
     DiscoverLayoutLate();
+    slot_->thread_id = g_session.layout.ThreadId(rt::ThreadPointer());
+  }
   interval_ = slot_->interval;
   is_sampled_ =
       CountDown(*slot_, size_,

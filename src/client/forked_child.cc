@@ -60,27 +60,42 @@ ForkSlot& ForkSlotOf(ThreadSlot& slot) {
 
 }  // namespace
 
-HPD_COLD ThreadSlot* BeginCounting() {
-  g_session.fork_block.store(g_session.client(), std::memory_order_relaxed);
-  g_session.spare_fork_slot.slot.thread_pointer.store(0, std::memory_order_relaxed);
-  RingHeader& ring = ForkBlock().ring;
-  ring.counted_children.fetch_add(1, std::memory_order_relaxed);
-  if (ThreadSlot* slot = ClaimForkSlot())
-    return slot;
-  ring.children_without_slot.fetch_add(1, std::memory_order_relaxed);
-  ThreadSlot& spare = g_session.spare_fork_slot.slot;
-  spare.thread_pointer.store(kForkSlotOwned, std::memory_order_relaxed);
-  Begin(g_session.spare_fork_slot, 0);
-  return &spare;
-}
+namespace {
 
-HPD_COLD ThreadSlot* ClaimForkSlot() {
-  const uint32_t thread_id = g_session.layout.ThreadId(rt::ThreadPointer());
-  ForkSlot* found = FindFree(ForkBlock(), kForkSlotOwned | thread_id);
+ThreadSlot* ClaimForkSlotFor(uint32_t thread_id, bool is_certain) {
+  ForkSlot* found = FindFree(ForkBlock(), kForkSlotOwned | (is_certain ? thread_id : 0));
   if (found == nullptr)
     return nullptr;
   Begin(*found, thread_id);
   return &found->slot;
+}
+
+uint32_t OwnThreadId() {
+  return g_session.layout.ThreadId(rt::ThreadPointer());
+}
+
+}  // namespace
+
+// A child that was made by a bare system call has its parent's thread id in its control
+// block. `t_slot` is still that of the thread that forked.
+HPD_COLD ThreadSlot* BeginCounting() {
+  const uint32_t parent_id = t_slot->thread_id;
+  const uint32_t own_id = OwnThreadId();
+  g_session.fork_block.store(g_session.client(), std::memory_order_relaxed);
+  g_session.spare_fork_slot.slot.thread_pointer.store(0, std::memory_order_relaxed);
+  RingHeader& ring = ForkBlock().ring;
+  ring.counted_children.fetch_add(1, std::memory_order_relaxed);
+  if (ThreadSlot* slot = ClaimForkSlotFor(own_id, parent_id != 0 && own_id != parent_id))
+    return slot;
+  ring.children_without_slot.fetch_add(1, std::memory_order_relaxed);
+  ThreadSlot& spare = g_session.spare_fork_slot.slot;
+  spare.thread_pointer.store(kForkSlotOwned, std::memory_order_relaxed);
+  Begin(g_session.spare_fork_slot, own_id);
+  return &spare;
+}
+
+HPD_COLD ThreadSlot* ClaimForkSlot() {
+  return ClaimForkSlotFor(OwnThreadId(), /*is_certain=*/true);
 }
 
 void EndCounting() {

@@ -11,11 +11,7 @@ namespace heapprofd {
 
 ForkedChildren CountForkedChildren(const ClientBlock& client);
 
-// Gives the slots of children that have ended to the next ones. Thread ids must mean the
-// same to the target's children as to us. Returns how many slots are still owned.
-uint32_t FreeSlotsOfEnded(ClientBlock& client);
-
-// Without looking who has ended.
+// How many slots have an owner, who may have ended (engine/ended_owners.h).
 uint32_t CountOwnedForkSlots(const ClientBlock& client);
 
 }  // namespace heapprofd

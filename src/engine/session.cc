@@ -26,6 +26,7 @@ constexpr uint64_t kStopTurnNs = 10'000'000;
 // until its rules are published each sample in it copies its stack.
 constexpr int kMinWaitMs = 1;
 constexpr int kMaxWaitMs = 10;
+constexpr size_t kMaxAwaiting = 1024;  // a descriptor each
 constexpr int kLastTurns = 256;        // for what was said before the end
 constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
@@ -81,6 +82,7 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
     ReapExited();
   }
   ReleaseEnded();
+  LookAfterChildren();
 }
 
 int Session::Serve(uint64_t turn_end_ns) {
@@ -88,6 +90,7 @@ int Session::Serve(uint64_t turn_end_ns) {
   ReapExited();
   const int wait_ms = DrainAll(turn_end_ns);
   ReleaseEnded();
+  LookAfterChildren();
   FollowAttached();
   return wait_ms;
 }
@@ -248,6 +251,33 @@ void Session::Release(const LiveTarget& live) {
   const bool has_client = live.was_attached || target->has_client();
   programs_.Count(name, UnrecordedReason::kNoSpace, has_client ? 0 : 1);
   target->ReleaseRecorder();
+  children_seen_.erase(target->pid());
+  if (!target->awaits_children())
+    return;
+  awaiting_children_.push_back(target);
+  if (awaiting_children_.size() <= kMaxAwaiting)
+    return;
+  awaiting_children_.front()->LeaveChildren();
+  awaiting_children_.pop_front();
+  if (!std::exchange(has_left_children_, true))
+    NoteProblem(
+        "cannot count what all forked children allocate that go on without a profile of "
+        "their own: the processes that began them, more than " +
+        std::to_string(kMaxAwaiting) + ", have ended; record them by name or number");
+}
+
+// One at a time: what the kernel has to look at for it is theirs.
+void Session::LookAfterChildren() {
+  constexpr uint64_t kPauseNs = 100'000'000;
+  const uint64_t now = MonotonicNs();
+  if (awaiting_children_.empty() || now < children_looked_ns_ + kPauseNs)
+    return;
+  children_looked_ns_ = now;
+  Target* target = awaiting_children_.front();
+  awaiting_children_.pop_front();
+  target->LookAfterChildren();
+  if (target->awaits_children())
+    awaiting_children_.push_back(target);
 }
 
 void Session::ReapExited() {
@@ -297,8 +327,9 @@ void Session::Stop() {
   for (const LiveTarget& live : live_)
     Release(live);
   live_.clear();
-  for (const std::unique_ptr<Target>& target : targets_)
-    target->CountChildren(/*is_last=*/true);
+  for (Target* target : awaiting_children_)
+    target->LeaveChildren();
+  awaiting_children_.clear();
 }
 
 // Calls that were in a hook when the session ended finish their records within moments;

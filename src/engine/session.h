@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -209,6 +210,7 @@ class Session {
   void ReleaseEnded();
   void ReadAllRings();
   void Release(const LiveTarget& live);
+  void LookAfterChildren();
   void TakeHooksOut(const std::shared_ptr<AttachedProcess>& attached);
   // While we wait for a process.
   void ServeMeanwhile();
@@ -250,7 +252,11 @@ class Session {
   // come by themselves.
   std::vector<std::pair<pid_t, std::string>> start_problems_;
   std::vector<AttachReport> attach_reports_;
-  std::set<pid_t> children_seen_;             // of processes attached to
+  // Descendants that each process attached to had when we looked last.
+  std::map<pid_t, std::set<pid_t>> children_seen_;
+  std::deque<Target*> awaiting_children_;  // ended, with children that still count
+  bool has_left_children_ = false;
+  uint64_t children_looked_ns_ = 0;
   std::map<uint64_t, pid_t> attached_seeds_;  // of all so far
   std::map<pid_t, uint64_t> execed_;          // to be attached to again, until this time
   uint64_t followed_ns_ = 0;

@@ -28,7 +28,6 @@ constexpr uint64_t kFollowNs = 20'000'000;     // for forks we look at most so o
 constexpr uint64_t kExecLookNs = 200'000'000;  // for executed programs
 constexpr uint64_t kExecNs = 1'000'000'000;    // for a new program to have its libraries
 constexpr size_t kMaxFamily = 10'000;          // descendants that are looked at
-constexpr size_t kMaxChildrenSeen = 1'000'000;
 // Children of the others are attached to like any process.
 constexpr size_t kMaxSeeds = 4096;
 
@@ -290,9 +289,11 @@ bool Session::IsFollowed(pid_t pid, pid_t ancestor) const {
 }
 
 void Session::FollowChildren(pid_t pid) {
-  for (const pid_t child : FamilyOf(pid)) {
-    if (IsProfiling(child) || children_seen_.size() >= kMaxChildrenSeen ||
-        !children_seen_.insert(child).second || !IsFollowed(child, pid))
+  const std::vector<pid_t> family = FamilyOf(pid);
+  const std::set<pid_t> seen =
+      std::exchange(children_seen_[pid], std::set<pid_t>(family.begin(), family.end()));
+  for (const pid_t child : family) {
+    if (IsProfiling(child) || seen.contains(child) || !IsFollowed(child, pid))
       continue;
     const Status status = PutClientIn(child);
     if (!status.ok() && status.code() == StatusCode::kUnavailable)

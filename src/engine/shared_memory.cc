@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace heapprofd {
 namespace {
@@ -123,6 +124,10 @@ SharedMemory::~SharedMemory() {
   }
   if (client_ != nullptr)
     munmap(client_, kRingOffset + 2 * ring_size_);
+}
+
+ScopedFd SharedMemory::TakeClientFile(std::unique_ptr<SharedMemory> memory) {
+  return std::move(memory->client_fd_);
 }
 
 void SharedMemory::DiscardConsumed(uint64_t from, uint64_t to) {

@@ -43,6 +43,9 @@ class SharedMemory {
 
   int client_fd() const { return client_fd_.get(); }
 
+  // Ends this: unmaps everything.
+  static ScopedFd TakeClientFile(std::unique_ptr<SharedMemory> memory);
+
   // Gives the pages of consumed ring bytes [from, to) (positions, not offsets) back to
   // the system, so that a large ring costs the target only what is really waiting in it.
   void DiscardConsumed(uint64_t from, uint64_t to);

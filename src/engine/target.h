@@ -19,8 +19,10 @@
 #include "base/scoped_fd.h"
 #include "engine/allocation_events.h"
 #include "engine/called_functions.h"
+#include "engine/ended_owners.h"
 #include "engine/heap_table.h"
 #include "engine/labels.h"
+#include "engine/left_memory.h"
 #include "engine/session_config.h"
 #include "engine/shared_memory.h"
 #include "engine/thread_table.h"
@@ -102,12 +104,15 @@ class Target {
   // Outlives this object. nullptr: nobody wants them.
   void set_events(AllocationEvents* events) { events_ = events; }
 
-  // Brings profile().forked up to now: the children of a process that has ended may still
-  // count. `is_last`: nobody will ask again.
-  void CountChildren(bool is_last);
+  // Children of the process, which has ended, may still count; then a descriptor is kept
+  // for them.
+  bool awaits_children() const { return left_memory_ != nullptr; }
 
-  // Some of them do.
-  bool awaits_children() const { return children_memory_ != nullptr; }
+  // Looks whether they do.
+  void LookAfterChildren();
+
+  // Brings profile().forked up to now, for the last time.
+  void LeaveChildren();
 
   // Drops what is only needed while recording (live samples, shared memory, unwinder).
   void ReleaseRecorder();
@@ -160,6 +165,7 @@ class Target {
 
   void PublishConfig();
   void ReadAllocatorReport();
+  void CountChildren(const ClientBlock& client);
   void FreeForkSlots();
   void KeepForChildren();
   void UpdateQuality();
@@ -201,9 +207,10 @@ class Target {
   std::shared_ptr<ScopedFd> root_;
   pid_t own_pid_;
   std::unique_ptr<SharedMemory> memory_;
-  std::unique_ptr<SharedMemory> children_memory_;  // what was memory_
+  std::unique_ptr<LeftMemory> left_memory_;  // of what was memory_
   bool follows_children_ = false;
-  uint64_t fork_slots_looked_ns_ = 0;
+  std::unique_ptr<EndedOwners> ended_owners_;  // while they are looked for
+  uint64_t fork_slots_next_ns_ = 0;            // to be looked at
   std::unique_ptr<RingReader> reader_;
   std::unique_ptr<AddressSpace> address_space_;
   std::unique_ptr<StackUnwinder> unwinder_;

@@ -80,7 +80,7 @@ void Target::UpdateDump() {
   }
   previous_dump_ns_ = now;
   profile_.heaps = std::move(dumps);
-  CountChildren(/*is_last=*/false);
+  CountChildren(memory_->client());
   UpdateQuality();
 }
 
@@ -108,38 +108,52 @@ void Target::UpdateQuality() {
     profile_.client_fault = ClientFault::kHitTimeout;
 }
 
-void Target::CountChildren(bool is_last) {
-  SharedMemory* memory = memory_ != nullptr ? memory_.get() : children_memory_.get();
-  if (memory == nullptr || !follows_children_)
-    return;
-  profile_.forked = CountForkedChildren(memory->client());
-  if (is_last)
-    children_memory_.reset();
+void Target::CountChildren(const ClientBlock& client) {
+  if (follows_children_)
+    profile_.forked = CountForkedChildren(client);
 }
 
-// Only when they become scarce: it takes a system call for each.
+// Only when they become scarce: it takes a look at all processes of the machine, in turns
+// of a few milliseconds, and ten times as long until the next one.
 void Target::FreeForkSlots() {
-  constexpr uint64_t kEveryNs = 500'000'000;
+  constexpr uint64_t kTurnNs = 2'000'000;
+  constexpr uint64_t kPauseNs = 500'000'000;
   const uint64_t now = clock_->last_ns();
-  if (memory_->client().ring.fork_slot_count.load(std::memory_order_relaxed) <
-          kMaxForkSlots / 2 ||
-      now - fork_slots_looked_ns_ < kEveryNs || own_pid_ != pid())
+  ClientBlock& client = memory_->client();
+  if (client.ring.fork_slot_count.load(std::memory_order_relaxed) < kMaxForkSlots / 2 ||
+      now < fork_slots_next_ns_)
     return;
-  fork_slots_looked_ns_ = now;
-  FreeSlotsOfEnded(memory_->client());
+  if (ended_owners_ == nullptr)
+    ended_owners_ = std::make_unique<EndedOwners>(client);
+  const bool is_done = ended_owners_->LookUntil(MonotonicNs() + kTurnNs);
+  fork_slots_next_ns_ = now + (is_done ? kPauseNs : 10 * kTurnNs);
+  if (!is_done)
+    return;
+  ended_owners_->Free(client);
+  ended_owners_.reset();
 }
 
 // Children of the process that go on are still to be counted when it has ended.
 void Target::KeepForChildren() {
   if (!follows_children_ || memory_ == nullptr)
     return;
-  const uint32_t owned = own_pid_ == pid() ? FreeSlotsOfEnded(memory_->client())
-                                           : CountOwnedForkSlots(memory_->client());
-  CountChildren(/*is_last=*/false);
-  if (owned == 0)
+  CountChildren(memory_->client());
+  if (CountOwnedForkSlots(memory_->client()) == 0)
     return;
-  memory_->DiscardConsumed(0, memory_->ring_size());
-  children_memory_ = std::move(memory_);
+  left_memory_ =
+      std::make_unique<LeftMemory>(SharedMemory::TakeClientFile(std::move(memory_)));
+  LookAfterChildren();
+}
+
+void Target::LookAfterChildren() {
+  if (!left_memory_->IsInUse())
+    LeaveChildren();
+}
+
+void Target::LeaveChildren() {
+  if (left_memory_->client() != nullptr)
+    CountChildren(*left_memory_->client());
+  left_memory_.reset();
 }
 
 }  // namespace heapprofd

@@ -1,0 +1,133 @@
+#include "engine/ended_owners.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+
+#include "attach/remote_process.h"
+#include "base/clock.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kStatusSize = 16384;
+
+uint64_t IdOf(uint64_t owner) {
+  return owner & (kForkSlotOwned - 1);
+}
+
+bool IsInOurNamespace(uint64_t id) {
+  return kill(static_cast<pid_t>(id), 0) == 0 || errno != ESRCH;
+}
+
+// With the mount option "hidepid" others' processes may be missing from /proc.
+bool AreAllShown() {
+  return geteuid() == 0 ||
+         ReadProcFile("/proc/self/mounts").find("hidepid=") == std::string::npos;
+}
+
+const char* NextNumber(DIR* directory) {
+  while (const dirent* entry = readdir(directory)) {
+    if (isdigit(static_cast<unsigned char>(entry->d_name[0])) != 0)
+      return entry->d_name;
+  }
+  return nullptr;
+}
+
+// Its ids, outermost first, as a line of numbers.
+std::string IdsIn(const std::string& status) {
+  return StatusField(status, "NSpid");
+}
+
+uint64_t LastOf(const std::string& ids) {
+  const size_t space = ids.find_last_of(" \t");
+  return strtoull(ids.c_str() + (space == std::string::npos ? 0 : space + 1), nullptr,
+                  10);
+}
+
+}  // namespace
+
+EndedOwners::EndedOwners(const ClientBlock& client)
+    : processes_(nullptr, closedir), threads_(nullptr, closedir) {
+  const uint32_t used = std::min<uint32_t>(
+      client.ring.fork_slot_count.load(std::memory_order_acquire), kMaxForkSlots);
+  for (uint32_t i = 0; i < used; ++i) {
+    const uint64_t owner =
+        client.fork_slots[i].slot.thread_pointer.load(std::memory_order_acquire);
+    const uint64_t id = IdOf(owner);
+    if (id == 0 || id > INT32_MAX || IsInOurNamespace(id))
+      continue;
+    owners_.push_back({.slot = i, .value = owner});
+    gone_.insert(id);
+  }
+  if (!owners_.empty())
+    processes_.reset(AreAllShown() ? opendir("/proc") : nullptr);
+  if (processes_ == nullptr)
+    GiveUp();
+}
+
+bool EndedOwners::LookUntil(uint64_t deadline_ns) {
+  while (processes_ != nullptr && MonotonicNs() < deadline_ns) {
+    if (threads_ != nullptr) {
+      LookAtThread();
+      continue;
+    }
+    const char* process = NextNumber(processes_.get());
+    if (process == nullptr)
+      processes_.reset();
+    else
+      LookAtProcess(std::string("/proc/") + process);
+  }
+  return processes_ == nullptr;
+}
+
+// Those of our own name space have been asked for by number.
+void EndedOwners::LookAtProcess(const std::string& directory) {
+  const std::string ids = IdsIn(ReadStatus(directory));
+  if (ids.find_first_of(" \t") == std::string::npos)
+    return;
+  process_ = directory + "/task";
+  threads_.reset(opendir(process_.c_str()));
+}
+
+void EndedOwners::LookAtThread() {
+  const char* thread = NextNumber(threads_.get());
+  if (thread == nullptr)
+    threads_.reset();
+  else
+    gone_.erase(LastOf(IdsIn(ReadStatus(process_ + "/" + thread))));
+}
+
+// Of what has just ended there is nothing to read; of what we may not read we know
+// nothing.
+std::string EndedOwners::ReadStatus(const std::string& directory) {
+  errno = 0;
+  std::string status = ReadProcFile(directory + "/status", kStatusSize);
+  if (status.empty() && errno != ENOENT && errno != ESRCH)
+    GiveUp();
+  return status;
+}
+
+void EndedOwners::GiveUp() {
+  owners_.clear();
+  threads_.reset();
+  processes_.reset();
+}
+
+uint32_t EndedOwners::Free(ClientBlock& client) const {
+  uint32_t freed = 0;
+  for (const Owner& owner : owners_) {
+    uint64_t value = owner.value;
+    if (gone_.contains(IdOf(value)) &&
+        client.fork_slots[owner.slot].slot.thread_pointer.compare_exchange_strong(value,
+                                                                                  0))
+      ++freed;
+  }
+  return freed;
+}
+
+}  // namespace heapprofd
