@@ -31,6 +31,11 @@ ThreadSlot g_no_slot;
 // Shared by threads beyond kMaxThreadSlots: counted nowhere, never sampled.
 ThreadSlot g_orphan_slot = {UINT64_MAX / 2, 0, UINT64_MAX / 2, 0, 0, 1, 0, 0, 0};
 
+// Shared by threads of a forked child that found no slot to count in. The child may have
+// a session later, where there is one: so they look again, after so many bytes.
+ThreadSlot g_slotless = {0, 0, 0, 0, 0, 1, 0, 0, 0};
+constexpr uint64_t kLookAgainBytes = 65536;
+
 }  // namespace
 
 #ifdef HPD_FLAT_CLIENT
@@ -230,6 +235,7 @@ HPD_COLD void HandleFork() {
   if (IsConfined())  // it is counted, and cannot be recorded
     CountConfinedChildren(1);
   t_slot = BeginCounting();
+  g_session.join.Release();
   g_session.state.store(SessionState::kForkPending, std::memory_order_release);
   g_wiped.active.store(1, std::memory_order_release);
 }
@@ -241,16 +247,16 @@ namespace {
 // What other threads allocate meanwhile belongs into the session, too. False: the calling
 // thread is the one that joins, interrupted by a signal handler.
 HPD_COLD bool WaitForJoin() {
-  while (g_session.state.load(std::memory_order_acquire) == SessionState::kJoining) {
-    if (g_session.joiner.load(std::memory_order_relaxed) == rt::ThreadPointer())
-      return false;
+  while (true) {
+    const JoinClaim::Holder holder = g_session.join.HolderFor(rt::ThreadPointer());
+    if (holder != JoinClaim::Holder::kAnother)
+      return holder == JoinClaim::Holder::kNobody;
 #ifdef HPD_FLAT_CLIENT  // a filter may forbid the call, and it is over in no time
     __builtin_ia32_pause();
 #else
     rt::Syscall(SYS_sched_yield);
 #endif
   }
-  return true;
 }
 
 // Whether a session of its own can be had now.
@@ -297,7 +303,9 @@ HPD_COLD ThreadSlot* EnterForkPending() {
   if (IsForkSlot(t_slot))
     return t_slot;
   ThreadSlot* slot = ClaimForkSlot();
-  t_slot = slot != nullptr ? slot : &g_orphan_slot;
+  if (slot == nullptr)
+    g_slotless.bytes_left = kLookAgainBytes;
+  t_slot = slot != nullptr ? slot : &g_slotless;
   return slot;
 }
 
@@ -357,22 +365,32 @@ uint32_t CurrentSession() {
 // Other threads of the child may be anywhere in EnterSession and read the parent's
 // parameters: these stay mapped until there is one thread only, in the next forked child.
 HPD_COLD ThreadSlot* LeaveForkPending() {
-  SessionState expected = SessionState::kForkPending;
   if (!MayJoin())
     return nullptr;
-  if (!g_session.state.compare_exchange_strong(expected, SessionState::kJoining))
+  switch (g_session.join.Take(rt::ThreadPointer())) {
+    case JoinClaim::Holder::kThisThread:
+      return nullptr;
+    case JoinClaim::Holder::kAnother:
+      return WaitForJoin() ? EnterSession() : nullptr;
+    case JoinClaim::Holder::kNobody:
+      break;
+  }
+  SessionState expected = SessionState::kForkPending;
+  if (!g_session.state.compare_exchange_strong(expected, SessionState::kJoining)) {
+    g_session.join.Release();
     return EnterSession();
-  g_session.joiner.store(rt::ThreadPointer(), std::memory_order_relaxed);
+  }
   if (!JoinOwnSession()) {
     g_session.state.store(SessionState::kChanging, std::memory_order_release);
     BecomeDormant();
+    g_session.join.Release();
     return nullptr;
   }
   ForgetStacks();
   for (StackMemo& memo : g_session.memos)
     memo.Forget();
   BecomeActive();
-  g_session.joiner.store(0, std::memory_order_relaxed);
+  g_session.join.Release();
   return AttachThread();
 }
 

@@ -23,6 +23,7 @@
 #ifdef HPD_FLAT_CLIENT
 #include "client/flat_threads.h"
 #endif
+#include "client/join_claim.h"
 #include "client/stack.h"
 #include "wire/ring_writer.h"
 #include "wire/shared_memory.h"
@@ -71,7 +72,7 @@ struct Session {
   std::atomic<ClientBlock*> fork_block;  // an ancestor's, where a forked child counts;
                                          // nullptr: it has a session, or never was one
   ForkSlot spare_fork_slot;          // for a child for which there is none in that block
-  std::atomic<uint64_t> joiner;      // thread pointer of the one that does; 0: none
+  JoinClaim join;                    // of the thread that asks for a session
   SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
