@@ -260,10 +260,9 @@ void Session::Release(const LiveTarget& live) {
   awaiting_children_.front()->LeaveChildren();
   awaiting_children_.pop_front();
   if (!std::exchange(has_left_children_, true))
-    NoteProblem(
-        "cannot count what all forked children allocate that go on without a profile of "
-        "their own: the processes that began them, more than " +
-        std::to_string(kMaxAwaiting) + ", have ended; record them by name or number");
+    NoteProblem("cannot count all that forked children allocate: more than " +
+                std::to_string(kMaxAwaiting) +
+                " processes have ended whose children go on; record these by -p");
 }
 
 // One at a time: what the kernel has to look at for it is theirs.

@@ -277,6 +277,24 @@ Table ProcessMemoryTable(const ImportedTrace& trace) {
   return table;
 }
 
+Table UnsampledChildrenTable(const ImportedTrace& trace) {
+  const std::vector<ImportedChildren>& rows = trace.unsampled_children;
+  Table table;
+  table.row_count = rows.size();
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      NumberColumn("upid", [&rows](size_t row) { return rows[row].upid; }),
+      NumberColumn("count", [&rows](size_t row) { return rows[row].counts.count; }),
+      NumberColumn("uncounted",
+                   [&rows](size_t row) { return rows[row].counts.uncounted; }),
+      NumberColumn("alloc_size",
+                   [&rows](size_t row) { return rows[row].counts.alloc_bytes; }),
+      NumberColumn("alloc_count",
+                   [&rows](size_t row) { return rows[row].counts.alloc_calls; }),
+  };
+  return table;
+}
+
 }  // namespace
 
 void AddOwnTables(const ImportedTrace& trace, NamedTables* tables) {
@@ -285,6 +303,7 @@ void AddOwnTables(const ImportedTrace& trace, NamedTables* tables) {
   tables->emplace_back("heap_profile_thread", ThreadTotalsTable(trace));
   tables->emplace_back("heap_profile_quality", QualityTable(trace));
   tables->emplace_back("process_memory", ProcessMemoryTable(trace));
+  tables->emplace_back("heap_profile_unsampled_children", UnsampledChildrenTable(trace));
 }
 
 }  // namespace heapprofd

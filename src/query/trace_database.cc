@@ -62,7 +62,8 @@ bool IsKnownAtOpening(std::string_view table) {
                                           "stack_profile_mapping",
                                           "stack_profile_frame",
                                           "stack_profile_symbol",
-                                          "heap_profile_quality"};
+                                          "heap_profile_quality",
+                                          "heap_profile_unsampled_children"};
   return table.starts_with("heap_graph") ||
          std::find(std::begin(kTables), std::end(kTables), table) != std::end(kTables);
 }

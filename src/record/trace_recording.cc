@@ -376,8 +376,10 @@ Status TraceRecording::WriteRest() {
     Note(WriteAbsent(*session));
   }
   Note(stream_.Flush());
-  for (const Target* target : targets())
+  for (const Target* target : targets()) {
+    Note(writer_.WriteUnsampledChildren(target->profile()));
     Note(writer_.WriteMarks(target->profile()));
+  }
   for (const Target* target : targets())
     Note(writer_.WriteModuleSymbols(target->profile()));
   Note(writer_.Finish());

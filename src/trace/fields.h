@@ -45,6 +45,7 @@ enum Packet : uint32_t {
   kPacketTraceUuid = 89,
   kPacketMachineId = 98,
   kPacketZstdCompressedPackets = 133,
+  kPacketUnsampledChildren = 10001,  // ours
 };
 
 enum SequenceFlag : uint64_t { kIncrementalStateCleared = 1 };
@@ -212,6 +213,15 @@ enum Process : uint32_t {
   kProcessStart = 7,
   kProcessCmdlineIsComm = 9,
   kProcessProfilingStart = 10001,  // ours
+};
+
+enum UnsampledChildren : uint32_t {
+  kChildrenPid = 1,
+  kChildrenProfilingStart = 2,
+  kChildrenCount = 3,
+  kChildrenUncounted = 4,
+  kChildrenAllocCalls = 5,
+  kChildrenAllocBytes = 6,
 };
 
 enum Line : uint32_t { kLineFunction = 1, kLineFile = 2, kLineNumber = 3 };

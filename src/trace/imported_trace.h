@@ -220,6 +220,12 @@ struct ProcessCounter {
   int64_t value = 0;
 };
 
+// `heap_profile_unsampled_children`, ours.
+struct ImportedChildren {
+  uint32_t upid = 0;  // whose
+  ForkedChildren counts;
+};
+
 // `profiler_smaps`. Columns that the packet did not have are NULL.
 struct ImportedSmaps {
   uint32_t upid = 0;
@@ -283,6 +289,7 @@ struct ImportedTrace {
 
   HeapGraphTables heap_graph;
   std::vector<ProcessCounter> counters;
+  std::vector<ImportedChildren> unsampled_children;
   std::vector<ImportedSmaps> smaps;
   std::vector<ImportedPackage> packages;
   std::vector<ImportedMetadata> metadata;

@@ -12,6 +12,7 @@
 #include "trace/inflate.h"
 #include "trace/message_reader.h"
 #include "trace/system_importer.h"
+#include "trace/unsampled_children.h"
 
 namespace heapprofd {
 namespace {
@@ -222,6 +223,8 @@ void TraceImporter::ImportData(uint32_t field,
       return ImportTraceUuid(*builder_, message);
     case field::kPacketTraceStats:
       return ImportTraceStats(*builder_, message);
+    case field::kPacketUnsampledChildren:
+      return ImportUnsampledChildren(*builder_, message);
     case field::kPacketCompressedPackets:
     case field::kPacketZstdCompressedPackets:
       return ImportCompressed(field, message);

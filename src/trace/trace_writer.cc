@@ -11,6 +11,7 @@
 #include "trace/mark_packets.h"
 #include "trace/module_symbols.h"
 #include "trace/service_packets.h"
+#include "trace/unsampled_children.h"
 
 namespace heapprofd {
 namespace {
@@ -380,6 +381,13 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
 Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {
   return file_.Append(
       ServicePacket(field::kPacketProcessStats, ProcessMemoryMessage(profile)));
+}
+
+Status TraceWriter::WriteUnsampledChildren(const TargetProfile& profile) {
+  if (profile.forked.count == 0 && profile.forked.alloc_calls == 0)
+    return {};
+  return file_.Append(
+      ServicePacket(field::kPacketUnsampledChildren, UnsampledChildrenMessage(profile)));
 }
 
 Status TraceWriter::WritePacket(uint32_t field, const std::string& message) {

@@ -64,6 +64,9 @@ class TraceWriter {
   // What the kernel says about the process's memory.
   Status WriteProcessMemory(const TargetProfile& profile);
 
+  // TargetProfile::forked, when there were any.
+  Status WriteUnsampledChildren(const TargetProfile& profile);
+
   // The current state of all heaps of a target. `target_id` names the same TargetProfile
   // in every call.
   Status WriteDump(const TargetProfile& profile,

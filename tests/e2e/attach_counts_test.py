@@ -117,9 +117,18 @@ class ChildrenTest(unittest.TestCase):
         self.assertEqual((stats["alloc_calls"], stats["alloc_bytes"]), (calls + 7, 8 * (calls + 7)), message)
         return stats
 
-    def preloaded(self, way, interval, **options):
-        return subprocess.run(self.tool("-i", interval, "--", *self.command(way, **options)), env=self.env, check=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    def preloaded(self, way, interval, tool=None, **options):
+        return subprocess.run([*(tool or self.tool("-i", interval)), "--", *self.command(way, **options)], env=self.env,
+                              check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+    def totals_by_sql(self, tool):
+        query = ("""SELECT sum(exact_alloc_count), sum(exact_alloc_size) FROM heap_dump
+                     WHERE id IN (SELECT max(id) FROM heap_dump GROUP BY upid, heap_name);
+                   SELECT sum(count), sum(uncounted), sum(alloc_count), sum(alloc_size) FROM heap_profile_unsampled_children;""")
+        answer = subprocess.run([HEAP_PROFILE, "query", "--csv", os.path.join(tool[tool.index("-o") + 1], "raw-trace"), query],
+                                check=True, capture_output=True, text=True, timeout=60).stdout
+        own, children = ([int(cell) for cell in line.split(",")] for line in answer.split() if line[0].isdigit())
+        return {"unsampled_children": children[0], "alloc_calls": own[0] + children[2], "alloc_bytes": own[1] + children[3]}
 
     def attached(self, command, interval):
         """What heap_profile -p says of a program that begins when its standard input ends."""
@@ -155,6 +164,16 @@ class ChildrenTest(unittest.TestCase):
     def test_of_many_children_none_is_missed(self):
         self.preloaded("fork", "524288", children=6000)  # more than can be there at once
         self.check("fork", 6000 * CALLS)
+
+    def test_the_trace_has_what_the_figures_and_the_summary_have(self):
+        for options in [], ["-c", "10"]:
+            with self.subTest(options):
+                tool = self.tool("-i", "524288", *options)
+                self.preloaded("fork", "", tool)
+                stats = self.check("fork")
+                self.assertGreater(stats["unsampled_children"], 0)
+                totals = self.totals_by_sql(tool)
+                self.assertEqual(totals, {name: stats[name] for name in totals})
 
     def test_when_only_children_allocate_it_is_said(self):
         result = self.preloaded("fork", "1000000000")

@@ -1,5 +1,6 @@
 """How processes begin and end: children, exits, signals."""
 
+import json
 import os
 import signal
 import subprocess
@@ -85,6 +86,18 @@ class ProcessLife(unittest.TestCase):
             self.assertNotIn("not recorded", result.stderr)
             profiles = [name for name in os.listdir(f"{folder}/out") if name.endswith(".pb.gz")]
             self.assertGreaterEqual(len(profiles), count, result.stderr)
+
+    def test_children_that_outlive_their_parents_need_few_descriptors(self):
+        count = 200
+        program = f"for i in $(seq {count}); do bash -c '(x=$(echo 1)) & :'; done; wait"
+        with tempfile.TemporaryDirectory() as folder:
+            stats = f"{folder}/stats"
+            script = f'ulimit -n 128; exec "{HEAP_PROFILE}" -i 1000000000 -o {folder}/out -- bash -c "$0"'
+            result = subprocess.run(["sh", "-c", script, program], capture_output=True, text=True, check=False,
+                                    env={**os.environ, "HEAPPROFD_STATS_JSON": stats})
+            self.assertNotIn("not recorded", result.stderr)
+            with open(stats) as file:
+                self.assertGreaterEqual(json.load(file)["unsampled_children"], count, result.stderr)
 
     def test_a_child_that_outlives_its_parent_is_recorded(self):
         result = run(["/bin/sh", "-c", f"{program('fork_life')} orphan | cat"], ["-i", "1"])
