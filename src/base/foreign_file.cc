@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -77,19 +78,63 @@ Place PlaceOf(const std::string& directory) {
   return Place::kForeign;
 }
 
+// What threads have found out. A child that is forked while one of them writes must find
+// it whole and free.
+class Known {
+ public:
+  Known() {
+    pthread_atfork([] { g_known.mutex_.lock(); }, [] { g_known.mutex_.unlock(); },
+                   [] { g_known.mutex_.unlock(); });
+  }
+
+  bool IsTrusted(const std::string& directory) {
+    const std::lock_guard lock(mutex_);
+    return trusted_.contains(directory);
+  }
+
+  void Trust(const std::string& directory) {
+    const std::lock_guard lock(mutex_);
+    if (trusted_.size() < kMaxDirectories)
+      trusted_.insert(directory);
+  }
+
+  // Whether the user has not made us wait, or long ago.
+  bool MayWaitFor(uid_t user) {
+    const std::lock_guard lock(mutex_);
+    const auto found = until_ns_.find(user);
+    return found == until_ns_.end() || found->second <= MonotonicNs();
+  }
+
+  void NoteWait(uid_t user, uint64_t waited_ns) {
+    const std::lock_guard lock(mutex_);
+    const uint64_t now = MonotonicNs();
+    std::erase_if(until_ns_, [now](const auto& item) { return item.second <= now; });
+    until_ns_[user] = now + kPauseFactor * waited_ns;
+  }
+
+ private:
+  static Known g_known;
+
+  friend Known& AllKnown();
+
+  std::mutex mutex_;
+  std::set<std::string> trusted_;       // directories
+  std::map<uid_t, uint64_t> until_ns_;  // when each is waited for again; CLOCK_MONOTONIC
+};
+
+Known Known::g_known;
+
+Known& AllKnown() {
+  return Known::g_known;
+}
+
 // The same; what root has made of it since is root's.
 Place KnownPlaceOf(const std::string& directory) {
-  static std::mutex mutex;
-  static std::set<std::string> trusted;
-  {
-    const std::lock_guard lock(mutex);
-    if (trusted.contains(directory))
-      return Place::kTrusted;
-  }
+  if (AllKnown().IsTrusted(directory))
+    return Place::kTrusted;
   const Place place = PlaceOf(directory);
-  const std::lock_guard lock(mutex);
-  if (place == Place::kTrusted && trusted.size() < kMaxDirectories)
-    trusted.insert(directory);
+  if (place == Place::kTrusted)
+    AllKnown().Trust(directory);
   return place;
 }
 
@@ -116,40 +161,6 @@ bool OpenTrusted(const ForeignRequest& request, ForeignFile* file) {
   *file = FileOf(AnswerOf(status), std::move(fd));
   return true;
 }
-
-// The user who has started a process; root when it is gone. Nobody's files are held to
-// account for by us.
-uid_t UserOf(pid_t pid) {
-  if (pid <= 0)
-    return 0x8000'0000u | static_cast<uid_t>(getpid());
-  const ScopedFd fd(
-      open(("/proc/" + std::to_string(pid) + "/status").c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 4096> text{};
-  const ssize_t got = read(fd.get(), text.data(), text.size() - 1);
-  const char* line = got > 0 ? strstr(text.data(), "\nUid:") : nullptr;
-  return line != nullptr ? static_cast<uid_t>(strtoul(line + 5, nullptr, 10)) : 0;
-}
-
-// Who has made us wait, and until when he is not waited for again (CLOCK_MONOTONIC).
-class Waits {
- public:
-  bool IsOver(uid_t user) {
-    const std::lock_guard lock(mutex_);
-    const auto found = until_ns_.find(user);
-    return found == until_ns_.end() || found->second <= MonotonicNs();
-  }
-
-  void Note(uid_t user, uint64_t waited_ns) {
-    const std::lock_guard lock(mutex_);
-    const uint64_t now = MonotonicNs();
-    std::erase_if(until_ns_, [now](const auto& item) { return item.second <= now; });
-    until_ns_[user] = now + kPauseFactor * waited_ns;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<uid_t, uint64_t> until_ns_;
-};
 
 // The process that opens; the same in forked children of ours.
 int Opener() {
@@ -207,12 +218,11 @@ bool AwaitAnswer(int socket, uint64_t deadline_ns) {
 }
 
 ForeignFile OpenApart(const ForeignRequest& request, uint64_t patience_ns) {
-  static Waits waits;
-  const uid_t user = UserOf(request.process);
+  const uid_t user = request.user ? *request.user : UserOf(request.process);
   std::array<int, 2> ends{};
   ForeignFile late;
   late.is_late = true;
-  if (!waits.IsOver(user) ||
+  if (!AllKnown().MayWaitFor(user) ||
       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return late;
   ScopedFd ours(ends[0]);
@@ -223,11 +233,22 @@ ForeignFile OpenApart(const ForeignRequest& request, uint64_t patience_ns) {
   theirs.reset();
   if (AwaitAnswer(ours.get(), begin_ns + patience_ns))
     return TakeAnswer(ours.get());
-  waits.Note(user, patience_ns);
+  AllKnown().NoteWait(user, patience_ns);
   return late;
 }
 
 }  // namespace
+
+uid_t UserOf(pid_t pid) {
+  if (pid <= 0)
+    return 0x8000'0000u | static_cast<uid_t>(getpid());
+  const ScopedFd fd(
+      open(("/proc/" + std::to_string(pid) + "/status").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> text{};
+  const ssize_t got = read(fd.get(), text.data(), text.size() - 1);
+  const char* line = got > 0 ? strstr(text.data(), "\nUid:") : nullptr;
+  return line != nullptr ? static_cast<uid_t>(strtoul(line + 5, nullptr, 10)) : 0;
+}
 
 void PrepareForeignFiles() {
   if (geteuid() == 0)

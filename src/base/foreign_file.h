@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ForeignRequest {
   int root = -1;
   // Whose file it is: his mounts are looked at, his user waits for himself. 0: nobody's.
   pid_t process = 0;
+  // Who waits for himself, when the process is gone.
+  std::optional<uid_t> user = std::nullopt;
 };
 
 struct ForeignFile {
@@ -45,6 +48,10 @@ struct ForeignFile {
 
 // `patience_ns`: how long the caller may wait.
 ForeignFile OpenForeign(const ForeignRequest& request, uint64_t patience_ns);
+
+// The user who has started a process, who is held to account for its files; root when it
+// is gone. Nobody's are held to account for by us.
+uid_t UserOf(pid_t pid);
 
 // The file at `path`, for those who have nobody else to serve.
 ScopedFd OpenForeignPath(const std::string& path);

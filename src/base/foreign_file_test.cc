@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace heapprofd {
 namespace {
@@ -103,6 +106,46 @@ TEST_F(ForeignFileTest, IsNotWaitedForTooLong) {
     GTEST_SKIP() << "an ordinary user's own files are opened here";
   const ForeignRequest request{.paths = {path_}, .process = getpid()};
   EXPECT_TRUE(OpenForeign(request, /*patience_ns=*/0).is_late);
+}
+
+// Finishers and workers are forked while other threads open files.
+TEST_F(ForeignFileTest, AChildThatIsForkedMeanwhileCanOpen) {
+  constexpr int kChildren = 200;
+  PrepareForeignFiles();
+  std::atomic<bool> is_over = false;
+  const auto open_on = [&] {
+    while (!is_over)
+      OpenForeign({.paths = {"/etc/passwd"}}, /*patience_ns=*/0);
+  };
+  std::thread threads[] = {std::thread(open_on), std::thread(open_on)};
+  for (int i = 0; i < kChildren; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      _exit(OpenForeign({.paths = {"/etc/passwd"}}, /*patience_ns=*/0).fd.valid() ? 0
+                                                                                  : 1);
+    }
+    int status = 1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  is_over = true;
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+// Who has made us wait is not waited for again for a while; nobody else is concerned.
+TEST_F(ForeignFileTest, EachUserWaitsForHimself) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "an ordinary user's own files are opened here";
+  constexpr uid_t kSlow = 12345;
+  constexpr uid_t kOther = 12346;
+  ForeignRequest request{.paths = {path_}};
+  request.user = kSlow;
+  for (uint64_t patience_ns = 1'000'000; !OpenForeign(request, patience_ns).is_late;)
+    patience_ns /= 2;
+  request.user = kOther;
+  EXPECT_TRUE(Open(request).fd.valid());
 }
 
 }  // namespace

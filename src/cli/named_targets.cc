@@ -22,7 +22,8 @@ void NameJitFrames(Target& target, SymbolizeReport& symbols) {
   const JitReport jit =
       NameJitFrames(target.profile(), {.root_fd = target.root_fd(),
                                        .pids = {target.own_pid(), target.pid()},
-                                       .uid = target.profile().process.uid});
+                                       .uid = target.profile().process.uid,
+                                       .user = target.user()});
   if (jit.unnamed_frames == 0)
     return;
   symbols.modules.push_back(ModuleOfJitCode(target.profile(), jit));

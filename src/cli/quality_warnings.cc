@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "cli/process_name.h"
 #include "cli/unnamed_advice.h"
 
@@ -79,6 +80,25 @@ void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {
                         " checked stacks disagreed with a full unwind");
 }
 
+// What is on a file system that answers late, or that somebody else serves.
+void AddLateFiles(const TargetProfile& profile, std::vector<std::string>* warnings) {
+  constexpr size_t kNamed = 3;
+  const std::vector<std::string>& files = profile.late_files;
+  if (files.empty())
+    return;
+  std::string names;
+  for (size_t i = 0; i < std::min(files.size(), kNamed); ++i)
+    names += (i == 0 ? "" : ", ") + Printable(files[i]);
+  if (files.size() > kNamed)
+    names += ", ...";
+  warnings->push_back(
+      std::to_string(files.size()) +
+      (files.size() == 1 ? " mapped file" : " mapped files") + " did not open in time (" +
+      names +
+      "): stacks through code of theirs may end early or lack names; record again when "
+      "the file system answers");
+}
+
 // Live memory is less than what the process holds: this is not the profiler's error.
 std::string AttachedWarning(const ProcessResult& process) {
   double live = 0;
@@ -119,6 +139,7 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
     warnings.push_back(AttachedWarning(process));
   AddLosses(profile, profile.heaps[0], &warnings);
   AddStacks(profile.quality, &warnings);
+  AddLateFiles(profile, &warnings);
   if (std::optional<std::string> advice = UnnamedAdvice(process))
     warnings.push_back(std::move(*advice));
   return warnings;

@@ -188,7 +188,11 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
       {[](TestProfile& t) { t.profile().quality.refused_samples = 7; }, "7 samples",
        "--interval"},
       {[](TestProfile& t) { t.profile().quality.threads_without_slot = 2; }, "2 threads",
-       "4096"}};
+       "4096"},
+      {[](TestProfile& t) {
+         t.profile().late_files = {"/mnt/a.so", "/mnt/b.so"};
+       },
+       "2 mapped files did not open in time (/mnt/a.so, /mnt/b.so)", "record again"}};
   for (const Case& tested : cases) {
     TestProfile test;
     test.profile().quality.samples = 1000;

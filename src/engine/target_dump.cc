@@ -88,6 +88,8 @@ void Target::UpdateQuality() {
   const RingHeader& header = memory_->client().ring;
   Quality& quality = profile_.quality;
   quality.postponed_frames = address_space_->postponed();
+  profile_.late_files = address_space_->late_files();
+  quality.late_files = profile_.late_files.size();
   quality.map_reparses = address_space_->refreshes();
   // A thread that ends with its process leaves the one record that it was writing.
   quality.cut_records = std::min<uint64_t>(

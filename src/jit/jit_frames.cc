@@ -38,6 +38,7 @@ ScopedFd OpenInRoot(const JitProcess& process, const std::string& path) {
   ForeignRequest request;
   request.paths = {path};
   request.root = process.root_fd;
+  request.user = process.user;
   ForeignFile file = OpenForeign(request, kOwnPatienceNs);
   const bool is_theirs = file.owner == process.uid || file.owner == 0;
   return is_theirs ? std::move(file.fd) : ScopedFd();

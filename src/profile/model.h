@@ -149,6 +149,7 @@ struct Quality {
   uint64_t unknown_stacks = 0;    // sample whose stack never arrived
   uint64_t unmapped_frames = 0;   // return addresses outside every known mapping
   uint64_t postponed_frames = 0;  // the maps were too dear to be read for them at once
+  uint64_t late_files = 0;        // mapped, and did not open in time at first
   uint64_t unwind_errors = 0;
   uint64_t unwind_time_us = 0;  // total, engine side
   UnwindTimes unwind_times = {};
@@ -240,6 +241,7 @@ struct TargetProfile {
                         // each like `heaps`
   std::vector<Mark> marks;  // in order
   ForkedChildren forked;
+  std::vector<std::string> late_files;  // see Quality; paths as the process sees them
   Quality quality;
 };
 

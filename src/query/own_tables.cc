@@ -219,6 +219,9 @@ constexpr QualityCounter kQualityCounters[] = {
     {"postponed_frames", &Quality::postponed_frames,
      "return addresses that were not looked up at once: the memory map is too long to be "
      "read for each"},
+    {"late_files", &Quality::late_files,
+     "mapped files that did not open in time at first: code of theirs was unknown until "
+     "they did"},
     {"unwind_errors", &Quality::unwind_errors, "copied stacks that could not be unwound"},
     {"unwind_time_us", &Quality::unwind_time_us, "time spent unwinding copied stacks"},
     {"map_reparses", &Quality::map_reparses, "times the memory map was read again"},

@@ -57,13 +57,13 @@ void AddStats(pbf_writer& header, const Quality& quality) {
 
 void AddQuality(pbf_writer& header, const Quality& quality) {
   pbf_writer counters(header, field::kDumpQuality);
-  const std::array<uint64_t, 17> values = {
+  const std::array<uint64_t, 18> values = {
       quality.samples,          quality.walked_samples,       quality.copied_samples,
       quality.checked_samples,  quality.agreed_samples,       quality.lost_records,
       quality.lost_samples,     quality.corrupt_records,      quality.truncated_stacks,
       quality.unknown_stacks,   quality.unmapped_frames,      quality.unwind_errors,
       quality.unwind_time_us,   quality.threads_without_slot, quality.refused_samples,
-      quality.postponed_frames, quality.cut_records};
+      quality.postponed_frames, quality.cut_records,          quality.late_files};
   for (size_t i = 0; i < values.size(); ++i)
     counters.add_uint64(static_cast<uint32_t>(i + 1), values[i]);
 }
@@ -222,7 +222,8 @@ Quality ReadDumpQuality(std::string_view message) {
                               &quality.threads_without_slot,
                               &quality.refused_samples,
                               &quality.postponed_frames,
-                              &quality.cut_records};
+                              &quality.cut_records,
+                              &quality.late_files};
   MessageReader reader(message);
   while (reader.Next()) {
     if (reader.field() < std::size(values))

@@ -139,8 +139,7 @@ void AddressSpace::LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* o
   }
   std::optional<Code> adopted = Adopt(entry, files);
   if (files->is_late) {
-    if (late_.size() < kMaxMappings)
-      late_.insert(entry.start);
+    NoteLate(entry);
     outcome->is_incomplete = true;
     return;
   }
@@ -150,6 +149,15 @@ void AddressSpace::LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* o
   if (adopted)
     next_code_.push_back(std::move(*adopted));
   outcome->executable_added = true;
+}
+
+void AddressSpace::NoteLate(const MapEntry& entry) {
+  constexpr size_t kMaxLateFiles = 64;  // as many may be opened at a time
+  if (late_.size() < kMaxMappings)
+    late_.insert(entry.start);
+  if (late_files_.size() < kMaxLateFiles &&
+      std::ranges::find(late_files_, entry.path) == late_files_.end())
+    late_files_.push_back(entry.path);
 }
 
 // Code that comes back to its place, or a part of it, keeps its id. None when there are

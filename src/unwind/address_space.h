@@ -85,6 +85,10 @@ class AddressSpace {
   // Addresses for which the maps were not read although that might have helped.
   uint64_t postponed() const { return postponed_; }
 
+  // Files that did not open in time when they were first looked at, by name. Until they
+  // do, code of theirs is unknown.
+  const std::vector<std::string>& late_files() const { return late_files_; }
+
   uint64_t refreshes() const { return refreshes_; }
 
   // Grows when code has come to lie where other code was, seen by any Refresh. Whoever
@@ -137,6 +141,7 @@ class AddressSpace {
   bool WasCode(uint64_t pc) const;
   static void AddMapped(const MapEntry& entry, std::vector<Mapped>* mapped);
   void LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* outcome);
+  void NoteLate(const MapEntry& entry);
   std::optional<Code> Adopt(const MapEntry& entry, OpenedFiles* files);
   uint64_t LoadBiasOf(const MapEntry& entry, const Module& module) const;
   void ClearPlace(const MapEntry& entry);
@@ -162,6 +167,7 @@ class AddressSpace {
   uint64_t removals_ = 0;
   uint64_t refreshes_ = 0;
   uint64_t postponed_ = 0;
+  std::vector<std::string> late_files_;
   uint64_t bytes_ = 0;
   bool has_code_without_file_ = false;
   bool makes_code_ = false;  // and stacks lead through it, so it is not the client's

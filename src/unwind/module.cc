@@ -120,15 +120,20 @@ ScopedFd Module::OpenFile() const {
   request.paths = {path_};
   request.inode = inode_;
   request.device = device_;
+  request.user = user_;
   ForeignFile file = OpenForeign(request, kOwnPatienceNs);
   return file.device == device_ ? std::move(file.fd) : ScopedFd();
 }
 
-void Module::CloseFile(const std::string& path, uint64_t device, uint64_t inode) {
+void Module::CloseFile(const std::string& path,
+                       uint64_t device,
+                       uint64_t inode,
+                       uid_t user) {
   fd_.reset();
   path_ = path;
   device_ = device;
   inode_ = inode;
+  user_ = user;
 }
 
 bool Module::IsEntryCode(uint64_t rel_pc) const {
@@ -201,7 +206,8 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
   if (file.is_copy)
     module->set_copied_file(file.size);
   if (file.is_copy ? copies > kMaxCopies : open_files >= max_open_files_)
-    module->CloseFile(file.is_copy ? "" : entry.path, file.device, file.inode);
+    module->CloseFile(file.is_copy ? "" : entry.path, file.device, file.inode,
+                      UserOf(pid));
   modules_.emplace(key, module);
   return module;
 }
