@@ -69,6 +69,9 @@ class AttachedProcess {
   // Waiting for space takes a system call, which a seccomp filter of its may punish.
   bool may_wait() const { return request_.may_wait != 0; }
 
+  // A forked child whose hooks have counted since it began.
+  bool counts_already() const { return counts_already_; }
+
   // Puts the hooks in, or has those that count already record. The shared memory must be
   // ready.
   Status PutHooksIn();

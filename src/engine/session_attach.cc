@@ -160,7 +160,9 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
                                     ConfigFor(*attached, config_), &modules_, &clock_));
   target->profile().process.pid = pid;
   programs_.Recorded(pid, MonotonicNs());
-  LiveTarget& live = AddTarget(std::move(target), std::move(pidfd), from_startup);
+  // A forked child that was born with the hooks has counted from its start.
+  LiveTarget& live = AddTarget(std::move(target), std::move(pidfd),
+                               from_startup || attached->counts_already());
   live.was_attached = true;
   for (const std::string& unpatched : attached->report().unpatched)
     NoteProblem("cannot record all of process " + std::to_string(pid) + ": no hook for " +

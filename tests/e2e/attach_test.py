@@ -3,6 +3,7 @@
 import concurrent.futures
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,17 @@ PERL_SCRIPT = "#!/usr/bin/perl\nmy @a = map { $_ x 10 } 1..1000; print scalar(@a
 def maps_of(pid):
     with open(f"/proc/{pid}/maps") as file:
         return file.read()
+
+
+def ring_of(pid):
+    """The shared memory that a process reports through; None: it has none."""
+    found = re.search(r" (\d+) +/memfd:heapprofd-ring ", maps_of(pid)) if pid else None
+    return found[1] if found else None
+
+
+def first_child(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return next((int(child) for child in file.read().split()), None)
 
 
 def fanotify_marks(pid):
@@ -191,6 +203,19 @@ class CatchTest(unittest.TestCase):
             self.assertEqual([len(second.finish().pprofs), len(third.finish().pprofs)], [1, 0], second.stderr)
             wait_until(lambda: fanotify_marks(gate) == [[]])
             subprocess.run([program("first_allocations")], check=True)  # nobody has to give leave any more
+
+    def test_children_of_one_that_was_caught_are_recorded_from_their_start(self):
+        with Engine() as engine:
+            recording = Recording(engine, ["-n", "fork_life", "-i", "1"]).wait_active()
+            with subprocess.Popen([program("fork_life"), "going"], stdin=subprocess.PIPE) as parent:
+                wait_until(lambda: ring_of(parent.pid))
+                wait_until(lambda: ring_of(first_child(parent.pid)) not in (None, ring_of(parent.pid)))
+                parent.stdin.close()
+            recording.finish()
+            dumps = [dump for packet in recording.trace.packet for dump in packet.profile_packet.process_dumps]
+            self.assertEqual(len({dump.pid for dump in dumps}), 2, recording.stderr)
+            self.assertTrue(all(dump.from_startup for dump in dumps), recording.stderr)
+            self.assertNotIn("attached", recording.stderr)
 
     def test_of_two_recordings_that_wait_for_a_name_one_gets_the_process(self):
         with Engine() as engine:

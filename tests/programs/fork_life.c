@@ -4,6 +4,7 @@
 //   again:   children whose threads fork children of their own meanwhile
 //   orphan:  a child that begins to allocate when its parent is gone for long: 1000
 //            blocks of 1000 bytes (`orphan_block`)
+//   going:   a child that allocates until standard input ends
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -95,9 +96,23 @@ static int leave_orphan(void) {
   return 0;
 }
 
+static int let_child_go_on(void) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    struct pollfd end = {.fd = 0, .events = POLLIN};
+    while (poll(&end, 1, 1) == 0)
+      free(thread_block());
+    _exit(0);
+  }
+  int status = 1;
+  return waitpid(pid, &status, 0) != pid || status != 0;
+}
+
 int main(int argc, char** argv) {
   const char* way = argc > 1 ? argv[1] : "threads";
   if (strcmp(way, "orphan") == 0)
     return leave_orphan();
+  if (strcmp(way, "going") == 0)
+    return let_child_go_on();
   return run_children(strcmp(way, "again") == 0 ? fork_again : keep_blocks);
 }
