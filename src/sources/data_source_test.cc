@@ -146,6 +146,16 @@ TEST(DataSourceTest, WhatCannotBeRecordedIsNamed) {
   EXPECT_NE(made.notes[0].find("resolve_process_fds"), std::string::npos);
 }
 
+TEST(DataSourceTest, SeveralSourcesOfEventsAreOne) {
+  proto::TraceConfig config;
+  for (const char* event : {"sched/sched_switch", "sched/sched_waking"}) {
+    proto::DataSourceConfig& source = *config.add_data_sources()->mutable_config();
+    source.set_name("linux.ftrace");
+    source.mutable_ftrace_config()->add_ftrace_events(event);
+  }
+  EXPECT_EQ(MakeDataSources(config.SerializeAsString()).sources.size(), 1u);
+}
+
 TEST(DataSourceTest, AFloodOfSourcesIsCut) {
   proto::TraceConfig config;
   for (int i = 0; i < 1000; ++i)

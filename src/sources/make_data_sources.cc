@@ -1,8 +1,10 @@
 // Which of Perfetto's data sources exist here, and what of their configurations is
 // obeyed.
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "config.pb.h"
 #include "sources/data_source.h"
@@ -61,14 +63,22 @@ std::unique_ptr<DataSource> SystemStatsOf(const proto::SysStatsConfig& config) {
                           .stat_counters = SetOf(config.stat_counters())});
 }
 
-std::unique_ptr<DataSource> FtraceOf(const proto::FtraceConfig& config) {
-  return MakeFtrace(
-      {.events = {config.ftrace_events().begin(), config.ftrace_events().end()},
-       .buffer_kib = config.buffer_size_kb(),
-       .drain_ms = config.drain_period_ms()});
+// Several of them are one: each would have a buffer of its own, and record again what the
+// others have.
+void AddTo(const proto::FtraceConfig& config, FtraceOptions* to) {
+  for (const std::string& event : config.ftrace_events()) {
+    if (std::ranges::find(to->events, event) == to->events.end())
+      to->events.push_back(event);
+  }
+  to->buffer_kib = std::max(to->buffer_kib, config.buffer_size_kb());
+  const uint32_t drain_ms = config.drain_period_ms();
+  if (drain_ms != 0 && (to->drain_ms == 0 || drain_ms < to->drain_ms))
+    to->drain_ms = drain_ms;
 }
 
-void Add(const proto::DataSourceConfig& config, DataSources* to) {
+void Add(const proto::DataSourceConfig& config,
+         std::optional<FtraceOptions>* ftrace,
+         DataSources* to) {
   if (config.name() == kProcessStatsSource) {
     NoteIgnored(config.name(), config.process_stats_config(), kProcessStatsFields,
                 &to->notes);
@@ -78,7 +88,9 @@ void Add(const proto::DataSourceConfig& config, DataSources* to) {
     to->sources.push_back(SystemStatsOf(config.sys_stats_config()));
   } else if (config.name() == kFtraceSource) {
     NoteIgnored(config.name(), config.ftrace_config(), kFtraceFields, &to->notes);
-    to->sources.push_back(FtraceOf(config.ftrace_config()));
+    if (!*ftrace)
+      ftrace->emplace();
+    AddTo(config.ftrace_config(), &**ftrace);
   } else {
     to->notes.push_back("data source \"" + config.name().substr(0, kMaxName) +
                         "\" is not recorded: there is none of this name on Linux here");
@@ -90,6 +102,7 @@ void Add(const proto::DataSourceConfig& config, DataSources* to) {
 DataSources MakeDataSources(const std::string& trace_config) {
   proto::TraceConfig config;
   DataSources made;
+  std::optional<FtraceOptions> ftrace;
   if (!config.ParseFromString(trace_config))
     return made;
   for (const proto::TraceConfig::DataSource& source : config.data_sources()) {
@@ -98,8 +111,10 @@ DataSources MakeDataSources(const std::string& trace_config) {
                            std::to_string(kMaxSources) + " are not recorded");
       break;
     }
-    Add(source.config(), &made);
+    Add(source.config(), &ftrace, &made);
   }
+  if (ftrace)
+    made.sources.push_back(MakeFtrace(std::move(*ftrace)));
   return made;
 }
 

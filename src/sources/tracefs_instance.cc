@@ -78,6 +78,12 @@ Status TracefsInstance::Create(uint32_t buffer_kib) {
     if (errno == EACCES || errno == EPERM)
       return Status(StatusCode::kUnavailable,
                     "cannot trace the kernel: only root may; record as root");
+    if (errno == EROFS)
+      return Status(StatusCode::kUnavailable,
+                    "cannot trace the kernel: " + instances +
+                        " is read-only for this process; where that is systemd's doing, "
+                        "add ReadWritePaths=-" +
+                        instances + " to the unit");
     return Status::FromErrno("cannot create " + path, errno);
   }
   path_ = path;

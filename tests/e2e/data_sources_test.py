@@ -31,6 +31,11 @@ data_sources { config { name: "linux.ftrace" ftrace_config {
 """
 # A file system of the kernel's tracer, for this process and its children alone.
 IN_TRACEFS = ["unshare", "-m", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', "sh"]
+# As in a service with ProtectKernelTunables, without ReadWritePaths and with it.
+READ_ONLY = "mount -t tracefs tracefs /sys/kernel/tracing && {}mount -o remount,bind,ro /sys/kernel/tracing && exec \"$@\""
+IN_READ_ONLY_TRACEFS = ["unshare", "-m", "sh", "-c", READ_ONLY.format(""), "sh"]
+IN_UNIT = ["unshare", "-m", "sh", "-c",
+           READ_ONLY.format("mount --bind /sys/kernel/tracing/instances /sys/kernel/tracing/instances && "), "sh"]
 
 
 def has_tracefs():
@@ -115,6 +120,18 @@ class DataSources(ServiceTest):
         self.assertIn("filename", {field.name for field in opened[0].generic.field})
         left = subprocess.run([*IN_TRACEFS, "ls", "/sys/kernel/tracing/instances"], capture_output=True, text=True)
         self.assertNotIn("heapprofd-", left.stdout)
+
+    @unittest.skipUnless(has_tracefs(), "no tracefs can be mounted here")
+    def test_events_are_recorded_where_only_the_instances_may_be_changed(self):
+        for command, is_recorded in ((IN_UNIT, True), (IN_READ_ONLY_TRACEFS, False)):
+            with self.subTest(is_recorded=is_recorded):
+                recording = self.record_text(FTRACE, prefix=command)
+                recording.wait_active()
+                subprocess.run(["/bin/cat", "/proc/self/comm"], stdout=subprocess.DEVNULL, check=True)
+                recording.finish()
+                events = [event for packet in recording.trace.packet for event in packet.ftrace_events.event]
+                self.assertEqual(bool(events), is_recorded, recording.stderr)
+                self.assertEqual("ReadWritePaths=-/sys/kernel/tracing/instances" in recording.stderr, not is_recorded)
 
     @unittest.skipUnless(os.geteuid() == 0, "another user is needed")
     def test_who_may_not_trace_the_kernel_is_told_so_and_recorded_otherwise(self):
