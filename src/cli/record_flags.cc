@@ -50,7 +50,8 @@ std::vector<Flag> TargetFlags(Options& options) {
        .details =
            "A name is compared with the program's file name and argv[0]; * stands "
            "for anything, and a pattern that begins with / is compared with all of "
-           "argv[0].",
+           "argv[0]. Programs that start meanwhile are found by the file that is "
+           "executed, or a link to it in PATH; python3 x.py is python3.",
        .group = group,
        .apply = ListValue("--name", &targets.names)},
       {.letter = 'p',
