@@ -1,6 +1,7 @@
 #include "engine/session.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,10 +27,17 @@ constexpr uint64_t kStopTurnNs = 10'000'000;
 // until its rules are published each sample in it copies its stack.
 constexpr int kMinWaitMs = 1;
 constexpr int kMaxWaitMs = 10;
-constexpr size_t kMaxAwaiting = 1024;  // a descriptor each
 constexpr int kLastTurns = 256;        // for what was said before the end
 constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
+
+// Processes that have ended and have children that count: a descriptor each, of those
+// that we may have.
+size_t MaxAwaiting() {
+  constexpr rlim_t kMost = 1024;
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_cur / 8, kMost) : 0;
+}
 
 }  // namespace
 
@@ -254,29 +262,43 @@ void Session::Release(const LiveTarget& live) {
   children_seen_.erase(target->pid());
   if (!target->awaits_children())
     return;
+  if (is_stopped_)
+    return target->LeaveChildren();
   awaiting_children_.push_back(target);
-  if (awaiting_children_.size() <= kMaxAwaiting)
-    return;
+  if (awaiting_children_.size() > MaxAwaiting())
+    LeaveEarliestChildren();
+}
+
+// Without a look: those are paced.
+void Session::LeaveEarliestChildren() {
   awaiting_children_.front()->LeaveChildren();
   awaiting_children_.pop_front();
   if (!std::exchange(has_left_children_, true))
-    NoteProblem("cannot count all that forked children allocate: more than " +
-                std::to_string(kMaxAwaiting) +
-                " processes have ended whose children go on; record these by -p");
+    NoteProblem(
+        "cannot count all that forked children may go on to allocate: more than " +
+        std::to_string(awaiting_children_.size()) +
+        " processes have ended before their children were known to have; record "
+        "these by -p");
 }
 
-// One at a time: what the kernel has to look at for it is theirs.
+// For a moment, and not again for ten times as long: what the kernel has to look at for
+// it is theirs.
 void Session::LookAfterChildren() {
-  constexpr uint64_t kPauseNs = 100'000'000;
-  const uint64_t now = MonotonicNs();
-  if (awaiting_children_.empty() || now < children_looked_ns_ + kPauseNs)
+  constexpr uint64_t kTurnNs = 1'000'000;
+  constexpr uint64_t kPauseNs = 20'000'000;
+  const uint64_t begin_ns = MonotonicNs();
+  if (awaiting_children_.empty() || begin_ns < look_after_children_ns_)
     return;
-  children_looked_ns_ = now;
-  Target* target = awaiting_children_.front();
-  awaiting_children_.pop_front();
-  target->LookAfterChildren();
-  if (target->awaits_children())
-    awaiting_children_.push_back(target);
+  for (size_t left = awaiting_children_.size();
+       left > 0 && MonotonicNs() < begin_ns + kTurnNs; --left) {
+    Target* target = awaiting_children_.front();
+    awaiting_children_.pop_front();
+    target->LookAfterChildren();
+    if (target->awaits_children())
+      awaiting_children_.push_back(target);
+  }
+  const uint64_t end_ns = MonotonicNs();
+  look_after_children_ns_ = end_ns + std::max(kPauseNs, 10 * (end_ns - begin_ns));
 }
 
 void Session::ReapExited() {

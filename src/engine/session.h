@@ -211,6 +211,7 @@ class Session {
   void ReadAllRings();
   void Release(const LiveTarget& live);
   void LookAfterChildren();
+  void LeaveEarliestChildren();
   void TakeHooksOut(const std::shared_ptr<AttachedProcess>& attached);
   // While we wait for a process.
   void ServeMeanwhile();
@@ -256,7 +257,7 @@ class Session {
   std::map<pid_t, std::set<pid_t>> children_seen_;
   std::deque<Target*> awaiting_children_;  // ended, with children that still count
   bool has_left_children_ = false;
-  uint64_t children_looked_ns_ = 0;
+  uint64_t look_after_children_ns_ = 0;       // not before
   std::map<uint64_t, pid_t> attached_seeds_;  // of all so far
   std::map<pid_t, uint64_t> execed_;          // to be attached to again, until this time
   uint64_t followed_ns_ = 0;

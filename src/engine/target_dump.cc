@@ -144,7 +144,6 @@ void Target::KeepForChildren() {
     return;
   left_memory_ =
       std::make_unique<LeftMemory>(SharedMemory::TakeClientFile(std::move(memory_)));
-  LookAfterChildren();
 }
 
 void Target::LookAfterChildren() {
