@@ -77,10 +77,12 @@ bool EndedOwners::LookUntil(uint64_t deadline_ns) {
       continue;
     }
     const char* process = NextNumber(processes_.get());
-    if (process == nullptr)
-      processes_.reset();
-    else
+    if (process != nullptr)
       LookAtProcess(std::string("/proc/") + process);
+    else if (--looks_left_ > 0)
+      rewinddir(processes_.get());
+    else
+      processes_.reset();
   }
   return processes_ == nullptr;
 }
@@ -92,6 +94,8 @@ void EndedOwners::LookAtProcess(const std::string& directory) {
     return;
   process_ = directory + "/task";
   threads_.reset(opendir(process_.c_str()));
+  if (threads_ == nullptr && errno != ENOENT && errno != ESRCH)
+    GiveUp();
 }
 
 void EndedOwners::LookAtThread() {

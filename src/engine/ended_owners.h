@@ -45,6 +45,7 @@ class EndedOwners {
 
   std::vector<Owner> owners_;          // not alive in our name space
   std::unordered_set<uint64_t> gone_;  // ids, as far as we know
+  int looks_left_ = 2;  // a list of threads may lack some while others of it end
   Directory processes_;
   Directory threads_;  // of the process under way, which is in a name space of its own
   std::string process_;

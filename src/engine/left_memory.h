@@ -25,8 +25,8 @@ class LeftMemory {
   // nullptr: it could not be mapped.
   const ClientBlock* client() const { return client_; }
 
-  // False: what it says now will not change. A file in which the kernel has to wait for
-  // others takes a moment (75 ms at most) and counts as not in use.
+  // False: what it says now will not change. True also when others hold pages of it, as
+  // for a transfer; the kernel waits for those a moment (75 ms at most).
   bool IsInUse() const;
 
  private:

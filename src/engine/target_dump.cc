@@ -137,6 +137,7 @@ void Target::FreeForkSlots() {
 
 // Children of the process that go on are still to be counted when it has ended.
 void Target::KeepForChildren() {
+  ended_owners_.reset();
   if (!follows_children_ || memory_ == nullptr)
     return;
   CountChildren(memory_->client());
