@@ -10,7 +10,6 @@
 #include "query/trace_tables.h"
 #include "symbolize/demangle.h"
 #include "trace/decode_queue.h"
-#include "trace/trace_reader.h"
 
 namespace heapprofd {
 namespace {
