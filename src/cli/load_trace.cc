@@ -26,7 +26,7 @@ Status LoadTrace(const std::string& tool,
   if (!report.damage.empty())
     Warn(tool, "the trace is damaged behind " + std::to_string(report.packets) +
                    " packets: " + report.damage + "; what comes before is used");
-  for (const std::string& warning : TraceWarnings(builder.trace()))
+  for (const std::string& warning : TraceWarnings(builder.trace().stats))
     Warn(tool, warning);
   return {};
 }

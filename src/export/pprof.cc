@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "export/pprof_message.h"
 #include "export/view.h"
+#include "profile/figures.h"
 
 namespace heapprofd {
 namespace {
@@ -197,14 +198,13 @@ std::vector<unsigned char> Gzip(const std::string& bytes) {
 }  // namespace
 
 std::string QualityComment(const Quality& quality) {
-  return "quality: " + std::to_string(quality.samples) + " samples, " +
-         std::to_string(quality.lost_records) + " lost records, " +
-         std::to_string(quality.corrupt_records) + " corrupt records, " +
-         std::to_string(quality.refused_samples) + " refused samples, " +
-         std::to_string(quality.truncated_stacks) + " truncated stacks, " +
-         std::to_string(quality.unwind_errors) + " unwind errors, " +
-         std::to_string(quality.agreed_samples) + " of " +
-         std::to_string(quality.checked_samples) + " checked stacks agreed";
+  std::string text = "quality:";
+  for (const Figure& figure : kFigures) {
+    const uint64_t value = quality.*figure.value;
+    if (value != 0 || figure.value == &Quality::samples)
+      text += std::string(" ") + figure.name + "=" + std::to_string(value);
+  }
+  return text;
 }
 
 std::string EncodePprof(const TargetProfile& profile,

@@ -163,7 +163,7 @@ Status ImportFiles(std::span<const std::string> paths,
     HPD_TRY_ASSIGN(const ImportReport report, ImportFile(path, builder));
     AddWarnings(path, report, warnings);
   }
-  for (std::string& warning : TraceWarnings(builder.trace()))
+  for (std::string& warning : TraceWarnings(builder.trace().stats))
     warnings->push_back(std::move(warning));
   return {};
 }

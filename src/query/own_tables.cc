@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "profile/figures.h"
 #include "query/columns.h"
 #include "query/sum.h"
 #include "query/trace_tables.h"
@@ -190,50 +191,9 @@ Table ThreadTotalsTable(const ImportedTrace& trace) {
   return table;
 }
 
-struct QualityCounter {
-  const char* name;
-  uint64_t Quality::*value;
-  const char* meaning;
-};
-
-constexpr QualityCounter kQualityCounters[] = {
-    {"samples", &Quality::samples, "allocations that were sampled"},
-    {"walked_samples", &Quality::walked_samples,
-     "samples whose stack the program walked itself"},
-    {"copied_samples", &Quality::copied_samples,
-     "samples whose stack was copied and unwound by the profiler"},
-    {"checked_samples", &Quality::checked_samples,
-     "samples for which both ways were compared"},
-    {"agreed_samples", &Quality::agreed_samples,
-     "compared samples for which both ways gave the same stack"},
-    {"lost_records", &Quality::lost_records, "records that did not fit into the buffer"},
-    {"lost_samples", &Quality::lost_samples, "lost records that were samples"},
-    {"corrupt_records", &Quality::corrupt_records, "records that made no sense"},
-    {"cut_records", &Quality::cut_records,
-     "records that a thread was writing when its process ended"},
-    {"truncated_stacks", &Quality::truncated_stacks,
-     "stacks whose outermost frames are missing"},
-    {"unknown_stacks", &Quality::unknown_stacks, "samples whose stack never arrived"},
-    {"unmapped_frames", &Quality::unmapped_frames,
-     "return addresses outside every known file"},
-    {"postponed_frames", &Quality::postponed_frames,
-     "return addresses that were not looked up at once: the memory map is too long to be "
-     "read for each"},
-    {"late_files", &Quality::late_files,
-     "mapped files that did not open in time at first: code of theirs was unknown until "
-     "they did"},
-    {"unwind_errors", &Quality::unwind_errors, "copied stacks that could not be unwound"},
-    {"unwind_time_us", &Quality::unwind_time_us, "time spent unwinding copied stacks"},
-    {"map_reparses", &Quality::map_reparses, "times the memory map was read again"},
-    {"threads_without_slot", &Quality::threads_without_slot,
-     "threads beyond the number that can be profiled"},
-    {"refused_samples", &Quality::refused_samples,
-     "samples left out because too many were live"},
-};
-
-// One row per dump that tells, and counter.
+// One row per dump that tells, and figure.
 Table QualityTable(const ImportedTrace& trace) {
-  constexpr size_t kCounters = std::size(kQualityCounters);
+  constexpr size_t kCounters = kFigures.size();
   auto storage = std::make_shared<std::vector<uint32_t>>();
   for (uint32_t dump = 0; dump < trace.dumps.size(); ++dump) {
     if (trace.dumps[dump].quality != kNoId)
@@ -251,16 +211,14 @@ Table QualityTable(const ImportedTrace& trace) {
                    [&ids, &dumps](size_t row) { return dumps[ids[row / kCounters]].ts; }),
       NumberColumn("upid", [&ids, &dumps](
                                size_t row) { return dumps[ids[row / kCounters]].upid; }),
-      LiteralColumn("name",
-                    [](size_t row) { return kQualityCounters[row % kCounters].name; }),
+      LiteralColumn("name", [](size_t row) { return kFigures[row % kCounters].name; }),
       NumberColumn("value",
                    [&ids, &trace](size_t row) {
                      const uint32_t quality = trace.dumps[ids[row / kCounters]].quality;
-                     return trace.qualities[quality].*
-                            kQualityCounters[row % kCounters].value;
+                     return trace.qualities[quality].*kFigures[row % kCounters].value;
                    }),
       LiteralColumn("description",
-                    [](size_t row) { return kQualityCounters[row % kCounters].meaning; }),
+                    [](size_t row) { return kFigures[row % kCounters].meaning; }),
   };
   table.columns[1].order = ColumnOrder::kAscending;
   return table;

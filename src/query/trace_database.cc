@@ -10,7 +10,6 @@
 #include "query/trace_tables.h"
 #include "symbolize/demangle.h"
 #include "trace/decode_queue.h"
-#include "trace/trace_reader.h"
 
 namespace heapprofd {
 namespace {
@@ -127,12 +126,12 @@ Result<std::unique_ptr<TraceDatabase>> TraceDatabase::Create(
 Status TraceDatabase::Decode() {
   if (undecoded_.builder == nullptr)
     return {};
-  const std::vector<std::string> known = TraceWarnings(*trace_);
+  const std::vector<std::string> known = TraceWarnings(trace_->stats);
   if (!undecoded_.builder->decoding().Finish(*undecoded_.builder, cancel_flag()))
     return Status(StatusCode::kUnavailable, "it was cancelled");
   undecoded_.builder.reset();
   tables_ = TablesOf(*trace_);
-  for (const std::string& warning : TraceWarnings(*trace_)) {
+  for (const std::string& warning : TraceWarnings(trace_->stats)) {
     if (undecoded_.warn && std::find(known.begin(), known.end(), warning) == known.end())
       undecoded_.warn(warning);
   }

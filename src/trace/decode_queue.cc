@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "trace/trace_builder.h"
+
 namespace heapprofd {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr size_t kMaxSteps = size_t{1} << 17;
 
 }  // namespace
 
-void DecodeQueue::Push(std::shared_ptr<ProfileDecoder> decoder, DecodeStep step) {
+void DecodeQueue::Push(std::shared_ptr<Decoder> decoder, DecodeStep step) {
   if (std::holds_alternative<StackStep>(step))
     ++stack_steps_;
   steps_.push_back({std::move(decoder), std::move(step)});

@@ -1,21 +1,66 @@
-// What of a trace is still to be decoded.
+// What of a trace is still to be decoded. The queue belongs to the tables, which cannot
+// be asked before it is empty; what decodes, to the format.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
+#include <variant>
+#include <vector>
 
-#include "trace/profile_decoder.h"
+#include "trace/imported_trace.h"
 
 namespace heapprofd {
+
+class TraceBuilder;
+
+// The ids of the interned data begin anew; those of ProfilePackets stay.
+struct NewGeneration {};
+
+// Frames that are known from here on, and callstacks that may refer to them.
+struct StackStep {
+  struct FrameId {
+    uint64_t iid;
+    uint32_t row;
+  };
+
+  bool is_interned_data = true;  // else of a ProfilePacket, whose ids are others
+  std::vector<FrameId> frames;
+  std::string message;  // holds the callstacks; empty: there are none
+};
+
+// A serialized ProcessHeapSamples, and what the headers of its dump say.
+struct SampleStep {
+  uint32_t dump = 0;
+  uint32_t upid = 0;
+  StringId heap_name = kEmptyString;
+  bool frees_are_unknown = false;      // ART reports none
+  bool peak_counts_are_wrong = false;  // those of writers that do not tell their interval
+  std::string message;
+};
+
+using DecodeStep = std::variant<NewGeneration, StackStep, SampleStep>;
+
+// Of one packet sequence.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  virtual void Do(const DecodeStep& step) = 0;
+
+  // No StackStep follows: what only they need is freed.
+  virtual void ForgetStacks() = 0;
+};
 
 class DecodeQueue {
  public:
   bool empty() const { return steps_.empty(); }
 
   // The queue keeps the decoder as long as it needs it.
-  void Push(std::shared_ptr<ProfileDecoder> decoder, DecodeStep step);
+  void Push(std::shared_ptr<Decoder> decoder, DecodeStep step);
 
   // Does the steps in their order. False: `is_cancelled` was set meanwhile; what is left
   // can be done later.
@@ -29,7 +74,7 @@ class DecodeQueue {
 
  private:
   struct Entry {
-    std::shared_ptr<ProfileDecoder> decoder;
+    std::shared_ptr<Decoder> decoder;
     DecodeStep step;
   };
 

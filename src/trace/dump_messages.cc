@@ -7,9 +7,9 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "profile/estimate.h"
+#include "profile/figures.h"
 #include "trace/fields.h"
 #include "trace/limits.h"
-#include "trace/message_reader.h"
 
 namespace heapprofd {
 namespace {
@@ -57,15 +57,8 @@ void AddStats(pbf_writer& header, const Quality& quality) {
 
 void AddQuality(pbf_writer& header, const Quality& quality) {
   pbf_writer counters(header, field::kDumpQuality);
-  const std::array<uint64_t, 18> values = {
-      quality.samples,          quality.walked_samples,       quality.copied_samples,
-      quality.checked_samples,  quality.agreed_samples,       quality.lost_records,
-      quality.lost_samples,     quality.corrupt_records,      quality.truncated_stacks,
-      quality.unknown_stacks,   quality.unmapped_frames,      quality.unwind_errors,
-      quality.unwind_time_us,   quality.threads_without_slot, quality.refused_samples,
-      quality.postponed_frames, quality.cut_records,          quality.late_files};
-  for (size_t i = 0; i < values.size(); ++i)
-    counters.add_uint64(static_cast<uint32_t>(i + 1), values[i]);
+  for (const Figure& figure : kFigures)
+    counters.add_uint64(figure.field, quality.*figure.value);
 }
 
 void AddAllocator(pbf_writer& header, const MemoryContext& memory) {
@@ -183,53 +176,6 @@ void AppendThread(std::string& process_dump,
             {field::kThreadLiveBytesError, field::kThreadLiveCountError,
              field::kThreadAllocatedBytesError, field::kThreadAllocCountError},
             totals);
-}
-
-DumpStats ReadDumpStats(std::string_view message) {
-  DumpStats stats;
-  MessageReader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == field::kStatsUnwindingErrors)
-      stats.unwinding_errors = reader.Uint();
-    else if (reader.field() == field::kStatsHeapSamples)
-      stats.heap_samples = reader.Uint();
-    else if (reader.field() == field::kStatsMapReparses)
-      stats.map_reparses = reader.Uint();
-    else if (reader.field() == field::kStatsUnwindingTime)
-      stats.total_unwinding_time_us = reader.Uint();
-    else if (reader.field() == field::kStatsSpinlockBlocked)
-      stats.client_spinlock_blocked_us = reader.Uint();
-  }
-  return stats;
-}
-
-Quality ReadDumpQuality(std::string_view message) {
-  Quality quality;
-  uint64_t* const values[] = {nullptr,
-                              &quality.samples,
-                              &quality.walked_samples,
-                              &quality.copied_samples,
-                              &quality.checked_samples,
-                              &quality.agreed_samples,
-                              &quality.lost_records,
-                              &quality.lost_samples,
-                              &quality.corrupt_records,
-                              &quality.truncated_stacks,
-                              &quality.unknown_stacks,
-                              &quality.unmapped_frames,
-                              &quality.unwind_errors,
-                              &quality.unwind_time_us,
-                              &quality.threads_without_slot,
-                              &quality.refused_samples,
-                              &quality.postponed_frames,
-                              &quality.cut_records,
-                              &quality.late_files};
-  MessageReader reader(message);
-  while (reader.Next()) {
-    if (reader.field() < std::size(values))
-      *values[reader.field()] = reader.Uint();
-  }
-  return quality;
 }
 
 }  // namespace heapprofd

@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "profile/model.h"
-#include "trace/imported_trace.h"
 
 namespace heapprofd {
 
@@ -61,9 +59,5 @@ void AppendPeakSample(std::string& process_dump,
 void AppendThread(std::string& process_dump,
                   const ThreadDescription& thread,
                   const CallsiteTotals& totals);
-
-// Of a header that was read. Malformed bytes end as those of MessageReader.
-DumpStats ReadDumpStats(std::string_view message);
-Quality ReadDumpQuality(std::string_view message);
 
 }  // namespace heapprofd

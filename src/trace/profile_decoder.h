@@ -19,52 +19,24 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "trace/decode_queue.h"
 #include "trace/iid_map.h"
 #include "trace/stack_interner.h"
 #include "trace/trace_builder.h"
 
 namespace heapprofd {
 
-// The ids of the interned data begin anew; those of ProfilePackets stay.
-struct NewGeneration {};
-
-// Frames that are known from here on, and callstacks that may refer to them.
-struct StackStep {
-  struct FrameId {
-    uint64_t iid;
-    uint32_t row;
-  };
-
-  bool is_interned_data = true;  // else of a ProfilePacket, whose ids are others
-  std::vector<FrameId> frames;
-  std::string message;  // holds the callstacks; empty: there are none
-};
-
-// A serialized ProcessHeapSamples, and what the headers of its dump say.
-struct SampleStep {
-  uint32_t dump = 0;
-  uint32_t upid = 0;
-  StringId heap_name = kEmptyString;
-  bool frees_are_unknown = false;      // ART reports none
-  bool peak_counts_are_wrong = false;  // those of writers that do not tell their interval
-  std::string message;
-};
-
-using DecodeStep = std::variant<NewGeneration, StackStep, SampleStep>;
-
-class ProfileDecoder {
+class ProfileDecoder : public Decoder {
  public:
   // `builder` must outlive this.
   explicit ProfileDecoder(TraceBuilder* builder)
       : builder_(builder), stacks_(std::make_unique<StackInterner>(builder)) {}
 
-  void Do(const DecodeStep& step);
+  void Do(const DecodeStep& step) override;
 
-  // No StackStep follows: what only they need is freed.
-  void ForgetStacks() { stacks_.reset(); }
+  void ForgetStacks() override { stacks_.reset(); }
 
  private:
   struct Ids {

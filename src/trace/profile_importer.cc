@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "trace/dump_messages.h"
+#include "trace/dump_counters.h"
 #include "trace/field_reader.h"
 #include "trace/fields.h"
 #include "trace/message_reader.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/decode_queue.h"
+#include "trace/profile_decoder.h"
 #include "trace/trace_builder.h"
 
 namespace heapprofd {

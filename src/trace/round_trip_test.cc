@@ -42,7 +42,7 @@ class RoundTripTest : public testing::Test {
 
   void Read() {
     ASSERT_TRUE(ReadTrace(directory_ + "/trace", test_.builder).ok());
-    EXPECT_TRUE(TraceWarnings(test_.trace).empty());
+    EXPECT_TRUE(TraceWarnings(test_.trace.stats).empty());
   }
 
   // Sums of the rows up to a dump, by the innermost function: bytes and objects.

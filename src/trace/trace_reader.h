@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "trace/imported_trace.h"
@@ -20,9 +19,5 @@ Result<ReadReport> ReadTrace(const std::string& path, TraceBuilder& builder);
 Result<ReadReport> ReadTrace(ByteSource& source,
                              const std::string& name,
                              TraceBuilder& builder);
-
-// What a reader of the trace should know before trusting it, a line each: what was lost,
-// left out or damaged, in which process, and what to do about it. Empty: nothing.
-std::vector<std::string> TraceWarnings(const ImportedTrace& trace);
 
 }  // namespace heapprofd

@@ -87,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   heapprofd::TraceBuilder builder(&trace);
   heapprofd::MemorySource source(bytes);
   static_cast<void>(heapprofd::ReadTrace(source, "fuzz", builder));
-  static_cast<void>(heapprofd::TraceWarnings(trace));
+  static_cast<void>(heapprofd::TraceWarnings(trace.stats));
   heapprofd::CheckTables(trace);
   heapprofd::CheckDeferred(bytes, trace);
   heapprofd::CheckWholeStacks(bytes, trace);

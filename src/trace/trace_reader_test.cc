@@ -119,7 +119,7 @@ TEST(TraceReaderTest, WhatRefersToNothingIsLeftOutAndCounted) {
   EXPECT_EQ(stats.Get(StatId::kStackprofileEmptyCallstack), 1);
   EXPECT_EQ(stats.Get(StatId::kStackprofileInvalidCallstackId), 3);
   EXPECT_EQ(stats.Get(StatId::kInternedDataDuplicateId), 2);
-  EXPECT_EQ(TraceWarnings(test->trace).size(), 6u);
+  EXPECT_EQ(TraceWarnings(test->trace.stats).size(), 6u);
 }
 
 TEST(TraceReaderTest, InternedDataCountOnlyWhileTheStateIsKnown) {

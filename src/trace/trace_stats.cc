@@ -111,4 +111,18 @@ std::span<const StatDescription> StatDescriptions() {
   return kDescriptions;
 }
 
+std::vector<std::string> TraceWarnings(const TraceStats& stats) {
+  std::vector<std::string> warnings;
+  for (const auto& [key, value] : stats.values()) {
+    const StatDescription& stat = StatDescriptions()[static_cast<size_t>(key.first)];
+    if (stat.severity == StatSeverity::kInfo || value == 0)
+      continue;
+    std::string line = std::string(stat.name) + " " + std::to_string(value);
+    if (stat.key == StatKey::kPid)
+      line += " (pid " + std::to_string(key.second) + ")";
+    warnings.push_back(line + ": " + stat.description);
+  }
+  return warnings;
+}
+
 }  // namespace heapprofd

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace heapprofd {
 
@@ -108,5 +110,9 @@ class TraceStats {
  private:
   std::map<std::pair<StatId, int64_t>, int64_t> values_;
 };
+
+// What a reader of the trace should know before trusting it, a line each: what was lost,
+// left out or damaged, in which process, and what to do about it. Empty: nothing.
+std::vector<std::string> TraceWarnings(const TraceStats& stats);
 
 }  // namespace heapprofd

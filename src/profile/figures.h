@@ -1,0 +1,78 @@
+// The figures that say how far a profile can be trusted, each told once. Whatever shows
+// or keeps them goes through this table: the trace's writer and reader, SQL, the figures
+// in JSON, the comments of pprof files.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "profile/model.h"
+
+namespace heapprofd {
+
+struct Figure {
+  const char* name;  // in SQL and JSON
+  uint32_t field;    // of ProcessHeapSamples.Quality in proto/trace.proto
+  uint64_t Quality::*value;
+  const char* meaning;
+};
+
+constexpr auto kFigures = std::to_array<Figure>({
+    {"samples", 1, &Quality::samples, "allocations that were sampled"},
+    {"walked_samples", 2, &Quality::walked_samples,
+     "samples whose stack the program walked itself"},
+    {"copied_samples", 3, &Quality::copied_samples,
+     "samples whose stack was copied and unwound by the profiler"},
+    {"checked_samples", 4, &Quality::checked_samples,
+     "samples for which both ways were compared"},
+    {"agreed_samples", 5, &Quality::agreed_samples,
+     "compared samples for which both ways gave the same stack"},
+    {"settled_samples", 19, &Quality::settled_samples,
+     "samples taken after the program's first second"},
+    {"settled_copies", 20, &Quality::settled_copies,
+     "settled samples whose stack was copied"},
+    {"lost_records", 6, &Quality::lost_records,
+     "records that did not fit into the buffer"},
+    {"lost_samples", 7, &Quality::lost_samples, "lost records that were samples"},
+    {"corrupt_records", 8, &Quality::corrupt_records, "records that made no sense"},
+    {"cut_records", 17, &Quality::cut_records,
+     "records that a thread was writing when its process ended"},
+    {"truncated_stacks", 9, &Quality::truncated_stacks,
+     "stacks whose outermost frames are missing"},
+    {"unknown_stacks", 10, &Quality::unknown_stacks, "samples whose stack never arrived"},
+    {"unmapped_frames", 11, &Quality::unmapped_frames,
+     "return addresses outside every known file"},
+    {"postponed_frames", 16, &Quality::postponed_frames,
+     "return addresses that were not looked up at once: the memory map is too long to be "
+     "read for each"},
+    {"late_files", 18, &Quality::late_files,
+     "mapped files that did not open in time at first: code of theirs was unknown until "
+     "they did"},
+    {"unwind_errors", 12, &Quality::unwind_errors,
+     "copied stacks that could not be unwound"},
+    {"unwind_time_us", 13, &Quality::unwind_time_us,
+     "time spent unwinding copied stacks"},
+    {"map_reparses", 21, &Quality::map_reparses, "times the memory map was read again"},
+    {"threads_without_slot", 14, &Quality::threads_without_slot,
+     "threads beyond the number that can be profiled"},
+    {"reports_without_slot", 22, &Quality::reports_without_slot,
+     "reported allocations of threads beyond the number that can be profiled"},
+    {"refused_samples", 15, &Quality::refused_samples,
+     "samples left out because too many were live"},
+    {"refused_dumps", 23, &Quality::refused_dumps,
+     "dumps that the program asked for and that were not made"},
+});
+
+static_assert(sizeof(Quality) == sizeof(UnwindTimes) + kFigures.size() * sizeof(uint64_t),
+              "every counter of Quality has its row");
+
+// Over several processes.
+inline Quality& operator+=(Quality& sum, const Quality& more) {
+  for (const Figure& figure : kFigures)
+    sum.*figure.value += more.*figure.value;
+  for (size_t i = 0; i < sum.unwind_times.size(); ++i)
+    sum.unwind_times[i] += more.unwind_times[i];
+  return sum;
+}
+
+}  // namespace heapprofd
