@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/format.h"
 #include "base/print.h"
 #include "cli/deobfuscate_profile.h"
 #include "cli/named_targets.h"
@@ -137,7 +138,12 @@ void PrintAttachProblems(const TraceRecording& recording) {
 }
 
 // What ended the recording before the user or the program did.
-void PrintCause(const TraceRecording& recording) {
+void PrintCause(const TraceRecording& recording, const FinishOptions& options) {
+  if (recording.cause() == StopCause::kFailed)
+    Print(stderr,
+          "heap_profile: the recording ended after %s, when it could not be written: what "
+          "happened afterwards is lost\n",
+          FormatDuration(options.seconds).c_str());
   if (recording.cause() == StopCause::kGuardrail)
     Print(stderr,
           "heap_profile: a guardrail ended the recording: the profiler used more "
@@ -247,7 +253,7 @@ int FinishRecording(TraceRecording& recording,
   const int failure = files.exit_code() == kExitOk && WasInterrupted(named)
                           ? kExitSignalBase + SIGINT
                           : files.exit_code();
-  PrintCause(recording);
+  PrintCause(recording, options);
   PrintAttachProblems(recording);
   if (options.quiet)
     return failure;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -59,6 +60,29 @@ class Output(unittest.TestCase):
         self.assertIn("No space left on device", result.stderr)
         self.assertNotIn("ui.perfetto.dev", result.stderr)
         self.assertNotIn("  pprof  ", result.stderr)
+
+
+class FailedRecording(unittest.TestCase):
+    """The trace can no longer be written while the program runs: the program's end is waited for, as always."""
+
+    def exit_code_of(self, own_code):
+        with tempfile.TemporaryDirectory() as directory:
+            with subprocess.Popen([HEAP_PROFILE, "-c", "10", "-i", "1", "-o", directory + "/out", "--", sys.executable, "-c",
+                                   f"import sys; print('ready', flush=True); sys.stdin.readline(); sys.exit({own_code})"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+                self.assertEqual(run.stdout.readline(), "ready\n")
+                resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (1, 1))
+                said = run.stderr.readline()
+                self.assertRegex(said, r"heap_profile: cannot .*: File too large; pid \d+ runs on unprofiled")
+                _, rest = run.communicate("\n", timeout=60)
+        self.assertRegex(rest, "the recording ended after .*, when it could not be written: what happened afterwards is lost")
+        return run.returncode
+
+    def test_the_exit_code_is_the_programs(self):
+        self.assertEqual(self.exit_code_of(7), 7)
+
+    def test_the_failure_is_the_exit_code_of_a_program_that_succeeds(self):
+        self.assertEqual(self.exit_code_of(0), 1)
 
 
 class Refusals(unittest.TestCase):
