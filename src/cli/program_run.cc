@@ -31,14 +31,14 @@ int ProgramRun::Run(pid_t program) {
     AwaitProgram();
   if (!program_is_running_)
     return exit_code_;
-  return recording_->cause() == StopCause::kDuration ? kExitOk
-                                                     : kExitSignalBase + SIGINT;
+  return recording_->cause() == StopCause::kDuration ? kExitOk : kExitSignalBase + SIGINT;
 }
 
 void ProgramRun::Record() {
   Session& session = *recording_->sessions()[0];
   while (!IsOver()) {
-    session.Poll(recording_->MillisecondsToNext(kIdleWaitMs), signals_->fd());
+    session.Poll(recording_->MillisecondsToNext(view_->MillisecondsToNext(kIdleWaitMs)),
+                 signals_->fd());
     HandleSignals();
     recording_->ServeSchedule();
     view_->Update(recording_->targets());
@@ -104,6 +104,11 @@ void ProgramRun::HandleSignals() {
     const int signal = static_cast<int>(info->ssi_signo);
     if (signal == SIGCHLD) {
       ReapProgram();
+      continue;
+    }
+    if (signal == SIGTSTP) {  // the program has it from the terminal, too
+      status_line_->Clear();
+      StopLikeOthers();
       continue;
     }
     if (signal == SIGUSR1) {

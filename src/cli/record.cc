@@ -71,7 +71,7 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
       return UnrecordedWarnings({group})[0];
   }
   const TargetRules& wanted = options.session.targets;
-  if (!wanted.names.empty() || !wanted.pids.empty())
+  if (!wanted.names.empty())
     return "";  // the program itself may not have been wanted
   return recording.targets().empty()
              ? "the program never reported: it ended before the profiling library was "
@@ -129,7 +129,7 @@ int RunProgram(const Options& options) {
   if (!created.ok())
     return Fail(created.status());
   TraceRecording& recording = *created.value();
-  SteeringSignals signals;
+  SteeringSignals signals(SignalSource::kTerminal);
   StatusLine status_line(!options.quiet);
   LiveView view([&status_line](const std::string& text) { status_line.Show(text); });
   const Launched launched =

@@ -1,12 +1,18 @@
 #include "cli/signals.h"
 
+#include <unistd.h>
+
 namespace heapprofd {
 
-SteeringSignals::SteeringSignals() {
+SteeringSignals::SteeringSignals(SignalSource source) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     sigaddset(&signals, signal);
+  if (source == SignalSource::kTerminal) {
+    sigaddset(&signals, SIGQUIT);
+    sigaddset(&signals, SIGTSTP);
+  }
   sigprocmask(SIG_BLOCK, &signals, &original_mask_);
   fd_ = ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
@@ -18,10 +24,17 @@ std::optional<signalfd_siginfo> SteeringSignals::Next() {
   return info;
 }
 
+void StopLikeOthers() {
+  kill(getpid(), SIGSTOP);
+}
+
 ScopedFd StopRequests() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+  sigaddset(&signals, SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP})
     sigaddset(&signals, signal);
   return ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
