@@ -17,6 +17,15 @@ double SizeOf(const TargetProfile& profile) {
   return size;
 }
 
+double LiveBytes(const TargetProfile& profile) {
+  double live = 0;
+  for (const HeapDump& dump : profile.heaps) {
+    for (const auto& [callsite, totals] : dump.callsites)
+      live += totals.live().bytes;
+  }
+  return live;
+}
+
 // Names for code that the target's own compiler has made, and what to do where that has
 // left none.
 void NameJitFrames(Target& target, SymbolizeReport& symbols) {
@@ -42,10 +51,12 @@ void PutProgramFirst(pid_t program, std::vector<NamedTarget>& named) {
   std::rotate(named.begin(), own, own + 1);
 }
 
-// The peak may have been between two looks at the heap.
-std::vector<double> WithPeak(std::vector<double> history, const TargetProfile& profile) {
+// The peak may have been between two looks at the heap, and the end behind the last one.
+std::vector<double> WithPeakAndEnd(std::vector<double> history,
+                                   const TargetProfile& profile) {
   if (history.empty() || profile.heaps.empty())
     return history;
+  history.push_back(LiveBytes(profile));
   const HeapDump& heap = profile.heaps[0];
   const uint64_t start = profile.process.start_ns;
   if (heap.peak_ns < start || heap.peak_ns > heap.end_ns || heap.end_ns <= start)
@@ -67,7 +78,7 @@ std::vector<NamedTarget> AllTargets(const TraceRecording& recording,
     result.profile = &target->profile();
     const auto history = view.histories().find(target);
     if (history != view.histories().end())
-      result.history = WithPeak(history->second.live_bytes, target->profile());
+      result.history = WithPeakAndEnd(history->second.live_bytes, target->profile());
     result.resident_kib = target->profile().memory.rss_kib;
     named.push_back({.target = target, .result = std::move(result)});
   }

@@ -158,12 +158,71 @@ class Refusals(unittest.TestCase):
     def test_files_that_cannot_be_read_are_named(self):
         for arguments, words in [(["query", "/nonexistent", "SELECT 1"], "/nonexistent"),
                                  (["query", "/dev/null", "-q", "/nonexistent"], "cannot open the queries in /nonexistent"),
+                                 (["query", "/dev/null", "-q", "/"], "cannot read the queries in /: Is a directory"),
+                                 (["record", "-c", "/"], "cannot read trace configuration /: Is a directory"),
                                  (["record", "-c", "/nonexistent"], "cannot open trace configuration /nonexistent"),
                                  (["traceconv", "text", "/nonexistent"], "/nonexistent")]:
             with self.subTest(arguments):
                 result = tool(*arguments)
                 self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertIn(words, result.stderr)
+
+
+class WhatCannotBeWritten(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
+    def test_a_result_in_the_place_of_a_directory(self):
+        stacks = os.path.join(self.directory, "stacks")
+        with open(stacks, "w") as file:
+            file.write("main;f 1\n")
+        trace = os.path.join(self.directory, "o", "raw-trace")
+        tool("-q", "-o", os.path.dirname(trace), "--", "/bin/true")
+        result = tool("traceconv", "text", trace, self.directory)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, f"traceconv: cannot rename {self.directory}.*: Is a directory")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([HEAP_PROFILE, "query", stacks, "SELECT 1"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((result.returncode, result.stderr),
+                         (1, "heap_profile query: cannot write the result: No space left on device\n"))
+
+    def test_figures(self):
+        result = tool("-q", "-o", self.directory + "/o", "--", "/bin/true",
+                      env={**os.environ, "HEAPPROFD_STATS_JSON": self.directory + "/no/figures"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"HEAPPROFD_STATS_JSON: cannot create {self.directory}/no/figures: No such file", result.stderr)
+
+    def test_a_fresh_output_directory(self):
+        result = tool("--", "/bin/true", env={**os.environ, "TMPDIR": self.directory + "/no"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"cannot create an output directory in {self.directory}/no (name another with --output): No such",
+                      result.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "of root only")
+    def test_a_directory_that_others_may_change(self):
+        os.chmod(self.directory, 0o777)
+        result = tool("-o", self.directory, "--", "/bin/true")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("other users may change it; name one that is root's alone", result.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "somebody else is needed")
+    def test_a_process_that_cannot_be_started(self):
+        os.chmod(self.directory, 0o777)
+        result = tool("-o", self.directory + "/o", "--", "/bin/true", user=65534, group=65534,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (0, 0)))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("heap_profile: cannot start a process: Resource temporarily unavailable", result.stderr)
+
+    def test_a_trace_on_a_full_output(self):
+        with tempfile.NamedTemporaryFile("w") as config, open("/dev/full", "w") as full, Place() as place:
+            config.write(tool("--print-config", "-n", "nobody", "-d", "10").stdout)
+            config.flush()
+            result = subprocess.run([os.path.join(os.environ["COMPAT"], "perfetto"), "-c", config.name, "-o", "-"],
+                                    stdout=full, stderr=subprocess.PIPE, text=True, env={**os.environ, **place.env})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot write the trace to standard output: No space left on device", result.stderr)
 
 
 class Numbers(unittest.TestCase):
@@ -353,6 +412,13 @@ class AttachMessages(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             with open(os.path.join(directory, "figures.json")) as file:
                 self.assertEqual(json.load(file)["processes"], 1)
+
+    def test_doctor_tells_what_an_earlier_recording_has_left(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target:
+            self.assertNotIn("attached to before", tool("doctor", "-p", str(target.pid)).stdout)
+            Attached(target.pid, 50)
+            self.assertIn("note  it has been attached to before; that memory is used again",
+                          tool("doctor", "-p", str(target.pid)).stdout)
 
     def test_doctor_looks_at_several_processes(self):
         with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target:

@@ -61,12 +61,19 @@ class TerminalTest(unittest.TestCase):
         self.assertIn("\x1b[1;29r", text)
         self.assertNotIn("Ctrl-C to stop", re.sub(r"\x1b7.*?\x1b8", "", text))
 
-    def shown(self):
+    def shown(self, env=()):
         """A terminal with a status line, above which a program waits."""
-        terminal = Terminal([HEAP_PROFILE, "-o", self.directory.name + "/o", "--", program("patient"), "1"])
+        terminal = Terminal(["/usr/bin/env", *env, HEAP_PROFILE, "-o", self.directory.name + "/o", "--", program("patient"), "1"])
         self.addCleanup(terminal.close)
         terminal.wait_for("Ctrl-C to stop")
         return terminal
+
+    def test_the_line_of_the_heap_ends_with_its_end(self):
+        terminal = self.shown(env=["LC_ALL=C.UTF-8"])
+        terminal.press(b"q\n")
+        text = SEQUENCE.sub("", terminal.wait_for("raw-trace"))
+        terminal.exit_code()
+        self.assertRegex(text, "RSS +[\\d.]+ MiB +heap \u2581*.*\u2588\r\n")  # all is live at the end, which is the peak
 
     def test_ctrl_backslash_leaves_no_status_line(self):
         terminal = self.shown()
