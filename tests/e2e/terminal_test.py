@@ -63,13 +63,14 @@ class TerminalTest(unittest.TestCase):
 
     def shown(self, env=()):
         """A terminal with a status line, above which a program waits."""
-        terminal = Terminal(["/usr/bin/env", *env, HEAP_PROFILE, "-o", self.directory.name + "/o", "--", program("patient"), "1"])
+        terminal = Terminal(["/usr/bin/env", *env, HEAP_PROFILE, "-i", "1", "-o", self.directory.name + "/o", "--", program("patient"), "1"])
         self.addCleanup(terminal.close)
         terminal.wait_for("Ctrl-C to stop")
         return terminal
 
     def test_the_line_of_the_heap_ends_with_its_end(self):
         terminal = self.shown(env=["LC_ALL=C.UTF-8"])
+        terminal.wait_for("live 978 KiB")  # it has been looked at
         terminal.press(b"q\n")
         text = SEQUENCE.sub("", terminal.wait_for("raw-trace"))
         terminal.exit_code()
