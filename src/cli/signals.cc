@@ -4,14 +4,27 @@
 
 namespace heapprofd {
 
+namespace {
+
+// Whoever has started us wants that, and a descriptor would tell of it all the same.
+bool IsIgnored(int signal) {
+  struct sigaction action {};
+
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
 SteeringSignals::SteeringSignals(SignalSource source) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     sigaddset(&signals, signal);
   if (source == SignalSource::kTerminal) {
-    sigaddset(&signals, SIGQUIT);
-    sigaddset(&signals, SIGTSTP);
+    for (const int signal : {SIGQUIT, SIGTSTP}) {
+      if (!IsIgnored(signal))
+        sigaddset(&signals, signal);
+    }
   }
   sigprocmask(SIG_BLOCK, &signals, &original_mask_);
   fd_ = ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -18,7 +18,7 @@ class SteeringSignals {
  public:
   // Blocks SIGCHLD, SIGINT, SIGTERM, SIGHUP and SIGUSR1 in this thread: they arrive by
   // descriptor from now on. Must run before a program is started. With kTerminal also
-  // SIGQUIT and SIGTSTP, before which the status line has to go.
+  // SIGQUIT and SIGTSTP unless they are ignored: the status line has to go before.
   explicit SteeringSignals(SignalSource source = SignalSource::kProcesses);
 
   // Becomes readable when one has come.
