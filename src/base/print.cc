@@ -1,5 +1,6 @@
 #include "base/print.h"
 
+#include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
 
@@ -19,6 +20,12 @@ void Print(FILE* output, const char* format, ...) {
       PrintableLines(std::string_view(text, static_cast<size_t>(length)));
   free(text);
   fwrite(printable.data(), 1, printable.size(), output);
+}
+
+Status FlushOutput() {
+  return fflush(stdout) == 0 && ferror(stdout) == 0
+             ? Status()
+             : Status::FromErrno("cannot write to standard output", errno);
 }
 
 }  // namespace heapprofd

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/format.h"
 #include "base/print.h"
 #include "cli/deobfuscate_profile.h"
 #include "cli/named_targets.h"
@@ -137,7 +138,13 @@ void PrintAttachProblems(const TraceRecording& recording) {
 }
 
 // What ended the recording before the user or the program did.
-void PrintCause(const TraceRecording& recording) {
+void PrintCause(const TraceRecording& recording, const FinishOptions& options) {
+  if (recording.cause() == StopCause::kFailed)
+    Print(
+        stderr,
+        "heap_profile: the recording ended after %s, when it could not be written: what "
+        "happened afterwards is lost\n",
+        FormatDuration(options.seconds).c_str());
   if (recording.cause() == StopCause::kGuardrail)
     Print(stderr,
           "heap_profile: a guardrail ended the recording: the profiler used more "
@@ -160,11 +167,14 @@ pid_t ProgramOf(const TraceRecording& recording, const FinishOptions& options) {
 void PrintNothing(const TraceRecording& recording,
                   const FinishOptions& options,
                   bool has_trace) {
-  Print(stderr, "heap_profile: nothing recorded: %s\n",
-        ReasonForNothing(recording, options.obstacle).c_str());
+  const std::string reason =
+      ReasonForNothing(recording, options.obstacle, options.program != 0);
+  Print(stderr, "heap_profile: nothing recorded: %s\n", reason.c_str());
   if (!recording.targets().empty()) {
-    for (const std::string& warning : ProgramWarnings(recording))
-      Print(stderr, "  ! %s\n", warning.c_str());
+    for (const std::string& warning : ProgramWarnings(recording)) {
+      if (warning != reason)
+        Print(stderr, "  ! %s\n", warning.c_str());
+    }
   }
   if (has_trace)
     Print(stderr, "  trace  %s\n", options.trace_path.c_str());
@@ -247,7 +257,7 @@ int FinishRecording(TraceRecording& recording,
   const int failure = files.exit_code() == kExitOk && WasInterrupted(named)
                           ? kExitSignalBase + SIGINT
                           : files.exit_code();
-  PrintCause(recording);
+  PrintCause(recording, options);
   PrintAttachProblems(recording);
   if (options.quiet)
     return failure;
@@ -259,16 +269,19 @@ int FinishRecording(TraceRecording& recording,
     PrintNothing(recording, options, files.has_trace());
     return failure;
   }
-  PrintSummary(results, {.heaps = recording.config().sessions[0].heaps,
-                         .top = options.top,
-                         .seconds = options.seconds,
-                         .width = TerminalWidth(STDERR_FILENO),
-                         .use_unicode = TerminalShowsUnicode(),
-                         .dump_at_max = DumpsAtMax(recording.config()),
-                         .program = ProgramBehindFirst(named, program),
-                         .warnings = ProgramWarnings(recording),
-                         .trace_path = files.has_trace() ? options.trace_path : "",
-                         .pprof_paths = files.pprof_paths()});
+  PrintSummary(results,
+               {.heaps = recording.config().sessions[0].heaps,
+                .block_timeout_us = recording.config().sessions[0].block_timeout_us,
+                .top = options.top,
+                .seconds = options.seconds,
+                .width = TerminalWidth(STDERR_FILENO),
+                .use_unicode = TerminalShowsUnicode(),
+                .dump_at_max = DumpsAtMax(recording.config()),
+                .program = ProgramBehindFirst(named, program),
+                .largest = LargerThanFirst(named),
+                .warnings = ProgramWarnings(recording),
+                .trace_path = files.has_trace() ? options.trace_path : "",
+                .pprof_paths = files.pprof_paths()});
   return failure;
 }
 

@@ -27,18 +27,13 @@ size_t EditDistance(const std::string& a, const std::string& b) {
 }
 
 Status UnknownFlag(const std::vector<Flag>& flags, const std::string& argument) {
-  const std::string name = argument.substr(argument.starts_with("--") ? 2 : 1);
-  const Flag* nearest = nullptr;
-  size_t best = 4;  // more edits than this are another word
-  for (const Flag& flag : flags) {
-    const size_t distance = EditDistance(name, flag.name);
-    if (distance < best) {
-      best = distance;
-      nearest = &flag;
-    }
-  }
-  const std::string hint = nearest != nullptr ? "did you mean --" + nearest->name + "?"
-                                              : "--help lists all options";
+  std::vector<std::string> names;
+  names.reserve(flags.size());
+  for (const Flag& flag : flags)
+    names.push_back("--" + flag.name);
+  const std::string nearest = NearestWord(argument, names);
+  const std::string hint =
+      nearest.empty() ? "--help lists all options" : "did you mean " + nearest + "?";
   return Invalid("cannot use option " + argument + ": there is none of this name; " +
                  hint);
 }
@@ -184,6 +179,20 @@ std::string Join(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::string NearestWord(const std::string& word, const std::vector<std::string>& words) {
+  std::string nearest;
+  // More edits than this are another word, as is one of which less than half is left.
+  size_t best = std::min<size_t>(4, word.size() / 2);
+  for (const std::string& candidate : words) {
+    const size_t distance = EditDistance(word, candidate);
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
 
 Result<size_t> ParseFlags(const std::vector<Flag>& flags,
                           const std::vector<std::string>& arguments,

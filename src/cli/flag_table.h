@@ -36,6 +36,9 @@ Result<size_t> ParseFlags(const std::vector<Flag>& flags,
                           const std::vector<std::string>& arguments,
                           const std::function<Status(const std::string&)>& positional);
 
+// The one of `words` that was probably meant; "": none is like it.
+std::string NearestWord(const std::string& word, const std::vector<std::string>& words);
+
 // -h: a line per flag.
 std::string ShortHelp(const CommandText& command, const std::vector<Flag>& flags);
 

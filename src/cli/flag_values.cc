@@ -5,9 +5,7 @@
 #include <charconv>
 
 namespace heapprofd {
-namespace {}  // namespace
-
-// Plain number, or with a binary unit: "4096", "4KiB", "8M".
+// Plain number, or with a binary unit: "4096", "4KiB", "8M", "1T".
 std::optional<uint64_t> ParseSize(const std::string& text) {
   uint64_t value = 0;
   const auto [end, error] =
@@ -16,8 +14,8 @@ std::optional<uint64_t> ParseSize(const std::string& text) {
     return std::nullopt;
   std::string unit(end, text.data() + text.size());
   unsigned shift = 0;
-  if (!unit.empty()) {
-    const std::string letters = "KMG";
+  if (!unit.empty() && unit != "B") {
+    const std::string letters = "KMGT";
     const size_t index = letters.find(
         static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
     const std::string rest = unit.substr(1);
@@ -83,14 +81,15 @@ ApplyValue PidList(const std::string& flag, std::vector<pid_t>* target) {
     const std::vector<std::string> parts = SplitList(text);
     if (parts.empty())
       return Invalid("cannot use " + flag + ": it needs at least one process id");
-    const std::string cannot = "cannot use " + flag + ": invalid PID ";
+    std::string invalid;
     for (const std::string& part : parts) {
-      const std::optional<uint64_t> pid = ParseNumber(part, INT32_MAX);
-      if (!pid || *pid == 0)
-        return Invalid(cannot + part);
-      target->push_back(static_cast<pid_t>(*pid));
+      const uint64_t pid = ParseNumber(part, INT32_MAX).value_or(0);
+      if (pid == 0)
+        invalid += (invalid.empty() ? "" : ", ") + part;
+      target->push_back(static_cast<pid_t>(pid));
     }
-    return Status();
+    return invalid.empty() ? Status()
+                           : Invalid("cannot use " + flag + ": invalid PID " + invalid);
   };
 }
 

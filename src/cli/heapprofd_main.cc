@@ -143,6 +143,11 @@ int RunFrontDesk(std::unique_ptr<RuntimeDirectory> directory,
   return kExitOk;
 }
 
+int AfterOutput() {
+  const Status status = FlushOutput();
+  return status.ok() ? kExitOk : Refuse(status);
+}
+
 int RunDaemon(const std::vector<std::string>& arguments) {
   DaemonOptions options;
   const std::vector<Flag> flags = DaemonFlags(options);
@@ -163,11 +168,11 @@ int RunDaemon(const std::vector<std::string>& arguments) {
   }
   if (options.show_help) {
     fputs(LongHelp(command, flags).c_str(), stdout);
-    return kExitOk;
+    return AfterOutput();
   }
   if (options.show_version) {
     puts("heapprofd " HPD_VERSION);
-    return kExitOk;
+    return AfterOutput();
   }
   LiftOwnLimits();
   prctl(PR_SET_NAME, "heapprofd");  // for killall, also when started as traced

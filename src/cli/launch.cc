@@ -11,9 +11,11 @@
 #include <cstring>
 
 #include "base/scoped_fd.h"
+#include "base/text.h"
 #include "cli/execute.h"
 #include "cli/options.h"
 #include "cli/own_limits.h"
+#include "engine/obstacle.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -48,6 +50,22 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
   _exit(kExitNoProgram);
 }
 
+// A script and a program whose interpreter is missing are there, though the kernel says
+// that they are not.
+LaunchError CannotRun(const std::string& program, int error) {
+  const bool is_missing = error == ENOENT || error == ENOTDIR;
+  const std::string cannot = "cannot run " + program + ": ";
+  const std::string interpreter = is_missing ? InterpreterOfProgram(program) : "";
+  if (!interpreter.empty() && access(interpreter.c_str(), F_OK) != 0)
+    return {kExitNoProgram,
+            cannot + "its interpreter " + Printable(interpreter) +
+                " does not exist; install that, or name another in the program"};
+  return {is_missing ? kExitNoProgram : kExitCannotRun,
+          cannot + strerror(error) +
+              (is_missing ? "; check the name and PATH"
+                          : "; check that it is an executable file")};
+}
+
 }  // namespace
 
 Launched Launch(const std::vector<std::string>& command,
@@ -58,7 +76,7 @@ Launched Launch(const std::vector<std::string>& command,
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0) {
     launched.error = {kExitFailure,
-                      std::string("cannot create a pipe: ") + strerror(errno)};
+                      Status::FromErrno("cannot create a pipe", errno).message()};
     return launched;
   }
   const ScopedFd read_end(pipe_fds[0]);
@@ -66,7 +84,7 @@ Launched Launch(const std::vector<std::string>& command,
   const pid_t pid = fork();
   if (pid < 0) {
     launched.error = {kExitFailure,
-                      std::string("cannot start a process: ") + strerror(errno)};
+                      Status::FromErrno("cannot start a process", errno).message()};
     return launched;
   }
   if (pid == 0) {
@@ -77,11 +95,7 @@ Launched Launch(const std::vector<std::string>& command,
   int error = 0;
   if (read(read_end.get(), &error, sizeof(error)) ==
       static_cast<ssize_t>(sizeof(error))) {
-    const bool is_missing = error == ENOENT || error == ENOTDIR;
-    launched.error = {is_missing ? kExitNoProgram : kExitCannotRun,
-                      "cannot run " + command[0] + ": " + strerror(error) +
-                          (is_missing ? "; check the name and PATH"
-                                      : "; check that it is an executable file")};
+    launched.error = CannotRun(command[0], error);
     return launched;
   }
   launched.pid = pid;

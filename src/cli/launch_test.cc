@@ -119,6 +119,18 @@ TEST_F(LaunchTest, AMissingProgramIsToldApartFromOneThatCannotRun) {
   EXPECT_NE(folder.error.message.find("cannot run " + folder_), std::string::npos);
 }
 
+TEST_F(LaunchTest, AMissingInterpreterIsNamed) {
+  const std::string script = folder_ + "/script";
+  std::ofstream(script) << "#!/no/such/interpreter -x\n";
+  fs::permissions(script, fs::perms::owner_all);
+  const Launched launched = Start({script});
+  EXPECT_EQ(launched.error.exit_code, kExitNoProgram);
+  EXPECT_EQ(launched.error.message,
+            "cannot run " + script +
+                ": its interpreter /no/such/interpreter does not exist; install that, or "
+                "name another in the program");
+}
+
 TEST_F(LaunchTest, TheLibraryOfThisBuildIsFound) {
   EXPECT_EQ(fs::path(preload_).filename(), "libheapprofd_preload.so");
   EXPECT_TRUE(fs::path(preload_).is_absolute());

@@ -11,7 +11,7 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kShowNs = 500'000'000;
-constexpr uint64_t kFirstObserveNs = 20'000'000;
+constexpr uint64_t kFirstObserveNs = 5'000'000;
 constexpr size_t kMaxPoints = 400;
 
 }  // namespace
@@ -79,6 +79,13 @@ std::string LiveView::StatusText(const std::vector<Target*>& targets) const {
            FormatCount(static_cast<double>(samples)).c_str(), fill * 100,
            static_cast<unsigned long long>(lost));
   return text.data();
+}
+
+int LiveView::MillisecondsToNext(int max_ms) const {
+  const uint64_t passed_ns = MonotonicNs() - observed_ns_;
+  const uint64_t rest_ns = observe_every_ns_ - std::min(observe_every_ns_, passed_ns);
+  return static_cast<int>(
+      std::min<uint64_t>(static_cast<uint64_t>(max_ms), rest_ns / 1'000'000 + 1));
 }
 
 double LiveView::seconds() const {

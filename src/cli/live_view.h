@@ -27,6 +27,9 @@ class LiveView {
   // Call it often; it looks only when something is due.
   void Update(const std::vector<Target*>& targets);
 
+  // Until Update has something to do, at most `max_ms`.
+  int MillisecondsToNext(int max_ms) const;
+
   // Time since the recording began.
   double seconds() const;
 

@@ -1,10 +1,10 @@
 // heap_profile: entry point.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "base/print.h"
 #include "cli/android.h"
 #include "cli/doctor.h"
 #include "cli/finish.h"
@@ -93,11 +93,11 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
   return RunHeapProfile(arguments);
 }
 
-// What was printed may wait in a buffer for a disk that is full.
 int WithOutput(int exit_code) {
-  if (exit_code != kExitOk || (fflush(stdout) == 0 && ferror(stdout) == 0))
+  if (exit_code != kExitOk)
     return exit_code;
-  return Fail(Status::FromErrno("cannot write to standard output", errno));
+  const Status status = FlushOutput();
+  return status.ok() ? kExitOk : Fail(status);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "cli/named_targets.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/process_name.h"
 #include "cli/unnamed_advice.h"
@@ -14,6 +15,15 @@ double SizeOf(const TargetProfile& profile) {
   for (const HeapDump& dump : profile.heaps)
     size += dump.peak_total.bytes;
   return size;
+}
+
+double LiveBytes(const TargetProfile& profile) {
+  double live = 0;
+  for (const HeapDump& dump : profile.heaps) {
+    for (const auto& [callsite, totals] : dump.callsites)
+      live += totals.live().bytes;
+  }
+  return live;
 }
 
 // Names for code that the target's own compiler has made, and what to do where that has
@@ -42,6 +52,24 @@ void PutProgramFirst(pid_t program, std::vector<NamedTarget>& named) {
   std::rotate(named.begin(), own, own + 1);
 }
 
+// The peak may have been between two looks at the heap, and the end behind the last one.
+std::vector<double> WithPeakAndEnd(std::vector<double> history,
+                                   const TargetProfile& profile) {
+  if (history.empty() || profile.heaps.empty())
+    return history;
+  history.push_back(LiveBytes(profile));
+  const HeapDump& heap = profile.heaps[0];
+  const uint64_t start = profile.process.start_ns;
+  if (heap.peak_ns < start || heap.peak_ns > heap.end_ns || heap.end_ns <= start)
+    return history;
+  const double share = static_cast<double>(heap.peak_ns - start) /
+                       static_cast<double>(heap.end_ns - start);
+  const auto last = static_cast<double>(history.size() - 1);
+  double& nearest = history[static_cast<size_t>(std::lround(share * last))];
+  nearest = std::max(nearest, heap.peak_total.bytes);
+  return history;
+}
+
 // Without names yet.
 std::vector<NamedTarget> AllTargets(const TraceRecording& recording,
                                     const LiveView& view) {
@@ -51,7 +79,7 @@ std::vector<NamedTarget> AllTargets(const TraceRecording& recording,
     result.profile = &target->profile();
     const auto history = view.histories().find(target);
     if (history != view.histories().end())
-      result.history = history->second.live_bytes;
+      result.history = WithPeakAndEnd(history->second.live_bytes, target->profile());
     result.resident_kib = target->profile().memory.rss_kib;
     named.push_back({.target = target, .result = std::move(result)});
   }
@@ -103,6 +131,13 @@ bool WasInterrupted(const std::vector<NamedTarget>& named) {
       return module.reason == NoSymbolsReason::kCancelled;
     });
   });
+}
+
+std::string LargerThanFirst(const std::vector<NamedTarget>& named) {
+  return named.size() > 1 &&
+                 SizeOf(*named[1].result.profile) > SizeOf(*named[0].result.profile)
+             ? ProcessName(named[1].target->profile())
+             : "";
 }
 
 std::string ProgramBehindFirst(const std::vector<NamedTarget>& named, pid_t program) {

@@ -35,4 +35,7 @@ bool WasInterrupted(const std::vector<NamedTarget>& named);
 // "g++ (pid 12)", when another process is shown first; else "".
 std::string ProgramBehindFirst(const std::vector<NamedTarget>& named, pid_t program);
 
+// The process that had more memory than the one that is shown first; "": there is none.
+std::string LargerThanFirst(const std::vector<NamedTarget>& named);
+
 }  // namespace heapprofd

@@ -17,7 +17,7 @@ std::string Listed(const std::vector<std::string>& names) {
 }
 
 // None of the processes that were asked for came.
-std::string ReasonWithoutTargets(const TraceRecording& recording) {
+std::string ReasonWithoutTargets(const TraceRecording& recording, bool has_program) {
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
     if (!session->rejected().empty())
       return "another session profiles pid " +
@@ -31,14 +31,25 @@ std::string ReasonWithoutTargets(const TraceRecording& recording) {
         return !session->attach_problems().empty();
       }))
     return "no process of this name could be recorded; the lines above say why";
-  const std::vector<std::string>& names = recording.config().sessions[0].targets.names;
-  return "no process was seen whose program file, argv[0] or command name is " +
-         (names.empty() ? "asked for" : Listed(names)) +
-         "; ps -e shows them, and -p PID attaches to one";
+  if (std::ranges::any_of(recording.sessions(), [](const auto& session) {
+        return session->others_processes() > 0;
+      }))
+    return "the processes of this name are other users'; run heap_profile as root";
+  const TargetRules& rules = recording.config().sessions[0].targets;
+  if (rules.names.empty())
+    return "none of the processes that were asked for has reported; heap_profile doctor "
+           "-p PID looks at one";
+  return "no process was found whose program file, argv[0] or command name is " +
+         Listed(rules.names) + "; ps -e shows them, and -p PID attaches to one" +
+         (has_program ? ""
+                      : ". Of a program that starts meanwhile only the file counts, or a "
+                        "symbolic link to it in PATH or given by its whole path");
 }
 
 // One that was recorded has no samples.
 std::string ReasonOf(const TargetProfile& profile, const HeapSelection& heaps) {
+  if (profile.heaps.empty() && !heaps.excluded.empty())
+    return "the program has no other heaps than those that --exclude-heaps leaves out";
   const std::vector<std::string> notes = HeapNotes(profile, heaps);
   if (!notes.empty())
     return notes[0];
@@ -76,12 +87,13 @@ std::vector<std::string> ProgramWarnings(const TraceRecording& recording) {
 }
 
 std::string ReasonForNothing(const TraceRecording& recording,
-                             const std::string& obstacle) {
+                             const std::string& obstacle,
+                             bool has_program) {
   if (!obstacle.empty())
     return obstacle;
   const std::vector<Target*> targets = recording.targets();
   if (targets.empty())
-    return ReasonWithoutTargets(recording);
+    return ReasonWithoutTargets(recording, has_program);
   for (const Target* target : targets) {
     std::string reason =
         ReasonOf(target->profile(), recording.config().sessions[0].heaps);

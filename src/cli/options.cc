@@ -28,8 +28,9 @@ CommandText RecordCommand() {
           "heap_profile traceconv MODE ...",
       .epilogue =
           "The exit code is the program's own (128 + signal when it was killed); 1: the\n"
-          "recording failed, 2: wrong command line, 127: program not found. Ctrl-C ends\n"
-          "the recording and keeps the profile.\n"
+          "recording failed, 2: wrong command line, 126: the program cannot be "
+          "executed,\n"
+          "127: program not found. Ctrl-C ends the recording and keeps the profile.\n"
           "\n"
           "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and\n"
           "speedscope.app.\n"
@@ -94,6 +95,10 @@ Status CheckTogether(Options& options, const GivenFlags& given, bool has_separat
   if (!options.command.empty() && options.platform == Platform::kAndroid)
     return Invalid(
         "cannot start a program on a device: name a process there with --name");
+  if (!options.command.empty() && !targets.pids.empty())
+    return Invalid(
+        "cannot use --pid with a program to start, whose process id nobody knows before; "
+        "choose with --name, or attach with --pid alone");
   if (!options.command.empty() && targets.no_startup)
     return Invalid(
         "cannot use --no-startup with a program to start; use it with --name or --pid");
@@ -102,6 +107,13 @@ Status CheckTogether(Options& options, const GivenFlags& given, bool has_separat
   else
     NoteLinuxOnly(options);
   return {};
+}
+
+Status NoVerb(const std::string& word) {
+  const std::string nearest = NearestWord(word, Verbs());
+  return Invalid("cannot understand \"" + word + "\": it is no option; " +
+                 (nearest.empty() ? "" : "did you mean " + nearest + "? Else ") +
+                 "put -- in front of the program to profile");
 }
 
 bool IsOnlyAsked(const Options& options) {
@@ -117,8 +129,7 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   bool has_verb = false;
   const auto positional = [&](const std::string& word) {
     if (has_verb || (word != "host" && word != "android"))
-      return Invalid("cannot understand \"" + word +
-                     "\": it is no option; put -- in front of the program to profile");
+      return NoVerb(word);
     has_verb = true;
     options.platform = word == "host" ? Platform::kHost : Platform::kAndroid;
     return Status();
@@ -144,7 +155,7 @@ RecordingConfig ConfigOf(const Options& options) {
   const uint64_t by_default = options.command.empty() ? kPerfettoDurationMs : 0;
   config.duration_ms = options.duration_ms.value_or(by_default);
   TargetRules& targets = config.sessions[0].targets;
-  if (!options.command.empty() && targets.names.empty() && targets.pids.empty()) {
+  if (!options.command.empty() && targets.names.empty()) {
     const std::string& program = options.command[0];
     targets.names.push_back(program.substr(program.rfind('/') + 1));
   }

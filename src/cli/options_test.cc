@@ -63,16 +63,25 @@ TEST(OptionsTest, AValueMayFollowBeAttachedOrStandBehindAnEqualsSign) {
 
 TEST(OptionsTest, SizesTakeBinaryUnits) {
   const std::vector<std::pair<std::string, uint64_t>> sizes = {
-      {"1", 1},          {"4k", 4096},         {"4KiB", 4096},
-      {"8M", 8u << 20},  {"8MB", 8u << 20},    {"2GiB", uint64_t{2} << 30},
-      {"512K", 524'288}, {"1024G", 1ull << 40}};
+      {"1", 1},
+      {"4k", 4096},
+      {"4KiB", 4096},
+      {"8M", 8u << 20},
+      {"8MB", 8u << 20},
+      {"2GiB", uint64_t{2} << 30},
+      {"512K", 524'288},
+      {"1024G", 1ull << 40},
+      {"1TiB", 1ull << 40},
+      {"1T", 1ull << 40},
+      {"77B", 77}};
   for (const auto& [text, bytes] : sizes)
     EXPECT_EQ(Parse({"-i", text, "--", "true"}).session.interval_bytes, bytes) << text;
 }
 
 TEST(OptionsTest, SizesThatMeanNothingAreRefusedWithTheValidRange) {
-  for (const char* text : {"", "k", "0", "-1", "1x", "1kx", "4.5k", "0x10", " 1", "1 k",
-                           "2048G", "18446744073709551616", "17179869184G", "1T"})
+  for (const char* text :
+       {"", "k", "0", "-1", "1x", "1kx", "4.5k", "0x10", " 1", "1 k", "2048G",
+        "18446744073709551616", "17179869184G", "2T", "1Ti", "B"})
     EXPECT_NE(ErrorOf({"-i", text, "--", "true"}).find("from 1 to 1 TiB"),
               std::string::npos)
         << text;

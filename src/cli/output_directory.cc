@@ -28,6 +28,10 @@ Result<std::string> UseRequested(const std::string& path) {
   if (errno != EEXIST)
     return Status::FromErrno("cannot create output directory " + path, errno);
   std::error_code error;
+  if (!std::filesystem::is_directory(path, error))
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot use output directory " + path +
+                      ": it is no directory; name another one with --output");
   const bool is_empty = std::filesystem::is_empty(path, error);
   if (error)
     return Status(StatusCode::kIo,

@@ -1,5 +1,6 @@
 #include "cli/program_run.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -22,18 +23,39 @@ double Seconds(const timeval& time) {
 int ProgramRun::Run(pid_t program) {
   program_ = program;
   program_is_running_ = true;
+  const uint64_t started_ns = MonotonicNs();
+  Record();
+  seconds_ = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
+  status_line_->Clear();
+  if (program_is_running_ && recording_->cause() == StopCause::kFailed)
+    AwaitProgram();
+  if (!program_is_running_)
+    return exit_code_;
+  return recording_->cause() == StopCause::kDuration ? kExitOk : kExitSignalBase + SIGINT;
+}
+
+void ProgramRun::Record() {
   Session& session = *recording_->sessions()[0];
   while (!IsOver()) {
-    session.Poll(recording_->MillisecondsToNext(kIdleWaitMs), signals_->fd());
+    session.Poll(recording_->MillisecondsToNext(view_->MillisecondsToNext(kIdleWaitMs)),
+                 signals_->fd());
     HandleSignals();
     recording_->ServeSchedule();
     view_->Update(recording_->targets());
     SayWaiting();
   }
-  status_line_->Clear();
-  if (!program_is_running_)
-    return exit_code_;
-  return recording_->cause() != StopCause::kNone ? kExitOk : kExitSignalBase + SIGINT;
+}
+
+// Whoever has started it through us waits for its exit code, recorded or not.
+void ProgramRun::AwaitProgram() {
+  Print(stderr,
+        "heap_profile: %s; pid %d runs on unprofiled, and heap_profile waits for it\n",
+        recording_->status().message().c_str(), program_);
+  while (program_is_running_ && stop_requests_ < 2) {
+    pollfd signals{.fd = signals_->fd(), .events = POLLIN, .revents = 0};
+    poll(&signals, 1, -1);
+    HandleSignals();
+  }
 }
 
 // Processes that the program has started and that are, or may yet be, recorded.
@@ -82,6 +104,11 @@ void ProgramRun::HandleSignals() {
     const int signal = static_cast<int>(info->ssi_signo);
     if (signal == SIGCHLD) {
       ReapProgram();
+      continue;
+    }
+    if (signal == SIGTSTP) {  // the program has it from the terminal, too
+      status_line_->Clear();
+      StopLikeOthers();
       continue;
     }
     if (signal == SIGUSR1) {

@@ -34,14 +34,19 @@ class ProgramRun {
 
   // Returns when the recording is over. `program` is a child of ours; its exit code is
   // the result: 128 + signal when it was killed, 0 when it runs on because the
-  // recording's own time was over.
+  // recording's own time was over. A recording that fails does not end the wait.
   int Run(pid_t program);
+
+  // Length of the recording.
+  double seconds() const { return seconds_; }
 
   bool program_is_running() const { return program_is_running_; }
 
   const ProgramUsage& usage() const { return usage_; }
 
  private:
+  void Record();
+  void AwaitProgram();
   bool IsOver();
   bool HasChildren();
   void HandleSignals();
@@ -59,6 +64,7 @@ class ProgramRun {
   size_t silent_children_ = 0;      // when looked at last
   uint64_t silent_counted_ns_ = 0;  // which was then
   int exit_code_ = 0;
+  double seconds_ = 0;
   ProgramUsage usage_;
 };
 

@@ -21,22 +21,38 @@ bool IsMuch(uint64_t stacks, const Quality& quality) {
          static_cast<double>(quality.samples) * kWorthAWarning;
 }
 
-std::string LossWarning(const TargetProfile& profile) {
+std::string Counted(uint64_t count, const char* one, const char* many) {
+  return std::to_string(count) + (count == 1 ? one : many);
+}
+
+// A wait without a bound ends only when the profiler stands still (docs/design/
+// ring-wait.md).
+std::string LossWarning(const TargetProfile& profile, uint64_t block_timeout_us) {
   const Quality& quality = profile.quality;
   const bool has_waited = profile.client_fault == ClientFault::kHitTimeout;
-  return std::to_string(quality.lost_records) + " records (" +
-         std::to_string(quality.lost_samples) + " samples) did not fit into the buffer" +
-         (has_waited ? ", though the program waited," : "") +
-         " and are missing; raise --shmem-size or --interval" +
-         (has_waited ? ", and do not stop the profiler" : "");
+  const bool is_bounded = block_timeout_us != 0 || !profile.from_startup;
+  const std::string advice =
+      !has_waited  ? "; raise --shmem-size or --interval"
+      : is_bounded ? "; raise --shmem-size, --interval or --block-client-timeout"
+                   : "; do not stop the profiler, leave it some processor time, or raise "
+                     "--shmem-size or --interval";
+  return Counted(quality.lost_records, " record (", " records (") +
+         Counted(quality.lost_samples, " sample)", " samples)") +
+         " did not fit into the buffer" +
+         (!has_waited  ? ""
+          : is_bounded ? ", though the program waited as long as it may,"
+                       : ", though the program waited until the profiler had stood still "
+                         "for a second,") +
+         (quality.lost_records == 1 ? " and is missing" : " and are missing") + advice;
 }
 
 void AddLosses(const TargetProfile& profile,
                const HeapDump& dump,
+               uint64_t block_timeout_us,
                std::vector<std::string>* warnings) {
   const Quality& quality = profile.quality;
   if (quality.lost_records > 0)
-    warnings->push_back(LossWarning(profile));
+    warnings->push_back(LossWarning(profile, block_timeout_us));
   if (dump.sampling_interval != dump.original_sampling_interval)
     warnings->push_back("the sampling interval was raised from " +
                         std::to_string(dump.original_sampling_interval) + " to " +
@@ -44,24 +60,26 @@ void AddLosses(const TargetProfile& profile,
                         " bytes to keep up; start with --interval " +
                         std::to_string(dump.sampling_interval));
   if (quality.corrupt_records > 0)
-    warnings->push_back(std::to_string(quality.corrupt_records) +
-                        " records were damaged and left out; the program may write "
+    warnings->push_back(Counted(quality.corrupt_records, " record was", " records were") +
+                        " damaged and left out; the program may write "
                         "outside of its own memory, which AddressSanitizer finds");
   if (quality.threads_without_slot > 0)
-    warnings->push_back(std::to_string(quality.threads_without_slot) +
-                        " threads were not recorded: more than 4096 at once");
+    warnings->push_back(
+        Counted(quality.threads_without_slot, " thread was", " threads were") +
+        " not recorded: more than 4096 at once");
   if (quality.reports_without_slot > 0)
-    warnings->push_back(std::to_string(quality.reports_without_slot) +
-                        " allocations in the program's own heaps were not recorded: too "
-                        "many threads use too many heaps; record fewer with --heaps");
+    warnings->push_back(
+        Counted(quality.reports_without_slot, " allocation", " allocations") +
+        " in the program's own heaps could not be recorded: too "
+        "many threads use too many heaps; record fewer with --heaps");
   if (quality.refused_samples > 0)
-    warnings->push_back(std::to_string(quality.refused_samples) +
-                        " samples were left out: too many are live at once; record with "
+    warnings->push_back(Counted(quality.refused_samples, " sample was", " samples were") +
+                        " left out: too many are live at once; record with "
                         "a larger --interval");
   if (quality.refused_dumps > 0)
-    warnings->push_back(std::to_string(quality.refused_dumps) +
-                        " dumps that the program asked for were not made: more than "
-                        "1000, or too large together");
+    warnings->push_back(Counted(quality.refused_dumps, " dump", " dumps") +
+                        " that the program asked for could not be made: more than 1000, "
+                        "or too large together");
 }
 
 void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {
@@ -130,14 +148,15 @@ bool IsIncomplete(const Quality& quality) {
          quality.reports_without_slot > 0;
 }
 
-std::vector<std::string> QualityWarnings(const ProcessResult& process) {
+std::vector<std::string> QualityWarnings(const ProcessResult& process,
+                                         uint64_t block_timeout_us) {
   std::vector<std::string> warnings;
   const TargetProfile& profile = *process.profile;
   if (profile.heaps.empty())
     return warnings;
   if (!profile.from_startup)
     warnings.push_back(AttachedWarning(process));
-  AddLosses(profile, profile.heaps[0], &warnings);
+  AddLosses(profile, profile.heaps[0], block_timeout_us, &warnings);
   AddStacks(profile.quality, &warnings);
   AddLateFiles(profile, &warnings);
   if (std::optional<std::string> advice = UnnamedAdvice(process))
@@ -146,10 +165,6 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process) {
 }
 
 namespace {
-
-std::string Processes(size_t count, const char* one, const char* many) {
-  return std::to_string(count) + (count == 1 ? one : many);
-}
 
 void AddSilent(const std::vector<ProcessResult>& processes,
                std::vector<std::string>* warnings) {
@@ -167,7 +182,7 @@ void AddSilent(const std::vector<ProcessResult>& processes,
   }
   if (count > 0)
     warnings->push_back(
-        Processes(count, " process has", " processes have") +
+        Counted(count, " process has", " processes have") +
         " memory, but called no allocation function that can be seen: " + names +
         "; they allocated nothing meanwhile, or keep pools of their own" +
         (may_be_static ? ", or have an allocator linked statically" : ""));
@@ -190,21 +205,22 @@ std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& proc
     damaged += profile.quality.corrupt_records;
   }
   if (attached > 0)
-    warnings.push_back(
-        Processes(attached, " other process was", " other processes were") +
-        " attached to while running: what was allocated before is not "
-        "seen");
+    warnings.push_back(Counted(attached, " other process was", " other processes were") +
+                       " attached to while running: what was allocated before is not "
+                       "seen");
   if (uncounted > 0)
-    warnings.push_back(std::to_string(uncounted) +
-                       " forked children were not even counted: more than 4096 were "
+    warnings.push_back(Counted(uncounted, " forked child was", " forked children were") +
+                       " not even counted: more than 4096 were "
                        "there at once");
   if (lost > 0)
-    warnings.push_back(std::to_string(lost) +
-                       " records of the other processes are missing; raise --shmem-size "
+    warnings.push_back(Counted(lost, " record", " records") + " of the other processes " +
+                       (lost == 1 ? "is" : "are") +
+                       " missing; raise --shmem-size "
                        "or --interval");
   if (damaged > 0)
-    warnings.push_back(std::to_string(damaged) +
-                       " records of the other processes were damaged and left out");
+    warnings.push_back(Counted(damaged, " record", " records") +
+                       " of the other processes " + (damaged == 1 ? "was" : "were") +
+                       " damaged and left out");
   AddSilent(processes, &warnings);
   return warnings;
 }

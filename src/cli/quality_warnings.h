@@ -9,8 +9,9 @@
 
 namespace heapprofd {
 
-// Of one process, one line each. Empty: nothing.
-std::vector<std::string> QualityWarnings(const ProcessResult& process);
+// Of one process, one line each. Empty: nothing. `block_timeout_us`: as in SessionConfig.
+std::vector<std::string> QualityWarnings(const ProcessResult& process,
+                                         uint64_t block_timeout_us = 0);
 
 // What the summary's rows of the processes behind the first do not show: losses, and
 // memory of which malloc knows nothing.

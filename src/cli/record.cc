@@ -71,7 +71,7 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
       return UnrecordedWarnings({group})[0];
   }
   const TargetRules& wanted = options.session.targets;
-  if (!wanted.names.empty() || !wanted.pids.empty())
+  if (!wanted.names.empty())
     return "";  // the program itself may not have been wanted
   return recording.targets().empty()
              ? "the program never reported: it ended before the profiling library was "
@@ -129,10 +129,9 @@ int RunProgram(const Options& options) {
   if (!created.ok())
     return Fail(created.status());
   TraceRecording& recording = *created.value();
-  SteeringSignals signals;
+  SteeringSignals signals(SignalSource::kTerminal);
   StatusLine status_line(!options.quiet);
   LiveView view([&status_line](const std::string& text) { status_line.Show(text); });
-  const uint64_t started_ns = MonotonicNs();
   const Launched launched =
       Launch(options.command, preload.value().text(), signals.original_mask(),
              [&](pid_t pid) { return recording.sessions()[0]->EnvironmentFor(pid); });
@@ -144,7 +143,6 @@ int RunProgram(const Options& options) {
   recording.sessions()[0]->ExpectProgram(launched.pid, options.command[0]);
   ProgramRun run(&recording, &view, &status_line, &signals);
   const int exit_code = run.Run(launched.pid);
-  const double seconds = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
   if (recording.live_targets() > 0)
     preload.value().Keep();
   recording.Stop(StopCause::kRequested);
@@ -156,7 +154,7 @@ int RunProgram(const Options& options) {
                                  .trace_path = directory.value() + "/raw-trace",
                                  .top = options.top,
                                  .quiet = options.quiet,
-                                 .seconds = seconds,
+                                 .seconds = run.seconds(),
                                  .program = launched.pid,
                                  .obstacle = ObstacleIn(options, recording),
                                  .symbols = std::move(symbols).value()});

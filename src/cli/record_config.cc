@@ -33,6 +33,7 @@ struct RecordOptions {
   bool quiet = false;
   bool may_start_service = true;
   bool show_help = false;
+  bool show_version = false;
 };
 
 std::vector<Flag> ConfigFlags(RecordOptions& options, bool to_file) {
@@ -91,6 +92,10 @@ std::vector<Flag> ConfigFlags(RecordOptions& options, bool to_file) {
        .help = "Show this help.",
        .group = group,
        .apply = Switch(&options.show_help)},
+      {.name = "version",
+       .help = "Show the version.",
+       .group = group,
+       .apply = Switch(&options.show_version)},
   };
 }
 
@@ -231,7 +236,8 @@ int Record(const RecordOptions& options, bool to_file) {
 
   struct stat status {};
 
-  if (to_file && !options.quiet && fstat(request.trace.get(), &status) == 0)
+  if (to_file && !options.quiet && exit_code == kExitOk &&
+      fstat(request.trace.get(), &status) == 0)
     Print(stderr, "Wrote %lld bytes into %s\n", static_cast<long long>(status.st_size),
           request.trace_path.c_str());
   return exit_code;
@@ -254,6 +260,10 @@ int Run(const std::vector<std::string>& arguments, bool to_file) {
     return Fail(parsed.status());
   if (options.show_help) {
     fputs(LongHelp(command, flags).c_str(), stdout);
+    return kExitOk;
+  }
+  if (options.show_version) {
+    Print(stdout, "%s %s\n", command.name.c_str(), HPD_VERSION);
     return kExitOk;
   }
   if (options.config_path.empty())

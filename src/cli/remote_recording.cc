@@ -248,6 +248,10 @@ class RemoteRun {
   void HandleSignal(int signal) {
     if (signal == SIGCHLD)
       return;
+    if (signal == SIGTSTP) {
+      status_line_.Clear();
+      return StopLikeOthers();
+    }
     const bool is_dump = signal == SIGUSR1;
     if (!is_dump)
       status_line_.Clear();
@@ -336,7 +340,7 @@ std::vector<std::string> RecordingSockets() {
 }  // namespace
 
 int RecordRemotely(const RemoteRequest& request) {
-  SteeringSignals signals;
+  SteeringSignals signals(SignalSource::kTerminal);
   Result<ControlChannel> channel = StartRecording(request);
   ReportStarted(request, channel.ok() ? Status() : channel.status());
   if (!channel.ok()) {

@@ -4,17 +4,22 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include <cstdint>
 #include <optional>
 
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
 
+// Who else than processes may send them.
+enum class SignalSource : uint8_t { kProcesses, kTerminal };
+
 class SteeringSignals {
  public:
   // Blocks SIGCHLD, SIGINT, SIGTERM, SIGHUP and SIGUSR1 in this thread: they arrive by
-  // descriptor from now on. Must run before a program is started.
-  SteeringSignals();
+  // descriptor from now on. Must run before a program is started. With kTerminal also
+  // SIGQUIT and SIGTSTP unless they are ignored: the status line has to go before.
+  explicit SteeringSignals(SignalSource source = SignalSource::kProcesses);
 
   // Becomes readable when one has come.
   int fd() const { return fd_.get(); }
@@ -29,8 +34,11 @@ class SteeringSignals {
   sigset_t original_mask_{};
 };
 
-// Becomes readable when SIGINT, SIGTERM or SIGHUP is pending, which SteeringSignals keeps
-// from ending the process.
+// Does what Ctrl-Z asks for, in one who has kept it from doing so.
+void StopLikeOthers();
+
+// Becomes readable when SIGINT, SIGQUIT, SIGTERM or SIGHUP is pending, which
+// SteeringSignals keeps from ending the process. Ctrl-Z is the kernel's again.
 ScopedFd StopRequests();
 
 }  // namespace heapprofd

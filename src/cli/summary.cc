@@ -201,12 +201,14 @@ std::string Headline(const TargetProfile& profile,
   return "Recorded " + FormatDuration(options.seconds) + " of " +
          (options.program.empty() ? shown
                                   : options.program + "; most memory had " + shown) +
-         ", heap " + Printable(dump.heap_name) + ", " + FormatInterval(dump);
+         ", heap " + Printable(dump.heap_name) + ", " + FormatInterval(dump) +
+         (options.largest.empty() ? "" : "; more memory had " + options.largest);
 }
 
 std::vector<std::string> AllWarnings(const std::vector<ProcessResult>& processes,
                                      const SummaryOptions& options) {
-  std::vector<std::string> warnings = QualityWarnings(processes[0]);
+  std::vector<std::string> warnings =
+      QualityWarnings(processes[0], options.block_timeout_us);
   for (std::string& warning : WarningsOfOthers(processes))
     warnings.push_back(std::move(warning));
   warnings.insert(warnings.end(), options.warnings.begin(), options.warnings.end());

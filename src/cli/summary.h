@@ -21,6 +21,7 @@ struct ProcessResult {
 
 struct SummaryOptions {
   HeapSelection heaps;
+  uint64_t block_timeout_us = 0;  // as in SessionConfig
   size_t top = 10;
   double seconds = 0;                 // length of the recording
   size_t width = 0;                   // of the terminal; 0: there is none
@@ -28,6 +29,7 @@ struct SummaryOptions {
   bool dump_at_max = false;           // show what was live when most was, too
   std::string program;                // "g++ (pid 12)": what the user named, when another
                                       // process had more memory
+  std::string largest;                // the process that had more memory than the first
   std::vector<std::string> warnings;  // of the whole recording, one line each
   std::string trace_path;             // empty: it could not be written
   std::vector<std::string> pprof_paths;  // of the process shown first

@@ -203,6 +203,30 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
   }
 }
 
+TEST(QualityWarningsTest, TheAdviceAboutWaitsIsThatOfTheirLimit) {
+  TestProfile test;
+  test.profile().quality.lost_records = 1;
+  test.profile().client_fault = ClientFault::kHitTimeout;
+  const auto warning = [&test](uint64_t timeout_us) {
+    return QualityWarnings(ResultOf(test), timeout_us).back();
+  };
+  EXPECT_TRUE(Holds(warning(0), "1 record (0 samples) did not fit")) << warning(0);
+  EXPECT_TRUE(Holds(warning(0), "do not stop the profiler")) << warning(0);
+  EXPECT_FALSE(Holds(warning(1), "stop the profiler")) << warning(1);
+  EXPECT_TRUE(Holds(warning(1), "--block-client-timeout")) << warning(1);
+  test.profile().from_startup = false;  // attached to: 50 ms
+  EXPECT_FALSE(Holds(warning(0), "stop the profiler")) << warning(0);
+}
+
+TEST(FormatSummaryTest, AProcessWithMoreMemoryThanTheFirstIsNamed) {
+  TestProfile test;
+  test.Add({"main"}, 10000);
+  SummaryOptions options;
+  options.largest = "cc1plus (pid 12)";
+  const std::string text = FormatSummary({ResultOf(test)}, options);
+  EXPECT_TRUE(Holds(text, "; more memory had cc1plus (pid 12)\n")) << text;
+}
+
 TEST(FormatSummaryTest, WhatOtherProcessesLackIsTold) {
   TestProfile first;
   first.Add({"main"}, 10000);

@@ -77,6 +77,12 @@ Status SetKind(TraceconvOptions& options, ProfileKind kind) {
   return {};
 }
 
+template <bool TraceconvOptions::*option, bool value = true>
+Status Set(TraceconvOptions& options, const std::string&) {
+  options.*option = value;
+  return {};
+}
+
 const std::vector<ConvertFlag>& ConvertFlags() {
   static const std::vector<ConvertFlag> flags = {
       {"pid", "PID", "profile: only dumps of this process",
@@ -102,10 +108,7 @@ const std::vector<ConvertFlag>& ConvertFlags() {
        }},
       {"no-annotations", nullptr,
        "profile: leave the kind of Java frames out of their names",
-       [](TraceconvOptions& options, const std::string&) {
-         options.annotate = false;
-         return Status();
-       }},
+       Set<&TraceconvOptions::annotate, false>},
       {"alloc", nullptr, "profile: native heaps; default: what the trace has",
        [](TraceconvOptions& options, const std::string&) {
          return SetKind(options, ProfileKind::kAlloc);
@@ -126,10 +129,7 @@ const std::vector<ConvertFlag>& ConvertFlags() {
          return Status();
        }},
       {"no-auto-symbol-paths", nullptr, "bundle: look for symbols in --symbol-paths only",
-       [](TraceconvOptions& options, const std::string&) {
-         options.auto_symbol_paths = false;
-         return Status();
-       }},
+       Set<&TraceconvOptions::auto_symbol_paths, false>},
       {"proguard-map", "[PACKAGE=]FILE",
        "deobfuscate, bundle: a mapping file; may be repeated",
        [](TraceconvOptions& options, const std::string& text) {
@@ -137,20 +137,11 @@ const std::vector<ConvertFlag>& ConvertFlags() {
          return Status();
        }},
       {"no-auto-proguard-maps", nullptr, "bundle: ignore PERFETTO_PROGUARD_MAP",
-       [](TraceconvOptions& options, const std::string&) {
-         options.auto_proguard_maps = false;
-         return Status();
-       }},
+       Set<&TraceconvOptions::auto_proguard_maps, false>},
       {"verbose", nullptr, "say what was looked for in vain",
-       [](TraceconvOptions& options, const std::string&) {
-         options.verbose = true;
-         return Status();
-       }},
-      {"help", nullptr, "show this help",
-       [](TraceconvOptions& options, const std::string&) {
-         options.show_help = true;
-         return Status();
-       }},
+       Set<&TraceconvOptions::verbose>},
+      {"help", nullptr, "show this help", Set<&TraceconvOptions::show_help>},
+      {"version", nullptr, "show the version", Set<&TraceconvOptions::show_version>},
   };
   return flags;
 }
@@ -219,7 +210,7 @@ Result<TraceconvOptions> ParseTraceconvOptions(
     else
       files.push_back(arguments[i]);
   }
-  if (!options.show_help)
+  if (!options.show_help && !options.show_version)
     HPD_TRY(SetFiles(options, files));
   return options;
 }
@@ -267,6 +258,8 @@ int RunTraceconv(const std::vector<std::string>& arguments) {
     status = options.status();
   else if (options.value().show_help)
     fputs(TraceconvHelp().c_str(), stdout);
+  else if (options.value().show_version)
+    Print(stdout, "traceconv %s\n", HPD_VERSION);
   else
     status = FindMode(options.value().mode)->run(options.value());
   if (status.ok())

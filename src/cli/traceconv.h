@@ -29,6 +29,7 @@ struct TraceconvOptions {
   std::vector<std::string> proguard_maps;  // "[package=]file"
   bool auto_proguard_maps = true;          // and those of PERFETTO_PROGUARD_MAP
   bool show_help = false;
+  bool show_version = false;
 };
 
 // `arguments` behind the name. Errors are usage errors with a hint.

@@ -1,9 +1,17 @@
 #include "cli/unrecorded_text.h"
 
+#include <sys/resource.h>
+
 #include "base/text.h"
 
 namespace heapprofd {
 namespace {
+
+// What we were started with, and so what we have started.
+bool HasLimitedSpace() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
 
 // Cause and remedy.
 const char* TextOf(UnrecordedReason reason) {
@@ -20,8 +28,7 @@ const char* TextOf(UnrecordedReason reason) {
       return "started with a cleaned environment (env -i, sudo and the like); let "
              "LD_PRELOAD and HEAPPROFD_SESSION through";
     case UnrecordedReason::kDeclined:
-      return "the profiler could not take them on, for the reason in brackets; record "
-             "fewer processes at once";
+      return "the profiler could not take them on; the brackets say why";
     case UnrecordedReason::kLate:
       return "ended, or waiting no longer (1 s), when the profiler answered; do not stop "
              "it, and leave it some processor time";
@@ -30,8 +37,13 @@ const char* TextOf(UnrecordedReason reason) {
              "calls "
              "of the profiler's; profile with the program's sandbox switched off";
     case UnrecordedReason::kNoSpace:
-      return "no buffer was mapped: they ended before, or no address space was left for "
-             "it; if they ran on, raise ulimit -v or use a smaller --shmem-size";
+      return HasLimitedSpace()
+                 ? "no buffer was mapped: they ended before, or ulimit -v left no "
+                   "address "
+                   "space for it; if they ran on, raise that or use a smaller "
+                   "--shmem-size"
+                 : "no buffer was mapped: they ended before, or address space was denied "
+                   "to them; if they ran on, use a smaller --shmem-size";
     case UnrecordedReason::kNotLoaded:
       break;
   }

@@ -3,6 +3,7 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <iterator>
 
@@ -148,6 +149,31 @@ bool IsOurs(const proto::TraceConfig::DataSource& source) {
   return source.config().name() == kHeapprofdSource;
 }
 
+// Names the fields of the configuration itself that are set and change nothing here.
+// Those of the buffers, and of when they are written and flushed, are left out: the trace
+// goes to its file as it grows.
+void NoteWithoutEffect(const proto::TraceConfig& from, std::vector<std::string>* notes) {
+  constexpr std::array<std::string_view, 10> kUnderstood = {"buffers",
+                                                            "data_sources",
+                                                            "duration_ms",
+                                                            "write_into_file",
+                                                            "output_path",
+                                                            "file_write_period_ms",
+                                                            "flush_period_ms",
+                                                            "flush_timeout_ms",
+                                                            "max_file_size_bytes",
+                                                            "unique_session_name"};
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  proto::TraceConfig::GetReflection()->ListFields(from, &fields);
+  std::string names;
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    if (std::ranges::find(kUnderstood, field->name()) == kUnderstood.end())
+      names.append(names.empty() ? "" : ", ").append(field->name());
+  }
+  if (!names.empty())
+    notes->push_back("of the trace configuration has no effect here: " + names);
+}
+
 // What is not in a RecordingConfig otherwise; nothing of it is lost on the way to the
 // trace.
 std::string TakeRest(proto::TraceConfig* from) {
@@ -173,6 +199,7 @@ Result<RecordingConfig> ParseTraceConfig(std::string_view bytes, ConfigForm form
     config.sessions.push_back(std::move(session));
     AddNotes(heapprofd, &config.notes);
   }
+  NoteWithoutEffect(from, &config.notes);
   config.duration_ms = from.duration_ms();
   config.max_file_bytes = from.max_file_size_bytes();
   config.unique_name = from.unique_session_name();

@@ -112,6 +112,28 @@ TEST(TraceConfigTest, WhatIsWrongIsNamed) {
   EXPECT_NE(ErrorOf("duration_ms: 5").find("android.heapprofd"), std::string::npos);
 }
 
+TEST(TraceConfigTest, FieldsThatChangeNothingAreNamed) {
+  const auto notes = [](const std::string& rest) {
+    const Result<RecordingConfig> config =
+        ParseTraceConfig(Text(kSmall, rest), ConfigForm::kDetect);
+    EXPECT_TRUE(config.ok());
+    return config.ok() ? config.value().notes : std::vector<std::string>();
+  };
+  EXPECT_EQ(notes("trigger_config { trigger_mode: STOP_TRACING } statsd_metadata { } "
+                  "bugreport_score: 5 compression_type: COMPRESSION_TYPE_DEFLATE "
+                  "buffers { size_kb: 100 } write_into_file: true duration_ms: 5"),
+            (std::vector<std::string>{
+                "of the trace configuration has no effect here: statsd_metadata, "
+                "trigger_config, compression_type, bugreport_score"}));
+  EXPECT_EQ(
+      notes("data_sources { config { name: \"linux.process_stats\" "
+            "process_stats_config { proc_stats_poll_ms: 5 } } }"),
+      (std::vector<std::string>{"proc_stats_poll_ms: 5 is too short; 100 is used"}));
+  EXPECT_EQ(notes("data_sources { config { name: \"linux.sys_stats\" sys_stats_config { "
+                  "meminfo_period_ms: 9 stat_period_ms: 10 } } }"),
+            (std::vector<std::string>{"meminfo_period_ms: 9 is too short; 10 is used"}));
+}
+
 TEST(TraceConfigTest, UnknownFieldsAreSkippedOnRequest) {
   const std::string text = Text(std::string(kSmall) + " brand_new: 5");
   EXPECT_FALSE(ParseTraceConfig(text, ConfigForm::kText).ok());

@@ -1,6 +1,7 @@
 #include "engine/obstacle.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "attach/elf_functions.h"
 #include "base/foreign_file.h"
 
 namespace heapprofd {
@@ -51,20 +53,20 @@ std::string InterpreterOf(const std::string& head) {
   return begin == std::string::npos ? "" : head.substr(begin, end - begin);
 }
 
-// True when the ELF file's program headers, as far as they are in `head`, name a loader.
-bool HasLoader(const std::string& head) {
+// The loader that an ELF file names, nullopt: it names none. "": that is not in `head`.
+std::optional<std::string> LoaderOf(const std::string& head) {
   Elf64_Ehdr header;
   memcpy(&header, head.data(), sizeof(header));
   for (size_t i = 0; i < header.e_phnum && i < 64; ++i) {
     const uint64_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
     if (at > head.size() || head.size() - at < sizeof(Elf64_Phdr))
-      return true;  // not visible here: assume the usual
+      return "";
     Elf64_Phdr segment;
     memcpy(&segment, head.data() + at, sizeof(segment));
     if (segment.p_type == PT_INTERP)
-      return true;
+      return segment.p_offset < head.size() ? head.c_str() + segment.p_offset : "";
   }
-  return false;
+  return std::nullopt;
 }
 
 bool GainsPrivileges(const std::string& path) {
@@ -80,10 +82,30 @@ bool GainsPrivileges(const std::string& path) {
 Obstacle ElfObstacle(const std::string& path, const std::string& head) {
   if (head.size() < sizeof(Elf64_Ehdr) || head[EI_CLASS] != ELFCLASS64)
     return Obstacle::k32Bit;
-  if (!HasLoader(head))
+  if (!LoaderOf(head))
     return Obstacle::kStatic;
   return geteuid() != 0 && GainsPrivileges(path) ? Obstacle::kPrivileged
                                                  : Obstacle::kNone;
+}
+
+// What its symbols tell.
+std::string InsteadOfPreloading(const std::string& file) {
+  static constexpr std::string_view kGoMarker = "runtime.mallocgc";
+  const ScopedFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const ElfContents contents = ReadElf(
+      fd.get(),
+      [](std::string_view name) {
+        return name == "malloc" || name == "free" || name == kGoMarker;
+      },
+      /*use_full_table=*/true);
+  if (contents.symbols.contains(kGoMarker))
+    return ", and it is a Go program, whose allocator cannot be hooked; use Go's own "
+           "pprof";
+  if (contents.symbols.contains("malloc") && contents.symbols.contains("free"))
+    return " into it; start it by itself and record it with heap_profile -p PID, or "
+           "profile a dynamically linked build of it";
+  return ", and it has no symbols of malloc and free to find its allocator by; profile a "
+         "dynamically linked build of it, or one with symbols by heap_profile -p PID";
 }
 
 }  // namespace
@@ -114,9 +136,8 @@ std::string DescribeObstacle(const FoundObstacle& obstacle) {
              " is a 32-bit program, and only 64-bit ones can be profiled; use its 64-bit "
              "build";
     case Obstacle::kStatic:
-      return obstacle.file +
-             " is statically linked, so a library cannot be preloaded into it; profile a "
-             "dynamically linked build of it";
+      return obstacle.file + " is statically linked, so a library cannot be preloaded" +
+             InsteadOfPreloading(obstacle.file);
     case Obstacle::kPrivileged:
       return obstacle.file +
              " gains privileges when it starts (setuid or capabilities), so the loader "
@@ -124,6 +145,15 @@ std::string DescribeObstacle(const FoundObstacle& obstacle) {
              "copy without these bits";
   }
   return "";
+}
+
+std::string InterpreterOfProgram(const std::string& program) {
+  const std::string head = ReadHead(FindInPath(program).value_or(""), 0);
+  if (head.starts_with("#!"))
+    return InterpreterOf(head);
+  return head.starts_with(ELFMAG) && head.size() >= sizeof(Elf64_Ehdr)
+             ? LoaderOf(head).value_or("")
+             : "";
 }
 
 }  // namespace heapprofd

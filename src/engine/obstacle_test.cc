@@ -56,6 +56,28 @@ TEST_F(ObstacleTest, AStaticProgramIsAnObstacleEvenBehindAScript) {
   EXPECT_EQ(KindOf(script), Obstacle::kStatic);
 }
 
+TEST_F(ObstacleTest, WhatToDoWithAStaticProgramItsSymbolsTell) {
+  const std::string program = HPD_TEST_PROGRAMS "/static_hello";
+  const auto text = [](const std::string& file) {
+    return DescribeObstacle({.kind = Obstacle::kStatic, .file = file});
+  };
+  EXPECT_NE(text(program).find("heap_profile -p PID"), std::string::npos);
+  const std::string stripped = folder_ + "/stripped";
+  ASSERT_EQ(system(("strip -o " + stripped + " " + program).c_str()), 0);
+  EXPECT_NE(text(stripped).find("it has no symbols of malloc and free"),
+            std::string::npos);
+}
+
+TEST_F(ObstacleTest, InterpretersAreFound) {
+  EXPECT_EQ(InterpreterOfProgram(Write("script", "#! /no/such -x\n")), "/no/such");
+  EXPECT_EQ(InterpreterOfProgram("/bin/true"), "/lib64/ld-linux-x86-64.so.2");
+  EXPECT_EQ(InterpreterOfProgram(Write("short",
+                                       "\x7f"
+                                       "ELF")),
+            "");
+  EXPECT_EQ(InterpreterOfProgram("/nonexistent"), "");
+}
+
 TEST_F(ObstacleTest, A32BitProgramIsAnObstacle) {
   std::string program = ReadFile("/bin/true").substr(0, 4096);
   program[4] = 1;  // EI_CLASS: ELFCLASS32

@@ -23,8 +23,9 @@ constexpr size_t kStatusSize = 16384;
 
 bool IsNamed(const TargetRules& rules, pid_t pid) {
   const ProcessDescription process = DescribeProcess(pid);
-  if (process.executable.empty())
-    return false;  // a kernel thread or a zombie
+  // A kernel thread and a zombie have neither; of other users' the arguments are seen.
+  if (process.executable.empty() && ReadProcFile(ProcPath(pid, "cmdline"), 1).empty())
+    return false;
   return IsNamedBy(rules, process) || IsNameOf(rules, CommandName(pid));
 }
 
@@ -60,6 +61,10 @@ std::vector<pid_t> FindRunning(const TargetRules& rules) {
       pids.push_back(pid);
   }
   return pids;
+}
+
+bool IsOthers(pid_t pid) {
+  return geteuid() != 0 && RealUser(pid) != geteuid();
 }
 
 bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {

@@ -16,6 +16,9 @@ namespace heapprofd {
 // nobody here: attaching to every process of a machine helps no one.
 std::vector<pid_t> FindRunning(const TargetRules& rules);
 
+// Whether only root may look into it, because another user has started it.
+bool IsOthers(pid_t pid);
+
 // Whether the process is still what it was when it connected to us as `user` and `group`:
 // by an exec it may have got rights that these lack, and must not be shown to them. Only
 // root needs to ask: others are not let near it by the kernel.

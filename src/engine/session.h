@@ -123,6 +123,11 @@ class Session {
   // All targets so far, in order of arrival. Those whose process is gone are complete.
   const std::vector<std::unique_ptr<Target>>& targets() const { return targets_; }
 
+  // Running processes of a wanted name that are other users', and ours may not be root's.
+  void set_others_processes(size_t count) { others_processes_ = count; }
+
+  size_t others_processes() const { return others_processes_; }
+
   // Processes that another session had already.
   const std::vector<std::unique_ptr<TargetProfile>>& rejected() const {
     return rejected_;
@@ -249,6 +254,7 @@ class Session {
   size_t first_ = 0;  // of live_, in the next turn
   std::shared_ptr<ExecWatcher> exec_watcher_;
   std::vector<std::string> attach_problems_;
+  size_t others_processes_ = 0;
   // Of programs that could not be caught, by process: those with our library may have
   // come by themselves.
   std::vector<std::pair<pid_t, std::string>> start_problems_;

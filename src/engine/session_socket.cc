@@ -218,7 +218,8 @@ void Session::ExpectProgram(pid_t pid, const std::string& program) {
 
 Status Session::CheckRoom(pid_t pid) const {
   if (targets_.size() >= kMaxTargets)
-    return Status(StatusCode::kUnavailable, "too many processes in one session");
+    return Status(StatusCode::kUnavailable,
+                  "too many processes in one session; record fewer at once");
   if (!UserBudget::OfEngine().HasRoom(RealUser(pid)))
     return Status(StatusCode::kUnavailable,
                   "the profiles of its user's processes take all the memory that one "

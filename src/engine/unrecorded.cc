@@ -75,7 +75,7 @@ void ProgramWatch::Missed(pid_t pid,
   if (is_unknown && pending_.size() < kMaxProcesses)
     pending_.emplace(pid, Pending{.name = name, .reason = reason, .is_missed = true});
   else
-    Count(detail.empty() ? name : name + " (" + detail + ")", reason, 1);
+    Count(detail.empty() ? name : name + ": " + detail, reason, 1);
 }
 
 void ProgramWatch::Count(const std::string& name,

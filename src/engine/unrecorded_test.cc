@@ -93,7 +93,7 @@ TEST(ProgramWatchTest, OneThatIsGoneBeforeItIsAnsweredHasTheNameItWasStartedBy) 
   watch.Missed(3, 20, "y", "why", UnrecordedReason::kDeclined);
   const std::vector<UnrecordedPrograms> missed = watch.Unrecorded();
   ASSERT_EQ(missed.size(), 2u);
-  EXPECT_EQ(missed[0].names, std::vector<std::string>({"y (why)"}));
+  EXPECT_EQ(missed[0].names, std::vector<std::string>({"y: why"}));
   EXPECT_EQ(missed[1].reason, UnrecordedReason::kLate);
   EXPECT_EQ(missed[1].count, 2u);
   EXPECT_EQ(missed[1].names, std::vector<std::string>({"/bin/x", "process 2"}));

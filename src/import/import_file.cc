@@ -43,8 +43,10 @@ FileFormat DetectProtobuf(std::string_view head) {
   return FileFormat::kPprof;
 }
 
-// "frame;frame 123" in the first line.
+// "frame;frame 123" in the first line that is no comment.
 bool IsFolded(std::string_view head) {
+  while (head.starts_with('#') || head.starts_with('\n'))
+    head.remove_prefix(std::min(head.find('\n'), head.size() - 1) + 1);
   std::string_view line = head.substr(0, head.find('\n'));
   if (line.ends_with('\r'))
     line.remove_suffix(1);
@@ -89,7 +91,9 @@ void AddWarnings(const std::string& path,
                         "; what comes before is used");
   if (report.bad_records > 0)
     warnings->push_back(path + ": " + std::to_string(report.bad_records) +
-                        " records make no sense and were left out");
+                        (report.bad_records == 1
+                             ? " record makes no sense and was left out"
+                             : " records make no sense and were left out"));
 }
 
 Result<ImportReport> ImportAs(FileFormat format,
@@ -122,8 +126,7 @@ FileFormat DetectFormat(std::string_view head) {
   const FileFormat format = DetectProtobuf(head);
   if (format != FileFormat::kUnknown)
     return format;
-  return IsFolded(head) || head.starts_with('#') ? FileFormat::kFolded
-                                                 : FileFormat::kUnknown;
+  return IsFolded(head) ? FileFormat::kFolded : FileFormat::kUnknown;
 }
 
 Result<ImportReport> ImportBytes(ByteSource& source,

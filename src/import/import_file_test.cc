@@ -76,6 +76,13 @@ TEST_F(ImportTest, FoldedStacksBecomeCallsites) {
   EXPECT_EQ(trace_.Text(trace_.processes[trace_.dumps[0].upid].name), "file");
 }
 
+TEST_F(ImportTest, SourcesOfProgramsAreNoFoldedStacks) {
+  EXPECT_EQ(DetectFormat("#include <stdio.h>\n\nint main(void) {\n"),
+            FileFormat::kUnknown);
+  EXPECT_EQ(DetectFormat("# only a note"), FileFormat::kUnknown);
+  EXPECT_EQ(DetectFormat("# a note\n\nmain;f 1\n"), FileFormat::kFolded);
+}
+
 TEST_F(ImportTest, LinesThatAreNoStacksAreCounted) {
   const Result<ImportReport> report =
       Import("main;f 1\nnonsense\n\nmain;g x\n# note\na 2");

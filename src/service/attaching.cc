@@ -78,6 +78,20 @@ bool WillReport(pid_t pid, const Session& session, const AttachPolicy& policy) {
          (!session.config().heaps.IsMallocAlone() || IsPreloaded(pid));
 }
 
+bool IsGiven(const TargetRules& rules, pid_t pid) {
+  return std::find(rules.pids.begin(), rules.pids.end(), pid) != rules.pids.end();
+}
+
+void NoteOthers(Session& session, size_t count, std::vector<std::string>* notes) {
+  session.set_others_processes(count);
+  if (count > 0)
+    notes->push_back("cannot record " + std::to_string(count) +
+                     (count == 1
+                          ? " process of this name: it is another user's; run "
+                          : " processes of this name: they are other users'; run ") +
+                     "heap_profile as root");
+}
+
 bool Attach(Session& session,
             pid_t pid,
             const AttachPolicy& policy,
@@ -88,10 +102,9 @@ bool Attach(Session& session,
     session.NoteRejected(DescribeProcess(pid));
     return true;
   }
-  const std::vector<pid_t>& pids = session.config().targets.pids;
-  const bool is_given = std::find(pids.begin(), pids.end(), pid) != pids.end();
+  const bool is_given = IsGiven(session.config().targets, pid);
   const Status status = session.Attach(pid);
-  // Of the processes of a name some end meanwhile, and some are not the caller's.
+  // Of the processes of a name some end meanwhile.
   if (!status.ok() && (is_given || status.code() != StatusCode::kNotFound))
     notes->push_back(status.message());
   return status.ok();
@@ -107,15 +120,21 @@ Status AttachToRunning(Session& session,
     return {};
   size_t wanted = 0;
   size_t recorded = 0;
+  size_t others = 0;
   for (const pid_t pid : FindRunning(rules)) {
     if (rules.min_anonymous_kib != 0 && AnonymousKib(pid) < rules.min_anonymous_kib)
       continue;
+    if (!IsGiven(rules, pid) && IsOthers(pid)) {
+      ++others;
+      continue;
+    }
     ++wanted;
     recorded += Attach(session, pid, policy, notes) ? 1u : 0u;
     // Whoever is recorded already must not wait for all the others.
     session.Serve();
     policy.between();
   }
+  NoteOthers(session, others, notes);
   const bool may_come = rules.all || !rules.names.empty();
   if (wanted > 0 && recorded == 0 && !may_come && !notes->empty())
     return Status(StatusCode::kUnavailable, notes->front());

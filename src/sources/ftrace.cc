@@ -18,7 +18,6 @@ namespace {
 constexpr uint32_t kDefaultBufferKib = 2048;  // for each processor, as Perfetto's
 constexpr uint32_t kMaxBufferKib = 64 * 1024;
 constexpr uint32_t kDefaultDrainMs = 100;
-constexpr uint32_t kMinDrainMs = 10;
 constexpr size_t kMaxEvents = 512;
 // Pages of the buffer are as large as this or smaller (buffer_subbuf_size_kb).
 constexpr size_t kPageBytes = size_t{64} << 10;
@@ -57,8 +56,9 @@ class Ftrace : public DataSource {
         return {};  // out of time; the same again when the rings have had their turn
     }
     const uint32_t wanted = options_.drain_ms;
-    next_ns_ = MonotonicNs() +
-               (wanted == 0 ? kDefaultDrainMs : std::max(wanted, kMinDrainMs)) * kNsPerMs;
+    next_ns_ =
+        MonotonicNs() +
+        (wanted == 0 ? kDefaultDrainMs : std::max(wanted, kMinFtraceDrainMs)) * kNsPerMs;
     return {};
   }
 

@@ -13,6 +13,7 @@
 namespace heapprofd {
 
 inline constexpr std::string_view kFtraceSource = "linux.ftrace";
+inline constexpr uint32_t kMinFtraceDrainMs = 10;  // a shorter period is this
 
 // What of its configuration has an effect.
 inline constexpr std::array<std::string_view, 3> kFtraceFields = {

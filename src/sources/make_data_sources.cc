@@ -37,6 +37,23 @@ void NoteIgnored(std::string_view source,
                      "\" is not recorded: " + ignored);
 }
 
+// Names the periods that are shorter than what is possible.
+void NoteTooShort(const google::protobuf::Message& config,
+                  uint32_t min_ms,
+                  std::vector<std::string>* notes) {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  config.GetReflection()->ListFields(config, &fields);
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_UINT32 ||
+        field->is_repeated() || !field->name().ends_with("_ms"))
+      continue;
+    const uint32_t period = config.GetReflection()->GetUInt32(config, field);
+    if (period != 0 && period < min_ms)
+      notes->push_back(field->name() + ": " + std::to_string(period) + " is too short; " +
+                       std::to_string(min_ms) + " is used");
+  }
+}
+
 std::unique_ptr<DataSource> ProcessStatsOf(const proto::ProcessStatsConfig& config) {
   return MakeProcessStats({.scan_at_start = config.scan_all_processes_on_start(),
                            .thread_names = config.record_thread_names(),
@@ -82,12 +99,15 @@ void Add(const proto::DataSourceConfig& config,
   if (config.name() == kProcessStatsSource) {
     NoteIgnored(config.name(), config.process_stats_config(), kProcessStatsFields,
                 &to->notes);
+    NoteTooShort(config.process_stats_config(), kMinProcessStatsMs, &to->notes);
     to->sources.push_back(ProcessStatsOf(config.process_stats_config()));
   } else if (config.name() == kSystemStatsSource) {
     NoteIgnored(config.name(), config.sys_stats_config(), kSystemStatsFields, &to->notes);
+    NoteTooShort(config.sys_stats_config(), kMinSystemStatsMs, &to->notes);
     to->sources.push_back(SystemStatsOf(config.sys_stats_config()));
   } else if (config.name() == kFtraceSource) {
     NoteIgnored(config.name(), config.ftrace_config(), kFtraceFields, &to->notes);
+    NoteTooShort(config.ftrace_config(), kMinFtraceDrainMs, &to->notes);
     if (!*ftrace)
       ftrace->emplace();
     AddTo(config.ftrace_config(), &**ftrace);

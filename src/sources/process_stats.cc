@@ -25,7 +25,6 @@ namespace {
 
 using protozero::pbf_writer;
 
-constexpr uint32_t kMinPollMs = 100;  // Perfetto's own lower bound
 constexpr size_t kMaxThreads = 1024;  // named of one process
 constexpr size_t kMaxStatus = 8192;
 
@@ -117,7 +116,8 @@ class ProcessStats : public DataSource {
  private:
   void BeginScan() {
     const uint64_t period =
-        options_.poll_ms == 0 ? 0 : std::max(options_.poll_ms, kMinPollMs) * kNsPerMs;
+        options_.poll_ms == 0 ? 0
+                              : std::max(options_.poll_ms, kMinProcessStatsMs) * kNsPerMs;
     next_ns_ = period == 0 ? UINT64_MAX : MonotonicNs() + period;
     left_ = NumbersIn("/proc");
     std::ranges::sort(left_, std::greater<>());

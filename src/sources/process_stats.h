@@ -10,6 +10,8 @@
 namespace heapprofd {
 
 inline constexpr std::string_view kProcessStatsSource = "linux.process_stats";
+inline constexpr uint32_t kMinProcessStatsMs =
+    100;  // a shorter period is this, as in Perfetto
 
 // What of its configuration has an effect.
 inline constexpr std::array<std::string_view, 5> kProcessStatsFields = {

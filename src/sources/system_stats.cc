@@ -23,7 +23,6 @@ namespace {
 
 using protozero::pbf_writer;
 
-constexpr uint32_t kMinPeriodMs = 10;  // Perfetto's own lower bound
 constexpr size_t kMaxFile = size_t{256} << 10;
 constexpr int kMaxCpus = 4096;
 
@@ -254,7 +253,7 @@ class SystemStats : public DataSource {
   Status Begin() override {
     const auto add = [this](uint32_t period_ms, decltype(Reading::add) function) {
       if (period_ms != 0)
-        readings_.push_back({.period_ms = std::max(period_ms, kMinPeriodMs),
+        readings_.push_back({.period_ms = std::max(period_ms, kMinSystemStatsMs),
                              .add = function,
                              .next_ns = MonotonicNs()});
     };

@@ -11,6 +11,8 @@
 namespace heapprofd {
 
 inline constexpr std::string_view kSystemStatsSource = "linux.sys_stats";
+inline constexpr uint32_t kMinSystemStatsMs =
+    10;  // a shorter period is this, as in Perfetto
 
 // What of its configuration has an effect.
 inline constexpr std::array<std::string_view, 10> kSystemStatsFields = {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import unittest
 
 from profile_run import HEAP_PROFILE, program, run, script
 from running_process import MAY_ATTACH, MAY_CATCH, Attached, Engine, Running
-from service_run import Recording
+from service_run import HEAPPROFD, Place, Recording
 
 ROUND = 1000 * 1000
 NOT_A_PID = 2 ** 22 - 1
@@ -43,6 +44,22 @@ class Output(unittest.TestCase):
                 self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertEqual(result.stderr, "heap_profile: cannot write to standard output: No space left on device\n")
 
+    def test_of_the_service_too(self):
+        for option in ("--help", "--version"):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([HEAPPROFD, option], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertEqual(result.stderr, "heapprofd: cannot write to standard output: No space left on device\n")
+
+    def test_each_program_tells_its_version(self):
+        version = tool("--version").stdout.split()[1]
+        for name in ("perfetto", "traceconv", "trace_processor_shell", "heapprofd"):
+            result = subprocess.run([os.path.join(os.environ["COMPAT"], name), "--version"], capture_output=True, text=True)
+            self.assertEqual((result.returncode, result.stdout), (0, f"{name} {version}\n"), result.stderr)
+
+    def test_exit_codes_are_in_the_help(self):
+        self.assertIn("126: the program cannot be executed", tool("--help").stdout)
+
     def test_help_is_there_however_it_is_asked_for(self):
         self.assertEqual(tool("help").stdout, tool("--help").stdout)
         result = tool("doctor", "--help")
@@ -61,6 +78,29 @@ class Output(unittest.TestCase):
         self.assertNotIn("  pprof  ", result.stderr)
 
 
+class FailedRecording(unittest.TestCase):
+    """The trace can no longer be written while the program runs: the program's end is waited for, as always."""
+
+    def exit_code_of(self, own_code):
+        with tempfile.TemporaryDirectory() as directory:
+            with subprocess.Popen([HEAP_PROFILE, "-c", "10", "-i", "1", "-o", directory + "/out", "--", sys.executable, "-c",
+                                   f"import sys; print('ready', flush=True); sys.stdin.readline(); sys.exit({own_code})"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+                self.assertEqual(run.stdout.readline(), "ready\n")
+                resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (1, 1))
+                said = run.stderr.readline()
+                self.assertRegex(said, r"heap_profile: cannot .*: File too large; raise ulimit -f; pid \d+ runs on unprofiled")
+                _, rest = run.communicate("\n", timeout=60)
+        self.assertRegex(rest, "the recording ended after .*, when it could not be written: what happened afterwards is lost")
+        return run.returncode
+
+    def test_the_exit_code_is_the_programs(self):
+        self.assertEqual(self.exit_code_of(7), 7)
+
+    def test_the_failure_is_the_exit_code_of_a_program_that_succeeds(self):
+        self.assertEqual(self.exit_code_of(0), 1)
+
+
 class Refusals(unittest.TestCase):
     """Wrong command lines: one line that says what and what to do instead."""
 
@@ -74,6 +114,11 @@ class Refusals(unittest.TestCase):
                 (["-n", ",", "--", "true"], "cannot use --name: it needs at least one name"),
                 (["-p", ","], "cannot use --pid: it needs at least one process id"),
                 (["-p", "1x"], "cannot use --pid: invalid PID 1x"),
+                (["-p", "1,x,2,y"], "cannot use --pid: invalid PID x, y"),
+                (["-p", "1", "--", "true"], "cannot use --pid with a program to start, whose process id nobody knows"),
+                (["-zz"], "cannot use option -z: there is none of this name; --help lists all options"),
+                (["docter", "-p", "1"], "did you mean doctor? Else put -- in front of the program to profile"),
+                (["-o", "/etc/passwd", "--", "true"], "/etc/passwd: it is no directory; name another one with --output"),
                 (["--heaps", ",", "--", "true"], "cannot use --heaps: it needs at least one name"),
                 (["--heaps", "x=0", "--", "true"], "the interval of x must be a number of bytes from 1 to 1 TiB"),
                 (["--top", "1001", "--", "true"], "it must be a number from 0 to 1000"),
@@ -113,12 +158,71 @@ class Refusals(unittest.TestCase):
     def test_files_that_cannot_be_read_are_named(self):
         for arguments, words in [(["query", "/nonexistent", "SELECT 1"], "/nonexistent"),
                                  (["query", "/dev/null", "-q", "/nonexistent"], "cannot open the queries in /nonexistent"),
+                                 (["query", "/dev/null", "-q", "/"], "cannot read the queries in /: Is a directory"),
+                                 (["record", "-c", "/"], "cannot read trace configuration /: Is a directory"),
                                  (["record", "-c", "/nonexistent"], "cannot open trace configuration /nonexistent"),
                                  (["traceconv", "text", "/nonexistent"], "/nonexistent")]:
             with self.subTest(arguments):
                 result = tool(*arguments)
                 self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertIn(words, result.stderr)
+
+
+class WhatCannotBeWritten(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
+    def test_a_result_in_the_place_of_a_directory(self):
+        stacks = os.path.join(self.directory, "stacks")
+        with open(stacks, "w") as file:
+            file.write("main;f 1\n")
+        trace = os.path.join(self.directory, "o", "raw-trace")
+        tool("-q", "-o", os.path.dirname(trace), "--", "/bin/true")
+        result = tool("traceconv", "text", trace, self.directory)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, f"traceconv: cannot rename {self.directory}.*: Is a directory")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([HEAP_PROFILE, "query", stacks, "SELECT 1"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((result.returncode, result.stderr),
+                         (1, "heap_profile query: cannot write the result: No space left on device\n"))
+
+    def test_figures(self):
+        result = tool("-q", "-o", self.directory + "/o", "--", "/bin/true",
+                      env={**os.environ, "HEAPPROFD_STATS_JSON": self.directory + "/no/figures"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"HEAPPROFD_STATS_JSON: cannot create {self.directory}/no/figures: No such file", result.stderr)
+
+    def test_a_fresh_output_directory(self):
+        result = tool("--", "/bin/true", env={**os.environ, "TMPDIR": self.directory + "/no"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"cannot create an output directory in {self.directory}/no (name another with --output): No such",
+                      result.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "of root only")
+    def test_a_directory_that_others_may_change(self):
+        os.chmod(self.directory, 0o777)
+        result = tool("-o", self.directory, "--", "/bin/true")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("other users may change it; name one that is root's alone", result.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "somebody else is needed")
+    def test_a_process_that_cannot_be_started(self):
+        os.chmod(self.directory, 0o777)
+        result = tool("-o", self.directory + "/o", "--", "/bin/true", user=65534, group=65534,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (0, 0)))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("heap_profile: cannot start a process: Resource temporarily unavailable", result.stderr)
+
+    def test_a_trace_on_a_full_output(self):
+        with tempfile.NamedTemporaryFile("w") as config, open("/dev/full", "w") as full, Place() as place:
+            config.write(tool("--print-config", "-n", "nobody", "-d", "10").stdout)
+            config.flush()
+            result = subprocess.run([os.path.join(os.environ["COMPAT"], "perfetto"), "-c", config.name, "-o", "-"],
+                                    stdout=full, stderr=subprocess.PIPE, text=True, env={**os.environ, **place.env})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot write the trace to standard output: No space left on device", result.stderr)
 
 
 class Numbers(unittest.TestCase):
@@ -164,6 +268,42 @@ class Causes(unittest.TestCase):
                 result = tool("query", file.name, "SELECT 1")
                 self.assertNotIn("it is no pprof profile", result.stderr)
 
+    def test_a_source_file_is_no_profile(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".c") as file:
+            file.write("#include <stdio.h>\n\nint main(void) {\n  return 0;\n}\n")
+            file.flush()
+            result = tool("query", file.name, "SELECT 1")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("its format is not known", result.stderr)
+
+    def test_a_missing_interpreter_is_named(self):
+        with tempfile.TemporaryDirectory() as directory:
+            result = run([script(directory, "s", "#!/no/such/shell\n")])
+        self.assertEqual(result.exit_code, 127)
+        self.assertIn("its interpreter /no/such/shell does not exist", result.stderr)
+
+    def test_heaps_that_are_left_out_are_the_reason(self):
+        result = run(["/bin/ls", "/"], ["--all-heaps", "--exclude-heaps", "libc.malloc"])
+        self.assertIn("nothing recorded: the program has no other heaps than those that --exclude-heaps leaves out",
+                      result.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "somebody else is needed")
+    def test_other_users_processes_are_said_to_be_that(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE), Place() as place:
+            os.chown(place.directory, 65534, 65534)
+            with tempfile.TemporaryDirectory() as directory:
+                os.chmod(directory, 0o777)
+                result = tool("-n", "patient", "-d", "100", "-o", directory + "/out", user=65534, group=65534,
+                              env={**os.environ, **place.env})
+        self.assertRegex(result.stderr, r"cannot record \d+ process(es)? of this name: (it is another user's|they are other "
+                                        r"users'); run heap_profile as root")
+        self.assertIn("nothing recorded: the processes of this name are other users'", result.stderr)
+
+    def test_a_bounded_wait_is_not_the_profilers_fault(self):
+        result = run([sys.executable, "-c", "import json, http.client"],
+                     ["-i", "1", "--shmem-size", "8192", "--block-client-timeout", "1"])
+        self.assertNotIn("stop the profiler", result.stderr)
+
     def test_children_that_nobody_wants_are_not_missed(self):
         for command in (["/bin/true"], ["/bin/sh", "-c", "/bin/true; /bin/true; :"]):
             result = run(command, ["--no-children"])
@@ -176,7 +316,7 @@ class Causes(unittest.TestCase):
         self.assertEqual(result.main.of("kept_block")["space"], ROUND)
         self.assertNotIn("not recorded", result.stderr)
         result = run(["/bin/true"], ["-n", "nobody"])
-        self.assertIn("no process was seen whose program file, argv[0] or command name is nobody", result.stderr)
+        self.assertIn("no process was found whose program file, argv[0] or command name is nobody", result.stderr)
 
     def test_allocations_without_a_sample_are_counted(self):
         result = run([program("patient"), "1"], ["-i", "1000000000000"])
@@ -272,6 +412,13 @@ class AttachMessages(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             with open(os.path.join(directory, "figures.json")) as file:
                 self.assertEqual(json.load(file)["processes"], 1)
+
+    def test_doctor_tells_what_an_earlier_recording_has_left(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target:
+            self.assertNotIn("attached to before", tool("doctor", "-p", str(target.pid)).stdout)
+            Attached(target.pid, 50)
+            self.assertIn("note  it has been attached to before; that memory is used again",
+                          tool("doctor", "-p", str(target.pid)).stdout)
 
     def test_doctor_looks_at_several_processes(self):
         with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target:

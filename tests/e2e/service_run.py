@@ -126,6 +126,12 @@ class Place:
         self.env = {"HEAPPROFD_DIRECTORY": self.directory}
         self.service = None
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def start(self, *options):
         self.service = subprocess.Popen([HEAPPROFD, *options], env={**os.environ, **self.env},
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -59,6 +60,39 @@ class TerminalTest(unittest.TestCase):
             self.assertTrue(match.group(2).startswith("* "), match.group(2))
         self.assertIn("\x1b[1;29r", text)
         self.assertNotIn("Ctrl-C to stop", re.sub(r"\x1b7.*?\x1b8", "", text))
+
+    def shown(self, env=()):
+        """A terminal with a status line, above which a program waits."""
+        terminal = Terminal(["/usr/bin/env", *env, HEAP_PROFILE, "-i", "1", "-o", self.directory.name + "/o", "--", program("patient"), "1"])
+        self.addCleanup(terminal.close)
+        terminal.wait_for("Ctrl-C to stop")
+        return terminal
+
+    def test_the_line_of_the_heap_ends_with_its_end(self):
+        terminal = self.shown(env=["LC_ALL=C.UTF-8"])
+        terminal.wait_for("live 978 KiB")  # it has been looked at
+        terminal.press(b"q\n")
+        text = SEQUENCE.sub("", terminal.wait_for("raw-trace"))
+        terminal.exit_code()
+        self.assertRegex(text, "RSS +[\\d.]+ MiB +heap \u2581*.*\u2588\r\n")  # all is live at the end, which is the peak
+
+    def test_ctrl_backslash_leaves_no_status_line(self):
+        terminal = self.shown()
+        terminal.press(b"\x1c")
+        terminal.wait_for("\x1b[r")
+        self.assertEqual(terminal.exit_code(), 128 + signal.SIGQUIT)
+
+    def test_ctrl_z_takes_the_status_line_away_until_it_goes_on(self):
+        terminal = self.shown()
+        terminal.press(b"\x1a")
+        terminal.wait_for("\x1b[r")
+        self.assertTrue(os.WIFSTOPPED(os.waitpid(terminal.pid, os.WUNTRACED)[1]))
+        terminal.text = ""
+        os.killpg(terminal.pid, signal.SIGCONT)
+        terminal.wait_for("Ctrl-C to stop")
+        terminal.press(b"\x03")
+        terminal.wait_for("\x1b[r")
+        self.assertEqual(terminal.exit_code(), 128 + signal.SIGINT)
 
     @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
     def test_there_is_a_status_line_while_attached(self):
