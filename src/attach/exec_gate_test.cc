@@ -12,10 +12,10 @@
 #include <sstream>
 #include <string>
 
-#include "attach/fd_passing.h"
 #include "attach/gate_link.h"
 #include "attach/remote_process.h"
 #include "base/clock.h"
+#include "base/passed_fds.h"
 
 namespace heapprofd {
 namespace {
