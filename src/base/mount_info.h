@@ -1,5 +1,5 @@
-// What is mounted in a mount namespace, as /proc/PID/mountinfo says; whoever has mounted it
-// has chosen the paths.
+// What is mounted in a mount namespace, as /proc/PID/mountinfo says; whoever has mounted
+// it has chosen the paths.
 #pragma once
 
 #include <string>

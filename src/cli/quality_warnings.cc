@@ -60,7 +60,7 @@ void AddLosses(const TargetProfile& profile,
   if (quality.refused_dumps > 0)
     warnings->push_back(std::to_string(quality.refused_dumps) +
                         " dumps that the program asked for were not made: more than "
-                        "1000, or too large together");
+                        "1000, or together too large for all programs of its user");
 }
 
 void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {

@@ -269,6 +269,7 @@ Session::LiveTarget& Session::AddTarget(std::unique_ptr<Target> target,
                                         bool from_startup) {
   target->profile().from_startup = from_startup;
   target->set_events(events_);
+  target->set_dump_budget(&requested_dumps_);
   busy_until_ns_ = clock_.last_ns() + kBusyNs;
   live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
   targets_.push_back(std::move(target));
