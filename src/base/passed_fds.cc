@@ -15,9 +15,7 @@ bool SetPassRights(int socket, int may_pass) {
 
 using FdSpace = std::array<char, CMSG_SPACE(kMaxPassedFds * sizeof(int))>;
 
-}  // namespace
-
-void PutFds(std::span<const int> fds, std::span<char> space, msghdr* message) {
+void PutFds(const std::vector<int>& fds, FdSpace& space, msghdr* message) {
   if (fds.empty())
     return;
   const size_t bytes = fds.size() * sizeof(int);
@@ -43,6 +41,8 @@ void TakeFds(msghdr* message, std::vector<ScopedFd>* fds) {
     }
   }
 }
+
+}  // namespace
 
 bool RefuseFds(int socket) {
   return SetPassRights(socket, 0);

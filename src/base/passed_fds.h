@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,10 +40,5 @@ Packet ReceiveWithFds(int socket, size_t max_bytes, int flags = MSG_DONTWAIT);
 // False: the kernel is older.
 bool RefuseFds(int socket);
 bool AcceptFds(int socket);
-
-// Of what the two are made, for those who have a message of their own. `space` has
-// CMSG_SPACE for all of them, is aligned as a cmsghdr, and outlives the message.
-void PutFds(std::span<const int> fds, std::span<char> space, msghdr* message);
-void TakeFds(msghdr* message, std::vector<ScopedFd>* fds);
 
 }  // namespace heapprofd
