@@ -394,6 +394,8 @@ void Target::ReleaseRecorder() {
   previous_stacks_ = {};
   frames_ = {};
   config_ = {};
+  profile_.frames.shrink_to_fit();  // as much as they are accounted for
+  profile_.callsites.shrink_to_fit();
   account_.Set(EstimatedBytes());
 }
 
