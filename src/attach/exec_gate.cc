@@ -19,7 +19,6 @@
 #include <string_view>
 #include <utility>
 
-#include "attach/fd_passing.h"
 #include "attach/gate_process.h"
 #include "attach/mount_scan.h"
 #include "base/clock.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +13,10 @@
 #include <sstream>
 #include <string>
 
-#include "attach/fd_passing.h"
 #include "attach/gate_link.h"
 #include "attach/remote_process.h"
 #include "base/clock.h"
+#include "base/passed_fds.h"
 
 namespace heapprofd {
 namespace {
@@ -73,6 +74,25 @@ class ExecGateTest : public testing::Test {
     return pid;
   }
 
+  // Most are over too soon for that. 0: all were.
+  pid_t StopScan(uint64_t deadline_ns) {
+    while (MonotonicNs() < deadline_ns) {
+      gate_.Ask(getuid());
+      for (size_t answers = 0; answers == 0 && MonotonicNs() < deadline_ns;
+           answers = gate_.Turn().size()) {
+        for (const pid_t scan : ChildrenNamed("heapprofd-scan")) {
+          siginfo_t state{};
+          kill(scan, SIGSTOP);
+          if (waitid(P_PID, static_cast<id_t>(scan), &state,
+                     WSTOPPED | WEXITED | WNOWAIT) == 0 &&
+              state.si_code == CLD_STOPPED)
+            return scan;
+        }
+      }
+    }
+    return 0;
+  }
+
   ExecGate gate_;
 };
 
@@ -119,6 +139,20 @@ TEST_F(ExecGateTest, WhoWasToldByAGateThatEndsIsToldByTheNext) {
   const std::set<uint64_t> asked = {gate_.Ask(getuid()), gate_.Ask(getuid())};
   SignalGate(SIGSTOP);
   EXPECT_EQ(Await(2), asked);
+}
+
+// As one does that waits for a file system.
+TEST_F(ExecGateTest, ALookForFileSystemsThatHangsHoldsUpNobodyForLongAndIsEnded) {
+  const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
+  const pid_t hanging = StopScan(deadline_ns);
+  ASSERT_NE(hanging, 0);
+  const uint64_t ticket = gate_.Ask(getuid());
+  while (!Await(1).contains(ticket) && MonotonicNs() < deadline_ns) {
+  }
+  EXPECT_LT(MonotonicNs(), deadline_ns);
+  while (kill(hanging, 0) == 0 && MonotonicNs() < deadline_ns)
+    gate_.Turn();
+  EXPECT_NE(kill(hanging, 0), 0);
 }
 
 // The gate would have to close it, and wait for whoever serves its file.

@@ -38,11 +38,12 @@ pid_t ProcessOf(pid_t tid) {
 // `note`: what is not watched.
 Result<GateLink> BeginWatching(const ExecNames& names,
                                const ExecWatcher::MakeGate& make_gate,
+                               const std::function<void()>& between,
                                std::string* note) {
   for (int gates = 1;; ++gates) {
     HPD_TRY_ASSIGN(GateEnds ends, make_gate());
     GateLink gate(std::move(ends));
-    Status status = gate.Begin(names, note);
+    Status status = gate.Begin(names, note, between);
     if (status.ok())
       return gate;
     if (status.code() != StatusCode::kTryAgain || gates == kMaxFailedGates)
@@ -96,11 +97,13 @@ void ExecWatcher::Caught::Conclude(Status status) {
   changed_.notify_all();
 }
 
-Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(Filter filter,
-                                                        AttachedProcess::Options options,
-                                                        const MakeGate& make_gate) {
+Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(
+    Filter filter,
+    AttachedProcess::Options options,
+    const MakeGate& make_gate,
+    const std::function<void()>& between) {
   std::string note;
-  HPD_TRY_ASSIGN(GateLink gate, BeginWatching(filter.names, make_gate, &note));
+  HPD_TRY_ASSIGN(GateLink gate, BeginWatching(filter.names, make_gate, between, &note));
   std::shared_ptr<ExecWatcher> watcher(
       new ExecWatcher(std::move(filter), std::move(options), std::move(gate)));
   watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

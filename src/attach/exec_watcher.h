@@ -71,10 +71,11 @@ class ExecWatcher {
   // Gives a connection of ExecGate. Asked again when that gate ends before it watches.
   using MakeGate = std::function<Result<GateEnds>()>;
 
-  // To be ended by End.
+  // To be ended by End. `between`: called now and then until the gate watches.
   static Result<std::shared_ptr<ExecWatcher>> Start(Filter filter,
                                                     AttachedProcess::Options options,
-                                                    const MakeGate& make_gate);
+                                                    const MakeGate& make_gate,
+                                                    const std::function<void()>& between);
 
   // Catches no more. kUnavailable: its thread hangs with a program; it is left behind,
   // and lives as long as that.

@@ -12,9 +12,9 @@
 #include <optional>
 #include <utility>
 
-#include "attach/fd_passing.h"
 #include "attach/remote_process.h"
 #include "base/clock.h"
+#include "base/passed_fds.h"
 
 namespace heapprofd {
 namespace {

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "attach/fd_passing.h"
 #include "attach/gate.h"
 #include "attach/gate_link.h"
 #include "attach/mount_list.h"
+#include "base/passed_fds.h"
 
 namespace {
 

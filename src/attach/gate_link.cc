@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kGatePatienceNs = 10'000'000'000;  // with a gate that is alive
 constexpr int kGateLookMs = 100;
+constexpr int kBetweenMs = 5;
 
 }  // namespace
 
@@ -36,7 +37,9 @@ bool OpenGateEnds(GateEnds* watchers, GateEnds* gates) {
   return watchers->pipe.valid() && shutdown(gates->socket.get(), SHUT_RD) == 0;
 }
 
-Status GateLink::Begin(const ExecNames& names, std::string* note) {
+Status GateLink::Begin(const ExecNames& names,
+                       std::string* note,
+                       const std::function<void()>& between) {
   const std::string bytes = names.Encode();
   if (!ExecNames::Decode(bytes))
     return Status(StatusCode::kUnavailable,
@@ -51,7 +54,8 @@ Status GateLink::Begin(const ExecNames& names, std::string* note) {
       Say(bytes, deadline);
   static_cast<void>(is_said);
   while (is_open_ && MonotonicNs() < deadline) {
-    Wait(kGateLookMs);
+    Wait(kBetweenMs);
+    between();
     const std::optional<News> news = Receive();
     if (!news)
       continue;

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,8 +37,12 @@ class GateLink {
       : socket_(std::move(ends.socket)), pipe_(std::move(ends.pipe)) {}
 
   // Says what to watch for, and waits until that is so. `note`: what is not watched.
-  // kTryAgain: the gate has ended; there may be another one.
-  Status Begin(const ExecNames& names, std::string* note);
+  // kTryAgain: the gate has ended; there may be another one. `between`: called now and
+  // then meanwhile.
+  Status Begin(
+      const ExecNames& names,
+      std::string* note,
+      const std::function<void()>& between = [] {});
 
   // Until there are news, or the time is over (-1: no limit).
   void Wait(int max_ms) const;

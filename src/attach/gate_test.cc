@@ -14,9 +14,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "attach/fd_passing.h"
 #include "attach/gate_link.h"
 #include "base/clock.h"
+#include "base/passed_fds.h"
 
 namespace heapprofd {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <unordered_set>
 
 namespace heapprofd {
@@ -25,48 +24,6 @@ constexpr std::array<std::string_view, 18> kHarmless = {
 template <typename List>
 bool Contains(const List& list, std::string_view item) {
   return std::find(list.begin(), list.end(), item) != list.end();
-}
-
-std::string_view TakeField(std::string_view* line, char end = ' ') {
-  const size_t at = std::min(line->find(end), line->size());
-  const std::string_view field = line->substr(0, at);
-  line->remove_prefix(std::min(at + 1, line->size()));
-  return field;
-}
-
-// Takes the next character, of which some are written as octal numbers: blanks and the
-// like, and in options also those that would end them (`is_plain` is false).
-char TakeCharacter(std::string_view* text, bool* is_plain) {
-  unsigned char byte = 0;
-  const char* digits = text->data() + 1;
-  *is_plain = text->size() < 4 || (*text)[0] != '\\' ||
-              std::from_chars(digits, digits + 3, byte, 8).ptr != digits + 3;
-  const char taken = *is_plain ? (*text)[0] : static_cast<char>(byte);
-  text->remove_prefix(*is_plain ? 1 : 4);
-  return taken;
-}
-
-std::string Unescaped(std::string_view text) {
-  std::string plain;
-  bool is_plain = false;
-  while (!text.empty())
-    plain += TakeCharacter(&text, &is_plain);
-  return plain;
-}
-
-bool ParseLine(std::string_view line, Mount* mount) {
-  const std::string_view id = TakeField(&line);
-  TakeField(&line);  // the parent's
-  mount->device = TakeField(&line);
-  TakeField(&line);  // what of the file system is mounted
-  mount->point = Unescaped(TakeField(&line));
-  while (!line.empty() && TakeField(&line) != "-") {
-  }
-  mount->type = TakeField(&line);
-  TakeField(&line);  // the source
-  mount->options = TakeField(&line);
-  return std::from_chars(id.data(), id.data() + id.size(), mount->id).ec == std::errc() &&
-         mount->point.starts_with('/') && !mount->type.empty();
 }
 
 // "/a/b" -> "/a" -> "/" -> "".
@@ -124,16 +81,6 @@ class Selection {
 
 }  // namespace
 
-std::vector<Mount> ParseMountInfo(std::string_view text) {
-  std::vector<Mount> mounts;
-  while (!text.empty()) {
-    Mount mount;
-    if (ParseLine(TakeField(&text, '\n'), &mount))
-      mounts.push_back(std::move(mount));
-  }
-  return mounts;
-}
-
 std::vector<std::string> OverlayLayers(std::string_view options) {
   constexpr std::array<std::string_view, 5> kKeys = {"lowerdir", "lowerdir+", "datadir+",
                                                      "upperdir", "workdir"};
@@ -143,11 +90,11 @@ std::vector<std::string> OverlayLayers(std::string_view options) {
   bool is_known = false;
   while (!options.empty()) {
     bool is_plain = false;
-    const char c = TakeCharacter(&options, &is_plain);
+    const char c = TakeMountCharacter(&options, &is_plain);
     const bool ends =
         options.empty() || (is_plain && (c == ',' || (is_layer && c == ':')));
     if (c == '\\' && !options.empty()) {  // before a colon that belongs to the name
-      word += TakeCharacter(&options, &is_plain);
+      word += TakeMountCharacter(&options, &is_plain);
     } else if (is_plain && c == '=' && !is_layer) {
       is_layer = Contains(kKeys, word);
       is_known |= word.starts_with("lowerdir");

@@ -9,18 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mount_info.h"
+
 namespace heapprofd {
-
-struct Mount {
-  int id = 0;
-  std::string device;  // major:minor, of the file system
-  std::string point;
-  std::string type;
-  std::string options;  // of the file system, as the kernel writes them
-};
-
-// Lines of /proc/PID/mountinfo; others are left out.
-std::vector<Mount> ParseMountInfo(std::string_view text);
 
 // Directories that an overlay is made of; empty when they cannot be known.
 std::vector<std::string> OverlayLayers(std::string_view options);

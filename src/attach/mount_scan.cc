@@ -15,10 +15,10 @@
 #include <set>
 #include <string>
 
-#include "attach/fd_passing.h"
 #include "attach/mount_list.h"
 #include "attach/remote_process.h"
 #include "base/mount_namespace.h"
+#include "base/passed_fds.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {

@@ -12,9 +12,9 @@
 #include <set>
 #include <thread>
 
-#include "attach/fd_passing.h"
 #include "attach/mount_list.h"
 #include "attach/remote_process.h"
+#include "base/passed_fds.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/proc_files.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "unwind/proc_maps.h"
@@ -73,24 +74,6 @@ std::string ImageId(pid_t pid);
 // A thread of a process that has a program: itself, or another one when its first thread
 // has ended, which makes most of /proc/PID empty.
 pid_t LiveThread(pid_t pid);
-
-// The whole of a file of /proc, at most `limit` bytes; empty when it cannot be read.
-std::string ReadProcFile(const std::string& path, size_t limit = size_t{64} << 20);
-
-// Value of a field of /proc/PID/status or a thread's: "Seccomp" -> "2". Empty: no such
-// field.
-std::string StatusField(const std::string& status_text, const std::string& name);
-
-// Of a user or group: real, effective, saved, of the file system.
-using FourIds = std::array<id_t, 4>;
-
-// Value of the field "Uid" or "Gid"; nullopt: no such field.
-std::optional<FourIds> StatusIds(const std::string& status_text, const std::string& name);
-
-bool AreAll(const FourIds& ids, id_t wanted);
-
-// "/proc/PID/" + rest.
-std::string ProcPath(pid_t pid, const std::string& rest);
 
 // The thread id as the process itself sees it: the last one of its nested namespaces.
 uint32_t InnerId(pid_t tid);

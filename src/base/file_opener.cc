@@ -16,14 +16,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 #include <map>
-#include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/mount_info.h"
 #include "base/mount_namespace.h"
 #include "base/passed_fds.h"
+#include "base/proc_files.h"
 
 namespace heapprofd {
 namespace {
@@ -36,19 +36,6 @@ constexpr off_t kMaxCopy = off_t{256} << 20;       // bytes; libLLVM has 110 MiB
 constexpr size_t kMaxMountInfo = size_t{1} << 20;  // bytes
 constexpr size_t kChunk = size_t{1} << 20;         // bytes
 
-std::string ReadAll(const std::string& path) {
-  std::string text;
-  const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 16384> chunk{};
-  while (text.size() < kMaxMountInfo) {
-    const ssize_t got = read(fd.get(), chunk.data(), chunk.size());
-    if (got <= 0)
-      break;
-    text.append(chunk.data(), static_cast<size_t>(got));
-  }
-  return text;
-}
-
 // Whether the file is on an overlay that root has mounted, as that of a container. The
 // process cannot come back from a user's name space, so that is looked at last.
 bool IsOnOverlayOfRoot(int fd, pid_t pid) {
@@ -57,15 +44,13 @@ bool IsOnOverlayOfRoot(int fd, pid_t pid) {
   if (pid <= 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0 ||
       (status.stx_mask & STATX_MNT_ID) == 0)
     return false;
-  const std::string process = "/proc/" + std::to_string(pid) + "/";
-  const std::string mounts = "\n" + ReadAll(process + "mountinfo");
-  const size_t line =
-      mounts.find("\n" + std::to_string(uint64_t{status.stx_mnt_id}) + " ");
-  if (line == std::string::npos)
-    return false;
-  const std::string_view mount =
-      std::string_view(mounts).substr(line + 1, mounts.find('\n', line + 1) - line - 1);
-  return mount.find(" - overlay ") != std::string_view::npos && IsOurUsersNamespace(pid);
+  const std::vector<Mount> mounts =
+      ParseMountInfo(ReadProcFile(ProcPath(pid, "mountinfo"), kMaxMountInfo));
+  const auto mount =
+      std::find_if(mounts.begin(), mounts.end(), [&status](const Mount& one) {
+        return static_cast<uint64_t>(one.id) == status.stx_mnt_id;
+      });
+  return mount != mounts.end() && mount->type == "overlay" && IsOurUsersNamespace(pid);
 }
 
 // Whether its file system is one that root has mounted, or one in memory: ordinary users
@@ -98,14 +83,9 @@ ScopedFd CopyOf(int fd, off_t size) {
 }
 
 void Send(int socket, const OpenAnswer& answer, int fd) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  iovec part{.iov_base = const_cast<OpenAnswer*>(&answer), .iov_len = sizeof(answer)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (fd >= 0)
-    PutFds(std::span(&fd, 1), control, &message);
-  sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const std::string_view bytes(reinterpret_cast<const char*>(&answer), sizeof(answer));
+  SendWithFds(socket, bytes, fd >= 0 ? std::vector{fd} : std::vector<int>(),
+              MSG_DONTWAIT);
 }
 
 struct Question {
@@ -132,21 +112,13 @@ void Answer(const Question& question) {
 
 // False: all have closed the socket.
 bool Receive(int socket, Question* question) {
-  std::array<char, kMaxForeignRequest> bytes{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  if (got < static_cast<ssize_t>(sizeof(question->head)))
-    return got < 0 && errno == EINTR;
-  TakeFds(&message, &question->fds);
-  memcpy(&question->head, bytes.data(), sizeof(question->head));
-  std::string_view rest(bytes.data() + sizeof(question->head),
-                        static_cast<size_t>(got) - sizeof(question->head));
+  Packet packet = ReceiveWithFds(socket, kMaxForeignRequest, /*flags=*/0);
+  if (packet.bytes.size() < sizeof(question->head))
+    return false;
+  memcpy(&question->head, packet.bytes.data(), sizeof(question->head));
+  question->fds = std::move(packet.fds);
+  std::string_view rest = packet.bytes;
+  rest.remove_prefix(sizeof(question->head));
   for (size_t end = 0; (end = rest.find('\0')) != std::string_view::npos;) {
     question->paths.emplace_back(rest.substr(0, end));
     rest.remove_prefix(end + 1);

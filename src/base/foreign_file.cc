@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -21,11 +20,13 @@
 #include "base/clock.h"
 #include "base/file_opener.h"
 #include "base/passed_fds.h"
+#include "base/proc_files.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxDirectories = 4096;
+constexpr size_t kMaxStatus = 4096;    // bytes
 constexpr uint64_t kPauseFactor = 20;  // of what we have waited for in vain
 
 ForeignFile FileOf(const OpenAnswer& answer, ScopedFd fd) {
@@ -174,36 +175,25 @@ bool Ask(const ForeignRequest& request, uid_t user, int answer_to) {
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
   for (const std::string& path : request.paths)
     bytes.append(path).append(1, '\0');
-  const std::array<int, 2> fds = {answer_to, request.root};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  PutFds(std::span(fds.data(), request.root >= 0 ? 2 : 1), control, &message);
+  std::vector<int> fds = {answer_to};
+  if (request.root >= 0)
+    fds.push_back(request.root);
   return bytes.size() <= kMaxForeignRequest &&
-         sendmsg(Opener(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+         SendWithFds(Opener(), bytes, fds, MSG_DONTWAIT);
 }
 
 ForeignFile TakeAnswer(int socket) {
   OpenAnswer answer{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  iovec part{.iov_base = &answer, .iov_len = sizeof(answer)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  std::vector<ScopedFd> fds;
-  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != sizeof(answer))
+  Packet packet = ReceiveWithFds(socket, sizeof(answer));
+  if (packet.bytes.size() != sizeof(answer))
     return {};
-  TakeFds(&message, &fds);
+  memcpy(&answer, packet.bytes.data(), sizeof(answer));
   if (answer.is_refused != 0) {
     ForeignFile late;
     late.is_late = true;
     return late;
   }
-  return fds.empty() ? ForeignFile() : FileOf(answer, std::move(fds[0]));
+  return packet.fds.empty() ? ForeignFile() : FileOf(answer, std::move(packet.fds[0]));
 }
 
 // False: no answer, and no end of who was asked, in time.

@@ -3,16 +3,35 @@
 
 #include <sys/socket.h>
 
-#include <span>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
 
-// Puts them into a message that is to be sent; they stay the caller's. `space` has
-// CMSG_SPACE for all of them, is aligned as a cmsghdr, and outlives the message.
-void PutFds(std::span<const int> fds, std::span<char> space, msghdr* message);
+inline constexpr size_t kMaxPassedFds = 4;
+
+// Sends at most so many with `bytes`, of which a stream may take a part only; they stay
+// the caller's. `flags`: of sendmsg(2), without any it waits for room unless the socket
+// is one that does not block. nullopt: errno says why.
+std::optional<size_t> SendWithFds(int socket,
+                                  std::string_view bytes,
+                                  const std::vector<int>& fds,
+                                  int flags = 0);
+
+struct Packet {
+  std::string bytes;
+  std::vector<ScopedFd> fds;  // at most kMaxPassedFds
+  bool is_end = false;        // of the connection
+};
+
+// What of a packet is longer than `max_bytes` is cut. `flags`: of recvmsg(2); without
+// waiting no bytes may mean that there is none now.
+Packet ReceiveWithFds(int socket, size_t max_bytes, int flags = MSG_DONTWAIT);
 
 // Whether others may send descriptors to this socket, or to those that are accepted from
 // it (Linux 6.16; until somebody refuses, they may). A descriptor that lies in a socket's
@@ -21,8 +40,5 @@ void PutFds(std::span<const int> fds, std::span<char> space, msghdr* message);
 // False: the kernel is older.
 bool RefuseFds(int socket);
 bool AcceptFds(int socket);
-
-// Takes over those of a message that has been received.
-void TakeFds(msghdr* message, std::vector<ScopedFd>* fds);
 
 }  // namespace heapprofd

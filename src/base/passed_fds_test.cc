@@ -12,14 +12,25 @@ namespace {
 
 // Sends a byte with our standard input; 0 or the error.
 int SendWithFd(const ScopedFd& socket) {
-  char byte = 'x';
-  iovec part{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  PutFds(std::array{STDIN_FILENO}, control, &message);
-  return sendmsg(socket.get(), &message, MSG_NOSIGNAL) == 1 ? 0 : errno;
+  return SendWithFds(socket.get(), "x", {STDIN_FILENO}) ? 0 : errno;
+}
+
+TEST(PassedFdsTest, DescriptorsComeWithTheirPacketAndTheEndIsTold) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+  ScopedFd ours(ends[0]);
+  const ScopedFd theirs(ends[1]);
+  EXPECT_FALSE(ReceiveWithFds(theirs.get(), 8).is_end);  // there is nothing yet
+  ASSERT_EQ(SendWithFds(ours.get(), "two", {STDIN_FILENO, STDERR_FILENO}), 3u);
+  ASSERT_EQ(SendWithFds(ours.get(), "longer", {}), 6u);
+  EXPECT_FALSE(
+      SendWithFds(ours.get(), "x", std::vector<int>(kMaxPassedFds + 1, STDIN_FILENO)));
+  const Packet two = ReceiveWithFds(theirs.get(), 8);
+  EXPECT_EQ(two.bytes, "two");
+  EXPECT_EQ(two.fds.size(), 2u);
+  EXPECT_EQ(ReceiveWithFds(theirs.get(), 4).bytes, "long");
+  ours.reset();
+  EXPECT_TRUE(ReceiveWithFds(theirs.get(), 8).is_end);
 }
 
 TEST(PassedFdsTest, ASocketThatRefusesDescriptorsGetsNone) {

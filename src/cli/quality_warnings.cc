@@ -79,7 +79,7 @@ void AddLosses(const TargetProfile& profile,
   if (quality.refused_dumps > 0)
     warnings->push_back(Counted(quality.refused_dumps, " dump", " dumps") +
                         " that the program asked for could not be made: more than 1000, "
-                        "or too large together");
+                        "or together too large for all programs of its user");
 }
 
 void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {

@@ -8,7 +8,6 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -25,10 +24,6 @@ namespace {
 constexpr size_t kMaxCommandBytes = 4096;
 constexpr size_t kMaxArguments = 256;
 constexpr char kCutMark[] = "[the rest is left out]";
-
-std::string ProcPath(pid_t pid, const char* file) {
-  return "/proc/" + std::to_string(pid) + "/" + file;
-}
 
 std::vector<std::string> ReadCommand(pid_t pid) {
   std::string text = ReadMemoryFile(pid, "cmdline", kMaxCommandBytes + 1);
@@ -58,11 +53,7 @@ std::string ReadName(const std::string& path) {
 }  // namespace
 
 std::string ReadAtMost(const std::string& path, size_t limit) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(limit, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(limit));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
+  return ReadProcFile(path, limit);
 }
 
 ProcessDescription DescribeProcess(pid_t pid) {
@@ -92,7 +83,7 @@ ProcessDescription DescribeProcess(pid_t pid) {
 
 std::string ThreadName(pid_t pid, uint32_t tid) {
   const std::string file = "task/" + std::to_string(tid) + "/comm";
-  const std::string name = ReadName(ProcPath(pid, file.c_str()));
+  const std::string name = ReadName(ProcPath(pid, file));
   return TextFromTarget(name.c_str(), name.size() + 1);
 }
 

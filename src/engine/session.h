@@ -274,6 +274,10 @@ class Session {
   std::string parent_directory_;  // empty: there is none
   std::string directory_;
   std::string socket_path_;
+  // Dumps that programs ask for, in call sites (Target::set_dump_budget).
+  static constexpr uint64_t kRequestedOfUser = 2'000'000;
+  static constexpr uint64_t kRequestedOfAll = 4 * kRequestedOfUser;
+  UserBudget requested_dumps_{kRequestedOfUser, kRequestedOfAll};
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
   std::vector<std::unique_ptr<TargetProfile>> rejected_;

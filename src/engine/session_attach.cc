@@ -175,8 +175,11 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
 
 Status Session::CatchStarts(ExecWatcher::Filter filter,
                             const ExecWatcher::MakeGate& make_gate) {
-  HPD_TRY_ASSIGN(exec_watcher_,
-                 ExecWatcher::Start(std::move(filter), AttachOptions(), make_gate));
+  HPD_TRY_ASSIGN(exec_watcher_, ExecWatcher::Start(std::move(filter), AttachOptions(),
+                                                   make_gate, [this] {
+                                                     if (between_)
+                                                       between_();
+                                                   }));
   return {};
 }
 

@@ -14,7 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/passed_fds.h"
 #include "base/random_seed.h"
@@ -44,16 +45,9 @@ std::string RuntimeDirectory() {
 
 bool SendWelcome(int connection,
                  const heapprofd::Welcome& welcome,
-                 std::span<const int> fds) {
-  heapprofd::Welcome copy = welcome;
-  iovec part{.iov_base = &copy, .iov_len = sizeof(copy)};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  PutFds(fds, control, &message);
-  return sendmsg(connection, &message, MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(sizeof(copy));
+                 const std::vector<int>& fds) {
+  const std::string_view bytes(reinterpret_cast<const char*>(&welcome), sizeof(welcome));
+  return SendWithFds(connection, bytes, fds) == bytes.size();
 }
 
 ScopedFd OpenProcess(pid_t pid) {
@@ -263,7 +257,8 @@ Status Session::TakeIn(Newcomer newcomer) {
                                    .status = WelcomeStatus::kProfile,
                                    .ring_size = target->memory().ring_size(),
                                    .seed = RandomSeed()};
-  const std::array fds = {target->memory().engine_fd(), target->memory().client_fd()};
+  const std::vector<int> fds = {target->memory().engine_fd(),
+                                target->memory().client_fd()};
   if (!SendWelcome(newcomer.connection, welcome, fds))
     return Status::FromErrno("cannot answer process " + std::to_string(pid), errno);
   AddTarget(std::move(target), std::move(newcomer.process), newcomer.from_startup);
@@ -275,6 +270,7 @@ Session::LiveTarget& Session::AddTarget(std::unique_ptr<Target> target,
                                         bool from_startup) {
   target->profile().from_startup = from_startup;
   target->set_events(events_);
+  target->set_dump_budget(&requested_dumps_);
   busy_until_ns_ = clock_.last_ns() + kBusyNs;
   live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
   targets_.push_back(std::move(target));

@@ -358,11 +358,11 @@ uint64_t Target::EstimatedBytes() const {
   constexpr uint64_t kPerTotals = 200;  // of a callsite in a dump, its peak included
   constexpr uint64_t kPerSample = 64;
   constexpr uint64_t kPerHash = 32;
-  uint64_t bytes =
-      sizeof(*this) + address_space_->bytes() + profile_.frames.size() * kPerFrame +
-      profile_.callsites.size() * kPerCallsite +
-      profile_.threads.size() * sizeof(ThreadDescription) +
-      profile_.marks.size() * sizeof(Mark) + requested_callsites_ * kPerTotals;
+  uint64_t bytes = sizeof(*this) + address_space_->bytes() +
+                   profile_.frames.size() * kPerFrame +
+                   profile_.callsites.size() * kPerCallsite +
+                   profile_.threads.size() * sizeof(ThreadDescription) +
+                   profile_.marks.size() * sizeof(Mark) + requested_cost_ * kPerTotals;
   for (const std::string& argument : profile_.process.cmdline)
     bytes += sizeof(std::string) + argument.size();
   for (const HeapDump& dump : profile_.heaps)
@@ -394,6 +394,8 @@ void Target::ReleaseRecorder() {
   previous_stacks_ = {};
   frames_ = {};
   config_ = {};
+  profile_.frames.shrink_to_fit();  // as much as they are accounted for
+  profile_.callsites.shrink_to_fit();
   account_.Set(EstimatedBytes());
 }
 

@@ -104,6 +104,12 @@ class Target {
   // Outlives this object. nullptr: nobody wants them.
   void set_events(AllocationEvents* events) { events_ = events; }
 
+  // For the dumps that the program asks for, in call sites: its user's other programs
+  // share it. Outlives this object; without one there is a bound for this target alone.
+  void set_dump_budget(UserBudget* budget) {
+    dump_account_.emplace(budget, account_.user());
+  }
+
   // Children of the process, which has ended, may still count; then a descriptor is kept
   // for them.
   bool awaits_children() const { return left_memory_ != nullptr; }
@@ -176,6 +182,7 @@ class Target {
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
   void HandleMark(std::span<const std::byte> payload, bool is_dump);
+  bool MayRequestDump() const;
   bool HasRoom();
   void AllocateIn(uint8_t heap_id, SampledAllocation allocation);
   void PublishHeapRules();
@@ -245,7 +252,8 @@ class Target {
   uint64_t last_event_ns_ = 0;
   uint32_t allocator_question_ = 0;
   size_t requested_dumps_ = 0;
-  size_t requested_callsites_ = 0;  // in these dumps, and threads
+  uint64_t requested_cost_ = 0;  // of these dumps, in call sites
+  std::optional<UserBudget::Account> dump_account_;
   AllocationEvents* events_ = nullptr;
 };
 

@@ -13,7 +13,9 @@ namespace {
 
 constexpr size_t kMaxMarks = 10'000;
 constexpr size_t kMaxRequestedDumps = 1000;
-constexpr size_t kMaxRequestedCallsites = 2'000'000;  // of all of these dumps
+// What they cost the trace, the spool and the finisher, counted in call sites.
+constexpr uint64_t kMaxRequestedCost = 2'000'000;
+constexpr uint64_t kCostOfHeap = 16;  // also of an empty one
 
 }  // namespace
 
@@ -30,8 +32,7 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
                                 .name = TextFromTarget(record->name, kMarkNameSize)});
     return;
   }
-  if (requested_dumps_ >= kMaxRequestedDumps ||
-      requested_callsites_ >= kMaxRequestedCallsites) {
+  if (!MayRequestDump()) {
     ++profile_.quality.refused_dumps;
     return;
   }
@@ -40,10 +41,17 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
   ++requested_dumps_;
   for (HeapDump& dump : profile_.heaps) {
     dump.end_ns = last_event_ns_;
-    requested_callsites_ += dump.callsites.size() + dump.threads.size();
+    requested_cost_ += kCostOfHeap + dump.callsites.size() + dump.threads.size();
   }
+  if (dump_account_)
+    dump_account_->Set(requested_cost_);
   previous_dump_ns_ = last_event_ns_;
   profile_.requested_dumps.push_back(profile_.heaps);
+}
+
+bool Target::MayRequestDump() const {
+  return requested_dumps_ < kMaxRequestedDumps && requested_cost_ < kMaxRequestedCost &&
+         (!dump_account_ || dump_account_->HasRoom());
 }
 
 HeapDump Target::DumpOfMalloc() const {

@@ -288,6 +288,41 @@ TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
   EXPECT_EQ(profile.quality.corrupt_records, 1u);
 }
 
+// Heaps without a call site, too: each is written, kept and read again.
+TEST_F(TargetTest, RequestedDumpsOfManyHeapsHaveABoundForAllTargetsOfAUser) {
+  constexpr uint64_t kSmall = 10'000;
+  constexpr int kAsked = 20;
+  UserBudget budget(kSmall, 2 * kSmall);
+  auto other = Target::Create(getpid(), config_, &modules_, &clock_);
+  ASSERT_TRUE(other.ok());
+  const auto request = [&](Target& target) {
+    target.set_dump_budget(&budget);
+    SharedMemory& memory = target.memory();
+    for (size_t id = 1; id < kMaxHeaps; ++id) {
+      memcpy(memory.client().heaps[id].name, "pool", 5);
+      memory.client().heaps[id].is_set.store(1);
+    }
+    memory.engine().heap_rules.other_interval = 1;
+    writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
+                         memory.ring_size());
+    for (int i = 0; i < kAsked; ++i)
+      Write(RecordType::kDumpNow, std::vector<std::byte>(sizeof(MarkRecord)));
+    while (target.Drain(kAll, /*writers_gone=*/true) > 0) {
+    }
+    EXPECT_EQ(
+        target.profile().requested_dumps.size() + target.profile().quality.refused_dumps,
+        static_cast<size_t>(kAsked));
+    return target.profile().requested_dumps.size();
+  };
+  const size_t made = request(*target_);
+  EXPECT_GE(made, 1u);
+  EXPECT_LE(made, 4u);
+  EXPECT_EQ(request(*other.value()), 0u);
+  EXPECT_TRUE(budget.HasRoom(getuid() + 1));
+  target_.reset();
+  other.value().reset();
+}
+
 TEST_F(TargetTest, AFailedReallocIsUndone) {
   WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   WriteFree(RecordType::kFree, 0x10, true);

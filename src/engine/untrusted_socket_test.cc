@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <string>
 
-#include "attach/fd_passing.h"
 #include "base/clock.h"
 #include "base/passed_fds.h"
 

@@ -20,13 +20,13 @@ bool UserBudget::HasRoom(uid_t user) const {
   return used_ < limit_ && (used == used_by_.end() || used->second < limit_of_user_);
 }
 
-void UserBudget::Account::Set(uint64_t bytes) {
-  budget_->used_ += bytes - bytes_;
+void UserBudget::Account::Set(uint64_t amount) {
+  budget_->used_ += amount - amount_;
   uint64_t& of_user = budget_->used_by_[user_];
-  of_user += bytes - bytes_;
+  of_user += amount - amount_;
   if (of_user == 0)
     budget_->used_by_.erase(user_);
-  bytes_ = bytes;
+  amount_ = amount;
 }
 
 }  // namespace heapprofd

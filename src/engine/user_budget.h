@@ -1,6 +1,7 @@
-// What the targets of one user may take of the engine's memory, over all of its sessions.
-// Targets are hostile, and an engine of root has those of many users: what one of them
-// uses up is missing to his own targets only.
+// What the targets of one user may take of something together: of the engine's memory
+// over all of its sessions, of one recording's dumps on request. Targets are hostile, and
+// an engine of root has those of many users: what one of them uses up is missing to his
+// own targets only.
 //
 // One thread.
 #pragma once
@@ -14,11 +15,12 @@ namespace heapprofd {
 
 class UserBudget {
  public:
-  // Bytes.
+  // In one unit: bytes, call sites.
   UserBudget(uint64_t limit_of_user, uint64_t limit)
       : limit_of_user_(limit_of_user), limit_(limit) {}
 
-  // That of this process: half of the machine's memory, one user half of that.
+  // That of this process's memory, in bytes: half of the machine's memory, one user half
+  // of that.
   static UserBudget& OfEngine();
 
   bool HasRoom(uid_t user) const;
@@ -37,14 +39,14 @@ class UserBudget {
 
     uid_t user() const { return user_; }
 
-    void Set(uint64_t bytes);
+    void Set(uint64_t amount);
 
     bool HasRoom() const { return budget_->HasRoom(user_); }
 
    private:
     UserBudget* budget_;
     uid_t user_;
-    uint64_t bytes_ = 0;
+    uint64_t amount_ = 0;
   };
 
  private:

@@ -5,16 +5,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "base/passed_fds.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxFds = 4;
 constexpr timeval kConnectPatience = {.tv_sec = 5, .tv_usec = 0};
 constexpr size_t kReadSize = size_t{64} << 10;
 
@@ -67,22 +68,12 @@ Status SendControlMessage(int fd,
                              .payload_size = static_cast<uint32_t>(payload.size())};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
   bytes += payload;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))> control{};
-  msghdr message{};
-  for (size_t done = 0; done < bytes.size();) {
-    iovec part{.iov_base = bytes.data() + done, .iov_len = bytes.size() - done};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = nullptr;
-    message.msg_controllen = 0;
-    if (done == 0)
-      PutFds(fds, control, &message);
-    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR)
-      continue;
-    if (sent < 0)
+  std::string_view rest = bytes;
+  for (std::vector<int> unsent = fds; !rest.empty(); unsent.clear()) {
+    const std::optional<size_t> sent = SendWithFds(fd, rest, unsent, MSG_DONTWAIT);
+    if (!sent)
       return Status::FromErrno("cannot send a control message", errno);
-    done += static_cast<size_t>(sent);
+    rest.remove_prefix(*sent);
   }
   return {};
 }
@@ -105,29 +96,19 @@ Result<std::optional<ControlMessage>> ControlChannel::TakeMessage() {
 }
 
 Result<std::optional<ControlMessage>> ControlChannel::Receive() {
-  std::array<char, kReadSize> buffer{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))> control{};
   while (true) {
     HPD_TRY_ASSIGN(std::optional<ControlMessage> complete, TakeMessage());
     if (complete)
       return complete;
-    iovec part{.iov_base = buffer.data(), .iov_len = buffer.size()};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-      return std::optional<ControlMessage>();
-    if (got <= 0)
+    Packet packet = ReceiveWithFds(fd_.get(), kReadSize);
+    if (packet.is_end)
       return Closed();
-    TakeFds(&message, &received_fds_);
-    if (received_fds_.size() > kMaxFds)
-      received_fds_.resize(kMaxFds);  // closes the others
-    received_.append(buffer.data(), static_cast<size_t>(got));
+    if (packet.bytes.empty())
+      return std::optional<ControlMessage>();
+    std::move(packet.fds.begin(), packet.fds.end(), std::back_inserter(received_fds_));
+    if (received_fds_.size() > kMaxPassedFds)
+      received_fds_.resize(kMaxPassedFds);  // closes the others
+    received_ += packet.bytes;
   }
 }
 

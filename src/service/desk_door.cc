@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <utility>
+
 #include "base/clock.h"
 
 namespace heapprofd {
@@ -28,7 +30,7 @@ LinkType TypeOf(Reply reply) {
 }  // namespace
 
 int DeskDoor::MillisecondsToNext() const {
-  if (!is_empty() || !early_.empty())
+  if (!is_empty())
     return 0;
   if (!is_told_ || !is_all_sent_)
     return kAgainMs;
@@ -49,7 +51,7 @@ void DeskDoor::Serve(Host& host) {
 // Without a front desk nobody comes any more, and what was recorded is to be kept.
 void DeskDoor::Receive(Host& host) {
   for (int i = 0; i < kMessagesOfDesk && !is_closed_; ++i) {
-    Result<std::optional<LinkMessage>> message = NextMessage();
+    Result<std::optional<LinkMessage>> message = link_.Receive();
     if (message.ok() && !message.value())
       return;
     if (message.ok()) {
@@ -62,39 +64,25 @@ void DeskDoor::Receive(Host& host) {
   }
 }
 
-Result<std::optional<LinkMessage>> DeskDoor::NextMessage() {
-  if (early_.empty())
-    return link_.Receive();
-  std::optional<LinkMessage> message = std::move(early_.front());
-  early_.pop_front();
-  return message;
-}
-
-Result<GateEnds> DeskDoor::Watch() {
-  const Status no_answer(
-      StatusCode::kUnavailable,
-      "cannot watch for new processes: the service does not answer; try again");
+// The answer comes in among all else that is served meanwhile.
+Result<GateEnds> DeskDoor::Watch(const std::function<void()>& between) {
   const uint64_t deadline_ns = MonotonicNs() + kAnswerNs;
-  if (!link_.Send({.type = LinkType::kWatch}))
-    return no_answer;
-  while (MonotonicNs() < deadline_ns) {
+  watcher_.reset();
+  bool is_asked = false;
+  while (!watcher_ && !is_closed_ && !may_leave_ && MonotonicNs() < deadline_ns) {
+    is_asked = is_asked || link_.Send({.type = LinkType::kWatch});
     pollfd readable{.fd = link_.fd(), .events = POLLIN, .revents = 0};
     poll(&readable, 1, kAgainMs);
-    Result<std::optional<LinkMessage>> message = link_.Receive();
-    if (!message.ok())
-      return no_answer;
-    if (!message.value())
-      continue;
-    if (message.value()->type != LinkType::kWatcher) {
-      early_.push_back(std::move(*message.value()));
-      continue;
-    }
-    std::vector<ScopedFd>& fds = message.value()->fds;
-    if (fds.size() != 2)
-      return Status(StatusCode::kUnavailable, message.value()->text);
-    return GateEnds{.socket = std::move(fds[0]), .pipe = std::move(fds[1])};
+    between();
   }
-  return no_answer;
+  if (!watcher_)
+    return Status(
+        StatusCode::kUnavailable,
+        "cannot watch for new processes: the service does not answer; try again");
+  LinkMessage answer = std::move(*std::exchange(watcher_, std::nullopt));
+  if (answer.fds.size() != 2)
+    return Status(StatusCode::kUnavailable, answer.text);
+  return GateEnds{.socket = std::move(answer.fds[0]), .pipe = std::move(answer.fds[1])};
 }
 
 void DeskDoor::Handle(LinkMessage message, Host& host) {
@@ -115,6 +103,9 @@ void DeskDoor::Handle(LinkMessage message, Host& host) {
       return host.DumpAll(message.text);
     case LinkType::kKnown:
       unanswered_ -= unanswered_ > 0 ? 1 : 0;
+      return;
+    case LinkType::kWatcher:
+      watcher_ = std::move(message);
       return;
     case LinkType::kLeave:
       may_leave_ = visitors_ == said_idle_at_;
@@ -151,7 +142,7 @@ void DeskDoor::LeaveToParent() {
   is_closed_ = true;
   waiting_.ForEach([](Visitor& visitor) { visitor.connection.Release(); });
   waiting_.clear();
-  early_.clear();
+  watcher_.reset();
 }
 
 void DeskDoor::SetRecordings(size_t count, bool has_begun) {

@@ -3,7 +3,8 @@
 // a crowd of somebody else's.
 #pragma once
 
-#include <deque>
+#include <functional>
+#include <optional>
 
 #include "service/door.h"
 #include "service/link.h"
@@ -32,7 +33,7 @@ class DeskDoor : public Door {
 
   bool are_recordings_known() const override { return is_told_ && unanswered_ == 0; }
 
-  Result<GateEnds> Watch() override;
+  Result<GateEnds> Watch(const std::function<void()>& between) override;
   size_t DumpOthers(const std::string& label) override;
 
   // Asks to leave, now and then while nothing changes; the front desk agrees, unless
@@ -44,7 +45,6 @@ class DeskDoor : public Door {
 
  private:
   void Receive(Host& host);
-  Result<std::optional<LinkMessage>> NextMessage();
   void Handle(LinkMessage message, Host& host);
   void Say(LinkMessage message);
   void AdmitSome(Host& host);
@@ -53,12 +53,12 @@ class DeskDoor : public Door {
   Link link_;
   bool is_closed_ = false;
   bool may_leave_ = false;
-  bool is_all_sent_ = true;        // nothing waits for room on the link
-  uint64_t visitors_ = 0;          // so far
-  uint64_t said_idle_at_ = ~0ull;  // visitors_ when it was said
-  uint64_t idle_again_ns_ = 0;     // then it is said again
-  std::deque<LinkMessage> early_;  // came while an answer was waited for
-  uint64_t others_ = 0;            // recordings, when the last visitor came
+  bool is_all_sent_ = true;             // nothing waits for room on the link
+  uint64_t visitors_ = 0;               // so far
+  uint64_t said_idle_at_ = ~0ull;       // visitors_ when it was said
+  uint64_t idle_again_ns_ = 0;          // then it is said again
+  std::optional<LinkMessage> watcher_;  // the latest kWatcher
+  uint64_t others_ = 0;                 // recordings, when the last visitor came
   uint64_t recordings_ = 0;
   bool has_begun_ = false;   // one of them, and that was not told yet
   bool is_told_ = true;      // of the number of recordings

@@ -199,20 +199,37 @@ TEST_F(DeskDoorTest, WithoutAFrontDeskTheHostLeaves) {
   EXPECT_TRUE(door_->may_leave());
 }
 
-TEST_F(DeskDoorTest, WhatComesBeforeAnAnswerIsNotLost) {
-  ASSERT_TRUE(desk_->Send({.type = LinkType::kDump, .text = "early"}));
-  ASSERT_TRUE(desk_->Send({.type = LinkType::kWatcher}, {STDERR_FILENO, STDERR_FILENO}));
-  const Result<GateEnds> watcher = door_->Watch();
+TEST_F(DeskDoorTest, OthersAreServedUntilThereIsAnAnswer) {
+  std::vector<ScopedFd> programs;
+  const Result<GateEnds> watcher = door_->Watch([&] {
+    door_->Serve(host_);
+    if (programs.empty()) {
+      EXPECT_EQ(Said().type, LinkType::kWatch);
+      programs.push_back(SendVisitorToDoor(/*is_command=*/false));
+    } else if (!host_.programs.empty() && host_.dumps.empty()) {
+      ASSERT_TRUE(desk_->Send({.type = LinkType::kDump, .text = "early"}));
+      ASSERT_TRUE(
+          desk_->Send({.type = LinkType::kWatcher}, {STDERR_FILENO, STDERR_FILENO}));
+    }
+  });
   ASSERT_TRUE(watcher.ok()) << watcher.status().message();
   EXPECT_TRUE(watcher.value().socket.valid());
-  EXPECT_EQ(door_->MillisecondsToNext(), 0);
-  door_->Serve(host_);
+  EXPECT_EQ(host_.programs.size(), 1u);
   EXPECT_EQ(host_.dumps, std::vector<std::string>{"early"});
+}
+
+TEST_F(DeskDoorTest, WithoutAFrontDeskNothingIsWatched) {
+  const Result<GateEnds> watcher = door_->Watch([&] {
+    desk_.reset();
+    door_->Serve(host_);
+  });
+  EXPECT_FALSE(watcher.ok());
+  EXPECT_TRUE(host_.is_told_to_leave);
 }
 
 TEST_F(DeskDoorTest, WhyNothingCanBeWatchedIsToldOn) {
   ASSERT_TRUE(desk_->Send({.type = LinkType::kWatcher, .text = "no leave here"}));
-  const Result<GateEnds> watcher = door_->Watch();
+  const Result<GateEnds> watcher = door_->Watch([&] { door_->Serve(host_); });
   ASSERT_FALSE(watcher.ok());
   EXPECT_EQ(watcher.status().message(), "no leave here");
 }

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,9 @@ class Door {
   // Programs that start now come through the door if a recording could want them.
   virtual bool are_recordings_known() const = 0;
 
-  // A connection by which the exec gate tells of programs that start.
-  virtual Result<GateEnds> Watch() = 0;
+  // A connection by which the exec gate tells of programs that start. `between`: called
+  // now and then until it is there; serves the others, this door included.
+  virtual Result<GateEnds> Watch(const std::function<void()>& between) = 0;
 
   // All recordings of other users get a dump. Gives their number.
   virtual size_t DumpOthers(const std::string& label) = 0;

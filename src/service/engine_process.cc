@@ -120,12 +120,15 @@ void EngineProcess::Say(LinkMessage message) {
 std::deque<Visitor> EngineProcess::Serve() {
   SendWaiting();
   const uint64_t now = MonotonicNs();
-  while (!unanswered_programs_.empty() &&
-         unanswered_programs_.begin()->second.deadline_ns <= now) {
-    Decline(unanswered_programs_.begin()->second);
-    unanswered_programs_.erase(unanswered_programs_.begin());
-  }
-  return waiting_.TakeOverdue(link_.fd() >= 0 ? now : UINT64_MAX);
+  // Not in the order of their numbers: users take turns.
+  std::erase_if(unanswered_programs_, [now](auto& numbered) {
+    const bool is_overdue = numbered.second.deadline_ns <= now;
+    if (is_overdue)
+      Decline(numbered.second);
+    return is_overdue;
+  });
+  constexpr uint64_t kAllAreOverdue = UINT64_MAX;
+  return waiting_.TakeOverdue(link_.fd() >= 0 ? now : kAllAreOverdue);
 }
 
 std::optional<Visitor> EngineProcess::TakeBack(uint64_t number) {

@@ -29,7 +29,7 @@ constexpr uid_t kMallory = 61002;
 
 // What an engine does with a program: 'k' keeps it and answers with its own user's id,
 // 'p' passes it on, 's' is silent about it. 'd' reads nothing after its first visitor,
-// 'g' talks nonsense.
+// 'g' talks nonsense, 'a' asks without an end and reads nothing.
 using Manners = std::map<uid_t, char>;
 
 void Answer(const Visitor& visitor, const std::string& text) {
@@ -42,6 +42,11 @@ int Engine(Link link, const Manners& manners) {
   if (manner == 'g') {
     send(link.fd(), "nonsense", 8, MSG_NOSIGNAL);
     pause();
+  }
+  while (manner == 'a') {
+    pollfd writable{.fd = link.fd(), .events = POLLOUT, .revents = 0};
+    poll(&writable, 1, -1);
+    link.Send({.type = LinkType::kRecordings, .number = 1});
   }
   std::vector<ScopedFd> kept;
   link.Send({.type = LinkType::kRecordings, .number = 1});
@@ -286,6 +291,23 @@ TEST_F(FrontDeskTest, AnEngineThatReadsNothingIsEnded) {
     desk_->Dump("a label");
   StartEngines({kMallory});
   EXPECT_GE(desk_->started(), 3u);
+}
+
+TEST_F(FrontDeskTest, AnEngineThatAsksAndReadsNothingIsEnded) {
+  Open({{kMallory, 'a'}});
+  const ScopedFd command = CommandOf(kMallory);
+  const uint64_t deadline_ns = MonotonicNs() + 60'000'000'000;
+  const auto serve_until = [&](bool is_idle) {
+    while (desk_->is_idle() != is_idle && MonotonicNs() < deadline_ns) {
+      desk_->Poll(5, -1);
+      desk_->ReapEngines();
+    }
+  };
+  serve_until(false);
+  EXPECT_EQ(desk_->started(), 1u);
+  serve_until(true);
+  EXPECT_TRUE(desk_->is_idle());
+  StartEngines({kAlice});
 }
 
 // Connects and asks as many users of a user namespace of its own; gives how many have

@@ -12,7 +12,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxLinkFds = 2;
 constexpr char kCommandText[] = "command";
 
 struct Header {
@@ -22,8 +21,6 @@ struct Header {
 };
 
 static_assert(sizeof(Header) == 16);
-
-using FdSpace = std::array<char, CMSG_SPACE(kMaxLinkFds * sizeof(int))>;
 
 }  // namespace
 
@@ -62,56 +59,31 @@ bool Link::SendRest() {
 }
 
 bool Link::SendNow(const LinkMessage& message, const std::vector<int>& fds) const {
-  Header header{
+  const Header header{
       .number = message.number,
       .type = message.type,
       .text_size = static_cast<uint32_t>(std::min(message.text.size(), kMaxLinkText))};
-  std::array<iovec, 2> parts = {
-      {{.iov_base = &header, .iov_len = sizeof(header)},
-       {.iov_base = const_cast<char*>(message.text.data()),  // is only read
-        .iov_len = header.text_size}}};
-  alignas(cmsghdr) FdSpace control{};
-  msghdr packet{};
-  packet.msg_iov = parts.data();
-  packet.msg_iovlen = parts.size();
-  PutFds(fds, control, &packet);
-  while (sendmsg(fd_.get(), &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    if (errno == EAGAIN || errno == ENOBUFS)
-      return false;
-    if (errno != EINTR)
-      return true;
-  }
-  return true;
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+  bytes.append(message.text, 0, header.text_size);
+  return SendWithFds(fd_.get(), bytes, fds, MSG_DONTWAIT) ||
+         (errno != EAGAIN && errno != ENOBUFS);
 }
 
 Result<std::optional<LinkMessage>> Link::Receive() const {
   Header header{};
-  std::array<char, kMaxLinkText> text{};
-  std::array<iovec, 2> parts = {{{.iov_base = &header, .iov_len = sizeof(header)},
-                                 {.iov_base = text.data(), .iov_len = text.size()}}};
-  alignas(cmsghdr) FdSpace control{};
-  msghdr packet{};
-  packet.msg_iov = parts.data();
-  packet.msg_iovlen = parts.size();
-  packet.msg_control = control.data();
-  packet.msg_controllen = control.size();
-  ssize_t got = -1;
-  do {
-    got = recvmsg(fd_.get(), &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno == EAGAIN)
-    return std::optional<LinkMessage>();
-  if (got <= 0)
+  Packet packet = ReceiveWithFds(fd_.get(), sizeof(header) + kMaxLinkText);
+  if (packet.is_end)
     return Status(StatusCode::kUnavailable, "the other side is gone");
-  LinkMessage message;
-  TakeFds(&packet, &message.fds);
-  if (static_cast<size_t>(got) < sizeof(header) ||
-      header.text_size != static_cast<size_t>(got) - sizeof(header))
+  const size_t size = packet.bytes.size();
+  if (size == 0)
+    return std::optional<LinkMessage>();
+  memcpy(&header, packet.bytes.data(), std::min(size, sizeof(header)));
+  if (size < sizeof(header) || header.text_size != size - sizeof(header))
     return Status(StatusCode::kCorrupt, "cannot understand a message between processes");
-  message.type = header.type;
-  message.number = header.number;
-  message.text.assign(text.data(), header.text_size);
-  return std::optional<LinkMessage>(std::move(message));
+  return std::optional(LinkMessage{.type = header.type,
+                                   .number = header.number,
+                                   .text = packet.bytes.substr(sizeof(header)),
+                                   .fds = std::move(packet.fds)});
 }
 
 bool SendVisitor(const Link& link, const Visitor& visitor) {

@@ -119,17 +119,12 @@ TEST_F(ReceptionTest, NobodyBringsDescriptors) {
   const ScopedFd stranger = Connect();
   if (!RefuseFds(stranger.get()))
     GTEST_SKIP() << "this kernel cannot refuse descriptors";
-  uint64_t word = kControlMagic;
-  iovec part{.iov_base = &word, .iov_len = sizeof(word)};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  PutFds(std::array{STDIN_FILENO}, control, &message);
-  EXPECT_EQ(sendmsg(stranger.get(), &message, MSG_NOSIGNAL), -1);
+  const std::string word(reinterpret_cast<const char*>(&kControlMagic),
+                         sizeof(kControlMagic));
+  EXPECT_FALSE(SendWithFds(stranger.get(), word, {STDIN_FILENO}));
   EXPECT_EQ(errno, EPERM);
   EXPECT_TRUE(Turn().empty());
-  EXPECT_EQ(sendmsg(stranger.get(), &message, MSG_NOSIGNAL), -1);
+  EXPECT_FALSE(SendWithFds(stranger.get(), word, {STDIN_FILENO}));
   EXPECT_EQ(errno, EPERM);
 }
 

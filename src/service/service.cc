@@ -300,17 +300,17 @@ Status Service::Start(Connection& connection, ControlMessage message) {
 // Programs without a client of ours. What is not possible is told at once.
 Status Service::Attach(Hosted& hosted, Connection& connection) {
   std::vector<std::string> notes;
-  const AttachPolicy policy{.directory = place_,
-                            .wake_page = place_ + kWakeName,
-                            .search_path = SearchPath(hosted.request.environment),
-                            .is_taken =
-                                [this](pid_t pid) {
-                                  return AnySession([pid](const Session& session) {
-                                    return session.IsProfiling(pid);
-                                  });
-                                },
-                            .between = [this] { ServeMeanwhile(); },
-                            .make_watcher = [this] { return door_->Watch(); }};
+  const AttachPolicy policy{
+      .directory = place_,
+      .wake_page = place_ + kWakeName,
+      .search_path = SearchPath(hosted.request.environment),
+      .is_taken =
+          [this](pid_t pid) {
+            return AnySession(
+                [pid](const Session& session) { return session.IsProfiling(pid); });
+          },
+      .between = [this] { ServeMeanwhile(); },
+      .make_watcher = [this] { return door_->Watch([this] { ServeMeanwhile(); }); }};
   for (const std::unique_ptr<Session>& session : hosted.recording->sessions()) {
     CatchStarting(*session, policy, &notes);  // first: nobody falls in between
     HPD_TRY(AttachToRunning(*session, policy, &notes));

@@ -1,7 +1,6 @@
 #include "trace/trace_writer.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <protozero/pbf_writer.hpp>
@@ -37,16 +36,18 @@ std::vector<CallsiteId> SortedCallsites(
     const HeapDump& dump,
     DumpMode mode,
     const std::unordered_map<CallsiteId, uint64_t>& written) {
-  std::set<CallsiteId> ids;
+  std::vector<CallsiteId> ids;
   for (const auto& [id, totals] : dump.callsites)
-    ids.insert(id);
+    ids.push_back(id);
   if (mode == DumpMode::kPeak) {
     for (const auto& [id, estimate] : dump.peak)
-      ids.insert(id);
+      ids.push_back(id);
     for (const auto& [id, iid] : written)
-      ids.insert(id);
+      ids.push_back(id);
   }
-  return {ids.begin(), ids.end()};
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
 }
 
 std::string StreamedAllocations(const StreamedEvents& events) {

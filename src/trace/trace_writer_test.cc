@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
+#include <set>
 
 #include <protozero/pbf_reader.hpp>
 
@@ -201,6 +203,29 @@ TEST_F(TraceWriterTest, NoTwoDumpsOfAProcessHaveOneTimeAndEachBeginsWhereTheLast
                                                       {"pool", 101, 201},
                                                       {"libc.malloc", 100, 202},
                                                       {"pool", 100, 203}}));
+}
+
+// Programs may ask for as many dumps at a time as they like, in any order.
+TEST_F(TraceWriterTest, EveryDumpHasTheFirstTimeFromItsOwnOnThatNobodyHas) {
+  constexpr int kDumps = 3000;
+  constexpr uint64_t kTimes = 2 * kDumps;  // so that runs of taken times grow and meet
+  std::mt19937_64 random(20260101);
+  TraceWriter writer = Create();
+  TargetProfile profile = ProfileWith(1);
+  std::set<uint64_t> taken;
+  std::vector<uint64_t> expected;
+  for (int i = 0; i < kDumps; ++i) {
+    uint64_t time = profile.heaps[0].end_ns = 1 + random() % kTimes;
+    ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
+    while (!taken.insert(time).second)
+      ++time;
+    expected.push_back(time);
+  }
+  ASSERT_TRUE(writer.Finish().ok());
+  std::vector<uint64_t> times;
+  for (const Written& dump : DumpsIn(Packets()))
+    times.push_back(dump.end_ns);
+  EXPECT_EQ(times, expected);
 }
 
 TEST_F(TraceWriterTest, TheIntervalOfADumpOfThePeakEndsAtThePeak) {

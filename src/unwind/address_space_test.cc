@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,11 +16,13 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/foreign_file.h"
 
 namespace heapprofd {
 namespace {
@@ -304,6 +308,87 @@ TEST(ManyFilesTest, TheyDoNotTakeAllDescriptorsAndAreFoundAgain) {
   for (void* memory : mapped)
     munmap(memory, 4096);
   setrlimit(RLIMIT_NOFILE, &before);
+  std::filesystem::remove_all(folder);
+}
+
+// Before the first test that has one started, so that it becomes our child.
+const bool kIsReaper = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+
+// The process that opens files for root's processes.
+class FileOpenerProcess {
+ public:
+  FileOpenerProcess() {
+    EXPECT_TRUE(kIsReaper);
+    PrepareForeignFiles();
+    const uint64_t deadline_ns = MonotonicNs() + 60'000'000'000;
+    while (pid_ == 0 && MonotonicNs() < deadline_ns)  // it has not always begun yet
+      pid_ = Find();
+  }
+
+  ~FileOpenerProcess() { Continue(); }
+
+  bool Stop() const {
+    siginfo_t state{};
+    return pid_ != 0 && kill(pid_, SIGSTOP) == 0 &&
+           waitid(P_PID, static_cast<id_t>(pid_), &state, WSTOPPED | WNOWAIT) == 0;
+  }
+
+  void Continue() const {
+    if (pid_ != 0)
+      kill(pid_, SIGCONT);
+  }
+
+ private:
+  static pid_t Find() {
+    const std::string self = std::to_string(getpid());
+    std::ifstream children("/proc/" + self + "/task/" + self + "/children");
+    for (pid_t pid = 0; children >> pid;) {
+      std::string name;
+      std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
+      if (name == "heapprofd-open")
+        return pid;
+    }
+    return 0;
+  }
+
+  pid_t pid_ = 0;
+};
+
+// Call sites in it were taken for no code: whoever keeps such has to forget them.
+TEST(LateFileTest, CodeWhoseFileOpensLateReplacesWhatWasTakenForNoCode) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "an ordinary user opens files himself";
+  const FileOpenerProcess opener;
+  std::string folder = testing::TempDir() + "late-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  ModuleCache modules;
+  std::vector<Mapping> mappings;
+  AddressSpace space(getpid(), &modules, &mappings);
+  const uint64_t deadline_ns = MonotonicNs() + 60'000'000'000;
+  const auto is_complete = [&space] {
+    const Result<RefreshOutcome> outcome = space.Refresh();
+    EXPECT_TRUE(outcome.ok());
+    return outcome.ok() && !outcome.value().is_incomplete;
+  };
+  while (!is_complete() && MonotonicNs() < deadline_ns) {
+  }
+  std::filesystem::copy_file("/proc/self/exe", folder + "/code");
+  const ScopedFd fd(open((folder + "/code").c_str(), O_RDONLY | O_CLOEXEC));
+  void* const code = mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd.get(), 0);
+  const uint64_t pc = reinterpret_cast<uint64_t>(code) + 1;
+  ASSERT_TRUE(opener.Stop());
+  const uint64_t replacements = space.replacements();
+  EXPECT_FALSE(is_complete());
+  EXPECT_FALSE(space.Find(pc).has_value());
+  EXPECT_EQ(space.replacements(), replacements);
+  opener.Continue();
+  while (!is_complete() && MonotonicNs() < deadline_ns) {
+  }
+  EXPECT_TRUE(space.Find(pc).has_value());
+  EXPECT_EQ(space.replacements(), replacements + 1);
+  EXPECT_TRUE(is_complete());  // and once only
+  EXPECT_EQ(space.replacements(), replacements + 1);
+  munmap(code, 4096);
   std::filesystem::remove_all(folder);
 }
 

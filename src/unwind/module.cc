@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/proc_files.h"
+
 namespace heapprofd {
 namespace {
 
@@ -25,10 +27,6 @@ std::string BuildId(Elf* elf) {
   return size > 0 && size <= 64
              ? std::string(static_cast<const char*>(bytes), static_cast<size_t>(size))
              : std::string();
-}
-
-std::string ProcPath(pid_t pid, const std::string& rest) {
-  return "/proc/" + std::to_string(pid) + "/" + rest;
 }
 
 }  // namespace

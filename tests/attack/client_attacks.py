@@ -199,7 +199,6 @@ PAUSE_LIMIT_MS = 1250
 def longest_pause(process, stop, stopped_s):
     """Of an allocation in a program whose recorder, stop()'s processes, is stopped for a while; ms."""
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.5)
     pids = stop()
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)

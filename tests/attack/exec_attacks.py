@@ -158,7 +158,7 @@ def fuse_attacker(node, silent, go_fd):
         tell("armed")
         if fuse_server.OPEN in silent and os.fork() == 0:
             os.execv(path, [path])
-        time.sleep(60)
+        signal.pause()
     child = Child(MALLORY, run)
     try:
         child.next(10)

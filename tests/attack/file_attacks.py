@@ -11,14 +11,15 @@ import zlib
 
 import fuse_server
 import trace_pb2
-from attack_tools import (HELLO_LIMIT_S, MALLORY, ROOT, Child, ChildFailed, Figure, Impossible, attack, folder_of,
-                          least)
+from attack_tools import (HELLO_LIMIT_S, MALLORY, ROOT, Child, ChildFailed, Figure, Impossible, attack, comes_true,
+                          cpu_seconds, folder_of, least)
 from hostile_requests import CONTROL_STARTED, Hellos, connect, receive_answer, send_start, start_request
 from profile_run import HEAP_PROFILE
 from service_run import full_pipe
 from service_under_attack import Recorder, Service
 
 MAPPED_LIMIT_S = 2.5  # a program that hangs is waited for half a second
+START_LIMIT_S = 1.0
 ENDED_LIMIT_S = 15  # with symbols, each file of which is waited for
 
 
@@ -68,17 +69,20 @@ def request_odd_files(path, node, tell):
                 if fds[0] == odd and not is_harmless and answer and answer[0] == CONTROL_STARTED:
                     accepted.append(name)
     tell([count, accepted])
-    time.sleep(60)
+    signal.pause()
 
 
-def map_silent_file(tell, node):
+def map_silent_file(tell, node, go_fd):
     """As an ordinary user: a process that maps code of an overlay over a FUSE, which then does not answer its open."""
     server, path = fuse_server.mount_overlay(node, [fuse_server.OPEN], silent_s=30)
     with open(path, "rb") as file:
         code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
     server.arm()
-    time.sleep(0.1)  # it has read that
     tell(os.getpid())
+    os.read(go_fd, 1)
+    for _ in range(200):
+        bytearray(300_000)  # which are sampled
+    tell("allocated")
     while code:
         bytearray(300_000)
 
@@ -86,7 +90,8 @@ def map_silent_file(tell, node):
 def recordings_of_a_silent_mapping(node):
     """Seconds until root's recording of mallory's process has begun, until his next one has, and until the first one
     has ended."""
-    child = Child(MALLORY, lambda tell: map_silent_file(tell, node))
+    go_read, go = os.pipe()
+    child = Child(MALLORY, lambda tell: map_silent_file(tell, node, go_read))
     try:
         pid = child.next(20)
     except ChildFailed as error:
@@ -95,7 +100,8 @@ def recordings_of_a_silent_mapping(node):
         begin = time.monotonic()
         recorder = Recorder(place, ROOT, "-p", str(pid), "-i", "4096")
         attached = time.monotonic()
-        time.sleep(1)  # it is sampled
+        os.write(go, b"x")
+        child.next(20)
         before = time.monotonic()
         Recorder(place, ROOT, "-n", "nobody_has_this_name")
         other = time.monotonic()
@@ -118,6 +124,49 @@ def mapped_overlay(_):
             Figure("what could not be opened is not told", 0 if "could not be opened in time" in text else 1, "", 0)]
 
 
+def is_readable(path, patience_s):
+    """Whether a file can be read in this time, by a process that may be left behind."""
+    reader = subprocess.Popen(["/bin/cat", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        reader.wait(patience_s)
+        return True
+    except subprocess.TimeoutExpired:
+        reader.kill()
+        return False
+
+
+@attack("held-mappings", "")
+def held_mappings(is_quick):
+    """Processes of mallory's, whom root looks through for a name, hold the kernel's lock on their own mappings."""
+    node = fuse_server.device()
+    count, silent_s = (4, 6) if is_quick else (20, 24)
+
+    def hold(tell):
+        tell(fuse_server.hold_own_mappings(node, count, silent_s))
+        signal.pause()
+
+    with Service() as place, Hellos(place) as hellos:
+        child = Child(MALLORY, hold)
+        try:
+            holders = child.next(20)
+        except ChildFailed as error:
+            raise Impossible(f"an ordinary user cannot mount FUSE here: {error}") from error
+        begin = time.monotonic()
+        Recorder(place, ROOT, "-n", "nobody_has_this_name")
+        first = time.monotonic()
+        Recorder(place, ROOT, "-n", "nobody_has_this_name")
+        second = time.monotonic()
+        held = sum(not is_readable(f"/proc/{pid}/cmdline", 0.1) for pid in holders[-2:])
+        if held == 0:
+            raise Impossible("to map a file of FUSE holds up nobody here")
+        worst = hellos.worst()
+        child.kill()
+    return [Figure(f"root's recording by name begins while {count} processes hold their mappings", first - begin, "s",
+                   START_LIMIT_S),
+            Figure("root's next recording begins", second - first, "s", START_LIMIT_S),
+            Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S)]
+
+
 @attack("odd-descriptors", "")
 def odd_descriptors(_):
     """Traces and standard errors that are pipes, devices, sockets, files of /proc or of a FUSE that is silent."""
@@ -128,7 +177,6 @@ def odd_descriptors(_):
         with Service() as place, Hellos(place) as hellos:
             child = Child(MALLORY, lambda tell: request_odd_files(place.socket, node, tell))
             accepted.append(child.next(30) or [0, []])
-            time.sleep(0.5)
             worst = hellos.worst()
             child.kill()
             return worst
@@ -183,7 +231,7 @@ def sql_bomb(is_quick):
         file.write(ONE_TRACE)
     process = subprocess.Popen([HEAP_PROFILE, "query", path, "SELECT length(printf('%.*c',1000000000,'x'))"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(1.5)
+    comes_true(lambda: process.poll() is not None or cpu_seconds(process.pid) > 0.5, 10)  # it is at it
     if process.poll() is not None:
         text = process.communicate()[1].decode(errors="replace")
         return [Figure(f"ended by itself: {re.sub(r'[^ -~]', ' ', text)[:60]}", 0, "s", INTERRUPT_LIMIT_S)]

@@ -8,7 +8,7 @@ import stat
 import struct
 import time
 
-from attack_tools import (ALICE, ENGINE_LIMIT_MIB, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, Child, Figure, attack, least,
+from attack_tools import (ALICE, ENGINE_LIMIT_MIB, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, Child, Figure, attack, comes_true, least,
                           raise_descriptor_limit, start_hostile)
 from hostile_requests import (CONTROL_PREPARE, CONTROL_START, MAX_CONTROL_PAYLOAD, Hellos, connect, control_message, hello_bytes,
                               receive_answer)
@@ -65,9 +65,7 @@ def hello_flood(is_quick):
             counts.append(child.next(seconds + 30))
             worst = hellos.worst()
             child.kill()
-            end = time.monotonic() + 10  # silent ones are closed after 4 s
-            while service_descriptors() > before[0] and time.monotonic() < end:
-                time.sleep(0.1)
+            comes_true(lambda: service_descriptors() <= before[0], 10)  # silent ones are closed after 4 s
             counts.append((service_descriptors() - before[0], service_memory_mib() - before[1], place.is_alive()))
             return worst
     worst = least(flood, HELLO_LIMIT_S, 2)
@@ -77,6 +75,11 @@ def hello_flood(is_quick):
             Figure("descriptors held 10 s later", descriptors_left, "", 30),
             Figure("memory that it cost the service", memory, "MiB", MEMORY_LIMIT_MIB),
             Figure("services that died", int(not is_alive), "", 0)]
+
+
+# Of what a session has told, in a ring of 8 MiB; more is needed while it is read.
+SESSION_LIMIT_MIB = 2
+FINISH_LIMIT_S = 15
 
 
 @attack("ring-rubbish", "", 120)
@@ -91,13 +94,17 @@ def ring_rubbish(is_quick):
         grown = service_memory_mib() - before
         worst = hellos.worst()
         broken = recorder.has_ended() + (not place.is_alive())
+        begin = time.monotonic()
         recorder.process.send_signal(signal.SIGINT)
-        recorder.process.wait(30)
+        comes_true(recorder.has_ended, 2 * FINISH_LIMIT_S)
+        finished = time.monotonic() - begin
         text = recorder.text()
         return [Figure("services or recordings that died", broken, "", 0),
                 Figure("hostile sessions", int(output), ""),
-                Figure("memory that they cost the service", grown, "MiB", 2 * MEMORY_LIMIT_MIB),
+                Figure("memory that they cost the service", grown, "MiB",
+                       2 * MEMORY_LIMIT_MIB + SESSION_LIMIT_MIB * int(output)),
                 Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
+                Figure("until the recording is finished", finished, "s", FINISH_LIMIT_S),
                 Figure("escape characters in the summary", text.count("\033"), "", 0)]
 
 
@@ -161,7 +168,7 @@ def half_requests(path, count, tell):
         except OSError:
             pass  # full, or sent away
     tell(len(connections))
-    time.sleep(60)
+    signal.pause()
 
 
 @attack("control-flood", "")
@@ -171,13 +178,12 @@ def control_flood(_):
         before = (service_descriptors(), service_memory_mib())
         child = Child(MALLORY, lambda tell: half_requests(place.socket, 1000, tell))
         count = child.next(30)
-        time.sleep(1)
-        held, grown = service_descriptors() - before[0], service_memory_mib() - before[1]
         refused = 0
         try:
             Recorder(place, ALICE, "-n", "another")
         except (AssertionError, TimeoutError):
             refused = 1
+        held, grown = service_descriptors() - before[0], service_memory_mib() - before[1]
         return [Figure("connections", count or 0, ""),
                 Figure("descriptors of the service", held, "", 2500),
                 Figure("memory that it cost the service", grown, "MiB", MEMORY_LIMIT_MIB),

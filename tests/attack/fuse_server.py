@@ -3,8 +3,10 @@
 Whoever mounts it needs no privilege but a user namespace, and a device that he may open.
 """
 
+import mmap
 import os
 import select
+import signal
 import struct
 import tempfile
 import time
@@ -15,6 +17,7 @@ _NODE_ROOT, _NODE_FILE = 1, 2
 _LOOKUP, _FORGET, _GETATTR, _SETATTR, _OPEN, _READ, _WRITE, _STATFS, _RELEASE = 1, 2, 3, 4, 14, 15, 16, 17, 18
 _FLUSH, _INIT, _OPENDIR, _READDIR, _RELEASEDIR, _BATCH_FORGET = 25, 26, 27, 28, 29, 42
 _WRITEBACK_CACHE = 1 << 16
+_DIRECT_IO = 1  # of an open file: past the kernel's cache, which is written back before it is mapped
 OPEN, GETATTR, WRITE = _OPEN, _GETATTR, _WRITE
 NAME = "program"
 ARM_S = 10
@@ -111,7 +114,8 @@ class FuseServer:
         if opcode in (_GETATTR, _SETATTR):  # attributes are not kept: each look asks again
             return struct.pack("<QII", 0, 0, 0) + self._attributes(node)
         if opcode in (_OPEN, _OPENDIR):
-            return struct.pack("<QII", 0, 0, 0)
+            is_direct = struct.unpack_from("<I", body)[0] & os.O_DIRECT
+            return struct.pack("<QII", 0, _DIRECT_IO if is_direct else 0, 0)
         if opcode == _READ:
             _, offset, size = struct.unpack_from("<QQI", body)
             return self._content[offset:offset + size]
@@ -130,6 +134,26 @@ class FuseServer:
         size = len(self._content) if is_file else 4096
         mode = 0o100777 if is_file else 0o040755
         return struct.pack("<6Q10I", node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+
+def hold_own_mappings(node, count, silent_s):
+    """As an ordinary user: processes each of which waits in an mmap with the lock of all of its mappings. Gives them.
+
+    The kernel writes back what it has of the file before it maps it past its cache, and this server does not take it."""
+    enter_user_namespace()
+    mount_point = tempfile.mkdtemp()
+    server = FuseServer(node, mount_point, b"x" * 4096, [WRITE], silent_s, writes_later=True)
+    writer = os.open(f"{mount_point}/{NAME}", os.O_RDWR)
+    direct = os.open(f"{mount_point}/{NAME}", os.O_RDWR | os.O_DIRECT)
+    server.arm()
+    os.write(writer, b"dirty")
+    holders = []
+    for _ in range(count):
+        holders.append(os.fork())
+        if holders[-1] == 0:
+            mmap.mmap(direct, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+            signal.pause()
+    return holders
 
 
 def mount_overlay(node, silent, silent_s=4):

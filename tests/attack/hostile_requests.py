@@ -142,4 +142,4 @@ def abandon_recordings(path, count, tell):
             started += answer is not None and answer[0] == CONTROL_STARTED
         os.close(trace)
     tell(started)
-    time.sleep(60)
+    signal.pause()

@@ -3,6 +3,7 @@
 import mmap
 import os
 import shutil
+import signal
 import socket
 import struct
 import time
@@ -51,7 +52,7 @@ def pid_spoof(_):
         connection.settimeout(10)
         received = receive_welcome(connection)
         tell([pid, effective_uid(pid), regions_of_engine_block(received[0]) if received else []])
-        time.sleep(60)
+        signal.pause()
     with Service() as place:
         Recorder(place, MALLORY, "-n", "sleep_as_root,python3", "--no-startup")
         pid, uid, regions = Child(MALLORY, lambda tell: spoof(place, tell)).next(30)

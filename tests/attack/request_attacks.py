@@ -1,6 +1,7 @@
 """What a user can make the service spend by few requests: memory, descriptors, processes, the others' time."""
 
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -9,7 +10,7 @@ import time
 
 import fuse_server
 from attack_tools import (DESCRIPTOR_LIMIT, HELLO_LIMIT_S, MALLORY, MEMORY_LIMIT_MIB, ROOT, Child, Figure, Impossible, attack,
-                          folder_of, least, start_hostile)
+                          comes_true, folder_of, least, start_hostile)
 from hostile_requests import (CONTROL_PREPARE, CONTROL_START, Hellos, abandon_recordings, connect, control_message, hello_bytes,
                               receive_welcome)
 from profile_run import HEAP_PROFILE
@@ -89,6 +90,9 @@ def vforkers(is_quick):
             Figure("programs that SIGTERM does not end any more", survived, "", 0)]
 
 
+LEFT_LIMIT = 16  # processes
+
+
 @attack("finishers", "H5", 90)
 def finishers(is_quick):
     """Recordings whose owner does not read what is printed at their end."""
@@ -97,14 +101,13 @@ def finishers(is_quick):
         before = len(service_processes())
         child = Child(MALLORY, lambda tell: abandon_recordings(place.socket, count, tell))
         started = child.next(40)
-        time.sleep(2)
+        comes_true(lambda: len(service_processes()) - before <= LEFT_LIMIT, 2)
         left = len(service_processes()) - before
         worst = hellos.worst()
         begin = time.monotonic()
         place.service.terminate()
-        while service_processes() and time.monotonic() < begin + 12:
-            time.sleep(0.02)
-        return [Figure(f"processes left by {count} recordings", left, "", 16),
+        comes_true(lambda: not service_processes(), 12)
+        return [Figure(f"processes left by {count} recordings", left, "", LEFT_LIMIT),
                 Figure("recordings that were started", started or 0, ""),
                 Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S),
                 Figure("end of the service after SIGTERM (looked at for 12 s)", time.monotonic() - begin, "s", 8)]
@@ -128,7 +131,6 @@ def poisoner(node, silent_s):
 
     def spoil():
         server.arm()
-        time.sleep(0.1)  # it has read that
         os.write(writer, b"dirty")
     return poisoned, spoil
 
@@ -160,7 +162,7 @@ def send_poison(path, node, silent_s, tell):
     for connection, *_ in attempts:
         connection.close()
     tell(taken)
-    time.sleep(60)
+    signal.pause()
     del silent
 
 
@@ -198,7 +200,7 @@ def say_hello_often(path, count, tell):
             for fd in fds:
                 os.close(fd)
     tell(wanted)
-    time.sleep(60)
+    signal.pause()
 
 
 @attack("descriptors", "H6", 120)

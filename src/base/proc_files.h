@@ -1,0 +1,32 @@
+// Files of /proc as text: their names and how they are read. What is in them belongs to
+// the processes that they are about.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace heapprofd {
+
+// The whole of a file of /proc, at most `limit` bytes; empty when it cannot be read.
+std::string ReadProcFile(const std::string& path, size_t limit = size_t{64} << 20);
+
+// Value of a field of /proc/PID/status or a thread's: "Seccomp" -> "2". Empty: no such
+// field.
+std::string StatusField(const std::string& status_text, const std::string& name);
+
+// Of a user or group: real, effective, saved, of the file system.
+using FourIds = std::array<id_t, 4>;
+
+// Value of the field "Uid" or "Gid"; nullopt: no such field.
+std::optional<FourIds> StatusIds(const std::string& status_text, const std::string& name);
+
+bool AreAll(const FourIds& ids, id_t wanted);
+
+// "/proc/PID/" + rest.
+std::string ProcPath(pid_t pid, const std::string& rest);
+
+}  // namespace heapprofd
