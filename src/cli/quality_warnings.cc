@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "cli/process_name.h"
 #include "cli/unnamed_advice.h"
+#include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
@@ -80,9 +81,7 @@ void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {
 
 // Live memory is less than what the process holds: this is not the profiler's error.
 std::string AttachedWarning(const ProcessResult& process) {
-  double live = 0;
-  for (const auto& [callsite, totals] : process.profile->heaps[0].callsites)
-    live += totals.live().bytes;
+  const double live = LiveTotal(process.profile->heaps[0]).bytes;
   const std::string resident =
       process.resident_kib == 0
           ? ""

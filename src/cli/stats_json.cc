@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "base/own_file.h"
+#include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
@@ -57,7 +58,9 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
   if (file == nullptr)
     return CannotWrite(path);
   Quality sum;
-  Estimate live;
+  double live_variance = 0;
+  BoundedBytes live;
+  BoundedBytes peak;
   size_t callsites = 0;
   double calls = 0;
   double bytes = 0;
@@ -81,7 +84,9 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
       calls += static_cast<double>(dump.exact_alloc_calls);
       bytes += static_cast<double>(dump.exact_alloc_bytes);
       for (const auto& [callsite, totals] : dump.callsites)
-        live += totals.live();
+        live_variance += totals.live().bytes_variance;
+      live = SumOf(live, LiveTotal(dump));
+      peak = SumOf(peak, dump.peak_total);
     }
     const ForkedChildren& forked = target->profile().forked;
     unsampled_children += forked.count;
@@ -107,7 +112,10 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           "\"checked\": %llu, \"agreed\": %llu, \"lost_records\": %llu, "
           "\"lost_samples\": %llu, "
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
-          "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
+          "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, "
+          "\"live_bytes_low\": %.0f, \"live_bytes_high\": %.0f, "
+          "\"peak_bytes\": %.0f, \"peak_bytes_low\": %.0f, \"peak_bytes_high\": %.0f, "
+          "\"alloc_calls\": %.0f, "
           "\"alloc_bytes\": %.0f, \"attach_threads\": %zu, "
           "\"attach_one_thread_us\": %.1f, \"attach_all_threads_us\": %.1f, "
           "\"detach_all_threads_us\": %.1f}\n",
@@ -126,7 +134,8 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
-          std::sqrt(std::max(0.0, live.bytes_variance)), calls, bytes, stops.threads,
+          std::sqrt(std::max(0.0, live_variance)), live.low, live.high, peak.bytes,
+          peak.low, peak.high, calls, bytes, stops.threads,
           static_cast<double>(stops.one_thread_stopped_ns) / 1e3,
           static_cast<double>(stops.attach_stopped_ns) / 1e3,
           static_cast<double>(stops.detach_stopped_ns) / 1e3);

@@ -36,17 +36,19 @@ void CustomHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) 
 }
 
 void CustomHeap::Snapshot(HeapDump* dump) const {
-  HeapDump by_number;
-  live_.Snapshot(&by_number);
   dump->heap_name = name_;
   dump->original_sampling_interval = first_interval_;
   dump->sampling_interval = std::max(first_interval_, last_interval_);
+  HeapDump by_number = *dump;
+  live_.Snapshot(&by_number);
   for (const auto& [number, totals] : by_number.callsites)
     dump->callsites.emplace(callsites_[number], totals);
   for (const auto& [number, estimate] : by_number.peak)
     dump->peak.emplace(callsites_[number], estimate);
   dump->peak_ns = by_number.peak_ns;
   dump->peak_total = by_number.peak_total;
+  dump->certain_live = by_number.certain_live;
+  dump->possible_live = by_number.possible_live;
   dump->threads = std::move(by_number.threads);
 }
 
@@ -88,7 +90,7 @@ std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
     if (heaps_[id] == nullptr)
       continue;
     index_of[id] = dumps.size();
-    heaps_[id]->Snapshot(&dumps.emplace_back());
+    dumps.emplace_back();
   }
   if (dumps.empty())
     return dumps;  // and leave the slots' pages untouched
@@ -97,6 +99,10 @@ std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
     if (heaps_[id] == nullptr)
       continue;
     AddExactTotals(slot, &dumps[index_of[id]]);
+  }
+  for (size_t id = 1; id < kMaxHeaps; ++id) {
+    if (heaps_[id] != nullptr)
+      heaps_[id]->Snapshot(&dumps[index_of[id]]);
   }
   return dumps;
 }

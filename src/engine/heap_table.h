@@ -35,7 +35,8 @@ class CustomHeap {
 
   bool HasCallsite(CallsiteId callsite) const { return numbers_.contains(callsite); }
 
-  // Fills all of the dump that can be known from the records.
+  // Fills all of the dump that can be known from the records. `dump` has its exact totals
+  // already.
   void Snapshot(HeapDump* dump) const;
 
  private:

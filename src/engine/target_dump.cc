@@ -51,12 +51,12 @@ HeapDump Target::DumpOfMalloc() const {
   dump.heap_name = kMallocHeapName;
   dump.original_sampling_interval = malloc_interval_;
   dump.sampling_interval = memory_->engine().control.interval.load();
-  heap_->Snapshot(&dump);
   const ClientBlock& client = memory_->client();
   const uint32_t slots = std::min<uint32_t>(
       client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
   for (uint32_t i = 0; i < slots; ++i)
     AddExactTotals(client.slots[i], &dump);
+  heap_->Snapshot(&dump);
   return dump;
 }
 
