@@ -1,7 +1,6 @@
 #include "attach/apart.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -12,6 +11,7 @@
 
 #include "attach/traced_thread.h"
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 
 namespace heapprofd {
 namespace {
@@ -62,27 +62,6 @@ class Work {
   bool is_abandoned_ = false;
 };
 
-void* RunOn(void* argument) {
-  const std::unique_ptr<std::shared_ptr<Work>> work(
-      static_cast<std::shared_ptr<Work>*>(argument));
-  (*work)->Run();
-  return nullptr;
-}
-
-// Signals are for the thread that serves. False: there are too many threads.
-bool StartWithoutSignals(const std::shared_ptr<Work>& work, pthread_t* thread) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  auto argument = std::make_unique<std::shared_ptr<Work>>(work);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool is_started = pthread_create(thread, nullptr, RunOn, argument.get()) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (is_started)
-    static_cast<void>(argument.release());
-  return is_started;
-}
-
 }  // namespace
 
 bool IsRunningApart() {
@@ -94,7 +73,7 @@ bool RunApart(std::function<void()> work, const std::function<void()>& between) 
     return false;
   const auto shared = std::make_shared<Work>(std::move(work));
   pthread_t thread{};
-  if (!StartWithoutSignals(shared, &thread))
+  if (!StartQuietThread([shared] { shared->Run(); }, &thread))
     return false;
   t_is_running = true;
   const bool is_done = shared->Await(between);

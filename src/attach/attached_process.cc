@@ -165,6 +165,12 @@ SetupRequest AttachedProcess::MakeRequest(const Options& options,
 // Its image is a copy of the parent's, with hooks that count.
 Status AttachedProcess::PlaceInChild(const std::vector<MapEntry>& maps,
                                      const Options& options) {
+  const std::string seccomp =
+      StatusField(ReadProcFile(ProcPath(pid(), "status"), 16384), "Seccomp");
+  if (atoi(seccomp.c_str()) == 1)  // NOLINT(cert-err34-c)
+    return CannotAttach(pid(),
+                        "it is under strict seccomp, which ends a process that "
+                        "reads the time stamp counter");
   counts_already_ = true;
   state_offset_ = ClientHeader().state;
   wiped_offset_ = ClientHeader().wiped;

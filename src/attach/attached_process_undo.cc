@@ -75,7 +75,8 @@ bool AttachedProcess::FindCountingChild(const std::vector<MapEntry>& maps,
     Bound(&state);
     const auto parent = options.recorded.find(state.request.seed);
     if (parent == options.recorded.end() || parent->second == pid() ||
-        state.request.ring_size != options.ring_size)
+        state.request.ring_size != options.ring_size ||
+        state.request.children != ChildrenMode::kFollowed)
       continue;
     plan_ = PatchPlan();
     for (size_t i = 0; i < state.patch_count; ++i) {

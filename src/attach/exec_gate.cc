@@ -29,6 +29,8 @@
 namespace heapprofd {
 namespace {
 
+constexpr uint64_t kScanEndNs =
+    500'000'000;  // for the scan to end by itself and its end to be heard
 constexpr uint64_t kStartNs = 3'000'000'000;
 constexpr uint64_t kAnswerNs = 1'000'000'000;
 constexpr int kMaxGates = 3;           // that end before one who asks has his answer
@@ -92,7 +94,7 @@ pid_t ForkWith(const ScopedFd& socket, const std::function<void(ScopedFd)>& run)
 
 // What is needed to look at other processes' mounts: their links in /proc, directories of
 // others. Old kernels have no system call filters.
-bool GiveUpRights() {
+bool KeepRightsToScan() {
   constexpr std::array<uint32_t, 7> kCalls = {SYS_openat,     SYS_openat2, SYS_readlink,
                                               SYS_newfstatat, SYS_ioctl,   SYS_getdents64,
                                               SYS_sendmsg};
@@ -112,7 +114,7 @@ void RunScan(const ScopedFd& socket) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   alarm(kScanSeconds);  // a file system on the way may not answer
-  if (GiveUpRights())
+  if (KeepRightsToScan())
     SendLocalMounts(socket.get());
 }
 
@@ -262,7 +264,7 @@ void ExecGate::BeginScan() {
   scan_ = ForkWith(mounts.ours, RunScan);
   if (scan_ < 0)
     return AnswerAll(CannotWatch(errno));
-  scan_until_ns_ = MonotonicNs() + kMaxScanNs;
+  scan_until_ns_ = MonotonicNs() + kMaxScanNs + kScanEndNs;
   if (!IsAnybodyTold())
     gate_until_ns_ = MonotonicNs() + kAnswerNs;
   for (Asker& asker : askers_) {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <set>
 #include <sstream>
@@ -53,12 +54,12 @@ class ExecGateTest : public testing::Test {
     std::set<uint64_t> tickets;
     const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
     while (tickets.size() < count && MonotonicNs() < deadline_ns) {
+      pollfd due{.fd = gate_.fd(), .events = POLLIN, .revents = 0};
+      poll(&due, 1, std::max(0, gate_.MillisecondsToNext()));
       for (ExecGate::Answer& answer : gate_.Turn()) {
         EXPECT_TRUE(Begin(std::move(answer.ends)).ok());
         tickets.insert(answer.ticket);
       }
-      pollfd due{.fd = gate_.fd(), .events = POLLIN, .revents = 0};
-      poll(&due, 1, gate_.MillisecondsToNext());
     }
     return tickets;
   }

@@ -22,10 +22,10 @@ namespace {
 constexpr std::chrono::milliseconds kDecisionTime{1000};
 constexpr std::chrono::seconds kEndTime{3};  // longer than all waits for a program
 constexpr int kStragglerMs = 10;
-constexpr uint64_t kStartNs = 10'000'000'000;  // from the leave to all libraries loaded
-constexpr uint64_t kUrgentStartNs = 500'000'000;  // the same while others wait
+constexpr uint64_t kLoadNs = 10'000'000'000;     // from the leave to all libraries loaded
+constexpr uint64_t kUrgentLoadNs = 500'000'000;  // the same while others wait
 constexpr uint64_t kSeizeNs = 5'000'000;
-constexpr int kMaxGates = 3;  // that end before they watch
+constexpr int kMaxFailedGates = 3;  // that end before they watch
 
 // The process that a thread belongs to; the thread becomes its only one by an exec, and
 // takes its id. 0: gone.
@@ -45,7 +45,7 @@ Result<GateLink> BeginWatching(const ExecNames& names,
     Status status = gate.Begin(names, note);
     if (status.ok())
       return gate;
-    if (status.code() != StatusCode::kTryAgain || gates == kMaxGates)
+    if (status.code() != StatusCode::kTryAgain || gates == kMaxFailedGates)
       return status;
   }
 }
@@ -206,7 +206,7 @@ void ExecWatcher::NoteNews(const GateLink::News& news) {
 bool ExecWatcher::MayTakeLonger(uint64_t since_ns) {
   HearGate();
   const bool is_urgent = !held_.empty() || is_stopping();
-  return MonotonicNs() < since_ns + (is_urgent ? kUrgentStartNs : kStartNs);
+  return MonotonicNs() < since_ns + (is_urgent ? kUrgentLoadNs : kLoadNs);
 }
 
 void ExecWatcher::NoteProblem(const Status& status) {

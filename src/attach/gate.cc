@@ -14,6 +14,7 @@
 
 #include "attach/fd_passing.h"
 #include "attach/remote_process.h"
+#include "base/clock.h"
 
 namespace heapprofd {
 namespace {
@@ -24,8 +25,6 @@ constexpr size_t kEventsPerTurn = 16;  // each is a descriptor
 constexpr int kMessagesPerTurn = 8;    // of one watcher
 constexpr int kMountsPerTurn = 16;     // of one scan
 constexpr size_t kStatusSize = 4096;
-constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr uint64_t kNsPerUs = 1000;
 
 std::string PathOf(int fd) {
   std::array<char, PATH_MAX> path;

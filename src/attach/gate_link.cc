@@ -14,9 +14,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kPatienceNs = 10'000'000'000;  // with a gate that is alive
-constexpr int kLookMs = 100;
-constexpr uint64_t kNsPerUs = 1000;
+constexpr uint64_t kGatePatienceNs = 10'000'000'000;  // with a gate that is alive
+constexpr int kGateLookMs = 100;
 
 }  // namespace
 
@@ -43,13 +42,16 @@ Status GateLink::Begin(const ExecNames& names, std::string* note) {
     return Status(StatusCode::kUnavailable,
                   "cannot watch for new processes: too many names are given; use a "
                   "pattern with *");
-  const uint64_t deadline = MonotonicNs() + kPatienceNs;
+  const uint64_t deadline = MonotonicNs() + kGatePatienceNs;
   const auto size = static_cast<GateSize>(bytes.size());
-  is_open_ = Say(std::string_view(reinterpret_cast<const char*>(&size), sizeof(size)),
-                 deadline) &&
-             Say(bytes, deadline);
+  // One that refuses us has ended before it hears us, and has said why.
+  const bool is_said =
+      Say(std::string_view(reinterpret_cast<const char*>(&size), sizeof(size)),
+          deadline) &&
+      Say(bytes, deadline);
+  static_cast<void>(is_said);
   while (is_open_ && MonotonicNs() < deadline) {
-    Wait(kLookMs);
+    Wait(kGateLookMs);
     const std::optional<News> news = Receive();
     if (!news)
       continue;
@@ -70,7 +72,7 @@ bool GateLink::Say(std::string_view bytes, uint64_t deadline_ns) const {
     const ssize_t written = write(pipe_.get(), bytes.data(), bytes.size());
     bytes.remove_prefix(written > 0 ? static_cast<size_t>(written) : 0);
     pollfd writable{.fd = pipe_.get(), .events = POLLOUT, .revents = 0};
-    poll(&writable, 1, bytes.empty() ? 0 : kLookMs);
+    poll(&writable, 1, bytes.empty() ? 0 : kGateLookMs);
   }
   return bytes.empty();
 }

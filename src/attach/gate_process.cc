@@ -115,7 +115,7 @@ void LeaveFreezer() {
 
 // What is needed: marks and the last few files of the machine; directories of others;
 // their credentials, where /proc hides them. Old kernels have no system call filters.
-bool GiveUpRights() {
+bool KeepRightsToWatch() {
   constexpr std::array<uint32_t, 6> kCalls = {SYS_openat,        SYS_readlink,
                                               SYS_sendmsg,       SYS_recvmsg,
                                               SYS_fanotify_mark, SYS_timer_settime};
@@ -152,7 +152,7 @@ void RunGate(ScopedFd control) {
   int error = 0;
   if (!group.valid() || !dead_mans_switch.Create())
     error = errno;
-  else if (!GiveUpRights())
+  else if (!KeepRightsToWatch())
     error = EPERM;
   const GateReply started{.ticket = 0, .error = error, .unused = 0};
   if (send(control.get(), &started, sizeof(started), MSG_NOSIGNAL) < 0 || error != 0)

@@ -2,9 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/nsfs.h>
 #include <linux/openat2.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +18,7 @@
 #include "attach/fd_passing.h"
 #include "attach/mount_list.h"
 #include "attach/remote_process.h"
+#include "base/mount_namespace.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
@@ -50,21 +49,6 @@ std::string NamespaceOf(pid_t pid) {
   const ssize_t length =
       readlink(ProcPath(pid, "ns/mnt").c_str(), name.data(), name.size());
   return std::string(name.data(), length > 0 ? static_cast<size_t>(length) : 0);
-}
-
-// Whether only somebody with root's rights can mount there. In a namespace that belongs
-// to a user, the user mounts what he likes.
-bool IsOurUsersNamespace(pid_t pid) {
-  const ScopedFd space(open(ProcPath(pid, "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
-  const ScopedFd owner(space.valid() ? ioctl(space.get(), NS_GET_USERNS) : -1);
-
-  struct stat theirs {};
-
-  struct stat ours {};
-
-  return owner.valid() && fstat(owner.get(), &theirs) == 0 &&
-         stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino &&
-         theirs.st_dev == ours.st_dev;
 }
 
 class Scan {

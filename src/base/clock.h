@@ -2,10 +2,14 @@
 #pragma once
 
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdint>
 
 namespace heapprofd {
+
+constexpr uint64_t kNsPerUs = 1'000;
+constexpr uint64_t kNsPerMs = 1'000'000;
 
 // CLOCK_MONOTONIC.
 inline uint64_t MonotonicNs() {
@@ -19,6 +23,11 @@ inline uint64_t MonotonicNs() {
 inline void SleepNs(uint64_t ns) {
   const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(ns)};
   nanosleep(&pause, nullptr);
+}
+
+// `ticks`: the unit of the times in /proc/stat and /proc/PID/stat.
+inline uint64_t TicksToNs(uint64_t ticks) {
+  return ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace heapprofd

@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,6 +22,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/mount_namespace.h"
 #include "base/passed_fds.h"
 
 namespace heapprofd {
@@ -50,20 +49,6 @@ std::string ReadAll(const std::string& path) {
   return text;
 }
 
-// Whether only somebody with root's rights can mount in a process's mount namespace.
-bool IsOurUsersNamespace(const std::string& process) {
-  const ScopedFd space(open((process + "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
-  const ScopedFd owner(space.valid() ? ioctl(space.get(), NS_GET_USERNS) : -1);
-
-  struct stat theirs {};
-
-  struct stat ours {};
-
-  return owner.valid() && fstat(owner.get(), &theirs) == 0 &&
-         stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino &&
-         theirs.st_dev == ours.st_dev;
-}
-
 // Whether the file is on an overlay that root has mounted, as that of a container. The
 // process cannot come back from a user's name space, so that is looked at last.
 bool IsOnOverlayOfRoot(int fd, pid_t pid) {
@@ -80,8 +65,7 @@ bool IsOnOverlayOfRoot(int fd, pid_t pid) {
     return false;
   const std::string_view mount =
       std::string_view(mounts).substr(line + 1, mounts.find('\n', line + 1) - line - 1);
-  return mount.find(" - overlay ") != std::string_view::npos &&
-         IsOurUsersNamespace(process);
+  return mount.find(" - overlay ") != std::string_view::npos && IsOurUsersNamespace(pid);
 }
 
 // Whether its file system is one that root has mounted, or one in memory: ordinary users
@@ -200,8 +184,11 @@ class FileOpener {
     }
     if (pid > 0)
       children_[pid] = user;
-    else
-      Send(question.fds[0].get(), {}, -1);
+    else {
+      OpenAnswer refusal{};
+      refusal.is_refused = 1;
+      Send(question.fds[0].get(), refusal, -1);
+    }
   }
 
   void Reap() {
@@ -242,13 +229,18 @@ ScopedFd OpenAny(const std::vector<std::string>& paths,
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   for (const std::string& path : paths) {
     open_how how{};
-    how.flags = kFlags;
+    how.flags = O_PATH | O_CLOEXEC;
     how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-    ScopedFd fd(root >= 0 ? static_cast<int>(syscall(SYS_openat2, root, path.c_str(),
-                                                     &how, sizeof(how)))
-                          : open(path.c_str(), kFlags));
-    if (fd.valid() && fstat(fd.get(), status) == 0 && S_ISREG(status->st_mode) &&
-        (inode == 0 || status->st_ino == inode))
+    const ScopedFd place(root >= 0
+                             ? static_cast<int>(syscall(SYS_openat2, root, path.c_str(),
+                                                        &how, sizeof(how)))
+                             : open(path.c_str(), O_PATH | O_CLOEXEC));
+    // Looked at first: opening a device or a FIFO is an act of its own.
+    if (!place.valid() || fstat(place.get(), status) != 0 || !S_ISREG(status->st_mode) ||
+        (inode != 0 && status->st_ino != inode))
+      continue;
+    const std::string link = "/proc/self/fd/" + std::to_string(place.get());
+    if (ScopedFd fd(open(link.c_str(), kFlags)); fd.valid())
       return fd;
   }
   *status = {};
@@ -261,7 +253,9 @@ OpenAnswer AnswerOf(const struct stat& status) {
           .size = static_cast<uint64_t>(status.st_size),
           .changed_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
           .owner = status.st_uid,
-          .is_copy = 0};
+          .is_copy = 0,
+          .is_refused = 0,
+          .reserved = 0};
 }
 
 // A grandchild, so that nobody need wait for its end.

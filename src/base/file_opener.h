@@ -32,6 +32,8 @@ struct OpenAnswer {
   int64_t changed_ns;
   uint32_t owner;
   uint32_t is_copy;
+  uint32_t is_refused;  // too many are being opened
+  uint32_t reserved;
 };
 
 // Opens what is asked for, here and now; `root` and `status` as in OpenQuestion.

@@ -187,6 +187,11 @@ ForeignFile TakeAnswer(int socket) {
   if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != sizeof(answer))
     return {};
   TakeFds(&message, &fds);
+  if (answer.is_refused != 0) {
+    ForeignFile late;
+    late.is_late = true;
+    return late;
+  }
   return fds.empty() ? ForeignFile() : FileOf(answer, std::move(fds[0]));
 }
 

@@ -49,6 +49,11 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
+// The user asked for something impossible.
+inline Status Invalid(std::string message) {
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -79,4 +79,15 @@ std::string PrintableLines(std::string_view text) {
   return WithoutControls(text, '\n');
 }
 
+std::string ShellQuoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text)
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string FileName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 }  // namespace heapprofd

@@ -17,4 +17,10 @@ std::string Printable(std::string_view text);
 // The same for text of several lines, whose ends stay.
 std::string PrintableLines(std::string_view text);
 
+// `text` as one word of a POSIX shell, in single quotes.
+std::string ShellQuoted(const std::string& text);
+
+// What comes behind the last '/' of `path`.
+std::string FileName(const std::string& path);
+
 }  // namespace heapprofd

@@ -43,5 +43,17 @@ TEST(PrintableTest, OtherTextStaysAsItIs) {
   EXPECT_EQ(Printable("\xe2\x96\x84\xc3\x9f"), "\xe2\x96\x84\xc3\x9f");
 }
 
+TEST(TextTest, AWordOfAShellStaysOneWhateverIsInIt) {
+  EXPECT_EQ(ShellQuoted("a b"), "'a b'");
+  EXPECT_EQ(ShellQuoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(ShellQuoted(""), "''");
+}
+
+TEST(TextTest, AFileNameIsWhatComesBehindTheLastSlash) {
+  EXPECT_EQ(FileName("/usr/bin/env"), "env");
+  EXPECT_EQ(FileName("env"), "env");
+  EXPECT_EQ(FileName("/usr/"), "");
+}
+
 }  // namespace
 }  // namespace heapprofd

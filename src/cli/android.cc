@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/print.h"
+#include "base/text.h"
 #include "cli/device_files.h"
 #include "cli/finish.h"
 #include "cli/output_directory.h"
@@ -26,14 +27,6 @@ constexpr char kDevicePath[] = "/data/misc/perfetto-traces/profile-";
 
 bool IsNumber(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
-// A word of a POSIX shell.
-std::string ShellQuoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text)
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 class AndroidRun {

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/text.h"
 #include "cli/text_layout.h"
 
 namespace heapprofd {
 namespace {
-
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
 
 // Number of single-character edits between two names, to guess what was meant.
 size_t EditDistance(const std::string& a, const std::string& b) {
@@ -172,14 +169,6 @@ std::string Troff(const std::string& text) {
     starts_line = c == '\n';
   }
   return escaped;
-}
-
-// Inside single quotes of a shell.
-std::string ShellQuoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text)
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 bool TakesPath(const Flag& flag) {

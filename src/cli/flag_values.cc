@@ -5,13 +5,7 @@
 #include <charconv>
 
 namespace heapprofd {
-namespace {
-
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // Plain number, or with a binary unit: "4096", "4KiB", "8M".
 std::optional<uint64_t> ParseSize(const std::string& text) {

@@ -9,7 +9,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string Join(const std::vector<std::string>& names) {
+std::string FirstOf(const std::vector<std::string>& names) {
   constexpr size_t kMaxShown = 8;
   std::string text;
   for (size_t i = 0; i < names.size() && i < kMaxShown; ++i)
@@ -36,11 +36,11 @@ std::vector<std::string> HeapNotes(const TargetProfile& profile,
       left_out.push_back(name);
   }
   if (!missing.empty())
-    notes.push_back("the program registered no heap named " + Join(missing) +
+    notes.push_back("the program registered no heap named " + FirstOf(missing) +
                     "; --all-heaps records and names those it has");
   if (!left_out.empty())
     notes.push_back("heaps that the program registered were not recorded: " +
-                    Join(left_out) + "; add --all-heaps, or name them in --heaps");
+                    FirstOf(left_out) + "; add --all-heaps, or name them in --heaps");
   if (selection.all && !profile.hooks_malloc &&
       !Contains(selection.excluded, kMallocHeapName))
     notes.push_back(

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/scoped_fd.h"
+#include "cli/execute.h"
 #include "cli/options.h"
 #include "cli/own_limits.h"
 #include "wire/handshake.h"
@@ -40,12 +41,7 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
                                 int error_fd) {
   sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   RestoreLimits();
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command)
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
+  Execute(command);
   const int error = errno;
   const ssize_t ignored = write(error_fd, &error, sizeof(error));
   static_cast<void>(ignored);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kShowNs = 500'000'000;
 constexpr uint64_t kFirstObserveNs = 20'000'000;
-constexpr size_t kMaxHistory = 400;
+constexpr size_t kMaxPoints = 400;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void LiveView::Observe(const std::vector<Target*>& targets) {
     History& history = histories_[target];
     history.live_bytes.push_back(target->live_bytes());
     target->ObserveMemory();
-    is_full |= history.live_bytes.size() >= kMaxHistory;
+    is_full |= history.live_bytes.size() >= kMaxPoints;
   }
   if (is_full)
     ThinOut();

@@ -9,7 +9,7 @@
 namespace heapprofd {
 namespace {
 
-std::string Join(const std::vector<std::string>& names) {
+std::string Listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names)
     text += (text.empty() ? "" : ", ") + name;
@@ -33,7 +33,7 @@ std::string ReasonWithoutTargets(const TraceRecording& recording) {
     return "no process of this name could be recorded; the lines above say why";
   const std::vector<std::string>& names = recording.config().sessions[0].targets.names;
   return "no process was seen whose program file, argv[0] or command name is " +
-         (names.empty() ? "asked for" : Join(names)) +
+         (names.empty() ? "asked for" : Listed(names)) +
          "; ps -e shows them, and -p PID attaches to one";
 }
 

@@ -9,10 +9,6 @@
 namespace heapprofd {
 namespace {
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
 constexpr uint64_t kPerfettoDurationMs =
     uint64_t{7} * 24 * 3600 * 1000;  // its heap_profile's
 constexpr char kNotOnLinux[] = "has no meaning on Linux and is ignored";

@@ -5,10 +5,6 @@
 namespace heapprofd {
 namespace {
 
-std::string FileName(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // A title has more than a name in it. A file can have blanks in its name, too, but then
 // the executable has the same.
 bool IsTitle(const std::string& argv0, const ProcessDescription& process) {

@@ -10,14 +10,15 @@
 namespace heapprofd {
 namespace {
 
-constexpr double kWorthALine = 0.01;  // of the stacks
+constexpr double kWorthAWarning = 0.01;  // of the stacks
 
 std::string Share(uint64_t part, uint64_t whole) {
   return FormatShare(static_cast<double>(part), static_cast<double>(whole));
 }
 
 bool IsMuch(uint64_t stacks, const Quality& quality) {
-  return static_cast<double>(stacks) > static_cast<double>(quality.samples) * kWorthALine;
+  return static_cast<double>(stacks) >
+         static_cast<double>(quality.samples) * kWorthAWarning;
 }
 
 std::string LossWarning(const TargetProfile& profile) {

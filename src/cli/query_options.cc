@@ -7,10 +7,6 @@
 namespace heapprofd {
 namespace {
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
 Result<std::string> ReadScript(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{16} << 20;
 

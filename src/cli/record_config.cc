@@ -114,7 +114,7 @@ Result<std::string> ReadConfig(const std::string& path) {
   return bytes;
 }
 
-std::string Absolute(const std::string& path) {
+std::string RealPath(const std::string& path) {
   std::array<char, PATH_MAX> real{};
   return realpath(path.c_str(), real.data()) != nullptr ? real.data() : path;
 }
@@ -157,7 +157,7 @@ Status OpenOutput(const RecordOptions& options, bool to_file, RemoteRequest* req
     return OpenTraceFile(path, request);
   }
   HPD_TRY_ASSIGN(const std::string directory, CreateOutputDirectory(options.output));
-  request->directory = Absolute(directory);
+  request->directory = RealPath(directory);
   return OpenTraceFile(request->directory + "/raw-trace", request);
 }
 

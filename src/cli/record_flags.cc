@@ -7,10 +7,6 @@
 namespace heapprofd {
 namespace {
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
 // Accepted, changes nothing here, and says so.
 ApplyValue NoEffect(Options& options, const std::string& flag, const std::string& why) {
   return [&options, flag, why](const std::string&) {
@@ -153,7 +149,7 @@ std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
   };
 }
 
-std::vector<Flag> DumpFlags(Options& options) {
+std::vector<Flag> DumpingFlags(Options& options) {
   const std::string group = "dumps";
   SessionConfig& session = options.session;
   return {
@@ -275,7 +271,7 @@ std::vector<Flag> CompatibilityFlags(Options& options) {
 std::vector<Flag> RecordFlags(Options& options, GivenFlags* given) {
   std::vector<Flag> all = TargetFlags(options);
   for (const std::vector<Flag>& group :
-       {SamplingFlags(options, given), DumpFlags(options), OutputFlags(options),
+       {SamplingFlags(options, given), DumpingFlags(options), OutputFlags(options),
         CompatibilityFlags(options)})
     all.insert(all.end(), group.begin(), group.end());
   return all;

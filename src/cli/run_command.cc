@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/scoped_fd.h"
+#include "cli/execute.h"
 #include "cli/options.h"
 
 namespace heapprofd {
@@ -24,12 +25,7 @@ constexpr size_t kMaxOutput = size_t{64} << 10;
   setpgid(0, 0);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   dup2(output, STDOUT_FILENO);
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command)
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
+  Execute(command);
   _exit(kExitNoProgram);
 }
 

@@ -44,27 +44,21 @@ AttachReport LongestStops(const TraceRecording& recording) {
   return longest;
 }
 
-}  // namespace
-
-Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage) {
-  const char* path = getenv(kStatsVariable);
-  if (path == nullptr || *path == 0)
-    return {};
-  Result<ScopedFd> fd = OpenForWriting(path);
-  if (!fd.ok())
-    return std::move(fd).status().WithContext(std::string("figures for ") +
-                                              kStatsVariable);
-  FILE* file = fdopen(fcntl(fd.value().get(), F_DUPFD_CLOEXEC, 0), "w");
-  if (file == nullptr)
-    return CannotWrite(path);
-  Quality sum;
-  double live_variance = 0;
+// Over all processes.
+struct Totals {
+  Quality quality;
   BoundedBytes live;
-  BoundedBytes peak;
+  double live_variance = 0;
+  BoundedBytes peak;  // the sum of all heaps' peaks, whenever each was
   size_t callsites = 0;
   double calls = 0;
   double bytes = 0;
   uint64_t unsampled_children = 0;
+};
+
+Totals SumOf(const TraceRecording& recording) {
+  Totals totals;
+  Quality& sum = totals.quality;
   for (const Target* target : recording.targets()) {
     const Quality& quality = target->quality();
     sum.samples += quality.samples;
@@ -80,19 +74,37 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
     sum.unwind_errors += quality.unwind_errors;
     sum.unwind_time_us += quality.unwind_time_us;
     for (const HeapDump& dump : target->profile().heaps) {
-      callsites += dump.callsites.size();
-      calls += static_cast<double>(dump.exact_alloc_calls);
-      bytes += static_cast<double>(dump.exact_alloc_bytes);
-      for (const auto& [callsite, totals] : dump.callsites)
-        live_variance += totals.live().bytes_variance;
-      live = SumOf(live, LiveTotal(dump));
-      peak = SumOf(peak, dump.peak_total);
+      totals.callsites += dump.callsites.size();
+      totals.calls += static_cast<double>(dump.exact_alloc_calls);
+      totals.bytes += static_cast<double>(dump.exact_alloc_bytes);
+      for (const auto& [callsite, its_totals] : dump.callsites)
+        totals.live_variance += its_totals.live().bytes_variance;
+      totals.live = SumOf(totals.live, LiveTotal(dump));
+      totals.peak = SumOf(totals.peak, dump.peak_total);
     }
     const ForkedChildren& forked = target->profile().forked;
-    unsampled_children += forked.count;
-    calls += static_cast<double>(forked.alloc_calls);
-    bytes += static_cast<double>(forked.alloc_bytes);
+    totals.unsampled_children += forked.count;
+    totals.calls += static_cast<double>(forked.alloc_calls);
+    totals.bytes += static_cast<double>(forked.alloc_bytes);
   }
+  return totals;
+}
+
+}  // namespace
+
+Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage) {
+  const char* path = getenv(kStatsVariable);
+  if (path == nullptr || *path == 0)
+    return {};
+  Result<ScopedFd> fd = OpenForWriting(path);
+  if (!fd.ok())
+    return std::move(fd).status().WithContext(std::string("figures for ") +
+                                              kStatsVariable);
+  FILE* file = fdopen(fcntl(fd.value().get(), F_DUPFD_CLOEXEC, 0), "w");
+  if (file == nullptr)
+    return CannotWrite(path);
+  const Totals totals = SumOf(recording);
+  const Quality& sum = totals.quality;
   uint64_t unrecorded = 0;
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
     for (const UnrecordedPrograms& programs : session->Unrecorded())
@@ -120,8 +132,8 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           "\"attach_one_thread_us\": %.1f, \"attach_all_threads_us\": %.1f, "
           "\"detach_all_threads_us\": %.1f}\n",
           recording.targets().size(), static_cast<unsigned long long>(unrecorded),
-          static_cast<unsigned long long>(unsampled_children), usage.cpu_seconds,
-          usage.peak_rss_kib, CpuSeconds(self), self.ru_maxrss, callsites,
+          static_cast<unsigned long long>(totals.unsampled_children), usage.cpu_seconds,
+          usage.peak_rss_kib, CpuSeconds(self), self.ru_maxrss, totals.callsites,
           static_cast<unsigned long long>(sum.settled_samples),
           static_cast<unsigned long long>(sum.settled_copies),
           static_cast<unsigned long long>(sum.samples),
@@ -133,9 +145,10 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           static_cast<unsigned long long>(sum.lost_samples),
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
-          static_cast<unsigned long long>(sum.unwind_time_us), live.bytes,
-          std::sqrt(std::max(0.0, live_variance)), live.low, live.high, peak.bytes,
-          peak.low, peak.high, calls, bytes, stops.threads,
+          static_cast<unsigned long long>(sum.unwind_time_us), totals.live.bytes,
+          std::sqrt(std::max(0.0, totals.live_variance)), totals.live.low,
+          totals.live.high, totals.peak.bytes, totals.peak.low, totals.peak.high,
+          totals.calls, totals.bytes, stops.threads,
           static_cast<double>(stops.one_thread_stopped_ns) / 1e3,
           static_cast<double>(stops.attach_stopped_ns) / 1e3,
           static_cast<double>(stops.detach_stopped_ns) / 1e3);

@@ -49,11 +49,11 @@ std::string CallersLine(const TopEntry& entry, const SummaryOptions& options) {
 
 // `total`: of all entries, those that are not shown included; `shown_total`: what was
 // said of it, within what exact counts allow.
-std::string Table(const std::string& title,
-                  const std::vector<TopEntry>& entries,
-                  double total,
-                  double shown_total,
-                  const SummaryOptions& options) {
+std::string FormatTable(const std::string& title,
+                        const std::vector<TopEntry>& entries,
+                        double total,
+                        double shown_total,
+                        const SummaryOptions& options) {
   if (entries.empty())
     return "";
   const size_t width = NameWidth(options);
@@ -89,11 +89,11 @@ std::string FormatTopTables(const TargetProfile& profile,
     most += estimate.bytes;
   std::string text;
   if (options.dump_at_max)
-    text = Table("Top live memory at the maximum", TopAtPeak(profile, dump, options.top),
-                 most, most, options);
-  return text + Table("Top live memory at end",
-                      TopByLiveBytes(profile, dump, options.top), live,
-                      LiveTotal(dump).bytes, options);
+    text = FormatTable("Top live memory at the maximum",
+                       TopAtPeak(profile, dump, options.top), most, most, options);
+  return text + FormatTable("Top live memory at end",
+                            TopByLiveBytes(profile, dump, options.top), live,
+                            LiveTotal(dump).bytes, options);
 }
 
 }  // namespace heapprofd

@@ -46,10 +46,6 @@ struct ConvertFlag {
   Apply apply;
 };
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
 std::vector<std::string> Split(const std::string& text) {
   std::vector<std::string> parts;
   size_t begin = 0;

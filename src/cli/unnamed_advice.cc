@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "base/scoped_fd.h"
+#include "base/text.h"
 #include "cli/debian_package.h"
 #include "cli/top_list.h"
 #include "symbolize/elf_identity.h"
@@ -18,10 +19,6 @@ namespace heapprofd {
 namespace {
 
 constexpr double kWorthALine = 0.01;
-
-std::string FileName(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 bool HasModule(const TargetProfile& profile, std::string_view name) {
   return std::any_of(

@@ -49,7 +49,7 @@ void GuardedAllocation::Decide() {
       CountDown(*slot_, size_,
                 g_session.engine()->control.interval.load(std::memory_order_relaxed)) ==
           SampleDecision::kSample &&
-      !IsEngineLost();
+      (IsForkSlot(slot_) || !IsEngineLost());
   if (!is_sampled_ || !IsForkSlot(slot_))
     return;
   ThreadSlot* own = LeaveForkPending();

@@ -22,9 +22,8 @@ void ExpectHeartbeat();
 void ForgetThreads();
 bool FollowsChildren();
 
-// The engine has brought the files of a session of its own. `is_due`: waits for them,
-// once and not for long, as for space in the ring.
-bool HasOwnFiles(bool is_due);
+// The engine has brought the files of a session of its own.
+bool HasOwnFiles();
 
 // With these files.
 void BeginOwnSession();

@@ -291,24 +291,10 @@ bool FollowsChildren() {
   return hpd_attach_state.request.children == ChildrenMode::kFollowed;
 }
 
-HPD_COLD bool HasOwnFiles(bool is_due) {
-  constexpr uint64_t kStaleUs = 3'000'000;  // what stale_ticks are
-  constexpr long kNapNs = 500'000;
-  const SetupRequest& request = hpd_attach_state.request;
-  const bool is_there = g_wiped.own_files.load(std::memory_order_acquire) == kHasOwnFiles;
-  if (is_there || !is_due || request.may_wait == 0 || g_session.has_waited)
-    return is_there;
-  g_session.has_waited = true;
-  const SessionControl& control = g_session.engine()->control;
-  const uint64_t limit = request.stale_ticks / kStaleUs *
-                         control.block_timeout_us.load(std::memory_order_relaxed);
-  const uint64_t start = rt::ReadTsc();
-  while (g_wiped.own_files.load(std::memory_order_acquire) != kHasOwnFiles) {
-    if (rt::ReadTsc() - start > limit || IsSessionOver(control))
-      return false;
-    Nap(kNapNs);
-  }
-  return true;
+// Nobody waits for them: the child may be under a seccomp filter by now, which its parent
+// was not. Until they are there it counts, and takes no samples.
+bool HasOwnFiles() {
+  return g_wiped.own_files.load(std::memory_order_acquire) == kHasOwnFiles;
 }
 
 // Its threads have the stacks that they had in the parent.

@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 #include "client/confinement.h"
 #include "client/session.h"
 #include "rt/syscall.h"
@@ -32,6 +34,11 @@ uint64_t EngineWaitClockNs() {
   rt::Syscall(SYS_clock_gettime, CLOCK_MONOTONIC, rt::ToArg(&now));
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t EngineWait::rest_ns() const {
+  const uint64_t rest_ns = kStandstillNs - (now_ns_ - moved_ns_);
+  return limit_ns_ == 0 ? rest_ns : std::min(rest_ns, limit_ns_ - waited_ns());
 }
 
 bool EngineWait::MayGoOn() {

@@ -28,8 +28,11 @@ class EngineWait {
   // False: it is in vain, for this thread and all others.
   bool MayGoOn();
 
-  // With what was waited before.
+  // With what was waited before; as of the last MayGoOn.
   uint64_t waited_ns() const { return waited_before_ns_ + (now_ns_ - started_ns_); }
+
+  // After MayGoOn: when it may say no, if nothing moves until then.
+  uint64_t rest_ns() const;
 
  private:
   uint64_t limit_ns_;

@@ -72,7 +72,9 @@ class ExecAttempt {
     if (program == nullptr || !IsFollowed())
       return;
     if (IsConfined()) {
-      is_counted_ = g_session.only_pid == 0;
+      is_counted_ = g_session.only_pid == 0 &&
+                    g_session.state.load(std::memory_order_acquire) !=
+                        SessionState::kForkPending;  // those count by themselves
       CountConfinedChildren(is_counted_ ? 1 : 0);
       return;
     }

@@ -1,5 +1,6 @@
 #include "client/forked_child.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "client/sampler.h"
@@ -37,14 +38,19 @@ uint64_t Bytes(const ThreadSlot& slot) {
 void Begin(ForkSlot& fork_slot, uint32_t thread_id) {
   ThreadSlot& slot = fork_slot.slot;
   slot.thread_id = thread_id;
-  slot.random = (g_session.seed() ^ rt::ReadTsc() ^
-                 reinterpret_cast<uint64_t>(&slot) * 0x9e3779b97f4a7c15u) |
+  // Not the time stamp counter: reading it ends a process under strict seccomp.
+  slot.random = (g_session.seed() ^ thread_id * 0xd6e8feb86659fd93u ^ slot.granted ^
+                 reinterpret_cast<uint64_t>(&slot) * 0x9e3779b97f4a7c15u ^ slot.calls) |
                 1;
   NextRandom(&slot.random);
   fork_slot.calls_before = slot.calls;
   fork_slot.bytes_before = Bytes(slot);
   RestartCountdown(slot,
                    g_session.engine()->control.interval.load(std::memory_order_relaxed));
+}
+
+ClientBlock& ForkBlock() {
+  return *g_session.fork_block.load(std::memory_order_relaxed);
 }
 
 ForkSlot& ForkSlotOf(ThreadSlot& slot) {
@@ -55,9 +61,9 @@ ForkSlot& ForkSlotOf(ThreadSlot& slot) {
 }  // namespace
 
 HPD_COLD ThreadSlot* BeginCounting() {
-  g_session.fork_block = g_session.client();
+  g_session.fork_block.store(g_session.client(), std::memory_order_relaxed);
   g_session.spare_fork_slot.slot.thread_pointer.store(0, std::memory_order_relaxed);
-  RingHeader& ring = g_session.fork_block->ring;
+  RingHeader& ring = ForkBlock().ring;
   ring.counted_children.fetch_add(1, std::memory_order_relaxed);
   if (ThreadSlot* slot = ClaimForkSlot())
     return slot;
@@ -70,7 +76,7 @@ HPD_COLD ThreadSlot* BeginCounting() {
 
 HPD_COLD ThreadSlot* ClaimForkSlot() {
   const uint32_t thread_id = g_session.layout.ThreadId(rt::ThreadPointer());
-  ForkSlot* found = FindFree(*g_session.fork_block, kForkSlotOwned | thread_id);
+  ForkSlot* found = FindFree(ForkBlock(), kForkSlotOwned | thread_id);
   if (found == nullptr)
     return nullptr;
   Begin(*found, thread_id);
@@ -78,14 +84,14 @@ HPD_COLD ThreadSlot* ClaimForkSlot() {
 }
 
 void EndCounting() {
-  RingHeader& ring = g_session.fork_block->ring;
+  RingHeader& ring = ForkBlock().ring;
   ring.counted_children.fetch_sub(1, std::memory_order_relaxed);
   if (g_session.spare_fork_slot.slot.thread_pointer.load(std::memory_order_relaxed) != 0)
     ring.children_without_slot.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool IsForkSlot(const ThreadSlot* slot) {
-  const ClientBlock* block = g_session.fork_block;
+  const ClientBlock* block = g_session.fork_block.load(std::memory_order_relaxed);
   if (block == nullptr)
     return false;
   const auto* fork_slot = reinterpret_cast<const ForkSlot*>(slot);
@@ -96,8 +102,9 @@ bool IsForkSlot(const ThreadSlot* slot) {
 
 HPD_COLD void TakeForkCounts(ThreadSlot& from, ThreadSlot& to) {
   ForkSlot& fork_slot = ForkSlotOf(from);
-  const uint64_t calls = from.calls - fork_slot.calls_before;
-  const uint64_t bytes = Bytes(from) - fork_slot.bytes_before;
+  // The engine may have given the slot of a process that it could not see to another one.
+  const uint64_t calls = from.calls - std::min(fork_slot.calls_before, from.calls);
+  const uint64_t bytes = Bytes(from) - std::min(fork_slot.bytes_before, Bytes(from));
   const uint64_t total = Bytes(to) + bytes;
   to.calls += calls;
   to.interval = from.interval;

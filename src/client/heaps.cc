@@ -111,7 +111,8 @@ ThreadSlot* HeapSlot(uint8_t heap_id) {
 // The calling thread's own slot, with a session of this very process.
 ThreadSlot* EnterOwnSession() {
   ThreadSlot* slot = EnterSession();
-  if (HPD_UNLIKELY(g_session.fork_block != nullptr && IsForkSlot(slot)))
+  if (HPD_UNLIKELY(g_session.fork_block.load(std::memory_order_relaxed) != nullptr &&
+                   IsForkSlot(slot)))
     slot = LeaveForkPending();
   return slot;
 }

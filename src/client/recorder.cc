@@ -1,23 +1,17 @@
 #include "client/recorder.h"
 
-#include <linux/futex.h>
-#include <time.h>
-
 #include <cstring>
 
-#include "client/confinement.h"
-#include "client/engine_wait.h"
 #include "client/heap_filter.h"
 #include "client/labels.h"
 #include "client/probes.h"
+#include "client/space_wait.h"
 #include "client/stack_evidence.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr long kNapNs = 1'000'000;
 
 // Stack pointer at which this thread entered the recorder, 0: it is not inside. A signal
 // handler that interrupts the recorder passes through; one that left it by longjmp is
@@ -26,13 +20,6 @@ constexpr long kNapNs = 1'000'000;
 constexpr FlatThreadVariable<uint64_t, &FlatThread::entered_at> t_entered_at;
 #else
 __attribute__((tls_model("initial-exec"))) thread_local uint64_t t_entered_at;
-#endif
-
-// What the first record of a realloc has waited for space, ns; its second one counts it.
-#ifdef HPD_FLAT_CLIENT
-constexpr FlatThreadVariable<uint64_t, &FlatThread::waited_ns> t_waited_ns;
-#else
-__attribute__((tls_model("initial-exec"))) thread_local uint64_t t_waited_ns;
 #endif
 
 class RecorderEntry {
@@ -92,64 +79,29 @@ class MemoLease {
   unsigned index_ = kMemos;
 };
 
-void WaitForReader(uint32_t seen) {
-  if (IsConfined())
-    return Nap(kNapNs);
+HPD_COLD void CountLost(RecordType type) {
   RingHeader& header = g_session.client()->ring;
-  const timespec pause{.tv_sec = 0, .tv_nsec = kNapNs};
-  header.waiters.fetch_add(1, std::memory_order_relaxed);
-  rt::Syscall(SYS_futex, rt::ToArg(&header.read_futex), FUTEX_WAIT,
-              static_cast<long>(seen), rt::ToArg(&pause));
-  header.waiters.fetch_sub(1, std::memory_order_relaxed);
+  header.lost_records.fetch_add(1, std::memory_order_relaxed);
+  if (type == RecordType::kSample)
+    header.lost_samples.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Which record of the program's call it is: both together wait no longer than one.
-enum class Part : uint8_t { kOnly, kFirstOfTwo, kLast };
-
-// The ring is full and the session blocks: waits for space.
-HPD_COLD RingWriter::Reservation ReserveBlocking(RecordType type,
-                                                 size_t payload,
-                                                 Part part) {
-  constexpr uint64_t kNsPerUs = 1000;
-  const SessionControl& control = g_session.engine()->control;
-  RingHeader& header = g_session.client()->ring;
-  EngineWait wait(control.block_timeout_us.load(std::memory_order_relaxed) * kNsPerUs,
-                  part == Part::kLast ? uint64_t{t_waited_ns} : 0);
+HPD_COLD RingWriter::Reservation ReserveLater(RecordType type,
+                                              size_t payload,
+                                              Part part) {
   RingWriter::Reservation reservation;
-  bool is_in_vain = false;
-  while (true) {
-    const uint32_t seen = header.read_futex.load(std::memory_order_acquire);
+  SpaceWait wait(part);
+  while (reservation.payload == nullptr && wait.ForSpace(payload))
     reservation = g_session.ring().Reserve(type, payload);
-    if (reservation.payload != nullptr || IsSessionOver(control))
-      break;
-    is_in_vain = !wait.MayGoOn();
-    if (is_in_vain)
-      break;
-    WaitForReader(seen);
-  }
-  t_waited_ns = part == Part::kFirstOfTwo ? wait.waited_ns() : 0;
-  if (is_in_vain)
-    header.client_error.store(static_cast<uint32_t>(ClientError::kBlockTimeout),
-                              std::memory_order_relaxed);
+  if (reservation.payload == nullptr)
+    CountLost(type);
   return reservation;
 }
 
 RingWriter::Reservation Reserve(RecordType type, size_t payload, Part part) {
-  RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
-  if (HPD_LIKELY(reservation.payload != nullptr))
-    return reservation;
-  const auto when_full =
-      g_session.engine()->control.when_full.load(std::memory_order_relaxed);
-  const bool can_ever_fit = sizeof(RecordHeader) + payload <= g_session.ring().size() / 2;
-  if (when_full == static_cast<uint32_t>(WhenFull::kBlock) && can_ever_fit)
-    reservation = ReserveBlocking(type, payload, part);
-  if (reservation.payload == nullptr) {
-    RingHeader& header = g_session.client()->ring;
-    header.lost_records.fetch_add(1, std::memory_order_relaxed);
-    if (type == RecordType::kSample)
-      header.lost_samples.fetch_add(1, std::memory_order_relaxed);
-  }
-  return reservation;
+  const RingWriter::Reservation reservation = g_session.ring().Reserve(type, payload);
+  return HPD_LIKELY(reservation.payload != nullptr) ? reservation
+                                                    : ReserveLater(type, payload, part);
 }
 
 std::byte* Append(std::byte* to, const void* from, size_t size) {
@@ -180,6 +132,74 @@ void FillSample(std::byte* to,
   Append(to, reinterpret_cast<const void*>(header.sp & ~uint64_t{7}), header.size);
 }
 
+// A sampled allocation on its way into the ring.
+struct Sample {
+  ThreadSlot& slot;
+  const Block& block;
+  uint64_t size;
+  uint64_t interval;
+  const CallSite& site;
+  bool is_check;
+};
+
+void FillRecord(std::byte* to, const Sample& sample, const StackEvidence& evidence) {
+  const SampleRecord record{.address = sample.block.address,
+                            .size = sample.size,
+                            .tsc = rt::ReadTsc(),
+                            .outer_hash = evidence.outer_hash,
+                            .interval = sample.interval & kIntervalBits,
+                            .function = static_cast<uint8_t>(sample.site.function),
+                            .thread_id = sample.slot.thread_id,
+                            .frame_count = evidence.key_count,
+                            .heap_id = sample.block.heap_id,
+                            .flags = evidence.flags};
+  FillSample(to, record, evidence);
+}
+
+// 0: it is in the ring; else the payload for which there was no space.
+size_t TryToRecord(const Sample& sample) {
+  const Block& block = sample.block;
+  FilterOf(block).PrefetchForInsert(FilterKey(block));
+  g_session.ring().PrefetchNext();
+  MemoLease lease(sample.slot);
+  StackEvidence evidence =
+      TakeStack(sample.site.ToCursor(), sample.slot, lease.memo(), sample.is_check);
+  PrefetchKnownStack(evidence);
+  FilterOf(block).Insert(FilterKey(block));
+  if (HPD_UNLIKELY(t_labels.ids != 0)) {
+    evidence.labels = t_labels.ids;
+    evidence.flags |= kSampleHasLabels;
+#ifndef HPD_FLAT_CLIENT
+    PublishLabels(evidence.labels);
+#endif
+  }
+  if (evidence.hash != 0 && !sample.is_check)
+    LeaveOutKnownFrames(evidence);
+  const size_t payload = evidence.PayloadSize();
+  const RingWriter::Reservation reservation =
+      g_session.ring().Reserve(RecordType::kSample, payload);
+  if (HPD_UNLIKELY(reservation.payload == nullptr)) {
+    FilterOf(block).Remove(FilterKey(block));
+    return payload;
+  }
+  FillRecord(reservation.payload, sample, evidence);
+  g_session.ring().Commit(reservation);
+  RememberSent(evidence, reservation.end);
+  return 0;
+}
+
+// Waits without the memo, which others need meanwhile: without one they would have to
+// send copies of their stacks, which fill the ring. And takes the stack anew, for which
+// the engine may know the rules by now.
+HPD_COLD bool RecordLater(const Sample& sample, size_t payload) {
+  SpaceWait wait(Part::kLast);
+  while (payload != 0 && wait.ForSpace(payload))
+    payload = TryToRecord(sample);
+  if (payload != 0)
+    CountLost(RecordType::kSample);
+  return payload == 0;
+}
+
 }  // namespace
 
 HPD_NOINLINE void RecordSample(ThreadSlot& slot,
@@ -193,41 +213,15 @@ HPD_NOINLINE void RecordSample(ThreadSlot& slot,
   ++slot.samples;
   const uint32_t period =
       g_session.engine()->control.check_period.load(std::memory_order_relaxed);
-  const bool is_check = period != 0 && slot.samples % period == 0;
-  FilterOf(block).PrefetchForInsert(FilterKey(block));
-  g_session.ring().PrefetchNext();
-  MemoLease lease(slot);
-  StackEvidence evidence = TakeStack(site.ToCursor(), slot, lease.memo(), is_check);
-  PrefetchKnownStack(evidence);
-  FilterOf(block).Insert(FilterKey(block));
-  if (HPD_UNLIKELY(t_labels.ids != 0)) {
-    evidence.labels = t_labels.ids;
-    evidence.flags |= kSampleHasLabels;
-#ifndef HPD_FLAT_CLIENT
-    PublishLabels(evidence.labels);
-#endif
-  }
-  if (evidence.hash != 0 && !is_check)
-    LeaveOutKnownFrames(evidence);
-  const RingWriter::Reservation reservation =
-      Reserve(RecordType::kSample, evidence.PayloadSize(), Part::kLast);
-  if (reservation.payload == nullptr) {
-    FilterOf(block).Remove(FilterKey(block));
+  const Sample sample{.slot = slot,
+                      .block = block,
+                      .size = size,
+                      .interval = interval,
+                      .site = site,
+                      .is_check = period != 0 && slot.samples % period == 0};
+  const size_t payload = TryToRecord(sample);
+  if (HPD_UNLIKELY(payload != 0 && !RecordLater(sample, payload)))
     return;
-  }
-  const SampleRecord record{.address = block.address,
-                            .size = size,
-                            .tsc = rt::ReadTsc(),
-                            .outer_hash = evidence.outer_hash,
-                            .interval = interval & kIntervalBits,
-                            .function = static_cast<uint8_t>(site.function),
-                            .thread_id = slot.thread_id,
-                            .frame_count = evidence.key_count,
-                            .heap_id = block.heap_id,
-                            .flags = evidence.flags};
-  FillSample(reservation.payload, record, evidence);
-  g_session.ring().Commit(reservation);
-  RememberSent(evidence, reservation.end);
   ProbeAllocation(block.address, size, interval);
 }
 

@@ -168,7 +168,7 @@ void ForgetSession() {
   Retire(g_session);
   for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
     rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
-  g_session.fork_block = nullptr;
+  g_session.fork_block.store(nullptr, std::memory_order_relaxed);
   ForgetStacks();
 }
 
@@ -229,7 +229,6 @@ HPD_COLD void HandleFork() {
   }
   if (IsConfined())  // it is counted, and cannot be recorded
     CountConfinedChildren(1);
-  g_session.has_waited = false;
   t_slot = BeginCounting();
   g_session.state.store(SessionState::kForkPending, std::memory_order_release);
   g_wiped.active.store(1, std::memory_order_release);
@@ -254,12 +253,11 @@ HPD_COLD bool WaitForJoin() {
   return true;
 }
 
-// Whether a session of its own can be had now; `is_due`: it is needed, and worth a wait.
-bool MayJoin(bool is_due) {
+// Whether a session of its own can be had now.
+bool MayJoin() {
 #ifdef HPD_FLAT_CLIENT
-  return HasOwnFiles(is_due);
+  return HasOwnFiles();
 #else
-  static_cast<void>(is_due);
   return !IsConfined();
 #endif
 }
@@ -287,14 +285,14 @@ bool JoinOwnSession() {
 // next session wakes it. Or its files are there.
 HPD_COLD ThreadSlot* EnterForkPending() {
 #ifdef HPD_FLAT_CLIENT
-  if (MayJoin(/*is_due=*/false))
+  if (MayJoin())
     return LeaveForkPending();
   const bool must_join = false;
 #else
   const bool must_join =
       !IsForkSlot(t_slot) || (HasService() && IsSessionOver(g_session.engine()->control));
 #endif
-  if (must_join && MayJoin(/*is_due=*/true))
+  if (must_join && MayJoin())
     return LeaveForkPending();
   if (IsForkSlot(t_slot))
     return t_slot;
@@ -360,7 +358,7 @@ uint32_t CurrentSession() {
 // parameters: these stay mapped until there is one thread only, in the next forked child.
 HPD_COLD ThreadSlot* LeaveForkPending() {
   SessionState expected = SessionState::kForkPending;
-  if (!MayJoin(/*is_due=*/true))
+  if (!MayJoin())
     return nullptr;
   if (!g_session.state.compare_exchange_strong(expected, SessionState::kJoining))
     return EnterSession();

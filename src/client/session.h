@@ -68,10 +68,9 @@ struct Session {
   ThreadLayout layout;
   int only_pid;  // profile this process only; 0: children too
   char socket_path[108];
-  ClientBlock* fork_block;  // an ancestor's, where a forked child counts; nullptr: it has
-                            // a session, or never was one
+  std::atomic<ClientBlock*> fork_block;  // an ancestor's, where a forked child counts;
+                                         // nullptr: it has a session, or never was one
   ForkSlot spare_fork_slot;          // for a child for which there is none in that block
-  bool has_waited;                   // a forked child, for its session; once is enough
   std::atomic<uint64_t> joiner;      // thread pointer of the one that does; 0: none
   SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames

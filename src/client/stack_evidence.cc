@@ -88,10 +88,8 @@ StackEvidence TakeStack(const Cursor& caller,
   const LiveStack stack(
       bounds, own.is_known ? own : g_session.layout.ReadableStack(thread_pointer));
   StackEvidence evidence;
-  if (!bounds.is_known) {
+  if (!bounds.is_known)
     evidence.flags |= kSampleForeignStack;
-    g_session.client()->ring.foreign_stacks.fetch_add(1, std::memory_order_relaxed);
-  }
   const uint32_t modules =
       g_session.client()->ring.modules_epoch.load(std::memory_order_relaxed);
   if (memo == nullptr || control.rules_epoch.load(std::memory_order_acquire) != modules) {

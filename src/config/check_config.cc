@@ -7,10 +7,6 @@ namespace {
 constexpr size_t kMaxNames = 10'000;
 constexpr size_t kMaxNameLength = 4096;
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
 Status CheckTargets(const TargetRules& rules) {
   if (rules.no_startup && rules.no_running)
     return Invalid(

@@ -19,10 +19,6 @@ constexpr char kHeapprofdSource[] = "android.heapprofd";
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr uint64_t kMaxPerfettoRing = uint64_t{500} << 20;  // larger ones are cut to this
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {

@@ -7,14 +7,13 @@
 #include <climits>
 #include <iterator>
 
+#include "base/clock.h"
 #include "engine/bare_welcome.h"
 #include "engine/tsc_clock.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr uint64_t kNsPerMs = 1'000'000;
 
 bool PeerOf(int fd, ucred* peer) {
   socklen_t length = sizeof(*peer);

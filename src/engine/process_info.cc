@@ -14,6 +14,7 @@
 #include <string>
 
 #include "attach/remote_process.h"
+#include "engine/guarded_read.h"
 #include "engine/target_text.h"
 
 namespace heapprofd {
@@ -30,7 +31,7 @@ std::string ProcPath(pid_t pid, const char* file) {
 }
 
 std::vector<std::string> ReadCommand(pid_t pid) {
-  std::string text = ReadAtMost(ProcPath(pid, "cmdline"), kMaxCommandBytes + 1);
+  std::string text = ReadMemoryFile(pid, "cmdline", kMaxCommandBytes + 1);
   bool is_cut = text.size() > kMaxCommandBytes;
   text.resize(std::min(text.size(), kMaxCommandBytes));
   std::vector<std::string> arguments;
@@ -140,7 +141,10 @@ MemoryContext ReadMemoryStatus(pid_t pid) {
 }
 
 MemoryContext ReadMemoryContext(pid_t pid) {
-  const std::string text = ReadAtMost(ProcPath(pid, "smaps_rollup"), 8192);
+  constexpr uint64_t kPatienceNs = 200'000'000;  // large processes take their time
+  const std::string text = ReadMemoryFile(pid, "smaps_rollup", 8192, kPatienceNs);
+  if (text.empty())
+    return ReadMemoryStatus(pid);
   MemoryContext context;
   context.rss_kib = FieldKib(text, "Rss");
   context.anonymous_kib = FieldKib(text, "Anonymous");

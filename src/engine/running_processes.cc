@@ -12,6 +12,7 @@
 
 #include "attach/allocators.h"
 #include "attach/remote_process.h"
+#include "engine/guarded_read.h"
 #include "engine/process_info.h"
 #include "engine/target_rules.h"
 
@@ -76,7 +77,7 @@ bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
 std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name) {
   constexpr size_t kMaxEnvironment = size_t{1} << 20;
   const std::string key = '\0' + name + '=';
-  const std::string text = '\0' + ReadProcFile(ProcPath(pid, "environ"), kMaxEnvironment);
+  const std::string text = '\0' + ReadMemoryFile(pid, "environ", kMaxEnvironment);
   const size_t at = text.find(key);
   if (at == std::string::npos)
     return std::nullopt;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "engine/process_info.h"
+#include "engine/guarded_read.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kMaxEnvironment = size_t{1} << 20;  // bytes
 constexpr size_t kMaxLines = 100'000;                // of a process's list of mappings
 
-bool HasSession(const std::string& process, const std::string& variable) {
-  const std::string environment = ReadAtMost(process + "/environ", kMaxEnvironment);
+bool HasSession(pid_t pid, const std::string& variable) {
+  const std::string environment = ReadMemoryFile(pid, "environ", kMaxEnvironment);
   return environment.starts_with(variable) ||
          environment.find(std::string(1, '\0') + variable) != std::string::npos;
 }
@@ -42,7 +42,7 @@ size_t CountSilentProcesses(const std::string& socket_path,
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const pid_t pid = atoi(entry.path().filename().c_str());
-    if (pid > 0 && !is_known(pid) && HasSession(entry.path(), variable) &&
+    if (pid > 0 && !is_known(pid) && HasSession(pid, variable) &&
         HasLibrary(entry.path()))
       ++count;
   }

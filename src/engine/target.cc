@@ -126,6 +126,7 @@ size_t Target::Drain(size_t max_records, bool writers_gone, uint64_t turn_ns) {
     reader_->Rewind(kResidentRing);
     account_.Set(EstimatedBytes());
   }
+  reader_->WakeForFreeSpace();
   return count;
 }
 
@@ -162,9 +163,6 @@ void Target::ReleaseSpace() {
   if (reader_->position() % memory_->ring_size() > 2 * kResidentRing)
     memory_->DiscardConsumed(reader_->released(), reader_->position());
   reader_->ReleaseSpace();
-  RingHeader& header = memory_->client().ring;
-  if (header.waiters.load(std::memory_order_relaxed) != 0)
-    syscall(SYS_futex, &header.read_futex, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 // A record that stays reserved although time passes: its writer left the hook by longjmp,
@@ -350,6 +348,7 @@ void Target::Stop(TargetEnd end) {
   std::atomic<uint32_t>& active = memory_->engine().control.active;
   active.store(0, std::memory_order_release);
   syscall(SYS_futex, &active, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  reader_->WakeAll();
   profile_.end = end;
 }
 

@@ -60,6 +60,9 @@ void Target::LookAtExit() {
   if (header.exiting.load(std::memory_order_acquire) == 0 ||
       header.exit_seen.load(std::memory_order_relaxed) != 0)
     return;
+  // What it has done until now belongs into the figures; else a later tick looks again.
+  if (!DrainRest(RestEnd(), /*writers_gone=*/false))
+    return;
   ReadMemory();
   header.exit_seen.store(1, std::memory_order_release);
 }

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <string>
 
+#include "attach/fd_passing.h"
 #include "base/clock.h"
 #include "base/passed_fds.h"
 
@@ -25,14 +26,7 @@ constexpr uint64_t kSoonNs = 20'000'000'000;  // far below, and not soon to anyb
 
 // 0 or an error.
 int SendFd(const ScopedFd& socket, int fd) {
-  char byte = 'x';
-  iovec part{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  PutFds(std::array{fd}, control, &message);
-  return sendmsg(socket.get(), &message, MSG_NOSIGNAL) == 1 ? 0 : errno;
+  return SendWithFds(socket.get(), "x", {fd}) ? 0 : errno;
 }
 
 class UntrustedSocketTest : public testing::Test {

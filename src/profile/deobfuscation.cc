@@ -16,7 +16,7 @@ bool Covers(const ObfuscatedMember& method, uint32_t line) {
 }
 
 // A range of one source line stands for the line of a call that was inlined.
-uint32_t SourceLine(const ObfuscatedMember& method, uint32_t line) {
+uint32_t OriginalLine(const ObfuscatedMember& method, uint32_t line) {
   if (method.source_line_start == 0)
     return line;
   if (method.source_line_end <= method.source_line_start)
@@ -138,7 +138,7 @@ Deobfuscator::Answer Deobfuscator::FindMethod(std::string_view package,
         continue;
       first = &candidate;
       answer.inlined.push_back(
-          {candidate.deobfuscated_name, SourceLine(candidate, line)});
+          {candidate.deobfuscated_name, OriginalLine(candidate, line)});
     }
     if (!answer.inlined.empty()) {
       answer.name = answer.inlined.back().name;

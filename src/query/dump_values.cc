@@ -5,10 +5,6 @@
 namespace heapprofd {
 namespace {
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
 const Column<double>& ErrorsOf(const EstimateTable& estimates, ProfileView view) {
   switch (view) {
     case ProfileView::kLiveSize:

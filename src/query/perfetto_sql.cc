@@ -105,10 +105,6 @@ bool ConsumeWord(std::string_view* text, std::string_view word) {
   return true;
 }
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, message);
-}
-
 // `name` is a module, or a package with ".*" behind it.
 Status CheckModule(std::string_view name) {
   std::string list;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace heapprofd {
 namespace {
 
@@ -27,7 +29,7 @@ void OtherSources::Begin(const std::string& trace_config) {
 Status OtherSources::Serve(uint64_t now) {
   for (const std::unique_ptr<DataSource>& source : sources_) {
     if (source->next_ns() <= now)
-      HPD_TRY(source->Serve(sink_, now + kTurnNs));
+      HPD_TRY(source->Serve(sink_, MonotonicNs() + kTurnNs));
   }
   if (sources_.empty() || now - flushed_ns_ < kFlushNs)
     return {};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "engine/process_info.h"
 #include "engine/target_text.h"
 #include "record/allocator_question.h"
@@ -12,7 +13,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kLimitsNs = 1'000'000'000;  // limits are looked at this often
 constexpr uint64_t kDrainNs = 5'000'000;       // rings wait no longer than this in a dump
 constexpr uint64_t kDrainAtMostNs = 2'000'000'000;  // for the dump of one process
@@ -204,8 +204,7 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
     }
     Note(WriteTarget(session, target, label));
     Note(KeepHeaps(target, target.profile().heaps, mark));
-    target_states_[&target].is_complete =
-        !target.is_recording() && !target.awaits_children();
+    target_states_[&target].is_complete = !target.is_recording();
   }
   Note(WriteRejected(session));
   Note(stream_.Flush());

@@ -7,12 +7,11 @@
 namespace heapprofd {
 namespace {
 
-constexpr int kMessagesPerTurn = 256;
+constexpr int kMessagesOfDesk = 256;            // in one turn
 constexpr uint64_t kAnswerNs = 10'000'000'000;  // with a gate that has to be started
 constexpr int kAgainMs = 10;                    // when the front desk has no room
 constexpr uint64_t kAdmitNs = 20'000'000;  // of a turn; then those inside have theirs
 constexpr uint64_t kIdleAgainNs = 2'000'000'000;
-constexpr uint64_t kNsPerMs = 1'000'000;
 
 LinkType TypeOf(Reply reply) {
   switch (reply) {
@@ -49,7 +48,7 @@ void DeskDoor::Serve(Host& host) {
 
 // Without a front desk nobody comes any more, and what was recorded is to be kept.
 void DeskDoor::Receive(Host& host) {
-  for (int i = 0; i < kMessagesPerTurn && !is_closed_; ++i) {
+  for (int i = 0; i < kMessagesOfDesk && !is_closed_; ++i) {
     Result<std::optional<LinkMessage>> message = NextMessage();
     if (message.ok() && !message.value())
       return;

@@ -138,7 +138,7 @@ std::optional<Visitor> EngineProcess::TakeBack(uint64_t number) {
 }
 
 int EngineProcess::MillisecondsToNext() const {
-  if (!has_room_)
+  if (link_.fd() >= 0 && (!has_room_ || unanswered > 0))
     return kNoRoomMs;
   return is_full() || !unanswered_programs_.empty() ? kLookAtWaitingMs : -1;
 }
@@ -152,6 +152,7 @@ bool EngineProcess::HasEnded() {
 void EngineProcess::Kill() {
   recordings = 0;
   is_leaving = true;
+  unanswered = 0;
   unanswered_programs_.clear();
   link_ = Link(ScopedFd());
   if (pid_ != 0)

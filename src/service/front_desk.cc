@@ -13,11 +13,11 @@ namespace {
 
 constexpr size_t kMaxEnginesOfUser = 4;  // with other groups each
 constexpr size_t kMaxEnginesOfRoot = 64;
-constexpr size_t kMaxUsers = 128;                  // with engines, without root
-constexpr size_t kMaxUsersOfOtherNamespaces = 32;  // of these
-constexpr int kMessagesPerTurn = 64;               // of one engine
-constexpr uint64_t kKilledNs = 1'000'000'000;      // unless it hangs in the kernel
-constexpr uint64_t kLookAgainNs = 5'000'000;
+constexpr size_t kMaxUsers = 128;                    // with engines, without root
+constexpr size_t kMaxUsersOfOtherNamespaces = 32;    // of these
+constexpr int kMessagesOfEngine = 64;                // in one turn
+constexpr uint64_t kEngineKilledNs = 1'000'000'000;  // unless it hangs in the kernel
+constexpr uint64_t kEnginePollNs = 5'000'000;
 
 }  // namespace
 
@@ -191,7 +191,7 @@ void FrontDesk::Serve(EngineProcess& engine) {
 }
 
 void FrontDesk::Hear(EngineProcess& engine) {
-  for (int i = 0; i < kMessagesPerTurn && HearOne(engine); ++i) {
+  for (int i = 0; i < kMessagesOfEngine && HearOne(engine); ++i) {
   }
 }
 
@@ -204,12 +204,12 @@ bool FrontDesk::HearOne(EngineProcess& engine) {
     TellRecordings();
     return false;
   }
-  Handle(engine, std::move(*message.value()));
+  Handle(engine, *message.value());
   return true;
 }
 
 // What an engine says may be a lie: it can only be believed as far as its user may go.
-void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
+void FrontDesk::Handle(EngineProcess& engine, const LinkMessage& message) {
   const bool is_root = engine.rights().user == 0;
   switch (message.type) {
     case LinkType::kPassOn:
@@ -228,7 +228,8 @@ void FrontDesk::Handle(EngineProcess& engine, LinkMessage message) {
       if (!message.text.empty())
         wakes_.Want(engine.rights().user);
       TellRecordings();
-      ++engine.unanswered;
+      if (++engine.unanswered > kMaxUnsent)
+        engine.Kill();  // it asks and does not listen
       return;
     case LinkType::kDumpOthers:
       for (const std::unique_ptr<EngineProcess>& other : engines_) {
@@ -291,9 +292,12 @@ void FrontDesk::WakeAndAnswer() {
   if (wakes_.TakeDue(MonotonicNs()))
     directory_->Wake();
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    while (!wakes_.IsWanted(engine->rights().user) && engine->unanswered > 0 &&
-           engine->link().Send({.type = LinkType::kKnown}))
+    for (int i = 0; i < kMessagesPerTurn && engine->unanswered > 0; ++i) {
+      if (wakes_.IsWanted(engine->rights().user) ||
+          !engine->link().Send({.type = LinkType::kKnown}))
+        break;
       --engine->unanswered;
+    }
   }
 }
 
@@ -315,7 +319,7 @@ void FrontDesk::StopAll() {
 }
 
 void FrontDesk::AwaitEngines(uint64_t deadline_ns) {
-  while (!engines_.empty() && MonotonicNs() < deadline_ns + kKilledNs) {
+  while (!engines_.empty() && MonotonicNs() < deadline_ns + kEngineKilledNs) {
     for (const std::unique_ptr<EngineProcess>& engine : engines_) {
       if (MonotonicNs() >= deadline_ns)
         engine->Kill();
@@ -323,7 +327,7 @@ void FrontDesk::AwaitEngines(uint64_t deadline_ns) {
         Hear(*engine);
     }
     std::erase_if(engines_, [](const auto& engine) { return engine->HasEnded(); });
-    SleepNs(kLookAgainNs);
+    SleepNs(kEnginePollNs);
   }
 }
 

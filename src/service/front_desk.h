@@ -67,7 +67,7 @@ class FrontDesk {
   void Hear(EngineProcess& engine);
   // False: it is gone, or talks nonsense.
   bool HearOne(EngineProcess& engine);
-  void Handle(EngineProcess& engine, LinkMessage message);
+  void Handle(EngineProcess& engine, const LinkMessage& message);
   // To those who have asked the exec gate.
   void AnswerWatchers();
   void TellTaken(const Visitor& program);

@@ -12,7 +12,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxFds = 2;
+constexpr size_t kMaxLinkFds = 2;
 constexpr char kCommandText[] = "command";
 
 struct Header {
@@ -23,7 +23,7 @@ struct Header {
 
 static_assert(sizeof(Header) == 16);
 
-using FdSpace = std::array<char, CMSG_SPACE(kMaxFds * sizeof(int))>;
+using FdSpace = std::array<char, CMSG_SPACE(kMaxLinkFds * sizeof(int))>;
 
 }  // namespace
 

@@ -29,9 +29,9 @@ constexpr size_t kMaxFinishers = 8;
 // That run or are being finished.
 constexpr size_t kMaxRecordings = 64;
 constexpr size_t kMaxRecordingsOfRoot = 256;
-constexpr int kMessagesPerTurn = 4;  // of one connection
-constexpr int kLookAgainMs = 500;    // between two looks at who takes too long
-constexpr int kIdleWaitMs = 20;      // between two looks at rings that are quiet
+constexpr int kMessagesOfConnection = 4;  // in one turn
+constexpr int kLookAgainMs = 500;         // between two looks at who takes too long
+constexpr int kIdleWaitMs = 20;           // between two looks at rings that are quiet
 
 // All processes that were asked for by number have been recorded and are gone.
 bool HasNothingLeft(const TraceRecording& recording) {
@@ -155,7 +155,7 @@ void Service::ServeConnections() {
     Connection& connection = *connections_[i];
     bool is_open = true;
     for (int turn = 0; is_open; ++turn) {
-      if (turn == kMessagesPerTurn) {
+      if (turn == kMessagesOfConnection) {
         is_behind_ = true;
         break;
       }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace heapprofd {
 namespace {
 
@@ -9,7 +11,6 @@ constexpr uint64_t kMinPauseNs = 50'000'000;
 constexpr uint64_t kMaxPauseNs = 1'000'000'000;
 constexpr uint64_t kHalvedNs = 1'000'000'000;
 constexpr uint64_t kForgottenNs = 10 * kHalvedNs;  // nothing is left of the longest pause
-constexpr uint64_t kNsPerMs = 1'000'000;
 
 uint64_t PauseNs(uint64_t pause_ns, uint64_t since_ns) {
   const uint64_t halvings = std::min<uint64_t>(since_ns / kHalvedNs, 63);

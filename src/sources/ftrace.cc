@@ -15,7 +15,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint32_t kDefaultBufferKib = 2048;  // for each processor, as Perfetto's
 constexpr uint32_t kMaxBufferKib = 64 * 1024;
 constexpr uint32_t kDefaultDrainMs = 100;

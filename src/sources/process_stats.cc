@@ -25,7 +25,6 @@ namespace {
 
 using protozero::pbf_writer;
 
-constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint32_t kMinPollMs = 100;  // Perfetto's own lower bound
 constexpr size_t kMaxThreads = 1024;  // named of one process
 constexpr size_t kMaxStatus = 8192;
@@ -74,10 +73,6 @@ Ticks ReadTicks(pid_t pid) {
         &ticks.user, &ticks.kernel, &ticks.start));
   }
   return ticks;
-}
-
-uint64_t TicksToNs(uint64_t ticks) {
-  return ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
 }
 
 class ProcessStats : public DataSource {

@@ -23,7 +23,6 @@ namespace {
 
 using protozero::pbf_writer;
 
-constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint32_t kMinPeriodMs = 10;  // Perfetto's own lower bound
 constexpr size_t kMaxFile = size_t{256} << 10;
 constexpr int kMaxCpus = 4096;
@@ -84,10 +83,6 @@ std::map<std::string, int> MeminfoNumbers() {
   numbers["sunreclaim"] = numbers.at("slabunreclaimable");
   numbers["committedas"] = numbers.at("commitedas");
   return numbers;
-}
-
-uint64_t TicksToNs(uint64_t ticks) {
-  return ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
 }
 
 // A counter's line is "Name: 123 kB" or "name 123". `wanted` empty: all that have a

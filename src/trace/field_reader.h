@@ -5,9 +5,11 @@
 // Bytes are a hostile file's: nothing behind their end is read, whatever a length says.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 namespace heapprofd {
@@ -136,5 +138,11 @@ class FieldReader {
   uint32_t type_ = kVarint;
   bool is_malformed_ = false;
 };
+
+// `value` for SQL, which has signed numbers only.
+inline int64_t Signed(uint64_t value) {
+  return static_cast<int64_t>(
+      std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
+}
 
 }  // namespace heapprofd

@@ -7,15 +7,7 @@
 #include "trace/fields.h"
 
 namespace heapprofd {
-namespace {
-
-// SQL has signed numbers only.
-int64_t Signed(uint64_t value) {
-  return static_cast<int64_t>(
-      std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 struct ProfileDecoder::Sample {
   uint64_t callstack = 0;

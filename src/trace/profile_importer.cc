@@ -20,12 +20,6 @@ constexpr size_t kMaxParts = size_t{1} << 16;
 // Rows cost more than the bytes that ask for them.
 constexpr size_t kMaxThreadTotals = 1'000'000;
 
-// SQL has signed numbers only.
-int64_t Signed(uint64_t value) {
-  return static_cast<int64_t>(
-      std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
-}
-
 ImportedAllocator ReadAllocator(TraceBuilder& builder, std::string_view message) {
   ImportedAllocator allocator;
   MessageReader reader(message);

@@ -15,11 +15,11 @@ namespace {
 
 // Rows of a table that takes more memory than the bytes that make it: no real trace has
 // as many.
-constexpr size_t kMaxRows = size_t{1} << 19;
+constexpr size_t kMaxSystemRows = size_t{1} << 19;
 
 template <typename Row>
 void AddRow(std::vector<Row>& table, const Row& row) {
-  if (table.size() < kMaxRows)
+  if (table.size() < kMaxSystemRows)
     table.push_back(row);
 }
 

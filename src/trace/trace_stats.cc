@@ -4,24 +4,24 @@ namespace heapprofd {
 namespace {
 
 constexpr StatKey kNoKey = StatKey::kNone;
-constexpr StatKey kPid = StatKey::kPid;
+constexpr StatKey kByPid = StatKey::kPid;
 constexpr StatSeverity kInfo = StatSeverity::kInfo;
 constexpr StatSeverity kLoss = StatSeverity::kDataLoss;
 constexpr StatSeverity kError = StatSeverity::kError;
 
 // clang-format off
 constexpr StatDescription kDescriptions[] = {
-    {StatId::kHeapprofdBufferCorrupted, "heapprofd_buffer_corrupted", kPid, kError,
+    {StatId::kHeapprofdBufferCorrupted, "heapprofd_buffer_corrupted", kByPid, kError,
      "Dumps of a process whose ring buffer held what no client writes."},
-    {StatId::kHeapprofdBufferOverran, "heapprofd_buffer_overran", kPid, kLoss,
+    {StatId::kHeapprofdBufferOverran, "heapprofd_buffer_overran", kByPid, kLoss,
      "Dumps of a process that allocated faster than it could be profiled: a larger --shmem-size or --interval helps."},
-    {StatId::kHeapprofdClientError, "heapprofd_client_error", kPid, kError,
+    {StatId::kHeapprofdClientError, "heapprofd_client_error", kByPid, kError,
      "1: the client waited too long for buffer space; 2: a thread ran on a stack that is not its own."},
-    {StatId::kHeapprofdClientDisconnected, "heapprofd_client_disconnected", kPid, kInfo,
+    {StatId::kHeapprofdClientDisconnected, "heapprofd_client_disconnected", kByPid, kInfo,
      "Dumps written after the process had left, usually because it ended."},
-    {StatId::kHeapprofdHitGuardrail, "heapprofd_hit_guardrail", kPid, kError,
+    {StatId::kHeapprofdHitGuardrail, "heapprofd_hit_guardrail", kByPid, kError,
      "Dumps of a session that ended because the profiler reached its limit of memory or CPU time."},
-    {StatId::kHeapprofdRejectedConcurrent, "heapprofd_rejected_concurrent", kPid, kError,
+    {StatId::kHeapprofdRejectedConcurrent, "heapprofd_rejected_concurrent", kByPid, kError,
      "The process was not profiled: another session already did."},
     {StatId::kHeapprofdMalformedPacket, "heapprofd_malformed_packet", StatKey::kUpid, kError,
      "Samples left out because cumulative figures fell."},
@@ -29,15 +29,15 @@ constexpr StatDescription kDescriptions[] = {
      "Gaps in the numbers of profile packets: part of the profile was lost while tracing."},
     {StatId::kHeapprofdNonFinalizedProfile, "heapprofd_non_finalized_profile", kNoKey, kError,
      "Dumps whose last packet is missing; what arrived of them is shown."},
-    {StatId::kHeapprofdSamplingIntervalAdjusted, "heapprofd_sampling_interval_adjusted", kPid, kInfo,
+    {StatId::kHeapprofdSamplingIntervalAdjusted, "heapprofd_sampling_interval_adjusted", kByPid, kInfo,
      "By how many bytes the sampling interval was raised while profiling."},
-    {StatId::kHeapprofdUnwindTimeUs, "heapprofd_unwind_time_us", kPid, kInfo,
+    {StatId::kHeapprofdUnwindTimeUs, "heapprofd_unwind_time_us", kByPid, kInfo,
      "Microseconds spent on unwinding."},
-    {StatId::kHeapprofdUnwindSamples, "heapprofd_unwind_samples", kPid, kInfo,
+    {StatId::kHeapprofdUnwindSamples, "heapprofd_unwind_samples", kByPid, kInfo,
      "Allocations sampled."},
-    {StatId::kHeapprofdClientSpinlockBlocked, "heapprofd_client_spinlock_blocked", kPid, kInfo,
+    {StatId::kHeapprofdClientSpinlockBlocked, "heapprofd_client_spinlock_blocked", kByPid, kInfo,
      "Microseconds for which the process waited for the ring buffer's lock."},
-    {StatId::kHeapprofdLastProfileTimestamp, "heapprofd_last_profile_timestamp", kPid, kInfo,
+    {StatId::kHeapprofdLastProfileTimestamp, "heapprofd_last_profile_timestamp", kByPid, kInfo,
      "Time of the latest dump."},
     {StatId::kStackprofileEmptyCallstack, "stackprofile_empty_callstack", kNoKey, kError,
      "Stacks without a frame, left out."},
@@ -51,11 +51,11 @@ constexpr StatDescription kDescriptions[] = {
      "Samples left out because the trace does not have their stack."},
     {StatId::kStackprofileParserError, "stackprofile_parser_error", kNoKey, kError,
      "Stack tables that could not be decoded to their end."},
-    {StatId::kHeapGraphInvalidStringId, "heap_graph_invalid_string_id", kPid, kError,
+    {StatId::kHeapGraphInvalidStringId, "heap_graph_invalid_string_id", kByPid, kError,
      "Java heap: references to texts that the trace does not have."},
-    {StatId::kHeapGraphMalformedPacket, "heap_graph_malformed_packet", kPid, kError,
+    {StatId::kHeapGraphMalformedPacket, "heap_graph_malformed_packet", kByPid, kError,
      "Java heap: objects and roots that refer to nothing, left out."},
-    {StatId::kHeapGraphMissingPacket, "heap_graph_missing_packet", kPid, kError,
+    {StatId::kHeapGraphMissingPacket, "heap_graph_missing_packet", kByPid, kError,
      "Java heap: gaps in the numbers of packets; the graph is truncated."},
     {StatId::kHeapGraphNonFinalizedGraph, "heap_graph_non_finalized_graph", kNoKey, kLoss,
      "Java heap: dumps whose last packet is missing; what arrived of them is shown."},

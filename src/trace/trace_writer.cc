@@ -81,6 +81,25 @@ HeapDump DumpOfNothing(const TargetProfile& profile) {
   return dump;
 }
 
+// The first time from `time` on that nobody has, in a map of what is taken: begins of
+// runs with their ends. Programs may ask for as many dumps at a time as they like.
+uint64_t TakeFreeTime(std::map<uint64_t, uint64_t>& taken, uint64_t time) {
+  auto after = taken.upper_bound(time);
+  auto run = taken.end();
+  if (after != taken.begin() && std::prev(after)->second >= time) {
+    run = std::prev(after);
+    time = run->second;
+    ++run->second;
+  } else {
+    run = taken.emplace_hint(after, time, time + 1);
+  }
+  if (after != taken.end() && after->first == run->second) {
+    run->second = after->second;
+    taken.erase(after);
+  }
+  return time;
+}
+
 }  // namespace
 
 // Interned objects that wait to be written.
@@ -189,9 +208,7 @@ DumpInterval TraceWriter::IntervalOf(const TargetProfile& profile,
                                      DumpMode mode) {
   const bool is_peak = mode == DumpMode::kPeak && dump.peak_ns != 0;
   uint64_t end_ns = is_peak ? dump.peak_ns : dump.end_ns;
-  std::set<uint64_t>& taken = dump_times_[profile.process.pid];
-  while (!taken.insert(end_ns).second)
-    ++end_ns;
+  end_ns = TakeFreeTime(dump_times_[profile.process.pid], end_ns);
   const auto [last, is_first] =
       target.last_dump_ns.try_emplace(dump.heap_name, dump.start_ns);
   return {.start_ns = std::min(std::exchange(last->second, end_ns), end_ns),

@@ -18,7 +18,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -138,9 +137,9 @@ class TraceWriter {
 
   TraceFile file_;
   std::map<uint64_t, Target> targets_;
-  std::map<int32_t, std::set<uint64_t>> dump_times_;   // by pid
-  std::unordered_map<std::string, uint64_t> strings_;  // kind and text to iid
-  uint64_t label_mapping_iid_ = 0;                     // 0: not yet
+  std::map<int32_t, std::map<uint64_t, uint64_t>> dump_times_;  // taken ones, by pid
+  std::unordered_map<std::string, uint64_t> strings_;           // kind and text to iid
+  uint64_t label_mapping_iid_ = 0;                              // 0: not yet
   uint64_t next_iid_ = 1;
   uint64_t next_index_ = 0;
   bool sequence_has_begun_ = false;

@@ -139,9 +139,14 @@ void AddressSpace::LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* o
   }
   std::optional<Code> adopted = Adopt(entry, files);
   if (files->is_late) {
+    if (late_.size() < kMaxMappings)
+      late_.insert(entry.start);
     outcome->is_incomplete = true;
     return;
   }
+  // What was taken for no code meanwhile is looked at again.
+  if (late_.erase(entry.start) != 0)
+    ++replacements_;
   if (adopted)
     next_code_.push_back(std::move(*adopted));
   outcome->executable_added = true;
@@ -286,6 +291,7 @@ void AddressSpace::Release() {
   mapped_ = {};
   asked_ = {};
   no_code_ = {};
+  late_ = {};
 }
 
 ScopedFd AddressSpace::OpenFileOf(const Mapping& mapping) const {

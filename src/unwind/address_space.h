@@ -154,6 +154,7 @@ class AddressSpace {
   std::vector<Mapped> mapped_;          // by address
   std::map<uint64_t, uint64_t> asked_;  // by address that is not known: refreshes_ then
   std::set<uint64_t> no_code_;          // where certainly none was
+  std::set<uint64_t> late_;             // begin of code whose file did not open in time
   std::vector<std::shared_ptr<Module>> modules_of_;  // by MappingId
   // The latest code at each place, still mapped or not. By start, disjoint.
   std::map<uint64_t, Code> places_;

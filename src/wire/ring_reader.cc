@@ -1,9 +1,22 @@
 #include "wire/ring_reader.h"
 
+#include <linux/futex.h>
+
 #include <algorithm>
+#include <climits>
 #include <cstring>
 
+#include "rt/syscall.h"
+
 namespace heapprofd {
+namespace {
+
+// A writer that goes on writes more than the record that it has waited with. Were all of
+// them woken, most would find the ring full again, and meanwhile they would take the
+// processors from the reader and from the writer whose record is to be read next.
+constexpr uint64_t kBytesPerWoken = uint64_t{32} << 10;
+
+}  // namespace
 
 uint64_t RingReader::pending_bytes() const {
   const uint64_t written = header_->write_position.load(std::memory_order_acquire);
@@ -59,9 +72,32 @@ void RingReader::PublishConsumed() {
 void RingReader::ReleaseSpace() {
   if (released_ == position_)
     return;
+  const uint64_t bytes = position_ - released_;
   released_ = position_;
   header_->read_position.store(position_, std::memory_order_release);
-  header_->read_futex.store(static_cast<uint32_t>(position_), std::memory_order_release);
+  // An exchange, for the look at the waiters must not come before it.
+  header_->read_futex.exchange(static_cast<uint32_t>(position_),
+                               std::memory_order_seq_cst);
+  WakeFor(bytes);
+}
+
+void RingReader::WakeForFreeSpace() {
+  const uint64_t pending = pending_bytes();
+  if (pending < size_ / 2)
+    WakeFor(size_ - pending);
+}
+
+void RingReader::WakeFor(uint64_t bytes) {
+  if (header_->waiters.load(std::memory_order_seq_cst) == 0)
+    return;
+  const uint64_t count = std::max<uint64_t>(bytes / kBytesPerWoken, 1);
+  rt::Syscall(SYS_futex, rt::ToArg(&header_->read_futex), FUTEX_WAKE,
+              static_cast<long>(std::min<uint64_t>(count, INT_MAX)));
+}
+
+void RingReader::WakeAll() {
+  header_->read_futex.fetch_add(1, std::memory_order_seq_cst);
+  rt::Syscall(SYS_futex, rt::ToArg(&header_->read_futex), FUTEX_WAKE, INT_MAX);
 }
 
 // No writer can be inside the skipped bytes: the exchange succeeds only if nothing was

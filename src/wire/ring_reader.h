@@ -40,8 +40,16 @@ class RingReader {
   // Tells the writers how far Read has come; the space is theirs only after ReleaseSpace.
   void PublishConsumed();
 
-  // Gives the space before position() back to the writers.
+  // Gives the space before position() back to the writers, and wakes as many of those
+  // that wait as it has room for.
   void ReleaseSpace();
+
+  // Nothing is left to read for now: wakes more of those that wait, for it may be that
+  // the woken ones do not need the space that they were woken for.
+  void WakeForFreeSpace();
+
+  // Wakes all that wait: they look whether there is still anything to wait for.
+  void WakeAll();
 
   // When everything is read: lets the writers begin again at the start of the ring, so
   // that a ring that never fills keeps only its first pages resident. Only past `used`
@@ -60,6 +68,7 @@ class RingReader {
  private:
   bool LoadCommitted(uint64_t position, uint64_t end, RecordHeader* header) const;
   uint64_t FindNext(uint64_t from, uint64_t end) const;
+  void WakeFor(uint64_t bytes);
 
   RingHeader* header_;
   const std::byte* bytes_;

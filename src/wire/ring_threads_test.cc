@@ -1,10 +1,14 @@
 // Several writers and one reader at once: nothing is lost, doubled or torn, and each
 // thread's records stay in its order.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -121,6 +125,106 @@ TEST(RingThreadsTest, ARingWithSpaceRefusesNobody) {
   for (std::thread& thread : threads)
     thread.join();
   EXPECT_EQ(refused, 0u);
+}
+
+// State of a thread of this process as the kernel names it, 'S': it sleeps.
+char StateOf(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2]
+                                                                     : '?';
+}
+
+// Threads that wait once for a release.
+class Sleepers {
+ public:
+  Sleepers(TestRing& ring, size_t count) : ids_(count) {
+    for (std::atomic<pid_t>& id : ids_) {
+      threads_.emplace_back([this, &ring, &id] {
+        RingWriter writer = ring.Writer();
+        const uint32_t mark = writer.release_mark();
+        id = gettid();
+        writer.SleepUntilRelease(mark, kGenerousNs);
+        ++woken_;
+      });
+    }
+  }
+
+  // Returns when all of them are asleep.
+  void AwaitSleep(const RingHeader& header) const {
+    while (header.waiters != ids_.size())
+      std::this_thread::yield();
+    for (const std::atomic<pid_t>& id : ids_) {
+      while (StateOf(id) != 'S')
+        std::this_thread::yield();
+    }
+  }
+
+  void AwaitWoken(size_t count) const {
+    while (woken_ < count)
+      std::this_thread::yield();
+  }
+
+  size_t woken() const { return woken_; }
+
+  void Join() {
+    for (std::thread& thread : threads_)
+      thread.join();
+  }
+
+ private:
+  static constexpr uint64_t kGenerousNs = 300'000'000'000;
+
+  std::vector<std::atomic<pid_t>> ids_;
+  std::atomic<size_t> woken_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+// Waiting must not slow the reader: a release wakes those that it has room for.
+TEST(RingThreadsTest, AReleaseWakesFewOfThoseThatWait) {
+  constexpr size_t kSleepers = 20;
+  constexpr size_t kRecord = 64 * 1024 - 64;
+  TestRing ring(uint64_t{1} << 18);
+  Sleepers sleepers(ring, kSleepers);
+  sleepers.AwaitSleep(ring.header());
+  RingWriter writer = ring.Writer();
+  RingReader reader = ring.Reader();
+  const auto pass = [&](size_t payload) {
+    writer.Commit(writer.Reserve(RecordType::kFree, payload));
+    RingReader::Record record;
+    ASSERT_EQ(reader.Read(&record, false), RingReader::Outcome::kRecord);
+    reader.ReleaseSpace();
+  };
+  pass(8);
+  sleepers.AwaitWoken(1);
+  pass(8);
+  sleepers.AwaitWoken(2);
+  pass(kRecord);
+  sleepers.AwaitWoken(3);
+  EXPECT_EQ(sleepers.woken(), 3u);
+  // An empty ring of 256 KiB has room for eight more.
+  reader.WakeForFreeSpace();
+  sleepers.AwaitWoken(11);
+  EXPECT_EQ(sleepers.woken(), 11u);
+  reader.WakeAll();
+  sleepers.Join();
+  EXPECT_EQ(ring.header().waiters, 0u);
+}
+
+TEST(RingThreadsTest, WhoeverLookedBeforeAReleaseDoesNotSleep) {
+  TestRing ring(8192);
+  RingWriter writer = ring.Writer();
+  RingReader reader = ring.Reader();
+  const uint32_t before = writer.release_mark();
+  writer.Commit(writer.Reserve(RecordType::kFree, 8));
+  RingReader::Record record;
+  ASSERT_EQ(reader.Read(&record, false), RingReader::Outcome::kRecord);
+  reader.ReleaseSpace();
+  writer.SleepUntilRelease(before, UINT64_MAX / 2);
+  const uint32_t after = writer.release_mark();
+  reader.WakeAll();
+  writer.SleepUntilRelease(after, UINT64_MAX / 2);
 }
 
 TEST(RingThreadsTest, WhatDoesNotFitIsDroppedWholeAndTheRestKeepsItsOrder) {

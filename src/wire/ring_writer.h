@@ -6,11 +6,15 @@
 // the order of events.
 #pragma once
 
+#include <linux/futex.h>
+#include <time.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "rt/syscall.h"
 #include "wire/records.h"
 #include "wire/shared_memory.h"
 
@@ -32,9 +36,9 @@ class RingWriter {
 
   // `payload_size` is a multiple of 8; the whole record must fit half the ring.
   Reservation Reserve(RecordType type, size_t payload_size) {
-    const uint64_t total = sizeof(RecordHeader) + payload_size;
-    if (total > size_ / 2 || total > kMaxRecordSize)
+    if (!CanEverHold(payload_size))
       return {};
+    const uint64_t total = sizeof(RecordHeader) + payload_size;
     uint64_t read = header_->read_position.load(std::memory_order_acquire);
     uint64_t position = header_->write_position.load(std::memory_order_relaxed);
     do {
@@ -59,6 +63,36 @@ class RingWriter {
     reservation.payload = start + sizeof(RecordHeader);
     reservation.end = position + total;
     return reservation;
+  }
+
+  bool CanEverHold(size_t payload_size) const {
+    const uint64_t total = sizeof(RecordHeader) + payload_size;
+    return total <= size_ / 2 && total <= kMaxRecordSize;
+  }
+
+  // Whether Reserve would find space now.
+  bool HasSpace(size_t payload_size) const {
+    const uint64_t read = header_->read_position.load(std::memory_order_acquire);
+    const uint64_t position = header_->write_position.load(std::memory_order_relaxed);
+    return position + sizeof(RecordHeader) + payload_size - read <= size_;
+  }
+
+  // Changes whenever space is released: to be read before the look for space that
+  // SleepUntilRelease is to follow.
+  uint32_t release_mark() const {
+    return header_->read_futex.load(std::memory_order_acquire);
+  }
+
+  // Until the reader wakes this writer, at most `limit_ns`; not at all when there was a
+  // release since `mark` was read.
+  void SleepUntilRelease(uint32_t mark, uint64_t limit_ns) {
+    constexpr uint64_t kNsPerSecond = 1'000'000'000;
+    const timespec limit{.tv_sec = static_cast<time_t>(limit_ns / kNsPerSecond),
+                         .tv_nsec = static_cast<long>(limit_ns % kNsPerSecond)};
+    header_->waiters.fetch_add(1, std::memory_order_seq_cst);
+    rt::Syscall(SYS_futex, rt::ToArg(&header_->read_futex), FUTEX_WAIT,
+                static_cast<long>(mark), rt::ToArg(&limit));
+    header_->waiters.fetch_sub(1, std::memory_order_relaxed);
   }
 
   // The reader has the lines of its own in another processor's cache: asks for those of

@@ -125,12 +125,11 @@ struct RingHeader {
                                                     // again; by the engine
   std::atomic<uint64_t>
       consumed_position;             // bytes ever read, >= read_position; by the engine
-  std::atomic<uint32_t> read_futex;  // low half of read_position, to wait on
+  std::atomic<uint32_t> read_futex;  // changes with read_position, to wait on
   alignas(64) std::atomic<uint32_t> waiters;  // threads waiting for space
   std::atomic<uint32_t> modules_epoch;        // +1 at every dlclose
   std::atomic<uint32_t> slot_count;           // slots [0, slot_count) were ever used
   std::atomic<uint32_t> threads_without_slot;
-  std::atomic<uint32_t> foreign_stacks;  // samples on stacks whose bounds were unknown
   std::atomic<uint32_t> client_dormant;  // 1: the client gave up; client_error says why
   std::atomic<uint32_t> client_error;    // ClientError
   AllocatorReport allocator;

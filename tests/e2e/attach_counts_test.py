@@ -121,9 +121,9 @@ class ChildrenTest(unittest.TestCase):
         return subprocess.run(self.tool("-i", interval, "--", *self.command(way, **options)), env=self.env, check=True,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 
-    def attached(self, way, interval):
-        """What heap_profile -p says."""
-        with Running(self.command(way), stdin=subprocess.PIPE) as running, Engine() as engine, subprocess.Popen(
+    def attached(self, command, interval):
+        """What heap_profile -p says of a program that begins when its standard input ends."""
+        with Running(command, stdin=subprocess.PIPE) as running, Engine() as engine, subprocess.Popen(
                 self.tool("-i", interval, "-p", str(running.pid)), env={**self.env, **engine.env}, stderr=subprocess.PIPE,
                 text=True) as tool:
             while "Profiling active" not in (line := tool.stderr.readline()):
@@ -145,8 +145,12 @@ class ChildrenTest(unittest.TestCase):
         for way in set(WAYS) - {"vfork", "spawn"}:  # a program that is executed is another one
             for interval in INTERVALS:
                 with self.subTest(way, interval=interval):
-                    errors = self.attached(way, interval)
+                    errors = self.attached(self.command(way), interval)
                     self.check(errors)
+
+    @unittest.skipUnless(MAY_ATTACH and os.geteuid() == 0, "attaching is not allowed here")
+    def test_children_that_confine_themselves_are_not_killed_for_a_system_call_of_ours(self):
+        self.attached([program("confined_children")], "1")
 
     def test_of_many_children_none_is_missed(self):
         self.preloaded("fork", "524288", children=6000)  # more than can be there at once

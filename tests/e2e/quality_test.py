@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import unittest
 
-from profile_run import run
+from profile_run import program, run
 
 
 def figures_of(command, options=("-i", "512")):
@@ -55,6 +55,14 @@ class Quality(unittest.TestCase):
             with open(source, "w") as file:
                 file.write("#include <vector>\nint f(std::vector<int>& v) { v.push_back(1); return v[0]; }\n")
             self.check(["clang++-14", "-O2", "-c", source, "-o", os.path.join(directory, "a.o")], ["-i", "4096"])
+
+    def test_a_thousand_threads(self):
+        """Each record waits for space: whoever waits must neither slow the profiler down nor make others copy stacks."""
+        result, figures = figures_of([program("rush"), "1000", "400000"], ["-i", "1"])
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertEqual(figures["lost_records"], 0)
+        self.assertEqual(result.main.of("rushed")["alloc_objects"], 400000)
+        self.assertLess(figures["copied"], 20000)
 
 
 if __name__ == "__main__":

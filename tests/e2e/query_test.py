@@ -118,6 +118,7 @@ class Query(unittest.TestCase):
         self.assertIn("main", {row["name"] for row in self.query("select name from callers('by_calloc')", trace)})
         self.assertIn("by_calloc", {row["name"] for row in self.query("select name from callers('calloc')", trace)})
 
+    @unittest.skipIf(os.environ.get("SANITIZE"), "a sanitized tool cannot run over another allocator")
     @unittest.skipUnless(JEMALLOC, "jemalloc is not installed")
     def test_operators_of_an_allocator_are_leaves_themselves(self):
         stdout, trace = self.record("allocation_functions", env={"LD_PRELOAD": JEMALLOC})

@@ -167,6 +167,11 @@ class Users(ServiceTest):
     def test_root_records_everybody_first(self):
         roots = self.record("-n", "patient", "-i", "1").wait_active()
         own, patient = self.record_own(ALICE)
+        # Dumps for all come to her engine behind the word that root's has the program.
+        trace = os.path.join(own.directory, "raw-trace")
+        size = os.stat(trace).st_size
+        subprocess.run([HEAP_PROFILE, "mark", "now"], env={**os.environ, **self.place.env}, check=True, capture_output=True)
+        wait_for(lambda: os.stat(trace).st_size > size, "her recording has no dump")
         for recording in (own, roots):
             recording.finish()
             self.assertEqual(recording.exit_code, 0, recording.stderr)

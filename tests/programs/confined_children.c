@@ -1,0 +1,61 @@
+// When its standard input ends, forks children that allow themselves a few system calls
+// only, none of them for waiting, and then allocate. Exits with the number of those that
+// were killed for another one.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ALLOW(call)                                      \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static void Confine(void) {
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      ALLOW(brk),
+      ALLOW(mmap),
+      ALLOW(munmap),
+      ALLOW(mprotect),
+      ALLOW(madvise),
+      ALLOW(getrandom),
+      ALLOW(exit_group),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
+  const struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0)
+    _exit(1);
+}
+
+static void Allocate(void) {
+  for (int i = 0; i < 100; ++i) {
+    char* volatile block = malloc(9000);
+    *block = 1;
+  }
+}
+
+int main(void) {
+  char byte;
+  free(malloc(100));
+  if (write(STDOUT_FILENO, "ready\n", 6) != 6)
+    return 99;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  int killed = 0;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      Confine();
+      Allocate();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    killed += status != 0;
+  }
+  return killed;
+}
