@@ -83,7 +83,7 @@ std::vector<std::string> HeapTable::FindPublished(const ClientBlock& client,
   return unrecorded;
 }
 
-std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
+std::vector<HeapDump> HeapTable::Counted(const ClientBlock& client) const {
   std::vector<HeapDump> dumps;
   std::array<size_t, kMaxHeaps> index_of{};
   for (size_t id = 1; id < kMaxHeaps; ++id) {
@@ -100,9 +100,15 @@ std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
       continue;
     AddExactTotals(slot, &dumps[index_of[id]]);
   }
-  for (size_t id = 1; id < kMaxHeaps; ++id) {
-    if (heaps_[id] != nullptr)
-      heaps_[id]->Snapshot(&dumps[index_of[id]]);
+  return dumps;
+}
+
+std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
+  std::vector<HeapDump> dumps = Counted(client);
+  auto dump = dumps.begin();
+  for (const auto& heap : heaps_) {
+    if (heap != nullptr)
+      heap->Snapshot(&*dump++);
   }
   return dumps;
 }
@@ -123,10 +129,12 @@ size_t HeapTable::live_samples() const {
   return samples;
 }
 
-double HeapTable::live_bytes() const {
+double HeapTable::LiveBytes(const ClientBlock& client) const {
+  const std::vector<HeapDump> counted = Counted(client);
+  auto dump = counted.begin();
   double bytes = 0;
   for (const auto& heap : heaps_)
-    bytes += heap != nullptr ? heap->live().live().bytes : 0;
+    bytes += heap != nullptr ? heap->live().LiveBytes(*dump++) : 0;
   return bytes;
 }
 

@@ -68,10 +68,14 @@ class HeapTable {
   // False: no more callsites are to be added to this heap, all have too many together.
   bool MayAdd(const CustomHeap& heap, CallsiteId callsite) const;
 
-  double live_bytes() const;
+  // No more than the exact totals allow.
+  double LiveBytes(const ClientBlock& client) const;
   size_t live_samples() const;
 
  private:
+  // One per heap, in the order of ids, with nothing but exact totals.
+  std::vector<HeapDump> Counted(const ClientBlock& client) const;
+
   std::array<std::unique_ptr<CustomHeap>, kMaxHeaps> heaps_;
 };
 

@@ -134,6 +134,11 @@ double LiveHeap::PossibleRest(const HeapDump& dump) const {
              : rest;
 }
 
+double LiveHeap::LiveBytes(const HeapDump& counted) const {
+  return std::clamp(live_.bytes, 0.0,
+                    peak_estimator_.certain_live() + PossibleRest(counted));
+}
+
 // The two halves may tell different moments: then the maximum could be at either, and the
 // distance to the highest sum shows how much that matters. That sum, which is biased
 // upwards, is at least the one at the true maximum, so its upper limit is safe.

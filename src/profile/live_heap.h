@@ -47,6 +47,9 @@ class LiveHeap {
 
   const Estimate& live() const { return live_; }
 
+  // Of that, no more than the exact totals of `counted` allow.
+  double LiveBytes(const HeapDump& counted) const;
+
   const Estimate& allocated() const { return allocated_; }
 
   size_t live_samples() const { return samples_.size(); }

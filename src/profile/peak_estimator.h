@@ -5,6 +5,7 @@
 // estimate is the mean of both ways. docs/design/peak.md has the reasons and figures.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -31,7 +32,7 @@ class PeakEstimator {
   Estimate Value() const;
 
   // Of the allocations that were certain to be recorded: no estimates.
-  double certain_live() const { return certain_; }
+  double certain_live() const { return std::max(0.0, certain_); }  // sums are rounded
 
   double certain_peak() const { return certain_peak_; }
 

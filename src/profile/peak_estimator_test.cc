@@ -1,5 +1,5 @@
-// The peak of known programs, recorded again and again: the mean error is small, the
-// limits hold the truth.
+// The peak of known programs, recorded again and again: the limits hold the truth, and
+// the mean is not that of a maximum of noisy sums.
 #include "profile/peak_estimator.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "profile/estimate.h"
+#include "profile/limits.h"
 #include "profile/live_heap.h"
 
 namespace heapprofd {
@@ -57,6 +58,8 @@ class Program {
 
   double peak() const { return peak_; }
 
+  double live() const { return live_bytes_; }
+
   uint64_t total() const { return total_; }
 
   double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
@@ -85,10 +88,16 @@ class Program {
   uint64_t total_ = 0;
 };
 
-// What one recording of the program says of its peak.
-BoundedBytes Record(const Program& program, uint64_t interval, std::mt19937_64& random) {
+struct Recording {
+  HeapDump dump;
+  double highest_sum =
+      0;  // what was shown as the peak before there was an estimate of it
+};
+
+Recording Record(const Program& program, uint64_t interval, std::mt19937_64& random) {
   std::uniform_real_distribution<double> uniform(0, 1);
   LiveHeap heap(random());
+  Recording recording;
   std::vector<bool> is_sampled(program.sizes().size());
   for (const Program::Event& event : program.events()) {
     const uint64_t size = program.sizes()[event.block];
@@ -98,22 +107,34 @@ BoundedBytes Record(const Program& program, uint64_t interval, std::mt19937_64& 
     } else if (uniform(random) < SamplingProbability(size, interval)) {
       is_sampled[event.block] = true;
       heap.Allocate({.address = 16 + event.block, .size = size, .interval = interval}, 1);
+      recording.highest_sum = std::max(recording.highest_sum, heap.live().bytes);
     }
   }
-  HeapDump dump;
-  dump.sampling_interval = interval;
-  dump.exact_alloc_calls = program.sizes().size();
-  dump.exact_alloc_bytes = program.total();
-  heap.Snapshot(&dump);
+  recording.dump.sampling_interval = interval;
+  recording.dump.exact_alloc_calls = program.sizes().size();
+  recording.dump.exact_alloc_bytes = program.total();
+  heap.Snapshot(&recording.dump);
+  return recording;
+}
+
+bool Holds(const BoundedBytes& figure, double truth) {
+  return figure.low <= truth + 1 && figure.high >= truth - 1;
+}
+
+void ExpectConsistent(const HeapDump& dump) {
   double callsites = 0;
   for (const auto& [id, estimate] : dump.peak)
     callsites += estimate.bytes;
   EXPECT_LE(callsites, dump.peak_total.bytes + 1e-3);
-  return dump.peak_total;
+  EXPECT_LE(dump.peak_total.low, dump.peak_total.bytes);
+  EXPECT_LE(dump.peak_total.bytes, dump.peak_total.high);
+  EXPECT_LE(dump.peak_total.high, static_cast<double>(dump.exact_alloc_bytes) + 1);
 }
 
 struct Shape {
   const char* name;
+  // Most that the mean estimate may err by, in standard deviations of one recording.
+  double bias;
   std::function<void(Program&)> run;
 };
 
@@ -121,50 +142,61 @@ void PrintTo(const Shape& shape, std::ostream* out) {
   *out << shape.name;
 }
 
-class PeakOfShapeTest : public testing::TestWithParam<Shape> {};
+class PeakOfShapeTest : public testing::TestWithParam<Shape> {
+ protected:
+  // For the table in docs/design/peak.md.
+  static void Tell(const std::string& figure, uint64_t interval, double percent) {
+    RecordProperty(figure + "_at_" + std::to_string(interval),
+                   std::to_string(std::lround(percent)) + "%");
+  }
+};
 
-TEST_P(PeakOfShapeTest, IsEstimatedWithoutBiasAndWithinItsLimits) {
+TEST_P(PeakOfShapeTest, IsWithinItsLimitsAndNotTheHighestSum) {
   Program program;
   GetParam().run(program);
-  constexpr int kRecordings = 100;
+  constexpr int kRecordings = 200;
   std::mt19937_64 random(11);
-  for (const uint64_t interval : {1u << 12, 1u << 15, 1u << 17, 1u << 19}) {
-    double sum = 0;
-    int within = 0;
+  for (const uint64_t interval : {1u << 12, 1u << 16, 1u << 19}) {
+    double estimates = 0;
+    double highest_sums = 0;
+    int peak_within = 0;
+    int live_within = 0;
     for (int i = 0; i < kRecordings; ++i) {
-      const BoundedBytes peak = Record(program, interval, random);
-      sum += peak.bytes;
-      within += peak.low <= program.peak() + 1 && peak.high >= program.peak() - 1 ? 1 : 0;
-      EXPECT_LE(peak.low, peak.bytes);
-      EXPECT_LE(peak.bytes, peak.high);
-      EXPECT_LE(peak.high, static_cast<double>(program.total()) + 1);
+      const Recording recording = Record(program, interval, random);
+      ExpectConsistent(recording.dump);
+      estimates += recording.dump.peak_total.bytes;
+      highest_sums += recording.highest_sum;
+      peak_within += Holds(recording.dump.peak_total, program.peak()) ? 1 : 0;
+      live_within += Holds(LiveTotal(recording.dump), program.live()) ? 1 : 0;
     }
-    const double error = sum / kRecordings / program.peak() - 1;
-    RecordProperty("error_at_" + std::to_string(interval), std::to_string(error));
-    RecordProperty("within_at_" + std::to_string(interval), within);
-    EXPECT_GE(within, 90) << interval;
-    // About one standard deviation of a single recording. What never had a sample, and
-    // the limit that exact counts set, pull the mean down where there are few samples.
-    const double noise = std::sqrt(static_cast<double>(interval) / program.peak());
-    EXPECT_LT(std::abs(error), 0.5 * noise + 0.02) << interval;
+    const double error = estimates / kRecordings / program.peak() - 1;
+    Tell("highest_sum", interval,
+         100 * (highest_sums / kRecordings / program.peak() - 1));
+    Tell("estimate", interval, 100 * error);
+    Tell("peak_within", interval, 100.0 * peak_within / kRecordings);
+    Tell("live_within", interval, 100.0 * live_within / kRecordings);
+    EXPECT_GE(peak_within, kRecordings * 0.93) << interval;
+    EXPECT_GE(live_within, kRecordings * 0.93) << interval;
+    const double deviation = std::sqrt(static_cast<double>(interval) / program.peak());
+    EXPECT_LT(std::abs(error), GetParam().bias * deviation) << interval;
   }
 }
 
 const Shape kShapes[] = {
-    {"Ramp",
+    {"Ramp", 0.6,
      [](Program& program) {
        program.AllocateUpTo(kTop);
        program.FreeDownTo(0, Order::kOldestFirst);
      }},
-    {"Leak", [](Program& program) { program.AllocateUpTo(kTop); }},
-    {"SawTooth",
+    {"Leak", 0.6, [](Program& program) { program.AllocateUpTo(kTop); }},
+    {"SawTooth", 0.3,
      [](Program& program) {
        for (int i = 0; i < 20; ++i) {
          program.AllocateUpTo(kTop);
          program.FreeDownTo(0, static_cast<Order>(i % 3));
        }
      }},
-    {"Plateau",
+    {"Plateau", 0.4,
      [](Program& program) {
        for (int i = 0; i < 10'000; ++i) {
          program.AllocateUpTo(kTop);
@@ -172,7 +204,7 @@ const Shape kShapes[] = {
        }
        program.FreeDownTo(0, Order::kAny);
      }},
-    {"UpsAndDowns",
+    {"UpsAndDowns", 0.5,
      [](Program& program) {
        for (int i = 0; i < 200; ++i) {
          const double level = i == 120 ? kTop : kTop * (0.6 + 0.4 * program.Uniform());
@@ -181,7 +213,7 @@ const Shape kShapes[] = {
        }
        program.FreeDownTo(0, Order::kAny);
      }},
-    {"Spike",
+    {"Spike", 1,
      [](Program& program) {
        for (int i = 0; i < 100; ++i) {
          const double level = i == 60 ? kTop : kTop * (0.2 + 0.1 * program.Uniform());
@@ -190,7 +222,7 @@ const Shape kShapes[] = {
        }
        program.FreeDownTo(0, Order::kAny);
      }},
-    {"BlocksOfAllSizes",
+    {"BlocksOfAllSizes", 0.3,
      [](Program& program) {
        for (int i = 0; i < 50; ++i) {
          program.Allocate(static_cast<uint64_t>(kTop / 2));
