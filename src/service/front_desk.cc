@@ -292,7 +292,7 @@ void FrontDesk::WakeAndAnswer() {
   if (wakes_.TakeDue(MonotonicNs()))
     directory_->Wake();
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    for (int i = 0; i < kMessagesPerTurn && engine->unanswered > 0; ++i) {
+    for (int i = 0; i < kMessagesOfEngine && engine->unanswered > 0; ++i) {
       if (wakes_.IsWanted(engine->rights().user) ||
           !engine->link().Send({.type = LinkType::kKnown}))
         break;
