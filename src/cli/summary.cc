@@ -25,8 +25,8 @@ const HeapDump* DumpOf(const ProcessResult& process) {
   return process.profile->heaps.empty() ? nullptr : &process.profile->heaps[0];
 }
 
-// " (±1.1%)": the longer side of the 95 % interval; " (at most 15 KiB)" where that is
-// more than the figure itself. What is missing is in no interval.
+// " (±1.1%)": the longer side of the 95 % interval; " (≤15.0 KiB)", its upper end, where
+// that is more than the figure itself. What is missing is in no interval.
 std::string FormatError(const ProcessResult& process,
                         const BoundedBytes& figure,
                         bool use_unicode) {
@@ -36,7 +36,8 @@ std::string FormatError(const ProcessResult& process,
   if (side < 0.5)
     return "";
   if (side >= figure.bytes)
-    return " (at most " + FormatBytes(figure.high) + ")";
+    return std::string(" (") + (use_unicode ? "≤" : "<=") + FormatBytes(figure.high) +
+           ")";
   return std::string(" (") + (use_unicode ? "±" : "+-") +
          FormatShare(side, figure.bytes) + ")";
 }

@@ -111,8 +111,8 @@ TEST(SummaryTest, AnErrorAboveTheFigureIsToldAsALimit) {
   test.dump().sampling_interval = 512 << 10;
   test.dump().peak_total = {.bytes = 512 << 10, .low = 0, .high = 3 << 20};
   const std::string text = FormatSummary({ResultOf(test)}, {});
-  EXPECT_TRUE(Holds(text, "live at end  0 B (at most 1.83 MiB)")) << text;
-  EXPECT_TRUE(Holds(text, "peak 512 KiB (at most 3.00 MiB)")) << text;
+  EXPECT_TRUE(Holds(text, "live at end  0 B (≤1.83 MiB)")) << text;
+  EXPECT_TRUE(Holds(text, "peak 512 KiB (≤3.00 MiB)")) << text;
 }
 
 TEST(SummaryTest, NothingIsShownThatExactCountsDoNotAllow) {

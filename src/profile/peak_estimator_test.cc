@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <deque>
 #include <functional>
 #include <ostream>
@@ -142,14 +143,7 @@ void PrintTo(const Shape& shape, std::ostream* out) {
   *out << shape.name;
 }
 
-class PeakOfShapeTest : public testing::TestWithParam<Shape> {
- protected:
-  // For the table in docs/design/peak.md.
-  static void Tell(const std::string& figure, uint64_t interval, double percent) {
-    RecordProperty(figure + "_at_" + std::to_string(interval),
-                   std::to_string(std::lround(percent)) + "%");
-  }
-};
+class PeakOfShapeTest : public testing::TestWithParam<Shape> {};
 
 TEST_P(PeakOfShapeTest, IsWithinItsLimitsAndNotTheHighestSum) {
   Program program;
@@ -170,11 +164,11 @@ TEST_P(PeakOfShapeTest, IsWithinItsLimitsAndNotTheHighestSum) {
       live_within += Holds(LiveTotal(recording.dump), program.live()) ? 1 : 0;
     }
     const double error = estimates / kRecordings / program.peak() - 1;
-    Tell("highest_sum", interval,
-         100 * (highest_sums / kRecordings / program.peak() - 1));
-    Tell("estimate", interval, 100 * error);
-    Tell("peak_within", interval, 100.0 * peak_within / kRecordings);
-    Tell("live_within", interval, 100.0 * live_within / kRecordings);
+    // The rows of the table in docs/design/peak.md.
+    printf("| %s | %llu | %+.0f %% | %+.0f %% | %.0f %% | %.0f %% |\n", GetParam().name,
+           static_cast<unsigned long long>(interval),
+           100 * (highest_sums / kRecordings / program.peak() - 1), 100 * error,
+           100.0 * peak_within / kRecordings, 100.0 * live_within / kRecordings);
     EXPECT_GE(peak_within, kRecordings * 0.93) << interval;
     EXPECT_GE(live_within, kRecordings * 0.93) << interval;
     const double deviation = std::sqrt(static_cast<double>(interval) / program.peak());
