@@ -14,11 +14,18 @@ constexpr size_t kMaxPendingReallocs = 65536;  // thread ids come from the targe
 
 }  // namespace
 
-void LiveHeap::CountCertain(CallsiteState& state, const Sample& sample, double sign) {
+void LiveHeap::Certain::Add(const Sample& sample, double sign) {
   if (sample.halves != 0)
     return;
-  state.live_certain.bytes += sign * static_cast<double>(sample.size);
-  state.live_certain.count += sign;
+  bytes += sign * static_cast<double>(sample.size);
+  count += sign;
+}
+
+Estimate LiveHeap::Certain::ScaleRest(const Estimate& sum, double scale) const {
+  return {.bytes = bytes + (sum.bytes - bytes) * scale,
+          .count = count + (sum.count - count) * scale,
+          .bytes_variance = sum.bytes_variance * scale * scale,
+          .count_variance = sum.count_variance * scale * scale};
 }
 
 LiveHeap::CallsiteState& LiveHeap::Touch(CallsiteId callsite) {
@@ -52,7 +59,7 @@ void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
   samples_.emplace(allocation.address, sample);
   CallsiteState& state = Touch(allocation.callsite);
   state.totals.allocated += estimate;
-  CountCertain(state, sample, 1);
+  state.live_certain.Add(sample, 1);
   TotalsOf(allocation.thread).allocated += estimate;
   allocated_ += estimate;
   AddLive(estimate, now_ns);
@@ -78,7 +85,7 @@ bool LiveHeap::Take(uint64_t address, Sample* taken) {
   peak_estimator_.Free(taken->size, taken->interval, taken->halves);
   CallsiteState& state = Touch(taken->callsite);
   state.totals.freed += estimate;
-  CountCertain(state, *taken, -1);
+  state.live_certain.Add(*taken, -1);
   TotalsOf(taken->thread).freed += estimate;
   live_ -= estimate;
   return true;
@@ -111,19 +118,9 @@ void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns
   peak_estimator_.Return(sample.size, sample.interval, sample.halves);
   CallsiteState& state = Touch(sample.callsite);
   state.totals.freed -= estimate;
-  CountCertain(state, sample, 1);
+  state.live_certain.Add(sample, 1);
   TotalsOf(sample.thread).freed -= estimate;
   AddLive(estimate, now_ns);
-}
-
-// What is certain stays as it is.
-Estimate LiveHeap::ScaleSampled(const Estimate& estimate,
-                                const Certain& certain,
-                                double scale) {
-  return {.bytes = certain.bytes + (estimate.bytes - certain.bytes) * scale,
-          .count = certain.count + (estimate.count - certain.count) * scale,
-          .bytes_variance = estimate.bytes_variance * scale * scale,
-          .count_variance = estimate.count_variance * scale * scale};
 }
 
 double LiveHeap::PossibleRest(const HeapDump& dump) const {
@@ -182,7 +179,7 @@ void LiveHeap::Snapshot(HeapDump* dump) const {
     const Estimate at_peak = has_changed ? state.peak : state.totals.live();
     const Certain& certain = has_changed ? state.peak_certain : state.live_certain;
     if (at_peak.bytes > 0)
-      dump->peak.emplace(id, ScaleSampled(at_peak, certain, scale));
+      dump->peak.emplace(id, certain.ScaleRest(at_peak, scale));
   }
 }
 

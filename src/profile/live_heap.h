@@ -65,6 +65,12 @@ class LiveHeap {
 
   // The part of a live sum that is no estimate.
   struct Certain {
+    // A sample begins or, with `sign` -1, ceases to be live.
+    void Add(const Sample& sample, double sign);
+
+    // The sum with its other part times `scale`.
+    Estimate ScaleRest(const Estimate& sum, double scale) const;
+
     double bytes = 0;
     double count = 0;
   };
@@ -85,14 +91,9 @@ class LiveHeap {
   };
 
   CallsiteState& Touch(CallsiteId callsite);
-  // A sample begins or, with `sign` -1, ceases to be live at its callsite.
-  void CountCertain(CallsiteState& state, const Sample& sample, double sign);
   void AddLive(const Estimate& estimate, uint64_t now_ns);
   bool Take(uint64_t address, Sample* taken);
   CallsiteTotals& TotalsOf(ThreadId thread);
-  static Estimate ScaleSampled(const Estimate& estimate,
-                               const Certain& certain,
-                               double scale);
   // Bytes of live allocations that are not certain_live(): more cannot be, by the exact
   // totals; infinite when these are not known.
   double PossibleRest(const HeapDump& dump) const;
@@ -105,8 +106,7 @@ class LiveHeap {
   Estimate live_;
   Estimate allocated_;
   PeakEstimator peak_estimator_;
-  Estimate
-      peak_;  // the highest of live_: where the maximum was, and an upper limit of it
+  Estimate peak_;            // the highest of live_
   double peak_certain_ = 0;  // bytes of it
   uint64_t peak_ns_ = 0;
   uint64_t peak_generation_ = 1;
