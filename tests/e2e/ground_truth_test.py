@@ -46,7 +46,7 @@ class GroundTruth(unittest.TestCase):
                 for packet in trace.packet for d in packet.profile_packet.process_dumps}.values()
 
     def test_a_known_peak_is_within_its_limits_and_the_mean_estimate_is_near_it(self):
-        """The highest of many noisy sums is 1.3 to 6 times as high."""
+        """The highest of many noisy sums is 1.3 to 5 times as high."""
         processes = 40
         for interval in (4096, 65536, 524288):
             truth, stats, result = self.known_peak(processes, interval)
