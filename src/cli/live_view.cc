@@ -39,7 +39,7 @@ void LiveView::Observe(const std::vector<Target*>& targets) {
     if (!target->is_recording())
       continue;
     History& history = histories_[target];
-    history.live_bytes.push_back(target->live_bytes());
+    history.live_bytes.push_back(target->LiveBytes());
     target->ObserveMemory();
     is_full |= history.live_bytes.size() >= kMaxPoints;
   }
@@ -68,7 +68,7 @@ std::string LiveView::StatusText(const std::vector<Target*>& targets) const {
     lost += target->lost_records();
     if (!target->is_recording())
       continue;
-    live += target->live_bytes();
+    live += target->LiveBytes();
     fill = std::max(fill, target->ring_fill());
   }
   std::array<char, 128> text{};

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/process_name.h"
 #include "cli/unnamed_advice.h"
+#include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
@@ -119,9 +120,7 @@ void AddLateFiles(const TargetProfile& profile, std::vector<std::string>* warnin
 
 // Live memory is less than what the process holds: this is not the profiler's error.
 std::string AttachedWarning(const ProcessResult& process) {
-  double live = 0;
-  for (const auto& [callsite, totals] : process.profile->heaps[0].callsites)
-    live += totals.live().bytes;
+  const double live = LiveTotal(process.profile->heaps[0]).bytes;
   const std::string resident =
       process.resident_kib == 0
           ? ""

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "base/own_file.h"
+#include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
@@ -46,7 +47,9 @@ AttachReport LongestStops(const TraceRecording& recording) {
 // Over all processes.
 struct Totals {
   Quality quality;
-  Estimate live;
+  BoundedBytes live;
+  double live_variance = 0;
+  BoundedBytes peak;  // the sum of all heaps' peaks, whenever each was
   size_t callsites = 0;
   double calls = 0;
   double bytes = 0;
@@ -75,7 +78,9 @@ Totals SumOf(const TraceRecording& recording) {
       totals.calls += static_cast<double>(dump.exact_alloc_calls);
       totals.bytes += static_cast<double>(dump.exact_alloc_bytes);
       for (const auto& [callsite, its_totals] : dump.callsites)
-        totals.live += its_totals.live();
+        totals.live_variance += its_totals.live().bytes_variance;
+      totals.live = SumOf(totals.live, LiveTotal(dump));
+      totals.peak = SumOf(totals.peak, dump.peak_total);
     }
     const ForkedChildren& forked = target->profile().forked;
     totals.unsampled_children += forked.count;
@@ -119,7 +124,10 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           "\"checked\": %llu, \"agreed\": %llu, \"lost_records\": %llu, "
           "\"lost_samples\": %llu, "
           "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
-          "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, \"alloc_calls\": %.0f, "
+          "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, "
+          "\"live_bytes_low\": %.0f, \"live_bytes_high\": %.0f, "
+          "\"peak_bytes\": %.0f, \"peak_bytes_low\": %.0f, \"peak_bytes_high\": %.0f, "
+          "\"alloc_calls\": %.0f, "
           "\"alloc_bytes\": %.0f, \"attach_threads\": %zu, "
           "\"attach_one_thread_us\": %.1f, \"attach_all_threads_us\": %.1f, "
           "\"detach_all_threads_us\": %.1f}\n",
@@ -138,8 +146,9 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
           static_cast<unsigned long long>(sum.truncated_stacks),
           static_cast<unsigned long long>(sum.unwind_errors),
           static_cast<unsigned long long>(sum.unwind_time_us), totals.live.bytes,
-          std::sqrt(std::max(0.0, totals.live.bytes_variance)), totals.calls,
-          totals.bytes, stops.threads,
+          std::sqrt(std::max(0.0, totals.live_variance)), totals.live.low,
+          totals.live.high, totals.peak.bytes, totals.peak.low, totals.peak.high,
+          totals.calls, totals.bytes, stops.threads,
           static_cast<double>(stops.one_thread_stopped_ns) / 1e3,
           static_cast<double>(stops.attach_stopped_ns) / 1e3,
           static_cast<double>(stops.detach_stopped_ns) / 1e3);

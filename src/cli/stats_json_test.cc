@@ -80,6 +80,11 @@ TEST_F(StatsJsonTest, FiguresOfARealRunAreTheProgramsOwn) {
   EXPECT_EQ(Figure(json, "samples"), Figure(json, "walked") + Figure(json, "copied"));
   EXPECT_GE(Figure(json, "live_bytes"), 1'000'000);
   EXPECT_EQ(Figure(json, "live_bytes_stderr"), 0);
+  EXPECT_EQ(Figure(json, "live_bytes_low"), Figure(json, "live_bytes"));
+  EXPECT_EQ(Figure(json, "live_bytes_high"), Figure(json, "live_bytes"));
+  EXPECT_GE(Figure(json, "peak_bytes"), Figure(json, "live_bytes"));
+  EXPECT_EQ(Figure(json, "peak_bytes_low"), Figure(json, "peak_bytes"));
+  EXPECT_EQ(Figure(json, "peak_bytes_high"), Figure(json, "peak_bytes"));
   EXPECT_EQ(Figure(json, "lost_records"), 0);
   EXPECT_GT(Figure(json, "engine_peak_rss_kb"), 0);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "base/format.h"
@@ -12,11 +11,12 @@
 #include "cli/quality_warnings.h"
 #include "cli/text_layout.h"
 #include "cli/top_table.h"
+#include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr double kIntervalFactor = 1.96;  // 95 % of a normal distribution
+constexpr size_t kFigureWidth = 24;
 constexpr size_t kSparkWidth = 24;
 constexpr size_t kOtherProcesses = 8;
 constexpr size_t kOtherHeaps = 8;
@@ -25,24 +25,27 @@ const HeapDump* DumpOf(const ProcessResult& process) {
   return process.profile->heaps.empty() ? nullptr : &process.profile->heaps[0];
 }
 
-Estimate LiveTotal(const HeapDump& dump) {
-  Estimate total;
-  for (const auto& [callsite, totals] : dump.callsites)
-    total += totals.live();
-  return total;
-}
-
-// " (±1.1%)": half the width of the 95 % interval. What is missing is in no interval.
+// " (±1.1%)": the longer side of the 95 % interval; " (≤15.0 KiB)", its upper end, where
+// that is more than the figure itself. What is missing is in no interval.
 std::string FormatError(const ProcessResult& process,
-                        const Estimate& estimate,
+                        const BoundedBytes& figure,
                         bool use_unicode) {
   if (IsIncomplete(process.profile->quality))
     return " (incomplete)";
-  if (estimate.bytes < 1 || estimate.bytes_variance <= 0)
+  const double side = std::max(figure.high - figure.bytes, figure.bytes - figure.low);
+  if (side < 0.5)
     return "";
-  const double half = kIntervalFactor * std::sqrt(estimate.bytes_variance);
+  if (side >= figure.bytes)
+    return std::string(" (") + (use_unicode ? "≤" : "<=") + FormatBytes(figure.high) +
+           ")";
   return std::string(" (") + (use_unicode ? "±" : "+-") +
-         FormatShare(half, estimate.bytes) + ")";
+         FormatShare(side, figure.bytes) + ")";
+}
+
+std::string FormatFigure(const ProcessResult& process,
+                         const BoundedBytes& figure,
+                         const SummaryOptions& options) {
+  return FormatBytes(figure.bytes) + FormatError(process, figure, options.use_unicode);
 }
 
 std::string Sparkline(const std::vector<double>& values) {
@@ -68,16 +71,14 @@ std::string Sparkline(const std::vector<double>& values) {
 std::string FormatFigures(const ProcessResult& process,
                           const HeapDump& dump,
                           const SummaryOptions& options) {
-  const Estimate live = LiveTotal(dump);
   const double peak_after =
       static_cast<double>(dump.peak_ns -
                           std::min(dump.peak_ns, process.profile->process.start_ns)) /
       1e9;
-  std::string text =
-      "  " + Pad("live at end", 13) +
-      Pad(FormatBytes(live.bytes) + FormatError(process, live, options.use_unicode), 24);
-  text += "peak " + FormatBytes(dump.peak_total.bytes) + " at " +
-          FormatDuration(peak_after) + "\n";
+  std::string text = "  " + Pad("live at end", 13) +
+                     Pad(FormatFigure(process, LiveTotal(dump), options), kFigureWidth) +
+                     "peak " + FormatFigure(process, dump.peak_total, options) + " at " +
+                     FormatDuration(peak_after) + "\n";
   text += "  " + Pad("allocated", 13) +
           FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) + " in " +
           FormatCount(static_cast<double>(dump.exact_alloc_calls)) + " calls\n";
@@ -87,7 +88,7 @@ std::string FormatFigures(const ProcessResult& process,
         process.resident_kib != 0
             ? FormatBytes(static_cast<double>(process.resident_kib) * 1024)
             : "unknown";
-    text += "  " + Pad("RSS", 13) + Pad(resident, 24) +
+    text += "  " + Pad("RSS", 13) + Pad(resident, kFigureWidth) +
             (spark.empty() ? "" : "heap " + spark) + "\n";
   }
   return text;

@@ -40,7 +40,7 @@ TEST(SummaryTest, TheFiguresAreThoseOfTheProfile) {
   test.Add({"Insert", "main"}, 3 << 20);
   test.dump().exact_alloc_bytes = uint64_t{5} << 30;
   test.dump().exact_alloc_calls = 22'100'000;
-  test.dump().peak_total.bytes = 7 << 20;
+  test.dump().peak_total = {.bytes = 7 << 20, .low = 6 << 20, .high = 7.7 * (1 << 20)};
   test.profile().process.start_ns = 1'000'000'000;
   test.dump().peak_ns = 3'500'000'000;
   ProcessResult result = ResultOf(test);
@@ -51,7 +51,7 @@ TEST(SummaryTest, TheFiguresAreThoseOfTheProfile) {
   const std::string text = FormatSummary({result}, options);
   for (const char* words :
        {"Recorded 12.4 s of program (pid 4711), heap libc.malloc, 1 sample per 4.00 KiB",
-        "live at end  3.00 MiB (±98%)", "peak 7.00 MiB at 2.5 s",
+        "live at end  3.00 MiB (±98%)", "peak 7.00 MiB (±14%) at 2.5 s",
         "allocated    5.00 GiB in 22.1 M calls", "RSS          402 MiB", "1  Insert",
         "← main", "trace  /o/raw-trace"})
     EXPECT_TRUE(Holds(text, words)) << words << "\n" << text;
@@ -106,6 +106,25 @@ TEST(SummaryTest, ARecordingOfEverythingIsExactAndSaysSo) {
   EXPECT_FALSE(Holds(text, "±")) << text;
 }
 
+TEST(SummaryTest, AnErrorAboveTheFigureIsToldAsALimit) {
+  TestProfile test;
+  test.dump().sampling_interval = 512 << 10;
+  test.dump().peak_total = {.bytes = 512 << 10, .low = 0, .high = 3 << 20};
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text, "live at end  0 B (≤1.83 MiB)")) << text;
+  EXPECT_TRUE(Holds(text, "peak 512 KiB (≤3.00 MiB)")) << text;
+}
+
+TEST(SummaryTest, NothingIsShownThatExactCountsDoNotAllow) {
+  TestProfile test;
+  test.Add({"Insert"}, 40 << 20);
+  test.dump().possible_live = 38 << 20;
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text, "live at end  38.0 MiB")) << text;
+  EXPECT_TRUE(Holds(text, "38.0 MiB      100%")) << text;
+  EXPECT_FALSE(Holds(text, "40.0 MiB")) << text;
+}
+
 TEST(SummaryTest, TheCurveOfTheHeapIsAtMostAsWideAsItsPlace) {
   TestProfile test;
   test.Add({"f"}, 50);
@@ -140,7 +159,7 @@ TEST(SummaryTest, OtherProcessesGetALineEachAndTheRestIsCounted) {
   first.Add({"f"}, 5000);
   TestProfile other("other");
   other.Add({"g"}, 2048);
-  other.dump().peak_total.bytes = 4096;
+  other.dump().peak_total = {.bytes = 4096, .low = 4096, .high = 4096};
   std::vector<ProcessResult> processes = {ResultOf(first)};
   for (int i = 0; i < 12; ++i)
     processes.push_back(ResultOf(other));

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/text_layout.h"
 #include "cli/top_list.h"
+#include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
@@ -46,13 +47,17 @@ std::string CallersLine(const TopEntry& entry, const SummaryOptions& options) {
   return line + "\n";
 }
 
+// `total`: of all entries, those that are not shown included; `shown_total`: what was
+// said of it, within what exact counts allow.
 std::string FormatTable(const std::string& title,
                         const std::vector<TopEntry>& entries,
                         double total,
+                        double shown_total,
                         const SummaryOptions& options) {
   if (entries.empty())
     return "";
   const size_t width = NameWidth(options);
+  const double scale = total > 0 ? shown_total / total : 1;
   std::string text =
       "\n  " + Pad(title, width + kRankWidth) + Pad("live", kBytesWidth) + "share\n";
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -63,7 +68,7 @@ std::string FormatTable(const std::string& title,
     std::array<char, 32> rank{};
     snprintf(rank.data(), rank.size(), "  %2zu  ", i + 1);
     text += rank.data() + Pad(name, width) + "  " +
-            Pad(FormatBytes(entry.live.bytes), kBytesWidth) +
+            Pad(FormatBytes(entry.live.bytes * scale), kBytesWidth) +
             FormatShare(entry.live.bytes, total) + "\n";
     if (!entry.callers.empty())
       text += CallersLine(entry, options);
@@ -85,9 +90,10 @@ std::string FormatTopTables(const TargetProfile& profile,
   std::string text;
   if (options.dump_at_max)
     text = FormatTable("Top live memory at the maximum",
-                       TopAtPeak(profile, dump, options.top), most, options);
+                       TopAtPeak(profile, dump, options.top), most, most, options);
   return text + FormatTable("Top live memory at end",
-                            TopByLiveBytes(profile, dump, options.top), live, options);
+                            TopByLiveBytes(profile, dump, options.top), live,
+                            LiveTotal(dump).bytes, options);
 }
 
 }  // namespace heapprofd

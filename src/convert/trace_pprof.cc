@@ -249,6 +249,11 @@ PprofMessage::Header TraceEncoder::HeaderOf(const ImportedDump& dump,
   if (dump.is_peak)
     header.comments.push_back(
         "space and objects are those of the moment when most was live");
+  if (dump.is_peak && dump.peak_low && dump.peak_high)
+    header.comments.push_back(
+        PeakComment({.bytes = static_cast<double>(dump.peak_bytes),
+                     .low = static_cast<double>(*dump.peak_low),
+                     .high = static_cast<double>(*dump.peak_high)}));
   if (dump.quality == kNoId) {
     header.comments.push_back(
         "bytes are estimates from samples, counts are those of the samples");

@@ -106,6 +106,8 @@ TEST(TracePprofTest, APeakIsTheStateAtThatMoment) {
   EXPECT_EQ(second.Sample(1), "render;main 1 90 1 40");
   EXPECT_TRUE(second.comments.contains(
       "space and objects are those of the moment when most was live"));
+  EXPECT_TRUE(second.comments.contains("peak: 1540 bytes, 95 % limits 1500 and 1600"));
+  EXPECT_EQ(profiles[0].bytes.find("95 %"), std::string::npos);  // it is not told
 }
 
 TEST(TracePprofTest, AProgramThatWasReplacedByExecHasAProfileOfItsOwn) {

@@ -36,17 +36,19 @@ void CustomHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) 
 }
 
 void CustomHeap::Snapshot(HeapDump* dump) const {
-  HeapDump by_number;
-  live_.Snapshot(&by_number);
   dump->heap_name = name_;
   dump->original_sampling_interval = first_interval_;
   dump->sampling_interval = std::max(first_interval_, last_interval_);
+  HeapDump by_number = *dump;
+  live_.Snapshot(&by_number);
   for (const auto& [number, totals] : by_number.callsites)
     dump->callsites.emplace(callsites_[number], totals);
   for (const auto& [number, estimate] : by_number.peak)
     dump->peak.emplace(callsites_[number], estimate);
   dump->peak_ns = by_number.peak_ns;
   dump->peak_total = by_number.peak_total;
+  dump->certain_live = by_number.certain_live;
+  dump->possible_live = by_number.possible_live;
   dump->threads = std::move(by_number.threads);
 }
 
@@ -81,14 +83,14 @@ std::vector<std::string> HeapTable::FindPublished(const ClientBlock& client,
   return unrecorded;
 }
 
-std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
+std::vector<HeapDump> HeapTable::Counted(const ClientBlock& client) const {
   std::vector<HeapDump> dumps;
   std::array<size_t, kMaxHeaps> index_of{};
   for (size_t id = 1; id < kMaxHeaps; ++id) {
     if (heaps_[id] == nullptr)
       continue;
     index_of[id] = dumps.size();
-    heaps_[id]->Snapshot(&dumps.emplace_back());
+    dumps.emplace_back();
   }
   if (dumps.empty())
     return dumps;  // and leave the slots' pages untouched
@@ -97,6 +99,16 @@ std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
     if (heaps_[id] == nullptr)
       continue;
     AddExactTotals(slot, &dumps[index_of[id]]);
+  }
+  return dumps;
+}
+
+std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
+  std::vector<HeapDump> dumps = Counted(client);
+  auto dump = dumps.begin();
+  for (const auto& heap : heaps_) {
+    if (heap != nullptr)
+      heap->Snapshot(&*dump++);
   }
   return dumps;
 }
@@ -117,10 +129,12 @@ size_t HeapTable::live_samples() const {
   return samples;
 }
 
-double HeapTable::live_bytes() const {
+double HeapTable::LiveBytes(const ClientBlock& client) const {
+  const std::vector<HeapDump> counted = Counted(client);
+  auto dump = counted.begin();
   double bytes = 0;
   for (const auto& heap : heaps_)
-    bytes += heap != nullptr ? heap->live().live().bytes : 0;
+    bytes += heap != nullptr ? heap->live().LiveBytes(*dump++) : 0;
   return bytes;
 }
 

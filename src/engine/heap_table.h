@@ -35,7 +35,8 @@ class CustomHeap {
 
   bool HasCallsite(CallsiteId callsite) const { return numbers_.contains(callsite); }
 
-  // Fills all of the dump that can be known from the records.
+  // Fills all of the dump that can be known from the records. `dump` has its exact totals
+  // already.
   void Snapshot(HeapDump* dump) const;
 
  private:
@@ -67,10 +68,14 @@ class HeapTable {
   // False: no more callsites are to be added to this heap, all have too many together.
   bool MayAdd(const CustomHeap& heap, CallsiteId callsite) const;
 
-  double live_bytes() const;
+  // No more than the exact totals allow.
+  double LiveBytes(const ClientBlock& client) const;
   size_t live_samples() const;
 
  private:
+  // One per heap, in the order of ids, with nothing but exact totals.
+  std::vector<HeapDump> Counted(const ClientBlock& client) const;
+
   std::array<std::unique_ptr<CustomHeap>, kMaxHeaps> heaps_;
 };
 

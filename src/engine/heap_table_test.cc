@@ -31,7 +31,7 @@ TEST_F(HeapTableTest, EachHeapHasItsOwnSums) {
   Get(2).Allocate({0x10, 30, 1, 70}, 6);
   Get(2).Allocate({0x20, 5, 1, 71}, 7);
   Get(1).Free(0x10);
-  EXPECT_EQ(table_.live_bytes(), 35);
+  EXPECT_EQ(table_.LiveBytes(*client_), 35);
   const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
   ASSERT_EQ(dumps.size(), 2u);
   EXPECT_EQ(dumps[0].heap_name, "pool");
@@ -72,6 +72,22 @@ TEST_F(HeapTableTest, TotalsAreThoseOfTheHeapsSlots) {
   const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
   EXPECT_EQ(dumps.at(0).exact_alloc_calls, 4u);
   EXPECT_EQ(dumps.at(0).exact_alloc_bytes, 650u);
+}
+
+TEST_F(HeapTableTest, NoMoreIsLiveThanWasCounted) {
+  Name(1, "pool");
+  Name(2, "arena");
+  Get(1).Allocate({0x10, 100, 4096, 70}, 5);  // stands for about 4146 bytes
+  Get(2).Allocate({0x10, 30, 1, 70}, 6);
+  client_->heap_slots[5].thread_pointer.store(HeapSlotKey(0x7f00, 1));
+  client_->heap_slots[5].calls = 3;
+  client_->heap_slots[5].granted = 250;
+  EXPECT_EQ(table_.LiveBytes(*client_), 250 + 30);
+  const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  EXPECT_EQ(dumps.at(0).possible_live, 250);
+  EXPECT_EQ(dumps.at(0).peak_total.bytes, 250);
+  EXPECT_EQ(dumps.at(0).peak_total.high, 250);
+  EXPECT_EQ(dumps.at(1).peak_total.bytes, 30);
 }
 
 TEST_F(HeapTableTest, AHeapWithoutSamplesIsThereNevertheless) {

@@ -355,7 +355,7 @@ void Target::Stop(TargetEnd end) {
 uint64_t Target::EstimatedBytes() const {
   constexpr uint64_t kPerFrame = sizeof(Frame) + 48;  // and what finds it
   constexpr uint64_t kPerCallsite = sizeof(Callsite) + 56;
-  constexpr uint64_t kPerTotals = 200;  // of a callsite in a dump, its peak included
+  constexpr uint64_t kPerTotals = 232;  // of a callsite in a dump, its peak included
   constexpr uint64_t kPerSample = 64;
   constexpr uint64_t kPerHash = 32;
   uint64_t bytes = sizeof(*this) + address_space_->bytes() +

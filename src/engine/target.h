@@ -139,11 +139,11 @@ class Target {
   // The process's id as it knows it itself.
   pid_t own_pid() const { return own_pid_; }
 
-  // False after ReleaseRecorder: live_bytes() and ring_fill() are gone.
+  // False after ReleaseRecorder: LiveBytes() and ring_fill() are gone.
   bool is_recording() const { return memory_ != nullptr; }
 
-  // Of all recorded heaps together.
-  double live_bytes() const { return heap_->live().bytes + custom_heaps_.live_bytes(); }
+  // Of all recorded heaps together; no more than the exact totals allow.
+  double LiveBytes() const;
 
   const Quality& quality() const { return profile_.quality; }
 
@@ -186,6 +186,8 @@ class Target {
   bool HasRoom();
   void AllocateIn(uint8_t heap_id, SampledAllocation allocation);
   void PublishHeapRules();
+  // With nothing but its exact totals.
+  HeapDump CountedMalloc() const;
   HeapDump DumpOfMalloc() const;
   CallsiteId CallsiteOfSample(const struct SampleParts& parts);
   CallsiteId CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys);

@@ -54,18 +54,27 @@ bool Target::MayRequestDump() const {
          (!dump_account_ || dump_account_->HasRoom());
 }
 
-HeapDump Target::DumpOfMalloc() const {
+HeapDump Target::CountedMalloc() const {
   HeapDump dump;
-  dump.heap_name = kMallocHeapName;
-  dump.original_sampling_interval = malloc_interval_;
-  dump.sampling_interval = memory_->engine().control.interval.load();
-  heap_->Snapshot(&dump);
   const ClientBlock& client = memory_->client();
   const uint32_t slots = std::min<uint32_t>(
       client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
   for (uint32_t i = 0; i < slots; ++i)
     AddExactTotals(client.slots[i], &dump);
   return dump;
+}
+
+HeapDump Target::DumpOfMalloc() const {
+  HeapDump dump = CountedMalloc();
+  dump.heap_name = kMallocHeapName;
+  dump.original_sampling_interval = malloc_interval_;
+  dump.sampling_interval = memory_->engine().control.interval.load();
+  heap_->Snapshot(&dump);
+  return dump;
+}
+
+double Target::LiveBytes() const {
+  return heap_->LiveBytes(CountedMalloc()) + custom_heaps_.LiveBytes(memory_->client());
 }
 
 void Target::UpdateDump() {

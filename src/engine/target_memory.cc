@@ -24,7 +24,7 @@ void Target::ReadMemory() {
   profile_.memory = now;
   if (memory_ == nullptr)
     return;
-  profile_.memory.requested = live_bytes();
+  profile_.memory.requested = LiveBytes();
   if (HasAllocatorAnswer())
     ReadAllocatorReport();
 }
@@ -37,7 +37,7 @@ void Target::ObserveMemory() {
   if (!memory.allocator.empty() && HasAllocatorAnswer())
     return;  // what stands belongs together
   memory = now;
-  memory.requested = live_bytes();
+  memory.requested = LiveBytes();
 }
 
 void Target::ReadAllocatorReport() {

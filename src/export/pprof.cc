@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "export/pprof_message.h"
 #include "export/view.h"
+#include "profile/estimate.h"
 #include "profile/figures.h"
 
 namespace heapprofd {
@@ -41,6 +42,8 @@ class PprofEncoder {
         .sampling_interval = dump_.sampling_interval,
         .default_sample_type = options.with_maximum ? "max_space" : "space",
         .comments = options.comments};
+    if (options.with_maximum)
+      header.comments.push_back(PeakComment(dump_.peak_total));
     header.comments.push_back(QualityComment(profile_.quality));
     message_.Finish(header);
     return std::move(bytes_);
@@ -205,6 +208,12 @@ std::string QualityComment(const Quality& quality) {
       text += std::string(" ") + figure.name + "=" + std::to_string(value);
   }
   return text;
+}
+
+std::string PeakComment(const BoundedBytes& peak) {
+  return "peak: " + std::to_string(RoundedFigure(peak.bytes)) + " bytes, 95 % limits " +
+         std::to_string(RoundedFigure(peak.low)) + " and " +
+         std::to_string(RoundedFigure(peak.high));
 }
 
 std::string EncodePprof(const TargetProfile& profile,

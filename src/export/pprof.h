@@ -28,6 +28,9 @@ std::string EncodePprof(const TargetProfile& profile,
 // What the recording was worth, in words: one of the comments.
 std::string QualityComment(const Quality& quality);
 
+// How much was live at most, in words: a comment where the maximum is in the profile.
+std::string PeakComment(const BoundedBytes& peak);
+
 // Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
 // half a file.
 Status WriteGzipFile(const std::string& path, const std::string& bytes);

@@ -1,13 +1,32 @@
 #include "profile/live_heap.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "profile/estimate.h"
+#include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
 
+constexpr uint64_t kIntervalBits = (uint64_t{1} << 56) - 1;
 constexpr size_t kMaxPendingReallocs = 65536;  // thread ids come from the target
 
 }  // namespace
+
+void LiveHeap::Certain::Add(const Sample& sample, double sign) {
+  if (sample.halves != 0)
+    return;
+  bytes += sign * static_cast<double>(sample.size);
+  count += sign;
+}
+
+Estimate LiveHeap::Certain::ScaleRest(const Estimate& sum, double scale) const {
+  return {.bytes = bytes + (sum.bytes - bytes) * scale,
+          .count = count + (sum.count - count) * scale,
+          .bytes_variance = sum.bytes_variance * scale * scale,
+          .count_variance = sum.count_variance * scale * scale};
+}
 
 LiveHeap::CallsiteState& LiveHeap::Touch(CallsiteId callsite) {
   if (callsite >= callsites_.size())
@@ -15,6 +34,7 @@ LiveHeap::CallsiteState& LiveHeap::Touch(CallsiteId callsite) {
   CallsiteState& state = callsites_[callsite];
   if (state.peak_generation != peak_generation_) {
     state.peak = state.totals.live();
+    state.peak_certain = state.live_certain;
     state.peak_generation = peak_generation_;
   }
   state.has_samples = true;
@@ -30,11 +50,16 @@ CallsiteTotals& LiveHeap::TotalsOf(ThreadId thread) {
 void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
   Free(allocation.address);
   const Estimate estimate = EstimateOfSample(allocation.size, allocation.interval);
-  samples_.emplace(allocation.address, Sample{.size = allocation.size,
-                                              .interval = allocation.interval,
-                                              .callsite = allocation.callsite,
-                                              .thread = allocation.thread});
-  Touch(allocation.callsite).totals.allocated += estimate;
+  const Sample sample{
+      .size = allocation.size,
+      .interval = allocation.interval & kIntervalBits,
+      .halves = peak_estimator_.Allocate(allocation.size, allocation.interval),
+      .callsite = allocation.callsite,
+      .thread = allocation.thread};
+  samples_.emplace(allocation.address, sample);
+  CallsiteState& state = Touch(allocation.callsite);
+  state.totals.allocated += estimate;
+  state.live_certain.Add(sample, 1);
   TotalsOf(allocation.thread).allocated += estimate;
   allocated_ += estimate;
   AddLive(estimate, now_ns);
@@ -44,6 +69,7 @@ void LiveHeap::AddLive(const Estimate& estimate, uint64_t now_ns) {
   live_ += estimate;
   if (live_.bytes > peak_.bytes) {
     peak_ = live_;
+    peak_certain_ = peak_estimator_.certain_live();
     peak_ns_ = now_ns;
     ++peak_generation_;
   }
@@ -56,7 +82,10 @@ bool LiveHeap::Take(uint64_t address, Sample* taken) {
   *taken = found->second;
   samples_.erase(found);
   const Estimate estimate = EstimateOfSample(taken->size, taken->interval);
-  Touch(taken->callsite).totals.freed += estimate;
+  peak_estimator_.Free(taken->size, taken->interval, taken->halves);
+  CallsiteState& state = Touch(taken->callsite);
+  state.totals.freed += estimate;
+  state.live_certain.Add(*taken, -1);
   TotalsOf(taken->thread).freed += estimate;
   live_ -= estimate;
   return true;
@@ -86,27 +115,71 @@ void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns
   if (!samples_.emplace(address, sample).second)
     return;
   const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
-  Touch(sample.callsite).totals.freed -= estimate;
+  peak_estimator_.Return(sample.size, sample.interval, sample.halves);
+  CallsiteState& state = Touch(sample.callsite);
+  state.totals.freed -= estimate;
+  state.live_certain.Add(sample, 1);
   TotalsOf(sample.thread).freed -= estimate;
   AddLive(estimate, now_ns);
+}
+
+double LiveHeap::PossibleRest(const HeapDump& dump) const {
+  const auto counted = static_cast<double>(dump.exact_alloc_bytes);
+  const double rest = counted - peak_estimator_.certain_allocated();
+  return dump.exact_alloc_calls == 0 || rest < 0  // nothing was counted, or it is a lie
+             ? std::numeric_limits<double>::infinity()
+             : rest;
+}
+
+double LiveHeap::LiveBytes(const HeapDump& counted) const {
+  return std::clamp(live_.bytes, 0.0,
+                    peak_estimator_.certain_live() + PossibleRest(counted));
+}
+
+// The two halves may tell different moments: then the maximum could be at either, and the
+// distance to the highest sum shows how much that matters. That sum, which is biased
+// upwards, is at least the one at the true maximum, so its upper limit is safe.
+BoundedBytes LiveHeap::PeakTotal(const HeapDump& dump) const {
+  const uint64_t interval = dump.sampling_interval;
+  Estimate value = peak_estimator_.Value();
+  if (value.bytes < live_.bytes)
+    value = live_;
+  value.bytes = std::clamp(value.bytes, peak_estimator_.certain_peak(),
+                           std::max(peak_.bytes, peak_estimator_.certain_peak()));
+  const double distance = peak_.bytes - value.bytes;
+  value.bytes_variance += std::min(value.bytes_variance, distance * distance);
+  const double possible = peak_estimator_.certain_peak() + PossibleRest(dump);
+  BoundedBytes total;
+  total.bytes = std::min(value.bytes, possible);
+  total.low =
+      std::clamp(LowerLimit(value, interval),
+                 std::min(peak_estimator_.certain_peak(), total.bytes), total.bytes);
+  total.high = std::max(total.bytes, std::min(UpperLimit(peak_, interval), possible));
+  return total;
 }
 
 void LiveHeap::Snapshot(HeapDump* dump) const {
   dump->callsites.clear();
   dump->peak.clear();
   dump->peak_ns = peak_ns_;
-  dump->peak_total = peak_;
+  dump->peak_total = PeakTotal(*dump);
+  dump->certain_live = peak_estimator_.certain_live();
+  dump->possible_live = dump->certain_live + PossibleRest(*dump);
   dump->threads = threads_;
+  const double sampled = peak_.bytes - peak_certain_;
+  const double scale =
+      sampled > 0 ? std::max(0.0, dump->peak_total.bytes - peak_certain_) / sampled : 1;
   for (size_t i = 0; i < callsites_.size(); ++i) {
     const CallsiteState& state = callsites_[i];
     if (!state.has_samples)
       continue;
     const auto id = static_cast<CallsiteId>(i);
     dump->callsites.emplace(id, state.totals);
-    const Estimate at_peak =
-        state.peak_generation == peak_generation_ ? state.peak : state.totals.live();
+    const bool has_changed = state.peak_generation == peak_generation_;
+    const Estimate at_peak = has_changed ? state.peak : state.totals.live();
+    const Certain& certain = has_changed ? state.peak_certain : state.live_certain;
     if (at_peak.bytes > 0)
-      dump->peak.emplace(id, at_peak);
+      dump->peak.emplace(id, certain.ScaleRest(at_peak, scale));
   }
 }
 

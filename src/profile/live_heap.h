@@ -3,27 +3,34 @@
 // Peak: the live sum per callsite at the moment the total was highest is kept without
 // copying all callsites at every new maximum. Each new maximum starts a generation; a
 // callsite's value is saved as its peak just before its first change in a generation, so
-// a callsite that did not change since still holds the value it had at the maximum.
+// a callsite that did not change since still holds the value it had at the maximum. That
+// is where the memory was; how much it was is estimated apart (peak_estimator.h), and the
+// callsites' sampled parts are scaled to it.
 #pragma once
 
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
+#include "base/random_seed.h"
 #include "profile/model.h"
+#include "profile/peak_estimator.h"
 
 namespace heapprofd {
 
 struct SampledAllocation {
   uint64_t address = 0;
   uint64_t size = 0;      // bytes
-  uint64_t interval = 1;  // bytes
+  uint64_t interval = 1;  // bytes, less than 2^56
   CallsiteId callsite = 0;
   ThreadId thread = kUnknownThread;
 };
 
 class LiveHeap {
  public:
+  // `seed`: of what the estimate of the peak draws.
+  explicit LiveHeap(uint64_t seed = RandomSeed()) : peak_estimator_(seed) {}
+
   // An older allocation at the same address was freed unseen and is counted as freed.
   // Order of calls is the order of events.
   void Allocate(const SampledAllocation& allocation, uint64_t now_ns);
@@ -34,32 +41,47 @@ class LiveHeap {
   void FreeForRealloc(uint64_t address, uint32_t thread_id);
   void UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns);
 
-  // Fills callsites, threads, peak, peak_ns and peak_total.
+  // Fills callsites, threads, the peak and what can be live. `dump` has its sampling
+  // interval and its exact totals already.
   void Snapshot(HeapDump* dump) const;
 
   const Estimate& live() const { return live_; }
 
+  // Of that, no more than the exact totals of `counted` allow.
+  double LiveBytes(const HeapDump& counted) const;
+
   const Estimate& allocated() const { return allocated_; }
-
-  const Estimate& peak() const { return peak_; }
-
-  uint64_t peak_ns() const { return peak_ns_; }
 
   size_t live_samples() const { return samples_.size(); }
 
  private:
   struct Sample {
     uint64_t size;
-    uint64_t interval;
+    uint64_t interval : 56;
+    uint64_t halves : 8;  // PeakEstimator's
     CallsiteId callsite;
     ThreadId thread;
   };
 
+  // The part of a live sum that is no estimate.
+  struct Certain {
+    // A sample begins or, with `sign` -1, ceases to be live.
+    void Add(const Sample& sample, double sign);
+
+    // The sum with its other part times `scale`.
+    Estimate ScaleRest(const Estimate& sum, double scale) const;
+
+    double bytes = 0;
+    double count = 0;
+  };
+
   struct CallsiteState {
     CallsiteTotals totals;
+    Certain live_certain;
     Estimate peak;
+    Certain peak_certain;
     uint64_t peak_generation =
-        0;  // `peak` belongs to this generation; older: live is the peak value
+        0;  // the peak's values belong to this generation; older: those of live do
     bool has_samples = false;
   };
 
@@ -72,6 +94,10 @@ class LiveHeap {
   void AddLive(const Estimate& estimate, uint64_t now_ns);
   bool Take(uint64_t address, Sample* taken);
   CallsiteTotals& TotalsOf(ThreadId thread);
+  // Bytes of live allocations that are not certain_live(): more cannot be, by the exact
+  // totals; infinite when these are not known.
+  double PossibleRest(const HeapDump& dump) const;
+  BoundedBytes PeakTotal(const HeapDump& dump) const;
 
   std::unordered_map<uint64_t, Sample> samples_;                   // by address
   std::unordered_map<uint32_t, PendingRealloc> pending_reallocs_;  // by thread
@@ -79,7 +105,9 @@ class LiveHeap {
   std::vector<CallsiteTotals> threads_;                            // by ThreadId
   Estimate live_;
   Estimate allocated_;
-  Estimate peak_;
+  PeakEstimator peak_estimator_;
+  Estimate peak_;            // the highest of live_
+  double peak_certain_ = 0;  // bytes of it
   uint64_t peak_ns_ = 0;
   uint64_t peak_generation_ = 1;
 };

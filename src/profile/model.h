@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -101,6 +102,14 @@ struct Estimate {
   friend Estimate operator-(Estimate a, const Estimate& b) { return a -= b; }
 };
 
+// A figure as it is shown: with limits that hold it with 95 % probability, equal to it
+// when nothing is left to chance (profile/limits.h).
+struct BoundedBytes {
+  double bytes = 0;
+  double low = 0;
+  double high = 0;
+};
+
 // Cumulative since the session's start; never decrease.
 struct CallsiteTotals {
   Estimate allocated;
@@ -120,9 +129,12 @@ struct HeapDump {
   std::unordered_map<CallsiteId, CallsiteTotals>
       callsites;  // only those that ever had a sample
   std::unordered_map<CallsiteId, Estimate>
-      peak;              // live estimate per callsite when total live was highest
+      peak;  // live estimate per callsite when total live was highest; of peak_total
   uint64_t peak_ns = 0;  // CLOCK_MONOTONIC, 0 when nothing was ever live
-  Estimate peak_total;
+  BoundedBytes peak_total;
+  double certain_live = 0;  // bytes of live allocations that could not miss being sampled
+  double possible_live =    // bytes: by exact counts no more can be live
+      std::numeric_limits<double>::infinity();
   std::vector<CallsiteTotals> threads;  // by ThreadId of who allocated, whoever freed
   uint64_t exact_alloc_calls = 0;       // counted, not sampled
   uint64_t exact_alloc_bytes = 0;

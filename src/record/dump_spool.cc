@@ -20,7 +20,9 @@ struct FixedPart {
   uint64_t peak_ns;
   uint64_t exact_alloc_calls;
   uint64_t exact_alloc_bytes;
-  Estimate peak_total;
+  BoundedBytes peak_total;
+  double certain_live;
+  double possible_live;
 };
 
 struct CallsiteRow {
@@ -94,7 +96,9 @@ Result<uint64_t> DumpSpool::Append(const HeapDump& dump) {
                        .peak_ns = dump.peak_ns,
                        .exact_alloc_calls = dump.exact_alloc_calls,
                        .exact_alloc_bytes = dump.exact_alloc_bytes,
-                       .peak_total = dump.peak_total});
+                       .peak_total = dump.peak_total,
+                       .certain_live = dump.certain_live,
+                       .possible_live = dump.possible_live});
   bytes += dump.heap_name;
   for (const auto& [id, totals] : dump.callsites)
     Put(bytes, CallsiteRow{.id = id, .totals = totals});
@@ -131,6 +135,8 @@ Result<HeapDump> DumpSpool::Read(uint64_t position) const {
   dump.exact_alloc_calls = fixed.exact_alloc_calls;
   dump.exact_alloc_bytes = fixed.exact_alloc_bytes;
   dump.peak_total = fixed.peak_total;
+  dump.certain_live = fixed.certain_live;
+  dump.possible_live = fixed.possible_live;
   return dump;
 }
 

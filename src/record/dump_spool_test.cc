@@ -17,7 +17,9 @@ HeapDump Sample(double bytes) {
   dump.peak_ns = 3;
   dump.exact_alloc_calls = 5;
   dump.exact_alloc_bytes = 6;
-  dump.peak_total.bytes = bytes;
+  dump.peak_total = {.bytes = bytes, .low = bytes - 1, .high = bytes + 1};
+  dump.certain_live = 5;
+  dump.possible_live = 500;
   dump.callsites[7].allocated.bytes = bytes;
   dump.callsites[9].freed.count_variance = 11;
   dump.peak[7].count = 12;
@@ -40,6 +42,10 @@ TEST(DumpSpoolTest, DumpsComeBackInAnyOrder) {
     EXPECT_EQ(dump.value().callsites.at(9).freed.count_variance, 11);
     EXPECT_EQ(dump.value().peak.at(7).count, 12);
     EXPECT_EQ(dump.value().peak_total.bytes, 100.0 * i);
+    EXPECT_EQ(dump.value().peak_total.low, 100.0 * i - 1);
+    EXPECT_EQ(dump.value().peak_total.high, 100.0 * i + 1);
+    EXPECT_EQ(dump.value().certain_live, 5);
+    EXPECT_EQ(dump.value().possible_live, 500);
     EXPECT_EQ(dump.value().original_sampling_interval, 4u);
     EXPECT_EQ(dump.value().exact_alloc_bytes, 6u);
   }

@@ -8,6 +8,7 @@
 
 #include "profile/estimate.h"
 #include "profile/figures.h"
+#include "profile/limits.h"
 #include "trace/fields.h"
 #include "trace/limits.h"
 
@@ -61,6 +62,14 @@ void AddQuality(pbf_writer& header, const Quality& quality) {
     counters.add_uint64(figure.field, quality.*figure.value);
 }
 
+void AddLimits(pbf_writer& header, const HeapDump& dump) {
+  const BoundedBytes live = LiveTotal(dump);
+  header.add_uint64(field::kDumpLiveLow, Rounded(live.low));
+  header.add_uint64(field::kDumpLiveHigh, Rounded(live.high));
+  header.add_uint64(field::kDumpPeakLow, Rounded(dump.peak_total.low));
+  header.add_uint64(field::kDumpPeakHigh, Rounded(dump.peak_total.high));
+}
+
 void AddAllocator(pbf_writer& header, const MemoryContext& memory) {
   if (memory.allocator.empty())
     return;
@@ -103,6 +112,7 @@ std::string DumpHeader(const TargetProfile& profile,
   header.add_uint64(field::kDumpExactAllocBytes, dump.exact_alloc_bytes);
   header.add_uint64(field::kDumpPeakBytes, Rounded(dump.peak_total.bytes));
   header.add_uint64(field::kDumpPeakTimestamp, dump.peak_ns);
+  AddLimits(header, dump);
   header.add_uint64(field::kDumpProfilingStart, profile.process.start_ns);
   AddAllocator(header, profile.memory);
   if (!flags.label.empty())

@@ -138,6 +138,11 @@ enum ProcessDump : uint32_t {
   kDumpReason = 10008,
   kDumpAllocator = 10009,
   kDumpThreads = 10010,
+  // 95 % limits, in bytes.
+  kDumpLiveLow = 10011,
+  kDumpLiveHigh = 10012,
+  kDumpPeakLow = 10013,
+  kDumpPeakHigh = 10014,
 };
 
 enum ThreadTotals : uint32_t {  // ours

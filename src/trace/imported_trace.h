@@ -204,7 +204,11 @@ struct ImportedDump {
   uint32_t quality = kNoId;        // ours: -> ImportedTrace::qualities
   uint64_t exact_alloc_calls = 0;  // ours: counted, not sampled
   uint64_t exact_alloc_bytes = 0;
-  uint64_t peak_bytes = 0;         // ours: of the whole heap
+  std::optional<uint64_t> live_low;  // ours: 95 % limits of the whole heap, bytes
+  std::optional<uint64_t> live_high;
+  uint64_t peak_bytes = 0;  // ours: of the whole heap
+  std::optional<uint64_t> peak_low;
+  std::optional<uint64_t> peak_high;
   std::optional<int64_t> peak_ts;  // ours: trace clock
   StringId label = kNoId;          // ours: what `heap_profile mark` named it
   StringId reason = kNoId;         // ours: why there are no samples, for people

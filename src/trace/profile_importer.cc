@@ -210,6 +210,18 @@ void ProfileImporter::ReadOwnField(FieldReader& reader, Header& header) const {
     case field::kDumpPeakBytes:
       dump.peak_bytes = reader.Uint();
       break;
+    case field::kDumpLiveLow:
+      dump.live_low = reader.Uint();
+      break;
+    case field::kDumpLiveHigh:
+      dump.live_high = reader.Uint();
+      break;
+    case field::kDumpPeakLow:
+      dump.peak_low = reader.Uint();
+      break;
+    case field::kDumpPeakHigh:
+      dump.peak_high = reader.Uint();
+      break;
     case field::kDumpPeakTimestamp:
       if (const uint64_t ts = reader.Uint(); ts != 0)
         header.times.peak_ts = Signed(ts);

@@ -276,6 +276,11 @@ TEST(TraceReaderTest, OurOwnFieldsAreRead) {
   EXPECT_EQ(dump.exact_alloc_bytes, 12u);
   EXPECT_EQ(dump.peak_bytes, 13u);
   EXPECT_EQ(dump.peak_ts, 1100);
+  EXPECT_EQ(dump.live_low, 0u);
+  EXPECT_EQ(dump.live_high, 21u);
+  EXPECT_EQ(dump.peak_low, 9u);
+  EXPECT_EQ(dump.peak_high, 22u);
+  EXPECT_EQ(test->trace.dumps[1].peak_high, std::nullopt);  // not told
   ASSERT_NE(dump.quality, kNoId);
   EXPECT_EQ(test->trace.qualities[dump.quality].samples, 5u);
   EXPECT_EQ(test->trace.qualities[dump.quality].threads_without_slot, 1u);

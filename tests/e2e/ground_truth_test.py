@@ -31,6 +31,55 @@ class GroundTruth(unittest.TestCase):
             self.assertLessEqual(abs(found["alloc_objects"] - count), 5 * error + 1, function)
             self.assertLessEqual(abs(found["alloc_space"] - size), 5 * error * size / count + 1, function)
 
+    def known_peak(self, processes, interval):
+        with tempfile.NamedTemporaryFile() as file:
+            result = run([program("known_peak"), str(processes)], ["-i", str(interval)],
+                         {"HEAPPROFD_STATS_JSON": file.name})
+            self.assertEqual(result.exit_code, 0, result.stderr)
+            return processes * int(result.stdout), json.load(file), result
+
+    def dumps(self, result):
+        """The last one of each heap."""
+        trace = trace_pb2.Trace()
+        trace.ParseFromString(result.trace_bytes)
+        return {(d.pid, d.heap_name): d
+                for packet in trace.packet for d in packet.profile_packet.process_dumps}.values()
+
+    def test_a_known_peak_is_within_its_limits_and_the_mean_estimate_is_near_it(self):
+        """The highest of many noisy sums is 1.3 to 5 times as high."""
+        processes = 40
+        for interval in (4096, 65536, 524288):
+            truth, stats, result = self.known_peak(processes, interval)
+            noise = math.sqrt(truth * interval)  # one standard deviation of the sum
+            self.assertLess(abs(stats["peak_bytes"] - truth), 6 * noise, (interval, stats))
+            self.assertLess(stats["peak_bytes_low"], stats["peak_bytes"], interval)
+            self.assertLess(stats["peak_bytes"], stats["peak_bytes_high"], interval)
+            self.assertLess(stats["peak_bytes_high"], stats["alloc_bytes"], interval)
+            self.assertGreater(stats["live_bytes_high"], stats["live_bytes"], interval)
+            children = [d for d in self.dumps(result) if d.exact_alloc_calls > 100_000]
+            self.assertEqual(len(children), processes)
+            within = [d.peak_low <= truth / processes <= d.peak_high for d in children]
+            self.assertGreaterEqual(sum(within), 33, interval)  # less of 40 at 95 %: once in 10,000 runs
+
+    def test_a_known_peak_is_exact_at_interval_one(self):
+        truth, stats, result = self.known_peak(3, 1)
+        of_the_c_library = 100_000
+        self.assertTrue(truth <= stats["peak_bytes"] <= truth + of_the_c_library, stats)
+        self.assertEqual(stats["peak_bytes_low"], stats["peak_bytes"])
+        self.assertEqual(stats["peak_bytes_high"], stats["peak_bytes"])
+        self.assertNotRegex(result.stderr, "<=|≤")
+
+    def test_the_trace_has_the_limits_that_are_shown(self):
+        _, stats, result = self.known_peak(1, 524288)
+        self.assertRegex(result.stderr, r"live at end  .*(<=|≤).*iB\) +peak ")
+        dumps = self.dumps(result)
+        self.assertAlmostEqual(sum(d.peak_bytes for d in dumps), stats["peak_bytes"], delta=len(dumps))
+        for dump in dumps:
+            self.assertLessEqual(dump.peak_low, dump.peak_bytes)
+            self.assertLessEqual(dump.peak_bytes, dump.peak_high)
+            self.assertLessEqual(dump.live_low, dump.live_high)
+            self.assertLessEqual(dump.peak_high, dump.exact_alloc_bytes)
+
     def test_totals_are_counted_not_estimated(self):
         result = run([program("known_stacks")], ["-i", "100000000"])
         truth = json.loads(result.stdout)

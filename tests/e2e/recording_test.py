@@ -315,6 +315,9 @@ class Dumps(ConfigTest):
         values = recording.pprofs[0].of("kept_block")
         self.assertEqual((values["max_space"], values["max_objects"]), (2 * ROUND, 2000))
         self.assertEqual((values["space"], values["alloc_space"]), (0, 2 * ROUND))
+        self.assertEqual((dump.peak_low, dump.peak_high), (dump.peak_bytes, dump.peak_bytes))  # all is recorded
+        self.assertIn(f"peak: {dump.peak_bytes} bytes, 95 % limits {dump.peak_bytes} and {dump.peak_bytes}",
+                      recording.pprofs[0].comments)
 
     def test_a_program_of_our_own_is_dumped_by_signal_and_mark(self):
         started = Started(["/bin/sh", "-c", f"{program('patient')} 1 < /dev/null; {HEAP_PROFILE} mark half; "
