@@ -9,8 +9,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "base/own_file.h"
+#include "profile/figures.h"
 #include "profile/limits.h"
 
 namespace heapprofd {
@@ -58,21 +63,8 @@ struct Totals {
 
 Totals SumOf(const TraceRecording& recording) {
   Totals totals;
-  Quality& sum = totals.quality;
   for (const Target* target : recording.targets()) {
-    const Quality& quality = target->quality();
-    sum.samples += quality.samples;
-    sum.walked_samples += quality.walked_samples;
-    sum.copied_samples += quality.copied_samples;
-    sum.checked_samples += quality.checked_samples;
-    sum.agreed_samples += quality.agreed_samples;
-    sum.settled_samples += quality.settled_samples;
-    sum.settled_copies += quality.settled_copies;
-    sum.lost_records += quality.lost_records;
-    sum.lost_samples += quality.lost_samples;
-    sum.truncated_stacks += quality.truncated_stacks;
-    sum.unwind_errors += quality.unwind_errors;
-    sum.unwind_time_us += quality.unwind_time_us;
+    totals.quality += target->quality();
     for (const HeapDump& dump : target->profile().heaps) {
       totals.callsites += dump.callsites.size();
       totals.calls += static_cast<double>(dump.exact_alloc_calls);
@@ -90,6 +82,48 @@ Totals SumOf(const TraceRecording& recording) {
   return totals;
 }
 
+uint64_t UnrecordedIn(const TraceRecording& recording) {
+  uint64_t unrecorded = 0;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (const UnrecordedPrograms& programs : session->Unrecorded())
+      unrecorded += programs.count;
+  }
+  return unrecorded;
+}
+
+std::string JsonOf(const TraceRecording& recording, const ProgramUsage& usage) {
+  const Totals totals = SumOf(recording);
+  const AttachReport stops = LongestStops(recording);
+  rusage self{};
+  getrusage(RUSAGE_SELF, &self);
+  nlohmann::ordered_json json = {
+      {"version", 2},
+      {"processes", recording.targets().size()},
+      {"unrecorded", UnrecordedIn(recording)},
+      {"unsampled_children", totals.unsampled_children},
+      {"target_cpu_s", usage.cpu_seconds},
+      {"target_peak_rss_kb", usage.peak_rss_kib},
+      {"engine_cpu_s", CpuSeconds(self)},
+      {"engine_peak_rss_kb", self.ru_maxrss},
+      {"callsites", totals.callsites},
+      {"live_bytes", std::llround(totals.live.bytes)},
+      {"live_bytes_stderr", std::sqrt(std::max(0.0, totals.live_variance))},
+      {"live_bytes_low", std::llround(totals.live.low)},
+      {"live_bytes_high", std::llround(totals.live.high)},
+      {"peak_bytes", std::llround(totals.peak.bytes)},
+      {"peak_bytes_low", std::llround(totals.peak.low)},
+      {"peak_bytes_high", std::llround(totals.peak.high)},
+      {"alloc_calls", std::llround(totals.calls)},
+      {"alloc_bytes", std::llround(totals.bytes)},
+      {"attach_threads", stops.threads},
+      {"attach_one_thread_us", static_cast<double>(stops.one_thread_stopped_ns) / 1e3},
+      {"attach_all_threads_us", static_cast<double>(stops.attach_stopped_ns) / 1e3},
+      {"detach_all_threads_us", static_cast<double>(stops.detach_stopped_ns) / 1e3}};
+  for (const Figure& figure : kFigures)
+    json[figure.name] = totals.quality.*figure.value;
+  return json.dump() + "\n";
+}
+
 }  // namespace
 
 Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage) {
@@ -103,55 +137,7 @@ Status WriteStatsJson(const TraceRecording& recording, const ProgramUsage& usage
   FILE* file = fdopen(fcntl(fd.value().get(), F_DUPFD_CLOEXEC, 0), "w");
   if (file == nullptr)
     return CannotWrite(path);
-  const Totals totals = SumOf(recording);
-  const Quality& sum = totals.quality;
-  uint64_t unrecorded = 0;
-  for (const std::unique_ptr<Session>& session : recording.sessions()) {
-    for (const UnrecordedPrograms& programs : session->Unrecorded())
-      unrecorded += programs.count;
-  }
-  const AttachReport stops = LongestStops(recording);
-  rusage self{};
-  getrusage(RUSAGE_SELF, &self);
-  fprintf(file,
-          "{\"version\": 1, \"processes\": %zu, \"unrecorded\": %llu, "
-          "\"unsampled_children\": %llu, \"target_cpu_s\": "
-          "%.6f, \"target_peak_rss_kb\": %ld, "
-          "\"engine_cpu_s\": %.6f, "
-          "\"engine_peak_rss_kb\": %ld, \"callsites\": %zu, \"settled_samples\": %llu, "
-          "\"settled_copies\": %llu, \"samples\": %llu, \"walked\": %llu, \"copied\": "
-          "%llu, "
-          "\"checked\": %llu, \"agreed\": %llu, \"lost_records\": %llu, "
-          "\"lost_samples\": %llu, "
-          "\"truncated\": %llu, \"unwind_errors\": %llu, \"unwind_time_us\": %llu, "
-          "\"live_bytes\": %.0f, \"live_bytes_stderr\": %.0f, "
-          "\"live_bytes_low\": %.0f, \"live_bytes_high\": %.0f, "
-          "\"peak_bytes\": %.0f, \"peak_bytes_low\": %.0f, \"peak_bytes_high\": %.0f, "
-          "\"alloc_calls\": %.0f, "
-          "\"alloc_bytes\": %.0f, \"attach_threads\": %zu, "
-          "\"attach_one_thread_us\": %.1f, \"attach_all_threads_us\": %.1f, "
-          "\"detach_all_threads_us\": %.1f}\n",
-          recording.targets().size(), static_cast<unsigned long long>(unrecorded),
-          static_cast<unsigned long long>(totals.unsampled_children), usage.cpu_seconds,
-          usage.peak_rss_kib, CpuSeconds(self), self.ru_maxrss, totals.callsites,
-          static_cast<unsigned long long>(sum.settled_samples),
-          static_cast<unsigned long long>(sum.settled_copies),
-          static_cast<unsigned long long>(sum.samples),
-          static_cast<unsigned long long>(sum.walked_samples),
-          static_cast<unsigned long long>(sum.copied_samples),
-          static_cast<unsigned long long>(sum.checked_samples),
-          static_cast<unsigned long long>(sum.agreed_samples),
-          static_cast<unsigned long long>(sum.lost_records),
-          static_cast<unsigned long long>(sum.lost_samples),
-          static_cast<unsigned long long>(sum.truncated_stacks),
-          static_cast<unsigned long long>(sum.unwind_errors),
-          static_cast<unsigned long long>(sum.unwind_time_us), totals.live.bytes,
-          std::sqrt(std::max(0.0, totals.live_variance)), totals.live.low,
-          totals.live.high, totals.peak.bytes, totals.peak.low, totals.peak.high,
-          totals.calls, totals.bytes, stops.threads,
-          static_cast<double>(stops.one_thread_stopped_ns) / 1e3,
-          static_cast<double>(stops.attach_stopped_ns) / 1e3,
-          static_cast<double>(stops.detach_stopped_ns) / 1e3);
+  fputs(JsonOf(recording, usage).c_str(), file);
   return fclose(file) == 0 ? Status() : CannotWrite(path);
 }
 

@@ -122,7 +122,7 @@ class GroundTruth(unittest.TestCase):
         stacks = [(functions, values["alloc_objects"]) for functions, values in pprof.stacks()
                   if "allocates" in functions]
         self.assertEqual(stacks, [(["malloc", "allocates", "on_other_stack", "call_on_stack"], 200000)])
-        self.assertGreater(figures["walked"], figures["copied"], figures)
+        self.assertGreater(figures["walked_samples"], figures["copied_samples"], figures)
 
     def test_a_stack_ends_where_a_return_address_is_none_and_is_one_stack(self):
         """As under Go's calls of C, whose unwind information leads to whatever a word of the stack holds."""
