@@ -294,9 +294,11 @@ class Dumps(ConfigTest):
         recording.finish()
         times = [d.timestamp for d in recording.dumps_of(patient.pid)][:-1]  # the last one is the end
         self.assertGreater(len(times), 5)
-        # Each is late by what the machine takes, but the delays do not add up.
+        # Each is late by what the machine takes, but the delays do not add up: most are in one third of
+        # the interval, wherever that is.
         late = [(time - times[0]) % interval for time in times]
-        self.assertLess(sum(min(l, interval - l) for l in late) / len(late), interval / 4)
+        together = max(sum((other - one) % interval < interval / 3 for other in late) for one in late)
+        self.assertGreater(together, len(late) / 2, late)
         self.assertEqual(len(recording.pprofs), len(times) + 1)
         Importer([p for p in recording.trace.packet
                   if p.WhichOneof("data") == "profile_packet" or p.HasField("interned_data")])
