@@ -24,7 +24,7 @@ install(CODE [[
   foreach(name traceconv trace_processor_shell)
     hpd_link(heap_profile bin/${name})
   endforeach()
-  foreach(name heap_profile perfetto trace_processor_shell traceconv)
+  foreach(name heap_profile hprof-conv perfetto trace_processor_shell traceconv)
     hpd_link(../../../bin/heap_profile lib/heapprofd/compat/${name})
   endforeach()
   foreach(name heapprofd traced)

@@ -20,16 +20,18 @@ ALLOWED = {  # module: modules it may include; itself always
     "jit": {"base", "profile"},
     "trace": {"base", "profile"},
     "export": {"base", "profile"},
+    "object_graph": {"base"},
+    "hprof": {"base", "trace", "object_graph"},
     "convert": {"base", "profile", "symbolize", "trace", "export", "query"},
     "import": {"base", "profile", "trace", "export"},  # export: tests only
-    "query": {"base", "profile", "trace", "symbolize"},
+    "query": {"base", "profile", "trace", "symbolize", "object_graph"},
     "attach": {"base", "sandbox", "wire", "unwind"},
     "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query"},
     "sources": {"base", "engine", "trace"},
     "config": {"base", "wire", "export", "engine", "sources"},
     "record": {"base", "profile", "engine", "trace", "sources", "config"},
     "service": {"base", "sandbox", "wire", "profile", "attach", "engine", "trace", "config", "record"},
-    "cli": (OUTSIDE | {"attach", "engine", "sources", "config", "record", "service"}) - {"rt"},
+    "cli": (OUTSIDE | {"attach", "engine", "sources", "config", "record", "service", "hprof", "object_graph"}) - {"rt"},
 }
 MAX_LINES = 800
 

@@ -8,6 +8,7 @@
 #include "cli/android.h"
 #include "cli/doctor.h"
 #include "cli/finish.h"
+#include "cli/hprof_command.h"
 #include "cli/options.h"
 #include "cli/own_limits.h"
 #include "cli/query_command.h"
@@ -75,6 +76,8 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
     return RunTraceconv(arguments);
   if (name == "trace_processor_shell")
     return RunQueryCommand(QueryDialect::kTraceProcessorShell, arguments);
+  if (name == "hprof-conv")
+    return RunHprofConv(arguments);
   const std::string verb = arguments.empty() ? "" : arguments[0];
   std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1),
                                 arguments.end());
@@ -86,6 +89,8 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
     return RunDoctor(rest);
   if (verb == "mark")
     return RunMark(rest);
+  if (verb == "hprof")
+    return RunHprofVerb(rest);
   if (verb == "traceconv")
     return RunTraceconv(rest);
   if (verb == "query")

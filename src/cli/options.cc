@@ -25,7 +25,8 @@ CommandText RecordCommand() {
           "heap_profile mark NAME\n"
           "heap_profile doctor [-p PIDS]\n"
           "heap_profile query TRACE [SQL]\n"
-          "heap_profile traceconv MODE ...",
+          "heap_profile traceconv MODE ...\n"
+          "heap_profile hprof VERB FILE ...",
       .epilogue =
           "The exit code is the program's own (128 + signal when it was killed); 1: the\n"
           "recording failed, 2: wrong command line, 126: the program cannot be "
@@ -45,8 +46,8 @@ CommandText RecordCommand() {
 }
 
 const std::vector<std::string>& Verbs() {
-  static const std::vector<std::string> verbs = {"record",    "mark", "doctor", "query",
-                                                 "traceconv", "host", "android"};
+  static const std::vector<std::string> verbs = {
+      "record", "mark", "doctor", "query", "traceconv", "hprof", "host", "android"};
   return verbs;
 }
 

@@ -3,8 +3,7 @@
 // first reads them.
 #include <numeric>
 
-#include "query/child_lists.h"
-#include "query/dominators.h"
+#include "object_graph/dominators.h"
 #include "query/flame_functions.h"
 #include "query/graph_tree.h"
 #include "query/sum.h"
@@ -60,7 +59,7 @@ Status AddClassTree(const ImportedTrace& trace, Database* database) {
 }
 
 // A row per object that can be reached.
-struct DominatorTree {
+struct HeapDominators {
   Column<uint32_t> object;
   Column<uint32_t> dominator;  // kNoId: a root, or held by several of them
   Column<int64_t> count;       // of objects dominated, with itself
@@ -69,19 +68,14 @@ struct DominatorTree {
   Column<uint32_t> depth;  // 1 without a dominator
 };
 
-// Node 0 holds the roots; node i + 1 is the graph's object i.
-DirectedGraph StrongReferences(const ImportedTrace& trace,
-                               const ImportedHeapGraph& graph) {
+ObjectGraph StrongReferences(const ImportedTrace& trace, const ImportedHeapGraph& graph) {
   const HeapGraphTables& tables = trace.heap_graph;
-  DirectedGraph result;
-  result.first.push_back(0);
+  ObjectGraph result(graph.object_count);
+  result.AddType("");  // types are not asked for
   for (uint32_t i = 0; i < graph.object_count; ++i) {
-    if (tables.objects.root_type[graph.first_object + i] != HeapRootType::kNone)
-      result.targets.push_back(i + 1);
-  }
-  for (uint32_t i = 0; i < graph.object_count; ++i) {
-    result.first.push_back(static_cast<uint32_t>(result.targets.size()));
     const uint32_t owner = graph.first_object + i;
+    if (tables.objects.root_type[owner] != HeapRootType::kNone)
+      result.AddRoot(i, 0);
     const uint32_t first = tables.objects.first_reference[owner];
     const uint32_t count = first == kNoId ? 0 : tables.objects.reference_count[owner];
     for (uint32_t at = 0; at < count; ++at) {
@@ -89,30 +83,17 @@ DirectedGraph StrongReferences(const ImportedTrace& trace,
       if (owned != kNoId && owned >= graph.first_object &&
           owned - graph.first_object < graph.object_count &&
           !IsWeakReference(trace, owner, first + at))
-        result.targets.push_back(owned - graph.first_object + 1);
+        result.AddReference(owned - graph.first_object);
     }
+    result.EndReferences(i);
   }
-  result.first.push_back(static_cast<uint32_t>(result.targets.size()));
   return result;
-}
-
-// Nodes from the root outwards, so that each comes behind its dominator.
-std::vector<uint32_t> OutwardOrder(const std::vector<uint32_t>& dominators) {
-  const ChildLists children =
-      ChildListsOf(dominators.size(), [&](uint32_t node) { return dominators[node]; });
-  std::vector<uint32_t> order = {0};
-  for (size_t i = 0; i < order.size(); ++i) {
-    for (uint32_t node = children.first[order[i]]; node != kNoId;
-         node = children.next[node])
-      order.push_back(node);
-  }
-  return order;
 }
 
 void AddGraph(const ImportedTrace& trace,
               const ImportedHeapGraph& graph,
-              const std::vector<uint32_t>& dominators,
-              DominatorTree* tree) {
+              const DominatorTree& dominators,
+              HeapDominators* tree) {
   struct Dominated {
     int64_t count = 0;
     int64_t size = 0;
@@ -121,27 +102,32 @@ void AddGraph(const ImportedTrace& trace,
   };
 
   const HeapObjectTable& objects = trace.heap_graph.objects;
-  std::vector<Dominated> nodes(dominators.size());
-  const std::vector<uint32_t> order = OutwardOrder(dominators);
-  for (size_t i = 1; i < order.size(); ++i)
-    nodes[order[i]].depth = nodes[dominators[order[i]]].depth + 1;
-  for (size_t i = order.size(); i-- > 1;) {
-    const uint32_t object = graph.first_object + order[i] - 1;
-    Dominated& node = nodes[order[i]];
+  std::vector<Dominated> nodes(graph.object_count);
+  Dominated all;
+  const auto above = [&](uint32_t node) -> Dominated& {
+    const uint32_t dominator = dominators.dominator[node];
+    return dominator == kHeldByRoots ? all : nodes[dominator];
+  };
+  for (const uint32_t node : dominators.order)
+    nodes[node].depth = above(node).depth + 1;
+  for (size_t i = dominators.order.size(); i-- > 0;) {
+    const uint32_t object = graph.first_object + dominators.order[i];
+    Dominated& node = nodes[dominators.order[i]];
     node.count = Sum(node.count, 1);
     node.size = Sum(node.size, objects.self_size[object]);
     node.native_size = Sum(node.native_size, objects.native_size[object]);
-    Dominated& above = nodes[dominators[order[i]]];
-    above.count = Sum(above.count, node.count);
-    above.size = Sum(above.size, node.size);
-    above.native_size = Sum(above.native_size, node.native_size);
+    Dominated& holder = above(dominators.order[i]);
+    holder.count = Sum(holder.count, node.count);
+    holder.size = Sum(holder.size, node.size);
+    holder.native_size = Sum(holder.native_size, node.native_size);
   }
-  for (uint32_t node = 1; node < dominators.size(); ++node) {
-    if (dominators[node] == kNoId)
+  for (uint32_t node = 0; node < graph.object_count; ++node) {
+    const uint32_t dominator = dominators.dominator[node];
+    if (dominator == kUnreachable)
       continue;
-    tree->object.push_back(graph.first_object + node - 1);
-    tree->dominator.push_back(
-        dominators[node] == 0 ? kNoId : graph.first_object + dominators[node] - 1);
+    tree->object.push_back(graph.first_object + node);
+    tree->dominator.push_back(dominator == kHeldByRoots ? kNoId
+                                                        : graph.first_object + dominator);
     tree->count.push_back(nodes[node].count);
     tree->size.push_back(nodes[node].size);
     tree->native_size.push_back(nodes[node].native_size);
@@ -149,8 +135,8 @@ void AddGraph(const ImportedTrace& trace,
   }
 }
 
-Table DominatorTable(DominatorTree made) {
-  auto storage = std::make_shared<const DominatorTree>(std::move(made));
+Table DominatorTable(HeapDominators made) {
+  auto storage = std::make_shared<const HeapDominators>(std::move(made));
   Table table;
   table.row_count = storage->object.size();
   table.columns = {
@@ -169,11 +155,11 @@ Status AddDominatorTree(const ImportedTrace& trace, Database* database) {
   TableFunction function =
       FunctionWithColumnsOf("heap_graph_dominator_tree", DominatorTable({}));
   function.make = [&trace, database](std::span<const Cell>) -> MadeTable {
-    DominatorTree tree;
+    HeapDominators tree;
     for (const ImportedHeapGraph& graph : trace.heap_graph.graphs) {
       HPD_TRY_ASSIGN(
-          const std::vector<uint32_t> dominators,
-          ImmediateDominators(StrongReferences(trace, graph), database->cancel_flag()));
+          const DominatorTree dominators,
+          FindDominators(StrongReferences(trace, graph), database->cancel_flag()));
       AddGraph(trace, graph, dominators, &tree);
     }
     return std::make_shared<const Table>(DominatorTable(std::move(tree)));

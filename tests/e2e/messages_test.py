@@ -38,7 +38,8 @@ class Output(unittest.TestCase):
     def test_what_cannot_be_printed_is_a_failure(self):
         for arguments in (["--help"], ["-h"], ["help"], ["--version"], ["--print-config", "-n", "x"], ["--generate", "man"],
                           ["android", "--print-config", "-n", "x"], ["doctor", "--help"], ["mark", "--help"],
-                          ["record", "--help"], ["query", "--help"], ["query", "--version"], ["traceconv", "--help"]):
+                          ["record", "--help"], ["query", "--help"], ["query", "--version"], ["traceconv", "--help"],
+                          ["hprof", "--help"]):
             with self.subTest(arguments), open("/dev/full", "w") as full:
                 result = subprocess.run([HEAP_PROFILE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
                 self.assertEqual(result.returncode, 1, result.stderr)

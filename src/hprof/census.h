@@ -1,0 +1,48 @@
+// The first walk over a heap dump: its classes, how many instances they have, and the
+// ids of all objects when these are asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/column.h"
+#include "hprof/class_table.h"
+#include "hprof/dump_file.h"
+
+namespace heapprofd::hprof {
+
+// What the first walk over a dump finds.
+inline constexpr std::string_view kClassClass = "java.lang.Class";
+
+struct HeapCensus {
+  ClassTable classes;
+  ArrayFigures primitive_arrays[kBasicTypeCount];  // by type
+  uint32_t class_class = 0;  // the row of java.lang.Class; 0: there is none
+  uint64_t class_objects = 0;
+  uint64_t objects = 0;  // of all kinds, those too
+  uint64_t roots = 0;
+  ObjectLayout layout;
+  std::vector<std::string> damage;  // what could not be read, in words
+};
+
+HeapCensus TakeCensus(const DumpFile& file, const HeapDump& dump);
+
+// `ids`: of all objects, in the order of the file.
+HeapCensus TakeCensus(const DumpFile& file, const HeapDump& dump, Column<uint64_t>* ids);
+
+// Walks over all of a dump; gives what could not be read of it.
+template <typename Visitor>
+std::vector<std::string> WalkDump(const DumpFile& file,
+                                  const HeapDump& dump,
+                                  Visitor& visitor) {
+  std::vector<std::string> damage;
+  for (const HeapRange& range : dump.ranges) {
+    const WalkResult walk = WalkHeap(range, file.id_bytes(), visitor);
+    if (walk.end != WalkEnd::kWhole)
+      damage.push_back(file.DescribeWalk(walk));
+  }
+  return damage;
+}
+
+}  // namespace heapprofd::hprof

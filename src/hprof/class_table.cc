@@ -1,0 +1,91 @@
+#include "hprof/class_table.h"
+
+#include "base/random_seed.h"
+
+namespace heapprofd::hprof {
+
+uint64_t ArrayFigures::Bytes(bool are_references, const ObjectLayout& layout) const {
+  const uint64_t header = layout.array_header_bytes;
+  if (are_references && layout.reference_bytes == 8)
+    return count * header + wide;
+  return header % 8 == 0 ? count * header + padded
+                         : count * (header - 4) + padded_behind_4;
+}
+
+// Row 0 is what has no class. Ids are chosen by whoever made the file: the factor is not.
+ClassTable::ClassTable() : slots_(4096), hash_factor_(RandomSeed() | 1) {
+  Search(0);
+}
+
+size_t ClassTable::SlotOf(uint64_t id) const {
+  const size_t mask = slots_.size() - 1;
+  size_t at = (id * hash_factor_) >> 32 & mask;
+  while (slots_[at] != 0 && classes_[slots_[at] - 1].id != id)
+    at = (at + 1) & mask;
+  return at;
+}
+
+uint32_t ClassTable::Search(uint64_t id) {
+  size_t slot = SlotOf(id);
+  if (slots_[slot] == 0) {
+    if (classes_.size() * 2 >= slots_.size()) {
+      Grow();
+      slot = SlotOf(id);
+    }
+    classes_.emplace_back().id = id;
+    slots_[slot] = static_cast<uint32_t>(classes_.size());
+  }
+  last_id_ = id;
+  last_row_ = slots_[slot] - 1;
+  return last_row_;
+}
+
+void ClassTable::Grow() {
+  slots_.assign(slots_.size() * 4, 0);
+  for (uint32_t row = 0; row < classes_.size(); ++row)
+    slots_[SlotOf(classes_[row].id)] = row + 1;
+}
+
+uint32_t ClassTable::Find(uint64_t id) const {
+  const size_t slot = SlotOf(id);
+  return slots_[slot] - 1;
+}
+
+std::vector<uint32_t> ClassTable::Ancestry(uint32_t row) const {
+  std::vector<uint32_t> rows;
+  while (row != UINT32_MAX && rows.size() < kMaxDepth) {
+    rows.push_back(row);
+    row = classes_[row].super == 0 ? UINT32_MAX : Find(classes_[row].super);
+  }
+  return rows;
+}
+
+uint64_t ClassTable::InstanceBytes(uint32_t row, const ObjectLayout& layout) const {
+  if (layout.sizes_are_dumped && classes_[row].dumped_bytes != 0)
+    return classes_[row].dumped_bytes;
+  return PaddedTo8(UnpaddedBytes(row, layout));
+}
+
+uint64_t ClassTable::UnpaddedBytes(uint32_t row, const ObjectLayout& layout) const {
+  uint64_t bytes = layout.object_header_bytes;
+  const std::vector<uint32_t> rows = Ancestry(row);
+  for (auto at = rows.rbegin(); at != rows.rend(); ++at) {
+    const HeapClass& type = classes_[*at];
+    bytes += type.field_other_bytes + type.hidden_bytes +
+             uint64_t{type.field_references} * layout.reference_bytes;
+    if (type.hidden_bytes == kContendedBytes)  // fields of subclasses are behind it
+      bytes = PaddedTo8(bytes);
+  }
+  return bytes;
+}
+
+uint64_t ClassTable::ClassObjectBytes(uint32_t row,
+                                      uint32_t class_class,
+                                      const ObjectLayout& layout) const {
+  const uint64_t statics =
+      classes_[row].static_other_bytes +
+      uint64_t{classes_[row].static_references} * layout.reference_bytes;
+  return PaddedTo8(UnpaddedBytes(class_class, layout) + statics);
+}
+
+}  // namespace heapprofd::hprof

@@ -1,0 +1,110 @@
+// The classes of a heap dump: what a first walk over it counts, and how large their
+// instances are.
+//
+// Few dumps say how large an object is: HotSpot writes the bytes of the dumped fields, in
+// which a reference has the size of an id. How the virtual machine had placed objects
+// (ObjectLayout) is concluded from how near to each other they lie.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hprof/dump_file.h"
+
+namespace heapprofd::hprof {
+
+struct ObjectLayout {
+  uint32_t reference_bytes = 4;
+  uint32_t object_header_bytes = 12;
+  uint32_t array_header_bytes = 16;
+  bool sizes_are_dumped = false;  // class dumps tell the size of instances
+};
+
+// Sums over the arrays of a class. How large an array is depends on the layout, which is
+// known only when all have been seen.
+struct ArrayFigures {
+  uint64_t count = 0;
+  uint64_t padded = 0;           // bytes of elements, each array's rounded up to 8
+  uint64_t padded_behind_4 = 0;  // the same, with 4 bytes before
+  uint64_t wide = 0;             // with references of 8 bytes
+
+  uint64_t Bytes(bool are_references, const ObjectLayout& layout) const;
+};
+
+struct HeapClass {
+  uint64_t id = 0;
+  uint64_t super = 0;
+  bool is_dumped = false;
+  uint32_t dumped_bytes = 0;  // of an instance, as the dump says
+  uint32_t most_bytes = 0;    // of the values of any instance
+  uint32_t static_references = 0;
+  uint32_t static_other_bytes = 0;
+  uint16_t field_count = 0;
+  uint32_t field_references = 0;
+  uint32_t field_other_bytes = 0;
+  uint32_t hidden_bytes = 0;  // of fields that an instance has and the dump does not
+  const uint8_t* fields = nullptr;  // own ones: (name, type) each
+  uint64_t instances = 0;
+  ArrayFigures arrays;  // of which this is the class
+};
+
+constexpr uint64_t PaddedTo8(uint64_t bytes) {
+  return (bytes + 7) & ~uint64_t{7};
+}
+
+// HotSpot's padding around fields that several processors write at once.
+inline constexpr uint32_t kContendedBytes = 256;
+
+class ClassTable {
+ public:
+  ClassTable();
+
+  // The row of this class; a new one is made where there is none.
+  uint32_t RowOf(uint64_t id) {
+    if (id == last_id_)
+      return last_row_;
+    return Search(id);
+  }
+
+  // UINT32_MAX: there is none.
+  uint32_t Find(uint64_t id) const;
+
+  HeapClass& operator[](uint32_t row) { return classes_[row]; }
+
+  const HeapClass& operator[](uint32_t row) const { return classes_[row]; }
+
+  uint32_t size() const { return static_cast<uint32_t>(classes_.size()); }
+
+  // Row and its superclasses', nearest first, at most kMaxDepth: a dump may claim
+  // circles.
+  std::vector<uint32_t> Ancestry(uint32_t row) const;
+
+  // Of an instance that is no array.
+  uint64_t InstanceBytes(uint32_t row, const ObjectLayout& layout) const;
+
+  // Of the object that stands for the class `row`; `class_class` is java.lang.Class's.
+  uint64_t ClassObjectBytes(uint32_t row,
+                            uint32_t class_class,
+                            const ObjectLayout& layout) const;
+
+ private:
+  static constexpr size_t kMaxDepth = 1000;
+
+  uint64_t UnpaddedBytes(uint32_t row, const ObjectLayout& layout) const;
+  uint32_t Search(uint64_t id);
+  void Grow();
+  size_t SlotOf(uint64_t id) const;
+
+  std::vector<HeapClass> classes_;
+  std::vector<uint32_t> slots_;  // row + 1, or 0
+  uint64_t hash_factor_;
+  uint64_t last_id_ = 0;
+  uint32_t last_row_ = 0;
+};
+
+// Of an array with so many bytes of elements.
+constexpr uint64_t ArrayBytes(uint64_t element_bytes, const ObjectLayout& layout) {
+  return PaddedTo8(layout.array_header_bytes + element_bytes);
+}
+
+}  // namespace heapprofd::hprof

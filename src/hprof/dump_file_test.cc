@@ -1,0 +1,230 @@
+#include "hprof/dump_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "hprof/histogram.h"
+#include "hprof/load_graph.h"
+#include "hprof/test_dump.h"
+#include "object_graph/dominators.h"
+#include "object_graph/paths.h"
+
+namespace heapprofd::hprof {
+namespace {
+
+DumpFile Open(const std::string& bytes) {
+  Result<DumpFile> file = DumpFile::Read(bytes, "test");
+  EXPECT_TRUE(file.ok()) << file.status().message();
+  return std::move(file).value();
+}
+
+uint64_t ObjectsIn(const DumpFile& file) {
+  uint64_t objects = 0;
+  for (const HeapDump& dump : file.dumps())
+    objects += TakeCensus(file, dump).objects;
+  return objects;
+}
+
+constexpr uint64_t kListObjects = 13;  // with the classes
+
+std::string Row(const std::vector<HistogramRow>& rows, const std::string& name) {
+  for (const HistogramRow& row : rows) {
+    if (row.name == name)
+      return std::to_string(row.objects) + " of " + std::to_string(row.bytes);
+  }
+  return "none";
+}
+
+TEST(JavaNameTest, IsTheLanguages) {
+  EXPECT_EQ(JavaName("java/lang/String"), "java.lang.String");
+  EXPECT_EQ(JavaName("[B"), "byte[]");
+  EXPECT_EQ(JavaName("[[J"), "long[][]");
+  EXPECT_EQ(JavaName("[Ljava/lang/String;"), "java.lang.String[]");
+  EXPECT_EQ(JavaName("byte[]"), "byte[]");
+  EXPECT_EQ(JavaName("B"), "B");
+  EXPECT_EQ(JavaName("A$$Lambda$1+0x00007f"), "A$$Lambda$1/0x00007f");
+  EXPECT_EQ(JavaName("["), "[]");
+  EXPECT_EQ(JavaName(""), "");
+}
+
+class EveryIdSize : public testing::TestWithParam<uint32_t> {};
+
+INSTANTIATE_TEST_SUITE_P(DumpFileTest, EveryIdSize, testing::Values(4u, 8u));
+
+TEST_P(EveryIdSize, HistogramCountsAllObjects) {
+  const TestDump made = Lists(GetParam());
+  const DumpFile file = Open(made.bytes());
+  EXPECT_EQ(file.damage(), "");
+  ASSERT_EQ(file.dumps().size(), 1u);
+  const std::vector<HistogramRow> rows =
+      MakeHistogram(file, TakeCensus(file, file.dumps()[0]));
+  const uint64_t node = GetParam() == 4 ? 16 : 24;  // 8 or 12, two references
+  EXPECT_EQ(Row(rows, "Node"), "4 of " + std::to_string(4 * node));
+  EXPECT_EQ(Row(rows, "byte[]"), GetParam() == 4 ? "2 of 48" : "2 of 56");
+  EXPECT_EQ(Row(rows, "Node[]"), "1 of 24");
+  EXPECT_EQ(Row(rows, "java.lang.Class").substr(0, 5), "5 of ");
+}
+
+TEST_P(EveryIdSize, GraphHasWhatHolds) {
+  const TestDump made = Lists(GetParam());
+  const DumpFile file = Open(made.bytes());
+  Result<HeapGraph> loaded = LoadGraph(file, file.dumps()[0]);
+  ASSERT_TRUE(loaded.ok());
+  const HeapGraph& heap = loaded.value();
+  EXPECT_EQ(heap.graph.object_count(), kListObjects);
+  EXPECT_EQ(heap.missing_references, 1u);
+  Result<DominatorTree> tree = FindDominators(heap.graph, std::atomic<bool>(false));
+  ASSERT_TRUE(tree.ok());
+  const auto dominator = [&](uint64_t id) {
+    const uint32_t above = tree.value().dominator[heap.ids.Find(id)];
+    return above < kUnreachable ? heap.ids.IdOf(above) : above;
+  };
+  EXPECT_EQ(dominator(100), 400u);
+  EXPECT_EQ(dominator(400), 20u);
+  EXPECT_EQ(dominator(500), 110u);
+  EXPECT_EQ(dominator(210), 200u) << "a weak reference holds nothing";
+  EXPECT_EQ(dominator(300), kHeldByRoots);
+  EXPECT_EQ(dominator(600), kUnreachable);
+}
+
+TEST_P(EveryIdSize, PathsHaveTheNamesOfFields) {
+  const TestDump made = Lists(GetParam());
+  const DumpFile file = Open(made.bytes());
+  Result<HeapGraph> heap = LoadGraph(file, file.dumps()[0]);
+  ASSERT_TRUE(heap.ok());
+  std::vector<uint64_t> ids;
+  for (const uint32_t object :
+       NearestPath(heap.value().graph, heap.value().ids.Find(500)))
+    ids.push_back(heap.value().ids.IdOf(object));
+  EXPECT_EQ(ids, (std::vector<uint64_t>{20, 400, 100, 110, 500}));
+  std::vector<NamedReference> references = {
+      {20, 400, ""}, {400, 200, ""}, {100, 110, ""}, {110, 500, ""}, {600, 1, ""}};
+  NameReferences(file, file.dumps()[0], heap.value().census, &references);
+  std::string names;
+  for (const NamedReference& reference : references)
+    names += reference.name;
+  EXPECT_EQ(names, ".static LIST[1].next.payload");
+}
+
+// Whatever is left can be read, no more, and it is said where it ends.
+TEST_P(EveryIdSize, CutAtEveryByteGivesWhatIsThere) {
+  const std::string whole = Lists(GetParam()).bytes();
+  uint64_t most = 0;
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const std::string bytes = whole.substr(0, size);
+    Result<DumpFile> file = DumpFile::Read(bytes, "test");
+    EXPECT_EQ(file.ok(), size >= kHeaderBytes);
+    if (!file.ok()) {
+      EXPECT_EQ(file.status().code(), StatusCode::kCorrupt);
+      continue;
+    }
+    const uint64_t objects = ObjectsIn(file.value());
+    EXPECT_GE(objects, most) << "cut at " << size;
+    most = objects;
+    if (!file.value().dumps().empty()) {
+      EXPECT_NE(file.value().damage().find(std::to_string(size)), std::string::npos)
+          << file.value().damage();
+      EXPECT_TRUE(LoadGraph(file.value(), file.value().dumps()[0]).ok());
+    }
+  }
+  EXPECT_EQ(most, kListObjects);
+}
+
+// Every four bytes may be a length.
+TEST_P(EveryIdSize, ForgedLengthsAreSurvived) {
+  const std::string whole = Lists(GetParam()).bytes();
+  for (size_t at = kHeaderBytes; at + 4 <= whole.size(); ++at) {
+    for (const uint32_t forged : {0u, 1u, 0x7fffffffu, 0xffffffffu}) {
+      std::string bytes = whole;
+      bytes.replace(at, 4, TestDump::Number(forged));
+      const DumpFile file = Open(bytes);
+      EXPECT_LE(ObjectsIn(file), bytes.size());
+      if (file.dumps().empty())
+        continue;
+      Result<HeapGraph> heap = LoadGraph(file, file.dumps()[0]);
+      ASSERT_TRUE(heap.ok());
+      EXPECT_TRUE(FindDominators(heap.value().graph, std::atomic<bool>(false)).ok());
+    }
+  }
+}
+
+TEST(DumpFileTest, TwoDumpsAreTwo) {
+  TestDump dump = Lists(8);
+  dump.Segment(dump.Bytes(700, "second")).End();
+  const DumpFile file = Open(dump.bytes());
+  ASSERT_EQ(file.dumps().size(), 2u);
+  EXPECT_EQ(TakeCensus(file, file.dumps()[0]).objects, kListObjects);
+  EXPECT_EQ(TakeCensus(file, file.dumps()[1]).objects, 1u);
+}
+
+TEST(DumpFileTest, OldDumpsAreOneRecordEach) {
+  TestDump dump(4, '1');
+  dump.Record(kHeapDump, dump.Bytes(100, "first"));
+  dump.Record(kHeapDump, dump.Bytes(100, "again") + dump.Bytes(200, "second"));
+  const DumpFile file = Open(dump.bytes());
+  EXPECT_EQ(file.damage(), "");
+  ASSERT_EQ(file.dumps().size(), 2u);
+  EXPECT_EQ(TakeCensus(file, file.dumps()[1]).objects, 2u);
+}
+
+// A virtual machine writes the length when it is done.
+TEST(DumpFileTest, WithoutALengthThePartsCount) {
+  TestDump dump(8);
+  dump.Segment(dump.Bytes(100, "a") + dump.Bytes(200, "b")).ForgeLength(0);
+  dump.Segment(dump.Bytes(300, "c")).End();
+  const DumpFile file = Open(dump.bytes());
+  EXPECT_EQ(file.damage(), "");
+  EXPECT_EQ(ObjectsIn(file), 3u);
+}
+
+TEST(DumpFileTest, PartsMayGoPastTheEndOfTheirRecord) {
+  TestDump dump(8);
+  const std::string body = dump.Bytes(100, "abc") + dump.Bytes(200, "0123456789");
+  dump.Segment(body).ForgeLength(static_cast<uint32_t>(body.size() - 4));
+  dump.Segment(dump.Bytes(300, "c")).End();
+  const DumpFile file = Open(dump.bytes());
+  EXPECT_EQ(file.damage(), "");
+  EXPECT_EQ(ObjectsIn(file), 3u);
+}
+
+TEST(DumpFileTest, WhatIsUnknownEndsItsRecordOnly) {
+  TestDump dump(8);
+  dump.Segment(dump.Bytes(100, "a") + dump.Root(0x88, 7) + dump.Bytes(200, "b"));
+  dump.Segment(dump.Bytes(300, "c")).End();
+  const DumpFile file = Open(dump.bytes());
+  const HeapCensus census = TakeCensus(file, file.dumps()[0]);
+  EXPECT_EQ(census.objects, 2u);
+  ASSERT_EQ(census.damage.size(), 1u);
+  EXPECT_NE(census.damage[0].find("there is no kind 0x88"), std::string::npos);
+}
+
+TEST(DumpFileTest, OtherFilesAreRefused) {
+  EXPECT_FALSE(DumpFile::Read("", "x").ok());
+  EXPECT_FALSE(DumpFile::Read(std::string(100, 'x'), "x").ok());
+  const Status tail = DumpFile::Read(std::string("\x1c\0\0", 3), "x").status();
+  EXPECT_NE(tail.message().find("heap_profile hprof merge"), std::string::npos);
+  EXPECT_NE(
+      DumpFile::Read(TestDump(5).bytes(), "x").status().message().find("only 4 and 8"),
+      std::string::npos);
+}
+
+TEST(DumpFileTest, AndroidsDumpsTellTheSizes) {
+  const TestDump made = Lists(4, '3');
+  const DumpFile file = Open(made.bytes());
+  EXPECT_EQ(Row(MakeHistogram(file, TakeCensus(file, file.dumps()[0])), "Node"),
+            "4 of 96");
+}
+
+// Superclasses in a circle.
+TEST(DumpFileTest, CirclesOfClassesEnd) {
+  TestDump dump(8);
+  dump.Segment(dump.ClassDump(10, 20, {{1, kObject}}) + dump.ClassDump(20, 10, {}) +
+               dump.Instance(100, 10, dump.Id(100)))
+      .End();
+  const DumpFile file = Open(dump.bytes());
+  EXPECT_TRUE(LoadGraph(file, file.dumps()[0]).ok());
+}
+
+}  // namespace
+}  // namespace heapprofd::hprof

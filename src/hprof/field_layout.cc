@@ -1,0 +1,40 @@
+#include "hprof/field_layout.h"
+
+#include <algorithm>
+#include <string>
+
+namespace heapprofd::hprof {
+
+FieldLayouts::FieldLayouts(const DumpFile& file, const ClassTable& classes)
+    : file_(file), classes_(classes), id_bytes_(file.id_bytes()) {
+  for (uint32_t row = 0; row < classes_.size(); ++row) {
+    const std::string name = file_.ClassName(classes_[row].id);
+    is_weak_.push_back(name == "java.lang.ref.WeakReference" ||
+                       name == "java.lang.ref.PhantomReference" ||
+                       name == "java.lang.ref.FinalReference" ||
+                       name == "java.lang.ref.FinalizerReference");
+    is_reference_.push_back(name == "java.lang.ref.Reference");
+  }
+  first_.push_back(0);
+  for (uint32_t row = 0; row < classes_.size(); ++row) {
+    if (classes_[row].instances > 0)
+      Add(row);
+    first_.push_back(offsets_.size());
+  }
+}
+
+void FieldLayouts::Add(uint32_t row) {
+  const std::vector<uint32_t> rows = classes_.Ancestry(row);
+  const bool is_weak =
+      std::any_of(rows.begin(), rows.end(), [this](uint32_t at) { return is_weak_[at]; });
+  ForEachField(row, classes_[row].most_bytes,
+               [&](uint32_t at, const uint8_t* field, uint8_t type, uint32_t offset) {
+                 const bool is_weak_field =
+                     is_weak && is_reference_[at] &&
+                     file_.StringOf(GetId(field, id_bytes_)) == "referent";
+                 if (type == kObject && !is_weak_field)
+                   offsets_.push_back(offset);
+               });
+}
+
+}  // namespace heapprofd::hprof

@@ -1,0 +1,53 @@
+// Where the fields of a class's instances are: a dump has the values of the own ones
+// first, then those of the superclass, and so on.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hprof/class_table.h"
+#include "hprof/dump_file.h"
+
+namespace heapprofd::hprof {
+
+class FieldLayouts {
+ public:
+  // Both must outlive this.
+  FieldLayouts(const DumpFile& file, const ClassTable& classes);
+
+  // Offsets of the references that hold what they refer to.
+  std::span<const uint32_t> StrongReferences(uint32_t row) const {
+    return {offsets_.data() + first_[row], first_[row + 1] - first_[row]};
+  }
+
+  // use(declaring row, field, type, offset) for the fields of an instance whose values
+  // have `byte_count` bytes; a field is its (name, type).
+  template <typename Use>
+  void ForEachField(uint32_t row, uint32_t byte_count, Use use) const {
+    uint64_t offset = 0;
+    for (const uint32_t at : classes_.Ancestry(row)) {
+      const HeapClass& type = classes_[at];
+      for (uint32_t i = 0; i < type.field_count; ++i) {
+        if (offset >= byte_count)
+          return;
+        const uint8_t* const field = type.fields + size_t{i} * (id_bytes_ + 1);
+        use(at, field, field[id_bytes_], static_cast<uint32_t>(offset));
+        offset += ValueBytes(field[id_bytes_], id_bytes_);
+      }
+    }
+  }
+
+ private:
+  void Add(uint32_t row);
+
+  const DumpFile& file_;
+  const ClassTable& classes_;
+  std::vector<bool> is_weak_;       // by row: the class itself, not its ancestors
+  std::vector<bool> is_reference_;  // by row: java.lang.ref.Reference
+  const uint32_t id_bytes_;
+  std::vector<uint32_t> offsets_;
+  std::vector<size_t> first_;  // by row, and one behind
+};
+
+}  // namespace heapprofd::hprof

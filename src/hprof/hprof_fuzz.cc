@@ -1,0 +1,61 @@
+// Hostile dumps: whatever is in them, the graph holds together and sizes add up.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "hprof/convert.h"
+#include "hprof/histogram.h"
+#include "hprof/load_graph.h"
+#include "object_graph/dominators.h"
+#include "object_graph/paths.h"
+
+namespace heapprofd::hprof {
+namespace {
+
+void CheckGraph(const DumpFile& file, const HeapDump& dump) {
+  Result<HeapGraph> loaded = LoadGraph(file, dump);
+  HPD_CHECK(loaded.ok());
+  const HeapGraph& heap = loaded.value();
+  Result<DominatorTree> found = FindDominators(heap.graph, std::atomic<bool>(false));
+  HPD_CHECK(found.ok());
+  const DominatorTree& tree = found.value();
+  const Column<uint64_t> retained = RetainedSizes(heap.graph, tree);
+  std::vector<NamedReference> references;
+  uint64_t reachable = 0;
+  uint64_t held_by_roots = 0;
+  for (const uint32_t object : tree.order) {
+    reachable += heap.graph.SizeOf(object);
+    held_by_roots += tree.dominator[object] == kHeldByRoots ? retained[object] : 0;
+    HPD_CHECK(heap.ids.Find(heap.ids.IdOf(object)) == object);
+    heap.graph.ForEachReference(object, [&](uint32_t target) {
+      HPD_CHECK(tree.dominator[target] != kUnreachable);
+      if (references.size() < 10)
+        references.push_back({heap.ids.IdOf(object), heap.ids.IdOf(target), ""});
+    });
+  }
+  HPD_CHECK(reachable == held_by_roots);
+  if (!tree.order.empty())
+    HPD_CHECK(!NearestPath(heap.graph, tree.order[tree.order.size() - 1]).empty());
+  NameReferences(file, dump, heap.census, &references);
+}
+
+}  // namespace
+}  // namespace heapprofd::hprof
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace heapprofd;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  for (const bool app_heap_only : {false, true})
+    static_cast<void>(hprof::Convert(bytes, "fuzz", {app_heap_only},
+                                     [](std::string_view) { return Status(); }));
+  Result<hprof::DumpFile> file = hprof::DumpFile::Read(bytes, "fuzz");
+  if (!file.ok())
+    return 0;
+  for (const hprof::HeapDump& dump : file.value().dumps()) {
+    MakeHistogram(file.value(), TakeCensus(file.value(), dump));
+    hprof::CheckGraph(file.value(), dump);
+  }
+  return 0;
+}

@@ -1,0 +1,167 @@
+#include "hprof/load_graph.h"
+
+#include <utility>
+
+#include "hprof/field_layout.h"
+#include "hprof/histogram.h"
+
+namespace heapprofd::hprof {
+namespace {
+
+class GraphLoader : public HeapVisitor {
+ public:
+  GraphLoader(const DumpFile& file, HeapGraph* heap)
+      : id_bytes_(file.id_bytes()),
+        heap_(*heap),
+        graph_(heap->graph),
+        classes_(heap->census.classes),
+        layout_(heap->census.layout),
+        fields_(file, heap->census.classes) {
+    for (uint32_t row = 0; row < classes_.size(); ++row)
+      instance_bytes_.push_back(classes_.InstanceBytes(row, layout_));
+  }
+
+  void Root(const RootRecord& record) {
+    const uint32_t object = heap_.ids.Find(record.id);
+    if (object == kNoObject || record.tag == kUnreachableObject)
+      return;
+    graph_.AddRoot(object, static_cast<uint32_t>(heap_.roots.size()));
+    heap_.roots.push_back(record);
+  }
+
+  void Class(const ClassRecord& record) {
+    const uint32_t object = heap_.ids.Find(record.id);
+    const uint32_t class_class = heap_.census.class_class;
+    graph_.SetObject(
+        object, class_class,
+        classes_.ClassObjectBytes(classes_.RowOf(record.id), class_class, layout_));
+    for (const uint64_t id : {record.super, record.loader, record.signers, record.domain})
+      Refer(id);
+    const uint8_t* at = record.statics;
+    for (uint32_t i = 0; i < record.static_count; ++i) {
+      if (at[id_bytes_] == kObject)
+        Refer(GetId(at + id_bytes_ + 1, id_bytes_));
+      at += id_bytes_ + 1 + ValueBytes(at[id_bytes_], id_bytes_);
+    }
+    graph_.EndReferences(object);
+  }
+
+  void Instance(const InstanceRecord& record) {
+    const uint32_t object = heap_.ids.Find(record.id);
+    const uint32_t row = classes_.RowOf(record.class_id);
+    graph_.SetObject(object, row, instance_bytes_[row]);
+    for (const uint32_t offset : fields_.StrongReferences(row)) {
+      if (uint64_t{offset} + id_bytes_ <= record.byte_count)
+        Refer(GetId(record.values + offset, id_bytes_));
+    }
+    graph_.EndReferences(object);
+  }
+
+  void ObjectArray(const ObjectArrayRecord& record) {
+    const uint32_t object = heap_.ids.Find(record.id);
+    graph_.SetObject(
+        object, classes_.RowOf(record.class_id),
+        ArrayBytes(uint64_t{record.length} * layout_.reference_bytes, layout_));
+    for (uint32_t i = 0; i < record.length; ++i)
+      Refer(GetId(record.elements + uint64_t{i} * id_bytes_, id_bytes_));
+    graph_.EndReferences(object);
+  }
+
+  void PrimitiveArray(const PrimitiveArrayRecord& record) {
+    graph_.SetObject(
+        heap_.ids.Find(record.id), classes_.size() + record.type,
+        ArrayBytes(uint64_t{record.length} * ValueBytes(record.type, id_bytes_),
+                   layout_));
+  }
+
+ private:
+  void Refer(uint64_t id) {
+    if (id == 0)
+      return;
+    const uint32_t target = heap_.ids.Find(id);
+    if (target == kNoObject)
+      ++heap_.missing_references;
+    else
+      graph_.AddReference(target);
+  }
+
+  const uint32_t id_bytes_;
+  HeapGraph& heap_;
+  ObjectGraph& graph_;
+  ClassTable& classes_;
+  const ObjectLayout& layout_;
+  FieldLayouts fields_;
+  std::vector<uint64_t> instance_bytes_;  // by class
+};
+
+void AddTypes(const DumpFile& file, HeapGraph* heap) {
+  const ClassTable& classes = heap->census.classes;
+  for (uint32_t row = 0; row < classes.size(); ++row)
+    heap->graph.AddType(file.ClassName(classes[row].id),
+                        row == 0 ? kNoObject : heap->ids.Find(classes[row].id));
+  for (uint8_t type = 0; type < kBasicTypeCount; ++type)
+    heap->graph.AddType(PrimitiveArrayName(type));
+}
+
+}  // namespace
+
+Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump) {
+  Column<uint64_t> ids;
+  uint64_t bytes = 0;
+  for (const HeapRange& range : dump.ranges)
+    bytes += static_cast<uint64_t>(range.end - range.begin);
+  constexpr uint64_t kUsualBytes = 40;  // of an object in a dump
+  ids.ReserveForRandomAccess(bytes / kUsualBytes);
+  HeapCensus census = TakeCensus(file, dump, &ids);
+  AddressIndex index(ids);
+  const size_t usual_references = ids.size() * 3 / 2;
+  ids = Column<uint64_t>();
+  if (index.size() >= kNoObject - 1)
+    return Status(StatusCode::kUnavailable,
+                  "cannot analyse a dump of more than 4,294,967,293 objects; its "
+                  "histogram has no such limit");
+  const uint32_t object_count = index.size();
+  HeapGraph heap{std::move(census), std::move(index), ObjectGraph(object_count), {}, 0};
+  heap.graph.ReserveReferences(usual_references);
+  AddTypes(file, &heap);
+  GraphLoader loader(file, &heap);
+  WalkDump(file, dump, loader);
+  return heap;
+}
+
+const char* RootName(uint8_t tag) {
+  switch (tag) {
+    case kRootJniGlobal:
+      return "ROOT_JNI_GLOBAL";
+    case kRootJniLocal:
+      return "ROOT_JNI_LOCAL";
+    case kRootJavaFrame:
+      return "ROOT_JAVA_FRAME";
+    case kRootNativeStack:
+      return "ROOT_NATIVE_STACK";
+    case kRootStickyClass:
+      return "ROOT_STICKY_CLASS";
+    case kRootThreadBlock:
+      return "ROOT_THREAD_BLOCK";
+    case kRootMonitorUsed:
+      return "ROOT_MONITOR_USED";
+    case kRootThreadObject:
+      return "ROOT_THREAD_OBJECT";
+    case kRootInternedString:
+      return "ROOT_INTERNED_STRING";
+    case kRootFinalizing:
+      return "ROOT_FINALIZING";
+    case kRootDebugger:
+      return "ROOT_DEBUGGER";
+    case kRootReferenceCleanup:
+      return "ROOT_REFERENCE_CLEANUP";
+    case kRootVmInternal:
+      return "ROOT_VM_INTERNAL";
+    case kRootJniMonitor:
+      return "ROOT_JNI_MONITOR";
+    default:
+      return "ROOT_UNKNOWN";
+  }
+}
+
+}  // namespace heapprofd::hprof

@@ -1,0 +1,44 @@
+// A heap dump as a graph of objects.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "hprof/census.h"
+#include "object_graph/address_index.h"
+#include "object_graph/object_graph.h"
+
+namespace heapprofd::hprof {
+
+struct HeapGraph {
+  HeapCensus census;
+  AddressIndex ids;
+  // Types are the rows of census.classes and behind them the arrays of numbers. A root's
+  // kind is its place in `roots`.
+  ObjectGraph graph;
+  std::vector<RootRecord> roots;
+  uint64_t missing_references = 0;  // to ids that the dump has no object of
+};
+
+// What weak, phantom and finalizer references refer to is not held by them.
+Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump);
+
+// "ROOT_JNI_GLOBAL", for a tag.
+const char* RootName(uint8_t tag);
+
+// What the reference from the object with id `owner` to that with id `target` is called:
+// ".next", "[12]", " static CACHE", "" when there is none of the kind.
+struct NamedReference {
+  uint64_t owner;
+  uint64_t target;
+  std::string name;
+};
+
+// Fills in the names.
+void NameReferences(const DumpFile& file,
+                    const HeapDump& dump,
+                    const HeapCensus& census,
+                    std::vector<NamedReference>* references);
+
+}  // namespace heapprofd::hprof

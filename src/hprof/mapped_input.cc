@@ -1,0 +1,132 @@
+#include "hprof/mapped_input.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "base/temporary_directory.h"
+#include "trace/byte_source.h"
+
+namespace heapprofd::hprof {
+namespace {
+
+Result<ScopedFd> OpenInput(const std::string& path) {
+  ScopedFd fd(path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                          : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid())
+    return Status::FromErrno("cannot open " + path, errno);
+
+  struct stat status {};
+
+  if (fstat(fd.get(), &status) == 0 && S_ISDIR(status.st_mode))
+    return Status::FromErrno("cannot read " + path, EISDIR);
+  return fd;
+}
+
+bool MustBeCopied(int fd) {
+  struct stat status {};
+
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || lseek(fd, 0, SEEK_CUR) != 0)
+    return true;
+  std::array<char, 4> first{};
+  const ssize_t count = pread(fd, first.data(), first.size(), 0);
+  return count > 0 &&
+         CompressionOf({first.data(), static_cast<size_t>(count)}) != Compression::kNone;
+}
+
+Status WriteAll(int fd, std::string_view rest, const std::string& directory) {
+  while (!rest.empty()) {
+    const ssize_t count = write(fd, rest.data(), rest.size());
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return Status::FromErrno("cannot write a temporary file in " + directory, errno);
+    rest.remove_prefix(static_cast<size_t>(count));
+  }
+  return {};
+}
+
+Result<ScopedFd> MakeTemporary(const std::string& directory) {
+  ScopedFd file(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file.valid())
+    return Status::FromErrno("cannot make a temporary file in " + directory, errno);
+  return file;
+}
+
+// A file without a name that has all that can be read and inflated.
+Result<ScopedFd> Copy(ScopedFd from, const std::string& path, std::string* damage) {
+  const std::string directory = TemporaryDirectory();
+  HPD_TRY_ASSIGN(ScopedFd copy, MakeTemporary(directory));
+  FileSource file(std::move(from), path);
+  InflatingSource source(&file);
+  std::string piece(size_t{1} << 20, '\0');
+  while (true) {
+    Result<size_t> count = source.Read(piece);
+    if (!count.ok() && count.status().code() == StatusCode::kCorrupt)
+      *damage = count.status().message();
+    else if (!count.ok())
+      return std::move(count).status();
+    if (!count.ok() || count.value() == 0)
+      break;
+    HPD_TRY(WriteAll(copy.get(), std::string_view(piece).substr(0, count.value()),
+                     directory));
+  }
+  if (source.is_truncated())
+    *damage = "it ends in the middle of a compressed stream";
+  return copy;
+}
+
+}  // namespace
+
+Result<MappedInput> MappedInput::Open(const std::string& path) {
+  HPD_TRY_ASSIGN(ScopedFd fd, OpenInput(path));
+  std::string damage;
+  if (MustBeCopied(fd.get())) {
+    HPD_TRY_ASSIGN(fd, Copy(std::move(fd), path, &damage));
+  }
+  HPD_TRY_ASSIGN(MappedInput input, Map(std::move(fd), path));
+  input.damage_ = std::move(damage);
+  return input;
+}
+
+Result<MappedInput> MappedInput::Concatenate(
+    std::initializer_list<std::string_view> parts, const std::string& name) {
+  const std::string directory = TemporaryDirectory();
+  HPD_TRY_ASSIGN(ScopedFd file, MakeTemporary(directory));
+  for (const std::string_view part : parts)
+    HPD_TRY(WriteAll(file.get(), part, directory));
+  return Map(std::move(file), name);
+}
+
+Result<MappedInput> MappedInput::Map(ScopedFd fd, const std::string& name) {
+  struct stat status {};
+
+  if (fstat(fd.get(), &status) != 0)
+    return Status::FromErrno("cannot read " + name, errno);
+  MappedInput input;
+  const auto size = static_cast<size_t>(status.st_size);
+  if (size == 0)
+    return input;
+  void* const memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (memory == MAP_FAILED)
+    return Status::FromErrno("cannot map " + name, errno);
+  madvise(memory, size, MADV_SEQUENTIAL);  // a wish
+  input.bytes_ = {static_cast<const char*>(memory), size};
+  return input;
+}
+
+MappedInput::MappedInput(MappedInput&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), damage_(std::move(other.damage_)) {}
+
+MappedInput::~MappedInput() {
+  if (!bytes_.empty())
+    munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace heapprofd::hprof

@@ -1,0 +1,44 @@
+// The bytes of a dump in memory, however large: a file is mapped. What is compressed, or
+// comes through a pipe, is first written to a temporary file without a name, so that
+// the kernel may take its pages back.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+
+namespace heapprofd::hprof {
+
+class MappedInput {
+ public:
+  // "-" is standard input.
+  static Result<MappedInput> Open(const std::string& path);
+
+  // Of a descriptor that can be mapped; `name` is for messages.
+  static Result<MappedInput> Map(ScopedFd fd, const std::string& name);
+
+  // All of `parts` in this order.
+  static Result<MappedInput> Concatenate(std::initializer_list<std::string_view> parts,
+                                         const std::string& name);
+
+  MappedInput(MappedInput&& other) noexcept;
+  MappedInput& operator=(MappedInput&&) = delete;
+  ~MappedInput();
+
+  std::string_view bytes() const { return bytes_; }
+
+  // "it ends in the middle of a compressed stream", when it does; the bytes are those
+  // before that.
+  const std::string& damage() const { return damage_; }
+
+ private:
+  MappedInput() = default;
+
+  std::string_view bytes_;
+  std::string damage_;
+};
+
+}  // namespace heapprofd::hprof

@@ -1,0 +1,221 @@
+#include "object_graph/dominators.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "object_graph/paths.h"
+
+namespace heapprofd {
+namespace {
+
+// A graph as lists, and what the definitions say of it.
+struct Model {
+  std::vector<std::vector<uint32_t>> targets;
+  std::vector<uint32_t> roots;
+  std::vector<uint32_t> types;         // by object
+  std::vector<uint32_t> type_objects;  // by type
+  std::vector<uint64_t> sizes;
+
+  ObjectGraph Graph() const {
+    ObjectGraph graph(static_cast<uint32_t>(targets.size()));
+    for (const uint32_t object : type_objects)
+      graph.AddType("type", object);
+    for (const uint32_t root : roots)
+      graph.AddRoot(root, 0);
+    for (uint32_t i = 0; i < targets.size(); ++i) {
+      graph.SetObject(i, types[i], sizes[i]);
+      for (const uint32_t target : targets[i])
+        graph.AddReference(target);
+      graph.EndReferences(i);
+    }
+    return graph;
+  }
+
+  // What can be reached when `without` is taken away.
+  std::vector<bool> Reachable(uint32_t without = kNoObject) const {
+    std::vector<bool> seen(targets.size(), false);
+    std::vector<uint32_t> pending = roots;
+    while (!pending.empty()) {
+      const uint32_t object = pending.back();
+      pending.pop_back();
+      if (object == without || object == kNoObject || seen[object])
+        continue;
+      seen[object] = true;
+      pending.insert(pending.end(), targets[object].begin(), targets[object].end());
+      pending.push_back(type_objects[types[object]]);
+    }
+    return seen;
+  }
+
+  // By object: what becomes unreachable without it.
+  std::vector<uint64_t> Retained() const {
+    const std::vector<bool> all = Reachable();
+    std::vector<uint64_t> result(targets.size(), 0);
+    for (uint32_t i = 0; i < targets.size(); ++i) {
+      const std::vector<bool> left = Reachable(i);
+      for (uint32_t other = 0; other < targets.size(); ++other) {
+        if (all[other] && !left[other])
+          result[i] += sizes[other];
+      }
+    }
+    return result;
+  }
+
+  // d dominates n when n cannot be reached without d; the immediate dominator is the one
+  // that all others dominate.
+  std::vector<uint32_t> Dominators() const {
+    const std::vector<bool> all = Reachable();
+    const auto count = static_cast<uint32_t>(targets.size());
+    std::vector<std::vector<bool>> without;
+    for (uint32_t d = 0; d < count; ++d)
+      without.push_back(Reachable(d));
+    std::vector<uint32_t> result(count, kUnreachable);
+    for (uint32_t n = 0; n < count; ++n) {
+      if (!all[n])
+        continue;
+      result[n] = kHeldByRoots;
+      for (uint32_t d = 0; d < count; ++d) {
+        if (d != n && all[d] && !without[d][n] &&
+            (result[n] == kHeldByRoots || !without[result[n]][d]))
+          result[n] = d;
+      }
+    }
+    return result;
+  }
+};
+
+Model ModelOf(std::vector<std::vector<uint32_t>> targets, std::vector<uint32_t> roots) {
+  Model model;
+  model.types.resize(targets.size(), 0);
+  model.sizes.resize(targets.size(), 1);
+  model.type_objects = {kNoObject};
+  model.targets = std::move(targets);
+  model.roots = std::move(roots);
+  return model;
+}
+
+DominatorTree TreeOf(const ObjectGraph& graph) {
+  Result<DominatorTree> tree = FindDominators(graph, std::atomic<bool>(false));
+  EXPECT_TRUE(tree.ok());
+  return std::move(tree).value();
+}
+
+std::vector<uint32_t> DominatorsOf(const Model& model) {
+  const DominatorTree tree = TreeOf(model.Graph());
+  return {tree.dominator.begin(), tree.dominator.end()};
+}
+
+TEST(DominatorsTest, ADiamondIsDominatedByItsTop) {
+  EXPECT_EQ(DominatorsOf(ModelOf({{1, 2}, {3}, {3}, {}}, {0})),
+            (std::vector<uint32_t>{kHeldByRoots, 0, 0, 0}));
+}
+
+TEST(DominatorsTest, WhatCannotBeReachedHasNone) {
+  EXPECT_EQ(DominatorsOf(ModelOf({{}, {0}}, {0})),
+            (std::vector<uint32_t>{kHeldByRoots, kUnreachable}));
+  EXPECT_TRUE(DominatorsOf(ModelOf({}, {})).empty());
+  EXPECT_EQ(DominatorsOf(ModelOf({{0}}, {})), (std::vector<uint32_t>{kUnreachable}));
+}
+
+TEST(DominatorsTest, WhatTwoRootsHoldIsHeldByNeither) {
+  EXPECT_EQ(DominatorsOf(ModelOf({{2}, {2}, {3}, {}}, {0, 1})),
+            (std::vector<uint32_t>{kHeldByRoots, kHeldByRoots, kHeldByRoots, 2}));
+}
+
+TEST(DominatorsTest, LongChainsNeedNoDeepRecursion) {
+  std::vector<std::vector<uint32_t>> targets(200'000);
+  for (uint32_t i = 0; i + 1 < targets.size(); ++i)
+    targets[i] = {i + 1, 0};
+  const Model model = ModelOf(std::move(targets), {0});
+  EXPECT_EQ(DominatorsOf(model)[199'999], 199'998u);
+  EXPECT_EQ(NearestPath(model.Graph(), 199'999).size(), 200'000u);
+}
+
+TEST(DominatorsTest, ACancelledSearchSaysSo) {
+  std::vector<std::vector<uint32_t>> chain(100'000);
+  for (uint32_t i = 0; i + 1 < chain.size(); ++i)
+    chain[i] = {i + 1};
+  EXPECT_EQ(
+      FindDominators(ModelOf(std::move(chain), {0}).Graph(), std::atomic<bool>(true))
+          .status()
+          .code(),
+      StatusCode::kUnavailable);
+}
+
+TEST(DominatorsTest, SizesOfMoreThan32BitsAreKept) {
+  Model model = ModelOf({{1}, {}}, {0});
+  model.sizes = {8, uint64_t{5} << 32};
+  const ObjectGraph graph = model.Graph();
+  EXPECT_EQ(RetainedSizes(graph, TreeOf(graph))[0], (uint64_t{5} << 32) + 8);
+}
+
+// Some objects stand for types; leaves are frequent, as they are in heaps.
+Model RandomModel(std::mt19937& random) {
+  const auto count = static_cast<uint32_t>(random() % 14 + 1);
+  Model model = ModelOf(std::vector<std::vector<uint32_t>>(count), {});
+  for (size_t i = random() % 3 + 1; i > 0; --i)
+    model.roots.push_back(static_cast<uint32_t>(random() % count));
+  model.type_objects.push_back(static_cast<uint32_t>(random() % count));
+  model.type_objects.push_back(model.roots[0]);
+  for (uint32_t i = 0; i < count; ++i) {
+    model.types[i] = static_cast<uint32_t>(random() % 4 % 3);
+    model.sizes[i] = random() % 100;
+    for (size_t left = random() % 2 * (random() % 4); left > 0; --left)
+      model.targets[i].push_back(static_cast<uint32_t>(random() % count));
+  }
+  return model;
+}
+
+TEST(DominatorsTest, RandomGraphsAgreeWithTheDefinitions) {
+  std::mt19937 random(301);
+  for (int round = 0; round < 1000; ++round) {
+    const Model model = RandomModel(random);
+    const ObjectGraph graph = model.Graph();
+    const DominatorTree tree = TreeOf(graph);
+    EXPECT_EQ(std::vector<uint32_t>(tree.dominator.begin(), tree.dominator.end()),
+              model.Dominators())
+        << "round " << round;
+    const Column<uint64_t> retained = RetainedSizes(graph, tree);
+    const std::vector<uint64_t> want = model.Retained();
+    EXPECT_EQ(std::vector<uint64_t>(retained.begin(), retained.end()), want)
+        << "round " << round;
+    std::vector<uint64_t> by_type(model.type_objects.size(), 0);
+    for (uint32_t i = 0; i < model.targets.size(); ++i) {
+      if (tree.dominator[i] == kUnreachable)
+        continue;
+      uint32_t above = tree.dominator[i];
+      while (above != kHeldByRoots && model.types[above] != model.types[i])
+        above = tree.dominator[above];
+      by_type[model.types[i]] += above == kHeldByRoots ? want[i] : 0;
+    }
+    EXPECT_EQ(RetainedByType(graph, tree, retained), by_type) << "round " << round;
+  }
+}
+
+TEST(DominatorsTest, EveryObjectComesBehindItsDominator) {
+  std::mt19937 random(302);
+  for (int round = 0; round < 100; ++round) {
+    const DominatorTree tree = TreeOf(RandomModel(random).Graph());
+    std::vector<bool> seen(tree.dominator.size(), false);
+    for (const uint32_t object : tree.order) {
+      EXPECT_FALSE(seen[object]);
+      EXPECT_TRUE(tree.dominator[object] == kHeldByRoots || seen[tree.dominator[object]]);
+      seen[object] = true;
+    }
+    for (uint32_t i = 0; i < seen.size(); ++i)
+      EXPECT_EQ(seen[i], tree.dominator[i] != kUnreachable);
+  }
+}
+
+TEST(PathsTest, TheNearestOneIsFound) {
+  const ObjectGraph graph = ModelOf({{1}, {2}, {3}, {}, {3}, {}}, {0, 4}).Graph();
+  EXPECT_EQ(NearestPath(graph, 3), (std::vector<uint32_t>{4, 3}));
+  EXPECT_EQ(NearestPath(graph, 2), (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(NearestPath(graph, 4), (std::vector<uint32_t>{4}));
+  EXPECT_TRUE(NearestPath(graph, 5).empty());
+}
+
+}  // namespace
+}  // namespace heapprofd

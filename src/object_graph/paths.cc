@@ -1,0 +1,43 @@
+#include "object_graph/paths.h"
+
+#include <algorithm>
+
+namespace heapprofd {
+namespace {
+
+constexpr uint32_t kNotSeen = UINT32_MAX;
+constexpr uint32_t kRootItself = UINT32_MAX - 1;
+
+std::vector<uint32_t> PathTo(const Column<uint32_t>& above, uint32_t object) {
+  std::vector<uint32_t> path = {object};
+  while (above[path.back()] != kRootItself)
+    path.push_back(above[path.back()]);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace
+
+std::vector<uint32_t> NearestPath(const ObjectGraph& graph, uint32_t object) {
+  Column<uint32_t> above;
+  above.ReserveForRandomAccess(graph.object_count());
+  above.resize(graph.object_count(), kNotSeen);
+  Column<uint32_t> queue;
+  const auto reach = [&](uint32_t target, uint32_t from) {
+    if (above[target] != kNotSeen)
+      return;
+    above[target] = from;
+    queue.push_back(target);
+  };
+  for (const GraphRoot& root : graph.roots())
+    reach(root.object, kRootItself);
+  for (size_t i = 0; i < queue.size() && above[object] == kNotSeen; ++i) {
+    const uint32_t owner = queue[i];
+    graph.ForEachReference(owner, [&](uint32_t target) { reach(target, owner); });
+    if (const uint32_t type = graph.TypeObjectOf(owner); type != kNoObject)
+      reach(type, owner);
+  }
+  return above[object] == kNotSeen ? std::vector<uint32_t>() : PathTo(above, object);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,302 @@
+"""heap_profile hprof and hprof-conv on made dumps, on Android's own converter's results, and on a live Java VM."""
+
+import gzip
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from hprof_dump import Dump, head_and_tail, phone
+from profile_run import HEAP_PROFILE
+
+COMPAT = os.environ["COMPAT"]
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
+ANDROIDS = "/usr/lib/android-sdk/platform-tools/hprof-conv"
+LETTERS = {"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}
+JAVA = """
+import java.util.*;
+public class Leaky {
+  static final List<byte[]> LEAK = new ArrayList<>();
+  static class Entry { Entry next; String text; Entry(Entry n, String t) { next = n; text = t; } }
+  static Entry chain;
+  public static void main(String[] arguments) throws Exception {
+    for (int i = 0; i < 1000; i++) LEAK.add(new byte[1000]);
+    for (int i = 0; i < 5000; i++) chain = new Entry(chain, "entry " + i);
+    System.out.println("ready");
+    System.in.read();
+  }
+}
+"""
+
+
+def hprof(*arguments, **kwargs):
+    return subprocess.run([HEAP_PROFILE, "hprof", *arguments], capture_output=True, text=True, timeout=120, **kwargs)
+
+
+def java_name(name):
+    """As the language writes what the VM prints."""
+    element = name.lstrip("[")
+    dimensions = len(name) - len(element)
+    if dimensions > 0:
+        element = LETTERS.get(element) or element[1:-1]
+    return element + "[]" * dimensions
+
+
+class WithDirectory(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="hprof_test_")
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def histogram(self, *arguments):
+        done = hprof("histogram", "--json", "--top", "0", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+
+class Conversion(WithDirectory):
+    def convert(self, dump, *flags, tool="hprof-conv"):
+        """Exit code, output (None: there is no file), message."""
+        source = self.write("in.hprof", dump)
+        if os.path.exists(self.path("out")):
+            os.unlink(self.path("out"))
+        program = tool if os.path.isabs(tool) else os.path.join(COMPAT, tool)
+        done = subprocess.run([program, *flags, source, self.path("out")], capture_output=True, text=True, timeout=60)
+        return done.returncode, self.read("out") if os.path.exists(self.path("out")) else None, done.stderr
+
+    @unittest.skipUnless(os.path.exists(ANDROIDS), "Debian's hprof-conv is not installed")
+    def test_where_androids_own_is_right_the_bytes_are_the_same(self):
+        for flags in ([], ["-z"]):
+            for kinds in ((0x5A, 0x49, 0x41, 0), (0x41,), (0x5A,), (0x5A, 7, 0x41)):
+                with self.subTest(flags=flags, kinds=kinds):
+                    dump = phone(kinds=kinds)
+                    code, want, _ = self.convert(dump, *flags, tool=ANDROIDS)
+                    self.assertEqual(code, 0)
+                    code, made, message = self.convert(dump, *flags)
+                    self.assertEqual(code, 0, message)
+                    self.assertEqual(made, want)
+
+    def test_ids_of_eight_bytes_and_arrays_without_data(self):
+        for id_bytes in (4, 8):
+            code, made, message = self.convert(phone(id_bytes, no_data=True))
+            self.assertEqual(code, 0, message)
+            self.assertTrue(made.startswith(b"JAVA PROFILE 1.0.2\0"))
+            self.assertEqual(self.convert(made)[1], made, "an ordinary dump is copied")
+            rows = {row["class"]: row["objects"] for row in self.histogram(self.path("out"))["classes"]}
+            self.assertEqual(rows["int[]"], 4)
+            self.assertEqual(rows["com.example.Node"], 9)
+
+    def test_what_is_cut_leaves_no_file_behind(self):
+        dump = phone()
+        segment = dump.index(b"\x1c\0\0\0\0\0")
+        for size in (0, 10, 31 + 5, segment + 4, segment + 50, len(dump) - 9, len(dump) - 1):
+            with self.subTest(size=size):
+                code, made, message = self.convert(dump[:size])
+                self.assertEqual((code, made), (255, None))
+                self.assertIn("hprof-conv: cannot ", message)
+                self.assertEqual(os.listdir(self.directory), ["in.hprof"])
+
+    def test_standard_streams_and_gzip(self):
+        want = self.convert(phone())[1]
+        for data in (phone(), gzip.compress(phone())):
+            done = subprocess.run([os.path.join(COMPAT, "hprof-conv"), "-", "-"], input=data, capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout, want)
+
+    def test_wrong_command_lines(self):
+        path = self.write("a", phone())
+        for arguments in ([], ["a"], ["a", "b", "c"], ["-x", "a", "b"], [path, path]):
+            done = subprocess.run([os.path.join(COMPAT, "hprof-conv"), *arguments], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(self.read("a"), phone())
+
+
+class Merging(WithDirectory):
+    def setUp(self):
+        super().setUp()
+        self.whole = phone()
+        head, tail = head_and_tail(self.whole)
+        self.head = self.write("heap-dump-tm1-pid2.hprof-head", head)
+        self.tail = self.write("heap-dump-tm1-pid2.hprof", tail)
+
+    def merged(self, *arguments):
+        done = hprof("merge", *arguments, self.path("out"))
+        return done, self.read("out") if os.path.exists(self.path("out")) else None
+
+    def test_in_any_order_and_by_itself(self):
+        for arguments in ([self.head, self.tail], [self.tail, self.head], [self.tail], [self.head]):
+            done, made = self.merged(*arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(made, self.whole)
+            os.unlink(self.path("out"))
+
+    def test_a_pair_is_examined_without_merging(self):
+        want = self.histogram(self.write("whole.hprof", self.whole))["classes"]
+        for half in (self.head, self.tail):
+            self.assertEqual(self.histogram(half)["classes"], want)
+
+    def test_what_is_no_pair_is_refused(self):
+        other = Dump().string(1, "x").load_class(77, "Other").bytes
+        for first, second, cause in [
+                (self.tail, self.tail, "both are tails"),
+                (self.head, self.head, "both begin as a head"),
+                (self.write("merged", self.whole), self.tail, "merged or whole"),
+                (self.head, self.write("text", b"hello"), "neither a head nor a tail"),
+                (self.write("other", other), self.tail, "of different dumps")]:
+            done, made = self.merged(first, second)
+            self.assertEqual((done.returncode, made), (2, None), done.stderr)
+            self.assertIn(cause, done.stderr)
+
+    def test_names_of_different_processes_are_noticed(self):
+        moved = self.path("heap-dump-tm1-pid3.hprof-head")
+        os.rename(self.head, moved)
+        done, made = self.merged(moved, self.tail)
+        self.assertEqual(made, self.whole)
+        self.assertIn("the names say pid 3 and 2", done.stderr)
+
+
+class Examination(WithDirectory):
+    def test_a_cut_dump_is_shown_up_to_there(self):
+        dump = phone()
+        path = self.write("cut.hprof", dump[:-40])
+        done = hprof("histogram", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"it is cut at byte {len(dump) - 40}", done.stderr)
+        self.assertIn("it is cut at byte", " ".join(json.loads(done.stdout)["notes"]))
+        self.assertEqual(hprof("histogram", "--strict", path).returncode, 1)
+
+    def test_compressed_dumps_and_pipes(self):
+        want = self.histogram(self.write("a.hprof", phone()))["classes"]
+        half = len(phone()) // 2
+        for data in (gzip.compress(phone()), gzip.compress(phone()[:half]) + gzip.compress(phone()[half:])):
+            self.assertEqual(self.histogram(self.write("a.hprof.gz", data))["classes"], want)
+        with open(self.path("a.hprof"), "rb") as file:
+            done = subprocess.run([HEAP_PROFILE, "hprof", "histogram", "--json", "--top", "0", "-"], stdin=file,
+                                  capture_output=True, timeout=60)
+        self.assertEqual(json.loads(done.stdout)["classes"], want)
+        cut = hprof("histogram", self.write("cut.gz", gzip.compress(phone())[:-20]))
+        self.assertIn("it ends in the middle of a compressed stream", cut.stderr)
+
+    def test_dominators_and_paths(self):
+        path = self.write("a.hprof", phone(kinds=(0x41,)))
+        done = hprof("dominators", "--json", path, "com.example.Node[]")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = hprof("path", "--json", path, "0x65")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual([(step["address"], step["reference"]) for step in found["path"]], [("0x64", ""), ("0x65", ".next")])
+        self.assertIn(found["root"], ("ROOT_JNI_LOCAL", "ROOT_JAVA_FRAME"))
+        garbage = hprof("path", path, "0x384")
+        self.assertIn("0x384 is not held by any root", garbage.stdout)
+
+    def test_wrong_command_lines(self):
+        path = self.write("a.hprof", phone())
+        for arguments, code, cause in [
+                (["histogram"], 2, "one file is needed"), (["path", path], 2, "a file and an object are needed"),
+                (["shrink", path], 2, "there is no such verb"), (["histogram", "--fast", path], 2, "none of this name"),
+                (["histogram", "--top", "x", path], 2, "no whole number"), (["histogram", "--dump", "2", path], 2, "it has 1"),
+                (["histogram", self.path("none")], 1, "No such file"), (["histogram", self.directory], 1, "Is a directory"),
+                (["path", path, "Missing"], 1, "no object has this address or class"),
+                (["histogram", self.write("text", b"hello")], 1, "so it is no hprof dump"),
+                (["histogram", self.write("empty", b"")], 1, "so it is no hprof dump")]:
+            with self.subTest(arguments):
+                done = hprof(*arguments)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(cause, done.stderr)
+                self.assertIn("heap_profile: cannot ", done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_every_command_of_the_documentation_works(self):
+        with open(os.path.join(DOCS, "hprof.md")) as file:
+            blocks = re.findall(r"```\n(.*?)```", file.read(), re.DOTALL)
+        self.write("app.hprof", phone(kinds=(0x41,)))
+        self.write("phone.hprof", phone())
+        head, tail = head_and_tail(phone())
+        self.write("heap-dump-tm1-pid2.hprof-head", head)
+        self.write("heap-dump-tm1-pid2.hprof", tail)
+        commands = [line for block in blocks for line in block.splitlines()
+                    if line.startswith(("heap_profile hprof ", "hprof-conv "))]
+        self.assertGreater(len(commands), 8)
+        for command in commands:
+            name, *arguments = shlex.split(command, comments=True)
+            done = subprocess.run([os.path.join(COMPAT, name), *arguments], cwd=self.directory, capture_output=True, text=True,
+                                  timeout=60)
+            self.assertEqual(done.returncode, 0, command + "\n" + done.stderr)
+
+
+@unittest.skipUnless(shutil.which("javac") and shutil.which("jcmd"), "no Java development kit here")
+class LiveMachine(WithDirectory):
+    def setUp(self):
+        super().setUp()
+        self.write("Leaky.java", JAVA.encode())
+        subprocess.run(["javac", "-d", self.directory, self.path("Leaky.java")], check=True, timeout=120)
+
+    def start(self, *flags):
+        process = subprocess.Popen(["java", "-XX:-UsePerfData", "-Xmx64m", *flags, "-cp", self.directory, "Leaky"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def jcmd(self, process, *command):
+        return subprocess.run(["jcmd", str(process.pid), *command], check=True, capture_output=True, text=True, timeout=120).stdout
+
+    def machines_histogram(self, process):
+        rows = {}
+        for line in self.jcmd(process, "GC.class_histogram").splitlines():
+            if match := re.match(r"\s*\d+:\s+(\d+)\s+(\d+)\s+(\S+)", line):
+                name = java_name(match[3])
+                known = rows.get(name, (0, 0))
+                rows[name] = (known[0] + int(match[1]), known[1] + int(match[2]))
+        return rows
+
+    def test_the_histogram_is_the_machines_own(self):
+        for flags in ([], ["-XX:-UseCompressedOops"], ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]):
+            process = self.start(*flags)
+            before = self.machines_histogram(process)
+            self.jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+            after = self.machines_histogram(process)
+            ours = {row["class"]: (row["objects"], row["bytes"]) for row in self.histogram(self.path("a.hprof"))["classes"]}
+            # Objects for classes that are loaded and not linked are not in a dump.
+            stable = {name: row for name, row in before.items() if after.get(name) == row and name != "java.lang.Class"}
+            self.assertGreater(len(stable), 200)
+            self.assertEqual({name: (ours.get(name), row) for name, row in stable.items() if ours.get(name) != row}, {}, flags)
+
+    def test_a_leak_is_found_by_name(self):
+        self.jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        done = hprof("path", self.path("a.hprof"), "java.util.ArrayList")
+        self.assertIn(".static LEAK -> java.util.ArrayList", done.stdout)
+        done = hprof("path", self.path("a.hprof"), "Leaky$Entry")
+        self.assertIn(".static chain -> Leaky$Entry", done.stdout)
+        done = hprof("histogram", "--retained", "--json", self.path("a.hprof"))
+        rows = {row["class"]: row for row in json.loads(done.stdout)["classes"]}
+        self.assertEqual(rows["Leaky$Entry"]["objects"], 5000)
+        self.assertGreater(rows["java.util.ArrayList"]["retained"], 1_000_000)
+        self.assertGreater(rows["Leaky$Entry"]["retained"], 5000 * (24 + 24 + 24))
+
+    def test_the_machines_own_compression(self):
+        process = self.start()
+        self.jcmd(process, "GC.heap_dump", "-overwrite", "-gz=1", self.path("a.hprof.gz"))
+        self.jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        entries = [next(row for row in self.histogram(self.path(name))["classes"] if row["class"] == "Leaky$Entry")
+                   for name in ("a.hprof", "a.hprof.gz")]
+        self.assertEqual(entries[0], entries[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
