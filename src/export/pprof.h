@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
 #include "profile/model.h"
 
 namespace heapprofd {
@@ -27,9 +26,5 @@ std::string EncodePprof(const TargetProfile& profile,
 
 // What the recording was worth, in words: one of the comments.
 std::string QualityComment(const Quality& quality);
-
-// Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
-// half a file.
-Status WriteGzipFile(const std::string& path, const std::string& bytes);
 
 }  // namespace heapprofd
