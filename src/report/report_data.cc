@@ -106,13 +106,15 @@ Result<Trees> AppendTrees(TraceDatabase& database,
                           ReportFunctions& functions) {
   Trees trees;
   size_t room = options.max_nodes;
-  for (const Moment& moment : MomentsOf(database.trace(), options)) {
+  const std::vector<Moment> moments = MomentsOf(database.trace(), options);
+  for (const Moment& moment : moments) {
     HPD_TRY_ASSIGN(const FlameTree tree, TreeOf(database, moment));
     constexpr size_t kLeastNodes = 1000;
     if (tree.nodes.size() > room && (moment.rank > 1 || room < kLeastNodes))
       continue;
     // The first of several trees leaves room for the others.
-    const size_t limit = moment.rank == 0 ? std::max(room / 2, kLeastNodes) : room;
+    const size_t limit =
+        moment.rank == 0 && moments.size() > 1 ? std::max(room / 2, kLeastNodes) : room;
     const bool is_whole = tree.nodes.size() <= limit;
     const uint32_t nodes = AppendReportTree(tree, {limit}, functions, trees.bytes);
     room -= std::min<size_t>(room, nodes);

@@ -187,7 +187,7 @@ TEST_F(ReportDataTest, WhatIsTooSmallForTheReportIsTakenTogether) {
     Add({"main", "f" + std::to_string(i)}, i + 1, 1);
   const Decoder decoded = Encode({.max_nodes = 3000});
   const Decoder::Tree& tree = decoded.trees.at(0);
-  EXPECT_LE(tree.size(), 1500u);
+  EXPECT_LE(tree.size(), 3000u);
   int64_t size = 0;
   for (const Decoder::Node& node : tree)
     size += node.size;

@@ -66,6 +66,10 @@ class Texts {
     this.decoder = new TextDecoder();
   }
 
+  lengthOf(id) {
+    return this.ends[id] - (id === 0 ? 0 : this.ends[id - 1]);
+  }
+
   get(id) {
     let text = this.strings[id];
     if (text === undefined) {
@@ -91,6 +95,7 @@ class Functions {
     this.fileIds = column();
     this.lines = column();
     this.flags = column();
+    this.unnamed = this.findUnnamed();
     this.groups = new Uint32Array(this.count);
     const first = new Map();
     for (let row = 0; row < this.count; ++row) {
@@ -98,6 +103,15 @@ class Functions {
       if (!first.has(key)) first.set(key, row);
       this.groups[row] = first.get(key);
     }
+  }
+
+  // By row: 1 where nobody knows the name; Perfetto's traces say "unknown".
+  findUnnamed() {
+    const isUnknown = new Map();
+    return Uint8Array.from(this.nameIds, (id, row) => {
+      if (!isUnknown.has(id)) isUnknown.set(id, id === 0 || (this.texts.lengthOf(id) === 7 && this.texts.get(id) === "unknown"));
+      return Number(row > LEFT_OUT_FUNCTION && isUnknown.get(id));
+    });
   }
 
   module(row) {
@@ -113,7 +127,7 @@ class Functions {
   name(row) {
     if (row === ROOT_FUNCTION) return "all";
     if (row === LEFT_OUT_FUNCTION) return "(smaller callees)";
-    return this.texts.get(this.nameIds[row]) || "[" + (this.moduleName(row) || "unknown") + "]";
+    return this.isNamed(row) ? this.texts.get(this.nameIds[row]) : "[" + (this.moduleName(row) || "unknown") + "]";
   }
 
   // "src/cache.cc:118", or "".
@@ -123,7 +137,7 @@ class Functions {
   }
 
   isNamed(row) {
-    return row <= LEFT_OUT_FUNCTION || this.nameIds[row] !== 0;
+    return this.unnamed[row] === 0;
   }
 
   isAllocator(row) {

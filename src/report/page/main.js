@@ -209,6 +209,8 @@ class App {
     }
     this.flame.request();
     this.timelineView.draw();
+    const chosen = document.querySelector(".moments [aria-pressed=true]");
+    if (chosen) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 60;
     if (focused === "search") this.focusSearch();
   }
 

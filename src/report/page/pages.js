@@ -289,7 +289,7 @@ function renderQuality(app, main) {
           "small figures are less certain than large ones.") : null),
     unnamed.length ? make("section", { class: "card" }, make("h2", {}, "Functions without names"),
       table(["Module", app.view.title, "Share"], unnamed.map((row) => [row.module || "(none)", formatValue(row.value, app.view.unit), formatShare(row.value, total)])),
-      make("p", { class: "quiet" }, "Install the packages with their debug symbols, or name directories with symbol files in PERFETTO_BINARY_PATH, and make the report again.")) : null,
+      make("p", { class: "quiet" }, "Record again with the debug symbols of these files installed, or name directories with symbol files in PERFETTO_BINARY_PATH and make the report again: heap_profile report FILE.")) : null,
     quality.length ? make("section", { class: "card" }, make("h2", {}, "Of the recording"),
       table(["Counter", "Value", "Meaning"], quality.map((row) => [row.name, row.value.toLocaleString("en-US"), row.description || ""]))) : null,
     threadTable(app, table),
