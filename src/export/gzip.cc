@@ -26,11 +26,11 @@ Status WriteAll(int fd, const std::string& path, std::string_view bytes) {
 
 }  // namespace
 
-std::string Gzip(std::string_view bytes) {
+std::string Gzip(std::string_view bytes, int level) {
   z_stream stream{};
   constexpr int kGzipWindow = 15 + 16;  // 16: gzip header instead of zlib's
   HPD_CHECK(bytes.size() <= UINT32_MAX / 2);
-  HPD_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
+  HPD_CHECK(deflateInit2(&stream, level, Z_DEFLATED, kGzipWindow, 8,
                          Z_DEFAULT_STRATEGY) == Z_OK);
   std::string compressed(deflateBound(&stream, bytes.size()) + 32, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));

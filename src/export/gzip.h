@@ -8,8 +8,8 @@
 
 namespace heapprofd {
 
-// `bytes`: at most 2 GiB.
-std::string Gzip(std::string_view bytes);
+// `bytes`: at most 2 GiB. `level`: zlib's, from 1 (fast) to 9 (small); -1: its usual one.
+std::string Gzip(std::string_view bytes, int level = -1);
 
 // Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
 // half a file.

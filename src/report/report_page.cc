@@ -10,6 +10,7 @@ namespace heapprofd {
 namespace {
 
 constexpr std::string_view kDataMark = "%DATA%";
+constexpr int kLevel = 4;  // half the time of the usual one, for 2 % more bytes
 
 }  // namespace
 
@@ -36,7 +37,7 @@ std::string ReportPage(std::string_view data) {
   const size_t mark = page.find(kDataMark);
   HPD_CHECK(mark != std::string_view::npos);
   std::string text(page.substr(0, mark));
-  text += Base64(Gzip(data));
+  text += Base64(Gzip(data, kLevel));
   text += page.substr(mark + kDataMark.size());
   return text;
 }

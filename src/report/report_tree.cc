@@ -82,12 +82,11 @@ class TreeWriter {
 
   uint32_t Write(std::string& out) {
     AddNode(0, ReportFunctions::kRoot, {});
-    std::vector<uint32_t> roots;
     for (uint32_t row = 0; row < tree_.nodes.size(); ++row) {
       if (tree_.nodes[row].parent == kNoId)
-        roots.push_back(row);
+        callees_.push_back(row);
     }
-    PushCallees(std::move(roots), 1);
+    PushCallees(1);
     while (!waiting_.empty()) {
       const Waiting next = waiting_.back();
       waiting_.pop_back();
@@ -115,11 +114,10 @@ class TreeWriter {
   void AddRow(uint32_t row, uint32_t depth) {
     const FlameNode& node = tree_.nodes[row];
     AddNode(depth, FunctionOf(node), OwnOf(row));
-    std::vector<uint32_t> callees;
     for (uint32_t child = children_.first[row]; child != kNoId;
          child = children_.next[child])
-      callees.push_back(child);
-    PushCallees(std::move(callees), depth + 1);
+      callees_.push_back(child);
+    PushCallees(depth + 1);
   }
 
   uint32_t FunctionOf(const FlameNode& node) {
@@ -141,8 +139,9 @@ class TreeWriter {
     return {tree_.CumulativeOf(row), tree_.variances.empty() ? 0 : tree_.VarianceOf(row)};
   }
 
-  // The largest comes next, so that it is put down last.
-  void PushCallees(std::vector<uint32_t> rows, uint32_t depth) {
+  // Takes what is in `callees_`. The largest comes next, so that it is put down last.
+  void PushCallees(uint32_t depth) {
+    std::vector<uint32_t>& rows = callees_;
     Totals rest;
     const auto is_small = [&](uint32_t row) {
       return least_share_ > 0 && shares_.Of(row) < least_share_;
@@ -167,6 +166,7 @@ class TreeWriter {
     }
     for (const uint32_t row : rows)
       waiting_.push_back({row, depth, 0});
+    rows.clear();
   }
 
   void AddNode(uint32_t depth, uint32_t function, const Totals& own) {
@@ -185,6 +185,7 @@ class TreeWriter {
   const Shares shares_;
   const double least_share_;
   std::vector<uint32_t> known_functions_;  // by function of the tree: its row, or kNoId
+  std::vector<uint32_t> callees_;          // of the node at hand
   std::vector<Waiting> waiting_;           // the next one last
   std::vector<Totals> left_out_;
   uint32_t count_ = 0;
