@@ -2,7 +2,6 @@
 
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -57,13 +56,15 @@ def make(tool, source, page, rounds):
     """Least wall time and CPU time, and peak memory (MiB) of making a page."""
     walls, cpus, memory = [], [], 0
     for _ in range(rounds):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         begin = time.monotonic()
-        subprocess.run([tool, "report", "-q", "-o", page, source], check=True)
+        process = subprocess.Popen([tool, "report", "-q", "-o", page, source])
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            sys.exit(f"cannot measure: no report of {source}")
         walls.append(time.monotonic() - begin)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        memory = after.ru_maxrss / 1024
+        cpus.append(usage.ru_utime + usage.ru_stime)
+        memory = max(memory, usage.ru_maxrss / 1024)
     return min(walls), min(cpus), memory
 
 
