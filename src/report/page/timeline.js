@@ -18,7 +18,7 @@ function timelineOf(report, upid, heapName) {
     .filter((row) => row.upid === upid)
     .map((row) => ({ time: seconds(row.ts), value: row.value }))
     .filter((point) => point.time >= 0);
-  return { points, resident, seconds };
+  return { points, resident: resident.length > 1 ? resident : [], seconds };
 }
 
 class Timeline {
@@ -140,7 +140,7 @@ class Timeline {
     context.textBaseline = "top";
     let x = width - TIMELINE_MARGIN.right;
     const entries = [["live heap", palette.accent]];
-    if (data.resident.length > 1) entries.push(["resident (RSS)", palette.second]);
+    if (data.resident.length > 0) entries.push(["resident (RSS)", palette.second]);
     for (const [text, color] of entries) {
       context.fillStyle = color;
       context.fillText("— " + text, x, 0);
