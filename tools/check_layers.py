@@ -6,7 +6,7 @@ import re
 import sys
 
 OUTSIDE = {"base", "sandbox", "rt", "walk", "wire", "profile", "unwind", "symbolize", "jit", "trace", "export", "convert",
-           "import", "query"}
+           "import", "query", "report"}
 ALLOWED = {  # module: modules it may include; itself always
     "base": set(),
     "sandbox": {"base"},
@@ -25,8 +25,9 @@ ALLOWED = {  # module: modules it may include; itself always
     "convert": {"base", "profile", "symbolize", "trace", "export", "query"},
     "import": {"base", "profile", "trace", "export"},  # export: tests only
     "query": {"base", "profile", "trace", "symbolize", "object_graph"},
+    "report": {"base", "profile", "trace", "export", "query"},
     "attach": {"base", "sandbox", "wire", "unwind"},
-    "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query"},
+    "engine": (OUTSIDE | {"attach"}) - {"convert", "import", "query", "report"},
     "sources": {"base", "engine", "trace"},
     "config": {"base", "wire", "export", "engine", "sources"},
     "record": {"base", "profile", "engine", "trace", "sources", "config"},

@@ -12,7 +12,7 @@
 #include "base/print.h"
 #include "cli/options.h"
 #include "cli/run_command.h"
-#include "export/pprof.h"
+#include "export/gzip.h"
 
 namespace heapprofd {
 namespace {

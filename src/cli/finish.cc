@@ -21,6 +21,7 @@
 #include "cli/signals.h"
 #include "cli/terminal_color.h"
 #include "cli/text_layout.h"
+#include "export/gzip.h"
 #include "export/pprof.h"
 #include "trace/trace_writer.h"
 

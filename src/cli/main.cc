@@ -15,6 +15,7 @@
 #include "cli/record.h"
 #include "cli/record_config.h"
 #include "cli/remote_recording.h"
+#include "cli/report_command.h"
 #include "cli/traceconv.h"
 
 namespace heapprofd {
@@ -93,6 +94,8 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
     return RunHprofVerb(rest);
   if (verb == "traceconv")
     return RunTraceconv(rest);
+  if (verb == "report")
+    return RunReportCommand(rest);
   if (verb == "query")
     return RunQueryCommand(QueryDialect::kHeapProfile, rest);
   return RunHeapProfile(arguments);

@@ -24,6 +24,7 @@ CommandText RecordCommand() {
           "heap_profile record -c FILE [-o DIRECTORY]\n"
           "heap_profile mark NAME\n"
           "heap_profile doctor [-p PIDS]\n"
+          "heap_profile report FILE... [-o FILE]\n"
           "heap_profile query TRACE [SQL]\n"
           "heap_profile traceconv MODE ...\n"
           "heap_profile hprof VERB FILE ...",
@@ -33,8 +34,8 @@ CommandText RecordCommand() {
           "executed,\n"
           "127: program not found. Ctrl-C ends the recording and keeps the profile.\n"
           "\n"
-          "files: raw-trace opens in ui.perfetto.dev; heap_dump.*.pb.gz in pprof and\n"
-          "speedscope.app.\n"
+          "files: report.html opens in a browser, raw-trace in ui.perfetto.dev,\n"
+          "heap_dump.*.pb.gz in pprof and speedscope.app.\n"
           "environment: HEAPPROFD_STATS_JSON names a file for the recording's figures,\n"
           "for scripts; TMPDIR is where a fresh output directory is made;\n"
           "PERFETTO_BINARY_PATH names directories with symbol files.\n"
@@ -46,8 +47,9 @@ CommandText RecordCommand() {
 }
 
 const std::vector<std::string>& Verbs() {
-  static const std::vector<std::string> verbs = {
-      "record", "mark", "doctor", "query", "traceconv", "hprof", "host", "android"};
+  static const std::vector<std::string> verbs = {"record", "mark",  "doctor",
+                                                 "report", "query", "traceconv",
+                                                 "hprof",  "host",  "android"};
   return verbs;
 }
 

@@ -36,6 +36,7 @@ struct Options {
   std::string output_directory;         // empty: a fresh one is made
   uint32_t top = 10;                    // rows of the summary
   bool quiet = false;                   // no status line, no summary
+  bool with_report = true;              // a page beside the trace
   bool print_config = false;            // instead of recording
   bool may_stand_in = true;             // for a service that does not run
   HelpRequest help = HelpRequest::kNone;

@@ -10,11 +10,9 @@
 #include <string_view>
 
 #include "base/print.h"
-#include "cli/load_trace.h"
+#include "cli/open_traces.h"
 #include "cli/options.h"
 #include "cli/query_shell.h"
-#include "import/import_file.h"
-#include "query/trace_database.h"
 
 namespace heapprofd {
 namespace {
@@ -66,23 +64,6 @@ const char* ProgramName(QueryDialect dialect) {
                                                : "trace_processor_shell";
 }
 
-Result<std::unique_ptr<TraceDatabase>> OpenTraces(const QueryOptions& options,
-                                                  const char* program) {
-  ReturnFreedMemory();
-  auto trace = std::make_unique<ImportedTrace>();
-  auto builder = std::make_unique<TraceBuilder>(trace.get());
-  builder->DeferDecoding();
-  const auto warn = [program](const std::string& warning) {
-    Print(stderr, "%s: %s\n", program, warning.c_str());
-  };
-  std::vector<std::string> warnings;
-  HPD_TRY(ImportFiles(options.traces, *builder, &warnings));
-  std::for_each(warnings.begin(), warnings.end(), warn);
-  HPD_TRY(SymbolizeLoaded(program, *builder));
-  HPD_TRY(DeobfuscateLoaded(program, *builder));
-  return TraceDatabase::Create(std::move(trace), {std::move(builder), warn});
-}
-
 // Of standard input, when it is not a terminal.
 Status RunStandardInput(TraceDatabase& database, ResultSink& sink) {
   std::string script;
@@ -126,7 +107,10 @@ int RunQueryCommand(QueryDialect dialect, const std::vector<std::string>& argume
     Print(stdout, "%s %s\n", program, HPD_VERSION);
     return kExitOk;
   }
-  Result<std::unique_ptr<TraceDatabase>> database = OpenTraces(options.value(), program);
+  Result<std::unique_ptr<TraceDatabase>> database =
+      OpenTraces(options.value().traces, program, [program](const std::string& warning) {
+        Print(stderr, "%s: %s\n", program, warning.c_str());
+      });
   if (!database.ok())
     return fail(database.status(), kExitFailure);
   CatchInterrupts(*database.value());

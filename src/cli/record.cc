@@ -16,6 +16,7 @@
 #include "cli/preload_path.h"
 #include "cli/program_run.h"
 #include "cli/remote_recording.h"
+#include "cli/report_command.h"
 #include "cli/stats_json.h"
 #include "cli/status_line.h"
 #include "cli/unrecorded_text.h"
@@ -106,7 +107,9 @@ int RunOnProcesses(const Options& options) {
   if (exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun
-  return exit_code;
+  const int of_report =
+      options.with_report ? ReportRecording(request.trace_path, options.quiet) : kExitOk;
+  return exit_code != kExitOk ? exit_code : of_report;
 }
 
 int RunProgram(const Options& options) {
@@ -160,6 +163,11 @@ int RunProgram(const Options& options) {
                                  .symbols = std::move(symbols).value()});
   if (const Status status = WriteStatsJson(recording, run.usage()); !status.ok())
     failure = Fail(status);
+  if (options.with_report) {
+    const int of_report =
+        ReportRecording(directory.value() + "/raw-trace", options.quiet);
+    failure = failure != kExitOk ? failure : of_report;
+  }
   return exit_code != 0 ? exit_code : failure;
 }
 

@@ -19,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/output_directory.h"
 #include "cli/remote_recording.h"
+#include "cli/report_command.h"
 
 namespace heapprofd {
 namespace {
@@ -32,13 +33,14 @@ struct RecordOptions {
   bool background = false;
   bool quiet = false;
   bool may_start_service = true;
+  bool with_report = true;
   bool show_help = false;
   bool show_version = false;
 };
 
 std::vector<Flag> ConfigFlags(RecordOptions& options, bool to_file) {
   const std::string group = "options";
-  return {
+  std::vector<Flag> flags = {
       {.letter = 'c',
        .name = "config",
        .value_name = "FILE",
@@ -97,6 +99,12 @@ std::vector<Flag> ConfigFlags(RecordOptions& options, bool to_file) {
        .group = group,
        .apply = Switch(&options.show_version)},
   };
+  if (!to_file)
+    flags.push_back({.name = "no-report",
+                     .help = "Do not make report.html, the page beside the trace.",
+                     .group = group,
+                     .apply = Switch(&options.with_report, false)});
+  return flags;
 }
 
 Result<std::string> ReadConfig(const std::string& path) {
@@ -186,8 +194,15 @@ Status AwaitStart(int fd) {
                 message.empty() ? "cannot record: the recorder has ended" : message);
 }
 
+int RecordAndReport(const RemoteRequest& request, bool with_report) {
+  const int exit_code = RecordRemotely(request);
+  const int of_report =
+      with_report ? ReportRecording(request.trace_path, request.quiet) : kExitOk;
+  return exit_code != kExitOk ? exit_code : of_report;
+}
+
 // The recording goes on in a child; the parent tells its process id and leaves.
-int RecordInBackground(RemoteRequest request) {
+int RecordInBackground(RemoteRequest request, bool with_report) {
   if (request.trace_path == "-")
     return Fail(Status(StatusCode::kInvalidArgument,
                        "cannot record in the background to standard output; name a file "
@@ -203,7 +218,7 @@ int RecordInBackground(RemoteRequest request) {
   if (pid == 0) {
     LeaveTerminal();
     request.started_fd = write_end.get();
-    _exit(RecordRemotely(request));
+    _exit(RecordAndReport(request, with_report));
   }
   write_end.reset();
   if (const Status status = AwaitStart(read_end.get()); !status.ok())
@@ -226,9 +241,10 @@ int Record(const RecordOptions& options, bool to_file) {
   if (const Status status = OpenOutput(options, to_file, &request); !status.ok())
     return Fail(status);
   request.may_start_service = options.may_start_service;
+  const bool with_report = options.with_report && !to_file;
   if (options.background)
-    return RecordInBackground(std::move(request));
-  const int exit_code = RecordRemotely(request);
+    return RecordInBackground(std::move(request), with_report);
+  const int exit_code = RecordAndReport(request, with_report);
   if (request.trace_path == "-") {
     const Status copied = CopyToOutput(request.trace.get());
     return copied.ok() ? exit_code : Fail(copied);

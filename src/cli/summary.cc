@@ -222,17 +222,6 @@ std::vector<std::string> AllWarnings(const std::vector<ProcessResult>& processes
   return warnings;
 }
 
-// What the files are for, when it fits behind the path, which is left in one piece.
-std::string FileLine(const std::string& kind,
-                     const std::string& path,
-                     const std::string& use,
-                     const SummaryOptions& options) {
-  const std::string line = "  " + kind + "  " + Printable(path);
-  const bool has_room =
-      options.width == 0 || Columns(line) + 2 + use.size() <= options.width;
-  return line + (has_room ? "  " + use : "") + "\n";
-}
-
 }  // namespace
 
 std::string FormatSummary(const std::vector<ProcessResult>& processes,
@@ -250,13 +239,13 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
     text += "\n";
   for (const std::string& warning : warnings)
     text += Line("  ! ", Printable(warning), options);
-  text +=
-      "\n" +
-      (options.trace_path.empty()
-           ? Line("  ! ", "there is no complete trace; a line above says why", options)
-           : FileLine("trace", options.trace_path, "(open in ui.perfetto.dev)", options));
+  text += "\n" + (options.trace_path.empty()
+                      ? Line("  ! ", "there is no complete trace; a line above says why",
+                             options)
+                      : FileLine("trace", options.trace_path, "(open in ui.perfetto.dev)",
+                                 options.width));
   for (const std::string& path : options.pprof_paths)
-    text += FileLine("pprof", path, "(go tool pprof, speedscope.app)", options);
+    text += FileLine("pprof", path, "(go tool pprof, speedscope.app)", options.width);
   return PrintableLines(text);
 }
 

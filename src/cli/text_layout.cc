@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace heapprofd {
 
 size_t Columns(const std::string& text) {
@@ -44,6 +46,15 @@ std::string Wrap(const std::string& text, size_t indent, size_t width) {
     at = end + 1;
   }
   return wrapped;
+}
+
+std::string FileLine(const std::string& kind,
+                     const std::string& path,
+                     const std::string& use,
+                     size_t width) {
+  const std::string line = "  " + kind + "  " + Printable(path);
+  const bool has_room = width == 0 || Columns(line) + 2 + use.size() <= width;
+  return line + (has_room ? "  " + use : "") + "\n";
 }
 
 size_t TerminalWidth(int fd) {

@@ -19,6 +19,13 @@ std::string Cut(const std::string& text, size_t width);
 // than `width`; further lines begin with `indent` blanks. Longer words stay whole.
 std::string Wrap(const std::string& text, size_t indent, size_t width);
 
+// The last lines of a summary: "  trace  PATH  (what it is for)". What it is for is left
+// out when it does not fit behind the path, which is never broken. `width` 0: any.
+std::string FileLine(const std::string& kind,
+                     const std::string& path,
+                     const std::string& use,
+                     size_t width);
+
 // Of the terminal behind a descriptor; 0: it is none, or does not say.
 size_t TerminalWidth(int fd);
 

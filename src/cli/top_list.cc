@@ -4,41 +4,14 @@
 #include <array>
 #include <cstdio>
 #include <map>
-#include <string_view>
 
+#include "profile/allocator_internals.h"
 #include "symbolize/demangle.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kCallers = 3;
-
-// Functions whose callers are the interesting ones. Prefixes of demangled names.
-constexpr std::array kAllocatorPrefixes = {"operator new",    "std::",
-                                           "__gnu_cxx::",     "void std::",
-                                           "malloc",          "calloc",
-                                           "realloc",         "strdup",
-                                           "__strdup",        "strndup",
-                                           "__strndup",       "xmalloc",
-                                           "xcalloc",         "xrealloc",
-                                           "xstrdup",         "PyMem_",
-                                           "PyObject_Malloc", "PyObject_Realloc",
-                                           "PyObject_Calloc", "_PyObject_Malloc",
-                                           "_PyMem_",         "g_malloc",
-                                           "g_realloc",       "g_slice_alloc",
-                                           "zmalloc",         "zcalloc",
-                                           "zrealloc",        "ztrymalloc",
-                                           "ztryrealloc",     "sqlite3MemMalloc",
-                                           "sqlite3Malloc",   "sqlite3_malloc",
-                                           "alloc::",         "<alloc::",
-                                           "__rust_alloc",    "__rg_alloc",
-                                           "__rdl_alloc",     "llvm::allocate_buffer",
-                                           "void* std::"};
-
-bool IsAllocatorInternal(std::string_view name) {
-  return std::any_of(kAllocatorPrefixes.begin(), kAllocatorPrefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
 
 std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);

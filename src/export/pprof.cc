@@ -1,13 +1,7 @@
 #include "export/pprof.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-#include <zlib.h>
-
 #include <algorithm>
-#include <cerrno>
 
-#include "base/scoped_fd.h"
 #include "base/text.h"
 #include "export/pprof_message.h"
 #include "export/view.h"
@@ -167,37 +161,6 @@ class PprofEncoder {
   std::vector<PprofMessage::Features> features_;
 };
 
-Status WriteAll(int fd,
-                const std::string& path,
-                const std::vector<unsigned char>& bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t written = write(fd, bytes.data() + done, bytes.size() - done);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      return Status::FromErrno("cannot write " + path, errno);
-    done += static_cast<size_t>(written);
-  }
-  return {};
-}
-
-std::vector<unsigned char> Gzip(const std::string& bytes) {
-  z_stream stream{};
-  constexpr int kGzipWindow = 15 + 16;  // 16: gzip header instead of zlib's
-  HPD_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
-                         Z_DEFAULT_STRATEGY) == Z_OK);
-  std::vector<unsigned char> compressed(deflateBound(&stream, bytes.size()) + 32);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = compressed.data();
-  stream.avail_out = static_cast<uInt>(compressed.size());
-  HPD_CHECK(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  compressed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return compressed;
-}
-
 }  // namespace
 
 std::string QualityComment(const Quality& quality) {
@@ -220,23 +183,6 @@ std::string EncodePprof(const TargetProfile& profile,
                         const HeapDump& dump,
                         const PprofOptions& options) {
   return PprofEncoder(profile, dump).Encode(options);
-}
-
-Status WriteGzipFile(const std::string& path, const std::string& bytes) {
-  if (bytes.size() > UINT32_MAX / 2)
-    return Status(StatusCode::kUnavailable,
-                  "cannot write " + path + ": the profile is larger than 2 GiB");
-  const std::string temporary = path + ".tmp";
-  unlink(temporary.c_str());  // of a run that was interrupted
-  ScopedFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd.valid())
-    return Status::FromErrno("cannot create " + temporary, errno);
-  Status status = WriteAll(fd.get(), path, Gzip(bytes));
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
-    status = Status::FromErrno("cannot rename " + temporary, errno);
-  if (!status.ok())
-    unlink(temporary.c_str());
-  return status;
 }
 
 }  // namespace heapprofd

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
 #include "profile/model.h"
 
 namespace heapprofd {
@@ -30,9 +29,5 @@ std::string QualityComment(const Quality& quality);
 
 // How much was live at most, in words: a comment where the maximum is in the profile.
 std::string PeakComment(const BoundedBytes& peak);
-
-// Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
-// half a file.
-Status WriteGzipFile(const std::string& path, const std::string& bytes);
 
 }  // namespace heapprofd

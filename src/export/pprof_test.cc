@@ -11,6 +11,7 @@
 
 #include <protozero/pbf_reader.hpp>
 
+#include "export/gzip.h"
 #include "export/view.h"
 
 namespace heapprofd {

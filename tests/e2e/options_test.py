@@ -46,6 +46,7 @@ WITH_PROGRAM = {
     "malloc-info": ([], lambda result: "by glibc and the kernel" in result.stderr),
     "top": (["1"], lambda result: " 2  " not in result.stderr and kept(result)),
     "quiet": ([], lambda result: result.stderr == "" and kept(result)),
+    "no-report": ([], lambda result: "report.html" not in result.stderr and kept(result)),
     "no-start": ([], kept),
     # No meaning here: one line says so and the recording goes on.
     "disable-fork-teardown": ([], lambda result: noted(result, "--disable-fork-teardown")),
@@ -151,7 +152,7 @@ class Generated(unittest.TestCase):
                   "printf '%s\\n' \"${COMPREPLY[@]}\"; COMP_WORDS=(heap_profile re); _heap_profile\n"
                   "printf '%s\\n' \"${COMPREPLY[@]}\"")
         result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-        self.assertEqual(sorted(result.stdout.split()), ["--no-start", "--no-startup", "record"])
+        self.assertEqual(sorted(result.stdout.split()), ["--no-start", "--no-startup", "record", "report"])
 
     def test_what_cannot_be_generated_is_refused(self):
         result = tool("--generate", "pdf")

@@ -1,0 +1,22 @@
+// Files with heap profiles as a database, for the commands that answer from one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "query/trace_database.h"
+
+namespace heapprofd {
+
+// Symbols and names that the environment names are applied; `tool` begins the lines on
+// stderr about them. `warn` takes what was not right in the files, also later, when the
+// first query decodes them.
+Result<std::unique_ptr<TraceDatabase>> OpenTraces(
+    const std::vector<std::string>& paths,
+    const std::string& tool,
+    const std::function<void(const std::string&)>& warn);
+
+}  // namespace heapprofd

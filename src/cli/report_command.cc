@@ -1,0 +1,179 @@
+#include "cli/report_command.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/print.h"
+#include "base/text.h"
+#include "cli/finish.h"
+#include "cli/flag_table.h"
+#include "cli/flag_values.h"
+#include "cli/open_traces.h"
+#include "cli/options.h"
+#include "cli/output_file.h"
+#include "cli/run_command.h"
+#include "cli/signals.h"
+#include "cli/text_layout.h"
+#include "report/report_data.h"
+#include "report/report_page.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr char kProgram[] = "heap_profile report";
+constexpr char kUsualName[] = "report.html";
+constexpr uint64_t kPatienceNs = 60'000'000'000;  // of a recording that is over
+
+struct ReportArguments {
+  std::vector<std::string> files;
+  std::string output;
+  bool quiet = false;
+  bool show_help = false;
+};
+
+std::vector<Flag> ReportFlags(ReportArguments& arguments) {
+  const std::string group = "options";
+  return {
+      {.letter = 'o',
+       .name = "output",
+       .value_name = "FILE",
+       .help = "Write the page here; - writes to standard output. Default: report.html.",
+       .group = group,
+       .apply = TextValue("--output", &arguments.output)},
+      {.letter = 'q',
+       .name = "quiet",
+       .help = "Print nothing but errors.",
+       .group = group,
+       .apply = Switch(&arguments.quiet)},
+      {.letter = 'h',
+       .name = "help",
+       .help = "Show this help.",
+       .group = group,
+       .apply = Switch(&arguments.show_help)},
+  };
+}
+
+CommandText ReportText() {
+  return {
+      .name = kProgram,
+      .summary = "Shows heap profiles in a page for a browser.",
+      .usage = "heap_profile report [-o FILE] FILE...",
+      .epilogue =
+          "A FILE is a raw-trace, a trace of Perfetto, a pprof profile, folded stacks "
+          "or a\n"
+          "heaptrack recording; plain, gzip or zstd. The page is one file that holds "
+          "all of\n"
+          "its data and asks no network for anything.\n"};
+}
+
+Result<ReportArguments> Parse(const std::vector<std::string>& words) {
+  ReportArguments arguments;
+  const auto add_file = [&](const std::string& word) {
+    arguments.files.push_back(word);
+    return Status();
+  };
+  HPD_TRY_ASSIGN(const size_t rest, ParseFlags(ReportFlags(arguments), words, add_file));
+  arguments.files.insert(arguments.files.end(),
+                         words.begin() + static_cast<ptrdiff_t>(rest), words.end());
+  if (arguments.files.empty() && !arguments.show_help)
+    return Invalid(
+        "cannot report: no file is named; for example: heap_profile report raw-trace");
+  return arguments;
+}
+
+void PrintPath(const std::string& path) {
+  const std::string line =
+      FileLine("report", path, "(open in a browser)", TerminalWidth(STDERR_FILENO));
+  Print(stderr, "%s", line.c_str());
+}
+
+Status WritePage(const ReportArguments& arguments) {
+  const std::string path = arguments.output.empty() ? kUsualName : arguments.output;
+  if (arguments.output.empty() && access(kUsualName, F_OK) == 0)
+    return Invalid(
+        "cannot write report.html: it is there already; -o report.html "
+        "replaces it");
+  ReportOptions options = {.version = HPD_VERSION, .files = arguments.files};
+  const auto warn = [&](const std::string& warning) {
+    options.warnings.push_back(warning);
+    if (!arguments.quiet)
+      Print(stderr, "%s: %s\n", kProgram, warning.c_str());
+  };
+  HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
+                 OpenTraces(arguments.files, kProgram, warn));
+  HPD_TRY_ASSIGN(const std::string data, EncodeReport(*database, options));
+  HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(path));
+  HPD_TRY(file.Write(ReportPage(data)));
+  HPD_TRY(file.Finish());
+  if (!arguments.quiet && path != "-")
+    PrintPath(path);
+  return {};
+}
+
+int FailReport(const Status& status) {
+  Print(stderr, "%s: %s\n", kProgram, status.message().c_str());
+  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+}
+
+// Runs this program again. kTryAgain: it took too long, or the user has lost patience.
+Result<CommandResult> RunOurselves(const std::string& trace_path,
+                                   const std::string& path) {
+  const SteeringSignals signals;
+  const ScopedFd stop_requests = StopRequests();
+  const uint64_t end_ns = MonotonicNs() + kPatienceNs;
+  const auto is_over = [&] {
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    return MonotonicNs() >= end_ns || sigismember(&pending, SIGINT) == 1 ||
+           sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGHUP) == 1;
+  };
+  sigset_t none;
+  sigemptyset(&none);
+  return RunCommand({"/proc/self/exe", "report", "-q", "-o", path, "--", trace_path},
+                    none, {.fd = stop_requests.get(), .is_over = is_over});
+}
+
+}  // namespace
+
+int RunReportCommand(const std::vector<std::string>& words) {
+  const Result<ReportArguments> arguments = Parse(words);
+  if (!arguments.ok())
+    return FailReport(arguments.status());
+  if (arguments.value().show_help) {
+    ReportArguments ignored;
+    fputs(LongHelp(ReportText(), ReportFlags(ignored)).c_str(), stdout);
+    return kExitOk;
+  }
+  const Status status = WritePage(arguments.value());
+  return status.ok() ? kExitOk : FailReport(status);
+}
+
+int ReportRecording(const std::string& trace_path, bool quiet) {
+  struct stat trace {};
+
+  if (stat(trace_path.c_str(), &trace) != 0 || trace.st_size == 0)
+    return kExitOk;  // what went wrong has been said
+  const std::string path = trace_path.substr(0, trace_path.rfind('/') + 1) + kUsualName;
+  const Result<CommandResult> result = RunOurselves(trace_path, path);
+  if (result.ok() && result.value().exit_code == 0) {
+    if (!quiet)
+      PrintPath(path);
+    return kExitOk;
+  }
+  const bool was_ended = !result.ok() && result.status().code() == StatusCode::kTryAgain;
+  Print(stderr,
+        "heap_profile: cannot make the report: %s; the trace is complete, heap_profile "
+        "report %s makes it\n",
+        was_ended     ? "it took too long or was interrupted"
+        : result.ok() ? "a line above says why, or the system has ended it"
+                      : result.status().message().c_str(),
+        Printable(trace_path).c_str());
+  return kExitFailure;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,20 @@
+// `heap_profile report FILE...`: the profile as one page of HTML; and the same at the end
+// of a recording.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace heapprofd {
+
+// Returns the exit code.
+int RunReportCommand(const std::vector<std::string>& arguments);
+
+// Makes the page beside a trace that is complete, and says where it is, or why there is
+// none. It is made in a process of its own, so that whatever goes wrong there, takes too
+// long or is ended by Ctrl-C does no harm to the recording. Returns the exit code.
+int ReportRecording(const std::string& trace_path, bool quiet);
+
+}  // namespace heapprofd

@@ -1,0 +1,217 @@
+// The data of the report, as src/report/report_data.h writes it.
+
+class Reader {
+  constructor(bytes) {
+    this.bytes = bytes;
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.at = 0;
+  }
+
+  take(size) {
+    if (size > this.bytes.length - this.at) throw new Error("the data ends too early");
+    this.at += size;
+    return this.bytes.subarray(this.at - size, this.at);
+  }
+
+  number() {
+    this.take(4);
+    return this.view.getUint32(this.at - 4, true);
+  }
+
+  block() {
+    return this.take(this.number());
+  }
+}
+
+// Fills `into` (a typed array) with the numbers of a column.
+function readColumn(bytes, into) {
+  let at = 0;
+  for (let row = 0; row < into.length; ++row) {
+    let byte = bytes[at++];
+    let value = byte & 127;
+    for (let unit = 128; byte > 127; unit *= 128) {
+      byte = bytes[at++];
+      value += (byte & 127) * unit;
+    }
+    into[row] = value;
+  }
+  return into;
+}
+
+// Of a column with numbers of either sign.
+function readSignedColumn(bytes, into) {
+  readColumn(bytes, into);
+  for (let row = 0; row < into.length; ++row) {
+    const value = into[row];
+    into[row] = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+  return into;
+}
+
+// Characters that would steer what is around them (other directions of writing, controls)
+// stand for nothing but themselves.
+function printable(text) {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, "\ufffd");
+}
+
+// Texts become strings when they are needed: most never are.
+class Texts {
+  constructor(reader) {
+    const count = reader.number();
+    const lengths = readColumn(reader.block(), new Uint32Array(count));
+    this.bytes = reader.block();
+    this.ends = lengths;
+    for (let id = 1; id < count; ++id) this.ends[id] += this.ends[id - 1];
+    this.strings = new Array(count);
+    this.decoder = new TextDecoder();
+  }
+
+  lengthOf(id) {
+    return this.ends[id] - (id === 0 ? 0 : this.ends[id - 1]);
+  }
+
+  get(id) {
+    let text = this.strings[id];
+    if (text === undefined) {
+      text = printable(this.decoder.decode(this.bytes.subarray(id === 0 ? 0 : this.ends[id - 1], this.ends[id])));
+      this.strings[id] = text;
+    }
+    return text;
+  }
+}
+
+const ROOT_FUNCTION = 0;
+const LEFT_OUT_FUNCTION = 1;
+
+// The functions of all trees. Rows that differ in their source line only are one group,
+// named by its first row.
+class Functions {
+  constructor(reader, texts) {
+    this.texts = texts;
+    this.count = reader.number();
+    const column = () => readColumn(reader.block(), new Uint32Array(this.count));
+    this.nameIds = column();
+    this.moduleIds = column();
+    this.fileIds = column();
+    this.lines = column();
+    this.flags = column();
+    this.unnamed = this.findUnnamed();
+    this.groups = new Uint32Array(this.count);
+    const first = new Map();
+    for (let row = 0; row < this.count; ++row) {
+      const key = row <= LEFT_OUT_FUNCTION ? -1 - row : this.nameIds[row] * 0x4000000 + this.moduleIds[row];
+      if (!first.has(key)) first.set(key, row);
+      this.groups[row] = first.get(key);
+    }
+  }
+
+  // By row: 1 where nobody knows the name; Perfetto's traces say "unknown".
+  findUnnamed() {
+    const isUnknown = new Map();
+    return Uint8Array.from(this.nameIds, (id, row) => {
+      if (!isUnknown.has(id)) isUnknown.set(id, id === 0 || (this.texts.lengthOf(id) === 7 && this.texts.get(id) === "unknown"));
+      return Number(row > LEFT_OUT_FUNCTION && isUnknown.get(id));
+    });
+  }
+
+  module(row) {
+    return this.texts.get(this.moduleIds[row]);
+  }
+
+  moduleName(row) {
+    const module = this.module(row);
+    return module.slice(module.lastIndexOf("/") + 1);
+  }
+
+  // For people: never empty.
+  name(row) {
+    if (row === ROOT_FUNCTION) return "all";
+    if (row === LEFT_OUT_FUNCTION) return "(smaller callees)";
+    return this.isNamed(row) ? this.texts.get(this.nameIds[row]) : "[" + (this.moduleName(row) || "unknown") + "]";
+  }
+
+  // "src/cache.cc:118", or "".
+  place(row) {
+    const file = this.texts.get(this.fileIds[row]);
+    return file && file + (this.lines[row] ? ":" + this.lines[row] : "");
+  }
+
+  isNamed(row) {
+    return this.unnamed[row] === 0;
+  }
+
+  isAllocator(row) {
+    return (this.flags[row] & 1) !== 0;
+  }
+}
+
+const VIEWS = [
+  { key: "space", title: "Live bytes", short: "live", unit: "bytes", column: "live_size" },
+  { key: "alloc_space", title: "Allocated bytes", short: "allocated", unit: "bytes", column: "alloc_size" },
+  { key: "objects", title: "Live objects", short: "live", unit: "objects", column: "live_count" },
+  { key: "alloc_objects", title: "Allocated objects", short: "allocated", unit: "objects", column: "alloc_count" },
+];
+
+// One moment of one heap. The columns of figures are read when they are looked at.
+class StoredTree {
+  constructor(reader, about) {
+    this.about = about;
+    this.count = reader.number();
+    const steps = readColumn(reader.block(), new Uint32Array(this.count));
+    this.depths = steps;
+    for (let node = 1; node < this.count; ++node) this.depths[node] = this.depths[node - 1] + 1 - steps[node];
+    this.functions = readColumn(reader.block(), new Uint32Array(this.count));
+    const [liveSize, liveCount, allocSize, allocCount] = [0, 0, 0, 0].map(() => reader.block());
+    this.figures = { space: liveSize, objects: liveCount, alloc_space: allocSize, alloc_objects: allocCount };
+    this.errors = reader.block();
+  }
+
+  // What each node holds itself, in a view of VIEWS.
+  own(key) {
+    return readSignedColumn(this.figures[key], new Float64Array(this.count));
+  }
+
+  ownErrors() {
+    return readColumn(this.errors, new Float64Array(this.count));
+  }
+}
+
+// Rows of an answer to a query as objects.
+function rowsOf(answer) {
+  const cell = (value) => (typeof value === "string" ? printable(value) : value);
+  return answer.rows.map((row) => Object.fromEntries(answer.columns.map((column, i) => [column, cell(row[i])])));
+}
+
+class Report {
+  constructor(bytes) {
+    const reader = new Reader(bytes);
+    if (new TextDecoder().decode(reader.take(8)) !== "hpdrep1\n") throw new Error("the data is of another version");
+    const facts = JSON.parse(new TextDecoder().decode(reader.block()));
+    this.version = facts.version;
+    this.files = facts.files.map(printable);
+    this.warnings = facts.warnings.map(printable);
+    for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "stats"])
+      this[name] = rowsOf(facts[name]);
+    this.counts = rowsOf(facts.counts)[0];
+    this.texts = new Texts(reader);
+    this.functions = new Functions(reader, this.texts);
+    this.dumpById = new Map(this.dumps.map((dump) => [dump.id, dump]));
+    this.trees = facts.trees.map((about) => new StoredTree(reader, about)).filter((tree) => this.dumpById.has(tree.about.dump));
+    this.processById = new Map(this.processes.map((process) => [process.upid, process]));
+    this.errorById = new Map(this.errors.map((error) => [error.dump_id, error]));
+  }
+}
+
+// The data as it lies in the page, or a promise that fails with a text for people.
+async function loadReport() {
+  const element = document.getElementById("data");
+  const text = element.textContent;
+  element.remove();
+  if (typeof DecompressionStream === "undefined")
+    throw new Error("this browser is too old to unpack the report (it needs Chrome 80, Firefox 113 or Safari 16.4)");
+  const packed = Uint8Array.fromBase64
+    ? Uint8Array.fromBase64(text)
+    : Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Report(new Uint8Array(await new Response(stream).arrayBuffer()));
+}

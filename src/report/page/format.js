@@ -1,0 +1,79 @@
+// Numbers and elements for people.
+
+// Three significant digits: "16.0", "128", "1.44".
+function threeDigits(value) {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+function formatBytes(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  let unit = 0;
+  while (Math.abs(bytes) >= 1023.5 && unit + 1 < units.length) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return (unit === 0 ? String(Math.round(bytes)) : threeDigits(bytes)) + " " + units[unit];
+}
+
+function formatCount(count) {
+  const units = ["", " k", " M", " G", " T"];
+  let unit = 0;
+  while (Math.abs(count) >= 999.5 && unit + 1 < units.length) {
+    count /= 1000;
+    ++unit;
+  }
+  return (unit === 0 ? String(Math.round(count)) : threeDigits(count)) + units[unit];
+}
+
+function formatValue(value, unit) {
+  return unit === "bytes" ? formatBytes(value) : formatCount(value);
+}
+
+// To the last digit: "16,777,216 bytes".
+function formatExactly(value, unit) {
+  return Math.round(value).toLocaleString("en-US") + " " + (unit === "bytes" ? "bytes" : "objects");
+}
+
+function formatShare(part, whole) {
+  if (!whole) return "–";
+  const percent = (100 * part) / whole;
+  return percent.toFixed(percent !== 0 && Math.abs(percent) < 9.95 ? 1 : 0) + "%";
+}
+
+function formatSeconds(seconds) {
+  if (seconds < 0.9995) return Math.round(seconds * 1000) + " ms";
+  if (seconds < 60) return threeDigits(seconds) + " s";
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60
+    ? minutes + " min " + Math.round(seconds % 60) + " s"
+    : Math.floor(minutes / 60) + " h " + (minutes % 60) + " min";
+}
+
+// Half of a 95 % interval from a standard error, as "±1.8%"; "" when it is not known.
+function formatError(error, value) {
+  return error > 0 && value > 0 ? "±" + formatShare(1.96 * error, value) : "";
+}
+
+// Texts of a profile are cut to what can be shown.
+function cut(text, length) {
+  return text.length <= length ? text : text.slice(0, length - 1) + "…";
+}
+
+// An element with properties ("class", "on...", "data-...", or of the element) and
+// children. Texts become text, whatever is in them.
+function make(tag, properties, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name.includes("-") || name === "role") element.setAttribute(name, value);
+    else element[name] = value;
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+function button(text, properties, action) {
+  return make("button", { type: "button", onclick: action, ...properties }, text);
+}

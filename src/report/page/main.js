@@ -1,0 +1,473 @@
+// The app: what is chosen, what follows from that, the bar above all pages, and keys.
+
+const PEAK_FIRST = 1.2;  // a peak this many times the end is shown first
+const MERGE_NODES = 150000;  // larger trees are shown as they are at first: that is faster
+const INVERT_SHARE = 1 / 4000;
+
+class App {
+  constructor(report) {
+    this.report = report;
+    this.totals = new Map();
+    this.cache = new Map();
+    this.heaps = this.findHeaps();
+    this.flame = new FlameGraph(report.functions, {
+      onZoom: (node) => this.set(this.state.page === "flame" ? { zoom: node } : { page: "flame", zoom: node }),
+      onSelect: () => this.showSelection(),
+      onMenu: (node, x, y) => this.showMenu(node, x, y),
+    });
+    this.timelineView = new Timeline((point) => this.pick(point));
+    this.root = document.getElementById("app");
+    this.state = this.readState();
+    addEventListener("hashchange", () => this.follow());
+    addEventListener("keydown", (event) => this.key(event));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.render());
+  }
+
+  // ---- What there is.
+
+  // Heaps with their moments in the order of time, the one with most memory first.
+  findHeaps() {
+    const heaps = new Map();
+    this.allMoments = this.report.trees.map((tree, index) => {
+      const dump = this.report.dumpById.get(tree.about.dump);
+      return { index, tree, dump, isPeak: tree.about.is_peak || dump.is_peak === 1 };
+    });
+    for (const moment of this.allMoments) {
+      const key = moment.dump.upid + " " + moment.dump.heap_name;
+      if (!heaps.has(key)) heaps.set(key, { upid: moment.dump.upid, name: moment.dump.heap_name, moments: [] });
+      heaps.get(key).moments.push(moment);
+      moment.heap = heaps.get(key);
+    }
+    for (const heap of heaps.values()) this.nameMoments(heap);
+    return [...heaps.values()].sort((a, b) => this.weightOf(b) - this.weightOf(a));
+  }
+
+  nameMoments(heap) {
+    const timeline = timelineOf(this.report, heap.upid, heap.name);
+    const last = heap.moments.filter((moment) => !moment.tree.about.is_peak).sort((a, b) => a.dump.id - b.dump.id).pop();
+    heap.end = last || heap.moments[0];
+    heap.peak = heap.moments.find((moment) => moment.isPeak);
+    for (const moment of heap.moments) {
+      const ts = moment.tree.about.is_peak ? moment.dump.peak_ts ?? moment.dump.ts : moment.dump.ts;
+      moment.time = timeline.seconds(ts);
+      moment.title = moment.isPeak ? "peak" : moment === heap.end ? "end" : moment.dump.label || formatSeconds(moment.time);
+    }
+    heap.moments.sort((a, b) => a.time - b.time || Number(b.isPeak) - Number(a.isPeak));
+  }
+
+  weightOf(heap) {
+    return Math.max(...heap.moments.map((moment) => this.totalOf(moment, "space") || this.totalOf(moment, "alloc_space") / 1e6));
+  }
+
+  totalOf(moment, key) {
+    const name = moment.index + " " + key;
+    if (!this.totals.has(name)) {
+      const view = VIEWS.find((one) => one.key === key);
+      const total = moment.tree.about.is_peak
+        ? moment.tree.own(key).reduce((sum, value) => sum + value, 0)
+        : moment.dump[view.column];
+      this.totals.set(name, total);
+    }
+    return this.totals.get(name);
+  }
+
+  // The moment that says most, and why it is that one.
+  usualMoment(heap) {
+    const { end, peak } = heap;
+    if (!peak || peak === end) return [end, ""];
+    const [atPeak, atEnd] = [this.totalOf(peak, "space"), this.totalOf(end, "space")];
+    return atPeak >= PEAK_FIRST * atEnd
+      ? [peak, `The peak is shown first: ${atEnd > 0 ? `it is ${threeDigits(atPeak / atEnd)} times the end` : "nothing was live at the end"}.`]
+      : [end, ""];
+  }
+
+  usualFilters(moment = this.moment) {
+    return moment && moment.tree.count <= MERGE_NODES ? [{ kind: "merge", text: INTERNALS, exact: false }] : [];
+  }
+
+  // ---- What is chosen.
+
+  readState() {
+    const state = stateFromHash(location.hash);
+    state.moment = state.moment < this.allMoments.length ? state.moment : -1;
+    if (!location.hash.includes("filters=") && this.heaps.length > 0) {
+      const moment = this.allMoments[state.moment] || this.usualMoment(this.heaps[0])[0];
+      state.filters = this.usualFilters(moment);
+    }
+    return state;
+  }
+
+  // Changes what is shown. Going somewhere can be undone by the back button, changing
+  // how it is shown not.
+  set(change) {
+    const before = this.state;
+    this.state = { ...before, ...change };
+    const isJourney = ["page", "zoom", "moment"].some((key) => this.state[key] !== before[key]);
+    const hash = stateToHash(this.state);
+    if (isJourney) location.hash = hash;
+    else location.replace(hash);
+    this.render();
+  }
+
+  follow() {
+    if (stateToHash(this.state) === location.hash) return;
+    this.state = this.readState();
+    this.render();
+  }
+
+  pick(point) {
+    const found = this.moments.find((moment) => moment.dump.id === point.dump && moment.isPeak === point.isPeak);
+    if (found) this.set({ moment: found.index, zoom: 0 });
+  }
+
+  remember(name, produce) {
+    if (!this.cache.has(name)) {
+      if (this.cache.size > 12) this.cache.clear();
+      this.cache.set(name, produce());
+    }
+    return this.cache.get(name);
+  }
+
+  // What follows from the state.
+  derive() {
+    const { state, report } = this;
+    const heap = state.moment >= 0 ? this.allMoments[state.moment].heap : this.heaps[0];
+    this.heap = heap;
+    this.view = VIEWS.find((view) => view.key === state.view);
+    this.palette = PALETTES[this.theme()];
+    if (!heap) return;
+    const [usual, why] = this.usualMoment(heap);
+    this.moments = heap.moments;
+    this.moment = state.moment >= 0 ? this.allMoments[state.moment] : usual;
+    this.explanation = this.moment === usual ? why : "";
+    this.timeline = this.remember("timeline " + heap.upid + heap.name, () => timelineOf(report, heap.upid, heap.name));
+    const whole = this.moment.index + " " + state.view;
+    this.wholeTree = this.remember(whole, () => new Tree(this.moment.tree.depths, this.moment.tree.functions, this.moment.tree.own(state.view)));
+    const shown = [whole, state.isInverted, JSON.stringify(state.filters)].join(" ");
+    this.tree = this.remember(shown, () => {
+      const tree = filtered(this.wholeTree, state.filters, report.functions);
+      return state.isInverted ? inverted(tree, report.functions, INVERT_SHARE) : tree;
+    });
+    const test = state.query ? nameTest(state.query) : null;
+    this.found = test ? findFunctions(this.tree, report.functions, test) : null;
+    this.isBadQuery = Boolean(state.query) && !test;
+    this.showFlame();
+  }
+
+  showFlame() {
+    if (this.state.zoom >= this.tree.count) this.state.zoom = 0;
+    this.flame.show(this.tree, this.view.unit, this.palette, this.state.zoom);
+    this.flame.find(this.found && this.found.matches);
+    this.timelineView.show(this.timeline, this.palette,
+      (point) => point.dump === this.moment.dump.id && point.isPeak === this.moment.isPeak);
+  }
+
+  topHolders() {
+    return this.remember("top " + this.moment.index + this.state.view, () => topHolders(this.wholeTree, this.report.functions, 10, this.errors()));
+  }
+
+  // Standard errors by node of the whole tree; null: they are not known.
+  errors() {
+    const { tree } = this.moment;
+    return tree.about.has_errors && this.state.view === "space" ? tree.ownErrors() : null;
+  }
+
+  // Modules whose functions have no names, by what they hold.
+  unnamedModules() {
+    const { functions } = this.report;
+    const sums = new Map();
+    if (!this.wholeTree) return [];
+    for (let node = 1; node < this.wholeTree.count; ++node) {
+      const fn = this.wholeTree.functions[node];
+      if (functions.isNamed(fn) || this.wholeTree.own[node] === 0) continue;
+      const module = functions.module(fn);
+      sums.set(module, (sums.get(module) || 0) + this.wholeTree.own[node]);
+    }
+    return [...sums].map(([module, value]) => ({ module, value })).sort((a, b) => b.value - a.value).slice(0, 20);
+  }
+
+  theme() {
+    return this.state.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  }
+
+  // ---- What is seen.
+
+  render() {
+    this.closeMenu();
+    document.documentElement.dataset.theme = this.theme();
+    this.derive();
+    const focused = document.activeElement && document.activeElement.id;
+    const page = PAGES.find((one) => one.key === this.state.page);
+    const main = make("main", { id: "page", class: "page-" + page.key });
+    this.root.replaceChildren(this.header(), ...this.banner(), main);
+    const isEmpty = !this.heap || (page.needsMemory && this.tree.totals[0] <= 0);
+    if (isEmpty) {
+      main.append(make("section", { class: "card empty", id: "empty" }, ...emptyText(this)));
+      if (this.heap && page.key === "overview") main.prepend(tiles(this));
+    } else {
+      page.render(this, main);
+    }
+    this.flame.request();
+    this.timelineView.draw();
+    const chosen = document.querySelector(".moments [aria-pressed=true]");
+    if (chosen) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 60;
+    if (focused === "search") this.focusSearch();
+  }
+
+  header() {
+    const process = this.heap && this.report.processById.get(this.heap.upid);
+    const name = (process && (process.cmdline || process.name)) || this.report.files.join(", ") || "Heap profile";
+    document.title = cut(name, 80) + " – heap profile";
+    const tabs = make("nav", { class: "tabs", "aria-label": "Pages" }, ...PAGES.map((page) =>
+      button(page.title, { "aria-current": page.key === this.state.page ? "page" : "false", "data-page": page.key }, () => this.set({ page: page.key }))));
+    return make("header", {},
+      make("div", { class: "bar-row" },
+        make("h1", { title: cut(name, 2000) }, cut(name, 100)),
+        process && process.pid > 0 ? make("span", { class: "quiet" }, "pid " + process.pid) : null,
+        this.heapChooser(), make("span", { class: "spring" }), tabs,
+        button(this.theme() === "dark" ? "☀" : "☾", { class: "icon", title: "Light or dark (t)", "aria-label": "Light or dark" }, () => this.toggleTheme()),
+        button("?", { class: "icon", title: "Keys (?)", "aria-label": "Keys" }, () => this.showHelp())),
+      this.heap ? this.controls() : null);
+  }
+
+  heapChooser() {
+    if (this.heaps.length < 2) return this.heap ? make("span", { class: "quiet" }, "heap " + cut(this.heap.name, 60)) : null;
+    const chooser = make("select", { "aria-label": "Process and heap", onchange: (event) => {
+      const heap = this.heaps[Number(event.target.value)];
+      this.set({ moment: this.usualMoment(heap)[0].index, zoom: 0 });
+    } }, ...this.heaps.map((heap, i) => {
+      const process = this.report.processById.get(heap.upid) || {};
+      return make("option", { value: String(i), selected: heap === this.heap },
+        cut(`${cut(process.name || process.cmdline || "process", 50)} (pid ${process.pid ?? "?"}), ${heap.name}`, 120) +
+          ": " + formatBytes(this.totalOf(heap.end, "space")));
+    }));
+    return chooser;
+  }
+
+  controls() {
+    const momentButton = (moment) => button(moment.title + " " + formatBytes(this.totalOf(moment, "space")),
+      { "aria-pressed": String(moment === this.moment), title: "Show this moment ([ and ])" },
+      () => this.set({ moment: moment.index, zoom: 0 }));
+    const total = this.tree.totals[0];
+    return make("div", { class: "bar-row" },
+      make("span", { class: "switch moments", role: "group", "aria-label": "Moment" }, ...this.moments.map(momentButton)),
+      make("span", { class: "switch", role: "group", "aria-label": "Value" }, ...VIEWS.map((view, i) =>
+        button(view.title, { "aria-pressed": String(view === this.view), "data-view": view.key, title: `Key ${i + 1}` }, () => this.set({ view: view.key })))),
+      make("output", { id: "total", title: formatExactly(total, this.view.unit), "data-value": String(total) },
+        formatValue(total, this.view.unit)),
+      make("span", { class: "spring" }), this.searchBox());
+  }
+
+  searchBox() {
+    const input = make("input", { id: "search", type: "search", value: this.state.query, placeholder: "Search: text or /regex/  ( / )",
+      "aria-label": "Search functions", "aria-invalid": String(this.isBadQuery), spellcheck: false, autocomplete: "off",
+      oninput: (event) => this.set({ query: event.target.value }),
+      onkeydown: (event) => {
+        if (event.key === "Enter") this.nextMatch(event.shiftKey ? -1 : 1);
+        if (event.key === "Escape") event.target.blur();
+      } });
+    const text = this.isBadQuery ? "no regular expression"
+      : this.found ? `${formatValue(this.found.value, this.view.unit)}, ${formatShare(this.found.value, this.tree.totals[0])} in ${this.found.names.toLocaleString("en-US")} functions` : "";
+    return make("span", { class: "search" }, make("output", { id: "found", class: this.isBadQuery ? "bad" : "quiet",
+      "data-value": this.found ? String(this.found.value) : "" }, text), input);
+  }
+
+  focusSearch() {
+    const input = document.getElementById("search");
+    if (!input) return;
+    input.focus();
+    input.setSelectionRange(input.value.length, input.value.length);
+  }
+
+  banner() {
+    const bad = problemsOf(this.report).filter(([isBad]) => isBad);
+    if (bad.length === 0 || this.state.page === "quality") return [];
+    return [make("div", { class: "banner", role: "note" }, "⚠ " + cut(bad[0][1], 240) + (bad.length > 1 ? ` (and ${bad.length - 1} more)` : "") + " ",
+      button("Data quality", { class: "link" }, () => this.set({ page: "quality" })))];
+  }
+
+  selectionText() {
+    const node = this.flame.selected >= 0 ? this.flame.selected : this.state.zoom;
+    if (!this.tree || node >= this.tree.count) return "";
+    const { functions } = this.report;
+    const total = this.tree.totals[node];
+    return `${cut(functions.name(this.tree.functions[node]), 300)}: ${formatValue(total, this.view.unit)} ` +
+      `(${formatShare(total, this.tree.totals[0])}), itself ${formatValue(this.tree.own[node], this.view.unit)}`;
+  }
+
+  showSelection() {
+    const element = document.getElementById("selection");
+    if (element) element.textContent = this.selectionText();
+    const copy = document.getElementById("copy");
+    if (copy) copy.disabled = this.flame.selected <= 0 && this.state.zoom === 0;
+  }
+
+  // ---- What can be done.
+
+  toggleTheme() {
+    this.set({ theme: this.theme() === "dark" ? "light" : "dark" });
+  }
+
+  nextMatch(step) {
+    if (!this.found || this.found.nodes.length === 0) return;
+    const { nodes } = this.found;
+    const at = nodes.indexOf(this.flame.selected);
+    const node = nodes[(at + step + nodes.length) % nodes.length];
+    this.flame.select(node);
+    this.flame.scrollTo(node, 0);
+  }
+
+  stackText(node) {
+    const { functions } = this.report;
+    const lines = this.tree.pathOf(node).reverse().map((at) => {
+      const fn = this.tree.functions[at];
+      return [functions.name(fn), functions.place(fn), functions.module(fn)].filter(Boolean).join("  ");
+    });
+    const total = this.tree.totals[node];
+    return `${formatExactly(total, this.view.unit)} ${this.view.short} (${formatShare(total, this.tree.totals[0])})\n` + lines.join("\n") + "\n";
+  }
+
+  copyStack(node = this.flame.selected > 0 ? this.flame.selected : this.state.zoom) {
+    if (node > 0) this.copy(this.stackText(node));
+  }
+
+  async copy(text) {
+    this.copied = text;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {  // files are not always allowed to
+      const area = make("textarea", { value: text, class: "offscreen" });
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+  }
+
+  addFilter(kind, node) {
+    const text = this.report.functions.name(this.tree.functions[node]);
+    this.set({ filters: [...this.state.filters, { kind, text, exact: true }], zoom: 0 });
+  }
+
+  showMenu(node, x, y) {
+    this.closeMenu();
+    const item = (text, action) => button(text, { role: "menuitem" }, () => {
+      this.closeMenu();
+      action();
+    });
+    const name = this.report.functions.name(this.tree.functions[node]);
+    this.menu = make("div", { class: "menu", role: "menu" },
+      make("div", { class: "quiet" }, cut(name, 80)),
+      item("Zoom", () => this.set({ page: "flame", zoom: node })),
+      ...Object.entries(FILTERS).map(([kind, filter]) => item(filter.menu, () => this.addFilter(kind, node))),
+      item("Copy name", () => this.copy(name)),
+      item("Copy stack", () => this.copyStack(node)));
+    document.body.append(this.menu);
+    this.menu.style.left = Math.max(4, Math.min(x, innerWidth - this.menu.offsetWidth - 8)) + "px";
+    this.menu.style.top = Math.max(4, Math.min(y, innerHeight - this.menu.offsetHeight - 8)) + "px";
+    this.menu.querySelector("button").focus();
+    addEventListener("pointerdown", (event) => {
+      if (this.menu && !this.menu.contains(event.target)) this.closeMenu();
+    }, { once: true });
+  }
+
+  closeMenu() {
+    if (this.menu) this.menu.remove();
+    this.menu = null;
+    this.flame.tip.hidden = true;
+  }
+
+  showHelp() {
+    const keys = [
+      ["1 2 3 4", VIEWS.map((view) => view.title.toLowerCase()).join(", ")], ["[ ]", "dump before, dump after"],
+      ["p e", "the peak, the end"], ["b", "top-down or bottom-up"], ["/", "search; Enter or n, N: next, previous"],
+      ["← → ↑ ↓", "walk through the flame graph"], ["Enter", "zoom to the selected box"], ["Escape", "back: zoom, search"],
+      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
+      ["t", "light or dark"], ["?", "this list"],
+    ];
+    const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
+      make("dl", {}, ...keys.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)])),
+      make("p", {}, "A heap profile tells which functions hold or have allocated memory. A box is a function in a stack, as wide as the " +
+        "memory that went through it; below it is what it called. Colours tell modules apart."),
+      button("Close", {}, () => dialog.close()));
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
+    if (event.target.matches("input, select, textarea")) return;
+    const action = this.heap && this.actionOf(event.key, event.target);
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+
+  actionOf(key, target) {
+    const page = { o: "overview", f: "flame", u: "functions", i: "timeline", q: "quality" }[key];
+    if (page) return () => this.set({ page });
+    if (/^[1-4]$/.test(key)) return () => this.set({ view: VIEWS[Number(key) - 1].key });
+    if (key === "[" || key === "]") return () => this.step(key === "]" ? 1 : -1);
+    if (key.startsWith("Arrow") && ["flame", "overview"].includes(this.state.page)) return () => this.walk(key);
+    if (key === "Enter" && target.closest("button")) return null;
+    return {
+      Escape: () => this.back(),
+      Enter: () => this.flame.selected >= 0 && this.set({ page: "flame", zoom: this.flame.selected }),
+      p: () => this.heap.peak && this.set({ moment: this.heap.peak.index, zoom: 0 }),
+      e: () => this.set({ moment: this.heap.end.index, zoom: 0 }),
+      b: () => this.set({ page: "flame", isInverted: !this.state.isInverted, zoom: 0 }),
+      "/": () => this.focusSearch(),
+      n: () => this.nextMatch(1),
+      N: () => this.nextMatch(-1),
+      c: () => this.copyStack(),
+      m: () => this.flame.selected > 0 && this.showMenu(this.flame.selected, innerWidth / 2, innerHeight / 3),
+      t: () => this.toggleTheme(),
+      "?": () => this.showHelp(),
+    }[key];
+  }
+
+  step(by) {
+    const at = this.moments.indexOf(this.moment) + by;
+    if (at >= 0 && at < this.moments.length) this.set({ moment: this.moments[at].index, zoom: 0 });
+  }
+
+  walk(key) {
+    const node = this.flame.neighbour(key);
+    if (node < 0) return;
+    this.flame.select(node);
+    this.flame.scrollTo(node, 0);
+  }
+
+  // One step: the menu, the zoom, the search.
+  back() {
+    if (this.menu) this.closeMenu();
+    else if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.tree.parents[this.state.zoom]) });
+    else if (this.state.query) this.set({ query: "" });
+  }
+}
+
+function showFailure(error) {
+  const app = document.getElementById("app");
+  app.replaceChildren(make("section", { class: "card empty" }, make("h2", {}, "The report cannot be shown"),
+    make("p", {}, String((error && error.message) || error)),
+    make("p", {}, "heap_profile query FILE \"SELECT * FROM top('space', 20)\" tells who holds the memory.")));
+}
+
+async function begin() {
+  const element = document.getElementById("app");
+  try {
+    const app = new App(await loadReport());
+    globalThis.heapReport = app;
+    app.render();
+    requestAnimationFrame(() => {
+      performance.mark("painted");
+      element.setAttribute("aria-busy", "false");
+    });
+  } catch (error) {
+    showFailure(error);
+    element.setAttribute("aria-busy", "false");
+    throw error;
+  }
+}
+
+begin();

@@ -1,0 +1,315 @@
+// The pages: each answers one question, from what the app (main.js) has made ready.
+
+// How the process's resident memory comes about, as far as it is known: parts that add
+// up to it. null: nothing is known.
+function residentParts(report, dump) {
+  const rows = report.memory.filter((row) => row.upid === dump.upid && row.ts <= dump.ts + 1e9);
+  const resident = rows.length ? rows[rows.length - 1].value : null;
+  const live = Math.max(0, dump.live_size);
+  const parts = [["live heap (estimate)", live]];
+  if (dump.allocator !== null) {
+    parts.push(["allocator's overhead", Math.max(0, dump.allocator_in_use_size - live)]);
+    parts.push(["free in the allocator", Math.max(0, dump.allocator_free_size)]);
+  }
+  if (resident === null) return dump.allocator === null ? null : { resident, parts };
+  const known = parts.reduce((sum, part) => sum + part[1], 0);
+  const rest = dump.allocator === null ? "allocator's overhead, code, stacks, mapped files" : "code, stacks, mapped files";
+  parts.push([rest, Math.max(0, resident - known)]);
+  return { resident, parts, isMore: known > resident };
+}
+
+// What a reader must know before he trusts the figures: [is bad, text].
+function problemsOf(report) {
+  const problems = report.warnings.map((warning) => [true, warning]);
+  for (const stat of report.stats)
+    problems.push([true, `${stat.description || stat.name} (${stat.name}: ${stat.value})`]);
+  const lost = report.quality.filter((row) => row.name === "lost_records").reduce((sum, row) => sum + row.value, 0);
+  if (lost > 0) problems.push([true, `${formatCount(lost)} records did not fit into the buffer and are missing; raise --shmem-size or --interval`]);
+  const adjusted = report.dumps.find((dump) => dump.sampling_interval > dump.original_sampling_interval && dump.original_sampling_interval > 0);
+  if (adjusted)
+    problems.push([false, `the sampling interval was raised from ${adjusted.original_sampling_interval} to ${adjusted.sampling_interval} bytes to keep up`]);
+  const incomplete = report.dumps.filter((dump) => !dump.is_complete).length;
+  if (incomplete > 0) problems.push([true, `the end of ${incomplete} dumps is missing: the recording was cut off`]);
+  if (report.trees.some((tree) => !tree.about.is_whole))
+    problems.push([false, "the smallest callees were taken together to keep the report small; heap_profile query has all"]);
+  const heaps = new Set(report.dumps.map((dump) => dump.upid + " " + dump.heap_name));
+  const shown = new Set(report.trees.map((tree) => report.dumpById.get(tree.about.dump)).map((dump) => dump.upid + " " + dump.heap_name));
+  if (shown.size < heaps.size)
+    problems.push([false, `call trees of ${shown.size} of ${heaps.size} heaps are in the report; heap_profile query has all`]);
+  if (report.counts.dumps > report.dumps.length)
+    problems.push([false, `only the first ${report.dumps.length} of ${report.counts.dumps} dumps are in the report; heap_profile query has all`]);
+  return problems;
+}
+
+// Why there is nothing to see, and what to do: elements.
+function emptyText(app) {
+  const { report, moment } = app;
+  if (!moment) {
+    const graphs = report.counts.heap_graphs;
+    return [
+      make("h2", {}, "This file has no heap profile"),
+      make("p", {}, graphs > 0
+        ? `It has ${graphs} graphs of Java heaps, which this report does not show yet: ` +
+          "heap_profile traceconv profile FILE makes pprof profiles of them, and ui.perfetto.dev shows them."
+        : "It can be read, and holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM"),
+    ];
+  }
+  const reason = moment.dump.reason;
+  const isFiltered = app.wholeTree.total() > 0;
+  const others = app.moments
+    .flatMap((other) => VIEWS.map((view) => ({ other, view, total: app.totalOf(other, view.key) })))
+    .filter(({ other, view, total }) => total > 0 && (other === moment || view.key === app.state.view));
+  return [
+    make("h2", {}, isFiltered ? "The filters leave nothing" : `No ${app.view.title.toLowerCase()} at: ${moment.title}`),
+    reason ? make("p", {}, reason) : null,
+    isFiltered ? make("p", {}, button("Remove all filters", {}, () => app.set({ filters: [], zoom: 0 }))) : null,
+    !isFiltered && moment.isPeak && app.state.view.startsWith("alloc")
+      ? make("p", {}, "For the peak, only what was live is known.") : null,
+    others.length ? make("p", {}, "There is something here:") : null,
+    ...others.slice(0, 6).map(({ other, view, total }) =>
+      make("p", {}, button(`${other.title}: ${view.title.toLowerCase()}, ${formatValue(total, view.unit)}`, {},
+        () => app.set({ moment: other.index, view: view.key, filters: [], zoom: 0 })))),
+    !reason && others.length === 0 ? make("p", {}, "Nothing was sampled: the program allocated less than the sampling " +
+      "interval, or not by malloc. Record again with a smaller one: heap_profile -i 1 -- PROGRAM") : null,
+  ].filter(Boolean);
+}
+
+function tile(title, value, note, exact, key) {
+  return make("div", { class: "tile", title: exact || "", "data-key": key || "" },
+    make("div", { class: "tile-title" }, title), make("div", { class: "tile-value" }, value),
+    make("div", { class: "quiet" }, note || "\u00a0"));
+}
+
+function tiles(app) {
+  const { heap, report } = app;
+  const { end, peak } = heap;
+  const last = end.dump;
+  const error = report.errorById.get(last.id);
+  const plusMinus = error ? formatError(Math.sqrt(error.live_size_variance), last.live_size) : "";
+  const isExact = last.exact_alloc_size > 0;
+  const allocated = isExact ? last.exact_alloc_size : last.alloc_size;
+  const calls = isExact ? last.exact_alloc_count : last.alloc_count;
+  const resident = residentParts(report, last);
+  return make("section", { class: "tiles", "aria-label": "Figures" },
+    tile(last.is_peak ? "Live at the maximum" : "Live at end", formatBytes(last.live_size),
+      [plusMinus, formatCount(last.live_count) + " objects"].filter(Boolean).join(" · "),
+      formatExactly(last.live_size, "bytes"), "live"),
+    last.peak_size > 0
+      ? tile("Peak", formatBytes(last.peak_size),
+        last.peak_ts === null ? "" : "at " + formatSeconds(app.timeline.seconds(last.peak_ts)),
+        formatExactly(last.peak_size, "bytes"), "peak")
+      : peak && tile("Peak", formatBytes(app.totalOf(peak, "space")), "", formatExactly(app.totalOf(peak, "space"), "bytes"), "peak"),
+    tile("Allocated", formatBytes(allocated), formatCount(calls) + " calls" + (isExact ? "" : " (estimate)"),
+      formatExactly(allocated, "bytes"), "allocated"),
+    resident && resident.resident !== null
+      ? tile("Resident (RSS)", formatBytes(resident.resident), "of the whole process", formatExactly(resident.resident, "bytes"), "rss") : null,
+    last.sampling_interval > 0
+      ? tile("Sampled", last.sampling_interval === 1 ? "every byte" : "1 per " + formatBytes(last.sampling_interval),
+        "± is half of a 95 % interval") : null);
+}
+
+function reconciliation(app) {
+  const resident = residentParts(app.report, app.heap.end.dump);
+  if (!resident) return null;
+  const sum = resident.parts.reduce((all, part) => all + part[1], 0) || 1;
+  const bar = make("div", { class: "bar" });
+  const list = make("ul", { class: "parts" });
+  resident.parts.forEach(([name, value], i) => {
+    const piece = make("span", { class: "part part" + i, title: name + ": " + formatExactly(value, "bytes") });
+    piece.style.width = (100 * value) / sum + "%";
+    bar.append(piece);
+    list.append(make("li", {}, make("i", { class: "part" + i }), `${name} `, make("b", {}, formatBytes(value))));
+  });
+  return make("section", { class: "card" },
+    make("h2", {}, resident.resident === null ? "The allocator's memory at the end" : "Where the resident memory goes, at the end"), bar, list,
+    resident.isMore ? make("p", { class: "quiet" }, "Parts of the heap were not resident: never touched, or swapped out.") : null);
+}
+
+function topList(app) {
+  const { functions } = app.report;
+  const rows = app.topHolders();
+  const total = app.wholeTree.total();
+  return make("section", { class: "card top" },
+    make("h2", {}, `Who holds it: ${app.view.title.toLowerCase()}, ${app.moment.title}`),
+    make("ol", {}, ...rows.map((row) => {
+      const callers = app.wholeTree.pathOf(row.node).reverse().slice(1, 4);
+      const fill = make("span", { class: "share" });
+      fill.style.width = (100 * row.value) / total + "%";
+      return make("li", {},
+        button("", { class: "top-row", title: "Show in the flame graph" }, () =>
+          app.set({ page: "flame", query: searchText(functions.name(row.function)), isInverted: false, zoom: 0 })),
+        make("span", { class: "top-value", title: formatExactly(row.value, app.view.unit), "data-bytes": String(row.value) },
+          formatValue(row.value, app.view.unit), make("span", { class: "quiet" }, " " + formatError(Math.sqrt(row.variance), row.value))),
+        make("span", { class: "top-share" }, formatShare(row.value, total)),
+        fill,
+        make("div", { class: "quiet callers" },
+          cut([functions.place(row.function), callers.map((node) => "← " + cut(functions.name(app.wholeTree.functions[node]), 60)).join(" ")]
+            .filter(Boolean).join("  "), 300)));
+    })));
+}
+
+// A name as a search that finds it.
+function searchText(name) {
+  return name.startsWith("/") ? "/" + name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&") + "/" : name;
+}
+
+function renderOverview(app, main) {
+  const top = topList(app);
+  top.querySelectorAll(".top-row").forEach((row, i) => {
+    row.textContent = cut(app.report.functions.name(app.topHolders()[i].function), 200);
+  });
+  main.append(...[
+    tiles(app),
+    app.explanation ? make("p", { class: "explanation" }, app.explanation) : null,
+    make("section", { class: "card" }, make("h2", {}, "Memory over time"), app.timelineView.element),
+    make("div", { class: "columns" },
+      make("section", { class: "card" }, make("h2", {}, "Flame graph"), app.flame.element), top),
+    reconciliation(app),
+  ].filter(Boolean));
+}
+
+function renderFlame(app, main) {
+  const { state, flame } = app;
+  const zoomed = state.zoom > 0 ? flame.tree.pathOf(state.zoom) : [];
+  const crumbs = zoomed.slice(-6);
+  main.append(
+    make("div", { class: "toolbar" },
+      make("span", { class: "switch", role: "group", "aria-label": "Direction" },
+        button("Top-down", { "aria-pressed": String(!state.isInverted), title: "Callers above what they call (b)" },
+          () => app.set({ isInverted: false, zoom: 0 })),
+        button("Bottom-up", { "aria-pressed": String(state.isInverted), title: "Allocations first, their callers below (b)" },
+          () => app.set({ isInverted: true, zoom: 0 }))),
+      ...chipsOf(app),
+      make("span", { class: "spring" }),
+      button("Copy stack", { id: "copy", title: "Of the selected box, with figures (c)", disabled: flame.selected <= 0 && state.zoom === 0 }, () => app.copyStack()),
+      button("Reset", { title: "No zoom, search and filters (Escape goes back one step)" },
+        () => app.set({ zoom: 0, query: "", filters: app.usualFilters() }))),
+    make("nav", { class: "crumbs", "aria-label": "Zoom" },
+      button("all", {}, () => app.set({ zoom: 0 })),
+      ...(zoomed.length > crumbs.length ? [make("span", {}, " › … ")] : []),
+      ...crumbs.flatMap((node) => [
+        make("span", {}, " › "),
+        button(cut(app.report.functions.name(flame.tree.functions[node]), 40), {}, () => app.set({ zoom: node })),
+      ])),
+    flame.element,
+    make("div", { class: "status", id: "selection", role: "status", "aria-live": "polite" }, app.selectionText()));
+}
+
+function chipsOf(app) {
+  const { filters } = app.state;
+  const chips = filters.map((filter, i) =>
+    make("span", { class: "chip" },
+      FILTERS[filter.kind].label + " ",
+      make("b", {}, filter.text === INTERNALS ? "allocators and containers" : cut(filter.text, 48)),
+      button("×", { "aria-label": "Remove this filter", title: "Remove this filter" },
+        () => app.set({ filters: filters.filter((_, at) => at !== i), zoom: 0 }))));
+  if (!filters.some((filter) => filter.text === INTERNALS))
+    chips.push(button("Merge allocators and containers", { class: "quiet-button" },
+      () => app.set({ filters: [...filters, { kind: "merge", text: INTERNALS, exact: false }], zoom: 0 })));
+  return chips;
+}
+
+const FIRST_ROWS = 250;
+
+function renderFunctions(app, main) {
+  const { report, state, view } = app;
+  const test = state.query ? nameTest(state.query) : null;
+  const rows = sumByFunction(app.wholeTree, report.functions).filter((row) => !test || test(report.functions.name(row.function)));
+  const text = { name: (row) => report.functions.name(row.function), module: (row) => report.functions.moduleName(row.function) }[state.sort];
+  if (text) rows.sort((a, b) => (text(a) < text(b) ? -1 : 1));
+  else rows.sort((a, b) => b[state.sort] - a[state.sort] || b.total - a.total);
+  const total = app.wholeTree.total();
+  const head = (key, title, className) =>
+    make("th", { class: className, "aria-sort": state.sort === key ? (text ? "ascending" : "descending") : "none", scope: "col" },
+      button(title, {}, () => app.set({ sort: key })));
+  const body = make("tbody");
+  const addRows = (from, to) =>
+    body.append(...rows.slice(from, to).map((row) => make("tr", {},
+      make("td", { class: "number", title: formatExactly(row.own, view.unit) }, formatValue(row.own, view.unit)),
+      make("td", { class: "number" }, formatShare(row.own, total)),
+      make("td", { class: "number", title: formatExactly(row.total, view.unit) }, formatValue(row.total, view.unit)),
+      make("td", { class: "number" }, formatShare(row.total, total)),
+      make("td", {}, button(cut(report.functions.name(row.function), 240), { class: "link", title: "Show in the flame graph" },
+        () => app.set({ page: "flame", query: searchText(report.functions.name(row.function)), zoom: 0 }))),
+      make("td", { class: "quiet" }, cut(report.functions.moduleName(row.function), 60)))));
+  addRows(0, FIRST_ROWS);
+  const more = button(`Show all ${rows.length.toLocaleString("en-US")}`, {}, () => {
+    addRows(FIRST_ROWS, rows.length);
+    more.remove();
+  });
+  main.append(
+    make("p", { class: "quiet" }, `${rows.length.toLocaleString("en-US")} functions. “Itself” is what a function has allocated directly, ` +
+      "“total” what came through it, with recursion counted once."),
+    make("table", {}, make("thead", {}, make("tr", {}, head("own", "Itself", "number"), make("th", { class: "number", scope: "col" }, "%"),
+      head("total", "Total", "number"), make("th", { class: "number", scope: "col" }, "%"), head("name", "Function", ""), head("module", "Module", ""))), body),
+    rows.length > FIRST_ROWS ? more : "");
+}
+
+function renderTimeline(app, main) {
+  const { heap, report } = app;
+  const dumps = report.dumps.filter((dump) => dump.upid === heap.upid && dump.heap_name === heap.name);
+  const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.isPeak);
+  main.append(
+    make("section", { class: "card" }, make("h2", {}, "Memory over time"), app.timelineView.element,
+      make("p", { class: "quiet" }, "◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known.")),
+    make("table", {}, make("thead", {}, make("tr", {}, ...["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""].map((title, i) =>
+      make("th", { class: i > 0 && i < 6 ? "number" : "", scope: "col" }, title)))),
+      make("tbody", {}, ...dumps.slice(-1000).map((dump, i, all) => {
+        const moment = treeOf(dump);
+        const change = dump.live_size - (i > 0 ? all[i - 1].live_size : 0);
+        return make("tr", {},
+          make("td", {}, dump.label || (dump === dumps[dumps.length - 1] ? "end" : dump.is_peak ? "maximum" : String(i + 1))),
+          make("td", { class: "number" }, formatSeconds(app.timeline.seconds(dump.ts))),
+          make("td", { class: "number", title: formatExactly(dump.live_size, "bytes") }, formatBytes(dump.live_size)),
+          make("td", { class: "number" }, (change > 0 ? "▲ " : change < 0 ? "▼ " : "") + formatBytes(Math.abs(change))),
+          make("td", { class: "number" }, formatCount(dump.live_count)),
+          make("td", { class: "number", title: formatExactly(dump.alloc_size, "bytes") }, formatBytes(dump.alloc_size)),
+          make("td", {}, moment ? button("Flame graph", { class: "link" }, () => app.set({ page: "flame", moment: moment.index, zoom: 0 }))
+            : make("span", { class: "quiet" }, "not in the report")));
+      }))));
+}
+
+function renderQuality(app, main) {
+  const { report } = app;
+  const { dump } = app.heap.end;
+  const problems = problemsOf(report);
+  const quality = report.quality.filter((row) => row.dump_id === dump.id);
+  const unnamed = app.unnamedModules();
+  const total = app.wholeTree.total();
+  const table = (heads, rows) => make("table", {},
+    make("thead", {}, make("tr", {}, ...heads.map((head, i) => make("th", { class: i === 1 ? "number" : "", scope: "col" }, head)))),
+    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell, i) => make("td", { class: i === 1 ? "number" : i > 1 ? "quiet" : "" }, cell))))));
+  main.append(...[
+    make("section", { class: "card" }, make("h2", {}, "How far the figures can be trusted"),
+      problems.length
+        ? make("ul", {}, ...problems.map(([isBad, text]) => make("li", { class: isBad ? "bad" : "" }, text)))
+        : make("p", {}, "Nothing was lost and nothing was wrong, as far as the file tells."),
+      dump.sampling_interval > 1
+        ? make("p", { class: "quiet" }, `Sizes and counts are unbiased estimates from samples, one per ${formatBytes(dump.sampling_interval)} on average; ` +
+          "small figures are less certain than large ones.") : null),
+    unnamed.length ? make("section", { class: "card" }, make("h2", {}, "Functions without names"),
+      table(["Module", app.view.title, "Share"], unnamed.map((row) => [row.module || "(none)", formatValue(row.value, app.view.unit), formatShare(row.value, total)])),
+      make("p", { class: "quiet" }, "Record again with the debug symbols of these files installed, or name directories with symbol files in PERFETTO_BINARY_PATH and make the report again: heap_profile report FILE.")) : null,
+    quality.length ? make("section", { class: "card" }, make("h2", {}, "Of the recording"),
+      table(["Counter", "Value", "Meaning"], quality.map((row) => [row.name, row.value.toLocaleString("en-US"), row.description || ""]))) : null,
+    threadTable(app, table),
+    make("section", { class: "card" }, make("h2", {}, "About this report"),
+      make("p", {}, "Made by heap_profile " + report.version + " from " + report.files.map((file) => cut(file, 200)).join(", ") +
+        ". It holds all of its data and asks no network for anything. The same figures in SQL: heap_profile query FILE.")),
+  ].filter(Boolean));
+}
+
+function threadTable(app, table) {
+  const rows = app.report.threads.filter((row) => row.dump_id === app.heap.end.dump.id).slice(0, 50);
+  return rows.length < 2 ? null : make("section", { class: "card" }, make("h2", {}, "Threads, by what they allocated and is still live"),
+    table(["Thread", "Live", "Allocated"], rows.map((row) => [`${row.thread_name || "(unknown)"} ${row.tid ?? ""}`,
+      formatBytes(row.live_size), formatBytes(row.alloc_size)])));
+}
+
+const PAGES = [
+  { key: "overview", title: "Overview", render: renderOverview, needsMemory: true },
+  { key: "flame", title: "Flame graph", render: renderFlame, needsMemory: true },
+  { key: "functions", title: "Functions", render: renderFunctions, needsMemory: true },
+  { key: "timeline", title: "Timeline", render: renderTimeline, needsMemory: false },
+  { key: "quality", title: "Data quality", render: renderQuality, needsMemory: false },
+];

@@ -1,0 +1,165 @@
+// Memory over time: what is known at dumps, the peak, and what the kernel said about the
+// process. Dumps are diamonds, the peak is a triangle; those with a tree can be chosen.
+
+const TIMELINE_MARGIN = { left: 76, right: 18, top: 12, bottom: 24 };
+
+// What there is to draw of one heap. Times are seconds since its recording began.
+function timelineOf(report, upid, heapName) {
+  const dumps = report.dumps.filter((dump) => dump.upid === upid && dump.heap_name === heapName);
+  const start = Math.min(...dumps.map((dump) => dump.start_ts ?? dump.ts));
+  const seconds = (ts) => (ts - start) / 1e9;
+  const points = dumps.map((dump) => ({ time: seconds(dump.ts), value: dump.live_size, dump: dump.id, isPeak: dump.is_peak === 1 }));
+  const last = dumps[dumps.length - 1];
+  if (last && last.peak_ts !== null && last.peak_size > 0)
+    points.push({ time: seconds(last.peak_ts), value: last.peak_size, dump: last.id, isPeak: true });
+  if (last && last.from_startup) points.push({ time: 0, value: 0, dump: -1, isPeak: false });
+  points.sort((a, b) => a.time - b.time);
+  const resident = report.memory
+    .filter((row) => row.upid === upid)
+    .map((row) => ({ time: seconds(row.ts), value: row.value }))
+    .filter((point) => point.time >= 0);
+  return { points, resident: resident.length > 1 ? resident : [], seconds };
+}
+
+class Timeline {
+  // `onPick(point)`: a diamond or the triangle was clicked.
+  constructor(onPick) {
+    this.canvas = make("canvas", { role: "img", "aria-label": "Memory over time; the keys [ and ] go through the dumps" });
+    this.element = make("div", { class: "timeline" }, this.canvas);
+    this.onPick = onPick;
+    this.data = null;
+    this.context = this.canvas.getContext("2d");
+    new ResizeObserver(() => this.draw()).observe(this.element);
+    this.canvas.addEventListener("click", (event) => {
+      const point = this.pointUnder(event);
+      if (point) this.onPick(point);
+    });
+    this.canvas.addEventListener("mousemove", (event) => {
+      const point = this.pointUnder(event);
+      this.canvas.classList.toggle("over", point !== null);
+      this.canvas.title = point
+        ? (point.isPeak ? "peak" : "dump") + " at " + formatSeconds(point.time) + ": " + formatExactly(point.value, "bytes")
+        : "";
+    });
+  }
+
+  // `isChosen(point)` tells which of them is shown.
+  show(data, palette, isChosen) {
+    Object.assign(this, { data, palette, isChosen });
+    this.draw();
+  }
+
+  draw() {
+    const { data, context, canvas, element } = this;
+    const width = element.clientWidth;
+    const height = element.clientHeight;
+    if (!data || width === 0 || height === 0) return;
+    const scale = devicePixelRatio || 1;
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.width = width + "px";
+    canvas.style.height = height + "px";
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    const all = [...data.points, ...data.resident];
+    const most = Math.max(1, ...all.map((point) => point.value)) * 1.08;
+    const end = Math.max(1e-9, ...all.map((point) => point.time));
+    const { left, right, top, bottom } = TIMELINE_MARGIN;
+    this.x = (time) => left + (time / end) * (width - left - right);
+    this.y = (value) => height - bottom - (value / most) * (height - top - bottom);
+    this.drawScales(most, end, width);
+    this.drawLine(data.resident, this.palette.second, [4, 3]);
+    this.drawLine(data.points.filter((point) => point.dump >= -1), this.palette.accent, []);
+    for (const point of data.points) this.drawPoint(point);
+    this.drawLegend(width);
+  }
+
+  drawScales(most, end, width) {
+    const { context, palette } = this;
+    context.font = "11px system-ui, sans-serif";
+    context.fillStyle = palette.quiet;
+    context.strokeStyle = palette.line;
+    context.lineWidth = 0.5;
+    context.textBaseline = "middle";
+    context.textAlign = "right";
+    for (const share of [0, 0.5, 1]) {
+      const value = (most / 1.08) * share;
+      context.beginPath();
+      context.moveTo(TIMELINE_MARGIN.left, this.y(value));
+      context.lineTo(width - TIMELINE_MARGIN.right, this.y(value));
+      context.stroke();
+      context.fillText(formatBytes(value), TIMELINE_MARGIN.left - 8, this.y(value));
+    }
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    for (const share of [0, 0.25, 0.5, 0.75, 1])
+      context.fillText(formatSeconds(end * share), Math.min(this.x(end * share), width - 24), this.y(0) + 8);
+  }
+
+  drawLine(points, color, dashes) {
+    if (points.length < 2) return;
+    const { context } = this;
+    context.strokeStyle = color;
+    context.lineWidth = 1.5;
+    context.setLineDash(dashes);
+    context.beginPath();
+    points.forEach((point, i) => (i ? context.lineTo(this.x(point.time), this.y(point.value)) : context.moveTo(this.x(point.time), this.y(point.value))));
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  drawPoint(point) {
+    if (point.dump < 0) return;
+    const { context, palette } = this;
+    const x = this.x(point.time);
+    const y = this.y(point.value);
+    const size = this.isChosen(point) ? 7 : 5;
+    context.beginPath();
+    if (point.isPeak) {
+      context.moveTo(x, y - size);
+      context.lineTo(x + size, y + size - 1);
+      context.lineTo(x - size, y + size - 1);
+    } else {
+      context.moveTo(x, y - size);
+      context.lineTo(x + size, y);
+      context.lineTo(x, y + size);
+      context.lineTo(x - size, y);
+    }
+    context.closePath();
+    context.fillStyle = palette.accent;
+    context.fill();
+    if (this.isChosen(point)) {
+      context.strokeStyle = palette.outline;
+      context.lineWidth = 2;
+      context.stroke();
+    }
+  }
+
+  drawLegend(width) {
+    const { context, palette, data } = this;
+    context.textAlign = "right";
+    context.textBaseline = "top";
+    let x = width - TIMELINE_MARGIN.right;
+    const entries = [["live heap", palette.accent]];
+    if (data.resident.length > 0) entries.push(["resident (RSS)", palette.second]);
+    for (const [text, color] of entries) {
+      context.fillStyle = color;
+      context.fillText("— " + text, x, 0);
+      x -= context.measureText("— " + text).width + 16;
+    }
+  }
+
+  pointUnder(event) {
+    if (!this.data || !this.x) return null;
+    const box = this.canvas.getBoundingClientRect();
+    let best = null;
+    let least = 14;  // px
+    for (const point of this.data.points) {
+      const distance = Math.hypot(this.x(point.time) - event.clientX + box.left, this.y(point.value) - event.clientY + box.top);
+      if (point.dump >= 0 && distance < least) {
+        least = distance;
+        best = point;
+      }
+    }
+    return best;
+  }
+}

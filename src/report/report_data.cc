@@ -1,0 +1,148 @@
+#include "report/report_data.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "query/allocators.h"
+#include "query/dump_values.h"
+#include "report/columns.h"
+#include "report/report_facts.h"
+#include "report/report_functions.h"
+#include "report/report_tree.h"
+
+namespace heapprofd {
+namespace {
+
+using nlohmann::json;
+
+// One moment of one heap.
+struct Moment {
+  uint32_t dump = 0;
+  bool is_peak = false;  // what the estimates of the dump tell of the peak before it
+  size_t rank = 0;       // 0: must be shown
+};
+
+using Heap = std::pair<uint32_t, StringId>;  // process, name
+
+bool TellsPeak(const ImportedTrace& trace, const ImportedDump& dump) {
+  const auto peaks =
+      trace.estimates.peak_bytes.span().subspan(dump.first_estimate, dump.estimate_count);
+  return std::any_of(peaks.begin(), peaks.end(), [](int64_t bytes) { return bytes > 0; });
+}
+
+// At most `count` of `dumps`: those with a label, then every n-th.
+std::vector<uint32_t> Chosen(const ImportedTrace& trace,
+                             const std::vector<uint32_t>& dumps,
+                             size_t count) {
+  std::vector<uint32_t> chosen;
+  std::vector<uint32_t> others;
+  for (const uint32_t dump : dumps)
+    (trace.dumps[dump].label != kNoId && chosen.size() < count ? chosen : others)
+        .push_back(dump);
+  const size_t room = std::min(count - chosen.size(), others.size());
+  for (size_t i = 0; i < room; ++i)
+    chosen.push_back(others[i * others.size() / room]);
+  return chosen;
+}
+
+// Of each heap the last dump, then its peak, then earlier dumps; of too many heaps those
+// that changed in most places.
+std::vector<Moment> MomentsOf(const ImportedTrace& trace, const ReportOptions& options) {
+  std::map<Heap, std::vector<uint32_t>> heaps;
+  for (uint32_t id = 0; id < trace.dumps.size(); ++id)
+    heaps[{trace.dumps[id].upid, trace.dumps[id].heap_name}].push_back(id);
+  std::vector<Moment> moments;
+  for (auto& [heap, dumps] : heaps) {
+    const uint32_t last = dumps.back();
+    moments.push_back({.dump = last, .is_peak = false, .rank = 0});
+    if (TellsPeak(trace, trace.dumps[last]))
+      moments.push_back({.dump = last, .is_peak = true, .rank = 1});
+    dumps.pop_back();
+    for (const uint32_t dump : Chosen(trace, dumps, options.max_earlier_dumps))
+      moments.push_back({.dump = dump, .is_peak = false, .rank = 2});
+  }
+  std::stable_sort(moments.begin(), moments.end(), [&](const Moment& a, const Moment& b) {
+    return a.rank != b.rank ? a.rank < b.rank
+                            : trace.dumps[a.dump].allocation_count >
+                                  trace.dumps[b.dump].allocation_count;
+  });
+  moments.resize(std::min(moments.size(), options.max_trees));
+  return moments;
+}
+
+ValuesByCallsite PeakOf(const ImportedTrace& trace, const ImportedDump& dump) {
+  ValuesByCallsite values(trace.callsites.row_count());
+  for (size_t i = 0; i < dump.estimate_count; ++i) {
+    const size_t row = dump.first_estimate + i;
+    const FlameValues peak = {.count = trace.estimates.peak_count[row],
+                              .size = trace.estimates.peak_bytes[row]};
+    if (!peak.IsZero())
+      values.At(trace.estimates.callsite[row]) += peak;
+  }
+  return values;
+}
+
+Result<FlameTree> TreeOf(TraceDatabase& database, const Moment& moment) {
+  const ImportedTrace& trace = database.trace();
+  ValuesByCallsite values = moment.is_peak ? PeakOf(trace, trace.dumps[moment.dump])
+                                           : ValuesAt(trace, moment.dump);
+  if (!moment.is_peak)
+    AddVariances(trace, moment.dump, ProfileView::kLiveSize, &values);
+  MoveToCallers(trace, &values);
+  return BuildFlameTree(trace, std::move(values), {}, database.cancel_flag());
+}
+
+// The trees, one behind the other, and what there is of them.
+struct Trees {
+  std::string bytes;
+  json list = json::array();
+};
+
+Result<Trees> AppendTrees(TraceDatabase& database,
+                          const ReportOptions& options,
+                          ReportFunctions& functions) {
+  Trees trees;
+  size_t room = options.max_nodes;
+  const std::vector<Moment> moments = MomentsOf(database.trace(), options);
+  for (const Moment& moment : moments) {
+    HPD_TRY_ASSIGN(const FlameTree tree, TreeOf(database, moment));
+    constexpr size_t kLeastNodes = 1000;
+    if (tree.nodes.size() > room && (moment.rank > 1 || room < kLeastNodes))
+      continue;
+    // The first of several trees leaves room for the others.
+    const size_t limit =
+        moment.rank == 0 && moments.size() > 1 ? std::max(room / 2, kLeastNodes) : room;
+    const bool is_whole = tree.nodes.size() <= limit;
+    const uint32_t nodes = AppendReportTree(tree, {limit}, functions, trees.bytes);
+    room -= std::min<size_t>(room, nodes);
+    trees.list.push_back({{"dump", moment.dump},
+                          {"is_peak", moment.is_peak},
+                          {"is_whole", is_whole},
+                          {"has_errors", !tree.variances.empty()},
+                          {"nodes", nodes}});
+  }
+  return trees;
+}
+
+}  // namespace
+
+Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& options) {
+  // Asking decodes the trace.
+  HPD_TRY_ASSIGN(json facts, ReportFacts(database));
+  ReportFunctions functions(database.trace());
+  HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, options, functions));
+  facts["trees"] = std::move(trees.list);
+  facts["version"] = options.version;
+  facts["files"] = options.files;
+  facts["warnings"] = options.warnings;
+  std::string bytes = "hpdrep1\n";
+  // Texts of the trace may hold any bytes.
+  AppendBlock(facts.dump(-1, ' ', false, json::error_handler_t::replace), bytes);
+  functions.AppendTo(bytes);
+  return bytes + trees.bytes;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,28 @@
+// Everything a report shows, in one piece of bytes: facts, texts, functions and call
+// trees. The page reads it (src/report/page/data.js); what is in it is made of the same
+// tables as the answers to SQL queries.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "query/trace_database.h"
+
+namespace heapprofd {
+
+struct ReportOptions {
+  std::string version = {};             // of the program
+  std::vector<std::string> files = {};  // that the trace was read from, for people
+  // What is told about the reading of the files, one line each.
+  std::vector<std::string> warnings = {};
+  size_t max_nodes = size_t{1} << 20;  // of all trees together
+  size_t max_earlier_dumps = 16;       // per heap: with a tree, besides the last and peak
+  size_t max_trees = 256;
+};
+
+// "hpdrep1\n", a block with facts (JSON), texts and functions
+// (report_functions.h), trees (report_tree.h) in the order of the fact "trees".
+Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& options);
+
+}  // namespace heapprofd

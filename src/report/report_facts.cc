@@ -1,0 +1,107 @@
+#include "report/report_facts.h"
+
+#include <cmath>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace heapprofd {
+namespace {
+
+using nlohmann::json;
+
+struct Question {
+  const char* name;
+  const char* sql;
+};
+
+// Each has a limit: a file may hold anything. What is beyond it is left out, and the page
+// says how much there is (`counts`).
+constexpr Question kQuestions[] = {
+    {"dumps",
+     "SELECT id, ts, start_ts, upid, heap_name, label, reason, live_size, live_count, "
+     "alloc_size, alloc_count, exact_alloc_size, exact_alloc_count, peak_size, peak_ts, "
+     "sampling_interval, original_sampling_interval, client_error, is_peak, is_complete, "
+     "from_startup, rejected_concurrent, disconnected, buffer_overran, "
+     "buffer_corrupted, hit_guardrail, allocator, allocator_system_size, "
+     "allocator_in_use_size, allocator_free_size FROM heap_dump ORDER BY id LIMIT 20000"},
+    {"errors",
+     "SELECT dump_id, sum(live_size_error * live_size_error) AS live_size_variance, "
+     "sum(live_count_error * live_count_error) AS live_count_variance, "
+     "sum(alloc_size_error * alloc_size_error) AS alloc_size_variance, "
+     "sum(alloc_count_error * alloc_count_error) AS alloc_count_variance "
+     "FROM heap_profile_estimate GROUP BY dump_id LIMIT 20000"},
+    {"processes",
+     "SELECT upid, pid, substr(name, 1, 4096) AS name, substr(cmdline, 1, 4096) AS "
+     "cmdline, start_ts FROM process WHERE upid IN (SELECT upid FROM heap_dump) LIMIT "
+     "5000"},
+    {"threads",
+     "SELECT dump_id, tid, thread_name, live_size, live_count, alloc_size, alloc_count "
+     "FROM heap_profile_thread WHERE dump_id IN (SELECT max(id) FROM heap_dump GROUP BY "
+     "upid, heap_name) ORDER BY dump_id, live_size DESC LIMIT 2000"},
+    {"memory",
+     "SELECT ts, upid, name, value FROM process_memory WHERE name = 'mem.rss' "
+     "ORDER BY ts LIMIT 40000"},
+    {"quality",
+     "SELECT dump_id, name, value, description FROM heap_profile_quality WHERE dump_id "
+     "IN (SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) AND value != 0 LIMIT "
+     "20000"},
+    {"stats",
+     "SELECT name, idx, severity, value, description FROM stats WHERE value != 0 AND "
+     "severity != 'info' LIMIT 1000"},
+    {"counts",
+     "SELECT (SELECT count(*) FROM heap_dump) AS dumps, (SELECT count(DISTINCT upid) "
+     "FROM heap_dump) AS processes, (SELECT count(*) FROM heap_graph) AS heap_graphs, "
+     "(SELECT count(*) FROM stack_profile_callsite) AS callsites"},
+};
+
+json ValueOf(const Cell& cell) {
+  switch (cell.kind) {
+    case CellKind::kNull:
+      break;
+    case CellKind::kInteger:
+      return cell.integer;
+    case CellKind::kReal:
+      return std::isfinite(cell.real) ? json(cell.real) : json();
+    case CellKind::kText:
+      return std::string(cell.text);
+  }
+  return {};
+}
+
+class JsonSink : public ResultSink {
+ public:
+  Status BeginResult(const Statement& statement) override {
+    json columns = json::array();
+    for (size_t i = 0; i < statement.column_count(); ++i)
+      columns.push_back(std::string(statement.column_name(i)));
+    result = {{"columns", std::move(columns)}, {"rows", json::array()}};
+    return {};
+  }
+
+  Status AddRow(const Statement& statement) override {
+    json row = json::array();
+    for (size_t i = 0; i < statement.column_count(); ++i)
+      row.push_back(ValueOf(statement.At(i)));
+    result["rows"].push_back(std::move(row));
+    return {};
+  }
+
+  Status EndResult() override { return {}; }
+
+  json result;
+};
+
+}  // namespace
+
+Result<json> ReportFacts(TraceDatabase& database) {
+  json facts = json::object();
+  for (const Question& question : kQuestions) {
+    JsonSink sink;
+    HPD_TRY(database.Run(question.sql, sink));
+    facts[question.name] = std::move(sink.result);
+  }
+  return facts;
+}
+
+}  // namespace heapprofd

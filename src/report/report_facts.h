@@ -1,0 +1,15 @@
+// What a report tells beside call trees: the answers to SQL queries that anybody can ask
+// of the same trace, so that there is one truth.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/status.h"
+#include "query/trace_database.h"
+
+namespace heapprofd {
+
+// {"dumps": {"columns": ["id", ...], "rows": [[0, ...], ...]}, "processes": ..., ...}
+Result<nlohmann::json> ReportFacts(TraceDatabase& database);
+
+}  // namespace heapprofd

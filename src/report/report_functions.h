@@ -1,0 +1,58 @@
+// The functions of all trees of a report, each once, with their texts, each once.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "query/flame_tree.h"
+#include "query/function_table.h"
+#include "trace/imported_trace.h"
+
+namespace heapprofd {
+
+class ReportFunctions {
+ public:
+  // Rows that stand for no function of the program.
+  static constexpr uint32_t kRoot = 0;     // of each tree: all of it
+  static constexpr uint32_t kLeftOut = 1;  // callees too small for the report
+
+  explicit ReportFunctions(const ImportedTrace& trace);
+
+  // The row of a function of `tree`.
+  uint32_t Row(const FlameTree& tree, const TreeFunction& function);
+
+  // Texts: their lengths (column), their bytes (block). Functions: name, module, source
+  // file (texts), line, flags (columns).
+  void AppendTo(std::string& out) const;
+
+  // Bits of the flags.
+  static constexpr uint32_t kIsAllocator = 1;  // holds memory for its callers
+
+ private:
+  struct Function {
+    uint32_t name;
+    uint32_t module;
+    uint32_t file;
+    uint32_t line;
+
+    bool operator==(const Function&) const = default;
+  };
+
+  struct Hash {
+    size_t operator()(const Function& function) const {
+      return Mix((uint64_t{function.name} << 32 | function.module) ^
+                 Mix(uint64_t{function.file} << 32 | function.line));
+    }
+  };
+
+  uint32_t Text(std::string_view text);
+
+  const ImportedTrace& trace_;
+  StringPool texts_;
+  std::vector<Function> functions_;
+  std::unordered_map<Function, uint32_t, Hash> rows_;
+};
+
+}  // namespace heapprofd

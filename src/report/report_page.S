@@ -1,0 +1,8 @@
+// The page as CMake has put it together, for report/report_page.cc.
+        .section .rodata
+        .global hpd_report_page_begin
+        .global hpd_report_page_end
+hpd_report_page_begin:
+        .incbin "report_page.html"
+hpd_report_page_end:
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,32 @@
+#include "report/report_page.h"
+
+#include <gtest/gtest.h>
+
+namespace heapprofd {
+namespace {
+
+TEST(Base64Test, IsThatOfTheStandard) {
+  EXPECT_EQ(Base64(""), "");
+  EXPECT_EQ(Base64("f"), "Zg==");
+  EXPECT_EQ(Base64("fo"), "Zm8=");
+  EXPECT_EQ(Base64("foo"), "Zm9v");
+  EXPECT_EQ(Base64("foob"), "Zm9vYg==");
+  EXPECT_EQ(Base64("fooba"), "Zm9vYmE=");
+  EXPECT_EQ(Base64("\xff\xfe\xfd"), "//79");
+}
+
+TEST(ReportPageTest, NoTextOfTheDataIsPartOfThePage) {
+  const std::string page = ReportPage("</script><img src=x onerror=alert(1)>");
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  EXPECT_EQ(page.find("%DATA%"), std::string::npos);
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  EXPECT_TRUE(page.ends_with("</html>\n"));
+}
+
+// What it costs everybody who keeps a report.
+TEST(ReportPageTest, ItIsSmall) {
+  EXPECT_LT(ReportPage("").size(), 150u * 1000);
+}
+
+}  // namespace
+}  // namespace heapprofd

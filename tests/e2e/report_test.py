@@ -1,0 +1,248 @@
+"""The page that recordings leave, in a real browser."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from browser import CHROMIUM, Browser, Page
+from profile_run import HEAP_PROFILE, program
+
+VIEWS = ["space", "alloc_space", "objects", "alloc_objects"]
+HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "a\u202eb", "__proto__"]
+
+
+def report(file, output, *options):
+    subprocess.run([HEAP_PROFILE, "report", *options, "-o", output, "--", file], capture_output=True, text=True,
+                   check=True)
+
+
+class FilesTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def record(self, *options):
+        out = self.directory / "out"
+        done = subprocess.run([HEAP_PROFILE, "-i", "1", "-o", out, *options, "--", program("known_stacks")],
+                              capture_output=True, text=True, check=True)
+        return out, done.stderr
+
+    def test_every_recording_leaves_a_page_and_names_it_last(self):
+        out, stderr = self.record()
+        self.assertEqual(stderr.splitlines()[-1], f"  report  {out}/report.html  (open in a browser)")
+        self.assertIn("default-src 'none'", (out / "report.html").read_text())
+
+    def test_none_is_made_when_none_is_wanted(self):
+        out, stderr = self.record("--no-report")
+        self.assertFalse((out / "report.html").exists())
+        self.assertNotIn("report.html", stderr)
+
+    def test_a_page_that_cannot_be_made_is_said_and_the_trace_is_there(self):
+        out = self.directory / "out"
+        done = subprocess.run([HEAP_PROFILE, "-i", "1", "-o", out, "--", "sh", "-c",
+                               f"mkdir {out}/report.html && exec {program('known_stacks')}"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("heap_profile: cannot make the report: ", done.stderr)
+        self.assertIn(f"heap_profile report {out}/raw-trace", done.stderr)
+        subprocess.run([HEAP_PROFILE, "query", out / "raw-trace", "select 1 from heap_dump"], capture_output=True,
+                       check=True)
+
+    def test_what_is_no_profile_makes_no_page(self):
+        broken = self.directory / "broken"
+        broken.write_bytes(b"no profile at all")
+        done = subprocess.run([HEAP_PROFILE, "report", "-o", self.directory / "page.html", broken],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("its format is not known", done.stderr)
+        self.assertFalse((self.directory / "page.html").exists())
+
+    def test_a_page_that_is_there_is_not_replaced_unasked(self):
+        (self.directory / "report.html").write_text("mine")
+        folded = self.directory / "a.folded"
+        folded.write_text("main;f 10\n")
+        done = subprocess.run([HEAP_PROFILE, "report", folded], capture_output=True, text=True, check=False,
+                              cwd=self.directory)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("it is there already", done.stderr)
+        self.assertEqual((self.directory / "report.html").read_text(), "mine")
+
+
+@unittest.skipUnless(CHROMIUM, "chromium is not installed")
+class BrowserTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        cls.trace = cls.directory / "out" / "raw-trace"
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", cls.trace.parent, "--", program("known_stacks")],
+                       capture_output=True, check=True)
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.page = Page(self.browser)
+        self.addCleanup(self.page.close)
+
+    def open(self, path, hash=""):
+        self.page.open(path, hash)
+
+    def tearDown(self):
+        self.assertEqual(self.page.complaints, [])
+        self.assertEqual([url for url in self.page.requests if not url.startswith("file:///")], [])
+        self.assertLessEqual(len(self.page.requests), 1)
+
+    def folded(self, text, name="stacks"):
+        file = self.directory / (name + ".folded")
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        page = self.directory / (name + ".html")
+        report(file, page)
+        return page
+
+    def query(self, sql):
+        done = subprocess.run([HEAP_PROFILE, "query", "--json", self.trace, sql], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    def total(self):
+        return int(self.page.evaluate("document.getElementById('total').dataset.value"))
+
+    def test_totals_are_those_of_sql_in_all_views(self):
+        self.open(self.trace.parent / "report.html", "#moment=0")
+        for number, view in enumerate(VIEWS, 1):
+            self.page.key(str(number))
+            (row,) = self.query(f"select sum(self) as total from flamegraph(0, '{view}')")
+            self.assertEqual(self.total(), row["total"], view)
+
+    def test_functions_are_those_of_sql(self):
+        self.open(self.trace.parent / "report.html", "#moment=0&page=functions")
+        shown = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => [row.cells[4].textContent, "
+                                   "row.cells[0].title, row.cells[2].title])")
+        exactly = "{:,} bytes".format
+        told = self.query("select iif(name in ('', 'unknown'), '[' || replace(mapping_name, rtrim(mapping_name, replace("
+                          "mapping_name, '/', '')), '') || ']', name) as name, self, cumulative "
+                          "from top('space', 100000, 0) where cumulative != 0")
+        self.assertEqual(sorted(map(tuple, shown)),
+                         sorted((row["name"], exactly(row["self"]), exactly(row["cumulative"])) for row in told))
+
+    def test_the_peak_comes_first_when_it_is_much_more_than_the_end(self):
+        self.open(self.trace.parent / "report.html")
+        peak, live = self.query("select peak_size, live_size from heap_dump where id = 0")[0].values()
+        pressed = self.page.evaluate("document.querySelector('.moments [aria-pressed=true]').textContent")
+        self.assertTrue(pressed.startswith("peak" if peak >= 1.2 * live else "end"), pressed)
+        self.page.key("e")
+        self.assertEqual(self.total(), live)
+
+    def test_a_search_tells_how_much_it_has_found(self):
+        self.open(self.folded("main;load;parse 70\nmain;load;load 20\nmain;save 10\n"))
+        for text, value in (("LOAD", 90), ("/^(parse|save)$/", 80), ("nothing", 0)):
+            self.page.key("/")
+            self.page.evaluate("document.activeElement.select()")
+            self.page.type(text)
+            self.assertEqual(self.page.evaluate("document.getElementById('found').dataset.value"), str(value), text)
+            self.page.key("Escape")
+        self.page.key("/")
+        self.page.evaluate("document.activeElement.select()")
+        self.page.type("/(/")
+        self.assertEqual(self.page.evaluate("document.getElementById('found').textContent"), "no regular expression")
+
+    def test_keys_walk_zoom_and_go_back(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"), "#page=flame")
+        state = lambda: self.page.evaluate("({zoom: heapReport.state.zoom, selected: "
+                                           "document.getElementById('selection').textContent})")
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
+            self.page.key(key)
+        self.assertTrue(state()["selected"].startswith("save: 10 B (10%)"), state())
+        self.page.key("ArrowLeft")
+        self.page.key("Enter")
+        self.assertTrue(state()["zoom"] > 0 and state()["selected"].startswith("load: 90 B (90%)"), state())
+        self.page.evaluate("history.back()")
+        self.page.wait("heapReport.state.zoom === 0")
+        self.page.key("c")
+        self.page.key("b")
+        self.assertEqual(self.page.evaluate("[heapReport.state.isInverted, heapReport.tree.total()]"), [True, 100])
+
+    def test_a_click_zooms_and_a_link_restores_everything(self):
+        page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")
+        self.open(page, "#page=flame")
+        place = self.page.evaluate("(({x, y}) => [x, y])(document.querySelector('.flame').getBoundingClientRect())")
+        self.page.click(place[0] + 20, place[1] + 19 * 2 + 5)
+        self.assertIn("zoom=2", self.page.evaluate("location.hash"))
+        self.page.key("2")
+        self.page.key("t")
+        link = self.page.evaluate("location.hash")
+        shown = "JSON.stringify([heapReport.state, document.documentElement.dataset.theme])"
+        before = self.page.evaluate(shown)
+        self.open(page, link)
+        self.assertEqual(self.page.evaluate(shown), before)
+
+    def test_filters_are_chips_that_can_be_removed(self):
+        filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
+        page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")
+        for kind, text, total, nodes in (("keep", "parse", 70, 4), ("hide", "parse", 30, 4), ("merge", "load", 100, 4),
+                                         ("from", "load", 90, 3)):
+            self.open(page, filters(kind, text))
+            self.assertEqual(self.page.evaluate("[heapReport.tree.total(), heapReport.tree.count]"), [total, nodes], kind)
+        self.page.evaluate("document.querySelector('.chip button').click()")
+        self.assertEqual(self.total(), 100)
+
+    def test_both_themes_are_those_of_the_system(self):
+        for theme in ("light", "dark"):
+            self.page.theme(theme)
+            self.open(self.trace.parent / "report.html")
+            self.assertEqual(self.page.evaluate("document.documentElement.dataset.theme"), theme)
+            bright = self.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] > 128")
+            self.assertEqual(bright, theme == "light")
+
+    def test_every_page_shows_something_at_every_width(self):
+        for width in (1600, 1000, 420):
+            self.page.size(width, 800)
+            for key in "ofuiq":
+                self.open(self.trace.parent / "report.html")
+                self.page.key(key)
+                self.assertGreater(len(self.page.evaluate("document.getElementById('page').textContent")), 30)
+                self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), width)
+
+    def test_names_never_become_html(self):
+        self.open(self.folded(b"".join(name.replace(" ", "\t").encode() + b";x 1\n" for name in HOSTILE)))
+        for key in "ofuiq":
+            self.page.key(key)
+            self.assertEqual(self.page.evaluate("[document.querySelectorAll('img, iframe, object').length, "
+                                                "document.scripts.length]"), [0, 1])
+        self.page.key("u")
+        self.assertIn("<img", self.page.evaluate("document.getElementById('page').textContent"))
+        self.assertNotIn("\u202e", self.page.evaluate("document.body.textContent"))
+
+    def test_deep_stacks_and_long_names_open(self):
+        deep = ";".join(f"f{i % 50}" for i in range(10000)) + " 1000\n"
+        self.open(self.folded(deep, "deep"), "#page=flame")
+        self.assertGreater(self.page.evaluate("heapReport.tree.height"), 1000)
+        self.page.key("b")
+        self.assertEqual(self.total(), 1000)
+        self.open(self.folded("main 1\n" + "x" * ((1 << 20) - 100) + ";y 6\n", "long"))
+        for key in "ofuiq":
+            self.page.key(key)
+        self.assertEqual(self.total(), 7)
+
+    def test_nothing_is_explained(self):
+        out = self.directory / "nothing"
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "100000000", "-o", out, "--", "/bin/true"], capture_output=True, check=True)
+        self.open(out / "report.html")
+        text = self.page.evaluate("document.getElementById('empty').textContent")
+        self.assertGreater(len(text), 40)
+
+    def test_what_is_broken_is_said(self):
+        page = self.directory / "broken.html"
+        text = (self.trace.parent / "report.html").read_text()
+        at = text.index("application/octet-stream\">") + len("application/octet-stream\">")
+        page.write_text(text[:at] + "H4sI" + text[text.index("</script>", at):])
+        self.open(page)
+        self.assertIn("cannot be shown", self.page.evaluate("document.body.textContent"))
+        self.page.complaints.clear()  # the browser's own line about the failure
+
+
+if __name__ == "__main__":
+    unittest.main()
