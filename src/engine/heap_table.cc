@@ -117,6 +117,13 @@ size_t HeapTable::live_samples() const {
   return samples;
 }
 
+size_t HeapTable::bytes() const {
+  size_t bytes = 0;
+  for (const auto& heap : heaps_)
+    bytes += heap != nullptr ? heap->live().bytes() : 0;
+  return bytes;
+}
+
 double HeapTable::live_bytes() const {
   double bytes = 0;
   for (const auto& heap : heaps_)

@@ -70,6 +70,9 @@ class HeapTable {
   double live_bytes() const;
   size_t live_samples() const;
 
+  // What the live samples take of our memory.
+  size_t bytes() const;
+
  private:
   std::array<std::unique_ptr<CustomHeap>, kMaxHeaps> heaps_;
 };

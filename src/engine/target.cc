@@ -356,8 +356,6 @@ uint64_t Target::EstimatedBytes() const {
   constexpr uint64_t kPerFrame = sizeof(Frame) + 48;  // and what finds it
   constexpr uint64_t kPerCallsite = sizeof(Callsite) + 56;
   constexpr uint64_t kPerTotals = 200;  // of a callsite in a dump, its peak included
-  constexpr uint64_t kPerSample = 64;
-  constexpr uint64_t kPerHash = 32;
   uint64_t bytes =
       sizeof(*this) + address_space_->bytes() + profile_.frames.size() * kPerFrame +
       profile_.callsites.size() * kPerCallsite +
@@ -369,8 +367,8 @@ uint64_t Target::EstimatedBytes() const {
     bytes += sizeof(dump) + dump.callsites.size() * kPerTotals +
              dump.threads.size() * sizeof(CallsiteTotals);
   if (memory_ != nullptr)
-    bytes += (heap_->live_samples() + custom_heaps_.live_samples()) * kPerSample +
-             (stacks_.size() + previous_stacks_.size() + frames_.size()) * kPerHash;
+    bytes += heap_->bytes() + custom_heaps_.bytes() + stacks_.bytes() +
+             previous_stacks_.bytes() + frames_.bytes();
   return bytes;
 }
 

@@ -1,5 +1,7 @@
 #include "profile/live_heap.h"
 
+#include <utility>
+
 #include "profile/estimate.h"
 
 namespace heapprofd {
@@ -28,12 +30,14 @@ CallsiteTotals& LiveHeap::TotalsOf(ThreadId thread) {
 }
 
 void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
-  Free(allocation.address);
+  const Sample sample{.size = allocation.size,
+                      .interval = allocation.interval,
+                      .callsite = allocation.callsite,
+                      .thread = allocation.thread};
+  const auto [entry, is_new] = samples_.Insert(allocation.address, sample);
+  if (!is_new)
+    CountFreed(std::exchange(*entry, sample));
   const Estimate estimate = EstimateOfSample(allocation.size, allocation.interval);
-  samples_.emplace(allocation.address, Sample{.size = allocation.size,
-                                              .interval = allocation.interval,
-                                              .callsite = allocation.callsite,
-                                              .thread = allocation.thread});
   Touch(allocation.callsite).totals.allocated += estimate;
   TotalsOf(allocation.thread).allocated += estimate;
   allocated_ += estimate;
@@ -50,16 +54,20 @@ void LiveHeap::AddLive(const Estimate& estimate, uint64_t now_ns) {
 }
 
 bool LiveHeap::Take(uint64_t address, Sample* taken) {
-  const auto found = samples_.find(address);
-  if (found == samples_.end())
+  const Sample* found = samples_.Find(address);
+  if (found == nullptr)
     return false;
-  *taken = found->second;
-  samples_.erase(found);
-  const Estimate estimate = EstimateOfSample(taken->size, taken->interval);
-  Touch(taken->callsite).totals.freed += estimate;
-  TotalsOf(taken->thread).freed += estimate;
-  live_ -= estimate;
+  *taken = *found;
+  samples_.Erase(address);
+  CountFreed(*taken);
   return true;
+}
+
+void LiveHeap::CountFreed(const Sample& sample) {
+  const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
+  Touch(sample.callsite).totals.freed += estimate;
+  TotalsOf(sample.thread).freed += estimate;
+  live_ -= estimate;
 }
 
 void LiveHeap::Free(uint64_t address) {
@@ -83,7 +91,7 @@ void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns
     return;
   const Sample sample = found->second.sample;
   pending_reallocs_.erase(found);
-  if (!samples_.emplace(address, sample).second)
+  if (!samples_.Insert(address, sample).second)
     return;
   const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
   Touch(sample.callsite).totals.freed -= estimate;
