@@ -1,6 +1,6 @@
-// A map from 64-bit numbers to small plain values, in one piece of memory: what a recording
-// looks up for every event. A look-up costs about one cache miss, which Prefetch can pay
-// early, and giving all of it back costs nothing.
+// A map from 64-bit numbers to small plain values, in one piece of memory: what a
+// recording looks up for every event. A look-up costs about one cache miss, which
+// Prefetch can pay early, and giving all of it back costs nothing.
 //
 // The keys are often the word of a profiled program, so the places of an own map are made
 // from a secret of it: nobody can choose keys that share their place.
@@ -57,8 +57,8 @@ class FlatMap {
     return slot.key == key ? &slot.value : nullptr;
   }
 
-  // The value that stands under the key now, which is `value` if there was none. False: there
-  // was one.
+  // The value that stands under the key now, which is `value` if there was none. False:
+  // there was one.
   std::pair<Value*, bool> Insert(uint64_t key, const Value& value) {
     if (key == kVacant) {
       const bool is_new = !std::exchange(has_vacant_key_, true);
@@ -95,16 +95,22 @@ class FlatMap {
     return true;
   }
 
+  // `visit(key, value)`, in no order.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    if (has_vacant_key_)
+      visit(kVacant, vacant_value_);
+    for (const Slot& slot : slots_) {
+      if (slot.key != kVacant)
+        visit(slot.key, slot.value);
+    }
+  }
+
   void Clear() { *this = FlatMap(); }
 
   // Takes what `other` has under keys that this map lacks; `other` is empty afterwards.
   void Merge(FlatMap& other) {
-    if (other.has_vacant_key_)
-      Insert(kVacant, other.vacant_value_);
-    for (const Slot& slot : other.slots_) {
-      if (slot.key != kVacant)
-        Insert(slot.key, slot.value);
-    }
+    other.ForEach([this](uint64_t key, const Value& value) { Insert(key, value); });
     other.Clear();
   }
 

@@ -39,6 +39,9 @@ class CustomHeap {
   void Snapshot(HeapDump* dump) const;
 
  private:
+  template <typename Value>
+  CallsiteRows<Value> ByCallsite(const CallsiteRows<Value>& by_number) const;
+
   std::string name_;
   uint64_t first_interval_;
   uint64_t last_interval_ = 0;  // 0: nothing sampled yet

@@ -164,6 +164,7 @@ class Target {
   void KeepForChildren();
   void UpdateQuality();
   void LookAtExit();
+  void Prefetch(RecordType type, std::span<const uint64_t> words);
   void HandleRecord(const RingReader::Record& record);
   void HandleSample(std::span<const std::byte> payload);
   void ReportAllocation(const struct SampleRecord& record);

@@ -89,7 +89,7 @@ CallsiteId Target::UnwindCopy(const SampleParts& parts) {
   quality.unwind_time_us += spent_us;
   ++quality.unwind_times[std::min<size_t>(static_cast<size_t>(std::bit_width(spent_us)),
                                           kUnwindTimeBuckets - 1)];
-  std::vector<uint64_t> keys = parts.keys;
+  std::vector<uint64_t> keys(parts.keys.begin(), parts.keys.end());
   keys.insert(keys.end(), unwound.keys.begin(), unwound.keys.end());
   if (keys.empty())
     keys.push_back(parts.copy.key);
@@ -108,7 +108,7 @@ void Target::CheckAgreement(const SampleParts& parts) {
   if (unwound.stop == StopReason::kTruncatedCopy)
     return;  // nothing to compare with
   ++profile_.quality.checked_samples;
-  if (unwound.keys == parts.keys)
+  if (std::ranges::equal(unwound.keys, parts.keys))
     ++profile_.quality.agreed_samples;
   else
     ForgetCode();
@@ -126,8 +126,8 @@ CallsiteId Target::ExtendStack(CallsiteId outer, std::span<const uint64_t> keys)
   return outer;
 }
 
-// The same for a stack that clients may refer to from now on. Most of a new stack is known
-// from others, so its longest known part is looked for from the inside.
+// The same for a stack that clients may refer to from now on. Most of a new stack is
+// known from others, so its longest known part is looked for from the inside.
 CallsiteId Target::ExtendKnownStack(CallsiteId outer,
                                     uint64_t outer_hash,
                                     std::span<const uint64_t> keys) {

@@ -9,10 +9,10 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/shared_text.h"
+#include "profile/callsite_rows.h"
 
 namespace heapprofd {
 
@@ -116,12 +116,10 @@ struct HeapDump {
   uint64_t original_sampling_interval = 0;  // bytes, at the start
   uint64_t start_ns =
       0;  // CLOCK_MONOTONIC: the previous dump of this heap, or the start of profiling
-  uint64_t end_ns = 0;  // CLOCK_MONOTONIC: the moment of the dump
-  std::unordered_map<CallsiteId, CallsiteTotals>
-      callsites;  // only those that ever had a sample
-  std::unordered_map<CallsiteId, Estimate>
-      peak;              // live estimate per callsite when total live was highest
-  uint64_t peak_ns = 0;  // CLOCK_MONOTONIC, 0 when nothing was ever live
+  uint64_t end_ns = 0;                     // CLOCK_MONOTONIC: the moment of the dump
+  CallsiteRows<CallsiteTotals> callsites;  // only those that ever had a sample
+  CallsiteRows<Estimate> peak;  // live estimate per callsite when total live was highest
+  uint64_t peak_ns = 0;         // CLOCK_MONOTONIC, 0 when nothing was ever live
   Estimate peak_total;
   std::vector<CallsiteTotals> threads;  // by ThreadId of who allocated, whoever freed
   uint64_t exact_alloc_calls = 0;       // counted, not sampled
