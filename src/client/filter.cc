@@ -24,7 +24,17 @@ void SampledFilter::RemovePage(uint64_t address) {
   }
 }
 
+void SampledFilter::Open() {
+  if (IsOpen())
+    return;
+  for (std::atomic<uint64_t>& word : page_words_)
+    word.store(UINT32_MAX, std::memory_order_relaxed);
+  is_open_.store(1, std::memory_order_release);
+}
+
 void SampledFilter::Insert(uint64_t address) {
+  if (IsOpen())
+    return;
   InsertPage(address);
   const uint64_t granule = GranuleOf(address);
   const uint64_t bucket = granule >> 5;
@@ -38,6 +48,8 @@ void SampledFilter::Insert(uint64_t address) {
 }
 
 bool SampledFilter::Remove(uint64_t address) {
+  if (IsOpen())
+    return true;
   const uint64_t granule = GranuleOf(address);
   const uint64_t bucket = granule >> 5;
   const auto bit = static_cast<uint32_t>(granule & 31);

@@ -19,6 +19,9 @@
 // and then raises the version; a remover recomputes the bit from the tags and swaps the
 // word only if the version still stands. A bucket whose slots are full keeps its bits set
 // for ever: frees there are then always reported, which costs time but is never wrong.
+//
+// Where every allocation is sampled there is nothing to be told apart: an open filter
+// reports all frees and keeps no address.
 #pragma once
 
 #include <atomic>
@@ -36,12 +39,19 @@ class SampledFilter {
     const uint64_t page_word = page_words_[page >> 5].load(std::memory_order_relaxed);
     if (HPD_LIKELY((page_word >> (page & 31) & 1) == 0))
       return false;
+    if (IsOpen())
+      return true;
     const uint64_t granule = GranuleOf(address);
     const uint64_t word = words_[granule >> 5].load(std::memory_order_relaxed);
     return (word >> (granule & 31) & 1) != 0;
   }
 
   void Insert(uint64_t address);
+
+  // May contain every address from now on. Threads may do so at the same time.
+  void Open();
+
+  bool IsOpen() const { return is_open_.load(std::memory_order_acquire) != 0; }
 
   // Asks for the memory that Insert will need.
   void PrefetchForInsert(uint64_t address) const {
@@ -99,6 +109,7 @@ class SampledFilter {
   bool ClearTag(uint64_t bucket, uint32_t tag);
   bool BitInUse(uint64_t bucket, uint32_t bit) const;
 
+  std::atomic<uint64_t> is_open_;
   std::atomic<uint64_t> page_words_[(1u << kPageBits) / 32];  // {version | 32 bits}
   std::atomic<uint32_t> page_counts_[1u << kPageBits];
   std::atomic<uint64_t> words_[kBuckets];

@@ -42,6 +42,20 @@ TEST_F(FilterTest, AnAddressIsRemovedOnce) {
   EXPECT_FALSE(filter_->Remove(0x55550000));
 }
 
+TEST_F(FilterTest, AnOpenOneContainsEverythingForEver) {
+  filter_->Insert(0x55550000);
+  filter_->Open();
+  for (const uint64_t address :
+       {uint64_t{16}, uint64_t{0x55550000}, uint64_t{0x7f1234567890}, uint64_t{1} << 47,
+        UINT64_MAX}) {
+    filter_->Insert(address);
+    EXPECT_TRUE(filter_->MayContain(address)) << address;
+    EXPECT_TRUE(filter_->Remove(address)) << address;
+    EXPECT_TRUE(filter_->MayContain(address)) << address;
+    EXPECT_TRUE(filter_->Remove(address)) << address;
+  }
+}
+
 TEST_F(FilterTest, RandomUseBehavesLikeASetWhileNoBucketOverflows) {
   std::mt19937_64 random(2024);
   std::unordered_set<uint64_t> model;

@@ -156,10 +156,20 @@ void FillRecord(std::byte* to, const Sample& sample, const StackEvidence& eviden
   FillSample(to, record, evidence);
 }
 
+// Of this block's heap: then to keep its blocks in the filter would be in vain.
+bool ReportsAllFrees(const Block& block) {
+  return block.heap_id == kMallocHeapId &&
+         g_session.engine()->control.reports_all_frees.load(std::memory_order_relaxed) !=
+             0;
+}
+
 // 0: it is in the ring; else the payload for which there was no space.
 size_t TryToRecord(const Sample& sample) {
   const Block& block = sample.block;
-  FilterOf(block).PrefetchForInsert(FilterKey(block));
+  if (ReportsAllFrees(block))
+    FilterOf(block).Open();
+  else
+    FilterOf(block).PrefetchForInsert(FilterKey(block));
   g_session.ring().PrefetchNext();
   MemoLease lease(sample.slot);
   StackEvidence evidence =

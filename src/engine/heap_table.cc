@@ -35,16 +35,27 @@ void CustomHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) 
   live_.Allocate(numbered, now_ns);
 }
 
+template <typename Value>
+CallsiteRows<Value> CustomHeap::ByCallsite(const CallsiteRows<Value>& by_number) const {
+  std::vector<std::pair<CallsiteId, const Value*>> order;
+  order.reserve(by_number.size());
+  for (const auto& [number, value] : by_number)
+    order.emplace_back(callsites_[number], &value);
+  std::sort(order.begin(), order.end());
+  CallsiteRows<Value> rows;
+  for (const auto& [callsite, value] : order)
+    rows.emplace(callsite, *value);
+  return rows;
+}
+
 void CustomHeap::Snapshot(HeapDump* dump) const {
   dump->heap_name = name_;
   dump->original_sampling_interval = first_interval_;
   dump->sampling_interval = std::max(first_interval_, last_interval_);
   HeapDump by_number = *dump;
   live_.Snapshot(&by_number);
-  for (const auto& [number, totals] : by_number.callsites)
-    dump->callsites.emplace(callsites_[number], totals);
-  for (const auto& [number, estimate] : by_number.peak)
-    dump->peak.emplace(callsites_[number], estimate);
+  dump->callsites = ByCallsite(by_number.callsites);
+  dump->peak = ByCallsite(by_number.peak);
   dump->peak_ns = by_number.peak_ns;
   dump->peak_total = by_number.peak_total;
   dump->certain_live = by_number.certain_live;
@@ -127,6 +138,13 @@ size_t HeapTable::live_samples() const {
   for (const auto& heap : heaps_)
     samples += heap != nullptr ? heap->live().live_samples() : 0;
   return samples;
+}
+
+size_t HeapTable::bytes() const {
+  size_t bytes = 0;
+  for (const auto& heap : heaps_)
+    bytes += heap != nullptr ? heap->live().bytes() : 0;
+  return bytes;
 }
 
 double HeapTable::LiveBytes(const ClientBlock& client) const {

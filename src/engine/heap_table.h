@@ -40,6 +40,9 @@ class CustomHeap {
   void Snapshot(HeapDump* dump) const;
 
  private:
+  template <typename Value>
+  CallsiteRows<Value> ByCallsite(const CallsiteRows<Value>& by_number) const;
+
   std::string name_;
   uint64_t first_interval_;
   uint64_t last_interval_ = 0;  // 0: nothing sampled yet
@@ -71,6 +74,9 @@ class HeapTable {
   // No more than the exact totals allow.
   double LiveBytes(const ClientBlock& client) const;
   size_t live_samples() const;
+
+  // What the live samples take of our memory.
+  size_t bytes() const;
 
  private:
   // One per heap, in the order of ids, with nothing but exact totals.

@@ -28,9 +28,8 @@ std::optional<SampleParts> ParseSample(std::span<const std::byte> payload) {
   const size_t key_bytes = size_t{parts.record.frame_count} * sizeof(uint64_t);
   if (payload.size() < key_bytes)
     return std::nullopt;
-  parts.keys.resize(parts.record.frame_count);
-  if (key_bytes > 0)
-    memcpy(parts.keys.data(), payload.data(), key_bytes);
+  parts.keys = {reinterpret_cast<const uint64_t*>(payload.data()),
+                size_t{parts.record.frame_count}};
   payload = payload.subspan(key_bytes);
   if ((parts.record.flags & kSampleHasStackCopy) != 0) {
     if (!Take(payload, &parts.copy) || parts.copy.size != payload.size() ||

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "wire/records.h"
 
@@ -15,12 +14,13 @@ namespace heapprofd {
 struct SampleParts {
   SampleRecord record{};
   uint64_t labels = 0;  // label ids, 0: none
-  std::vector<uint64_t> keys;
+  std::span<const uint64_t> keys;
   StackCopyHeader copy{};                 // valid with kSampleHasStackCopy
   std::span<const std::byte> copy_bytes;  // memory from copy.sp & ~7 upward
 };
 
-// nullopt: the lengths inside do not fit the payload, or a field has an impossible value.
+// `payload` begins on 8 bytes. nullopt: the lengths inside do not fit it, or a field has
+// an impossible value.
 std::optional<SampleParts> ParseSample(std::span<const std::byte> payload);
 
 std::optional<FreeRecord> ParseFree(std::span<const std::byte> payload);

@@ -65,7 +65,8 @@ TEST(ParseSampleTest, FramesAndCopyAreTakenApart) {
   const auto payload = WithFramesAndCopy().Build();
   const auto parts = ParseSample(payload);
   ASSERT_TRUE(parts.has_value());
-  EXPECT_EQ(parts->keys, (std::vector<uint64_t>{11, 22, 33}));
+  EXPECT_EQ(std::vector<uint64_t>(parts->keys.begin(), parts->keys.end()),
+            (std::vector<uint64_t>{11, 22, 33}));
   EXPECT_EQ(parts->copy.bp, 3u);
   ASSERT_EQ(parts->copy_bytes.size(), 80u);
   EXPECT_EQ(parts->copy_bytes[79], std::byte{9});

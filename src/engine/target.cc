@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
 #include <utility>
 
 #include "engine/exact_totals.h"
@@ -24,6 +25,13 @@ constexpr uint64_t kStuckAtMostNs = 30'000'000'000;
 constexpr uint64_t kAdaptNs = 100'000'000;
 constexpr uint64_t kNeverInterval = uint64_t{1} << 60;  // no allocation is ever sampled
 constexpr size_t kRecordsPerLook = 16;                  // at the clock
+
+// Whether an interval of one byte stays one, and nobody else is shown what is in the
+// ring.
+bool RecordsAll(const SessionConfig& config) {
+  return config.when_full == WhenFull::kBlock && config.adaptive_threshold_bytes == 0 &&
+         !config.stream_allocations;
+}
 
 }  // namespace
 
@@ -82,6 +90,7 @@ void Target::PublishConfig() {
   control.block_timeout_us.store(config_.block_timeout_us);
   control.check_period.store(config_.check_period);
   control.max_stack_copy.store(kDefaultStackCopy);
+  control.reports_all_frees.store(RecordsAll(config_) && malloc_interval_ == 1 ? 1 : 0);
   control.look_at_exit.store(config_.ask_allocator ? 1 : 0);
   control.heartbeat.store(MonotonicNs());
   control.active.store(1, std::memory_order_release);
@@ -107,11 +116,14 @@ size_t Target::Drain(size_t max_records, bool writers_gone, uint64_t turn_ns) {
   is_behind_ = true;
   while (count < max_records && !is_over) {
     RingReader::Record record;
-    const RingReader::Outcome outcome = reader_->Read(&record, writers_gone || IsStuck());
+    RingReader::Outcome outcome = reader_->Read(&record, writers_gone);
+    if (outcome == RingReader::Outcome::kEmpty && !writers_gone && IsStuck())
+      outcome = reader_->Read(&record, /*writers_gone=*/true);
     if (outcome == RingReader::Outcome::kEmpty) {
       is_behind_ = false;
       break;
     }
+    reader_->LookAhead([this](RecordType type, auto words) { Prefetch(type, words); });
     if (outcome == RingReader::Outcome::kRecord)
       HandleRecord(record);
     else if (writers_gone)
@@ -128,6 +140,19 @@ size_t Target::Drain(size_t max_records, bool writers_gone, uint64_t turn_ns) {
   }
   reader_->WakeForFreeSpace();
   return count;
+}
+
+// Of a record that is read soon: the live block and the stack.
+void Target::Prefetch(RecordType type, std::span<const uint64_t> words) {
+  constexpr size_t kAddress = offsetof(SampleRecord, address) / 8;
+  constexpr size_t kStack = offsetof(SampleRecord, outer_hash) / 8;
+  static_assert(offsetof(FreeRecord, address) / 8 == kAddress);
+  static_assert(kStack < RingReader::kWordsAhead);
+  if ((type == RecordType::kSample || type == RecordType::kFree) &&
+      words.size() > kAddress)
+    heap_->Prefetch(words[kAddress]);
+  if (type == RecordType::kSample && words.size() > kStack)
+    stacks_.Prefetch(words[kStack]);
 }
 
 uint64_t Target::RestEnd() const {
@@ -355,9 +380,7 @@ void Target::Stop(TargetEnd end) {
 uint64_t Target::EstimatedBytes() const {
   constexpr uint64_t kPerFrame = sizeof(Frame) + 48;  // and what finds it
   constexpr uint64_t kPerCallsite = sizeof(Callsite) + 56;
-  constexpr uint64_t kPerTotals = 232;  // of a callsite in a dump, its peak included
-  constexpr uint64_t kPerSample = 64;
-  constexpr uint64_t kPerHash = 32;
+  constexpr uint64_t kPerTotals = 200;  // of a callsite in a dump, its peak included
   uint64_t bytes = sizeof(*this) + address_space_->bytes() +
                    profile_.frames.size() * kPerFrame +
                    profile_.callsites.size() * kPerCallsite +
@@ -369,8 +392,8 @@ uint64_t Target::EstimatedBytes() const {
     bytes += sizeof(dump) + dump.callsites.size() * kPerTotals +
              dump.threads.size() * sizeof(CallsiteTotals);
   if (memory_ != nullptr)
-    bytes += (heap_->live_samples() + custom_heaps_.live_samples()) * kPerSample +
-             (stacks_.size() + previous_stacks_.size() + frames_.size()) * kPerHash;
+    bytes += heap_->bytes() + custom_heaps_.bytes() + stacks_.bytes() +
+             previous_stacks_.bytes() + frames_.bytes();
   return bytes;
 }
 

@@ -13,9 +13,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/scoped_fd.h"
 #include "engine/allocation_events.h"
 #include "engine/called_functions.h"
@@ -176,6 +176,7 @@ class Target {
   void KeepForChildren();
   void UpdateQuality();
   void LookAtExit();
+  void Prefetch(RecordType type, std::span<const uint64_t> words);
   void HandleRecord(const RingReader::Record& record);
   void HandleSample(std::span<const std::byte> payload);
   void ReportAllocation(const struct SampleRecord& record);
@@ -231,10 +232,11 @@ class Target {
   std::unique_ptr<ThreadTable> threads_;
   uint64_t malloc_interval_ = 0;  // of the session; 0: malloc is not recorded
   // By hash (walk/stack_hash.h): every stack there was, and the outer parts of each.
-  std::unordered_map<uint64_t, CallsiteId> stacks_;
-  std::unordered_map<uint64_t, CallsiteId> previous_stacks_;  // before ForgetStacks
+  FlatMap<CallsiteId> stacks_;
+  FlatMap<CallsiteId> previous_stacks_;  // before ForgetStacks
   uint64_t previous_stacks_end_ = 0;  // ring position: records before it may mean these
-  std::unordered_map<uint64_t, FrameId> frames_;  // by key
+  std::vector<uint64_t> prefix_hashes_;  // of ExtendKnownStack, to keep its memory
+  FlatMap<FrameId> frames_;              // by key
   bool is_behind_ = false;
   uint64_t stuck_position_ = UINT64_MAX;  // none yet
   uint64_t stuck_since_ns_ = 0;

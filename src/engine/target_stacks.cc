@@ -57,13 +57,11 @@ CallsiteId Target::CallsiteOfSample(const SampleParts& parts) {
 CallsiteId Target::CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys) {
   if (outer_hash == kEmptyStackHash)
     return InternStack(keys);
-  const auto known = stacks_.find(outer_hash);
-  if (known != stacks_.end())
-    return ExtendKnownStack(known->second, outer_hash, keys);
+  if (const CallsiteId* known = stacks_.Find(outer_hash))
+    return ExtendKnownStack(*known, outer_hash, keys);
   // On its way when the stacks were forgotten: it means what it meant then.
-  const auto previous = previous_stacks_.find(outer_hash);
-  if (previous != previous_stacks_.end())
-    return ExtendStack(previous->second, keys);
+  if (const CallsiteId* previous = previous_stacks_.Find(outer_hash))
+    return ExtendStack(*previous, keys);
   // The record that brought the outer frames was lost: have every stack sent anew.
   ++profile_.quality.unknown_stacks;
   memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
@@ -91,7 +89,7 @@ CallsiteId Target::UnwindCopy(const SampleParts& parts) {
   quality.unwind_time_us += spent_us;
   ++quality.unwind_times[std::min<size_t>(static_cast<size_t>(std::bit_width(spent_us)),
                                           kUnwindTimeBuckets - 1)];
-  std::vector<uint64_t> keys = parts.keys;
+  std::vector<uint64_t> keys(parts.keys.begin(), parts.keys.end());
   keys.insert(keys.end(), unwound.keys.begin(), unwound.keys.end());
   if (keys.empty())
     keys.push_back(parts.copy.key);
@@ -110,7 +108,7 @@ void Target::CheckAgreement(const SampleParts& parts) {
   if (unwound.stop == StopReason::kTruncatedCopy)
     return;  // nothing to compare with
   ++profile_.quality.checked_samples;
-  if (unwound.keys == parts.keys)
+  if (std::ranges::equal(unwound.keys, parts.keys))
     ++profile_.quality.agreed_samples;
   else
     ForgetCode();
@@ -128,33 +126,37 @@ CallsiteId Target::ExtendStack(CallsiteId outer, std::span<const uint64_t> keys)
   return outer;
 }
 
-// The same for a stack that clients may refer to from now on.
+// The same for a stack that clients may refer to from now on. Most of a new stack is
+// known from others, so its longest known part is looked for from the inside.
 CallsiteId Target::ExtendKnownStack(CallsiteId outer,
                                     uint64_t outer_hash,
                                     std::span<const uint64_t> keys) {
   if (stacks_.size() >= kMaxStacks)
     ForgetStacks();
+  prefix_hashes_.resize(keys.size());  // [i]: of keys[i] and all outside of it
   uint64_t hash = outer_hash;
-  for (size_t i = keys.size(); i-- > 0;) {
-    hash = ExtendStackHash(hash, keys[i]);
-    const auto known = stacks_.find(hash);
-    if (known != stacks_.end()) {
-      outer = known->second;
-      continue;
+  for (size_t i = keys.size(); i-- > 0;)
+    prefix_hashes_[i] = hash = ExtendStackHash(hash, keys[i]);
+  size_t new_count = 0;
+  for (; new_count < keys.size(); ++new_count) {
+    if (const CallsiteId* known = stacks_.Find(prefix_hashes_[new_count])) {
+      outer = *known;
+      break;
     }
+  }
+  for (size_t i = new_count; i-- > 0;) {
     const uint64_t replacements = replacements_seen_;
     outer = interner_->InternCallsite(outer, FrameOfKey(keys[i]));
     if (replacements_seen_ != replacements)
       return ExtendStack(outer, keys.first(i));  // of code that is gone
-    stacks_.emplace(hash, outer);
+    stacks_.Insert(prefix_hashes_[i], outer);
   }
   return outer;
 }
 
 FrameId Target::FrameOfKey(uint64_t key) {
-  const auto known = frames_.find(key);
-  if (known != frames_.end())
-    return known->second;
+  if (const FrameId* known = frames_.Find(key))
+    return *known;
   const uint64_t pc = key - 1;
   const std::optional<CodeLocation> location = address_space_->FindOrRefresh(pc);
   ForgetReplacedCode();
@@ -164,8 +166,8 @@ FrameId Target::FrameOfKey(uint64_t key) {
                             ? interner_->InternFrame(location->mapping, location->rel_pc)
                             : interner_->InternFrame(kNoId, pc);
   if (frames_.size() >= kMaxFrameCache)
-    frames_.clear();
-  frames_.emplace(key, frame);
+    frames_.Clear();
+  frames_.Insert(key, frame);
   return frame;
 }
 
@@ -204,7 +206,7 @@ void Target::ForgetReplacedCode() {
 void Target::ForgetCode() {
   memory_->engine().rules.Clear();
   unwinder_->ForgetRules();
-  frames_.clear();
+  frames_.Clear();
   ForgetStacks();
 }
 
@@ -212,10 +214,10 @@ void Target::ForgetCode() {
 // forgotten ones.
 void Target::ForgetStacks() {
   if (reader_->position() < previous_stacks_end_ && previous_stacks_.size() < kMaxStacks)
-    previous_stacks_.merge(stacks_);
+    previous_stacks_.Merge(stacks_);
   else
     previous_stacks_ = std::move(stacks_);
-  stacks_.clear();
+  stacks_.Clear();
   previous_stacks_end_ = reader_->position() + reader_->pending_bytes();
   memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
 }

@@ -132,6 +132,24 @@ TEST_F(TargetTest, TheClientFindsItsParameters) {
   EXPECT_EQ(control.active.load(), 0u);
 }
 
+TEST_F(TargetTest, AllFreesAreReportedOnlyWhereAllAllocationsAreAndStay) {
+  const auto reports_all = [this] {
+    SetUp();
+    return target_->memory().engine().control.reports_all_frees.load() != 0;
+  };
+  EXPECT_FALSE(reports_all());
+  config_.interval_bytes = 1;
+  EXPECT_TRUE(reports_all());
+  config_.adaptive_threshold_bytes = 4096;
+  EXPECT_FALSE(reports_all());
+  config_.adaptive_threshold_bytes = 0;
+  config_.when_full = WhenFull::kDrop;
+  EXPECT_FALSE(reports_all());
+  config_.when_full = WhenFull::kBlock;
+  config_.stream_allocations = true;  // frees of blocks that nobody has seen
+  EXPECT_FALSE(reports_all());
+}
+
 TEST_F(TargetTest, TheNumberOfLiveSamplesIsLimited) {
   config_.max_live_samples = 3000;
   SetUp();

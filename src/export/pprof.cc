@@ -55,13 +55,12 @@ class PprofEncoder {
   }
 
   void WriteSamples(bool with_maximum) {
-    std::vector<CallsiteId> ids;
-    for (const auto& [id, totals] : dump_.callsites)
-      ids.push_back(id);
-    std::sort(ids.begin(), ids.end());
-    for (const CallsiteId id : ids) {
-      std::vector<uint64_t> locations;
-      std::vector<PprofMessage::Label> labels;
+    std::vector<uint64_t> locations;
+    std::vector<PprofMessage::Label> labels;
+    std::vector<int64_t> values;
+    for (const auto& [id, totals] : dump_.callsites) {
+      locations.clear();
+      labels.clear();
       for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent) {
         const FrameId frame = profile_.callsites[at].frame;
         if (profile_.frames[frame].is_label)
@@ -69,10 +68,8 @@ class PprofEncoder {
         else
           locations.push_back(LocationOf(frame));
       }
-      const CallsiteTotals& totals = dump_.callsites.at(id);
-      std::vector<int64_t> values = {
-          ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
-          ValueOf(totals, View::kObjects), ValueOf(totals, View::kSpace)};
+      values = {ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
+                ValueOf(totals, View::kObjects), ValueOf(totals, View::kSpace)};
       if (with_maximum) {
         const auto peak = dump_.peak.find(id);
         const Estimate at_max = peak != dump_.peak.end() ? peak->second : Estimate();

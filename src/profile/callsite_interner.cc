@@ -23,11 +23,21 @@ FrameId CallsiteInterner::InternNamedFrame(const std::string& name) {
 }
 
 CallsiteId CallsiteInterner::InternCallsite(CallsiteId parent, FrameId frame) {
-  const auto next = static_cast<CallsiteId>(profile_->callsites.size());
-  const auto [entry, is_new] = callsites_.try_emplace(CallsiteKey{parent, frame}, next);
-  if (is_new)
-    profile_->callsites.push_back(Callsite{.parent = parent, .frame = frame});
-  return entry->second;
+  std::vector<Callsite>& rows = profile_->callsites;
+  const auto hash_of = [](const Callsite& callsite) {
+    return Mix(uint64_t{callsite.parent} << 32 | callsite.frame);
+  };
+  const Callsite callsite{.parent = parent, .frame = frame};
+  callsites_.Prepare([&](uint32_t row) { return hash_of(rows[row]); });
+  uint32_t& row = callsites_.Find(hash_of(callsite), [&](uint32_t other) {
+    return rows[other].parent == parent && rows[other].frame == frame;
+  });
+  if (row == RowIndex::kNone) {
+    row = static_cast<CallsiteId>(rows.size());
+    rows.push_back(callsite);
+    callsites_.CountAdded();
+  }
+  return row;
 }
 
 }  // namespace heapprofd

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 
+#include "base/row_index.h"
 #include "profile/model.h"
 
 namespace heapprofd {
@@ -29,32 +31,16 @@ class CallsiteInterner {
     bool operator==(const FrameKey&) const = default;
   };
 
-  struct CallsiteKey {
-    CallsiteId parent;
-    FrameId frame;
-
-    bool operator==(const CallsiteKey&) const = default;
-  };
-
   struct Hash {
     size_t operator()(const FrameKey& key) const {
       return Mix(key.rel_pc ^ uint64_t{key.mapping} << 48);
-    }
-
-    size_t operator()(const CallsiteKey& key) const {
-      return Mix(uint64_t{key.parent} << 32 | key.frame);
-    }
-
-    static size_t Mix(uint64_t value) {
-      value *= 0x9e3779b97f4a7c15u;
-      return value ^ value >> 32;
     }
   };
 
   TargetProfile* profile_;
   std::unordered_map<FrameKey, FrameId, Hash> frames_;
   std::unordered_map<std::string, FrameId> named_frames_;
-  std::unordered_map<CallsiteKey, CallsiteId, Hash> callsites_;
+  RowIndex callsites_;
 };
 
 }  // namespace heapprofd

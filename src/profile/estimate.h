@@ -20,8 +20,10 @@ inline double SamplingProbability(uint64_t size, uint64_t interval) {
 // The sample's share in sums over all allocations: Horvitz-Thompson weights, see
 // Estimate.
 inline Estimate EstimateOfSample(uint64_t size, uint64_t interval) {
-  const double p = SamplingProbability(size, interval);
   const double bytes = static_cast<double>(size);
+  if (size >= interval)
+    return {.bytes = bytes, .count = 1};
+  const double p = SamplingProbability(size, interval);
   const double relative_variance = (1 - p) / (p * p);
   return {.bytes = bytes / p,
           .count = 1 / p,

@@ -48,18 +48,18 @@ CallsiteTotals& LiveHeap::TotalsOf(ThreadId thread) {
 }
 
 void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
-  Free(allocation.address);
+  const auto [entry, is_new] = samples_.Insert(allocation.address, Sample{});
+  if (!is_new)
+    CountFreed(*entry);
+  *entry = {.size = allocation.size,
+            .interval = allocation.interval & kIntervalBits,
+            .halves = peak_estimator_.Allocate(allocation.size, allocation.interval),
+            .callsite = allocation.callsite,
+            .thread = allocation.thread};
   const Estimate estimate = EstimateOfSample(allocation.size, allocation.interval);
-  const Sample sample{
-      .size = allocation.size,
-      .interval = allocation.interval & kIntervalBits,
-      .halves = peak_estimator_.Allocate(allocation.size, allocation.interval),
-      .callsite = allocation.callsite,
-      .thread = allocation.thread};
-  samples_.emplace(allocation.address, sample);
   CallsiteState& state = Touch(allocation.callsite);
   state.totals.allocated += estimate;
-  state.live_certain.Add(sample, 1);
+  state.live_certain.Add(*entry, 1);
   TotalsOf(allocation.thread).allocated += estimate;
   allocated_ += estimate;
   AddLive(estimate, now_ns);
@@ -76,19 +76,23 @@ void LiveHeap::AddLive(const Estimate& estimate, uint64_t now_ns) {
 }
 
 bool LiveHeap::Take(uint64_t address, Sample* taken) {
-  const auto found = samples_.find(address);
-  if (found == samples_.end())
+  const Sample* found = samples_.Find(address);
+  if (found == nullptr)
     return false;
-  *taken = found->second;
-  samples_.erase(found);
-  const Estimate estimate = EstimateOfSample(taken->size, taken->interval);
-  peak_estimator_.Free(taken->size, taken->interval, taken->halves);
-  CallsiteState& state = Touch(taken->callsite);
-  state.totals.freed += estimate;
-  state.live_certain.Add(*taken, -1);
-  TotalsOf(taken->thread).freed += estimate;
-  live_ -= estimate;
+  *taken = *found;
+  samples_.Erase(address);
+  CountFreed(*taken);
   return true;
+}
+
+void LiveHeap::CountFreed(const Sample& sample) {
+  const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
+  peak_estimator_.Free(sample.size, sample.interval, sample.halves);
+  CallsiteState& state = Touch(sample.callsite);
+  state.totals.freed += estimate;
+  state.live_certain.Add(sample, -1);
+  TotalsOf(sample.thread).freed += estimate;
+  live_ -= estimate;
 }
 
 void LiveHeap::Free(uint64_t address) {
@@ -112,7 +116,7 @@ void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns
     return;
   const Sample sample = found->second.sample;
   pending_reallocs_.erase(found);
-  if (!samples_.emplace(address, sample).second)
+  if (!samples_.Insert(address, sample).second)
     return;
   const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
   peak_estimator_.Return(sample.size, sample.interval, sample.halves);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/random_seed.h"
 #include "profile/model.h"
 #include "profile/peak_estimator.h"
@@ -54,6 +55,12 @@ class LiveHeap {
 
   size_t live_samples() const { return samples_.size(); }
 
+  // What the live samples take of our memory.
+  size_t bytes() const { return samples_.bytes(); }
+
+  // Lets the processor fetch what the next event at this address will read.
+  void Prefetch(uint64_t address) const { samples_.Prefetch(address); }
+
  private:
   struct Sample {
     uint64_t size;
@@ -93,13 +100,14 @@ class LiveHeap {
   CallsiteState& Touch(CallsiteId callsite);
   void AddLive(const Estimate& estimate, uint64_t now_ns);
   bool Take(uint64_t address, Sample* taken);
+  void CountFreed(const Sample& sample);
   CallsiteTotals& TotalsOf(ThreadId thread);
   // Bytes of live allocations that are not certain_live(): more cannot be, by the exact
   // totals; infinite when these are not known.
   double PossibleRest(const HeapDump& dump) const;
   BoundedBytes PeakTotal(const HeapDump& dump) const;
 
-  std::unordered_map<uint64_t, Sample> samples_;                   // by address
+  FlatMap<Sample> samples_;                                        // by address
   std::unordered_map<uint32_t, PendingRealloc> pending_reallocs_;  // by thread
   std::vector<CallsiteState> callsites_;                           // by CallsiteId
   std::vector<CallsiteTotals> threads_;                            // by ThreadId

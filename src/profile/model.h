@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/shared_text.h"
+#include "profile/callsite_rows.h"
 
 namespace heapprofd {
 
@@ -125,11 +125,10 @@ struct HeapDump {
   uint64_t original_sampling_interval = 0;  // bytes, at the start
   uint64_t start_ns =
       0;  // CLOCK_MONOTONIC: the previous dump of this heap, or the start of profiling
-  uint64_t end_ns = 0;  // CLOCK_MONOTONIC: the moment of the dump
-  std::unordered_map<CallsiteId, CallsiteTotals>
-      callsites;  // only those that ever had a sample
-  std::unordered_map<CallsiteId, Estimate>
-      peak;  // live estimate per callsite when total live was highest; of peak_total
+  uint64_t end_ns = 0;                     // CLOCK_MONOTONIC: the moment of the dump
+  CallsiteRows<CallsiteTotals> callsites;  // only those that ever had a sample
+  // Live estimate per callsite when total live was highest; of peak_total.
+  CallsiteRows<Estimate> peak;
   uint64_t peak_ns = 0;  // CLOCK_MONOTONIC, 0 when nothing was ever live
   BoundedBytes peak_total;
   double certain_live = 0;  // bytes of live allocations that could not miss being sampled

@@ -32,21 +32,20 @@ std::string ServicePacket(uint32_t field, const std::string& message) {
 
 // `written`: what earlier dumps of the heap have told; a peak must take back what it no
 // longer holds.
-std::vector<CallsiteId> SortedCallsites(
-    const HeapDump& dump,
-    DumpMode mode,
-    const std::unordered_map<CallsiteId, uint64_t>& written) {
+std::vector<CallsiteId> SortedCallsites(const HeapDump& dump,
+                                        DumpMode mode,
+                                        const FlatMap<uint64_t>& written) {
   std::vector<CallsiteId> ids;
   for (const auto& [id, totals] : dump.callsites)
     ids.push_back(id);
   if (mode == DumpMode::kPeak) {
     for (const auto& [id, estimate] : dump.peak)
       ids.push_back(id);
-    for (const auto& [id, iid] : written)
-      ids.push_back(id);
+    written.ForEach(
+        [&](uint64_t id, uint64_t) { ids.push_back(static_cast<CallsiteId>(id)); });
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   }
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 
@@ -229,7 +228,8 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
   std::vector<CallsiteId> new_callsites;
   std::string message = header;
   for (const CallsiteId id : callsites) {
-    const auto [iid, is_new] = iids.try_emplace(id, next_iid_);
+    const auto [entry, is_new] = iids.Insert(id, next_iid_);
+    const uint64_t iid = *entry;
     if (is_new) {
       ++next_iid_;
       new_callsites.push_back(id);
@@ -238,11 +238,12 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
     const auto cumulative = dump.callsites.find(id);
     if (flags.mode == DumpMode::kPeak)
       AppendPeakSample(
-          message, iid->second, peak != dump.peak.end() ? peak->second : Estimate(),
+          message, iid, peak != dump.peak.end() ? peak->second : Estimate(),
           cumulative != dump.callsites.end() ? cumulative->second : CallsiteTotals());
     else
-      AppendSample(message, iid->second, cumulative->second,
-                   peak != dump.peak.end() ? &peak->second : nullptr, totals[id]);
+      AppendSample(message, iid, cumulative->second,
+                   peak != dump.peak.end() ? &peak->second : nullptr,
+                   *totals.Insert(id, {}).first);
     if (message.size() >= kPacketTarget) {
       HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
       message = header;
@@ -266,7 +267,7 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
                                   const HeapDump& dump,
                                   Target& target,
                                   const std::vector<CallsiteId>& callsites) {
-  const auto& iids = target.callstack_iids[dump.heap_name];
+  FlatMap<uint64_t>& iids = target.callstack_iids[dump.heap_name];
   InternedBatch batch;
   std::vector<uint64_t> frames;
   for (const CallsiteId id : callsites) {
@@ -276,7 +277,7 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
       HPD_TRY(WriteBatch(batch, kPacketTarget));
     }
     pbf_writer callstack(batch.writer(), field::kInternedCallstacks);
-    callstack.add_uint64(1, iids.at(id));
+    callstack.add_uint64(1, *iids.Find(id));
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
       callstack.add_uint64(2, *frame);
   }

@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/status.h"
 #include "profile/model.h"
 #include "trace/dump_messages.h"
@@ -103,9 +104,8 @@ class TraceWriter {
   struct Target {
     std::vector<uint64_t> mapping_iids;  // 0: not yet
     std::vector<uint64_t> frame_iids;
-    std::map<std::string, std::unordered_map<CallsiteId, uint64_t>>
-        callstack_iids;  // by heap
-    std::map<std::string, std::unordered_map<CallsiteId, WrittenTotals>> totals;
+    std::map<std::string, FlatMap<uint64_t>> callstack_iids;  // by heap, by CallsiteId
+    std::map<std::string, FlatMap<WrittenTotals>> totals;
     std::map<std::string, uint64_t> last_dump_ns;  // by heap
   };
 

@@ -45,23 +45,28 @@ uint64_t RingReader::FindNext(uint64_t from, uint64_t end) const {
 }
 
 RingReader::Outcome RingReader::Read(Record* record, bool writers_gone) {
-  const uint64_t end = position_ + pending_bytes() / 8 * 8;
-  if (end - position_ < sizeof(RecordHeader))
+  // Seldom asked for: the writers change it all the time, and each look takes it from
+  // them.
+  if (position_ == end_ || writers_gone)
+    end_ = position_ + pending_bytes() / 8 * 8;
+  if (position_ == end_)
     return Outcome::kEmpty;
   RecordHeader header;
-  if (!LoadCommitted(position_, end, &header)) {
+  if (!LoadCommitted(position_, end_, &header)) {
     if (!writers_gone)
       return Outcome::kEmpty;
     ++corrupt_records_;
-    position_ = FindNext(position_ + 8, end);
+    position_ = FindNext(position_ + 8, end_);
     return Outcome::kSkipped;
   }
   const size_t payload = size_t{header.words} * 8 - sizeof(RecordHeader);
   const std::byte* start = bytes_ + (position_ & (size_ - 1)) + sizeof(RecordHeader);
-  copy_.assign(start, start + payload);
+  copy_.resize(std::max(copy_.size(), payload / 8));
+  if (payload > 0)
+    memcpy(copy_.data(), start, payload);
   position_ += uint64_t{header.words} * 8;
   record->type = header.type;
-  record->payload = copy_;
+  record->payload = std::as_bytes(std::span(copy_)).first(payload);
   return Outcome::kRecord;
 }
 
@@ -113,7 +118,7 @@ void RingReader::Rewind(uint64_t used) {
   if (!header_->write_position.compare_exchange_strong(expected, next,
                                                        std::memory_order_acq_rel))
     return;
-  position_ = next;
+  position_ = end_ = next;
   ReleaseSpace();
   PublishConsumed();
 }

@@ -3,9 +3,11 @@
 // out before it is looked at.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -22,7 +24,8 @@ class RingReader {
 
   struct Record {
     RecordType type{};
-    std::span<const std::byte> payload;  // a private copy, valid until the next call
+    // A private copy on 8 bytes, valid until the next call.
+    std::span<const std::byte> payload;
   };
 
   enum class Outcome : uint8_t {
@@ -36,6 +39,23 @@ class RingReader {
   // jumped out of a signal handler): search for the next committed record instead of
   // waiting.
   Outcome Read(Record* record, bool writers_gone);
+
+  // Calls `look(type, words)` for records that Read will return soon, each once: what is
+  // needed for them can be fetched meanwhile. `words` are the first of their payload, at
+  // most kWordsAhead, and still the writer's: a hint that may be anything.
+  template <typename Look>
+  void LookAhead(Look look) {
+    const uint64_t limit = std::min(end_, position_ + kBytesAhead);
+    ahead_ = std::max(ahead_, position_);
+    RecordHeader header;
+    while (ahead_ + sizeof(header) <= limit && LoadCommitted(ahead_, limit, &header)) {
+      uint64_t words[kWordsAhead];
+      const size_t count = std::min<size_t>(header.words - 1u, kWordsAhead);
+      memcpy(words, bytes_ + (ahead_ & (size_ - 1)) + sizeof(header), count * 8);
+      look(header.type, std::span<const uint64_t>(words, count));
+      ahead_ += uint64_t{header.words} * 8;
+    }
+  }
 
   // Tells the writers how far Read has come; the space is theirs only after ReleaseSpace.
   void PublishConsumed();
@@ -65,7 +85,11 @@ class RingReader {
 
   uint64_t corrupt_records() const { return corrupt_records_; }
 
+  static constexpr size_t kWordsAhead = 4;
+
  private:
+  static constexpr uint64_t kBytesAhead = 512;
+
   bool LoadCommitted(uint64_t position, uint64_t end, RecordHeader* header) const;
   uint64_t FindNext(uint64_t from, uint64_t end) const;
   void WakeFor(uint64_t bytes);
@@ -74,9 +98,11 @@ class RingReader {
   const std::byte* bytes_;
   uint64_t size_;
   uint64_t position_ = 0;
+  uint64_t end_ = 0;    // of what was reserved when Read last asked
+  uint64_t ahead_ = 0;  // how far LookAhead has come
   uint64_t released_ = 0;
   uint64_t corrupt_records_ = 0;
-  std::vector<std::byte> copy_;
+  std::vector<uint64_t> copy_;
 };
 
 }  // namespace heapprofd

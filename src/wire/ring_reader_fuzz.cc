@@ -36,6 +36,7 @@ void ReadRing(const uint8_t* data, size_t size) {
     while (reader.Read(&record, writers_gone) != RingReader::Outcome::kEmpty) {
       if (++reads > kSize / 8 || record.payload.size() >= kSize)
         abort();
+      reader.LookAhead([](RecordType, std::span<const uint64_t>) {});
     }
     reader.ReleaseSpace();
   }

@@ -70,6 +70,39 @@ TEST_F(RingTest, AnEmptyRingHasNothingToRead) {
   EXPECT_EQ(reader_.corrupt_records(), 0u);
 }
 
+TEST_F(RingTest, RecordsThatAreReadSoonAreSeenOnceBefore) {
+  std::vector<uint64_t> seen;
+  const auto look = [&seen](RecordType type, std::span<const uint64_t> words) {
+    EXPECT_EQ(type, RecordType::kFree);
+    ASSERT_EQ(words.size(), std::min<size_t>(1 + words[0] % 6, RingReader::kWordsAhead));
+    seen.push_back(words.back());
+  };
+  uint64_t written = 0;
+  for (int lap = 0; lap < 40; ++lap) {
+    const uint64_t first = written;
+    for (; written < first + 90; ++written)
+      ASSERT_TRUE(Write(1 + written % 6, written));
+    for (uint64_t i = first; i < written; ++i) {
+      ExpectNext(1 + i % 6, i);
+      reader_.LookAhead(look);
+    }
+    reader_.ReleaseSpace();
+  }
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+  EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end());
+  EXPECT_EQ(seen.size(), written - 40);  // all but the first of each lap
+}
+
+TEST_F(RingTest, NothingIsSeenOfRecordsThatAreNotComplete) {
+  const auto look = [](RecordType, std::span<const uint64_t>) { FAIL(); };
+  ASSERT_TRUE(Write(3, 1));
+  const RingWriter::Reservation open = writer_.Reserve(RecordType::kFree, 64);
+  ASSERT_NE(open.payload, nullptr);
+  ASSERT_TRUE(Write(3, 3));  // behind it
+  ExpectNext(3, 1);
+  reader_.LookAhead(look);
+}
+
 TEST_F(RingTest, RecordsComeOutInTheOrderOfTheirReservation) {
   ASSERT_TRUE(Write(3, 7, RecordType::kSample));
   ASSERT_TRUE(Write(0, 0, RecordType::kModulesChanged));

@@ -46,6 +46,9 @@ struct alignas(kPageSize) SessionControl {
   std::atomic<uint32_t>
       allocator_question;  // a new number: ask the allocator for its accounting
   std::atomic<uint32_t> look_at_exit;  // 1: a program that ends reports `exiting`
+  // 1: every allocation of malloc's heap is sampled for as long as the session lasts, so
+  // every free is reported. Never changes.
+  std::atomic<uint32_t> reports_all_frees;
   // A robust mutex (pthread_mutex_t) that the engine holds as long as it lives. When it
   // is gone, however that came, the kernel sets kOwnerDied in the first word.
   alignas(64) std::atomic<uint32_t> engine_lock[16];

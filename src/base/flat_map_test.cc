@@ -1,0 +1,75 @@
+#include "base/flat_map.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <unordered_map>
+
+namespace heapprofd {
+namespace {
+
+// Few keys, so that all of them come and go many times; 0 is among them.
+TEST(FlatMap, HoldsWhatAMapHolds) {
+  std::mt19937_64 random(1);
+  for (const uint64_t keys : {7u, 500u, 20'000u}) {
+    FlatMap<uint32_t> map;
+    std::unordered_map<uint64_t, uint32_t> model;
+    for (uint32_t i = 0; i < 200'000; ++i) {
+      const uint64_t key = random() % keys * 16;
+      if (random() % 2 == 0) {
+        const auto [value, is_new] = map.Insert(key, i);
+        const auto [entry, is_new_in_model] = model.try_emplace(key, i);
+        ASSERT_EQ(is_new, is_new_in_model);
+        ASSERT_EQ(*value, entry->second);
+      } else {
+        ASSERT_EQ(map.Erase(key), model.erase(key) == 1);
+      }
+      ASSERT_EQ(map.size(), model.size());
+    }
+    for (uint64_t key = 0; key < keys * 16; ++key) {
+      const uint32_t* value = map.Find(key);
+      const auto entry = model.find(key);
+      ASSERT_EQ(value != nullptr, entry != model.end()) << key;
+      ASSERT_TRUE(value == nullptr || *value == entry->second);
+    }
+  }
+}
+
+TEST(FlatMap, AnEmptyOneHoldsNothing) {
+  FlatMap<uint32_t> map;
+  map.Prefetch(5);
+  EXPECT_EQ(map.Find(0), nullptr);
+  EXPECT_EQ(map.Find(5), nullptr);
+  EXPECT_FALSE(map.Erase(0));
+  EXPECT_FALSE(map.Erase(5));
+}
+
+TEST(FlatMap, IsEmptyWhenMoved) {
+  FlatMap<uint32_t> from;
+  from.Insert(0, 1);
+  from.Insert(9, 2);
+  FlatMap<uint32_t> to = std::move(from);
+  EXPECT_EQ(from.size(), 0u);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(from.Find(9), nullptr);
+  EXPECT_EQ(*to.Find(0), 1u);
+  EXPECT_EQ(*to.Find(9), 2u);
+  EXPECT_TRUE(from.Insert(9, 3).second);
+}
+
+TEST(FlatMap, MergingKeepsWhatIsThere) {
+  FlatMap<uint32_t> map;
+  FlatMap<uint32_t> other;
+  map.Insert(1, 10);
+  other.Insert(0, 5);
+  other.Insert(1, 11);
+  other.Insert(2, 12);
+  map.Merge(other);
+  EXPECT_EQ(map.size(), 3u);
+  EXPECT_EQ(*map.Find(0), 5u);
+  EXPECT_EQ(*map.Find(1), 10u);
+  EXPECT_EQ(*map.Find(2), 12u);
+  EXPECT_EQ(other.size(), 0u);
+}
+
+}  // namespace
+}  // namespace heapprofd
