@@ -6,6 +6,7 @@
 #include "cli/process_name.h"
 #include "cli/unnamed_advice.h"
 #include "jit/jit_frames.h"
+#include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
@@ -18,12 +19,10 @@ double SizeOf(const TargetProfile& profile) {
 }
 
 double LiveBytes(const TargetProfile& profile) {
-  double live = 0;
-  for (const HeapDump& dump : profile.heaps) {
-    for (const auto& [callsite, totals] : dump.callsites)
-      live += totals.live().bytes;
-  }
-  return live;
+  LiveSum live;
+  for (const HeapDump& dump : profile.heaps)
+    live.Add(dump);
+  return live.Total().bytes;
 }
 
 // Names for code that the target's own compiler has made, and what to do where that has

@@ -13,18 +13,22 @@ bool IsIgnored(int signal) {
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+void AddUnlessIgnored(int signal, sigset_t* signals) {
+  if (!IsIgnored(signal))
+    sigaddset(signals, signal);
+}
+
 }  // namespace
 
 SteeringSignals::SteeringSignals(SignalSource source) {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1})
     sigaddset(&signals, signal);
+  AddUnlessIgnored(SIGHUP, &signals);  // as nohup does
   if (source == SignalSource::kTerminal) {
-    for (const int signal : {SIGQUIT, SIGTSTP}) {
-      if (!IsIgnored(signal))
-        sigaddset(&signals, signal);
-    }
+    AddUnlessIgnored(SIGQUIT, &signals);
+    AddUnlessIgnored(SIGTSTP, &signals);
   }
   sigprocmask(SIG_BLOCK, &signals, &original_mask_);
   fd_ = ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -37,8 +41,14 @@ std::optional<signalfd_siginfo> SteeringSignals::Next() {
   return info;
 }
 
+// Not by SIGSTOP: the kernel stops nobody by Ctrl-Z whom no shell could let go on.
 void StopLikeOthers() {
-  kill(getpid(), SIGSTOP);
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  raise(SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // here it stands still
+  sigprocmask(SIG_BLOCK, &stop, nullptr);
 }
 
 ScopedFd StopRequests() {

@@ -16,9 +16,10 @@ enum class SignalSource : uint8_t { kProcesses, kTerminal };
 
 class SteeringSignals {
  public:
-  // Blocks SIGCHLD, SIGINT, SIGTERM, SIGHUP and SIGUSR1 in this thread: they arrive by
-  // descriptor from now on. Must run before a program is started. With kTerminal also
-  // SIGQUIT and SIGTSTP unless they are ignored: the status line has to go before.
+  // Blocks SIGCHLD, SIGINT, SIGTERM, SIGUSR1 and, unless it is ignored, SIGHUP in this
+  // thread: they arrive by descriptor from now on. Must run before a program is started.
+  // With kTerminal also SIGQUIT and SIGTSTP unless they are ignored: the status line has
+  // to go before.
   explicit SteeringSignals(SignalSource source = SignalSource::kProcesses);
 
   // Becomes readable when one has come.

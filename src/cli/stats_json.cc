@@ -52,8 +52,7 @@ AttachReport LongestStops(const TraceRecording& recording) {
 // Over all processes.
 struct Totals {
   Quality quality;
-  BoundedBytes live;
-  double live_variance = 0;
+  LiveSum live;
   BoundedBytes peak;  // the sum of all heaps' peaks, whenever each was
   size_t callsites = 0;
   double calls = 0;
@@ -69,9 +68,7 @@ Totals SumOf(const TraceRecording& recording) {
       totals.callsites += dump.callsites.size();
       totals.calls += static_cast<double>(dump.exact_alloc_calls);
       totals.bytes += static_cast<double>(dump.exact_alloc_bytes);
-      for (const auto& [callsite, its_totals] : dump.callsites)
-        totals.live_variance += its_totals.live().bytes_variance;
-      totals.live = SumOf(totals.live, LiveTotal(dump));
+      totals.live.Add(dump);
       totals.peak = SumOf(totals.peak, dump.peak_total);
     }
     const ForkedChildren& forked = target->profile().forked;
@@ -93,6 +90,7 @@ uint64_t UnrecordedIn(const TraceRecording& recording) {
 
 std::string JsonOf(const TraceRecording& recording, const ProgramUsage& usage) {
   const Totals totals = SumOf(recording);
+  const BoundedBytes live = totals.live.Total();
   const AttachReport stops = LongestStops(recording);
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
@@ -106,15 +104,15 @@ std::string JsonOf(const TraceRecording& recording, const ProgramUsage& usage) {
       {"engine_cpu_s", CpuSeconds(self)},
       {"engine_peak_rss_kb", self.ru_maxrss},
       {"callsites", totals.callsites},
-      {"live_bytes", std::llround(totals.live.bytes)},
-      {"live_bytes_stderr", std::sqrt(std::max(0.0, totals.live_variance))},
-      {"live_bytes_low", std::llround(totals.live.low)},
-      {"live_bytes_high", std::llround(totals.live.high)},
-      {"peak_bytes", std::llround(totals.peak.bytes)},
-      {"peak_bytes_low", std::llround(totals.peak.low)},
-      {"peak_bytes_high", std::llround(totals.peak.high)},
-      {"alloc_calls", std::llround(totals.calls)},
-      {"alloc_bytes", std::llround(totals.bytes)},
+      {"live_bytes", RoundedFigure(live.bytes)},
+      {"live_bytes_stderr", totals.live.standard_error()},
+      {"live_bytes_low", RoundedFigure(live.low)},
+      {"live_bytes_high", RoundedFigure(live.high)},
+      {"peak_bytes", RoundedFigure(totals.peak.bytes)},
+      {"peak_bytes_low", RoundedFigure(totals.peak.low)},
+      {"peak_bytes_high", RoundedFigure(totals.peak.high)},
+      {"alloc_calls", RoundedFigure(totals.calls)},
+      {"alloc_bytes", RoundedFigure(totals.bytes)},
       {"attach_threads", stops.threads},
       {"attach_one_thread_us", static_cast<double>(stops.one_thread_stopped_ns) / 1e3},
       {"attach_all_threads_us", static_cast<double>(stops.attach_stopped_ns) / 1e3},

@@ -15,9 +15,8 @@ double GammaQuantile(double shape, double normal) {
   return root > 0 ? shape * root * root * root : 0;
 }
 
-// How many samples with the weight `interval` vary as much as the sum does.
-double EffectiveSamples(const Estimate& sum, uint64_t interval) {
-  const auto weight = static_cast<double>(interval);
+// How many samples of this weight vary as much as the sum does.
+double EffectiveSamples(const Estimate& sum, double weight) {
   return std::max(0.0, sum.bytes_variance) / weight / weight;
 }
 
@@ -26,39 +25,54 @@ double EffectiveSamples(const Estimate& sum, uint64_t interval) {
 double LowerLimit(const Estimate& sum, uint64_t interval) {
   if (interval <= 1 || sum.bytes_variance <= 0)
     return sum.bytes;
-  const double n = EffectiveSamples(sum, interval);
+  // Those that were taken, which may have weighed less: at a smaller interval.
+  const double weight = std::min(static_cast<double>(interval),
+                                 sum.bytes_variance / std::max(1.0, sum.bytes));
+  const double n = EffectiveSamples(sum, weight);
   if (n >= kManySamples)
     return sum.bytes - kNormal * std::sqrt(sum.bytes_variance);
-  return sum.bytes - static_cast<double>(interval) * (n - GammaQuantile(n, -kNormal));
+  return sum.bytes - weight * (n - GammaQuantile(n, -kNormal));
 }
 
 double UpperLimit(const Estimate& sum, uint64_t interval) {
   if (interval <= 1)
     return sum.bytes;
-  const double n = EffectiveSamples(sum, interval);
+  const auto weight = static_cast<double>(interval);  // of what was missed
+  const double n = EffectiveSamples(sum, weight);
   if (n >= kManySamples)
     return sum.bytes + kNormal * std::sqrt(sum.bytes_variance);
-  return sum.bytes + static_cast<double>(interval) * (GammaQuantile(n + 1, kNormal) - n);
+  return sum.bytes + weight * (GammaQuantile(n + 1, kNormal) - n);
 }
 
-BoundedBytes LiveTotal(const HeapDump& dump) {
-  Estimate live;
+void LiveSum::Add(const HeapDump& dump) {
   for (const auto& [callsite, totals] : dump.callsites)
-    live += totals.live();
+    live_ += totals.live();
+  certain_ += dump.certain_live;
+  possible_ += dump.possible_live;
+  interval_ = std::max(interval_, dump.sampling_interval);
+}
+
+BoundedBytes LiveSum::Total() const {
   BoundedBytes total;
-  total.bytes = std::clamp(live.bytes, 0.0, dump.possible_live);
-  total.low = std::clamp(LowerLimit(live, dump.sampling_interval),
-                         std::min(dump.certain_live, total.bytes), total.bytes);
-  total.high = std::max(total.bytes, std::min(UpperLimit(live, dump.sampling_interval),
-                                              dump.possible_live));
+  total.bytes = std::clamp(live_.bytes, 0.0, possible_);
+  total.low = std::clamp(LowerLimit(live_, interval_), std::min(certain_, total.bytes),
+                         total.bytes);
+  total.high = std::max(total.bytes, std::min(UpperLimit(live_, interval_), possible_));
   return total;
 }
 
+double LiveSum::standard_error() const {
+  return std::sqrt(std::max(0.0, live_.bytes_variance));
+}
+
+BoundedBytes LiveTotal(const HeapDump& dump) {
+  LiveSum sum;
+  sum.Add(dump);
+  return sum.Total();
+}
+
 BoundedBytes SumOf(const BoundedBytes& a, const BoundedBytes& b) {
-  const double bytes = a.bytes + b.bytes;
-  return {.bytes = bytes,
-          .low = bytes - std::hypot(a.bytes - a.low, b.bytes - b.low),
-          .high = bytes + std::hypot(a.high - a.bytes, b.high - b.bytes)};
+  return {.bytes = a.bytes + b.bytes, .low = a.low + b.low, .high = a.high + b.high};
 }
 
 }  // namespace heapprofd

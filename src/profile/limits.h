@@ -11,15 +11,34 @@ namespace heapprofd {
 
 // 95 % limits of one sum of samples that were taken at `interval` bytes: exact ones of a
 // Poisson variable (Garwood) with the sum's variance and the weight `interval`, so that a
-// sum without any sample has an upper limit, too: 3.7 intervals. The lower one may be
+// sum without any sample has an upper limit, too: 3.7 intervals. `interval` is the one in
+// force; earlier samples may have been taken at a smaller one. The lower limit may be
 // negative. At an interval of 1 both are the sum itself.
 double LowerLimit(const Estimate& sum, uint64_t interval);
 double UpperLimit(const Estimate& sum, uint64_t interval);
 
+// What is live in several heaps together. What exact counts allow is applied to the sum:
+// each heap's estimate cut by its own counts would err downwards, and the more heaps the
+// more.
+class LiveSum {
+ public:
+  void Add(const HeapDump& dump);
+  BoundedBytes Total() const;
+
+  // Of the unbounded sum, bytes.
+  double standard_error() const;
+
+ private:
+  Estimate live_;
+  double certain_ = 0;
+  double possible_ = 0;
+  uint64_t interval_ = 1;  // the largest
+};
+
 // What is live at the dump: the sum over its callsites within what exact counts allow.
 BoundedBytes LiveTotal(const HeapDump& dump);
 
-// Sum over heaps that were sampled independently of each other.
+// Of estimates that may all err in the same direction: the limits add up.
 BoundedBytes SumOf(const BoundedBytes& a, const BoundedBytes& b);
 
 }  // namespace heapprofd

@@ -83,11 +83,49 @@ TEST(LimitsTest, NothingSampledIsNotNothing) {
   EXPECT_EQ(LiveTotal(dump).high, 0);
 }
 
-TEST(LimitsTest, ErrorsOfIndependentSumsAddUpBySquares) {
+TEST(LimitsTest, ManyHeapsAreBoundedTogether) {
+  constexpr int kHeaps = 400;
+  const double truth =
+      2 * kInterval;  // of each: half of them show twice as much, half nothing
+  LiveSum sum;
+  double cut_one_by_one = 0;
+  for (int i = 0; i < kHeaps; ++i) {
+    HeapDump dump = DumpOf(SmallBlocks(i % 2 == 0 ? 4 : 0));
+    dump.possible_live = truth;
+    sum.Add(dump);
+    cut_one_by_one += LiveTotal(dump).bytes;
+  }
+  EXPECT_EQ(cut_one_by_one, kHeaps / 2 * truth);
+  const BoundedBytes live = sum.Total();
+  EXPECT_EQ(live.bytes, kHeaps * truth);
+  EXPECT_LE(live.low, kHeaps * truth);
+  EXPECT_EQ(live.high, kHeaps * truth);
+}
+
+TEST(LimitsTest, WhatIsPossibleIsUnknownWhenItIsOfOneHeap) {
+  LiveSum sum;
+  HeapDump dump = DumpOf(SmallBlocks(10));
+  sum.Add(dump);
+  dump.possible_live = 1;
+  sum.Add(dump);
+  EXPECT_EQ(sum.Total().bytes, 20 * kInterval);
+}
+
+TEST(LimitsTest, LimitsOfPeaksAddUp) {
   const BoundedBytes sum = SumOf({.bytes = 10, .low = 7, .high = 14}, {5, 1, 8});
   EXPECT_EQ(sum.bytes, 15);
-  EXPECT_EQ(sum.low, 10);
-  EXPECT_EQ(sum.high, 20);
+  EXPECT_EQ(sum.low, 8);
+  EXPECT_EQ(sum.high, 22);
+}
+
+// Adaptive sampling raises it. The samples that were taken before still weigh little.
+TEST(LimitsTest, ALargerIntervalMakesNoLowerLimitTighter) {
+  const Estimate sum = SmallBlocks(100);
+  const double side = sum.bytes - LowerLimit(sum, kInterval);
+  for (const uint64_t interval : {16 * kInterval, 256 * kInterval, 65536 * kInterval}) {
+    EXPECT_NEAR((sum.bytes - LowerLimit(sum, interval)) / side, 1, 0.001);
+    EXPECT_GE(UpperLimit(sum, interval), UpperLimit(sum, kInterval));
+  }
 }
 
 }  // namespace

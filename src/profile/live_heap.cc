@@ -67,6 +67,7 @@ void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
 
 void LiveHeap::AddLive(const Estimate& estimate, uint64_t now_ns) {
   live_ += estimate;
+  widest_ = std::max(widest_, live_.bytes_variance);
   if (live_.bytes > peak_.bytes) {
     peak_ = live_;
     peak_certain_ = peak_estimator_.certain_live();
@@ -142,7 +143,8 @@ double LiveHeap::LiveBytes(const HeapDump& counted) const {
 
 // The two halves may tell different moments: then the maximum could be at either, and the
 // distance to the highest sum shows how much that matters. That sum, which is biased
-// upwards, is at least the one at the true maximum, so its upper limit is safe.
+// upwards, is at least the one at the true maximum, and whatever the variance was there,
+// it was not above the widest: so this upper limit is safe.
 BoundedBytes LiveHeap::PeakTotal(const HeapDump& dump) const {
   const uint64_t interval = dump.sampling_interval;
   Estimate value = peak_estimator_.Value();
@@ -158,7 +160,9 @@ BoundedBytes LiveHeap::PeakTotal(const HeapDump& dump) const {
   total.low =
       std::clamp(LowerLimit(value, interval),
                  std::min(peak_estimator_.certain_peak(), total.bytes), total.bytes);
-  total.high = std::max(total.bytes, std::min(UpperLimit(peak_, interval), possible));
+  Estimate highest = peak_;
+  highest.bytes_variance = widest_;
+  total.high = std::max(total.bytes, std::min(UpperLimit(highest, interval), possible));
   return total;
 }
 

@@ -115,6 +115,7 @@ class LiveHeap {
   Estimate allocated_;
   PeakEstimator peak_estimator_;
   Estimate peak_;            // the highest of live_
+  double widest_ = 0;        // the highest variance of live_
   double peak_certain_ = 0;  // bytes of it
   uint64_t peak_ns_ = 0;
   uint64_t peak_generation_ = 1;

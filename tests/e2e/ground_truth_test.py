@@ -59,7 +59,7 @@ class GroundTruth(unittest.TestCase):
             children = [d for d in self.dumps(result) if d.exact_alloc_calls > 100_000]
             self.assertEqual(len(children), processes)
             within = [d.peak_low <= truth / processes <= d.peak_high for d in children]
-            self.assertGreaterEqual(sum(within), 33, interval)  # less of 40 at 95 %: once in 10,000 runs
+            self.assertGreaterEqual(sum(within), 31, interval)  # less of 40 at 95 %: once in 50,000 runs
 
     def test_a_known_peak_is_exact_at_interval_one(self):
         truth, stats, result = self.known_peak(3, 1)

@@ -83,16 +83,26 @@ class TerminalTest(unittest.TestCase):
         self.assertEqual(terminal.exit_code(), 128 + signal.SIGQUIT)
 
     def test_ctrl_z_takes_the_status_line_away_until_it_goes_on(self):
-        terminal = self.shown()
+        script = 'set -m; "$@"; echo "stopped $?"; read -r; fg > /dev/null; echo "ended $?"'
+        terminal = Terminal(["/bin/bash", "-c", script, "bash", HEAP_PROFILE, "-i", "1", "-o", self.directory.name + "/o",
+                             "--", program("patient"), "1"])
+        self.addCleanup(terminal.close)
+        terminal.wait_for("Ctrl-C to stop")
         terminal.press(b"\x1a")
-        terminal.wait_for("\x1b[r")
-        self.assertTrue(os.WIFSTOPPED(os.waitpid(terminal.pid, os.WUNTRACED)[1]))
+        self.assertIn("\x1b[r", terminal.wait_for(f"stopped {128 + signal.SIGTSTP}"))
         terminal.text = ""
-        os.killpg(terminal.pid, signal.SIGCONT)
+        terminal.press(b"\n")
         terminal.wait_for("Ctrl-C to stop")
         terminal.press(b"\x03")
+        self.assertIn("\x1b[r", terminal.wait_for(f"ended {128 + signal.SIGINT}"))
+        terminal.exit_code()
+
+    def test_ctrl_z_stops_nobody_where_no_shell_could_let_him_go_on(self):
+        terminal = self.shown()  # alone in its session
+        terminal.press(b"\x1a")
         terminal.wait_for("\x1b[r")
-        self.assertEqual(terminal.exit_code(), 128 + signal.SIGINT)
+        terminal.press(b"q\n")
+        self.assertEqual(terminal.exit_code(), 0)
 
     @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
     def test_there_is_a_status_line_while_attached(self):
