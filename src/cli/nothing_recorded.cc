@@ -48,11 +48,12 @@ std::string ReasonWithoutTargets(const TraceRecording& recording, bool has_progr
 
 // One that was recorded has no samples.
 std::string ReasonOf(const TargetProfile& profile, const HeapSelection& heaps) {
-  if (profile.heaps.empty() && !heaps.excluded.empty())
-    return "the program has no other heaps than those that --exclude-heaps leaves out";
   const std::vector<std::string> notes = HeapNotes(profile, heaps);
   if (!notes.empty())
     return notes[0];
+  if (profile.heaps.empty() && heaps.heaps.empty() && !heaps.excluded.empty())
+    return "the program has shown no other heap than those that --exclude-heaps leaves "
+           "out";
   if (!profile.hooks_malloc && profile.heaps.size() == 1 &&
       profile.heaps[0].heap_name == kMallocHeapName)
     return "malloc cannot be seen in this process, which has only libheapprofd_client, "

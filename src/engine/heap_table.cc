@@ -29,7 +29,7 @@ void CustomHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) 
       numbers_.try_emplace(allocation.callsite, static_cast<uint32_t>(callsites_.size()));
   if (is_new)
     callsites_.push_back(allocation.callsite);
-  last_interval_ = allocation.interval;
+  interval_ = std::max(interval_, allocation.interval);
   SampledAllocation numbered = allocation;
   numbered.callsite = entry->second;
   live_.Allocate(numbered, now_ns);
@@ -51,7 +51,7 @@ CallsiteRows<Value> CustomHeap::ByCallsite(const CallsiteRows<Value>& by_number)
 void CustomHeap::Snapshot(HeapDump* dump) const {
   dump->heap_name = name_;
   dump->original_sampling_interval = first_interval_;
-  dump->sampling_interval = std::max(first_interval_, last_interval_);
+  dump->sampling_interval = interval_;
   HeapDump by_number = *dump;
   live_.Snapshot(&by_number);
   dump->callsites = ByCallsite(by_number.callsites);
@@ -147,12 +147,10 @@ size_t HeapTable::bytes() const {
   return bytes;
 }
 
-double HeapTable::LiveBytes(const ClientBlock& client) const {
-  const std::vector<HeapDump> counted = Counted(client);
-  auto dump = counted.begin();
+double HeapTable::LiveBytes() const {
   double bytes = 0;
   for (const auto& heap : heaps_)
-    bytes += heap != nullptr ? heap->live().LiveBytes(*dump++) : 0;
+    bytes += heap != nullptr ? std::max(0.0, heap->live().live().bytes) : 0;
   return bytes;
 }
 

@@ -20,7 +20,9 @@ namespace heapprofd {
 class CustomHeap {
  public:
   explicit CustomHeap(std::string name, uint64_t first_interval)
-      : name_(std::move(name)), first_interval_(first_interval) {}
+      : name_(std::move(name)),
+        first_interval_(first_interval),
+        interval_(first_interval) {}
 
   const std::string& name() const { return name_; }
 
@@ -45,8 +47,8 @@ class CustomHeap {
 
   std::string name_;
   uint64_t first_interval_;
-  uint64_t last_interval_ = 0;  // 0: nothing sampled yet
-  LiveHeap live_;               // by the numbers of callsites_
+  uint64_t interval_;  // the largest of its samples; adaptive sampling raises it
+  LiveHeap live_;      // by the numbers of callsites_
   std::unordered_map<CallsiteId, uint32_t> numbers_;
   std::vector<CallsiteId> callsites_;
 };
@@ -71,8 +73,8 @@ class HeapTable {
   // False: no more callsites are to be added to this heap, all have too many together.
   bool MayAdd(const CustomHeap& heap, CallsiteId callsite) const;
 
-  // No more than the exact totals allow.
-  double LiveBytes(const ClientBlock& client) const;
+  // As estimated: it is asked for too often to look at all exact totals.
+  double LiveBytes() const;
   size_t live_samples() const;
 
   // What the live samples take of our memory.

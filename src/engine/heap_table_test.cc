@@ -31,7 +31,7 @@ TEST_F(HeapTableTest, EachHeapHasItsOwnSums) {
   Get(2).Allocate({0x10, 30, 1, 70}, 6);
   Get(2).Allocate({0x20, 5, 1, 71}, 7);
   Get(1).Free(0x10);
-  EXPECT_EQ(table_.LiveBytes(*client_), 35);
+  EXPECT_EQ(table_.LiveBytes(), 35);
   const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
   ASSERT_EQ(dumps.size(), 2u);
   EXPECT_EQ(dumps[0].heap_name, "pool");
@@ -82,7 +82,7 @@ TEST_F(HeapTableTest, NoMoreIsLiveThanWasCounted) {
   client_->heap_slots[5].thread_pointer.store(HeapSlotKey(0x7f00, 1));
   client_->heap_slots[5].calls = 3;
   client_->heap_slots[5].granted = 250;
-  EXPECT_EQ(table_.LiveBytes(*client_), 250 + 30);
+  EXPECT_EQ(table_.LiveBytes(), 250 + 30);
   const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
   EXPECT_EQ(dumps.at(0).possible_live, 250);
   EXPECT_EQ(dumps.at(0).peak_total.bytes, 250);

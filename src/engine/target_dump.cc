@@ -74,7 +74,7 @@ HeapDump Target::DumpOfMalloc() const {
 }
 
 double Target::LiveBytes() const {
-  return heap_->LiveBytes(CountedMalloc()) + custom_heaps_.LiveBytes(memory_->client());
+  return heap_->LiveBytes(CountedMalloc()) + custom_heaps_.LiveBytes();
 }
 
 void Target::UpdateDump() {

@@ -45,8 +45,14 @@ FileFormat DetectProtobuf(std::string_view head) {
 
 // "frame;frame 123" in the first line that is no comment.
 bool IsFolded(std::string_view head) {
-  while (head.starts_with('#') || head.starts_with('\n'))
+  const bool is_cut = head.size() >= kHeadBytes;
+  bool is_commented = false;
+  while (head.starts_with('#') || head.starts_with('\n') || head.starts_with("\r\n")) {
+    is_commented |= head.starts_with('#');
     head.remove_prefix(std::min(head.find('\n'), head.size() - 1) + 1);
+  }
+  if (head.empty())
+    return is_commented && is_cut;
   std::string_view line = head.substr(0, head.find('\n'));
   if (line.ends_with('\r'))
     line.remove_suffix(1);

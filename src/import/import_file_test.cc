@@ -81,6 +81,8 @@ TEST_F(ImportTest, SourcesOfProgramsAreNoFoldedStacks) {
             FileFormat::kUnknown);
   EXPECT_EQ(DetectFormat("# only a note"), FileFormat::kUnknown);
   EXPECT_EQ(DetectFormat("# a note\n\nmain;f 1\n"), FileFormat::kFolded);
+  EXPECT_EQ(DetectFormat("# a note\r\n\r\nmain;f 1\r\n"), FileFormat::kFolded);
+  EXPECT_EQ(DetectFormat(std::string(5000, '#')), FileFormat::kFolded);  // stacks follow
 }
 
 TEST_F(ImportTest, LinesThatAreNoStacksAreCounted) {
