@@ -20,13 +20,19 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kStatusSize = 16384;
+constexpr size_t kMaxMaps = size_t{64} << 20;
+constexpr uint64_t kMapsPatienceNs = 200'000'000;  // there can be 65,530
 
 bool IsNamed(const TargetRules& rules, pid_t pid) {
   const ProcessDescription process = DescribeProcess(pid);
   // A kernel thread and a zombie have neither; of other users' the arguments are seen.
-  if (process.executable.empty() && ReadProcFile(ProcPath(pid, "cmdline"), 1).empty())
+  if (process.executable.empty() && ReadMemoryFile(pid, "cmdline", 1).empty())
     return false;
   return IsNamedBy(rules, process) || IsNameOf(rules, CommandName(pid));
+}
+
+std::vector<MapEntry> MapsOf(pid_t pid) {
+  return ParseMaps(ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs));
 }
 
 // Its capabilities mean nothing outside.
@@ -90,7 +96,7 @@ std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& nam
 }
 
 bool IsPreloaded(pid_t pid) {
-  return HasPreloadedClient(ParseMaps(ReadProcFile(ProcPath(pid, "maps"))));
+  return HasPreloadedClient(MapsOf(pid));
 }
 
 bool CanBeWoken(pid_t pid, const std::string& wake_page) {
@@ -98,7 +104,7 @@ bool CanBeWoken(pid_t pid, const std::string& wake_page) {
 
   if (stat(wake_page.c_str(), &status) != 0)
     return false;
-  const std::vector<MapEntry> maps = ParseMaps(ReadProcFile(ProcPath(pid, "maps")));
+  const std::vector<MapEntry> maps = MapsOf(pid);
   const std::string name = wake_page.substr(wake_page.rfind('/'));
   return std::any_of(maps.begin(), maps.end(), [&](const MapEntry& entry) {
     return entry.inode == status.st_ino &&
