@@ -209,6 +209,7 @@ bool Session::DrainOne(LiveTarget& live) {
   }
   target.Drain(kRecordsPerTurn, has_ended, left_ns);
   target.Tick();
+  target.FreeForkSlots(begin_ns + left_ns);
   turn_.Note(target.user(), MonotonicNs() - begin_ns);
   if (has_ended && (!target.is_behind() || target.position() >= live.rest_end))
     live.rest_end = 0;

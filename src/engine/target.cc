@@ -216,7 +216,6 @@ void Target::Tick() {
   Beat();
   if (config_.ask_allocator)
     LookAtExit();
-  FreeForkSlots();
   if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)
     AdaptInterval();
 }
