@@ -51,6 +51,29 @@ std::optional<FourIds> StatusIds(const std::string& status_text,
   return ids;
 }
 
+std::string StatFields(pid_t pid, int first, int last) {
+  const std::string text = ReadProcFile(ProcPath(pid, "stat"), 4096);
+  const size_t end_of_name = text.rfind(')');
+  if (end_of_name == std::string::npos)
+    return "";
+  std::istringstream fields(text.substr(end_of_name + 1));
+  std::string found;
+  std::string field;
+  constexpr int kFirst = 3;  // number of the field behind the name
+  for (int number = kFirst; number <= last && fields >> field; ++number) {
+    if (number >= first)
+      found += field + " ";
+  }
+  return found;
+}
+
+std::optional<uid_t> RealUser(pid_t pid) {
+  constexpr size_t kStatusSize = 16384;
+  const std::optional<FourIds> users =
+      StatusIds(ReadProcFile(ProcPath(pid, "status"), kStatusSize), "Uid");
+  return users ? std::optional(users->front()) : std::nullopt;
+}
+
 bool AreAll(const FourIds& ids, id_t wanted) {
   return std::all_of(ids.begin(), ids.end(), [wanted](id_t id) { return id == wanted; });
 }

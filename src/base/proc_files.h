@@ -26,6 +26,17 @@ std::optional<FourIds> StatusIds(const std::string& status_text, const std::stri
 
 bool AreAll(const FourIds& ids, id_t wanted);
 
+// Fields of /proc/PID/stat, whose names are numbers from 1 on (proc(5)), behind the
+// command's name; a blank follows each.
+std::string StatFields(pid_t pid, int first, int last);
+
+// A user that there is none of.
+inline constexpr uid_t kNobody = static_cast<uid_t>(-1);
+
+// Who has started a process, whatever it may do to be another's in /proc; nullopt: it is
+// gone.
+std::optional<uid_t> RealUser(pid_t pid);
+
 // "/proc/PID/" + rest.
 std::string ProcPath(pid_t pid, const std::string& rest);
 

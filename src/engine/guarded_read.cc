@@ -104,8 +104,8 @@ std::string ReadMemoryFile(pid_t pid,
                            size_t limit,
                            uint64_t patience_ns) {
   const std::string path = "/proc/" + std::to_string(pid) + "/" + file;
-  const uid_t user = RealUser(pid);
-  if (user == 0 || user == geteuid() || user == static_cast<uid_t>(-1))
+  const uid_t user = RealUser(pid).value_or(0);
+  if (user == 0 || user == geteuid())
     return ReadAtMost(path, limit);
   return ReadGuarded(path, user, limit, patience_ns);
 }

@@ -87,12 +87,6 @@ std::string ThreadName(pid_t pid, uint32_t tid) {
   return TextFromTarget(name.c_str(), name.size() + 1);
 }
 
-uid_t RealUser(pid_t pid) {
-  const std::optional<FourIds> users =
-      StatusIds(ReadAtMost(ProcPath(pid, "status"), 8192), "Uid");
-  return users ? users->front() : static_cast<uid_t>(-1);
-}
-
 pid_t InnermostPid(pid_t pid) {
   std::istringstream status(ReadAtMost(ProcPath(pid, "status"), 8192));
   for (std::string line; std::getline(status, line);) {

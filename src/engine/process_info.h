@@ -20,9 +20,6 @@ ProcessDescription DescribeProcess(pid_t pid);
 // Of a thread, whose name is the program's: made fit to be shown. Empty: it has ended.
 std::string ThreadName(pid_t pid, uint32_t tid);
 
-// Who has started it, whatever it may do to be another's in /proc; -1: it is gone.
-uid_t RealUser(pid_t pid);
-
 // Its id in the innermost of its name spaces; `pid` when that is not known.
 pid_t InnermostPid(pid_t pid);
 

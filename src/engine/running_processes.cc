@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -69,8 +70,12 @@ std::vector<pid_t> FindRunning(const TargetRules& rules) {
   return pids;
 }
 
+// The kernel lets us look into processes of a user namespace of ours, whoever they are.
 bool IsOthers(pid_t pid) {
-  return geteuid() != 0 && RealUser(pid) != geteuid();
+  char link = 0;
+  return RealUser(pid).value_or(geteuid()) != geteuid() &&
+         readlink(ProcPath(pid, "exe").c_str(), &link, 1) < 0 &&
+         (errno == EACCES || errno == EPERM);
 }
 
 bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {

@@ -214,7 +214,7 @@ Status Session::CheckRoom(pid_t pid) const {
   if (targets_.size() >= kMaxTargets)
     return Status(StatusCode::kUnavailable,
                   "too many processes in one session; record fewer at once");
-  if (!UserBudget::OfEngine().HasRoom(RealUser(pid)))
+  if (!UserBudget::OfEngine().HasRoom(RealUser(pid).value_or(kNobody)))
     return Status(StatusCode::kUnavailable,
                   "the profiles of its user's processes take all the memory that one "
                   "user may have; end a recording of them");

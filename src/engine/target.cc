@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/proc_files.h"
 #include "engine/exact_totals.h"
 #include "engine/process_info.h"
 #include "engine/root_directory.h"
@@ -38,7 +39,7 @@ bool RecordsAll(const SessionConfig& config) {
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
     : config_(config),
       clock_(clock),
-      account_(&UserBudget::OfEngine(), RealUser(pid)),
+      account_(&UserBudget::OfEngine(), RealUser(pid).value_or(kNobody)),
       root_(OpenRoot(pid)),
       own_pid_(InnermostPid(pid)),
       follows_children_(config.follow_children) {
