@@ -344,8 +344,12 @@ ThreadSlot* EnterSession() {
     return nullptr;
   }
   ThreadSlot* slot = t_slot;
-  if (HPD_LIKELY(IsSlotOfSession(slot)))
+  if (HPD_LIKELY(IsSlotOfSession(slot))) {
+#ifdef HPD_FLAT_CLIENT  // an ended thread's, perhaps (client/flat_threads.h)
+    slot->thread_id = g_session.layout.ThreadId(rt::ThreadPointer());
+#endif
     return slot;
+  }
   if (slot == &g_orphan_slot)
     return nullptr;
   return AttachThread();
