@@ -260,7 +260,6 @@ void Session::Release(const LiveTarget& live) {
   const bool has_client = live.was_attached || target->has_client();
   programs_.Count(name, UnrecordedReason::kNoSpace, has_client ? 0 : 1);
   target->ReleaseRecorder();
-  children_seen_.erase(target->pid());
   if (!target->awaits_children())
     return;
   if (is_stopped_)
