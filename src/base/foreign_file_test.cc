@@ -150,7 +150,7 @@ TEST_F(ForeignFileTest, EachUserWaitsForHimself) {
   constexpr uid_t kOther = 12346;
   ForeignRequest request{.paths = {path_}};
   request.user = kSlow;
-  constexpr uint64_t kPatienceNs = 250'000'000;  // and twenty times as long a pause
+  constexpr uint64_t kPatienceNs = 1'000'000'000;  // and twenty times as long a pause
   const FileOpenerProcess opener;
   ASSERT_TRUE(opener.Stop());
   EXPECT_TRUE(OpenForeign(request, kPatienceNs).is_late);

@@ -73,7 +73,7 @@ std::vector<pid_t> FindRunning(const TargetRules& rules) {
 // The kernel lets us look into processes of a user namespace of ours, whoever they are.
 bool IsOthers(pid_t pid) {
   char link = 0;
-  return RealUser(pid).value_or(geteuid()) != geteuid() &&
+  return geteuid() != 0 && RealUser(pid).value_or(geteuid()) != geteuid() &&
          readlink(ProcPath(pid, "exe").c_str(), &link, 1) < 0 &&
          (errno == EACCES || errno == EPERM);
 }

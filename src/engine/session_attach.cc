@@ -339,7 +339,8 @@ void Session::FollowExec(pid_t pid) {
 void Session::RestoreChildren(pid_t pid) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;  // of other recordings' programs
   const uint64_t deadline = MonotonicNs() + kPatienceNs;
-  for (const auto& [child, start] : FamilyOf(pid)) {
+  for (const Relative& relative : FamilyOf(pid)) {
+    const pid_t child = relative.pid;
     if (IsProfiling(child))
       continue;
     if (MonotonicNs() > deadline)
