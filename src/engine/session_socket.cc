@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/passed_fds.h"
+#include "base/proc_files.h"
 #include "base/random_seed.h"
 #include "base/temporary_directory.h"
 #include "engine/bare_welcome.h"
