@@ -139,13 +139,4 @@ std::vector<pid_t> RemoteProcess::Threads() const {
   return threads;
 }
 
-uint32_t InnerId(pid_t tid) {
-  const std::string ids =
-      StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "NSpid");
-  const size_t last = ids.find_last_of(" \t");
-  const std::string text = last == std::string::npos ? ids : ids.substr(last + 1);
-  const auto id = static_cast<uint32_t>(strtoul(text.c_str(), nullptr, 10));
-  return id != 0 ? id : static_cast<uint32_t>(tid);
-}
-
 }  // namespace heapprofd

@@ -4,11 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
+namespace {
+
+constexpr size_t kStatusSize = 16384;
+
+}  // namespace
 
 std::string ProcPath(pid_t pid, const std::string& rest) {
   return "/proc/" + std::to_string(pid) + "/" + rest;
@@ -67,8 +73,19 @@ std::string StatFields(pid_t pid, int first, int last) {
   return found;
 }
 
+pid_t InnerIdIn(const std::string& status_text) {
+  const std::string ids = StatusField(status_text, "NSpid");
+  const size_t last = ids.find_last_of(" \t");
+  return static_cast<pid_t>(
+      strtoul(ids.c_str() + (last == std::string::npos ? 0 : last + 1), nullptr, 10));
+}
+
+pid_t InnerId(pid_t id) {
+  const pid_t inner = InnerIdIn(ReadProcFile(ProcPath(id, "status"), kStatusSize));
+  return inner != 0 ? inner : id;
+}
+
 std::optional<uid_t> RealUser(pid_t pid) {
-  constexpr size_t kStatusSize = 16384;
   const std::optional<FourIds> users =
       StatusIds(ReadProcFile(ProcPath(pid, "status"), kStatusSize), "Uid");
   return users ? std::optional(users->front()) : std::nullopt;

@@ -41,7 +41,7 @@ Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
       clock_(clock),
       account_(&UserBudget::OfEngine(), RealUser(pid).value_or(kNobody)),
       root_(OpenRoot(pid)),
-      own_pid_(InnermostPid(pid)),
+      own_pid_(InnerId(pid)),
       follows_children_(config.follow_children) {
   config_.targets = {};
   config_.skip_symbol_prefixes = {};

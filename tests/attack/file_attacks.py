@@ -96,11 +96,13 @@ def recordings_of_a_silent_mapping(node):
         pid = child.next(20)
     except ChildFailed as error:
         raise Impossible(f"an ordinary user cannot mount FUSE and overlay here: {error}") from error
+    os.close(go_read)
     with Service() as place:
         begin = time.monotonic()
         recorder = Recorder(place, ROOT, "-p", str(pid), "-i", "4096")
         attached = time.monotonic()
         os.write(go, b"x")
+        os.close(go)
         child.next(20)
         before = time.monotonic()
         Recorder(place, ROOT, "-n", "nobody_has_this_name")
