@@ -101,7 +101,7 @@ Status AttachedProcess::UndoImage(uint64_t switch_address, const AttachState& st
   uint64_t now = 0;
   uint32_t is_on = 0;
   // Of a forked child nobody records, the beat is the parent's.
-  const bool is_child = state.request.pid != InnerId(pid());
+  const bool is_child = static_cast<pid_t>(state.request.pid) != InnerId(pid());
   const bool has_beat = !is_child && process_.ReadObject(switch_address, &is_on) &&
                         is_on != 0 && process_.ReadObject(beat_address, &first);
   // Of an engine that was killed long ago we need not wait for the next beat.

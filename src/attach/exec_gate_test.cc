@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -83,9 +84,12 @@ class ExecGateTest : public testing::Test {
         for (const pid_t scan : ChildrenNamed("heapprofd-scan")) {
           siginfo_t state{};
           kill(scan, SIGSTOP);
-          if (waitid(P_PID, static_cast<id_t>(scan), &state,
-                     WSTOPPED | WEXITED | WNOWAIT) == 0 &&
-              state.si_code == CLD_STOPPED)
+          // While it waits for a disk, it is not stopped.
+          while (waitid(P_PID, static_cast<id_t>(scan), &state,
+                        WSTOPPED | WEXITED | WNOWAIT | WNOHANG) == 0 &&
+                 state.si_pid == 0 && MonotonicNs() < deadline_ns)
+            sched_yield();
+          if (state.si_code == CLD_STOPPED)
             return scan;
         }
       }

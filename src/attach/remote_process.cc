@@ -17,23 +17,6 @@
 namespace heapprofd {
 namespace {
 
-// Fields [first, last] of /proc/PID/stat.
-std::string StatFields(pid_t pid, int first, int last) {
-  const std::string text = ReadProcFile(ProcPath(pid, "stat"), 4096);
-  const size_t end_of_name = text.rfind(')');
-  if (end_of_name == std::string::npos)
-    return "";
-  std::istringstream fields(text.substr(end_of_name + 1));
-  std::string found;
-  std::string field;
-  constexpr int kFirst = 3;  // number of the field behind the name
-  for (int number = kFirst; number <= last && fields >> field; ++number) {
-    if (number >= first)
-      found += field + " ";
-  }
-  return found;
-}
-
 // A child between vfork and exec runs in its parent's memory: what is done to it is done
 // to a process that nobody has stopped.
 bool RunsInParentsMemory(pid_t pid) {
@@ -154,15 +137,6 @@ std::vector<pid_t> RemoteProcess::Threads() const {
       threads.push_back(tid);
   }
   return threads;
-}
-
-uint32_t InnerId(pid_t tid) {
-  const std::string ids =
-      StatusField(ReadProcFile(ProcPath(tid, "status"), 16384), "NSpid");
-  const size_t last = ids.find_last_of(" \t");
-  const std::string text = last == std::string::npos ? ids : ids.substr(last + 1);
-  const auto id = static_cast<uint32_t>(strtoul(text.c_str(), nullptr, 10));
-  return id != 0 ? id : static_cast<uint32_t>(tid);
 }
 
 }  // namespace heapprofd

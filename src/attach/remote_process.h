@@ -75,7 +75,4 @@ std::string ImageId(pid_t pid);
 // has ended, which makes most of /proc/PID empty.
 pid_t LiveThread(pid_t pid);
 
-// The thread id as the process itself sees it: the last one of its nested namespaces.
-uint32_t InnerId(pid_t tid);
-
 }  // namespace heapprofd

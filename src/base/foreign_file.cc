@@ -26,7 +26,6 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxDirectories = 4096;
-constexpr size_t kMaxStatus = 4096;    // bytes
 constexpr uint64_t kPauseFactor = 20;  // of what we have waited for in vain
 
 ForeignFile FileOf(const OpenAnswer& answer, ScopedFd fd) {
@@ -230,14 +229,8 @@ ForeignFile OpenApart(const ForeignRequest& request, uint64_t patience_ns) {
 }  // namespace
 
 uid_t UserOf(pid_t pid) {
-  if (pid <= 0)
-    return 0x8000'0000u | static_cast<uid_t>(getpid());
-  const ScopedFd fd(
-      open(("/proc/" + std::to_string(pid) + "/status").c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 4096> text{};
-  const ssize_t got = read(fd.get(), text.data(), text.size() - 1);
-  const char* line = got > 0 ? strstr(text.data(), "\nUid:") : nullptr;
-  return line != nullptr ? static_cast<uid_t>(strtoul(line + 5, nullptr, 10)) : 0;
+  const uid_t nobody = 0x8000'0000u | static_cast<uid_t>(getpid());
+  return pid > 0 ? RealUser(pid).value_or(nobody) : nobody;
 }
 
 void PrepareForeignFiles() {

@@ -49,8 +49,8 @@ struct ForeignFile {
 // `patience_ns`: how long the caller may wait.
 ForeignFile OpenForeign(const ForeignRequest& request, uint64_t patience_ns);
 
-// The user who has started a process, who is held to account for its files; root when it
-// is gone. Nobody's are held to account for by us.
+// The user who has started a process, who is held to account for its files. For those of
+// nobody, and of a process that is gone, a number that is no user's.
 uid_t UserOf(pid_t pid);
 
 // The file at `path`, for those who have nobody else to serve.

@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "base/file_opener_process.h"
+
 namespace heapprofd {
 namespace {
 
@@ -134,6 +136,12 @@ TEST_F(ForeignFileTest, AChildThatIsForkedMeanwhileCanOpen) {
     thread.join();
 }
 
+TEST_F(ForeignFileTest, NobodyElsePaysForTheFilesOfAProcessThatIsGone) {
+  EXPECT_EQ(UserOf(getpid()), getuid());
+  EXPECT_NE(UserOf(INT32_MAX - 1), 0u);  // more than the kernel ever gives
+  EXPECT_EQ(UserOf(INT32_MAX - 1), UserOf(0));
+}
+
 // Who has made us wait is not waited for again for a while; nobody else is concerned.
 TEST_F(ForeignFileTest, EachUserWaitsForHimself) {
   if (geteuid() != 0)
@@ -142,8 +150,12 @@ TEST_F(ForeignFileTest, EachUserWaitsForHimself) {
   constexpr uid_t kOther = 12346;
   ForeignRequest request{.paths = {path_}};
   request.user = kSlow;
-  for (uint64_t patience_ns = 1'000'000; !OpenForeign(request, patience_ns).is_late;)
-    patience_ns /= 2;
+  constexpr uint64_t kPatienceNs = 1'000'000'000;  // and twenty times as long a pause
+  const FileOpenerProcess opener;
+  ASSERT_TRUE(opener.Stop());
+  EXPECT_TRUE(OpenForeign(request, kPatienceNs).is_late);
+  opener.Continue();
+  EXPECT_TRUE(Open(request).is_late);
   request.user = kOther;
   EXPECT_TRUE(Open(request).fd.valid());
 }

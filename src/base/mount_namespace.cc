@@ -5,15 +5,13 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include <string>
-
+#include "base/proc_files.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
 
 bool IsOurUsersNamespace(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/ns/mnt";
-  const ScopedFd space(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const ScopedFd space(open(ProcPath(pid, "ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
   const ScopedFd owner(space.valid() ? ioctl(space.get(), NS_GET_USERNS) : -1);
 
   struct stat theirs {};

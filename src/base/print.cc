@@ -23,9 +23,14 @@ void Print(FILE* output, const char* format, ...) {
 }
 
 Status FlushOutput() {
-  return fflush(stdout) == 0 && ferror(stdout) == 0
-             ? Status()
-             : Status::FromErrno("cannot write to standard output", errno);
+  const std::string what = "cannot write to standard output";
+  if (fflush(stdout) != 0)
+    return Status::FromErrno(what, errno);
+  return ferror(stdout) == 0 ? Status()
+                             : Status(StatusCode::kUnavailable,
+                                      what +
+                                          ": a part of what was to be said is lost; "
+                                          "look at where it goes, and try again");
 }
 
 }  // namespace heapprofd

@@ -4,11 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
+namespace {
+
+constexpr size_t kStatusSize = 16384;
+
+}  // namespace
 
 std::string ProcPath(pid_t pid, const std::string& rest) {
   return "/proc/" + std::to_string(pid) + "/" + rest;
@@ -49,6 +55,40 @@ std::optional<FourIds> StatusIds(const std::string& status_text,
       return std::nullopt;
   }
   return ids;
+}
+
+std::string StatFields(pid_t pid, int first, int last) {
+  const std::string text = ReadProcFile(ProcPath(pid, "stat"), 4096);
+  const size_t end_of_name = text.rfind(')');
+  if (end_of_name == std::string::npos)
+    return "";
+  std::istringstream fields(text.substr(end_of_name + 1));
+  std::string found;
+  std::string field;
+  constexpr int kFirst = 3;  // number of the field behind the name
+  for (int number = kFirst; number <= last && fields >> field; ++number) {
+    if (number >= first)
+      found += field + " ";
+  }
+  return found;
+}
+
+pid_t InnerIdIn(const std::string& status_text) {
+  const std::string ids = StatusField(status_text, "NSpid");
+  const size_t last = ids.find_last_of(" \t");
+  return static_cast<pid_t>(
+      strtoul(ids.c_str() + (last == std::string::npos ? 0 : last + 1), nullptr, 10));
+}
+
+pid_t InnerId(pid_t id) {
+  const pid_t inner = InnerIdIn(ReadProcFile(ProcPath(id, "status"), kStatusSize));
+  return inner != 0 ? inner : id;
+}
+
+std::optional<uid_t> RealUser(pid_t pid) {
+  const std::optional<FourIds> users =
+      StatusIds(ReadProcFile(ProcPath(pid, "status"), kStatusSize), "Uid");
+  return users ? std::optional(users->front()) : std::nullopt;
 }
 
 bool AreAll(const FourIds& ids, id_t wanted) {

@@ -11,7 +11,7 @@
 
 namespace heapprofd {
 
-// The whole of a file of /proc, at most `limit` bytes; empty when it cannot be read.
+// The whole of a file, as of /proc, at most `limit` bytes; empty when it cannot be read.
 std::string ReadProcFile(const std::string& path, size_t limit = size_t{64} << 20);
 
 // Value of a field of /proc/PID/status or a thread's: "Seccomp" -> "2". Empty: no such
@@ -25,6 +25,24 @@ using FourIds = std::array<id_t, 4>;
 std::optional<FourIds> StatusIds(const std::string& status_text, const std::string& name);
 
 bool AreAll(const FourIds& ids, id_t wanted);
+
+// Fields of /proc/PID/stat, whose names are numbers from 1 on (proc(5)), behind the
+// command's name; a blank follows each.
+std::string StatFields(pid_t pid, int first, int last);
+
+// The id of a process or thread in the innermost of its PID name spaces, from the text of
+// its status; 0: not known.
+pid_t InnerIdIn(const std::string& status_text);
+
+// The same of one that has this number; that is it when nothing is known.
+pid_t InnerId(pid_t id);
+
+// A user that there is none of.
+inline constexpr uid_t kNobody = static_cast<uid_t>(-1);
+
+// Who has started a process, whatever it may do to be another's in /proc; nullopt: it is
+// gone.
+std::optional<uid_t> RealUser(pid_t pid);
 
 // "/proc/PID/" + rest.
 std::string ProcPath(pid_t pid, const std::string& rest);

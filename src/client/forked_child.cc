@@ -58,10 +58,6 @@ ForkSlot& ForkSlotOf(ThreadSlot& slot) {
   return reinterpret_cast<ForkSlot&>(slot);
 }
 
-}  // namespace
-
-namespace {
-
 ThreadSlot* ClaimForkSlotFor(uint32_t thread_id, bool is_certain) {
   ForkSlot* found = FindFree(ForkBlock(), kForkSlotOwned | (is_certain ? thread_id : 0));
   if (found == nullptr)
@@ -85,7 +81,9 @@ HPD_COLD ThreadSlot* BeginCounting() {
   g_session.spare_fork_slot.slot.thread_pointer.store(0, std::memory_order_relaxed);
   RingHeader& ring = ForkBlock().ring;
   ring.counted_children.fetch_add(1, std::memory_order_relaxed);
-  if (ThreadSlot* slot = ClaimForkSlotFor(own_id, parent_id != 0 && own_id != parent_id))
+  ThreadSlot* slot = ClaimForkSlotFor(own_id, parent_id != 0 && own_id != parent_id);
+  g_session.is_fork_block_full.store(slot == nullptr, std::memory_order_relaxed);
+  if (slot != nullptr)
     return slot;
   ring.children_without_slot.fetch_add(1, std::memory_order_relaxed);
   ThreadSlot& spare = g_session.spare_fork_slot.slot;
@@ -94,8 +92,14 @@ HPD_COLD ThreadSlot* BeginCounting() {
   return &spare;
 }
 
+// To look through all of them costs too much for every call of a program.
 HPD_COLD ThreadSlot* ClaimForkSlot() {
-  return ClaimForkSlotFor(OwnThreadId(), /*is_certain=*/true);
+  if (g_session.is_fork_block_full.load(std::memory_order_relaxed))
+    return nullptr;
+  ThreadSlot* slot = ClaimForkSlotFor(OwnThreadId(), /*is_certain=*/true);
+  if (slot == nullptr)
+    g_session.is_fork_block_full.store(true, std::memory_order_relaxed);
+  return slot;
 }
 
 void EndCounting() {

@@ -13,7 +13,8 @@ namespace heapprofd {
 // on.
 ThreadSlot* BeginCounting();
 
-// The same for another thread of it; nullptr: there are too many.
+// The same for another thread of it; nullptr: there are too many, or were when one looked
+// before.
 ThreadSlot* ClaimForkSlot();
 
 // It has a session of its own. Its threads still count where they did until they take

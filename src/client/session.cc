@@ -31,11 +31,6 @@ ThreadSlot g_no_slot;
 // Shared by threads beyond kMaxThreadSlots: counted nowhere, never sampled.
 ThreadSlot g_orphan_slot = {UINT64_MAX / 2, 0, UINT64_MAX / 2, 0, 0, 1, 0, 0, 0};
 
-// Shared by threads of a forked child that found no slot to count in. The child may have
-// a session later, where there is one: so they look again, after so many bytes.
-ThreadSlot g_slotless = {0, 0, 0, 0, 0, 1, 0, 0, 0};
-constexpr uint64_t kLookAgainBytes = 65536;
-
 }  // namespace
 
 #ifdef HPD_FLAT_CLIENT
@@ -303,9 +298,8 @@ HPD_COLD ThreadSlot* EnterForkPending() {
   if (IsForkSlot(t_slot))
     return t_slot;
   ThreadSlot* slot = ClaimForkSlot();
-  if (slot == nullptr)
-    g_slotless.bytes_left = kLookAgainBytes;
-  t_slot = slot != nullptr ? slot : &g_slotless;
+  if (slot != nullptr)
+    t_slot = slot;
   return slot;
 }
 
@@ -350,8 +344,12 @@ ThreadSlot* EnterSession() {
     return nullptr;
   }
   ThreadSlot* slot = t_slot;
-  if (HPD_LIKELY(IsSlotOfSession(slot)))
+  if (HPD_LIKELY(IsSlotOfSession(slot))) {
+#ifdef HPD_FLAT_CLIENT  // an ended thread's, perhaps (client/flat_threads.h)
+    slot->thread_id = g_session.layout.ThreadId(rt::ThreadPointer());
+#endif
     return slot;
+  }
   if (slot == &g_orphan_slot)
     return nullptr;
   return AttachThread();

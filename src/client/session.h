@@ -71,8 +71,9 @@ struct Session {
   char socket_path[108];
   std::atomic<ClientBlock*> fork_block;  // an ancestor's, where a forked child counts;
                                          // nullptr: it has a session, or never was one
-  ForkSlot spare_fork_slot;          // for a child for which there is none in that block
-  JoinClaim join;                    // of the thread that asks for a session
+  ForkSlot spare_fork_slot;  // for a child for which there is none in that block
+  std::atomic<bool> is_fork_block_full;  // when a thread of this process looked there
+  JoinClaim join;                        // of the thread that asks for a session
   SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has

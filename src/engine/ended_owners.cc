@@ -1,6 +1,8 @@
 #include "engine/ended_owners.h"
 
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "attach/remote_process.h"
 #include "base/clock.h"
+#include "base/proc_files.h"
 
 namespace heapprofd {
 namespace {
@@ -24,10 +26,27 @@ bool IsInOurNamespace(uint64_t id) {
   return kill(static_cast<pid_t>(id), 0) == 0 || errno != ESRCH;
 }
 
-// With the mount option "hidepid" others' processes may be missing from /proc.
+// Of the machine's root, and not of a container's.
+bool MayLookIntoAll() {
+  constexpr ino_t kFirstUserNamespace = 0xEFFFFFFD;  // the kernel's PROC_USER_INIT_INO
+
+  struct stat ours {};
+
+  const std::string status = ReadProcFile("/proc/self/status", kStatusSize);
+  const uint64_t capabilities =
+      strtoull(StatusField(status, "CapEff").c_str(), nullptr, 16);
+  return (capabilities >> CAP_SYS_PTRACE & 1) != 0 &&
+         stat("/proc/self/ns/user", &ours) == 0 && ours.st_ino == kFirstUserNamespace;
+}
+
+// With the mount option "hidepid" others' processes may be missing from /proc. So they
+// may where there are more mounts than are looked at.
 bool AreAllShown() {
-  return geteuid() == 0 ||
-         ReadProcFile("/proc/self/mounts").find("hidepid=") == std::string::npos;
+  constexpr size_t kMaxMounts = 256 * 1024;  // bytes
+  if (MayLookIntoAll())
+    return true;
+  const std::string mounts = ReadProcFile("/proc/self/mounts", kMaxMounts);
+  return mounts.size() < kMaxMounts && mounts.find("hidepid=") == std::string::npos;
 }
 
 const char* NextNumber(DIR* directory) {
@@ -36,17 +55,6 @@ const char* NextNumber(DIR* directory) {
       return entry->d_name;
   }
   return nullptr;
-}
-
-// Its ids, outermost first, as a line of numbers.
-std::string IdsIn(const std::string& status) {
-  return StatusField(status, "NSpid");
-}
-
-uint64_t LastOf(const std::string& ids) {
-  const size_t space = ids.find_last_of(" \t");
-  return strtoull(ids.c_str() + (space == std::string::npos ? 0 : space + 1), nullptr,
-                  10);
 }
 
 }  // namespace
@@ -61,10 +69,10 @@ EndedOwners::EndedOwners(const ClientBlock& client)
     const uint64_t id = IdOf(owner);
     if (id == 0 || id > INT32_MAX || IsInOurNamespace(id))
       continue;
-    owners_.push_back({.slot = i, .value = owner});
-    gone_.insert(id);
+    candidates_.push_back({.slot = i, .value = owner});
+    unseen_ids_.insert(id);
   }
-  if (!owners_.empty())
+  if (!candidates_.empty())
     processes_.reset(AreAllShown() ? opendir("/proc") : nullptr);
   if (processes_ == nullptr)
     GiveUp();
@@ -89,7 +97,7 @@ bool EndedOwners::LookUntil(uint64_t deadline_ns) {
 
 // Those of our own name space have been asked for by number.
 void EndedOwners::LookAtProcess(const std::string& directory) {
-  const std::string ids = IdsIn(ReadStatus(directory));
+  const std::string ids = StatusField(ReadStatus(directory), "NSpid");
   if (ids.find_first_of(" \t") == std::string::npos)
     return;
   process_ = directory + "/task";
@@ -103,7 +111,8 @@ void EndedOwners::LookAtThread() {
   if (thread == nullptr)
     threads_.reset();
   else
-    gone_.erase(LastOf(IdsIn(ReadStatus(process_ + "/" + thread))));
+    unseen_ids_.erase(
+        static_cast<uint64_t>(InnerIdIn(ReadStatus(process_ + "/" + thread))));
 }
 
 // Of what has just ended there is nothing to read; of what we may not read we know
@@ -117,16 +126,16 @@ std::string EndedOwners::ReadStatus(const std::string& directory) {
 }
 
 void EndedOwners::GiveUp() {
-  owners_.clear();
+  candidates_.clear();
   threads_.reset();
   processes_.reset();
 }
 
 uint32_t EndedOwners::Free(ClientBlock& client) const {
   uint32_t freed = 0;
-  for (const Owner& owner : owners_) {
+  for (const Owner& owner : candidates_) {
     uint64_t value = owner.value;
-    if (gone_.contains(IdOf(value)) &&
+    if (unseen_ids_.contains(IdOf(value)) &&
         client.fork_slots[owner.slot].slot.thread_pointer.compare_exchange_strong(value,
                                                                                   0))
       ++freed;

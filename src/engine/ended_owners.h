@@ -43,8 +43,8 @@ class EndedOwners {
   std::string ReadStatus(const std::string& directory);
   void GiveUp();
 
-  std::vector<Owner> owners_;          // not alive in our name space
-  std::unordered_set<uint64_t> gone_;  // ids, as far as we know
+  std::vector<Owner> candidates_;            // not alive in our name space
+  std::unordered_set<uint64_t> unseen_ids_;  // theirs, as far as we have looked
   int looks_left_ = 2;  // a list of threads may lack some while others of it end
   Directory processes_;
   Directory threads_;  // of the process under way, which is in a name space of its own

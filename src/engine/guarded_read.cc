@@ -10,8 +10,8 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/proc_files.h"
 #include "base/quiet_thread.h"
-#include "engine/process_info.h"
 
 namespace heapprofd {
 namespace {
@@ -60,7 +60,7 @@ struct Reading {
 };
 
 void Read(Reading& reading) {
-  std::string text = ReadAtMost(reading.path, reading.limit);
+  std::string text = ReadProcFile(reading.path, reading.limit);
   const std::lock_guard lock(reading.mutex);
   reading.text = std::move(text);
   reading.is_done = true;
@@ -104,9 +104,9 @@ std::string ReadMemoryFile(pid_t pid,
                            size_t limit,
                            uint64_t patience_ns) {
   const std::string path = "/proc/" + std::to_string(pid) + "/" + file;
-  const uid_t user = RealUser(pid);
-  if (user == 0 || user == geteuid() || user == static_cast<uid_t>(-1))
-    return ReadAtMost(path, limit);
+  const uid_t user = RealUser(pid).value_or(0);
+  if (user == 0 || user == geteuid())
+    return ReadProcFile(path, limit);
   return ReadGuarded(path, user, limit, patience_ns);
 }
 

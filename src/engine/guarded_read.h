@@ -1,8 +1,8 @@
 // Files of /proc that show what lies in a process's memory, or how it is mapped: cmdline,
-// environ, smaps_rollup. The kernel reads them under the process's lock of its mappings,
-// and whoever runs the process can hold that for as long as he likes: by an mmap of a
-// file on a FUSE of his own that does not answer. So those of other users are read by a
-// thread that can be left behind.
+// environ, maps, smaps_rollup. The kernel reads them under the process's lock of its
+// mappings, and whoever runs the process can hold that for as long as he likes: by an
+// mmap of a file on a FUSE of his own that does not answer. So those of other users are
+// read by a thread that can be left behind.
 #pragma once
 
 #include <sys/types.h>

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "attach/remote_process.h"
+#include "base/proc_files.h"
 #include "engine/guarded_read.h"
 #include "engine/target_text.h"
 
@@ -44,17 +44,13 @@ std::vector<std::string> ReadCommand(pid_t pid) {
 }
 
 std::string ReadName(const std::string& path) {
-  std::string name = ReadAtMost(path, 64);
+  std::string name = ReadProcFile(path, 64);
   if (!name.empty() && name.back() == '\n')
     name.pop_back();
   return name;
 }
 
 }  // namespace
-
-std::string ReadAtMost(const std::string& path, size_t limit) {
-  return ReadProcFile(path, limit);
-}
 
 ProcessDescription DescribeProcess(pid_t pid) {
   ProcessDescription process;
@@ -73,7 +69,7 @@ ProcessDescription DescribeProcess(pid_t pid) {
   if (stat(ProcPath(pid, "").c_str(), &status) == 0)
     process.uid = status.st_uid;
   // The command name may hold blanks and parentheses: fields are counted from its end.
-  const std::string stat_text = ReadAtMost(ProcPath(pid, "stat"), 4096);
+  const std::string stat_text = ReadProcFile(ProcPath(pid, "stat"), 4096);
   const size_t end_of_name = stat_text.rfind(')');
   if (end_of_name != std::string::npos)
     sscanf(stat_text.c_str() + end_of_name, ") %*c %d",
@@ -85,24 +81,6 @@ std::string ThreadName(pid_t pid, uint32_t tid) {
   const std::string file = "task/" + std::to_string(tid) + "/comm";
   const std::string name = ReadName(ProcPath(pid, file));
   return TextFromTarget(name.c_str(), name.size() + 1);
-}
-
-uid_t RealUser(pid_t pid) {
-  const std::optional<FourIds> users =
-      StatusIds(ReadAtMost(ProcPath(pid, "status"), 8192), "Uid");
-  return users ? users->front() : static_cast<uid_t>(-1);
-}
-
-pid_t InnermostPid(pid_t pid) {
-  std::istringstream status(ReadAtMost(ProcPath(pid, "status"), 8192));
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("NSpid:"))
-      continue;
-    std::istringstream ids(line.substr(sizeof("NSpid:") - 1));
-    for (pid_t id = 0; ids >> id;)
-      pid = id;
-  }
-  return pid;
 }
 
 namespace {
@@ -118,12 +96,12 @@ uint64_t FieldKib(const std::string& text, const std::string& name) {
 }  // namespace
 
 uint64_t AnonymousKib(pid_t pid) {
-  const std::string text = ReadAtMost(ProcPath(pid, "status"), 8192);
+  const std::string text = ReadProcFile(ProcPath(pid, "status"), 8192);
   return FieldKib(text, "RssAnon") + FieldKib(text, "VmSwap");
 }
 
 MemoryContext ReadMemoryStatus(pid_t pid) {
-  const std::string text = ReadAtMost(ProcPath(pid, "status"), 8192);
+  const std::string text = ReadProcFile(ProcPath(pid, "status"), 8192);
   MemoryContext context;
   context.rss_kib = FieldKib(text, "VmRSS");
   context.anonymous_kib = FieldKib(text, "RssAnon");

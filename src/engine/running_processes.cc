@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -20,13 +21,19 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kStatusSize = 16384;
+constexpr size_t kMaxMaps = size_t{64} << 20;
+constexpr uint64_t kMapsPatienceNs = 200'000'000;  // there can be 65,530
 
 bool IsNamed(const TargetRules& rules, pid_t pid) {
   const ProcessDescription process = DescribeProcess(pid);
   // A kernel thread and a zombie have neither; of other users' the arguments are seen.
-  if (process.executable.empty() && ReadProcFile(ProcPath(pid, "cmdline"), 1).empty())
+  if (process.executable.empty() && ReadMemoryFile(pid, "cmdline", 1).empty())
     return false;
   return IsNamedBy(rules, process) || IsNameOf(rules, CommandName(pid));
+}
+
+std::vector<MapEntry> MapsOf(pid_t pid) {
+  return ParseMaps(ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs));
 }
 
 // Its capabilities mean nothing outside.
@@ -63,8 +70,12 @@ std::vector<pid_t> FindRunning(const TargetRules& rules) {
   return pids;
 }
 
+// The kernel lets us look into processes of a user namespace of ours, whoever they are.
 bool IsOthers(pid_t pid) {
-  return geteuid() != 0 && RealUser(pid) != geteuid();
+  char link = 0;
+  return geteuid() != 0 && RealUser(pid).value_or(geteuid()) != geteuid() &&
+         readlink(ProcPath(pid, "exe").c_str(), &link, 1) < 0 &&
+         (errno == EACCES || errno == EPERM);
 }
 
 bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
@@ -90,7 +101,7 @@ std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& nam
 }
 
 bool IsPreloaded(pid_t pid) {
-  return HasPreloadedClient(ParseMaps(ReadProcFile(ProcPath(pid, "maps"))));
+  return HasPreloadedClient(MapsOf(pid));
 }
 
 bool CanBeWoken(pid_t pid, const std::string& wake_page) {
@@ -98,7 +109,7 @@ bool CanBeWoken(pid_t pid, const std::string& wake_page) {
 
   if (stat(wake_page.c_str(), &status) != 0)
     return false;
-  const std::vector<MapEntry> maps = ParseMaps(ReadProcFile(ProcPath(pid, "maps")));
+  const std::vector<MapEntry> maps = MapsOf(pid);
   const std::string name = wake_page.substr(wake_page.rfind('/'));
   return std::any_of(maps.begin(), maps.end(), [&](const MapEntry& entry) {
     return entry.inode == status.st_ino &&

@@ -16,7 +16,8 @@ namespace heapprofd {
 // nobody here: attaching to every process of a machine helps no one.
 std::vector<pid_t> FindRunning(const TargetRules& rules);
 
-// Whether only root may look into it, because another user has started it.
+// Whether only root may look into it, because another user has started it. False: also
+// when it has ended.
 bool IsOthers(pid_t pid);
 
 // Whether the process is still what it was when it connected to us as `user` and `group`:

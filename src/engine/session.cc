@@ -209,6 +209,7 @@ bool Session::DrainOne(LiveTarget& live) {
   }
   target.Drain(kRecordsPerTurn, has_ended, left_ns);
   target.Tick();
+  target.FreeForkSlots(begin_ns + left_ns);
   turn_.Note(target.user(), MonotonicNs() - begin_ns);
   if (has_ended && (!target.is_behind() || target.position() >= live.rest_end))
     live.rest_end = 0;
@@ -259,7 +260,6 @@ void Session::Release(const LiveTarget& live) {
   const bool has_client = live.was_attached || target->has_client();
   programs_.Count(name, UnrecordedReason::kNoSpace, has_client ? 0 : 1);
   target->ReleaseRecorder();
-  children_seen_.erase(target->pid());
   if (!target->awaits_children())
     return;
   if (is_stopped_)
@@ -277,20 +277,20 @@ void Session::LeaveEarliestChildren() {
     NoteProblem(
         "cannot count all that forked children may go on to allocate: more than " +
         std::to_string(awaiting_children_.size()) +
-        " processes have ended before their children were known to have; record "
-        "these by -p");
+        " processes have ended before their children were known to have; record fewer "
+        "programs at once, or raise the limit of open files (ulimit -n, up to 8192)");
 }
 
-// For a moment, and not again for ten times as long: what the kernel has to look at for
-// it is theirs.
+// For a moment, and not again for ten times as long, for all sessions together: what the
+// kernel has to look at for it is theirs. Where none has ended there is no hurry.
 void Session::LookAfterChildren() {
   constexpr uint64_t kTurnNs = 1'000'000;
   constexpr uint64_t kPauseNs = 20'000'000;
   const uint64_t begin_ns = MonotonicNs();
-  if (awaiting_children_.empty() || begin_ns < look_after_children_ns_)
+  const size_t count = awaiting_children_.size();
+  if (count == 0 || begin_ns < look_after_children_ns_)
     return;
-  for (size_t left = awaiting_children_.size();
-       left > 0 && MonotonicNs() < begin_ns + kTurnNs; --left) {
+  for (size_t left = count; left > 0 && MonotonicNs() < begin_ns + kTurnNs; --left) {
     Target* target = awaiting_children_.front();
     awaiting_children_.pop_front();
     target->LookAfterChildren();
@@ -298,7 +298,10 @@ void Session::LookAfterChildren() {
       awaiting_children_.push_back(target);
   }
   const uint64_t end_ns = MonotonicNs();
-  look_after_children_ns_ = end_ns + std::max(kPauseNs, 10 * (end_ns - begin_ns));
+  looks_paid_ns_ = std::max(looks_paid_ns_, end_ns) + 10 * (end_ns - begin_ns);
+  look_after_children_ns_ = awaiting_children_.size() < count
+                                ? looks_paid_ns_
+                                : std::max(looks_paid_ns_, end_ns + kPauseNs);
 }
 
 void Session::ReapExited() {

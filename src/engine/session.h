@@ -12,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -228,7 +229,16 @@ class Session {
   Result<std::shared_ptr<AttachedProcess>> Place(pid_t pid);
   Status PutHooksIn(const std::shared_ptr<AttachedProcess>& attached);
   void FollowAttached();
-  std::vector<pid_t> FamilyOf(pid_t pid);
+
+  struct Relative {
+    pid_t pid;
+    uint64_t start;  // of the process, in clock ticks
+  };
+
+  // Descendants of a process, its children first; without those whose parent has ended.
+  static std::vector<Relative> ReadFamily(pid_t ancestor);
+  std::vector<Relative> FamilyOf(pid_t pid);
+  bool IsGiven(pid_t pid) const;
   bool IsFollowed(pid_t pid, pid_t ancestor) const;
   void FollowChildren(pid_t pid);
   void FollowExec(pid_t pid);
@@ -259,11 +269,14 @@ class Session {
   // come by themselves.
   std::vector<std::pair<pid_t, std::string>> start_problems_;
   std::vector<AttachReport> attach_reports_;
-  // Descendants that each process attached to had when we looked last.
-  std::map<pid_t, std::set<pid_t>> children_seen_;
+  // Descendants of processes attached to that were attached to, or were not to be, or
+  // could not: with the time of their start, and whether names did not matter.
+  std::set<std::tuple<pid_t, uint64_t, bool>> children_seen_;
   std::deque<Target*> awaiting_children_;  // ended, with children that still count
   bool has_left_children_ = false;
-  uint64_t look_after_children_ns_ = 0;       // not before
+  uint64_t look_after_children_ns_ = 0;  // not before
+  // When those looks of all sessions of this process have been made up for.
+  static inline uint64_t looks_paid_ns_ = 0;
   std::map<uint64_t, pid_t> attached_seeds_;  // of all so far
   std::map<pid_t, uint64_t> execed_;          // to be attached to again, until this time
   uint64_t followed_ns_ = 0;

@@ -31,22 +31,18 @@ constexpr size_t kMaxFamily = 10'000;          // descendants that are looked at
 // Children of the others are attached to like any process.
 constexpr size_t kMaxSeeds = 4096;
 
-// Descendants of a process, its children first; without those whose parent has ended.
-std::vector<pid_t> Family(pid_t ancestor) {
-  std::vector<pid_t> family = {ancestor};
-  for (size_t i = 0; i < family.size() && family.size() < kMaxFamily; ++i) {
-    const std::string tasks = ProcPath(family[i], "task");
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
-    while (const dirent* entry =
-               directory != nullptr ? readdir(directory.get()) : nullptr) {
-      std::istringstream children(
-          ReadProcFile(tasks + "/" + entry->d_name + "/children"));
-      for (pid_t child = 0; children >> child;)
-        family.push_back(child);
-    }
+// Those of all its threads.
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  std::vector<pid_t> all;
+  const std::string tasks = ProcPath(pid, "task");
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
+  while (const dirent* entry =
+             directory != nullptr ? readdir(directory.get()) : nullptr) {
+    std::istringstream children(ReadProcFile(tasks + "/" + entry->d_name + "/children"));
+    for (pid_t child = 0; children >> child;)
+      all.push_back(child);
   }
-  family.erase(family.begin());
-  return family;
+  return all;
 }
 
 SessionConfig ConfigFor(const AttachedProcess& attached, SessionConfig config) {
@@ -276,29 +272,47 @@ void Session::FollowAttached() {
     FollowExec(pid);
 }
 
+std::vector<Session::Relative> Session::ReadFamily(pid_t ancestor) {
+  constexpr int kStartTime = 22;
+  std::vector<Relative> family = {{.pid = ancestor, .start = 0}};
+  for (size_t i = 0; i < family.size() && family.size() < kMaxFamily; ++i) {
+    for (const pid_t child : ChildrenOf(family[i].pid)) {
+      const std::string start = StatFields(child, kStartTime, kStartTime);
+      family.push_back({.pid = child, .start = strtoull(start.c_str(), nullptr, 10)});
+    }
+  }
+  family.erase(family.begin());
+  family.resize(std::min(family.size(), kMaxFamily));
+  return family;
+}
+
 // A process can have many thousand threads, each with children.
-std::vector<pid_t> Session::FamilyOf(pid_t pid) {
-  const auto family = std::make_shared<std::vector<pid_t>>();
-  const bool is_done =
-      RunApart([family, pid] { *family = Family(pid); }, [this] { ServeMeanwhile(); });
-  return is_done ? *family : std::vector<pid_t>();
+std::vector<Session::Relative> Session::FamilyOf(pid_t pid) {
+  const auto family = std::make_shared<std::vector<Relative>>();
+  const bool is_done = RunApart([family, pid] { *family = ReadFamily(pid); },
+                                [this] { ServeMeanwhile(); });
+  return is_done ? *family : std::vector<Relative>();
+}
+
+bool Session::IsGiven(pid_t pid) const {
+  const std::vector<pid_t>& pids = config_.targets.pids;
+  return config_.targets.names.empty() ||
+         std::find(pids.begin(), pids.end(), pid) != pids.end();
 }
 
 // Who waits for names does not want what those of the names start: `ancestor` is a target
 // whose children are looked at.
 bool Session::IsFollowed(pid_t pid, pid_t ancestor) const {
-  const TargetRules& rules = config_.targets;
-  return rules.names.empty() ||
-         std::find(rules.pids.begin(), rules.pids.end(), ancestor) != rules.pids.end() ||
-         IsNamedBy(rules, DescribeProcess(pid));
+  return IsGiven(ancestor) || IsNamedBy(config_.targets, DescribeProcess(pid));
 }
 
+// Each child is tried once, of however many processes attached to it is a descendant.
 void Session::FollowChildren(pid_t pid) {
-  const std::vector<pid_t> family = FamilyOf(pid);
-  const std::set<pid_t> seen =
-      std::exchange(children_seen_[pid], std::set<pid_t>(family.begin(), family.end()));
-  for (const pid_t child : family) {
-    if (IsProfiling(child) || seen.contains(child) || !IsFollowed(child, pid))
+  if (children_seen_.size() > 2 * kMaxFamily)
+    children_seen_.clear();
+  for (const auto& [child, start] : FamilyOf(pid)) {
+    if (!children_seen_.emplace(child, start, IsGiven(pid)).second ||
+        IsProfiling(child) || !IsFollowed(child, pid))
       continue;
     const Status status = PutClientIn(child);
     if (!status.ok() && status.code() == StatusCode::kUnavailable)
@@ -325,7 +339,8 @@ void Session::FollowExec(pid_t pid) {
 void Session::RestoreChildren(pid_t pid) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;  // of other recordings' programs
   const uint64_t deadline = MonotonicNs() + kPatienceNs;
-  for (const pid_t child : FamilyOf(pid)) {
+  for (const Relative& relative : FamilyOf(pid)) {
+    const pid_t child = relative.pid;
     if (IsProfiling(child))
       continue;
     if (MonotonicNs() > deadline)

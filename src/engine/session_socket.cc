@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/passed_fds.h"
+#include "base/proc_files.h"
 #include "base/random_seed.h"
 #include "base/temporary_directory.h"
 #include "engine/bare_welcome.h"
@@ -214,7 +215,7 @@ Status Session::CheckRoom(pid_t pid) const {
   if (targets_.size() >= kMaxTargets)
     return Status(StatusCode::kUnavailable,
                   "too many processes in one session; record fewer at once");
-  if (!UserBudget::OfEngine().HasRoom(RealUser(pid)))
+  if (!UserBudget::OfEngine().HasRoom(RealUser(pid).value_or(kNobody)))
     return Status(StatusCode::kUnavailable,
                   "the profiles of its user's processes take all the memory that one "
                   "user may have; end a recording of them");

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <string_view>
+#include <string>
 #include <system_error>
 
 #include "engine/guarded_read.h"
@@ -14,7 +13,8 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxEnvironment = size_t{1} << 20;  // bytes
-constexpr size_t kMaxLines = 100'000;                // of a process's list of mappings
+constexpr size_t kMaxMaps = size_t{16} << 20;        // bytes
+constexpr uint64_t kMapsPatienceNs = 200'000'000;
 
 bool HasSession(pid_t pid, const std::string& variable) {
   const std::string environment = ReadMemoryFile(pid, "environ", kMaxEnvironment);
@@ -22,14 +22,9 @@ bool HasSession(pid_t pid, const std::string& variable) {
          environment.find(std::string(1, '\0') + variable) != std::string::npos;
 }
 
-bool HasLibrary(const std::string& process) {
-  std::ifstream maps(process + "/maps");
-  std::string line;
-  for (size_t i = 0; i < kMaxLines && std::getline(maps, line); ++i) {
-    if (line.find("libheapprofd_preload") != std::string::npos)
-      return true;
-  }
-  return false;
+bool HasLibrary(pid_t pid) {
+  return ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs)
+             .find("libheapprofd_preload") != std::string::npos;
 }
 
 }  // namespace
@@ -42,8 +37,7 @@ size_t CountSilentProcesses(const std::string& socket_path,
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const pid_t pid = atoi(entry.path().filename().c_str());
-    if (pid > 0 && !is_known(pid) && HasSession(pid, variable) &&
-        HasLibrary(entry.path()))
+    if (pid > 0 && !is_known(pid) && HasSession(pid, variable) && HasLibrary(pid))
       ++count;
   }
   return count;

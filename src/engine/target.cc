@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/proc_files.h"
 #include "engine/exact_totals.h"
 #include "engine/process_info.h"
 #include "engine/root_directory.h"
@@ -38,9 +39,9 @@ bool RecordsAll(const SessionConfig& config) {
 Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
     : config_(config),
       clock_(clock),
-      account_(&UserBudget::OfEngine(), RealUser(pid)),
+      account_(&UserBudget::OfEngine(), RealUser(pid).value_or(kNobody)),
       root_(OpenRoot(pid)),
-      own_pid_(InnermostPid(pid)),
+      own_pid_(InnerId(pid)),
       follows_children_(config.follow_children) {
   config_.targets = {};
   config_.skip_symbol_prefixes = {};
@@ -216,7 +217,6 @@ void Target::Tick() {
   Beat();
   if (config_.ask_allocator)
     LookAtExit();
-  FreeForkSlots();
   if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)
     AdaptInterval();
 }

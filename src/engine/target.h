@@ -82,6 +82,10 @@ class Target {
   // The same, and upkeep of the shared parameters; every loop.
   void Tick();
 
+  // Slots of forked children that have ended are used again: a step of looking for those,
+  // until `end_ns` (CLOCK_MONOTONIC) at most. How long it takes is the target's choice.
+  void FreeForkSlots(uint64_t end_ns);
+
   // The session is over for this target: the client goes dormant at its next sampled
   // call.
   void Stop(TargetEnd end);
@@ -172,7 +176,6 @@ class Target {
   void PublishConfig();
   void ReadAllocatorReport();
   void CountChildren(const ClientBlock& client);
-  void FreeForkSlots();
   void KeepForChildren();
   void UpdateQuality();
   void LookAtExit();

@@ -134,18 +134,20 @@ void Target::CountChildren(const ClientBlock& client) {
 
 // Only when they become scarce: it takes a look at all processes of the machine, in turns
 // of a few milliseconds, and ten times as long until the next one.
-void Target::FreeForkSlots() {
+void Target::FreeForkSlots(uint64_t end_ns) {
   constexpr uint64_t kTurnNs = 2'000'000;
   constexpr uint64_t kPauseNs = 500'000'000;
-  const uint64_t now = clock_->last_ns();
   ClientBlock& client = memory_->client();
-  if (client.ring.fork_slot_count.load(std::memory_order_relaxed) < kMaxForkSlots / 2 ||
-      now < fork_slots_next_ns_)
+  if (!follows_children_ ||
+      client.ring.fork_slot_count.load(std::memory_order_relaxed) < kMaxForkSlots / 2)
+    return;
+  const uint64_t now = MonotonicNs();
+  if (now < fork_slots_next_ns_ || now >= end_ns)
     return;
   if (ended_owners_ == nullptr)
     ended_owners_ = std::make_unique<EndedOwners>(client);
-  const bool is_done = ended_owners_->LookUntil(MonotonicNs() + kTurnNs);
-  fork_slots_next_ns_ = now + (is_done ? kPauseNs : 10 * kTurnNs);
+  const bool is_done = ended_owners_->LookUntil(std::min(now + kTurnNs, end_ns));
+  fork_slots_next_ns_ = MonotonicNs() + (is_done ? kPauseNs : 10 * kTurnNs);
   if (!is_done)
     return;
   ended_owners_->Free(client);

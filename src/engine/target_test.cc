@@ -132,6 +132,30 @@ TEST_F(TargetTest, TheClientFindsItsParameters) {
   EXPECT_EQ(control.active.load(), 0u);
 }
 
+// Which takes a look at all processes, and is not to be had for nothing.
+TEST_F(TargetTest, EndedOwnersOfForkSlotsAreLookedForOnlyInTimeThatIsGiven) {
+  constexpr uint64_t kDeadlineNs = 60'000'000'000;
+  constexpr uint64_t kOwner = kForkSlotOwned | (INT32_MAX - 1);  // nobody's number
+  for (const bool follows : {false, true}) {
+    config_.follow_children = follows;
+    SetUp();
+    ClientBlock& client = target_->memory().client();
+    std::atomic<uint64_t>& owner = client.fork_slots[0].slot.thread_pointer;
+    owner.store(kOwner);
+    client.ring.fork_slot_count.store(kMaxForkSlots / 2);
+    for (int i = 0; i < 100; ++i) {
+      target_->Tick();
+      target_->FreeForkSlots(/*end_ns=*/0);
+      target_->FreeForkSlots(follows ? 0 : UINT64_MAX);
+    }
+    EXPECT_EQ(owner.load(), kOwner);
+    const uint64_t end_ns = MonotonicNs() + kDeadlineNs;
+    while (follows && owner.load() != 0 && MonotonicNs() < end_ns)
+      target_->FreeForkSlots(UINT64_MAX);
+    EXPECT_EQ(owner.load(), follows ? 0 : kOwner);
+  }
+}
+
 TEST_F(TargetTest, AllFreesAreReportedOnlyWhereAllAllocationsAreAndStay) {
   const auto reports_all = [this] {
     SetUp();

@@ -67,7 +67,7 @@ void DeskDoor::Receive(Host& host) {
 // The answer comes in among all else that is served meanwhile.
 Result<GateEnds> DeskDoor::Watch(const std::function<void()>& between) {
   const uint64_t deadline_ns = MonotonicNs() + kAnswerNs;
-  watcher_.reset();
+  is_watching_ = true;
   bool is_asked = false;
   while (!watcher_ && !is_closed_ && !may_leave_ && MonotonicNs() < deadline_ns) {
     is_asked = is_asked || link_.Send({.type = LinkType::kWatch});
@@ -75,6 +75,7 @@ Result<GateEnds> DeskDoor::Watch(const std::function<void()>& between) {
     poll(&readable, 1, kAgainMs);
     between();
   }
+  is_watching_ = false;
   if (!watcher_)
     return Status(
         StatusCode::kUnavailable,
@@ -105,7 +106,8 @@ void DeskDoor::Handle(LinkMessage message, Host& host) {
       unanswered_ -= unanswered_ > 0 ? 1 : 0;
       return;
     case LinkType::kWatcher:
-      watcher_ = std::move(message);
+      if (is_watching_)  // or it gives its place at the gate back
+        watcher_ = std::move(message);
       return;
     case LinkType::kLeave:
       may_leave_ = visitors_ == said_idle_at_;

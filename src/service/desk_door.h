@@ -57,7 +57,8 @@ class DeskDoor : public Door {
   uint64_t visitors_ = 0;               // so far
   uint64_t said_idle_at_ = ~0ull;       // visitors_ when it was said
   uint64_t idle_again_ns_ = 0;          // then it is said again
-  std::optional<LinkMessage> watcher_;  // the latest kWatcher
+  bool is_watching_ = false;            // somebody waits for a kWatcher
+  std::optional<LinkMessage> watcher_;  // which has come
   uint64_t others_ = 0;                 // recordings, when the last visitor came
   uint64_t recordings_ = 0;
   bool has_begun_ = false;   // one of them, and that was not told yet

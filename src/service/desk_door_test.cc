@@ -1,6 +1,7 @@
 // The door of an engine, with the test as the front desk behind the link.
 #include "service/desk_door.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -232,6 +233,19 @@ TEST_F(DeskDoorTest, WhyNothingCanBeWatchedIsToldOn) {
   const Result<GateEnds> watcher = door_->Watch([&] { door_->Serve(host_); });
   ASSERT_FALSE(watcher.ok());
   EXPECT_EQ(watcher.status().message(), "no leave here");
+}
+
+// It has a place at the gate, of which its user has a few.
+TEST_F(DeskDoorTest, AWatcherThatNobodyWaitsForIsNotKept) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  const ScopedFd ours(ends[0]);
+  ScopedFd theirs(ends[1]);
+  ASSERT_TRUE(desk_->Send({.type = LinkType::kWatcher}, {theirs.get(), STDERR_FILENO}));
+  theirs.reset();
+  door_->Serve(host_);
+  char byte = 0;
+  EXPECT_EQ(read(ours.get(), &byte, 1), 0) << "somebody still holds the other end";
 }
 
 TEST_F(DeskDoorTest, DumpsOfOthersAreAsMany) {

@@ -165,5 +165,16 @@ TEST(DataSourceTest, AFloodOfSourcesIsCut) {
   EXPECT_EQ(made.notes.size(), 1u);
 }
 
+// As many as a configuration has room for: it is not worked on for minutes.
+TEST(MakeDataSourcesTest, ManyEventsAreTakenIn) {
+  proto::DataSourceConfig config;
+  config.set_name("linux.ftrace");
+  for (int i = 0; i < 150'000; ++i)
+    config.mutable_ftrace_config()->add_ftrace_events("e" + std::to_string(i));
+  const uint64_t begin_ns = MonotonicNs();
+  EXPECT_EQ(Make(config).sources.size(), 1u);
+  EXPECT_LT(MonotonicNs() - begin_ns, 10'000'000'000u);
+}
+
 }  // namespace
 }  // namespace heapprofd

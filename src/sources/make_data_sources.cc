@@ -83,8 +83,9 @@ std::unique_ptr<DataSource> SystemStatsOf(const proto::SysStatsConfig& config) {
 // Several of them are one: each would have a buffer of its own, and record again what the
 // others have.
 void AddTo(const proto::FtraceConfig& config, FtraceOptions* to) {
+  std::set<std::string> known(to->events.begin(), to->events.end());
   for (const std::string& event : config.ftrace_events()) {
-    if (std::ranges::find(to->events, event) == to->events.end())
+    if (known.insert(event).second)
       to->events.push_back(event);
   }
   to->buffer_kib = std::max(to->buffer_kib, config.buffer_size_kb());

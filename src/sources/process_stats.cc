@@ -15,6 +15,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/clock.h"
+#include "base/proc_files.h"
 #include "engine/process_info.h"
 #include "trace/fields.h"
 #include "trace/limits.h"
@@ -61,7 +62,7 @@ struct Ticks {
 };
 
 Ticks ReadTicks(pid_t pid) {
-  const std::string text = ReadAtMost("/proc/" + std::to_string(pid) + "/stat", 4096);
+  const std::string text = ReadProcFile("/proc/" + std::to_string(pid) + "/stat", 4096);
   const size_t end_of_name = text.rfind(')');
   Ticks ticks;
   if (end_of_name != std::string::npos) {
@@ -160,8 +161,8 @@ class ProcessStats : public DataSource {
 
   void Measure(pid_t pid) {
     const std::string folder = "/proc/" + std::to_string(pid);
-    const std::string status = ReadAtMost(folder + "/status", kMaxStatus);
-    const std::string oom = ReadAtMost(folder + "/oom_score_adj", 16);
+    const std::string status = ReadProcFile(folder + "/status", kMaxStatus);
+    const std::string oom = ReadProcFile(folder + "/oom_score_adj", 16);
     pbf_writer stats(stats_);
     pbf_writer entry(stats, 1);
     entry.add_int32(1, pid);

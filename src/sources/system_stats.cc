@@ -15,7 +15,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/clock.h"
-#include "engine/process_info.h"
+#include "base/proc_files.h"
 #include "trace/fields.h"
 
 namespace heapprofd {
@@ -161,7 +161,7 @@ void AddStat(const std::string& text, const std::set<int>& wanted, pbf_writer& s
 void AddCpuFrequencies(pbf_writer& stats) {
   const long cpus = std::min<long>(sysconf(_SC_NPROCESSORS_CONF), kMaxCpus);
   for (long cpu = 0; cpu < cpus; ++cpu) {
-    const std::string khz = ReadAtMost(
+    const std::string khz = ReadProcFile(
         "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/scaling_cur_freq",
         32);
     stats.add_uint32(kCpuFrequency,
@@ -233,14 +233,14 @@ struct Reading {
 
 void AddMeminfo(const SystemStatsOptions& options, pbf_writer& stats) {
   static const std::map<std::string, int> numbers = MeminfoNumbers();
-  AddCounters(ReadAtMost("/proc/meminfo", kMaxFile), numbers, options.meminfo_counters,
+  AddCounters(ReadProcFile("/proc/meminfo", kMaxFile), numbers, options.meminfo_counters,
               kMeminfo, stats);
 }
 
 void AddVmstat(const SystemStatsOptions& options, pbf_writer& stats) {
   static const std::map<std::string, int> numbers =
       CounterNumbers("perfetto.protos.VmstatCounters", "VMSTAT");
-  AddCounters(ReadAtMost("/proc/vmstat", kMaxFile), numbers, options.vmstat_counters,
+  AddCounters(ReadProcFile("/proc/vmstat", kMaxFile), numbers, options.vmstat_counters,
               kVmstat, stats);
 }
 
@@ -261,26 +261,26 @@ class SystemStats : public DataSource {
     add(options_.meminfo_ms, AddMeminfo);
     add(options_.vmstat_ms, AddVmstat);
     add(options_.stat_ms, [](const Options& options, pbf_writer& stats) {
-      AddStat(ReadAtMost("/proc/stat", kMaxFile), options.stat_counters, stats);
+      AddStat(ReadProcFile("/proc/stat", kMaxFile), options.stat_counters, stats);
     });
     add(options_.cpu_frequency_ms,
         [](const Options&, pbf_writer& stats) { AddCpuFrequencies(stats); });
     add(options_.buddyinfo_ms, [](const Options&, pbf_writer& stats) {
-      AddBuddyInfo(ReadAtMost("/proc/buddyinfo", kMaxFile), stats);
+      AddBuddyInfo(ReadProcFile("/proc/buddyinfo", kMaxFile), stats);
     });
     add(options_.disks_ms, [](const Options&, pbf_writer& stats) {
-      AddDisks(ReadAtMost("/proc/diskstats", kMaxFile), stats);
+      AddDisks(ReadProcFile("/proc/diskstats", kMaxFile), stats);
     });
     if (options_.pressure_ms == 0)
       return {};
-    if (ReadAtMost("/proc/pressure/memory", 1).empty())
+    if (ReadProcFile("/proc/pressure/memory", 1).empty())
       return Status(StatusCode::kUnavailable,
                     "cannot read /proc/pressure: the kernel keeps no such figures; start "
                     "it with psi=1, or leave out psi_period_ms");
     add(options_.pressure_ms, [](const Options&, pbf_writer& stats) {
-      AddPressure(ReadAtMost("/proc/pressure/cpu", kMaxFile), 1, stats);
-      AddPressure(ReadAtMost("/proc/pressure/io", kMaxFile), 3, stats);
-      AddPressure(ReadAtMost("/proc/pressure/memory", kMaxFile), 5, stats);
+      AddPressure(ReadProcFile("/proc/pressure/cpu", kMaxFile), 1, stats);
+      AddPressure(ReadProcFile("/proc/pressure/io", kMaxFile), 3, stats);
+      AddPressure(ReadProcFile("/proc/pressure/memory", kMaxFile), 5, stats);
     });
     return {};
   }

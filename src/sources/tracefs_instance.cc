@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "engine/process_info.h"
+#include "base/proc_files.h"
 
 #ifndef TRACEFS_MAGIC
 #define TRACEFS_MAGIC 0x74726163
@@ -103,7 +103,7 @@ Status TracefsInstance::Enable(const std::string& event) {
 }
 
 std::vector<std::string> TracefsInstance::Enabled() const {
-  std::istringstream lines(ReadAtMost(path_ + "/set_event", kMaxEventList));
+  std::istringstream lines(ReadProcFile(path_ + "/set_event", kMaxEventList));
   std::vector<std::string> events;
   for (std::string line; std::getline(lines, line);) {
     std::ranges::replace(line, ':', '/');
@@ -113,7 +113,7 @@ std::vector<std::string> TracefsInstance::Enabled() const {
 }
 
 std::string TracefsInstance::Format(const std::string& event) const {
-  return ReadAtMost(path_ + "/events/" + event + "/format", kMaxFormat);
+  return ReadProcFile(path_ + "/events/" + event + "/format", kMaxFormat);
 }
 
 std::vector<ScopedFd> TracefsInstance::OpenBuffers() const {

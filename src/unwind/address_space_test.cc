@@ -5,10 +5,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <link.h>
-#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/file_opener_process.h"
 #include "base/foreign_file.h"
 
 namespace heapprofd {
@@ -310,49 +309,6 @@ TEST(ManyFilesTest, TheyDoNotTakeAllDescriptorsAndAreFoundAgain) {
   setrlimit(RLIMIT_NOFILE, &before);
   std::filesystem::remove_all(folder);
 }
-
-// Before the first test that has one started, so that it becomes our child.
-const bool kIsReaper = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
-
-// The process that opens files for root's processes.
-class FileOpenerProcess {
- public:
-  FileOpenerProcess() {
-    EXPECT_TRUE(kIsReaper);
-    PrepareForeignFiles();
-    const uint64_t deadline_ns = MonotonicNs() + 60'000'000'000;
-    while (pid_ == 0 && MonotonicNs() < deadline_ns)  // it has not always begun yet
-      pid_ = Find();
-  }
-
-  ~FileOpenerProcess() { Continue(); }
-
-  bool Stop() const {
-    siginfo_t state{};
-    return pid_ != 0 && kill(pid_, SIGSTOP) == 0 &&
-           waitid(P_PID, static_cast<id_t>(pid_), &state, WSTOPPED | WNOWAIT) == 0;
-  }
-
-  void Continue() const {
-    if (pid_ != 0)
-      kill(pid_, SIGCONT);
-  }
-
- private:
-  static pid_t Find() {
-    const std::string self = std::to_string(getpid());
-    std::ifstream children("/proc/" + self + "/task/" + self + "/children");
-    for (pid_t pid = 0; children >> pid;) {
-      std::string name;
-      std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
-      if (name == "heapprofd-open")
-        return pid;
-    }
-    return 0;
-  }
-
-  pid_t pid_ = 0;
-};
 
 // Call sites in it were taken for no code: whoever keeps such has to forget them.
 TEST(LateFileTest, CodeWhoseFileOpensLateReplacesWhatWasTakenForNoCode) {

@@ -174,6 +174,7 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
     return ReadVdso(pid, entry);
   if (entry.inode == 0)
     return nullptr;
+  const uid_t user = UserOf(pid);  // while we know that it is there
   ForeignFile file = OpenMappedFile(pid, entry, kServingPatienceNs);
   if (is_late != nullptr)
     *is_late = file.is_late;
@@ -204,8 +205,7 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
   if (file.is_copy)
     module->set_copied_file(file.size);
   if (file.is_copy ? copies > kMaxCopies : open_files >= max_open_files_)
-    module->CloseFile(file.is_copy ? "" : entry.path, file.device, file.inode,
-                      UserOf(pid));
+    module->CloseFile(file.is_copy ? "" : entry.path, file.device, file.inode, user);
   modules_.emplace(key, module);
   return module;
 }

@@ -1,0 +1,56 @@
+// What could not be written is told, and no cause of something else.
+#include "base/print.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+namespace {
+
+// Runs in a child, whose standard output is a full disk; its exit code.
+template <typename Function>
+int WithFullOutput(Function function) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const ScopedFd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+    dup2(full.get(), STDOUT_FILENO);
+    _exit(function());
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool Says(const Status& status, const std::string& text) {
+  return status.message().find(text) != std::string::npos;
+}
+
+TEST(FlushOutputTest, AFullDiskIsNamed) {
+  EXPECT_EQ(WithFullOutput([] {
+              Print(stdout, "some text");
+              return Says(FlushOutput(), strerror(ENOSPC)) ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(FlushOutputTest, WhatAnEarlierWriteLostIsToldWithoutTheCauseOfAnother) {
+  EXPECT_EQ(WithFullOutput([] {
+              setvbuf(stdout, nullptr, _IONBF, 0);
+              Print(stdout, "some text");
+              errno = ENOENT;
+              const Status status = FlushOutput();
+              return !status.ok() && !Says(status, strerror(ENOENT)) ? 0 : 1;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace heapprofd
