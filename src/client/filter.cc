@@ -29,7 +29,7 @@ void SampledFilter::Open() {
     return;
   for (std::atomic<uint64_t>& word : page_words_)
     word.store(UINT32_MAX, std::memory_order_relaxed);
-  is_open_.store(1, std::memory_order_release);
+  is_open_.store(1);
 }
 
 void SampledFilter::Insert(uint64_t address) {

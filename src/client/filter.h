@@ -51,6 +51,10 @@ class SampledFilter {
   // May contain every address from now on. Threads may do so at the same time.
   void Open();
 
+  // Contains only what is inserted while it is not open. In one order with Open and with
+  // what either thread does next, so that two that race agree which was last.
+  void Close() { is_open_.store(0); }
+
   bool IsOpen() const { return is_open_.load(std::memory_order_acquire) != 0; }
 
   // Asks for the memory that Insert will need.

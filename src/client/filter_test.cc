@@ -56,6 +56,19 @@ TEST_F(FilterTest, AnOpenOneContainsEverythingForEver) {
   }
 }
 
+TEST_F(FilterTest, AClosedOneContainsNothingUntilItIsUsedAgain) {
+  filter_->Open();
+  filter_->Insert(0x55550000);
+  filter_->Close();
+  EXPECT_FALSE(filter_->MayContain(0x55550000));
+  EXPECT_FALSE(filter_->Remove(0x55550000));
+  filter_->Insert(0x55550000);
+  EXPECT_TRUE(filter_->MayContain(0x55550000));
+  EXPECT_TRUE(filter_->Remove(0x55550000));
+  EXPECT_FALSE(filter_->MayContain(0x55550000));
+  EXPECT_FALSE(filter_->MayContain(0x66660000));
+}
+
 TEST_F(FilterTest, RandomUseBehavesLikeASetWhileNoBucketOverflows) {
   std::mt19937_64 random(2024);
   std::unordered_set<uint64_t> model;
