@@ -49,7 +49,7 @@ void SampledFilter::Insert(uint64_t address) {
 
 bool SampledFilter::Remove(uint64_t address) {
   if (IsOpen())
-    return true;
+    return address != 0;
   const uint64_t granule = GranuleOf(address);
   const uint64_t bucket = granule >> 5;
   const auto bit = static_cast<uint32_t>(granule & 31);

@@ -54,6 +54,8 @@ TEST_F(FilterTest, AnOpenOneContainsEverythingForEver) {
     EXPECT_TRUE(filter_->MayContain(address)) << address;
     EXPECT_TRUE(filter_->Remove(address)) << address;
   }
+  EXPECT_FALSE(filter_->MayContain(0)) << "to free null is to do nothing";
+  EXPECT_FALSE(filter_->Remove(0));
 }
 
 TEST_F(FilterTest, AClosedOneContainsNothingUntilItIsUsedAgain) {
