@@ -44,6 +44,19 @@ TEST(FlatMap, AnEmptyOneHoldsNothing) {
   EXPECT_FALSE(map.Erase(5));
 }
 
+TEST(FlatMap, GivesMemoryBackWhenLittleIsLeft) {
+  FlatMap<uint32_t> map;
+  constexpr uint32_t kMany = 100'000;
+  for (uint32_t key = 1; key <= kMany; ++key)
+    map.Insert(key, key);
+  const size_t most = map.bytes();
+  for (uint32_t key = 101; key <= kMany; ++key)
+    ASSERT_TRUE(map.Erase(key));
+  EXPECT_LT(map.bytes(), most / 50);
+  for (uint32_t key = 1; key <= 100; ++key)
+    ASSERT_EQ(*map.Find(key), key);
+}
+
 TEST(FlatMap, IsEmptyWhenMoved) {
   FlatMap<uint32_t> from;
   from.Insert(0, 1);
