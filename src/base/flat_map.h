@@ -42,6 +42,10 @@ class FlatMap {
   // What it takes of our memory.
   size_t bytes() const { return slots_.size() * sizeof(Slot); }
 
+  // What the next Insert takes beside that, for a larger table; the smaller one is given
+  // back afterwards.
+  size_t growth_bytes() const { return IsFull() ? GrownSize() * sizeof(Slot) : 0; }
+
   // Lets the processor fetch what the next look-up of this key will read.
   void Prefetch(uint64_t key) const {
     if (!slots_.empty())

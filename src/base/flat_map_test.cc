@@ -57,6 +57,16 @@ TEST(FlatMap, GivesMemoryBackWhenLittleIsLeft) {
     ASSERT_EQ(*map.Find(key), key);
 }
 
+TEST(FlatMap, SaysBeforeItGrowsHowMuch) {
+  FlatMap<uint32_t> map;
+  for (uint32_t key = 1; key <= 10'000; ++key) {
+    const size_t before = map.bytes();
+    const size_t growth = map.growth_bytes();
+    map.Insert(key, key);
+    ASSERT_EQ(map.bytes(), growth != 0 ? growth : before);
+  }
+}
+
 TEST(FlatMap, IsEmptyWhenMoved) {
   FlatMap<uint32_t> from;
   from.Insert(0, 1);

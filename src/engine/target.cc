@@ -305,7 +305,7 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     callsite = called_->Intern(callsite, parts->record.function);
   if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
     callsite = labels_->Intern(callsite, parts->labels, memory_->client());
-  if (!HasRoom()) {
+  if (!HasRoom(parts->record.heap_id)) {
     ++profile_.quality.refused_samples;
     return;
   }
@@ -321,15 +321,30 @@ void Target::HandleSample(std::span<const std::byte> payload) {
 }
 
 // What is live is remembered one by one, the program may be hostile, and have company.
-// There can be 255 heaps to count, so that is not done for each sample.
-bool Target::HasRoom() {
+// There can be 255 heaps to count, so that is not done for each sample; but no table
+// doubles unless there is room for it, beside what it replaces.
+bool Target::HasRoom(uint8_t heap_id) {
   constexpr uint64_t kEvery = 1024;
   if (profile_.quality.samples % kEvery == 0) {
     has_memory_ = account_.HasRoom();
     has_room_ =
         heap_->live_samples() + custom_heaps_.live_samples() < config_.max_live_samples;
   }
-  return has_memory_ && has_room_;
+  if (!has_memory_ || !has_room_)
+    return false;
+  if (const size_t growth = GrowthBytes(heap_id); growth != 0) {
+    account_.Set(EstimatedBytes());
+    has_room_ = account_.HasRoom(growth);
+  }
+  return has_room_;
+}
+
+// What the next live sample of this heap takes for a moment.
+size_t Target::GrowthBytes(uint8_t heap_id) {
+  if (heap_id == kMallocHeapId)
+    return heap_->growth_bytes();
+  const CustomHeap* heap = custom_heaps_.Find(heap_id);
+  return heap != nullptr ? heap->live().growth_bytes() : 0;
 }
 
 void Target::ReportAllocation(const SampleRecord& record) {

@@ -58,6 +58,9 @@ class LiveHeap {
   // What the live samples take of our memory.
   size_t bytes() const { return samples_.bytes(); }
 
+  // What the next sample may take beside that for a moment.
+  size_t growth_bytes() const { return samples_.growth_bytes(); }
+
   // Lets the processor fetch what the next event at this address will read.
   void Prefetch(uint64_t address) const { samples_.Prefetch(address); }
 
