@@ -33,6 +33,9 @@ class CustomHeap {
 
   size_t callsite_count() const { return callsites_.size(); }
 
+  // What it takes of our memory.
+  size_t bytes() const;
+
   bool HasCallsite(CallsiteId callsite) const { return numbers_.contains(callsite); }
 
   // Fills all of the dump that can be known from the records. `dump` has its exact totals
@@ -75,7 +78,7 @@ class HeapTable {
   double LiveBytes(const ClientBlock& client) const;
   size_t live_samples() const;
 
-  // What the live samples take of our memory.
+  // What they take of our memory.
   size_t bytes() const;
 
  private:

@@ -395,7 +395,7 @@ void Target::Stop(TargetEnd end) {
 uint64_t Target::EstimatedBytes() const {
   constexpr uint64_t kPerFrame = sizeof(Frame) + 48;  // and what finds it
   constexpr uint64_t kPerCallsite = sizeof(Callsite) + 56;
-  constexpr uint64_t kPerTotals = 200;  // of a callsite in a dump, its peak included
+  constexpr uint64_t kPerTotals = 200;  // of a callsite in a requested dump
   uint64_t bytes = sizeof(*this) + address_space_->bytes() +
                    profile_.frames.size() * kPerFrame +
                    profile_.callsites.size() * kPerCallsite +
@@ -404,8 +404,8 @@ uint64_t Target::EstimatedBytes() const {
   for (const std::string& argument : profile_.process.cmdline)
     bytes += sizeof(std::string) + argument.size();
   for (const HeapDump& dump : profile_.heaps)
-    bytes += sizeof(dump) + dump.callsites.size() * kPerTotals +
-             dump.threads.size() * sizeof(CallsiteTotals);
+    bytes += sizeof(dump) + dump.callsites.bytes() + dump.peak.bytes() +
+             dump.threads.capacity() * sizeof(CallsiteTotals);
   if (memory_ != nullptr)
     bytes += heap_->bytes() + custom_heaps_.bytes() + stacks_.bytes() +
              previous_stacks_.bytes() + frames_.bytes();

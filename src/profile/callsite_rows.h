@@ -37,6 +37,11 @@ class CallsiteRows {
 
   void clear() { rows_.clear(); }
 
+  void reserve(size_t size) { rows_.reserve(size); }
+
+  // What they take of our memory.
+  size_t bytes() const { return rows_.capacity() * sizeof(Row); }
+
   // Leaves a row that is there as it is. Cheap behind the last row only.
   void emplace(uint32_t id, const Value& value) { Place(id, value); }
 
