@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
@@ -147,6 +148,54 @@ TEST_P(EveryIdSize, ForgedLengthsAreSurvived) {
       EXPECT_TRUE(FindDominators(heap.value().graph, std::atomic<bool>(false)).ok());
     }
   }
+}
+
+// A file may be written while it is read: each byte after the first walk.
+TEST_P(EveryIdSize, ChangesBetweenTheWalksAreSurvived) {
+  std::string bytes = Lists(GetParam()).bytes();
+  const DumpFile file = Open(bytes);
+  const HeapDump& dump = file.dumps()[0];
+  size_t refused = 0;
+  for (size_t at = file.OffsetOf(dump.ranges[0].begin); at < bytes.size(); ++at) {
+    for (const char changed : {'\0', '\x02', '\x0b', '\x7f', '\xff'}) {
+      Column<uint64_t> ids;
+      HeapCensus census = TakeCensus(file, dump, &ids);
+      const char before = std::exchange(bytes[at], changed);
+      Result<HeapGraph> heap = LoadGraph(file, dump, std::move(census), std::move(ids));
+      if (heap.ok())
+        EXPECT_TRUE(FindDominators(heap.value().graph, std::atomic<bool>(false)).ok());
+      else
+        refused += heap.status().code() == StatusCode::kCorrupt ? 1u : 0u;
+      bytes[at] = before;
+    }
+  }
+  EXPECT_GT(refused, 0u);
+}
+
+TEST(DumpFileTest, StaticsThatChangeStayWithinTheirRecord) {
+  TestDump dump(4);
+  dump.Segment(dump.ClassDump(10, 0, {}, {{1, 100}, {2, 200}})).End();
+  std::string bytes = dump.bytes();
+  const DumpFile file = Open(bytes);
+
+  struct Changer : HeapVisitor {
+    void Class(const ClassRecord& record) {
+      bytes->at(file->OffsetOf(record.statics) + 4) = kLong;
+      ForEachStatic(record, 4, [&](const uint8_t*, uint8_t, const uint8_t* value) {
+        ++statics;
+        EXPECT_LE(value + 8, record.statics_end);
+      });
+    }
+
+    std::string* bytes = nullptr;
+    const DumpFile* file = nullptr;
+    int statics = 0;
+  } changer;
+
+  changer.bytes = &bytes;
+  changer.file = &file;
+  WalkDump(file, file.dumps()[0], changer);
+  EXPECT_EQ(changer.statics, 1);
 }
 
 TEST(DumpFileTest, TwoDumpsAreTwo) {

@@ -29,10 +29,18 @@ Result<ScopedFd> OpenInput(const std::string& path) {
   return fd;
 }
 
+// What others may change while it is read is examined from a copy: it is walked several
+// times, and each walk relies on what the one before has found.
+bool MayBeChangedByOthers(const struct stat& status) {
+  const bool is_theirs = status.st_uid != geteuid() && status.st_uid != 0;
+  return is_theirs || (status.st_mode & S_IWOTH) != 0;
+}
+
 bool MustBeCopied(int fd) {
   struct stat status {};
 
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || lseek(fd, 0, SEEK_CUR) != 0)
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+      MayBeChangedByOthers(status) || lseek(fd, 0, SEEK_CUR) != 0)
     return true;
   std::array<char, 4> first{};
   const ssize_t count = pread(fd, first.data(), first.size(), 0);

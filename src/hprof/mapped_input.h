@@ -1,6 +1,6 @@
-// The bytes of a dump in memory, however large: a file is mapped. What is compressed, or
-// comes through a pipe, is first written to a temporary file without a name, so that
-// the kernel may take its pages back.
+// The bytes of a dump in memory, however large: a file is mapped. What is compressed,
+// comes through a pipe, or may be changed by other users meanwhile is first written to a
+// temporary file without a name, so that the kernel may take its pages back.
 #pragma once
 
 #include <initializer_list>

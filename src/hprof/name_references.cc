@@ -30,13 +30,11 @@ class ReferenceNamer : public HeapVisitor {
         reference->name = ".<class loader>";
       if (reference->target == record.super)
         reference->name = ".<superclass>";
-      const uint8_t* at = record.statics;
-      for (uint32_t i = 0; i < record.static_count; ++i) {
-        if (at[id_bytes_] == kObject &&
-            GetId(at + id_bytes_ + 1, id_bytes_) == reference->target)
-          reference->name = ".static " + NameAt(at);
-        at += id_bytes_ + 1 + ValueBytes(at[id_bytes_], id_bytes_);
-      }
+      ForEachStatic(record, id_bytes_,
+                    [&](const uint8_t* field, uint8_t type, const uint8_t* value) {
+                      if (type == kObject && GetId(value, id_bytes_) == reference->target)
+                        reference->name = ".static " + NameAt(field);
+                    });
     });
   }
 
