@@ -1,5 +1,7 @@
 #include "hprof/class_table.h"
 
+#include <algorithm>
+
 #include "base/random_seed.h"
 
 namespace heapprofd::hprof {
@@ -53,7 +55,8 @@ uint32_t ClassTable::Find(uint64_t id) const {
 
 std::vector<uint32_t> ClassTable::Ancestry(uint32_t row) const {
   std::vector<uint32_t> rows;
-  while (row != UINT32_MAX && rows.size() < kMaxDepth) {
+  while (row != UINT32_MAX && rows.size() < kMaxDepth &&
+         std::find(rows.begin(), rows.end(), row) == rows.end()) {
     rows.push_back(row);
     row = classes_[row].super == 0 ? UINT32_MAX : Find(classes_[row].super);
   }

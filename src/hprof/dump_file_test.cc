@@ -273,6 +273,20 @@ TEST(DumpFileTest, CirclesOfClassesEnd) {
       .End();
   const DumpFile file = Open(dump.bytes());
   EXPECT_TRUE(LoadGraph(file, file.dumps()[0]).ok());
+  const HeapCensus census = TakeCensus(file, file.dumps()[0]);
+  EXPECT_EQ(census.classes.Ancestry(census.classes.Find(10)).size(), 2u);
+}
+
+// Fields without bytes would make a small dump the work of hours.
+TEST(DumpFileTest, FieldsOfUnknownTypesAreDamage) {
+  TestDump dump(8);
+  dump.Segment(dump.Bytes(100, "a") + dump.ClassDump(10, 0, {{1, kObject}, {2, 3}}))
+      .End();
+  const DumpFile file = Open(dump.bytes());
+  const HeapCensus census = TakeCensus(file, file.dumps()[0]);
+  EXPECT_EQ(census.objects, 1u);
+  ASSERT_EQ(census.damage.size(), 1u);
+  EXPECT_NE(census.damage[0].find("of an unknown type"), std::string::npos);
 }
 
 }  // namespace

@@ -224,6 +224,10 @@ class HeapWalk {
     record.fields = at + 2;
     if (!Has(record.fields, uint64_t{record.field_count} * (kIdBytes + 1)))
       return nullptr;
+    for (uint32_t i = 0; i < record.field_count; ++i) {
+      if (ValueBytes(record.fields[i * (kIdBytes + 1) + kIdBytes], kIdBytes) == 0)
+        return UnknownType();
+    }
     visitor_.Class(record);
     return record.fields + size_t{record.field_count} * (kIdBytes + 1);
   }
