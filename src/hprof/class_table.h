@@ -97,7 +97,7 @@ class ClassTable {
 
   std::vector<HeapClass> classes_;
   std::vector<uint32_t> slots_;  // row + 1, or 0
-  uint64_t hash_factor_;
+  uint64_t secret_;
   uint64_t last_id_ = 0;
   uint32_t last_row_ = 0;
 };
