@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/random_seed.h"
 #include "base/row_index.h"
 #include "profile/model.h"
 
@@ -41,6 +42,7 @@ class CallsiteInterner {
   std::unordered_map<FrameKey, FrameId, Hash> frames_;
   std::unordered_map<std::string, FrameId> named_frames_;
   RowIndex callsites_;
+  const uint64_t secret_ = RandomSeed();  // which stacks there are is the target's word
 };
 
 }  // namespace heapprofd
