@@ -122,11 +122,13 @@ class GraphLoader : public HeapVisitor {
   bool has_changed_ = false;
 };
 
+// In a dump without java.lang.Class the objects of classes have no class themselves.
 void AddTypes(const DumpFile& file, HeapGraph* heap) {
   const ClassTable& classes = heap->census.classes;
-  for (uint32_t row = 0; row < classes.size(); ++row)
-    heap->graph.AddType(file.ClassName(classes[row].id),
-                        row == 0 ? kNoObject : heap->ids.Find(classes[row].id));
+  const bool has_class_class = heap->census.class_class != 0;
+  heap->graph.AddType(has_class_class ? file.ClassName(0) : std::string(kClassClass));
+  for (uint32_t row = 1; row < classes.size(); ++row)
+    heap->graph.AddType(file.ClassName(classes[row].id), heap->ids.Find(classes[row].id));
   for (uint8_t type = 0; type < kBasicTypeCount; ++type)
     heap->graph.AddType(PrimitiveArrayName(type));
 }
