@@ -24,12 +24,6 @@ namespace {
 using hprof::HeapGraph;
 using nlohmann::json;
 
-std::string Address(uint64_t id) {
-  char text[24];
-  snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(id));
-  return text;
-}
-
 // `rows` and what is true of all of the dump.
 void PrintJson(const OpenedDump& opened, const char* name, json rows, json all) {
   all["file"] = opened.path;
@@ -207,7 +201,7 @@ std::vector<uint32_t> DominatedBy(const Examined& examined, uint32_t above) {
 
 json JsonOf(const Examined& examined, const OpenedDump& opened, uint32_t object) {
   return {{"class", ObjectName(examined.heap, opened.file, object)},
-          {"address", Address(examined.heap.ids.IdOf(object))},
+          {"address", hprof::HexOf(examined.heap.ids.IdOf(object))},
           {"bytes", examined.heap.graph.SizeOf(object)},
           {"retained", examined.retained[object]}};
 }
@@ -324,7 +318,7 @@ Status PrintDominators(OpenedDump& opened,
               .c_str(),
           static_cast<unsigned long long>(examined.heap.graph.SizeOf(objects[i])),
           ObjectName(examined.heap, opened.file, objects[i]).c_str(),
-          Address(examined.heap.ids.IdOf(objects[i])).c_str());
+          hprof::HexOf(examined.heap.ids.IdOf(objects[i])).c_str());
   }
   return {};
 }
@@ -352,7 +346,7 @@ Status PrintPath(OpenedDump& opened, const HprofView& view, const std::string& t
     Print(stdout, "  %s%s%s %s, retains %s\n", names[i].c_str(),
           names[i].empty() ? "" : " -> ",
           ObjectName(examined.heap, opened.file, path[i]).c_str(),
-          Address(examined.heap.ids.IdOf(path[i])).c_str(),
+          hprof::HexOf(examined.heap.ids.IdOf(path[i])).c_str(),
           FormatBytes(static_cast<double>(examined.retained[path[i]])).c_str());
   return {};
 }

@@ -241,7 +241,7 @@ TEST_F(TargetTest, InnerFramesAreAddedToTheOuterOnesThatAreKnown) {
   EXPECT_EQ(callsites[1].parent, 0u);
   EXPECT_EQ(callsites[2].parent, 0u);
   EXPECT_EQ(callsites[3].parent, 2u);
-  EXPECT_EQ(dump.callsites.count(3), 1u);
+  EXPECT_NE(dump.callsites.find(3), dump.callsites.end());
   EXPECT_EQ(target_->quality().unknown_stacks, 0u);
 }
 

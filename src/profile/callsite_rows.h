@@ -52,10 +52,6 @@ class CallsiteRows {
     return row != rows_.end() && row->first == id ? row : rows_.end();
   }
 
-  bool contains(uint32_t id) const { return find(id) != end(); }
-
-  size_t count(uint32_t id) const { return contains(id) ? 1 : 0; }
-
   const Value& at(uint32_t id) const {
     const auto row = find(id);
     if (row == end())
