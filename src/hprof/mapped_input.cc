@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/temporary_directory.h"
+#include "hprof/lost_pages.h"
 #include "trace/byte_source.h"
 
 namespace heapprofd::hprof {
@@ -126,15 +127,38 @@ Result<MappedInput> MappedInput::Map(ScopedFd fd, const std::string& name) {
     return Status::FromErrno("cannot map " + name, errno);
   madvise(memory, size, MADV_SEQUENTIAL);  // a wish
   input.bytes_ = {static_cast<const char*>(memory), size};
+  input.fd_ = std::move(fd);
+  input.name_ = name;
+  GuardPages(input.bytes_);
   return input;
 }
 
+Status MappedInput::Check() const {
+  if (!HasLostPages(bytes_))
+    return {};
+
+  struct stat status {};
+
+  const bool is_shorter = fstat(fd_.get(), &status) == 0 &&
+                          static_cast<uint64_t>(status.st_size) < bytes_.size();
+  return Status(
+      StatusCode::kIo,
+      "cannot read " + name_ +
+          (is_shorter ? ": it was shortened while it was read; read a copy of it"
+                      : ": the system could not read a part of it"));
+}
+
 MappedInput::MappedInput(MappedInput&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), damage_(std::move(other.damage_)) {}
+    : bytes_(std::exchange(other.bytes_, {})),
+      damage_(std::move(other.damage_)),
+      fd_(std::move(other.fd_)),
+      name_(std::move(other.name_)) {}
 
 MappedInput::~MappedInput() {
-  if (!bytes_.empty())
-    munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty())
+    return;
+  UnguardPages(bytes_);
+  munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace heapprofd::hprof

@@ -30,6 +30,10 @@ class MappedInput {
 
   std::string_view bytes() const { return bytes_; }
 
+  // kIo: some of the bytes that were read since it was opened are zeros now, because the
+  // file has no such bytes any more.
+  Status Check() const;
+
   // "it ends in the middle of a compressed stream", when it does; the bytes are those
   // before that.
   const std::string& damage() const { return damage_; }
@@ -39,6 +43,8 @@ class MappedInput {
 
   std::string_view bytes_;
   std::string damage_;
+  ScopedFd fd_;
+  std::string name_;
 };
 
 }  // namespace heapprofd::hprof
