@@ -53,7 +53,10 @@ class SampledFilter {
 
   // Contains only what is inserted while it is not open. In one order with Open and with
   // what either thread does next, so that two that race agree which was last.
-  void Close() { is_open_.store(0); }
+  void Close() {
+    if (is_open_.load() != 0)  // or untouched memory stays so
+      is_open_.store(0);
+  }
 
   bool IsOpen() const { return is_open_.load(std::memory_order_acquire) != 0; }
 

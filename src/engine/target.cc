@@ -376,7 +376,9 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
   if (record->heap_id != kMallocHeapId) {
     if (CustomHeap* heap = custom_heaps_.Find(record->heap_id))
       heap->Free(record->address);
-  } else if (is_undo)
+  } else if (is_undo && heap_->growth_bytes() != 0 && !HasRoom(kMallocHeapId))
+    ++profile_.quality.refused_samples;
+  else if (is_undo)
     heap_->UndoRealloc(record->address, record->thread_id, last_event_ns_);
   else if (record->is_realloc != 0)
     heap_->FreeForRealloc(record->address, record->thread_id);

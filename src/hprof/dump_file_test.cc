@@ -162,10 +162,12 @@ TEST_P(EveryIdSize, ChangesBetweenTheWalksAreSurvived) {
       HeapCensus census = TakeCensus(file, dump, &ids);
       const char before = std::exchange(bytes[at], changed);
       Result<HeapGraph> heap = LoadGraph(file, dump, std::move(census), std::move(ids));
-      if (heap.ok())
+      if (heap.ok()) {
         EXPECT_TRUE(FindDominators(heap.value().graph, std::atomic<bool>(false)).ok());
-      else
-        refused += heap.status().code() == StatusCode::kCorrupt ? 1u : 0u;
+      } else {
+        EXPECT_EQ(heap.status().code(), StatusCode::kCorrupt);
+        ++refused;
+      }
       bytes[at] = before;
     }
   }
