@@ -182,7 +182,7 @@ TEST(DumpFileTest, StaticsThatChangeStayWithinTheirRecord) {
 
   struct Changer : HeapVisitor {
     void Class(const ClassRecord& record) {
-      bytes->at(file->OffsetOf(record.statics) + 4) = kLong;
+      bytes->at(file->OffsetOf(record.statics) + 4) = static_cast<char>(kLong);
       ForEachStatic(record, 4, [&](const uint8_t*, uint8_t, const uint8_t* value) {
         ++statics;
         EXPECT_LE(value + 8, record.statics_end);
