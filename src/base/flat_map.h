@@ -1,6 +1,7 @@
 // A map from 64-bit numbers to small plain values, in one piece of memory: what a
 // recording looks up for every event. A look-up costs about one cache miss, which
-// Prefetch can pay early, and giving all of it back costs nothing.
+// Prefetch can pay early, and giving all of it back costs nothing. What a burst has made
+// it take is given back when the burst is over.
 //
 // The keys are often the word of a profiled program, so the places of an own map are made
 // from a secret of it: nobody can choose keys that share their place.
@@ -41,6 +42,10 @@ class FlatMap {
   // What it takes of our memory.
   size_t bytes() const { return slots_.size() * sizeof(Slot); }
 
+  // What the next Insert takes beside that, for a larger table; the smaller one is given
+  // back afterwards.
+  size_t growth_bytes() const { return IsFull() ? GrownSize() * sizeof(Slot) : 0; }
+
   // Lets the processor fetch what the next look-up of this key will read.
   void Prefetch(uint64_t key) const {
     if (!slots_.empty())
@@ -67,8 +72,8 @@ class FlatMap {
       size_ += is_new ? 1 : 0;
       return {&vacant_value_, is_new};
     }
-    if ((size_ + 1) * 4 > slots_.size() * 3)
-      Grow();
+    if (IsFull())
+      Resize(GrownSize());
     Slot& slot = slots_[Search(key)];
     const bool is_new = slot.key != key;
     if (is_new) {
@@ -92,6 +97,8 @@ class FlatMap {
       return false;
     Close(place);
     --size_;
+    if (slots_.size() > kFirstSize && size_ * 8 < slots_.size())
+      Resize(slots_.size() / 2);
     return true;
   }
 
@@ -155,10 +162,14 @@ class FlatMap {
     slots_[hole].key = kVacant;
   }
 
-  void Grow() {
+  bool IsFull() const { return (size_ + 1) * 4 > slots_.size() * 3; }
+
+  size_t GrownSize() const { return slots_.empty() ? kFirstSize : slots_.size() * 2; }
+
+  void Resize(size_t places) {
     if (slots_.empty())
       secret_ = RandomSeed();
-    std::vector<Slot> old(slots_.empty() ? kFirstSize : slots_.size() * 2);
+    std::vector<Slot> old(places);
     old.swap(slots_);
     for (const Slot& slot : old) {
       if (slot.key != kVacant)

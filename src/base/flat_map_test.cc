@@ -44,6 +44,29 @@ TEST(FlatMap, AnEmptyOneHoldsNothing) {
   EXPECT_FALSE(map.Erase(5));
 }
 
+TEST(FlatMap, GivesMemoryBackWhenLittleIsLeft) {
+  FlatMap<uint32_t> map;
+  constexpr uint32_t kMany = 100'000;
+  for (uint32_t key = 1; key <= kMany; ++key)
+    map.Insert(key, key);
+  const size_t most = map.bytes();
+  for (uint32_t key = 101; key <= kMany; ++key)
+    ASSERT_TRUE(map.Erase(key));
+  EXPECT_LT(map.bytes(), most / 50);
+  for (uint32_t key = 1; key <= 100; ++key)
+    ASSERT_EQ(*map.Find(key), key);
+}
+
+TEST(FlatMap, SaysBeforeItGrowsHowMuch) {
+  FlatMap<uint32_t> map;
+  for (uint32_t key = 1; key <= 10'000; ++key) {
+    const size_t before = map.bytes();
+    const size_t growth = map.growth_bytes();
+    map.Insert(key, key);
+    ASSERT_EQ(map.bytes(), growth != 0 ? growth : before);
+  }
+}
+
 TEST(FlatMap, IsEmptyWhenMoved) {
   FlatMap<uint32_t> from;
   from.Insert(0, 1);

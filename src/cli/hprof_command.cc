@@ -127,6 +127,7 @@ Status ConvertFile(const HprofOptions& options) {
       const hprof::ConvertReport report,
       hprof::Convert(input.bytes(), input_path, {options.app_heap_only},
                      [&output](std::string_view bytes) { return output.Write(bytes); }));
+  HPD_TRY(input.Check());
   if (report.was_plain)
     Print(stderr, "%s has nothing of Android's in it: the output is a copy\n",
           input_path.c_str());
@@ -153,6 +154,8 @@ Status MergeFiles(const HprofOptions& options) {
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(words[2]));
   HPD_TRY(output.Write(pair.head.bytes()));
   HPD_TRY(output.Write(pair.tail.bytes()));
+  HPD_TRY(pair.head.Check());
+  HPD_TRY(pair.tail.Check());
   HPD_TRY(output.Finish());
   for (const std::string& note : pair.notes)
     Print(stderr, "%s\n", note.c_str());
@@ -180,6 +183,7 @@ Status ExamineFile(const std::string& verb, const HprofOptions& options) {
                    " needed; heap_profile hprof --help shows how");
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
   const Status status = PrintView(verb, options, dump);
+  HPD_TRY(dump.input.Check());
   for (const std::string& note : dump.notes)
     Print(stderr, "%s: %s\n", dump.path.c_str(), note.c_str());
   HPD_TRY(status);

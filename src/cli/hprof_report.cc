@@ -4,6 +4,8 @@
 #include <atomic>
 #include <charconv>
 #include <cstdio>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -21,12 +23,6 @@ namespace {
 
 using hprof::HeapGraph;
 using nlohmann::json;
-
-std::string Address(uint64_t id) {
-  char text[24];
-  snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(id));
-  return text;
-}
 
 // `rows` and what is true of all of the dump.
 void PrintJson(const OpenedDump& opened, const char* name, json rows, json all) {
@@ -91,13 +87,24 @@ struct RetainedRow {
   uint64_t retained = 0;
 };
 
+// By type: the first one of the same name. Different loaders may have loaded the others.
+std::vector<uint32_t> FirstOfName(const ObjectGraph& graph) {
+  std::unordered_map<std::string_view, uint32_t> first_of;
+  std::vector<uint32_t> first;
+  for (const ObjectType& type : graph.types())
+    first.push_back(first_of.try_emplace(type.name, static_cast<uint32_t>(first.size()))
+                        .first->second);
+  return first;
+}
+
 std::vector<RetainedRow> RetainedHistogram(const Examined& examined) {
   const ObjectGraph& graph = examined.heap.graph;
-  std::vector<uint64_t> retained =
-      RetainedByType(graph, examined.tree, examined.retained);
-  std::vector<RetainedRow> rows(graph.types().size());
+  const std::vector<uint32_t> row_of = FirstOfName(graph);
+  const std::vector<uint64_t> retained =
+      RetainedByGroup(graph, examined.tree, examined.retained, row_of);
+  std::vector<RetainedRow> rows(row_of.size());
   for (uint32_t object = 0; object < graph.object_count(); ++object) {
-    hprof::HistogramRow& row = rows[graph.TypeOf(object)].row;
+    hprof::HistogramRow& row = rows[row_of[graph.TypeOf(object)]].row;
     ++row.objects;
     row.bytes += graph.SizeOf(object);
   }
@@ -153,6 +160,10 @@ Status PrintRetainedHistogram(OpenedDump& opened, const HprofView& view) {
   HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
   const std::vector<RetainedRow> rows = RetainedHistogram(examined);
   const size_t shown = Shown(rows.size(), view);
+  const uint64_t objects = examined.heap.graph.object_count();
+  uint64_t bytes = 0;
+  for (const RetainedRow& row : rows)
+    bytes += row.row.bytes;
   if (view.json) {
     json list = json::array();
     for (size_t i = 0; i < shown; ++i)
@@ -160,10 +171,12 @@ Status PrintRetainedHistogram(OpenedDump& opened, const HprofView& view) {
                       {"objects", rows[i].row.objects},
                       {"bytes", rows[i].row.bytes},
                       {"retained", rows[i].retained}});
-    PrintJson(opened, "classes", std::move(list), {{"reachable_bytes", examined.total}});
+    PrintJson(
+        opened, "classes", std::move(list),
+        {{"objects", objects}, {"bytes", bytes}, {"reachable_bytes", examined.total}});
     return {};
   }
-  PrintTotal(opened, examined.tree.order.size(), examined.total);
+  PrintTotal(opened, objects, bytes);
   Print(stdout, "%12s %12s %14s  %s\n", "objects", "bytes", "retained", "class");
   for (size_t i = 0; i < shown; ++i)
     Print(stdout, "%12llu %12llu %14llu  %s\n",
@@ -188,7 +201,7 @@ std::vector<uint32_t> DominatedBy(const Examined& examined, uint32_t above) {
 
 json JsonOf(const Examined& examined, const OpenedDump& opened, uint32_t object) {
   return {{"class", ObjectName(examined.heap, opened.file, object)},
-          {"address", Address(examined.heap.ids.IdOf(object))},
+          {"address", hprof::HexOf(examined.heap.ids.IdOf(object))},
           {"bytes", examined.heap.graph.SizeOf(object)},
           {"retained", examined.retained[object]}};
 }
@@ -305,7 +318,7 @@ Status PrintDominators(OpenedDump& opened,
               .c_str(),
           static_cast<unsigned long long>(examined.heap.graph.SizeOf(objects[i])),
           ObjectName(examined.heap, opened.file, objects[i]).c_str(),
-          Address(examined.heap.ids.IdOf(objects[i])).c_str());
+          hprof::HexOf(examined.heap.ids.IdOf(objects[i])).c_str());
   }
   return {};
 }
@@ -333,7 +346,7 @@ Status PrintPath(OpenedDump& opened, const HprofView& view, const std::string& t
     Print(stdout, "  %s%s%s %s, retains %s\n", names[i].c_str(),
           names[i].empty() ? "" : " -> ",
           ObjectName(examined.heap, opened.file, path[i]).c_str(),
-          Address(examined.heap.ids.IdOf(path[i])).c_str(),
+          hprof::HexOf(examined.heap.ids.IdOf(path[i])).c_str(),
           FormatBytes(static_cast<double>(examined.retained[path[i]])).c_str());
   return {};
 }

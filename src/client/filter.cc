@@ -29,7 +29,7 @@ void SampledFilter::Open() {
     return;
   for (std::atomic<uint64_t>& word : page_words_)
     word.store(UINT32_MAX, std::memory_order_relaxed);
-  is_open_.store(1, std::memory_order_release);
+  is_open_.store(1);
 }
 
 void SampledFilter::Insert(uint64_t address) {
@@ -49,7 +49,7 @@ void SampledFilter::Insert(uint64_t address) {
 
 bool SampledFilter::Remove(uint64_t address) {
   if (IsOpen())
-    return true;
+    return address != 0;
   const uint64_t granule = GranuleOf(address);
   const uint64_t bucket = granule >> 5;
   const auto bit = static_cast<uint32_t>(granule & 31);

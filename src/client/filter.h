@@ -21,7 +21,7 @@
 // for ever: frees there are then always reported, which costs time but is never wrong.
 //
 // Where every allocation is sampled there is nothing to be told apart: an open filter
-// reports all frees and keeps no address.
+// reports all frees, save those of null, and keeps no address.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ class SampledFilter {
     if (HPD_LIKELY((page_word >> (page & 31) & 1) == 0))
       return false;
     if (IsOpen())
-      return true;
+      return address != 0;
     const uint64_t granule = GranuleOf(address);
     const uint64_t word = words_[granule >> 5].load(std::memory_order_relaxed);
     return (word >> (granule & 31) & 1) != 0;
@@ -48,8 +48,15 @@ class SampledFilter {
 
   void Insert(uint64_t address);
 
-  // May contain every address from now on. Threads may do so at the same time.
+  // May contain every address but 0 from now on. Threads may do so at the same time.
   void Open();
+
+  // Contains only what is inserted while it is not open. In one order with Open and with
+  // what either thread does next, so that two that race agree which was last.
+  void Close() {
+    if (is_open_.load() != 0)  // or untouched memory stays so
+      is_open_.store(0);
+  }
 
   bool IsOpen() const { return is_open_.load(std::memory_order_acquire) != 0; }
 

@@ -54,6 +54,21 @@ TEST_F(FilterTest, AnOpenOneContainsEverythingForEver) {
     EXPECT_TRUE(filter_->MayContain(address)) << address;
     EXPECT_TRUE(filter_->Remove(address)) << address;
   }
+  EXPECT_FALSE(filter_->MayContain(0)) << "to free null is to do nothing";
+  EXPECT_FALSE(filter_->Remove(0));
+}
+
+TEST_F(FilterTest, AClosedOneContainsNothingUntilItIsUsedAgain) {
+  filter_->Open();
+  filter_->Insert(0x55550000);
+  filter_->Close();
+  EXPECT_FALSE(filter_->MayContain(0x55550000));
+  EXPECT_FALSE(filter_->Remove(0x55550000));
+  filter_->Insert(0x55550000);
+  EXPECT_TRUE(filter_->MayContain(0x55550000));
+  EXPECT_TRUE(filter_->Remove(0x55550000));
+  EXPECT_FALSE(filter_->MayContain(0x55550000));
+  EXPECT_FALSE(filter_->MayContain(0x66660000));
 }
 
 TEST_F(FilterTest, RandomUseBehavesLikeASetWhileNoBucketOverflows) {

@@ -1,7 +1,9 @@
 // Static probes (USDT) of the sampler, for listeners of the OpenTelemetry memory
 // contract:
 //   otel_memory:alloc(pointer, size, weighted_bytes)   a sampled allocation
-//   otel_memory:free(pointer)                          the free of a sampled one
+//   otel_memory:free(pointer)                          the free of a sampled one; where
+//                                                      every allocation is sampled, also
+//                                                      of one older than the session
 // Each is one no-op instruction until somebody listens; the semaphore beside it keeps
 // the arguments from being computed for nobody. weighted_bytes is the unbiased share of
 // the sample in the sum of all allocated bytes.

@@ -163,11 +163,19 @@ bool ReportsAllFrees(const Block& block) {
              0;
 }
 
+// Sampling may have begun before the session's end and get here after it: then nobody
+// else will close the filter.
+void OpenFilter(SampledFilter& filter) {
+  filter.Open();
+  if (HPD_UNLIKELY(g_wiped.active.load() == 0))
+    filter.Close();
+}
+
 // 0: it is in the ring; else the payload for which there was no space.
 size_t TryToRecord(const Sample& sample) {
   const Block& block = sample.block;
   if (ReportsAllFrees(block))
-    FilterOf(block).Open();
+    OpenFilter(FilterOf(block));
   else
     FilterOf(block).PrefetchForInsert(FilterKey(block));
   g_session.ring().PrefetchNext();

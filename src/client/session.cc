@@ -115,7 +115,8 @@ void BecomeActive() {
 }
 
 void BecomeDormant() {
-  g_wiped.active.store(0, std::memory_order_release);
+  g_wiped.active.store(0);
+  g_wiped.filter.Close();  // or every free would be reported to nobody
   SetState(SessionState::kDormant);
 }
 

@@ -35,6 +35,12 @@ void CustomHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) 
   live_.Allocate(numbered, now_ns);
 }
 
+size_t CustomHeap::bytes() const {
+  constexpr size_t kPerNumber = 40;  // a node and its place
+  return live_.bytes() + numbers_.size() * kPerNumber +
+         callsites_.capacity() * sizeof(CallsiteId);
+}
+
 template <typename Value>
 CallsiteRows<Value> CustomHeap::ByCallsite(const CallsiteRows<Value>& by_number) const {
   std::vector<std::pair<CallsiteId, const Value*>> order;
@@ -43,6 +49,7 @@ CallsiteRows<Value> CustomHeap::ByCallsite(const CallsiteRows<Value>& by_number)
     order.emplace_back(callsites_[number], &value);
   std::sort(order.begin(), order.end());
   CallsiteRows<Value> rows;
+  rows.reserve(order.size());
   for (const auto& [callsite, value] : order)
     rows.emplace(callsite, *value);
   return rows;
@@ -143,7 +150,7 @@ size_t HeapTable::live_samples() const {
 size_t HeapTable::bytes() const {
   size_t bytes = 0;
   for (const auto& heap : heaps_)
-    bytes += heap != nullptr ? heap->live().bytes() : 0;
+    bytes += heap != nullptr ? heap->bytes() : 0;
   return bytes;
 }
 

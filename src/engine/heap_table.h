@@ -35,6 +35,9 @@ class CustomHeap {
 
   size_t callsite_count() const { return callsites_.size(); }
 
+  // What it takes of our memory.
+  size_t bytes() const;
+
   bool HasCallsite(CallsiteId callsite) const { return numbers_.contains(callsite); }
 
   // Fills all of the dump that can be known from the records. `dump` has its exact totals
@@ -77,7 +80,7 @@ class HeapTable {
   double LiveBytes() const;
   size_t live_samples() const;
 
-  // What the live samples take of our memory.
+  // What they take of our memory.
   size_t bytes() const;
 
  private:

@@ -305,7 +305,7 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     callsite = called_->Intern(callsite, parts->record.function);
   if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
     callsite = labels_->Intern(callsite, parts->labels, memory_->client());
-  if (!HasRoom()) {
+  if (!HasRoom(parts->record.heap_id)) {
     ++profile_.quality.refused_samples;
     return;
   }
@@ -318,18 +318,6 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     heap_->Allocate(allocation, last_event_ns_);
   else
     AllocateIn(parts->record.heap_id, allocation);
-}
-
-// What is live is remembered one by one, the program may be hostile, and have company.
-// There can be 255 heaps to count, so that is not done for each sample.
-bool Target::HasRoom() {
-  constexpr uint64_t kEvery = 1024;
-  if (profile_.quality.samples % kEvery == 0) {
-    has_memory_ = account_.HasRoom();
-    has_room_ =
-        heap_->live_samples() + custom_heaps_.live_samples() < config_.max_live_samples;
-  }
-  return has_memory_ && has_room_;
 }
 
 void Target::ReportAllocation(const SampleRecord& record) {
@@ -361,7 +349,9 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
   if (record->heap_id != kMallocHeapId) {
     if (CustomHeap* heap = custom_heaps_.Find(record->heap_id))
       heap->Free(record->address);
-  } else if (is_undo)
+  } else if (is_undo && heap_->growth_bytes() != 0 && !HasRoom(kMallocHeapId))
+    ++profile_.quality.refused_samples;
+  else if (is_undo)
     heap_->UndoRealloc(record->address, record->thread_id, last_event_ns_);
   else if (record->is_realloc != 0)
     heap_->FreeForRealloc(record->address, record->thread_id);
@@ -375,26 +365,6 @@ void Target::Stop(TargetEnd end) {
   syscall(SYS_futex, &active, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   reader_->WakeAll();
   profile_.end = end;
-}
-
-uint64_t Target::EstimatedBytes() const {
-  constexpr uint64_t kPerFrame = sizeof(Frame) + 48;  // and what finds it
-  constexpr uint64_t kPerCallsite = sizeof(Callsite) + 56;
-  constexpr uint64_t kPerTotals = 200;  // of a callsite in a dump, its peak included
-  uint64_t bytes = sizeof(*this) + address_space_->bytes() +
-                   profile_.frames.size() * kPerFrame +
-                   profile_.callsites.size() * kPerCallsite +
-                   profile_.threads.size() * sizeof(ThreadDescription) +
-                   profile_.marks.size() * sizeof(Mark) + requested_cost_ * kPerTotals;
-  for (const std::string& argument : profile_.process.cmdline)
-    bytes += sizeof(std::string) + argument.size();
-  for (const HeapDump& dump : profile_.heaps)
-    bytes += sizeof(dump) + dump.callsites.size() * kPerTotals +
-             dump.threads.size() * sizeof(CallsiteTotals);
-  if (memory_ != nullptr)
-    bytes += heap_->bytes() + custom_heaps_.bytes() + stacks_.bytes() +
-             previous_stacks_.bytes() + frames_.bytes();
-  return bytes;
 }
 
 void Target::ReleaseRecorder() {

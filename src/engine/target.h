@@ -187,7 +187,8 @@ class Target {
   void HandleModulesChanged();
   void HandleMark(std::span<const std::byte> payload, bool is_dump);
   bool MayRequestDump() const;
-  bool HasRoom();
+  bool HasRoom(uint8_t heap_id);
+  size_t GrowthBytes(uint8_t heap_id);
   void AllocateIn(uint8_t heap_id, SampledAllocation allocation);
   void PublishHeapRules();
   // With nothing but its exact totals.

@@ -197,6 +197,31 @@ TEST_F(TargetTest, TheNumberOfLiveSamplesIsLimited) {
   EXPECT_GT(write(20'000, 2000).allocated.count, before);  // there is room again
 }
 
+// 24,576 live samples fill three quarters of 1 MiB.
+TEST_F(TargetTest, ATableOnlyDoublesWhereThereIsRoomForBoth) {
+  UserBudget& budget = UserBudget::OfEngine();
+  UserBudget::Account others(&budget, target_->user());
+  const auto write = [this](uint64_t first, uint64_t end) {
+    for (uint64_t i = first; i < end; ++i) {
+      WriteSample(Sample(16 * i, 10), {});
+      if (i % 256 == 0)
+        DrainAndDump();
+    }
+    return DrainAndDump().callsites.begin()->second.live().count;
+  };
+  EXPECT_EQ(write(1, 20'001), 20'000);
+  uint64_t room = 1;
+  while (budget.HasRoom(target_->user(), room * 2))
+    room *= 2;
+  for (uint64_t step = room / 2; step > 0; step /= 2)
+    room += budget.HasRoom(target_->user(), room + step) ? step : 0;
+  constexpr uint64_t kLessThanTwice = 3 << 19;
+  others.Set(room - kLessThanTwice);
+  EXPECT_EQ(write(20'001, 30'001), 24'576);
+  others.Set(0);
+  EXPECT_GT(write(40'001, 42'001), 24'576);
+}
+
 TEST_F(TargetTest, TheFirstRecordIsWaitedForWhileItIsBeingWritten) {
   const auto reservation = writer_.Reserve(RecordType::kSample, sizeof(SampleRecord));
   ASSERT_NE(reservation.payload, nullptr);
@@ -240,7 +265,7 @@ TEST_F(TargetTest, InnerFramesAreAddedToTheOuterOnesThatAreKnown) {
   EXPECT_EQ(callsites[1].parent, 0u);
   EXPECT_EQ(callsites[2].parent, 0u);
   EXPECT_EQ(callsites[3].parent, 2u);
-  EXPECT_EQ(dump.callsites.count(3), 1u);
+  EXPECT_NE(dump.callsites.find(3), dump.callsites.end());
   EXPECT_EQ(target_->quality().unknown_stacks, 0u);
 }
 

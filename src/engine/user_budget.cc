@@ -15,9 +15,10 @@ UserBudget& UserBudget::OfEngine() {
   return budget;
 }
 
-bool UserBudget::HasRoom(uid_t user) const {
+bool UserBudget::HasRoom(uid_t user, uint64_t more) const {
   const auto used = used_by_.find(user);
-  return used_ < limit_ && (used == used_by_.end() || used->second < limit_of_user_);
+  return used_ + more < limit_ &&
+         (used != used_by_.end() ? used->second : 0) + more < limit_of_user_;
 }
 
 void UserBudget::Account::Set(uint64_t amount) {

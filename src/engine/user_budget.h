@@ -23,7 +23,8 @@ class UserBudget {
   // of that.
   static UserBudget& OfEngine();
 
-  bool HasRoom(uid_t user) const;
+  // For anything at all, or for so much.
+  bool HasRoom(uid_t user, uint64_t more = 0) const;
 
   uint64_t used() const { return used_; }
 
@@ -41,7 +42,7 @@ class UserBudget {
 
     void Set(uint64_t amount);
 
-    bool HasRoom() const { return budget_->HasRoom(user_); }
+    bool HasRoom(uint64_t more = 0) const { return budget_->HasRoom(user_, more); }
 
    private:
     UserBudget* budget_;

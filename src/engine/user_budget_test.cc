@@ -18,6 +18,19 @@ TEST(UserBudgetTest, WhatOneUserHasUsedUpIsMissingToHimAlone) {
   EXPECT_TRUE(mallory.HasRoom());
 }
 
+TEST(UserBudgetTest, WhatIsAskedForMustFit) {
+  UserBudget budget(100, 150);
+  UserBudget::Account first(&budget, 1);
+  UserBudget::Account second(&budget, 2);
+  EXPECT_TRUE(first.HasRoom(99));
+  EXPECT_FALSE(first.HasRoom(100));
+  first.Set(60);
+  EXPECT_TRUE(first.HasRoom(39));
+  EXPECT_FALSE(first.HasRoom(40));
+  EXPECT_TRUE(second.HasRoom(89));
+  EXPECT_FALSE(second.HasRoom(90));
+}
+
 TEST(UserBudgetTest, AllTargetsOfAUserCount) {
   UserBudget budget(100, 1000);
   std::optional<UserBudget::Account> first(std::in_place, &budget, 1u);

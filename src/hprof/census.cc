@@ -84,12 +84,10 @@ class CensusTaker {
       Count(record.fields[i * (id_bytes_ + 1) + id_bytes_], &type.field_references,
             &type.field_other_bytes);
     type.static_references = type.static_other_bytes = 0;
-    const uint8_t* at = record.statics;
-    for (uint32_t i = 0; i < record.static_count; ++i) {
-      const uint8_t basic = at[id_bytes_];
-      Count(basic, &type.static_references, &type.static_other_bytes);
-      at += id_bytes_ + 1 + ValueBytes(basic, id_bytes_);
-    }
+    ForEachStatic(record, id_bytes_,
+                  [&type](const uint8_t*, uint8_t basic, const uint8_t*) {
+                    Count(basic, &type.static_references, &type.static_other_bytes);
+                  });
   }
 
   void Instance(const InstanceRecord& record) {

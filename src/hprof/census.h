@@ -12,7 +12,6 @@
 
 namespace heapprofd::hprof {
 
-// What the first walk over a dump finds.
 inline constexpr std::string_view kClassClass = "java.lang.Class";
 
 struct HeapCensus {

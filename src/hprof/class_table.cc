@@ -1,6 +1,9 @@
 #include "hprof/class_table.h"
 
+#include <algorithm>
+
 #include "base/random_seed.h"
+#include "base/row_index.h"
 
 namespace heapprofd::hprof {
 
@@ -12,14 +15,14 @@ uint64_t ArrayFigures::Bytes(bool are_references, const ObjectLayout& layout) co
                          : count * (header - 4) + padded_behind_4;
 }
 
-// Row 0 is what has no class. Ids are chosen by whoever made the file: the factor is not.
-ClassTable::ClassTable() : slots_(4096), hash_factor_(RandomSeed() | 1) {
+// Row 0 is what has no class. Ids are chosen by whoever made the file: the secret is not.
+ClassTable::ClassTable() : slots_(4096), secret_(RandomSeed()) {
   Search(0);
 }
 
 size_t ClassTable::SlotOf(uint64_t id) const {
   const size_t mask = slots_.size() - 1;
-  size_t at = (id * hash_factor_) >> 32 & mask;
+  size_t at = Mix(id ^ secret_) & mask;
   while (slots_[at] != 0 && classes_[slots_[at] - 1].id != id)
     at = (at + 1) & mask;
   return at;
@@ -53,7 +56,8 @@ uint32_t ClassTable::Find(uint64_t id) const {
 
 std::vector<uint32_t> ClassTable::Ancestry(uint32_t row) const {
   std::vector<uint32_t> rows;
-  while (row != UINT32_MAX && rows.size() < kMaxDepth) {
+  while (row != UINT32_MAX && rows.size() < kMaxDepth &&
+         std::find(rows.begin(), rows.end(), row) == rows.end()) {
     rows.push_back(row);
     row = classes_[row].super == 0 ? UINT32_MAX : Find(classes_[row].super);
   }

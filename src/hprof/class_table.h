@@ -75,8 +75,8 @@ class ClassTable {
 
   uint32_t size() const { return static_cast<uint32_t>(classes_.size()); }
 
-  // Row and its superclasses', nearest first, at most kMaxDepth: a dump may claim
-  // circles.
+  // Row and its superclasses', nearest first, each once and at most kMaxDepth: a dump may
+  // claim circles.
   std::vector<uint32_t> Ancestry(uint32_t row) const;
 
   // Of an instance that is no array.
@@ -97,7 +97,7 @@ class ClassTable {
 
   std::vector<HeapClass> classes_;
   std::vector<uint32_t> slots_;  // row + 1, or 0
-  uint64_t hash_factor_;
+  uint64_t secret_;
   uint64_t last_id_ = 0;
   uint32_t last_row_ = 0;
 };

@@ -6,12 +6,6 @@
 namespace heapprofd::hprof {
 namespace {
 
-std::string Hex(uint64_t number) {
-  char text[24];
-  snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(number));
-  return text;
-}
-
 const char* PrimitiveName(char letter) {
   switch (letter) {
     case 'Z':
@@ -50,6 +44,12 @@ void SortByFirst(std::vector<std::pair<uint64_t, Value>>* entries) {
 }
 
 }  // namespace
+
+std::string HexOf(uint64_t number) {
+  char text[24];
+  snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(number));
+  return text;
+}
 
 std::string JavaName(std::string_view name) {
   size_t dimensions = 0;
@@ -129,7 +129,7 @@ const uint8_t* DumpFile::ReadRecord(const uint8_t* at) {
   if (has_header && tag != kHeapDumpEnd && (tag == 0 || tag > kControlSettings)) {
     if (const uint8_t* const behind = BehindOvershoot(at); behind != nullptr)
       return behind;
-    damage_ = "there is no record " + Hex(tag) + ", as there should be at byte " +
+    damage_ = "there is no record " + HexOf(tag) + ", as there should be at byte " +
               std::to_string(OffsetOf(at));
     return nullptr;
   }
@@ -202,7 +202,7 @@ std::string DumpFile::DescribeWalk(const WalkResult& walk) const {
            ", in the part of the heap dump that begins at " + at;
   if (walk.end == WalkEnd::kUnknownType)
     return "the part of the heap dump at " + at + " has a value of an unknown type";
-  return "there is no kind " + Hex(*walk.at) +
+  return "there is no kind " + HexOf(*walk.at) +
          " of parts of a heap dump, as there should be at " + at;
 }
 
@@ -230,7 +230,7 @@ std::string_view DumpFile::StringOf(uint64_t id) const {
 
 std::string DumpFile::ClassName(uint64_t class_id) const {
   const std::string_view name = StringOf(Find(class_names_, class_id));
-  return name.empty() ? "class " + Hex(class_id) : JavaName(name);
+  return name.empty() ? "class " + HexOf(class_id) : JavaName(name);
 }
 
 bool DumpFile::HasName(uint64_t class_id) const {

@@ -19,6 +19,9 @@ struct HeapDump {
   bool is_ended = false;  // by its own end mark, or because it is one record
 };
 
+// "0x1f": an id, or another number that messages name so.
+std::string HexOf(uint64_t number);
+
 // "java/lang/String" and "[Ljava/lang/String;" as the language writes them.
 std::string JavaName(std::string_view name);
 

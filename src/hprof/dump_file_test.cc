@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
@@ -149,6 +150,56 @@ TEST_P(EveryIdSize, ForgedLengthsAreSurvived) {
   }
 }
 
+// A file may be written while it is read: each byte after the first walk.
+TEST_P(EveryIdSize, ChangesBetweenTheWalksAreSurvived) {
+  std::string bytes = Lists(GetParam()).bytes();
+  const DumpFile file = Open(bytes);
+  const HeapDump& dump = file.dumps()[0];
+  size_t refused = 0;
+  for (size_t at = file.OffsetOf(dump.ranges[0].begin); at < bytes.size(); ++at) {
+    for (const char changed : {'\0', '\x02', '\x0b', '\x7f', '\xff'}) {
+      Column<uint64_t> ids;
+      HeapCensus census = TakeCensus(file, dump, &ids);
+      const char before = std::exchange(bytes[at], changed);
+      Result<HeapGraph> heap = LoadGraph(file, dump, std::move(census), std::move(ids));
+      if (heap.ok()) {
+        EXPECT_TRUE(FindDominators(heap.value().graph, std::atomic<bool>(false)).ok());
+      } else {
+        EXPECT_EQ(heap.status().code(), StatusCode::kCorrupt);
+        ++refused;
+      }
+      bytes[at] = before;
+    }
+  }
+  EXPECT_GT(refused, 0u);
+}
+
+TEST(DumpFileTest, StaticsThatChangeStayWithinTheirRecord) {
+  TestDump dump(4);
+  dump.Segment(dump.ClassDump(10, 0, {}, {{1, 100}, {2, 200}})).End();
+  std::string bytes = dump.bytes();
+  const DumpFile file = Open(bytes);
+
+  struct Changer : HeapVisitor {
+    void Class(const ClassRecord& record) {
+      bytes->at(file->OffsetOf(record.statics) + 4) = static_cast<char>(kLong);
+      ForEachStatic(record, 4, [&](const uint8_t*, uint8_t, const uint8_t* value) {
+        ++statics;
+        EXPECT_LE(value + 8, record.statics_end);
+      });
+    }
+
+    std::string* bytes = nullptr;
+    const DumpFile* file = nullptr;
+    int statics = 0;
+  } changer;
+
+  changer.bytes = &bytes;
+  changer.file = &file;
+  WalkDump(file, file.dumps()[0], changer);
+  EXPECT_EQ(changer.statics, 1);
+}
+
 TEST(DumpFileTest, TwoDumpsAreTwo) {
   TestDump dump = Lists(8);
   dump.Segment(dump.Bytes(700, "second")).End();
@@ -224,6 +275,20 @@ TEST(DumpFileTest, CirclesOfClassesEnd) {
       .End();
   const DumpFile file = Open(dump.bytes());
   EXPECT_TRUE(LoadGraph(file, file.dumps()[0]).ok());
+  const HeapCensus census = TakeCensus(file, file.dumps()[0]);
+  EXPECT_EQ(census.classes.Ancestry(census.classes.Find(10)).size(), 2u);
+}
+
+// Fields without bytes would make a small dump the work of hours.
+TEST(DumpFileTest, FieldsOfUnknownTypesAreDamage) {
+  TestDump dump(8);
+  dump.Segment(dump.Bytes(100, "a") + dump.ClassDump(10, 0, {{1, kObject}, {2, 3}}))
+      .End();
+  const DumpFile file = Open(dump.bytes());
+  const HeapCensus census = TakeCensus(file, file.dumps()[0]);
+  EXPECT_EQ(census.objects, 1u);
+  ASSERT_EQ(census.damage.size(), 1u);
+  EXPECT_NE(census.damage[0].find("of an unknown type"), std::string::npos);
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ struct ClassRecord {
   uint64_t domain = 0;
   uint32_t instance_bytes = 0;
   uint16_t static_count = 0;
-  const uint8_t* statics = nullptr;  // (name, type, value) each
+  const uint8_t* statics = nullptr;  // (name, type, value) each: ForEachStatic
+  const uint8_t* statics_end = nullptr;
   uint16_t field_count = 0;
   const uint8_t* fields = nullptr;  // (name, type) each
 };
@@ -218,10 +219,15 @@ class HeapWalk {
     if (!Values(&at, 2, &constants, &ignored) ||
         !Values(&at, kIdBytes, &record.static_count, &record.statics) || !Has(at, 2))
       return nullptr;
+    record.statics_end = at;
     record.field_count = Get16(at);
     record.fields = at + 2;
     if (!Has(record.fields, uint64_t{record.field_count} * (kIdBytes + 1)))
       return nullptr;
+    for (uint32_t i = 0; i < record.field_count; ++i) {
+      if (ValueBytes(record.fields[i * (kIdBytes + 1) + kIdBytes], kIdBytes) == 0)
+        return UnknownType();
+    }
     visitor_.Class(record);
     return record.fields + size_t{record.field_count} * (kIdBytes + 1);
   }
@@ -275,6 +281,25 @@ class HeapWalk {
   Visitor& visitor_;
   WalkEnd end_ = WalkEnd::kWhole;
 };
+
+// use(static, type, value), a static being its (name, type, value). Bounded by itself:
+// the file may have been changed since the walk has looked at the types.
+template <typename Use>
+void ForEachStatic(const ClassRecord& record, uint32_t id_bytes, Use use) {
+  const uint8_t* at = record.statics;
+  for (uint32_t i = 0; i < record.static_count; ++i) {
+    const auto left = static_cast<uint64_t>(record.statics_end - at);
+    if (left <= id_bytes)
+      return;
+    const uint8_t type = at[id_bytes];
+    const uint8_t* const value = at + id_bytes + 1;
+    const uint32_t bytes = ValueBytes(type, id_bytes);
+    if (bytes == 0 || left - id_bytes - 1 < bytes)
+      return;
+    use(at, type, value);
+    at = value + bytes;
+  }
+}
 
 template <typename Visitor>
 WalkResult WalkHeap(const HeapRange& range, uint32_t id_bytes, Visitor& visitor) {

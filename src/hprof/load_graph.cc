@@ -31,24 +31,27 @@ class GraphLoader : public HeapVisitor {
 
   void Class(const ClassRecord& record) {
     const uint32_t object = heap_.ids.Find(record.id);
+    const uint32_t row = RowOf(record.id);
+    if (object == kNoObject || row == kNoRow)
+      return NoteChange();
     const uint32_t class_class = heap_.census.class_class;
-    graph_.SetObject(
-        object, class_class,
-        classes_.ClassObjectBytes(classes_.RowOf(record.id), class_class, layout_));
+    graph_.SetObject(object, class_class,
+                     classes_.ClassObjectBytes(row, class_class, layout_));
     for (const uint64_t id : {record.super, record.loader, record.signers, record.domain})
       Refer(id);
-    const uint8_t* at = record.statics;
-    for (uint32_t i = 0; i < record.static_count; ++i) {
-      if (at[id_bytes_] == kObject)
-        Refer(GetId(at + id_bytes_ + 1, id_bytes_));
-      at += id_bytes_ + 1 + ValueBytes(at[id_bytes_], id_bytes_);
-    }
+    ForEachStatic(record, id_bytes_,
+                  [this](const uint8_t*, uint8_t type, const uint8_t* value) {
+                    if (type == kObject)
+                      Refer(GetId(value, id_bytes_));
+                  });
     graph_.EndReferences(object);
   }
 
   void Instance(const InstanceRecord& record) {
     const uint32_t object = heap_.ids.Find(record.id);
-    const uint32_t row = classes_.RowOf(record.class_id);
+    const uint32_t row = RowOf(record.class_id);
+    if (object == kNoObject || row == kNoRow)
+      return NoteChange();
     graph_.SetObject(object, row, instance_bytes_[row]);
     for (const uint32_t offset : fields_.StrongReferences(row)) {
       if (uint64_t{offset} + id_bytes_ <= record.byte_count)
@@ -59,8 +62,11 @@ class GraphLoader : public HeapVisitor {
 
   void ObjectArray(const ObjectArrayRecord& record) {
     const uint32_t object = heap_.ids.Find(record.id);
+    const uint32_t row = RowOf(record.class_id);
+    if (object == kNoObject || row == kNoRow)
+      return NoteChange();
     graph_.SetObject(
-        object, classes_.RowOf(record.class_id),
+        object, row,
         ArrayBytes(uint64_t{record.length} * layout_.reference_bytes, layout_));
     for (uint32_t i = 0; i < record.length; ++i)
       Refer(GetId(record.elements + uint64_t{i} * id_bytes_, id_bytes_));
@@ -68,13 +74,32 @@ class GraphLoader : public HeapVisitor {
   }
 
   void PrimitiveArray(const PrimitiveArrayRecord& record) {
+    const uint32_t object = heap_.ids.Find(record.id);
+    if (object == kNoObject)
+      return NoteChange();
     graph_.SetObject(
-        heap_.ids.Find(record.id), classes_.size() + record.type,
+        object, classes_.size() + record.type,
         ArrayBytes(uint64_t{record.length} * ValueBytes(record.type, id_bytes_),
                    layout_));
   }
 
+  bool has_changed() const { return has_changed_; }
+
  private:
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+
+  // What the census has not seen was written into the file since.
+  void NoteChange() { has_changed_ = true; }
+
+  // Of a class of the census. Most objects have that of the one before.
+  uint32_t RowOf(uint64_t class_id) {
+    if (class_id != last_class_id_) {
+      last_class_id_ = class_id;
+      last_row_ = classes_.Find(class_id);
+    }
+    return last_row_;
+  }
+
   void Refer(uint64_t id) {
     if (id == 0)
       return;
@@ -88,17 +113,22 @@ class GraphLoader : public HeapVisitor {
   const uint32_t id_bytes_;
   HeapGraph& heap_;
   ObjectGraph& graph_;
-  ClassTable& classes_;
+  const ClassTable& classes_;
   const ObjectLayout& layout_;
   FieldLayouts fields_;
   std::vector<uint64_t> instance_bytes_;  // by class
+  uint64_t last_class_id_ = 0;
+  uint32_t last_row_ = 0;  // what has no class
+  bool has_changed_ = false;
 };
 
+// In a dump without java.lang.Class the objects of classes have no class themselves.
 void AddTypes(const DumpFile& file, HeapGraph* heap) {
   const ClassTable& classes = heap->census.classes;
-  for (uint32_t row = 0; row < classes.size(); ++row)
-    heap->graph.AddType(file.ClassName(classes[row].id),
-                        row == 0 ? kNoObject : heap->ids.Find(classes[row].id));
+  const bool has_class_class = heap->census.class_class != 0;
+  heap->graph.AddType(has_class_class ? file.ClassName(0) : std::string(kClassClass));
+  for (uint32_t row = 1; row < classes.size(); ++row)
+    heap->graph.AddType(file.ClassName(classes[row].id), heap->ids.Find(classes[row].id));
   for (uint8_t type = 0; type < kBasicTypeCount; ++type)
     heap->graph.AddType(PrimitiveArrayName(type));
 }
@@ -113,6 +143,13 @@ Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump) {
   constexpr uint64_t kUsualBytes = 40;  // of an object in a dump
   ids.ReserveForRandomAccess(bytes / kUsualBytes);
   HeapCensus census = TakeCensus(file, dump, &ids);
+  return LoadGraph(file, dump, std::move(census), std::move(ids));
+}
+
+Result<HeapGraph> LoadGraph(const DumpFile& file,
+                            const HeapDump& dump,
+                            HeapCensus census,
+                            Column<uint64_t> ids) {
   AddressIndex index(ids);
   const size_t usual_references = ids.size() * 3 / 2;
   ids = Column<uint64_t>();
@@ -126,6 +163,10 @@ Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump) {
   AddTypes(file, &heap);
   GraphLoader loader(file, &heap);
   WalkDump(file, dump, loader);
+  if (loader.has_changed())
+    return Status(StatusCode::kCorrupt,
+                  "cannot analyse the dump: it was changed while it was read; analyse a "
+                  "copy of it");
   return heap;
 }
 

@@ -24,6 +24,13 @@ struct HeapGraph {
 // What weak, phantom and finalizer references refer to is not held by them.
 Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump);
 
+// The second half of it, with what TakeCensus has found. Bytes that have changed since
+// are an error: kCorrupt.
+Result<HeapGraph> LoadGraph(const DumpFile& file,
+                            const HeapDump& dump,
+                            HeapCensus census,
+                            Column<uint64_t> ids);
+
 // "ROOT_JNI_GLOBAL", for a tag.
 const char* RootName(uint8_t tag);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/temporary_directory.h"
+#include "hprof/lost_pages.h"
 #include "trace/byte_source.h"
 
 namespace heapprofd::hprof {
@@ -29,10 +30,18 @@ Result<ScopedFd> OpenInput(const std::string& path) {
   return fd;
 }
 
+// What others may change while it is read is examined from a copy: it is walked several
+// times, and each walk relies on what the one before has found.
+bool MayBeChangedByOthers(const struct stat& status) {
+  const bool is_theirs = status.st_uid != geteuid() && status.st_uid != 0;
+  return is_theirs || (status.st_mode & S_IWOTH) != 0;
+}
+
 bool MustBeCopied(int fd) {
   struct stat status {};
 
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || lseek(fd, 0, SEEK_CUR) != 0)
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+      MayBeChangedByOthers(status) || lseek(fd, 0, SEEK_CUR) != 0)
     return true;
   std::array<char, 4> first{};
   const ssize_t count = pread(fd, first.data(), first.size(), 0);
@@ -118,15 +127,38 @@ Result<MappedInput> MappedInput::Map(ScopedFd fd, const std::string& name) {
     return Status::FromErrno("cannot map " + name, errno);
   madvise(memory, size, MADV_SEQUENTIAL);  // a wish
   input.bytes_ = {static_cast<const char*>(memory), size};
+  input.fd_ = std::move(fd);
+  input.name_ = name;
+  GuardPages(input.bytes_);
   return input;
 }
 
+Status MappedInput::Check() const {
+  if (!HasLostPages(bytes_))
+    return {};
+
+  struct stat status {};
+
+  const bool is_shorter = fstat(fd_.get(), &status) == 0 &&
+                          static_cast<uint64_t>(status.st_size) < bytes_.size();
+  return Status(
+      StatusCode::kIo,
+      "cannot read " + name_ +
+          (is_shorter ? ": it was shortened while it was read; read a copy of it"
+                      : ": the system could not read a part of it"));
+}
+
 MappedInput::MappedInput(MappedInput&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), damage_(std::move(other.damage_)) {}
+    : bytes_(std::exchange(other.bytes_, {})),
+      damage_(std::move(other.damage_)),
+      fd_(std::move(other.fd_)),
+      name_(std::move(other.name_)) {}
 
 MappedInput::~MappedInput() {
-  if (!bytes_.empty())
-    munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty())
+    return;
+  UnguardPages(bytes_);
+  munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace heapprofd::hprof

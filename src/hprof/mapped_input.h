@@ -1,6 +1,6 @@
-// The bytes of a dump in memory, however large: a file is mapped. What is compressed, or
-// comes through a pipe, is first written to a temporary file without a name, so that
-// the kernel may take its pages back.
+// The bytes of a dump in memory, however large: a file is mapped. What is compressed,
+// comes through a pipe, or may be changed by other users meanwhile is first written to a
+// temporary file without a name, so that the kernel may take its pages back.
 #pragma once
 
 #include <initializer_list>
@@ -30,6 +30,10 @@ class MappedInput {
 
   std::string_view bytes() const { return bytes_; }
 
+  // kIo: some of the bytes that were read since it was opened are zeros now, because the
+  // file has no such bytes any more.
+  Status Check() const;
+
   // "it ends in the middle of a compressed stream", when it does; the bytes are those
   // before that.
   const std::string& damage() const { return damage_; }
@@ -39,6 +43,8 @@ class MappedInput {
 
   std::string_view bytes_;
   std::string damage_;
+  ScopedFd fd_;
+  std::string name_;
 };
 
 }  // namespace heapprofd::hprof

@@ -3,6 +3,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/random_seed.h"
+#include "base/row_index.h"
 #include "hprof/field_layout.h"
 #include "hprof/load_graph.h"
 
@@ -30,13 +32,11 @@ class ReferenceNamer : public HeapVisitor {
         reference->name = ".<class loader>";
       if (reference->target == record.super)
         reference->name = ".<superclass>";
-      const uint8_t* at = record.statics;
-      for (uint32_t i = 0; i < record.static_count; ++i) {
-        if (at[id_bytes_] == kObject &&
-            GetId(at + id_bytes_ + 1, id_bytes_) == reference->target)
-          reference->name = ".static " + NameAt(at);
-        at += id_bytes_ + 1 + ValueBytes(at[id_bytes_], id_bytes_);
-      }
+      ForEachStatic(record, id_bytes_,
+                    [&](const uint8_t* field, uint8_t type, const uint8_t* value) {
+                      if (type == kObject && GetId(value, id_bytes_) == reference->target)
+                        reference->name = ".static " + NameAt(field);
+                    });
     });
   }
 
@@ -70,6 +70,13 @@ class ReferenceNamer : public HeapVisitor {
  private:
   static constexpr size_t kSlots = 4096;
 
+  // Ids are chosen by whoever made the file.
+  struct Hash {
+    uint64_t secret;
+
+    size_t operator()(uint64_t id) const { return Mix(id ^ secret); }
+  };
+
   static size_t SlotOf(uint64_t id) { return (id >> 3 ^ id >> 15) % kSlots; }
 
   template <typename Use>
@@ -89,7 +96,8 @@ class ReferenceNamer : public HeapVisitor {
   const uint32_t id_bytes_;
   const ClassTable& classes_;
   const FieldLayouts fields_;
-  std::unordered_multimap<uint64_t, NamedReference*> by_owner_;
+  std::unordered_multimap<uint64_t, NamedReference*, Hash> by_owner_{0,
+                                                                     Hash{RandomSeed()}};
   std::array<bool, kSlots> is_wanted_{};
 };
 

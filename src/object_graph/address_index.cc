@@ -73,6 +73,7 @@ void AddressIndex::SetBits(const Column<uint64_t>& ids) {
 }
 
 void AddressIndex::Sort(const Column<uint64_t>& ids) {
+  ranges_ = std::vector<Range>();  // of scattered ids they take more than the ids
   sorted_.append(ids.span());
   std::sort(sorted_.begin(), sorted_.end());
   const uint64_t* const end = std::unique(sorted_.begin(), sorted_.end());

@@ -253,7 +253,8 @@ class DominatorFinder {
   }
 
   static Status Cancelled() {
-    return Status(StatusCode::kUnavailable, "cannot finish the query: it was cancelled");
+    return Status(StatusCode::kUnavailable,
+                  "cannot find what retains memory: it was cancelled");
   }
 
   struct Edge {

@@ -32,10 +32,11 @@ Result<DominatorTree> FindDominators(const ObjectGraph& graph,
 // By object; 0: it cannot be reached.
 Column<uint64_t> RetainedSizes(const ObjectGraph& graph, const DominatorTree& tree);
 
-// By type: what the objects of the type retain together. One that another of its type
-// dominates is in that one's size already.
-std::vector<uint64_t> RetainedByType(const ObjectGraph& graph,
-                                     const DominatorTree& tree,
-                                     const Column<uint64_t>& retained);
+// By group: what the objects of its types retain together. One that another of its group
+// dominates is in that one's size already. `group_of`: by type, less than their number.
+std::vector<uint64_t> RetainedByGroup(const ObjectGraph& graph,
+                                      const DominatorTree& tree,
+                                      const Column<uint64_t>& retained,
+                                      const std::vector<uint32_t>& group_of);
 
 }  // namespace heapprofd

@@ -24,8 +24,8 @@ FrameId CallsiteInterner::InternNamedFrame(const std::string& name) {
 
 CallsiteId CallsiteInterner::InternCallsite(CallsiteId parent, FrameId frame) {
   std::vector<Callsite>& rows = profile_->callsites;
-  const auto hash_of = [](const Callsite& callsite) {
-    return Mix(uint64_t{callsite.parent} << 32 | callsite.frame);
+  const auto hash_of = [this](const Callsite& callsite) {
+    return Mix(secret_ ^ (uint64_t{callsite.parent} << 32 | callsite.frame));
   };
   const Callsite callsite{.parent = parent, .frame = frame};
   callsites_.Prepare([&](uint32_t row) { return hash_of(rows[row]); });

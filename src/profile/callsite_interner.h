@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/random_seed.h"
 #include "base/row_index.h"
 #include "profile/model.h"
 
@@ -32,13 +33,16 @@ class CallsiteInterner {
   };
 
   struct Hash {
+    uint64_t secret;
+
     size_t operator()(const FrameKey& key) const {
-      return Mix(key.rel_pc ^ uint64_t{key.mapping} << 48);
+      return Mix(secret ^ key.rel_pc ^ uint64_t{key.mapping} << 48);
     }
   };
 
   TargetProfile* profile_;
-  std::unordered_map<FrameKey, FrameId, Hash> frames_;
+  const uint64_t secret_ = RandomSeed();  // which stacks there are is the target's word
+  std::unordered_map<FrameKey, FrameId, Hash> frames_{0, Hash{secret_}};
   std::unordered_map<std::string, FrameId> named_frames_;
   RowIndex callsites_;
 };

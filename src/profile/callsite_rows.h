@@ -37,6 +37,11 @@ class CallsiteRows {
 
   void clear() { rows_.clear(); }
 
+  void reserve(size_t size) { rows_.reserve(size); }
+
+  // What they take of our memory.
+  size_t bytes() const { return rows_.capacity() * sizeof(Row); }
+
   // Leaves a row that is there as it is. Cheap behind the last row only.
   void emplace(uint32_t id, const Value& value) { Place(id, value); }
 
@@ -46,10 +51,6 @@ class CallsiteRows {
     const auto row = std::lower_bound(rows_.begin(), rows_.end(), id, IsBefore);
     return row != rows_.end() && row->first == id ? row : rows_.end();
   }
-
-  bool contains(uint32_t id) const { return find(id) != end(); }
-
-  size_t count(uint32_t id) const { return contains(id) ? 1 : 0; }
 
   const Value& at(uint32_t id) const {
     const auto row = find(id);

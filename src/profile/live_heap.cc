@@ -30,13 +30,14 @@ Estimate LiveHeap::Certain::ScaleRest(const Estimate& sum, double scale) const {
 
 LiveHeap::CallsiteState& LiveHeap::Touch(CallsiteId callsite) {
   if (callsite >= callsites_.size())
-    callsites_.resize(size_t{callsite} + 1);
+    callsites_.resize(size_t{callsite} + 1, CallsiteState());
   CallsiteState& state = callsites_[callsite];
   if (state.peak_generation != peak_generation_) {
     state.peak = state.totals.live();
     state.peak_certain = state.live_certain;
     state.peak_generation = peak_generation_;
   }
+  sampled_callsites_ += state.has_samples ? 0 : 1;
   state.has_samples = true;
   return state;
 }
@@ -94,6 +95,13 @@ void LiveHeap::CountFreed(const Sample& sample) {
   state.live_certain.Add(sample, -1);
   TotalsOf(sample.thread).freed += estimate;
   live_ -= estimate;
+}
+
+size_t LiveHeap::bytes() const {
+  constexpr size_t kPerRealloc = sizeof(PendingRealloc) + 48;  // and what finds it
+  return samples_.bytes() + callsites_.size() * sizeof(CallsiteState) +
+         threads_.capacity() * sizeof(CallsiteTotals) +
+         pending_reallocs_.size() * kPerRealloc;
 }
 
 void LiveHeap::Free(uint64_t address) {
@@ -169,6 +177,8 @@ BoundedBytes LiveHeap::PeakTotal(const HeapDump& dump) const {
 void LiveHeap::Snapshot(HeapDump* dump) const {
   dump->callsites.clear();
   dump->peak.clear();
+  dump->callsites.reserve(sampled_callsites_);
+  dump->peak.reserve(sampled_callsites_);
   dump->peak_ns = peak_ns_;
   dump->peak_total = PeakTotal(*dump);
   dump->certain_live = peak_estimator_.certain_live();

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/column.h"
 #include "base/flat_map.h"
 #include "base/random_seed.h"
 #include "profile/model.h"
@@ -55,8 +56,11 @@ class LiveHeap {
 
   size_t live_samples() const { return samples_.size(); }
 
-  // What the live samples take of our memory.
-  size_t bytes() const { return samples_.bytes(); }
+  // What it takes of our memory.
+  size_t bytes() const;
+
+  // What the next sample may take beside that for a moment.
+  size_t growth_bytes() const { return samples_.growth_bytes(); }
 
   // Lets the processor fetch what the next event at this address will read.
   void Prefetch(uint64_t address) const { samples_.Prefetch(address); }
@@ -109,8 +113,9 @@ class LiveHeap {
 
   FlatMap<Sample> samples_;                                        // by address
   std::unordered_map<uint32_t, PendingRealloc> pending_reallocs_;  // by thread
-  std::vector<CallsiteState> callsites_;                           // by CallsiteId
-  std::vector<CallsiteTotals> threads_;                            // by ThreadId
+  Column<CallsiteState> callsites_;                                // by CallsiteId
+  size_t sampled_callsites_ = 0;
+  std::vector<CallsiteTotals> threads_;  // by ThreadId
   Estimate live_;
   Estimate allocated_;
   PeakEstimator peak_estimator_;

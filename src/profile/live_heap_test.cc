@@ -217,5 +217,26 @@ TEST(LiveHeapTest, SampledAllocationsCountWithTheirWeight) {
   EXPECT_NEAR(dump.callsites[3].allocated.count, 2.54149408, 1e-7);
 }
 
+// One sample at a high id makes room for all ids below it.
+TEST(LiveHeapTest, WhatCallsitesTakeIsCounted) {
+  LiveHeap heap(1);
+  const size_t before = heap.bytes();
+  constexpr CallsiteId kHigh = 100'000;
+  heap.Allocate({.address = 16, .size = 1, .callsite = kHigh}, 0);
+  EXPECT_GE(heap.bytes() - before, kHigh * (sizeof(CallsiteTotals) + sizeof(Estimate)));
+}
+
+TEST(LiveHeapTest, RowsOfADumpTakeWhatTheyNeed) {
+  LiveHeap heap(1);
+  constexpr CallsiteId kCallsites = 1000;
+  for (CallsiteId id = 0; id < kCallsites; ++id)
+    heap.Allocate({.address = 16 * (id + 1), .size = 1, .callsite = 3 * id}, 0);
+  HeapDump dump;
+  heap.Snapshot(&dump);
+  using Row = CallsiteRows<CallsiteTotals>::Row;
+  EXPECT_EQ(dump.callsites.size(), kCallsites);
+  EXPECT_EQ(dump.callsites.bytes(), kCallsites * sizeof(Row));
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -192,6 +192,25 @@ class Examination(WithDirectory):
         cut = hprof("histogram", self.write("cut.gz", gzip.compress(phone())[:-20]))
         self.assertIn("it ends in the middle of a compressed stream", cut.stderr)
 
+    def test_rows_with_retained_sizes_are_those_of_the_histogram(self):
+        """Two loaders have loaded a class, one object of it holds one of the other; there is garbage, and no java.lang.Class."""
+        dump = Dump(version="1.0.2", id_bytes=8).string(2, "next")
+        dump.load_class(20, "Node").load_class(30, "Node")
+        dump.segment(dump.root(0x05, 20), dump.root(0x05, 30), dump.root(0xFF, 100), dump.class_dump(20, 0, [2]),
+                     dump.class_dump(30, 0, [2]), dump.instance(100, 20, 110), dump.instance(110, 30, 0),
+                     dump.instance(120, 30, 0), dump.numbers(130, b"garbage"))
+        path = self.write("a.hprof", dump.end().bytes)
+        plain = self.histogram(path)
+        retained = self.histogram("--retained", path)
+        held = {row["class"]: row.pop("retained") for row in retained["classes"]}
+        self.assertCountEqual(retained["classes"], plain["classes"])
+        self.assertEqual({row["class"]: row["objects"] for row in plain["classes"]},
+                         {"Node": 3, "java.lang.Class": 2, "byte[]": 1})
+        self.assertEqual((retained["objects"], retained["bytes"]), (plain["objects"], plain["bytes"]))
+        node = next(row["bytes"] for row in plain["classes"] if row["class"] == "Node") // 3
+        self.assertEqual(held["Node"], 2 * node)
+        self.assertEqual(held["byte[]"], 0)
+
     def test_dominators_and_paths(self):
         path = self.write("a.hprof", phone(kinds=(0x41,)))
         done = hprof("dominators", "--json", path, "com.example.Node[]")

@@ -29,22 +29,23 @@ struct Dominated {
 
 }  // namespace
 
-std::vector<uint64_t> RetainedByType(const ObjectGraph& graph,
-                                     const DominatorTree& tree,
-                                     const Column<uint64_t>& retained) {
+std::vector<uint64_t> RetainedByGroup(const ObjectGraph& graph,
+                                      const DominatorTree& tree,
+                                      const Column<uint64_t>& retained,
+                                      const std::vector<uint32_t>& group_of) {
   Dominated dominated(tree);
-  std::vector<uint64_t> sums(graph.types().size(), 0);
-  std::vector<uint32_t> above(graph.types().size(), 0);  // of the type, on the way down
+  std::vector<uint64_t> sums(group_of.size(), 0);
+  std::vector<uint32_t> above(group_of.size(), 0);  // of the group, on the way down
   for (uint32_t object = dominated.first_of_roots; object != kNoObject;) {
-    const uint32_t type = graph.TypeOf(object);
-    if (above[type]++ == 0)
-      sums[type] += retained[object];
+    const uint32_t group = group_of[graph.TypeOf(object)];
+    if (above[group]++ == 0)
+      sums[group] += retained[object];
     if (dominated.first[object] != kNoObject) {
       object = dominated.first[object];
       continue;
     }
     while (object != kHeldByRoots) {
-      --above[graph.TypeOf(object)];
+      --above[group_of[graph.TypeOf(object)]];
       if (dominated.next[object] != kNoObject) {
         object = dominated.next[object];
         break;
