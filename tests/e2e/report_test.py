@@ -179,6 +179,20 @@ class BrowserTest(unittest.TestCase):
         self.open(page, link)
         self.assertEqual(self.page.evaluate(shown), before)
 
+    def test_the_zoomed_stack_stays_when_the_value_changes(self):
+        self.open(self.trace.parent / "report.html", "#page=flame&moment=0")
+        name = "heapReport.report.functions.name(heapReport.tree.functions[heapReport.state.zoom])"
+        self.page.evaluate("heapReport.set({zoom: heapReport.tree.functions.findIndex((fn) => "
+                           "heapReport.report.functions.name(fn) === 'leaks_huge')})")
+        entries = self.page.evaluate("history.length")
+        numbers = set()
+        for key in "12341":  # the largest by live bytes, one of the smallest by allocated objects
+            self.page.key(key)
+            self.assertEqual(self.page.evaluate(name), "leaks_huge", key)
+            numbers.add(self.page.evaluate("heapReport.state.zoom"))
+        self.assertGreater(len(numbers), 1)
+        self.assertEqual(self.page.evaluate("history.length"), entries, "the back button undoes zooms, not values")
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")

@@ -98,15 +98,23 @@ class App {
   }
 
   // Changes what is shown. Going somewhere can be undone by the back button, changing
-  // how it is shown not.
+  // how it is shown not: a place has another number in the tree of another value.
   set(change) {
     const before = this.state;
     this.state = { ...before, ...change };
-    const isJourney = ["page", "zoom", "moment"].some((key) => this.state[key] !== before[key]);
+    const isNew = (key) => this.state[key] !== before[key];
+    const isJourney = isNew("page") || isNew("moment") || (isNew("zoom") && !isNew("view"));
     const hash = stateToHash(this.state);
     if (isJourney) location.hash = hash;
     else location.replace(hash);
     this.render();
+  }
+
+  // The stack that is zoomed stays, or as many of its functions as have memory in the view.
+  setView(view) {
+    const stack = this.heap ? this.tree.pathOf(this.state.zoom).map((node) => this.tree.functions[node]) : [];
+    const zoom = this.heap ? this.treesOf(this.moment, { ...this.state, view }).shown.nodeOf(stack) : 0;
+    this.set({ view, zoom });
   }
 
   follow() {
@@ -141,17 +149,25 @@ class App {
     this.moment = state.moment >= 0 ? this.allMoments[state.moment] : usual;
     this.explanation = this.moment === usual ? why : "";
     this.timeline = this.remember("timeline " + heap.upid + heap.name, () => timelineOf(report, heap.upid, heap.name));
-    const whole = this.moment.index + " " + state.view;
-    this.wholeTree = this.remember(whole, () => new Tree(this.moment.tree.depths, this.moment.tree.functions, this.moment.tree.own(state.view)));
-    const shown = [whole, state.isInverted, JSON.stringify(state.filters)].join(" ");
-    this.tree = this.remember(shown, () => {
-      const tree = filtered(this.wholeTree, state.filters, report.functions);
-      return state.isInverted ? inverted(tree, report.functions, INVERT_SHARE) : tree;
-    });
+    const { whole, shown } = this.treesOf(this.moment, state);
+    this.wholeTree = whole;
+    this.tree = shown;
     const test = state.query ? nameTest(state.query) : null;
     this.found = test ? findFunctions(this.tree, report.functions, test) : null;
     this.isBadQuery = Boolean(state.query) && !test;
     this.showFlame();
+  }
+
+  // Of a moment in a view: all of it, and what filters and direction make of that.
+  treesOf({ index, tree }, { view, isInverted, filters }) {
+    const { functions } = this.report;
+    const name = index + " " + view;
+    const whole = this.remember(name, () => new Tree(tree.depths, tree.functions, tree.own(view)));
+    const shown = this.remember([name, isInverted, JSON.stringify(filters)].join(" "), () => {
+      const left = filtered(whole, filters, functions);
+      return isInverted ? inverted(left, functions, INVERT_SHARE) : left;
+    });
+    return { whole, shown };
   }
 
   showFlame() {
@@ -252,7 +268,7 @@ class App {
     return make("div", { class: "bar-row" },
       make("span", { class: "switch moments", role: "group", "aria-label": "Moment" }, ...this.moments.map(momentButton)),
       make("span", { class: "switch", role: "group", "aria-label": "Value" }, ...VIEWS.map((view, i) =>
-        button(view.title, { "aria-pressed": String(view === this.view), "data-view": view.key, title: `Key ${i + 1}` }, () => this.set({ view: view.key })))),
+        button(view.title, { "aria-pressed": String(view === this.view), "data-view": view.key, title: `Key ${i + 1}` }, () => this.setView(view.key)))),
       make("output", { id: "total", title: formatExactly(total, this.view.unit), "data-value": String(total) },
         formatValue(total, this.view.unit)),
       make("span", { class: "spring" }), this.searchBox());
@@ -406,7 +422,7 @@ class App {
   actionOf(key, target) {
     const page = { o: "overview", f: "flame", u: "functions", i: "timeline", q: "quality" }[key];
     if (page) return () => this.set({ page });
-    if (/^[1-4]$/.test(key)) return () => this.set({ view: VIEWS[Number(key) - 1].key });
+    if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);
     if (key === "[" || key === "]") return () => this.step(key === "]" ? 1 : -1);
     if (key.startsWith("Arrow") && ["flame", "overview"].includes(this.state.page)) return () => this.walk(key);
     if (key === "Enter" && target.closest("button")) return null;

@@ -111,6 +111,18 @@ class Tree {
     for (let at = node; at > 0; at = this.parents[at]) path.push(at);
     return path.reverse();
   }
+
+  // The node that functions lead to, from the outermost inward, as far as they are there.
+  nodeOf(functions) {
+    let node = 0;
+    for (const fn of functions) {
+      let callee = this.firstCallee(node);
+      while (callee >= 0 && this.functions[callee] !== fn) callee = this.sibling(callee, 1);
+      if (callee < 0) break;
+      node = callee;
+    }
+    return node;
+  }
 }
 
 // Sums by group of functions: what they hold themselves, and with what they call
