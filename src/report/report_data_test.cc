@@ -154,6 +154,12 @@ class ReportDataTest : public testing::Test {
     return Decoder(bytes.value());
   }
 
+  // Of a process that has no heap unless it is process 0.
+  void AddResident(uint32_t upid, int64_t ts, int64_t bytes) {
+    trace_->counters.push_back(
+        {.ts = ts, .upid = upid, .name = builder_.Intern("mem.rss"), .value = bytes});
+  }
+
   std::unique_ptr<ImportedTrace> trace_;
   TraceBuilder builder_;
 };
@@ -207,6 +213,32 @@ TEST_F(ReportDataTest, FunctionsOfAllocatorsAreMarked) {
   const Decoder decoded = Encode();
   for (size_t i = 0; i < decoded.functions.size(); ++i)
     EXPECT_EQ(decoded.flags[i], decoded.functions[i].starts_with("std::") ? 1u : 0u);
+}
+
+TEST_F(ReportDataTest, MemoryIsThatOfProcessesWithHeaps) {
+  Add({"main"}, 1, 1);
+  for (uint32_t upid = 1; upid < 1000; ++upid) {
+    for (int64_t ts = 0; ts < 80; ++ts)
+      AddResident(upid, ts, 1);
+  }
+  AddResident(0, 100, 42);
+  const Decoder decoded = Encode();
+  EXPECT_EQ(decoded.facts["memory"]["rows"],
+            nlohmann::json::parse(R"([[100, 0, "mem.rss", 42]])"));
+}
+
+TEST_F(ReportDataTest, OfTooMuchMemoryTheLastIsThereAndTheRestIsSpread) {
+  Add({"main"}, 1, 1);
+  constexpr int64_t kRows = 100'001;
+  for (int64_t ts = 0; ts < kRows; ++ts)
+    AddResident(0, ts, ts);
+  const Decoder decoded = Encode();
+  const nlohmann::json& rows = decoded.facts["memory"]["rows"];
+  ASSERT_EQ(rows.size(), kRows / 3 + 1u);
+  EXPECT_EQ(rows[0][0], kRows - 1);
+  for (size_t i = 1; i < rows.size(); ++i)
+    ASSERT_EQ(rows[i][0], static_cast<int64_t>(3 * i - 2));
+  EXPECT_EQ(decoded.facts["counts"]["rows"][0][1], kRows);
 }
 
 TEST_F(ReportDataTest, AnEmptyTraceIsEmpty) {

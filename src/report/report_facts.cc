@@ -39,9 +39,12 @@ constexpr Question kQuestions[] = {
      "SELECT dump_id, tid, thread_name, live_size, live_count, alloc_size, alloc_count "
      "FROM heap_profile_thread WHERE dump_id IN (SELECT max(id) FROM heap_dump GROUP BY "
      "upid, heap_name) ORDER BY dump_id, live_size DESC LIMIT 2000"},
+    // Of too many every n-th, counted from each process's last one, which is there.
     {"memory",
-     "SELECT ts, upid, name, value FROM process_memory WHERE name = 'mem.rss' "
-     "ORDER BY ts LIMIT 40000"},
+     "SELECT ts, upid, name, value FROM (SELECT *, row_number() OVER (PARTITION BY upid "
+     "ORDER BY ts DESC) - 1 AS newer, count(*) OVER () AS total FROM process_memory "
+     "WHERE name = 'mem.rss' AND upid IN (SELECT upid FROM heap_dump)) WHERE newer % (1 "
+     "+ total / 40000) = 0 ORDER BY newer > 0, ts LIMIT 60000"},
     {"quality",
      "SELECT dump_id, name, value, description FROM heap_profile_quality WHERE dump_id "
      "IN (SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) AND value != 0 LIMIT "
@@ -50,9 +53,9 @@ constexpr Question kQuestions[] = {
      "SELECT name, idx, severity, value, description FROM stats WHERE value != 0 AND "
      "severity != 'info' LIMIT 1000"},
     {"counts",
-     "SELECT (SELECT count(*) FROM heap_dump) AS dumps, (SELECT count(DISTINCT upid) "
-     "FROM heap_dump) AS processes, (SELECT count(*) FROM heap_graph) AS heap_graphs, "
-     "(SELECT count(*) FROM stack_profile_callsite) AS callsites"},
+     "SELECT (SELECT count(*) FROM heap_dump) AS dumps, (SELECT count(*) FROM "
+     "process_memory WHERE name = 'mem.rss' AND upid IN (SELECT upid FROM heap_dump)) AS "
+     "memory, (SELECT count(*) FROM heap_graph) AS heap_graphs"},
 };
 
 json ValueOf(const Cell& cell) {
