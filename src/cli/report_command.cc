@@ -153,17 +153,17 @@ int RunReportCommand(const std::vector<std::string>& words) {
   return status.ok() ? kExitOk : FailReport(status);
 }
 
-int ReportRecording(const std::string& trace_path, bool quiet) {
+void ReportRecording(const std::string& trace_path, bool quiet) {
   struct stat trace {};
 
   if (stat(trace_path.c_str(), &trace) != 0 || trace.st_size == 0)
-    return kExitOk;  // what went wrong has been said
+    return;  // what went wrong has been said
   const std::string path = trace_path.substr(0, trace_path.rfind('/') + 1) + kUsualName;
   const Result<CommandResult> result = RunOurselves(trace_path, path);
   if (result.ok() && result.value().exit_code == 0) {
     if (!quiet)
       PrintPath(path);
-    return kExitOk;
+    return;
   }
   const bool was_ended = !result.ok() && result.status().code() == StatusCode::kTryAgain;
   Print(stderr,
@@ -173,7 +173,6 @@ int ReportRecording(const std::string& trace_path, bool quiet) {
         : result.ok() ? "a line above says why, or the system has ended it"
                       : result.status().message().c_str(),
         Printable(trace_path).c_str());
-  return kExitFailure;
 }
 
 }  // namespace heapprofd
