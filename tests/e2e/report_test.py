@@ -193,6 +193,20 @@ class BrowserTest(unittest.TestCase):
         self.assertGreater(len(numbers), 1)
         self.assertEqual(self.page.evaluate("history.length"), entries, "the back button undoes zooms, not values")
 
+    def test_the_flame_graph_shows_the_zoomed_box_and_stays_where_it_is(self):
+        page = self.folded(";".join(f"f{i}" for i in range(100)) + " 100\n", "scroll")
+        self.open(page, "#page=flame&zoom=60")
+        top = lambda: self.page.evaluate("document.querySelector('.flame').scrollTop / 19")
+        self.assertEqual(top(), 57, "of a link")
+        for key in ("t", "/", "f", "9", "Escape", "2", "1"):
+            self.page.key(key)
+            self.assertEqual(top(), 57, key)
+        self.page.evaluate("heapReport.set({zoom: 61})")
+        self.assertEqual(top(), 58)
+        for key in ("o", "f"):
+            self.page.key(key)
+        self.assertEqual(top(), 58, "of a page that was left")
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")

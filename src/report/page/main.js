@@ -223,6 +223,7 @@ class App {
     } else {
       page.render(this, main);
     }
+    this.flame.restoreScroll();
     this.flame.request();
     this.timelineView.draw();
     const chosen = document.querySelector(".moments [aria-pressed=true]");
@@ -330,7 +331,7 @@ class App {
     const at = nodes.indexOf(this.flame.selected);
     const node = nodes[(at + step + nodes.length) % nodes.length];
     this.flame.select(node);
-    this.flame.scrollTo(node, 0);
+    this.flame.scrollTo(node);
   }
 
   stackText(node) {
@@ -451,7 +452,7 @@ class App {
     const node = this.flame.neighbour(key);
     if (node < 0) return;
     this.flame.select(node);
-    this.flame.scrollTo(node, 0);
+    this.flame.scrollTo(node);
   }
 
   // One step: the menu, the zoom, the search.
