@@ -108,7 +108,7 @@ int RunOnProcesses(const Options& options) {
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun
   if (options.with_report)
-    ReportRecording(request.trace_path, options.quiet);
+    ReportRecording(request.trace_path, exit_code == kExitOk, options.quiet);
   return exit_code;
 }
 
@@ -161,10 +161,11 @@ int RunProgram(const Options& options) {
                                  .program = launched.pid,
                                  .obstacle = ObstacleIn(options, recording),
                                  .symbols = std::move(symbols).value()});
+  const bool is_complete = failure == kExitOk;
   if (const Status status = WriteStatsJson(recording, run.usage()); !status.ok())
     failure = Fail(status);
   if (options.with_report)
-    ReportRecording(directory.value() + "/raw-trace", options.quiet);
+    ReportRecording(directory.value() + "/raw-trace", is_complete, options.quiet);
   return exit_code != 0 ? exit_code : failure;
 }
 

@@ -153,7 +153,7 @@ int RunReportCommand(const std::vector<std::string>& words) {
   return status.ok() ? kExitOk : FailReport(status);
 }
 
-void ReportRecording(const std::string& trace_path, bool quiet) {
+void ReportRecording(const std::string& trace_path, bool is_complete, bool quiet) {
   struct stat trace {};
 
   if (stat(trace_path.c_str(), &trace) != 0 || trace.st_size == 0)
@@ -167,12 +167,11 @@ void ReportRecording(const std::string& trace_path, bool quiet) {
   }
   const bool was_ended = !result.ok() && result.status().code() == StatusCode::kTryAgain;
   Print(stderr,
-        "heap_profile: cannot make the report: %s; the trace is complete, heap_profile "
-        "report %s makes it\n",
+        "heap_profile: cannot make the report: %s; %sheap_profile report %s makes it\n",
         was_ended     ? "it took too long or was interrupted"
         : result.ok() ? "a line above says why, or the system has ended it"
                       : result.status().message().c_str(),
-        Printable(trace_path).c_str());
+        is_complete ? "the trace is complete, " : "", Printable(trace_path).c_str());
 }
 
 }  // namespace heapprofd
