@@ -1,9 +1,9 @@
 #include "cli/report_command.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -126,11 +126,8 @@ Result<CommandResult> RunOurselves(const std::string& trace_path,
   const ScopedFd stop_requests = StopRequests();
   const uint64_t end_ns = MonotonicNs() + kPatienceNs;
   const auto is_over = [&] {
-    sigset_t pending;
-    sigemptyset(&pending);
-    sigpending(&pending);
-    return MonotonicNs() >= end_ns || sigismember(&pending, SIGINT) == 1 ||
-           sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGHUP) == 1;
+    pollfd request = {.fd = stop_requests.get(), .events = POLLIN, .revents = 0};
+    return MonotonicNs() >= end_ns || poll(&request, 1, 0) > 0;
   };
   sigset_t none;
   sigemptyset(&none);

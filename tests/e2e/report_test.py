@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 from browser import CHROMIUM, Browser, Page
@@ -18,6 +20,18 @@ HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>",
 def report(file, output, *options):
     subprocess.run([HEAP_PROFILE, "report", *options, "-o", output, "--", file], capture_output=True, text=True,
                    check=True)
+
+
+def awaited_writer(fifo):
+    """A descriptor for writing, once the FIFO is there and somebody reads it."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # not there, or nobody reads
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 class FilesTest(unittest.TestCase):
@@ -51,6 +65,22 @@ class FilesTest(unittest.TestCase):
         self.assertIn(f"heap_profile report {out}/raw-trace", done.stderr)
         subprocess.run([HEAP_PROFILE, "query", out / "raw-trace", "select 1 from heap_dump"], capture_output=True,
                        check=True)
+
+    def test_a_page_that_takes_long_is_given_up_on_request(self):
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            with self.subTest(number=number), tempfile.TemporaryDirectory() as libraries:
+                # What makes the page is started last, and waits for a library that never comes.
+                fifo = pathlib.Path(libraries) / "libz.so.1"
+                process = subprocess.Popen(
+                    [HEAP_PROFILE, "-q", "-i", "1", "-o", f"{libraries}/out", "--", "sh", "-c", f"exec mkfifo {fifo}"],
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                    env={**os.environ, "LD_LIBRARY_PATH": libraries},
+                    preexec_fn=lambda number=number: signal.signal(number, signal.SIG_DFL))
+                with open(awaited_writer(fifo), "wb"):
+                    process.send_signal(number)
+                    stderr = process.communicate(timeout=30)[1]
+                self.assertIn("it took too long or was interrupted; the trace is complete", stderr)
+                self.assertEqual(process.returncode, 0, "it is the program's")
 
     def test_what_is_no_profile_makes_no_page(self):
         broken = self.directory / "broken"
