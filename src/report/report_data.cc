@@ -49,10 +49,12 @@ std::vector<uint32_t> Chosen(const ImportedTrace& trace,
 }
 
 // Of each heap the last dump, then its peak, then earlier dumps; of too many heaps those
-// that changed in most places.
-std::vector<Moment> MomentsOf(const ImportedTrace& trace, const ReportOptions& options) {
+// that changed in most places. `dump_ids`: those to choose from, ascending.
+std::vector<Moment> MomentsOf(const ImportedTrace& trace,
+                              const std::vector<uint32_t>& dump_ids,
+                              const ReportOptions& options) {
   std::map<Heap, std::vector<uint32_t>> heaps;
-  for (uint32_t id = 0; id < trace.dumps.size(); ++id)
+  for (const uint32_t id : dump_ids)
     heaps[{trace.dumps[id].upid, trace.dumps[id].heap_name}].push_back(id);
   std::vector<Moment> moments;
   for (auto& [heap, dumps] : heaps) {
@@ -102,11 +104,12 @@ struct Trees {
 };
 
 Result<Trees> AppendTrees(TraceDatabase& database,
+                          const std::vector<uint32_t>& dump_ids,
                           const ReportOptions& options,
                           ReportFunctions& functions) {
   Trees trees;
   size_t room = options.max_nodes;
-  const std::vector<Moment> moments = MomentsOf(database.trace(), options);
+  const std::vector<Moment> moments = MomentsOf(database.trace(), dump_ids, options);
   for (const Moment& moment : moments) {
     HPD_TRY_ASSIGN(const FlameTree tree, TreeOf(database, moment));
     constexpr size_t kLeastNodes = 1000;
@@ -127,13 +130,22 @@ Result<Trees> AppendTrees(TraceDatabase& database,
   return trees;
 }
 
+// The dumps that are told of: others have no tree either.
+std::vector<uint32_t> DumpsIn(const json& facts) {
+  std::vector<uint32_t> ids;
+  for (const json& row : facts["dumps"]["rows"])
+    ids.push_back(row[0].get<uint32_t>());
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
 }  // namespace
 
 Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& options) {
   // Asking decodes the trace.
   HPD_TRY_ASSIGN(json facts, ReportFacts(database));
   ReportFunctions functions(database.trace());
-  HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, options, functions));
+  HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, DumpsIn(facts), options, functions));
   facts["trees"] = std::move(trees.list);
   facts["version"] = options.version;
   facts["files"] = options.files;

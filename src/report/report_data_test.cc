@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include <nlohmann/json.hpp>
@@ -213,6 +214,29 @@ TEST_F(ReportDataTest, FunctionsOfAllocatorsAreMarked) {
   const Decoder decoded = Encode();
   for (size_t i = 0; i < decoded.functions.size(); ++i)
     EXPECT_EQ(decoded.flags[i], decoded.functions[i].starts_with("std::") ? 1u : 0u);
+}
+
+TEST_F(ReportDataTest, OfTooManyDumpsTheLastAndTheNamedAreThere) {
+  const StringId names[] = {builder_.Intern("a"), builder_.Intern("b")};
+  constexpr uint32_t kDumps = 50'001;
+  for (uint32_t id = 0; id < kDumps; ++id) {
+    ImportedDump& dump = trace_->dumps.emplace_back();
+    dump.heap_name = names[id == 3 ? 1 : 0];
+    dump.ts = id;
+  }
+  trace_->dumps[4].label = builder_.Intern("mark");
+  const Decoder decoded = Encode();
+  std::vector<uint32_t> ids;
+  for (const nlohmann::json& row : decoded.facts["dumps"]["rows"])
+    ids.push_back(row[0].get<uint32_t>());
+  EXPECT_LE(ids.size(), 20'000u);
+  EXPECT_GE(ids.size(), 15'000u);
+  for (const uint32_t id : {3u, 4u, kDumps - 1})
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), id), 1) << id;
+  EXPECT_EQ(decoded.facts["trees"][0]["dump"], kDumps - 1);
+  EXPECT_EQ(decoded.facts["trees"][1]["dump"], 3);
+  for (const nlohmann::json& tree : decoded.facts["trees"])
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), tree["dump"].get<uint32_t>()), 1);
 }
 
 TEST_F(ReportDataTest, MemoryIsThatOfProcessesWithHeaps) {

@@ -192,6 +192,7 @@ class Report {
     this.warnings = facts.warnings.map(printable);
     for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "stats"])
       this[name] = rowsOf(facts[name]);
+    this.dumps.sort((a, b) => a.id - b.id);
     this.memory.sort((a, b) => a.ts - b.ts);
     this.counts = rowsOf(facts.counts)[0];
     this.texts = new Texts(reader);

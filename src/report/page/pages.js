@@ -37,7 +37,7 @@ function problemsOf(report) {
   if (shown.size < heaps.size)
     problems.push([false, `call trees of ${shown.size} of ${heaps.size} heaps are in the report; heap_profile query has all`]);
   if (report.counts.dumps > report.dumps.length)
-    problems.push([false, `only the first ${report.dumps.length} of ${report.counts.dumps} dumps are in the report; heap_profile query has all`]);
+    problems.push([false, `${report.dumps.length} of ${report.counts.dumps} dumps are in the report, evenly spread; heap_profile query has all`]);
   if (report.counts.memory > report.memory.length)
     problems.push([false, `${report.memory.length} of ${report.counts.memory} values of resident memory are in the report, evenly spread; heap_profile query has all`]);
   return problems;
