@@ -237,6 +237,14 @@ class BrowserTest(unittest.TestCase):
             self.page.key(key)
         self.assertEqual(top(), 58, "of a page that was left")
 
+    def test_a_dump_at_the_maximum_has_its_tree_on_the_timeline(self):
+        out = self.directory / "maximum"
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "--dump-at-max", "-o", out, "--", program("known_stacks")],
+                       capture_output=True, check=True)
+        self.open(out / "report.html", "#page=timeline")
+        rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => row.lastChild.textContent)")
+        self.assertEqual(set(rows), {"Flame graph"})
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")

@@ -250,7 +250,7 @@ function renderFunctions(app, main) {
 function renderTimeline(app, main) {
   const { heap, report } = app;
   const dumps = report.dumps.filter((dump) => dump.upid === heap.upid && dump.heap_name === heap.name);
-  const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.isPeak);
+  const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.tree.about.is_peak);
   main.append(
     make("section", { class: "card" }, make("h2", {}, "Memory over time"), app.timelineView.element,
       make("p", { class: "quiet" }, "◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known.")),
