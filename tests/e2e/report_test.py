@@ -245,6 +245,32 @@ class BrowserTest(unittest.TestCase):
         rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => row.lastChild.textContent)")
         self.assertEqual(set(rows), {"Flame graph"})
 
+    def test_the_focus_and_the_caret_stay(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"))
+        self.page.key("/")
+        self.page.type("pase")
+        self.page.evaluate("document.activeElement.setSelectionRange(2, 2)")
+        for letter in "rr":
+            self.page.type(letter)
+        self.assertEqual(self.page.evaluate("[document.activeElement.value, document.activeElement.selectionStart, "
+                                            "heapReport.state.query]"), ["parrse", 4, "parrse"])
+        focused = "document.activeElement.textContent"
+        for name in ("Functions", "Total", "Live objects", "Live bytes", "Flame graph", "Bottom-up"):
+            self.page.evaluate("[...document.querySelectorAll('button')].find((one) => "
+                               f"one.textContent === {name!r}).focus()")
+            self.page.key("Enter")
+            self.assertEqual(self.page.evaluate(focused), name)
+        self.assertEqual(self.page.evaluate("[heapReport.state.page, heapReport.state.sort, heapReport.state.isInverted]"),
+                         ["flame", "total", True])
+
+    def test_a_text_that_is_being_composed_is_not_searched_yet(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"))
+        self.page.key("/")
+        self.page.call("Input.imeSetComposition", text="sav", selectionStart=3, selectionEnd=3)
+        self.assertEqual(self.page.evaluate("[heapReport.state.query, document.activeElement.value]"), ["", "sav"])
+        self.page.type("save")
+        self.assertEqual(self.page.evaluate("[heapReport.state.query, document.activeElement.value]"), ["save", "save"])
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")

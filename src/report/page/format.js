@@ -74,6 +74,11 @@ function make(tag, properties, ...children) {
   return element;
 }
 
+// By which a person knows a control again.
+function nameOf(element) {
+  return element.id || element.getAttribute("aria-label") || element.textContent;
+}
+
 function button(text, properties, action) {
   return make("button", { type: "button", onclick: action, ...properties }, text);
 }

@@ -16,6 +16,7 @@ class App {
       onMenu: (node, x, y) => this.showMenu(node, x, y),
     });
     this.timelineView = new Timeline((point) => this.pick(point));
+    this.search = this.makeSearch();
     this.root = document.getElementById("app");
     this.state = this.readState();
     addEventListener("hashchange", () => this.follow());
@@ -212,7 +213,8 @@ class App {
     this.closeMenu();
     document.documentElement.dataset.theme = this.theme();
     this.derive();
-    const focused = document.activeElement && document.activeElement.id;
+    const focused = this.root.contains(document.activeElement) ? nameOf(document.activeElement) : "";
+    const { selectionStart, selectionEnd } = this.search;
     const page = PAGES.find((one) => one.key === this.state.page);
     const main = make("main", { id: "page", class: "page-" + page.key });
     this.root.replaceChildren(this.header(), ...this.banner(), main);
@@ -228,7 +230,14 @@ class App {
     this.timelineView.draw();
     const chosen = document.querySelector(".moments [aria-pressed=true]");
     if (chosen) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 60;
-    if (focused === "search") this.focusSearch();
+    if (focused) this.focus(focused);
+    if (document.activeElement === this.search) this.search.setSelectionRange(selectionStart, selectionEnd);
+  }
+
+  // What a render has made anew, or put elsewhere, loses the focus.
+  focus(name) {
+    const next = [...this.root.querySelectorAll("button, input, select, [tabindex]")].find((element) => nameOf(element) === name);
+    if (next) next.focus({ preventScroll: true });
   }
 
   header() {
@@ -275,25 +284,33 @@ class App {
       make("span", { class: "spring" }), this.searchBox());
   }
 
-  searchBox() {
-    const input = make("input", { id: "search", type: "search", value: this.state.query, placeholder: "Search: text or /regex/  ( / )",
-      "aria-label": "Search functions", "aria-invalid": String(this.isBadQuery), spellcheck: false, autocomplete: "off",
-      oninput: (event) => this.set({ query: event.target.value }),
+  // One for all renders: it keeps what is typed and where. What is still being composed
+  // (accents, other scripts) is not disturbed by a render.
+  makeSearch() {
+    const search = () => this.set({ query: this.search.value });
+    return make("input", { id: "search", type: "search", placeholder: "Search: text or /regex/  ( / )",
+      "aria-label": "Search functions", spellcheck: false, autocomplete: "off",
+      oninput: (event) => event.isComposing || search(),
+      oncompositionend: search,
       onkeydown: (event) => {
+        if (event.isComposing) return;
         if (event.key === "Enter") this.nextMatch(event.shiftKey ? -1 : 1);
         if (event.key === "Escape") event.target.blur();
       } });
+  }
+
+  searchBox() {
+    if (this.search.value !== this.state.query) this.search.value = this.state.query;
+    this.search.setAttribute("aria-invalid", String(this.isBadQuery));
     const text = this.isBadQuery ? "no regular expression"
       : this.found ? `${formatValue(this.found.value, this.view.unit)}, ${formatShare(this.found.value, this.tree.totals[0])} in ${this.found.names.toLocaleString("en-US")} functions` : "";
     return make("span", { class: "search" }, make("output", { id: "found", class: this.isBadQuery ? "bad" : "quiet",
-      "data-value": this.found ? String(this.found.value) : "" }, text), input);
+      "data-value": this.found ? String(this.found.value) : "" }, text), this.search);
   }
 
   focusSearch() {
-    const input = document.getElementById("search");
-    if (!input) return;
-    input.focus();
-    input.setSelectionRange(input.value.length, input.value.length);
+    this.search.focus();
+    this.search.setSelectionRange(this.search.value.length, this.search.value.length);
   }
 
   banner() {
