@@ -326,6 +326,13 @@ class BrowserTest(unittest.TestCase):
         text = self.page.evaluate("document.getElementById('empty').textContent")
         self.assertGreater(len(text), 40)
 
+    def test_a_browser_that_is_too_old_is_told_so(self):
+        self.page.call("Page.addScriptToEvaluateOnNewDocument",
+                       source="delete Object.hasOwn; delete Element.prototype.replaceChildren;")
+        self.open(self.trace.parent / "report.html")
+        self.assertIn("too old", self.page.evaluate("document.body.textContent"))
+        self.page.complaints.clear()  # the browser's own line about the failure
+
     def test_what_is_broken_is_said(self):
         page = self.directory / "broken.html"
         text = (self.trace.parent / "report.html").read_text()

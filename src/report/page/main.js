@@ -482,7 +482,8 @@ class App {
 
 function showFailure(error) {
   const app = document.getElementById("app");
-  app.replaceChildren(make("section", { class: "card empty" }, make("h2", {}, "The report cannot be shown"),
+  app.textContent = "";
+  app.append(make("section", { class: "card empty" }, make("h2", {}, "The report cannot be shown"),
     make("p", {}, String((error && error.message) || error)),
     make("p", {}, "heap_profile query FILE \"SELECT * FROM top('space', 20)\" tells who holds the memory.")));
 }

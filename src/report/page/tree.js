@@ -32,7 +32,7 @@ class Tree {
     let isNegative = false;
     for (let node = this.count - 1; node > 0; --node) {
       this.totals[parents[node]] += this.totals[node];
-      isNegative ||= this.own[node] < 0;
+      isNegative = isNegative || this.own[node] < 0;  // ||= would keep older browsers from saying that they are too old
     }
     this.widths = this.totals;
     if (!isNegative) return;
