@@ -106,8 +106,10 @@ Status WritePage(const ReportArguments& arguments) {
   HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
                  OpenTraces(arguments.files, kProgram, warn));
   HPD_TRY_ASSIGN(const std::string data, EncodeReport(*database, options));
+  // Before there is a file: whoever is ended meanwhile leaves none behind.
+  const std::string page = ReportPage(data);
   HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(path));
-  HPD_TRY(file.Write(ReportPage(data)));
+  HPD_TRY(file.Write(page));
   HPD_TRY(file.Finish());
   if (!arguments.quiet && path != "-")
     PrintPath(path);
