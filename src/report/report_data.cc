@@ -146,6 +146,11 @@ Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& o
   HPD_TRY_ASSIGN(json facts, ReportFacts(database));
   ReportFunctions functions(database.trace());
   HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, DumpsIn(facts), options, functions));
+  if (functions.TextBytes() > options.max_text_bytes)
+    return Status(StatusCode::kUnavailable,
+                  "cannot make the report: the names of its functions are longer than " +
+                      std::to_string(options.max_text_bytes >> 20) +
+                      " MiB together; heap_profile query reads the file");
   facts["trees"] = std::move(trees.list);
   facts["version"] = options.version;
   facts["files"] = options.files;

@@ -209,6 +209,19 @@ TEST_F(ReportDataTest, AnyBytesCanBeNames) {
   EXPECT_EQ(Encode().trees.at(0).at(1).name, name);
 }
 
+TEST_F(ReportDataTest, TooLongNamesAreAnError) {
+  Add({"main", std::string(3 << 20, 'x')}, 1, 1);
+  Result<std::unique_ptr<TraceDatabase>> database =
+      TraceDatabase::Create(std::move(trace_));
+  ASSERT_TRUE(database.ok());
+  const Result<std::string> bytes =
+      EncodeReport(*database.value(), {.max_text_bytes = 2 << 20});
+  ASSERT_FALSE(bytes.ok());
+  EXPECT_EQ(bytes.status().message(),
+            "cannot make the report: the names of its functions are longer than 2 MiB "
+            "together; heap_profile query reads the file");
+}
+
 TEST_F(ReportDataTest, FunctionsOfAllocatorsAreMarked) {
   Add({"main", "std::vector<int>::push_back(int&&)"}, 1, 1);
   const Decoder decoded = Encode();

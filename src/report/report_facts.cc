@@ -21,8 +21,10 @@ constexpr Question kQuestions[] = {
     // Of too many the last ones of all heaps (of too many heaps those that have allocated
     // most), those with a label, and every n-th of each heap.
     {"dumps",
-     "SELECT id, ts, start_ts, upid, heap_name, label, reason, live_size, live_count, "
-     "alloc_size, alloc_count, exact_alloc_size, exact_alloc_count, peak_size, peak_ts, "
+     "SELECT id, ts, start_ts, upid, substr(heap_name, 1, 1000) AS heap_name, "
+     "substr(label, 1, 1000) AS label, substr(reason, 1, 1000) AS reason, live_size, "
+     "live_count, alloc_size, alloc_count, exact_alloc_size, exact_alloc_count, "
+     "peak_size, peak_ts, "
      "sampling_interval, original_sampling_interval, client_error, is_peak, is_complete, "
      "from_startup, rejected_concurrent, disconnected, buffer_overran, "
      "buffer_corrupted, hit_guardrail, allocator, allocator_system_size, "
@@ -42,9 +44,10 @@ constexpr Question kQuestions[] = {
      "cmdline, start_ts FROM process WHERE upid IN (SELECT upid FROM heap_dump) LIMIT "
      "5000"},
     {"threads",
-     "SELECT dump_id, tid, thread_name, live_size, live_count, alloc_size, alloc_count "
-     "FROM heap_profile_thread WHERE dump_id IN (SELECT max(id) FROM heap_dump GROUP BY "
-     "upid, heap_name) ORDER BY dump_id, live_size DESC LIMIT 2000"},
+     "SELECT dump_id, tid, substr(thread_name, 1, 1000) AS thread_name, live_size, "
+     "live_count, alloc_size, alloc_count FROM heap_profile_thread WHERE dump_id IN "
+     "(SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) ORDER BY dump_id, "
+     "live_size DESC LIMIT 2000"},
     // Of too many every n-th, counted from each process's last one, which is there.
     {"memory",
      "SELECT ts, upid, name, value FROM (SELECT *, row_number() OVER (PARTITION BY upid "
