@@ -271,6 +271,24 @@ class BrowserTest(unittest.TestCase):
         self.page.type("save")
         self.assertEqual(self.page.evaluate("[heapReport.state.query, document.activeElement.value]"), ["save", "save"])
 
+    def test_walking_stays_in_what_is_drawn_and_matches_are_drawn(self):
+        self.open(self.folded("main;a;hit 70\nmain;b;hit 20\nmain;c;hit 10\n", "matches"), "#page=flame&zoom=2&q=hit")
+        shown = lambda: self.page.evaluate("[heapReport.report.functions.name(heapReport.tree.functions["
+                                           "heapReport.tree.parents[heapReport.flame.selected]]), heapReport.state.zoom]")
+        self.page.key("N")
+        self.assertEqual(shown(), ["c", 0], "backwards from the first is the last")
+        for caller in "abc":
+            self.page.key("n")
+            self.assertEqual(shown(), [caller, 0])
+        self.page.evaluate("heapReport.set({zoom: 2})")
+        self.page.evaluate("heapReport.flame.select(2)")
+        self.page.key("ArrowRight")
+        self.assertEqual(self.page.evaluate("heapReport.flame.selected"), 2)
+        self.page.evaluate("document.querySelector('[data-view=space]').focus()")
+        self.page.key("ArrowDown")
+        self.page.key("Enter")
+        self.assertEqual(self.page.evaluate("heapReport.state.zoom"), 3, "Enter is about the box, not the button")
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")

@@ -127,6 +127,13 @@ class FlameGraph {
     this.restoreScroll();
   }
 
+  // Whether it is drawn when it is scrolled to: in the zoomed box, or one of its callers.
+  isInZoom(node) {
+    const { lefts, widths } = this.tree;
+    const { zoom } = this;
+    return lefts[node] < lefts[zoom] + widths[zoom] && lefts[node] + widths[node] > lefts[zoom];
+  }
+
   request() {
     if (this.isRequested) return;
     this.isRequested = true;

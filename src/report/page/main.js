@@ -346,9 +346,16 @@ class App {
     if (!this.found || this.found.nodes.length === 0) return;
     const { nodes } = this.found;
     const at = nodes.indexOf(this.flame.selected);
-    const node = nodes[(at + step + nodes.length) % nodes.length];
+    const node = nodes[at < 0 && step < 0 ? nodes.length - 1 : (at + step + nodes.length) % nodes.length];
+    if (!this.flame.isInZoom(node)) this.set({ zoom: 0 });
+    this.goTo(node);
+  }
+
+  // Enter is about that box from now on, not about a button that was used before.
+  goTo(node) {
     this.flame.select(node);
     this.flame.scrollTo(node);
+    if (document.activeElement !== this.search) this.flame.element.focus({ preventScroll: true });
   }
 
   stackText(node) {
@@ -467,9 +474,7 @@ class App {
 
   walk(key) {
     const node = this.flame.neighbour(key);
-    if (node < 0) return;
-    this.flame.select(node);
-    this.flame.scrollTo(node);
+    if (node >= 0 && this.flame.isInZoom(node)) this.goTo(node);
   }
 
   // One step: the menu, the zoom, the search.
