@@ -289,6 +289,45 @@ class BrowserTest(unittest.TestCase):
         self.page.key("Enter")
         self.assertEqual(self.page.evaluate("heapReport.state.zoom"), 3, "Enter is about the box, not the button")
 
+    def test_keys_are_about_the_menu_while_it_is_open(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"), "#page=flame")
+        self.page.evaluate("heapReport.flame.select(2)")
+        self.page.key("m")
+        focused = "document.activeElement.textContent"
+        for key, item in (("ArrowUp", "Copy stack"), ("ArrowDown", "Zoom"), ("2", "Zoom"), ("b", "Zoom"),
+                          ("ArrowDown", "Only stacks with this function")):
+            self.page.key(key)
+            self.assertEqual(self.page.evaluate(focused), item, key)
+        self.assertEqual(self.page.evaluate("[heapReport.state.view, heapReport.flame.selected]"), ["space", 2])
+        self.page.key("Escape")
+        self.assertEqual(self.page.evaluate("[document.querySelectorAll('.menu').length, "
+                                            "document.activeElement.className]"), [0, "flame"])
+        self.page.key("m")
+        self.page.key("ArrowDown")
+        self.page.key("Enter")
+        self.assertEqual(self.total(), 90)
+
+    def test_what_stands_for_many_functions_offers_no_filters(self):
+        self.open(self.folded("main;load 70\n"), "#page=flame")
+        self.page.evaluate("heapReport.tree.functions[2] = LEFT_OUT_FUNCTION")
+        self.page.evaluate("heapReport.flame.select(2)")
+        self.page.key("m")
+        self.assertEqual(self.page.evaluate("[...document.querySelectorAll('.menu button')].map((one) => one.textContent)"),
+                         ["Zoom", "Copy name", "Copy stack"])
+
+    def test_a_page_without_a_heap_has_its_keys(self):
+        out = self.directory / "empty"
+        subprocess.run([HEAP_PROFILE, "-q", "-n", "nobody", "-o", out, "--", "/bin/true"], capture_output=True, check=True)
+        self.open(out / "report.html")
+        self.assertFalse(self.page.evaluate("Boolean(heapReport.heap)"))
+        theme = self.page.evaluate("document.documentElement.dataset.theme")
+        self.page.key("t")
+        self.page.key("q")
+        self.assertNotEqual(self.page.evaluate("document.documentElement.dataset.theme"), theme)
+        self.assertEqual(self.page.evaluate("heapReport.state.page"), "quality")
+        self.page.key("?")
+        self.assertTrue(self.page.evaluate("document.querySelector('dialog').open"))
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")

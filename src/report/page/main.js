@@ -396,11 +396,13 @@ class App {
       this.closeMenu();
       action();
     });
-    const name = this.report.functions.name(this.tree.functions[node]);
+    const fn = this.tree.functions[node];
+    const name = this.report.functions.name(fn);
+    const filters = fn === LEFT_OUT_FUNCTION ? [] : Object.entries(FILTERS);  // many functions have no name to filter by
     this.menu = make("div", { class: "menu", role: "menu" },
       make("div", { class: "quiet" }, cut(name, 80)),
       item("Zoom", () => this.set({ page: "flame", zoom: node })),
-      ...Object.entries(FILTERS).map(([kind, filter]) => item(filter.menu, () => this.addFilter(kind, node))),
+      ...filters.map(([kind, filter]) => item(filter.menu, () => this.addFilter(kind, node))),
       item("Copy name", () => this.copy(name)),
       item("Copy stack", () => this.copyStack(node)));
     document.body.append(this.menu);
@@ -413,9 +415,22 @@ class App {
   }
 
   closeMenu() {
+    const hadFocus = this.menu && this.menu.contains(document.activeElement);
     if (this.menu) this.menu.remove();
     this.menu = null;
     this.flame.tip.hidden = true;
+    if (hadFocus) this.flame.element.focus({ preventScroll: true });
+  }
+
+  // While the menu is open, keys are about it. Enter is the focused item's own.
+  menuKey(event) {
+    const items = [...this.menu.querySelectorAll("button")];
+    const at = items.indexOf(document.activeElement);
+    const next = { ArrowDown: at + 1, ArrowUp: at < 0 ? -1 : at - 1, Home: 0, End: -1 }[event.key];
+    if (next !== undefined) items[(next + items.length) % items.length].focus();
+    else if (event.key === "Escape" || event.key === "Tab") this.closeMenu();
+    else return;
+    event.preventDefault();
   }
 
   showHelp() {
@@ -437,8 +452,10 @@ class App {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
+    if (this.menu) return this.menuKey(event);
     if (event.target.matches("input, select, textarea")) return;
-    const action = this.heap && this.actionOf(event.key, event.target);
+    const isAlways = "ofuiqt?".includes(event.key);  // without a heap there is nothing else
+    const action = (this.heap || isAlways) && this.actionOf(event.key, event.target);
     if (!action) return;
     event.preventDefault();
     action();
@@ -477,10 +494,9 @@ class App {
     if (node >= 0 && this.flame.isInZoom(node)) this.goTo(node);
   }
 
-  // One step: the menu, the zoom, the search.
+  // One step: the zoom, the search.
   back() {
-    if (this.menu) this.closeMenu();
-    else if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.tree.parents[this.state.zoom]) });
+    if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.tree.parents[this.state.zoom]) });
     else if (this.state.query) this.set({ query: "" });
   }
 }
