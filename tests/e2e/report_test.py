@@ -328,6 +328,22 @@ class BrowserTest(unittest.TestCase):
         self.page.key("?")
         self.assertTrue(self.page.evaluate("document.querySelector('dialog').open"))
 
+    def test_times_are_rounded_once(self):
+        self.open(self.folded("main 1\n"))
+        for seconds, text in ((0.5, "500 ms"), (59.94, "59.9 s"), (59.97, "1 min 0 s"), (119.7, "2 min 0 s"),
+                              (3599.7, "1 h 0 min"), (7260, "2 h 1 min")):
+            self.assertEqual(self.page.evaluate(f"formatSeconds({seconds})"), text)
+
+    def test_the_last_of_many_dumps_have_their_numbers(self):
+        self.open(self.trace.parent / "report.html")
+        self.page.evaluate("heapReport.report.dumps = Array.from({length: 1500}, (_, i) => "
+                           "({...heapReport.heap.end.dump, label: null, live_size: i * 1024}))")
+        self.page.key("i")
+        rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => "
+                                  "[row.cells[0].textContent, row.cells[3].textContent])")
+        self.assertEqual(len(rows), 1000)
+        self.assertEqual(rows[0], ["501", "▲ 1.00 KiB"])
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")
