@@ -344,6 +344,13 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(len(rows), 1000)
         self.assertEqual(rows[0], ["501", "▲ 1.00 KiB"])
 
+    def test_few_trees_are_remembered(self):
+        self.open(self.trace.parent / "report.html")
+        for key in "123432bf1":
+            self.page.key(key)
+        self.assertLessEqual(self.page.evaluate("[...heapReport.cache.values()].filter((one) => one instanceof Tree).length"), 6)
+        self.assertTrue(self.page.evaluate("[...heapReport.cache.values()].includes(heapReport.tree)"))
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")

@@ -3,6 +3,7 @@
 const PEAK_FIRST = 1.2;  // a peak this many times the end is shown first
 const MERGE_NODES = 150000;  // larger trees are shown as they are at first: that is faster
 const INVERT_SHARE = 1 / 4000;
+const MOST_REMEMBERED = 6;  // the timeline, who holds it, and four trees: a large one has 40 MB
 
 class App {
   constructor(report) {
@@ -129,12 +130,13 @@ class App {
     if (found) this.set({ moment: found.index, zoom: 0 });
   }
 
+  // The last of them that were asked for.
   remember(name, produce) {
-    if (!this.cache.has(name)) {
-      if (this.cache.size > 12) this.cache.clear();
-      this.cache.set(name, produce());
-    }
-    return this.cache.get(name);
+    const value = this.cache.has(name) ? this.cache.get(name) : produce();
+    this.cache.delete(name);
+    this.cache.set(name, value);
+    if (this.cache.size > MOST_REMEMBERED) this.cache.delete(this.cache.keys().next().value);
+    return value;
   }
 
   // What follows from the state.
