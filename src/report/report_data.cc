@@ -110,11 +110,21 @@ Result<Trees> AppendTrees(TraceDatabase& database,
   Trees trees;
   size_t room = options.max_nodes;
   const std::vector<Moment> moments = MomentsOf(database.trace(), dump_ids, options);
+  std::map<Heap, uint32_t> too_large;  // a heap's earliest dump whose tree had no room
   for (const Moment& moment : moments) {
-    HPD_TRY_ASSIGN(const FlameTree tree, TreeOf(database, moment));
     constexpr size_t kLeastNodes = 1000;
-    if (tree.nodes.size() > room && (moment.rank > 1 || room < kLeastNodes))
+    if (room < kLeastNodes)
+      break;
+    // Later dumps have no fewer stacks: what was ever allocated stays.
+    const ImportedDump& dump = database.trace().dumps[moment.dump];
+    const auto known = too_large.find({dump.upid, dump.heap_name});
+    if (moment.rank > 1 && known != too_large.end() && known->second < moment.dump)
       continue;
+    HPD_TRY_ASSIGN(const FlameTree tree, TreeOf(database, moment));
+    if (tree.nodes.size() > room && moment.rank > 1) {
+      too_large[{dump.upid, dump.heap_name}] = moment.dump;
+      continue;
+    }
     // The first of several trees leaves room for the others.
     const size_t limit =
         moment.rank == 0 && moments.size() > 1 ? std::max(room / 2, kLeastNodes) : room;
