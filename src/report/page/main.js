@@ -375,7 +375,6 @@ class App {
   }
 
   async copy(text) {
-    this.copied = text;
     try {
       await navigator.clipboard.writeText(text);
     } catch {  // files are not always allowed to

@@ -2,8 +2,7 @@
 // step depends on recursion: stacks are as deep as a program makes them.
 
 class Tree {
-  // `own`: what each node holds itself. `stored`: nodes' numbers in the stored tree, when
-  // this is another one.
+  // `own`: what each node holds itself.
   constructor(depths, functions, own) {
     this.count = depths.length;
     this.depths = depths;
