@@ -220,8 +220,9 @@ TEST_F(ReportDataTest, EarlierDumpsThatAreSmallEnoughHaveTrees) {
       trace_->allocations.count.push_back(1);
     }
   }
+  const Decoder decoded = Encode({.max_nodes = 3000});
   std::vector<uint32_t> dumps;
-  for (const nlohmann::json& tree : Encode({.max_nodes = 3000}).facts["trees"])
+  for (const nlohmann::json& tree : decoded.facts["trees"])
     dumps.push_back(tree["dump"].get<uint32_t>());
   EXPECT_EQ(dumps, (std::vector<uint32_t>{3, 0}));
 }
