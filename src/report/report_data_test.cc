@@ -203,30 +203,6 @@ TEST_F(ReportDataTest, WhatIsTooSmallForTheReportIsTakenTogether) {
   EXPECT_EQ(decoded.facts["trees"][0]["is_whole"], false);
 }
 
-TEST_F(ReportDataTest, EarlierDumpsThatAreSmallEnoughHaveTrees) {
-  constexpr uint32_t kStacks[] = {10, 3000, 3000, 3000};  // new ones of each dump
-  uint32_t known = 0;
-  for (const uint32_t stacks : kStacks) {
-    ImportedDump& dump = trace_->dumps.emplace_back();
-    dump.heap_name = builder_.Intern("libc.malloc");
-    dump.first_allocation = known;
-    dump.allocation_count = stacks;
-    for (uint32_t i = 0; i < stacks; ++i, ++known) {
-      const StringId name = builder_.Intern("f" + std::to_string(known));
-      trace_->allocations.dump.push_back(static_cast<uint32_t>(trace_->dumps.size() - 1));
-      trace_->allocations.callsite.push_back(
-          builder_.InternCallsite(kNoId, builder_.InternFrame(name, kNoId, 0)));
-      trace_->allocations.size.push_back(1);
-      trace_->allocations.count.push_back(1);
-    }
-  }
-  const Decoder decoded = Encode({.max_nodes = 3000});
-  std::vector<uint32_t> dumps;
-  for (const nlohmann::json& tree : decoded.facts["trees"])
-    dumps.push_back(tree["dump"].get<uint32_t>());
-  EXPECT_EQ(dumps, (std::vector<uint32_t>{3, 0}));
-}
-
 TEST_F(ReportDataTest, AnyBytesCanBeNames) {
   const std::string name = "</script>\xff\n" + std::string(1 << 20, 'x');
   Add({name}, 1, 1);
