@@ -107,9 +107,9 @@ int RunOnProcesses(const Options& options) {
   if (exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun
-  const int of_report =
-      options.with_report ? ReportRecording(request.trace_path, options.quiet) : kExitOk;
-  return exit_code != kExitOk ? exit_code : of_report;
+  if (options.with_report)
+    ReportRecording(request.trace_path, exit_code == kExitOk, options.quiet);
+  return exit_code;
 }
 
 int RunProgram(const Options& options) {
@@ -161,13 +161,11 @@ int RunProgram(const Options& options) {
                                  .program = launched.pid,
                                  .obstacle = ObstacleIn(options, recording),
                                  .symbols = std::move(symbols).value()});
+  const bool is_complete = failure == kExitOk;
   if (const Status status = WriteStatsJson(recording, run.usage()); !status.ok())
     failure = Fail(status);
-  if (options.with_report) {
-    const int of_report =
-        ReportRecording(directory.value() + "/raw-trace", options.quiet);
-    failure = failure != kExitOk ? failure : of_report;
-  }
+  if (options.with_report)
+    ReportRecording(directory.value() + "/raw-trace", is_complete, options.quiet);
   return exit_code != 0 ? exit_code : failure;
 }
 

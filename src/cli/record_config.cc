@@ -196,9 +196,9 @@ Status AwaitStart(int fd) {
 
 int RecordAndReport(const RemoteRequest& request, bool with_report) {
   const int exit_code = RecordRemotely(request);
-  const int of_report =
-      with_report ? ReportRecording(request.trace_path, request.quiet) : kExitOk;
-  return exit_code != kExitOk ? exit_code : of_report;
+  if (with_report)
+    ReportRecording(request.trace_path, exit_code == kExitOk, request.quiet);
+  return exit_code;
 }
 
 // The recording goes on in a child; the parent tells its process id and leaves.

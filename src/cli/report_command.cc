@@ -1,9 +1,9 @@
 #include "cli/report_command.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -106,8 +106,10 @@ Status WritePage(const ReportArguments& arguments) {
   HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
                  OpenTraces(arguments.files, kProgram, warn));
   HPD_TRY_ASSIGN(const std::string data, EncodeReport(*database, options));
+  // Before there is a file: whoever is ended meanwhile leaves none behind.
+  const std::string page = ReportPage(data);
   HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(path));
-  HPD_TRY(file.Write(ReportPage(data)));
+  HPD_TRY(file.Write(page));
   HPD_TRY(file.Finish());
   if (!arguments.quiet && path != "-")
     PrintPath(path);
@@ -126,11 +128,8 @@ Result<CommandResult> RunOurselves(const std::string& trace_path,
   const ScopedFd stop_requests = StopRequests();
   const uint64_t end_ns = MonotonicNs() + kPatienceNs;
   const auto is_over = [&] {
-    sigset_t pending;
-    sigemptyset(&pending);
-    sigpending(&pending);
-    return MonotonicNs() >= end_ns || sigismember(&pending, SIGINT) == 1 ||
-           sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGHUP) == 1;
+    pollfd request = {.fd = stop_requests.get(), .events = POLLIN, .revents = 0};
+    return MonotonicNs() >= end_ns || poll(&request, 1, 0) > 0;
   };
   sigset_t none;
   sigemptyset(&none);
@@ -153,27 +152,25 @@ int RunReportCommand(const std::vector<std::string>& words) {
   return status.ok() ? kExitOk : FailReport(status);
 }
 
-int ReportRecording(const std::string& trace_path, bool quiet) {
+void ReportRecording(const std::string& trace_path, bool is_complete, bool quiet) {
   struct stat trace {};
 
   if (stat(trace_path.c_str(), &trace) != 0 || trace.st_size == 0)
-    return kExitOk;  // what went wrong has been said
+    return;  // what went wrong has been said
   const std::string path = trace_path.substr(0, trace_path.rfind('/') + 1) + kUsualName;
   const Result<CommandResult> result = RunOurselves(trace_path, path);
   if (result.ok() && result.value().exit_code == 0) {
     if (!quiet)
       PrintPath(path);
-    return kExitOk;
+    return;
   }
   const bool was_ended = !result.ok() && result.status().code() == StatusCode::kTryAgain;
   Print(stderr,
-        "heap_profile: cannot make the report: %s; the trace is complete, heap_profile "
-        "report %s makes it\n",
+        "heap_profile: cannot make the report: %s; %sheap_profile report %s makes it\n",
         was_ended     ? "it took too long or was interrupted"
         : result.ok() ? "a line above says why, or the system has ended it"
                       : result.status().message().c_str(),
-        Printable(trace_path).c_str());
-  return kExitFailure;
+        is_complete ? "the trace is complete, " : "", Printable(trace_path).c_str());
 }
 
 }  // namespace heapprofd

@@ -12,9 +12,10 @@ namespace heapprofd {
 // Returns the exit code.
 int RunReportCommand(const std::vector<std::string>& arguments);
 
-// Makes the page beside a trace that is complete, and says where it is, or why there is
-// none. It is made in a process of its own, so that whatever goes wrong there, takes too
-// long or is ended by Ctrl-C does no harm to the recording. Returns the exit code.
-int ReportRecording(const std::string& trace_path, bool quiet);
+// Makes the page beside a trace, and says where it is, or why there is none, and whether
+// the trace is complete. It is made in a process of its own, so that whatever goes wrong
+// there, takes too long or is ended by Ctrl-C does no harm to the recording, nor to its
+// exit code.
+void ReportRecording(const std::string& trace_path, bool is_complete, bool quiet);
 
 }  // namespace heapprofd

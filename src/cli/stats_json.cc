@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/own_file.h"
+#include "profile/estimate.h"
 #include "profile/figures.h"
 #include "profile/limits.h"
 

@@ -49,10 +49,12 @@ std::vector<uint32_t> Chosen(const ImportedTrace& trace,
 }
 
 // Of each heap the last dump, then its peak, then earlier dumps; of too many heaps those
-// that changed in most places.
-std::vector<Moment> MomentsOf(const ImportedTrace& trace, const ReportOptions& options) {
+// that changed in most places. `dump_ids`: those to choose from, ascending.
+std::vector<Moment> MomentsOf(const ImportedTrace& trace,
+                              const std::vector<uint32_t>& dump_ids,
+                              const ReportOptions& options) {
   std::map<Heap, std::vector<uint32_t>> heaps;
-  for (uint32_t id = 0; id < trace.dumps.size(); ++id)
+  for (const uint32_t id : dump_ids)
     heaps[{trace.dumps[id].upid, trace.dumps[id].heap_name}].push_back(id);
   std::vector<Moment> moments;
   for (auto& [heap, dumps] : heaps) {
@@ -102,16 +104,27 @@ struct Trees {
 };
 
 Result<Trees> AppendTrees(TraceDatabase& database,
+                          const std::vector<uint32_t>& dump_ids,
                           const ReportOptions& options,
                           ReportFunctions& functions) {
   Trees trees;
   size_t room = options.max_nodes;
-  const std::vector<Moment> moments = MomentsOf(database.trace(), options);
+  const std::vector<Moment> moments = MomentsOf(database.trace(), dump_ids, options);
+  std::map<Heap, uint32_t> too_large;  // a heap's earliest dump whose tree had no room
   for (const Moment& moment : moments) {
-    HPD_TRY_ASSIGN(const FlameTree tree, TreeOf(database, moment));
     constexpr size_t kLeastNodes = 1000;
-    if (tree.nodes.size() > room && (moment.rank > 1 || room < kLeastNodes))
+    if (room < kLeastNodes)
+      break;
+    // Later dumps have no fewer stacks: what was ever allocated stays.
+    const ImportedDump& dump = database.trace().dumps[moment.dump];
+    const auto known = too_large.find({dump.upid, dump.heap_name});
+    if (moment.rank > 1 && known != too_large.end() && known->second < moment.dump)
       continue;
+    HPD_TRY_ASSIGN(const FlameTree tree, TreeOf(database, moment));
+    if (tree.nodes.size() > room && moment.rank > 1) {
+      too_large[{dump.upid, dump.heap_name}] = moment.dump;
+      continue;
+    }
     // The first of several trees leaves room for the others.
     const size_t limit =
         moment.rank == 0 && moments.size() > 1 ? std::max(room / 2, kLeastNodes) : room;
@@ -127,13 +140,27 @@ Result<Trees> AppendTrees(TraceDatabase& database,
   return trees;
 }
 
+// The dumps that are told of: others have no tree either.
+std::vector<uint32_t> DumpsIn(const json& facts) {
+  std::vector<uint32_t> ids;
+  for (const json& row : facts["dumps"]["rows"])
+    ids.push_back(row[0].get<uint32_t>());
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
 }  // namespace
 
 Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& options) {
   // Asking decodes the trace.
   HPD_TRY_ASSIGN(json facts, ReportFacts(database));
   ReportFunctions functions(database.trace());
-  HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, options, functions));
+  HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, DumpsIn(facts), options, functions));
+  if (functions.TextBytes() > options.max_text_bytes)
+    return Status(StatusCode::kUnavailable,
+                  "cannot make the report: the names of its functions are longer than " +
+                      std::to_string(options.max_text_bytes >> 20) +
+                      " MiB together; heap_profile query reads the file");
   facts["trees"] = std::move(trees.list);
   facts["version"] = options.version;
   facts["files"] = options.files;

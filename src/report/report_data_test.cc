@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include <nlohmann/json.hpp>
@@ -154,6 +155,12 @@ class ReportDataTest : public testing::Test {
     return Decoder(bytes.value());
   }
 
+  // Of a process that has no heap unless it is process 0.
+  void AddResident(uint32_t upid, int64_t ts, int64_t bytes) {
+    trace_->counters.push_back(
+        {.ts = ts, .upid = upid, .name = builder_.Intern("mem.rss"), .value = bytes});
+  }
+
   std::unique_ptr<ImportedTrace> trace_;
   TraceBuilder builder_;
 };
@@ -202,11 +209,73 @@ TEST_F(ReportDataTest, AnyBytesCanBeNames) {
   EXPECT_EQ(Encode().trees.at(0).at(1).name, name);
 }
 
+TEST_F(ReportDataTest, TooLongNamesAreAnError) {
+  Add({"main", std::string(3 << 20, 'x')}, 1, 1);
+  Result<std::unique_ptr<TraceDatabase>> database =
+      TraceDatabase::Create(std::move(trace_));
+  ASSERT_TRUE(database.ok());
+  const Result<std::string> bytes =
+      EncodeReport(*database.value(), {.max_text_bytes = 2 << 20});
+  ASSERT_FALSE(bytes.ok());
+  EXPECT_EQ(bytes.status().message(),
+            "cannot make the report: the names of its functions are longer than 2 MiB "
+            "together; heap_profile query reads the file");
+}
+
 TEST_F(ReportDataTest, FunctionsOfAllocatorsAreMarked) {
   Add({"main", "std::vector<int>::push_back(int&&)"}, 1, 1);
   const Decoder decoded = Encode();
   for (size_t i = 0; i < decoded.functions.size(); ++i)
     EXPECT_EQ(decoded.flags[i], decoded.functions[i].starts_with("std::") ? 1u : 0u);
+}
+
+TEST_F(ReportDataTest, OfTooManyDumpsTheLastAndTheNamedAreThere) {
+  const StringId names[] = {builder_.Intern("a"), builder_.Intern("b")};
+  constexpr uint32_t kDumps = 50'001;
+  for (uint32_t id = 0; id < kDumps; ++id) {
+    ImportedDump& dump = trace_->dumps.emplace_back();
+    dump.heap_name = names[id == 3 ? 1 : 0];
+    dump.ts = id;
+  }
+  trace_->dumps[4].label = builder_.Intern("mark");
+  const Decoder decoded = Encode();
+  std::vector<uint32_t> ids;
+  for (const nlohmann::json& row : decoded.facts["dumps"]["rows"])
+    ids.push_back(row[0].get<uint32_t>());
+  EXPECT_LE(ids.size(), 20'000u);
+  EXPECT_GE(ids.size(), 15'000u);
+  for (const uint32_t id : {3u, 4u, kDumps - 1})
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), id), 1) << id;
+  EXPECT_EQ(decoded.facts["trees"][0]["dump"], kDumps - 1);
+  EXPECT_EQ(decoded.facts["trees"][1]["dump"], 3);
+  for (const nlohmann::json& tree : decoded.facts["trees"])
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), tree["dump"].get<uint32_t>()), 1);
+}
+
+TEST_F(ReportDataTest, MemoryIsThatOfProcessesWithHeaps) {
+  Add({"main"}, 1, 1);
+  for (uint32_t upid = 1; upid < 1000; ++upid) {
+    for (int64_t ts = 0; ts < 80; ++ts)
+      AddResident(upid, ts, 1);
+  }
+  AddResident(0, 100, 42);
+  const Decoder decoded = Encode();
+  EXPECT_EQ(decoded.facts["memory"]["rows"],
+            nlohmann::json::parse(R"([[100, 0, "mem.rss", 42]])"));
+}
+
+TEST_F(ReportDataTest, OfTooMuchMemoryTheLastIsThereAndTheRestIsSpread) {
+  Add({"main"}, 1, 1);
+  constexpr int64_t kRows = 100'001;
+  for (int64_t ts = 0; ts < kRows; ++ts)
+    AddResident(0, ts, ts);
+  const Decoder decoded = Encode();
+  const nlohmann::json& rows = decoded.facts["memory"]["rows"];
+  ASSERT_EQ(rows.size(), kRows / 3 + 1u);
+  EXPECT_EQ(rows[0][0], kRows - 1);
+  for (size_t i = 1; i < rows.size(); ++i)
+    ASSERT_EQ(rows[i][0], static_cast<int64_t>(3 * i - 2));
+  EXPECT_EQ(decoded.facts["counts"]["rows"][0][1], kRows);
 }
 
 TEST_F(ReportDataTest, AnEmptyTraceIsEmpty) {

@@ -18,30 +18,42 @@ struct Question {
 // Each has a limit: a file may hold anything. What is beyond it is left out, and the page
 // says how much there is (`counts`).
 constexpr Question kQuestions[] = {
+    // Of too many the last ones of all heaps (of too many heaps those that have allocated
+    // most), those with a label, and every n-th of each heap.
     {"dumps",
-     "SELECT id, ts, start_ts, upid, heap_name, label, reason, live_size, live_count, "
-     "alloc_size, alloc_count, exact_alloc_size, exact_alloc_count, peak_size, peak_ts, "
+     "SELECT id, ts, start_ts, upid, substr(heap_name, 1, 1000) AS heap_name, "
+     "substr(label, 1, 1000) AS label, substr(reason, 1, 1000) AS reason, live_size, "
+     "live_count, alloc_size, alloc_count, exact_alloc_size, exact_alloc_count, "
+     "peak_size, peak_ts, "
      "sampling_interval, original_sampling_interval, client_error, is_peak, is_complete, "
      "from_startup, rejected_concurrent, disconnected, buffer_overran, "
      "buffer_corrupted, hit_guardrail, allocator, allocator_system_size, "
-     "allocator_in_use_size, allocator_free_size FROM heap_dump ORDER BY id LIMIT 20000"},
+     "allocator_in_use_size, allocator_free_size FROM (SELECT *, row_number() OVER "
+     "(PARTITION BY upid, heap_name ORDER BY id DESC) - 1 AS newer, count(*) OVER () AS "
+     "total FROM heap_dump) WHERE newer % (1 + total / 20000) = 0 OR label IS NOT NULL "
+     "ORDER BY newer > 0, label IS NULL, iif(newer = 0, -alloc_size, newer) LIMIT 20000"},
     {"errors",
      "SELECT dump_id, sum(live_size_error * live_size_error) AS live_size_variance, "
      "sum(live_count_error * live_count_error) AS live_count_variance, "
      "sum(alloc_size_error * alloc_size_error) AS alloc_size_variance, "
      "sum(alloc_count_error * alloc_count_error) AS alloc_count_variance "
-     "FROM heap_profile_estimate GROUP BY dump_id LIMIT 20000"},
+     "FROM heap_profile_estimate WHERE dump_id IN (SELECT max(id) FROM heap_dump GROUP "
+     "BY upid, heap_name) GROUP BY dump_id LIMIT 20000"},
     {"processes",
      "SELECT upid, pid, substr(name, 1, 4096) AS name, substr(cmdline, 1, 4096) AS "
      "cmdline, start_ts FROM process WHERE upid IN (SELECT upid FROM heap_dump) LIMIT "
      "5000"},
     {"threads",
-     "SELECT dump_id, tid, thread_name, live_size, live_count, alloc_size, alloc_count "
-     "FROM heap_profile_thread WHERE dump_id IN (SELECT max(id) FROM heap_dump GROUP BY "
-     "upid, heap_name) ORDER BY dump_id, live_size DESC LIMIT 2000"},
+     "SELECT dump_id, tid, substr(thread_name, 1, 1000) AS thread_name, live_size, "
+     "live_count, alloc_size, alloc_count FROM heap_profile_thread WHERE dump_id IN "
+     "(SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) ORDER BY dump_id, "
+     "live_size DESC LIMIT 2000"},
+    // Of too many every n-th, counted from each process's last one, which is there.
     {"memory",
-     "SELECT ts, upid, name, value FROM process_memory WHERE name = 'mem.rss' "
-     "ORDER BY ts LIMIT 40000"},
+     "SELECT ts, upid, name, value FROM (SELECT *, row_number() OVER (PARTITION BY upid "
+     "ORDER BY ts DESC) - 1 AS newer, count(*) OVER () AS total FROM process_memory "
+     "WHERE name = 'mem.rss' AND upid IN (SELECT upid FROM heap_dump)) WHERE newer % (1 "
+     "+ total / 40000) = 0 ORDER BY newer > 0, ts LIMIT 60000"},
     {"quality",
      "SELECT dump_id, name, value, description FROM heap_profile_quality WHERE dump_id "
      "IN (SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) AND value != 0 LIMIT "
@@ -50,9 +62,9 @@ constexpr Question kQuestions[] = {
      "SELECT name, idx, severity, value, description FROM stats WHERE value != 0 AND "
      "severity != 'info' LIMIT 1000"},
     {"counts",
-     "SELECT (SELECT count(*) FROM heap_dump) AS dumps, (SELECT count(DISTINCT upid) "
-     "FROM heap_dump) AS processes, (SELECT count(*) FROM heap_graph) AS heap_graphs, "
-     "(SELECT count(*) FROM stack_profile_callsite) AS callsites"},
+     "SELECT (SELECT count(*) FROM heap_dump) AS dumps, (SELECT count(*) FROM "
+     "process_memory WHERE name = 'mem.rss' AND upid IN (SELECT upid FROM heap_dump)) AS "
+     "memory, (SELECT count(*) FROM heap_graph) AS heap_graphs"},
 };
 
 json ValueOf(const Cell& cell) {

@@ -23,6 +23,13 @@ uint32_t ReportFunctions::Row(const FlameTree& tree, const TreeFunction& functio
   return at->second;
 }
 
+size_t ReportFunctions::TextBytes() const {
+  size_t bytes = 0;
+  for (StringId id = 0; id < texts_.size(); ++id)
+    bytes += texts_.Get(id).size();
+  return bytes;
+}
+
 void ReportFunctions::AppendTo(std::string& out) const {
   NumberColumnWriter lengths;
   std::string bytes;

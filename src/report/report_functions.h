@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/row_index.h"
+#include "base/string_pool.h"
 #include "query/flame_tree.h"
 #include "query/function_table.h"
 #include "trace/imported_trace.h"
@@ -22,6 +24,8 @@ class ReportFunctions {
 
   // The row of a function of `tree`.
   uint32_t Row(const FlameTree& tree, const TreeFunction& function);
+
+  size_t TextBytes() const;
 
   // Texts: their lengths (column), their bytes (block). Functions: name, module, source
   // file (texts), line, flags (columns).

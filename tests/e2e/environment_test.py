@@ -200,6 +200,8 @@ class Environment(unittest.TestCase):
                 subprocess.run(["umount", directory], check=True)
         self.assertEqual(finished.returncode, 1, finished.stderr)
         self.assertIn("No space left on device", finished.stderr)
+        self.assertIn("cannot make the report", finished.stderr)
+        self.assertNotIn("the trace is complete", finished.stderr)
 
     def test_a_program_outlives_a_profiler_that_is_killed(self):
         script = ("import sys\n"

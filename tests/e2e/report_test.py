@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 from browser import CHROMIUM, Browser, Page
@@ -18,6 +20,18 @@ HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>",
 def report(file, output, *options):
     subprocess.run([HEAP_PROFILE, "report", *options, "-o", output, "--", file], capture_output=True, text=True,
                    check=True)
+
+
+def awaited_writer(fifo):
+    """A descriptor for writing, once the FIFO is there and somebody reads it."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # not there, or nobody reads
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 class FilesTest(unittest.TestCase):
@@ -46,11 +60,27 @@ class FilesTest(unittest.TestCase):
         done = subprocess.run([HEAP_PROFILE, "-i", "1", "-o", out, "--", "sh", "-c",
                                f"mkdir {out}/report.html && exec {program('known_stacks')}"],
                               capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 0, "it is the program's")
         self.assertIn("heap_profile: cannot make the report: ", done.stderr)
         self.assertIn(f"heap_profile report {out}/raw-trace", done.stderr)
         subprocess.run([HEAP_PROFILE, "query", out / "raw-trace", "select 1 from heap_dump"], capture_output=True,
                        check=True)
+
+    def test_a_page_that_takes_long_is_given_up_on_request(self):
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            with self.subTest(number=number), tempfile.TemporaryDirectory() as libraries:
+                # What makes the page is started last, and waits for a library that never comes.
+                fifo = pathlib.Path(libraries) / "libz.so.1"
+                process = subprocess.Popen(
+                    [HEAP_PROFILE, "-q", "-i", "1", "-o", f"{libraries}/out", "--", "sh", "-c", f"exec mkfifo {fifo}"],
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                    env={**os.environ, "LD_LIBRARY_PATH": libraries},
+                    preexec_fn=lambda number=number: signal.signal(number, signal.SIG_DFL))
+                with open(awaited_writer(fifo), "wb"):
+                    process.send_signal(number)
+                    stderr = process.communicate(timeout=30)[1]
+                self.assertIn("it took too long or was interrupted; the trace is complete", stderr)
+                self.assertEqual(process.returncode, 0, "it is the program's")
 
     def test_what_is_no_profile_makes_no_page(self):
         broken = self.directory / "broken"
@@ -179,6 +209,148 @@ class BrowserTest(unittest.TestCase):
         self.open(page, link)
         self.assertEqual(self.page.evaluate(shown), before)
 
+    def test_the_zoomed_stack_stays_when_the_value_changes(self):
+        self.open(self.trace.parent / "report.html", "#page=flame&moment=0")
+        name = "heapReport.report.functions.name(heapReport.tree.functions[heapReport.state.zoom])"
+        self.page.evaluate("heapReport.set({zoom: heapReport.tree.functions.findIndex((fn) => "
+                           "heapReport.report.functions.name(fn) === 'leaks_huge')})")
+        entries = self.page.evaluate("history.length")
+        numbers = set()
+        for key in "12341":  # the largest by live bytes, one of the smallest by allocated objects
+            self.page.key(key)
+            self.assertEqual(self.page.evaluate(name), "leaks_huge", key)
+            numbers.add(self.page.evaluate("heapReport.state.zoom"))
+        self.assertGreater(len(numbers), 1)
+        self.assertEqual(self.page.evaluate("history.length"), entries, "the back button undoes zooms, not values")
+
+    def test_the_flame_graph_shows_the_zoomed_box_and_stays_where_it_is(self):
+        page = self.folded(";".join(f"f{i}" for i in range(100)) + " 100\n", "scroll")
+        self.open(page, "#page=flame&zoom=60")
+        top = lambda: self.page.evaluate("document.querySelector('.flame').scrollTop / 19")
+        self.assertEqual(top(), 57, "of a link")
+        for key in ("t", "/", "f", "9", "Escape", "2", "1"):
+            self.page.key(key)
+            self.assertEqual(top(), 57, key)
+        self.page.evaluate("heapReport.set({zoom: 61})")
+        self.assertEqual(top(), 58)
+        for key in ("o", "f"):
+            self.page.key(key)
+        self.assertEqual(top(), 58, "of a page that was left")
+
+    def test_a_dump_at_the_maximum_has_its_tree_on_the_timeline(self):
+        out = self.directory / "maximum"
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "--dump-at-max", "-o", out, "--", program("known_stacks")],
+                       capture_output=True, check=True)
+        self.open(out / "report.html", "#page=timeline")
+        rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => row.lastChild.textContent)")
+        self.assertEqual(set(rows), {"Flame graph"})
+
+    def test_the_focus_and_the_caret_stay(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"))
+        self.page.key("/")
+        self.page.type("pase")
+        self.page.evaluate("document.activeElement.setSelectionRange(2, 2)")
+        for letter in "rr":
+            self.page.type(letter)
+        self.assertEqual(self.page.evaluate("[document.activeElement.value, document.activeElement.selectionStart, "
+                                            "heapReport.state.query]"), ["parrse", 4, "parrse"])
+        focused = "document.activeElement.textContent"
+        for name in ("Functions", "Total", "Live objects", "Live bytes", "Flame graph", "Bottom-up"):
+            self.page.evaluate("[...document.querySelectorAll('button')].find((one) => "
+                               f"one.textContent === {name!r}).focus()")
+            self.page.key("Enter")
+            self.assertEqual(self.page.evaluate(focused), name)
+        self.assertEqual(self.page.evaluate("[heapReport.state.page, heapReport.state.sort, heapReport.state.isInverted]"),
+                         ["flame", "total", True])
+
+    def test_a_text_that_is_being_composed_is_not_searched_yet(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"))
+        self.page.key("/")
+        self.page.call("Input.imeSetComposition", text="sav", selectionStart=3, selectionEnd=3)
+        self.assertEqual(self.page.evaluate("[heapReport.state.query, document.activeElement.value]"), ["", "sav"])
+        self.page.type("save")
+        self.assertEqual(self.page.evaluate("[heapReport.state.query, document.activeElement.value]"), ["save", "save"])
+
+    def test_walking_stays_in_what_is_drawn_and_matches_are_drawn(self):
+        self.open(self.folded("main;a;hit 70\nmain;b;hit 20\nmain;c;hit 10\n", "matches"), "#page=flame&zoom=2&q=hit")
+        shown = lambda: self.page.evaluate("[heapReport.report.functions.name(heapReport.tree.functions["
+                                           "heapReport.tree.parents[heapReport.flame.selected]]), heapReport.state.zoom]")
+        self.page.key("N")
+        self.assertEqual(shown(), ["c", 0], "backwards from the first is the last")
+        for caller in "abc":
+            self.page.key("n")
+            self.assertEqual(shown(), [caller, 0])
+        self.page.evaluate("heapReport.set({zoom: 2})")
+        self.page.evaluate("heapReport.flame.select(2)")
+        self.page.key("ArrowRight")
+        self.assertEqual(self.page.evaluate("heapReport.flame.selected"), 2)
+        self.page.evaluate("document.querySelector('[data-view=space]').focus()")
+        self.page.key("ArrowDown")
+        self.page.key("Enter")
+        self.assertEqual(self.page.evaluate("heapReport.state.zoom"), 3, "Enter is about the box, not the button")
+
+    def test_keys_are_about_the_menu_while_it_is_open(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"), "#page=flame")
+        self.page.evaluate("heapReport.flame.select(2)")
+        self.page.key("m")
+        focused = "document.activeElement.textContent"
+        for key, item in (("ArrowUp", "Copy stack"), ("ArrowDown", "Zoom"), ("2", "Zoom"), ("b", "Zoom"),
+                          ("ArrowDown", "Only stacks with this function")):
+            self.page.key(key)
+            self.assertEqual(self.page.evaluate(focused), item, key)
+        self.assertEqual(self.page.evaluate("[heapReport.state.view, heapReport.flame.selected]"), ["space", 2])
+        self.page.key("Escape")
+        self.assertEqual(self.page.evaluate("[document.querySelectorAll('.menu').length, "
+                                            "document.activeElement.className]"), [0, "flame"])
+        self.page.key("m")
+        self.page.key("ArrowDown")
+        self.page.key("Enter")
+        self.assertEqual(self.total(), 90)
+
+    def test_what_stands_for_many_functions_offers_no_filters(self):
+        self.open(self.folded("main;load 70\n"), "#page=flame")
+        self.page.evaluate("heapReport.tree.functions[2] = LEFT_OUT_FUNCTION")
+        self.page.evaluate("heapReport.flame.select(2)")
+        self.page.key("m")
+        self.assertEqual(self.page.evaluate("[...document.querySelectorAll('.menu button')].map((one) => one.textContent)"),
+                         ["Zoom", "Copy name", "Copy stack"])
+
+    def test_a_page_without_a_heap_has_its_keys(self):
+        out = self.directory / "empty"
+        subprocess.run([HEAP_PROFILE, "-q", "-n", "nobody", "-o", out, "--", "/bin/true"], capture_output=True, check=True)
+        self.open(out / "report.html")
+        self.assertFalse(self.page.evaluate("Boolean(heapReport.heap)"))
+        theme = self.page.evaluate("document.documentElement.dataset.theme")
+        self.page.key("t")
+        self.page.key("q")
+        self.assertNotEqual(self.page.evaluate("document.documentElement.dataset.theme"), theme)
+        self.assertEqual(self.page.evaluate("heapReport.state.page"), "quality")
+        self.page.key("?")
+        self.assertTrue(self.page.evaluate("document.querySelector('dialog').open"))
+
+    def test_times_are_rounded_once(self):
+        self.open(self.folded("main 1\n"))
+        for seconds, text in ((0.5, "500 ms"), (59.94, "59.9 s"), (59.97, "1 min 0 s"), (119.7, "2 min 0 s"),
+                              (3599.7, "1 h 0 min"), (7260, "2 h 1 min")):
+            self.assertEqual(self.page.evaluate(f"formatSeconds({seconds})"), text)
+
+    def test_the_last_of_many_dumps_have_their_numbers(self):
+        self.open(self.trace.parent / "report.html")
+        self.page.evaluate("heapReport.report.dumps = Array.from({length: 1500}, (_, i) => "
+                           "({...heapReport.heap.end.dump, label: null, live_size: i * 1024}))")
+        self.page.key("i")
+        rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => "
+                                  "[row.cells[0].textContent, row.cells[3].textContent])")
+        self.assertEqual(len(rows), 1000)
+        self.assertEqual(rows[0], ["501", "▲ 1.00 KiB"])
+
+    def test_few_trees_are_remembered(self):
+        self.open(self.trace.parent / "report.html")
+        for key in "1234":
+            self.page.key(key)
+        self.assertLessEqual(self.page.evaluate("[...heapReport.cache.values()].filter((one) => one instanceof Tree).length"), 6)
+        self.assertTrue(self.page.evaluate("[...heapReport.cache.values()].includes(heapReport.tree)"))
+
     def test_filters_are_chips_that_can_be_removed(self):
         filters = lambda kind, text: "#page=flame&filters=" + json.dumps([{"kind": kind, "text": text}])
         page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")
@@ -233,6 +405,13 @@ class BrowserTest(unittest.TestCase):
         self.open(out / "report.html")
         text = self.page.evaluate("document.getElementById('empty').textContent")
         self.assertGreater(len(text), 40)
+
+    def test_a_browser_that_is_too_old_is_told_so(self):
+        self.page.call("Page.addScriptToEvaluateOnNewDocument",
+                       source="delete Object.hasOwn; delete Element.prototype.replaceChildren;")
+        self.open(self.trace.parent / "report.html")
+        self.assertIn("too old", self.page.evaluate("document.body.textContent"))
+        self.page.complaints.clear()  # the browser's own line about the failure
 
     def test_what_is_broken_is_said(self):
         page = self.directory / "broken.html"

@@ -192,6 +192,8 @@ class Report {
     this.warnings = facts.warnings.map(printable);
     for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "stats"])
       this[name] = rowsOf(facts[name]);
+    this.dumps.sort((a, b) => a.id - b.id);
+    this.memory.sort((a, b) => a.ts - b.ts);
     this.counts = rowsOf(facts.counts)[0];
     this.texts = new Texts(reader);
     this.functions = new Functions(reader, this.texts);
@@ -207,8 +209,8 @@ async function loadReport() {
   const element = document.getElementById("data");
   const text = element.textContent;
   element.remove();
-  if (typeof DecompressionStream === "undefined")
-    throw new Error("this browser is too old to unpack the report (it needs Chrome 80, Firefox 113 or Safari 16.4)");
+  if (typeof DecompressionStream === "undefined" || !Object.hasOwn)
+    throw new Error("this browser is too old to show the report (it needs Chrome 93, Firefox 113 or Safari 16.4)");
   const packed = Uint8Array.fromBase64
     ? Uint8Array.fromBase64(text)
     : Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));

@@ -62,13 +62,17 @@ class FlameGraph {
     this.tree = null;
     this.zoom = 0;
     this.selected = -1;
+    this.top = 0;  // px: how far it is scrolled
     this.matches = null;
     this.rectangles = 0;
     this.listen();
   }
 
   listen() {
-    this.element.addEventListener("scroll", () => this.request());
+    this.element.addEventListener("scroll", () => {
+      this.top = this.element.scrollTop;
+      this.request();
+    });
     new ResizeObserver(() => this.request()).observe(this.element);
     this.canvas.addEventListener("mousemove", (event) => this.hover(event));
     this.canvas.addEventListener("mouseleave", () => (this.tip.hidden = true));
@@ -96,8 +100,13 @@ class FlameGraph {
     const isElsewhere = zoom !== this.zoom || isNew;
     this.zoom = zoom < tree.count ? zoom : 0;
     this.spacer.style.height = tree.height * ROW_HEIGHT + "px";
-    if (isElsewhere) this.scrollTo(this.zoom, 3);
+    if (isElsewhere) this.top = Math.max(0, (tree.depths[this.zoom] - 3) * ROW_HEIGHT);  // with some callers above
     this.request();
+  }
+
+  // To be called when the element is in a page (again): it has lost its place.
+  restoreScroll() {
+    this.element.scrollTop = this.top;
   }
 
   find(matches) {
@@ -111,13 +120,18 @@ class FlameGraph {
     this.request();
   }
 
-  // So that the node is seen, with some callers above.
-  scrollTo(node, callers) {
-    const top = this.tree.depths[node] * ROW_HEIGHT;
-    const { scrollTop, clientHeight } = this.element;
-    if (callers > 0) this.element.scrollTop = Math.max(0, top - callers * ROW_HEIGHT);
-    else if (top < scrollTop) this.element.scrollTop = top;
-    else if (top + ROW_HEIGHT > scrollTop + clientHeight) this.element.scrollTop = top + ROW_HEIGHT - clientHeight;
+  // So that the node is seen.
+  scrollTo(node) {
+    const row = this.tree.depths[node] * ROW_HEIGHT;
+    this.top = Math.max(Math.min(this.top, row), row + ROW_HEIGHT - this.element.clientHeight);
+    this.restoreScroll();
+  }
+
+  // Whether it is drawn when it is scrolled to: in the zoomed box, or one of its callers.
+  isInZoom(node) {
+    const { lefts, widths } = this.tree;
+    const { zoom } = this;
+    return lefts[node] < lefts[zoom] + widths[zoom] && lefts[node] + widths[node] > lefts[zoom];
   }
 
   request() {

@@ -43,10 +43,11 @@ function formatShare(part, whole) {
 
 function formatSeconds(seconds) {
   if (seconds < 0.9995) return Math.round(seconds * 1000) + " ms";
-  if (seconds < 60) return threeDigits(seconds) + " s";
-  const minutes = Math.floor(seconds / 60);
+  if (seconds < 59.95) return threeDigits(seconds) + " s";
+  const whole = Math.round(seconds);
+  const minutes = Math.floor(whole / 60);
   return minutes < 60
-    ? minutes + " min " + Math.round(seconds % 60) + " s"
+    ? minutes + " min " + (whole % 60) + " s"
     : Math.floor(minutes / 60) + " h " + (minutes % 60) + " min";
 }
 
@@ -72,6 +73,11 @@ function make(tag, properties, ...children) {
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
+}
+
+// By which a person knows a control again.
+function nameOf(element) {
+  return element.id || element.getAttribute("aria-label") || element.textContent;
 }
 
 function button(text, properties, action) {

@@ -3,6 +3,7 @@
 const PEAK_FIRST = 1.2;  // a peak this many times the end is shown first
 const MERGE_NODES = 150000;  // larger trees are shown as they are at first: that is faster
 const INVERT_SHARE = 1 / 4000;
+const MOST_REMEMBERED = 6;  // the timeline, who holds it, and four trees: a large one has 40 MB
 
 class App {
   constructor(report) {
@@ -16,6 +17,7 @@ class App {
       onMenu: (node, x, y) => this.showMenu(node, x, y),
     });
     this.timelineView = new Timeline((point) => this.pick(point));
+    this.search = this.makeSearch();
     this.root = document.getElementById("app");
     this.state = this.readState();
     addEventListener("hashchange", () => this.follow());
@@ -98,15 +100,23 @@ class App {
   }
 
   // Changes what is shown. Going somewhere can be undone by the back button, changing
-  // how it is shown not.
+  // how it is shown not: a place has another number in the tree of another value.
   set(change) {
     const before = this.state;
     this.state = { ...before, ...change };
-    const isJourney = ["page", "zoom", "moment"].some((key) => this.state[key] !== before[key]);
+    const isNew = (key) => this.state[key] !== before[key];
+    const isJourney = isNew("page") || isNew("moment") || (isNew("zoom") && !isNew("view"));
     const hash = stateToHash(this.state);
     if (isJourney) location.hash = hash;
     else location.replace(hash);
     this.render();
+  }
+
+  // The stack that is zoomed stays, or as many of its functions as have memory in the view.
+  setView(view) {
+    const stack = this.heap ? this.tree.pathOf(this.state.zoom).map((node) => this.tree.functions[node]) : [];
+    const zoom = this.heap ? this.treesOf(this.moment, { ...this.state, view }).shown.nodeOf(stack) : 0;
+    this.set({ view, zoom });
   }
 
   follow() {
@@ -120,12 +130,13 @@ class App {
     if (found) this.set({ moment: found.index, zoom: 0 });
   }
 
+  // The last of them that were asked for.
   remember(name, produce) {
-    if (!this.cache.has(name)) {
-      if (this.cache.size > 12) this.cache.clear();
-      this.cache.set(name, produce());
-    }
-    return this.cache.get(name);
+    const value = this.cache.has(name) ? this.cache.get(name) : produce();
+    this.cache.delete(name);
+    this.cache.set(name, value);
+    if (this.cache.size > MOST_REMEMBERED) this.cache.delete(this.cache.keys().next().value);
+    return value;
   }
 
   // What follows from the state.
@@ -141,17 +152,25 @@ class App {
     this.moment = state.moment >= 0 ? this.allMoments[state.moment] : usual;
     this.explanation = this.moment === usual ? why : "";
     this.timeline = this.remember("timeline " + heap.upid + heap.name, () => timelineOf(report, heap.upid, heap.name));
-    const whole = this.moment.index + " " + state.view;
-    this.wholeTree = this.remember(whole, () => new Tree(this.moment.tree.depths, this.moment.tree.functions, this.moment.tree.own(state.view)));
-    const shown = [whole, state.isInverted, JSON.stringify(state.filters)].join(" ");
-    this.tree = this.remember(shown, () => {
-      const tree = filtered(this.wholeTree, state.filters, report.functions);
-      return state.isInverted ? inverted(tree, report.functions, INVERT_SHARE) : tree;
-    });
+    const { whole, shown } = this.treesOf(this.moment, state);
+    this.wholeTree = whole;
+    this.tree = shown;
     const test = state.query ? nameTest(state.query) : null;
     this.found = test ? findFunctions(this.tree, report.functions, test) : null;
     this.isBadQuery = Boolean(state.query) && !test;
     this.showFlame();
+  }
+
+  // Of a moment in a view: all of it, and what filters and direction make of that.
+  treesOf({ index, tree }, { view, isInverted, filters }) {
+    const { functions } = this.report;
+    const name = index + " " + view;
+    const whole = this.remember(name, () => new Tree(tree.depths, tree.functions, tree.own(view)));
+    const shown = this.remember([name, isInverted, JSON.stringify(filters)].join(" "), () => {
+      const left = filtered(whole, filters, functions);
+      return isInverted ? inverted(left, functions, INVERT_SHARE) : left;
+    });
+    return { whole, shown };
   }
 
   showFlame() {
@@ -196,7 +215,8 @@ class App {
     this.closeMenu();
     document.documentElement.dataset.theme = this.theme();
     this.derive();
-    const focused = document.activeElement && document.activeElement.id;
+    const focused = this.root.contains(document.activeElement) ? nameOf(document.activeElement) : "";
+    const { selectionStart, selectionEnd } = this.search;
     const page = PAGES.find((one) => one.key === this.state.page);
     const main = make("main", { id: "page", class: "page-" + page.key });
     this.root.replaceChildren(this.header(), ...this.banner(), main);
@@ -207,11 +227,19 @@ class App {
     } else {
       page.render(this, main);
     }
+    this.flame.restoreScroll();
     this.flame.request();
     this.timelineView.draw();
     const chosen = document.querySelector(".moments [aria-pressed=true]");
     if (chosen) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 60;
-    if (focused === "search") this.focusSearch();
+    if (focused) this.focus(focused);
+    if (document.activeElement === this.search) this.search.setSelectionRange(selectionStart, selectionEnd);
+  }
+
+  // What a render has made anew, or put elsewhere, loses the focus.
+  focus(name) {
+    const next = [...this.root.querySelectorAll("button, input, select, [tabindex]")].find((element) => nameOf(element) === name);
+    if (next) next.focus({ preventScroll: true });
   }
 
   header() {
@@ -252,31 +280,39 @@ class App {
     return make("div", { class: "bar-row" },
       make("span", { class: "switch moments", role: "group", "aria-label": "Moment" }, ...this.moments.map(momentButton)),
       make("span", { class: "switch", role: "group", "aria-label": "Value" }, ...VIEWS.map((view, i) =>
-        button(view.title, { "aria-pressed": String(view === this.view), "data-view": view.key, title: `Key ${i + 1}` }, () => this.set({ view: view.key })))),
+        button(view.title, { "aria-pressed": String(view === this.view), "data-view": view.key, title: `Key ${i + 1}` }, () => this.setView(view.key)))),
       make("output", { id: "total", title: formatExactly(total, this.view.unit), "data-value": String(total) },
         formatValue(total, this.view.unit)),
       make("span", { class: "spring" }), this.searchBox());
   }
 
-  searchBox() {
-    const input = make("input", { id: "search", type: "search", value: this.state.query, placeholder: "Search: text or /regex/  ( / )",
-      "aria-label": "Search functions", "aria-invalid": String(this.isBadQuery), spellcheck: false, autocomplete: "off",
-      oninput: (event) => this.set({ query: event.target.value }),
+  // One for all renders: it keeps what is typed and where. What is still being composed
+  // (accents, other scripts) is not disturbed by a render.
+  makeSearch() {
+    const search = () => this.set({ query: this.search.value });
+    return make("input", { id: "search", type: "search", placeholder: "Search: text or /regex/  ( / )",
+      "aria-label": "Search functions", spellcheck: false, autocomplete: "off",
+      oninput: (event) => event.isComposing || search(),
+      oncompositionend: search,
       onkeydown: (event) => {
+        if (event.isComposing) return;
         if (event.key === "Enter") this.nextMatch(event.shiftKey ? -1 : 1);
         if (event.key === "Escape") event.target.blur();
       } });
+  }
+
+  searchBox() {
+    if (this.search.value !== this.state.query) this.search.value = this.state.query;
+    this.search.setAttribute("aria-invalid", String(this.isBadQuery));
     const text = this.isBadQuery ? "no regular expression"
       : this.found ? `${formatValue(this.found.value, this.view.unit)}, ${formatShare(this.found.value, this.tree.totals[0])} in ${this.found.names.toLocaleString("en-US")} functions` : "";
     return make("span", { class: "search" }, make("output", { id: "found", class: this.isBadQuery ? "bad" : "quiet",
-      "data-value": this.found ? String(this.found.value) : "" }, text), input);
+      "data-value": this.found ? String(this.found.value) : "" }, text), this.search);
   }
 
   focusSearch() {
-    const input = document.getElementById("search");
-    if (!input) return;
-    input.focus();
-    input.setSelectionRange(input.value.length, input.value.length);
+    this.search.focus();
+    this.search.setSelectionRange(this.search.value.length, this.search.value.length);
   }
 
   banner() {
@@ -312,9 +348,16 @@ class App {
     if (!this.found || this.found.nodes.length === 0) return;
     const { nodes } = this.found;
     const at = nodes.indexOf(this.flame.selected);
-    const node = nodes[(at + step + nodes.length) % nodes.length];
+    const node = nodes[at < 0 && step < 0 ? nodes.length - 1 : (at + step + nodes.length) % nodes.length];
+    if (!this.flame.isInZoom(node)) this.set({ zoom: 0 });
+    this.goTo(node);
+  }
+
+  // Enter is about that box from now on, not about a button that was used before.
+  goTo(node) {
     this.flame.select(node);
-    this.flame.scrollTo(node, 0);
+    this.flame.scrollTo(node);
+    if (document.activeElement !== this.search) this.flame.element.focus({ preventScroll: true });
   }
 
   stackText(node) {
@@ -332,7 +375,6 @@ class App {
   }
 
   async copy(text) {
-    this.copied = text;
     try {
       await navigator.clipboard.writeText(text);
     } catch {  // files are not always allowed to
@@ -355,11 +397,13 @@ class App {
       this.closeMenu();
       action();
     });
-    const name = this.report.functions.name(this.tree.functions[node]);
+    const fn = this.tree.functions[node];
+    const name = this.report.functions.name(fn);
+    const filters = fn === LEFT_OUT_FUNCTION ? [] : Object.entries(FILTERS);  // many functions have no name to filter by
     this.menu = make("div", { class: "menu", role: "menu" },
       make("div", { class: "quiet" }, cut(name, 80)),
       item("Zoom", () => this.set({ page: "flame", zoom: node })),
-      ...Object.entries(FILTERS).map(([kind, filter]) => item(filter.menu, () => this.addFilter(kind, node))),
+      ...filters.map(([kind, filter]) => item(filter.menu, () => this.addFilter(kind, node))),
       item("Copy name", () => this.copy(name)),
       item("Copy stack", () => this.copyStack(node)));
     document.body.append(this.menu);
@@ -372,9 +416,22 @@ class App {
   }
 
   closeMenu() {
+    const hadFocus = this.menu && this.menu.contains(document.activeElement);
     if (this.menu) this.menu.remove();
     this.menu = null;
     this.flame.tip.hidden = true;
+    if (hadFocus) this.flame.element.focus({ preventScroll: true });
+  }
+
+  // While the menu is open, keys are about it. Enter is the focused item's own.
+  menuKey(event) {
+    const items = [...this.menu.querySelectorAll("button")];
+    const at = items.indexOf(document.activeElement);
+    const next = { ArrowDown: at + 1, ArrowUp: at < 0 ? -1 : at - 1, Home: 0, End: -1 }[event.key];
+    if (next !== undefined) items[(next + items.length) % items.length].focus();
+    else if (event.key === "Escape" || event.key === "Tab") this.closeMenu();
+    else return;
+    event.preventDefault();
   }
 
   showHelp() {
@@ -396,8 +453,10 @@ class App {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
+    if (this.menu) return this.menuKey(event);
     if (event.target.matches("input, select, textarea")) return;
-    const action = this.heap && this.actionOf(event.key, event.target);
+    const isAlways = "ofuiqt?".includes(event.key);  // without a heap there is nothing else
+    const action = (this.heap || isAlways) && this.actionOf(event.key, event.target);
     if (!action) return;
     event.preventDefault();
     action();
@@ -406,7 +465,7 @@ class App {
   actionOf(key, target) {
     const page = { o: "overview", f: "flame", u: "functions", i: "timeline", q: "quality" }[key];
     if (page) return () => this.set({ page });
-    if (/^[1-4]$/.test(key)) return () => this.set({ view: VIEWS[Number(key) - 1].key });
+    if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);
     if (key === "[" || key === "]") return () => this.step(key === "]" ? 1 : -1);
     if (key.startsWith("Arrow") && ["flame", "overview"].includes(this.state.page)) return () => this.walk(key);
     if (key === "Enter" && target.closest("button")) return null;
@@ -433,22 +492,20 @@ class App {
 
   walk(key) {
     const node = this.flame.neighbour(key);
-    if (node < 0) return;
-    this.flame.select(node);
-    this.flame.scrollTo(node, 0);
+    if (node >= 0 && this.flame.isInZoom(node)) this.goTo(node);
   }
 
-  // One step: the menu, the zoom, the search.
+  // One step: the zoom, the search.
   back() {
-    if (this.menu) this.closeMenu();
-    else if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.tree.parents[this.state.zoom]) });
+    if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.tree.parents[this.state.zoom]) });
     else if (this.state.query) this.set({ query: "" });
   }
 }
 
 function showFailure(error) {
   const app = document.getElementById("app");
-  app.replaceChildren(make("section", { class: "card empty" }, make("h2", {}, "The report cannot be shown"),
+  app.textContent = "";
+  app.append(make("section", { class: "card empty" }, make("h2", {}, "The report cannot be shown"),
     make("p", {}, String((error && error.message) || error)),
     make("p", {}, "heap_profile query FILE \"SELECT * FROM top('space', 20)\" tells who holds the memory.")));
 }

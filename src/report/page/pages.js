@@ -37,7 +37,9 @@ function problemsOf(report) {
   if (shown.size < heaps.size)
     problems.push([false, `call trees of ${shown.size} of ${heaps.size} heaps are in the report; heap_profile query has all`]);
   if (report.counts.dumps > report.dumps.length)
-    problems.push([false, `only the first ${report.dumps.length} of ${report.counts.dumps} dumps are in the report; heap_profile query has all`]);
+    problems.push([false, `${report.dumps.length} of ${report.counts.dumps} dumps are in the report, evenly spread; heap_profile query has all`]);
+  if (report.counts.memory > report.memory.length)
+    problems.push([false, `${report.memory.length} of ${report.counts.memory} values of resident memory are in the report, evenly spread; heap_profile query has all`]);
   return problems;
 }
 
@@ -245,18 +247,22 @@ function renderFunctions(app, main) {
     rows.length > FIRST_ROWS ? more : "");
 }
 
+const MOST_DUMPS = 1000;  // in the table: the last ones
+
 function renderTimeline(app, main) {
   const { heap, report } = app;
   const dumps = report.dumps.filter((dump) => dump.upid === heap.upid && dump.heap_name === heap.name);
-  const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.isPeak);
+  const first = Math.max(0, dumps.length - MOST_DUMPS);
+  const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.tree.about.is_peak);
   main.append(
     make("section", { class: "card" }, make("h2", {}, "Memory over time"), app.timelineView.element,
       make("p", { class: "quiet" }, "◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known.")),
     make("table", {}, make("thead", {}, make("tr", {}, ...["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""].map((title, i) =>
       make("th", { class: i > 0 && i < 6 ? "number" : "", scope: "col" }, title)))),
-      make("tbody", {}, ...dumps.slice(-1000).map((dump, i, all) => {
+      make("tbody", {}, ...dumps.slice(first).map((dump, at) => {
+        const i = first + at;
         const moment = treeOf(dump);
-        const change = dump.live_size - (i > 0 ? all[i - 1].live_size : 0);
+        const change = dump.live_size - (i > 0 ? dumps[i - 1].live_size : 0);
         return make("tr", {},
           make("td", {}, dump.label || (dump === dumps[dumps.length - 1] ? "end" : dump.is_peak ? "maximum" : String(i + 1))),
           make("td", { class: "number" }, formatSeconds(app.timeline.seconds(dump.ts))),

@@ -68,7 +68,7 @@ class Timeline {
     this.y = (value) => height - bottom - (value / most) * (height - top - bottom);
     this.drawScales(most, end, width);
     this.drawLine(data.resident, this.palette.second, [4, 3]);
-    this.drawLine(data.points.filter((point) => point.dump >= -1), this.palette.accent, []);
+    this.drawLine(data.points, this.palette.accent, []);
     for (const point of data.points) this.drawPoint(point);
     this.drawLegend(width);
   }

@@ -2,8 +2,7 @@
 // step depends on recursion: stacks are as deep as a program makes them.
 
 class Tree {
-  // `own`: what each node holds itself. `stored`: nodes' numbers in the stored tree, when
-  // this is another one.
+  // `own`: what each node holds itself.
   constructor(depths, functions, own) {
     this.count = depths.length;
     this.depths = depths;
@@ -32,7 +31,7 @@ class Tree {
     let isNegative = false;
     for (let node = this.count - 1; node > 0; --node) {
       this.totals[parents[node]] += this.totals[node];
-      isNegative ||= this.own[node] < 0;
+      isNegative = isNegative || this.own[node] < 0;  // ||= would keep older browsers from saying that they are too old
     }
     this.widths = this.totals;
     if (!isNegative) return;
@@ -110,6 +109,18 @@ class Tree {
     const path = [];
     for (let at = node; at > 0; at = this.parents[at]) path.push(at);
     return path.reverse();
+  }
+
+  // The node that functions lead to, from the outermost inward, as far as they are there.
+  nodeOf(functions) {
+    let node = 0;
+    for (const fn of functions) {
+      let callee = this.firstCallee(node);
+      while (callee >= 0 && this.functions[callee] !== fn) callee = this.sibling(callee, 1);
+      if (callee < 0) break;
+      node = callee;
+    }
+    return node;
   }
 }
 
