@@ -26,7 +26,6 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxDirectories = 4096;
-constexpr size_t kMaxStatus = 4096;    // bytes
 constexpr uint64_t kPauseFactor = 20;  // of what we have waited for in vain
 
 ForeignFile FileOf(const OpenAnswer& answer, ScopedFd fd) {
