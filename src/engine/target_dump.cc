@@ -47,6 +47,9 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
     dump_account_->Set(requested_cost_);
   previous_dump_ns_ = last_event_ns_;
   profile_.requested_dumps.push_back(profile_.heaps);
+  // In a trace each heap's dump has a nanosecond of its own; what comes next, which may
+  // have been read off the clock at the same time, comes after all of them.
+  last_event_ns_ += profile_.heaps.size();
 }
 
 bool Target::MayRequestDump() const {

@@ -355,6 +355,31 @@ TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
   EXPECT_EQ(profile.quality.corrupt_records, 1u);
 }
 
+// The order of two moments that the clock cannot tell apart is kept, and there is room
+// between them for a time of each heap's dump.
+TEST_F(TargetTest, MarksAreBeforeAndAfterTheDumpBetweenThem) {
+  ClientBlock& client = target_->memory().client();
+  for (const size_t id : {size_t{1}, size_t{2}}) {
+    memcpy(client.heaps[id].name, id == 1 ? "pool" : "area", 5);
+    client.heaps[id].is_set.store(1);
+  }
+  target_->memory().engine().heap_rules.other_interval = 1;
+  const MarkRecord mark{.tsc = ~uint64_t{0}, .name = {}};  // each is "now"
+  std::vector<std::byte> payload(sizeof(mark));
+  memcpy(payload.data(), &mark, sizeof(mark));
+  Write(RecordType::kMark, payload);
+  Write(RecordType::kDumpNow, payload);
+  Write(RecordType::kMark, payload);
+  DrainAndDump();
+  const TargetProfile& profile = target_->profile();
+  ASSERT_EQ(profile.marks.size(), 2u);
+  ASSERT_EQ(profile.requested_dumps.size(), 1u);
+  ASSERT_EQ(profile.requested_dumps[0].size(), 2u);
+  const uint64_t dump_ns = profile.requested_dumps[0][0].end_ns;
+  EXPECT_LE(profile.marks[0].time_ns, dump_ns);
+  EXPECT_GE(profile.marks[1].time_ns, dump_ns + 2);
+}
+
 // Heaps without a call site, too: each is written, kept and read again.
 TEST_F(TargetTest, RequestedDumpsOfManyHeapsHaveABoundForAllTargetsOfAUser) {
   constexpr uint64_t kSmall = 10'000;
