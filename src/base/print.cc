@@ -7,6 +7,12 @@
 #include "base/text.h"
 
 namespace heapprofd {
+namespace {
+
+// Of the first write to standard output that failed: no later call tells its cause.
+int g_output_errno = 0;
+
+}  // namespace
 
 void Print(FILE* output, const char* format, ...) {
   char* text = nullptr;
@@ -19,18 +25,17 @@ void Print(FILE* output, const char* format, ...) {
   const std::string printable =
       PrintableLines(std::string_view(text, static_cast<size_t>(length)));
   free(text);
-  fwrite(printable.data(), 1, printable.size(), output);
+  const size_t written = fwrite(printable.data(), 1, printable.size(), output);
+  if (written < printable.size() && output == stdout && g_output_errno == 0)
+    g_output_errno = errno;
 }
 
 Status FlushOutput() {
-  const std::string what = "cannot write to standard output";
-  if (fflush(stdout) != 0)
-    return Status::FromErrno(what, errno);
-  return ferror(stdout) == 0 ? Status()
-                             : Status(StatusCode::kUnavailable,
-                                      what +
-                                          ": a part of what was to be said is lost; "
-                                          "look at where it goes, and try again");
+  if (fflush(stdout) != 0 && g_output_errno == 0)
+    g_output_errno = errno;
+  if (g_output_errno == 0 && ferror(stdout) == 0)
+    return {};
+  return Status::FromErrno("cannot write to standard output", g_output_errno);
 }
 
 }  // namespace heapprofd

@@ -285,7 +285,7 @@ class Causes(unittest.TestCase):
 
     def test_heaps_that_are_left_out_are_the_reason(self):
         result = run(["/bin/ls", "/"], ["--all-heaps", "--exclude-heaps", "libc.malloc"])
-        self.assertIn("nothing recorded: the program has no other heaps than those that --exclude-heaps leaves out",
+        self.assertIn("nothing recorded: the program has shown no other heap than those that --exclude-heaps leaves out",
                       result.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "somebody else is needed")
