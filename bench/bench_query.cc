@@ -24,8 +24,8 @@
 #include <string_view>
 
 #include "import/import_file.h"
+#include "import/perfetto/packet_reader.h"
 #include "query/trace_database.h"
-#include "trace/packet_reader.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {

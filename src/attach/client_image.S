@@ -1,4 +1,4 @@
-# The attached client (src/client/attach_image.lds) as bytes of ours.
+# The attached client (src/client/image/attach_image.lds) as bytes of ours.
         .section .rodata
         .globl hpd_client_image, hpd_client_image_end
         .hidden hpd_client_image, hpd_client_image_end

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "unwind/proc_maps.h"

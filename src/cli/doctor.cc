@@ -8,17 +8,17 @@
 
 #include "attach/allocators.h"
 #include "attach/client_image.h"
-#include "attach/exec_gate.h"
-#include "attach/gate_link.h"
+#include "attach/gate/exec_gate.h"
+#include "attach/gate/gate_link.h"
 #include "attach/patch_plan.h"
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
 #include "base/print.h"
-#include "cli/finish.h"
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
-#include "cli/launch.h"
-#include "cli/options.h"
+#include "cli/record/launch.h"
+#include "cli/record/options.h"
+#include "cli/results/finish.h"
 
 namespace heapprofd {
 namespace {

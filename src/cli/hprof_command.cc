@@ -7,10 +7,10 @@
 #include <cstdio>
 
 #include "base/print.h"
-#include "cli/finish.h"
 #include "cli/hprof_report.h"
-#include "cli/options.h"
 #include "cli/output_file.h"
+#include "cli/record/options.h"
+#include "cli/results/finish.h"
 #include "hprof/convert.h"
 #include "hprof/merge.h"
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/print.h"
-#include "convert/symbolize_trace.h"
-#include "trace/apply_deobfuscation.h"
-#include "trace/trace_reader.h"
+#include "import/perfetto/apply_deobfuscation.h"
+#include "import/perfetto/symbolize_trace.h"
+#include "import/perfetto/trace_reader.h"
 
 namespace heapprofd {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "symbolize/proguard_map.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

@@ -5,18 +5,18 @@
 #include <vector>
 
 #include "base/print.h"
-#include "cli/android.h"
+#include "cli/convert/traceconv.h"
 #include "cli/doctor.h"
-#include "cli/finish.h"
 #include "cli/hprof_command.h"
-#include "cli/options.h"
-#include "cli/own_limits.h"
-#include "cli/query_command.h"
-#include "cli/record.h"
-#include "cli/record_config.h"
-#include "cli/remote_recording.h"
+#include "cli/query/query_command.h"
+#include "cli/record/android.h"
+#include "cli/record/options.h"
+#include "cli/record/own_limits.h"
+#include "cli/record/record.h"
+#include "cli/record/record_config.h"
+#include "cli/record/remote_recording.h"
 #include "cli/report_command.h"
-#include "cli/traceconv.h"
+#include "cli/results/finish.h"
 
 namespace heapprofd {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/scoped_fd.h"
 #include "cli/execute.h"
-#include "cli/options.h"
+#include "cli/record/options.h"
 
 namespace heapprofd {
 namespace {

@@ -1,5 +1,5 @@
 // Heaps beside malloc's, as the session sees them: what the library of heap_profile.h
-// (client/heap_profile.cc) calls for a heap that is recorded.
+// (client/library/heap_profile.cc) calls for a heap that is recorded.
 //
 // A heap's id here is one of the process and of its forked children, the same in every
 // session. Each thread has a countdown and exact totals per heap, in a slot that is found

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "client/allocator_report.h"
 #include "client/forked_child.h"
 #include "client/nesting.h"
-#include "client/real_functions.h"
+#include "client/preload/allocator_report.h"
+#include "client/preload/real_functions.h"
 #include "client/recorder.h"
 #include "client/sampler.h"
 #include "client/session.h"

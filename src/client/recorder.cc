@@ -2,10 +2,10 @@
 
 #include <cstring>
 
+#include "client/engine_link/space_wait.h"
 #include "client/heap_filter.h"
 #include "client/labels.h"
 #include "client/probes.h"
-#include "client/space_wait.h"
 #include "client/stack_evidence.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"

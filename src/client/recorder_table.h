@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
+#include "client/engine_link/session_watch.h"
 #include "client/heaps.h"
-#include "client/session_watch.h"
 
 namespace heapprofd {
 

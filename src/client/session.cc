@@ -7,13 +7,13 @@
 
 #include "client/confinement.h"
 #ifdef HPD_FLAT_CLIENT
-#include "client/attach_image.h"
+#include "client/image/attach_image.h"
 #endif
-#include "client/engine_wait.h"
+#include "client/engine_link/engine_wait.h"
+#include "client/engine_link/handshake_client.h"
+#include "client/engine_link/service_client.h"
 #include "client/forked_child.h"
-#include "client/handshake_client.h"
 #include "client/sampler.h"
-#include "client/service_client.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
 
@@ -95,7 +95,7 @@ ThreadSlot* AttachThread() {
   return slot;
 }
 
-// Whoever waits for a change (client/session_watch.h) sees it.
+// Whoever waits for a change (client/engine_link/session_watch.h) sees it.
 void SetState(SessionState state) {
   g_session.state.store(state, std::memory_order_release);
 #ifndef HPD_FLAT_CLIENT  // where nobody waits
@@ -346,7 +346,7 @@ ThreadSlot* EnterSession() {
   }
   ThreadSlot* slot = t_slot;
   if (HPD_LIKELY(IsSlotOfSession(slot))) {
-#ifdef HPD_FLAT_CLIENT  // an ended thread's, perhaps (client/flat_threads.h)
+#ifdef HPD_FLAT_CLIENT  // an ended thread's, perhaps (client/image/flat_threads.h)
     slot->thread_id = g_session.layout.ThreadId(rt::ThreadPointer());
 #endif
     return slot;

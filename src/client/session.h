@@ -6,8 +6,9 @@
 //   kJoining -Welcome-> kActive (own session), -declined-> kDormant
 //   kForkPending -not followed-> kDormant
 //   kActive -over-> kChanging -> kDormant
-//   kDormant -a service has begun a session-> kChanging (client/service_client.h)
-//   kChanging -Welcome-> kActive, -declined-> kDormant
+//   kDormant -a service has begun a session-> kChanging
+//   (client/engine_link/service_client.h) kChanging -Welcome-> kActive, -declined->
+//   kDormant
 //
 // A forked child finds the wiped word zero at its first hook: it must not touch the
 // parent's ring. It counts in a slot of its own there (client/forked_child.h) and asks
@@ -21,7 +22,7 @@
 
 #include "client/filter.h"
 #ifdef HPD_FLAT_CLIENT
-#include "client/flat_threads.h"
+#include "client/image/flat_threads.h"
 #endif
 #include "client/join_claim.h"
 #include "client/stack.h"

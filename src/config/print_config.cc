@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "config.pb.h"
 #include "config/recording_config.h"
-#include "export/utf8.h"
 
 namespace heapprofd {
 namespace {

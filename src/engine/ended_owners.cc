@@ -11,7 +11,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 
 namespace heapprofd {
 namespace {

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "base/clock.h"
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 #include "base/quiet_thread.h"
 
 namespace heapprofd {

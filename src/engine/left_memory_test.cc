@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/shared_memory.h"
+#include "engine/target/shared_memory.h"
 
 namespace heapprofd {
 namespace {

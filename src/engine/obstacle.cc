@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "attach/elf_functions.h"
-#include "base/foreign_file.h"
+#include "base/files/foreign_file.h"
 
 namespace heapprofd {
 namespace {

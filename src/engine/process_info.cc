@@ -12,9 +12,9 @@
 #include <sstream>
 #include <string>
 
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 #include "engine/guarded_read.h"
-#include "engine/target_text.h"
+#include "engine/target/target_text.h"
 
 namespace heapprofd {
 namespace {

@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "attach/attached_process.h"
-#include "attach/exec_watcher.h"
+#include "attach/gate/exec_watcher.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/fair_turn.h"
 #include "engine/pending_clients.h"
 #include "engine/session_config.h"
-#include "engine/target.h"
+#include "engine/target/target.h"
 #include "engine/tsc_clock.h"
 #include "engine/unrecorded.h"
 #include "unwind/module.h"

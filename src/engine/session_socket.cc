@@ -17,10 +17,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/passed_fds.h"
-#include "base/proc_files.h"
+#include "base/files/passed_fds.h"
+#include "base/files/proc_files.h"
+#include "base/files/temporary_directory.h"
 #include "base/random_seed.h"
-#include "base/temporary_directory.h"
 #include "engine/bare_welcome.h"
 #include "engine/obstacle.h"
 #include "engine/process_info.h"

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "attach/exec_names.h"
+#include "attach/gate/exec_names.h"
 #include "engine/session_config.h"
 #include "profile/model.h"
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 #include "sandbox/sandbox.h"
 
 namespace heapprofd {

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 
 namespace heapprofd {
 namespace {

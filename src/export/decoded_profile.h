@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "convert/trace_pprof.h"
+#include "export/trace_pprof.h"
 #include "trace/message_reader.h"
 
 namespace heapprofd {

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 namespace heapprofd {
 namespace {

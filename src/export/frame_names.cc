@@ -1,4 +1,4 @@
-#include "convert/frame_names.h"
+#include "export/frame_names.h"
 
 #include "symbolize/demangle.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/imported_trace.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

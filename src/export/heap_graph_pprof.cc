@@ -1,11 +1,11 @@
-#include "convert/heap_graph_pprof.h"
+#include "export/heap_graph_pprof.h"
 
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
-#include "convert/selection.h"
 #include "export/pprof_message.h"
+#include "export/selection.h"
 #include "query/graph_tree.h"
 
 namespace heapprofd {

@@ -6,7 +6,7 @@
 // object.
 #pragma once
 
-#include "convert/trace_pprof.h"
+#include "export/trace_pprof.h"
 
 namespace heapprofd {
 

@@ -1,9 +1,9 @@
-#include "convert/heap_graph_pprof.h"
+#include "export/heap_graph_pprof.h"
 
 #include <gtest/gtest.h>
 
-#include "convert/decoded_profile.h"
-#include "trace/test_traces.h"
+#include "export/decoded_profile.h"
+#include "import/perfetto/test_traces.h"
 
 namespace heapprofd {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 namespace heapprofd {
 namespace {

@@ -1,7 +1,7 @@
 // Encodes a perftools.profiles.Profile of a heap. Field numbers: proto/pprof.proto.
 //
 // Made for two sources: profiles just recorded (export/pprof.h) and imported traces
-// (convert/trace_pprof.h).
+// (export/trace_pprof.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "convert/selection.h"
+#include "export/selection.h"
 
 #include <algorithm>
 

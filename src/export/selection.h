@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "export/pprof_message.h"
-#include "trace/imported_trace.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "convert/trace_pprof.h"
+#include "export/trace_pprof.h"
 
 #include <algorithm>
 #include <map>
@@ -7,11 +7,11 @@
 #include <string_view>
 #include <utility>
 
-#include "convert/frame_names.h"
-#include "convert/heap_sums.h"
+#include "export/frame_names.h"
+#include "export/heap_sums.h"
 #include "export/pprof.h"
 #include "export/pprof_message.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "base/status.h"
-#include "convert/selection.h"
-#include "trace/imported_trace.h"
+#include "export/selection.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

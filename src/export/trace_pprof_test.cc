@@ -1,10 +1,10 @@
 // Profiles made of traces, decoded again.
-#include "convert/trace_pprof.h"
+#include "export/trace_pprof.h"
 
 #include <gtest/gtest.h>
 
-#include "convert/decoded_profile.h"
-#include "trace/test_traces.h"
+#include "export/decoded_profile.h"
+#include "import/perfetto/test_traces.h"
 
 namespace heapprofd {
 namespace {

@@ -10,9 +10,9 @@
 #include <memory>
 #include <utility>
 
-#include "base/temporary_directory.h"
+#include "base/files/temporary_directory.h"
 #include "hprof/lost_pages.h"
-#include "trace/byte_source.h"
+#include "import/perfetto/byte_source.h"
 
 namespace heapprofd::hprof {
 namespace {

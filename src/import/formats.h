@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "import/import_file.h"
-#include "trace/byte_source.h"
-#include "trace/trace_builder.h"
+#include "import/perfetto/byte_source.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

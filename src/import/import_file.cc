@@ -9,8 +9,8 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "import/formats.h"
-#include "trace/decode_queue.h"
-#include "trace/trace_reader.h"
+#include "import/perfetto/trace_reader.h"
+#include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {

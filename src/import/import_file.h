@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "trace/byte_source.h"
-#include "trace/trace_builder.h"
+#include "import/perfetto/byte_source.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/foreign_file.h"
+#include "base/files/foreign_file.h"
 #include "jit/jit_names.h"
 
 namespace heapprofd {

@@ -19,7 +19,7 @@ struct JitProcess {
   std::vector<pid_t> pids;
   // Its user: files of others are not believed, but for root's.
   uid_t uid = 0;
-  // Who is held to account for what we wait for them (base/foreign_file.h).
+  // Who is held to account for what we wait for them (base/files/foreign_file.h).
   uid_t user = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "profile/allocation_functions.h"
-#include "query/columns.h"
+#include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
 
 namespace heapprofd {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "query/flame_tree.h"
-#include "trace/imported_trace.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "query/flame_tree.h"
 #include "query/profile_view.h"
-#include "query/table.h"
+#include "query/sqlite/table.h"
 
 namespace heapprofd {
 

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "base/status.h"
-#include "query/database.h"
-#include "trace/imported_trace.h"
+#include "query/sqlite/database.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 
 // Perfetto's: experimental_flamegraph, android_heap_profile_summary_tree, and what the
-// macros of its standard library expand to (query/perfetto_sql.h). `trace` and `database`
-// must outlive each other's use.
+// macros of its standard library expand to (query/sqlite/perfetto_sql.h). `trace` and
+// `database` must outlive each other's use.
 Status AddPerfettoFunctions(const ImportedTrace& trace, Database* database);
 
 // Those over Java heaps: android_heap_graph_class_summary_tree,

@@ -7,7 +7,7 @@
 #include "query/child_lists.h"
 #include "query/sum.h"
 #include "symbolize/demangle.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 namespace {

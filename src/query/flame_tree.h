@@ -13,9 +13,9 @@
 #include "base/column.h"
 #include "base/small_numbers.h"
 #include "base/status.h"
-#include "query/database.h"
 #include "query/function_table.h"
-#include "trace/imported_trace.h"
+#include "query/sqlite/database.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

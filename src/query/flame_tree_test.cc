@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 namespace {

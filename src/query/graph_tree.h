@@ -6,9 +6,9 @@
 #include <span>
 
 #include "base/status.h"
-#include "query/database.h"
 #include "query/flame_tree.h"
-#include "trace/imported_trace.h"
+#include "query/sqlite/database.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

@@ -1,5 +1,5 @@
 // heap_graph, heap_graph_object, _class, _reference.
-#include "query/columns.h"
+#include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
 
 namespace heapprofd {

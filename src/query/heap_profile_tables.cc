@@ -1,7 +1,7 @@
 // heap_profile_allocation and heap_profile.
 #include <algorithm>
 
-#include "query/columns.h"
+#include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
 
 namespace heapprofd {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "profile/model.h"
-#include "query/columns.h"
+#include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
 
 namespace heapprofd {

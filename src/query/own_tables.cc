@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "profile/figures.h"
-#include "query/columns.h"
+#include "query/sqlite/columns.h"
 #include "query/sum.h"
 #include "query/trace_tables.h"
 

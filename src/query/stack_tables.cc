@@ -1,5 +1,5 @@
 // stack_profile_mapping, _frame, _callsite and _symbol.
-#include "query/columns.h"
+#include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
 
 namespace heapprofd {

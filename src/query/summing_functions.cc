@@ -8,7 +8,7 @@
 #include "query/flame_functions.h"
 #include "query/tree_tables.h"
 #include "symbolize/demangle.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 namespace {

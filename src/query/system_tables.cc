@@ -3,7 +3,7 @@
 #include <iterator>
 #include <memory>
 
-#include "query/columns.h"
+#include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
 
 namespace heapprofd {

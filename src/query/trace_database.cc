@@ -6,10 +6,10 @@
 #include <string>
 
 #include "query/flame_functions.h"
-#include "query/perfetto_sql.h"
+#include "query/sqlite/perfetto_sql.h"
 #include "query/trace_tables.h"
 #include "symbolize/demangle.h"
-#include "trace/decode_queue.h"
+#include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "query/database.h"
+#include "query/sqlite/database.h"
 #include "query/trace_tables.h"
-#include "trace/imported_trace.h"
-#include "trace/trace_builder.h"
+#include "tables/imported_trace.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "query/trace_database.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 namespace {

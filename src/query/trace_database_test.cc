@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/decode_queue.h"
-#include "trace/test_traces.h"
+#include "import/perfetto/test_traces.h"
+#include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "query/table.h"
-#include "trace/imported_trace.h"
+#include "query/sqlite/table.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

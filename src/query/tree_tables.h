@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "query/columns.h"
 #include "query/flame_tree.h"
-#include "query/virtual_table.h"
+#include "query/sqlite/columns.h"
+#include "query/sqlite/virtual_table.h"
 
 namespace heapprofd {
 

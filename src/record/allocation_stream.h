@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/status.h"
-#include "engine/allocation_events.h"
+#include "engine/target/allocation_events.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "engine/process_info.h"
-#include "engine/target_text.h"
+#include "engine/target/target_text.h"
 #include "record/allocator_question.h"
 
 namespace heapprofd {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/byte_reader.h"
-#include "trace/test_traces.h"
-#include "trace/trace_builder.h"
+#include "import/perfetto/test_traces.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 namespace {

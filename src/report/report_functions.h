@@ -10,7 +10,7 @@
 #include "base/string_pool.h"
 #include "query/flame_tree.h"
 #include "query/function_table.h"
-#include "trace/imported_trace.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

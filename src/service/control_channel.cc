@@ -11,7 +11,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 
 namespace heapprofd {
 namespace {

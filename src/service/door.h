@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "attach/gate_link.h"
+#include "attach/gate/gate_link.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "service/visitor.h"

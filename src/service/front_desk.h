@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "attach/exec_gate.h"
+#include "attach/gate/exec_gate.h"
 #include "base/status.h"
 #include "service/engine_process.h"
 #include "service/reception.h"

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 
 namespace heapprofd {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "attach/exec_gate.h"
+#include "attach/gate/exec_gate.h"
 #include "service/door.h"
 #include "service/reception.h"
 #include "service/runtime_directory.h"

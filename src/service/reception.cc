@@ -9,7 +9,7 @@
 #include <climits>
 #include <cstring>
 
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 

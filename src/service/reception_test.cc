@@ -13,7 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 

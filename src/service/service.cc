@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 #include "control.pb.h"
 #include "service/attaching.h"
 #include "service/finisher_environment.h"

@@ -13,7 +13,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 #include "control.pb.h"
 #include "service/own_door.h"
 

@@ -15,7 +15,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/clock.h"
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 #include "engine/process_info.h"
 #include "trace/fields.h"
 #include "trace/limits.h"

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 
 #ifndef TRACEFS_MAGIC
 #define TRACEFS_MAGIC 0x74726163

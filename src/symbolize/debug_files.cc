@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/foreign_file.h"
+#include "base/files/foreign_file.h"
 #include "base/text.h"
 #include "symbolize/elf_identity.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/byte_reader.h"
-#include "base/own_file.h"
+#include "base/files/own_file.h"
 
 namespace heapprofd {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "symbolize/dwarf_check.h"
+#include "symbolize/dwarf/dwarf_check.h"
 
 namespace heapprofd {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 #include "profile/model.h"
-#include "symbolize/debug_info.h"
+#include "symbolize/dwarf/debug_info.h"
 #include "symbolize/elf_module.h"
 #include "symbolize/symbol_answers.h"
 #include "symbolize/symbol_index.h"

@@ -12,8 +12,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "base/foreign_file.h"
-#include "base/passed_fds.h"
+#include "base/files/foreign_file.h"
+#include "base/files/passed_fds.h"
 #include "symbolize/elf_identity.h"
 
 namespace heapprofd {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/foreign_file.h"
+#include "base/files/foreign_file.h"
 #include "base/text.h"
 #include "symbolize/elf_identity.h"
 

@@ -71,8 +71,8 @@ endif()
 # A program of some size, for comparison with addr2line: our own sources, with debug information.
 symbolize_program(self
   COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -O2 -g -gdwarf-4 -Wl,--build-id -I${PROJECT_SOURCE_DIR}/src
-          ${CMAKE_CURRENT_SOURCE_DIR}/symbol_index.cc ${CMAKE_CURRENT_SOURCE_DIR}/unit_scan.cc
-          ${CMAKE_CURRENT_SOURCE_DIR}/unit_index.cc ${CMAKE_CURRENT_SOURCE_DIR}/debug_info.cc
+          ${CMAKE_CURRENT_SOURCE_DIR}/symbol_index.cc ${CMAKE_CURRENT_SOURCE_DIR}/dwarf/unit_scan.cc
+          ${CMAKE_CURRENT_SOURCE_DIR}/dwarf/unit_index.cc ${CMAKE_CURRENT_SOURCE_DIR}/dwarf/debug_info.cc
           ${CMAKE_CURRENT_SOURCE_DIR}/demangle.cc -shared -fPIC -o self
   DEPENDS ${SYMBOLIZE_DATA}/shapes.h)
 

@@ -22,7 +22,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 #include "base/scoped_fd.h"
 #include "sandbox/sandbox.h"
 

@@ -1,4 +1,4 @@
-#include "trace/clock_table.h"
+#include "tables/clock_table.h"
 
 #include <algorithm>
 

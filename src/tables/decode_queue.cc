@@ -1,8 +1,8 @@
-#include "trace/decode_queue.h"
+#include "tables/decode_queue.h"
 
 #include <utility>
 
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 namespace {

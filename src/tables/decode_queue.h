@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "trace/imported_trace.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

@@ -7,7 +7,7 @@
 // nanoseconds of the trace clock (CLOCK_BOOTTIME unless the trace says otherwise). Text
 // is as the trace has it: any bytes, function names mangled.
 //
-// Filled through TraceBuilder (trace/trace_builder.h), by whoever reads a format; not
+// Filled through TraceBuilder (tables/trace_builder.h), by whoever reads a format; not
 // changed after that. Texts and rows are interned: the same mapping, frame or callsite is
 // one row, whatever process or packet it came from.
 #pragma once
@@ -22,9 +22,9 @@
 #include "base/small_numbers.h"
 #include "base/string_pool.h"
 #include "profile/model.h"
-#include "trace/clock_table.h"
-#include "trace/heap_graph.h"
-#include "trace/trace_stats.h"
+#include "tables/clock_table.h"
+#include "tables/heap_graph.h"
+#include "tables/trace_stats.h"
 
 namespace heapprofd {
 

@@ -14,7 +14,7 @@
 
 #include "base/column.h"
 #include "base/row_index.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

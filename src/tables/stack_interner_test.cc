@@ -1,4 +1,4 @@
-#include "trace/stack_interner.h"
+#include "tables/stack_interner.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 #include <algorithm>
 #include <functional>
 
-#include "trace/decode_queue.h"
+#include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {

@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "base/row_index.h"
-#include "trace/imported_trace.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

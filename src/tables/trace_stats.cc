@@ -1,4 +1,4 @@
-#include "trace/trace_stats.h"
+#include "tables/trace_stats.h"
 
 namespace heapprofd {
 namespace {

@@ -4,16 +4,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "profile/model.h"
-#include "trace/trace_builder.h"
 
 namespace heapprofd {
 
 std::string UnsampledChildrenMessage(const TargetProfile& profile);
-
-// A row of ImportedTrace::unsampled_children.
-void ImportUnsampledChildren(TraceBuilder& builder, std::string_view message);
 
 }  // namespace heapprofd

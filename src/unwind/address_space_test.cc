@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/file_opener_process.h"
-#include "base/foreign_file.h"
+#include "base/files/file_opener_process.h"
+#include "base/files/foreign_file.h"
 
 namespace heapprofd {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 
 namespace heapprofd {
 namespace {

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/foreign_file.h"
+#include "base/files/foreign_file.h"
 #include "base/scoped_fd.h"
 #include "unwind/elf_image.h"
 #include "unwind/proc_maps.h"

@@ -152,8 +152,8 @@ struct RingHeader {
 enum class ClientError : uint32_t {
   kNone = 0,
   kEngineLost = 1,    // no heartbeat for long in an attached process
-  kBlockTimeout = 2,  // a wait for space was in vain (client/engine_wait.h): the record
-                      // was dropped, the session goes on
+  kBlockTimeout = 2,  // a wait for space was in vain (client/engine_link/engine_wait.h):
+                      // the record was dropped, the session goes on
 };
 
 struct alignas(kPageSize) ClientBlock {

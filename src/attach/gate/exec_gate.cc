@@ -1,4 +1,4 @@
-#include "attach/exec_gate.h"
+#include "attach/gate/exec_gate.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -19,10 +19,10 @@
 #include <string_view>
 #include <utility>
 
-#include "attach/gate_process.h"
-#include "attach/mount_scan.h"
+#include "attach/gate/gate_process.h"
+#include "attach/gate/mount_scan.h"
 #include "base/clock.h"
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 #include "sandbox/sandbox.h"
 
 namespace heapprofd {

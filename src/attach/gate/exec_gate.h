@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "attach/gate_link.h"
-#include "attach/gate_messages.h"
+#include "attach/gate/gate_link.h"
+#include "attach/gate/gate_messages.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 

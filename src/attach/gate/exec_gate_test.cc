@@ -1,5 +1,5 @@
 // The process that asks for a gate, with a real one: as root alone.
-#include "attach/exec_gate.h"
+#include "attach/gate/exec_gate.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,10 +14,10 @@
 #include <sstream>
 #include <string>
 
-#include "attach/gate_link.h"
+#include "attach/gate/gate_link.h"
 #include "attach/remote_process.h"
 #include "base/clock.h"
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 
 namespace heapprofd {
 namespace {

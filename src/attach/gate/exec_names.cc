@@ -1,4 +1,4 @@
-#include "attach/exec_names.h"
+#include "attach/gate/exec_names.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "attach/exec_watcher.h"
+#include "attach/gate/exec_watcher.h"
 
 #include <sys/eventfd.h>
 #include <sys/wait.h>

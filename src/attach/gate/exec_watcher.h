@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "attach/attached_process.h"
-#include "attach/exec_names.h"
-#include "attach/gate_link.h"
+#include "attach/gate/exec_names.h"
+#include "attach/gate/gate_link.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 

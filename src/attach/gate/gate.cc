@@ -1,4 +1,4 @@
-#include "attach/gate.h"
+#include "attach/gate/gate.h"
 
 #include <limits.h>
 #include <sys/fanotify.h>
@@ -14,7 +14,7 @@
 
 #include "attach/remote_process.h"
 #include "base/clock.h"
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 
 namespace heapprofd {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "attach/exec_names.h"
-#include "attach/gate_messages.h"
+#include "attach/gate/exec_names.h"
+#include "attach/gate/gate_messages.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "attach/gate.h"
-#include "attach/gate_link.h"
-#include "attach/mount_list.h"
-#include "base/passed_fds.h"
+#include "attach/gate/gate.h"
+#include "attach/gate/gate_link.h"
+#include "attach/gate/mount_list.h"
+#include "base/files/passed_fds.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "attach/gate_link.h"
+#include "attach/gate/gate_link.h"
 
 #include <fcntl.h>
 #include <poll.h>

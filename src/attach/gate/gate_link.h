@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "attach/exec_names.h"
-#include "attach/gate_messages.h"
+#include "attach/gate/exec_names.h"
+#include "attach/gate/gate_messages.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 

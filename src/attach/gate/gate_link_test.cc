@@ -1,5 +1,5 @@
 // The watchers' end of a connection, with the test as the gate.
-#include "attach/gate_link.h"
+#include "attach/gate/gate_link.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "attach/gate_process.h"
+#include "attach/gate/gate_process.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -16,8 +16,8 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "attach/gate.h"
-#include "attach/mount_list.h"
+#include "attach/gate/gate.h"
+#include "attach/gate/mount_list.h"
 #include "attach/remote_process.h"
 #include "attach/stopped_process.h"
 #include "base/clock.h"

@@ -1,6 +1,6 @@
 // The gate's rules, with a socket in place of fanotify and with watchers of all kinds;
 // the real ones are in tests/e2e/exec_gate_test.py.
-#include "attach/gate.h"
+#include "attach/gate/gate.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "attach/gate_link.h"
+#include "attach/gate/gate_link.h"
 #include "base/clock.h"
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 
 namespace heapprofd {
 namespace {

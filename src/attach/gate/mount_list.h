@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mount_info.h"
+#include "base/files/mount_info.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "attach/mount_list.h"
+#include "attach/gate/mount_list.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "attach/mount_scan.h"
+#include "attach/gate/mount_scan.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 #include <set>
 #include <string>
 
-#include "attach/mount_list.h"
+#include "attach/gate/mount_list.h"
 #include "attach/remote_process.h"
-#include "base/mount_namespace.h"
-#include "base/passed_fds.h"
+#include "base/files/mount_namespace.h"
+#include "base/files/passed_fds.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {

@@ -1,5 +1,5 @@
 // What is found on this machine; the rules are in mount_list_test.cc.
-#include "attach/mount_scan.h"
+#include "attach/gate/mount_scan.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include <set>
 #include <thread>
 
-#include "attach/mount_list.h"
+#include "attach/gate/mount_list.h"
 #include "attach/remote_process.h"
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {

@@ -1,4 +1,4 @@
-#include "base/file_opener.h"
+#include "base/files/file_opener.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -20,10 +20,10 @@
 #include <string_view>
 #include <utility>
 
-#include "base/mount_info.h"
-#include "base/mount_namespace.h"
-#include "base/passed_fds.h"
-#include "base/proc_files.h"
+#include "base/files/mount_info.h"
+#include "base/files/mount_namespace.h"
+#include "base/files/passed_fds.h"
+#include "base/files/proc_files.h"
 
 namespace heapprofd {
 namespace {

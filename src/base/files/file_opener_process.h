@@ -1,5 +1,6 @@
-// For tests: the process that opens files for root's processes (base/foreign_file.h),
-// which can be made as slow as one that waits for a file system.
+// For tests: the process that opens files for root's processes
+// (base/files/foreign_file.h), which can be made as slow as one that waits for a file
+// system.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/foreign_file.h"
+#include "base/files/foreign_file.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "base/file_opener.h"
+#include "base/files/file_opener.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/foreign_file.h"
+#include "base/files/foreign_file.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,9 +18,9 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/file_opener.h"
-#include "base/passed_fds.h"
-#include "base/proc_files.h"
+#include "base/files/file_opener.h"
+#include "base/files/passed_fds.h"
+#include "base/files/proc_files.h"
 
 namespace heapprofd {
 namespace {

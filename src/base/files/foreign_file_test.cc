@@ -1,4 +1,4 @@
-#include "base/foreign_file.h"
+#include "base/files/foreign_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "base/file_opener_process.h"
+#include "base/files/file_opener_process.h"
 
 namespace heapprofd {
 namespace {

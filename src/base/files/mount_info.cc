@@ -1,4 +1,4 @@
-#include "base/mount_info.h"
+#include "base/files/mount_info.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,11 +1,11 @@
-#include "base/mount_namespace.h"
+#include "base/files/mount_namespace.h"
 
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {

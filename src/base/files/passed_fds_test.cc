@@ -1,4 +1,4 @@
-#include "base/passed_fds.h"
+#include "base/files/passed_fds.h"
 
 #include <gtest/gtest.h>
 #include <sys/un.h>

@@ -1,4 +1,4 @@
-#include "base/proc_files.h"
+#include "base/files/proc_files.h"
 
 #include <fcntl.h>
 #include <unistd.h>

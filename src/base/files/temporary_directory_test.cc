@@ -1,5 +1,5 @@
 // TMPDIR goes first, and a directory that cannot be written to is passed over.
-#include "base/temporary_directory.h"
+#include "base/files/temporary_directory.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cli/summary.h"
-#include "engine/target.h"
+#include "cli/results/summary.h"
+#include "engine/target/target.h"
 #include "export/folded.h"
 #include "export/pprof.h"
 #include "export/view.h"

@@ -1,4 +1,4 @@
-#include "cli/traceconv.h"
+#include "cli/convert/traceconv.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/print.h"
-#include "cli/options.h"
+#include "cli/record/options.h"
 
 namespace heapprofd {
 namespace {

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/convert/traceconv.h"
+#include "cli/convert/traceconv_packets.h"
 #include "cli/load_trace.h"
 #include "cli/output_file.h"
-#include "cli/traceconv.h"
-#include "cli/traceconv_packets.h"
-#include "trace/packet_reader.h"
+#include "import/perfetto/packet_reader.h"
 
 namespace heapprofd {
 namespace {

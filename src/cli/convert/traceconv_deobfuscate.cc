@@ -3,10 +3,10 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "cli/convert/traceconv.h"
+#include "cli/convert/traceconv_packets.h"
 #include "cli/load_trace.h"
 #include "cli/output_file.h"
-#include "cli/traceconv.h"
-#include "cli/traceconv_packets.h"
 #include "trace/deobfuscation_messages.h"
 
 namespace heapprofd {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/status.h"
-#include "cli/traceconv.h"
+#include "cli/convert/traceconv.h"
+#include "tables/imported_trace.h"
 #include "trace/fields.h"
-#include "trace/imported_trace.h"
 
 namespace heapprofd {
 

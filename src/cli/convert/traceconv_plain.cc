@@ -8,14 +8,14 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/print.h"
+#include "cli/convert/traceconv.h"
 #include "cli/output_file.h"
-#include "cli/traceconv.h"
-#include "trace/byte_source.h"
+#include "import/perfetto/byte_source.h"
+#include "import/perfetto/inflate.h"
+#include "import/perfetto/packet_reader.h"
 #include "trace/fields.h"
 #include "trace/framing.h"
-#include "trace/inflate.h"
 #include "trace/message_reader.h"
-#include "trace/packet_reader.h"
 #include "trace/text_format.h"
 
 namespace heapprofd {

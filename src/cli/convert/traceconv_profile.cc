@@ -3,12 +3,12 @@
 #include <cstdio>
 
 #include "base/print.h"
+#include "cli/convert/traceconv.h"
 #include "cli/load_trace.h"
-#include "cli/output_directory.h"
 #include "cli/output_file.h"
-#include "cli/traceconv.h"
-#include "convert/heap_graph_pprof.h"
-#include "convert/trace_pprof.h"
+#include "cli/record/output_directory.h"
+#include "export/heap_graph_pprof.h"
+#include "export/trace_pprof.h"
 
 namespace heapprofd {
 namespace {

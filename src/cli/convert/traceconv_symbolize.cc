@@ -4,11 +4,11 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/print.h"
+#include "cli/convert/traceconv.h"
+#include "cli/convert/traceconv_packets.h"
 #include "cli/load_trace.h"
 #include "cli/output_file.h"
-#include "cli/traceconv.h"
-#include "cli/traceconv_packets.h"
-#include "convert/symbolize_trace.h"
+#include "import/perfetto/symbolize_trace.h"
 #include "trace/module_symbols.h"
 
 namespace heapprofd {

@@ -2,9 +2,9 @@
 #include <cstdio>
 
 #include "base/print.h"
+#include "cli/convert/traceconv.h"
 #include "cli/output_file.h"
-#include "cli/traceconv.h"
-#include "trace/packet_reader.h"
+#include "import/perfetto/packet_reader.h"
 #include "trace/text_format.h"
 
 namespace heapprofd {

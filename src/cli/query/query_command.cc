@@ -1,4 +1,4 @@
-#include "cli/query_command.h"
+#include "cli/query/query_command.h"
 
 #include <sys/time.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 
 #include "base/print.h"
 #include "cli/open_traces.h"
-#include "cli/options.h"
-#include "cli/query_shell.h"
+#include "cli/query/query_shell.h"
+#include "cli/record/options.h"
 
 namespace heapprofd {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/query_options.h"
+#include "cli/query/query_options.h"
 
 namespace heapprofd {
 

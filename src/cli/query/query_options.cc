@@ -1,4 +1,4 @@
-#include "cli/query_options.h"
+#include "cli/query/query_options.h"
 
 #include <cerrno>
 #include <cstdio>

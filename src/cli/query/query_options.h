@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/result_printer.h"
+#include "cli/query/result_printer.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "cli/query_shell.h"
+#include "cli/query/query_shell.h"
 
 #include <editline/readline.h>
 #include <strings.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <set>
 
-#include "base/own_file.h"
+#include "base/files/own_file.h"
 #include "base/print.h"
 
 namespace heapprofd {

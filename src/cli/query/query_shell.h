@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "cli/result_printer.h"
+#include "cli/query/result_printer.h"
 #include "query/trace_database.h"
 
 namespace heapprofd {

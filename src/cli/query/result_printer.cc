@@ -1,4 +1,4 @@
-#include "cli/result_printer.h"
+#include "cli/query/result_printer.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/android.h"
+#include "cli/record/android.h"
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/print.h"
 #include "base/text.h"
-#include "cli/device_files.h"
-#include "cli/finish.h"
-#include "cli/output_directory.h"
+#include "cli/record/device_files.h"
+#include "cli/record/output_directory.h"
+#include "cli/record/signals.h"
+#include "cli/results/finish.h"
 #include "cli/run_command.h"
-#include "cli/signals.h"
 
 namespace heapprofd {
 namespace {

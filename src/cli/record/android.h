@@ -2,7 +2,7 @@
 // start, wait, pull, convert.
 #pragma once
 
-#include "cli/options.h"
+#include "cli/record/options.h"
 
 namespace heapprofd {
 

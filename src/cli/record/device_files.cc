@@ -1,4 +1,4 @@
-#include "cli/device_files.h"
+#include "cli/record/device_files.h"
 
 #include <signal.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/print.h"
-#include "cli/options.h"
+#include "cli/record/options.h"
 #include "cli/run_command.h"
 #include "export/gzip.h"
 

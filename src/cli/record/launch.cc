@@ -1,4 +1,4 @@
-#include "cli/launch.h"
+#include "cli/record/launch.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,8 +13,8 @@
 #include "base/scoped_fd.h"
 #include "base/text.h"
 #include "cli/execute.h"
-#include "cli/options.h"
-#include "cli/own_limits.h"
+#include "cli/record/options.h"
+#include "cli/record/own_limits.h"
 #include "engine/obstacle.h"
 #include "wire/handshake.h"
 

@@ -1,5 +1,5 @@
 // Starting programs, with real ones: what they find in their environment.
-#include "cli/launch.h"
+#include "cli/record/launch.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -11,8 +11,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "cli/options.h"
-#include "cli/own_limits.h"
+#include "cli/record/options.h"
+#include "cli/record/own_limits.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/live_view.h"
+#include "cli/record/live_view.h"
 
 #include <algorithm>
 #include <array>

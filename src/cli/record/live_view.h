@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/target.h"
+#include "engine/target/target.h"
 
 namespace heapprofd {
 

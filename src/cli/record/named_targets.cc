@@ -1,10 +1,10 @@
-#include "cli/named_targets.h"
+#include "cli/record/named_targets.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cli/process_name.h"
-#include "cli/unnamed_advice.h"
+#include "cli/results/process_name.h"
+#include "cli/results/unnamed_advice.h"
 #include "jit/jit_frames.h"
 #include "profile/limits.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/live_view.h"
-#include "cli/summary.h"
+#include "cli/record/live_view.h"
+#include "cli/results/summary.h"
 #include "record/trace_recording.h"
 #include "symbolize/symbolize_profile.h"
 

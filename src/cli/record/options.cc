@@ -1,10 +1,10 @@
-#include "cli/options.h"
+#include "cli/record/options.h"
 
 #include <cstdio>
 #include <optional>
 
 #include "base/print.h"
-#include "cli/record_flags.h"
+#include "cli/record/record_flags.h"
 
 namespace heapprofd {
 namespace {

@@ -1,5 +1,5 @@
 // What the command line means, and what a wrong one is told.
-#include "cli/options.h"
+#include "cli/record/options.h"
 
 #include <gtest/gtest.h>
 

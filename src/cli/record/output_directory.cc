@@ -1,4 +1,4 @@
-#include "cli/output_directory.h"
+#include "cli/record/output_directory.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/own_file.h"
-#include "base/temporary_directory.h"
+#include "base/files/own_file.h"
+#include "base/files/temporary_directory.h"
 
 namespace heapprofd {
 namespace {

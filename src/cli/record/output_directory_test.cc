@@ -1,5 +1,5 @@
 // Where a recording's files go: fresh, private, and never on top of somebody's.
-#include "cli/output_directory.h"
+#include "cli/record/output_directory.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

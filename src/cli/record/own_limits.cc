@@ -1,4 +1,4 @@
-#include "cli/own_limits.h"
+#include "cli/record/own_limits.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "cli/preload_path.h"
+#include "cli/record/preload_path.h"
 
 #include <sys/auxv.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/temporary_directory.h"
+#include "base/files/temporary_directory.h"
 
 namespace heapprofd {
 namespace {

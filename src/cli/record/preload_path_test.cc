@@ -1,5 +1,5 @@
 // Paths that LD_PRELOAD cannot hold get a link that it can.
-#include "cli/preload_path.h"
+#include "cli/record/preload_path.h"
 
 #include <gtest/gtest.h>
 #include <sys/auxv.h>

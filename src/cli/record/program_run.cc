@@ -1,4 +1,4 @@
-#include "cli/program_run.h"
+#include "cli/record/program_run.h"
 
 #include <poll.h>
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "base/print.h"
-#include "cli/options.h"
+#include "cli/record/options.h"
 
 namespace heapprofd {
 namespace {

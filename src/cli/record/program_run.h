@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "cli/live_view.h"
-#include "cli/signals.h"
-#include "cli/status_line.h"
+#include "cli/record/live_view.h"
+#include "cli/record/signals.h"
+#include "cli/record/status_line.h"
 #include "record/trace_recording.h"
 
 namespace heapprofd {

@@ -1,4 +1,4 @@
-#include "cli/record.h"
+#include "cli/record/record.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,17 +9,17 @@
 #include <filesystem>
 
 #include "base/print.h"
-#include "cli/deobfuscate_profile.h"
-#include "cli/finish.h"
-#include "cli/launch.h"
-#include "cli/output_directory.h"
-#include "cli/preload_path.h"
-#include "cli/program_run.h"
-#include "cli/remote_recording.h"
+#include "cli/record/launch.h"
+#include "cli/record/output_directory.h"
+#include "cli/record/preload_path.h"
+#include "cli/record/program_run.h"
+#include "cli/record/remote_recording.h"
+#include "cli/record/status_line.h"
 #include "cli/report_command.h"
-#include "cli/stats_json.h"
-#include "cli/status_line.h"
-#include "cli/unrecorded_text.h"
+#include "cli/results/deobfuscate_profile.h"
+#include "cli/results/finish.h"
+#include "cli/results/stats_json.h"
+#include "cli/results/unrecorded_text.h"
 #include "engine/obstacle.h"
 #include "service/control_channel.h"
 

@@ -1,7 +1,7 @@
 // heap_profile as a recorder.
 #pragma once
 
-#include "cli/options.h"
+#include "cli/record/options.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "cli/record_config.h"
+#include "cli/record/record_config.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,16 +10,16 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/own_file.h"
+#include "base/files/own_file.h"
+#include "base/files/temporary_directory.h"
 #include "base/print.h"
-#include "base/temporary_directory.h"
-#include "cli/finish.h"
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
-#include "cli/options.h"
-#include "cli/output_directory.h"
-#include "cli/remote_recording.h"
+#include "cli/record/options.h"
+#include "cli/record/output_directory.h"
+#include "cli/record/remote_recording.h"
 #include "cli/report_command.h"
+#include "cli/results/finish.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/record_flags.h"
+#include "cli/record/record_flags.h"
 
 #include <optional>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/flag_table.h"
-#include "cli/options.h"
+#include "cli/record/options.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "cli/recording_service.h"
+#include "cli/record/recording_service.h"
 
 #include <sys/prctl.h>
 
@@ -8,11 +8,11 @@
 
 #include "base/clock.h"
 #include "base/print.h"
-#include "cli/finish.h"
-#include "cli/live_view.h"
-#include "cli/options.h"
-#include "cli/signals.h"
-#include "cli/stats_json.h"
+#include "cli/record/live_view.h"
+#include "cli/record/options.h"
+#include "cli/record/signals.h"
+#include "cli/results/finish.h"
+#include "cli/results/stats_json.h"
 #include "service/desk_door.h"
 #include "service/own_door.h"
 #include "service/service.h"

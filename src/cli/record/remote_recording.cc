@@ -1,4 +1,4 @@
-#include "cli/remote_recording.h"
+#include "cli/record/remote_recording.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -16,13 +16,13 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/files/temporary_directory.h"
 #include "base/print.h"
-#include "base/temporary_directory.h"
-#include "cli/finish.h"
-#include "cli/options.h"
-#include "cli/signals.h"
-#include "cli/stats_json.h"
-#include "cli/status_line.h"
+#include "cli/record/options.h"
+#include "cli/record/signals.h"
+#include "cli/record/status_line.h"
+#include "cli/results/finish.h"
+#include "cli/results/stats_json.h"
 #include "control.pb.h"
 #include "engine/tsc_clock.h"
 #include "service/control_channel.h"

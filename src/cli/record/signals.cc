@@ -1,4 +1,4 @@
-#include "cli/signals.h"
+#include "cli/record/signals.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // The status line on a terminal of the test's own: what the program prints is never on
 // it.
-#include "cli/status_line.h"
+#include "cli/record/status_line.h"
 
 #include <gtest/gtest.h>
 #include <pty.h>

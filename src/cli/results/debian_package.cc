@@ -1,4 +1,4 @@
-#include "cli/debian_package.h"
+#include "cli/results/debian_package.h"
 
 #include <algorithm>
 #include <array>

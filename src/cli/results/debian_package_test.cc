@@ -1,5 +1,5 @@
 // Packages by the files they have brought.
-#include "cli/debian_package.h"
+#include "cli/results/debian_package.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

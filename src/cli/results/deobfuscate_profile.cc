@@ -1,12 +1,12 @@
-#include "cli/deobfuscate_profile.h"
+#include "cli/results/deobfuscate_profile.h"
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
+#include "cli/convert/traceconv_packets.h"
 #include "cli/load_trace.h"
-#include "cli/traceconv_packets.h"
 
 namespace heapprofd {
 namespace {

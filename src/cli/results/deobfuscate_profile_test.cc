@@ -1,9 +1,9 @@
 // Java names of a recording, by a mapping file.
-#include "cli/deobfuscate_profile.h"
+#include "cli/results/deobfuscate_profile.h"
 
 #include <gtest/gtest.h>
 
-#include "cli/test_profile.h"
+#include "cli/results/test_profile.h"
 
 namespace heapprofd {
 namespace {

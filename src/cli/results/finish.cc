@@ -1,4 +1,4 @@
-#include "cli/finish.h"
+#include "cli/results/finish.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -14,11 +14,11 @@
 
 #include "base/format.h"
 #include "base/print.h"
-#include "cli/deobfuscate_profile.h"
-#include "cli/named_targets.h"
-#include "cli/nothing_recorded.h"
-#include "cli/options.h"
-#include "cli/signals.h"
+#include "cli/record/named_targets.h"
+#include "cli/record/options.h"
+#include "cli/record/signals.h"
+#include "cli/results/deobfuscate_profile.h"
+#include "cli/results/nothing_recorded.h"
 #include "cli/terminal_color.h"
 #include "cli/text_layout.h"
 #include "export/gzip.h"

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "cli/live_view.h"
+#include "cli/record/live_view.h"
 #include "record/trace_recording.h"
 #include "symbolize/symbolize_profile.h"
 

@@ -1,4 +1,4 @@
-#include "cli/heap_notes.h"
+#include "cli/results/heap_notes.h"
 
 #include <algorithm>
 

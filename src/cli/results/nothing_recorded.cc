@@ -1,10 +1,10 @@
-#include "cli/nothing_recorded.h"
+#include "cli/results/nothing_recorded.h"
 
 #include <algorithm>
 
 #include "base/format.h"
-#include "cli/heap_notes.h"
-#include "cli/unrecorded_text.h"
+#include "cli/results/heap_notes.h"
+#include "cli/results/unrecorded_text.h"
 
 namespace heapprofd {
 namespace {

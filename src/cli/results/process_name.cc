@@ -1,4 +1,4 @@
-#include "cli/process_name.h"
+#include "cli/results/process_name.h"
 
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
 // Names of programs that have written over their command lines.
-#include "cli/process_name.h"
+#include "cli/results/process_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "cli/quality_warnings.h"
+#include "cli/results/quality_warnings.h"
 
 #include <algorithm>
 
 #include "base/format.h"
 #include "base/text.h"
-#include "cli/process_name.h"
-#include "cli/unnamed_advice.h"
+#include "cli/results/process_name.h"
+#include "cli/results/unnamed_advice.h"
 #include "profile/limits.h"
 
 namespace heapprofd {

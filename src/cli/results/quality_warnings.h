@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/summary.h"
+#include "cli/results/summary.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "cli/stats_json.h"
+#include "cli/results/stats_json.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/own_file.h"
+#include "base/files/own_file.h"
 #include "profile/estimate.h"
 #include "profile/figures.h"
 #include "profile/limits.h"

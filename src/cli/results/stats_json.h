@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "cli/program_run.h"
+#include "cli/record/program_run.h"
 #include "record/trace_recording.h"
 
 namespace heapprofd {

@@ -1,5 +1,5 @@
 // The figures for scripts, of a real recording from launch to the file.
-#include "cli/stats_json.h"
+#include "cli/results/stats_json.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "cli/launch.h"
-#include "cli/program_run.h"
+#include "cli/record/launch.h"
+#include "cli/record/program_run.h"
 
 namespace heapprofd {
 namespace {

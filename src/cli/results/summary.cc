@@ -1,4 +1,4 @@
-#include "cli/summary.h"
+#include "cli/results/summary.h"
 
 #include <algorithm>
 #include <array>
@@ -6,11 +6,11 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "cli/heap_notes.h"
-#include "cli/process_name.h"
-#include "cli/quality_warnings.h"
+#include "cli/results/heap_notes.h"
+#include "cli/results/process_name.h"
+#include "cli/results/quality_warnings.h"
+#include "cli/results/top_table.h"
 #include "cli/text_layout.h"
-#include "cli/top_table.h"
 #include "profile/limits.h"
 
 namespace heapprofd {

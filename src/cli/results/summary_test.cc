@@ -1,16 +1,16 @@
 // The picture at the end: the figures that it must hold, and the warnings that must not
 // be missing.
-#include "cli/summary.h"
+#include "cli/results/summary.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "cli/quality_warnings.h"
+#include "cli/results/quality_warnings.h"
+#include "cli/results/test_profile.h"
+#include "cli/results/unnamed_advice.h"
 #include "cli/terminal_color.h"
-#include "cli/test_profile.h"
 #include "cli/text_layout.h"
-#include "cli/unnamed_advice.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/top_list.h"
+#include "cli/results/top_list.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 // Who is shown as the holder of memory: never the allocator, always somebody.
-#include "cli/top_list.h"
+#include "cli/results/top_list.h"
 
 #include <gtest/gtest.h>
 
-#include "cli/test_profile.h"
+#include "cli/results/test_profile.h"
 
 namespace heapprofd {
 namespace {

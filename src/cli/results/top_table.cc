@@ -1,4 +1,4 @@
-#include "cli/top_table.h"
+#include "cli/results/top_table.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/results/top_list.h"
 #include "cli/text_layout.h"
-#include "cli/top_list.h"
 #include "profile/limits.h"
 
 namespace heapprofd {

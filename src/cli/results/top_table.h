@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/summary.h"
+#include "cli/results/summary.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "cli/unnamed_advice.h"
+#include "cli/results/unnamed_advice.h"
 
 #include <fcntl.h>
 
@@ -11,8 +11,8 @@
 #include "base/format.h"
 #include "base/scoped_fd.h"
 #include "base/text.h"
-#include "cli/debian_package.h"
-#include "cli/top_list.h"
+#include "cli/results/debian_package.h"
+#include "cli/results/top_list.h"
 #include "symbolize/elf_identity.h"
 
 namespace heapprofd {

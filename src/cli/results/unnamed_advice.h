@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/summary.h"
+#include "cli/results/summary.h"
 #include "jit/jit_frames.h"
 
 namespace heapprofd {

@@ -1,4 +1,4 @@
-#include "cli/unrecorded_text.h"
+#include "cli/results/unrecorded_text.h"
 
 #include <sys/resource.h>
 

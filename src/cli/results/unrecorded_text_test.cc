@@ -1,5 +1,5 @@
 // The lines about programs that could not be recorded.
-#include "cli/unrecorded_text.h"
+#include "cli/results/unrecorded_text.h"
 
 #include <gtest/gtest.h>
 

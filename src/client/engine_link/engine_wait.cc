@@ -1,4 +1,4 @@
-#include "client/engine_wait.h"
+#include "client/engine_link/engine_wait.h"
 
 #include <time.h>
 

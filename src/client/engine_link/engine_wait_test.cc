@@ -1,5 +1,5 @@
 // Waits for an engine whose heartbeat the test is. The session is the test's own, too.
-#include "client/engine_wait.h"
+#include "client/engine_link/engine_wait.h"
 
 #include <gtest/gtest.h>
 

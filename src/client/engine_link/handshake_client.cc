@@ -1,4 +1,4 @@
-#include "client/handshake_client.h"
+#include "client/engine_link/handshake_client.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "client/engine_wait.h"
+#include "client/engine_link/engine_wait.h"
 #include "client/loaded_objects.h"
 #include "rt/syscall.h"
 

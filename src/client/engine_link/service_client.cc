@@ -1,4 +1,4 @@
-#include "client/service_client.h"
+#include "client/engine_link/service_client.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "client/handshake_client.h"
+#include "client/engine_link/handshake_client.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
 

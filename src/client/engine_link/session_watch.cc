@@ -1,4 +1,4 @@
-#include "client/session_watch.h"
+#include "client/engine_link/session_watch.h"
 
 #include <linux/futex.h>
 #include <sys/mman.h>

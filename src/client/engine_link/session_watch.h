@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "client/service_client.h"
+#include "client/engine_link/service_client.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "client/space_wait.h"
+#include "client/engine_link/space_wait.h"
 
 #include <algorithm>
 

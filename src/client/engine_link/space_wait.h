@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "client/engine_wait.h"
+#include "client/engine_link/engine_wait.h"
 
 namespace heapprofd {
 

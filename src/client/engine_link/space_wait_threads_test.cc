@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "client/engine_link/space_wait.h"
 #include "client/session.h"
-#include "client/space_wait.h"
 #include "wire/test_ring.h"
 
 namespace heapprofd {

@@ -1,4 +1,4 @@
-#include "client/attach_guard.h"
+#include "client/image/attach_guard.h"
 
 #include <atomic>
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "client/attach_image.h"
-#include "client/flat_threads.h"
+#include "client/image/attach_image.h"
+#include "client/image/flat_threads.h"
 #include "client/recorder.h"
 #include "client/session.h"
 #include "rt/compiler.h"

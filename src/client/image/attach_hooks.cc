@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "client/attach_guard.h"
+#include "client/image/attach_guard.h"
 
 using heapprofd::FlatThread;
 using heapprofd::g_wiped;

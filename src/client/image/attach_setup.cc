@@ -9,11 +9,11 @@
 
 #include <cerrno>
 
-#include "client/attach_image.h"
 #include "client/confinement.h"
-#include "client/flat_threads.h"
-#include "client/handshake_client.h"
-#include "client/service_client.h"
+#include "client/engine_link/handshake_client.h"
+#include "client/engine_link/service_client.h"
+#include "client/image/attach_image.h"
+#include "client/image/flat_threads.h"
 #include "client/session.h"
 #include "rt/syscall.h"
 

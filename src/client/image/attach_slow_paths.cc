@@ -1,6 +1,6 @@
 // Where hooks of the attached client go when they are not done in a few instructions: one
 // function for each kind of call, whichever allocator it goes to.
-#include "client/attach_guard.h"
+#include "client/image/attach_guard.h"
 
 using heapprofd::Allocate;
 using heapprofd::AllocationFunction;

@@ -6,7 +6,7 @@
 // stacks are taken from the caller's registers as in the malloc hooks.
 #include <heapprofd/heap_profile.h>
 
-#include "client/heap_registry.h"
+#include "client/library/heap_registry.h"
 #include "client/slow_entry.h"
 #include "rt/compiler.h"
 

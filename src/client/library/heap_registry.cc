@@ -1,4 +1,4 @@
-#include "client/heap_registry.h"
+#include "client/library/heap_registry.h"
 
 #include <linux/futex.h>
 #include <pthread.h>

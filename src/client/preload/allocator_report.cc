@@ -1,10 +1,10 @@
-#include "client/allocator_report.h"
+#include "client/preload/allocator_report.h"
 
 #include <malloc.h>
 
 #include "client/confinement.h"
-#include "client/engine_wait.h"
-#include "client/real_functions.h"
+#include "client/engine_link/engine_wait.h"
+#include "client/preload/real_functions.h"
 #include "rt/compiler.h"
 
 namespace heapprofd {

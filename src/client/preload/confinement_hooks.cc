@@ -7,7 +7,7 @@
 
 #include "client/confinement.h"
 #include "client/forked_child.h"
-#include "client/real_functions.h"
+#include "client/preload/real_functions.h"
 #include "client/session.h"
 #include "rt/compiler.h"
 

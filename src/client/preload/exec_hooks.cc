@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "client/confinement.h"
-#include "client/handshake_client.h"
-#include "client/real_functions.h"
+#include "client/engine_link/handshake_client.h"
+#include "client/preload/real_functions.h"
 #include "client/session.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "client/preload_hooks.h"
-#include "client/real_functions.h"
+#include "client/preload/preload_hooks.h"
+#include "client/preload/real_functions.h"
 #include "client/session.h"
 #include "client/slow_entry.h"
 #include "rt/compiler.h"

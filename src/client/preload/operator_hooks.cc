@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "client/hook_path.h"
-#include "client/real_functions.h"
+#include "client/preload/real_functions.h"
 #include "client/slow_entry.h"
 #include "rt/compiler.h"
 

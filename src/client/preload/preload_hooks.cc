@@ -5,17 +5,17 @@
 // lock, no libc, no system call, no cache line shared between threads is written.
 // Everything else is the slow path, entered through a few instructions of assembly that
 // note the caller's stack and frame pointer before the compiler can move them.
-#include "client/preload_hooks.h"
+#include "client/preload/preload_hooks.h"
 
 #include <cstddef>
 #include <cstdint>
 
-#include "client/allocator_report.h"
+#include "client/engine_link/service_client.h"
 #include "client/hook_path.h"
-#include "client/real_functions.h"
+#include "client/preload/allocator_report.h"
+#include "client/preload/real_functions.h"
 #include "client/recorder.h"
 #include "client/recorder_table.h"
-#include "client/service_client.h"
 #include "client/session.h"
 #include "client/slow_entry.h"
 #include "rt/compiler.h"

@@ -1,10 +1,10 @@
-#include "client/real_functions.h"
+#include "client/preload/real_functions.h"
 
 #include <cstdint>
 #include <cstring>
 
-#include "client/allocator_report.h"
 #include "client/loaded_objects.h"
+#include "client/preload/allocator_report.h"
 #include "client/session.h"
 
 namespace heapprofd {

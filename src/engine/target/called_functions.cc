@@ -1,4 +1,4 @@
-#include "engine/called_functions.h"
+#include "engine/target/called_functions.h"
 
 #include <iterator>
 

@@ -1,4 +1,4 @@
-#include "engine/exact_totals.h"
+#include "engine/target/exact_totals.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-#include "engine/forked_children.h"
+#include "engine/target/forked_children.h"
 
 #include <algorithm>
 
-#include "engine/exact_totals.h"
+#include "engine/target/exact_totals.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/forked_children.h"
+#include "engine/target/forked_children.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "engine/heap_table.h"
+#include "engine/target/heap_table.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "engine/exact_totals.h"
-#include "engine/target_text.h"
+#include "engine/target/exact_totals.h"
+#include "engine/target/target_text.h"
 
 namespace heapprofd {
 namespace {

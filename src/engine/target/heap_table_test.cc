@@ -1,4 +1,4 @@
-#include "engine/heap_table.h"
+#include "engine/target/heap_table.h"
 
 #include <gtest/gtest.h>
 

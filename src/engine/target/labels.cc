@@ -1,11 +1,11 @@
-#include "engine/labels.h"
+#include "engine/target/labels.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "engine/target_text.h"
+#include "engine/target/target_text.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/sample_parts.h"
+#include "engine/target/sample_parts.h"
 
 #include <cstring>
 

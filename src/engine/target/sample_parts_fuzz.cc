@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "engine/sample_parts.h"
+#include "engine/target/sample_parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto payload = std::as_bytes(std::span(data, size));

@@ -1,4 +1,4 @@
-#include "engine/shared_memory.h"
+#include "engine/target/shared_memory.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "engine/target.h"
+#include "engine/target/target.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -9,11 +9,11 @@
 #include <cstddef>
 #include <utility>
 
-#include "base/proc_files.h"
-#include "engine/exact_totals.h"
+#include "base/files/proc_files.h"
 #include "engine/process_info.h"
 #include "engine/root_directory.h"
-#include "engine/sample_parts.h"
+#include "engine/target/exact_totals.h"
+#include "engine/target/sample_parts.h"
 #include "profile/estimate.h"
 
 namespace heapprofd {

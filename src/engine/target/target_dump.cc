@@ -2,11 +2,11 @@
 // that the program itself names.
 #include <algorithm>
 
-#include "engine/exact_totals.h"
-#include "engine/forked_children.h"
-#include "engine/sample_parts.h"
-#include "engine/target.h"
-#include "engine/target_text.h"
+#include "engine/target/exact_totals.h"
+#include "engine/target/forked_children.h"
+#include "engine/target/sample_parts.h"
+#include "engine/target/target.h"
+#include "engine/target/target_text.h"
 
 namespace heapprofd {
 namespace {

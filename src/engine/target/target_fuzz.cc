@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "engine/target.h"
+#include "engine/target/target.h"
 #include "wire/ring_writer.h"
 
 namespace heapprofd {

@@ -1,6 +1,6 @@
 // What a target takes of the engine's memory, and whether it may take more: against the
 // limits of its user, whose other targets share them.
-#include "engine/target.h"
+#include "engine/target/target.h"
 
 namespace heapprofd {
 

@@ -1,6 +1,6 @@
 // What the kernel and the program's allocator say about a target's memory.
 #include "engine/process_info.h"
-#include "engine/target.h"
+#include "engine/target/target.h"
 
 namespace heapprofd {
 

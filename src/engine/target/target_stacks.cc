@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "engine/sample_parts.h"
-#include "engine/target.h"
+#include "engine/target/sample_parts.h"
+#include "engine/target/target.h"
 #include "walk/stack_hash.h"
 
 namespace heapprofd {

@@ -1,6 +1,6 @@
 // One target, played by this very process: records are written into its ring as the
 // client would, and as a lying client would.
-#include "engine/target.h"
+#include "engine/target/target.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

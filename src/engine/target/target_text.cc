@@ -1,8 +1,8 @@
-#include "engine/target_text.h"
+#include "engine/target/target_text.h"
 
 #include <cstring>
 
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "engine/thread_table.h"
+#include "engine/target/thread_table.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "trace/apply_deobfuscation.h"
+#include "import/perfetto/apply_deobfuscation.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/decode_queue.h"
+#include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "profile/deobfuscation.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

@@ -1,9 +1,9 @@
-#include "trace/apply_deobfuscation.h"
+#include "import/perfetto/apply_deobfuscation.h"
 
 #include <gtest/gtest.h>
 
+#include "import/perfetto/test_traces.h"
 #include "trace/deobfuscation_messages.h"
-#include "trace/test_traces.h"
 
 namespace heapprofd {
 namespace {

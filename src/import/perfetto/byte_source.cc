@@ -1,4 +1,4 @@
-#include "trace/byte_source.h"
+#include "import/perfetto/byte_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -12,7 +12,7 @@
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
-#include "trace/inflate.h"
+#include "import/perfetto/inflate.h"
 
 namespace heapprofd {
 

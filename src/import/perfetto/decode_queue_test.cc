@@ -1,8 +1,8 @@
-#include "trace/decode_queue.h"
+#include "tables/decode_queue.h"
 
 #include <gtest/gtest.h>
 
-#include "trace/test_traces.h"
+#include "import/perfetto/test_traces.h"
 
 namespace heapprofd {
 namespace {

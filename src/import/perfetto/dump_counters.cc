@@ -1,6 +1,7 @@
-#include "trace/dump_counters.h"
+#include "import/perfetto/dump_counters.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "profile/figures.h"
 #include "trace/fields.h"
@@ -37,6 +38,29 @@ Quality ReadDumpQuality(std::string_view message) {
       quality.*figure->value = reader.Uint();
   }
   return quality;
+}
+
+void ImportUnsampledChildren(TraceBuilder& builder, std::string_view message) {
+  constexpr size_t kMaxRows = size_t{1} << 20;  // a hostile file's
+  if (builder.trace().unsampled_children.size() >= kMaxRows)
+    return;
+  int64_t pid = 0;
+  int64_t profiling_start = 0;
+  ImportedChildren row;
+  uint64_t* const counts[] = {&row.counts.count, &row.counts.uncounted,
+                              &row.counts.alloc_calls, &row.counts.alloc_bytes};
+  MessageReader reader(message);
+  while (reader.Next()) {
+    const uint32_t count = reader.field() - field::kChildrenCount;
+    if (reader.field() == field::kChildrenPid)
+      pid = reader.Int();
+    else if (reader.field() == field::kChildrenProfilingStart)
+      profiling_start = reader.Int();
+    else if (count < std::size(counts))
+      *counts[count] = reader.Uint();
+  }
+  row.upid = builder.ImageOf(pid, profiling_start);
+  builder.trace().unsampled_children.push_back(row);
 }
 
 }  // namespace heapprofd

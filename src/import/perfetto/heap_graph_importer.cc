@@ -1,4 +1,4 @@
-#include "trace/heap_graph_importer.h"
+#include "import/perfetto/heap_graph_importer.h"
 
 #include <algorithm>
 #include <array>

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

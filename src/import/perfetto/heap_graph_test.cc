@@ -1,8 +1,8 @@
-#include "trace/heap_graph.h"
+#include "tables/heap_graph.h"
 
 #include <gtest/gtest.h>
 
-#include "trace/test_traces.h"
+#include "import/perfetto/test_traces.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/inflate.h"
+#include "import/perfetto/inflate.h"
 
 #include <zlib.h>
 #include <zstd.h>

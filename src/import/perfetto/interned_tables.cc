@@ -1,4 +1,4 @@
-#include "trace/interned_tables.h"
+#include "import/perfetto/interned_tables.h"
 
 #include <array>
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/iid_map.h"
-#include "trace/profile_decoder.h"
-#include "trace/trace_builder.h"
+#include "import/perfetto/iid_map.h"
+#include "import/perfetto/profile_decoder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

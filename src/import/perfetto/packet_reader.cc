@@ -1,4 +1,4 @@
-#include "trace/packet_reader.h"
+#include "import/perfetto/packet_reader.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "import/perfetto/read_ahead.h"
 #include "trace/framing.h"
-#include "trace/read_ahead.h"
 
 namespace heapprofd {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "trace/byte_source.h"
+#include "import/perfetto/byte_source.h"
 
 namespace heapprofd {
 

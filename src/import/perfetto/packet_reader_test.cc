@@ -1,5 +1,5 @@
 // Files in all the shapes in which traces come, and damaged ones.
-#include "trace/packet_reader.h"
+#include "import/perfetto/packet_reader.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -7,8 +7,8 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "import/perfetto/test_traces.h"
 #include "trace/fields.h"
-#include "trace/test_traces.h"
 
 namespace heapprofd {
 namespace {

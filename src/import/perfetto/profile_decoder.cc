@@ -1,4 +1,4 @@
-#include "trace/profile_decoder.h"
+#include "import/perfetto/profile_decoder.h"
 
 #include <algorithm>
 #include <limits>

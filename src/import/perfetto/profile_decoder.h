@@ -1,6 +1,6 @@
 // The callstacks and samples of one packet sequence to callsites, allocations and
 // estimates: most of a trace, and most of the work of reading it. TraceImporter, which
-// reads everything else, hands them over as steps; DecodeQueue (trace/decode_queue.h)
+// reads everything else, hands them over as steps; DecodeQueue (tables/decode_queue.h)
 // says when a step is done: at once, or when somebody asks for the tables.
 //
 // What an id means depends on what came before it, so the steps of a sequence are done in
@@ -21,10 +21,10 @@
 #include <utility>
 #include <vector>
 
-#include "trace/decode_queue.h"
-#include "trace/iid_map.h"
-#include "trace/stack_interner.h"
-#include "trace/trace_builder.h"
+#include "import/perfetto/iid_map.h"
+#include "tables/decode_queue.h"
+#include "tables/stack_interner.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "trace/profile_importer.h"
+#include "import/perfetto/profile_importer.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "trace/dump_counters.h"
+#include "import/perfetto/dump_counters.h"
 #include "trace/field_reader.h"
 #include "trace/fields.h"
 #include "trace/message_reader.h"

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "trace/profile_decoder.h"
-#include "trace/trace_builder.h"
+#include "import/perfetto/profile_decoder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

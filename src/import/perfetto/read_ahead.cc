@@ -1,4 +1,4 @@
-#include "trace/read_ahead.h"
+#include "import/perfetto/read_ahead.h"
 
 #include <algorithm>
 #include <cstring>

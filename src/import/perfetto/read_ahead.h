@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-#include "trace/byte_source.h"
+#include "import/perfetto/byte_source.h"
 
 namespace heapprofd {
 

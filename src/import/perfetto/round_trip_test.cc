@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "trace/test_traces.h"
+#include "import/perfetto/test_traces.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {

@@ -1,10 +1,10 @@
-#include "trace/symbol_importer.h"
+#include "import/perfetto/symbol_importer.h"
 
 #include <algorithm>
 #include <vector>
 
+#include "import/perfetto/interned_tables.h"
 #include "trace/fields.h"
-#include "trace/interned_tables.h"
 #include "trace/message_reader.h"
 
 namespace heapprofd {

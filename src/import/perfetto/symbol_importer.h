@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/column.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

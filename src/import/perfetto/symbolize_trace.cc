@@ -1,10 +1,10 @@
-#include "convert/symbolize_trace.h"
+#include "import/perfetto/symbolize_trace.h"
 
 #include <map>
 #include <string_view>
 #include <utility>
 
-#include "trace/interned_tables.h"
+#include "import/perfetto/interned_tables.h"
 
 namespace heapprofd {
 namespace {

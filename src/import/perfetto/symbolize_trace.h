@@ -7,7 +7,7 @@
 
 #include "profile/model.h"
 #include "symbolize/symbolize_profile.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

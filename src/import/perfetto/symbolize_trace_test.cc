@@ -1,16 +1,16 @@
 // Symbols for a trace, put to its frames at once and by way of a file behind the trace.
-#include "convert/symbolize_trace.h"
+#include "import/perfetto/symbolize_trace.h"
 
 #include <gtest/gtest.h>
 
 #include <protozero/pbf_writer.hpp>
 
 #include "base/text.h"
+#include "import/perfetto/interned_tables.h"
+#include "import/perfetto/test_traces.h"
 #include "symbolize/test_programs.h"
 #include "trace/fields.h"
-#include "trace/interned_tables.h"
 #include "trace/module_symbols.h"
-#include "trace/test_traces.h"
 
 namespace heapprofd {
 namespace {

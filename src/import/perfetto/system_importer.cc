@@ -1,4 +1,4 @@
-#include "trace/system_importer.h"
+#include "import/perfetto/system_importer.h"
 
 #include <array>
 #include <cinttypes>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

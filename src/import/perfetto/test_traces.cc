@@ -1,4 +1,4 @@
-#include "trace/test_traces.h"
+#include "import/perfetto/test_traces.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "trace/trace_builder.h"
-#include "trace/trace_reader.h"
+#include "import/perfetto/trace_reader.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

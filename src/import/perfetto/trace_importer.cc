@@ -1,18 +1,18 @@
-#include "trace/trace_importer.h"
+#include "import/perfetto/trace_importer.h"
 
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "trace/apply_deobfuscation.h"
+#include "import/perfetto/apply_deobfuscation.h"
+#include "import/perfetto/dump_counters.h"
+#include "import/perfetto/heap_graph_importer.h"
+#include "import/perfetto/inflate.h"
+#include "import/perfetto/system_importer.h"
 #include "trace/deobfuscation_messages.h"
 #include "trace/fields.h"
 #include "trace/framing.h"
-#include "trace/heap_graph_importer.h"
-#include "trace/inflate.h"
 #include "trace/message_reader.h"
-#include "trace/system_importer.h"
-#include "trace/unsampled_children.h"
 
 namespace heapprofd {
 namespace {

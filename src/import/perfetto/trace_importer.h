@@ -13,13 +13,13 @@
 #include <string_view>
 #include <vector>
 
+#include "import/perfetto/byte_source.h"
+#include "import/perfetto/inflate.h"
+#include "import/perfetto/interned_tables.h"
+#include "import/perfetto/profile_importer.h"
+#include "import/perfetto/symbol_importer.h"
 #include "profile/deobfuscation.h"
-#include "trace/byte_source.h"
-#include "trace/inflate.h"
-#include "trace/interned_tables.h"
-#include "trace/profile_importer.h"
-#include "trace/symbol_importer.h"
-#include "trace/trace_builder.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

@@ -1,6 +1,6 @@
-#include "trace/trace_reader.h"
+#include "import/perfetto/trace_reader.h"
 
-#include "trace/trace_importer.h"
+#include "import/perfetto/trace_importer.h"
 
 namespace heapprofd {
 

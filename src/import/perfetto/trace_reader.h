@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/status.h"
-#include "trace/imported_trace.h"
-#include "trace/packet_reader.h"
-#include "trace/trace_builder.h"
+#include "import/perfetto/packet_reader.h"
+#include "tables/imported_trace.h"
+#include "tables/trace_builder.h"
 
 namespace heapprofd {
 

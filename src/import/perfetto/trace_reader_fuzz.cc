@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trace/decode_queue.h"
-#include "trace/trace_reader.h"
+#include "import/perfetto/trace_reader.h"
+#include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {

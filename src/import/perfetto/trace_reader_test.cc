@@ -1,9 +1,9 @@
 // What traces mean, by the fixtures in tests/data/traces.
-#include "trace/trace_reader.h"
+#include "import/perfetto/trace_reader.h"
 
 #include <gtest/gtest.h>
 
-#include "trace/test_traces.h"
+#include "import/perfetto/test_traces.h"
 
 namespace heapprofd {
 namespace {

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "query/table.h"
-#include "trace/imported_trace.h"
+#include "query/sqlite/table.h"
+#include "tables/imported_trace.h"
 
 namespace heapprofd {
 

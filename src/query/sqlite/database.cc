@@ -1,4 +1,4 @@
-#include "query/database.h"
+#include "query/sqlite/database.h"
 
 #include <sqlite3.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "query/sqlite_cell.h"
+#include "query/sqlite/sqlite_cell.h"
 
 namespace heapprofd {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "query/table.h"
-#include "query/virtual_table.h"
+#include "query/sqlite/table.h"
+#include "query/sqlite/virtual_table.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

@@ -1,5 +1,5 @@
 // The engine by itself: what SQL sees of columns, and what it may not do.
-#include "query/database.h"
+#include "query/sqlite/database.h"
 
 #include <gtest/gtest.h>
 

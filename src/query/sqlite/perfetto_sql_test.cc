@@ -1,4 +1,4 @@
-#include "query/perfetto_sql.h"
+#include "query/sqlite/perfetto_sql.h"
 
 #include <gtest/gtest.h>
 

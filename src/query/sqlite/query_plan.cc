@@ -1,4 +1,4 @@
-#include "query/query_plan.h"
+#include "query/sqlite/query_plan.h"
 
 #include <algorithm>
 #include <cmath>

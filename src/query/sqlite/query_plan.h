@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "query/virtual_table.h"
+#include "query/sqlite/virtual_table.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "query/row_filter.h"
+#include "query/sqlite/row_filter.h"
 
 #include <algorithm>
 #include <compare>

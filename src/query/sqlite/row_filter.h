@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "query/table.h"
+#include "query/sqlite/table.h"
 
 namespace heapprofd {
 

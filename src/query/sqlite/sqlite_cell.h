@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "query/table.h"
+#include "query/sqlite/table.h"
 
 namespace heapprofd {
 

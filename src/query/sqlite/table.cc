@@ -1,4 +1,4 @@
-#include "query/table.h"
+#include "query/sqlite/table.h"
 
 namespace heapprofd {
 namespace {

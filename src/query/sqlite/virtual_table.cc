@@ -1,13 +1,13 @@
-#include "query/virtual_table.h"
+#include "query/sqlite/virtual_table.h"
 
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "query/query_plan.h"
-#include "query/row_filter.h"
-#include "query/sqlite_cell.h"
+#include "query/sqlite/query_plan.h"
+#include "query/sqlite/row_filter.h"
+#include "query/sqlite/sqlite_cell.h"
 
 namespace heapprofd {
 namespace {

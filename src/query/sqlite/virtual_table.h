@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "query/table.h"
+#include "query/sqlite/table.h"
 
 struct sqlite3;
 

@@ -1,4 +1,4 @@
-#include "symbolize/abbreviations.h"
+#include "symbolize/dwarf/abbreviations.h"
 
 #include <dwarf.h>
 

@@ -1,4 +1,4 @@
-#include "symbolize/debug_info.h"
+#include "symbolize/dwarf/debug_info.h"
 
 #include <dwarf.h>
 

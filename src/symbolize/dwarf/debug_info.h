@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "symbolize/line_table.h"
+#include "symbolize/dwarf/line_table.h"
+#include "symbolize/dwarf/unit_index.h"
+#include "symbolize/dwarf/unit_scan.h"
 #include "symbolize/symbol_answers.h"
-#include "symbolize/unit_index.h"
-#include "symbolize/unit_scan.h"
 
 namespace heapprofd {
 

@@ -1,4 +1,4 @@
-#include "symbolize/dwarf_check.h"
+#include "symbolize/dwarf/dwarf_check.h"
 
 #include <gelf.h>
 

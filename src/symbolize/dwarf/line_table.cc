@@ -1,4 +1,4 @@
-#include "symbolize/line_table.h"
+#include "symbolize/dwarf/line_table.h"
 
 #include <dwarf.h>
 #include <gelf.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/byte_reader.h"
-#include "symbolize/abbreviations.h"
+#include "symbolize/dwarf/abbreviations.h"
 
 namespace heapprofd {
 

@@ -1,8 +1,8 @@
-#include "symbolize/unit_index.h"
+#include "symbolize/dwarf/unit_index.h"
 
 #include <dwarf.h>
 
-#include "symbolize/dwarf_check.h"
+#include "symbolize/dwarf/dwarf_check.h"
 
 namespace heapprofd {
 namespace {

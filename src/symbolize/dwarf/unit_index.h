@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "symbolize/abbreviations.h"
+#include "symbolize/dwarf/abbreviations.h"
 #include "symbolize/range_map.h"
 
 namespace heapprofd {

@@ -1,10 +1,10 @@
-#include "symbolize/unit_scan.h"
+#include "symbolize/dwarf/unit_scan.h"
 
 #include <dwarf.h>
 
 #include <algorithm>
 
-#include "symbolize/unit_index.h"
+#include "symbolize/dwarf/unit_index.h"
 
 namespace heapprofd {
 namespace {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "symbolize/abbreviations.h"
+#include "symbolize/dwarf/abbreviations.h"
 
 namespace heapprofd {
 
