@@ -25,9 +25,9 @@ void Print(FILE* output, const char* format, ...) {
   const std::string printable =
       PrintableLines(std::string_view(text, static_cast<size_t>(length)));
   free(text);
-  const size_t written = fwrite(printable.data(), 1, printable.size(), output);
-  if (written < printable.size() && output == stdout && g_output_errno == 0)
-    g_output_errno = errno;
+  fwrite(printable.data(), 1, printable.size(), output);
+  if (output == stdout && ferror(stdout) != 0 && g_output_errno == 0)
+    g_output_errno = errno;  // glibc counts what did not fit its buffer as written
 }
 
 Status FlushOutput() {

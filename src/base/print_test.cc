@@ -43,8 +43,7 @@ TEST(FlushOutputTest, AFullDiskIsNamed) {
 
 TEST(FlushOutputTest, AWriteThatFailedEarlierHasItsOwnCause) {
   EXPECT_EQ(WithFullOutput([] {
-              setvbuf(stdout, nullptr, _IONBF, 0);
-              Print(stdout, "some text");
+              Print(stdout, "%s", std::string(size_t{3} * BUFSIZ, 'x').c_str());
               errno = ENOENT;
               const Status status = FlushOutput();
               return Says(status, strerror(ENOSPC)) ? 0 : 1;
