@@ -12,6 +12,12 @@ namespace {
 // Of the first write to standard output that failed: no later call tells its cause.
 int g_output_errno = 0;
 
+void Write(FILE* output, std::string_view text) {
+  fwrite(text.data(), 1, text.size(), output);
+  if (output == stdout && ferror(stdout) != 0 && g_output_errno == 0)
+    g_output_errno = errno;  // glibc counts what did not fit its buffer as written
+}
+
 }  // namespace
 
 void Print(FILE* output, const char* format, ...) {
@@ -25,9 +31,11 @@ void Print(FILE* output, const char* format, ...) {
   const std::string printable =
       PrintableLines(std::string_view(text, static_cast<size_t>(length)));
   free(text);
-  fwrite(printable.data(), 1, printable.size(), output);
-  if (output == stdout && ferror(stdout) != 0 && g_output_errno == 0)
-    g_output_errno = errno;  // glibc counts what did not fit its buffer as written
+  Write(output, printable);
+}
+
+void PrintText(std::string_view text) {
+  Write(stdout, text);
 }
 
 Status FlushOutput() {

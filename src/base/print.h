@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdio>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -10,6 +11,9 @@ namespace heapprofd {
 
 // Formats as fprintf does and writes PrintableLines() of that.
 void Print(FILE* output, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+// Text that nobody else has a part in, as it is, to standard output.
+void PrintText(std::string_view text);
 
 // What was printed to standard output may wait in a buffer for a disk that is full.
 Status FlushOutput();

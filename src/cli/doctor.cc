@@ -167,14 +167,13 @@ int RunDoctor(const std::vector<std::string>& arguments) {
   if (!parsed.ok())
     return Fail(parsed.status());
   if (show_help) {
-    fputs(LongHelp({.name = "heap_profile doctor",
-                    .summary = "Tells what can be recorded here, and what to do about "
-                               "the rest.",
-                    .usage = "heap_profile doctor [-p PIDS]",
-                    .epilogue = ""},
-                   flags)
-              .c_str(),
-          stdout);
+    PrintText(
+        LongHelp({.name = "heap_profile doctor",
+                  .summary = "Tells what can be recorded here, and what to do about "
+                             "the rest.",
+                  .usage = "heap_profile doctor [-p PIDS]",
+                  .epilogue = ""},
+                 flags));
     return kExitOk;
   }
   Findings findings;

@@ -167,7 +167,7 @@ int RunDaemon(const std::vector<std::string>& arguments) {
     return kExitUsage;
   }
   if (options.show_help) {
-    fputs(LongHelp(command, flags).c_str(), stdout);
+    PrintText(LongHelp(command, flags));
     return AfterOutput();
   }
   if (options.show_version) {

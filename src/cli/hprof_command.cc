@@ -216,7 +216,7 @@ int RunHprofVerb(const std::vector<std::string>& arguments) {
   if (!options.ok())
     return Fail(options.status());
   if (verb == "--help" || verb == "-h" || options.value().show_help) {
-    fputs(kHprofHelp, stdout);
+    PrintText(kHprofHelp);
     return kExitOk;
   }
   const Status status = RunOne(verb, options.value());
@@ -226,7 +226,7 @@ int RunHprofVerb(const std::vector<std::string>& arguments) {
 int RunHprofConv(const std::vector<std::string>& arguments) {
   Result<HprofOptions> options = ParseHprofOptions(arguments);
   if (options.ok() && options.value().show_help) {
-    fputs("usage: hprof-conv [-z] INPUT OUTPUT\n", stdout);
+    PrintText("usage: hprof-conv [-z] INPUT OUTPUT\n");
     return kExitOk;
   }
   const Status status = options.ok() ? ConvertFile(options.value()) : options.status();

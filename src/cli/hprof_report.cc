@@ -29,9 +29,7 @@ void PrintJson(const OpenedDump& opened, const char* name, json rows, json all) 
   all["file"] = opened.path;
   all["notes"] = opened.notes;
   all[name] = std::move(rows);
-  const std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);
-  fwrite(text.data(), 1, text.size(), stdout);
-  fputc('\n', stdout);
+  PrintText(all.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 void AddDamage(const hprof::HeapCensus& census, OpenedDump* opened) {

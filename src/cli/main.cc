@@ -34,7 +34,7 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
     if (text.empty())
       return Fail(Status(StatusCode::kInvalidArgument,
                          "cannot generate " + what + ": use man, bash, zsh or fish"));
-    fputs(text.c_str(), stdout);
+    PrintText(text);
     return kExitOk;
   }
   if (options.show_version) {
@@ -46,7 +46,7 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
     const std::string text = options.platform == Platform::kAndroid
                                  ? DeviceConfigText(options)
                                  : PrintTraceConfig(ConfigOf(options));
-    fputs(text.c_str(), stdout);
+    PrintText(text);
     return kExitOk;
   }
   if (options.platform == Platform::kAndroid)

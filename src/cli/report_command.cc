@@ -145,7 +145,7 @@ int RunReportCommand(const std::vector<std::string>& words) {
     return FailReport(arguments.status());
   if (arguments.value().show_help) {
     ReportArguments ignored;
-    fputs(LongHelp(ReportText(), ReportFlags(ignored)).c_str(), stdout);
+    PrintText(LongHelp(ReportText(), ReportFlags(ignored)));
     return kExitOk;
   }
   const Status status = WritePage(arguments.value());

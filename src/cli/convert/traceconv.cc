@@ -257,7 +257,7 @@ int RunTraceconv(const std::vector<std::string>& arguments) {
   if (!options.ok())
     status = options.status();
   else if (options.value().show_help)
-    fputs(TraceconvHelp().c_str(), stdout);
+    PrintText(TraceconvHelp());
   else if (options.value().show_version)
     Print(stdout, "traceconv %s\n", HPD_VERSION);
   else

@@ -100,7 +100,7 @@ int RunQueryCommand(QueryDialect dialect, const std::vector<std::string>& argume
                                       ? kExitUsage
                                       : kExitFailure);
   if (options.value().show_help) {
-    fputs(QueryHelp(dialect).c_str(), stdout);
+    PrintText(QueryHelp(dialect));
     return kExitOk;
   }
   if (options.value().show_version) {

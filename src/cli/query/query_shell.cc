@@ -127,7 +127,7 @@ class Shell {
     else if (command == ".mode")
       SetMode(argument);
     else
-      fputs(kHelp, stdout);
+      PrintText(kHelp);
     return true;
   }
 

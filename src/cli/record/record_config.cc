@@ -275,7 +275,7 @@ int Run(const std::vector<std::string>& arguments, bool to_file) {
   if (!parsed.ok())
     return Fail(parsed.status());
   if (options.show_help) {
-    fputs(LongHelp(command, flags).c_str(), stdout);
+    PrintText(LongHelp(command, flags));
     return kExitOk;
   }
   if (options.show_version) {
