@@ -12,9 +12,9 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxEnvironment = size_t{1} << 20;  // bytes
-constexpr size_t kMaxMaps = size_t{16} << 20;        // bytes
-constexpr uint64_t kMapsPatienceNs = 200'000'000;
+constexpr size_t kMaxEnvironment = size_t{1} << 20;    // bytes
+constexpr size_t kMaxMapsOfSilent = size_t{16} << 20;  // bytes
+constexpr uint64_t kSilentPatienceNs = 200'000'000;
 
 bool HasSession(pid_t pid, const std::string& variable) {
   const std::string environment = ReadMemoryFile(pid, "environ", kMaxEnvironment);
@@ -23,7 +23,7 @@ bool HasSession(pid_t pid, const std::string& variable) {
 }
 
 bool HasLibrary(pid_t pid) {
-  return ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs)
+  return ReadMemoryFile(pid, "maps", kMaxMapsOfSilent, kSilentPatienceNs)
              .find("libheapprofd_preload") != std::string::npos;
 }
 

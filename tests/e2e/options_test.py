@@ -50,7 +50,9 @@ WITH_PROGRAM = {
     "no-start": ([], kept),
     # No meaning here: one line says so and the recording goes on.
     "disable-fork-teardown": ([], lambda result: noted(result, "--disable-fork-teardown")),
-    "idle-allocations": ([], lambda result: noted(result, "--idle-allocations")),
+    "idle-allocations": ([], lambda result: noted(result, "--idle-allocations")
+                         and ("CONFIG_IDLE_PAGE_TRACKING" in result.stderr) !=
+                         os.path.exists("/sys/kernel/mm/page_idle/bitmap")),
     "trace-to-text-binary": (["/bin/true"], lambda result: noted(result, "--trace-to-text-binary")),
     "no-annotations": ([], lambda result: noted(result, "--no-annotations")),
     "disable-selinux": ([], lambda result: noted(result, "--disable-selinux")),

@@ -1,5 +1,7 @@
 #include "cli/record/record_flags.h"
 
+#include <unistd.h>
+
 #include <optional>
 
 #include "cli/flag_values.h"
@@ -13,6 +15,14 @@ ApplyValue NoEffect(Options& options, const std::string& flag, const std::string
     options.notes.push_back(flag + " " + why);
     return Status();
   };
+}
+
+// The page tables' marks of what was read or written lately would tell.
+std::string WhyNoIdleMemory() {
+  return access("/sys/kernel/mm/page_idle/bitmap", F_OK) == 0
+             ? "is ignored: reading this kernel's page_idle is not supported"
+             : "is ignored: this kernel does not track idle pages "
+               "(CONFIG_IDLE_PAGE_TRACKING)";
 }
 
 // "NAME" or "NAME=BYTES", separated by commas.
@@ -245,8 +255,7 @@ std::vector<Flag> CompatibilityFlags(Options& options) {
       {.name = "idle-allocations",
        .help = "No effect: idle memory is not tracked.",
        .group = group,
-       .apply = NoEffect(options, "--idle-allocations",
-                         "is ignored: idle memory is not tracked")},
+       .apply = NoEffect(options, "--idle-allocations", WhyNoIdleMemory())},
       {.name = "trace-to-text-binary",
        .aliases = {"traceconv-binary", "trace-processor-binary"},
        .value_name = "PATH",
