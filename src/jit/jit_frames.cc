@@ -1,12 +1,15 @@
 #include "jit/jit_frames.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/files/foreign_file.h"
 #include "jit/jit_names.h"
+#include "symbolize/symbol_answers.h"
+#include "symbolize/worker_pool.h"
 
 namespace heapprofd {
 namespace {
@@ -44,12 +47,31 @@ ScopedFd OpenInRoot(const JitProcess& process, const std::string& path) {
   return is_theirs ? std::move(file.fd) : ScopedFd();
 }
 
-void ReadFiles(const TargetProfile& profile, const JitProcess& process, JitNames& names) {
+// What compilers have left, open, in the order in which it is to be read.
+struct JitFiles {
+  std::vector<ScopedFd> perf_maps;
+  std::vector<ScopedFd> jitdumps;
+
+  bool empty() const { return perf_maps.empty() && jitdumps.empty(); }
+
+  std::vector<int> fds() const {
+    std::vector<int> fds;
+    for (const auto* files : {&perf_maps, &jitdumps}) {
+      for (const ScopedFd& file : *files)
+        fds.push_back(file.get());
+    }
+    return fds;
+  }
+};
+
+JitFiles OpenFiles(const TargetProfile& profile, const JitProcess& process) {
+  constexpr size_t kMaxJitdumps = 16;  // each is a descriptor
+  JitFiles files;
   for (const pid_t pid : process.pids) {
-    const ScopedFd fd = OpenInRoot(process, "/tmp/perf-" + std::to_string(pid) + ".map");
+    ScopedFd fd = OpenInRoot(process, "/tmp/perf-" + std::to_string(pid) + ".map");
     if (!fd.valid())
       continue;
-    names.ReadPerfMap(fd.get());
+    files.perf_maps.push_back(std::move(fd));
     break;
   }
   // A process maps a page of its jitdump, so that others know its path.
@@ -58,14 +80,69 @@ void ReadFiles(const TargetProfile& profile, const JitProcess& process, JitNames
     if (!IsJitdump(mapping.path) || mapping.path == last)
       continue;
     last = mapping.path;
-    if (const ScopedFd fd = OpenInRoot(process, mapping.path); fd.valid())
-      names.ReadJitdump(fd.get());
+    if (ScopedFd fd = OpenInRoot(process, mapping.path); fd.valid())
+      files.jitdumps.push_back(std::move(fd));
+    if (files.jitdumps.size() == kMaxJitdumps)
+      break;
   }
+  return files;
+}
+
+// In a process without rights.
+std::string NamesFrom(const JitFiles& files, const std::vector<uint64_t>& pcs) {
+  JitNames names(pcs);
+  for (const ScopedFd& file : files.perf_maps)
+    names.ReadPerfMap(file.get());
+  for (const ScopedFd& file : files.jitdumps)
+    names.ReadJitdump(file.get());
+  SymbolAnswers answers;
+  for (const uint64_t pc : pcs) {
+    const std::optional<SourceLine> line = names.Find(pc);
+    if (!line)
+      continue;
+    const SymbolAnswers::Line texts{.function = answers.Intern(line->function),
+                                    .system_name = answers.Intern(line->system_name),
+                                    .file = answers.Intern(line->file),
+                                    .line = line->line};
+    answers.Add(pc, {&texts, 1});
+  }
+  std::string bytes;
+  answers.EncodeTo(bytes);
+  return bytes;
+}
+
+// Names of addresses, as far as there are any. `error`: why none could be read.
+SymbolAnswers AskReader(const JitFiles& files,
+                        const std::vector<uint64_t>& pcs,
+                        int cancel_fd,
+                        std::string* error) {
+  std::optional<SymbolAnswers> answers;
+  if (files.empty())
+    return {};
+  *error = "nobody waited for it";
+  RunInWorkers(
+      1, [&](size_t) { return NamesFrom(files, pcs); },
+      [&](size_t, Result<std::string> result) {
+        if (!result.ok())
+          *error = result.status().message();
+        else if (!(answers = SymbolAnswers::Decode(std::move(result).value())))
+          *error = "the answer was damaged";
+      },
+      {.workers = 1,
+       .cancel_fd = cancel_fd,
+       .rights = WorkerRights::kNone,
+       .kept_fds = files.fds()});
+  if (!answers)
+    return {};
+  error->clear();
+  return std::move(*answers);
 }
 
 }  // namespace
 
-JitReport NameJitFrames(TargetProfile& profile, const JitProcess& process) {
+JitReport NameJitFrames(TargetProfile& profile,
+                        const JitProcess& process,
+                        int cancel_fd) {
   JitReport report;
   std::vector<FrameId> frames;
   std::vector<uint64_t> pcs;
@@ -83,12 +160,12 @@ JitReport NameJitFrames(TargetProfile& profile, const JitProcess& process) {
   report.frames = frames.size();
   if (frames.empty())
     return report;
-  JitNames names(pcs);
-  ReadFiles(profile, process, names);
+  const SymbolAnswers names =
+      AskReader(OpenFiles(profile, process), pcs, cancel_fd, &report.error);
   for (size_t i = 0; i < frames.size(); ++i) {
     Frame& frame = profile.frames[frames[i]];
-    if (auto line = names.Find(pcs[i])) {
-      frame.lines.push_back(std::move(*line));
+    if (const auto lines = names.Find(pcs[i])) {
+      frame.lines = names.ToSourceLines(*lines);
       continue;
     }
     ++report.unnamed_frames;

@@ -1,10 +1,12 @@
 // Names the frames of a profile that lie in code made at run time, with the files that
-// the target's just-in-time compiler has left: see jit_names.h.
+// the target's just-in-time compiler has left: see jit_names.h. They are read in a
+// process without rights, for the target can have written anything.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "profile/model.h"
@@ -28,9 +30,13 @@ struct JitReport {
   uint64_t unnamed_frames = 0;  // of these, still without a name
   // Where these are; kNoId for addresses outside of every known mapping.
   std::vector<MappingId> mappings;
+  std::string
+      error;  // why the files could not be read; empty: they were, or there is none
 };
 
-// Frames that have lines keep them.
-JitReport NameJitFrames(TargetProfile& profile, const JitProcess& process);
+// Frames that have lines keep them. `cancel_fd`: as in WorkerLimits.
+JitReport NameJitFrames(TargetProfile& profile,
+                        const JitProcess& process,
+                        int cancel_fd = -1);
 
 }  // namespace heapprofd

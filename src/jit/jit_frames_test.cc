@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -99,10 +100,22 @@ TEST_F(JitFramesTest, LinksLeadNowhereOutsideOfTheTargetsRoot) {
   fs::remove(outside);
 }
 
+TEST_F(JitFramesTest, FilesThatWereNotReadAreNoReasonToAdviseMakingThem) {
+  Write("tmp/perf-7.map", "7100 100 compiled\n");
+  const FrameId id = AddFrame("", 0x120);
+  const ScopedFd cancel(eventfd(1, EFD_CLOEXEC));
+  const JitReport report = NameJitFrames(
+      profile_, {.root_fd = fd_.get(), .pids = {7}, .uid = getuid()}, cancel.get());
+  EXPECT_EQ(NameOf(id), "");
+  EXPECT_EQ(report.unnamed_frames, 1u);
+  EXPECT_EQ(report.error, "nobody waited for it");
+}
+
 TEST_F(JitFramesTest, WithoutAnyFileTheFramesAreReported) {
   AddFrame("/memfd:doublemapper", 0x120);
   const JitReport report = NameFrames();
   EXPECT_EQ(report.unnamed_frames, 1u);
+  EXPECT_EQ(report.error, "");
 }
 
 }  // namespace

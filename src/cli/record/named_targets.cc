@@ -27,12 +27,13 @@ double LiveBytes(const TargetProfile& profile) {
 
 // Names for code that the target's own compiler has made, and what to do where that has
 // left none.
-void NameJitFrames(Target& target, SymbolizeReport& symbols) {
-  const JitReport jit =
-      NameJitFrames(target.profile(), {.root_fd = target.root_fd(),
+void NameJitFrames(Target& target, int cancel_fd, SymbolizeReport& symbols) {
+  const JitReport jit = NameJitFrames(target.profile(),
+                                      {.root_fd = target.root_fd(),
                                        .pids = {target.own_pid(), target.pid()},
                                        .uid = target.profile().process.uid,
-                                       .user = target.user()});
+                                       .user = target.user()},
+                                      cancel_fd);
   if (jit.unnamed_frames == 0)
     return;
   symbols.modules.push_back(ModuleOfJitCode(target.profile(), jit));
@@ -113,7 +114,7 @@ std::vector<NamedTarget> NameTargets(const TraceRecording& recording,
     results[i]->symbols = std::move(reports[i]);
   for (NamedTarget& process : named) {
     if (HasSamples(process.target->profile()))
-      NameJitFrames(*process.target, process.result.symbols);
+      NameJitFrames(*process.target, options.cancel_fd, process.result.symbols);
   }
   std::stable_sort(named.begin(), named.end(),
                    [](const NamedTarget& a, const NamedTarget& b) {

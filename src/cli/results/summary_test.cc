@@ -348,13 +348,14 @@ TEST(QualityWarningsTest, EveryReasonForMissingNamesHasWordsOfItsOwn) {
   }
 }
 
-std::string AdviceForJit(TestProfile& test, MappingId mapping) {
+std::string AdviceForJit(TestProfile& test, MappingId mapping, const char* error = "") {
   test.AddUnnamed(mapping, 1, 900);
   ProcessResult result = ResultOf(test);
   JitReport jit;
   jit.frames = 1;
   jit.unnamed_frames = 1;
   jit.mappings = {mapping};
+  jit.error = error;
   result.symbols.modules.push_back(ModuleOfJitCode(test.profile(), jit));
   return OnlyWarningOf(result);
 }
@@ -368,6 +369,10 @@ TEST(QualityWarningsTest, OnlyARuntimeThatIsThereIsBlamedForCodeWithoutAFile) {
   EXPECT_TRUE(Holds(AdviceForJit(node, node.AddMapping("")), "--perf-basic-prof"));
   TestProfile other("coroutines");
   EXPECT_TRUE(Holds(AdviceForJit(other, other.AddMapping("")), "/tmp/perf-4711.map"));
+  TestProfile damaged("node");
+  damaged.profile().process.executable = "/usr/bin/node";
+  EXPECT_TRUE(Holds(AdviceForJit(damaged, damaged.AddMapping(""), "it was killed"),
+                    "cannot read what its compiler has left in /tmp: it was killed"));
   TestProfile go("go");
   EXPECT_TRUE(Holds(AdviceForJit(go, kNoId), "outside of everything that was mapped"));
 }

@@ -168,6 +168,11 @@ ModuleSymbols ModuleOfJitCode(const TargetProfile& profile, const JitReport& jit
   module.mappings = jit.mappings;
   module.frames = jit.frames;
   module.unnamed_frames = jit.unnamed_frames;
+  if (!jit.error.empty()) {
+    module.reason = NoSymbolsReason::kWorkerDied;
+    module.error = "cannot read what its compiler has left in /tmp: " + jit.error;
+    return module;
+  }
   module.reason = NoSymbolsReason::kNoSymbols;
   const bool is_mapped = std::any_of(jit.mappings.begin(), jit.mappings.end(),
                                      [](MappingId id) { return id != kNoId; });
