@@ -42,7 +42,7 @@ bool MayLookIntoAll() {
 // With the mount option "hidepid" others' processes may be missing from /proc. So they
 // may where there are more mounts than are looked at.
 bool AreAllShown() {
-  constexpr size_t kMaxMounts = 256 * 1024;  // bytes
+  constexpr size_t kMaxMounts = size_t{256} * 1024;  // bytes
   if (MayLookIntoAll())
     return true;
   const std::string mounts = ReadProcFile("/proc/self/mounts", kMaxMounts);

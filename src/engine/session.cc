@@ -31,6 +31,9 @@ constexpr int kLastTurns = 256;        // for what was said before the end
 constexpr double kLowFill = 1.0 / 64;  // of the ring, when a wait ends
 constexpr double kHighFill = 1.0 / 8;
 
+// When the looks at children of all sessions of this process have been made up for.
+uint64_t g_looks_paid_ns = 0;
+
 // Processes that have ended and have children that count: a descriptor each, of those
 // that we may have.
 size_t MaxAwaiting() {
@@ -298,10 +301,10 @@ void Session::LookAfterChildren() {
       awaiting_children_.push_back(target);
   }
   const uint64_t end_ns = MonotonicNs();
-  looks_paid_ns_ = std::max(looks_paid_ns_, end_ns) + 10 * (end_ns - begin_ns);
+  g_looks_paid_ns = std::max(g_looks_paid_ns, end_ns) + 10 * (end_ns - begin_ns);
   look_after_children_ns_ = awaiting_children_.size() < count
-                                ? looks_paid_ns_
-                                : std::max(looks_paid_ns_, end_ns + kPauseNs);
+                                ? g_looks_paid_ns
+                                : std::max(g_looks_paid_ns, end_ns + kPauseNs);
 }
 
 void Session::ReapExited() {

@@ -275,8 +275,6 @@ class Session {
   std::deque<Target*> awaiting_children_;  // ended, with children that still count
   bool has_left_children_ = false;
   uint64_t look_after_children_ns_ = 0;  // not before
-  // When those looks of all sessions of this process have been made up for.
-  static inline uint64_t looks_paid_ns_ = 0;
   std::map<uint64_t, pid_t> attached_seeds_;  // of all so far
   std::map<pid_t, uint64_t> execed_;          // to be attached to again, until this time
   uint64_t followed_ns_ = 0;

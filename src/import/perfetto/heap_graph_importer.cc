@@ -1,7 +1,6 @@
 #include "import/perfetto/heap_graph_importer.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "trace/message_reader.h"
@@ -24,36 +23,10 @@ enum GraphField : uint32_t {
   kHeapBytesAllocated = 10,
 };
 
-constexpr std::array<const char*, 15> kRootNames = {
-    "ROOT_UNKNOWN",           "ROOT_JNI_GLOBAL",   "ROOT_JNI_LOCAL",
-    "ROOT_JAVA_FRAME",        "ROOT_NATIVE_STACK", "ROOT_STICKY_CLASS",
-    "ROOT_THREAD_BLOCK",      "ROOT_MONITOR_USED", "ROOT_THREAD_OBJECT",
-    "ROOT_INTERNED_STRING",   "ROOT_FINALIZING",   "ROOT_DEBUGGER",
-    "ROOT_REFERENCE_CLEANUP", "ROOT_VM_INTERNAL",  "ROOT_JNI_MONITOR"};
-constexpr std::array<const char*, 12> kKindNames = {"KIND_UNKNOWN",
-                                                    "KIND_NORMAL",
-                                                    "KIND_NOREFERENCES",
-                                                    "KIND_STRING",
-                                                    "KIND_ARRAY",
-                                                    "KIND_CLASS",
-                                                    "KIND_CLASSLOADER",
-                                                    "KIND_DEXCACHE",
-                                                    "KIND_SOFT_REFERENCE",
-                                                    "KIND_WEAK_REFERENCE",
-                                                    "KIND_FINALIZER_REFERENCE",
-                                                    "KIND_PHANTOM_REFERENCE"};
-constexpr std::array<const char*, 4> kHeapNames = {
-    "HEAP_TYPE_UNKNOWN", "HEAP_TYPE_APP", "HEAP_TYPE_ZYGOTE", "HEAP_TYPE_BOOT_IMAGE"};
-
-template <typename Names, typename Enum>
-const char* NameIn(const Names& names, Enum value) {
-  const auto index = static_cast<size_t>(value);
-  return names[index < names.size() ? index : 0];
-}
-
+// `last`: of the enumeration; numbers beyond it are as good as none.
 template <typename Enum>
-Enum EnumOf(uint64_t value, size_t count) {
-  return static_cast<Enum>(value < count ? value : 0);
+Enum EnumOf(uint64_t value, Enum last) {
+  return static_cast<Enum>(value <= static_cast<uint64_t>(last) ? value : 0);
 }
 
 // Of several roots of an object the one with the highest rank counts, else the first.
@@ -72,18 +45,6 @@ bool IsWeak(HeapClassKind kind) {
 }
 
 }  // namespace
-
-const char* NameOf(HeapRootType type) {
-  return NameIn(kRootNames, type);
-}
-
-const char* NameOf(HeapClassKind kind) {
-  return NameIn(kKindNames, kind);
-}
-
-const char* NameOf(HeapType type) {
-  return NameIn(kHeapNames, type);
-}
 
 void HeapGraphImporter::Add(std::string_view message, int64_t ts) {
   bool is_continued = false;
@@ -183,7 +144,7 @@ void HeapGraphImporter::AddType(std::string_view message) {
         reader.Uints([&](uint64_t field) { type.fields.push_back(field); });
         break;
       case 7:
-        row.kind = EnumOf<HeapClassKind>(reader.Uint(), kKindNames.size());
+        row.kind = EnumOf(reader.Uint(), HeapClassKind::kPhantomReference);
         break;
       case 8:
         type.classloader = reader.Uint();
@@ -207,7 +168,7 @@ void HeapGraphImporter::AddRoots(std::string_view message) {
     if (reader.field() == 1)
       reader.Uints([&](uint64_t object) { objects.push_back(object); });
     else if (reader.field() == 2)
-      type = EnumOf<HeapRootType>(reader.Uint(), kRootNames.size());
+      type = EnumOf(reader.Uint(), HeapRootType::kJniMonitor);
   }
   for (const uint64_t object : objects) {
     const auto [root, is_new] = dump_.roots.try_emplace(object, type);
@@ -248,7 +209,7 @@ void HeapGraphImporter::AddObject(std::string_view message) {
         object.id = dump_.last_id + reader.Uint();
         break;
       case 9:
-        object.heap_type = EnumOf<HeapType>(reader.Uint(), kHeapNames.size());
+        object.heap_type = EnumOf(reader.Uint(), HeapType::kBootImage);
         break;
       default:
         break;
