@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -112,13 +113,16 @@ Result<std::optional<ControlMessage>> ControlChannel::Receive() {
   }
 }
 
-Result<ControlMessage> ControlChannel::Wait(int timeout_ms) {
+Result<ControlMessage> ControlChannel::Wait(int timeout_ms, int stop_fd) {
   while (true) {
     HPD_TRY_ASSIGN(std::optional<ControlMessage> message, Receive());
     if (message)
       return std::move(*message);
-    pollfd readable{.fd = fd_.get(), .events = POLLIN, .revents = 0};
-    if (poll(&readable, 1, timeout_ms) == 0)
+    std::array<pollfd, 2> readable = {
+        pollfd{.fd = fd_.get(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = stop_fd, .events = POLLIN, .revents = 0}};
+    const int ready = poll(readable.data(), readable.size(), timeout_ms);
+    if (ready == 0 || readable[1].revents != 0)
       return Status(StatusCode::kUnavailable, "the other side does not answer");
   }
 }

@@ -46,8 +46,9 @@ class ControlChannel {
   // kUnavailable: the other side has closed. kCorrupt: it talks nonsense.
   Result<std::optional<ControlMessage>> Receive();
 
-  // The next message, waiting at most `timeout_ms` (-1: for ever) for each piece of it.
-  Result<ControlMessage> Wait(int timeout_ms);
+  // The next message, waiting at most `timeout_ms` (-1: for ever) for each piece of it,
+  // and no longer than until `stop_fd`, if there is one, is readable.
+  Result<ControlMessage> Wait(int timeout_ms, int stop_fd = -1);
 
  private:
   Result<std::optional<ControlMessage>> TakeMessage();

@@ -1,5 +1,6 @@
 """Ctrl-C at a terminal, and a program that does not care."""
 
+import contextlib
 import os
 import pty
 import select
@@ -11,6 +12,8 @@ import time
 import unittest
 
 from profile_run import HEAP_PROFILE, Started, program, run
+from service_run import wait_for
+from service_test import ServiceTest
 
 DEADLINE_S = 60
 
@@ -97,6 +100,58 @@ class Interrupt(unittest.TestCase):
     def test_a_signal_that_kills_the_program_is_its_exit_code(self):
         result = run(["/bin/sh", "-c", "kill -TERM $$"])
         self.assertEqual(result.exit_code, 128 + signal.SIGTERM)
+
+
+class SilentService(ServiceTest):
+    """A way out of a service that does not answer."""
+
+    def setUp(self):
+        super().setUp()
+        self.place.start()
+
+    def stop(self):
+        self.place.service.send_signal(signal.SIGSTOP)  # else it would start other engines
+        self.stopped = {*self.place.engines(), self.place.service.pid}
+        self.addCleanup(self.let_go_on)
+        for pid in self.stopped:
+            os.kill(pid, signal.SIGSTOP)
+
+    def let_go_on(self):
+        while self.stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.stopped.pop(), signal.SIGCONT)
+
+    def test_ctrl_c_ends_the_wait_for_its_answer(self):
+        self.stop()
+        recording = self.record("-n", "nobody_has_this_name")
+
+        def keeps_interrupts():
+            with open(f"/proc/{recording.process.pid}/status") as status:
+                blocked = next(line for line in status if line.startswith("SigBlk:"))
+            return int(blocked.split()[1], 16) >> (signal.SIGINT - 1) & 1
+
+        wait_for(keeps_interrupts, "it does not begin")
+        recording.finish()
+        self.assertEqual(recording.exit_code, 128 + signal.SIGINT)
+        self.assertEqual(recording.stderr, "heap_profile: cannot record: interrupted before the service answered\n")
+        self.assertEqual(recording.files, {})
+
+    def test_ctrl_backslash_leaves_a_recording_to_the_service(self):
+        recording = self.record("-n", "patient", "-i", "1").wait_active()
+        patient = self.patient().wait_ready()
+        patient.tell("a")
+        self.stop()
+        recording.process.send_signal(signal.SIGINT)
+        self.assertIn("Waiting for profiler shutdown", recording.process.stderr.readline())
+        recording.process.send_signal(signal.SIGQUIT)
+        stderr = recording.process.stderr.readline()  # the service has it, too: no end comes
+        self.assertEqual(recording.process.wait(DEADLINE_S), 128 + signal.SIGQUIT)
+        trace = os.path.join(recording.directory, "raw-trace")
+        self.assertEqual(stderr, f"heap_profile: not waiting for the end of the recording; the service writes {trace}\n")
+        self.let_go_on()
+        wait_for(lambda: any(name.startswith("heap_dump.") for name in os.listdir(recording.directory)), "nothing is finished")
+        self.assertEqual(patient.end(), 0)
+        recording.finish(stop=None)
 
 
 if __name__ == "__main__":

@@ -166,9 +166,9 @@ Status StatusOf(const ControlMessage& answer) {
 
 // Until the service knows whose they are it takes no descriptors. kTryAgain: it did not
 // answer.
-Status AwaitReady(ControlChannel& channel) {
+Status AwaitReady(ControlChannel& channel, int stop_fd) {
   const Status sent = channel.Send(ControlType::kPrepare, "");
-  const Result<ControlMessage> answer = channel.Wait(kAnswerMs);
+  const Result<ControlMessage> answer = channel.Wait(kAnswerMs, stop_fd);
   if (!answer.ok())
     return Status(StatusCode::kTryAgain,
                   "cannot record: the service does not answer; restart it, should it be "
@@ -183,8 +183,8 @@ Status AwaitReady(ControlChannel& channel) {
 }
 
 // kTryAgain: the service did not answer.
-Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
-  HPD_TRY(AwaitReady(channel));
+Status AskToStart(ControlChannel& channel, const RemoteRequest& request, int stop_fd) {
+  HPD_TRY(AwaitReady(channel, stop_fd));
   protos::StartRequest message;
   message.set_trace_config(SerializeTraceConfig(request.config));
   message.set_directory(request.directory);
@@ -201,7 +201,7 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
   if (!sent.ok())
     return Status(StatusCode::kTryAgain, sent.message());
   while (true) {
-    const Result<ControlMessage> answer = channel.Wait(kAnswerMs);
+    const Result<ControlMessage> answer = channel.Wait(kAnswerMs, stop_fd);
     if (!answer.ok())
       return Status(StatusCode::kTryAgain, answer.status().message());
     HPD_TRY(StatusOf(answer.value()));
@@ -211,19 +211,36 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request) {
   }
 }
 
+bool IsReadable(int fd) {
+  pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&readable, 1, 0) > 0;
+}
+
 // A service that was about to leave may take the connection and not the request: the next
-// one is asked.
-Result<ControlChannel> StartRecording(const RemoteRequest& request) {
+// one is asked. `stop_fd`: readable when nobody wants the recording any more.
+Result<ControlChannel> StartRecording(const RemoteRequest& request, int stop_fd) {
   Status status;
   for (int attempt = 0; attempt < 5; ++attempt) {
     HPD_TRY_ASSIGN(ControlChannel channel, FindService(request.may_start_service));
-    status = AskToStart(channel, request);
+    status = AskToStart(channel, request, stop_fd);
     if (status.ok())
       return channel;
+    if (IsReadable(stop_fd))
+      return Status(StatusCode::kUnavailable,
+                    "cannot record: interrupted before the service answered");
     if (status.code() != StatusCode::kTryAgain)
       break;
   }
   return status;
+}
+
+// The exit code of one whom a signal has ended; `otherwise` when none has.
+int ExitCodeOf(SteeringSignals& signals, int otherwise) {
+  while (const std::optional<signalfd_siginfo> info = signals.Next()) {
+    if (info->ssi_signo != SIGCHLD)
+      return 128 + static_cast<int>(info->ssi_signo);
+  }
+  return otherwise;
 }
 
 class RemoteRun {
@@ -237,14 +254,28 @@ class RemoteRun {
           pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
           pollfd{.fd = channel_->fd(), .events = POLLIN, .revents = 0}};
       poll(fds.data(), fds.size(), -1);
-      while (const std::optional<signalfd_siginfo> info = signals.Next())
+      while (const std::optional<signalfd_siginfo> info = signals.Next()) {
+        if (info->ssi_signo == SIGQUIT)
+          return Leave();
         HandleSignal(static_cast<int>(info->ssi_signo));
+      }
       if (const std::optional<int> exit_code = HandleMessages())
         return *exit_code;
     }
   }
 
  private:
+  // For a service that does not answer; one that does ends the recording as if asked to.
+  int Leave() {
+    status_line_.Clear();
+    if (!request_->quiet)
+      Print(stderr,
+            "heap_profile: not waiting for the end of the recording; the service writes "
+            "%s\n",
+            request_->trace_path.c_str());
+    return 128 + SIGQUIT;
+  }
+
   void HandleSignal(int signal) {
     if (signal == SIGCHLD)
       return;
@@ -340,16 +371,17 @@ std::vector<std::string> RecordingSockets() {
 }  // namespace
 
 int RecordRemotely(const RemoteRequest& request) {
-  SteeringSignals signals(SignalSource::kTerminal);
-  Result<ControlChannel> channel = StartRecording(request);
+  SteeringSignals waiting;  // not Ctrl-\ and Ctrl-Z: there is no status line yet
+  Result<ControlChannel> channel = StartRecording(request, StopRequests().get());
   ReportStarted(request, channel.ok() ? Status() : channel.status());
   if (!channel.ok()) {
     if (!request.directory.empty()) {  // made for this recording; nobody needs it empty
       unlink(request.trace_path.c_str());
       rmdir(request.directory.c_str());
     }
-    return Fail(channel.status());
+    return ExitCodeOf(waiting, Fail(channel.status()));
   }
+  SteeringSignals signals(SignalSource::kTerminal);
   if (!request.quiet)
     Print(stderr, "Profiling active. Press Ctrl+C to terminate.\n");
   return RemoteRun(&channel.value(), &request).Run(signals);
