@@ -18,6 +18,7 @@
 
 #include "attach/attached_process.h"
 #include "attach/gate/exec_watcher.h"
+#include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/fair_turn.h"
@@ -275,6 +276,7 @@ class Session {
   std::deque<Target*> awaiting_children_;  // ended, with children that still count
   bool has_left_children_ = false;
   uint64_t look_after_children_ns_ = 0;  // not before
+  uint64_t late_reads_before_ = LateReads();
   // When those looks of all sessions of this process have been made up for.
   static inline uint64_t looks_paid_ns_ = 0;
   std::map<uint64_t, pid_t> attached_seeds_;  // of all so far

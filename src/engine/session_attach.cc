@@ -232,6 +232,12 @@ std::vector<std::string> Session::attach_problems() const {
     if (!is_recorded)
       problems.push_back(problem);
   }
+  if (const uint64_t late = LateReads() - late_reads_before_; late > 0)
+    problems.push_back(
+        "cannot tell all about the processes of other users: " + std::to_string(late) +
+        (late == 1 ? " look" : " looks") +
+        " at their arguments, mappings or sizes had no answer in time, or none before; "
+        "see which of their programs hang");
   return problems;
 }
 

@@ -111,6 +111,8 @@ void Target::PublishHeapRules() {
 // its other targets.
 size_t Target::Drain(size_t max_records, bool writers_gone, uint64_t turn_ns) {
   const uint64_t turn_end_ns = MonotonicNs() + turn_ns;
+  if (is_modules_change_late_)
+    HandleModulesChanged();
   size_t count = 0;
   uint64_t dear_steps = DearSteps();
   bool is_over = false;

@@ -247,6 +247,7 @@ class Target {
   std::optional<uint64_t> stuck_cpu_ns_;  // of the process when it was noticed
   uint64_t replacements_seen_ = 0;        // of the address space
   uint64_t removals_seen_ = 0;            // when modules were last reported as changed
+  bool is_modules_change_late_ = false;   // reported, and the maps were not to be read
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   bool has_room_ = true;    // for more live samples
