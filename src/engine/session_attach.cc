@@ -56,9 +56,9 @@ SessionConfig ConfigFor(const AttachedProcess& attached, SessionConfig config) {
 Status HangsInKernel(pid_t pid) {
   return Status(StatusCode::kUnavailable,
                 "cannot attach to process " + std::to_string(pid) +
-                    ": the kernel does not come to an end with it (it hangs in the start "
-                    "of a program, on a slow file system), or no thread could be made; "
-                    "try again later");
+                    ": the kernel does not come to an end with it, or with another of "
+                    "its user's (one hangs in the start of a program, on a slow file "
+                    "system), or no thread could be made; try again later");
 }
 
 }  // namespace
@@ -114,6 +114,7 @@ Result<std::shared_ptr<AttachedProcess>> Session::Place(pid_t pid) {
   const auto placed = std::make_shared<std::optional<Placed>>();
   const auto finder = allocators_;
   const bool is_done = RunApart(
+      pid,
       [placed, finder, pid, options = AttachOptions()] {
         *placed = AttachedProcess::Place(pid, options, finder.get());
       },
@@ -128,8 +129,9 @@ Result<std::shared_ptr<AttachedProcess>> Session::Place(pid_t pid) {
 
 Status Session::PutHooksIn(const std::shared_ptr<AttachedProcess>& attached) {
   const auto status = std::make_shared<Status>();
-  const bool is_done = RunApart([status, attached] { *status = attached->PutHooksIn(); },
-                                [this] { ServeMeanwhile(); });
+  const bool is_done = RunApart(
+      attached->pid(), [status, attached] { *status = attached->PutHooksIn(); },
+      [this] { ServeMeanwhile(); });
   return is_done ? *status : HangsInKernel(attached->pid());
 }
 
@@ -295,8 +297,8 @@ std::vector<Session::Relative> Session::ReadFamily(pid_t ancestor) {
 // A process can have many thousand threads, each with children.
 std::vector<Session::Relative> Session::FamilyOf(pid_t pid) {
   const auto family = std::make_shared<std::vector<Relative>>();
-  const bool is_done = RunApart([family, pid] { *family = ReadFamily(pid); },
-                                [this] { ServeMeanwhile(); });
+  const bool is_done = RunApart(
+      pid, [family, pid] { *family = ReadFamily(pid); }, [this] { ServeMeanwhile(); });
   return is_done ? *family : std::vector<Relative>();
 }
 
@@ -354,9 +356,9 @@ void Session::RestoreChildren(pid_t pid) {
           "cannot take the hooks out of all children of process " + std::to_string(pid) +
           " in time; they do nothing, and the next recording of a child takes them out");
     const auto status = std::make_shared<Status>();
-    const bool is_done =
-        RunApart([status, child] { *status = AttachedProcess::Restore(child); },
-                 [this] { ServeMeanwhile(); });
+    const bool is_done = RunApart(
+        child, [status, child] { *status = AttachedProcess::Restore(child); },
+        [this] { ServeMeanwhile(); });
     if (!is_done || status->code() == StatusCode::kUnavailable)
       NoteProblem(is_done ? status->message() : HangsInKernel(child).message());
   }
@@ -365,9 +367,9 @@ void Session::RestoreChildren(pid_t pid) {
 void Session::TakeHooksOut(const std::shared_ptr<AttachedProcess>& attached) {
   const pid_t pid = attached->pid();
   const auto status = std::make_shared<Status>();
-  const bool is_done =
-      RunApart([status, attached] { *status = attached->TakeHooksOut(); },
-               [this] { ServeMeanwhile(); });
+  const bool is_done = RunApart(
+      pid, [status, attached] { *status = attached->TakeHooksOut(); },
+      [this] { ServeMeanwhile(); });
   if (!is_done)
     return NoteProblem(HangsInKernel(pid).message());
   if (!status->ok())
