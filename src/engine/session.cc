@@ -56,7 +56,7 @@ std::unique_ptr<Session> Session::CreateWithoutSocket(const SessionConfig& confi
 
 Session::~Session() {
   if (exec_watcher_ != nullptr)
-    static_cast<void>(exec_watcher_->End());
+    exec_watcher_->Leave();
   if (!socket_path_.empty())
     unlink(socket_path_.c_str());
   for (const std::string& directory : {directory_, parent_directory_}) {
@@ -132,7 +132,8 @@ bool Session::SeesAllOf(pid_t pid) const {
   return config_.heaps.IsMallocAlone() &&
          std::any_of(live_.begin(), live_.end(), [pid](const LiveTarget& live) {
            return live.target->pid() == pid && live.pidfd.valid() &&
-                  live.attached != nullptr && !live.attached->HasBecomeAnother();
+                  (live.is_starting ||
+                   (live.attached != nullptr && !live.attached->HasBecomeAnother()));
          });
 }
 
@@ -233,7 +234,8 @@ void Session::NoteEnd(LiveTarget& live, TargetEnd end) {
 // Those whose hooks are to be taken out must wait while we wait for another process.
 void Session::ReleaseEnded() {
   const auto is_over = [now = MonotonicNs()](const LiveTarget& live) {
-    return !live.pidfd.valid() && (live.rest_end == 0 || live.give_up_ns < now) &&
+    return !live.pidfd.valid() && !live.is_starting &&
+           (live.rest_end == 0 || live.give_up_ns < now) &&
            (live.attached == nullptr || !IsRunningApart());
   };
   while (true) {
@@ -334,11 +336,7 @@ void Session::Stop() {
     unlink(socket_path_.c_str());
   }
   AdoptCaught();
-  if (exec_watcher_ != nullptr) {
-    if (const Status status = exec_watcher_->End(); !status.ok())
-      NoteProblem(status.message());
-    exec_watcher_ = nullptr;
-  }
+  EndCatching();
   execed_.clear();
   ReapExited();
   for (LiveTarget& live : live_) {

@@ -184,8 +184,9 @@ class Session {
   struct LiveTarget {
     Target* target = nullptr;
     ScopedFd pidfd = ScopedFd();  // invalid: it has ended
-    // nullptr: its hooks are not ours to take out.
+    // nullptr: its hooks are not ours to take out, or not in yet.
     std::shared_ptr<AttachedProcess> attached = nullptr;
+    bool is_starting = false;   // it has been caught, and its hooks go in
     bool was_attached = false;  // its client was not preloaded
     uint32_t forks_seen = 0;
     // Of one that has ended: where its ring does, and until when that is read.
@@ -246,7 +247,17 @@ class Session {
   void RestoreChildren(pid_t pid);
   Result<Target*> AddAttached(AttachedProcess* attached, bool from_startup);
   void AdoptCaught();
-  Status Adopt(ExecWatcher::Caught& caught);
+  Status Adopt(const std::shared_ptr<ExecWatcher::Caught>& caught);
+
+  // A program that was caught, and its hooks go in.
+  struct Accepted {
+    std::shared_ptr<ExecWatcher::Caught> caught;
+    Target* target;
+    uint64_t until_ns;  // then it is given up; CLOCK_MONOTONIC
+  };
+
+  void TakeConclusions();
+  void EndCatching();
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
   int DrainAll(uint64_t turn_end_ns);
@@ -264,6 +275,7 @@ class Session {
   FairTurn turn_;
   size_t first_ = 0;  // of live_, in the next turn
   std::shared_ptr<ExecWatcher> exec_watcher_;
+  std::vector<Accepted> accepted_;
   std::vector<std::string> attach_problems_;
   size_t others_processes_ = 0;
   // Of programs that could not be caught, by process: those with our library may have

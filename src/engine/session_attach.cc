@@ -188,26 +188,48 @@ void Session::LeaveToParent() {
 
 // Of one that has been caught: the same process may have been a target as the program
 // that it was before.
-Status Session::Adopt(ExecWatcher::Caught& caught) {
-  const pid_t pid = caught.process().pid();
+Status Session::Adopt(const std::shared_ptr<ExecWatcher::Caught>& caught) {
+  const pid_t pid = caught->process().pid();
   EndTarget(pid);
   HPD_TRY(CheckRoom(pid));
   HPD_TRY_ASSIGN(Target* const target,
-                 AddAttached(&caught.process(), /*from_startup=*/true));
-  std::unique_ptr<AttachedProcess> attached;
-  Status status = caught.Accept(&attached);
-  if (status.ok())
-    live_.back().attached = std::move(attached);
-  else
-    Forget(target);
-  return status;
+                 AddAttached(&caught->process(), /*from_startup=*/true));
+  live_.back().is_starting = true;
+  accepted_.push_back({.caught = caught,
+                       .target = target,
+                       .until_ns = MonotonicNs() + ExecWatcher::kEndNs});
+  caught->Accept();
+  return {};
+}
+
+// Of those that have been accepted: we do not wait for the thread that puts their hooks
+// in.
+void Session::TakeConclusions() {
+  std::erase_if(accepted_, [this](const Accepted& accepted) {
+    std::unique_ptr<AttachedProcess> attached;
+    std::optional<Status> status = accepted.caught->TakeConclusion(&attached);
+    if (!status && MonotonicNs() < accepted.until_ns)
+      return false;
+    const auto live = std::find_if(
+        live_.begin(), live_.end(),
+        [&accepted](const LiveTarget& one) { return one.target == accepted.target; });
+    if (status && status->ok()) {
+      live->attached = std::move(attached);
+      live->is_starting = false;
+      return true;
+    }
+    Forget(accepted.target);
+    NoteStartProblem((status ? *status : ExecWatcher::Hangs()).message());
+    return true;
+  });
 }
 
 void Session::AdoptCaught() {
+  TakeConclusions();
   if (exec_watcher_ == nullptr)
     return;
   for (const std::shared_ptr<ExecWatcher::Caught>& caught : exec_watcher_->TakeCaught()) {
-    const Status status = Adopt(*caught);
+    const Status status = Adopt(caught);
     if (status.ok())
       continue;
     caught->Refuse();
@@ -215,6 +237,18 @@ void Session::AdoptCaught() {
   }
   for (std::string& problem : exec_watcher_->TakeProblems())
     NoteStartProblem(std::move(problem));
+}
+
+// What was accepted is concluded then, or never will be.
+void Session::EndCatching() {
+  const std::shared_ptr<ExecWatcher> watcher = std::exchange(exec_watcher_, nullptr);
+  if (watcher == nullptr)
+    return;
+  if (const Status status = watcher->End([this] { ServeMeanwhile(); }); !status.ok())
+    NoteProblem(status.message());
+  for (Accepted& accepted : accepted_)
+    accepted.until_ns = 0;
+  TakeConclusions();
 }
 
 void Session::NoteStartProblem(std::string problem) {
