@@ -205,12 +205,15 @@ bool Session::DrainOne(LiveTarget& live) {
   if (has_ended && live.give_up_ns < begin_ns)
     return false;
   if (left_ns == 0) {
-    target.Tick();
+    target.Tick(/*end_ns=*/0);
     return has_ended || target.ring_fill() > 0;
   }
   target.Drain(kRecordsPerTurn, has_ended, left_ns);
-  target.Tick();
-  target.FreeForkSlots(begin_ns + left_ns);
+  target.Tick(begin_ns + left_ns);
+  if (looking_ == nullptr || looking_ == &target) {
+    target.FreeForkSlots(begin_ns + left_ns);
+    looking_ = target.looks_for_owners() ? &target : nullptr;
+  }
   turn_.Note(target.user(), MonotonicNs() - begin_ns);
   if (has_ended && (!target.is_behind() || target.position() >= live.rest_end))
     live.rest_end = 0;
@@ -255,6 +258,7 @@ void Session::ReleaseEnded() {
 // Its ring has been read: keeps the result only.
 void Session::Release(const LiveTarget& live) {
   Target* target = live.target;
+  looking_ = looking_ == target ? nullptr : looking_;
   target->UpdateDump();
   const std::string& name = target->profile().process.cmdline[0];
   programs_.Count(name, UnrecordedReason::kConfined, target->confined_children());

@@ -307,6 +307,7 @@ class Session {
   UserBudget requested_dumps_{kRequestedOfUser, kRequestedOfAll};
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
+  const Target* looking_ = nullptr;  // for ended owners of its fork slots: one at a time
   std::vector<std::unique_ptr<TargetProfile>> rejected_;
   ControlHandler control_handler_;
   AllocationEvents* events_ = nullptr;

@@ -136,6 +136,7 @@ Status Session::PutHooksIn(const std::shared_ptr<AttachedProcess>& attached) {
 }
 
 void Session::Forget(const Target* target) {
+  looking_ = looking_ == target ? nullptr : looking_;
   std::erase_if(live_,
                 [target](const LiveTarget& live) { return live.target == target; });
   std::erase_if(targets_, [target](const std::unique_ptr<Target>& other) {

@@ -215,10 +215,11 @@ void Target::Beat() {
   memory_->engine().control.heartbeat.store(MonotonicNs(), std::memory_order_relaxed);
 }
 
-void Target::Tick() {
+void Target::Tick(uint64_t end_ns) {
   Beat();
-  if (config_.ask_allocator)
-    LookAtExit();
+  const uint64_t now = config_.ask_allocator ? MonotonicNs() : end_ns;
+  if (now < end_ns)
+    LookAtExit(end_ns - now);
   if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)
     AdaptInterval();
 }
