@@ -47,7 +47,7 @@ uint64_t PauseOver() {
 }
 
 // The threads that hang are their parent's.
-[[maybe_unused]] const int kForgetInChildren = pthread_atfork(nullptr, nullptr, [] {
+[[maybe_unused]] const int g_forgets_in_children = pthread_atfork(nullptr, nullptr, [] {
   for (Place& place : g_places)
     place.store(0);
 });
