@@ -190,6 +190,8 @@ class Target {
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
   void HandleModulesChanged();
   void HandleMark(std::span<const std::byte> payload, bool is_dump);
+  void KeepMark(Mark mark);
+  void ChargeRequests();
   bool MayRequestDump() const;
   bool HasRoom(uint8_t heap_id);
   size_t GrowthBytes(uint8_t heap_id);

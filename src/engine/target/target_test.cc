@@ -355,6 +355,35 @@ TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
   EXPECT_EQ(profile.quality.corrupt_records, 1u);
 }
 
+// Each is an event in the trace.
+TEST_F(TargetTest, MarksHaveABoundForOneTargetAndForAllOfAUser) {
+  constexpr uint64_t kMost = 10'000;
+  constexpr uint64_t kMany = kMost + 5;
+  UserBudget budget(kMost + 1, 2 * kMost);
+  auto other = Target::Create(getpid(), config_, &modules_, &clock_);
+  ASSERT_TRUE(other.ok());
+  const auto mark = [&](Target& target) {
+    target.set_dump_budget(&budget);
+    SharedMemory& memory = target.memory();
+    writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
+                         memory.ring_size());
+    for (uint64_t i = 0; i < kMany; ++i) {
+      Write(RecordType::kMark, std::vector<std::byte>(sizeof(MarkRecord)));
+      if (i % 100 == 0)
+        target.Drain(kAll, /*writers_gone=*/true);
+    }
+    while (target.Drain(kAll, /*writers_gone=*/true) > 0) {
+    }
+    EXPECT_EQ(target.profile().marks.size() + target.profile().quality.refused_marks,
+              kMany);
+    return target.profile().marks.size();
+  };
+  EXPECT_EQ(mark(*target_), kMost);
+  EXPECT_EQ(mark(*other.value()), 1u);
+  target_.reset();
+  other.value().reset();
+}
+
 // The order of two moments that the clock cannot tell apart is kept, and there is room
 // between them for a time of each heap's dump.
 TEST_F(TargetTest, MarksAreBeforeAndAfterTheDumpBetweenThem) {
