@@ -22,7 +22,7 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kStatusSize = 16384;
-constexpr uint64_t kBetweenNs = 5'000'000;
+constexpr uint64_t kServeEveryNs = 5'000'000;
 
 bool IsNamed(const TargetRules& rules, pid_t pid) {
   const ProcessDescription process = DescribeProcess(pid);
@@ -53,7 +53,7 @@ std::vector<pid_t> FindRunning(const TargetRules& rules,
     if (pid > 0 && pid != getpid() && IsNamed(by_name, pid) &&
         std::find(pids.begin(), pids.end(), pid) == pids.end())
       pids.push_back(pid);
-    if (MonotonicNs() - served_ns > kBetweenNs) {
+    if (MonotonicNs() - served_ns > kServeEveryNs) {
       between();
       served_ns = MonotonicNs();
     }

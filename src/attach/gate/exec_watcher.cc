@@ -20,7 +20,7 @@ namespace heapprofd {
 namespace {
 
 constexpr std::chrono::milliseconds kDecisionTime{1000};
-constexpr std::chrono::milliseconds kBetween{5};
+constexpr std::chrono::milliseconds kServeEvery{5};
 constexpr size_t kMaxProblems = 1000;  // that nobody has taken yet
 constexpr int kStragglerMs = 10;
 constexpr uint64_t kLoadNs = 10'000'000'000;     // from the leave to all libraries loaded
@@ -132,7 +132,7 @@ Status ExecWatcher::End(const std::function<void()>& between) {
   AskToEnd();
   const uint64_t deadline = MonotonicNs() + kEndNs;
   std::unique_lock lock(mutex_);
-  while (!over_.wait_for(lock, kBetween, [this] { return is_over_; })) {
+  while (!over_.wait_for(lock, kServeEvery, [this] { return is_over_; })) {
     if (MonotonicNs() > deadline) {
       catcher_.detach();
       return Hangs();

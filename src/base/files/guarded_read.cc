@@ -27,7 +27,7 @@ constexpr uint64_t kPauseNs = 1'000'000'000;      // of a user whose process was
 // A read that goes on, or a user who is not read for a while: his id, that there is one,
 // whether he is elsewhere, and until when, in one word. No locks: a child may be forked
 // at any time.
-using Place = std::atomic<uint64_t>;  // 0: free
+using ReadPlace = std::atomic<uint64_t>;  // 0: free
 constexpr uint64_t kTaken = uint64_t{1} << 31;
 constexpr uint64_t kElsewhere = uint64_t{1} << 30;
 constexpr uint64_t kUntil = kElsewhere - 1;
@@ -35,7 +35,7 @@ constexpr uint64_t kInTime = 0;
 constexpr uint64_t kHangs = 1;
 constexpr int kUntilShift = 28;  // quarters of a second, about, for eight years
 
-std::array<Place, kPlaces> g_places;
+std::array<ReadPlace, kPlaces> g_places;
 std::atomic<uint64_t> g_late_reads;
 
 uint64_t WordOf(const GuardedUser& user, uint64_t until) {
@@ -48,15 +48,15 @@ uint64_t PauseOver() {
 
 // The threads that hang are their parent's.
 [[maybe_unused]] const int g_forgets_in_children = pthread_atfork(nullptr, nullptr, [] {
-  for (Place& place : g_places)
+  for (ReadPlace& place : g_places)
     place.store(0);
 });
 
 // Null: this user has to wait, or all places that he may have are taken.
-Place* TakePlace(const GuardedUser& user) {
+ReadPlace* TakePlace(const GuardedUser& user) {
   const uint64_t now = MonotonicNs() >> kUntilShift;
   size_t elsewhere = 0;
-  for (Place& place : g_places) {
+  for (ReadPlace& place : g_places) {
     uint64_t word = place.load();
     const uint64_t until = word & kUntil;
     if (until > kHangs && until <= now && place.compare_exchange_strong(word, 0))
@@ -67,7 +67,7 @@ Place* TakePlace(const GuardedUser& user) {
   }
   if (user.is_elsewhere && elsewhere >= kPlacesElsewhere)
     return nullptr;
-  for (Place& place : g_places) {
+  for (ReadPlace& place : g_places) {
     uint64_t none = 0;
     if (place.compare_exchange_strong(none, WordOf(user, kInTime)))
       return &place;
@@ -79,7 +79,7 @@ struct Reading {
   std::string path;
   size_t limit = 0;
   GuardedUser user{};
-  Place* place = nullptr;
+  ReadPlace* place = nullptr;
   std::shared_ptr<const ScopedFd> fd;  // null: to be opened
   std::mutex mutex;                    // guards what follows
   std::condition_variable changed;
