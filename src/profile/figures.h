@@ -61,6 +61,8 @@ constexpr auto kFigures = std::to_array<Figure>({
      "samples left out because too many were live"},
     {"refused_dumps", 23, &Quality::refused_dumps,
      "dumps that the program asked for and that were not made"},
+    {"refused_marks", 24, &Quality::refused_marks,
+     "marks that the program set and that were not kept"},
 });
 
 static_assert(sizeof(Quality) == sizeof(UnwindTimes) + kFigures.size() * sizeof(uint64_t),

@@ -169,6 +169,7 @@ struct Quality {
   uint64_t reports_without_slot = 0;  // of allocations in heaps beside malloc's
   uint64_t refused_samples = 0;       // too many were live already
   uint64_t refused_dumps = 0;         // that the program asked for
+  uint64_t refused_marks = 0;         // of the program's
 };
 
 // Why and how a target left, and how the session went for it.

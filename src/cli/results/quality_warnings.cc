@@ -81,6 +81,11 @@ void AddLosses(const TargetProfile& profile,
     warnings->push_back(Counted(quality.refused_dumps, " dump", " dumps") +
                         " that the program asked for could not be made: more than 1000, "
                         "or together too large for all programs of its user");
+  if (quality.refused_marks > 0)
+    warnings->push_back(
+        Counted(quality.refused_marks, " mark was", " marks were") +
+        " not kept: more than 10,000 of the program, or with its dumps too much for all "
+        "programs of its user");
 }
 
 void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {

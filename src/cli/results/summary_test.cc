@@ -206,6 +206,8 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
        "disagreed"},
       {[](TestProfile& t) { t.profile().quality.refused_samples = 7; }, "7 samples",
        "--interval"},
+      {[](TestProfile& t) { t.profile().quality.refused_marks = 7; }, "7 marks",
+       "10,000"},
       {[](TestProfile& t) { t.profile().quality.threads_without_slot = 2; }, "2 threads",
        "4096"},
       {[](TestProfile& t) {

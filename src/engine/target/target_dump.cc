@@ -26,12 +26,9 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
     return;
   }
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
-  if (!is_dump) {
-    if (profile_.marks.size() < kMaxMarks)
-      profile_.marks.push_back({.time_ns = last_event_ns_,
-                                .name = TextFromTarget(record->name, kMarkNameSize)});
-    return;
-  }
+  if (!is_dump)
+    return KeepMark(
+        {.time_ns = last_event_ns_, .name = TextFromTarget(record->name, kMarkNameSize)});
   if (!MayRequestDump()) {
     ++profile_.quality.refused_dumps;
     return;
@@ -43,13 +40,28 @@ void Target::HandleMark(std::span<const std::byte> payload, bool is_dump) {
     dump.end_ns = last_event_ns_;
     requested_cost_ += kCostOfHeap + dump.callsites.size() + dump.threads.size();
   }
-  if (dump_account_)
-    dump_account_->Set(requested_cost_);
+  ChargeRequests();
   previous_dump_ns_ = last_event_ns_;
   profile_.requested_dumps.push_back(profile_.heaps);
   // In a trace each heap's dump has a nanosecond of its own; what comes next, which may
   // have been read off the clock at the same time, comes after all of them.
   last_event_ns_ += profile_.heaps.size();
+}
+
+void Target::KeepMark(Mark mark) {
+  if (profile_.marks.size() >= kMaxMarks ||
+      (dump_account_ && !dump_account_->HasRoom())) {
+    ++profile_.quality.refused_marks;
+    return;
+  }
+  profile_.marks.push_back(std::move(mark));
+  ChargeRequests();
+}
+
+// A mark is as much as a call site.
+void Target::ChargeRequests() {
+  if (dump_account_)
+    dump_account_->Set(requested_cost_ + profile_.marks.size());
 }
 
 bool Target::MayRequestDump() const {

@@ -7,12 +7,13 @@ namespace heapprofd {
 uint64_t Target::EstimatedBytes() const {
   constexpr uint64_t kPerFrame = sizeof(Frame) + 48;  // and what finds it
   constexpr uint64_t kPerCallsite = sizeof(Callsite) + 56;
-  constexpr uint64_t kPerTotals = 200;  // of a callsite in a requested dump
+  constexpr uint64_t kPerMark = sizeof(Mark) + 64;  // its name
+  constexpr uint64_t kPerTotals = 200;              // of a callsite in a requested dump
   uint64_t bytes = sizeof(*this) + address_space_->bytes() +
                    profile_.frames.size() * kPerFrame +
                    profile_.callsites.size() * kPerCallsite +
                    profile_.threads.size() * sizeof(ThreadDescription) +
-                   profile_.marks.size() * sizeof(Mark) + requested_cost_ * kPerTotals;
+                   profile_.marks.size() * kPerMark + requested_cost_ * kPerTotals;
   for (const std::string& argument : profile_.process.cmdline)
     bytes += sizeof(std::string) + argument.size();
   for (const HeapDump& dump : profile_.heaps)

@@ -126,7 +126,7 @@ TEST_F(TargetTest, TheClientFindsItsParameters) {
   EXPECT_EQ(control.interval.load(), config_.interval_bytes);
   EXPECT_GT(target_->memory().engine().stack_regions.count.load(), 0u);
   const uint64_t beat = control.heartbeat.load();
-  target_->Tick();
+  target_->Tick(UINT64_MAX);
   EXPECT_NE(control.heartbeat.load(), beat);
   target_->Stop(TargetEnd::kExited);
   EXPECT_EQ(control.active.load(), 0u);
@@ -144,7 +144,7 @@ TEST_F(TargetTest, EndedOwnersOfForkSlotsAreLookedForOnlyInTimeThatIsGiven) {
     owner.store(kOwner);
     client.ring.fork_slot_count.store(kMaxForkSlots / 2);
     for (int i = 0; i < 100; ++i) {
-      target_->Tick();
+      target_->Tick(UINT64_MAX);
       target_->FreeForkSlots(/*end_ns=*/0);
       target_->FreeForkSlots(follows ? 0 : UINT64_MAX);
     }
@@ -355,6 +355,35 @@ TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
   EXPECT_EQ(profile.quality.corrupt_records, 1u);
 }
 
+// Each is an event in the trace.
+TEST_F(TargetTest, MarksHaveABoundForOneTargetAndForAllOfAUser) {
+  constexpr uint64_t kMost = 10'000;
+  constexpr uint64_t kMany = kMost + 5;
+  UserBudget budget(kMost + 1, 2 * kMost);
+  auto other = Target::Create(getpid(), config_, &modules_, &clock_);
+  ASSERT_TRUE(other.ok());
+  const auto mark = [&](Target& target) {
+    target.set_dump_budget(&budget);
+    SharedMemory& memory = target.memory();
+    writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
+                         memory.ring_size());
+    for (uint64_t i = 0; i < kMany; ++i) {
+      Write(RecordType::kMark, std::vector<std::byte>(sizeof(MarkRecord)));
+      if (i % 100 == 0)
+        target.Drain(kAll, /*writers_gone=*/true);
+    }
+    while (target.Drain(kAll, /*writers_gone=*/true) > 0) {
+    }
+    EXPECT_EQ(target.profile().marks.size() + target.profile().quality.refused_marks,
+              kMany);
+    return target.profile().marks.size();
+  };
+  EXPECT_EQ(mark(*target_), kMost);
+  EXPECT_EQ(mark(*other.value()), 1u);
+  target_.reset();
+  other.value().reset();
+}
+
 // The order of two moments that the clock cannot tell apart is kept, and there is room
 // between them for a time of each heap's dump.
 TEST_F(TargetTest, MarksAreBeforeAndAfterTheDumpBetweenThem) {
@@ -378,6 +407,25 @@ TEST_F(TargetTest, MarksAreBeforeAndAfterTheDumpBetweenThem) {
   const uint64_t dump_ns = profile.requested_dumps[0][0].end_ns;
   EXPECT_LE(profile.marks[0].time_ns, dump_ns);
   EXPECT_GE(profile.marks[1].time_ns, dump_ns + 2);
+}
+
+// A program that has said that it ends, and goes on, must not have more than its turn.
+TEST_F(TargetTest, TheLookAtAnExitIsLeftForATurnWithTime) {
+  config_.ask_allocator = true;
+  auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+  ASSERT_TRUE(target.ok());
+  Target& ending = *target.value();
+  SharedMemory& memory = ending.memory();
+  writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
+                       memory.ring_size());
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  memory.client().ring.exiting.store(1);
+  ending.Tick(/*end_ns=*/0);
+  EXPECT_EQ(ending.position(), 0u);
+  EXPECT_EQ(memory.client().ring.exit_seen.load(), 0u);
+  ending.Tick(UINT64_MAX);
+  EXPECT_GT(ending.position(), 0u);
+  EXPECT_EQ(memory.client().ring.exit_seen.load(), 1u);
 }
 
 // Heaps without a call site, too: each is written, kept and read again.
