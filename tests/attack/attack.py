@@ -19,6 +19,7 @@ import client_attacks  # noqa: F401 (they register their attacks)
 import exec_attacks  # noqa: F401
 import file_attacks  # noqa: F401
 import flood_attacks  # noqa: F401
+import mapping_attacks  # noqa: F401
 import privacy_attacks  # noqa: F401
 import request_attacks  # noqa: F401
 

@@ -1,6 +1,5 @@
 """Hostile files: what a request hands over as trace and standard error, and traces and queries that never end."""
 
-import mmap
 import os
 import re
 import signal
@@ -11,16 +10,11 @@ import zlib
 
 import fuse_server
 import trace_pb2
-from attack_tools import (ALICE, HELLO_LIMIT_S, MALLORY, ROOT, Child, ChildFailed, Figure, Impossible, attack,
-                          comes_true, cpu_seconds, folder_of, least)
+from attack_tools import HELLO_LIMIT_S, MALLORY, ROOT, Child, Figure, attack, comes_true, cpu_seconds, folder_of, least
 from hostile_requests import CONTROL_STARTED, Hellos, connect, receive_answer, send_start, start_request
 from profile_run import HEAP_PROFILE
 from service_run import full_pipe
-from service_under_attack import Recorder, Service
-
-MAPPED_LIMIT_S = 2.5  # a program that hangs is waited for half a second
-START_LIMIT_S = 1.0
-ENDED_LIMIT_S = 15  # with symbols, each file of which is waited for
+from service_under_attack import Service
 
 
 def odd_files(folder, node):
@@ -70,105 +64,6 @@ def request_odd_files(path, node, tell):
                     accepted.append(name)
     tell([count, accepted])
     signal.pause()
-
-
-def map_silent_file(tell, node, go_fd):
-    """As an ordinary user: a process that maps code of an overlay over a FUSE, which then does not answer its open."""
-    server, path = fuse_server.mount_overlay(node, [fuse_server.OPEN], silent_s=30)
-    with open(path, "rb") as file:
-        code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
-    server.arm()
-    tell(os.getpid())
-    os.read(go_fd, 1)
-    for _ in range(200):
-        bytearray(300_000)  # which are sampled
-    tell("allocated")
-    while code:
-        bytearray(300_000)
-
-
-def recordings_of_a_silent_mapping(node):
-    """Seconds until root's recording of mallory's process has begun, until his next one has, and until the first one
-    has ended."""
-    go_read, go = os.pipe()
-    child = Child(MALLORY, lambda tell: map_silent_file(tell, node, go_read))
-    try:
-        pid = child.next(20)
-    except ChildFailed as error:
-        raise Impossible(f"an ordinary user cannot mount FUSE and overlay here: {error}") from error
-    os.close(go_read)
-    with Service() as place:
-        begin = time.monotonic()
-        recorder = Recorder(place, ROOT, "-p", str(pid), "-i", "4096")
-        attached = time.monotonic()
-        os.write(go, b"x")
-        os.close(go)
-        child.next(20)
-        before = time.monotonic()
-        Recorder(place, ROOT, "-n", "nobody_has_this_name")
-        other = time.monotonic()
-        recorder.process.send_signal(signal.SIGINT)
-        recorder.process.wait()
-        end = time.monotonic()
-        text = recorder.text()
-    child.kill()
-    return attached - begin, other - before, end - other, text
-
-
-@attack("mapped-overlay", "", 120)
-def mapped_overlay(_):
-    """A program that root records maps a file of an overlay over a FUSE that does not answer when it is opened."""
-    node = fuse_server.device()
-    attached, other, ended, text = recordings_of_a_silent_mapping(node)
-    return [Figure("root's recording of the program begins", attached, "s", MAPPED_LIMIT_S),
-            Figure("root's next recording begins", other, "s", MAPPED_LIMIT_S),
-            Figure("the first one ends", ended, "s", ENDED_LIMIT_S),
-            Figure("what could not be opened is not told", 0 if "could not be opened in time" in text else 1, "", 0)]
-
-
-def is_readable(path, patience_s):
-    """Whether a file can be read in this time, by a process that may be left behind."""
-    reader = subprocess.Popen(["/bin/cat", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        reader.wait(patience_s)
-        return True
-    except subprocess.TimeoutExpired:
-        reader.kill()
-        return False
-
-
-@attack("held-mappings", "")
-def held_mappings(is_quick):
-    """Processes of mallory's, which root and alice look through for a name, hold the kernel's lock on their own mappings."""
-    node = fuse_server.device()
-    count, silent_s = (4, 6) if is_quick else (20, 24)
-
-    def hold(tell):
-        tell(fuse_server.hold_own_mappings(node, count, silent_s))
-        signal.pause()
-
-    with Service() as place, Hellos(place) as hellos:
-        child = Child(MALLORY, hold)
-        try:
-            holders = child.next(20)
-        except ChildFailed as error:
-            raise Impossible(f"an ordinary user cannot mount FUSE here: {error}") from error
-        if not comes_true(lambda: not is_readable(f"/proc/{holders[-1]}/cmdline", 0.1), silent_s / 3):
-            raise Impossible("to map a file of FUSE holds up nobody here")
-        begin = time.monotonic()
-        Recorder(place, ROOT, "-n", "nobody_has_this_name")
-        first = time.monotonic()
-        Recorder(place, ROOT, "-n", "nobody_has_this_name")
-        second = time.monotonic()
-        Recorder(place, ALICE, "-n", "nobody_has_this_name")
-        third = time.monotonic()
-        worst = hellos.worst()
-        child.kill()
-    return [Figure(f"root's recording by name begins while {count} processes hold their mappings", first - begin, "s",
-                   START_LIMIT_S),
-            Figure("root's next recording begins", second - first, "s", START_LIMIT_S),
-            Figure("alice's recording by name begins", third - second, "s", START_LIMIT_S),
-            Figure("alice's slowest Hello meanwhile", worst, "s", HELLO_LIMIT_S)]
 
 
 @attack("odd-descriptors", "")

@@ -136,24 +136,47 @@ class FuseServer:
         return struct.pack("<6Q10I", node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
 
-def hold_own_mappings(node, count, silent_s):
-    """As an ordinary user: processes each of which waits in an mmap with the lock of all of its mappings. Gives them.
+def mapping_trap(node, silent_s):
+    """As an ordinary user: (writer, trap), descriptors of one file. Whoever maps the trap waits with the lock of all of
+    his mappings, and whoever closes the writer waits, too, at an exec with the lock that keeps others out of him.
 
     The kernel writes back what it has of the file before it maps it past its cache, and this server does not take it."""
     enter_user_namespace()
     mount_point = tempfile.mkdtemp()
     server = FuseServer(node, mount_point, b"x" * 4096, [WRITE], silent_s, writes_later=True)
     writer = os.open(f"{mount_point}/{NAME}", os.O_RDWR)
-    direct = os.open(f"{mount_point}/{NAME}", os.O_RDWR | os.O_DIRECT)
+    trap = os.open(f"{mount_point}/{NAME}", os.O_RDWR | os.O_DIRECT)
+    for fd in (writer, trap):
+        os.set_inheritable(fd, True)
     server.arm()
     os.write(writer, b"dirty")
+    return writer, trap
+
+
+def hang_in_exec(writer, name, before=lambda: None):
+    """A process of this name that soon hangs in an exec. Gives it."""
+    pid = os.fork()
+    if pid == 0:
+        with open("/proc/self/comm", "w") as comm:
+            comm.write(name)
+        before()
+        os.set_inheritable(writer, False)
+        os.execv("/bin/sleep", ["sleep", "60"])
+    return pid
+
+
+def hold_own_mappings(node, count, silent_s):
+    """Processes named "holder" that soon wait in such an mmap, the last one in an exec. Gives them."""
+    writer, trap = mapping_trap(node, silent_s)
     holders = []
-    for _ in range(count):
+    for _ in range(count - 1):
         holders.append(os.fork())
         if holders[-1] == 0:
-            mmap.mmap(direct, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+            with open("/proc/self/comm", "w") as comm:
+                comm.write("holder")
+            mmap.mmap(trap, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
             signal.pause()
-    return holders
+    return [*holders, hang_in_exec(writer, "holder")]
 
 
 def mount_overlay(node, silent, silent_s=4):
