@@ -14,12 +14,14 @@
 //   one session with as many different stacks and labels as the ring takes
 // vforkers COUNT
 //   so many threads wait in vfork; SIGALRM, SIGTERM and SIGUSR1 have their usual effect
-// allocate SECONDS
-//   no attack: allocates without pause and tells how long the longest allocation took, ms
+// allocate
+//   no attack: allocates without pause until its standard input, a pipe, is closed, and
+//   tells how long the longest allocation took, in ms
 //
 // "ready" on standard output says that the attack is under way. Whatever it cannot do it
 // says and ends with 1.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -413,11 +415,11 @@ int RunVforkers(int count) {
   WaitInVfork();
 }
 
-int Allocate(const char* seconds) {
-  const Deadline deadline(seconds);
+int Allocate() {
   SayReady();
   Clock::duration longest{};
-  while (!deadline.is_over()) {
+  pollfd input{.fd = STDIN_FILENO, .events = 0, .revents = 0};  // POLLHUP comes anyway
+  while (poll(&input, 1, 0) == 0) {
     const auto begin = Clock::now();
     void* volatile block = malloc(100'000);
     free(block);
@@ -432,10 +434,12 @@ int Allocate(const char* seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string what = argc > 2 ? argv[1] : "";
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "allocate")
+    return Allocate();
   if (what == "hello" && argc > 3)
     return SayHello(argv[2], atoi(argv[3]));
-  if (what == "slow-maps")
+  if (what == "slow-maps" && argc > 2)
     return MakeMapsSlow(argv[2]);
   if (what == "hold" && argc > 4)
     return HoldWhileRecorded(argv[2], atoi(argv[3]), argv[4] == std::string("early"));
@@ -443,10 +447,8 @@ int main(int argc, char** argv) {
     return WriteRubbish(argv[2], argv[3]);
   if (what == "flood" && argc > 3)
     return Flood(argv[2], argv[3]);
-  if (what == "vforkers")
+  if (what == "vforkers" && argc > 2)
     return RunVforkers(atoi(argv[2]));
-  if (what == "allocate")
-    return Allocate(argv[2]);
   fputs("hostile_client: unknown attack; its source says which there are\n", stderr);
   return 2;
 }

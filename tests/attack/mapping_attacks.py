@@ -8,19 +8,20 @@ import subprocess
 import time
 
 import fuse_server
-from attack_tools import (ALICE, HELLO_LIMIT_S, HOSTILE_CLIENT, MALLORY, ROOT, Child, ChildFailed, Figure, Impossible, attack,
-                          comes_true)
+from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, UNTIL_THE_END, Child, Figure, Impossible, Refused, attack,
+                          comes_true, patience)
 from hostile_requests import Hellos, connect, hello_bytes
 from service_under_attack import Recorder, Service
 
 MAPPED_LIMIT_S = 2.5  # a program that hangs is waited for half a second
 START_LIMIT_S = 1.0
+SILENT_S = 30
 ENDED_LIMIT_S = 15  # with symbols, each file of which is waited for
 
 
 def map_silent_file(tell, node, go_fd):
     """As an ordinary user: a process that maps code of an overlay over a FUSE, which then does not answer its open."""
-    server, path = fuse_server.mount_overlay(node, [fuse_server.OPEN], silent_s=30)
+    server, path = fuse_server.mount_overlay(node, [fuse_server.OPEN], SILENT_S)
     with open(path, "rb") as file:
         code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
     server.arm()
@@ -40,7 +41,7 @@ def recordings_of_a_silent_mapping(node):
     child = Child(MALLORY, lambda tell: map_silent_file(tell, node, go_read))
     try:
         pid = child.next(20)
-    except ChildFailed as error:
+    except Refused as error:
         raise Impossible(f"an ordinary user cannot mount FUSE and overlay here: {error}") from error
     os.close(go_read)
     with Service() as place:
@@ -66,9 +67,9 @@ def mapped_overlay(_):
     """A program that root records maps a file of an overlay over a FUSE that does not answer when it is opened."""
     node = fuse_server.device()
     attached, other, ended, text = recordings_of_a_silent_mapping(node)
-    return [Figure("root's recording of the program begins", attached, "s", MAPPED_LIMIT_S),
-            Figure("root's next recording begins", other, "s", MAPPED_LIMIT_S),
-            Figure("the first one ends", ended, "s", ENDED_LIMIT_S),
+    return [Figure("root's recording of the program begins", attached, "s", MAPPED_LIMIT_S, seen_up_to=SILENT_S),
+            Figure("root's next recording begins", other, "s", MAPPED_LIMIT_S, seen_up_to=SILENT_S),
+            Figure("the first one ends", ended, "s", ENDED_LIMIT_S, seen_up_to=UNTIL_THE_END),
             Figure("what could not be opened is not told", 0 if "could not be opened in time" in text else 1, "", 0)]
 
 
@@ -103,7 +104,7 @@ class Holders:
         self._child = Child(MALLORY, lambda tell: self._hold(place, node, count, go_read, tell))
         try:
             in_exec = self._child.next(40)
-        except ChildFailed as error:
+        except Refused as error:
             raise Impossible(f"an ordinary user cannot mount FUSE here: {error}") from error
         assert in_exec, "not all of them hold their mappings"
         await_hang(in_exec, "syscall")
@@ -140,11 +141,10 @@ def seconds_to_begin(place, uid):
 def starts_beside_holders(place, count, hellos):
     """Figures of what others notice."""
     begins = [seconds_to_begin(place, uid) for uid in (ROOT, ROOT, ALICE)]
-    return [Figure(f"root's recording by name begins while {count} programs hold their mappings", begins[0], "s",
-                   START_LIMIT_S),
-            Figure("root's next recording begins", begins[1], "s", START_LIMIT_S),
-            Figure("alice's recording by name begins", begins[2], "s", START_LIMIT_S),
-            Figure("alice's slowest Hello meanwhile", hellos.worst(), "s", HELLO_LIMIT_S)]
+    names = (f"root's recording by name begins while {count} programs hold their mappings", "root's next recording begins",
+             "alice's recording by name begins")
+    return [*(Figure(name, seconds, "s", START_LIMIT_S, seen_up_to=HELD_S) for name, seconds in zip(names, begins)),
+            *hellos.figures()]
 
 
 def start_silent_holders(node, count):
@@ -154,7 +154,7 @@ def start_silent_holders(node, count):
         signal.pause()
     try:
         holders = Child(MALLORY, hold).next(20)
-    except ChildFailed as error:
+    except Refused as error:
         raise Impossible(f"an ordinary user cannot mount FUSE here: {error}") from error
     for pid in holders[:-1]:
         await_hang(pid)
@@ -185,8 +185,9 @@ def recorded_holders(is_quick):
             figures = starts_beside_holders(place, 2 * count + 1, hellos)
         begin = time.monotonic()
         recorder.process.send_signal(signal.SIGINT)
-        comes_true(recorder.has_ended, 2 * ENDED_LIMIT_S)
-        return [*figures, Figure("root's recording of them ends", time.monotonic() - begin, "s", ENDED_LIMIT_S)]
+        comes_true(recorder.has_ended, patience(ENDED_LIMIT_S))
+        return [*figures, Figure("root's recording of them ends", time.monotonic() - begin, "s", ENDED_LIMIT_S,
+                                  seen_up_to=patience(ENDED_LIMIT_S))]
 
 
 @attack("attached-holders", "", 90)
