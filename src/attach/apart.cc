@@ -1,31 +1,37 @@
 #include "attach/apart.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "attach/traced_thread.h"
 #include "base/clock.h"
+#include "base/files/proc_files.h"
 #include "base/quiet_thread.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr std::chrono::milliseconds kBetween{5};
-constexpr uint64_t kPatienceNs = 20'000'000'000;  // longer than all waits in there
-constexpr int kMaxAbandoned = 16;
+// Work that has not come to an end: each has a thread, and made others wait.
+constexpr size_t kMaxAbandonedOfOther = 1;    // of a user who is not ours
+constexpr size_t kMaxAbandonedElsewhere = 4;  // of all in other user name spaces
+constexpr size_t kMaxAbandoned = 16;
 
-std::atomic<int> g_abandoned = 0;
 thread_local bool t_is_running = false;
 
 class Work {
  public:
-  explicit Work(std::function<void()> function) : function_(std::move(function)) {}
+  Work(const GuardedUser& user, std::function<void()> function)
+      : user_(user), function_(std::move(function)) {}
+
+  const GuardedUser& user() const { return user_; }
 
   // On the new thread.
   void Run() {
@@ -34,19 +40,20 @@ class Work {
     TracedThread::ReleaseStragglers();
     const std::lock_guard lock(mutex_);
     is_done_ = true;
-    g_abandoned -= is_abandoned_ ? 1 : 0;
     done_.notify_all();
   }
 
-  bool Await(const std::function<void()>& between) {
-    const uint64_t deadline = MonotonicNs() + kPatienceNs;
+  bool is_done() {
+    const std::lock_guard lock(mutex_);
+    return is_done_;
+  }
+
+  bool Await(const std::function<void()>& between, uint64_t patience_ns) {
+    const uint64_t deadline = MonotonicNs() + patience_ns;
     std::unique_lock lock(mutex_);
     while (!done_.wait_for(lock, kBetween, [this] { return is_done_; })) {
-      if (MonotonicNs() > deadline) {
-        is_abandoned_ = true;
-        ++g_abandoned;
+      if (MonotonicNs() > deadline)
         return false;
-      }
       lock.unlock();
       between();
       lock.lock();
@@ -55,12 +62,27 @@ class Work {
   }
 
  private:
+  GuardedUser user_;
   std::function<void()> function_;
   std::mutex mutex_;
   std::condition_variable done_;
   bool is_done_ = false;
-  bool is_abandoned_ = false;
 };
+
+thread_local std::vector<std::shared_ptr<Work>> t_abandoned;
+
+bool MayBegin(const GuardedUser& user) {
+  std::erase_if(t_abandoned, [](const auto& work) { return work->is_done(); });
+  size_t of_user = 0;
+  size_t elsewhere = 0;
+  for (const std::shared_ptr<Work>& work : t_abandoned) {
+    of_user += work->user().id == user.id ? 1u : 0u;
+    elsewhere += work->user().is_elsewhere ? 1u : 0u;
+  }
+  const size_t limit = user.id == geteuid() ? kMaxAbandoned : kMaxAbandonedOfOther;
+  return of_user < limit && t_abandoned.size() < kMaxAbandoned &&
+         (!user.is_elsewhere || elsewhere < kMaxAbandonedElsewhere);
+}
 
 }  // namespace
 
@@ -68,21 +90,34 @@ bool IsRunningApart() {
   return t_is_running;
 }
 
-bool RunApart(std::function<void()> work, const std::function<void()>& between) {
-  if (t_is_running || g_abandoned >= kMaxAbandoned)
+bool RunApart(const GuardedUser& user,
+              std::function<void()> work,
+              const std::function<void()>& between,
+              uint64_t patience_ns) {
+  if (t_is_running || !MayBegin(user))
     return false;
-  const auto shared = std::make_shared<Work>(std::move(work));
+  const auto shared = std::make_shared<Work>(user, std::move(work));
   pthread_t thread{};
   if (!StartQuietThread([shared] { shared->Run(); }, &thread))
     return false;
   t_is_running = true;
-  const bool is_done = shared->Await(between);
+  const bool is_done = shared->Await(between, patience_ns);
   t_is_running = false;
-  if (is_done)
+  if (is_done) {
     pthread_join(thread, nullptr);
-  else
-    pthread_detach(thread);
-  return is_done;
+    return true;
+  }
+  pthread_detach(thread);
+  t_abandoned.push_back(shared);
+  return false;
+}
+
+bool RunApart(pid_t pid,
+              std::function<void()> work,
+              const std::function<void()>& between,
+              uint64_t patience_ns) {
+  return RunApart(GuardedUserOf(pid).value_or(GuardedUser{.id = kNobody}),
+                  std::move(work), between, patience_ns);
 }
 
 }  // namespace heapprofd

@@ -7,14 +7,30 @@
 // program.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+
+#include "base/files/guarded_read.h"
 
 namespace heapprofd {
 
-// Runs `work` to its end and calls `between` every few milliseconds until then. False: it
-// has not come to an end in time, or could not begin (too many have not; no threads are
-// left). It may go on by itself then, so all that it uses must be its own.
-bool RunApart(std::function<void()> work, const std::function<void()>& between);
+// Longer than all waits for a program that is attached to.
+inline constexpr uint64_t kApartWorkNs = 20'000'000'000;
+
+// Runs `work` on a process of `user` to its end and calls `between` every few
+// milliseconds until then. False: it has not come to an end in time, or could not begin
+// (some of his, or too many in all, have not; no threads are left). It may go on by
+// itself then, so all that it uses must be its own.
+bool RunApart(const GuardedUser& user,
+              std::function<void()> work,
+              const std::function<void()>& between,
+              uint64_t patience_ns = kApartWorkNs);
+
+// For a process; of all that are gone there is one user.
+bool RunApart(pid_t pid,
+              std::function<void()> work,
+              const std::function<void()>& between,
+              uint64_t patience_ns = kApartWorkNs);
 
 // Whether `between` is being called: nothing can be run apart from in there.
 bool IsRunningApart();

@@ -1,73 +1,92 @@
 #include "attach/apart.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 
 #include "attach/borrowed_thread.h"
 #include "attach/traced_thread.h"
+#include "attach/vfork_waiter.h"
 
 namespace heapprofd {
 namespace {
-
-// A process whose thread waits for the child of its vfork, and cannot be stopped.
-class VforkWaiter {
- public:
-  VforkWaiter() : pid_(fork()) {
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (true)
-          pause();
-      }
-      _exit(0);
-    }
-    while (!IsUninterruptible(pid_))
-      usleep(100);
-  }
-
-  ~VforkWaiter() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, __WALL);
-  }
-
-  pid_t pid() const { return pid_; }
-
- private:
-  pid_t pid_;
-};
 
 std::string TracerOf(pid_t pid) {
   return StatusField(ReadProcFile(ProcPath(pid, "status"), 16384), "TracerPid");
 }
 
+constexpr GuardedUser kMallory{.id = 61001};
+constexpr GuardedUser kAlice{.id = 61002};
+
 TEST(RunApartTest, OthersAreServedWhileTheWorkWaits) {
   std::atomic<int> served = 0;
   EXPECT_FALSE(IsRunningApart());
   EXPECT_TRUE(RunApart(
+      kMallory,
       [&] {
         while (served < 3)
           usleep(100);
       },
       [&] {
         EXPECT_TRUE(IsRunningApart());
-        EXPECT_FALSE(RunApart([] {}, [] {}));
+        EXPECT_FALSE(RunApart(
+            kMallory, [] {}, [] {}));
         ++served;
       }));
   EXPECT_FALSE(IsRunningApart());
 }
 
+// Each would hold up the next as long as the first, and all of them those of others.
+TEST(RunApartTest, WhoseProcessHangsIsNotTriedAgainAndOthersAre) {
+  const auto is_over = std::make_shared<std::atomic<bool>>(false);
+  const auto hang = [is_over] {
+    while (!*is_over)
+      usleep(100);
+  };
+  constexpr uint64_t kShortNs = 1'000'000;
+  EXPECT_FALSE(RunApart(
+      kMallory, hang, [] {}, kShortNs));
+  EXPECT_FALSE(RunApart(
+      kMallory, [] {}, [] {}));
+  EXPECT_TRUE(RunApart(
+      kAlice, [] {}, [] {}));
+  *is_over = true;
+  while (!RunApart(
+      kMallory, [] {}, [] {}))
+    usleep(100);
+}
+
+TEST(RunApartTest, UsersOfOtherNameSpacesHoldUpAsFewAsOneMay) {
+  const auto is_over = std::make_shared<std::atomic<bool>>(false);
+  const auto hang = [is_over] {
+    while (!*is_over)
+      usleep(100);
+  };
+  constexpr uint64_t kShortNs = 1'000'000;
+  for (GuardedUser user{.id = 100'000, .is_elsewhere = true}; user.id < 100'020;
+       ++user.id)
+    RunApart(
+        user, hang, [] {}, kShortNs);
+  const GuardedUser another{.id = 100'100, .is_elsewhere = true};
+  EXPECT_FALSE(RunApart(
+      another, [] {}, [] {}));
+  EXPECT_TRUE(RunApart(
+      kAlice, [] {}, [] {}));
+  *is_over = true;
+  while (!RunApart(
+      another, [] {}, [] {}))
+    usleep(100);
+}
+
 TEST(RunApartTest, AThreadThatDoesNotStopIsLetGoAndSignalsEndItsProgram) {
   const VforkWaiter waiter;
   EXPECT_TRUE(RunApart(
+      waiter.pid(),
       [&] {
         TracedThread thread(waiter.pid());
         ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));

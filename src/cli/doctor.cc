@@ -5,8 +5,11 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <string>
 
 #include "attach/allocators.h"
+#include "attach/apart.h"
 #include "attach/client_image.h"
 #include "attach/gate/exec_gate.h"
 #include "attach/gate/gate_link.h"
@@ -28,18 +31,21 @@ constexpr unsigned kCapSysAdmin = 21;
 
 class Findings {
  public:
-  void Good(const std::string& text) { Print(stdout, "  ok    %s\n", text.c_str()); }
+  void Good(const std::string& text) { text_ += "  ok    " + text + "\n"; }
 
   void Bad(const std::string& text, const std::string& remedy) {
-    Print(stdout, "  no    %s\n        %s\n", text.c_str(), remedy.c_str());
+    text_ += "  no    " + text + "\n        " + remedy + "\n";
     ++problems_;
   }
 
-  void Note(const std::string& text) { Print(stdout, "  note  %s\n", text.c_str()); }
+  void Note(const std::string& text) { text_ += "  note  " + text + "\n"; }
+
+  void Show() const { Print(stdout, "%s", text_.c_str()); }
 
   int problems() const { return problems_; }
 
  private:
+  std::string text_;
   int problems_ = 0;
 };
 
@@ -132,7 +138,6 @@ void CheckAllocators(const RemoteProcess& process, Findings* findings) {
 }
 
 void CheckProcess(pid_t pid, Findings* findings) {
-  Print(stdout, "process %d\n", pid);
   const Result<RemoteProcess> process = RemoteProcess::Open(pid);
   if (!process.ok()) {
     findings->Bad("open it", process.status().message());
@@ -140,6 +145,23 @@ void CheckProcess(pid_t pid, Findings* findings) {
   }
   CheckTracer(pid, findings);
   CheckAllocators(process.value(), findings);
+}
+
+// What the kernel shows of a process it may show when the process's user likes. Problems.
+int ShowProcess(pid_t pid) {
+  constexpr uint64_t kPatienceNs = 10'000'000'000;  // it may be large
+  Print(stdout, "process %d\n", pid);
+  const auto found = std::make_shared<Findings>();
+  if (RunApart(
+          pid, [pid, found] { CheckProcess(pid, found.get()); }, [] {}, kPatienceNs)) {
+    found->Show();
+    return found->problems();
+  }
+  Findings late;
+  late.Bad("look into it: the kernel has not shown all of it within 10 s",
+           "it may hang on a file system; try again later");
+  late.Show();
+  return late.problems();
 }
 
 }  // namespace
@@ -182,9 +204,11 @@ int RunDoctor(const std::vector<std::string>& arguments) {
   CheckPreload(&findings);
   CheckAttach(&findings);
   CheckWatch(&findings);
+  findings.Show();
+  int problems = findings.problems();
   for (const pid_t pid : pids)
-    CheckProcess(pid, &findings);
-  return findings.problems() == 0 ? kExitOk : kExitFailure;
+    problems += ShowProcess(pid);
+  return problems == 0 ? kExitOk : kExitFailure;
 }
 
 }  // namespace heapprofd

@@ -79,6 +79,8 @@ EndedOwners::EndedOwners(const ClientBlock& client)
 }
 
 bool EndedOwners::LookUntil(uint64_t deadline_ns) {
+  if (turns_left_-- <= 0)
+    GiveUp();
   while (processes_ != nullptr && MonotonicNs() < deadline_ns) {
     if (threads_ != nullptr) {
       LookAtThread();

@@ -24,7 +24,8 @@ class EndedOwners {
   explicit EndedOwners(const ClientBlock& client);
 
   // Reads on in /proc; true: done, also when nothing can be found out (processes are
-  // hidden from us). A machine has many processes: call it again.
+  // hidden from us, or it takes too many turns). A machine has many processes: call it
+  // again.
   bool LookUntil(uint64_t deadline_ns);
 
   // After that. How many slots were freed.
@@ -45,6 +46,8 @@ class EndedOwners {
 
   std::vector<Owner> candidates_;            // not alive in our name space
   std::unordered_set<uint64_t> unseen_ids_;  // theirs, as far as we have looked
+  // A process with a PID name space may make threads faster than we look at them.
+  int turns_left_ = 500;
   int looks_left_ = 2;  // a list of threads may lack some while others of it end
   Directory processes_;
   Directory threads_;  // of the process under way, which is in a name space of its own

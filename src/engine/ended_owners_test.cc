@@ -154,5 +154,13 @@ TEST_F(EndedOwnersTest, ALookIsTakenInTurns) {
   EXPECT_EQ(owners.Free(*client_), 1u);
 }
 
+TEST_F(EndedOwnersTest, ALookThatDoesNotEndIsGivenUp) {
+  Own(0, OwnerWith(kNobodysId));
+  EndedOwners owners(*client_);
+  for (int turn = 0; !owners.LookUntil(/*deadline_ns=*/0); ++turn)
+    ASSERT_LT(turn, 1000);
+  EXPECT_EQ(owners.Free(*client_), 0u);
+}
+
 }  // namespace
 }  // namespace heapprofd

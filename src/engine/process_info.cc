@@ -12,8 +12,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
-#include "engine/guarded_read.h"
 #include "engine/target/target_text.h"
 
 namespace heapprofd {
@@ -26,7 +26,7 @@ constexpr size_t kMaxArguments = 256;
 constexpr char kCutMark[] = "[the rest is left out]";
 
 std::vector<std::string> ReadCommand(pid_t pid) {
-  std::string text = ReadMemoryFile(pid, "cmdline", kMaxCommandBytes + 1);
+  std::string text = ReadMemoryFile(pid, "cmdline", kMaxCommandBytes + 1).text;
   bool is_cut = text.size() > kMaxCommandBytes;
   text.resize(std::min(text.size(), kMaxCommandBytes));
   std::vector<std::string> arguments;
@@ -110,8 +110,7 @@ MemoryContext ReadMemoryStatus(pid_t pid) {
 }
 
 MemoryContext ReadMemoryContext(pid_t pid) {
-  constexpr uint64_t kPatienceNs = 200'000'000;  // large processes take their time
-  const std::string text = ReadMemoryFile(pid, "smaps_rollup", 8192, kPatienceNs);
+  const std::string text = ReadMemoryFile(pid, "smaps_rollup", 8192).text;
   if (text.empty())
     return ReadMemoryStatus(pid);
   MemoryContext context;

@@ -13,7 +13,8 @@
 
 #include "attach/allocators.h"
 #include "attach/remote_process.h"
-#include "engine/guarded_read.h"
+#include "base/clock.h"
+#include "base/files/guarded_read.h"
 #include "engine/process_info.h"
 #include "engine/target_rules.h"
 
@@ -21,36 +22,22 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kStatusSize = 16384;
-constexpr size_t kMaxMaps = size_t{64} << 20;
-constexpr uint64_t kMapsPatienceNs = 200'000'000;  // there can be 65,530
+constexpr uint64_t kBetweenNs = 5'000'000;
 
 bool IsNamed(const TargetRules& rules, pid_t pid) {
   const ProcessDescription process = DescribeProcess(pid);
   // A kernel thread and a zombie have neither; of other users' the arguments are seen.
-  if (process.executable.empty() && ReadMemoryFile(pid, "cmdline", 1).empty())
+  if (process.executable.empty() && ReadMemoryFile(pid, "cmdline", 1).text.empty())
     return false;
   return IsNamedBy(rules, process) || IsNameOf(rules, CommandName(pid));
 }
 
-std::vector<MapEntry> MapsOf(pid_t pid) {
-  return ParseMaps(ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs));
-}
-
-// Its capabilities mean nothing outside.
-bool IsInOtherUserNamespace(pid_t pid) {
-  struct stat own {};
-
-  struct stat other {};
-
-  return stat("/proc/self/ns/user", &own) == 0 &&
-         stat(ProcPath(pid, "ns/user").c_str(), &other) == 0 &&
-         own.st_ino != other.st_ino;
-}
-
 }  // namespace
 
-std::vector<pid_t> FindRunning(const TargetRules& rules) {
+std::vector<pid_t> FindRunning(const TargetRules& rules,
+                               const std::function<void()>& between) {
   std::vector<pid_t> pids;
+  uint64_t served_ns = MonotonicNs();
   for (const pid_t pid : rules.pids) {
     if (std::find(pids.begin(), pids.end(), pid) == pids.end())
       pids.push_back(pid);
@@ -66,6 +53,10 @@ std::vector<pid_t> FindRunning(const TargetRules& rules) {
     if (pid > 0 && pid != getpid() && IsNamed(by_name, pid) &&
         std::find(pids.begin(), pids.end(), pid) == pids.end())
       pids.push_back(pid);
+    if (MonotonicNs() - served_ns > kBetweenNs) {
+      between();
+      served_ns = MonotonicNs();
+    }
   }
   return pids;
 }
@@ -78,6 +69,7 @@ bool IsOthers(pid_t pid) {
          (errno == EACCES || errno == EPERM);
 }
 
+// Capabilities mean nothing outside of their name space.
 bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
   if (geteuid() != 0 || user == 0)
     return true;
@@ -87,36 +79,39 @@ bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
   const std::optional<FourIds> users = StatusIds(text, "Uid");
   const std::optional<FourIds> groups = StatusIds(text, "Gid");
   return users && groups && AreAll(*users, user) && AreAll(*groups, group) &&
-         (!has_capabilities || IsInOtherUserNamespace(pid));
+         (!has_capabilities || !IsInOurUserNamespace(pid).value_or(true));
 }
 
 std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name) {
   constexpr size_t kMaxEnvironment = size_t{1} << 20;
   const std::string key = '\0' + name + '=';
-  const std::string text = '\0' + ReadMemoryFile(pid, "environ", kMaxEnvironment);
+  const std::string text = '\0' + ReadMemoryFile(pid, "environ", kMaxEnvironment).text;
   const size_t at = text.find(key);
   if (at == std::string::npos)
     return std::nullopt;
   return text.substr(at + key.size(), text.find('\0', at + 1) - at - key.size());
 }
 
-bool IsPreloaded(pid_t pid) {
-  return HasPreloadedClient(MapsOf(pid));
-}
+std::optional<ClientsOf> FindClients(pid_t pid, const std::string& wake_page) {
+  const GuardedText text = ReadMemoryFile(pid, "maps", kMaxMapsText);
+  if (text.is_late)
+    return std::nullopt;
+  const std::vector<MapEntry> maps = ParseMaps(text.text);
+  ClientsOf clients{.is_preloaded = HasPreloadedClient(maps)};
 
-bool CanBeWoken(pid_t pid, const std::string& wake_page) {
   struct stat status {};
 
   if (stat(wake_page.c_str(), &status) != 0)
-    return false;
-  const std::vector<MapEntry> maps = MapsOf(pid);
+    return clients;
   const std::string name = wake_page.substr(wake_page.rfind('/'));
-  return std::any_of(maps.begin(), maps.end(), [&](const MapEntry& entry) {
-    return entry.inode == status.st_ino &&
-           entry.device ==
-               (uint64_t{major(status.st_dev)} << 20 | minor(status.st_dev)) &&
-           entry.path.ends_with(name);
-  });
+  clients.can_be_woken =
+      std::any_of(maps.begin(), maps.end(), [&](const MapEntry& entry) {
+        return entry.inode == status.st_ino &&
+               entry.device ==
+                   (uint64_t{major(status.st_dev)} << 20 | minor(status.st_dev)) &&
+               entry.path.ends_with(name);
+      });
+  return clients;
 }
 
 }  // namespace heapprofd

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@ namespace heapprofd {
 // Ids of those that the rules name, first the ones given by number, whether they exist or
 // not. A name also stands for the command name, which is a script's own. `all` names
 // nobody here: attaching to every process of a machine helps no one.
-std::vector<pid_t> FindRunning(const TargetRules& rules);
+// `between`: called every few milliseconds.
+std::vector<pid_t> FindRunning(const TargetRules& rules,
+                               const std::function<void()>& between);
 
 // Whether only root may look into it, because another user has started it. False: also
 // when it has ended.
@@ -29,11 +32,13 @@ bool HasRightsOf(pid_t pid, uid_t user, gid_t group);
 // none.
 std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name);
 
-// Whether the process has the library that sees malloc.
-bool IsPreloaded(pid_t pid);
+// Which clients of ours a process has, so that it need not be attached to.
+struct ClientsOf {
+  bool is_preloaded = false;  // the library that sees malloc
+  bool can_be_woken = false;  // any, by the wake page (wire/service_place.h)
+};
 
-// Whether the process has a client of ours that can be woken by `wake_page`
-// (wire/service_place.h), and so need not be attached to.
-bool CanBeWoken(pid_t pid, const std::string& wake_page);
+// nullopt: its mappings could not be read in time, so it must not be touched now.
+std::optional<ClientsOf> FindClients(pid_t pid, const std::string& wake_page);
 
 }  // namespace heapprofd

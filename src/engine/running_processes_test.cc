@@ -7,6 +7,8 @@
 
 #include <functional>
 
+#include "base/files/late_user.h"
+
 namespace heapprofd {
 namespace {
 
@@ -38,6 +40,16 @@ TEST(IsOthersTest, OneOfRootsIs) {
   const pid_t root = getpid();
   EXPECT_TRUE(HoldsForAlice([root] { return IsOthers(root); }));
   EXPECT_FALSE(IsOthers(root));
+}
+
+TEST(FindClientsTest, WhatCouldNotBeReadIsNotTakenForNone) {
+  EXPECT_TRUE(FindClients(getpid(), "/no_such_page").has_value());
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can make a process of another user";
+  const ProcessOfUser process(kAlice);
+  ASSERT_TRUE(process.is_ready());
+  const LateUser alice({.id = kAlice});
+  EXPECT_FALSE(FindClients(process.pid(), "/no_such_page").has_value());
 }
 
 }  // namespace

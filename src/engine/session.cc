@@ -56,7 +56,7 @@ std::unique_ptr<Session> Session::CreateWithoutSocket(const SessionConfig& confi
 
 Session::~Session() {
   if (exec_watcher_ != nullptr)
-    static_cast<void>(exec_watcher_->End());
+    exec_watcher_->Leave();
   if (!socket_path_.empty())
     unlink(socket_path_.c_str());
   for (const std::string& directory : {directory_, parent_directory_}) {
@@ -132,7 +132,8 @@ bool Session::SeesAllOf(pid_t pid) const {
   return config_.heaps.IsMallocAlone() &&
          std::any_of(live_.begin(), live_.end(), [pid](const LiveTarget& live) {
            return live.target->pid() == pid && live.pidfd.valid() &&
-                  live.attached != nullptr && !live.attached->HasBecomeAnother();
+                  (live.is_starting ||
+                   (live.attached != nullptr && !live.attached->HasBecomeAnother()));
          });
 }
 
@@ -204,12 +205,15 @@ bool Session::DrainOne(LiveTarget& live) {
   if (has_ended && live.give_up_ns < begin_ns)
     return false;
   if (left_ns == 0) {
-    target.Tick();
+    target.Tick(/*end_ns=*/0);
     return has_ended || target.ring_fill() > 0;
   }
   target.Drain(kRecordsPerTurn, has_ended, left_ns);
-  target.Tick();
-  target.FreeForkSlots(begin_ns + left_ns);
+  target.Tick(begin_ns + left_ns);
+  if (looking_ == nullptr || looking_ == &target) {
+    target.FreeForkSlots(begin_ns + left_ns);
+    looking_ = target.looks_for_owners() ? &target : nullptr;
+  }
   turn_.Note(target.user(), MonotonicNs() - begin_ns);
   if (has_ended && (!target.is_behind() || target.position() >= live.rest_end))
     live.rest_end = 0;
@@ -233,7 +237,8 @@ void Session::NoteEnd(LiveTarget& live, TargetEnd end) {
 // Those whose hooks are to be taken out must wait while we wait for another process.
 void Session::ReleaseEnded() {
   const auto is_over = [now = MonotonicNs()](const LiveTarget& live) {
-    return !live.pidfd.valid() && (live.rest_end == 0 || live.give_up_ns < now) &&
+    return !live.pidfd.valid() && !live.is_starting &&
+           (live.rest_end == 0 || live.give_up_ns < now) &&
            (live.attached == nullptr || !IsRunningApart());
   };
   while (true) {
@@ -253,6 +258,7 @@ void Session::ReleaseEnded() {
 // Its ring has been read: keeps the result only.
 void Session::Release(const LiveTarget& live) {
   Target* target = live.target;
+  looking_ = looking_ == target ? nullptr : looking_;
   target->UpdateDump();
   const std::string& name = target->profile().process.cmdline[0];
   programs_.Count(name, UnrecordedReason::kConfined, target->confined_children());
@@ -334,11 +340,7 @@ void Session::Stop() {
     unlink(socket_path_.c_str());
   }
   AdoptCaught();
-  if (exec_watcher_ != nullptr) {
-    if (const Status status = exec_watcher_->End(); !status.ok())
-      NoteProblem(status.message());
-    exec_watcher_ = nullptr;
-  }
+  EndCatching();
   execed_.clear();
   ReapExited();
   for (LiveTarget& live : live_) {

@@ -18,6 +18,7 @@
 
 #include "attach/attached_process.h"
 #include "attach/gate/exec_watcher.h"
+#include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/fair_turn.h"
@@ -183,8 +184,9 @@ class Session {
   struct LiveTarget {
     Target* target = nullptr;
     ScopedFd pidfd = ScopedFd();  // invalid: it has ended
-    // nullptr: its hooks are not ours to take out.
+    // nullptr: its hooks are not ours to take out, or not in yet.
     std::shared_ptr<AttachedProcess> attached = nullptr;
+    bool is_starting = false;   // it has been caught, and its hooks go in
     bool was_attached = false;  // its client was not preloaded
     uint32_t forks_seen = 0;
     // Of one that has ended: where its ring does, and until when that is read.
@@ -245,7 +247,17 @@ class Session {
   void RestoreChildren(pid_t pid);
   Result<Target*> AddAttached(AttachedProcess* attached, bool from_startup);
   void AdoptCaught();
-  Status Adopt(ExecWatcher::Caught& caught);
+  Status Adopt(const std::shared_ptr<ExecWatcher::Caught>& caught);
+
+  // A program that was caught, and its hooks go in.
+  struct Accepted {
+    std::shared_ptr<ExecWatcher::Caught> caught;
+    Target* target;
+    uint64_t until_ns;  // then it is given up; CLOCK_MONOTONIC
+  };
+
+  void TakeConclusions();
+  void EndCatching();
   void ReapExited();
   // Returns how long to wait until the next time, in milliseconds.
   int DrainAll(uint64_t turn_end_ns);
@@ -263,6 +275,7 @@ class Session {
   FairTurn turn_;
   size_t first_ = 0;  // of live_, in the next turn
   std::shared_ptr<ExecWatcher> exec_watcher_;
+  std::vector<Accepted> accepted_;
   std::vector<std::string> attach_problems_;
   size_t others_processes_ = 0;
   // Of programs that could not be caught, by process: those with our library may have
@@ -275,6 +288,7 @@ class Session {
   std::deque<Target*> awaiting_children_;  // ended, with children that still count
   bool has_left_children_ = false;
   uint64_t look_after_children_ns_ = 0;  // not before
+  uint64_t late_reads_before_ = LateReads();
   // When those looks of all sessions of this process have been made up for.
   static inline uint64_t looks_paid_ns_ = 0;
   std::map<uint64_t, pid_t> attached_seeds_;  // of all so far
@@ -293,6 +307,7 @@ class Session {
   UserBudget requested_dumps_{kRequestedOfUser, kRequestedOfAll};
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<LiveTarget> live_;
+  const Target* looking_ = nullptr;  // for ended owners of its fork slots: one at a time
   std::vector<std::unique_ptr<TargetProfile>> rejected_;
   ControlHandler control_handler_;
   AllocationEvents* events_ = nullptr;

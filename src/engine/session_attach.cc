@@ -56,9 +56,9 @@ SessionConfig ConfigFor(const AttachedProcess& attached, SessionConfig config) {
 Status HangsInKernel(pid_t pid) {
   return Status(StatusCode::kUnavailable,
                 "cannot attach to process " + std::to_string(pid) +
-                    ": the kernel does not come to an end with it (it hangs in the start "
-                    "of a program, on a slow file system), or no thread could be made; "
-                    "try again later");
+                    ": the kernel does not come to an end with it, or with another of "
+                    "its user's (one hangs in the start of a program, on a slow file "
+                    "system), or no thread could be made; try again later");
 }
 
 }  // namespace
@@ -114,6 +114,7 @@ Result<std::shared_ptr<AttachedProcess>> Session::Place(pid_t pid) {
   const auto placed = std::make_shared<std::optional<Placed>>();
   const auto finder = allocators_;
   const bool is_done = RunApart(
+      pid,
       [placed, finder, pid, options = AttachOptions()] {
         *placed = AttachedProcess::Place(pid, options, finder.get());
       },
@@ -128,12 +129,14 @@ Result<std::shared_ptr<AttachedProcess>> Session::Place(pid_t pid) {
 
 Status Session::PutHooksIn(const std::shared_ptr<AttachedProcess>& attached) {
   const auto status = std::make_shared<Status>();
-  const bool is_done = RunApart([status, attached] { *status = attached->PutHooksIn(); },
-                                [this] { ServeMeanwhile(); });
+  const bool is_done = RunApart(
+      attached->pid(), [status, attached] { *status = attached->PutHooksIn(); },
+      [this] { ServeMeanwhile(); });
   return is_done ? *status : HangsInKernel(attached->pid());
 }
 
 void Session::Forget(const Target* target) {
+  looking_ = looking_ == target ? nullptr : looking_;
   std::erase_if(live_,
                 [target](const LiveTarget& live) { return live.target == target; });
   std::erase_if(targets_, [target](const std::unique_ptr<Target>& other) {
@@ -186,26 +189,48 @@ void Session::LeaveToParent() {
 
 // Of one that has been caught: the same process may have been a target as the program
 // that it was before.
-Status Session::Adopt(ExecWatcher::Caught& caught) {
-  const pid_t pid = caught.process().pid();
+Status Session::Adopt(const std::shared_ptr<ExecWatcher::Caught>& caught) {
+  const pid_t pid = caught->process().pid();
   EndTarget(pid);
   HPD_TRY(CheckRoom(pid));
   HPD_TRY_ASSIGN(Target* const target,
-                 AddAttached(&caught.process(), /*from_startup=*/true));
-  std::unique_ptr<AttachedProcess> attached;
-  Status status = caught.Accept(&attached);
-  if (status.ok())
-    live_.back().attached = std::move(attached);
-  else
-    Forget(target);
-  return status;
+                 AddAttached(&caught->process(), /*from_startup=*/true));
+  live_.back().is_starting = true;
+  accepted_.push_back({.caught = caught,
+                       .target = target,
+                       .until_ns = MonotonicNs() + ExecWatcher::kEndNs});
+  caught->Accept();
+  return {};
+}
+
+// Of those that have been accepted: we do not wait for the thread that puts their hooks
+// in.
+void Session::TakeConclusions() {
+  std::erase_if(accepted_, [this](const Accepted& accepted) {
+    std::unique_ptr<AttachedProcess> attached;
+    std::optional<Status> status = accepted.caught->TakeConclusion(&attached);
+    if (!status && MonotonicNs() < accepted.until_ns)
+      return false;
+    const auto live = std::find_if(
+        live_.begin(), live_.end(),
+        [&accepted](const LiveTarget& one) { return one.target == accepted.target; });
+    if (status && status->ok()) {
+      live->attached = std::move(attached);
+      live->is_starting = false;
+      return true;
+    }
+    Forget(accepted.target);
+    NoteStartProblem((status ? *status : ExecWatcher::Hangs()).message());
+    return true;
+  });
 }
 
 void Session::AdoptCaught() {
+  TakeConclusions();
   if (exec_watcher_ == nullptr)
     return;
   for (const std::shared_ptr<ExecWatcher::Caught>& caught : exec_watcher_->TakeCaught()) {
-    const Status status = Adopt(*caught);
+    const Status status = Adopt(caught);
     if (status.ok())
       continue;
     caught->Refuse();
@@ -213,6 +238,18 @@ void Session::AdoptCaught() {
   }
   for (std::string& problem : exec_watcher_->TakeProblems())
     NoteStartProblem(std::move(problem));
+}
+
+// What was accepted is concluded then, or never will be.
+void Session::EndCatching() {
+  const std::shared_ptr<ExecWatcher> watcher = std::exchange(exec_watcher_, nullptr);
+  if (watcher == nullptr)
+    return;
+  if (const Status status = watcher->End([this] { ServeMeanwhile(); }); !status.ok())
+    NoteProblem(status.message());
+  for (Accepted& accepted : accepted_)
+    accepted.until_ns = 0;
+  TakeConclusions();
 }
 
 void Session::NoteStartProblem(std::string problem) {
@@ -232,6 +269,12 @@ std::vector<std::string> Session::attach_problems() const {
     if (!is_recorded)
       problems.push_back(problem);
   }
+  if (const uint64_t late = LateReads() - late_reads_before_; late > 0)
+    problems.push_back(
+        "cannot tell all about the processes of other users: " + std::to_string(late) +
+        (late == 1 ? " look" : " looks") +
+        " at their arguments, mappings or sizes had no answer in time, or none before; "
+        "see which of their programs hang");
   return problems;
 }
 
@@ -289,8 +332,8 @@ std::vector<Session::Relative> Session::ReadFamily(pid_t ancestor) {
 // A process can have many thousand threads, each with children.
 std::vector<Session::Relative> Session::FamilyOf(pid_t pid) {
   const auto family = std::make_shared<std::vector<Relative>>();
-  const bool is_done = RunApart([family, pid] { *family = ReadFamily(pid); },
-                                [this] { ServeMeanwhile(); });
+  const bool is_done = RunApart(
+      pid, [family, pid] { *family = ReadFamily(pid); }, [this] { ServeMeanwhile(); });
   return is_done ? *family : std::vector<Relative>();
 }
 
@@ -348,9 +391,9 @@ void Session::RestoreChildren(pid_t pid) {
           "cannot take the hooks out of all children of process " + std::to_string(pid) +
           " in time; they do nothing, and the next recording of a child takes them out");
     const auto status = std::make_shared<Status>();
-    const bool is_done =
-        RunApart([status, child] { *status = AttachedProcess::Restore(child); },
-                 [this] { ServeMeanwhile(); });
+    const bool is_done = RunApart(
+        child, [status, child] { *status = AttachedProcess::Restore(child); },
+        [this] { ServeMeanwhile(); });
     if (!is_done || status->code() == StatusCode::kUnavailable)
       NoteProblem(is_done ? status->message() : HangsInKernel(child).message());
   }
@@ -359,9 +402,9 @@ void Session::RestoreChildren(pid_t pid) {
 void Session::TakeHooksOut(const std::shared_ptr<AttachedProcess>& attached) {
   const pid_t pid = attached->pid();
   const auto status = std::make_shared<Status>();
-  const bool is_done =
-      RunApart([status, attached] { *status = attached->TakeHooksOut(); },
-               [this] { ServeMeanwhile(); });
+  const bool is_done = RunApart(
+      pid, [status, attached] { *status = attached->TakeHooksOut(); },
+      [this] { ServeMeanwhile(); });
   if (!is_done)
     return NoteProblem(HangsInKernel(pid).message());
   if (!status->ok())

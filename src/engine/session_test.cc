@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/late_user.h"
 #include "engine/tsc_clock.h"
 #include "engine/user_budget.h"
 #include "wire/control.h"
@@ -362,6 +363,19 @@ TEST_F(SessionTest, AnExpectedProgramThatReportsIsNotMissed) {
   ServeToTheEnd();
   session_->Stop();
   EXPECT_TRUE(session_->Unrecorded().empty());
+}
+
+TEST_F(SessionTest, WhatWasNotReadInTimeIsTold) {
+  Create();
+  const auto is_told = [this] {
+    const std::vector<std::string> problems = session_->attach_problems();
+    return std::any_of(problems.begin(), problems.end(), [](const std::string& problem) {
+      return problem.find("had no answer in time") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(is_told());
+  const LateUser mallory({.id = 61001});
+  EXPECT_TRUE(is_told());
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-#include "engine/guarded_read.h"
+#include "base/files/guarded_read.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -14,17 +14,16 @@ namespace {
 
 constexpr size_t kMaxEnvironment = size_t{1} << 20;  // bytes
 constexpr size_t kMaxMaps = size_t{16} << 20;        // bytes
-constexpr uint64_t kMapsPatienceNs = 200'000'000;
 
 bool HasSession(pid_t pid, const std::string& variable) {
-  const std::string environment = ReadMemoryFile(pid, "environ", kMaxEnvironment);
+  const std::string environment = ReadMemoryFile(pid, "environ", kMaxEnvironment).text;
   return environment.starts_with(variable) ||
          environment.find(std::string(1, '\0') + variable) != std::string::npos;
 }
 
 bool HasLibrary(pid_t pid) {
-  return ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs)
-             .find("libheapprofd_preload") != std::string::npos;
+  return ReadMemoryFile(pid, "maps", kMaxMaps).text.find("libheapprofd_preload") !=
+         std::string::npos;
 }
 
 }  // namespace

@@ -73,9 +73,16 @@ Status ReportsTo(pid_t pid, const std::string& directory) {
 }
 
 // A library without malloc's hooks cannot tell what is wanted if that is malloc's heap.
-bool WillReport(pid_t pid, const Session& session, const AttachPolicy& policy) {
-  return CanBeWoken(pid, policy.wake_page) &&
-         (!session.config().heaps.IsMallocAlone() || IsPreloaded(pid));
+bool WillReport(const ClientsOf& clients, const Session& session) {
+  return clients.can_be_woken &&
+         (!session.config().heaps.IsMallocAlone() || clients.is_preloaded);
+}
+
+// Whoever attached would hang where we do not.
+std::string MapsAreLate(pid_t pid) {
+  return "cannot attach to process " + std::to_string(pid) +
+         ": the kernel did not show its mappings in time, or lately those of another "
+         "program of its user's; try again when none of them hangs";
 }
 
 bool IsGiven(const TargetRules& rules, pid_t pid) {
@@ -96,7 +103,14 @@ bool Attach(Session& session,
             pid_t pid,
             const AttachPolicy& policy,
             std::vector<std::string>* notes) {
-  if (session.IsProfiling(pid) || WillReport(pid, session, policy))
+  if (session.IsProfiling(pid))
+    return true;
+  const std::optional<ClientsOf> clients = FindClients(pid, policy.wake_page);
+  if (!clients) {
+    notes->push_back(MapsAreLate(pid));
+    return false;
+  }
+  if (WillReport(*clients, session))
     return true;
   if (policy.is_taken(pid)) {
     session.NoteRejected(DescribeProcess(pid));
@@ -121,7 +135,12 @@ Status AttachToRunning(Session& session,
   size_t wanted = 0;
   size_t recorded = 0;
   size_t others = 0;
-  for (const pid_t pid : FindRunning(rules)) {
+  // Whoever is recorded already must not wait for all the others.
+  const auto serve = [&session, &policy] {
+    session.Serve();
+    policy.between();
+  };
+  for (const pid_t pid : FindRunning(rules, serve)) {
     if (rules.min_anonymous_kib != 0 && AnonymousKib(pid) < rules.min_anonymous_kib)
       continue;
     if (!IsGiven(rules, pid) && IsOthers(pid)) {
@@ -130,9 +149,7 @@ Status AttachToRunning(Session& session,
     }
     ++wanted;
     recorded += Attach(session, pid, policy, notes) ? 1u : 0u;
-    // Whoever is recorded already must not wait for all the others.
-    session.Serve();
-    policy.between();
+    serve();
   }
   NoteOthers(session, others, notes);
   const bool may_come = rules.all || !rules.names.empty();

@@ -1,13 +1,13 @@
 #include "service/visitor.h"
 
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "base/files/proc_files.h"
 #include "engine/bare_welcome.h"
 #include "service/control_channel.h"
 
@@ -61,14 +61,8 @@ Result<Visitor> Identify(UntrustedSocket connection) {
 }
 
 bool IsOfOtherNamespace(const Visitor& visitor) {
-  struct stat his {};
-
-  struct stat ours {};
-
-  const std::string path = "/proc/" + std::to_string(visitor.pid) + "/ns/user";
   pollfd ended{.fd = visitor.process.get(), .events = POLLIN, .revents = 0};
-  return stat(path.c_str(), &his) != 0 || stat("/proc/self/ns/user", &ours) != 0 ||
-         his.st_ino != ours.st_ino || his.st_dev != ours.st_dev ||
+  return !IsInOurUserNamespace(visitor.pid).value_or(false) ||
          poll(&ended, 1, 0) != 0;  // that was somebody else
 }
 

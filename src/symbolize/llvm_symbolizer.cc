@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -14,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/scoped_fd.h"
 #include "symbolize/demangle.h"
 
@@ -62,10 +65,12 @@ std::string Questions(int fd, std::span<const uint64_t> addresses) {
 
 class Process {
  public:
+  // Whatever it is at.
   ~Process() {
-    socket_.reset();
-    if (pid_ > 0)
-      waitpid(pid_, nullptr, 0);
+    if (pid_ <= 0)
+      return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
   }
 
   // An errno, 0 for success.
@@ -89,11 +94,14 @@ class Process {
     return error;
   }
 
-  // Sends what there is room for and takes what has come. False: nothing more will come.
-  bool Exchange(std::string_view& unsent, std::string& received) {
+  // Sends what there is room for and takes what has come, once there is either. False:
+  // nothing more will come.
+  bool Exchange(std::string_view& unsent, std::string& received, uint64_t deadline_ns) {
     const auto wanted = static_cast<short>(unsent.empty() ? POLLIN : POLLIN | POLLOUT);
     pollfd fd{.fd = socket_.get(), .events = wanted, .revents = 0};
-    if (poll(&fd, 1, -1) < 0)
+    const uint64_t now = MonotonicNs();
+    const uint64_t left_ms = (deadline_ns - std::min(now, deadline_ns)) / 1'000'000;
+    if (poll(&fd, 1, static_cast<int>(left_ms)) < 0)
       return errno == EINTR;
     if ((fd.revents & POLLOUT) != 0) {
       const ssize_t sent =
@@ -165,7 +173,11 @@ std::optional<std::vector<SourceLine>> ParseLlvmAnswer(std::string_view text) {
 }
 
 Result<std::vector<std::vector<SourceLine>>> AskLlvmSymbolizer(
-    const std::string& program, int fd, std::span<const uint64_t> addresses) {
+    const std::string& program,
+    int fd,
+    std::span<const uint64_t> addresses,
+    uint64_t patience_ns) {
+  const uint64_t deadline_ns = MonotonicNs() + patience_ns;
   Process process;
   if (const int error = process.Start(program); error != 0)
     return Status::FromErrno("cannot run " + program, error);
@@ -174,7 +186,10 @@ Result<std::vector<std::vector<SourceLine>>> AskLlvmSymbolizer(
   std::string received;
   std::vector<std::vector<SourceLine>> answers;
   while (answers.size() < addresses.size()) {
-    if (!process.Exchange(unsent, received))
+    if (MonotonicNs() >= deadline_ns)
+      return Status(StatusCode::kUnavailable,
+                    "cannot use " + program + ": it has not answered in time");
+    if (!process.Exchange(unsent, received, deadline_ns))
       return Status(StatusCode::kUnavailable,
                     "cannot use " + program + ": it ended before it had answered");
     if (!TakeAnswers(received, addresses.size(), answers))

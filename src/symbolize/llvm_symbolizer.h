@@ -24,9 +24,13 @@ namespace heapprofd {
 Result<std::string> FindLlvmSymbolizer();
 
 // Lines of each address of the file behind `fd`, innermost first; empty: unknown.
-// kUnavailable: the program could not be run, or ended before it had answered.
+// kUnavailable: the program could not be run, ended before it had answered, or took too
+// long, which a file may have been made for.
 Result<std::vector<std::vector<SourceLine>>> AskLlvmSymbolizer(
-    const std::string& program, int fd, std::span<const uint64_t> addresses);
+    const std::string& program,
+    int fd,
+    std::span<const uint64_t> addresses,
+    uint64_t patience_ns = 120'000'000'000);
 
 // One answer. Nothing when it is none; no lines for an address that is not known.
 std::optional<std::vector<SourceLine>> ParseLlvmAnswer(std::string_view json);

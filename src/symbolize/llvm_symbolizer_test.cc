@@ -1,6 +1,13 @@
 #include "symbolize/llvm_symbolizer.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "symbolize/test_programs.h"
 
@@ -39,6 +46,19 @@ TEST(LlvmAnswerTest, ValuesOfOtherTypesAreLeftOut) {
   ASSERT_TRUE(lines.has_value());
   EXPECT_EQ(lines->at(0).function, "");
   EXPECT_EQ(lines->at(0).line, 0u);
+}
+
+TEST(AskLlvmSymbolizerTest, OneThatDoesNotAnswerIsEnded) {
+  std::string program = testing::TempDir() + "symbolizer-XXXXXX";
+  ScopedFd(mkstemp(program.data()));
+  std::ofstream(program) << "#!/bin/sh\nexec sleep 1000\n";
+  ASSERT_EQ(chmod(program.c_str(), 0700), 0);
+  const std::vector<uint64_t> addresses = {0x1000};
+  const auto answers =
+      AskLlvmSymbolizer(program, STDIN_FILENO, addresses, /*patience_ns=*/1'000'000);
+  ASSERT_FALSE(answers.ok());
+  EXPECT_NE(answers.status().message().find("not answered in time"), std::string::npos);
+  unlink(program.c_str());
 }
 
 class LlvmSymbolizerTest : public testing::TestWithParam<std::string> {};

@@ -1,9 +1,6 @@
 #include "unwind/address_space.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 #include <utility>
 
@@ -18,7 +15,8 @@ constexpr int64_t kMaxCreditNs = 20'000'000;
 // A target can map and unmap code for ever; what is beyond is not found.
 constexpr size_t kMaxMappings = 65'536;
 constexpr size_t kMaxNoCode = 4096;
-constexpr uint64_t kFilesNs = 50'000'000;  // for opening files, of one refresh
+constexpr uint64_t kFilesNs = 50'000'000;          // for opening files, of one refresh
+constexpr uint64_t kMapsPatienceNs = 100'000'000;  // 65,530 mappings take half of it
 
 // Neither another protection nor the loss of its name makes code other code.
 bool IsSameCode(const MapEntry& a, const MapEntry& b) {
@@ -76,17 +74,22 @@ void RefreshPause::Note(uint64_t begin_ns, uint64_t end_ns, bool was_vain) {
 AddressSpace::AddressSpace(pid_t pid,
                            ModuleCache* modules,
                            std::vector<Mapping>* mappings)
-    : pid_(pid),
-      modules_(modules),
-      mappings_(mappings),
-      maps_(
-          open(("/proc/" + std::to_string(pid) + "/maps").c_str(), O_RDONLY | O_CLOEXEC)),
-      open_error_(maps_.valid() ? 0 : errno) {}
+    : pid_(pid), modules_(modules), mappings_(mappings), maps_(pid, "maps") {}
 
 Result<RefreshOutcome> AddressSpace::Refresh() {
-  if (!maps_.valid())
+  const uint64_t begin_ns = MonotonicNs();
+  const GuardedText maps = maps_.Read(kMaxMapsText, kMapsPatienceNs);
+  if (maps.error != 0)
     return Status::FromErrno(
-        "cannot open the mappings of process " + std::to_string(pid_), open_error_);
+        "cannot open the mappings of process " + std::to_string(pid_), maps.error);
+  if (maps.is_late) {
+    pause_.Note(begin_ns, MonotonicNs(), /*was_vain=*/true);
+    return RefreshOutcome{.is_incomplete = true, .is_late = true};
+  }
+  if (maps.text.empty())
+    return Status(StatusCode::kUnavailable, "cannot read the mappings of process " +
+                                                std::to_string(pid_) +
+                                                ": it has ended or may not be inspected");
   next_code_.clear();
   old_ = 0;
   kept_ = 0;
@@ -94,17 +97,13 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
   std::vector<Mapped> mapped;
   OpenedFiles files;
   RefreshOutcome outcome;
-  const bool is_read = ReadMaps(maps_.get(), [&](MapEntry& entry) {
+  ForEachMapping(maps.text, [&](MapEntry& entry) {
     if (entry.readable && entry.writable)
       writable.push_back({.start = entry.start, .end = entry.end});
     AddMapped(entry, &mapped);
     if (entry.executable && entry.path != "[vsyscall]")
       LookAt(entry, &files, &outcome);
   });
-  if (!is_read)
-    return Status(StatusCode::kUnavailable, "cannot read the mappings of process " +
-                                                std::to_string(pid_) +
-                                                ": it has ended or may not be inspected");
   ++refreshes_;
   outcome.executable_removed = kept_ < code_.size();
   removals_ += outcome.executable_removed ? 1 : 0;
@@ -253,6 +252,10 @@ std::optional<CodeLocation> AddressSpace::RefreshFor(uint64_t pc) {
   const Result<RefreshOutcome> outcome = Refresh();
   if (!outcome.ok())
     return std::nullopt;
+  if (outcome.value().is_late) {
+    ++postponed_;
+    return std::nullopt;
+  }
   const std::optional<CodeLocation> location = Find(pc);
   if (location)
     asked_.erase(pc);
@@ -284,14 +287,17 @@ bool AddressSpace::WasCode(uint64_t pc) const {
 
 bool AddressSpace::RefreshIfCheap() {
   const uint64_t begin_ns = MonotonicNs();
-  if (!pause_.IsOver(begin_ns) || !Refresh().ok())
+  if (!pause_.IsOver(begin_ns))
+    return false;
+  const Result<RefreshOutcome> outcome = Refresh();
+  if (!outcome.ok() || outcome.value().is_late)
     return false;
   pause_.Note(begin_ns, MonotonicNs(), /*was_vain=*/false);
   return true;
 }
 
 void AddressSpace::Release() {
-  maps_.reset();
+  maps_.Close();
   code_ = {};
   next_code_ = {};
   writable_ = {};

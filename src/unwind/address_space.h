@@ -11,6 +11,8 @@
 #include <set>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "profile/model.h"
@@ -42,6 +44,8 @@ struct RefreshOutcome {
   bool executable_added = false;
   // Opening files has taken too long: some code is not known yet.
   bool is_incomplete = false;
+  // Nor is any: the maps were not to be read in time, and nothing has changed.
+  bool is_late = false;
 };
 
 // When the maps may be read again for an address that is not known. What a target can
@@ -79,10 +83,14 @@ class AddressSpace {
   // replacements() grows.
   NotFound WhyNotFound(uint64_t pc);
 
-  // Reads the maps anew unless that was too dear lately; false: not read.
+  // Whether that was not too dear lately.
+  bool MayRefresh() const { return pause_.IsOver(MonotonicNs()); }
+
+  // Reads the maps anew if so; false: not read.
   bool RefreshIfCheap();
 
-  // Addresses for which the maps were not read although that might have helped.
+  // Addresses for which the maps were not read although that might have helped: not
+  // again so soon, or not in time.
   uint64_t postponed() const { return postponed_; }
 
   // Files that did not open in time when they were first looked at, by name. Until they
@@ -149,8 +157,7 @@ class AddressSpace {
   pid_t pid_;
   ModuleCache* modules_;
   std::vector<Mapping>* mappings_;
-  ScopedFd maps_;   // stays with this image of the process: it reads empty after an exec
-  int open_error_;  // of it; 0: none
+  MemoryFile maps_;
   std::vector<Code> code_;       // by address
   std::vector<Code> next_code_;  // the same, while the maps are read
   size_t old_ = 0;               // the first of code_ that may still be found there

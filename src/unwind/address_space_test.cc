@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/files/file_opener_process.h"
 #include "base/files/foreign_file.h"
+#include "base/files/late_user.h"
 
 namespace heapprofd {
 namespace {
@@ -380,6 +381,33 @@ TEST(EndedProcessTest, ItsMappingsStayKnownAndRefreshingIsAnError) {
   EXPECT_TRUE(space.Find(reinterpret_cast<uint64_t>(&CodeOf)).has_value());
   AddressSpace late(child, &modules, &mappings);
   EXPECT_FALSE(late.Refresh().ok());
+}
+
+// Whose user makes us wait for it.
+TEST(LateMapsTest, MappingsThatAreNotReadInTimeAreReadLater) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can make a process of another user";
+  constexpr GuardedUser kMallory{.id = 61001};
+  const ProcessOfUser process(kMallory.id);
+  ASSERT_TRUE(process.is_ready());
+  const auto pc = reinterpret_cast<uint64_t>(&CodeOf);
+  const LateUser mallory(kMallory);
+  ModuleCache modules;
+  std::vector<Mapping> mappings;
+  AddressSpace space(process.pid(), &modules, &mappings);
+  const Result<RefreshOutcome> outcome = space.Refresh();
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(outcome.value().is_late);
+  EXPECT_TRUE(outcome.value().is_incomplete);
+  EXPECT_FALSE(space.MayRefresh());
+  EXPECT_FALSE(space.FindOrRefresh(pc).has_value());
+  EXPECT_EQ(space.postponed(), 1u);
+  EXPECT_EQ(space.refreshes(), 0u);
+  ASSERT_TRUE(mallory.Release());
+  const uint64_t deadline_ns = MonotonicNs() + kLongReadNs;
+  while (!space.FindOrRefresh(pc).has_value() && MonotonicNs() < deadline_ns) {
+  }
+  EXPECT_TRUE(space.Find(pc).has_value());
 }
 
 }  // namespace

@@ -3,12 +3,15 @@
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "base/files/proc_files.h"
@@ -53,16 +56,23 @@ ForeignFile OpenMappedFile(pid_t pid, const MapEntry& entry, uint64_t patience_n
 
 namespace {
 
-std::shared_ptr<Module> ReadVdso(pid_t pid, const MapEntry& entry) {
-  const size_t size = entry.end - entry.start;
-  const ScopedFd memory(open(ProcPath(pid, "mem").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!memory.valid() || size > kMaxVdso)
+// All processes of a machine have the same one, so it is read here: the kernel reads the
+// memory of another under a lock that its user can hold for as long as he likes. Those of
+// 32-bit programs differ in size, and theirs are no targets; in other time name spaces
+// the data differs and not the code. Null: the one at `entry` is another.
+std::shared_ptr<Module> OwnVdso(const MapEntry& entry) {
+  const uint64_t address = getauxval(AT_SYSINFO_EHDR);
+  if (address == 0)
     return nullptr;
-  std::vector<char> image(size);
-  if (pread(memory.get(), image.data(), size, static_cast<off_t>(entry.start)) !=
-      static_cast<ssize_t>(size))
+  const char* const begin = reinterpret_cast<const char*>(address);
+  Elf64_Ehdr header;
+  memcpy(&header, begin, sizeof(header));
+  // The kernel's build puts the sections' headers last.
+  const size_t size = header.e_shoff + size_t{header.e_shnum} * header.e_shentsize;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (size > kMaxVdso || entry.end - entry.start != (size + page - 1) / page * page)
     return nullptr;
-  return Module::FromMemory(image);
+  return Module::FromMemory({begin, begin + size});
 }
 
 }  // namespace
@@ -171,7 +181,7 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
   if (is_late != nullptr)
     *is_late = false;
   if (entry.path == "[vdso]")
-    return ReadVdso(pid, entry);
+    return OwnVdso(entry);
   if (entry.inode == 0)
     return nullptr;
   const uid_t user = UserOf(pid);  // while we know that it is there

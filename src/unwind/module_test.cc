@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/proc_files.h"
 #include "unwind/cfi_rules.h"
 
 namespace heapprofd {
@@ -261,6 +262,21 @@ TEST(ModuleCacheTest, AModuleIsSharedAsLongAsItIsUsed) {
   first.reset();
   EXPECT_EQ(open_files(), before - 1);
   ExpectKnownRules(cache.Get(getpid(), entry));
+}
+
+// Reading the memory of a process can last for as long as its user likes.
+TEST(ModuleCacheTest, TheVdsoIsOursWhateverProcessHasIt) {
+  MapEntry entry;
+  for (const MapEntry& own : ParseMaps(ReadProcFile("/proc/self/maps")))
+    entry = own.path == "[vdso]" ? own : entry;
+  ASSERT_NE(entry.end, 0u);
+  ModuleCache cache;
+  constexpr pid_t kNone = 0;  // there is nothing to be read
+  const std::shared_ptr<Module> module = cache.Get(kNone, entry);
+  ASSERT_NE(module, nullptr);
+  EXPECT_FALSE(module->build_id().empty());
+  entry.end += 4096;
+  EXPECT_EQ(cache.Get(kNone, entry), nullptr);
 }
 
 TEST(ModuleCacheTest, AFileIsOpenedByItsPathWhenTheProcessIsGone) {

@@ -1,8 +1,5 @@
 #include "unwind/proc_maps.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <charconv>
 #include <optional>
 
@@ -57,28 +54,13 @@ std::optional<MapEntry> ParseLine(std::string_view line, bool is_code_only) {
 
 }  // namespace
 
-bool ReadMaps(int fd, const std::function<void(MapEntry&)>& each) {
-  std::array<char, 65536> chunk{};  // longer than any line
-  size_t kept = 0;                  // bytes of a line that is not complete yet
-  size_t total = 0;
-  if (lseek(fd, 0, SEEK_SET) != 0)
-    return false;
-  while (total < kMaxMapsText) {
-    const ssize_t got = read(fd, chunk.data() + kept, chunk.size() - kept);
-    if (got <= 0)
-      break;
-    total += static_cast<size_t>(got);
-    std::string_view text(chunk.data(), kept + static_cast<size_t>(got));
-    for (size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
-         text.remove_prefix(end + 1)) {
-      if (std::optional<MapEntry> entry =
-              ParseLine(text.substr(0, end), /*is_code_only=*/true))
-        each(*entry);
-    }
-    kept = text.size() < chunk.size() ? text.size() : 0;
-    text.copy(chunk.data(), kept);
+void ForEachMapping(std::string_view text, const std::function<void(MapEntry&)>& each) {
+  for (size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
+       text.remove_prefix(end + 1)) {
+    if (std::optional<MapEntry> entry =
+            ParseLine(text.substr(0, end), /*is_code_only=*/true))
+      each(*entry);
   }
-  return total > 0;
 }
 
 std::vector<MapEntry> ParseMaps(std::string_view text) {

@@ -24,13 +24,13 @@ struct MapEntry {
   bool operator==(const MapEntry&) const = default;
 };
 
-// Gives every entry of an open /proc/PID/maps to `each`, which may take its contents; of
-// those that are not executable the addresses and permissions alone.
-// What lies beyond `kMaxMapsText` bytes is left out: the longest that a process can make
-// of 65,530 mappings without files, twice over. False: nothing was there to be read.
-bool ReadMaps(int fd, const std::function<void(MapEntry&)>& each);
-
+// So much of the text is read: the longest that a process can make of 65,530 mappings
+// without files, twice over.
 inline constexpr size_t kMaxMapsText = size_t{16} << 20;
+
+// Gives every entry of a whole line to `each`, which may take its contents; of those that
+// are not executable the addresses and permissions alone.
+void ForEachMapping(std::string_view text, const std::function<void(MapEntry&)>& each);
 
 // Lines that are not of the kernel's form are skipped. At most `kMaxMapEntries` are
 // returned.

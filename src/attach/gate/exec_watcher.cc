@@ -20,7 +20,8 @@ namespace heapprofd {
 namespace {
 
 constexpr std::chrono::milliseconds kDecisionTime{1000};
-constexpr std::chrono::seconds kEndTime{3};  // longer than all waits for a program
+constexpr std::chrono::milliseconds kBetween{5};
+constexpr size_t kMaxProblems = 1000;  // that nobody has taken yet
 constexpr int kStragglerMs = 10;
 constexpr uint64_t kLoadNs = 10'000'000'000;     // from the leave to all libraries loaded
 constexpr uint64_t kUrgentLoadNs = 500'000'000;  // the same while others wait
@@ -51,12 +52,6 @@ Result<GateLink> BeginWatching(const ExecNames& names,
   }
 }
 
-Status Hangs() {
-  return Status(StatusCode::kUnavailable,
-                "cannot catch programs at their start any more: the kernel does not come "
-                "to an end with one of them; attach with -p");
-}
-
 void Raise(int event) {
   const uint64_t one = 1;
   const ssize_t ignored = write(event, &one, sizeof(one));
@@ -65,13 +60,24 @@ void Raise(int event) {
 
 }  // namespace
 
-Status ExecWatcher::Caught::Accept(std::unique_ptr<AttachedProcess>* process) {
-  std::unique_lock lock(mutex_);
+Status ExecWatcher::Hangs() {
+  return Status(StatusCode::kUnavailable,
+                "cannot catch programs at their start any more: the kernel does not come "
+                "to an end with one of them; attach with -p");
+}
+
+void ExecWatcher::Caught::Accept() {
+  const std::lock_guard lock(mutex_);
   if (decision_ == Decision::kNone)
     decision_ = Decision::kAccept;
   changed_.notify_all();
-  if (!changed_.wait_for(lock, kEndTime, [this] { return is_concluded_; }))
-    return Hangs();
+}
+
+std::optional<Status> ExecWatcher::Caught::TakeConclusion(
+    std::unique_ptr<AttachedProcess>* process) {
+  const std::lock_guard lock(mutex_);
+  if (!is_concluded_)
+    return std::nullopt;
   *process = std::move(process_);
   return status_;
 }
@@ -94,7 +100,6 @@ void ExecWatcher::Caught::Conclude(Status status) {
   const std::lock_guard lock(mutex_);
   status_ = std::move(status);
   is_concluded_ = true;
-  changed_.notify_all();
 }
 
 Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(
@@ -115,19 +120,35 @@ Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(
   return watcher;
 }
 
-Status ExecWatcher::End() {
-  std::unique_lock lock(mutex_);
+void ExecWatcher::AskToEnd() {
+  const std::lock_guard lock(mutex_);
   is_stopping_ = true;
   for (const std::shared_ptr<Caught>& caught : caught_)
     caught->Refuse();
   gate_.Shutdown();
-  if (over_.wait_for(lock, kEndTime, [this] { return is_over_; })) {
+}
+
+Status ExecWatcher::End(const std::function<void()>& between) {
+  AskToEnd();
+  const uint64_t deadline = MonotonicNs() + kEndNs;
+  std::unique_lock lock(mutex_);
+  while (!over_.wait_for(lock, kBetween, [this] { return is_over_; })) {
+    if (MonotonicNs() > deadline) {
+      catcher_.detach();
+      return Hangs();
+    }
     lock.unlock();
-    catcher_.join();
-    return {};
+    between();
+    lock.lock();
   }
+  lock.unlock();
+  catcher_.join();
+  return {};
+}
+
+void ExecWatcher::Leave() {
+  AskToEnd();
   catcher_.detach();
-  return Hangs();
 }
 
 bool ExecWatcher::is_stopping() {
@@ -216,7 +237,10 @@ void ExecWatcher::NoteProblem(const Status& status) {
   if (status.ok() || status.code() == StatusCode::kNotFound)
     return;
   const std::lock_guard lock(mutex_);
-  problems_.push_back(status.message());
+  if (problems_.size() < kMaxProblems)
+    problems_.push_back(status.message());
+  else if (problems_.size() == kMaxProblems)
+    problems_.emplace_back("there were more problems of the kind; not all are shown");
 }
 
 // It is best traced before it gets its leave: then it stops as soon as it has become the
@@ -283,11 +307,13 @@ Status ExecWatcher::PutClientIn(TracedThread* thread,
   Raise(caught_event_.get());
   if (!caught->WaitForDecision()) {
     caught->Conclude(LostRace(thread->tid(), "its start could not wait any longer"));
+    Raise(caught_event_.get());
     return {};
   }
   Status status = caught->process_->PutHooksInHeld(*thread);
   thread->Release();
   caught->Conclude(std::move(status));  // the session says what is wrong
+  Raise(caught_event_.get());
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,12 +35,15 @@ class ExecWatcher {
     explicit Caught(std::unique_ptr<AttachedProcess> process)
         : process_(std::move(process)) {}
 
+    // Until Accept.
     AttachedProcess& process() { return *process_; }
 
-    // Its shared memory is ready: the hooks go in, then the result is there. An error,
-    // too, when that does not come to an end.
-    Status Accept(std::unique_ptr<AttachedProcess>* process);
+    // Its shared memory is ready: the hooks go in.
+    void Accept();
     void Refuse();
+
+    // How that went, once it has: then fd() is readable. With `process` if all is well.
+    std::optional<Status> TakeConclusion(std::unique_ptr<AttachedProcess>* process);
 
    private:
     friend class ExecWatcher;
@@ -77,15 +81,25 @@ class ExecWatcher {
                                                     const MakeGate& make_gate,
                                                     const std::function<void()>& between);
 
-  // Catches no more. kUnavailable: its thread hangs with a program; it is left behind,
-  // and lives as long as that.
-  Status End();
+  // Longer than all waits for a program.
+  static constexpr uint64_t kEndNs = 3'000'000'000;
+
+  // To a program of which there is no conclusion after that, and to all behind it.
+  static Status Hangs();
+
+  // Catches no more, and calls `between` every few milliseconds until that is so.
+  // kUnavailable: its thread hangs with a program; it is left behind, and lives as long
+  // as that.
+  Status End(const std::function<void()>& between);
+
+  // The same without a wait: the thread ends when it can.
+  void Leave();
 
   ~ExecWatcher() = default;
   ExecWatcher(const ExecWatcher&) = delete;
   ExecWatcher& operator=(const ExecWatcher&) = delete;
 
-  // Readable when something has been caught.
+  // Readable when something has been caught, or concluded.
   int fd() const { return caught_event_.get(); }
 
   // In a child that was forked: the gate must see when the parent is gone.
@@ -110,6 +124,7 @@ class ExecWatcher {
         options_(std::move(options)),
         gate_(std::move(gate)) {}
 
+  void AskToEnd();
   void Catch();
   // Waits for the next one; false: there will be none.
   bool AwaitHeld();

@@ -16,7 +16,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <string_view>
 #include <utility>
 
@@ -28,9 +27,9 @@
 namespace heapprofd {
 namespace {
 
-// Children that may be at it at a time: those that hang are among them.
 constexpr size_t kMaxOfUser = 4;
 constexpr size_t kMaxChildren = 64;
+constexpr size_t kMaxElsewhere = kMaxChildren / 4;
 constexpr unsigned kChildSeconds = 20;             // then the kernel ends it, if it can
 constexpr off_t kMaxCopy = off_t{256} << 20;       // bytes; libLLVM has 110 MiB
 constexpr size_t kMaxMountInfo = size_t{1} << 20;  // bytes
@@ -142,13 +141,11 @@ class FileOpener {
  private:
   void Serve(const Question& question) {
     Reap();
-    const uint32_t user = question.head.user;
-    const auto of_user =
-        std::count_if(children_.begin(), children_.end(),
-                      [user](const auto& c) { return c.second == user; });
-    const bool is_refused =
-        static_cast<size_t>(of_user) >= kMaxOfUser || children_.size() >= kMaxChildren;
-    const pid_t pid = is_refused ? -1 : fork();
+    const pid_t process = question.head.process;
+    const GuardedUser user{
+        .id = question.head.user,
+        .is_elsewhere = process > 0 && !IsInOurUserNamespace(process).value_or(false)};
+    const pid_t pid = MayOpenMore(children_, user) ? fork() : -1;
     if (pid == 0) {
       socket_.reset();
       Answer(question);
@@ -169,7 +166,7 @@ class FileOpener {
   }
 
   ScopedFd socket_;
-  std::map<pid_t, uint32_t> children_;  // and their users
+  OpenerChildren children_;
 };
 
 // What ends us or a terminal's job must not end this one first.
@@ -193,6 +190,17 @@ void RunOpener(ScopedFd socket) {
 }
 
 }  // namespace
+
+bool MayOpenMore(const OpenerChildren& children, const GuardedUser& user) {
+  size_t of_user = 0;
+  size_t elsewhere = 0;
+  for (const auto& [pid, other] : children) {
+    of_user += other.id == user.id ? 1u : 0u;
+    elsewhere += other.is_elsewhere ? 1u : 0u;
+  }
+  return of_user < kMaxOfUser && children.size() < kMaxChildren &&
+         (!user.is_elsewhere || elsewhere < kMaxElsewhere);
+}
 
 ScopedFd OpenAny(const std::vector<std::string>& paths,
                  uint64_t inode,

@@ -6,9 +6,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
@@ -35,6 +37,12 @@ struct OpenAnswer {
   uint32_t is_refused;  // too many are being opened
   uint32_t reserved;
 };
+
+// Children that are at it, and for whom. Those that hang are among them.
+using OpenerChildren = std::map<pid_t, GuardedUser>;
+
+// Whether there may be one more for him. All of other user name spaces share a quarter.
+bool MayOpenMore(const OpenerChildren& children, const GuardedUser& user);
 
 // Opens what is asked for, here and now; `root` and `status` as in OpenQuestion.
 ScopedFd OpenAny(const std::vector<std::string>& paths,

@@ -102,6 +102,19 @@ TEST(FileOpenerTest, WithoutAProcessForAFileItIsRefused) {
   EXPECT_EQ(status, 0);
 }
 
+// One user may have as many ids there as he likes.
+TEST(FileOpenerTest, UsersOfOtherNameSpacesLeavePlacesToOurs) {
+  OpenerChildren children;
+  GuardedUser user{.id = 100'000, .is_elsewhere = true};
+  for (pid_t pid = 1; MayOpenMore(children, user); ++pid, ++user.id)
+    children[pid] = user;
+  EXPECT_EQ(children.size(), 16u);
+  constexpr GuardedUser kAlice{.id = 61002};
+  for (pid_t pid = 101; MayOpenMore(children, kAlice); ++pid)
+    children[pid] = kAlice;
+  EXPECT_EQ(children.size(), 20u);
+}
+
 TEST(FileOpenerTest, AFileThatIsNotThereIsNoRefusal) {
   const Opener::Answer answer = Opener().Ask("/no_such_file");
   EXPECT_TRUE(answer.has_come && !answer.is_refused);

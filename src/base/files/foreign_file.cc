@@ -168,17 +168,21 @@ int Opener() {
   return socket.get();
 }
 
-bool Ask(const ForeignRequest& request, uid_t user, int answer_to) {
+std::string BytesOf(const ForeignRequest& request, uid_t user) {
   const OpenQuestion head{
       .inode = request.inode, .user = user, .process = request.process};
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
   for (const std::string& path : request.paths)
     bytes.append(path).append(1, '\0');
+  return bytes;
+}
+
+// False: as many questions wait as may.
+bool Ask(const ForeignRequest& request, const std::string& bytes, int answer_to) {
   std::vector<int> fds = {answer_to};
   if (request.root >= 0)
     fds.push_back(request.root);
-  return bytes.size() <= kMaxForeignRequest &&
-         SendWithFds(Opener(), bytes, fds, MSG_DONTWAIT);
+  return SendWithFds(Opener(), bytes, fds, MSG_DONTWAIT).has_value();
 }
 
 ForeignFile TakeAnswer(int socket) {
@@ -208,17 +212,20 @@ bool AwaitAnswer(int socket, uint64_t deadline_ns) {
 
 ForeignFile OpenApart(const ForeignRequest& request, uint64_t patience_ns) {
   const uid_t user = request.user ? *request.user : UserOf(request.process);
+  const std::string question = BytesOf(request, user);
   std::array<int, 2> ends{};
   ForeignFile late;
   late.is_late = true;
+  if (question.size() > kMaxForeignRequest)
+    return {};
   if (!AllKnown().MayWaitFor(user) ||
       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return late;
   ScopedFd ours(ends[0]);
   ScopedFd theirs(ends[1]);
   const uint64_t begin_ns = MonotonicNs();
-  if (!Ask(request, user, theirs.get()))
-    return {};
+  if (!Ask(request, question, theirs.get()))
+    return late;
   theirs.reset();
   if (AwaitAnswer(ours.get(), begin_ns + patience_ns))
     return TakeAnswer(ours.get());

@@ -160,5 +160,18 @@ TEST_F(ForeignFileTest, EachUserWaitsForHimself) {
   EXPECT_TRUE(Open(request).fd.valid());
 }
 
+// It is there, and is to be looked at again.
+TEST_F(ForeignFileTest, WhatCannotEvenBeAskedForIsLate) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "an ordinary user's own files are opened here";
+  const FileOpenerProcess opener;
+  ASSERT_TRUE(opener.Stop());
+  constexpr uid_t kMany = 2000;  // more than a socket takes
+  for (uid_t user = 1; user <= kMany; ++user)
+    ASSERT_TRUE(OpenForeign({.paths = {path_}, .user = user}, /*patience_ns=*/1).is_late)
+        << user;
+  opener.Continue();
+}
+
 }  // namespace
 }  // namespace heapprofd

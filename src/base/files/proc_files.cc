@@ -1,6 +1,7 @@
 #include "base/files/proc_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,6 +90,17 @@ std::optional<uid_t> RealUser(pid_t pid) {
   const std::optional<FourIds> users =
       StatusIds(ReadProcFile(ProcPath(pid, "status"), kStatusSize), "Uid");
   return users ? std::optional(users->front()) : std::nullopt;
+}
+
+std::optional<bool> IsInOurUserNamespace(pid_t pid) {
+  struct stat ours {};
+
+  struct stat theirs {};
+
+  if (stat("/proc/self/ns/user", &ours) != 0 ||
+      stat(ProcPath(pid, "ns/user").c_str(), &theirs) != 0)
+    return std::nullopt;
+  return theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
 }
 
 bool AreAll(const FourIds& ids, id_t wanted) {

@@ -44,6 +44,9 @@ inline constexpr uid_t kNobody = static_cast<uid_t>(-1);
 // gone.
 std::optional<uid_t> RealUser(pid_t pid);
 
+// Whether the process is of the user name space that we are of; nullopt: nobody can tell.
+std::optional<bool> IsInOurUserNamespace(pid_t pid);
+
 // "/proc/PID/" + rest.
 std::string ProcPath(pid_t pid, const std::string& rest);
 

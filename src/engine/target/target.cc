@@ -111,6 +111,8 @@ void Target::PublishHeapRules() {
 // its other targets.
 size_t Target::Drain(size_t max_records, bool writers_gone, uint64_t turn_ns) {
   const uint64_t turn_end_ns = MonotonicNs() + turn_ns;
+  if (is_modules_change_late_)
+    HandleModulesChanged();
   size_t count = 0;
   uint64_t dear_steps = DearSteps();
   bool is_over = false;
@@ -213,10 +215,11 @@ void Target::Beat() {
   memory_->engine().control.heartbeat.store(MonotonicNs(), std::memory_order_relaxed);
 }
 
-void Target::Tick() {
+void Target::Tick(uint64_t end_ns) {
   Beat();
-  if (config_.ask_allocator)
-    LookAtExit();
+  const uint64_t now = config_.ask_allocator ? MonotonicNs() : end_ns;
+  if (now < end_ns)
+    LookAtExit(end_ns - now);
   if (config_.when_full == WhenFull::kDrop || config_.adaptive_threshold_bytes != 0)
     AdaptInterval();
 }

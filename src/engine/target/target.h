@@ -79,12 +79,16 @@ class Target {
   // Of the engine's heart: it moves.
   void Beat();
 
-  // The same, and upkeep of the shared parameters; every loop.
-  void Tick();
+  // The same, and upkeep of the shared parameters; every loop. What takes longer is done
+  // before `end_ns` (CLOCK_MONOTONIC), or later.
+  void Tick(uint64_t end_ns);
 
   // Slots of forked children that have ended are used again: a step of looking for those,
   // until `end_ns` (CLOCK_MONOTONIC) at most. How long it takes is the target's choice.
   void FreeForkSlots(uint64_t end_ns);
+
+  // It is under way, and takes memory and descriptors.
+  bool looks_for_owners() const { return ended_owners_ != nullptr; }
 
   // The session is over for this target: the client goes dormant at its next sampled
   // call.
@@ -178,7 +182,7 @@ class Target {
   void CountChildren(const ClientBlock& client);
   void KeepForChildren();
   void UpdateQuality();
-  void LookAtExit();
+  void LookAtExit(uint64_t turn_ns);
   void Prefetch(RecordType type, std::span<const uint64_t> words);
   void HandleRecord(const RingReader::Record& record);
   void HandleSample(std::span<const std::byte> payload);
@@ -247,6 +251,7 @@ class Target {
   std::optional<uint64_t> stuck_cpu_ns_;  // of the process when it was noticed
   uint64_t replacements_seen_ = 0;        // of the address space
   uint64_t removals_seen_ = 0;            // when modules were last reported as changed
+  bool is_modules_change_late_ = false;   // reported, and the maps were not to be read
   uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   bool has_room_ = true;    // for more live samples
@@ -259,6 +264,7 @@ class Target {
   uint64_t previous_dump_ns_ = 0;
   uint64_t last_event_ns_ = 0;
   uint32_t allocator_question_ = 0;
+  std::optional<uint64_t> exit_end_;  // of what the program had written when it ended
   size_t requested_dumps_ = 0;
   uint64_t requested_cost_ = 0;  // of these dumps, in call sites
   std::optional<UserBudget::Account> dump_account_;

@@ -50,7 +50,7 @@ void Drain(const uint8_t* data, size_t size) {
   clock.Update();
   while (target.value()->Drain(100, /*writers_gone=*/true) > 0) {
   }
-  target.value()->Tick();
+  target.value()->Tick(UINT64_MAX);
   target.value()->UpdateDump();
 }
 

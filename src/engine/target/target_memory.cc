@@ -55,14 +55,18 @@ void Target::ReadAllocatorReport() {
 }
 
 // The program has ended normally and waits for this: its memory is as it was.
-void Target::LookAtExit() {
+void Target::LookAtExit(uint64_t turn_ns) {
   RingHeader& header = memory_->client().ring;
   if (header.exiting.load(std::memory_order_acquire) == 0 ||
       header.exit_seen.load(std::memory_order_relaxed) != 0)
     return;
-  // What it has done until now belongs into the figures; else a later tick looks again.
-  if (!DrainRest(RestEnd(), /*writers_gone=*/false))
+  // What it has done until now belongs into the figures; else a later tick looks again. A
+  // program that goes on writing does not put that off.
+  if (!exit_end_)
+    exit_end_ = RestEnd();
+  if (!DrainRest(*exit_end_, /*writers_gone=*/false, turn_ns))
     return;
+  exit_end_.reset();
   ReadMemory();
   header.exit_seen.store(1, std::memory_order_release);
 }

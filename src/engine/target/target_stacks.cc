@@ -181,8 +181,11 @@ void Target::HandleModulesChanged() {
   std::atomic<uint32_t>& rules_epoch = memory_->engine().control.rules_epoch;
   if (epoch == rules_epoch.load(std::memory_order_relaxed))
     return;  // looked at with an earlier one
+  if (is_modules_change_late_ && !address_space_->MayRefresh())
+    return;
   const Result<RefreshOutcome> outcome = address_space_->Refresh();
-  if (!outcome.ok())
+  is_modules_change_late_ = outcome.ok() && outcome.value().is_late;
+  if (!outcome.ok() || is_modules_change_late_)
     return;  // the process is gone; what is known stays true for what was recorded
   // Other code may come to an empty place before anybody looks again.
   if (removals_seen_ != address_space_->removals())

@@ -126,7 +126,7 @@ TEST_F(TargetTest, TheClientFindsItsParameters) {
   EXPECT_EQ(control.interval.load(), config_.interval_bytes);
   EXPECT_GT(target_->memory().engine().stack_regions.count.load(), 0u);
   const uint64_t beat = control.heartbeat.load();
-  target_->Tick();
+  target_->Tick(UINT64_MAX);
   EXPECT_NE(control.heartbeat.load(), beat);
   target_->Stop(TargetEnd::kExited);
   EXPECT_EQ(control.active.load(), 0u);
@@ -144,7 +144,7 @@ TEST_F(TargetTest, EndedOwnersOfForkSlotsAreLookedForOnlyInTimeThatIsGiven) {
     owner.store(kOwner);
     client.ring.fork_slot_count.store(kMaxForkSlots / 2);
     for (int i = 0; i < 100; ++i) {
-      target_->Tick();
+      target_->Tick(UINT64_MAX);
       target_->FreeForkSlots(/*end_ns=*/0);
       target_->FreeForkSlots(follows ? 0 : UINT64_MAX);
     }
@@ -378,6 +378,25 @@ TEST_F(TargetTest, MarksAreBeforeAndAfterTheDumpBetweenThem) {
   const uint64_t dump_ns = profile.requested_dumps[0][0].end_ns;
   EXPECT_LE(profile.marks[0].time_ns, dump_ns);
   EXPECT_GE(profile.marks[1].time_ns, dump_ns + 2);
+}
+
+// A program that has said that it ends, and goes on, must not have more than its turn.
+TEST_F(TargetTest, TheLookAtAnExitIsLeftForATurnWithTime) {
+  config_.ask_allocator = true;
+  auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+  ASSERT_TRUE(target.ok());
+  Target& ending = *target.value();
+  SharedMemory& memory = ending.memory();
+  writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
+                       memory.ring_size());
+  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  memory.client().ring.exiting.store(1);
+  ending.Tick(/*end_ns=*/0);
+  EXPECT_EQ(ending.position(), 0u);
+  EXPECT_EQ(memory.client().ring.exit_seen.load(), 0u);
+  ending.Tick(UINT64_MAX);
+  EXPECT_GT(ending.position(), 0u);
+  EXPECT_EQ(memory.client().ring.exit_seen.load(), 1u);
 }
 
 // Heaps without a call site, too: each is written, kept and read again.

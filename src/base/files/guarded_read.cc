@@ -1,0 +1,219 @@
+#include "base/files/guarded_read.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/files/proc_files.h"
+#include "base/quiet_thread.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kPlaces = 16;
+constexpr size_t kPlacesElsewhere = kPlaces / 4;  // for all of other user name spaces
+constexpr uint64_t kPauseNs = 1'000'000'000;      // of a user whose process was late
+
+// A read that goes on, or a user who is not read for a while: his id, that there is one,
+// whether he is elsewhere, and until when, in one word. No locks: a child may be forked
+// at any time.
+using Place = std::atomic<uint64_t>;  // 0: free
+constexpr uint64_t kTaken = uint64_t{1} << 31;
+constexpr uint64_t kElsewhere = uint64_t{1} << 30;
+constexpr uint64_t kUntil = kElsewhere - 1;
+constexpr uint64_t kInTime = 0;
+constexpr uint64_t kHangs = 1;
+constexpr int kUntilShift = 28;  // quarters of a second, about, for eight years
+
+std::array<Place, kPlaces> g_places;
+std::atomic<uint64_t> g_late_reads;
+
+uint64_t WordOf(const GuardedUser& user, uint64_t until) {
+  return uint64_t{user.id} << 32 | kTaken | (user.is_elsewhere ? kElsewhere : 0) | until;
+}
+
+uint64_t PauseOver() {
+  return ((MonotonicNs() + kPauseNs) >> kUntilShift) + 1;
+}
+
+// The threads that hang are their parent's.
+[[maybe_unused]] const int kForgetInChildren = pthread_atfork(nullptr, nullptr, [] {
+  for (Place& place : g_places)
+    place.store(0);
+});
+
+// Null: this user has to wait, or all places that he may have are taken.
+Place* TakePlace(const GuardedUser& user) {
+  const uint64_t now = MonotonicNs() >> kUntilShift;
+  size_t elsewhere = 0;
+  for (Place& place : g_places) {
+    uint64_t word = place.load();
+    const uint64_t until = word & kUntil;
+    if (until > kHangs && until <= now && place.compare_exchange_strong(word, 0))
+      word = 0;
+    elsewhere += (word & kElsewhere) != 0 ? 1 : 0;
+    if (word != 0 && word >> 32 == user.id && (word & kUntil) != kInTime)
+      return nullptr;
+  }
+  if (user.is_elsewhere && elsewhere >= kPlacesElsewhere)
+    return nullptr;
+  for (Place& place : g_places) {
+    uint64_t none = 0;
+    if (place.compare_exchange_strong(none, WordOf(user, kInTime)))
+      return &place;
+  }
+  return nullptr;
+}
+
+struct Reading {
+  std::string path;
+  size_t limit = 0;
+  GuardedUser user{};
+  Place* place = nullptr;
+  std::shared_ptr<const ScopedFd> fd;  // null: to be opened
+  std::mutex mutex;                    // guards what follows
+  std::condition_variable changed;
+  GuardedText result;
+  bool is_done = false;
+  bool is_left = false;
+};
+
+// False: it has been left.
+bool Keep(Reading& reading, const char* bytes, size_t size) {
+  const std::lock_guard lock(reading.mutex);
+  if (!reading.is_left)
+    reading.result.text.append(bytes, size);
+  return !reading.is_left;
+}
+
+void Read(Reading& reading) {
+  if (reading.fd == nullptr) {
+    reading.fd =
+        std::make_shared<ScopedFd>(open(reading.path.c_str(), O_RDONLY | O_CLOEXEC));
+    reading.result.error = reading.fd->valid() ? 0 : errno;
+  }
+  std::array<char, 16384> chunk{};
+  for (size_t at = 0; reading.fd->valid() && at < reading.limit;) {
+    const ssize_t got =
+        pread(reading.fd->get(), chunk.data(), std::min(chunk.size(), reading.limit - at),
+              static_cast<off_t>(at));
+    if (got <= 0 || !Keep(reading, chunk.data(), static_cast<size_t>(got)))
+      break;
+    at += static_cast<size_t>(got);
+  }
+}
+
+void ReadAndTell(Reading& reading) {
+  Read(reading);
+  const std::lock_guard lock(reading.mutex);
+  reading.is_done = true;
+  if (reading.is_left)
+    reading.place->store(WordOf(reading.user, PauseOver()));
+  reading.changed.notify_all();
+}
+
+GuardedText Late() {
+  ++g_late_reads;
+  return {.text = "", .error = 0, .is_late = true};
+}
+
+// By a thread, which has a part in `reading`. Late: it may go on with it.
+GuardedText ReadApart(const std::shared_ptr<Reading>& reading, uint64_t patience_ns) {
+  reading->place = TakePlace(reading->user);
+  if (reading->place == nullptr)
+    return Late();
+  pthread_t thread{};
+  if (!StartQuietThread([reading] { ReadAndTell(*reading); }, &thread)) {
+    reading->place->store(0);
+    return Late();
+  }
+  pthread_detach(thread);
+  std::unique_lock lock(reading->mutex);
+  if (reading->changed.wait_for(lock, std::chrono::nanoseconds(patience_ns),
+                                [&reading] { return reading->is_done; })) {
+    reading->place->store(0);
+    return std::move(reading->result);
+  }
+  reading->is_left = true;
+  reading->result.text = {};
+  reading->place->store(WordOf(reading->user, kHangs));
+  return Late();
+}
+
+// Those of ours, and root's, are read here and now. That nobody holds a lock of theirs
+// does not follow for one that is gone: its number may be another's by now.
+GuardedText ReadOf(pid_t pid,
+                   const std::shared_ptr<Reading>& reading,
+                   uint64_t patience_ns) {
+  const std::optional<uid_t> user = RealUser(pid);
+  if (user && (*user == 0 || *user == geteuid())) {
+    Read(*reading);
+    return std::move(reading->result);
+  }
+  const std::optional<GuardedUser> other = GuardedUserOf(pid);
+  if (!user || !other)
+    return {.text = "", .error = ESRCH, .is_late = false};
+  reading->user = *other;
+  return ReadApart(reading, patience_ns);
+}
+
+std::shared_ptr<Reading> NewReading(const std::string& path, size_t limit) {
+  auto reading = std::make_shared<Reading>();
+  reading->path = path;
+  reading->limit = limit;
+  return reading;
+}
+
+}  // namespace
+
+std::optional<GuardedUser> GuardedUserOf(pid_t pid) {
+  const std::optional<uid_t> user = RealUser(pid);
+  if (!user)
+    return std::nullopt;
+  return GuardedUser{.id = *user,
+                     .is_elsewhere = !IsInOurUserNamespace(pid).value_or(false)};
+}
+
+GuardedText ReadGuarded(const std::string& path,
+                        const GuardedUser& user,
+                        size_t limit,
+                        uint64_t patience_ns) {
+  const std::shared_ptr<Reading> reading = NewReading(path, limit);
+  reading->user = user;
+  return ReadApart(reading, patience_ns);
+}
+
+GuardedText ReadMemoryFile(pid_t pid,
+                           const char* file,
+                           size_t limit,
+                           uint64_t patience_ns) {
+  return ReadOf(pid, NewReading(ProcPath(pid, file), limit), patience_ns);
+}
+
+MemoryFile::MemoryFile(pid_t pid, const char* name)
+    : pid_(pid), path_(ProcPath(pid, name)) {}
+
+GuardedText MemoryFile::Read(size_t limit, uint64_t patience_ns) {
+  const std::shared_ptr<Reading> reading = NewReading(path_, limit);
+  reading->fd = std::move(fd_);
+  GuardedText result = ReadOf(pid_, reading, patience_ns);
+  if (!result.is_late && reading->fd != nullptr && reading->fd->valid())
+    fd_ = reading->fd;
+  return result;
+}
+
+uint64_t LateReads() {
+  return g_late_reads;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,71 @@
+// Files of /proc that show what lies in a process's memory, or how it is mapped: cmdline,
+// environ, maps, smaps_rollup. The kernel reads them under the process's lock of its
+// mappings, and opens them under that of its execs. Whoever runs the process can hold
+// both for as long as he likes: by an mmap of a file on a FUSE of his own that does not
+// answer. So those of other users are read by a thread that can be left behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+
+inline constexpr uint64_t kReadPatienceNs = 50'000'000;
+
+// Who is held to account for a read.
+struct GuardedUser {
+  uid_t id;
+  // He is of another user name space: ordinary users have thousands of such ids.
+  bool is_elsewhere = false;
+};
+
+// Whoever has started the process; nullopt: it is gone.
+std::optional<GuardedUser> GuardedUserOf(pid_t pid);
+
+struct GuardedText {
+  std::string text;
+  int error = 0;  // errno of the open
+  // Not read in time, or not at all: its user has made us wait in vain a second ago or
+  // still does, or as many others do as may.
+  bool is_late = false;
+};
+
+// The first `limit` bytes of /proc/`pid`/`file`.
+GuardedText ReadMemoryFile(pid_t pid,
+                           const char* file,
+                           size_t limit,
+                           uint64_t patience_ns = kReadPatienceNs);
+
+// The same of any file, for `user`.
+GuardedText ReadGuarded(const std::string& path,
+                        const GuardedUser& user,
+                        size_t limit,
+                        uint64_t patience_ns);
+
+// One such file that is read again and again. Opened by the first reading, it stays with
+// that image of the process: after an exec it reads empty.
+class MemoryFile {
+ public:
+  MemoryFile(pid_t pid, const char* name);
+
+  // From its beginning. After one that was late the file is opened again.
+  GuardedText Read(size_t limit, uint64_t patience_ns = kReadPatienceNs);
+
+  void Close() { fd_.reset(); }
+
+ private:
+  pid_t pid_;
+  std::string path_;
+  std::shared_ptr<const ScopedFd> fd_;  // a thread that was left behind has it, too
+};
+
+// How many reads of this process have been late.
+uint64_t LateReads();
+
+}  // namespace heapprofd

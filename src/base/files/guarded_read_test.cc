@@ -1,0 +1,113 @@
+#include "base/files/guarded_read.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+
+#include "base/files/late_user.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr GuardedUser kMallory{.id = 61001};
+constexpr GuardedUser kAlice{.id = 61002};
+
+class GuardedReadTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "guarded-XXXXXX";
+    ScopedFd(mkstemp(path_.data()));
+    std::ofstream(path_) << "some text";
+  }
+
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  GuardedText ReadFor(const GuardedUser& user, size_t limit = 100) const {
+    return ReadGuarded(path_, user, limit, kLongReadNs);
+  }
+
+  std::string path_;
+};
+
+TEST_F(GuardedReadTest, WhatCanBeReadIsRead) {
+  EXPECT_EQ(ReadFor(kMallory).text, "some text");
+  EXPECT_EQ(ReadFor(kMallory, 4).text, "some");
+  const GuardedText none = ReadGuarded(path_ + "-none", kMallory, 4, kLongReadNs);
+  EXPECT_EQ(none.text, "");
+  EXPECT_EQ(none.error, ENOENT);
+  EXPECT_FALSE(none.is_late);
+}
+
+TEST_F(GuardedReadTest, WhoMakesUsWaitIsLeftAndOthersAreRead) {
+  const uint64_t before = LateReads();
+  const LateUser mallory(kMallory);
+  EXPECT_TRUE(mallory.is_late());
+  EXPECT_TRUE(ReadFor(kMallory).is_late);
+  EXPECT_EQ(ReadFor(kMallory).text, "");
+  EXPECT_EQ(LateReads(), before + 3);
+  EXPECT_EQ(ReadFor(kAlice).text, "some text");
+  EXPECT_TRUE(mallory.Release());
+}
+
+// One user may have as many ids there as he likes.
+TEST_F(GuardedReadTest, UsersOfOtherNameSpacesLeavePlacesToOurs) {
+  std::deque<LateUser> late;
+  constexpr uid_t kFirst = 100'000;
+  for (uid_t id = kFirst; id < kFirst + 20; ++id)
+    late.emplace_back(GuardedUser{.id = id, .is_elsewhere = true});
+  EXPECT_TRUE(ReadFor({.id = kFirst + 200, .is_elsewhere = true}).is_late);
+  EXPECT_EQ(ReadFor(kAlice).text, "some text");
+  // Each is to be read again before the next can be.
+  while (!late.empty())
+    late.pop_front();
+  EXPECT_EQ(ReadFor({.id = kFirst + 200, .is_elsewhere = true}).text, "some text");
+}
+
+// The threads that hang are its parent's.
+TEST_F(GuardedReadTest, AForkedChildReadsAnew) {
+  const LateUser mallory(kMallory);
+  const pid_t child = fork();
+  if (child == 0)
+    _exit(ReadFor(kMallory).text == "some text" ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(GuardedReadTest, ItsOwnProcessIsReadAsItIs) {
+  EXPECT_NE(ReadMemoryFile(getpid(), "cmdline", 4096).text.find("guarded_read_test"),
+            std::string::npos);
+}
+
+TEST_F(GuardedReadTest, OfAProcessThatIsGoneNothingIsRead) {
+  const pid_t child = fork();
+  if (child == 0)
+    _exit(0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  const GuardedText text = ReadMemoryFile(child, "cmdline", 4096);
+  EXPECT_EQ(text.text, "");
+  EXPECT_EQ(text.error, ESRCH);
+}
+
+TEST_F(GuardedReadTest, ProcessesOfOtherUsersAreReadUnderGuard) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can make a process of another user";
+  const ProcessOfUser process(kMallory.id);
+  ASSERT_TRUE(process.is_ready());
+  MemoryFile maps(process.pid(), "maps");
+  EXPECT_NE(maps.Read(4096, kLongReadNs).text, "");
+  const LateUser mallory(kMallory);
+  EXPECT_TRUE(ReadMemoryFile(process.pid(), "cmdline", 4096, kLongReadNs).is_late);
+  EXPECT_TRUE(maps.Read(4096, kLongReadNs).is_late);
+  ASSERT_TRUE(mallory.Release());
+  EXPECT_FALSE(ReadMemoryFile(process.pid(), "cmdline", 4096, kLongReadNs).text.empty());
+  EXPECT_NE(maps.Read(4096, kLongReadNs).text, "");
+}
+
+}  // namespace
+}  // namespace heapprofd
