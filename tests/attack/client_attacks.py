@@ -170,7 +170,7 @@ def is_traced(pid):
     return False
 
 
-INTERRUPTED_LIMIT = 10  # threads of tests/programs/sleepers whose call the kernel does not begin anew
+INTERRUPTED_LIMIT = 11  # threads of tests/programs/sleepers whose call the kernel does not begin anew, of 19
 
 
 @attack("killed-service", "L4", 120)
