@@ -11,7 +11,7 @@ import time
 
 import config_pb2
 import control_pb2
-from attack_tools import ALICE, HELLO_LIMIT_S, Child, Figure
+from attack_tools import ALICE, HELLO_LIMIT_S, Child, Figure, patience
 from service_run import full_pipe
 from service_under_attack import Recorder
 
@@ -82,6 +82,8 @@ class Hellos:
     def figures(self):
         """Ends them and their recording. An answer that has not come counts as long as it was waited for; to decline is
         to answer, too, but not to serve."""
+        # Long enough for one that is too slow to be seen.
+        time.sleep(max(0, self._begin + patience(HELLO_LIMIT_S) - time.monotonic()))
         seconds = time.monotonic() - self._begin
         os.write(self._stop_fd, b"x")
         answer = self._child.next(10)
