@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -57,6 +58,21 @@ TEST_F(DiskCacheTest, FilesThatOthersMayChangeAreNotBelieved) {
   cache.Store("name", "contents");
   chmod((directory_ / "name").c_str(), 0666);
   EXPECT_EQ(cache.Load("name"), std::nullopt);
+}
+
+// HOME that sudo keeps. Root alone can make such a directory.
+TEST_F(DiskCacheTest, AnotherUsersHomeIsNoPlace) {
+  constexpr uid_t kAnother = 61'002;
+  fs::create_directory(directory_);
+  for (const char* name : {"HOME", "XDG_CACHE_HOME"}) {
+    unsetenv("XDG_CACHE_HOME");
+    ASSERT_EQ(setenv(name, directory_.c_str(), 1), 0);
+    EXPECT_NE(DiskCache::StandardDirectory(), "") << name;
+    if (chown(directory_.c_str(), kAnother, kAnother) != 0)
+      GTEST_SKIP() << "only root can make a directory another's";
+    EXPECT_EQ(DiskCache::StandardDirectory(), "") << name;
+    ASSERT_EQ(chown(directory_.c_str(), geteuid(), getegid()), 0);
+  }
 }
 
 TEST_F(DiskCacheTest, LinksAreNotFollowed) {

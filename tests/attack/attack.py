@@ -19,20 +19,56 @@ import client_attacks  # noqa: F401 (they register their attacks)
 import exec_attacks  # noqa: F401
 import file_attacks  # noqa: F401
 import flood_attacks  # noqa: F401
+import mapping_attacks  # noqa: F401
 import privacy_attacks  # noqa: F401
 import request_attacks  # noqa: F401
 
 
-def perform(attack, is_quick):
+ROUNDS = 3
+
+
+def perform_once(attack, is_quick):
     """Its result as a dict: figures, or why there are none."""
     def work():
         try:
             return {"figures": [figure.as_dict() for figure in attack.run(is_quick)]}
         except attack_tools.Impossible as reason:
             return {"impossible": str(reason)}
+    return isolation.isolated(work, attack.deadline_s)
+
+
+def is_delay(figure):
+    return figure["unit"] in ("s", "ms")
+
+
+def merged(before, now):
+    """Figures of two rounds: a delay is the lesser one, since what others do on this machine is not in all rounds; of
+    whatever else has a limit the greater one is kept."""
+    def choose(one, other):
+        if one["limit"] is None:
+            return other
+        return (min if is_delay(one) else max)(one, other, key=lambda figure: figure["value"])
+    return [choose(one, other) for one, other in zip(before, now, strict=True)]
+
+
+def may_be_others_fault(result):
+    """Delays above their limits, and nothing else."""
+    return not is_held(result) and "error" not in result and all(figure["held"] or is_delay(figure)
+                                                                 for figure in result["figures"])
+
+
+def perform(attack, is_quick):
     begin = time.monotonic()
-    result = isolation.isolated(work, attack.deadline_s)
-    return {"name": attack.name, "finding": attack.finding, "seconds": round(time.monotonic() - begin, 1), **result}
+    result = perform_once(attack, is_quick)
+    rounds = 1
+    while rounds < ROUNDS and may_be_others_fault(result):
+        again = perform_once(attack, is_quick)
+        rounds += 1
+        if "figures" in again:
+            again["figures"] = merged(result["figures"], again["figures"])
+        result = again
+    return {"name": attack.name, "finding": attack.finding, "seconds": round(time.monotonic() - begin, 1),
+            "rounds": rounds, **result}
 
 
 def is_held(result):
@@ -50,8 +86,9 @@ def print_result(result):
     if "error" in result:
         print(f"{name} BROKEN: {result['error'].strip()}")
     for figure in result.get("figures", []):
+        again = f", {result['rounds']} rounds" if result["rounds"] > 1 and is_delay(figure) else ""
         limit = "" if figure["limit"] is None else f"at most {number(figure['limit'])}"
-        verdict = "" if figure["limit"] is None else "held" if figure["held"] else "EXCEEDED"
+        verdict = "" if figure["limit"] is None else ("held" if figure["held"] else "EXCEEDED") + again
         print(f"{name} {figure['what']:58} {number(figure['value']):>10} {figure['unit']:5} {limit:16} {verdict}")
     sys.stdout.flush()
 
@@ -83,8 +120,9 @@ def main():
         with open(options.json, "w") as file:
             json.dump({"quick": options.quick, "attacks": results}, file, indent=1)
     exceeded = [result["name"] for result in results if not is_held(result)]
-    print(f"{len(results) - len(exceeded)} of {len(results)} attacks held" +
-          (f"; not: {', '.join(exceeded)}" if exceeded else ""))
+    skipped = [result["name"] for result in results if "impossible" in result]
+    print(f"{sum(result['seconds'] for result in results):.0f} s: {len(results) - len(exceeded) - len(skipped)} of {len(results)} attacks held" +
+          (f"; not: {', '.join(exceeded)}" if exceeded else "") + (f"; skipped: {', '.join(skipped)}" if skipped else ""))
     return 1 if exceeded else 0
 
 

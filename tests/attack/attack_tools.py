@@ -33,19 +33,34 @@ class Impossible(Exception):
 
 # On a machine that is busy with something else everything takes longer; attacks that succeed take much longer still.
 SLACK = float(os.environ.get("ATTACK_SLACK", "1"))
+UNTIL_THE_END = float("inf")  # an attack that takes longer than its deadline is broken
+
+
+def patience(limit):
+    """How long to look at what shall take no longer than this."""
+    return 2 * limit * SLACK
 
 
 class Figure:
-    """What an attack has shown. Without a limit it is only told."""
+    """What an attack has shown. Without a limit it is only told. `seen_up_to`: what the value could have been at most,
+    since nobody looked longer or nothing lasted longer; a limit above that would always hold. `floor`: with less
+    nothing was attacked."""
 
-    def __init__(self, what, value, unit, limit=None):
+    def __init__(self, what, value, unit, limit=None, seen_up_to=None, floor=None):
         self.what, self.value, self.unit, self.limit = what, round(value, 3), unit, limit
-        if limit is not None and unit in ("s", "ms"):
+        assert floor is None or value >= floor, f"nothing was attacked: {what}: {value}"
+        if limit is not None and self.is_delay():
             self.limit = limit * SLACK
+            assert seen_up_to is not None and self.limit < seen_up_to, f"the limit cannot be exceeded: {what}"
+
+    def is_delay(self):
+        return self.unit in ("s", "ms")
+
+    def is_held(self):
+        return self.limit is None or self.value <= self.limit
 
     def as_dict(self):
-        return {"what": self.what, "value": self.value, "unit": self.unit, "limit": self.limit,
-                "held": self.limit is None or self.value <= self.limit}
+        return {"what": self.what, "value": self.value, "unit": self.unit, "limit": self.limit, "held": self.is_held()}
 
 
 def attack(name, finding, deadline_s=60):
@@ -54,16 +69,6 @@ def attack(name, finding, deadline_s=60):
         ATTACKS[name] = Attack(name, finding, run, deadline_s)
         return run
     return register
-
-
-def least(measure, limit, rounds=3):
-    """The least of some rounds: what others do on this machine is not in all of them. Ends with one in the limit."""
-    best = float("inf")
-    for _ in range(rounds):
-        best = min(best, measure())
-        if best <= limit:
-            break
-    return best
 
 
 def comes_true(holds, patience_s):
@@ -104,7 +109,11 @@ def folder_of(uid):
 
 
 class ChildFailed(Exception):
-    """What a Child was to do was not possible."""
+    """A Child has ended by an error."""
+
+
+class Refused(ChildFailed):
+    """The kernel does not let a Child do what it was to do."""
 
 
 class Child:
@@ -119,7 +128,8 @@ class Child:
                 become(uid)
                 function(lambda value: os.write(tell_fd, json.dumps({"told": value}).encode() + b"\n"))
             except Exception as error:  # pylint: disable=broad-except
-                os.write(tell_fd, json.dumps({"error": repr(error)}).encode() + b"\n")
+                is_refused = isinstance(error, OSError) and not isinstance(error, ConnectionError)
+                os.write(tell_fd, json.dumps({"error": repr(error), "is_refused": is_refused}).encode() + b"\n")
             finally:
                 os._exit(0)
         os.close(tell_fd)
@@ -137,7 +147,7 @@ class Child:
         line, self._buffer = self._buffer.split(b"\n", 1)
         message = json.loads(line)
         if "error" in message:
-            raise ChildFailed(message["error"])
+            raise (Refused if message["is_refused"] else ChildFailed)(message["error"])
         return message["told"]
 
     def kill(self):

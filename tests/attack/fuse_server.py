@@ -13,14 +13,15 @@ import time
 
 import isolation
 
-_NODE_ROOT, _NODE_FILE = 1, 2
+_NODE_ROOT, _NODE_FILE, _NODE_NEW = 1, 2, 3
 _LOOKUP, _FORGET, _GETATTR, _SETATTR, _OPEN, _READ, _WRITE, _STATFS, _RELEASE = 1, 2, 3, 4, 14, 15, 16, 17, 18
-_FLUSH, _INIT, _OPENDIR, _READDIR, _RELEASEDIR, _BATCH_FORGET = 25, 26, 27, 28, 29, 42
+_FLUSH, _INIT, _OPENDIR, _READDIR, _RELEASEDIR, _CREATE, _BATCH_FORGET = 25, 26, 27, 28, 29, 35, 42
 _WRITEBACK_CACHE = 1 << 16
 _DIRECT_IO = 1  # of an open file: past the kernel's cache, which is written back before it is mapped
 OPEN, GETATTR, WRITE = _OPEN, _GETATTR, _WRITE
 NAME = "program"
 ARM_S = 10
+SILENT_S = 4
 
 
 def device():
@@ -47,7 +48,7 @@ class FuseServer:
     answer only `silent_s` seconds after the first of them, so that no attack is for ever. `writes_later`: what is
     written waits in the kernel until somebody closes the file."""
 
-    def __init__(self, device_path, mount_point, content, silent=(), silent_s=4, writes_later=False):
+    def __init__(self, device_path, mount_point, content, silent=(), silent_s=SILENT_S, writes_later=False):
         self._fd = os.open(device_path, os.O_RDWR)
         self._content, self._silent, self._silent_s = content, set(silent), silent_s
         self._armed, self.arm_fd = os.pipe()
@@ -111,6 +112,9 @@ class FuseServer:
             if body.rstrip(b"\0") != NAME.encode():
                 return -2  # ENOENT
             return struct.pack("<QQQQII", _NODE_FILE, 0, 1000, 0, 0, 0) + self._attributes(_NODE_FILE)
+        if opcode == _CREATE:
+            return (struct.pack("<QQQQII", _NODE_NEW, 0, 1000, 0, 0, 0) + self._attributes(_NODE_NEW) +
+                    struct.pack("<QII", 0, 0, 0))
         if opcode in (_GETATTR, _SETATTR):  # attributes are not kept: each look asks again
             return struct.pack("<QII", 0, 0, 0) + self._attributes(node)
         if opcode in (_OPEN, _OPENDIR):
@@ -130,33 +134,55 @@ class FuseServer:
         return -38  # ENOSYS
 
     def _attributes(self, node):
-        is_file = node == _NODE_FILE
-        size = len(self._content) if is_file else 4096
-        mode = 0o100777 if is_file else 0o040755
+        size = {_NODE_FILE: len(self._content), _NODE_NEW: 0}.get(node, 4096)
+        mode = {_NODE_FILE: 0o100777, _NODE_NEW: 0o100600}.get(node, 0o040755)
         return struct.pack("<6Q10I", node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
 
-def hold_own_mappings(node, count, silent_s):
-    """As an ordinary user: processes each of which waits in an mmap with the lock of all of its mappings. Gives them.
+def mapping_trap(node, silent_s):
+    """As an ordinary user: (writer, trap), descriptors of one file. Whoever maps the trap waits with the lock of all of
+    his mappings, and whoever closes the writer waits, too, at an exec with the lock that keeps others out of him.
 
     The kernel writes back what it has of the file before it maps it past its cache, and this server does not take it."""
     enter_user_namespace()
     mount_point = tempfile.mkdtemp()
     server = FuseServer(node, mount_point, b"x" * 4096, [WRITE], silent_s, writes_later=True)
     writer = os.open(f"{mount_point}/{NAME}", os.O_RDWR)
-    direct = os.open(f"{mount_point}/{NAME}", os.O_RDWR | os.O_DIRECT)
+    trap = os.open(f"{mount_point}/{NAME}", os.O_RDWR | os.O_DIRECT)
+    for fd in (writer, trap):
+        os.set_inheritable(fd, True)
     server.arm()
     os.write(writer, b"dirty")
+    return writer, trap
+
+
+def hang_in_exec(writer, name, before=lambda: None):
+    """A process of this name that soon hangs in an exec. Gives it."""
+    pid = os.fork()
+    if pid == 0:
+        with open("/proc/self/comm", "w") as comm:
+            comm.write(name)
+        before()
+        os.set_inheritable(writer, False)
+        os.execv("/bin/sleep", ["sleep", "60"])
+    return pid
+
+
+def hold_own_mappings(node, count, silent_s):
+    """Processes named "holder" that soon wait in such an mmap. Gives them."""
+    _, trap = mapping_trap(node, silent_s)
     holders = []
     for _ in range(count):
         holders.append(os.fork())
         if holders[-1] == 0:
-            mmap.mmap(direct, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+            with open("/proc/self/comm", "w") as comm:
+                comm.write("holder")
+            mmap.mmap(trap, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
             signal.pause()
     return holders
 
 
-def mount_overlay(node, silent, silent_s=4):
+def mount_overlay(node, silent, silent_s=SILENT_S):
     """As an ordinary user: an overlay whose lower folder is a FUSE of his. Gives the server and a program's path.
 
     Overlays ask their layers with the rights of whoever has mounted them. So the kernel's rule that a user's FUSE is

@@ -1,27 +1,36 @@
 // A program that speaks the wire protocol and means ill; tools/attack runs it as an
 // ordinary user.
 //
-//   hostile_client hello SOCKET COUNT [ARGUMENT...]  says Hello so many times; the
-//   arguments only make its command
-//                                                    line long
-//   hostile_client slow-maps SOCKET   64,000 mappings, and a sample of 512 addresses that
-//   are in none of them hostile_client rubbish SOCKET SECONDS  one session after the
-//   other with hostile rings, tables and positions hostile_client flood SOCKET SECONDS
-//   one session with as many different stacks and labels as the ring takes hostile_client
-//   vforkers COUNT     so many threads wait in vfork; SIGALRM, SIGTERM and SIGUSR1 have
-//   their usual effect hostile_client allocate SECONDS   no attack: allocates without
-//   pause and tells how long the longest allocation
-//                                     took, in ms
+// hello SOCKET COUNT [ARGUMENT...]
+//   says Hello so many times; the arguments only make its command line long
+// slow-maps SOCKET
+//   64,000 mappings, and a sample of 512 addresses that are in none of them
+// hold SOCKET FD early|late
+//   says Hello and waits, before that (early) or after it was welcomed (late), in an mmap
+//   of this file with the kernel's lock on its own mappings; late, it sends samples then
+// rubbish SOCKET SECONDS
+//   one session after the other with hostile rings, tables and positions
+// flood SOCKET SECONDS
+//   one session with as many different stacks and labels as the ring takes
+// vforkers COUNT
+//   so many threads wait in vfork; SIGALRM, SIGTERM and SIGUSR1 have their usual effect
+// allocate
+//   no attack: allocates without pause until its standard input, a pipe, is closed, and
+//   tells how long the longest allocation took, in ms
 //
 // "ready" on standard output says that the attack is under way. Whatever it cannot do it
 // says and ends with 1.
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -202,20 +211,94 @@ void MakeManyMappings() {
   }
 }
 
+// As many addresses as a sample can have, none of them mapped.
+std::vector<std::vector<uint64_t>> SamplesOfNowhere() {
+  std::vector<uint64_t> frames;
+  for (uint64_t i = 0; i < heapprofd::kMaxFrames; ++i)
+    frames.push_back(0x1000 * (i + 1));
+  std::vector<std::vector<uint64_t>> samples;
+  for (uint64_t i = 0; i < 40; ++i)
+    samples.push_back(SampleOf(frames, 0x10'000 + i * 16, 0));
+  return samples;
+}
+
+void WriteAll(HostileSession& session,
+              const std::vector<std::vector<uint64_t>>& samples) {
+  for (const std::vector<uint64_t>& sample : samples)
+    session.Write(RecordType::kSample, sample.data(), sample.size() * sizeof(uint64_t));
+}
+
 int MakeMapsSlow(const char* path) {
   MakeManyMappings();
   HostileSession session;
   if (!session.Begin(path))
     Die("nobody wants the program");
   session.Map();
-  std::vector<uint64_t> frames;
-  for (uint64_t i = 0; i < heapprofd::kMaxFrames; ++i)
-    frames.push_back(0x1000 * (i + 1));
-  for (uint64_t i = 0; i < 40; ++i) {
-    const std::vector<uint64_t> sample = SampleOf(frames, 0x10'000 + i * 16, 0);
-    session.Write(RecordType::kSample, sample.data(), sample.size() * sizeof(uint64_t));
-  }
+  WriteAll(session, SamplesOfNowhere());
   SayReady();
+  pause();
+  return 0;
+}
+
+// Whether it waits in this system call.
+bool IsIn(int syscall_file, int number) {
+  std::array<char, 64> text{};
+  const ssize_t size = pread(syscall_file, text.data(), text.size() - 1, 0);
+  return size > 0 && atoi(text.data()) == number;
+}
+
+// In place of a mapping that is there: so the kernel has that one locked, too, and who
+// reads `maps` by single mappings waits for it. From then on this program waits as well
+// when it maps anything, or touches memory that it has not touched before.
+void HoldMappings(int fd) {
+  void* page =
+      mmap(nullptr, heapprofd::kPageSize, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED)
+    Die("cannot map");
+  std::atomic<pid_t> thread{0};
+  std::atomic<bool> is_observed{false};
+  static std::atomic<bool> is_over{false};
+  std::thread([page, fd, &thread, &is_observed] {
+    thread = static_cast<pid_t>(syscall(SYS_gettid));
+    while (!is_observed)
+      sched_yield();
+    mmap(page, heapprofd::kPageSize, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+    is_over = true;  // its user's file system has answered
+    pause();
+  }).detach();
+  while (thread == 0)
+    sched_yield();
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/syscall";
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 || IsIn(file, SYS_mmap))
+    Die("cannot observe a thread");
+  is_observed = true;
+  while (!is_over && !IsIn(file, SYS_mmap))
+    sched_yield();
+}
+
+// Without anything that could touch new memory.
+void SayWhileHolding(const char* line) {
+  if (write(STDOUT_FILENO, line, strlen(line)) < 0)
+    _exit(1);
+}
+
+int HoldWhileRecorded(const char* path, int fd, bool is_early) {
+  const std::vector<std::vector<uint64_t>> samples = SamplesOfNowhere();
+  HostileSession session;
+  if (is_early) {
+    HoldMappings(fd);
+    SayWhileHolding("ready\n");
+  }
+  if (!session.Begin(path))
+    Die("nobody wants the program");
+  if (!is_early) {
+    session.Map();
+    WriteAll(session, samples);
+    HoldMappings(fd);
+    WriteAll(session, samples);
+    SayWhileHolding("ready\n");
+  }
   pause();
   return 0;
 }
@@ -332,11 +415,11 @@ int RunVforkers(int count) {
   WaitInVfork();
 }
 
-int Allocate(const char* seconds) {
-  const Deadline deadline(seconds);
+int Allocate() {
   SayReady();
   Clock::duration longest{};
-  while (!deadline.is_over()) {
+  pollfd input{.fd = STDIN_FILENO, .events = 0, .revents = 0};  // POLLHUP comes anyway
+  while (poll(&input, 1, 0) == 0) {
     const auto begin = Clock::now();
     void* volatile block = malloc(100'000);
     free(block);
@@ -351,19 +434,21 @@ int Allocate(const char* seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string what = argc > 2 ? argv[1] : "";
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "allocate")
+    return Allocate();
   if (what == "hello" && argc > 3)
     return SayHello(argv[2], atoi(argv[3]));
-  if (what == "slow-maps")
+  if (what == "slow-maps" && argc > 2)
     return MakeMapsSlow(argv[2]);
+  if (what == "hold" && argc > 4)
+    return HoldWhileRecorded(argv[2], atoi(argv[3]), argv[4] == std::string("early"));
   if (what == "rubbish" && argc > 3)
     return WriteRubbish(argv[2], argv[3]);
   if (what == "flood" && argc > 3)
     return Flood(argv[2], argv[3]);
-  if (what == "vforkers")
+  if (what == "vforkers" && argc > 2)
     return RunVforkers(atoi(argv[2]));
-  if (what == "allocate")
-    return Allocate(argv[2]);
   fputs("hostile_client: unknown attack; its source says which there are\n", stderr);
   return 2;
 }

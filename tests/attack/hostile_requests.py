@@ -11,7 +11,7 @@ import time
 
 import config_pb2
 import control_pb2
-from attack_tools import ALICE, Child
+from attack_tools import ALICE, HELLO_LIMIT_S, Child, Figure, patience
 from service_run import full_pipe
 from service_under_attack import Recorder
 
@@ -51,6 +51,7 @@ class Hellos:
 
     def __init__(self, place):
         self._recorder = Recorder(place, ALICE, "-n", "python3", "--no-startup")
+        self._begin = time.monotonic()
         self._stop, stop_fd = os.pipe()
         self._child = Child(ALICE, lambda tell: self._say(place.socket, self._stop, tell))
         self._stop_fd = stop_fd
@@ -78,14 +79,19 @@ class Hellos:
     def __exit__(self, *_):
         self._child.kill()
 
-    def worst(self):
-        """Ends them and their recording; seconds. An answer that has not come counts as long as it was waited for."""
+    def figures(self):
+        """Ends them and their recording. An answer that has not come counts as long as it was waited for; to decline is
+        to answer, too, but not to serve."""
+        # Long enough for one that is too slow to be seen.
+        time.sleep(max(0, self._begin + patience(HELLO_LIMIT_S) - time.monotonic()))
+        seconds = time.monotonic() - self._begin
         os.write(self._stop_fd, b"x")
         answer = self._child.next(10)
         self._recorder.process.send_signal(signal.SIGINT)
-        # The last one may not have been answered yet. To decline is to answer, too, but not to serve.
-        assert answer["wanted"] >= answer["count"] - 1, f"the service declines alice's programs: {answer}"
-        return answer["worst"]
+        assert answer and answer["count"] > 1, f"alice's programs have not reported: {answer}"
+        declined = answer["count"] - answer["wanted"] - 1  # the last one may not have been answered yet
+        return [Figure("alice's slowest Hello meanwhile", answer["worst"], "s", HELLO_LIMIT_S, seen_up_to=seconds),
+                *([Figure("alice's programs that were declined", declined, "", 0)] if declined > 0 else [])]
 
 
 def start_request(names, **fields):
@@ -126,14 +132,16 @@ def receive_answer(connection, timeout_s=10):
         return None
 
 
-def abandon_recordings(path, count, tell):
-    """Starts recordings whose standard error takes nothing, and leaves each at once."""
+def abandon_recordings(path, count, seconds, tell):
+    """Starts so many recordings whose standard error takes nothing, or as many as it can in this time, and leaves each
+    at once. Tells how many were started."""
     resource.setrlimit(resource.RLIMIT_NPROC, (20, 20))
     _, write_end = full_pipe()
     folder = f"/tmp/trace_{os.getpid()}"
     os.mkdir(folder)
-    started = 0
-    for i in range(count):
+    started = i = 0
+    end = time.monotonic() + seconds
+    while i < count and time.monotonic() < end:
         trace = os.open(f"{folder}/{i}", os.O_RDWR | os.O_CREAT, 0o600)
         with connect(path) as connection:
             send_start(connection, start_request(["nobody"], directory=f"{folder}/{i}.d", trace_path=f"{folder}/{i}"),
@@ -141,5 +149,6 @@ def abandon_recordings(path, count, tell):
             answer = receive_answer(connection)
             started += answer is not None and answer[0] == CONTROL_STARTED
         os.close(trace)
+        i += 1
     tell(started)
     signal.pause()

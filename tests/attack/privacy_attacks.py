@@ -53,14 +53,21 @@ def pid_spoof(_):
         received = receive_welcome(connection)
         tell([pid, effective_uid(pid), regions_of_engine_block(received[0]) if received else []])
         signal.pause()
+    def be_honest(place, tell):
+        with connect(place.socket) as connection:
+            connection.send(hello_bytes())
+            received = receive_welcome(connection)
+            tell(len(regions_of_engine_block(received[0]) if received else []))
     with Service() as place:
         Recorder(place, MALLORY, "-n", "sleep_as_root,python3", "--no-startup")
+        honest = Child(MALLORY, lambda tell: be_honest(place, tell)).next(30)
         pid, uid, regions = Child(MALLORY, lambda tell: spoof(place, tell)).next(30)
         assert uid == 0, "the program did not become root's"
         with open(f"/proc/{pid}/maps") as maps:
             known = [tuple(int(part, 16) for part in line.split()[0].split("-")) for line in maps]
         shown = [low for low, high in regions if any(start <= low < end for start, end in known)]
-        return [Figure("mappings of root's process that mallory was shown", len(shown), "", 0)]
+        return [Figure("mappings of her own that an honest process is shown", honest or 0, "", floor=1),
+                Figure("mappings of root's process that mallory was shown", len(shown), "", 0)]
 
 
 def private_inodes(pid):
@@ -98,17 +105,17 @@ def other_users_data(_):
         inodes = wait_for(lambda: private_inodes(patient.pid), "alice's program is recorded")
         trace = os.stat(os.path.join(alices.output, "raw-trace"))
         files = {(trace.st_dev, trace.st_ino)}
-        child = Child(MALLORY, lambda tell: abandon_recordings(place.socket, 3, tell))
-        child.next(30)
+        child = Child(MALLORY, lambda tell: abandon_recordings(place.socket, 3, 30, tell))
+        assert child.next(40) == 3, "mallory's recordings have not begun"
         worst = looked_at = 0
         end = time.monotonic() + 2
         while time.monotonic() < end:
             for pid in service_processes():
                 try:
                     if effective_uid(pid) == MALLORY:
-                        looked_at += 1
                         worst = max(worst, sightings(pid, inodes, files))
+                        looked_at += 1
                 except (OSError, KeyError):
                     pass  # it has just ended
         return [Figure("descriptors and mappings of alice's in a process of mallory's", worst, "", 0),
-                Figure("looks at processes of mallory's", looked_at, "")]
+                Figure("looks at processes of mallory's", looked_at, "", floor=1)]

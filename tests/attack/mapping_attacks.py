@@ -1,0 +1,221 @@
+"""Programs that have the kernel wait with their mappings: their user's own file systems do not answer."""
+
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import fuse_server
+from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, UNTIL_THE_END, Child, Figure, Impossible, Refused, attack,
+                          comes_true, patience)
+from hostile_requests import Hellos, connect, hello_bytes
+from service_under_attack import Recorder, Service
+
+MAPPED_LIMIT_S = 2.5  # a program that hangs is waited for half a second
+START_LIMIT_S = 1.0
+SILENT_S = 30
+ENDED_LIMIT_S = 15  # with symbols, each file of which is waited for
+
+
+def map_silent_file(tell, node, go_fd):
+    """As an ordinary user: a process that maps code of an overlay over a FUSE, which then does not answer its open."""
+    server, path = fuse_server.mount_overlay(node, [fuse_server.OPEN], SILENT_S)
+    with open(path, "rb") as file:
+        code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
+    server.arm()
+    tell(os.getpid())
+    os.read(go_fd, 1)
+    for _ in range(200):
+        bytearray(300_000)  # which are sampled
+    tell("allocated")
+    while code:
+        bytearray(300_000)
+
+
+def recordings_of_a_silent_mapping(node):
+    """Seconds until root's recording of mallory's process has begun, until his next one has, and until the first one
+    has ended."""
+    go_read, go = os.pipe()
+    child = Child(MALLORY, lambda tell: map_silent_file(tell, node, go_read))
+    try:
+        pid = child.next(20)
+    except Refused as error:
+        raise Impossible(f"an ordinary user cannot mount FUSE and overlay here: {error}") from error
+    os.close(go_read)
+    with Service() as place:
+        begin = time.monotonic()
+        recorder = Recorder(place, ROOT, "-p", str(pid), "-i", "4096")
+        attached = time.monotonic()
+        os.write(go, b"x")
+        os.close(go)
+        child.next(20)
+        before = time.monotonic()
+        Recorder(place, ROOT, "-n", "nobody_has_this_name")
+        other = time.monotonic()
+        recorder.process.send_signal(signal.SIGINT)
+        recorder.process.wait()
+        end = time.monotonic()
+        text = recorder.text()
+    child.kill()
+    return attached - begin, other - before, end - other, text
+
+
+@attack("mapped-overlay", "", 120)
+def mapped_overlay(_):
+    """A program that root records maps a file of an overlay over a FUSE that does not answer when it is opened."""
+    node = fuse_server.device()
+    attached, other, ended, text = recordings_of_a_silent_mapping(node)
+    return [Figure("root's recording of the program begins", attached, "s", MAPPED_LIMIT_S, seen_up_to=SILENT_S),
+            Figure("root's next recording begins", other, "s", MAPPED_LIMIT_S, seen_up_to=SILENT_S),
+            Figure("the first one ends", ended, "s", ENDED_LIMIT_S, seen_up_to=UNTIL_THE_END),
+            Figure("what could not be opened is not told", 0 if "could not be opened in time" in text else 1, "", 0)]
+
+
+# Longer than anything that is measured meanwhile; whoever has measured it ends it.
+HELD_S = 30
+NOT_DEFENDED = "it can succeed, see docs/design/security.md, \"Not defended\"; the long form shows it"
+NOBODY_NAME = "nobody_has_this_name"
+NAME_OF_HOLDERS = os.path.basename(HOSTILE_CLIENT)
+
+
+def is_readable(path, patience_s):
+    """Whether a file can be read in this time, by a process that may be left behind."""
+    reader = subprocess.Popen(["/bin/cat", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        reader.wait(patience_s)
+        return True
+    except subprocess.TimeoutExpired:
+        reader.kill()
+        return False
+
+
+def await_hang(pid, file="cmdline"):
+    """Until nobody can read this file of /proc/PID."""
+    assert comes_true(lambda: not is_readable(f"/proc/{pid}/{file}", 0.2), 10), f"process {pid} does not hang"
+
+
+class Holders:
+    """Programs of mallory's that say Hello and hold their own mappings: `count` after they were welcomed and as many
+    before that (hostile_client hold); without any, one that says Hello in the midst of an exec."""
+
+    def __init__(self, place, node, count):
+        go_read, go = os.pipe()
+        self._child = Child(MALLORY, lambda tell: self._hold(place, node, count, go_read, tell))
+        try:
+            hangs = self._child.next(40)
+        except Refused as error:
+            raise Impossible(f"an ordinary user cannot mount FUSE here: {error}") from error
+        assert hangs, "not all of them hold their mappings"
+        await_hang(hangs, "cmdline" if count else "syscall")
+        os.write(go, b"x")
+        assert self._child.next(10) == "said"
+
+    @staticmethod
+    def _hold(place, node, count, go_fd, tell):
+        writer, trap = fuse_server.mapping_trap(node, HELD_S)
+        for moment in ("late", "early"):
+            programs = [subprocess.Popen([HOSTILE_CLIENT, "hold", place.socket, str(trap), moment], close_fds=False,
+                                         stdout=subprocess.PIPE) for _ in range(count)]
+            for program in programs:
+                assert program.stdout.readline() == b"ready\n", f"a program does not hold ({moment})"
+        if count:
+            tell(programs[-1].pid)
+            tell("said")
+            signal.pause()
+        ours, childs = socket.socketpair()
+
+        def connect_first():
+            with connect(place.socket) as connection:
+                socket.send_fds(childs, [b"x"], [connection.fileno()])
+        tell(fuse_server.hang_in_exec(writer, NAME_OF_HOLDERS, connect_first))
+        _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+        os.read(go_fd, 1)
+        os.write(fds[0], hello_bytes())
+        tell("said")
+        signal.pause()
+
+
+def seconds_to_begin(place, uid):
+    begin = time.monotonic()
+    Recorder(place, uid, "-n", NOBODY_NAME)
+    return time.monotonic() - begin
+
+
+def starts_beside_holders(place, count, hellos):
+    """Figures of what others notice."""
+    begins = [seconds_to_begin(place, uid) for uid in (ROOT, ROOT, ALICE)]
+    names = (f"root's recording by name begins while {count} programs hold their mappings", "root's next recording begins",
+             "alice's recording by name begins")
+    return [*(Figure(name, seconds, "s", START_LIMIT_S, seen_up_to=HELD_S) for name, seconds in zip(names, begins)),
+            *hellos.figures()]
+
+
+def start_silent_holders(node, count):
+    """Processes of mallory's that hold their mappings and say nothing."""
+    def hold(tell):
+        tell(fuse_server.hold_own_mappings(node, count, HELD_S))
+        signal.pause()
+    try:
+        holders = Child(MALLORY, hold).next(20)
+    except Refused as error:
+        raise Impossible(f"an ordinary user cannot mount FUSE here: {error}") from error
+    for pid in holders:
+        await_hang(pid)
+    return holders
+
+
+@attack("held-mappings", "", 90)
+def held_mappings(is_quick):
+    """Processes of mallory's, which root and alice look through for a name, hold the kernel's lock on their own mappings."""
+    count = 4 if is_quick else 20
+    node = fuse_server.device()
+    with Service() as place, Hellos(place) as hellos:
+        holders = start_silent_holders(node, count)
+        figures = starts_beside_holders(place, count, hellos)
+    return figures
+
+
+def beside_recorded_holders(count):
+    """Figures of others while root records holders by name, and of the end of that recording."""
+    node = fuse_server.device()
+    with Service() as place:
+        recorder = Recorder(place, ROOT, "-n", NAME_OF_HOLDERS, "--no-startup")
+        with Hellos(place) as hellos:
+            Holders(place, node, count)
+            figures = starts_beside_holders(place, 2 * count or 1, hellos)
+        begin = time.monotonic()
+        recorder.process.send_signal(signal.SIGINT)
+        comes_true(recorder.has_ended, patience(ENDED_LIMIT_S))
+        return [*figures, Figure("root's recording of them ends", time.monotonic() - begin, "s", ENDED_LIMIT_S,
+                                 seen_up_to=patience(ENDED_LIMIT_S))]
+
+
+@attack("recorded-holders", "", 90)
+def recorded_holders(is_quick):
+    """The same of programs that root records by name: they say Hello after or before."""
+    return beside_recorded_holders(1 if is_quick else 10)
+
+
+@attack("exec-holders", "", 90)
+def exec_holders(is_quick):
+    """A program that hangs in an exec, where the kernel lets nobody look into it, says Hello."""
+    if is_quick:
+        raise Impossible(NOT_DEFENDED)
+    return beside_recorded_holders(0)
+
+
+@attack("attached-holders", "", 90)
+def attached_holders(is_quick):
+    """The same of programs that root asks to attach to, by number and by name."""
+    if is_quick:
+        raise Impossible(NOT_DEFENDED)
+    count = 20
+    node = fuse_server.device()
+    with Service() as place, Hellos(place) as hellos:
+        holders = start_silent_holders(node, count)
+        Recorder(place, ROOT, "-p", str(holders[0]), must_begin=False)
+        Recorder(place, ROOT, "-n", "holder", must_begin=False)
+        figures = starts_beside_holders(place, count, hellos)
+    return figures
