@@ -15,7 +15,7 @@ from service_under_attack import Recorder, Service
 
 MAPPED_LIMIT_S = 2.5  # a program that hangs is waited for half a second
 START_LIMIT_S = 1.0
-SILENT_S = 30
+SILENT_S = 10
 ENDED_LIMIT_S = 15  # with symbols, each file of which is waited for
 
 
