@@ -11,39 +11,16 @@ import tempfile
 import unittest
 
 from hprof_dump import Dump, head_and_tail, phone
+from java_machine import WithMachine, jcmd, machines_histogram
 from profile_run import HEAP_PROFILE
 
 COMPAT = os.environ["COMPAT"]
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
 ANDROIDS = "/usr/lib/android-sdk/platform-tools/hprof-conv"
-LETTERS = {"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}
-JAVA = """
-import java.util.*;
-public class Leaky {
-  static final List<byte[]> LEAK = new ArrayList<>();
-  static class Entry { Entry next; String text; Entry(Entry n, String t) { next = n; text = t; } }
-  static Entry chain;
-  public static void main(String[] arguments) throws Exception {
-    for (int i = 0; i < 1000; i++) LEAK.add(new byte[1000]);
-    for (int i = 0; i < 5000; i++) chain = new Entry(chain, "entry " + i);
-    System.out.println("ready");
-    System.in.read();
-  }
-}
-"""
 
 
 def hprof(*arguments, **kwargs):
     return subprocess.run([HEAP_PROFILE, "hprof", *arguments], capture_output=True, text=True, timeout=120, **kwargs)
-
-
-def java_name(name):
-    """As the language writes what the VM prints."""
-    element = name.lstrip("[")
-    dimensions = len(name) - len(element)
-    if dimensions > 0:
-        element = LETTERS.get(element) or element[1:-1]
-    return element + "[]" * dimensions
 
 
 class WithDirectory(unittest.TestCase):
@@ -226,7 +203,7 @@ class Examination(WithDirectory):
     def test_wrong_command_lines(self):
         path = self.write("a.hprof", phone())
         for arguments, code, cause in [
-                (["histogram"], 2, "one file is needed"), (["path", path], 2, "a file and an object are needed"),
+                (["histogram"], 2, "no file is named"), (["path", path], 2, "one object is needed"),
                 (["shrink", path], 2, "there is no such verb"), (["histogram", "--fast", path], 2, "none of this name"),
                 (["histogram", "--top", "x", path], 2, "no whole number"), (["histogram", "--dump", "2", path], 2, "it has 1"),
                 (["histogram", self.path("none")], 1, "No such file"), (["histogram", self.directory], 1, "Is a directory"),
@@ -258,38 +235,18 @@ class Examination(WithDirectory):
             self.assertEqual(done.returncode, 0, command + "\n" + done.stderr)
 
 
-@unittest.skipUnless(shutil.which("javac") and shutil.which("jcmd"), "no Java development kit here")
-class LiveMachine(WithDirectory):
-    def setUp(self):
-        super().setUp()
-        self.write("Leaky.java", JAVA.encode())
-        subprocess.run(["javac", "-d", self.directory, self.path("Leaky.java")], check=True, timeout=120)
-
-    def start(self, *flags):
-        process = subprocess.Popen(["java", "-XX:-UsePerfData", "-Xmx64m", *flags, "-cp", self.directory, "Leaky"],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (process.kill(), process.communicate()))
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        return process
-
-    def jcmd(self, process, *command):
-        return subprocess.run(["jcmd", str(process.pid), *command], check=True, capture_output=True, text=True, timeout=120).stdout
-
-    def machines_histogram(self, process):
-        rows = {}
-        for line in self.jcmd(process, "GC.class_histogram").splitlines():
-            if match := re.match(r"\s*\d+:\s+(\d+)\s+(\d+)\s+(\S+)", line):
-                name = java_name(match[3])
-                known = rows.get(name, (0, 0))
-                rows[name] = (known[0] + int(match[1]), known[1] + int(match[2]))
-        return rows
+class LiveMachine(WithMachine):
+    def histogram(self, *arguments):
+        done = hprof("histogram", "--json", "--top", "0", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
 
     def test_the_histogram_is_the_machines_own(self):
         for flags in ([], ["-XX:-UseCompressedOops"], ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]):
             process = self.start(*flags)
-            before = self.machines_histogram(process)
-            self.jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
-            after = self.machines_histogram(process)
+            before = machines_histogram(process)
+            jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+            after = machines_histogram(process)
             ours = {row["class"]: (row["objects"], row["bytes"]) for row in self.histogram(self.path("a.hprof"))["classes"]}
             # Objects for classes that are loaded and not linked are not in a dump.
             stable = {name: row for name, row in before.items() if after.get(name) == row and name != "java.lang.Class"}
@@ -297,7 +254,7 @@ class LiveMachine(WithDirectory):
             self.assertEqual({name: (ours.get(name), row) for name, row in stable.items() if ours.get(name) != row}, {}, flags)
 
     def test_a_leak_is_found_by_name(self):
-        self.jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
         done = hprof("path", self.path("a.hprof"), "java.util.ArrayList")
         self.assertIn(".static LEAK -> java.util.ArrayList", done.stdout)
         done = hprof("path", self.path("a.hprof"), "Leaky$Entry")
@@ -310,8 +267,8 @@ class LiveMachine(WithDirectory):
 
     def test_the_machines_own_compression(self):
         process = self.start()
-        self.jcmd(process, "GC.heap_dump", "-overwrite", "-gz=1", self.path("a.hprof.gz"))
-        self.jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        jcmd(process, "GC.heap_dump", "-overwrite", "-gz=1", self.path("a.hprof.gz"))
+        jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
         entries = [next(row for row in self.histogram(self.path(name))["classes"] if row["class"] == "Leaky$Entry")
                    for name in ("a.hprof", "a.hprof.gz")]
         self.assertEqual(entries[0], entries[1])

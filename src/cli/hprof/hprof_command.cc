@@ -1,4 +1,4 @@
-#include "cli/hprof_command.h"
+#include "cli/hprof/hprof_command.h"
 
 #include <sys/stat.h>
 
@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "base/print.h"
-#include "cli/hprof_report.h"
+#include "cli/hprof/hprof_report.h"
 #include "cli/output_file.h"
 #include "cli/record/options.h"
 #include "cli/results/finish.h"
@@ -162,31 +162,13 @@ Status MergeFiles(const HprofOptions& options) {
   return {};
 }
 
-Status PrintView(const std::string& verb, const HprofOptions& options, OpenedDump& dump) {
-  const std::vector<std::string>& words = options.words;
-  if (verb == "histogram")
-    return PrintHistogram(dump, options.view);
-  if (verb == "dominators")
-    return PrintDominators(dump, options.view, words.size() > 1 ? words[1] : "");
-  return PrintPath(dump, options.view, words[1]);
-}
-
-Status ExamineFile(const std::string& verb, const HprofOptions& options) {
-  const size_t count = options.words.size();
-  const size_t least = verb == "path" ? 2 : 1;
-  const size_t most = verb == "histogram" ? 1 : 2;
-  if (count < least || count > most)
-    return Invalid("cannot examine: " +
-                   std::string(least == 2  ? "a file and an object are"
-                               : most == 2 ? "a file, or a file and an object, are"
-                                           : "one file is") +
-                   " needed; heap_profile hprof --help shows how");
+Status ExamineFile(HprofOptions options) {
+  if (options.words.empty())
+    return Invalid(
+        "cannot examine: no file is named; heap_profile hprof --help shows how");
+  HPD_TRY(SetObject({options.words.begin() + 1, options.words.end()}, &options.view));
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
-  const Status status = PrintView(verb, options, dump);
-  HPD_TRY(dump.input.Check());
-  for (const std::string& note : dump.notes)
-    Print(stderr, "%s: %s\n", dump.path.c_str(), note.c_str());
-  HPD_TRY(status);
+  HPD_TRY(PrintView(dump, options.view));
   if (options.strict && dump.is_damaged)
     return Status(StatusCode::kCorrupt,
                   "cannot show all of " + dump.path + ": it is damaged");
@@ -201,8 +183,8 @@ Status RunOne(const std::string& verb, const HprofOptions& options) {
     return ConvertFile(options);
   if (verb == "merge")
     return MergeFiles(options);
-  if (verb == "histogram" || verb == "dominators" || verb == "path")
-    return ExamineFile(verb, options);
+  if (IsView(verb))
+    return ExamineFile(options);
   return Invalid("cannot run heap_profile hprof " + verb +
                  ": there is no such verb; heap_profile hprof --help lists them");
 }
@@ -219,6 +201,7 @@ int RunHprofVerb(const std::vector<std::string>& arguments) {
     fputs(kHprofHelp, stdout);
     return kExitOk;
   }
+  options.value().view.verb = verb;
   const Status status = RunOne(verb, options.value());
   return status.ok() ? static_cast<int>(kExitOk) : Fail(status);
 }

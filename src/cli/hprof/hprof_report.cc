@@ -1,8 +1,6 @@
-#include "cli/hprof_report.h"
+#include "cli/hprof/hprof_report.h"
 
 #include <algorithm>
-#include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <string_view>
 #include <unordered_map>
@@ -12,16 +10,13 @@
 
 #include "base/format.h"
 #include "base/print.h"
+#include "cli/hprof/examined_dump.h"
 #include "hprof/histogram.h"
-#include "hprof/load_graph.h"
-#include "hprof/merge.h"
-#include "object_graph/dominators.h"
 #include "object_graph/paths.h"
 
 namespace heapprofd {
 namespace {
 
-using hprof::HeapGraph;
 using nlohmann::json;
 
 // `rows` and what is true of all of the dump.
@@ -32,54 +27,6 @@ void PrintJson(const OpenedDump& opened, const char* name, json rows, json all) 
   const std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);
   fwrite(text.data(), 1, text.size(), stdout);
   fputc('\n', stdout);
-}
-
-void AddDamage(const hprof::HeapCensus& census, OpenedDump* opened) {
-  constexpr size_t kMostNotes = 10;
-  std::vector<std::string>& notes = opened->notes;
-  for (const std::string& damage : census.damage) {
-    opened->is_damaged = true;
-    if (std::find(notes.begin(), notes.end(), damage) == notes.end() &&
-        notes.size() < kMostNotes)
-      notes.push_back(damage);
-  }
-  if (opened->is_damaged)
-    notes.push_back("what follows is of the " + std::to_string(census.objects) +
-                    " objects that could be read");
-}
-
-// The graph of a dump and who dominates whom in it.
-struct Examined {
-  HeapGraph heap;
-  DominatorTree tree;
-  Column<uint64_t> retained;
-  uint64_t total = 0;
-};
-
-Result<Examined> Examine(OpenedDump* opened) {
-  HPD_TRY_ASSIGN(HeapGraph heap, LoadGraph(opened->file, *opened->dump));
-  AddDamage(heap.census, opened);
-  const std::atomic<bool> cancelled = false;
-  HPD_TRY_ASSIGN(DominatorTree tree, FindDominators(heap.graph, cancelled));
-  Column<uint64_t> retained = RetainedSizes(heap.graph, tree);
-  uint64_t total = 0;
-  for (const uint32_t object : tree.order)
-    total += tree.dominator[object] == kHeldByRoots ? retained[object] : 0;
-  return Examined{std::move(heap), std::move(tree), std::move(retained), total};
-}
-
-std::string NameOf(const HeapGraph& heap, uint32_t object) {
-  return heap.graph.types()[heap.graph.TypeOf(object)].name;
-}
-
-// "class java.lang.String" for the object that stands for a class.
-std::string ObjectName(const HeapGraph& heap,
-                       const hprof::DumpFile& file,
-                       uint32_t object) {
-  const std::string name = NameOf(heap, object);
-  const uint64_t id = heap.ids.IdOf(object);
-  return name == hprof::kClassClass && file.HasName(id) ? "class " + file.ClassName(id)
-                                                        : name;
 }
 
 struct RetainedRow {
@@ -117,33 +64,6 @@ std::vector<RetainedRow> RetainedHistogram(const Examined& examined) {
     return a.retained > b.retained;
   });
   return rows;
-}
-
-Result<uint32_t> FindObject(const Examined& examined, const std::string& text) {
-  const HeapGraph& heap = examined.heap;
-  uint32_t found = kNoObject;
-  if (text.starts_with("0x")) {
-    uint64_t id = 0;
-    const auto [end, error] =
-        std::from_chars(text.data() + 2, text.data() + text.size(), id, 16);
-    if (error == std::errc() && end == text.data() + text.size())
-      found = heap.ids.Find(id);
-  } else {
-    std::vector<bool> is_meant;  // by type
-    for (const ObjectType& type : heap.graph.types())
-      is_meant.push_back(type.name == text);
-    for (uint32_t object = 0; object < heap.graph.object_count(); ++object) {
-      if (is_meant[heap.graph.TypeOf(object)] &&
-          (found == kNoObject || examined.retained[object] > examined.retained[found]))
-        found = object;
-    }
-  }
-  if (found == kNoObject)
-    return Status(StatusCode::kNotFound,
-                  "cannot find " + text +
-                      " in the dump: no object has this address or class; heap_profile "
-                      "hprof histogram --top 0 lists the classes");
-  return found;
 }
 
 size_t Shown(size_t rows, const HprofView& view) {
@@ -206,64 +126,6 @@ json JsonOf(const Examined& examined, const OpenedDump& opened, uint32_t object)
           {"retained", examined.retained[object]}};
 }
 
-// ".next" for each step of a path.
-std::vector<std::string> ReferenceNames(const OpenedDump& opened,
-                                        const HeapGraph& heap,
-                                        const std::vector<uint32_t>& path) {
-  std::vector<hprof::NamedReference> references;
-  for (size_t i = 1; i < path.size(); ++i)
-    references.push_back({heap.ids.IdOf(path[i - 1]), heap.ids.IdOf(path[i]), ""});
-  NameReferences(opened.file, *opened.dump, heap.census, &references);
-  std::vector<std::string> names = {""};
-  for (hprof::NamedReference& reference : references)
-    names.push_back(std::move(reference.name));
-  return names;
-}
-
-std::string RootOf(const HeapGraph& heap, uint32_t object) {
-  for (const GraphRoot& root : heap.graph.roots()) {
-    if (root.object == object)
-      return hprof::RootName(heap.roots[root.kind].tag);
-  }
-  return "";
-}
-
-}  // namespace
-
-Result<OpenedDump> OpenDump(const std::string& path, uint64_t number) {
-  std::vector<std::string> notes;
-  HPD_TRY_ASSIGN(hprof::MappedInput input, hprof::OpenWhole(path, &notes));
-  HPD_TRY_ASSIGN(OpenedDump opened, OpenDump(std::move(input), path, number));
-  opened.notes.insert(opened.notes.begin(), notes.begin(), notes.end());
-  return opened;
-}
-
-Result<OpenedDump> OpenDump(hprof::MappedInput input,
-                            const std::string& path,
-                            uint64_t number) {
-  HPD_TRY_ASSIGN(hprof::DumpFile file, hprof::DumpFile::Read(input.bytes(), path));
-  const size_t count = file.dumps().size();
-  if (count == 0)
-    return Status(StatusCode::kNotFound,
-                  "cannot examine " + path + ": it has no heap dump" +
-                      (file.damage().empty() ? "" : "; " + file.damage()));
-  if (number > count)
-    return Invalid("cannot examine dump " + std::to_string(number) + " of " + path +
-                   ": it has " + std::to_string(count));
-  OpenedDump opened{path, std::move(input), std::move(file), nullptr, {}, false};
-  const size_t at = number == 0 ? count - 1 : number - 1;
-  opened.dump = &opened.file.dumps()[at];
-  if (count > 1 && number == 0)
-    opened.notes.push_back("it has " + std::to_string(count) +
-                           " dumps, of which this is the last; --dump 1 is the first");
-  for (const std::string& damage : {opened.input.damage(), opened.file.damage()}) {
-    if (!damage.empty())
-      opened.notes.push_back(damage);
-    opened.is_damaged = opened.is_damaged || !damage.empty();
-  }
-  return opened;
-}
-
 Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
   if (view.retained)
     return PrintRetainedHistogram(opened, view);
@@ -292,13 +154,11 @@ Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
   return {};
 }
 
-Status PrintDominators(OpenedDump& opened,
-                       const HprofView& view,
-                       const std::string& object) {
+Status PrintDominators(OpenedDump& opened, const HprofView& view) {
   HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
   uint32_t above = kHeldByRoots;
-  if (!object.empty()) {
-    HPD_TRY_ASSIGN(above, FindObject(examined, object));
+  if (!view.object.empty()) {
+    HPD_TRY_ASSIGN(above, FindObject(examined, view.object));
   }
   const std::vector<uint32_t> objects = DominatedBy(examined, above);
   const size_t shown = Shown(objects.size(), view);
@@ -323,9 +183,9 @@ Status PrintDominators(OpenedDump& opened,
   return {};
 }
 
-Status PrintPath(OpenedDump& opened, const HprofView& view, const std::string& target) {
+Status PrintPath(OpenedDump& opened, const HprofView& view) {
   HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
-  HPD_TRY_ASSIGN(const uint32_t object, FindObject(examined, target));
+  HPD_TRY_ASSIGN(const uint32_t object, FindObject(examined, view.object));
   const std::vector<uint32_t> path = NearestPath(examined.heap.graph, object);
   const std::vector<std::string> names = ReferenceNames(opened, examined.heap, path);
   const std::string root = path.empty() ? "" : RootOf(examined.heap, path.front());
@@ -339,7 +199,7 @@ Status PrintPath(OpenedDump& opened, const HprofView& view, const std::string& t
     return {};
   }
   if (path.empty())
-    Print(stdout, "%s is not held by any root: it is garbage\n", target.c_str());
+    Print(stdout, "%s is not held by any root: it is garbage\n", view.object.c_str());
   else
     Print(stdout, "%s\n", root.c_str());
   for (size_t i = 0; i < path.size(); ++i)
@@ -349,6 +209,40 @@ Status PrintPath(OpenedDump& opened, const HprofView& view, const std::string& t
           hprof::HexOf(examined.heap.ids.IdOf(path[i])).c_str(),
           FormatBytes(static_cast<double>(examined.retained[path[i]])).c_str());
   return {};
+}
+
+Status PrintAsAsked(OpenedDump& opened, const HprofView& view) {
+  if (view.verb == "histogram")
+    return PrintHistogram(opened, view);
+  return view.verb == "dominators" ? PrintDominators(opened, view)
+                                   : PrintPath(opened, view);
+}
+
+}  // namespace
+
+bool IsView(const std::string& verb) {
+  return verb == "histogram" || verb == "dominators" || verb == "path";
+}
+
+Status SetObject(const std::vector<std::string>& words, HprofView* view) {
+  const bool needs_object = view->verb == "path";
+  const bool takes_object = view->verb != "histogram";
+  if (words.size() > (takes_object ? 1 : 0) || words.size() < (needs_object ? 1 : 0))
+    return Invalid("cannot show " + view->verb + ": " +
+                   (needs_object   ? "one object is needed"
+                    : takes_object ? "at most one object can be named"
+                                   : "it is of no single object") +
+                   "; heap_profile hprof --help shows how");
+  view->object = words.empty() ? "" : words[0];
+  return {};
+}
+
+Status PrintView(OpenedDump& opened, const HprofView& view) {
+  const Status status = PrintAsAsked(opened, view);
+  HPD_TRY(opened.input.Check());
+  for (const std::string& note : opened.notes)
+    Print(stderr, "%s: %s\n", opened.path.c_str(), note.c_str());
+  return status;
 }
 
 }  // namespace heapprofd
