@@ -10,6 +10,7 @@
 #include "hprof/load_graph.h"
 #include "object_graph/dominators.h"
 #include "object_graph/paths.h"
+#include "object_graph/suspects.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -36,6 +37,13 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
     });
   }
   HPD_CHECK(reachable == held_by_roots);
+  for (const Suspect& suspect :
+       FindSuspects(heap.graph, tree, retained, reachable / 10 + 1)) {
+    uint64_t bytes = 0;
+    for (const SuspectPart& part : suspect.parts)
+      bytes += part.bytes;
+    HPD_CHECK(bytes == suspect.retained);
+  }
   if (!tree.order.empty())
     HPD_CHECK(!NearestPath(heap.graph, tree.order[tree.order.size() - 1]).empty());
   NameReferences(file, dump, heap.census, &references);

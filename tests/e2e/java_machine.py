@@ -35,6 +35,57 @@ public class Leaky {
 }
 """
 
+# One leak of each kind; which one is its first argument.
+LEAKS = """
+import java.util.*;
+import java.util.concurrent.*;
+public class Leaks {
+  static final Map<Integer, byte[]> REGISTRY = new TreeMap<>();
+  static class Cache { final Map<String, Object> entries = new LinkedHashMap<>(); }
+  static final Cache SINGLETON = new Cache();
+  interface Listener { void happened(); }
+  static class Button { final List<Listener> listeners = new CopyOnWriteArrayList<>(); }
+  static class Window { final byte[] pixels = new byte[100_000]; void open(Button b) { b.listeners.add(() -> pixels[0]++); } }
+  static final ThreadLocal<byte[]> BUFFER = new ThreadLocal<>();
+  static final List<Object> DEPLOYED = new ArrayList<>();
+  public static class Plugin { static final byte[] STATE = new byte[100_000]; }
+  static class PluginLoader extends ClassLoader {
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+      if (!name.equals("Leaks$Plugin")) return super.loadClass(name, resolve);
+      try (java.io.InputStream in = Leaks.class.getResourceAsStream("Leaks$Plugin.class")) {
+        byte[] bytes = in.readAllBytes();
+        return defineClass(name, bytes, 0, bytes.length);
+      } catch (java.io.IOException e) { throw new ClassNotFoundException(name); }
+    }
+  }
+  public static void main(String[] arguments) throws Exception {
+    Button button = new Button();
+    ExecutorService pool = Executors.newFixedThreadPool(100);
+    CountDownLatch all = new CountDownLatch(100);
+    for (int i = 0; i < 100; i++) {
+      String text = "session " + i;
+      switch (arguments[0]) {
+        case "map": REGISTRY.put(i, new byte[100_000]); break;
+        case "cache": for (int k = 0; k < 100; k++) SINGLETON.entries.put(text + k, new StringBuilder(1000)); break;
+        case "listeners": new Window().open(button); break;
+        case "threads": pool.submit(() -> { BUFFER.set(new byte[100_000]); all.countDown(); all.await(); return 0; }); break;
+        case "loaders":
+          Object plugin = new PluginLoader().loadClass("Leaks$Plugin").getDeclaredConstructor().newInstance();
+          DEPLOYED.add(plugin);
+          plugin.getClass().getDeclaredField("STATE").setAccessible(true);
+          plugin.getClass().getDeclaredField("STATE");
+          Class.forName("Leaks$Plugin", true, plugin.getClass().getClassLoader());
+          break;
+      }
+    }
+    if (arguments[0].equals("threads")) all.await();
+    System.out.println("ready");
+    System.in.read();
+    System.out.println(button);
+  }
+}
+"""
+
 
 def java_name(name):
     """As the language writes what the VM prints."""
@@ -84,10 +135,11 @@ class WithMachine(unittest.TestCase):
         cls.classes = tempfile.mkdtemp(prefix="leaky_")
         cls.addClassCleanup(shutil.rmtree, cls.classes)
         os.chmod(cls.classes, 0o755)
-        source = os.path.join(cls.classes, "Leaky.java")
-        with open(source, "w") as file:
-            file.write(LEAKY)
-        subprocess.run(["javac", "--release", "8", "-Xlint:-options", "-d", cls.classes, source], check=True, timeout=120)
+        for name, text, release in (("Leaky", LEAKY, "8"), ("Leaks", LEAKS, "17")):
+            source = os.path.join(cls.classes, name + ".java")
+            with open(source, "w") as file:
+                file.write(text)
+            subprocess.run(["javac", "--release", release, "-Xlint:-options", "-d", cls.classes, source], check=True, timeout=120)
 
     def setUp(self):
         super().setUp()
@@ -97,9 +149,10 @@ class WithMachine(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def start(self, *flags, times=1, java="java", wrapper=(), **kwargs):
+    def start(self, *flags, times=1, program=None, java="java", wrapper=(), **kwargs):
+        """Leaky, or the `program` with its arguments."""
         process = subprocess.Popen([*wrapper, java, "-XX:-UsePerfData", f"-Xmx{64 + 2 * times}m", *flags, "-cp", self.classes,
-                                    "Leaky", str(times)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)
+                                    *(program or ["Leaky", str(times)])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         self.assertEqual(process.stdout.readline(), "ready\n")
         return process

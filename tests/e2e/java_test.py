@@ -68,6 +68,24 @@ class Views(WithMachine):
         rows = {row["class"]: row for row in json.loads(done.stdout)["classes"]}
         self.assertGreater(rows["java.util.ArrayList"]["retained"], 1_000_000)
 
+    def test_leaks_of_each_kind_are_named(self):
+        for kind, piled_up, held_by in [
+                ("map", r"java\.util\.TreeMap\$Entry 0x\w+ retains .* is the first of 100 of its class", r"\.static REGISTRY -> "),
+                ("cache", r"java\.util\.LinkedHashMap 0x\w+ retains", r"\.static SINGLETON -> Leaks\$Cache .*\n +\.entries -> "),
+                ("listeners", r"java\.lang\.Object\[\] 0x\w+ retains", r"\.listeners -> "),
+                ("threads", r"10\d objects of java\.lang\.Thread retain", r"java\.lang\.Thread 0x"),
+                ("loaders", r"java\.lang\.Object\[\] 0x\w+ retains [^\n]*\n[^\n]* byte\[\]\n", r"\.static DEPLOYED -> ")]:
+            with self.subTest(kind):
+                process = self.start(program=["Leaks", kind])
+                done = java("-p", str(process.pid), "leaks")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                first = done.stdout.split("\n\n")[1]
+                self.assertRegex(first, r"^1\. (" + piled_up + ")")
+                self.assertRegex(first, held_by)
+                done = java("-p", str(process.pid), "leaks", "--json", "--top", "1")
+                suspect = json.loads(done.stdout)["suspects"][0]
+                self.assertGreater(suspect["retained"], sum(part["bytes"] for part in suspect["classes"]) * 0.99)
+
     def test_every_virtual_machine_here(self):
         for path in JAVAS:
             with self.subTest(path):

@@ -4,9 +4,23 @@
 #include <charconv>
 #include <utility>
 
+#include "object_graph/paths.h"
+
 namespace heapprofd {
 
 using hprof::HeapGraph;
+
+namespace {
+
+std::string RootOf(const HeapGraph& heap, uint32_t object) {
+  for (const GraphRoot& root : heap.graph.roots()) {
+    if (root.object == object)
+      return hprof::RootName(heap.roots[root.kind].tag);
+  }
+  return "";
+}
+
+}  // namespace
 
 Result<Examined> Examine(OpenedDump* opened) {
   HPD_TRY_ASSIGN(HeapGraph heap, LoadGraph(opened->file, *opened->dump));
@@ -60,25 +74,26 @@ Result<uint32_t> FindObject(const Examined& examined, const std::string& text) {
   return found;
 }
 
-std::vector<std::string> ReferenceNames(const OpenedDump& opened,
-                                        const HeapGraph& heap,
-                                        const std::vector<uint32_t>& path) {
+std::vector<HoldingPath> HoldingPaths(const OpenedDump& opened,
+                                      const Examined& examined,
+                                      const std::vector<uint32_t>& objects) {
+  const HeapGraph& heap = examined.heap;
+  const std::vector<ObjectPath> paths = NearestPaths(heap.graph, objects);
   std::vector<hprof::NamedReference> references;
-  for (size_t i = 1; i < path.size(); ++i)
-    references.push_back({heap.ids.IdOf(path[i - 1]), heap.ids.IdOf(path[i]), ""});
-  NameReferences(opened.file, *opened.dump, heap.census, &references);
-  std::vector<std::string> names = {""};
-  for (hprof::NamedReference& reference : references)
-    names.push_back(std::move(reference.name));
-  return names;
-}
-
-std::string RootOf(const HeapGraph& heap, uint32_t object) {
-  for (const GraphRoot& root : heap.graph.roots()) {
-    if (root.object == object)
-      return hprof::RootName(heap.roots[root.kind].tag);
+  for (const ObjectPath& path : paths) {
+    for (size_t i = 1; i < path.size(); ++i)
+      references.push_back({heap.ids.IdOf(path[i - 1]), heap.ids.IdOf(path[i]), ""});
   }
-  return "";
+  NameReferences(opened.file, *opened.dump, heap.census, &references);
+  std::vector<HoldingPath> result;
+  auto reference = references.begin();
+  for (const ObjectPath& path : paths) {
+    HoldingPath& holding = result.emplace_back();
+    holding.root = path.empty() ? "" : RootOf(heap, path.front());
+    for (size_t i = 0; i < path.size(); ++i)
+      holding.steps.push_back({path[i], i == 0 ? "" : std::move((reference++)->name)});
+  }
+  return result;
 }
 
 }  // namespace heapprofd

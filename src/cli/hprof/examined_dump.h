@@ -33,12 +33,19 @@ std::string ObjectName(const hprof::HeapGraph& heap,
 // `text`: an address, or a class, whose object that retains most is meant.
 Result<uint32_t> FindObject(const Examined& examined, const std::string& text);
 
-// ".next" for each step of a path.
-std::vector<std::string> ReferenceNames(const OpenedDump& opened,
-                                        const hprof::HeapGraph& heap,
-                                        const std::vector<uint32_t>& path);
+// Why an object is still there: the shortest way to it from a root.
+struct HoldingPath {
+  struct Step {
+    uint32_t object;
+    std::string reference;  // to it, from the one before: ".next"
+  };
 
-// "ROOT_JNI_GLOBAL"; empty: it is no root.
-std::string RootOf(const hprof::HeapGraph& heap, uint32_t object);
+  std::string root;  // "ROOT_JNI_GLOBAL"; empty: nothing holds the object
+  std::vector<Step> steps;
+};
+
+std::vector<HoldingPath> HoldingPaths(const OpenedDump& opened,
+                                      const Examined& examined,
+                                      const std::vector<uint32_t>& objects);
 
 }  // namespace heapprofd

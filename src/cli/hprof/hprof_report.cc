@@ -11,23 +11,14 @@
 #include "base/format.h"
 #include "base/print.h"
 #include "cli/hprof/examined_dump.h"
+#include "cli/hprof/leak_report.h"
+#include "cli/hprof/report_parts.h"
 #include "hprof/histogram.h"
-#include "object_graph/paths.h"
 
 namespace heapprofd {
 namespace {
 
 using nlohmann::json;
-
-// `rows` and what is true of all of the dump.
-void PrintJson(const OpenedDump& opened, const char* name, json rows, json all) {
-  all["file"] = opened.path;
-  all["notes"] = opened.notes;
-  all[name] = std::move(rows);
-  const std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);
-  fwrite(text.data(), 1, text.size(), stdout);
-  fputc('\n', stdout);
-}
 
 struct RetainedRow {
   hprof::HistogramRow row;
@@ -64,16 +55,6 @@ std::vector<RetainedRow> RetainedHistogram(const Examined& examined) {
     return a.retained > b.retained;
   });
   return rows;
-}
-
-size_t Shown(size_t rows, const HprofView& view) {
-  return view.top == 0 ? rows : std::min<size_t>(rows, view.top);
-}
-
-void PrintTotal(const OpenedDump& opened, uint64_t objects, uint64_t bytes) {
-  Print(stdout, "%s: %s objects, %s\n\n", opened.path.c_str(),
-        FormatCount(static_cast<double>(objects)).c_str(),
-        FormatBytes(static_cast<double>(bytes)).c_str());
 }
 
 Status PrintRetainedHistogram(OpenedDump& opened, const HprofView& view) {
@@ -117,13 +98,6 @@ std::vector<uint32_t> DominatedBy(const Examined& examined, uint32_t above) {
     return examined.retained[a] > examined.retained[b];
   });
   return objects;
-}
-
-json JsonOf(const Examined& examined, const OpenedDump& opened, uint32_t object) {
-  return {{"class", ObjectName(examined.heap, opened.file, object)},
-          {"address", hprof::HexOf(examined.heap.ids.IdOf(object))},
-          {"bytes", examined.heap.graph.SizeOf(object)},
-          {"retained", examined.retained[object]}};
 }
 
 Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
@@ -173,12 +147,11 @@ Status PrintDominators(OpenedDump& opened, const HprofView& view) {
   Print(stdout, "%14s %6s %10s  %s\n", "retained", "share", "bytes", "object");
   for (size_t i = 0; i < shown; ++i) {
     const uint64_t retained = examined.retained[objects[i]];
-    Print(stdout, "%14llu %6s %10llu  %s %s\n", static_cast<unsigned long long>(retained),
+    Print(stdout, "%14llu %6s %10llu  %s\n", static_cast<unsigned long long>(retained),
           FormatShare(static_cast<double>(retained), static_cast<double>(examined.total))
               .c_str(),
           static_cast<unsigned long long>(examined.heap.graph.SizeOf(objects[i])),
-          ObjectName(examined.heap, opened.file, objects[i]).c_str(),
-          hprof::HexOf(examined.heap.ids.IdOf(objects[i])).c_str());
+          TitleOf(examined, opened, objects[i]).c_str());
   }
   return {};
 }
@@ -186,47 +159,33 @@ Status PrintDominators(OpenedDump& opened, const HprofView& view) {
 Status PrintPath(OpenedDump& opened, const HprofView& view) {
   HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
   HPD_TRY_ASSIGN(const uint32_t object, FindObject(examined, view.object));
-  const std::vector<uint32_t> path = NearestPath(examined.heap.graph, object);
-  const std::vector<std::string> names = ReferenceNames(opened, examined.heap, path);
-  const std::string root = path.empty() ? "" : RootOf(examined.heap, path.front());
-  if (view.json) {
-    json list = json::array();
-    for (size_t i = 0; i < path.size(); ++i) {
-      list.push_back(JsonOf(examined, opened, path[i]));
-      list.back()["reference"] = names[i];
-    }
-    PrintJson(opened, "path", std::move(list), {{"root", root}});
-    return {};
-  }
-  if (path.empty())
+  const HoldingPath path = HoldingPaths(opened, examined, {object})[0];
+  if (view.json)
+    PrintJson(opened, "path", JsonOf(examined, opened, path), {{"root", path.root}});
+  else if (path.steps.empty())
     Print(stdout, "%s is not held by any root: it is garbage\n", view.object.c_str());
   else
-    Print(stdout, "%s\n", root.c_str());
-  for (size_t i = 0; i < path.size(); ++i)
-    Print(stdout, "  %s%s%s %s, retains %s\n", names[i].c_str(),
-          names[i].empty() ? "" : " -> ",
-          ObjectName(examined.heap, opened.file, path[i]).c_str(),
-          hprof::HexOf(examined.heap.ids.IdOf(path[i])).c_str(),
-          FormatBytes(static_cast<double>(examined.retained[path[i]])).c_str());
+    PrintSteps(examined, opened, path);
   return {};
 }
 
 Status PrintAsAsked(OpenedDump& opened, const HprofView& view) {
   if (view.verb == "histogram")
     return PrintHistogram(opened, view);
-  return view.verb == "dominators" ? PrintDominators(opened, view)
-                                   : PrintPath(opened, view);
+  if (view.verb == "dominators")
+    return PrintDominators(opened, view);
+  return view.verb == "leaks" ? PrintLeaks(opened, view) : PrintPath(opened, view);
 }
 
 }  // namespace
 
 bool IsView(const std::string& verb) {
-  return verb == "histogram" || verb == "dominators" || verb == "path";
+  return verb == "histogram" || verb == "leaks" || verb == "dominators" || verb == "path";
 }
 
 Status SetObject(const std::vector<std::string>& words, HprofView* view) {
   const bool needs_object = view->verb == "path";
-  const bool takes_object = view->verb != "histogram";
+  const bool takes_object = needs_object || view->verb == "dominators";
   if (words.size() > (takes_object ? 1 : 0) || words.size() < (needs_object ? 1 : 0))
     return Invalid("cannot show " + view->verb + ": " +
                    (needs_object   ? "one object is needed"
@@ -238,7 +197,7 @@ Status SetObject(const std::vector<std::string>& words, HprofView* view) {
 }
 
 Status PrintView(OpenedDump& opened, const HprofView& view) {
-  const Status status = PrintAsAsked(opened, view);
+  Status status = PrintAsAsked(opened, view);
   HPD_TRY(opened.input.Check());
   for (const std::string& note : opened.notes)
     Print(stderr, "%s: %s\n", opened.path.c_str(), note.c_str());

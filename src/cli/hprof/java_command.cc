@@ -26,7 +26,7 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
-constexpr uint64_t kMaxTimeoutS = 7 * 24 * 3600;
+constexpr uint64_t kMaxTimeoutS = uint64_t{7} * 24 * 3600;
 
 struct JavaOptions {
   std::vector<pid_t> pids;
@@ -50,7 +50,8 @@ CommandText JavaCommand() {
           .usage =
               "heap_profile java\n"
               "heap_profile java -p PID|-n NAME [histogram] [--retained]\n"
-              "heap_profile java -p PID|-n NAME dominators [ADDRESS|CLASS]\n"
+              "heap_profile java -p PID|-n NAME leaks\n"
+                   "heap_profile java -p PID|-n NAME dominators [ADDRESS|CLASS]\n"
               "heap_profile java -p PID|-n NAME path ADDRESS|CLASS\n"
               "heap_profile java -p PID|-n NAME --arm-oom|--disarm-oom",
           .epilogue =
