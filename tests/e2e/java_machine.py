@@ -12,7 +12,7 @@ import unittest
 JAVAS = sorted({os.path.realpath(path) for path in [shutil.which("java") or "", *glob.glob("/usr/lib/jvm/*/bin/java")] if path})
 HAS_JAVA = shutil.which("javac") is not None and shutil.which("jcmd") is not None
 LETTERS = {"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}
-# Its argument multiplies what it leaks. Lines that it reads: "echo" is answered, "hog" makes it run out of memory.
+# Its argument multiplies what it leaks. Lines that it reads: "echo" is answered, "more" leaks 1 MB, "hog" makes it run out of memory.
 LEAKY = """
 import java.io.*;
 import java.util.*;
@@ -28,6 +28,7 @@ public class Leaky {
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
       while (line.equals("hog")) LEAK.add(new byte[1 << 20]);
+      for (int i = 0; i < 1000 && line.equals("more"); i++) LEAK.add(new byte[1000]);
       System.gc();
       System.out.println(line);
     }

@@ -52,7 +52,7 @@ class Views(WithMachine):
             after = machines_histogram(process)
             ours = {row["class"]: (row["objects"], row["bytes"]) for row in json.loads(done.stdout)["classes"]}
             stable = {name: row for name, row in before.items() if after.get(name) == row and name != "java.lang.Class"}
-            self.assertGreater(len(stable), 100)
+            self.assertGreater(len(stable), 150)
             self.assertEqual({name: (ours.get(name), row) for name, row in stable.items() if ours.get(name) != row}, {}, flags)
             self.assertRegex(done.stderr, r"process \d+ \(java\) stood still for [\d.]+ m?s to dump [\d.]+ MiB\n")
             self.assertEqual(left_behind(process), [])
@@ -136,12 +136,27 @@ class Views(WithMachine):
             done = java(*[means.get(word, word) for word in shlex.split(command, comments=True)[2:]], cwd=self.directory)
             self.assertEqual(done.returncode, 0, command + "\n" + done.stderr)
 
+    def test_what_has_become_more(self):
+        process = self.start()
+        java("-p", str(process.pid), "--keep", self.path("a.hprof"))
+        process.stdin.write("more\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "more\n")
+        done = java("-p", str(process.pid), "compare", "--json", self.path("a.hprof"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first = json.loads(done.stdout)["classes"][0]
+        self.assertEqual(first["class"], "byte[]")
+        self.assertGreaterEqual(first["bytes"] - first["before"]["bytes"], 1_000_000)
+        done = java("-p", str(process.pid), "compare", self.path("a.hprof"))
+        self.assertRegex(done.stdout, r"(?m)^ +\d+ +\+\d+ +\d+ +\+1\d{6}  byte\[\]$")
+
     def test_wrong_command_lines(self):
         process = self.start()
         pid = str(process.pid)
         for arguments, code, cause in [
                 (["-p", pid, "shrink"], 2, "there is no such view"), (["histogram"], 2, "neither -p nor -n is given"),
-                (["-p", pid, "path"], 2, "one object is needed"), (["-p", pid, "histogram", "X"], 2, "of no single object"),
+                (["-p", pid, "path"], 2, "one object is needed"), (["-p", pid, "compare"], 2, "one older dump is needed"),
+                (["-p", pid, "compare", self.path("none")], 1, "No such file"), (["-p", pid, "histogram", "X"], 2, "of no single object"),
                 (["-p", pid, "-n", "x"], 2, "name one of them"), (["-n", "no such name"], 1, "cannot find a virtual machine"),
                 (["-p", pid, "--oom-path", "/tmp"], 2, "only makes sense with --arm-oom"),
                 (["-p", pid, "--arm-oom", "histogram"], 2, "these only set flags"),

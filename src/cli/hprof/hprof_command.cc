@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <utility>
 
 #include "base/print.h"
 #include "cli/hprof/hprof_report.h"
@@ -27,6 +28,7 @@ constexpr char kHprofHelp[] =
     "       heap_profile hprof leaks FILE\n"
     "       heap_profile hprof dominators FILE [ADDRESS|CLASS]\n"
     "       heap_profile hprof path FILE ADDRESS|CLASS\n"
+    "       heap_profile hprof compare [--retained] OLDER NEWER\n"
     "       heap_profile hprof conv [-z] INPUT OUTPUT\n"
     "       heap_profile hprof merge HEAD [TAIL] OUTPUT\n"
     "\n"
@@ -35,6 +37,7 @@ constexpr char kHprofHelp[] =
     "  leaks       where memory has piled up, what of, and what holds it\n"
     "  dominators  the objects that retain most; of an object: what it alone holds\n"
     "  path        the shortest way from a root to an object: why it is still there\n"
+    "  compare     what classes have more and less from one dump to another\n"
     "  conv        Android's dump as others read it; -z: only the app's own heap\n"
     "  merge       the two files that Dalvik 1.0 and 1.1 write, as one\n"
     "\n"
@@ -168,6 +171,13 @@ Status ExamineFile(HprofOptions options) {
   if (options.words.empty())
     return Invalid(
         "cannot examine: no file is named; heap_profile hprof --help shows how");
+  if (options.view.verb == "compare") {  // the older one is named first
+    if (options.words.size() != 2 || options.dump != 0)
+      return Invalid(
+          "cannot compare: two files are needed, that of the older dump first, of which "
+          "the last dumps are meant");
+    std::swap(options.words[0], options.words[1]);
+  }
   HPD_TRY(SetObject({options.words.begin() + 1, options.words.end()}, &options.view));
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
   HPD_TRY(PrintView(dump, options.view));

@@ -1,90 +1,30 @@
 #include "cli/hprof/hprof_report.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "base/print.h"
+#include "cli/hprof/class_sums.h"
+#include "cli/hprof/compare_report.h"
 #include "cli/hprof/examined_dump.h"
 #include "cli/hprof/leak_report.h"
 #include "cli/hprof/report_parts.h"
-#include "hprof/histogram.h"
 
 namespace heapprofd {
 namespace {
 
 using nlohmann::json;
 
-struct RetainedRow {
-  hprof::HistogramRow row;
-  uint64_t retained = 0;
-};
-
-// By type: the first one of the same name. Different loaders may have loaded the others.
-std::vector<uint32_t> FirstOfName(const ObjectGraph& graph) {
-  std::unordered_map<std::string_view, uint32_t> first_of;
-  std::vector<uint32_t> first;
-  for (const ObjectType& type : graph.types())
-    first.push_back(first_of.try_emplace(type.name, static_cast<uint32_t>(first.size()))
-                        .first->second);
-  return first;
-}
-
-std::vector<RetainedRow> RetainedHistogram(const Examined& examined) {
-  const ObjectGraph& graph = examined.heap.graph;
-  const std::vector<uint32_t> row_of = FirstOfName(graph);
-  const std::vector<uint64_t> retained =
-      RetainedByGroup(graph, examined.tree, examined.retained, row_of);
-  std::vector<RetainedRow> rows(row_of.size());
-  for (uint32_t object = 0; object < graph.object_count(); ++object) {
-    hprof::HistogramRow& row = rows[row_of[graph.TypeOf(object)]].row;
-    ++row.objects;
-    row.bytes += graph.SizeOf(object);
-  }
-  for (size_t type = 0; type < rows.size(); ++type) {
-    rows[type].row.name = graph.types()[type].name;
-    rows[type].retained = retained[type];
-  }
-  std::erase_if(rows, [](const RetainedRow& row) { return row.row.objects == 0; });
-  std::sort(rows.begin(), rows.end(), [](const RetainedRow& a, const RetainedRow& b) {
-    return a.retained > b.retained;
-  });
-  return rows;
-}
-
-Status PrintRetainedHistogram(OpenedDump& opened, const HprofView& view) {
-  HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
-  const std::vector<RetainedRow> rows = RetainedHistogram(examined);
-  const size_t shown = Shown(rows.size(), view);
-  const uint64_t objects = examined.heap.graph.object_count();
-  uint64_t bytes = 0;
-  for (const RetainedRow& row : rows)
-    bytes += row.row.bytes;
-  if (view.json) {
-    json list = json::array();
-    for (size_t i = 0; i < shown; ++i)
-      list.push_back({{"class", rows[i].row.name},
-                      {"objects", rows[i].row.objects},
-                      {"bytes", rows[i].row.bytes},
-                      {"retained", rows[i].retained}});
-    PrintJson(
-        opened, "classes", std::move(list),
-        {{"objects", objects}, {"bytes", bytes}, {"reachable_bytes", examined.total}});
-    return {};
-  }
-  PrintTotal(opened, objects, bytes);
-  Print(stdout, "%12s %12s %14s  %s\n", "objects", "bytes", "retained", "class");
-  for (size_t i = 0; i < shown; ++i)
-    Print(stdout, "%12llu %12llu %14llu  %s\n",
-          static_cast<unsigned long long>(rows[i].row.objects),
-          static_cast<unsigned long long>(rows[i].row.bytes),
-          static_cast<unsigned long long>(rows[i].retained), rows[i].row.name.c_str());
-  return {};
+// Of a table; one more to the right.
+std::string Column(const std::string& text) {
+  constexpr size_t kWidth = 15;
+  return std::string(kWidth - std::min(kWidth, text.size()), ' ') + text;
 }
 
 // Objects that `above` dominates immediately, those that retain most first.
@@ -101,30 +41,25 @@ std::vector<uint32_t> DominatedBy(const Examined& examined, uint32_t above) {
 }
 
 Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
-  if (view.retained)
-    return PrintRetainedHistogram(opened, view);
-  const hprof::HeapCensus census = TakeCensus(opened.file, *opened.dump);
-  AddDamage(census, &opened);
-  const std::vector<hprof::HistogramRow> rows = MakeHistogram(opened.file, census);
-  uint64_t bytes = 0;
-  for (const hprof::HistogramRow& row : rows)
-    bytes += row.bytes;
-  const size_t shown = Shown(rows.size(), view);
+  HPD_TRY_ASSIGN(const ClassSums sums, SumClasses(&opened, view.retained));
+  const size_t shown = Shown(sums.rows.size(), view);
   if (view.json) {
     json list = json::array();
     for (size_t i = 0; i < shown; ++i)
-      list.push_back({{"class", rows[i].name},
-                      {"objects", rows[i].objects},
-                      {"bytes", rows[i].bytes}});
-    PrintJson(opened, "classes", std::move(list),
-              {{"objects", census.objects}, {"bytes", bytes}});
+      list.push_back(JsonOf(sums.rows[i], view.retained));
+    PrintJson(opened, "classes", std::move(list), JsonOf(sums, view.retained));
     return {};
   }
-  PrintTotal(opened, census.objects, bytes);
-  Print(stdout, "%12s %14s  %s\n", "objects", "bytes", "class");
-  for (size_t i = 0; i < shown; ++i)
-    Print(stdout, "%12llu %14llu  %s\n", static_cast<unsigned long long>(rows[i].objects),
-          static_cast<unsigned long long>(rows[i].bytes), rows[i].name.c_str());
+  PrintTotal(opened, sums.objects, sums.bytes);
+  const std::string retained = view.retained ? Column("retained") : "";
+  Print(stdout, "%12s %14s%s  %s\n", "objects", "bytes", retained.c_str(), "class");
+  for (size_t i = 0; i < shown; ++i) {
+    const ClassRow& row = sums.rows[i];
+    Print(stdout, "%12llu %14llu%s  %s\n", static_cast<unsigned long long>(row.objects),
+          static_cast<unsigned long long>(row.bytes),
+          view.retained ? Column(std::to_string(row.retained)).c_str() : "",
+          row.name.c_str());
+  }
   return {};
 }
 
@@ -174,23 +109,28 @@ Status PrintAsAsked(OpenedDump& opened, const HprofView& view) {
     return PrintHistogram(opened, view);
   if (view.verb == "dominators")
     return PrintDominators(opened, view);
+  if (view.verb == "compare")
+    return PrintComparison(opened, view);
   return view.verb == "leaks" ? PrintLeaks(opened, view) : PrintPath(opened, view);
 }
 
 }  // namespace
 
 bool IsView(const std::string& verb) {
-  return verb == "histogram" || verb == "leaks" || verb == "dominators" || verb == "path";
+  constexpr std::array<std::string_view, 5> kViews = {"histogram", "leaks", "dominators",
+                                                      "path", "compare"};
+  return std::find(kViews.begin(), kViews.end(), verb) != kViews.end();
 }
 
 Status SetObject(const std::vector<std::string>& words, HprofView* view) {
-  const bool needs_object = view->verb == "path";
+  const bool needs_object = view->verb == "path" || view->verb == "compare";
   const bool takes_object = needs_object || view->verb == "dominators";
   if (words.size() > (takes_object ? 1 : 0) || words.size() < (needs_object ? 1 : 0))
     return Invalid("cannot show " + view->verb + ": " +
-                   (needs_object   ? "one object is needed"
-                    : takes_object ? "at most one object can be named"
-                                   : "it is of no single object") +
+                   (view->verb == "compare" ? "one older dump is needed"
+                    : needs_object          ? "one object is needed"
+                    : takes_object          ? "at most one object can be named"
+                                            : "it is of no single object") +
                    "; heap_profile hprof --help shows how");
   view->object = words.empty() ? "" : words[0];
   return {};

@@ -13,10 +13,11 @@ namespace heapprofd {
 // What is asked about a dump.
 struct HprofView {
   std::string verb = "histogram";
-  std::string object = {};  // an address, or a class, whose object that retains most is
-                            // meant; empty: all of the heap
+  // An address, or a class, whose object that retains most is meant; empty: all of the
+  // heap. compare: the file with an older dump.
+  std::string object = {};
   bool json = false;
-  bool retained = false;  // histogram: with retained sizes
+  bool retained = false;  // histogram, compare: with retained sizes
   uint64_t top = 20;      // rows; 0: all
 };
 

@@ -51,7 +51,7 @@ CommandText JavaCommand() {
               "heap_profile java\n"
               "heap_profile java -p PID|-n NAME [histogram] [--retained]\n"
               "heap_profile java -p PID|-n NAME leaks\n"
-                   "heap_profile java -p PID|-n NAME dominators [ADDRESS|CLASS]\n"
+              "heap_profile java -p PID|-n NAME dominators [ADDRESS|CLASS]\n"
               "heap_profile java -p PID|-n NAME path ADDRESS|CLASS\n"
               "heap_profile java -p PID|-n NAME --arm-oom|--disarm-oom",
           .epilogue =
@@ -106,7 +106,7 @@ std::vector<Flag> JavaFlags(JavaOptions* options) {
        .group = "out of memory",
        .apply = Switch(&options->disarm_oom)},
       {.name = "retained",
-       .help = "histogram: also what would be freed with the objects.",
+       .help = "histogram, compare: also what would be freed with the objects.",
        .group = "what is shown",
        .apply = Switch(&options->view.retained)},
       {.name = "top",
@@ -221,7 +221,16 @@ Result<TakenDump> TakeDump(const JavaProcess& process,
   return taken;
 }
 
+// What cannot be answered anyway must not stop a virtual machine.
+Status CheckOlderDump(const HprofView& view) {
+  if (view.verb != "compare")
+    return {};
+  const Result<OpenedDump> older = OpenDump(view.object, 0);
+  return older.ok() ? Status() : older.status();
+}
+
 Status ShowHeap(const JavaProcess& process, const JavaOptions& options) {
+  HPD_TRY(CheckOlderDump(options.view));
   VolunteerToBeEnded();
   HPD_TRY_ASSIGN(KeptDump kept, KeptDump::Create(options.keep));
   HPD_TRY_ASSIGN(const TakenDump taken, TakeDump(process, options, kept));
