@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hprof/convert.h"
+#include "hprof/graph_tables.h"
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
 #include "object_graph/dominators.h"
@@ -64,6 +65,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const hprof::HeapDump& dump : file.value().dumps()) {
     MakeHistogram(file.value(), TakeCensus(file.value(), dump));
     hprof::CheckGraph(file.value(), dump);
+    ImportedTrace trace;
+    TraceBuilder builder(&trace);
+    std::vector<std::string> notes;
+    static_cast<void>(hprof::AddGraph(file.value(), dump, {}, &builder, &notes));
   }
   return 0;
 }

@@ -46,6 +46,7 @@ std::vector<ObjectPath> NearestPaths(const ObjectGraph& graph,
       reach(type, owner);
   }
   std::vector<ObjectPath> paths;
+  paths.reserve(objects.size());
   for (const uint32_t object : objects)
     paths.push_back(PathTo(above, object));
   return paths;

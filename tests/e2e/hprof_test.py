@@ -250,13 +250,55 @@ class Examination(WithDirectory):
         self.write("heap-dump-tm1-pid2.hprof-head", head)
         self.write("heap-dump-tm1-pid2.hprof", tail)
         commands = [line for block in blocks for line in block.splitlines()
-                    if line.startswith(("heap_profile hprof ", "hprof-conv "))]
+                    if line.startswith(("heap_profile hprof ", "heap_profile query ", "hprof-conv "))]
         self.assertGreater(len(commands), 8)
         for command in commands:
             name, *arguments = shlex.split(command, comments=True)
             done = subprocess.run([os.path.join(COMPAT, name), *arguments], cwd=self.directory, capture_output=True, text=True,
                                   timeout=60)
             self.assertEqual(done.returncode, 0, command + "\n" + done.stderr)
+
+
+def query(path, sql):
+    done = subprocess.run([HEAP_PROFILE, "query", "--json", path, sql], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+OF_CLASSES = ("SELECT c.name AS class, count(*) AS objects, sum(self_size) AS bytes FROM heap_graph_object o "
+              "JOIN heap_graph_class c ON c.id = type_id GROUP BY 1")
+
+
+class Tables(WithDirectory):
+    def test_all_dumps_of_a_file(self):
+        dump = Dump(version="1.0.2").string(2, "next").load_class(20, "Node")
+        for objects in (1, 2):
+            dump.segment(dump.root(0x05, 20), dump.root(0xFF, 100), dump.class_dump(20, 0, [2]),
+                         *(dump.instance(100 + i, 20, 100) for i in range(objects))).end()
+        for path in (self.write("a.hprof", dump.bytes), self.write("a.hprof.gz", gzip.compress(dump.bytes))):
+            rows, _ = query(path, "SELECT ts, truncated, count(*) AS objects FROM heap_graph g JOIN heap_graph_object o "
+                                  "ON g.upid = o.upid AND g.ts = graph_sample_ts JOIN heap_graph_class c ON c.id = type_id "
+                                  "WHERE c.name = 'Node' GROUP BY 1 ORDER BY 1")
+            self.assertEqual([(row["truncated"], row["objects"]) for row in rows], [(0, 1), (0, 2)])
+
+    def test_a_cut_dump_says_so(self):
+        rows, message = query(self.write("a.hprof", phone()[:-40]), "SELECT truncated FROM heap_graph")
+        self.assertEqual(rows, [{"truncated": 1}])
+        self.assertIn("it is cut at byte", message)
+
+    def test_roots_and_names(self):
+        rows, _ = query(self.write("a.hprof", phone(kinds=(0x41,))),
+                        "SELECT a.address AS owner, b.address AS owned, field_name, root_type FROM heap_graph_reference "
+                        "JOIN heap_graph_object o ON o.id = owner_id JOIN heap_graph_address a ON a.id = owner_id "
+                        "JOIN heap_graph_address b ON b.id = owned_id WHERE a.address = 100 AND b.address = 101")
+        self.assertEqual(rows, [{"owner": 100, "owned": 101, "field_name": "com.example.Node.next", "root_type": "ROOT_JNI_LOCAL"}])
+
+    def test_no_report_is_made_of_it(self):
+        done = subprocess.run([HEAP_PROFILE, "report", "-o", self.path("r.html"), self.write("a.hprof", phone())],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("it is a heap dump of Java", done.stderr)
+        self.assertEqual(os.listdir(self.directory), ["a.hprof"])
 
 
 class LiveMachine(WithMachine):
@@ -288,6 +330,21 @@ class LiveMachine(WithMachine):
         self.assertEqual(rows["Leaky$Entry"]["objects"], 5000)
         self.assertGreater(rows["java.util.ArrayList"]["retained"], 1_000_000)
         self.assertGreater(rows["Leaky$Entry"]["retained"], 5000 * (24 + 24 + 24))
+
+    def test_tables_and_views_agree(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", "-all", self.path("a.hprof"))
+        path = self.path("a.hprof")
+        rows, _ = query(path, OF_CLASSES)
+        self.assertCountEqual(rows, self.histogram(path)["classes"])
+        rows, _ = query(path, "INCLUDE PERFETTO MODULE android.memory.heap_graph.dominator_tree; "
+                              "SELECT address, self_size AS bytes, dominated_size_bytes AS retained FROM heap_graph_dominator_tree t "
+                              "JOIN heap_graph_object o ON o.id = t.id JOIN heap_graph_address a ON a.id = t.id "
+                              "WHERE idom_id IS NULL")
+        views = json.loads(hprof("dominators", "--json", "--top", "0", path).stdout)
+        self.assertCountEqual([(hex(row["address"]), row["bytes"], row["retained"]) for row in rows],
+                              [(row["address"], row["bytes"], row["retained"]) for row in views["objects"]])
+        rows, _ = query(path, "SELECT sum(self_size) AS bytes FROM heap_graph_object WHERE reachable")
+        self.assertEqual(rows[0]["bytes"], views["reachable_bytes"])
 
     def test_the_machines_own_compression(self):
         process = self.start()

@@ -90,6 +90,7 @@ Status PrintLeaks(OpenedDump& opened, const HprofView& view) {
                    std::max<uint64_t>(examined.total / kShareDivisor, 1));
   suspects.resize(Shown(suspects.size(), view));
   std::vector<uint32_t> objects;
+  objects.reserve(suspects.size());
   for (const Suspect& suspect : suspects)
     objects.push_back(suspect.object);
   const std::vector<HoldingPath> paths = HoldingPaths(opened, examined, objects);

@@ -1,7 +1,6 @@
 #include "import/perfetto/heap_graph_importer.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "trace/message_reader.h"
@@ -9,7 +8,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr std::string_view kReferent = "java.lang.ref.Reference.referent";
 constexpr size_t kMaxSuperclasses = 1000;  // a hostile file's may go in a circle
 
 enum GraphField : uint32_t {
@@ -24,66 +22,12 @@ enum GraphField : uint32_t {
   kHeapBytesAllocated = 10,
 };
 
-constexpr std::array<const char*, 15> kRootNames = {
-    "ROOT_UNKNOWN",           "ROOT_JNI_GLOBAL",   "ROOT_JNI_LOCAL",
-    "ROOT_JAVA_FRAME",        "ROOT_NATIVE_STACK", "ROOT_STICKY_CLASS",
-    "ROOT_THREAD_BLOCK",      "ROOT_MONITOR_USED", "ROOT_THREAD_OBJECT",
-    "ROOT_INTERNED_STRING",   "ROOT_FINALIZING",   "ROOT_DEBUGGER",
-    "ROOT_REFERENCE_CLEANUP", "ROOT_VM_INTERNAL",  "ROOT_JNI_MONITOR"};
-constexpr std::array<const char*, 12> kKindNames = {"KIND_UNKNOWN",
-                                                    "KIND_NORMAL",
-                                                    "KIND_NOREFERENCES",
-                                                    "KIND_STRING",
-                                                    "KIND_ARRAY",
-                                                    "KIND_CLASS",
-                                                    "KIND_CLASSLOADER",
-                                                    "KIND_DEXCACHE",
-                                                    "KIND_SOFT_REFERENCE",
-                                                    "KIND_WEAK_REFERENCE",
-                                                    "KIND_FINALIZER_REFERENCE",
-                                                    "KIND_PHANTOM_REFERENCE"};
-constexpr std::array<const char*, 4> kHeapNames = {
-    "HEAP_TYPE_UNKNOWN", "HEAP_TYPE_APP", "HEAP_TYPE_ZYGOTE", "HEAP_TYPE_BOOT_IMAGE"};
-
-template <typename Names, typename Enum>
-const char* NameIn(const Names& names, Enum value) {
-  const auto index = static_cast<size_t>(value);
-  return names[index < names.size() ? index : 0];
-}
-
 template <typename Enum>
 Enum EnumOf(uint64_t value, size_t count) {
   return static_cast<Enum>(value < count ? value : 0);
 }
 
-// Of several roots of an object the one with the highest rank counts, else the first.
-int RankOf(HeapRootType type) {
-  if (type == HeapRootType::kStickyClass)
-    return 3;
-  if (type == HeapRootType::kJniGlobal)
-    return 2;
-  return type == HeapRootType::kJniLocal ? 1 : 0;
-}
-
-bool IsWeak(HeapClassKind kind) {
-  return kind == HeapClassKind::kWeakReference ||
-         kind == HeapClassKind::kFinalizerReference ||
-         kind == HeapClassKind::kPhantomReference;
-}
-
 }  // namespace
-
-const char* NameOf(HeapRootType type) {
-  return NameIn(kRootNames, type);
-}
-
-const char* NameOf(HeapClassKind kind) {
-  return NameIn(kKindNames, kind);
-}
-
-const char* NameOf(HeapType type) {
-  return NameIn(kHeapNames, type);
-}
 
 void HeapGraphImporter::Add(std::string_view message, int64_t ts) {
   bool is_continued = false;
@@ -183,7 +127,7 @@ void HeapGraphImporter::AddType(std::string_view message) {
         reader.Uints([&](uint64_t field) { type.fields.push_back(field); });
         break;
       case 7:
-        row.kind = EnumOf<HeapClassKind>(reader.Uint(), kKindNames.size());
+        row.kind = EnumOf<HeapClassKind>(reader.Uint(), kHeapClassKinds);
         break;
       case 8:
         type.classloader = reader.Uint();
@@ -207,7 +151,7 @@ void HeapGraphImporter::AddRoots(std::string_view message) {
     if (reader.field() == 1)
       reader.Uints([&](uint64_t object) { objects.push_back(object); });
     else if (reader.field() == 2)
-      type = EnumOf<HeapRootType>(reader.Uint(), kRootNames.size());
+      type = EnumOf<HeapRootType>(reader.Uint(), kHeapRootTypes);
   }
   for (const uint64_t object : objects) {
     const auto [root, is_new] = dump_.roots.try_emplace(object, type);
@@ -248,7 +192,7 @@ void HeapGraphImporter::AddObject(std::string_view message) {
         object.id = dump_.last_id + reader.Uint();
         break;
       case 9:
-        object.heap_type = EnumOf<HeapType>(reader.Uint(), kHeapNames.size());
+        object.heap_type = EnumOf<HeapType>(reader.Uint(), kHeapTypes);
         break;
       default:
         break;
@@ -373,32 +317,6 @@ void HeapGraphImporter::FinishReferences(
   }
 }
 
-void HeapGraphImporter::SetDistances(uint32_t first_row) {
-  const HeapGraphTables& tables = builder_->trace().heap_graph;
-  HeapObjectTable& objects = builder_->trace().heap_graph.objects;
-  const StringId referent = builder_->Intern(kReferent);
-  std::vector<uint32_t> queue;
-  for (uint32_t row = first_row; row < objects.row_count(); ++row) {
-    if (objects.root_type[row] != HeapRootType::kNone) {
-      objects.root_distance[row] = 0;
-      queue.push_back(row);
-    }
-  }
-  for (size_t next = 0; next < queue.size(); ++next) {
-    const uint32_t owner = queue[next];
-    const bool is_weak = IsWeak(tables.classes[objects.type[owner]].kind);
-    for (uint32_t i = 0; i < objects.reference_count[owner]; ++i) {
-      const uint32_t reference = objects.first_reference[owner] + i;
-      const uint32_t owned = tables.references.owned[reference];
-      if (owned == kNoId || objects.root_distance[owned] >= 0 ||
-          (is_weak && tables.references.field_name[reference] == referent))
-        continue;
-      objects.root_distance[owned] = objects.root_distance[owner] + 1;
-      queue.push_back(owned);
-    }
-  }
-}
-
 void HeapGraphImporter::FinishDump() {
   HeapGraphTables& tables = builder_->trace().heap_graph;
   const auto graph = static_cast<uint32_t>(tables.graphs.size());
@@ -408,7 +326,7 @@ void HeapGraphImporter::FinishDump() {
   FinishObjects(graph, rows);
   FinishClasses(rows);
   FinishReferences(first_row, rows);
-  SetDistances(first_row);
+  SetRootDistances(first_row, builder_->Intern(kReferentField), &tables);
   ImportedHeapGraph added;
   added.upid = builder_->ProcessOf(dump_.pid);
   added.ts = dump_.ts;
