@@ -7,7 +7,8 @@
 #include "base/print.h"
 #include "cli/convert/traceconv.h"
 #include "cli/doctor.h"
-#include "cli/hprof_command.h"
+#include "cli/hprof/hprof_command.h"
+#include "cli/hprof/java_command.h"
 #include "cli/query/query_command.h"
 #include "cli/record/android.h"
 #include "cli/record/options.h"
@@ -92,6 +93,8 @@ int Run(const std::string& name, std::vector<std::string> arguments) {
     return RunMark(rest);
   if (verb == "hprof")
     return RunHprofVerb(rest);
+  if (verb == "java")
+    return RunJavaVerb(rest);
   if (verb == "traceconv")
     return RunTraceconv(rest);
   if (verb == "report")

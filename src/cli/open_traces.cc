@@ -3,9 +3,23 @@
 #include <algorithm>
 
 #include "cli/load_trace.h"
+#include "hprof/graph_tables.h"
 #include "import/import_file.h"
 
 namespace heapprofd {
+namespace {
+
+Status ImportHeapDumps(const std::string& path,
+                       TraceBuilder& builder,
+                       std::vector<std::string>* warnings) {
+  std::vector<std::string> notes;
+  HPD_TRY(hprof::ImportDumps(path, &builder, &notes));
+  for (const std::string& note : notes)
+    warnings->push_back(path + ": " + note);
+  return {};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<TraceDatabase>> OpenTraces(
     const std::vector<std::string>& paths,
@@ -16,7 +30,15 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(
   auto builder = std::make_unique<TraceBuilder>(trace.get());
   builder->DeferDecoding();
   std::vector<std::string> warnings;
-  HPD_TRY(ImportFiles(paths, *builder, &warnings));
+  std::vector<std::string> others;
+  for (const std::string& path : paths) {
+    if (hprof::IsDump(path))
+      HPD_TRY(ImportHeapDumps(path, *builder, &warnings));
+    else
+      others.push_back(path);
+  }
+  if (!others.empty())
+    HPD_TRY(ImportFiles(others, *builder, &warnings));
   std::for_each(warnings.begin(), warnings.end(), warn);
   HPD_TRY(SymbolizeLoaded(tool, *builder));
   HPD_TRY(DeobfuscateLoaded(tool, *builder));

@@ -18,6 +18,7 @@
 #include "cli/results/finish.h"
 #include "cli/run_command.h"
 #include "cli/text_layout.h"
+#include "hprof/graph_tables.h"
 #include "report/report_data.h"
 #include "report/report_page.h"
 
@@ -91,12 +92,24 @@ void PrintPath(const std::string& path) {
   Print(stderr, "%s", line.c_str());
 }
 
+// The page shows stacks.
+Status RefuseDumps(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    if (hprof::IsDump(file))
+      return Invalid("cannot make a report of " + file +
+                     ": it is a heap dump of Java; heap_profile hprof leaks " + file +
+                     " and heap_profile query " + file + " show what is in it");
+  }
+  return {};
+}
+
 Status WritePage(const ReportArguments& arguments) {
   const std::string path = arguments.output.empty() ? kUsualName : arguments.output;
   if (arguments.output.empty() && access(kUsualName, F_OK) == 0)
     return Invalid(
         "cannot write report.html: it is there already; -o report.html "
         "replaces it");
+  HPD_TRY(RefuseDumps(arguments.files));
   ReportOptions options = {.version = HPD_VERSION, .files = arguments.files};
   const auto warn = [&](const std::string& warning) {
     options.warnings.push_back(warning);

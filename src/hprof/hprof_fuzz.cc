@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "hprof/convert.h"
+#include "hprof/graph_tables.h"
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
 #include "object_graph/dominators.h"
 #include "object_graph/paths.h"
+#include "object_graph/suspects.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -36,6 +38,13 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
     });
   }
   HPD_CHECK(reachable == held_by_roots);
+  for (const Suspect& suspect :
+       FindSuspects(heap.graph, tree, retained, reachable / 10 + 1)) {
+    uint64_t bytes = 0;
+    for (const SuspectPart& part : suspect.parts)
+      bytes += part.bytes;
+    HPD_CHECK(bytes == suspect.retained);
+  }
   if (!tree.order.empty())
     HPD_CHECK(!NearestPath(heap.graph, tree.order[tree.order.size() - 1]).empty());
   NameReferences(file, dump, heap.census, &references);
@@ -56,6 +65,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const hprof::HeapDump& dump : file.value().dumps()) {
     MakeHistogram(file.value(), TakeCensus(file.value(), dump));
     hprof::CheckGraph(file.value(), dump);
+    ImportedTrace trace;
+    TraceBuilder builder(&trace);
+    std::vector<std::string> notes;
+    static_cast<void>(hprof::AddGraph(file.value(), dump, {}, &builder, &notes));
   }
   return 0;
 }

@@ -8,8 +8,10 @@ namespace {
 constexpr uint32_t kNotSeen = UINT32_MAX;
 constexpr uint32_t kRootItself = UINT32_MAX - 1;
 
-std::vector<uint32_t> PathTo(const Column<uint32_t>& above, uint32_t object) {
-  std::vector<uint32_t> path = {object};
+ObjectPath PathTo(const Column<uint32_t>& above, uint32_t object) {
+  if (above[object] == kNotSeen)
+    return {};
+  ObjectPath path = {object};
   while (above[path.back()] != kRootItself)
     path.push_back(above[path.back()]);
   std::reverse(path.begin(), path.end());
@@ -18,7 +20,8 @@ std::vector<uint32_t> PathTo(const Column<uint32_t>& above, uint32_t object) {
 
 }  // namespace
 
-std::vector<uint32_t> NearestPath(const ObjectGraph& graph, uint32_t object) {
+std::vector<ObjectPath> NearestPaths(const ObjectGraph& graph,
+                                     const std::vector<uint32_t>& objects) {
   Column<uint32_t> above;
   above.ReserveForRandomAccess(graph.object_count());
   above.resize(graph.object_count(), kNotSeen);
@@ -31,13 +34,26 @@ std::vector<uint32_t> NearestPath(const ObjectGraph& graph, uint32_t object) {
   };
   for (const GraphRoot& root : graph.roots())
     reach(root.object, kRootItself);
-  for (size_t i = 0; i < queue.size() && above[object] == kNotSeen; ++i) {
+  size_t found = 0;  // of `objects`, from the first one on
+  for (size_t i = 0; i < queue.size(); ++i) {
+    while (found < objects.size() && above[objects[found]] != kNotSeen)
+      ++found;
+    if (found == objects.size())
+      break;
     const uint32_t owner = queue[i];
     graph.ForEachReference(owner, [&](uint32_t target) { reach(target, owner); });
     if (const uint32_t type = graph.TypeObjectOf(owner); type != kNoObject)
       reach(type, owner);
   }
-  return above[object] == kNotSeen ? std::vector<uint32_t>() : PathTo(above, object);
+  std::vector<ObjectPath> paths;
+  paths.reserve(objects.size());
+  for (const uint32_t object : objects)
+    paths.push_back(PathTo(above, object));
+  return paths;
+}
+
+ObjectPath NearestPath(const ObjectGraph& graph, uint32_t object) {
+  return NearestPaths(graph, {object})[0];
 }
 
 }  // namespace heapprofd

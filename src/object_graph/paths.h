@@ -8,7 +8,13 @@
 
 namespace heapprofd {
 
-// Objects from a root to `object`, both with it; empty: nothing holds it.
-std::vector<uint32_t> NearestPath(const ObjectGraph& graph, uint32_t object);
+// Objects from a root to an object, both with it; empty: nothing holds it.
+using ObjectPath = std::vector<uint32_t>;
+
+// For each of `objects`.
+std::vector<ObjectPath> NearestPaths(const ObjectGraph& graph,
+                                     const std::vector<uint32_t>& objects);
+
+ObjectPath NearestPath(const ObjectGraph& graph, uint32_t object);
 
 }  // namespace heapprofd

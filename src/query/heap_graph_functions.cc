@@ -167,8 +167,8 @@ Status AddDominatorTree(const ImportedTrace& trace, Database* database) {
   return database->AddFunction(std::move(function));
 }
 
-// The values of fields and arrays. Only HPROF files have them, which are not read: an
-// empty table would say that there are none.
+// The values of fields and arrays. Only HPROF files have them, of which they are not
+// read: an empty table would say that there are none.
 Status AddValueTable(std::string name,
                      std::initializer_list<std::pair<const char*, ColumnType>> columns,
                      Database* database) {
@@ -179,9 +179,9 @@ Status AddValueTable(std::string name,
   function.make = [name = function.name](std::span<const Cell>) -> MadeTable {
     return Status(StatusCode::kNotFound,
                   "cannot read " + name +
-                      ": heap graphs of traces do not record the values of fields and "
-                      "arrays; heap_graph_object and heap_graph_reference have what "
-                      "they do");
+                      ": the values of fields and arrays are not read, and traces do "
+                      "not record them; heap_graph_object and heap_graph_reference "
+                      "have what there is");
   };
   return database->AddFunction(std::move(function));
 }

@@ -93,6 +93,23 @@ Table ReferenceTable(const ImportedTrace& trace) {
   return table;
 }
 
+// Ours: where objects were, as heap_profile hprof names them.
+Table AddressTable(const ImportedTrace& trace) {
+  const Column<uint64_t>& addresses = trace.heap_graph.objects.address;
+  Table table;
+  table.row_count = addresses.size();
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      NumberColumn("address",
+                   [&addresses](size_t row) {
+                     return addresses[row] == 0
+                                ? std::optional<int64_t>()
+                                : std::optional(static_cast<int64_t>(addresses[row]));
+                   }),
+  };
+  return table;
+}
+
 }  // namespace
 
 void AddHeapGraphTables(const ImportedTrace& trace, NamedTables* tables) {
@@ -100,6 +117,7 @@ void AddHeapGraphTables(const ImportedTrace& trace, NamedTables* tables) {
   tables->emplace_back("heap_graph_class", ClassTable(trace));
   tables->emplace_back("heap_graph_object", ObjectTable(trace));
   tables->emplace_back("heap_graph_reference", ReferenceTable(trace));
+  tables->emplace_back("heap_graph_address", AddressTable(trace));
 }
 
 }  // namespace heapprofd

@@ -2,8 +2,10 @@
 // `heap_graph_object`, `heap_graph_reference`. Ids are row numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/column.h"
@@ -50,10 +52,17 @@ enum class HeapClassKind : uint8_t {
 // Perfetto's numbers.
 enum class HeapType : uint8_t { kUnknown, kApp, kZygote, kBootImage };
 
+inline constexpr size_t kHeapRootTypes = 15;
+inline constexpr size_t kHeapClassKinds = 12;
+inline constexpr size_t kHeapTypes = 4;
+
 // "ROOT_JNI_GLOBAL"; "KIND_NORMAL"; "HEAP_TYPE_APP". Numbers outside: the first of each.
 const char* NameOf(HeapRootType type);
 const char* NameOf(HeapClassKind kind);
 const char* NameOf(HeapType type);
+
+// Of several roots of an object the one with the highest rank counts, else the first.
+int RankOf(HeapRootType type);
 
 // `heap_graph`: one snapshot of one process.
 struct ImportedHeapGraph {
@@ -85,6 +94,7 @@ struct HeapObjectTable {
   Column<int32_t> root_distance;  // -1: not reachable
   Column<HeapRootType> root_type;
   Column<HeapType> heap_type;
+  Column<uint64_t> address;  // ours; of the first rows only, 0: not known
 
   size_t row_count() const { return graph.size(); }
 };
@@ -105,5 +115,13 @@ struct HeapGraphTables {
   HeapObjectTable objects;
   HeapReferenceTable references;
 };
+
+// A reference with this name does not count when its owner is weak, a finalizer's or a
+// phantom.
+inline constexpr std::string_view kReferentField = "java.lang.ref.Reference.referent";
+
+// Fills in root_distance of the objects from `first_row` on: one graph's, of which all
+// else is known. `referent`: kReferentField.
+void SetRootDistances(uint32_t first_row, StringId referent, HeapGraphTables* to);
 
 }  // namespace heapprofd

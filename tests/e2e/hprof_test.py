@@ -11,39 +11,16 @@ import tempfile
 import unittest
 
 from hprof_dump import Dump, head_and_tail, phone
+from java_machine import WithMachine, jcmd, machines_histogram
 from profile_run import HEAP_PROFILE
 
 COMPAT = os.environ["COMPAT"]
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
 ANDROIDS = "/usr/lib/android-sdk/platform-tools/hprof-conv"
-LETTERS = {"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}
-JAVA = """
-import java.util.*;
-public class Leaky {
-  static final List<byte[]> LEAK = new ArrayList<>();
-  static class Entry { Entry next; String text; Entry(Entry n, String t) { next = n; text = t; } }
-  static Entry chain;
-  public static void main(String[] arguments) throws Exception {
-    for (int i = 0; i < 1000; i++) LEAK.add(new byte[1000]);
-    for (int i = 0; i < 5000; i++) chain = new Entry(chain, "entry " + i);
-    System.out.println("ready");
-    System.in.read();
-  }
-}
-"""
 
 
 def hprof(*arguments, **kwargs):
     return subprocess.run([HEAP_PROFILE, "hprof", *arguments], capture_output=True, text=True, timeout=120, **kwargs)
-
-
-def java_name(name):
-    """As the language writes what the VM prints."""
-    element = name.lstrip("[")
-    dimensions = len(name) - len(element)
-    if dimensions > 0:
-        element = LETTERS.get(element) or element[1:-1]
-    return element + "[]" * dimensions
 
 
 class WithDirectory(unittest.TestCase):
@@ -211,6 +188,27 @@ class Examination(WithDirectory):
         self.assertEqual(held["Node"], 2 * node)
         self.assertEqual(held["byte[]"], 0)
 
+    def test_two_dumps_are_compared(self):
+        older = self.write("older", phone(kinds=(0x41,)))
+        newer = self.write("newer", phone(kinds=(0x41, 0x5A)))
+        for flags in ([], ["--retained"]):
+            done = hprof("compare", "--json", "--top", "0", *flags, older, newer)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            compared = json.loads(done.stdout)
+            before, now = ({row["class"]: row for row in self.histogram(*flags, path)["classes"]} for path in (older, newer))
+            columns = ("objects", "bytes", "retained") if flags else ("objects", "bytes")
+            zeros = dict.fromkeys(columns, 0)
+            want = [(name, {c: now.get(name, zeros)[c] for c in columns}, {c: before.get(name, zeros)[c] for c in columns})
+                    for name in before.keys() | now.keys()]
+            self.assertCountEqual([(row["class"], {c: row[c] for c in columns}, row["before"]) for row in compared["classes"]],
+                                  [row for row in want if row[1] != row[2]])
+            self.assertEqual((compared["file"], compared["before"]["file"]), (newer, older))
+            changes = [row[columns[-1]] - row["before"][columns[-1]] for row in compared["classes"]]
+            self.assertEqual(changes, sorted(changes, reverse=True))
+        text = hprof("compare", newer, older).stdout
+        self.assertRegex(text, r"(?m)^ +\d+ +-\d+ +\d+ +-\d+  com\.example\.Node$")
+        self.assertIn("No class has more or less", hprof("compare", older, older).stdout)
+
     def test_dominators_and_paths(self):
         path = self.write("a.hprof", phone(kinds=(0x41,)))
         done = hprof("dominators", "--json", path, "com.example.Node[]")
@@ -226,7 +224,9 @@ class Examination(WithDirectory):
     def test_wrong_command_lines(self):
         path = self.write("a.hprof", phone())
         for arguments, code, cause in [
-                (["histogram"], 2, "one file is needed"), (["path", path], 2, "a file and an object are needed"),
+                (["histogram"], 2, "no file is named"), (["compare", path], 2, "two files are needed"),
+                (["compare", path, path, "--dump", "1"], 2, "two files are needed"), (["compare", self.path("none"), path], 1, "No such"),
+                (["leaks", path, "x"], 2, "of no single object"), (["path", path], 2, "one object is needed"),
                 (["shrink", path], 2, "there is no such verb"), (["histogram", "--fast", path], 2, "none of this name"),
                 (["histogram", "--top", "x", path], 2, "no whole number"), (["histogram", "--dump", "2", path], 2, "it has 1"),
                 (["histogram", self.path("none")], 1, "No such file"), (["histogram", self.directory], 1, "Is a directory"),
@@ -244,12 +244,13 @@ class Examination(WithDirectory):
         with open(os.path.join(DOCS, "hprof.md")) as file:
             blocks = re.findall(r"```\n(.*?)```", file.read(), re.DOTALL)
         self.write("app.hprof", phone(kinds=(0x41,)))
+        self.write("before.hprof", phone(kinds=(0x41,)))
         self.write("phone.hprof", phone())
         head, tail = head_and_tail(phone())
         self.write("heap-dump-tm1-pid2.hprof-head", head)
         self.write("heap-dump-tm1-pid2.hprof", tail)
         commands = [line for block in blocks for line in block.splitlines()
-                    if line.startswith(("heap_profile hprof ", "hprof-conv "))]
+                    if line.startswith(("heap_profile hprof ", "heap_profile query ", "hprof-conv "))]
         self.assertGreater(len(commands), 8)
         for command in commands:
             name, *arguments = shlex.split(command, comments=True)
@@ -258,46 +259,68 @@ class Examination(WithDirectory):
             self.assertEqual(done.returncode, 0, command + "\n" + done.stderr)
 
 
-@unittest.skipUnless(shutil.which("javac") and shutil.which("jcmd"), "no Java development kit here")
-class LiveMachine(WithDirectory):
-    def setUp(self):
-        super().setUp()
-        self.write("Leaky.java", JAVA.encode())
-        subprocess.run(["javac", "-d", self.directory, self.path("Leaky.java")], check=True, timeout=120)
+def query(path, sql):
+    done = subprocess.run([HEAP_PROFILE, "query", "--json", path, sql], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
 
-    def start(self, *flags):
-        process = subprocess.Popen(["java", "-XX:-UsePerfData", "-Xmx64m", *flags, "-cp", self.directory, "Leaky"],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (process.kill(), process.communicate()))
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        return process
 
-    def jcmd(self, process, *command):
-        return subprocess.run(["jcmd", str(process.pid), *command], check=True, capture_output=True, text=True, timeout=120).stdout
+OF_CLASSES = ("SELECT c.name AS class, count(*) AS objects, sum(self_size) AS bytes FROM heap_graph_object o "
+              "JOIN heap_graph_class c ON c.id = type_id GROUP BY 1")
 
-    def machines_histogram(self, process):
-        rows = {}
-        for line in self.jcmd(process, "GC.class_histogram").splitlines():
-            if match := re.match(r"\s*\d+:\s+(\d+)\s+(\d+)\s+(\S+)", line):
-                name = java_name(match[3])
-                known = rows.get(name, (0, 0))
-                rows[name] = (known[0] + int(match[1]), known[1] + int(match[2]))
-        return rows
+
+class Tables(WithDirectory):
+    def test_all_dumps_of_a_file(self):
+        dump = Dump(version="1.0.2").string(2, "next").load_class(20, "Node")
+        for objects in (1, 2):
+            dump.segment(dump.root(0x05, 20), dump.root(0xFF, 100), dump.class_dump(20, 0, [2]),
+                         *(dump.instance(100 + i, 20, 100) for i in range(objects))).end()
+        for path in (self.write("a.hprof", dump.bytes), self.write("a.hprof.gz", gzip.compress(dump.bytes))):
+            rows, _ = query(path, "SELECT ts, truncated, count(*) AS objects FROM heap_graph g JOIN heap_graph_object o "
+                                  "ON g.upid = o.upid AND g.ts = graph_sample_ts JOIN heap_graph_class c ON c.id = type_id "
+                                  "WHERE c.name = 'Node' GROUP BY 1 ORDER BY 1")
+            self.assertEqual([(row["truncated"], row["objects"]) for row in rows], [(0, 1), (0, 2)])
+
+    def test_a_cut_dump_says_so(self):
+        rows, message = query(self.write("a.hprof", phone()[:-40]), "SELECT truncated FROM heap_graph")
+        self.assertEqual(rows, [{"truncated": 1}])
+        self.assertIn("it is cut at byte", message)
+
+    def test_roots_and_names(self):
+        rows, _ = query(self.write("a.hprof", phone(kinds=(0x41,))),
+                        "SELECT a.address AS owner, b.address AS owned, field_name, root_type FROM heap_graph_reference "
+                        "JOIN heap_graph_object o ON o.id = owner_id JOIN heap_graph_address a ON a.id = owner_id "
+                        "JOIN heap_graph_address b ON b.id = owned_id WHERE a.address = 100 AND b.address = 101")
+        self.assertEqual(rows, [{"owner": 100, "owned": 101, "field_name": "com.example.Node.next", "root_type": "ROOT_JNI_LOCAL"}])
+
+    def test_no_report_is_made_of_it(self):
+        done = subprocess.run([HEAP_PROFILE, "report", "-o", self.path("r.html"), self.write("a.hprof", phone())],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("it is a heap dump of Java", done.stderr)
+        self.assertEqual(os.listdir(self.directory), ["a.hprof"])
+
+
+class LiveMachine(WithMachine):
+    def histogram(self, *arguments):
+        done = hprof("histogram", "--json", "--top", "0", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
 
     def test_the_histogram_is_the_machines_own(self):
         for flags in ([], ["-XX:-UseCompressedOops"], ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]):
             process = self.start(*flags)
-            before = self.machines_histogram(process)
-            self.jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
-            after = self.machines_histogram(process)
+            before = machines_histogram(process)
+            jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+            after = machines_histogram(process)
             ours = {row["class"]: (row["objects"], row["bytes"]) for row in self.histogram(self.path("a.hprof"))["classes"]}
             # Objects for classes that are loaded and not linked are not in a dump.
             stable = {name: row for name, row in before.items() if after.get(name) == row and name != "java.lang.Class"}
-            self.assertGreater(len(stable), 200)
+            self.assertGreater(len(stable), 150)
             self.assertEqual({name: (ours.get(name), row) for name, row in stable.items() if ours.get(name) != row}, {}, flags)
 
     def test_a_leak_is_found_by_name(self):
-        self.jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
         done = hprof("path", self.path("a.hprof"), "java.util.ArrayList")
         self.assertIn(".static LEAK -> java.util.ArrayList", done.stdout)
         done = hprof("path", self.path("a.hprof"), "Leaky$Entry")
@@ -308,10 +331,25 @@ class LiveMachine(WithDirectory):
         self.assertGreater(rows["java.util.ArrayList"]["retained"], 1_000_000)
         self.assertGreater(rows["Leaky$Entry"]["retained"], 5000 * (24 + 24 + 24))
 
+    def test_tables_and_views_agree(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", "-all", self.path("a.hprof"))
+        path = self.path("a.hprof")
+        rows, _ = query(path, OF_CLASSES)
+        self.assertCountEqual(rows, self.histogram(path)["classes"])
+        rows, _ = query(path, "INCLUDE PERFETTO MODULE android.memory.heap_graph.dominator_tree; "
+                              "SELECT address, self_size AS bytes, dominated_size_bytes AS retained FROM heap_graph_dominator_tree t "
+                              "JOIN heap_graph_object o ON o.id = t.id JOIN heap_graph_address a ON a.id = t.id "
+                              "WHERE idom_id IS NULL")
+        views = json.loads(hprof("dominators", "--json", "--top", "0", path).stdout)
+        self.assertCountEqual([(hex(row["address"]), row["bytes"], row["retained"]) for row in rows],
+                              [(row["address"], row["bytes"], row["retained"]) for row in views["objects"]])
+        rows, _ = query(path, "SELECT sum(self_size) AS bytes FROM heap_graph_object WHERE reachable")
+        self.assertEqual(rows[0]["bytes"], views["reachable_bytes"])
+
     def test_the_machines_own_compression(self):
         process = self.start()
-        self.jcmd(process, "GC.heap_dump", "-overwrite", "-gz=1", self.path("a.hprof.gz"))
-        self.jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        jcmd(process, "GC.heap_dump", "-overwrite", "-gz=1", self.path("a.hprof.gz"))
+        jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
         entries = [next(row for row in self.histogram(self.path(name))["classes"] if row["class"] == "Leaky$Entry")
                    for name in ("a.hprof", "a.hprof.gz")]
         self.assertEqual(entries[0], entries[1])

@@ -39,7 +39,7 @@ class Output(unittest.TestCase):
         for arguments in (["--help"], ["-h"], ["help"], ["--version"], ["--print-config", "-n", "x"], ["--generate", "man"],
                           ["android", "--print-config", "-n", "x"], ["doctor", "--help"], ["mark", "--help"],
                           ["record", "--help"], ["query", "--help"], ["query", "--version"], ["traceconv", "--help"],
-                          ["hprof", "--help"]):
+                          ["hprof", "--help"], ["java", "--help"]):
             with self.subTest(arguments), open("/dev/full", "w") as full:
                 result = subprocess.run([HEAP_PROFILE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
                 self.assertEqual(result.returncode, 1, result.stderr)

@@ -147,8 +147,9 @@ constexpr char kFlagHelp[] =
     "  -h, --help                  Show this help.\n"
     "  -v, --version               Show the version.\n"
     "\n"
-    "A TRACE is a raw-trace, a trace of Perfetto, a pprof profile, folded stacks or a\n"
-    "heaptrack recording; plain, gzip or zstd. Several are queried together.\n"
+    "A TRACE is a raw-trace, a trace of Perfetto, a pprof profile, folded stacks, a\n"
+    "heaptrack recording or a heap dump of Java; plain, gzip or zstd. Several are\n"
+    "queried together.\n"
     "docs/sql.md describes the tables and functions. Ctrl-C stops the running query.\n";
 
 }  // namespace

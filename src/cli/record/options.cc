@@ -27,7 +27,8 @@ CommandText RecordCommand() {
           "heap_profile report FILE... [-o FILE]\n"
           "heap_profile query TRACE [SQL]\n"
           "heap_profile traceconv MODE ...\n"
-          "heap_profile hprof VERB FILE ...",
+          "heap_profile hprof VERB FILE ...\n"
+          "heap_profile java -p PID|-n NAME ...",
       .epilogue =
           "The exit code is the program's own (128 + signal when it was killed); 1: the\n"
           "recording failed, 2: wrong command line, 126: the program cannot be "
@@ -49,9 +50,9 @@ CommandText RecordCommand() {
 }
 
 const std::vector<std::string>& Verbs() {
-  static const std::vector<std::string> verbs = {"record", "mark",  "doctor",
-                                                 "report", "query", "traceconv",
-                                                 "hprof",  "host",  "android"};
+  static const std::vector<std::string> verbs = {
+      "record",    "mark",  "doctor", "report", "query",
+      "traceconv", "hprof", "java",   "host",   "android"};
   return verbs;
 }
 

@@ -8,7 +8,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr std::string_view kReferent = "java.lang.ref.Reference.referent";
 constexpr size_t kMaxSuperclasses = 1000;  // a hostile file's may go in a circle
 
 enum GraphField : uint32_t {
@@ -23,25 +22,9 @@ enum GraphField : uint32_t {
   kHeapBytesAllocated = 10,
 };
 
-// `last`: of the enumeration; numbers beyond it are as good as none.
 template <typename Enum>
-Enum EnumOf(uint64_t value, Enum last) {
-  return static_cast<Enum>(value <= static_cast<uint64_t>(last) ? value : 0);
-}
-
-// Of several roots of an object the one with the highest rank counts, else the first.
-int RankOf(HeapRootType type) {
-  if (type == HeapRootType::kStickyClass)
-    return 3;
-  if (type == HeapRootType::kJniGlobal)
-    return 2;
-  return type == HeapRootType::kJniLocal ? 1 : 0;
-}
-
-bool IsWeak(HeapClassKind kind) {
-  return kind == HeapClassKind::kWeakReference ||
-         kind == HeapClassKind::kFinalizerReference ||
-         kind == HeapClassKind::kPhantomReference;
+Enum EnumOf(uint64_t value, size_t count) {
+  return static_cast<Enum>(value < count ? value : 0);
 }
 
 }  // namespace
@@ -144,7 +127,7 @@ void HeapGraphImporter::AddType(std::string_view message) {
         reader.Uints([&](uint64_t field) { type.fields.push_back(field); });
         break;
       case 7:
-        row.kind = EnumOf(reader.Uint(), HeapClassKind::kPhantomReference);
+        row.kind = EnumOf<HeapClassKind>(reader.Uint(), kHeapClassKinds);
         break;
       case 8:
         type.classloader = reader.Uint();
@@ -168,7 +151,7 @@ void HeapGraphImporter::AddRoots(std::string_view message) {
     if (reader.field() == 1)
       reader.Uints([&](uint64_t object) { objects.push_back(object); });
     else if (reader.field() == 2)
-      type = EnumOf(reader.Uint(), HeapRootType::kJniMonitor);
+      type = EnumOf<HeapRootType>(reader.Uint(), kHeapRootTypes);
   }
   for (const uint64_t object : objects) {
     const auto [root, is_new] = dump_.roots.try_emplace(object, type);
@@ -209,7 +192,7 @@ void HeapGraphImporter::AddObject(std::string_view message) {
         object.id = dump_.last_id + reader.Uint();
         break;
       case 9:
-        object.heap_type = EnumOf(reader.Uint(), HeapType::kBootImage);
+        object.heap_type = EnumOf<HeapType>(reader.Uint(), kHeapTypes);
         break;
       default:
         break;
@@ -334,32 +317,6 @@ void HeapGraphImporter::FinishReferences(
   }
 }
 
-void HeapGraphImporter::SetDistances(uint32_t first_row) {
-  const HeapGraphTables& tables = builder_->trace().heap_graph;
-  HeapObjectTable& objects = builder_->trace().heap_graph.objects;
-  const StringId referent = builder_->Intern(kReferent);
-  std::vector<uint32_t> queue;
-  for (uint32_t row = first_row; row < objects.row_count(); ++row) {
-    if (objects.root_type[row] != HeapRootType::kNone) {
-      objects.root_distance[row] = 0;
-      queue.push_back(row);
-    }
-  }
-  for (size_t next = 0; next < queue.size(); ++next) {
-    const uint32_t owner = queue[next];
-    const bool is_weak = IsWeak(tables.classes[objects.type[owner]].kind);
-    for (uint32_t i = 0; i < objects.reference_count[owner]; ++i) {
-      const uint32_t reference = objects.first_reference[owner] + i;
-      const uint32_t owned = tables.references.owned[reference];
-      if (owned == kNoId || objects.root_distance[owned] >= 0 ||
-          (is_weak && tables.references.field_name[reference] == referent))
-        continue;
-      objects.root_distance[owned] = objects.root_distance[owner] + 1;
-      queue.push_back(owned);
-    }
-  }
-}
-
 void HeapGraphImporter::FinishDump() {
   HeapGraphTables& tables = builder_->trace().heap_graph;
   const auto graph = static_cast<uint32_t>(tables.graphs.size());
@@ -369,7 +326,7 @@ void HeapGraphImporter::FinishDump() {
   FinishObjects(graph, rows);
   FinishClasses(rows);
   FinishReferences(first_row, rows);
-  SetDistances(first_row);
+  SetRootDistances(first_row, builder_->Intern(kReferentField), &tables);
   ImportedHeapGraph added;
   added.upid = builder_->ProcessOf(dump_.pid);
   added.ts = dump_.ts;

@@ -80,7 +80,6 @@ class HeapGraphImporter {
   void FinishReferences(uint32_t first_row,
                         const std::unordered_map<uint64_t, uint32_t>& rows);
   void AddReference(uint32_t owner, uint32_t owned, StringId field);
-  void SetDistances(uint32_t first_row);
   std::vector<StringId> FieldsOf(uint64_t type) const;
 
   TraceBuilder* builder_;

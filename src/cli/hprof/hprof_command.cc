@@ -1,13 +1,14 @@
-#include "cli/hprof_command.h"
+#include "cli/hprof/hprof_command.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <utility>
 
 #include "base/print.h"
-#include "cli/hprof_report.h"
+#include "cli/hprof/hprof_report.h"
 #include "cli/output_file.h"
 #include "cli/record/options.h"
 #include "cli/results/finish.h"
@@ -24,15 +25,19 @@ constexpr char kHprofHelp[] =
     "plain or gzip.\n"
     "\n"
     "usage: heap_profile hprof histogram [--retained] FILE\n"
+    "       heap_profile hprof leaks FILE\n"
     "       heap_profile hprof dominators FILE [ADDRESS|CLASS]\n"
     "       heap_profile hprof path FILE ADDRESS|CLASS\n"
+    "       heap_profile hprof compare [--retained] OLDER NEWER\n"
     "       heap_profile hprof conv [-z] INPUT OUTPUT\n"
     "       heap_profile hprof merge HEAD [TAIL] OUTPUT\n"
     "\n"
     "  histogram   objects and bytes of each class; --retained: and what would be freed\n"
     "              with them\n"
+    "  leaks       where memory has piled up, what of, and what holds it\n"
     "  dominators  the objects that retain most; of an object: what it alone holds\n"
     "  path        the shortest way from a root to an object: why it is still there\n"
+    "  compare     what classes have more and less from one dump to another\n"
     "  conv        Android's dump as others read it; -z: only the app's own heap\n"
     "  merge       the two files that Dalvik 1.0 and 1.1 write, as one\n"
     "\n"
@@ -162,31 +167,20 @@ Status MergeFiles(const HprofOptions& options) {
   return {};
 }
 
-Status PrintView(const std::string& verb, const HprofOptions& options, OpenedDump& dump) {
-  const std::vector<std::string>& words = options.words;
-  if (verb == "histogram")
-    return PrintHistogram(dump, options.view);
-  if (verb == "dominators")
-    return PrintDominators(dump, options.view, words.size() > 1 ? words[1] : "");
-  return PrintPath(dump, options.view, words[1]);
-}
-
-Status ExamineFile(const std::string& verb, const HprofOptions& options) {
-  const size_t count = options.words.size();
-  const size_t least = verb == "path" ? 2 : 1;
-  const size_t most = verb == "histogram" ? 1 : 2;
-  if (count < least || count > most)
-    return Invalid("cannot examine: " +
-                   std::string(least == 2  ? "a file and an object are"
-                               : most == 2 ? "a file, or a file and an object, are"
-                                           : "one file is") +
-                   " needed; heap_profile hprof --help shows how");
+Status ExamineFile(HprofOptions options) {
+  if (options.words.empty())
+    return Invalid(
+        "cannot examine: no file is named; heap_profile hprof --help shows how");
+  if (options.view.verb == "compare") {  // the older one is named first
+    if (options.words.size() != 2 || options.dump != 0)
+      return Invalid(
+          "cannot compare: two files are needed, that of the older dump first, of which "
+          "the last dumps are meant");
+    std::swap(options.words[0], options.words[1]);
+  }
+  HPD_TRY(SetObject({options.words.begin() + 1, options.words.end()}, &options.view));
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
-  const Status status = PrintView(verb, options, dump);
-  HPD_TRY(dump.input.Check());
-  for (const std::string& note : dump.notes)
-    Print(stderr, "%s: %s\n", dump.path.c_str(), note.c_str());
-  HPD_TRY(status);
+  HPD_TRY(PrintView(dump, options.view));
   if (options.strict && dump.is_damaged)
     return Status(StatusCode::kCorrupt,
                   "cannot show all of " + dump.path + ": it is damaged");
@@ -201,8 +195,8 @@ Status RunOne(const std::string& verb, const HprofOptions& options) {
     return ConvertFile(options);
   if (verb == "merge")
     return MergeFiles(options);
-  if (verb == "histogram" || verb == "dominators" || verb == "path")
-    return ExamineFile(verb, options);
+  if (IsView(verb))
+    return ExamineFile(options);
   return Invalid("cannot run heap_profile hprof " + verb +
                  ": there is no such verb; heap_profile hprof --help lists them");
 }
@@ -219,6 +213,7 @@ int RunHprofVerb(const std::vector<std::string>& arguments) {
     PrintText(kHprofHelp);
     return kExitOk;
   }
+  options.value().view.verb = verb;
   const Status status = RunOne(verb, options.value());
   return status.ok() ? static_cast<int>(kExitOk) : Fail(status);
 }

@@ -1,0 +1,32 @@
+// What heap_profile hprof says about a heap: for people and, as JSON, for programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/hprof/opened_dump.h"
+
+namespace heapprofd {
+
+// What is asked about a dump.
+struct HprofView {
+  std::string verb = "histogram";
+  // An address, or a class, whose object that retains most is meant; empty: all of the
+  // heap. compare: the file with an older dump.
+  std::string object = {};
+  bool json = false;
+  bool retained = false;  // histogram, compare: with retained sizes
+  uint64_t top = 20;      // rows; 0: all
+};
+
+bool IsView(const std::string& verb);
+
+// `words`: what is named behind the verb and the dump.
+Status SetObject(const std::vector<std::string>& words, HprofView* view);
+
+// Prints to standard output, and what a user should know of the dump to standard error.
+Status PrintView(OpenedDump& opened, const HprofView& view);
+
+}  // namespace heapprofd

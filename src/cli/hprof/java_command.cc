@@ -1,0 +1,280 @@
+#include "cli/hprof/java_command.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/files/proc_files.h"
+#include "base/format.h"
+#include "base/print.h"
+#include "cli/flag_table.h"
+#include "cli/flag_values.h"
+#include "cli/hprof/hprof_report.h"
+#include "cli/hprof/kept_dump.h"
+#include "cli/record/options.h"
+#include "cli/record/signals.h"
+#include "cli/record/status_line.h"
+#include "cli/results/finish.h"
+#include "engine/guarded_read.h"
+#include "hotspot/dump_room.h"
+#include "hotspot/heap_dump.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kMaxTimeoutS = uint64_t{7} * 24 * 3600;
+
+struct JavaOptions {
+  std::vector<pid_t> pids;
+  std::string name;
+  std::string keep;
+  std::string oom_path;
+  uint64_t timeout_s = 300;
+  bool with_garbage = false;
+  bool arm_oom = false;
+  bool disarm_oom = false;
+  bool show_help = false;
+  HprofView view;
+  std::vector<std::string> words;
+};
+
+CommandText JavaCommand() {
+  return {.name = "heap_profile java",
+          .summary =
+              "Shows the heap of a running Java virtual machine (HotSpot, from JDK "
+              "17 on).",
+          .usage =
+              "heap_profile java\n"
+              "heap_profile java -p PID|-n NAME [histogram] [--retained]\n"
+              "heap_profile java -p PID|-n NAME leaks\n"
+              "heap_profile java -p PID|-n NAME dominators [ADDRESS|CLASS]\n"
+              "heap_profile java -p PID|-n NAME path ADDRESS|CLASS\n"
+              "heap_profile java -p PID|-n NAME --arm-oom|--disarm-oom",
+          .epilogue =
+              "Without -p and -n it lists the virtual machines that run.\n"
+              "\n"
+              "The virtual machine stands still while it collects garbage and dumps: a\n"
+              "few tenths of a second for each 100 MB of objects.\n"};
+}
+
+std::vector<Flag> JavaFlags(JavaOptions* options) {
+  return {
+      {.letter = 'p',
+       .name = "pid",
+       .value_name = "PID",
+       .help = "The process with the virtual machine.",
+       .group = "which",
+       .apply = PidList("--pid", &options->pids)},
+      {.letter = 'n',
+       .name = "name",
+       .value_name = "NAME",
+       .help = "The one of this name, or with this argument: a class, a jar.",
+       .group = "which",
+       .apply = TextValue("--name", &options->name)},
+      {.name = "all",
+       .help = "Garbage, too: nothing is collected before.",
+       .group = "the dump",
+       .apply = Switch(&options->with_garbage)},
+      {.name = "keep",
+       .value_name = "FILE",
+       .help = "Also leave the dump in FILE, a new one (hprof, mode 0600).",
+       .details = "Without it the dump lies in memory only, in at most half of what "
+                  "is available.",
+       .group = "the dump",
+       .apply = TextValue("--keep", &options->keep)},
+      {.name = "timeout",
+       .value_name = "SECONDS",
+       .help = "Give up when nothing has come for so long; 300 when not said.",
+       .group = "the dump",
+       .apply = NumberValue("--timeout", &options->timeout_s, kMaxTimeoutS,
+                            "a number of seconds up to a week")},
+      {.name = "arm-oom",
+       .help = "Have it leave a dump when it runs out of memory.",
+       .group = "out of memory",
+       .apply = Switch(&options->arm_oom)},
+      {.name = "oom-path",
+       .value_name = "PATH",
+       .help = "With --arm-oom: the file or directory for that, as it sees it.",
+       .group = "out of memory",
+       .apply = TextValue("--oom-path", &options->oom_path)},
+      {.name = "disarm-oom",
+       .help = "Take --arm-oom back.",
+       .group = "out of memory",
+       .apply = Switch(&options->disarm_oom)},
+      {.name = "retained",
+       .help = "histogram, compare: also what would be freed with the objects.",
+       .group = "what is shown",
+       .apply = Switch(&options->view.retained)},
+      {.name = "top",
+       .value_name = "N",
+       .help = "So many rows, 20 when not said; 0: all.",
+       .group = "what is shown",
+       .apply = NumberValue("--top", &options->view.top, UINT32_MAX, "a whole number")},
+      {.name = "json",
+       .help = "For programs.",
+       .group = "what is shown",
+       .apply = Switch(&options->view.json)},
+      {.letter = 'h',
+       .name = "help",
+       .help = "Show this help.",
+       .group = "what is shown",
+       .apply = Switch(&options->show_help)}};
+}
+
+Status CheckTogether(const JavaOptions& options) {
+  const bool is_about_flags = options.arm_oom || options.disarm_oom;
+  if (options.arm_oom && options.disarm_oom)
+    return Invalid("cannot use --arm-oom together with --disarm-oom");
+  if (!options.oom_path.empty() && !options.arm_oom)
+    return Invalid("cannot use --oom-path: it only makes sense with --arm-oom");
+  if (options.pids.size() > 1 || (!options.pids.empty() && !options.name.empty()))
+    return Invalid("cannot ask several virtual machines: name one of them by -p or -n");
+  if (is_about_flags && !(options.words.empty() && options.keep.empty()))
+    return Invalid(
+        "cannot take a dump with --arm-oom or --disarm-oom: these only set flags");
+  if (options.pids.empty() && options.name.empty() &&
+      (is_about_flags || !options.words.empty() || !options.keep.empty()))
+    return Invalid(
+        "cannot ask a virtual machine: neither -p nor -n is given; heap_profile java "
+        "lists those that run");
+  return {};
+}
+
+Status ReadView(JavaOptions* options) {
+  std::vector<std::string> words = options->words;
+  if (words.empty())
+    return {};
+  if (!IsView(words[0]))
+    return Invalid("cannot show " + words[0] +
+                   ": there is no such view; heap_profile java --help lists them");
+  options->view.verb = words[0];
+  words.erase(words.begin());
+  return SetObject(words, &options->view);
+}
+
+Result<JavaProcess> FindProcess(const JavaOptions& options) {
+  if (!options.pids.empty())
+    return OpenJavaProcess(options.pids[0]);
+  const std::vector<pid_t> pids = FindJavaProcesses(options.name);
+  if (pids.size() == 1)
+    return OpenJavaProcess(pids[0]);
+  if (pids.empty())
+    return Status(StatusCode::kNotFound, "cannot find a virtual machine named " +
+                                             options.name +
+                                             "; heap_profile java lists those that run");
+  std::string list;
+  for (const pid_t pid : pids)
+    list += (list.empty() ? "" : ", ") + std::to_string(pid);
+  return Invalid("cannot choose a virtual machine named " + options.name +
+                 ": there are " + list + "; name one by -p");
+}
+
+void ListMachines() {
+  Print(stdout, "%8s %8s  %s\n", "pid", "user", "command");
+  for (const pid_t pid : FindJavaProcesses("")) {
+    constexpr size_t kShown = 120;
+    std::string command = ReadMemoryFile(pid, "cmdline", kShown);
+    std::replace(command.begin(), command.end(), '\0', ' ');
+    Print(stdout, "%8d %8u  %s\n", pid, RealUser(pid).value_or(kNobody), command.c_str());
+  }
+}
+
+Status ArmOom(const JavaProcess& process, const JavaOptions& options) {
+  if (options.disarm_oom) {
+    HPD_TRY(DisarmOutOfMemoryDump(process));
+    Print(stderr, "%s leaves no dump any more when it runs out of memory\n",
+          process.Description().c_str());
+    return {};
+  }
+  HPD_TRY_ASSIGN(const std::string path, ArmOutOfMemoryDump(process, options.oom_path));
+  Print(stderr,
+        "%s leaves a dump when it runs out of memory: %s; --disarm-oom takes that back\n",
+        process.Description().c_str(),
+        path.empty() ? ("java_pid" + std::to_string(process.inner_pid) +
+                        ".hprof in its working directory")
+                           .c_str()
+                     : path.c_str());
+  return {};
+}
+
+// A signal ends the dump and not us, until it is there: what was begun is cleaned up.
+Result<TakenDump> TakeDump(const JavaProcess& process,
+                           const JavaOptions& options,
+                           const KeptDump& kept) {
+  const SteeringSignals signals;
+  const ScopedFd stop = StopRequests();
+  StatusLine line(/*is_wanted=*/true);
+  Result<TakenDump> taken =
+      TakeHeapDump(process,
+                   {.with_garbage = options.with_garbage,
+                    .patience_ns = options.timeout_s * kNsPerSecond,
+                    .show = [&line](const std::string& text) { line.Show(text); },
+                    .stop_fd = stop.get()},
+                   kept.fd(), kept.room());
+  line.Clear();
+  if (taken.ok())
+    sigprocmask(SIG_SETMASK, &signals.original_mask(), nullptr);
+  return taken;
+}
+
+// What cannot be answered anyway must not stop a virtual machine.
+Status CheckOlderDump(const HprofView& view) {
+  if (view.verb != "compare")
+    return {};
+  const Result<OpenedDump> older = OpenDump(view.object, 0);
+  return older.ok() ? Status() : older.status();
+}
+
+Status ShowHeap(const JavaProcess& process, const JavaOptions& options) {
+  HPD_TRY(CheckOlderDump(options.view));
+  VolunteerToBeEnded();
+  HPD_TRY_ASSIGN(KeptDump kept, KeptDump::Create(options.keep));
+  HPD_TRY_ASSIGN(const TakenDump taken, TakeDump(process, options, kept));
+  HPD_TRY_ASSIGN(ScopedFd file, kept.Keep());
+  Print(stderr, "%s stood still for %s to dump %s%s%s\n", process.Description().c_str(),
+        FormatDuration(taken.seconds).c_str(),
+        FormatBytes(static_cast<double>(taken.bytes)).c_str(),
+        options.keep.empty() ? "" : ", which are in ", options.keep.c_str());
+  HPD_TRY_ASSIGN(hprof::MappedInput input,
+                 hprof::MappedInput::Map(std::move(file), process.Description()));
+  HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(std::move(input), process.Description(), 0));
+  return PrintView(dump, options.view);
+}
+
+Status RunJava(JavaOptions& options) {
+  HPD_TRY(CheckTogether(options));
+  HPD_TRY(ReadView(&options));
+  if (options.pids.empty() && options.name.empty()) {
+    ListMachines();
+    return {};
+  }
+  HPD_TRY_ASSIGN(const JavaProcess process, FindProcess(options));
+  return options.arm_oom || options.disarm_oom ? ArmOom(process, options)
+                                               : ShowHeap(process, options);
+}
+
+}  // namespace
+
+int RunJavaVerb(const std::vector<std::string>& arguments) {
+  JavaOptions options;
+  const std::vector<Flag> flags = JavaFlags(&options);
+  const Result<size_t> parsed =
+      ParseFlags(flags, arguments, [&options](const std::string& word) {
+        options.words.push_back(word);
+        return Status();
+      });
+  if (!parsed.ok())
+    return Fail(parsed.status());
+  if (options.show_help) {
+    PrintText(LongHelp(JavaCommand(), flags));
+    return kExitOk;
+  }
+  const Status status = RunJava(options);
+  return status.ok() ? static_cast<int>(kExitOk) : Fail(status);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,243 @@
+#include "hotspot/attach_socket.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kListenPatienceNs = 10'000'000'000;  // as the JDK's own tools
+constexpr uint64_t kAnswerPatienceNs = 30'000'000'000;  // of one that is busy
+constexpr uint64_t kPauseNs = 20'000'000;
+constexpr size_t kMaxAnswer = size_t{16} << 10;
+
+std::string SocketName(const JavaProcess& process) {
+  return ".java_pid" + std::to_string(process.inner_pid);
+}
+
+// The file that tells a virtual machine that SIGQUIT means to listen.
+class Trigger {
+ public:
+  static Result<Trigger> Create(const JavaProcess& process, int temporary) {
+    const std::string name = ".attach_pid" + std::to_string(process.inner_pid);
+    const ScopedFd fd(openat(temporary, name.c_str(),
+                             O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (fd.valid())
+      return Trigger(temporary, name);
+
+    struct stat status {};
+
+    const int error = errno;
+    if (error != EEXIST ||
+        fstatat(temporary, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return Status::FromErrno("its /tmp/" + name + " cannot be made", error);
+    if (status.st_uid != process.user)
+      return Status(StatusCode::kUnavailable, "its /tmp/" + name + " belongs to user " +
+                                                  std::to_string(status.st_uid) +
+                                                  "; remove that");
+    return Trigger(-1, "");  // of somebody who asks, too: it is his to remove
+  }
+
+  Trigger(Trigger&& other) noexcept
+      : temporary_(std::exchange(other.temporary_, -1)), name_(std::move(other.name_)) {}
+
+  Trigger& operator=(Trigger&&) = delete;
+
+  ~Trigger() {
+    if (temporary_ >= 0)
+      unlinkat(temporary_, name_.c_str(), 0);
+  }
+
+ private:
+  Trigger(int temporary, std::string name)
+      : temporary_(temporary), name_(std::move(name)) {}
+
+  int temporary_;  // -1: there is nothing to remove
+  std::string name_;
+};
+
+// The socket is looked at before anything is done with it, and connected to by that look:
+// a path could lead elsewhere the second time.
+Result<ScopedFd> OpenSocketFile(const JavaProcess& process, int temporary) {
+  ScopedFd file(
+      openat(temporary, SocketName(process).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!file.valid())
+    return errno == ENOENT ? Status(StatusCode::kNotFound, "")
+                           : Status::FromErrno("its socket cannot be reached", errno);
+
+  struct stat status {};
+
+  if (fstat(file.get(), &status) != 0 || !S_ISSOCK(status.st_mode))
+    return Status(StatusCode::kUnavailable,
+                  "its /tmp/" + SocketName(process) + " is no socket; remove that");
+  if (status.st_uid != process.user)
+    return Status(StatusCode::kUnavailable,
+                  "its /tmp/" + SocketName(process) + " belongs to user " +
+                      std::to_string(status.st_uid) + "; remove that");
+  return file;
+}
+
+// Whoever called listen(2) on the other end.
+Status CheckPeer(const JavaProcess& process, int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return Status::FromErrno("who listens at its socket is not known", errno);
+  if (peer.pid != process.pid || peer.uid != process.user)
+    return Status(StatusCode::kUnavailable, "process " + std::to_string(peer.pid) +
+                                                " of user " + std::to_string(peer.uid) +
+                                                " listens in its place at its /tmp/" +
+                                                SocketName(process) + "; end that");
+  return {};
+}
+
+// kNotFound: nobody listens. kTryAgain: too many others are waiting to be heard.
+Result<ScopedFd> TryToConnect(const JavaProcess& process, int temporary) {
+  HPD_TRY_ASSIGN(const ScopedFd file, OpenSocketFile(process, temporary));
+  ScopedFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+              sizeof(address)) == 0) {
+    HPD_TRY(CheckPeer(process, socket.get()));
+    return socket;
+  }
+  if (errno == ECONNREFUSED)
+    return Status(StatusCode::kNotFound, "");
+  if (errno == EAGAIN || errno == EINTR)
+    return Status(StatusCode::kTryAgain, "");
+  return Status::FromErrno("its socket cannot be connected to", errno);
+}
+
+Status SendQuit(const JavaProcess& process) {
+  if (!CatchesQuit(process.pid))
+    return Status(StatusCode::kUnavailable, "it has ceased to handle SIGQUIT");
+  if (syscall(SYS_pidfd_send_signal, process.handle.get(), SIGQUIT, nullptr, 0) != 0)
+    return Status::FromErrno("it cannot be sent SIGQUIT", errno);
+  return {};
+}
+
+bool IsWorthWaiting(const Status& status) {
+  return status.code() == StatusCode::kNotFound || status.code() == StatusCode::kTryAgain;
+}
+
+Result<ScopedFd> AwaitConnection(const JavaProcess& process,
+                                 int temporary,
+                                 const Sender& sender) {
+  const uint64_t deadline = MonotonicNs() + kListenPatienceNs;
+  while (true) {
+    Result<ScopedFd> socket = TryToConnect(process, temporary);
+    if (socket.ok() || !IsWorthWaiting(socket.status()))
+      return socket;
+    if (MonotonicNs() >= deadline)
+      return Status(StatusCode::kTryAgain,
+                    "it has not begun to listen within 10 s; if it has printed its "
+                    "threads instead, start it without -XX:+DisableAttachMechanism");
+    HPD_TRY(sender.Pause(kPauseNs));
+  }
+}
+
+Status AnswerStatus(const std::string& code, const std::string& text) {
+  if (code == "0")
+    return {};
+  return Status(StatusCode::kUnavailable, "it answers " + code + ", \"" + text + "\"");
+}
+
+}  // namespace
+
+Result<ScopedFd> OpenTemporary(const JavaProcess& process) {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  ScopedFd temporary(static_cast<int>(
+      syscall(SYS_openat2, process.root.get(), "tmp", &how, sizeof(how))));
+  if (!temporary.valid())
+    return Status::FromErrno("its /tmp cannot be reached", errno);
+  return temporary;
+}
+
+Result<ScopedFd> ConnectTo(const JavaProcess& process,
+                           int temporary,
+                           const Sender& sender) {
+  Result<ScopedFd> socket = TryToConnect(process, temporary);
+  if (socket.ok() || !IsWorthWaiting(socket.status()))
+    return socket;
+  if (socket.status().code() == StatusCode::kTryAgain)
+    return AwaitConnection(process, temporary, sender);
+  HPD_TRY_ASSIGN(const Trigger trigger, Trigger::Create(process, temporary));
+  HPD_TRY(SendQuit(process));
+  return AwaitConnection(process, temporary, sender);
+}
+
+Status SendQuestion(int socket, const AttachQuestion& question, const Sender& sender) {
+  std::string bytes;
+  for (const std::string& word : {std::string("1"), question.command, question.first,
+                                  question.second, std::string()})
+    bytes.append(word).append(1, '\0');
+  const uint64_t deadline = MonotonicNs() + kAnswerPatienceNs;
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    const ssize_t count = send(socket, rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (count >= 0)
+      rest.remove_prefix(static_cast<size_t>(count));
+    else if (errno == EAGAIN || errno == EINTR)
+      HPD_TRY(sender.Await(socket, POLLOUT, deadline));
+    else
+      return Status::FromErrno("it does not take the question", errno);
+  }
+  return {};
+}
+
+Result<std::string> ReceiveAnswer(int socket,
+                                  const Sender& sender,
+                                  uint64_t deadline_ns) {
+  std::string answer;
+  std::array<char, 4096> piece{};
+  while (answer.size() < kMaxAnswer) {
+    HPD_TRY(sender.Await(socket, POLLIN, deadline_ns));
+    const ssize_t count = recv(socket, piece.data(), piece.size(), 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+      continue;
+    if (count < 0)
+      return Status::FromErrno("its answer cannot be read", errno);
+    if (count == 0)
+      break;
+    answer.append(piece.data(), static_cast<size_t>(count));
+  }
+  const size_t end = answer.find('\n');
+  if (end == std::string::npos)
+    return Status(StatusCode::kIo, "it closed the connection without an answer");
+  std::string text = answer.substr(end + 1);
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  HPD_TRY(AnswerStatus(answer.substr(0, end), text));
+  return text;
+}
+
+Result<std::string> AskMachine(const JavaProcess& process,
+                               int temporary,
+                               const AttachQuestion& question,
+                               const Sender& sender) {
+  HPD_TRY_ASSIGN(const ScopedFd socket, ConnectTo(process, temporary, sender));
+  HPD_TRY(SendQuestion(socket.get(), question, sender));
+  return ReceiveAnswer(socket.get(), sender, MonotonicNs() + kAnswerPatienceNs);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,46 @@
+// HotSpot's attach mechanism, by which jcmd and its like ask a virtual machine. It
+// listens at /tmp/.java_pidN, once it has been told to by a file /tmp/.attach_pidN of its
+// own user's and SIGQUIT. A question is the protocol's version, a command and three
+// arguments, each with a zero behind it; the answer is a number, 0 when the command was
+// understood, and text up to the end of the connection.
+//
+// All of this is for a messenger (errand.h): /tmp belongs to everybody, and in a
+// container to whoever runs that.
+#pragma once
+
+#include <string>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+#include "hotspot/errand.h"
+#include "hotspot/java_process.h"
+
+namespace heapprofd {
+
+// The process's own /tmp, links in it resolved as the process would.
+Result<ScopedFd> OpenTemporary(const JavaProcess& process);
+
+// A connection to the process itself: to nobody else who listens in its place. Makes it
+// listen if need be, and leaves no file behind.
+Result<ScopedFd> ConnectTo(const JavaProcess& process,
+                           int temporary,
+                           const Sender& sender);
+
+struct AttachQuestion {
+  std::string command;
+  std::string first = {};
+  std::string second = {};
+};
+
+Status SendQuestion(int socket, const AttachQuestion& question, const Sender& sender);
+
+// At most 16 KiB of the answer's text. An answer other than 0 is an error with it.
+Result<std::string> ReceiveAnswer(int socket, const Sender& sender, uint64_t deadline_ns);
+
+// All three.
+Result<std::string> AskMachine(const JavaProcess& process,
+                               int temporary,
+                               const AttachQuestion& question,
+                               const Sender& sender);
+
+}  // namespace heapprofd

@@ -1,0 +1,25 @@
+// How large a dump may become before it harms others: the virtual machine that it is of,
+// above all, which may live under the same limits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace heapprofd {
+
+// Half of the memory that is available to this process, within the limits of its control
+// groups, too; bytes.
+uint64_t RoomInMemory();
+
+// All but the last twentieth of the file system that the file is on; bytes.
+uint64_t RoomOnDisk(int file);
+
+// What a control group and those above it still allow; UINT64_MAX: there is no limit.
+// `groups`: where they are mounted, `cgroups`: text of /proc/PID/cgroup.
+uint64_t RoomInGroups(const std::string& groups, const std::string& cgroups);
+
+// When memory runs out all the same, it is this process that is ended, and its children,
+// not the one with the most memory.
+void VolunteerToBeEnded();
+
+}  // namespace heapprofd

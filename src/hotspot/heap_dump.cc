@@ -1,0 +1,253 @@
+#include "hotspot/heap_dump.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "hotspot/attach_socket.h"
+#include "hotspot/dump_pipe.h"
+#include "hotspot/errand.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr uint64_t kAnswerPatienceNs = 30'000'000'000;  // behind the last byte
+constexpr uint64_t kCleanUpPatienceNs = 5'000'000'000;
+constexpr uint64_t kFlagPatienceNs = 60'000'000'000;
+constexpr std::string_view kCreated = "Heap dump file created [";
+constexpr char kPathFlag[] = "HeapDumpPath";
+constexpr char kOutOfMemoryFlag[] = "HeapDumpOnOutOfMemoryError";
+constexpr char kStageConnect[] = "being asked to listen";
+constexpr char kStageCollect[] = "collecting garbage";
+constexpr char kStageBegin[] = "beginning";
+constexpr char kStageDump[] = "dumping";
+
+uint64_t SizeOf(int fd) {
+  struct stat status {};
+
+  return fstat(fd, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
+}
+
+Status WriteAll(int fd, std::string_view rest) {
+  while (!rest.empty()) {
+    const ssize_t count = write(fd, rest.data(), rest.size());
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return Status::FromErrno("the dump cannot be written", count < 0 ? errno : EIO);
+    rest.remove_prefix(static_cast<size_t>(count));
+  }
+  return {};
+}
+
+// All that the virtual machine writes, until it closes the pipe, or answers without.
+// Gives the number of bytes.
+Result<uint64_t> Pump(
+    const DumpPipe& pipe, int socket, int output, uint64_t room, const Sender& sender) {
+  std::string piece(kPieceBytes, '\0');
+  uint64_t bytes = 0;
+  while (true) {
+    std::array<pollfd, 2> fds = {pollfd{.fd = pipe.fd(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = socket, .events = POLLRDHUP, .revents = 0}};
+    HPD_TRY(sender.Await(fds, Sender::kAsLong));
+    // It may have written, and closed both, since the pipe was looked at.
+    if (fds[0].revents == 0 && poll(fds.data(), 1, 0) == 0)
+      return bytes;
+    const ssize_t count = read(pipe.fd(), piece.data(), piece.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+      continue;
+    if (count < 0)
+      return Status::FromErrno("the dump cannot be read", errno);
+    if (count == 0)
+      return bytes;
+    if (bytes == 0)
+      sender.Tell(kStageDump);
+    bytes += static_cast<uint64_t>(count);
+    if (bytes > room)
+      return Status(StatusCode::kIo, "the dump is larger than the " +
+                                         FormatBytes(static_cast<double>(room)) +
+                                         " that it may have");
+    HPD_TRY(WriteAll(output, {piece.data(), static_cast<size_t>(count)}));
+  }
+}
+
+// Only since JDK 17 a dump can go to what is there already, as a pipe is.
+Status CheckKnowsPipes(const JavaProcess& process, int temporary, const Sender& sender) {
+  HPD_TRY_ASSIGN(const std::string help,
+                 AskMachine(process, temporary, {"jcmd", "help GC.heap_dump"}, sender));
+  if (help.find("-overwrite") != std::string::npos)
+    return {};
+  const std::string pid = std::to_string(process.pid);
+  return Status(StatusCode::kUnavailable,
+                "its virtual machine writes dumps to new files only (from JDK 17 on to "
+                "pipes, too); run jcmd " +
+                    pid + " GC.heap_dump FILE, and heap_profile hprof histogram FILE");
+}
+
+// "bytes seconds", as `answer` tells them.
+Result<std::string> FiguresIn(const std::string& answer, uint64_t bytes) {
+  const size_t at = answer.find(kCreated);
+  if (at == std::string::npos)
+    return Status(StatusCode::kIo, "it answers \"" + answer + "\"");
+  const char* const figures = answer.c_str() + at + kCreated.size();
+  char* end = nullptr;
+  const uint64_t written = strtoull(figures, &end, 10);
+  double seconds = 0;
+  (void)sscanf(end, " bytes in %lf", &seconds);  // NOLINT(cert-err34-c): 0 then
+  if (written != bytes)
+    return Status(StatusCode::kIo, "of " + std::to_string(written) +
+                                       " bytes of the dump only " +
+                                       std::to_string(bytes) + " have arrived");
+  return std::to_string(bytes) + " " + std::to_string(seconds);
+}
+
+struct DumpOrder {
+  bool with_garbage;
+  std::string pipe_name;
+  int output;
+  uint64_t room;
+};
+
+// In the messenger.
+Result<std::string> Dump(const JavaProcess& process,
+                         const DumpOrder& order,
+                         const Sender& sender) {
+  sender.Tell(kStageConnect);
+  HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
+  HPD_TRY(CheckKnowsPipes(process, temporary.get(), sender));
+  HPD_TRY_ASSIGN(const ScopedFd socket, ConnectTo(process, temporary.get(), sender));
+  HPD_TRY_ASSIGN(const DumpPipe pipe, DumpPipe::Create(temporary.get(), order.pipe_name));
+  const std::string command = "GC.heap_dump " +
+                              std::string(order.with_garbage ? "-all " : "") +
+                              "-overwrite " + pipe.path();
+  HPD_TRY(SendQuestion(socket.get(), {"jcmd", command}, sender));
+  sender.Tell(order.with_garbage ? kStageBegin : kStageCollect);
+  HPD_TRY_ASSIGN(const uint64_t bytes,
+                 Pump(pipe, socket.get(), order.output, order.room, sender));
+  HPD_TRY_ASSIGN(const std::string answer,
+                 ReceiveAnswer(socket.get(), sender, MonotonicNs() + kAnswerPatienceNs));
+  return FiguresIn(answer, bytes);
+}
+
+using Questions = std::vector<AttachQuestion>;
+
+// In the messenger. Gives the answer to the last one.
+Result<std::string> AskAll(const JavaProcess& process,
+                           const Questions& questions,
+                           const Sender& sender) {
+  HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
+  std::string answer;
+  for (const AttachQuestion& question : questions) {
+    HPD_TRY_ASSIGN(answer, AskMachine(process, temporary.get(), question, sender));
+  }
+  return answer;
+}
+
+// For questions about flags.
+Result<std::string> Ask(const JavaProcess& process, const Questions& questions) {
+  const Errand errand{
+      .user = process.user,
+      .group = process.group,
+      .kept = {process.handle.get(), process.root.get()},
+      .run = [&](const Sender& sender) { return AskAll(process, questions, sender); }};
+  Result<std::string> answer = RunErrand(errand, {.progress = [] { return uint64_t{0}; },
+                                                  .patience_ns = kFlagPatienceNs,
+                                                  .show = [](const std::string&) {}});
+  if (answer.ok())
+    return answer;
+  return Status(answer.status().code(), "cannot set flags of " + process.Description() +
+                                            ": " + answer.status().message());
+}
+
+// A messenger that was killed has left its pipe, and perhaps the virtual machine waiting
+// at it.
+void CleanUp(const JavaProcess& process, const std::string& pipe_name) {
+  const Errand errand{.user = process.user,
+                      .group = process.group,
+                      .kept = {process.handle.get(), process.root.get()},
+                      .run = [&](const Sender&) -> Result<std::string> {
+                        HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
+                        DumpPipe::RemoveLeft(temporary.get(), pipe_name);
+                        return std::string();
+                      }};
+  (void)RunErrand(errand, {.progress = [] { return uint64_t{0}; },
+                           .patience_ns = kCleanUpPatienceNs,
+                           .show = [](const std::string&) {}});
+}
+
+Status DumpFailed(const JavaProcess& process,
+                  const DumpRequest& request,
+                  const Status& status) {
+  std::string cause = status.message();
+  if (status.code() == StatusCode::kTryAgain)
+    cause = "nothing has come for " +
+            FormatDuration(static_cast<double>(request.patience_ns) / 1e9) + " (" +
+            cause + "); look what it does, or wait longer with --timeout";
+  return Status(status.code(),
+                "cannot take a heap dump of " + process.Description() + ": " + cause);
+}
+
+}  // namespace
+
+Result<TakenDump> TakeHeapDump(const JavaProcess& process,
+                               const DumpRequest& request,
+                               int output,
+                               uint64_t room) {
+  const DumpOrder order{request.with_garbage, DumpPipe::FreshName(process.inner_pid),
+                        output, room};
+  const Errand errand{
+      .user = process.user,
+      .group = process.group,
+      .kept = {process.handle.get(), process.root.get(), output},
+      .run = [&](const Sender& sender) { return Dump(process, order, sender); }};
+  const auto show = [&](const std::string& stage) {
+    const uint64_t bytes = SizeOf(output);
+    request.show(process.Description() + ": " + stage +
+                 (bytes == 0 ? "" : ", " + FormatBytes(static_cast<double>(bytes))));
+  };
+  const Result<std::string> result =
+      RunErrand(errand, {.progress = [output] { return SizeOf(output); },
+                         .patience_ns = request.patience_ns,
+                         .show = show,
+                         .stop_fd = request.stop_fd});
+  if (!result.ok()) {
+    CleanUp(process, order.pipe_name);
+    return DumpFailed(process, request, result.status());
+  }
+  TakenDump taken;
+  char* end = nullptr;
+  taken.bytes = strtoull(result.value().c_str(), &end, 10);
+  taken.seconds = strtod(end, nullptr);
+  return taken;
+}
+
+Result<std::string> ArmOutOfMemoryDump(const JavaProcess& process,
+                                       const std::string& path) {
+  Questions questions;
+  if (!path.empty())
+    questions.push_back({"setflag", kPathFlag, path});
+  questions.push_back({"setflag", kOutOfMemoryFlag, "1"});
+  questions.push_back({"printflag", kPathFlag});
+  HPD_TRY_ASSIGN(const std::string answer, Ask(process, questions));  // "-XX:NAME=PATH"
+  const size_t at = answer.find('=');
+  return at == std::string::npos ? std::string() : answer.substr(at + 1);
+}
+
+Status DisarmOutOfMemoryDump(const JavaProcess& process) {
+  const Result<std::string> answer = Ask(process, {{"setflag", kOutOfMemoryFlag, "0"}});
+  return answer.ok() ? Status() : answer.status();
+}
+
+}  // namespace heapprofd

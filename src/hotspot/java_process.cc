@@ -1,0 +1,140 @@
+#include "hotspot/java_process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "attach/remote_process.h"
+#include "base/files/proc_files.h"
+#include "base/text.h"
+#include "engine/guarded_read.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kStatusSize = 16384;
+constexpr size_t kMaxCommandLine = size_t{256} << 10;
+constexpr size_t kMaxMaps = size_t{64} << 20;
+constexpr uint64_t kMapsPatienceNs = 2'000'000'000;
+constexpr size_t kEffective = 1;  // of FourIds
+
+std::string StatusOf(pid_t pid) {
+  return ReadProcFile(ProcPath(pid, "status"), kStatusSize);
+}
+
+bool HasEnded(const ScopedFd& handle) {
+  pollfd polled{.fd = handle.get(), .events = POLLIN, .revents = 0};
+  return poll(&polled, 1, 0) != 0;
+}
+
+// A mapping of a file of this name, whole or up to a version.
+bool MapsFile(const std::string& maps, const std::string& name) {
+  return maps.find("/" + name) != std::string::npos;
+}
+
+Status CheckMachine(pid_t pid, const std::string& what) {
+  const std::string maps = ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs);
+  if (maps.empty())
+    return Status(StatusCode::kUnavailable,
+                  what + ": its mappings cannot be read; run heap_profile as root");
+  if (MapsFile(maps, "libj9vm"))
+    return Invalid(what +
+                   ": its virtual machine is OpenJ9, which is asked in other "
+                   "ways; take a dump by its own jcmd");
+  if (!MapsFile(maps, "libjvm.so"))
+    return Invalid(what +
+                   ": it has no HotSpot virtual machine (libjvm.so); jcmd -l "
+                   "lists those that are running");
+  if (!CatchesQuit(pid))
+    return Status(StatusCode::kUnavailable,
+                  what +
+                      ": it does not handle SIGQUIT, by which it would be asked to "
+                      "listen; try again when it has started, and start it without "
+                      "-Xrs");
+  return {};
+}
+
+Status CheckUser(uid_t user, const std::string& what) {
+  if (geteuid() == 0 || geteuid() == user)
+    return {};
+  return Status(StatusCode::kUnavailable,
+                what + ": it belongs to user " + std::to_string(user) +
+                    "; run heap_profile as this user or as root");
+}
+
+// Whether an argument is `name`, or a file of this name.
+bool HasArgument(pid_t pid, const std::string& name) {
+  const std::string line = ReadMemoryFile(pid, "cmdline", kMaxCommandLine);
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t end = std::min(line.find('\0', begin), line.size());
+    const std::string word = line.substr(begin, end - begin);
+    if (word == name || FileName(word) == name)
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string JavaProcess::Description() const {
+  return "process " + std::to_string(pid) + " (" + name + ")";
+}
+
+bool CatchesQuit(pid_t pid) {
+  const std::string caught = StatusField(StatusOf(pid), "SigCgt");
+  return (strtoull(caught.c_str(), nullptr, 16) >> (SIGQUIT - 1) & 1) != 0;
+}
+
+Result<JavaProcess> OpenJavaProcess(pid_t pid) {
+  JavaProcess process;
+  process.pid = pid;
+  process.handle = ScopedFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const std::string status = StatusOf(pid);
+  process.name = CommandName(pid);
+  const std::string what = "cannot attach to " + process.Description();
+  const std::optional<FourIds> users = StatusIds(status, "Uid");
+  const std::optional<FourIds> groups = StatusIds(status, "Gid");
+  if (!process.handle.valid() || !users || !groups)
+    return Status(
+        StatusCode::kNotFound,
+        "cannot attach to process " + std::to_string(pid) + ": there is no such process");
+  process.user = (*users)[kEffective];
+  process.group = (*groups)[kEffective];
+  process.inner_pid = InnerIdIn(status);
+  HPD_TRY(CheckUser(process.user, what));
+  HPD_TRY(CheckMachine(pid, what));
+  process.root =
+      ScopedFd(open(ProcPath(pid, "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!process.root.valid())
+    return Status::FromErrno(what + ": its files cannot be reached", errno);
+  if (HasEnded(process.handle))
+    return Status(StatusCode::kNotFound, what + ": it has ended");
+  return process;
+}
+
+std::vector<pid_t> FindJavaProcesses(const std::string& name) {
+  std::vector<pid_t> pids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
+  while (const dirent* entry =
+             directory != nullptr ? readdir(directory.get()) : nullptr) {
+    const int pid = atoi(entry->d_name);  // NOLINT(cert-err34-c): other names give 0
+    if (pid <= 0 || pid == getpid())
+      continue;
+    if ((name.empty() || CommandName(pid) == name || HasArgument(pid, name)) &&
+        MapsFile(ReadMemoryFile(pid, "maps", kMaxMaps), "libjvm.so"))
+      pids.push_back(pid);
+  }
+  return pids;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,41 @@
+// Where memory has piled up: what a leak looks like from outside.
+//
+// A single object that retains much is only the way to it as long as one object that it
+// dominates retains much, too. So the suspect is the last one on the way down; but where
+// it goes on with objects of the same type (a list, a tree), it is the first of these.
+// Many objects of one type that nothing holds together (threads, say, each with a little)
+// are one suspect, when all of them retain much.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/column.h"
+#include "object_graph/dominators.h"
+#include "object_graph/object_graph.h"
+
+namespace heapprofd {
+
+// What a suspect retains of one type.
+struct SuspectPart {
+  uint32_t type = 0;
+  uint64_t objects = 0;
+  uint64_t bytes = 0;
+};
+
+struct Suspect {
+  uint32_t object = kNoObject;  // it, or the largest of them
+  uint64_t count = 0;           // of objects that it stands for
+  uint64_t retained = 0;
+  std::vector<SuspectPart> parts;  // largest first
+};
+
+inline constexpr size_t kMostSuspects = 100;
+
+// Those that retain at least `least` bytes; largest first.
+std::vector<Suspect> FindSuspects(const ObjectGraph& graph,
+                                  const DominatorTree& tree,
+                                  const Column<uint64_t>& retained,
+                                  uint64_t least);
+
+}  // namespace heapprofd

@@ -1,0 +1,109 @@
+#include "object_graph/suspects.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+namespace heapprofd {
+namespace {
+
+// Types are numbers; every object has one byte, but those with a size of their own.
+struct Object {
+  uint32_t type;
+  std::vector<uint32_t> targets = {};
+  uint64_t size = 1;
+};
+
+std::vector<Suspect> SuspectsIn(const std::vector<Object>& objects,
+                                const std::vector<uint32_t>& roots,
+                                uint64_t least) {
+  ObjectGraph graph(static_cast<uint32_t>(objects.size()));
+  uint32_t types = 0;
+  for (const Object& object : objects)
+    types = std::max(types, object.type + 1);
+  for (uint32_t type = 0; type < types; ++type)
+    graph.AddType(std::to_string(type));
+  for (const uint32_t root : roots)
+    graph.AddRoot(root, 0);
+  for (uint32_t i = 0; i < objects.size(); ++i) {
+    graph.SetObject(i, objects[i].type, objects[i].size);
+    for (const uint32_t target : objects[i].targets)
+      graph.AddReference(target);
+    graph.EndReferences(i);
+  }
+  const Result<DominatorTree> tree = FindDominators(graph, std::atomic<bool>(false));
+  EXPECT_TRUE(tree.ok());
+  std::vector<Suspect> suspects =
+      FindSuspects(graph, tree.value(), RetainedSizes(graph, tree.value()), least);
+  for (const Suspect& suspect : suspects) {
+    uint64_t bytes = 0;
+    for (const SuspectPart& part : suspect.parts)
+      bytes += part.bytes;
+    EXPECT_EQ(bytes, suspect.retained);
+  }
+  return suspects;
+}
+
+std::vector<uint32_t> ObjectsOf(const std::vector<Suspect>& suspects) {
+  std::vector<uint32_t> objects;
+  for (const Suspect& suspect : suspects)
+    objects.push_back(suspect.object);
+  return objects;
+}
+
+TEST(SuspectsTest, TheLastLargeOneOnTheWayDownIsIt) {
+  // A class, its list, the list's array, and what that holds.
+  const auto suspects =
+      SuspectsIn({{0, {1}}, {1, {2}}, {2, {3, 4, 5}}, {3}, {3}, {3}}, {0}, 4);
+  ASSERT_EQ(ObjectsOf(suspects), (std::vector<uint32_t>{2}));
+  EXPECT_EQ(suspects[0].retained, 4u);
+  EXPECT_EQ(suspects[0].count, 1u);
+  ASSERT_EQ(suspects[0].parts.size(), 2u);
+  EXPECT_EQ(suspects[0].parts[0].type, 3u);
+  EXPECT_EQ(suspects[0].parts[0].objects, 3u);
+  EXPECT_EQ(suspects[0].parts[0].bytes, 3u);
+}
+
+TEST(SuspectsTest, OfAListItIsTheFirst) {
+  EXPECT_EQ(ObjectsOf(SuspectsIn({{0, {1}}, {1, {2}}, {1, {3}}, {1, {4}}, {1}}, {0}, 2)),
+            (std::vector<uint32_t>{1}));
+}
+
+TEST(SuspectsTest, AListThatIsOnlyTheWayToSomethingLargeIsNone) {
+  EXPECT_EQ(ObjectsOf(SuspectsIn({{0, {1}}, {1, {2}}, {1, {3}}, {2, {}, 10}}, {0}, 5)),
+            (std::vector<uint32_t>{3}));
+}
+
+TEST(SuspectsTest, TwoPilesInOneObjectAreTwo) {
+  EXPECT_EQ(ObjectsOf(SuspectsIn({{0, {1, 2}}, {1, {}, 10}, {2, {}, 20}}, {0}, 5)),
+            (std::vector<uint32_t>{2, 1}));
+}
+
+TEST(SuspectsTest, ManyOfOneTypeThatNothingHoldsAreOne) {
+  const auto suspects =
+      SuspectsIn({{0, {3}}, {0, {4}}, {0, {5}}, {1, {}, 2}, {1, {}, 3}, {1, {}, 2}, {2}},
+                 {0, 1, 2, 6}, 5);
+  ASSERT_EQ(ObjectsOf(suspects), (std::vector<uint32_t>{1}));
+  EXPECT_EQ(suspects[0].count, 3u);
+  EXPECT_EQ(suspects[0].retained, 10u);
+  EXPECT_EQ(suspects[0].parts[0].type, 1u);
+  EXPECT_EQ(suspects[0].parts[0].bytes, 7u);
+}
+
+TEST(SuspectsTest, GarbageIsNone) {
+  EXPECT_TRUE(SuspectsIn({{0}, {1, {}, 100}}, {0}, 5).empty());
+  EXPECT_TRUE(SuspectsIn({}, {}, 1).empty());
+}
+
+TEST(SuspectsTest, ThereIsAnEndToThem) {
+  std::vector<Object> objects(1000);
+  for (uint32_t i = 0; i < objects.size(); ++i)
+    objects[i] = {i};
+  std::vector<uint32_t> roots(objects.size());
+  for (uint32_t i = 0; i < roots.size(); ++i)
+    roots[i] = i;
+  EXPECT_EQ(SuspectsIn(objects, roots, 1).size(), kMostSuspects);
+}
+
+}  // namespace
+}  // namespace heapprofd

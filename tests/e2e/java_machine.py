@@ -1,0 +1,159 @@
+"""A Java virtual machine with a program that leaks, for tests that look into its heap."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+# All virtual machines of this machine.
+JAVAS = sorted({os.path.realpath(path) for path in [shutil.which("java") or "", *glob.glob("/usr/lib/jvm/*/bin/java")] if path})
+HAS_JAVA = shutil.which("javac") is not None and shutil.which("jcmd") is not None
+LETTERS = {"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}
+# Its argument multiplies what it leaks. Lines that it reads: "echo" is answered, "more" leaks 1 MB, "hog" makes it run out of memory.
+LEAKY = """
+import java.io.*;
+import java.util.*;
+public class Leaky {
+  static final List<byte[]> LEAK = new ArrayList<>();
+  static class Entry { Entry next; String text; Entry(Entry n, String t) { next = n; text = t; } }
+  static Entry chain;
+  public static void main(String[] arguments) throws Exception {
+    int times = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 1;
+    for (int i = 0; i < 1000 * times; i++) LEAK.add(new byte[1000]);
+    for (int i = 0; i < 5000 * times; i++) chain = new Entry(chain, "entry " + i);
+    System.out.println("ready");
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      while (line.equals("hog")) LEAK.add(new byte[1 << 20]);
+      for (int i = 0; i < 1000 && line.equals("more"); i++) LEAK.add(new byte[1000]);
+      System.gc();
+      System.out.println(line);
+    }
+  }
+}
+"""
+
+# One leak of each kind; which one is its first argument.
+LEAKS = """
+import java.util.*;
+import java.util.concurrent.*;
+public class Leaks {
+  static final Map<Integer, byte[]> REGISTRY = new TreeMap<>();
+  static class Cache { final Map<String, Object> entries = new LinkedHashMap<>(); }
+  static final Cache SINGLETON = new Cache();
+  interface Listener { void happened(); }
+  static class Button { final List<Listener> listeners = new CopyOnWriteArrayList<>(); }
+  static class Window { final byte[] pixels = new byte[100_000]; void open(Button b) { b.listeners.add(() -> pixels[0]++); } }
+  static final ThreadLocal<byte[]> BUFFER = new ThreadLocal<>();
+  static final List<Object> DEPLOYED = new ArrayList<>();
+  public static class Plugin { static final byte[] STATE = new byte[100_000]; }
+  static class PluginLoader extends ClassLoader {
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+      if (!name.equals("Leaks$Plugin")) return super.loadClass(name, resolve);
+      try (java.io.InputStream in = Leaks.class.getResourceAsStream("Leaks$Plugin.class")) {
+        byte[] bytes = in.readAllBytes();
+        return defineClass(name, bytes, 0, bytes.length);
+      } catch (java.io.IOException e) { throw new ClassNotFoundException(name); }
+    }
+  }
+  public static void main(String[] arguments) throws Exception {
+    Button button = new Button();
+    ExecutorService pool = Executors.newFixedThreadPool(100);
+    CountDownLatch all = new CountDownLatch(100);
+    for (int i = 0; i < 100; i++) {
+      String text = "session " + i;
+      switch (arguments[0]) {
+        case "map": REGISTRY.put(i, new byte[100_000]); break;
+        case "cache": for (int k = 0; k < 100; k++) SINGLETON.entries.put(text + k, new StringBuilder(1000)); break;
+        case "listeners": new Window().open(button); break;
+        case "threads": pool.submit(() -> { BUFFER.set(new byte[100_000]); all.countDown(); all.await(); return 0; }); break;
+        case "loaders":
+          Object plugin = new PluginLoader().loadClass("Leaks$Plugin").getDeclaredConstructor().newInstance();
+          DEPLOYED.add(plugin);
+          plugin.getClass().getDeclaredField("STATE").setAccessible(true);
+          plugin.getClass().getDeclaredField("STATE");
+          Class.forName("Leaks$Plugin", true, plugin.getClass().getClassLoader());
+          break;
+      }
+    }
+    if (arguments[0].equals("threads")) all.await();
+    System.out.println("ready");
+    System.in.read();
+    System.out.println(button);
+  }
+}
+"""
+
+
+def java_name(name):
+    """As the language writes what the VM prints."""
+    element = name.lstrip("[")
+    dimensions = len(name) - len(element)
+    if dimensions > 0:
+        element = LETTERS.get(element) or element[1:-1]
+    return element + "[]" * dimensions
+
+
+def version_of(java):
+    """17, of the virtual machine at this path."""
+    with open(os.path.join(os.path.dirname(os.path.dirname(java)), "release")) as file:
+        numbers = re.search(r'JAVA_VERSION="([^"]*)"', file.read())[1].split(".")
+    return int(numbers[1] if numbers[0] == "1" else numbers[0])
+
+
+def jcmd(process, *command):
+    return subprocess.run(["jcmd", str(process.pid), *command], check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+def machines_histogram(process):
+    """{class: (objects, bytes)}, as the virtual machine counts them."""
+    rows = {}
+    for line in jcmd(process, "GC.class_histogram").splitlines():
+        if match := re.match(r"\s*\d+:\s+(\d+)\s+(\d+)\s+(\S+)", line):
+            name = java_name(match[3])
+            known = rows.get(name, (0, 0))
+            rows[name] = (known[0] + int(match[1]), known[1] + int(match[2]))
+    return rows
+
+
+def answers(process):
+    """Whether it still does what it is for, garbage collection too."""
+    process.stdin.write("echo\n")
+    process.stdin.flush()
+    return process.stdout.readline() == "echo\n"
+
+
+@unittest.skipUnless(HAS_JAVA, "no Java development kit here")
+class WithMachine(unittest.TestCase):
+    """`classes` is a directory with the compiled program, `directory` one for the test."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.classes = tempfile.mkdtemp(prefix="leaky_")
+        cls.addClassCleanup(shutil.rmtree, cls.classes)
+        os.chmod(cls.classes, 0o755)
+        for name, text, release in (("Leaky", LEAKY, "8"), ("Leaks", LEAKS, "17")):
+            source = os.path.join(cls.classes, name + ".java")
+            with open(source, "w") as file:
+                file.write(text)
+            subprocess.run(["javac", "--release", release, "-Xlint:-options", "-d", cls.classes, source], check=True, timeout=120)
+
+    def setUp(self):
+        super().setUp()
+        self.directory = tempfile.mkdtemp(prefix="java_test_")
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def start(self, *flags, times=1, program=None, java="java", wrapper=(), **kwargs):
+        """Leaky, or the `program` with its arguments."""
+        process = subprocess.Popen([*wrapper, java, "-XX:-UsePerfData", f"-Xmx{64 + 2 * times}m", *flags, "-cp", self.classes,
+                                    *(program or ["Leaky", str(times)])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
