@@ -17,6 +17,10 @@ VIEWS = ["space", "alloc_space", "objects", "alloc_objects"]
 HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "a\u202eb", "__proto__"]
 
 
+def sql_text(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
 def report(file, output, *options):
     subprocess.run([HEAP_PROFILE, "report", *options, "-o", output, "--", file], capture_output=True, text=True,
                    check=True)
@@ -157,6 +161,59 @@ class BrowserTest(unittest.TestCase):
                           "from top('space', 100000, 0) where cumulative != 0")
         self.assertEqual(sorted(map(tuple, shown)),
                          sorted((row["name"], exactly(row["self"]), exactly(row["cumulative"])) for row in told))
+
+    def test_callers_are_those_of_sql(self):
+        self.open(self.trace.parent / "report.html", "#moment=0&page=functions&sort=name")
+        names = self.page.evaluate("[...document.querySelectorAll('td .link')].map((one) => one.textContent)")
+        self.assertGreater(len(names), 10)
+        for i, name in enumerate(names):
+            if name.startswith("["):
+                continue  # by which SQL does not find it
+            view, column = (("space", "size"), ("alloc_objects", "alloc_count"))[i % 2]
+            self.page.evaluate(f"heapReport.set({{view: '{view}', page: 'functions', sort: 'name'}})")
+            self.page.evaluate(f"[...document.querySelectorAll('td .link')].find((one) => one.textContent === {json.dumps(name)}).click()")
+            self.assertEqual(self.page.evaluate("document.getElementById('pivot').textContent"), name)
+            shown = self.page.evaluate("[...document.querySelectorAll('.even section:first-child tr')].map((row) => "
+                                       "[row.cells[2].textContent, Number(row.cells[0].title.replace(/[^0-9]/g, ''))])")
+            told = self.query("select iif(name is null, '(nobody: it is outermost)', iif(name in ('', 'unknown'), '[' || "
+                              "replace(mapping_name, rtrim(mapping_name, replace(mapping_name, '/', '')), '') || ']', name)) as "
+                              f"name, {column} as value from callers({sql_text(name)}, 0) where {column} != 0")
+            self.assertEqual(sorted(map(tuple, shown)), sorted((row["name"], row["value"]) for row in told), name)
+
+    def test_recursion_is_counted_once_around_a_function(self):
+        self.open(self.folded("main;f;g;f;leaf 10\nmain;f;leaf 5\nother;g;f 7\nmain;h 100\n"), "#page=functions")
+        self.page.evaluate("[...document.querySelectorAll('td .link')].find((one) => one.textContent === 'f').click()")
+        rows = lambda side: self.page.evaluate("[...document.querySelectorAll('.even section')]"
+                                               f"[{side}].innerText.replace(/\\t/g, ' ').split('\\n').slice(1)")
+        self.assertEqual(rows(0), ["17 B 77% g", "15 B 68% main"])
+        self.assertEqual(rows(1), ["15 B 68% leaf", "10 B 45% g", "7 B 32% (itself)"])
+        self.assertEqual(self.page.evaluate("document.getElementById('around').dataset.value"), "22")
+        around = "heapReport.graphsAround.{}.tree"
+        for side in ("callers", "callees"):
+            self.assertEqual(self.page.evaluate(around.format(side) + ".total()"), 22, side)
+
+    def test_keys_and_clicks_walk_from_function_to_function(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"), "#page=flame")
+        pivot = lambda: self.page.evaluate("document.getElementById('pivot').textContent")
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "a"):  # the root, main, load
+            self.page.key(key)
+        self.assertEqual(pivot(), "load")
+        x, y = self.page.evaluate("(({x, y}) => [x, y])(heapReport.graphsAround.callers.element.getBoundingClientRect())")
+        self.page.click(x + 20, y + 5)
+        self.assertEqual(pivot(), "main", "callers are above")
+        self.page.evaluate("heapReport.graphsAround.callees.element.focus()")
+        for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
+            self.page.key(key)
+        self.assertEqual(pivot(), "save")
+        self.page.evaluate("heapReport.graphsAround.callers.element.focus()")
+        for key in ("ArrowUp", "ArrowUp", "Enter"):
+            self.page.key(key)
+        self.assertEqual(pivot(), "main", "upward")
+        self.page.evaluate("history.back()")
+        self.page.wait("document.getElementById('pivot').textContent === 'save'")
+        link = self.page.evaluate("location.hash")
+        self.open(self.directory / "stacks.html", link)
+        self.assertEqual(pivot(), "save")
 
     def test_the_peak_comes_first_when_it_is_much_more_than_the_end(self):
         self.open(self.trace.parent / "report.html")
@@ -372,7 +429,7 @@ class BrowserTest(unittest.TestCase):
     def test_every_page_shows_something_at_every_width(self):
         for width in (1600, 1000, 420):
             self.page.size(width, 800)
-            for key in "ofuiq":
+            for key in "ofuaiq":
                 self.open(self.trace.parent / "report.html")
                 self.page.key(key)
                 self.assertGreater(len(self.page.evaluate("document.getElementById('page').textContent")), 30)
@@ -380,7 +437,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_names_never_become_html(self):
         self.open(self.folded(b"".join(name.replace(" ", "\t").encode() + b";x 1\n" for name in HOSTILE)))
-        for key in "ofuiq":
+        for key in "ofuaiq":
             self.page.key(key)
             self.assertEqual(self.page.evaluate("[document.querySelectorAll('img, iframe, object').length, "
                                                 "document.scripts.length]"), [0, 1])
@@ -395,7 +452,7 @@ class BrowserTest(unittest.TestCase):
         self.page.key("b")
         self.assertEqual(self.total(), 1000)
         self.open(self.folded("main 1\n" + "x" * ((1 << 20) - 100) + ";y 6\n", "long"))
-        for key in "ofuiq":
+        for key in "ofuaiq":
             self.page.key(key)
         self.assertEqual(self.total(), 7)
 

@@ -1,5 +1,5 @@
-// The flame graph: the root above, callees below their callers, as wide as the memory
-// that goes through them. The work of a picture grows with its size, not with the tree's.
+// The flame graph: the root above, callees below their callers (or the other way around),
+// as wide as the memory that goes through them. The work of a picture grows with its size, not with the tree's.
 
 const ROW_HEIGHT = 19;
 const LEAST_WIDTH = 2;  // px: narrower neighbours become one grey bar
@@ -48,16 +48,16 @@ function colorsOf(functions) {
 }
 
 class FlameGraph {
-  // `handlers`: onZoom(node), onSelect(node), onMenu(node, x, y).
-  constructor(functions, handlers) {
-    this.functions = functions;
-    this.handlers = handlers;
+  // `handlers`: onZoom(node), onSelect(node), onMenu(node, x, y). `isUpward`: the root is
+  // at the bottom. `whole`: of what shares are told.
+  constructor(functions, handlers, { isUpward = false, whole = "all", title = "Flame graph" } = {}) {
+    Object.assign(this, { functions, handlers, isUpward, whole });
     this.colors = colorsOf(functions);
     this.canvas = make("canvas", { "aria-hidden": "true" });
     this.spacer = make("div", { class: "flame-spacer" }, this.canvas);
     this.tip = make("div", { class: "tip", hidden: true });
     this.element = make("div", { class: "flame", tabIndex: 0, role: "application", "aria-label":
-      "Flame graph. Arrow keys walk, Enter zooms, Escape goes back." }, this.spacer);
+      title + ". Arrow keys walk, Enter goes there, Escape goes back." }, this.spacer);
     this.context = this.canvas.getContext("2d");
     this.tree = null;
     this.zoom = 0;
@@ -100,8 +100,13 @@ class FlameGraph {
     const isElsewhere = zoom !== this.zoom || isNew;
     this.zoom = zoom < tree.count ? zoom : 0;
     this.spacer.style.height = tree.height * ROW_HEIGHT + "px";
-    if (isElsewhere) this.top = Math.max(0, (tree.depths[this.zoom] - 3) * ROW_HEIGHT);  // with some callers above
+    if (isElsewhere) this.top = Math.max(0, this.rowOf(tree.depths[this.zoom]) - 3) * ROW_HEIGHT;  // with some rows above
     this.request();
+  }
+
+  // Rows are counted from above. Of a row the depth is found in the same way.
+  rowOf(depth) {
+    return this.isUpward ? this.tree.height - 1 - depth : depth;
   }
 
   // To be called when the element is in a page (again): it has lost its place.
@@ -122,7 +127,7 @@ class FlameGraph {
 
   // So that the node is seen.
   scrollTo(node) {
-    const row = this.tree.depths[node] * ROW_HEIGHT;
+    const row = this.rowOf(this.tree.depths[node]) * ROW_HEIGHT;
     this.top = Math.max(Math.min(this.top, row), row + ROW_HEIGHT - this.element.clientHeight);
     this.restoreScroll();
   }
@@ -172,7 +177,7 @@ class FlameGraph {
     const top = this.element.scrollTop;
     const first = Math.floor(top / ROW_HEIGHT);
     const last = Math.min(tree.height - 1, Math.floor((top + this.height) / ROW_HEIGHT));
-    for (let depth = first; depth <= last; ++depth) this.collectRow(depth, depth * ROW_HEIGHT - top);
+    for (let row = first; row <= last; ++row) this.collectRow(this.rowOf(row), row * ROW_HEIGHT - top);
     context.fillStyle = palette.small;
     this.fill(this.small);
     this.boxes.forEach((boxes, color) => {
@@ -251,14 +256,14 @@ class FlameGraph {
     if (x1 < 0 || x0 > this.width) return;
     context.strokeStyle = this.palette.outline;
     context.lineWidth = 2;
-    context.strokeRect(x0 + 1, tree.depths[selected] * ROW_HEIGHT - top + 1, Math.max(2, x1 - x0 - 2.6), ROW_HEIGHT - 3);
+    context.strokeRect(x0 + 1, this.rowOf(tree.depths[selected]) * ROW_HEIGHT - top + 1, Math.max(2, x1 - x0 - 2.6), ROW_HEIGHT - 3);
   }
 
   nodeUnder(event) {
     const box = this.canvas.getBoundingClientRect();
-    const depth = Math.floor((event.clientY - box.top + this.element.scrollTop) / ROW_HEIGHT);
+    const row = Math.floor((event.clientY - box.top + this.element.scrollTop) / ROW_HEIGHT);
     const x = this.from + (event.clientX - box.left) * this.perPixel;
-    return this.tree && this.perPixel > 0 ? this.tree.nodeAt(depth, x) : -1;
+    return this.tree && this.perPixel > 0 ? this.tree.nodeAt(this.rowOf(row), x) : -1;
   }
 
   hover(event) {
@@ -269,7 +274,7 @@ class FlameGraph {
       return;
     }
     if (!this.tip.isConnected) document.body.append(this.tip);
-    this.tip.replaceChildren(...describeNode(this.tree, node, this.functions, this.unit));
+    this.tip.replaceChildren(...describeNode(this.tree, node, this.functions, this.unit, this.whole));
     this.tip.hidden = false;
     const { offsetWidth, offsetHeight } = this.tip;
     this.tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - offsetWidth - 8)) + "px";
@@ -283,20 +288,20 @@ class FlameGraph {
     const { tree } = this;
     const at = this.selected >= 0 ? this.selected : this.zoom;
     if (this.selected < 0) return at;
-    if (key === "ArrowUp") return tree.parents[at];
-    if (key === "ArrowDown") return tree.firstCallee(at);
+    if (key === (this.isUpward ? "ArrowDown" : "ArrowUp")) return tree.parents[at];
+    if (key === (this.isUpward ? "ArrowUp" : "ArrowDown")) return tree.firstCallee(at);
     return tree.sibling(at, key === "ArrowRight" ? 1 : -1);
   }
 }
 
 // A node in words, as elements.
-function describeNode(tree, node, functions, unit) {
+function describeNode(tree, node, functions, unit, whole) {
   const fn = tree.functions[node];
   const total = tree.totals[node];
   const own = tree.own[node];
   const figure = (title, value) =>
     make("div", {}, title + " ", make("b", {}, formatValue(value, unit)),
-      ` (${formatExactly(value, unit)}), ${formatShare(value, tree.total())} of all` +
+      ` (${formatExactly(value, unit)}), ${formatShare(value, tree.total())} of ${whole}` +
         (tree.parents[node] > 0 && title === "total"
           ? `, ${formatShare(value, tree.totals[tree.parents[node]])} of the caller's` : ""));
   return [

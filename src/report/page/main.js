@@ -16,6 +16,7 @@ class App {
       onSelect: () => this.showSelection(),
       onMenu: (node, x, y) => this.showMenu(node, x, y),
     });
+    this.graphsAround = this.makeGraphsAround();
     this.timelineView = new Timeline((point) => this.pick(point));
     this.search = this.makeSearch();
     this.root = document.getElementById("app");
@@ -23,6 +24,26 @@ class App {
     addEventListener("hashchange", () => this.follow());
     addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.render());
+  }
+
+  // Of the page of callers and callees: a function that is clicked is the next one shown.
+  makeGraphsAround() {
+    const graph = (options) => {
+      const made = new FlameGraph(this.report.functions, {
+        onZoom: (node) => this.set({ pivot: this.report.functions.groups[made.tree.functions[node]] }),
+        onSelect: () => {},
+        onMenu: () => {},
+      }, { ...options, whole: "the function's" });
+      return made;
+    };
+    return { callers: graph({ isUpward: true, title: "Callers" }), callees: graph({ title: "Callees" }) };
+  }
+
+  // The graph that keys are about.
+  graph() {
+    if (this.state.page !== "callers") return this.flame;
+    const { callers, callees } = this.graphsAround;
+    return document.activeElement === callers.element ? callers : callees;
   }
 
   // ---- What there is.
@@ -105,7 +126,7 @@ class App {
     const before = this.state;
     this.state = { ...before, ...change };
     const isNew = (key) => this.state[key] !== before[key];
-    const isJourney = isNew("page") || isNew("moment") || (isNew("zoom") && !isNew("view"));
+    const isJourney = isNew("page") || isNew("moment") || isNew("pivot") || (isNew("zoom") && !isNew("view"));
     const hash = stateToHash(this.state);
     if (isJourney) location.hash = hash;
     else location.replace(hash);
@@ -181,6 +202,20 @@ class App {
       (point) => point.dump === this.moment.dump.id && point.isPeak === this.moment.isPeak);
   }
 
+  // The group of functions whose callers and callees are shown.
+  pivot() {
+    const { functions } = this.report;
+    const { pivot } = this.state;
+    if (pivot > LEFT_OUT_FUNCTION && pivot < functions.count) return functions.groups[pivot];
+    const node = this.flame.selected > 0 ? this.flame.selected : this.state.zoom;
+    const fn = node > 0 ? this.tree.functions[node] : this.topHolders()[0]?.function ?? this.wholeTree.functions[1];
+    return functions.groups[fn];
+  }
+
+  showCallers(node) {
+    this.set({ page: "callers", pivot: this.report.functions.groups[this.tree.functions[node]] });
+  }
+
   topHolders() {
     return this.remember("top " + this.moment.index + this.state.view, () => topHolders(this.wholeTree, this.report.functions, 10, this.errors()));
   }
@@ -227,8 +262,10 @@ class App {
     } else {
       page.render(this, main);
     }
-    this.flame.restoreScroll();
-    this.flame.request();
+    for (const graph of [this.flame, ...Object.values(this.graphsAround)]) {
+      graph.restoreScroll();
+      graph.request();
+    }
     this.timelineView.draw();
     const chosen = document.querySelector(".moments [aria-pressed=true]");
     if (chosen) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 60;
@@ -354,10 +391,10 @@ class App {
   }
 
   // Enter is about that box from now on, not about a button that was used before.
-  goTo(node) {
-    this.flame.select(node);
-    this.flame.scrollTo(node);
-    if (document.activeElement !== this.search) this.flame.element.focus({ preventScroll: true });
+  goTo(node, graph = this.flame) {
+    graph.select(node);
+    graph.scrollTo(node);
+    if (document.activeElement !== this.search) graph.element.focus({ preventScroll: true });
   }
 
   stackText(node) {
@@ -404,6 +441,7 @@ class App {
       make("div", { class: "quiet" }, cut(name, 80)),
       item("Zoom", () => this.set({ page: "flame", zoom: node })),
       ...filters.map(([kind, filter]) => item(filter.menu, () => this.addFilter(kind, node))),
+      ...(fn > LEFT_OUT_FUNCTION ? [item("Callers and callees", () => this.showCallers(node))] : []),
       item("Copy name", () => this.copy(name)),
       item("Copy stack", () => this.copyStack(node)));
     document.body.append(this.menu);
@@ -439,7 +477,7 @@ class App {
       ["1 2 3 4", VIEWS.map((view) => view.title.toLowerCase()).join(", ")], ["[ ]", "dump before, dump after"],
       ["p e", "the peak, the end"], ["b", "top-down or bottom-up"], ["/", "search; Enter or n, N: next, previous"],
       ["← → ↑ ↓", "walk through the flame graph"], ["Enter", "zoom to the selected box"], ["Escape", "back: zoom, search"],
-      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
+      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
       ["t", "light or dark"], ["?", "this list"],
     ];
     const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
@@ -455,7 +493,7 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
     if (this.menu) return this.menuKey(event);
     if (event.target.matches("input, select, textarea")) return;
-    const isAlways = "ofuiqt?".includes(event.key);  // without a heap there is nothing else
+    const isAlways = "ofuaiqt?".includes(event.key);  // without a heap there is nothing else
     const action = (this.heap || isAlways) && this.actionOf(event.key, event.target);
     if (!action) return;
     event.preventDefault();
@@ -463,15 +501,16 @@ class App {
   }
 
   actionOf(key, target) {
-    const page = { o: "overview", f: "flame", u: "functions", i: "timeline", q: "quality" }[key];
+    const page = { o: "overview", f: "flame", u: "functions", a: "callers", i: "timeline", q: "quality" }[key];
+    if (page === "callers" && this.flame.selected > 0 && this.state.page !== page) return () => this.showCallers(this.flame.selected);
     if (page) return () => this.set({ page });
     if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);
     if (key === "[" || key === "]") return () => this.step(key === "]" ? 1 : -1);
-    if (key.startsWith("Arrow") && ["flame", "overview"].includes(this.state.page)) return () => this.walk(key);
+    if (key.startsWith("Arrow") && ["flame", "overview", "callers"].includes(this.state.page)) return () => this.walk(key);
     if (key === "Enter" && target.closest("button")) return null;
     return {
       Escape: () => this.back(),
-      Enter: () => this.flame.selected >= 0 && this.set({ page: "flame", zoom: this.flame.selected }),
+      Enter: () => this.graph().selected >= 0 && this.graph().handlers.onZoom(this.graph().selected),
       p: () => this.heap.peak && this.set({ moment: this.heap.peak.index, zoom: 0 }),
       e: () => this.set({ moment: this.heap.end.index, zoom: 0 }),
       b: () => this.set({ page: "flame", isInverted: !this.state.isInverted, zoom: 0 }),
@@ -491,8 +530,9 @@ class App {
   }
 
   walk(key) {
-    const node = this.flame.neighbour(key);
-    if (node >= 0 && this.flame.isInZoom(node)) this.goTo(node);
+    const graph = this.graph();
+    const node = graph.neighbour(key);
+    if (node >= 0 && graph.isInZoom(node)) this.goTo(node, graph);
   }
 
   // One step: the zoom, the search.

@@ -231,8 +231,8 @@ function renderFunctions(app, main) {
       make("td", { class: "number" }, formatShare(row.own, total)),
       make("td", { class: "number", title: formatExactly(row.total, view.unit) }, formatValue(row.total, view.unit)),
       make("td", { class: "number" }, formatShare(row.total, total)),
-      make("td", {}, button(cut(report.functions.name(row.function), 240), { class: "link", title: "Show in the flame graph" },
-        () => app.set({ page: "flame", query: searchText(report.functions.name(row.function)), zoom: 0 }))),
+      make("td", {}, button(cut(report.functions.name(row.function), 240), { class: "link", title: "Callers and callees" },
+        () => app.set({ page: "callers", pivot: row.function }))),
       make("td", { class: "quiet" }, cut(report.functions.moduleName(row.function), 60)))));
   addRows(0, FIRST_ROWS);
   const more = button(`Show all ${rows.length.toLocaleString("en-US")}`, {}, () => {
@@ -316,6 +316,7 @@ const PAGES = [
   { key: "overview", title: "Overview", render: renderOverview, needsMemory: true },
   { key: "flame", title: "Flame graph", render: renderFlame, needsMemory: true },
   { key: "functions", title: "Functions", render: renderFunctions, needsMemory: true },
+  { key: "callers", title: "Callers", render: renderCallers, needsMemory: true },
   { key: "timeline", title: "Timeline", render: renderTimeline, needsMemory: false },
   { key: "quality", title: "Data quality", render: renderQuality, needsMemory: false },
 ];
