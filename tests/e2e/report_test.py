@@ -1,15 +1,20 @@
 """The page that recordings leave, in a real browser."""
 
+import csv
+import gzip
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
+import pprof_pb2
 from browser import CHROMIUM, Browser, Page
 from profile_run import HEAP_PROFILE, program
 
@@ -214,6 +219,74 @@ class BrowserTest(unittest.TestCase):
         link = self.page.evaluate("location.hash")
         self.open(self.directory / "stacks.html", link)
         self.assertEqual(pivot(), "save")
+
+    def saved(self, kind):
+        """What a button of the dialog saves."""
+        directory = pathlib.Path(tempfile.mkdtemp(dir=self.directory))
+        self.page.download_to(directory)
+        self.page.key("x")
+        self.page.evaluate(f"document.querySelector('[data-export=\"{kind}\"]').click()")
+        self.page.wait("!document.querySelector('dialog')")
+        return self.page.downloaded(directory)
+
+    def functions_in(self, file):
+        done = subprocess.run([HEAP_PROFILE, "query", "--json", file, "select name, self, cumulative from "
+                               "top('space', 100000) where cumulative != 0"], capture_output=True, text=True, check=True)
+        return sorted((row["name"], row["self"], row["cumulative"]) for row in json.loads(done.stdout))
+
+    def test_saved_stacks_have_the_same_functions_to_the_byte(self):
+        source = self.folded("main;load;parse 70\nmain;load;load 20\nmain;save 10\nother 3\n")
+        self.open(source)
+        for kind in ("folded", "pb.gz"):
+            file = self.saved(kind)
+            self.assertTrue(file.name.endswith(".end." + kind), file)
+            self.assertEqual(self.functions_in(file), self.functions_in(self.directory / "stacks.folded"), kind)
+        self.page.evaluate("heapReport.set({filters: [{kind: 'from', text: 'load', exact: true}]})")
+        self.assertEqual(self.saved("folded").read_text(), "load;parse 70\nload;load 20\n")
+
+    def test_a_saved_pprof_profile_has_all_values_of_the_recording(self):
+        self.open(self.trace.parent / "report.html", "#moment=0")
+        profile = pprof_pb2.Profile()
+        file = self.saved("pb.gz")
+        profile.ParseFromString(gzip.decompress(file.read_bytes()))
+        types = [profile.string_table[one.type] for one in profile.sample_type]
+        self.assertEqual(types, ["alloc_objects", "alloc_space", "objects", "space"])
+        for i, view in enumerate(types):
+            (row,) = self.query(f"select sum(self) as total from flamegraph(0, '{view}')")
+            self.assertEqual(sum(sample.value[i] for sample in profile.sample), row["total"], view)
+        if shutil.which("go"):
+            text = subprocess.run(["go", "tool", "pprof", "-raw", "-sample_index=space", file], check=True, capture_output=True,
+                                  text=True, env={**os.environ, "GOCACHE": str(self.directory)}).stdout
+            self.assertIn("leaks_huge", text)
+
+    def test_saved_speedscope_and_csv_files_are_well_formed(self):
+        names = ['say "<hi>", =1+1', "a;b"]
+        self.open(self.folded("main;" + names[0] + " 5\nmain;f 7\n", "quotes"))
+        frames = json.loads(self.saved("speedscope.json").read_text())
+        (profile,) = frames["profiles"]
+        stacks = {";".join(frames["shared"]["frames"][i]["name"] for i in sample): weight
+                  for sample, weight in zip(profile["samples"], profile["weights"])}
+        self.assertEqual(stacks, {"main;" + names[0]: 5, "main;f": 7})
+        self.assertEqual((profile["type"], profile["unit"], profile["startValue"], profile["endValue"]), ("sampled", "bytes", 0, 12))
+        rows = list(csv.reader(self.saved("csv").read_text().splitlines()))
+        self.assertEqual(rows[1:], [["f", "", "", "7", "7"], [names[0], "", "", "5", "5"], ["main", "", "", "0", "12"]])
+
+    def test_saved_pictures_show_the_zoomed_boxes(self):
+        self.open(self.folded("main;<script>alert(1)</script>&;y 90\nmain;other 10\n", "pictures"), "#page=flame")
+        texts = lambda: [one.text for one in xml.etree.ElementTree.fromstring(self.saved("svg").read_text()).iter(
+            "{http://www.w3.org/2000/svg}text")]
+        self.assertEqual(sorted(texts()), ["<script>alert(1)</script>&", "all – 100 B", "main", "other", "y"])
+        self.page.evaluate("heapReport.set({zoom: 2})")
+        self.assertNotIn("other", texts())
+        picture = self.saved("png").read_bytes()
+        self.assertEqual((picture[:8], struct.unpack(">II", picture[16:24])), (b"\x89PNG\r\n\x1a\n", (1400, 4 * 19)))
+
+    def test_a_file_that_is_too_large_is_said(self):
+        self.open(self.folded("main;load 70\n"))
+        self.page.evaluate("EXPORTS[1].make = () => new FileText().add('x'.repeat(MOST_BYTES), 'x')")
+        self.page.key("x")
+        self.page.evaluate("document.querySelector('[data-export=folded]').click()")
+        self.page.wait("document.querySelector('dialog [role=status]').textContent.includes('too large')")
 
     def test_the_peak_comes_first_when_it_is_much_more_than_the_end(self):
         self.open(self.trace.parent / "report.html")

@@ -17,7 +17,7 @@ const PALETTES = {
       ...Array.from({ length: HUES }, (_, i) => `hsl(${i * 22} 62% ${i % 2 ? 80 : 75}%)`),
       "hsl(220 6% 80%)", "hsl(220 10% 88%)", "hsl(215 25% 84%)", "hsl(300 85% 72%)",
     ],
-    text: "#16181d", small: "hsl(220 8% 84%)", outline: "#16181d", line: "hsl(220 10% 70%)", accent: "hsl(212 85% 42%)",
+    text: "#16181d", back: "#ffffff", small: "hsl(220 8% 84%)", outline: "#16181d", line: "hsl(220 10% 70%)", accent: "hsl(212 85% 42%)",
     second: "hsl(25 90% 42%)", quiet: "hsl(220 8% 40%)",
   },
   dark: {
@@ -25,7 +25,7 @@ const PALETTES = {
       ...Array.from({ length: HUES }, (_, i) => `hsl(${i * 22} 34% ${i % 2 ? 29 : 33}%)`),
       "hsl(220 4% 30%)", "hsl(220 6% 24%)", "hsl(215 18% 28%)", "hsl(300 55% 38%)",
     ],
-    text: "#f1f3f6", small: "hsl(220 6% 26%)", outline: "#ffffff", line: "hsl(220 8% 40%)", accent: "hsl(210 90% 68%)",
+    text: "#f1f3f6", back: "#1e2127", small: "hsl(220 6% 26%)", outline: "#ffffff", line: "hsl(220 8% 40%)", accent: "hsl(210 90% 68%)",
     second: "hsl(30 90% 62%)", quiet: "hsl(220 10% 68%)",
   },
 };
@@ -164,38 +164,48 @@ class FlameGraph {
 
   draw() {
     this.resize();
-    const { tree, context, palette } = this;
+    this.context.clearRect(0, 0, this.width, this.height);
+    this.layout(this.width, this.height, this.element.scrollTop);
+    this.paint(this.context);
+    this.drawSelection(this.element.scrollTop);
+  }
+
+  // Finds what is seen of a picture of this size that is scrolled to `top`.
+  layout(width, height, top) {
+    const { tree } = this;
     this.from = tree.lefts[this.zoom];
     this.to = this.from + tree.widths[this.zoom];
-    this.perPixel = (this.to - this.from) / this.width;
-    this.rectangles = 0;
+    this.perPixel = (this.to - this.from) / width;
     this.boxes = Array.from({ length: COLORS }, () => []);
     this.names = [];
     this.small = [];
-    context.clearRect(0, 0, this.width, this.height);
     if (this.to <= this.from) return;
-    const top = this.element.scrollTop;
     const first = Math.floor(top / ROW_HEIGHT);
-    const last = Math.min(tree.height - 1, Math.floor((top + this.height) / ROW_HEIGHT));
-    for (let row = first; row <= last; ++row) this.collectRow(this.rowOf(row), row * ROW_HEIGHT - top);
-    context.fillStyle = palette.small;
-    this.fill(this.small);
-    this.boxes.forEach((boxes, color) => {
-      context.fillStyle = palette.boxes[color];
-      this.fill(boxes);
-    });
-    this.drawNames();
-    this.drawSelection(top);
+    const last = Math.min(tree.height - 1, Math.floor((top + height) / ROW_HEIGHT));
+    for (let row = first; row <= last; ++row) this.collectRow(this.rowOf(row), row * ROW_HEIGHT - top, width);
   }
 
-  collectRow(depth, y) {
+  paint(context) {
+    const { palette } = this;
+    this.rectangles = 0;
+    context.fillStyle = palette.small;
+    this.fill(context, this.small);
+    this.boxes.forEach((boxes, color) => {
+      context.fillStyle = palette.boxes[color];
+      this.fill(context, boxes);
+    });
+    this.drawNames(context);
+  }
+
+  // Boxes are x, y, width and node.
+  collectRow(depth, y, whole) {
     const { tree, colors, matches } = this;
     const end = tree.rowStarts[depth + 1];
     let at = tree.firstEndingBehind(this.from, tree.rowStarts[depth], end);
     let barFrom = -1;
     let barTo = -1;
     const endBar = () => {
-      if (barFrom >= 0) this.small.push(barFrom, y, barTo - barFrom);
+      if (barFrom >= 0) this.small.push(barFrom, y, barTo - barFrom, -1);
       barFrom = barTo = -1;
     };
     while (at < end) {
@@ -214,25 +224,25 @@ class FlameGraph {
         continue;
       }
       const x0 = Math.max(0, x);
-      const x1 = Math.min(this.width, x + width);
+      const x1 = Math.min(whole, x + width);
       const fn = tree.functions[node];
-      this.boxes[matches && matches[fn] ? MATCH : colors[fn]].push(x0, y, x1 - x0 - 0.6);
+      this.boxes[matches && matches[fn] ? MATCH : colors[fn]].push(x0, y, x1 - x0 - 0.6, node);
       if (x1 - x0 > TEXT_WIDTH) this.names.push(node, x0, y, x1 - x0);
       ++at;
     }
     endBar();
   }
 
-  fill(boxes) {
+  fill(context, boxes) {
     if (boxes.length === 0) return;
-    this.context.beginPath();
-    for (let i = 0; i < boxes.length; i += 3) this.context.rect(boxes[i], boxes[i + 1], boxes[i + 2], ROW_HEIGHT - 1);
-    this.context.fill();
-    this.rectangles += boxes.length / 3;
+    context.beginPath();
+    for (let i = 0; i < boxes.length; i += 4) context.rect(boxes[i], boxes[i + 1], boxes[i + 2], ROW_HEIGHT - 1);
+    context.fill();
+    this.rectangles += boxes.length / 4;
   }
 
-  drawNames() {
-    const { context, names, tree } = this;
+  drawNames(context) {
+    const { names, tree } = this;
     context.fillStyle = this.palette.text;
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";

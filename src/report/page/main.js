@@ -291,6 +291,7 @@ class App {
         process && process.pid > 0 ? make("span", { class: "quiet" }, "pid " + process.pid) : null,
         this.heapChooser(), make("span", { class: "spring" }), tabs,
         button(this.theme() === "dark" ? "☀" : "☾", { class: "icon", title: "Light or dark (t)", "aria-label": "Light or dark" }, () => this.toggleTheme()),
+        this.heap ? button("⤓", { class: "icon", title: "Save as a file (x)", "aria-label": "Save as a file" }, () => showExports(this)) : null,
         button("?", { class: "icon", title: "Keys (?)", "aria-label": "Keys" }, () => this.showHelp())),
       this.heap ? this.controls() : null);
   }
@@ -478,7 +479,7 @@ class App {
       ["p e", "the peak, the end"], ["b", "top-down or bottom-up"], ["/", "search; Enter or n, N: next, previous"],
       ["← → ↑ ↓", "walk through the flame graph"], ["Enter", "zoom to the selected box"], ["Escape", "back: zoom, search"],
       ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
-      ["t", "light or dark"], ["?", "this list"],
+      ["x", "save as a file: pprof, folded stacks, speedscope, CSV, SVG, PNG"], ["t", "light or dark"], ["?", "this list"],
     ];
     const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
       make("dl", {}, ...keys.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)])),
@@ -519,6 +520,7 @@ class App {
       N: () => this.nextMatch(-1),
       c: () => this.copyStack(),
       m: () => this.flame.selected > 0 && this.showMenu(this.flame.selected, innerWidth / 2, innerHeight / 3),
+      x: () => showExports(this),
       t: () => this.toggleTheme(),
       "?": () => this.showHelp(),
     }[key];
