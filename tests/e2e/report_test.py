@@ -142,9 +142,12 @@ class BrowserTest(unittest.TestCase):
         report(file, page)
         return page
 
-    def query(self, sql):
-        done = subprocess.run([HEAP_PROFILE, "query", "--json", self.trace, sql], capture_output=True, text=True, check=True)
+    def query_file(self, file, sql):
+        done = subprocess.run([HEAP_PROFILE, "query", "--json", file, sql], capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
+
+    def query(self, sql):
+        return self.query_file(self.trace, sql)
 
     def total(self):
         return int(self.page.evaluate("document.getElementById('total').dataset.value"))
@@ -220,6 +223,147 @@ class BrowserTest(unittest.TestCase):
         self.open(self.directory / "stacks.html", link)
         self.assertEqual(pivot(), "save")
 
+    def two_files(self, before, after):
+        """A page of two files."""
+        paths = [self.directory / "before.folded", self.directory / "after.folded"]
+        for path, text in zip(paths, (before, after)):
+            path.write_text(text)
+        page = self.directory / "both.html"
+        subprocess.run([HEAP_PROFILE, "report", "-q", "-o", page, *paths], check=True, capture_output=True)
+        return page
+
+    def changes(self):
+        return [tuple(row) for row in self.page.evaluate(
+            "[...document.querySelectorAll('.changes tbody tr')].map((row) => [row.cells[4].textContent, "
+            "row.cells[0].textContent, row.cells[2].textContent, row.cells[3].textContent])")]
+
+    def with_marks(self, name, statement, rounds, *options):
+        """A recording of Python that does this so many times, with a dump after each."""
+        out = self.directory / name
+        script = ("import ctypes, subprocess\nlibc = ctypes.CDLL(None)\nmalloc, free = libc.malloc, libc.free\n"
+                  "malloc.restype = ctypes.c_void_p\nfree.argtypes = [ctypes.c_void_p]\n"
+                  f"for i in range({rounds}):\n {statement}\n subprocess.run([{str(HEAP_PROFILE)!r}, 'mark', str(i)], check=True)")
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "--no-children", *options, "-o", out, "--", "/usr/bin/python3", "-c", script],
+                       capture_output=True, check=True)
+        return out
+
+    def chosen(self):
+        return self.page.evaluate("[...document.querySelectorAll('main select')].map((one) => one.selectedOptions[0].textContent)")
+
+    def test_two_files_are_compared_and_words_say_which_minus_which(self):
+        page = self.two_files("main;load 100\nmain;same 50\n", "main;load 30\nmain;new 1024\nmain;same 50\n")
+        self.open(page, "#page=compare")
+        self.assertEqual([text.split(":")[0] for text in self.chosen()], [str(self.directory / "before.folded")[:80],
+                                                                          str(self.directory / "after.folded")[:80]])
+        self.assertEqual(self.changes(), [("new", "▲ +1.00 KiB", "0 B", "1.00 KiB"), ("load", "▼ −70 B", "100 B", "30 B")])
+        self.assertIn("B − A = ▲ +954 B (636% of A): from 150 B to 1.08 KiB live bytes",
+                      self.page.evaluate("document.getElementById('change').textContent"))
+        link = self.page.evaluate("location.hash")
+        self.page.evaluate("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Swap A and B').click()")
+        self.assertEqual(self.changes(), [("new", "▼ −1.00 KiB", "1.00 KiB", "0 B"), ("load", "▲ +70 B", "30 B", "100 B")])
+        self.open(page, link)
+        self.assertEqual(self.changes()[0][1], "▲ +1.00 KiB", "a link has both moments")
+        self.assertEqual(self.page.evaluate("heapReport.changeGraph.tree.total()"), 1024 + 70, "as wide as all that changed")
+
+    def test_of_two_recordings_the_largest_heaps_are_compared(self):
+        one, two = (self.with_marks(name, f"malloc({size})", 1) for name, size in (("one", 3_000_000), ("two", 4_000_000)))
+        page = self.directory / "recordings.html"
+        subprocess.run([HEAP_PROFILE, "report", "-q", "-o", page, one / "raw-trace", two / "raw-trace"], check=True, capture_output=True)
+        self.open(page, "#page=compare")
+        chosen = self.chosen()
+        self.assertTrue(chosen[0].startswith(str(one)[:60]) and chosen[1].startswith(str(two)[:60]), chosen)
+        self.assertEqual(self.changes()[0][1:], ("▲ +977 KiB", "2.86 MiB", "3.81 MiB"))
+
+    def test_functions_of_another_build_are_the_same(self):
+        for name, size in (("before", 100), ("after", 130)):
+            profile = pprof_pb2.Profile(string_table=["", "space", "bytes", "f", f"/{name}/bin/tool"])
+            profile.sample_type.add(type=1, unit=2)
+            profile.mapping.add(id=1, filename=4)
+            profile.function.add(id=1, name=3)
+            profile.location.add(id=1, mapping_id=1).line.add(function_id=1)
+            profile.sample.add(location_id=[1], value=[size])
+            (self.directory / (name + ".pb")).write_bytes(profile.SerializeToString())
+        page = self.directory / "builds.html"
+        subprocess.run([HEAP_PROFILE, "report", "-q", "-o", page, self.directory / "before.pb", self.directory / "after.pb"],
+                       check=True, capture_output=True)
+        self.open(page, "#page=compare")
+        self.assertEqual(self.changes(), [("f", "▲ +30 B", "100 B", "130 B")])
+
+    def test_the_page_itself_is_small(self):
+        page = (self.trace.parent / "report.html").read_text()
+        at = page.index("application/octet-stream\">")
+        self.assertLessEqual(len(page) - (page.index("</script>", at) - at), 150_000)
+
+    def test_changes_are_those_of_sql(self):
+        out = self.with_marks("dumps", "[malloc(j + 1000) for j in range(1000)]", 2, "-i", "64")
+        self.open(out / "report.html", "#page=compare&filters=none")
+        dumps = self.page.evaluate("[heapReport.state.base, heapReport.state.moment].map((i) => heapReport.allMoments[i].dump.id)")
+        self.assertNotEqual(dumps[0], dumps[1])
+        for view in VIEWS:
+            self.page.evaluate(f"heapReport.set({{view: '{view}'}})")
+            (row,) = self.query_file(out / "raw-trace", "select sum(self_a) as a, sum(self_b) as b, sum(self_delta) as change "
+                                     f"from diff({dumps[0]}, {dumps[1]}, '{view}')")
+            self.assertEqual(self.page.evaluate(f"comparisonOf(heapReport).totals"), [row["a"], row["b"]], view)
+            self.assertEqual(int(self.page.evaluate("document.getElementById('change').dataset.value")), row["change"], view)
+
+    def test_changes_within_the_sampling_error_are_grey(self):
+        self.open(self.two_files("main;load 100000\nmain;other 100\n", "main;load 101000\nmain;other 90000\n"), "#page=compare")
+        self.page.evaluate("heapReport.report.trees.forEach((tree) => { tree.about.has_errors = true; "
+                           "tree.ownErrors = () => new Float64Array(tree.count).fill(1000); })")
+        self.page.evaluate("heapReport.cache.clear(); heapReport.render()")
+        noisy = self.page.evaluate("[...document.querySelectorAll('.changes tbody tr')].map((row) => [row.cells[4].textContent, "
+                                   "row.className])")
+        self.assertEqual(noisy, [["other", ""], ["load", "noise"]])
+        style = "comparisonOf(heapReport).style('bytes', heapReport.report.functions)"
+        self.assertEqual(self.page.evaluate(f"[...comparisonOf(heapReport).tree.functions].map((fn, node) => "
+                                            f"[heapReport.report.functions.name(fn), {style}.color(node) === SAME])"),
+                         [["all", False], ["main", False], ["other", False], ["load", True]])
+
+    def test_what_does_not_differ_is_said(self):
+        self.open(self.two_files("main;load 100\n", "main;load 100\n"), "#page=compare")
+        self.assertIn("Nothing changed", self.page.evaluate("document.getElementById('empty').textContent"))
+        self.open(self.folded("main;load 70\n"), "#page=compare")
+        self.assertIn("heap_profile report BEFORE AFTER", self.page.evaluate("document.getElementById('page').textContent"))
+
+    def test_keys_walk_and_zoom_changes(self):
+        self.open(self.two_files("main;load;x 100\n", "main;load;x 30\nmain;new 1024\n"), "#page=compare")
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
+            self.page.key(key)
+        zoomed = "heapReport.report.functions.name(heapReport.changeGraph.tree.functions[heapReport.changeGraph.zoom])"
+        self.assertEqual(self.page.evaluate(zoomed), "new")
+        self.page.key("Escape")
+        self.assertEqual(self.page.evaluate(zoomed), "main")
+        self.page.key("f")
+        self.assertEqual(self.page.evaluate("heapReport.state.zoom"), 0, "numbers of another tree")
+
+    def test_leaks_are_ranked_by_evidence(self):
+        out = self.with_marks("leaks", "malloc(100_000)\n free(malloc(50_000))", 8)
+        self.open(out / "report.html", "#page=leaks&filters=none")
+        rows = self.page.evaluate("(({rows, tree}) => rows.map((row) => [row.evidence, row.live, row.growth, row.series, row.allocated]))"
+                                  "(findLeaks(heapReport, heapReport.heap))")
+        self.assertEqual(rows, sorted(rows, key=lambda row: (row[0], -row[2] if row[0] < 2 else -row[1])))
+        for evidence, live, growth, series, allocated in rows:
+            self.assertEqual(growth, series[-1] - series[0])
+            self.assertEqual(series[-1], live)
+            self.assertEqual(evidence in (0, 1), series == sorted(series) and len(set(series)) > 2, series)
+            self.assertTrue(evidence == 1 or live == allocated)
+        (live,) = [row["live"] for row in self.query_file(out / "raw-trace", "select live_size as live from heap_dump order by id desc limit 1")]
+        self.assertLessEqual(sum(row[1] for row in rows), live)
+        self.assertTrue(any(row[0] == 1 and row[1] >= 800_000 and row[4] >= row[1] + 400_000 for row in rows), "malloc() of the script")
+        self.assertEqual(self.page.evaluate("document.querySelector('.leaks tbody tr').cells[3].textContent.length"),
+                         len(rows[0][3]))
+
+    def test_evidence_of_leaks_needs_dumps_and_frees(self):
+        self.open(self.folded("main;load 70\n"), "#page=leaks")
+        text = self.page.evaluate("document.getElementById('page').textContent")
+        for part in ("There is none", "heap_profile -c 1000", "the file does not tell"):
+            self.assertIn(part, text)
+        evidence = lambda series, allocated, tells="true": self.page.evaluate(
+            f"evidenceOf({{series: {series}, live: {series[-1]}, allocated: {allocated}}}, {tells})")
+        self.assertEqual([evidence([1, 2, 3], 3), evidence([1, 2, 3], 4), evidence([3, 3, 3], 3), evidence([3, 3, 3], 4)], [0, 1, 2, -1])
+        self.assertEqual([evidence([1, 3], 3), evidence([1, 3, 2, 4], 9), evidence([1, 1, 3], 9), evidence([1, 2, 3], 3, "false"),
+                          evidence([3], 3, "false")], [2, -1, -1, 1, -1])
+
     def saved(self, kind):
         """What a button of the dialog saves."""
         directory = pathlib.Path(tempfile.mkdtemp(dir=self.directory))
@@ -230,9 +374,8 @@ class BrowserTest(unittest.TestCase):
         return self.page.downloaded(directory)
 
     def functions_in(self, file):
-        done = subprocess.run([HEAP_PROFILE, "query", "--json", file, "select name, self, cumulative from "
-                               "top('space', 100000) where cumulative != 0"], capture_output=True, text=True, check=True)
-        return sorted((row["name"], row["self"], row["cumulative"]) for row in json.loads(done.stdout))
+        rows = self.query_file(file, "select name, self, cumulative from top('space', 100000) where cumulative != 0")
+        return sorted((row["name"], row["self"], row["cumulative"]) for row in rows)
 
     def test_saved_stacks_have_the_same_functions_to_the_byte(self):
         source = self.folded("main;load;parse 70\nmain;load;load 20\nmain;save 10\nother 3\n")
@@ -502,7 +645,7 @@ class BrowserTest(unittest.TestCase):
     def test_every_page_shows_something_at_every_width(self):
         for width in (1600, 1000, 420):
             self.page.size(width, 800)
-            for key in "ofuaiq":
+            for key in "ofuadliq":
                 self.open(self.trace.parent / "report.html")
                 self.page.key(key)
                 self.assertGreater(len(self.page.evaluate("document.getElementById('page').textContent")), 30)
@@ -510,7 +653,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_names_never_become_html(self):
         self.open(self.folded(b"".join(name.replace(" ", "\t").encode() + b";x 1\n" for name in HOSTILE)))
-        for key in "ofuaiq":
+        for key in "ofuadliq":
             self.page.key(key)
             self.assertEqual(self.page.evaluate("[document.querySelectorAll('img, iframe, object').length, "
                                                 "document.scripts.length]"), [0, 1])
@@ -525,7 +668,7 @@ class BrowserTest(unittest.TestCase):
         self.page.key("b")
         self.assertEqual(self.total(), 1000)
         self.open(self.folded("main 1\n" + "x" * ((1 << 20) - 100) + ";y 6\n", "long"))
-        for key in "ofuaiq":
+        for key in "ofuadliq":
             self.page.key(key)
         self.assertEqual(self.total(), 7)
 

@@ -105,6 +105,20 @@ class Functions {
     }
   }
 
+  // By row: the first one with its name in a file of the same name. Two builds of a program
+  // lie in different directories.
+  alike() {
+    if (this.alikes) return this.alikes;
+    const first = new Map();
+    this.alikes = this.groups.map((group) => {
+      if (group <= LEFT_OUT_FUNCTION) return group;
+      const key = this.nameIds[group] + " " + this.moduleName(group);
+      if (!first.has(key)) first.set(key, group);
+      return first.get(key);
+    });
+    return this.alikes;
+  }
+
   // By row: 1 where nobody knows the name; Perfetto's traces say "unknown".
   findUnnamed() {
     const isUnknown = new Map();
@@ -189,6 +203,7 @@ class Report {
     const facts = JSON.parse(new TextDecoder().decode(reader.block()));
     this.version = facts.version;
     this.files = facts.files.map(printable);
+    this.fileEnds = facts.file_ends;  // by file: one behind its last process
     this.warnings = facts.warnings.map(printable);
     for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "stats"])
       this[name] = rowsOf(facts[name]);

@@ -58,13 +58,10 @@ class TreeMaker {
       this.slots[this.slotOf(this.parents[node], this.functions[node])] = node;
   }
 
-  // By node: what it and its callees hold, whatever the sign.
+  // By node: what it and its callees hold in the first column, whatever the sign.
   sizes() {
     const { count, parents } = this;
-    const sizes = new Float64Array(count);
-    for (const column of this.columns) {
-      for (let node = 0; node < count; ++node) sizes[node] += Math.abs(column[node]);
-    }
+    const sizes = this.columns[0].slice(0, count).map(Math.abs);
     for (let node = count - 1; node > 0; --node) sizes[parents[node]] += sizes[node];
     return sizes;
   }
@@ -103,6 +100,22 @@ class TreeMaker {
     const columns = this.columns.map(ordered);
     return Object.assign(new Tree(depths.slice(0, made), ordered(this.functions), columns[0]), { columns });
   }
+}
+
+// Trees in one. Parts: a StoredTree and its figures, as pairs of a column of the new tree
+// and what nodes have there. `groups`: by function, which ones are the same.
+function unionTree(parts, columns, groups) {
+  const maker = new TreeMaker(Math.max(...parts.map((part) => part.tree.count)), { columns });
+  for (const { tree, figures } of parts) {
+    const path = [0];  // by depth: the node of the new tree
+    for (let node = 1; node < tree.count; ++node) {
+      const depth = tree.depths[node];
+      const at = maker.callee(path[depth - 1], groups[tree.functions[node]]);
+      path[depth] = at;
+      for (const [column, values] of figures) maker.add(at, values[node], column);
+    }
+  }
+  return maker.finish();
 }
 
 // What filters do to a stack. Each has a text or /regular expression/ that names must
@@ -147,7 +160,8 @@ function filtered(tree, filters, functions) {
 }
 
 function applyFilter(tree, kind, matches) {
-  const maker = new TreeMaker(tree.count);
+  const columns = tree.columns || [tree.own];
+  const maker = new TreeMaker(tree.count, { columns: columns.length });
   const made = new Int32Array(tree.count);  // by node: its new one; -1: not shown
   const isInside = new Uint8Array(tree.count);  // of a match, or one itself
   made[0] = 0;
@@ -160,7 +174,8 @@ function applyFilter(tree, kind, matches) {
     else if (kind === "hide" && isInside[node]) made[node] = -1;
     else if (kind === "from" && !isInside[node]) made[node] = -1;
     else made[node] = maker.callee(Math.max(made[parent], 0), fn);
-    if (made[node] >= 0 && (kind !== "keep" || isInside[node])) maker.add(made[node], tree.own[node]);
+    if (made[node] < 0 || (kind === "keep" && !isInside[node])) continue;
+    for (let i = 0; i < columns.length; ++i) maker.add(made[node], columns[i][node], i);
   }
   return maker.finish();
 }

@@ -18,8 +18,8 @@ class FileText {
   }
 }
 
-// Calls `take(node, path)` for all that hold memory, with the functions from the
-// outermost inward; `path` is the same array each time.
+// Calls `take(node, path)` for all that hold memory (of which `own` is more than 0), with the functions
+// from the outermost inward; `path` is the same array each time.
 function eachStack(tree, own, take) {
   const path = [];
   for (let node = 1; node < tree.count; ++node) {
@@ -189,7 +189,7 @@ class PprofWriter {
         message.number(2, this.string(unit));
       });
     const columns = types.map(([type]) => tree.own(type).map((value) => Math.max(value, 0)));
-    const any = columns.reduce((sum, column) => sum.map((value, node) => value + column[node]));
+    const any = columns[0].map((_, node) => Number(columns.some((column) => column[node] > 0)));
     eachStack(tree, any, (node, path) => {
       const ids = path.map((fn) => this.locationOf(fn)).reverse();
       out.message(2, (sample) => {

@@ -9,13 +9,19 @@ const NO_NAME = HUES;
 const ALLOCATOR = HUES + 1;
 const WHOLE = HUES + 2;
 const MATCH = HUES + 3;
-const COLORS = HUES + 4;
+const GREW = HUES + 4;
+const GREW_PARTLY = HUES + 5;
+const SHRANK = HUES + 6;
+const SHRANK_PARTLY = HUES + 7;
+const SAME = HUES + 8;
+const COLORS = HUES + 9;
 
 const PALETTES = {
   light: {
     boxes: [
       ...Array.from({ length: HUES }, (_, i) => `hsl(${i * 22} 62% ${i % 2 ? 80 : 75}%)`),
       "hsl(220 6% 80%)", "hsl(220 10% 88%)", "hsl(215 25% 84%)", "hsl(300 85% 72%)",
+      "hsl(28 95% 62%)", "hsl(30 85% 82%)", "hsl(212 80% 66%)", "hsl(212 70% 86%)", "hsl(220 8% 88%)",
     ],
     text: "#16181d", back: "#ffffff", small: "hsl(220 8% 84%)", outline: "#16181d", line: "hsl(220 10% 70%)", accent: "hsl(212 85% 42%)",
     second: "hsl(25 90% 42%)", quiet: "hsl(220 8% 40%)",
@@ -24,6 +30,7 @@ const PALETTES = {
     boxes: [
       ...Array.from({ length: HUES }, (_, i) => `hsl(${i * 22} 34% ${i % 2 ? 29 : 33}%)`),
       "hsl(220 4% 30%)", "hsl(220 6% 24%)", "hsl(215 18% 28%)", "hsl(300 55% 38%)",
+      "hsl(25 80% 36%)", "hsl(25 42% 25%)", "hsl(212 65% 42%)", "hsl(212 38% 27%)", "hsl(220 5% 24%)",
     ],
     text: "#f1f3f6", back: "#1e2127", small: "hsl(220 6% 26%)", outline: "#ffffff", line: "hsl(220 8% 40%)", accent: "hsl(210 90% 68%)",
     second: "hsl(30 90% 62%)", quiet: "hsl(220 10% 68%)",
@@ -91,7 +98,9 @@ class FlameGraph {
     });
   }
 
-  show(tree, unit, palette, zoom) {
+  // `style`: of nodes, when they are not as their functions: color, text, describe.
+  show(tree, unit, palette, zoom, style = null) {
+    this.style = style;
     const isNew = tree !== this.tree;
     this.tree = tree;
     this.unit = unit;
@@ -226,7 +235,7 @@ class FlameGraph {
       const x0 = Math.max(0, x);
       const x1 = Math.min(whole, x + width);
       const fn = tree.functions[node];
-      this.boxes[matches && matches[fn] ? MATCH : colors[fn]].push(x0, y, x1 - x0 - 0.6, node);
+      this.boxes[matches && matches[fn] ? MATCH : this.style ? this.style.color(node) : colors[fn]].push(x0, y, x1 - x0 - 0.6, node);
       if (x1 - x0 > TEXT_WIDTH) this.names.push(node, x0, y, x1 - x0);
       ++at;
     }
@@ -254,6 +263,7 @@ class FlameGraph {
   }
 
   textOf(node, tree) {
+    if (this.style) return this.style.text(node);
     const name = this.functions.name(tree.functions[node]);
     return node === 0 ? name + " – " + formatValue(tree.total(), this.unit) : name;
   }
@@ -284,7 +294,7 @@ class FlameGraph {
       return;
     }
     if (!this.tip.isConnected) document.body.append(this.tip);
-    this.tip.replaceChildren(...describeNode(this.tree, node, this.functions, this.unit, this.whole));
+    this.tip.replaceChildren(...(this.style ? this.style.describe(node) : describeNode(this.tree, node, this.functions, this.unit, this.whole)));
     this.tip.hidden = false;
     const { offsetWidth, offsetHeight } = this.tip;
     this.tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - offsetWidth - 8)) + "px";

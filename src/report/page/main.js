@@ -17,6 +17,11 @@ class App {
       onMenu: (node, x, y) => this.showMenu(node, x, y),
     });
     this.graphsAround = this.makeGraphsAround();
+    this.changeGraph = new FlameGraph(report.functions, {
+      onZoom: (node) => this.set({ zoom: node }),
+      onSelect: () => {},
+      onMenu: () => {},
+    }, { title: "Changes" });
     this.timelineView = new Timeline((point) => this.pick(point));
     this.search = this.makeSearch();
     this.root = document.getElementById("app");
@@ -41,6 +46,7 @@ class App {
 
   // The graph that keys are about.
   graph() {
+    if (this.state.page === "compare") return this.changeGraph;
     if (this.state.page !== "callers") return this.flame;
     const { callers, callees } = this.graphsAround;
     return document.activeElement === callers.element ? callers : callees;
@@ -78,6 +84,11 @@ class App {
     heap.moments.sort((a, b) => a.time - b.time || Number(b.isPeak) - Number(a.isPeak));
   }
 
+  // The number of the file that it is of.
+  fileOf(heap) {
+    return this.report.fileEnds.findIndex((end) => heap.upid < end);
+  }
+
   weightOf(heap) {
     return Math.max(...heap.moments.map((moment) => this.totalOf(moment, "space") || this.totalOf(moment, "alloc_space") / 1e6));
   }
@@ -113,6 +124,7 @@ class App {
   readState() {
     const state = stateFromHash(location.hash);
     state.moment = state.moment < this.allMoments.length ? state.moment : -1;
+    state.base = state.base < this.allMoments.length && state.moment >= 0 ? state.base : -1;
     if (!location.hash.includes("filters=") && this.heaps.length > 0) {
       const moment = this.allMoments[state.moment] || this.usualMoment(this.heaps[0])[0];
       state.filters = this.usualFilters(moment);
@@ -125,6 +137,8 @@ class App {
   set(change) {
     const before = this.state;
     this.state = { ...before, ...change };
+    // Another tree, with other numbers.
+    if ((this.state.page === "compare") !== (before.page === "compare") && !("zoom" in change)) this.state.zoom = 0;
     const isNew = (key) => this.state[key] !== before[key];
     const isJourney = isNew("page") || isNew("moment") || isNew("pivot") || (isNew("zoom") && !isNew("view"));
     const hash = stateToHash(this.state);
@@ -135,6 +149,7 @@ class App {
 
   // The stack that is zoomed stays, or as many of its functions as have memory in the view.
   setView(view) {
+    if (this.state.page === "compare") return this.set({ view, zoom: 0 });
     const stack = this.heap ? this.tree.pathOf(this.state.zoom).map((node) => this.tree.functions[node]) : [];
     const zoom = this.heap ? this.treesOf(this.moment, { ...this.state, view }).shown.nodeOf(stack) : 0;
     this.set({ view, zoom });
@@ -163,6 +178,8 @@ class App {
   // What follows from the state.
   derive() {
     const { state, report } = this;
+    if (state.page === "compare" && state.base < 0 && this.heaps.length > 0)
+      [state.base, state.moment] = usualPair(this).map((moment) => moment.index);
     const heap = state.moment >= 0 ? this.allMoments[state.moment].heap : this.heaps[0];
     this.heap = heap;
     this.view = VIEWS.find((view) => view.key === state.view);
@@ -195,8 +212,9 @@ class App {
   }
 
   showFlame() {
-    if (this.state.zoom >= this.tree.count) this.state.zoom = 0;
-    this.flame.show(this.tree, this.view.unit, this.palette, this.state.zoom);
+    const { tree } = this.state.page === "compare" ? comparisonOf(this) : this;
+    if (this.state.zoom >= tree.count) this.state.zoom = 0;
+    this.flame.show(this.tree, this.view.unit, this.palette, tree === this.tree ? this.state.zoom : 0);
     this.flame.find(this.found && this.found.matches);
     this.timelineView.show(this.timeline, this.palette,
       (point) => point.dump === this.moment.dump.id && point.isPeak === this.moment.isPeak);
@@ -262,7 +280,7 @@ class App {
     } else {
       page.render(this, main);
     }
-    for (const graph of [this.flame, ...Object.values(this.graphsAround)]) {
+    for (const graph of [this.flame, this.changeGraph, ...Object.values(this.graphsAround)]) {
       graph.restoreScroll();
       graph.request();
     }
@@ -478,7 +496,7 @@ class App {
       ["1 2 3 4", VIEWS.map((view) => view.title.toLowerCase()).join(", ")], ["[ ]", "dump before, dump after"],
       ["p e", "the peak, the end"], ["b", "top-down or bottom-up"], ["/", "search; Enter or n, N: next, previous"],
       ["← → ↑ ↓", "walk through the flame graph"], ["Enter", "zoom to the selected box"], ["Escape", "back: zoom, search"],
-      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
+      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a d l i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
       ["x", "save as a file: pprof, folded stacks, speedscope, CSV, SVG, PNG"], ["t", "light or dark"], ["?", "this list"],
     ];
     const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
@@ -494,7 +512,7 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
     if (this.menu) return this.menuKey(event);
     if (event.target.matches("input, select, textarea")) return;
-    const isAlways = "ofuaiqt?".includes(event.key);  // without a heap there is nothing else
+    const isAlways = "ofuadliqt?".includes(event.key);  // without a heap there is nothing else
     const action = (this.heap || isAlways) && this.actionOf(event.key, event.target);
     if (!action) return;
     event.preventDefault();
@@ -502,12 +520,12 @@ class App {
   }
 
   actionOf(key, target) {
-    const page = { o: "overview", f: "flame", u: "functions", a: "callers", i: "timeline", q: "quality" }[key];
+    const page = { o: "overview", f: "flame", u: "functions", a: "callers", d: "compare", l: "leaks", i: "timeline", q: "quality" }[key];
     if (page === "callers" && this.flame.selected > 0 && this.state.page !== page) return () => this.showCallers(this.flame.selected);
     if (page) return () => this.set({ page });
     if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);
     if (key === "[" || key === "]") return () => this.step(key === "]" ? 1 : -1);
-    if (key.startsWith("Arrow") && ["flame", "overview", "callers"].includes(this.state.page)) return () => this.walk(key);
+    if (key.startsWith("Arrow") && ["flame", "overview", "callers", "compare"].includes(this.state.page)) return () => this.walk(key);
     if (key === "Enter" && target.closest("button")) return null;
     return {
       Escape: () => this.back(),
@@ -539,7 +557,7 @@ class App {
 
   // One step: the zoom, the search.
   back() {
-    if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.tree.parents[this.state.zoom]) });
+    if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.graph().tree.parents[this.state.zoom]) });
     else if (this.state.query) this.set({ query: "" });
   }
 }

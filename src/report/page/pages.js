@@ -317,6 +317,8 @@ const PAGES = [
   { key: "flame", title: "Flame graph", render: renderFlame, needsMemory: true },
   { key: "functions", title: "Functions", render: renderFunctions, needsMemory: true },
   { key: "callers", title: "Callers", render: renderCallers, needsMemory: true },
+  { key: "compare", title: "Compare", render: renderCompare, needsMemory: false },
+  { key: "leaks", title: "Leaks", render: renderLeaks, needsMemory: false },
   { key: "timeline", title: "Timeline", render: renderTimeline, needsMemory: false },
   { key: "quality", title: "Data quality", render: renderQuality, needsMemory: false },
 ];
