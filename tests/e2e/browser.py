@@ -156,6 +156,11 @@ class Page:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
         self.painted()
 
+    def drag(self, begin, end):
+        for kind, (x, y) in (("mousePressed", begin), ("mouseMoved", end), ("mouseReleased", end)):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+        self.painted()
+
     def download_to(self, directory):
         self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(directory))
 

@@ -290,9 +290,9 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(self.changes(), [("f", "▲ +30 B", "100 B", "130 B")])
 
     def test_the_page_itself_is_small(self):
-        page = (self.trace.parent / "report.html").read_text()
-        at = page.index("application/octet-stream\">")
-        self.assertLessEqual(len(page) - (page.index("</script>", at) - at), 150_000)
+        page = (self.trace.parent / "report.html").read_bytes()
+        at = page.index(b"application/octet-stream\">")
+        self.assertLessEqual(len(page) - (page.index(b"</script>", at) - at), 150_000)
 
     def test_changes_are_those_of_sql(self):
         out = self.with_marks("dumps", "[malloc(j + 1000) for j in range(1000)]", 2, "-i", "64")
@@ -335,6 +335,47 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(self.page.evaluate(zoomed), "main")
         self.page.key("f")
         self.assertEqual(self.page.evaluate("heapReport.state.zoom"), 0, "numbers of another tree")
+
+    def test_sizes_are_those_of_stacks(self):
+        profile = pprof_pb2.Profile(string_table=["", "objects", "count", "space", "bytes", "small", "large", "malloc", "mixed"])
+        profile.sample_type.add(type=1, unit=2)
+        profile.sample_type.add(type=3, unit=4)
+        for id, name in ((1, 5), (2, 6), (3, 7), (4, 8)):
+            profile.function.add(id=id, name=name)
+            profile.location.add(id=id).line.add(function_id=id)
+        for stack, values in (([1], (10, 640)), ([3, 2], (2, 5000)), ([4], (3, 240))):
+            profile.sample.add(location_id=stack, value=values)
+        file = self.directory / "sizes.pb"
+        file.write_bytes(profile.SerializeToString())
+        report(file, self.directory / "sizes.html")
+        self.open(self.directory / "sizes.html", "#page=sizes")
+        rows = lambda: self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => [0, 2, 3, 4, 5].map((i) => "
+                                          "row.cells[i].textContent.trim()))")
+        self.assertEqual(rows(), [["64 B or more", "15%", "880 B", "13", "small 640 B  mixed 240 B"],
+                                  ["2.00 KiB or more", "85%", "4.88 KiB", "2", "large 4.88 KiB"]])
+        self.page.key("3")
+        self.assertEqual([row[1] for row in rows()], ["87%", "13%"])
+        self.open(self.trace.parent / "report.html", "#page=sizes&moment=0")
+        (row,) = self.query("select sum(self) as total from flamegraph(0, 'space') where self > 0")
+        told = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => Number(row.cells[3].title.replace(/[^0-9]/g, '')))")
+        self.assertEqual(sum(told), row["total"])
+
+    def test_a_range_of_the_timeline_is_compared_and_a_click_chooses(self):
+        out = self.with_marks("range", "malloc(500_000)", 4)
+        for page in ("timeline", "overview"):
+            self.open(out / "report.html", "#page=" + page)
+            x, y, points = self.page.evaluate("((view) => (({x, y}) => [x, y, view.data.points.filter((point) => point.dump >= 0 && "
+                                              "!point.isPeak).map((point) => [view.x(point.time), view.y(point.value)])])("
+                                              "view.canvas.getBoundingClientRect()))(heapReport.timelineView)")
+            self.assertEqual(len(points), 5, "four marks and the end")
+            (first, _), (second, height) = points[0], points[2]
+            self.page.drag((x + second, y + 40), (x + first, y + 60))
+            titles = [text.split(": ")[0] for text in self.chosen()]
+            self.assertEqual(titles, ["0", "2"])
+            self.page.evaluate("history.back()")
+            self.page.wait(f"heapReport.state.page === '{page}'")
+            self.page.click(x + second, y + height)
+            self.assertEqual(self.page.evaluate("[heapReport.state.page, heapReport.moment.title]"), [page, "2"])
 
     def test_leaks_are_ranked_by_evidence(self):
         out = self.with_marks("leaks", "malloc(100_000)\n free(malloc(50_000))", 8)
@@ -645,7 +686,7 @@ class BrowserTest(unittest.TestCase):
     def test_every_page_shows_something_at_every_width(self):
         for width in (1600, 1000, 420):
             self.page.size(width, 800)
-            for key in "ofuadliq":
+            for key in "ofuadlsiq":
                 self.open(self.trace.parent / "report.html")
                 self.page.key(key)
                 self.assertGreater(len(self.page.evaluate("document.getElementById('page').textContent")), 30)
@@ -653,7 +694,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_names_never_become_html(self):
         self.open(self.folded(b"".join(name.replace(" ", "\t").encode() + b";x 1\n" for name in HOSTILE)))
-        for key in "ofuadliq":
+        for key in "ofuadlsiq":
             self.page.key(key)
             self.assertEqual(self.page.evaluate("[document.querySelectorAll('img, iframe, object').length, "
                                                 "document.scripts.length]"), [0, 1])
@@ -668,7 +709,7 @@ class BrowserTest(unittest.TestCase):
         self.page.key("b")
         self.assertEqual(self.total(), 1000)
         self.open(self.folded("main 1\n" + "x" * ((1 << 20) - 100) + ";y 6\n", "long"))
-        for key in "ofuadliq":
+        for key in "ofuadlsiq":
             self.page.key(key)
         self.assertEqual(self.total(), 7)
 

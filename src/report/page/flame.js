@@ -24,7 +24,7 @@ const PALETTES = {
       "hsl(28 95% 62%)", "hsl(30 85% 82%)", "hsl(212 80% 66%)", "hsl(212 70% 86%)", "hsl(220 8% 88%)",
     ],
     text: "#16181d", back: "#ffffff", small: "hsl(220 8% 84%)", outline: "#16181d", line: "hsl(220 10% 70%)", accent: "hsl(212 85% 42%)",
-    second: "hsl(25 90% 42%)", quiet: "hsl(220 8% 40%)",
+    second: "hsl(25 90% 42%)", range: "hsl(212 85% 42% / 18%)", quiet: "hsl(220 8% 40%)",
   },
   dark: {
     boxes: [
@@ -33,7 +33,7 @@ const PALETTES = {
       "hsl(25 80% 36%)", "hsl(25 42% 25%)", "hsl(212 65% 42%)", "hsl(212 38% 27%)", "hsl(220 5% 24%)",
     ],
     text: "#f1f3f6", back: "#1e2127", small: "hsl(220 6% 26%)", outline: "#ffffff", line: "hsl(220 8% 40%)", accent: "hsl(210 90% 68%)",
-    second: "hsl(30 90% 62%)", quiet: "hsl(220 10% 68%)",
+    second: "hsl(30 90% 62%)", range: "hsl(210 90% 68% / 22%)", quiet: "hsl(220 10% 68%)",
   },
 };
 

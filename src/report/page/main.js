@@ -22,7 +22,8 @@ class App {
       onSelect: () => {},
       onMenu: () => {},
     }, { title: "Changes" });
-    this.timelineView = new Timeline((point) => this.pick(point));
+    this.timelineView = new Timeline((point) => this.pick(point), (from, to) =>
+      this.set({ page: "compare", base: this.momentAt(from).index, moment: this.momentAt(to).index, zoom: 0 }));
     this.search = this.makeSearch();
     this.root = document.getElementById("app");
     this.state = this.readState();
@@ -161,8 +162,13 @@ class App {
     this.render();
   }
 
+  // The moment of a point of the timeline, if the report has it.
+  momentAt(point) {
+    return this.moments.find((moment) => moment.dump.id === point.dump && moment.isPeak === point.isPeak);
+  }
+
   pick(point) {
-    const found = this.moments.find((moment) => moment.dump.id === point.dump && moment.isPeak === point.isPeak);
+    const found = this.momentAt(point);
     if (found) this.set({ moment: found.index, zoom: 0 });
   }
 
@@ -217,7 +223,7 @@ class App {
     this.flame.show(this.tree, this.view.unit, this.palette, tree === this.tree ? this.state.zoom : 0);
     this.flame.find(this.found && this.found.matches);
     this.timelineView.show(this.timeline, this.palette,
-      (point) => point.dump === this.moment.dump.id && point.isPeak === this.moment.isPeak);
+      (point) => point.dump === this.moment.dump.id && point.isPeak === this.moment.isPeak, (point) => Boolean(this.momentAt(point)));
   }
 
   // The group of functions whose callers and callees are shown.
@@ -496,7 +502,7 @@ class App {
       ["1 2 3 4", VIEWS.map((view) => view.title.toLowerCase()).join(", ")], ["[ ]", "dump before, dump after"],
       ["p e", "the peak, the end"], ["b", "top-down or bottom-up"], ["/", "search; Enter or n, N: next, previous"],
       ["← → ↑ ↓", "walk through the flame graph"], ["Enter", "zoom to the selected box"], ["Escape", "back: zoom, search"],
-      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a d l i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
+      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a d l s i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
       ["x", "save as a file: pprof, folded stacks, speedscope, CSV, SVG, PNG"], ["t", "light or dark"], ["?", "this list"],
     ];
     const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
@@ -512,7 +518,7 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
     if (this.menu) return this.menuKey(event);
     if (event.target.matches("input, select, textarea")) return;
-    const isAlways = "ofuadliqt?".includes(event.key);  // without a heap there is nothing else
+    const isAlways = "ofuadlsiqt?".includes(event.key);  // without a heap there is nothing else
     const action = (this.heap || isAlways) && this.actionOf(event.key, event.target);
     if (!action) return;
     event.preventDefault();
@@ -520,7 +526,7 @@ class App {
   }
 
   actionOf(key, target) {
-    const page = { o: "overview", f: "flame", u: "functions", a: "callers", d: "compare", l: "leaks", i: "timeline", q: "quality" }[key];
+    const page = { o: "overview", f: "flame", u: "functions", a: "callers", d: "compare", l: "leaks", s: "sizes", i: "timeline", q: "quality" }[key];
     if (page === "callers" && this.flame.selected > 0 && this.state.page !== page) return () => this.showCallers(this.flame.selected);
     if (page) return () => this.set({ page });
     if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);

@@ -256,7 +256,8 @@ function renderTimeline(app, main) {
   const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.tree.about.is_peak);
   main.append(
     make("section", { class: "card" }, make("h2", {}, "Memory over time"), app.timelineView.element,
-      make("p", { class: "quiet" }, "◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known.")),
+      make("p", { class: "quiet" }, "◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known. " +
+        "Drag from one to another to see what changed.")),
     make("table", {}, make("thead", {}, make("tr", {}, ...["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""].map((title, i) =>
       make("th", { class: i > 0 && i < 6 ? "number" : "", scope: "col" }, title)))),
       make("tbody", {}, ...dumps.slice(first).map((dump, at) => {
@@ -319,6 +320,7 @@ const PAGES = [
   { key: "callers", title: "Callers", render: renderCallers, needsMemory: true },
   { key: "compare", title: "Compare", render: renderCompare, needsMemory: false },
   { key: "leaks", title: "Leaks", render: renderLeaks, needsMemory: false },
+  { key: "sizes", title: "Sizes", render: renderSizes, needsMemory: true },
   { key: "timeline", title: "Timeline", render: renderTimeline, needsMemory: false },
   { key: "quality", title: "Data quality", render: renderQuality, needsMemory: false },
 ];
