@@ -68,7 +68,9 @@ CommandText ReportText() {
           "or a\n"
           "heaptrack recording; plain, gzip or zstd. The page is one file that holds "
           "all of\n"
-          "its data and asks no network for anything.\n"};
+          "its data and asks no network for anything. Of two files it tells what "
+          "changed from\n"
+          "the first to the second.\n"};
 }
 
 Result<ReportArguments> Parse(const std::vector<std::string>& words) {

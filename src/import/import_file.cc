@@ -171,6 +171,8 @@ Status ImportFiles(std::span<const std::string> paths,
   for (const std::string& path : paths) {
     HPD_TRY_ASSIGN(const ImportReport report, ImportFile(path, builder));
     AddWarnings(path, report, warnings);
+    builder.trace().file_ends.push_back(
+        static_cast<uint32_t>(builder.trace().processes.size()));
   }
   for (std::string& warning : TraceWarnings(builder.trace().stats))
     warnings->push_back(std::move(warning));

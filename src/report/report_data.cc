@@ -164,6 +164,7 @@ Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& o
   facts["trees"] = std::move(trees.list);
   facts["version"] = options.version;
   facts["files"] = options.files;
+  facts["file_ends"] = database.trace().file_ends;
   facts["warnings"] = options.warnings;
   std::string bytes = "hpdrep1\n";
   // Texts of the trace may hold any bytes.

@@ -278,6 +278,8 @@ struct ImportedTrace {
   uint32_t trace_clock = kClockBoottime;
 
   std::vector<ImportedProcess> processes;
+  std::vector<uint32_t>
+      file_ends;  // by file it is read from: one behind its last process
   std::vector<ImportedThread> threads;
   std::vector<ImportedMapping> mappings;
   FrameTable frames;

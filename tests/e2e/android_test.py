@@ -145,12 +145,21 @@ class Android(unittest.TestCase):
         self.assertIn("Wrote profiles to " + self.out, errors)
         modes = {name: os.stat(os.path.join(self.out, name)).st_mode & 0o777 for name in os.listdir(self.out)}
         (profile,) = [name for name in modes if name.startswith("heap_dump.1.")]
-        self.assertEqual(set(modes), {"raw-trace", "symbols", "symbolized-trace", profile})
+        self.assertEqual(set(modes), {"raw-trace", "symbols", "symbolized-trace", "report.html", profile})
+        self.assertIn(f"report  {self.out}/report.html", errors.splitlines()[-1])
         self.assertEqual(set(modes.values()), {0o600})
         self.assertEqual(Pprof(os.path.join(self.out, profile)).of("kept_block")["space"], 1000 * 1000)
         raw, added, complete = (open(os.path.join(self.out, name), "rb").read()
                                 for name in ("raw-trace", "symbols", "symbolized-trace"))
         self.assertEqual(complete, raw + added)
+
+    def test_a_trace_that_makes_no_page_is_told_once_and_a_page_is_left_out_on_request(self):
+        for options, said in (([], 1), (["--no-report"], 0)):
+            with self.subTest(options=options):
+                process = self.start("-n", "a", *options, FAKE_ENDS="1")
+                _, errors = process.communicate(timeout=60)
+                self.assertEqual(errors.count("cannot make the report: "), said, errors)
+                shutil.rmtree(self.out)
 
     def test_the_converter_is_told_what_to_leave_out(self):
         converter = os.path.join(self.home.name, "traceconv")

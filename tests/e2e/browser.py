@@ -156,6 +156,25 @@ class Page:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
         self.painted()
 
+    def drag(self, begin, end):
+        for kind, (x, y) in (("mousePressed", begin), ("mouseMoved", end), ("mouseReleased", end)):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+        self.painted()
+
+    def download_to(self, directory):
+        self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(directory))
+
+    def downloaded(self, directory):
+        """The one file that comes there."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            files = [file for file in directory.iterdir() if not file.name.endswith(".crdownload")]
+            if files and files[0].stat().st_size > 0:
+                return files[0]
+            if time.monotonic() > end:
+                raise TimeoutError(f"no file in {directory}")
+            self.painted()
+
     def picture(self, path):
         data = self.call("Page.captureScreenshot", format="png")["data"]
         with open(path, "wb") as file:

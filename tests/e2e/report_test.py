@@ -1,20 +1,29 @@
 """The page that recordings leave, in a real browser."""
 
+import csv
+import gzip
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
+import pprof_pb2
 from browser import CHROMIUM, Browser, Page
 from profile_run import HEAP_PROFILE, program
 
 VIEWS = ["space", "alloc_space", "objects", "alloc_objects"]
 HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "a\u202eb", "__proto__"]
+
+
+def sql_text(text):
+    return "'" + text.replace("'", "''") + "'"
 
 
 def report(file, output, *options):
@@ -133,9 +142,12 @@ class BrowserTest(unittest.TestCase):
         report(file, page)
         return page
 
-    def query(self, sql):
-        done = subprocess.run([HEAP_PROFILE, "query", "--json", self.trace, sql], capture_output=True, text=True, check=True)
+    def query_file(self, file, sql):
+        done = subprocess.run([HEAP_PROFILE, "query", "--json", file, sql], capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
+
+    def query(self, sql):
+        return self.query_file(self.trace, sql)
 
     def total(self):
         return int(self.page.evaluate("document.getElementById('total').dataset.value"))
@@ -157,6 +169,308 @@ class BrowserTest(unittest.TestCase):
                           "from top('space', 100000, 0) where cumulative != 0")
         self.assertEqual(sorted(map(tuple, shown)),
                          sorted((row["name"], exactly(row["self"]), exactly(row["cumulative"])) for row in told))
+
+    def test_callers_are_those_of_sql(self):
+        self.open(self.trace.parent / "report.html", "#moment=0&page=functions&sort=name")
+        names = self.page.evaluate("[...document.querySelectorAll('td .link')].map((one) => one.textContent)")
+        self.assertGreater(len(names), 10)
+        for i, name in enumerate(names):
+            if name.startswith("["):
+                continue  # by which SQL does not find it
+            view, column = (("space", "size"), ("alloc_objects", "alloc_count"))[i % 2]
+            self.page.evaluate(f"heapReport.set({{view: '{view}', page: 'functions', sort: 'name'}})")
+            self.page.evaluate(f"[...document.querySelectorAll('td .link')].find((one) => one.textContent === {json.dumps(name)}).click()")
+            self.assertEqual(self.page.evaluate("document.getElementById('pivot').textContent"), name)
+            shown = self.page.evaluate("[...document.querySelectorAll('.even section:first-child tr')].map((row) => "
+                                       "[row.cells[2].textContent, Number(row.cells[0].title.replace(/[^0-9]/g, ''))])")
+            told = self.query("select iif(name is null, '(nobody: it is outermost)', iif(name in ('', 'unknown'), '[' || "
+                              "replace(mapping_name, rtrim(mapping_name, replace(mapping_name, '/', '')), '') || ']', name)) as "
+                              f"name, {column} as value from callers({sql_text(name)}, 0) where {column} != 0")
+            self.assertEqual(sorted(map(tuple, shown)), sorted((row["name"], row["value"]) for row in told), name)
+
+    def test_recursion_is_counted_once_around_a_function(self):
+        self.open(self.folded("main;f;g;f;leaf 10\nmain;f;leaf 5\nother;g;f 7\nmain;h 100\n"), "#page=functions")
+        self.page.evaluate("[...document.querySelectorAll('td .link')].find((one) => one.textContent === 'f').click()")
+        rows = lambda side: self.page.evaluate("[...document.querySelectorAll('.even section')]"
+                                               f"[{side}].innerText.replace(/\\t/g, ' ').split('\\n').slice(1)")
+        self.assertEqual(rows(0), ["17 B 77% g", "15 B 68% main"])
+        self.assertEqual(rows(1), ["15 B 68% leaf", "10 B 45% g", "7 B 32% (itself)"])
+        self.assertEqual(self.page.evaluate("document.getElementById('around').dataset.value"), "22")
+        around = "heapReport.graphsAround.{}.tree"
+        for side in ("callers", "callees"):
+            self.assertEqual(self.page.evaluate(around.format(side) + ".total()"), 22, side)
+
+    def test_keys_and_clicks_walk_from_function_to_function(self):
+        self.open(self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n"), "#page=flame")
+        pivot = lambda: self.page.evaluate("document.getElementById('pivot').textContent")
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "a"):  # the root, main, load
+            self.page.key(key)
+        self.assertEqual(pivot(), "load")
+        x, y = self.page.evaluate("(({x, y}) => [x, y])(heapReport.graphsAround.callers.element.getBoundingClientRect())")
+        self.page.click(x + 20, y + 5)
+        self.assertEqual(pivot(), "main", "callers are above")
+        self.page.evaluate("heapReport.graphsAround.callees.element.focus()")
+        for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
+            self.page.key(key)
+        self.assertEqual(pivot(), "save")
+        self.page.evaluate("heapReport.graphsAround.callers.element.focus()")
+        for key in ("ArrowUp", "ArrowUp", "Enter"):
+            self.page.key(key)
+        self.assertEqual(pivot(), "main", "upward")
+        self.page.evaluate("history.back()")
+        self.page.wait("document.getElementById('pivot').textContent === 'save'")
+        link = self.page.evaluate("location.hash")
+        self.open(self.directory / "stacks.html", link)
+        self.assertEqual(pivot(), "save")
+
+    def two_files(self, before, after):
+        """A page of two files."""
+        paths = [self.directory / "before.folded", self.directory / "after.folded"]
+        for path, text in zip(paths, (before, after)):
+            path.write_text(text)
+        page = self.directory / "both.html"
+        subprocess.run([HEAP_PROFILE, "report", "-q", "-o", page, *paths], check=True, capture_output=True)
+        return page
+
+    def changes(self):
+        return [tuple(row) for row in self.page.evaluate(
+            "[...document.querySelectorAll('.changes tbody tr')].map((row) => [row.cells[4].textContent, "
+            "row.cells[0].textContent, row.cells[2].textContent, row.cells[3].textContent])")]
+
+    def with_marks(self, name, statement, rounds, *options):
+        """A recording of Python that does this so many times, with a dump after each."""
+        out = self.directory / name
+        script = ("import ctypes, subprocess\nlibc = ctypes.CDLL(None)\nmalloc, free = libc.malloc, libc.free\n"
+                  "malloc.restype = ctypes.c_void_p\nfree.argtypes = [ctypes.c_void_p]\n"
+                  f"for i in range({rounds}):\n {statement}\n subprocess.run([{str(HEAP_PROFILE)!r}, 'mark', str(i)], check=True)")
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "--no-children", *options, "-o", out, "--", "/usr/bin/python3", "-c", script],
+                       capture_output=True, check=True)
+        return out
+
+    def chosen(self):
+        return self.page.evaluate("[...document.querySelectorAll('main select')].map((one) => one.selectedOptions[0].textContent)")
+
+    def test_two_files_are_compared_and_words_say_which_minus_which(self):
+        page = self.two_files("main;load 100\nmain;same 50\n", "main;load 30\nmain;new 1024\nmain;same 50\n")
+        self.open(page, "#page=compare")
+        self.assertEqual([text.split(":")[0] for text in self.chosen()], [str(self.directory / "before.folded")[:80],
+                                                                          str(self.directory / "after.folded")[:80]])
+        self.assertEqual(self.changes(), [("new", "▲ +1.00 KiB", "0 B", "1.00 KiB"), ("load", "▼ −70 B", "100 B", "30 B")])
+        self.assertIn("B − A = ▲ +954 B (636% of A): from 150 B to 1.08 KiB live bytes",
+                      self.page.evaluate("document.getElementById('change').textContent"))
+        link = self.page.evaluate("location.hash")
+        self.page.evaluate("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Swap A and B').click()")
+        self.assertEqual(self.changes(), [("new", "▼ −1.00 KiB", "1.00 KiB", "0 B"), ("load", "▲ +70 B", "30 B", "100 B")])
+        self.open(page, link)
+        self.assertEqual(self.changes()[0][1], "▲ +1.00 KiB", "a link has both moments")
+        self.assertEqual(self.page.evaluate("heapReport.changeGraph.tree.total()"), 1024 + 70, "as wide as all that changed")
+
+    def test_of_two_recordings_the_largest_heaps_are_compared(self):
+        one, two = (self.with_marks(name, f"malloc({size})", 1) for name, size in (("one", 3_000_000), ("two", 4_000_000)))
+        page = self.directory / "recordings.html"
+        subprocess.run([HEAP_PROFILE, "report", "-q", "-o", page, one / "raw-trace", two / "raw-trace"], check=True, capture_output=True)
+        self.open(page, "#page=compare")
+        chosen = self.chosen()
+        self.assertTrue(chosen[0].startswith(str(one)[:60]) and chosen[1].startswith(str(two)[:60]), chosen)
+        self.assertEqual(self.changes()[0][1:], ("▲ +977 KiB", "2.86 MiB", "3.81 MiB"))
+
+    def test_functions_of_another_build_are_the_same(self):
+        for name, size in (("before", 100), ("after", 130)):
+            profile = pprof_pb2.Profile(string_table=["", "space", "bytes", "f", f"/{name}/bin/tool"])
+            profile.sample_type.add(type=1, unit=2)
+            profile.mapping.add(id=1, filename=4)
+            profile.function.add(id=1, name=3)
+            profile.location.add(id=1, mapping_id=1).line.add(function_id=1)
+            profile.sample.add(location_id=[1], value=[size])
+            (self.directory / (name + ".pb")).write_bytes(profile.SerializeToString())
+        page = self.directory / "builds.html"
+        subprocess.run([HEAP_PROFILE, "report", "-q", "-o", page, self.directory / "before.pb", self.directory / "after.pb"],
+                       check=True, capture_output=True)
+        self.open(page, "#page=compare")
+        self.assertEqual(self.changes(), [("f", "▲ +30 B", "100 B", "130 B")])
+
+    def test_the_page_itself_is_small(self):
+        page = (self.trace.parent / "report.html").read_bytes()
+        at = page.index(b"application/octet-stream\">")
+        self.assertLessEqual(len(page) - (page.index(b"</script>", at) - at), 150_000)
+
+    def test_changes_are_those_of_sql(self):
+        out = self.with_marks("dumps", "[malloc(j + 1000) for j in range(1000)]", 2, "-i", "64")
+        self.open(out / "report.html", "#page=compare&filters=none")
+        dumps = self.page.evaluate("[heapReport.state.base, heapReport.state.moment].map((i) => heapReport.allMoments[i].dump.id)")
+        self.assertNotEqual(dumps[0], dumps[1])
+        for view in VIEWS:
+            self.page.evaluate(f"heapReport.set({{view: '{view}'}})")
+            (row,) = self.query_file(out / "raw-trace", "select sum(self_a) as a, sum(self_b) as b, sum(self_delta) as change "
+                                     f"from diff({dumps[0]}, {dumps[1]}, '{view}')")
+            self.assertEqual(self.page.evaluate(f"comparisonOf(heapReport).totals"), [row["a"], row["b"]], view)
+            self.assertEqual(int(self.page.evaluate("document.getElementById('change').dataset.value")), row["change"], view)
+
+    def test_changes_within_the_sampling_error_are_grey(self):
+        self.open(self.two_files("main;load 100000\nmain;other 100\n", "main;load 101000\nmain;other 90000\n"), "#page=compare")
+        self.page.evaluate("heapReport.report.trees.forEach((tree) => { tree.about.has_errors = true; "
+                           "tree.ownErrors = () => new Float64Array(tree.count).fill(1000); })")
+        self.page.evaluate("heapReport.cache.clear(); heapReport.render()")
+        noisy = self.page.evaluate("[...document.querySelectorAll('.changes tbody tr')].map((row) => [row.cells[4].textContent, "
+                                   "row.className])")
+        self.assertEqual(noisy, [["other", ""], ["load", "noise"]])
+        style = "comparisonOf(heapReport).style('bytes', heapReport.report.functions)"
+        self.assertEqual(self.page.evaluate(f"[...comparisonOf(heapReport).tree.functions].map((fn, node) => "
+                                            f"[heapReport.report.functions.name(fn), {style}.color(node) === SAME])"),
+                         [["all", False], ["main", False], ["other", False], ["load", True]])
+
+    def test_what_does_not_differ_is_said(self):
+        self.open(self.two_files("main;load 100\n", "main;load 100\n"), "#page=compare")
+        self.assertIn("Nothing changed", self.page.evaluate("document.getElementById('empty').textContent"))
+        self.open(self.folded("main;load 70\n"), "#page=compare")
+        self.assertIn("heap_profile report BEFORE AFTER", self.page.evaluate("document.getElementById('page').textContent"))
+
+    def test_keys_walk_and_zoom_changes(self):
+        self.open(self.two_files("main;load;x 100\n", "main;load;x 30\nmain;new 1024\n"), "#page=compare")
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
+            self.page.key(key)
+        zoomed = "heapReport.report.functions.name(heapReport.changeGraph.tree.functions[heapReport.changeGraph.zoom])"
+        self.assertEqual(self.page.evaluate(zoomed), "new")
+        self.page.key("Escape")
+        self.assertEqual(self.page.evaluate(zoomed), "main")
+        self.page.key("f")
+        self.assertEqual(self.page.evaluate("heapReport.state.zoom"), 0, "numbers of another tree")
+
+    def test_sizes_are_those_of_stacks(self):
+        profile = pprof_pb2.Profile(string_table=["", "objects", "count", "space", "bytes", "small", "large", "malloc", "mixed"])
+        profile.sample_type.add(type=1, unit=2)
+        profile.sample_type.add(type=3, unit=4)
+        for id, name in ((1, 5), (2, 6), (3, 7), (4, 8)):
+            profile.function.add(id=id, name=name)
+            profile.location.add(id=id).line.add(function_id=id)
+        for stack, values in (([1], (10, 640)), ([3, 2], (2, 5000)), ([4], (3, 240))):
+            profile.sample.add(location_id=stack, value=values)
+        file = self.directory / "sizes.pb"
+        file.write_bytes(profile.SerializeToString())
+        report(file, self.directory / "sizes.html")
+        self.open(self.directory / "sizes.html", "#page=sizes")
+        rows = lambda: self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => [0, 2, 3, 4, 5].map((i) => "
+                                          "row.cells[i].textContent.trim()))")
+        self.assertEqual(rows(), [["64 B or more", "15%", "880 B", "13", "small 640 B  mixed 240 B"],
+                                  ["2.00 KiB or more", "85%", "4.88 KiB", "2", "large 4.88 KiB"]])
+        self.page.key("3")
+        self.assertEqual([row[1] for row in rows()], ["87%", "13%"])
+        self.open(self.trace.parent / "report.html", "#page=sizes&moment=0")
+        (row,) = self.query("select sum(self) as total from flamegraph(0, 'space') where self > 0")
+        told = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => Number(row.cells[3].title.replace(/[^0-9]/g, '')))")
+        self.assertEqual(sum(told), row["total"])
+
+    def test_a_range_of_the_timeline_is_compared_and_a_click_chooses(self):
+        out = self.with_marks("range", "malloc(500_000)", 4)
+        for page in ("timeline", "overview"):
+            self.open(out / "report.html", "#page=" + page)
+            x, y, points = self.page.evaluate("((view) => (({x, y}) => [x, y, view.data.points.filter((point) => point.dump >= 0 && "
+                                              "!point.isPeak).map((point) => [view.x(point.time), view.y(point.value)])])("
+                                              "view.canvas.getBoundingClientRect()))(heapReport.timelineView)")
+            self.assertEqual(len(points), 5, "four marks and the end")
+            (first, _), (second, height) = points[0], points[2]
+            self.page.drag((x + second, y + 40), (x + first, y + 60))
+            titles = [text.split(": ")[0] for text in self.chosen()]
+            self.assertEqual(titles, ["0", "2"])
+            self.page.evaluate("history.back()")
+            self.page.wait(f"heapReport.state.page === '{page}'")
+            self.page.click(x + second, y + height)
+            self.assertEqual(self.page.evaluate("[heapReport.state.page, heapReport.moment.title]"), [page, "2"])
+
+    def test_leaks_are_ranked_by_evidence(self):
+        out = self.with_marks("leaks", "malloc(100_000)\n free(malloc(50_000))", 8)
+        self.open(out / "report.html", "#page=leaks&filters=none")
+        rows = self.page.evaluate("(({rows, tree}) => rows.map((row) => [row.evidence, row.live, row.growth, row.series, row.allocated]))"
+                                  "(findLeaks(heapReport, heapReport.heap))")
+        self.assertEqual(rows, sorted(rows, key=lambda row: (row[0], -row[2] if row[0] < 2 else -row[1])))
+        for evidence, live, growth, series, allocated in rows:
+            self.assertEqual(growth, series[-1] - series[0])
+            self.assertEqual(series[-1], live)
+            self.assertEqual(evidence in (0, 1), series == sorted(series) and len(set(series)) > 2, series)
+            self.assertTrue(evidence == 1 or live == allocated)
+        (live,) = [row["live"] for row in self.query_file(out / "raw-trace", "select live_size as live from heap_dump order by id desc limit 1")]
+        self.assertLessEqual(sum(row[1] for row in rows), live)
+        self.assertTrue(any(row[0] == 1 and row[1] >= 800_000 and row[4] >= row[1] + 400_000 for row in rows), "malloc() of the script")
+        self.assertEqual(self.page.evaluate("document.querySelector('.leaks tbody tr').cells[3].textContent.length"),
+                         len(rows[0][3]))
+
+    def test_evidence_of_leaks_needs_dumps_and_frees(self):
+        self.open(self.folded("main;load 70\n"), "#page=leaks")
+        text = self.page.evaluate("document.getElementById('page').textContent")
+        for part in ("There is none", "heap_profile -c 1000", "the file does not tell"):
+            self.assertIn(part, text)
+        evidence = lambda series, allocated, tells="true": self.page.evaluate(
+            f"evidenceOf({{series: {series}, live: {series[-1]}, allocated: {allocated}}}, {tells})")
+        self.assertEqual([evidence([1, 2, 3], 3), evidence([1, 2, 3], 4), evidence([3, 3, 3], 3), evidence([3, 3, 3], 4)], [0, 1, 2, -1])
+        self.assertEqual([evidence([1, 3], 3), evidence([1, 3, 2, 4], 9), evidence([1, 1, 3], 9), evidence([1, 2, 3], 3, "false"),
+                          evidence([3], 3, "false")], [2, -1, -1, 1, -1])
+
+    def saved(self, kind):
+        """What a button of the dialog saves."""
+        directory = pathlib.Path(tempfile.mkdtemp(dir=self.directory))
+        self.page.download_to(directory)
+        self.page.key("x")
+        self.page.evaluate(f"document.querySelector('[data-export=\"{kind}\"]').click()")
+        self.page.wait("!document.querySelector('dialog')")
+        return self.page.downloaded(directory)
+
+    def functions_in(self, file):
+        rows = self.query_file(file, "select name, self, cumulative from top('space', 100000) where cumulative != 0")
+        return sorted((row["name"], row["self"], row["cumulative"]) for row in rows)
+
+    def test_saved_stacks_have_the_same_functions_to_the_byte(self):
+        source = self.folded("main;load;parse 70\nmain;load;load 20\nmain;save 10\nother 3\n")
+        self.open(source)
+        for kind in ("folded", "pb.gz"):
+            file = self.saved(kind)
+            self.assertTrue(file.name.endswith(".end." + kind), file)
+            self.assertEqual(self.functions_in(file), self.functions_in(self.directory / "stacks.folded"), kind)
+        self.page.evaluate("heapReport.set({filters: [{kind: 'from', text: 'load', exact: true}]})")
+        self.assertEqual(self.saved("folded").read_text(), "load;parse 70\nload;load 20\n")
+
+    def test_a_saved_pprof_profile_has_all_values_of_the_recording(self):
+        self.open(self.trace.parent / "report.html", "#moment=0")
+        profile = pprof_pb2.Profile()
+        file = self.saved("pb.gz")
+        profile.ParseFromString(gzip.decompress(file.read_bytes()))
+        types = [profile.string_table[one.type] for one in profile.sample_type]
+        self.assertEqual(types, ["alloc_objects", "alloc_space", "objects", "space"])
+        for i, view in enumerate(types):
+            (row,) = self.query(f"select sum(self) as total from flamegraph(0, '{view}')")
+            self.assertEqual(sum(sample.value[i] for sample in profile.sample), row["total"], view)
+        if shutil.which("go"):
+            text = subprocess.run(["go", "tool", "pprof", "-raw", "-sample_index=space", file], check=True, capture_output=True,
+                                  text=True, env={**os.environ, "GOCACHE": str(self.directory)}).stdout
+            self.assertIn("leaks_huge", text)
+
+    def test_saved_speedscope_and_csv_files_are_well_formed(self):
+        names = ['say "<hi>", =1+1', "a;b"]
+        self.open(self.folded("main;" + names[0] + " 5\nmain;f 7\n", "quotes"))
+        frames = json.loads(self.saved("speedscope.json").read_text())
+        (profile,) = frames["profiles"]
+        stacks = {";".join(frames["shared"]["frames"][i]["name"] for i in sample): weight
+                  for sample, weight in zip(profile["samples"], profile["weights"])}
+        self.assertEqual(stacks, {"main;" + names[0]: 5, "main;f": 7})
+        self.assertEqual((profile["type"], profile["unit"], profile["startValue"], profile["endValue"]), ("sampled", "bytes", 0, 12))
+        rows = list(csv.reader(self.saved("csv").read_text().splitlines()))
+        self.assertEqual(rows[1:], [["f", "", "", "7", "7"], [names[0], "", "", "5", "5"], ["main", "", "", "0", "12"]])
+
+    def test_saved_pictures_show_the_zoomed_boxes(self):
+        self.open(self.folded("main;<script>alert(1)</script>&;y 90\nmain;other 10\n", "pictures"), "#page=flame")
+        texts = lambda: [one.text for one in xml.etree.ElementTree.fromstring(self.saved("svg").read_text()).iter(
+            "{http://www.w3.org/2000/svg}text")]
+        self.assertEqual(sorted(texts()), ["<script>alert(1)</script>&", "all – 100 B", "main", "other", "y"])
+        self.page.evaluate("heapReport.set({zoom: 2})")
+        self.assertNotIn("other", texts())
+        picture = self.saved("png").read_bytes()
+        self.assertEqual((picture[:8], struct.unpack(">II", picture[16:24])), (b"\x89PNG\r\n\x1a\n", (1400, 4 * 19)))
+
+    def test_a_file_that_is_too_large_is_said(self):
+        self.open(self.folded("main;load 70\n"))
+        self.page.evaluate("EXPORTS[1].make = () => new FileText().add('x'.repeat(MOST_BYTES), 'x')")
+        self.page.key("x")
+        self.page.evaluate("document.querySelector('[data-export=folded]').click()")
+        self.page.wait("document.querySelector('dialog [role=status]').textContent.includes('too large')")
 
     def test_the_peak_comes_first_when_it_is_much_more_than_the_end(self):
         self.open(self.trace.parent / "report.html")
@@ -372,7 +686,7 @@ class BrowserTest(unittest.TestCase):
     def test_every_page_shows_something_at_every_width(self):
         for width in (1600, 1000, 420):
             self.page.size(width, 800)
-            for key in "ofuiq":
+            for key in "ofuadlsiq":
                 self.open(self.trace.parent / "report.html")
                 self.page.key(key)
                 self.assertGreater(len(self.page.evaluate("document.getElementById('page').textContent")), 30)
@@ -380,7 +694,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_names_never_become_html(self):
         self.open(self.folded(b"".join(name.replace(" ", "\t").encode() + b";x 1\n" for name in HOSTILE)))
-        for key in "ofuiq":
+        for key in "ofuadlsiq":
             self.page.key(key)
             self.assertEqual(self.page.evaluate("[document.querySelectorAll('img, iframe, object').length, "
                                                 "document.scripts.length]"), [0, 1])
@@ -395,7 +709,7 @@ class BrowserTest(unittest.TestCase):
         self.page.key("b")
         self.assertEqual(self.total(), 1000)
         self.open(self.folded("main 1\n" + "x" * ((1 << 20) - 100) + ";y 6\n", "long"))
-        for key in "ofuiq":
+        for key in "ofuadlsiq":
             self.page.key(key)
         self.assertEqual(self.total(), 7)
 

@@ -14,6 +14,7 @@
 #include "cli/record/device_files.h"
 #include "cli/record/output_directory.h"
 #include "cli/record/signals.h"
+#include "cli/report_command.h"
 #include "cli/results/finish.h"
 #include "cli/run_command.h"
 
@@ -248,10 +249,14 @@ int RunOnAndroid(const Options& options) {
     rmdir(directory.value().c_str());
     return Fail(status);
   }
-  return ConvertDeviceTrace({.directory = directory.value(),
-                             .converter = options.converter,
-                             .annotate = options.android.annotate,
-                             .quiet = options.quiet});
+  const int exit_code = ConvertDeviceTrace({.directory = directory.value(),
+                                            .converter = options.converter,
+                                            .annotate = options.android.annotate,
+                                            .quiet = options.quiet});
+  if (options.with_report)
+    ReportRecording(directory.value() + "/raw-trace", exit_code == kExitOk,
+                    options.quiet);
+  return exit_code;
 }
 
 }  // namespace heapprofd

@@ -23,8 +23,8 @@ class Reader {
   }
 }
 
-// Fills `into` (a typed array) with the numbers of a column.
-function readColumn(bytes, into) {
+// Fills `into` (a typed array) with the numbers of a column; null: one is more than `most`.
+function readColumn(bytes, into, most = Infinity) {
   let at = 0;
   for (let row = 0; row < into.length; ++row) {
     let byte = bytes[at++];
@@ -33,19 +33,39 @@ function readColumn(bytes, into) {
       byte = bytes[at++];
       value += (byte & 127) * unit;
     }
+    if (value > most) return null;
     into[row] = value;
   }
   return into;
 }
 
-// Of a column with numbers of either sign.
-function readSignedColumn(bytes, into) {
-  readColumn(bytes, into);
-  for (let row = 0; row < into.length; ++row) {
+// Of a column with numbers of either sign. Most are small, and half as large in memory.
+function readSignedColumn(bytes, count) {
+  const into = readColumn(bytes, new Uint32Array(count), 0xfffffffe) || readColumn(bytes, new Float64Array(count));
+  const result = into instanceof Float64Array ? into : new Int32Array(into.buffer);
+  for (let row = 0; row < count; ++row) {
     const value = into[row];
-    into[row] = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+    result[row] = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
-  return into;
+  return result;
+}
+
+// From how much less each depth is than one more than that of the node before; null: one
+// has no room in `depths`.
+function readDepths(bytes, depths) {
+  const most = depths instanceof Uint16Array ? 0xffff : 0xffffffff;
+  if (!readColumn(bytes, depths, most)) return null;
+  for (let node = 1; node < depths.length; ++node) {
+    const depth = depths[node - 1] + 1 - depths[node];
+    if (depth > most) return null;
+    depths[node] = depth;
+  }
+  return depths;
+}
+
+// Memory that is not needed any more is returned now, not when somebody collects garbage.
+function release(buffer) {
+  if (buffer.transfer) buffer.transfer(0);
 }
 
 // Characters that would steer what is around them (other directions of writing, controls)
@@ -105,6 +125,20 @@ class Functions {
     }
   }
 
+  // By row: the first one with its name in a file of the same name. Two builds of a program
+  // lie in different directories.
+  alike() {
+    if (this.alikes) return this.alikes;
+    const first = new Map();
+    this.alikes = this.groups.map((group) => {
+      if (group <= LEFT_OUT_FUNCTION) return group;
+      const key = this.nameIds[group] + " " + this.moduleName(group);
+      if (!first.has(key)) first.set(key, group);
+      return first.get(key);
+    });
+    return this.alikes;
+  }
+
   // By row: 1 where nobody knows the name; Perfetto's traces say "unknown".
   findUnnamed() {
     const isUnknown = new Map();
@@ -157,10 +191,10 @@ class StoredTree {
   constructor(reader, about) {
     this.about = about;
     this.count = reader.number();
-    const steps = readColumn(reader.block(), new Uint32Array(this.count));
-    this.depths = steps;
-    for (let node = 1; node < this.count; ++node) this.depths[node] = this.depths[node - 1] + 1 - steps[node];
-    this.functions = readColumn(reader.block(), new Uint32Array(this.count));
+    const steps = reader.block();
+    this.depths = readDepths(steps, new Uint16Array(this.count)) || readDepths(steps, new Uint32Array(this.count));
+    const functions = reader.block();
+    this.functions = readColumn(functions, new Uint16Array(this.count), 0xffff) || readColumn(functions, new Uint32Array(this.count));
     const [liveSize, liveCount, allocSize, allocCount] = [0, 0, 0, 0].map(() => reader.block());
     this.figures = { space: liveSize, objects: liveCount, alloc_space: allocSize, alloc_objects: allocCount };
     this.errors = reader.block();
@@ -168,7 +202,7 @@ class StoredTree {
 
   // What each node holds itself, in a view of VIEWS.
   own(key) {
-    return readSignedColumn(this.figures[key], new Float64Array(this.count));
+    return readSignedColumn(this.figures[key], this.count);
   }
 
   ownErrors() {
@@ -189,6 +223,7 @@ class Report {
     const facts = JSON.parse(new TextDecoder().decode(reader.block()));
     this.version = facts.version;
     this.files = facts.files.map(printable);
+    this.fileEnds = facts.file_ends;  // by file: one behind its last process
     this.warnings = facts.warnings.map(printable);
     for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "stats"])
       this[name] = rowsOf(facts[name]);
@@ -214,6 +249,17 @@ async function loadReport() {
   const packed = Uint8Array.fromBase64
     ? Uint8Array.fromBase64(text)
     : Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));
+  // The last four bytes are how much it becomes.
+  const bytes = new Uint8Array(new DataView(packed.buffer, packed.byteOffset).getUint32(packed.length - 4, true));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Report(new Uint8Array(await new Response(stream).arrayBuffer()));
+  release(packed.buffer);
+  let length = 0;
+  for (const reader = stream.getReader(); ;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes.set(value, length);
+    length += value.length;
+    release(value.buffer);
+  }
+  return new Report(bytes.subarray(0, length));
 }

@@ -1,22 +1,27 @@
 // Trees made of others: filtered ones, and bottom-up ones.
 
-// A tree under construction: nodes are found by parent and function.
+// A tree under construction: nodes are found by parent and function. Each holds figures,
+// one in each of `columns`.
 class TreeMaker {
-  constructor(capacity) {
-    this.parents = [-1];
-    this.functions = [ROOT_FUNCTION];
-    this.own = [0];
+  constructor(capacity, { root = ROOT_FUNCTION, columns = 1 } = {}) {
     let size = 1024;
-    while (size < capacity * 2) size *= 2;
-    this.slots = new Int32Array(size);  // node, or 0
+    while (size < capacity) size *= 2;
+    this.count = 1;
+    this.parents = new Int32Array(size);
+    this.functions = new Uint32Array(size);
+    this.columns = Array.from({ length: columns }, () => new Float64Array(size));
+    this.slots = new Int32Array(2 * size);  // node, or 0
+    this.parents[0] = -1;
+    this.functions[0] = root;
   }
 
   slotOf(parent, fn) {
-    const mask = this.slots.length - 1;
+    const { slots, parents, functions } = this;
+    const mask = slots.length - 1;
     let at = (Math.imul(parent + 1, 0x9e3779b1) ^ Math.imul(fn + 7, 0x85ebca6b)) & mask;
     for (;;) {
-      const node = this.slots[at];
-      if (node === 0 || (this.parents[node] === parent && this.functions[node] === fn)) return at;
+      const node = slots[at];
+      if (node === 0 || (parents[node] === parent && functions[node] === fn)) return at;
       at = (at + 1) & mask;
     }
   }
@@ -24,50 +29,93 @@ class TreeMaker {
   callee(parent, fn) {
     const at = this.slotOf(parent, fn);
     if (this.slots[at] !== 0) return this.slots[at];
-    const node = this.parents.length;
+    if (this.count === this.parents.length) {
+      this.grow();
+      return this.callee(parent, fn);
+    }
+    const node = this.count++;
     this.slots[at] = node;
-    this.parents.push(parent);
-    this.functions.push(fn);
-    this.own.push(0);
-    if (node * 2 > this.slots.length) this.grow();
+    this.parents[node] = parent;
+    this.functions[node] = fn;
     return node;
   }
 
+  add(node, value, column = 0) {
+    this.columns[column][node] += value;
+  }
+
   grow() {
-    this.slots = new Int32Array(this.slots.length * 2);
-    for (let node = 1; node < this.parents.length; ++node)
+    const doubled = (array) => {
+      const larger = new array.constructor(2 * array.length);
+      larger.set(array);
+      return larger;
+    };
+    this.parents = doubled(this.parents);
+    this.functions = doubled(this.functions);
+    this.columns = this.columns.map(doubled);
+    this.slots = new Int32Array(2 * this.slots.length);
+    for (let node = 1; node < this.count; ++node)
       this.slots[this.slotOf(this.parents[node], this.functions[node])] = node;
   }
 
-  // Callees by size; those without memory are left out.
-  finish() {
-    const { parents } = this;
-    const sizes = Float64Array.from(this.own, Math.abs);
-    for (let node = parents.length - 1; node > 0; --node) sizes[parents[node]] += sizes[node];
-    const callees = new Map();
-    for (let node = 1; node < parents.length; ++node) {
-      if (sizes[node] === 0) continue;
-      const list = callees.get(parents[node]);
-      if (list) list.push(node);
-      else callees.set(parents[node], [node]);
-    }
-    const order = [];
-    const depths = [];
-    const waiting = [[0, 0]];
-    while (waiting.length > 0) {
-      const [node, depth] = waiting.pop();
-      order.push(node);
-      depths.push(depth);
-      const list = callees.get(node) || [];
-      list.sort((a, b) => sizes[a] - sizes[b]);
-      for (const callee of list) waiting.push([callee, depth + 1]);
-    }
-    return new Tree(
-      Uint32Array.from(depths),
-      Uint32Array.from(order, (node) => this.functions[node]),
-      Float64Array.from(order, (node) => this.own[node]),
-    );
+  // By node: what it and its callees hold in the first column, whatever the sign.
+  sizes() {
+    const { count, parents } = this;
+    const sizes = this.columns[0].slice(0, count).map(Math.abs);
+    for (let node = count - 1; node > 0; --node) sizes[parents[node]] += sizes[node];
+    return sizes;
   }
+
+  // Depth first, callees by size; those without memory are left out. The tree holds the
+  // first column, and has all of them in its order (`columns`).
+  finish() {
+    const { count, parents } = this;
+    const sizes = this.sizes();
+    const firsts = new Int32Array(count);
+    const nexts = new Int32Array(count);
+    for (let node = 1; node < count; ++node) {
+      if (sizes[node] === 0) continue;
+      nexts[node] = firsts[parents[node]];
+      firsts[parents[node]] = node;
+    }
+    const order = new Uint32Array(count);
+    const depths = new Uint32Array(count);
+    const waiting = [0, 0];
+    let made = 0;
+    while (waiting.length > 0) {
+      const depth = waiting.pop();
+      const node = waiting.pop();
+      order[made] = node;
+      depths[made++] = depth;
+      const callees = [];
+      for (let callee = firsts[node]; callee > 0; callee = nexts[callee]) callees.push(callee);
+      if (callees.length > 1) callees.sort((a, b) => sizes[a] - sizes[b] || b - a);
+      for (const callee of callees) waiting.push(callee, depth + 1);
+    }
+    const ordered = (array) => {
+      const result = new array.constructor(made);
+      for (let i = 0; i < made; ++i) result[i] = array[order[i]];
+      return result;
+    };
+    const columns = this.columns.map(ordered);
+    return Object.assign(new Tree(depths.slice(0, made), ordered(this.functions), columns[0]), { columns });
+  }
+}
+
+// Trees in one. Parts: a StoredTree and its figures, as pairs of a column of the new tree
+// and what nodes have there. `groups`: by function, which ones are the same.
+function unionTree(parts, columns, groups) {
+  const maker = new TreeMaker(Math.max(...parts.map((part) => part.tree.count)), { columns });
+  for (const { tree, figures } of parts) {
+    const path = [0];  // by depth: the node of the new tree
+    for (let node = 1; node < tree.count; ++node) {
+      const depth = tree.depths[node];
+      const at = maker.callee(path[depth - 1], groups[tree.functions[node]]);
+      path[depth] = at;
+      for (const [column, values] of figures) maker.add(at, values[node], column);
+    }
+  }
+  return maker.finish();
 }
 
 // What filters do to a stack. Each has a text or /regular expression/ that names must
@@ -112,7 +160,8 @@ function filtered(tree, filters, functions) {
 }
 
 function applyFilter(tree, kind, matches) {
-  const maker = new TreeMaker(tree.count);
+  const columns = tree.columns || [tree.own];
+  const maker = new TreeMaker(tree.count, { columns: columns.length });
   const made = new Int32Array(tree.count);  // by node: its new one; -1: not shown
   const isInside = new Uint8Array(tree.count);  // of a match, or one itself
   made[0] = 0;
@@ -125,40 +174,46 @@ function applyFilter(tree, kind, matches) {
     else if (kind === "hide" && isInside[node]) made[node] = -1;
     else if (kind === "from" && !isInside[node]) made[node] = -1;
     else made[node] = maker.callee(Math.max(made[parent], 0), fn);
-    if (made[node] >= 0 && (kind !== "keep" || isInside[node])) maker.own[made[node]] += tree.own[node];
+    if (made[node] < 0 || (kind === "keep" && !isInside[node])) continue;
+    for (let i = 0; i < columns.length; ++i) maker.add(made[node], columns[i][node], i);
   }
   return maker.finish();
 }
 
-// The tree from the allocations outward: callers below what they call. Only functions
-// that hold `leastShare` of the memory are followed to their callers, so that the work
-// does not grow with the depth of all stacks.
-function inverted(tree, functions, leastShare) {
-  const maker = new TreeMaker(1 << 16);
-  const least = Math.abs(tree.total()) * leastShare;
-  // Of each new node that is to be followed: the nodes of `tree` whose memory came there.
-  let level = new Map();
-  const add = (next, made, node, value) => {
-    const entry = next.get(made) || { nodes: [], values: [], sum: 0 };
-    entry.nodes.push(node);
-    entry.values.push(value);
-    entry.sum += Math.abs(value);
-    next.set(made, entry);
-  };
-  const groupOf = (node) => functions.groups[tree.functions[node]];
-  for (let node = 1; node < tree.count; ++node) {
-    if (tree.own[node] !== 0) add(level, maker.callee(0, groupOf(node)), node, tree.own[node]);
-  }
-  while (level.size > 0) {
-    const next = new Map();
-    for (const [made, entry] of level) {
-      entry.nodes.forEach((node, i) => {
-        const parent = tree.parents[node];
-        if (parent <= 0 || entry.sum < least) maker.own[made] += entry.values[i];
-        else add(next, maker.callee(made, groupOf(parent)), parent, entry.values[i]);
-      });
+// Memory from where it is outward: below each function its callers. `nodes` and `values`:
+// which memory, and where in the tree it is; `made`: where in the new one. Only functions
+// that hold at least `least` are followed to their callers, so that the work does not
+// grow with the depth of all stacks.
+function followCallers(tree, functions, maker, { nodes, values, made, count }, least) {
+  while (count > 0) {
+    const sums = new Float64Array(maker.count);  // of new nodes; those of this level count
+    for (let i = 0; i < count; ++i) sums[made[i]] += Math.abs(values[i]);
+    let kept = 0;
+    for (let i = 0; i < count; ++i) {
+      const parent = tree.parents[nodes[i]];
+      if (parent <= 0 || sums[made[i]] < least) {
+        maker.add(made[i], values[i]);
+      } else {
+        made[kept] = maker.callee(made[i], functions.groups[tree.functions[parent]]);
+        nodes[kept] = parent;
+        values[kept++] = values[i];
+      }
     }
-    level = next;
+    count = kept;
   }
+}
+
+// The tree from the allocations outward: callers below what they call.
+function inverted(tree, functions, leastShare) {
+  const maker = new TreeMaker(1 << 14);
+  const found = { nodes: new Uint32Array(tree.count), values: new Float64Array(tree.count), made: new Uint32Array(tree.count), count: 0 };
+  for (let node = 1; node < tree.count; ++node) {
+    const value = tree.own[node];
+    if (value === 0) continue;
+    found.nodes[found.count] = node;
+    found.values[found.count] = value;
+    found.made[found.count++] = maker.callee(0, functions.groups[tree.functions[node]]);
+  }
+  followCallers(tree, functions, maker, found, Math.abs(tree.total()) * leastShare);
   return maker.finish();
 }

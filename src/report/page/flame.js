@@ -1,5 +1,5 @@
-// The flame graph: the root above, callees below their callers, as wide as the memory
-// that goes through them. The work of a picture grows with its size, not with the tree's.
+// The flame graph: the root above, callees below their callers (or the other way around),
+// as wide as the memory that goes through them. The work of a picture grows with its size, not with the tree's.
 
 const ROW_HEIGHT = 19;
 const LEAST_WIDTH = 2;  // px: narrower neighbours become one grey bar
@@ -9,24 +9,31 @@ const NO_NAME = HUES;
 const ALLOCATOR = HUES + 1;
 const WHOLE = HUES + 2;
 const MATCH = HUES + 3;
-const COLORS = HUES + 4;
+const GREW = HUES + 4;
+const GREW_PARTLY = HUES + 5;
+const SHRANK = HUES + 6;
+const SHRANK_PARTLY = HUES + 7;
+const SAME = HUES + 8;
+const COLORS = HUES + 9;
 
 const PALETTES = {
   light: {
     boxes: [
       ...Array.from({ length: HUES }, (_, i) => `hsl(${i * 22} 62% ${i % 2 ? 80 : 75}%)`),
       "hsl(220 6% 80%)", "hsl(220 10% 88%)", "hsl(215 25% 84%)", "hsl(300 85% 72%)",
+      "hsl(28 95% 62%)", "hsl(30 85% 82%)", "hsl(212 80% 66%)", "hsl(212 70% 86%)", "hsl(220 8% 88%)",
     ],
-    text: "#16181d", small: "hsl(220 8% 84%)", outline: "#16181d", line: "hsl(220 10% 70%)", accent: "hsl(212 85% 42%)",
-    second: "hsl(25 90% 42%)", quiet: "hsl(220 8% 40%)",
+    text: "#16181d", back: "#ffffff", small: "hsl(220 8% 84%)", outline: "#16181d", line: "hsl(220 10% 70%)", accent: "hsl(212 85% 42%)",
+    second: "hsl(25 90% 42%)", range: "hsl(212 85% 42% / 18%)", quiet: "hsl(220 8% 40%)",
   },
   dark: {
     boxes: [
       ...Array.from({ length: HUES }, (_, i) => `hsl(${i * 22} 34% ${i % 2 ? 29 : 33}%)`),
       "hsl(220 4% 30%)", "hsl(220 6% 24%)", "hsl(215 18% 28%)", "hsl(300 55% 38%)",
+      "hsl(25 80% 36%)", "hsl(25 42% 25%)", "hsl(212 65% 42%)", "hsl(212 38% 27%)", "hsl(220 5% 24%)",
     ],
-    text: "#f1f3f6", small: "hsl(220 6% 26%)", outline: "#ffffff", line: "hsl(220 8% 40%)", accent: "hsl(210 90% 68%)",
-    second: "hsl(30 90% 62%)", quiet: "hsl(220 10% 68%)",
+    text: "#f1f3f6", back: "#1e2127", small: "hsl(220 6% 26%)", outline: "#ffffff", line: "hsl(220 8% 40%)", accent: "hsl(210 90% 68%)",
+    second: "hsl(30 90% 62%)", range: "hsl(210 90% 68% / 22%)", quiet: "hsl(220 10% 68%)",
   },
 };
 
@@ -48,16 +55,16 @@ function colorsOf(functions) {
 }
 
 class FlameGraph {
-  // `handlers`: onZoom(node), onSelect(node), onMenu(node, x, y).
-  constructor(functions, handlers) {
-    this.functions = functions;
-    this.handlers = handlers;
+  // `handlers`: onZoom(node), onSelect(node), onMenu(node, x, y). `isUpward`: the root is
+  // at the bottom. `whole`: of what shares are told.
+  constructor(functions, handlers, { isUpward = false, whole = "all", title = "Flame graph" } = {}) {
+    Object.assign(this, { functions, handlers, isUpward, whole });
     this.colors = colorsOf(functions);
     this.canvas = make("canvas", { "aria-hidden": "true" });
     this.spacer = make("div", { class: "flame-spacer" }, this.canvas);
     this.tip = make("div", { class: "tip", hidden: true });
     this.element = make("div", { class: "flame", tabIndex: 0, role: "application", "aria-label":
-      "Flame graph. Arrow keys walk, Enter zooms, Escape goes back." }, this.spacer);
+      title + ". Arrow keys walk, Enter goes there, Escape goes back." }, this.spacer);
     this.context = this.canvas.getContext("2d");
     this.tree = null;
     this.zoom = 0;
@@ -91,7 +98,9 @@ class FlameGraph {
     });
   }
 
-  show(tree, unit, palette, zoom) {
+  // `style`: of nodes, when they are not as their functions: color, text, describe.
+  show(tree, unit, palette, zoom, style = null) {
+    this.style = style;
     const isNew = tree !== this.tree;
     this.tree = tree;
     this.unit = unit;
@@ -100,8 +109,13 @@ class FlameGraph {
     const isElsewhere = zoom !== this.zoom || isNew;
     this.zoom = zoom < tree.count ? zoom : 0;
     this.spacer.style.height = tree.height * ROW_HEIGHT + "px";
-    if (isElsewhere) this.top = Math.max(0, (tree.depths[this.zoom] - 3) * ROW_HEIGHT);  // with some callers above
+    if (isElsewhere) this.top = Math.max(0, this.rowOf(tree.depths[this.zoom]) - 3) * ROW_HEIGHT;  // with some rows above
     this.request();
+  }
+
+  // Rows are counted from above. Of a row the depth is found in the same way.
+  rowOf(depth) {
+    return this.isUpward ? this.tree.height - 1 - depth : depth;
   }
 
   // To be called when the element is in a page (again): it has lost its place.
@@ -122,7 +136,7 @@ class FlameGraph {
 
   // So that the node is seen.
   scrollTo(node) {
-    const row = this.tree.depths[node] * ROW_HEIGHT;
+    const row = this.rowOf(this.tree.depths[node]) * ROW_HEIGHT;
     this.top = Math.max(Math.min(this.top, row), row + ROW_HEIGHT - this.element.clientHeight);
     this.restoreScroll();
   }
@@ -159,38 +173,48 @@ class FlameGraph {
 
   draw() {
     this.resize();
-    const { tree, context, palette } = this;
+    this.context.clearRect(0, 0, this.width, this.height);
+    this.layout(this.width, this.height, this.element.scrollTop);
+    this.paint(this.context);
+    this.drawSelection(this.element.scrollTop);
+  }
+
+  // Finds what is seen of a picture of this size that is scrolled to `top`.
+  layout(width, height, top) {
+    const { tree } = this;
     this.from = tree.lefts[this.zoom];
     this.to = this.from + tree.widths[this.zoom];
-    this.perPixel = (this.to - this.from) / this.width;
-    this.rectangles = 0;
+    this.perPixel = (this.to - this.from) / width;
     this.boxes = Array.from({ length: COLORS }, () => []);
     this.names = [];
     this.small = [];
-    context.clearRect(0, 0, this.width, this.height);
     if (this.to <= this.from) return;
-    const top = this.element.scrollTop;
     const first = Math.floor(top / ROW_HEIGHT);
-    const last = Math.min(tree.height - 1, Math.floor((top + this.height) / ROW_HEIGHT));
-    for (let depth = first; depth <= last; ++depth) this.collectRow(depth, depth * ROW_HEIGHT - top);
-    context.fillStyle = palette.small;
-    this.fill(this.small);
-    this.boxes.forEach((boxes, color) => {
-      context.fillStyle = palette.boxes[color];
-      this.fill(boxes);
-    });
-    this.drawNames();
-    this.drawSelection(top);
+    const last = Math.min(tree.height - 1, Math.floor((top + height) / ROW_HEIGHT));
+    for (let row = first; row <= last; ++row) this.collectRow(this.rowOf(row), row * ROW_HEIGHT - top, width);
   }
 
-  collectRow(depth, y) {
+  paint(context) {
+    const { palette } = this;
+    this.rectangles = 0;
+    context.fillStyle = palette.small;
+    this.fill(context, this.small);
+    this.boxes.forEach((boxes, color) => {
+      context.fillStyle = palette.boxes[color];
+      this.fill(context, boxes);
+    });
+    this.drawNames(context);
+  }
+
+  // Boxes are x, y, width and node.
+  collectRow(depth, y, whole) {
     const { tree, colors, matches } = this;
     const end = tree.rowStarts[depth + 1];
     let at = tree.firstEndingBehind(this.from, tree.rowStarts[depth], end);
     let barFrom = -1;
     let barTo = -1;
     const endBar = () => {
-      if (barFrom >= 0) this.small.push(barFrom, y, barTo - barFrom);
+      if (barFrom >= 0) this.small.push(barFrom, y, barTo - barFrom, -1);
       barFrom = barTo = -1;
     };
     while (at < end) {
@@ -209,25 +233,25 @@ class FlameGraph {
         continue;
       }
       const x0 = Math.max(0, x);
-      const x1 = Math.min(this.width, x + width);
+      const x1 = Math.min(whole, x + width);
       const fn = tree.functions[node];
-      this.boxes[matches && matches[fn] ? MATCH : colors[fn]].push(x0, y, x1 - x0 - 0.6);
+      this.boxes[matches && matches[fn] ? MATCH : this.style ? this.style.color(node) : colors[fn]].push(x0, y, x1 - x0 - 0.6, node);
       if (x1 - x0 > TEXT_WIDTH) this.names.push(node, x0, y, x1 - x0);
       ++at;
     }
     endBar();
   }
 
-  fill(boxes) {
+  fill(context, boxes) {
     if (boxes.length === 0) return;
-    this.context.beginPath();
-    for (let i = 0; i < boxes.length; i += 3) this.context.rect(boxes[i], boxes[i + 1], boxes[i + 2], ROW_HEIGHT - 1);
-    this.context.fill();
-    this.rectangles += boxes.length / 3;
+    context.beginPath();
+    for (let i = 0; i < boxes.length; i += 4) context.rect(boxes[i], boxes[i + 1], boxes[i + 2], ROW_HEIGHT - 1);
+    context.fill();
+    this.rectangles += boxes.length / 4;
   }
 
-  drawNames() {
-    const { context, names, tree } = this;
+  drawNames(context) {
+    const { names, tree } = this;
     context.fillStyle = this.palette.text;
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
@@ -239,6 +263,7 @@ class FlameGraph {
   }
 
   textOf(node, tree) {
+    if (this.style) return this.style.text(node);
     const name = this.functions.name(tree.functions[node]);
     return node === 0 ? name + " – " + formatValue(tree.total(), this.unit) : name;
   }
@@ -251,14 +276,14 @@ class FlameGraph {
     if (x1 < 0 || x0 > this.width) return;
     context.strokeStyle = this.palette.outline;
     context.lineWidth = 2;
-    context.strokeRect(x0 + 1, tree.depths[selected] * ROW_HEIGHT - top + 1, Math.max(2, x1 - x0 - 2.6), ROW_HEIGHT - 3);
+    context.strokeRect(x0 + 1, this.rowOf(tree.depths[selected]) * ROW_HEIGHT - top + 1, Math.max(2, x1 - x0 - 2.6), ROW_HEIGHT - 3);
   }
 
   nodeUnder(event) {
     const box = this.canvas.getBoundingClientRect();
-    const depth = Math.floor((event.clientY - box.top + this.element.scrollTop) / ROW_HEIGHT);
+    const row = Math.floor((event.clientY - box.top + this.element.scrollTop) / ROW_HEIGHT);
     const x = this.from + (event.clientX - box.left) * this.perPixel;
-    return this.tree && this.perPixel > 0 ? this.tree.nodeAt(depth, x) : -1;
+    return this.tree && this.perPixel > 0 ? this.tree.nodeAt(this.rowOf(row), x) : -1;
   }
 
   hover(event) {
@@ -269,7 +294,7 @@ class FlameGraph {
       return;
     }
     if (!this.tip.isConnected) document.body.append(this.tip);
-    this.tip.replaceChildren(...describeNode(this.tree, node, this.functions, this.unit));
+    this.tip.replaceChildren(...(this.style ? this.style.describe(node) : describeNode(this.tree, node, this.functions, this.unit, this.whole)));
     this.tip.hidden = false;
     const { offsetWidth, offsetHeight } = this.tip;
     this.tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - offsetWidth - 8)) + "px";
@@ -283,20 +308,20 @@ class FlameGraph {
     const { tree } = this;
     const at = this.selected >= 0 ? this.selected : this.zoom;
     if (this.selected < 0) return at;
-    if (key === "ArrowUp") return tree.parents[at];
-    if (key === "ArrowDown") return tree.firstCallee(at);
+    if (key === (this.isUpward ? "ArrowDown" : "ArrowUp")) return tree.parents[at];
+    if (key === (this.isUpward ? "ArrowUp" : "ArrowDown")) return tree.firstCallee(at);
     return tree.sibling(at, key === "ArrowRight" ? 1 : -1);
   }
 }
 
 // A node in words, as elements.
-function describeNode(tree, node, functions, unit) {
+function describeNode(tree, node, functions, unit, whole) {
   const fn = tree.functions[node];
   const total = tree.totals[node];
   const own = tree.own[node];
   const figure = (title, value) =>
     make("div", {}, title + " ", make("b", {}, formatValue(value, unit)),
-      ` (${formatExactly(value, unit)}), ${formatShare(value, tree.total())} of all` +
+      ` (${formatExactly(value, unit)}), ${formatShare(value, tree.total())} of ${whole}` +
         (tree.parents[node] > 0 && title === "total"
           ? `, ${formatShare(value, tree.totals[tree.parents[node]])} of the caller's` : ""));
   return [

@@ -16,13 +16,41 @@ class App {
       onSelect: () => this.showSelection(),
       onMenu: (node, x, y) => this.showMenu(node, x, y),
     });
-    this.timelineView = new Timeline((point) => this.pick(point));
+    this.graphsAround = this.makeGraphsAround();
+    this.changeGraph = new FlameGraph(report.functions, {
+      onZoom: (node) => this.set({ zoom: node }),
+      onSelect: () => {},
+      onMenu: () => {},
+    }, { title: "Changes" });
+    this.timelineView = new Timeline((point) => this.pick(point), (from, to) =>
+      this.set({ page: "compare", base: this.momentAt(from).index, moment: this.momentAt(to).index, zoom: 0 }));
     this.search = this.makeSearch();
     this.root = document.getElementById("app");
     this.state = this.readState();
     addEventListener("hashchange", () => this.follow());
     addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.render());
+  }
+
+  // Of the page of callers and callees: a function that is clicked is the next one shown.
+  makeGraphsAround() {
+    const graph = (options) => {
+      const made = new FlameGraph(this.report.functions, {
+        onZoom: (node) => this.set({ pivot: this.report.functions.groups[made.tree.functions[node]] }),
+        onSelect: () => {},
+        onMenu: () => {},
+      }, { ...options, whole: "the function's" });
+      return made;
+    };
+    return { callers: graph({ isUpward: true, title: "Callers" }), callees: graph({ title: "Callees" }) };
+  }
+
+  // The graph that keys are about.
+  graph() {
+    if (this.state.page === "compare") return this.changeGraph;
+    if (this.state.page !== "callers") return this.flame;
+    const { callers, callees } = this.graphsAround;
+    return document.activeElement === callers.element ? callers : callees;
   }
 
   // ---- What there is.
@@ -55,6 +83,11 @@ class App {
       moment.title = moment.isPeak ? "peak" : moment === heap.end ? "end" : moment.dump.label || formatSeconds(moment.time);
     }
     heap.moments.sort((a, b) => a.time - b.time || Number(b.isPeak) - Number(a.isPeak));
+  }
+
+  // The number of the file that it is of.
+  fileOf(heap) {
+    return this.report.fileEnds.findIndex((end) => heap.upid < end);
   }
 
   weightOf(heap) {
@@ -92,6 +125,7 @@ class App {
   readState() {
     const state = stateFromHash(location.hash);
     state.moment = state.moment < this.allMoments.length ? state.moment : -1;
+    state.base = state.base < this.allMoments.length && state.moment >= 0 ? state.base : -1;
     if (!location.hash.includes("filters=") && this.heaps.length > 0) {
       const moment = this.allMoments[state.moment] || this.usualMoment(this.heaps[0])[0];
       state.filters = this.usualFilters(moment);
@@ -104,8 +138,10 @@ class App {
   set(change) {
     const before = this.state;
     this.state = { ...before, ...change };
+    // Another tree, with other numbers.
+    if ((this.state.page === "compare") !== (before.page === "compare") && !("zoom" in change)) this.state.zoom = 0;
     const isNew = (key) => this.state[key] !== before[key];
-    const isJourney = isNew("page") || isNew("moment") || (isNew("zoom") && !isNew("view"));
+    const isJourney = isNew("page") || isNew("moment") || isNew("pivot") || (isNew("zoom") && !isNew("view"));
     const hash = stateToHash(this.state);
     if (isJourney) location.hash = hash;
     else location.replace(hash);
@@ -114,6 +150,7 @@ class App {
 
   // The stack that is zoomed stays, or as many of its functions as have memory in the view.
   setView(view) {
+    if (this.state.page === "compare") return this.set({ view, zoom: 0 });
     const stack = this.heap ? this.tree.pathOf(this.state.zoom).map((node) => this.tree.functions[node]) : [];
     const zoom = this.heap ? this.treesOf(this.moment, { ...this.state, view }).shown.nodeOf(stack) : 0;
     this.set({ view, zoom });
@@ -125,8 +162,13 @@ class App {
     this.render();
   }
 
+  // The moment of a point of the timeline, if the report has it.
+  momentAt(point) {
+    return this.moments.find((moment) => moment.dump.id === point.dump && moment.isPeak === point.isPeak);
+  }
+
   pick(point) {
-    const found = this.moments.find((moment) => moment.dump.id === point.dump && moment.isPeak === point.isPeak);
+    const found = this.momentAt(point);
     if (found) this.set({ moment: found.index, zoom: 0 });
   }
 
@@ -142,6 +184,8 @@ class App {
   // What follows from the state.
   derive() {
     const { state, report } = this;
+    if (state.page === "compare" && state.base < 0 && this.heaps.length > 0)
+      [state.base, state.moment] = usualPair(this).map((moment) => moment.index);
     const heap = state.moment >= 0 ? this.allMoments[state.moment].heap : this.heaps[0];
     this.heap = heap;
     this.view = VIEWS.find((view) => view.key === state.view);
@@ -174,11 +218,26 @@ class App {
   }
 
   showFlame() {
-    if (this.state.zoom >= this.tree.count) this.state.zoom = 0;
-    this.flame.show(this.tree, this.view.unit, this.palette, this.state.zoom);
+    const { tree } = this.state.page === "compare" ? comparisonOf(this) : this;
+    if (this.state.zoom >= tree.count) this.state.zoom = 0;
+    this.flame.show(this.tree, this.view.unit, this.palette, tree === this.tree ? this.state.zoom : 0);
     this.flame.find(this.found && this.found.matches);
     this.timelineView.show(this.timeline, this.palette,
-      (point) => point.dump === this.moment.dump.id && point.isPeak === this.moment.isPeak);
+      (point) => point.dump === this.moment.dump.id && point.isPeak === this.moment.isPeak, (point) => Boolean(this.momentAt(point)));
+  }
+
+  // The group of functions whose callers and callees are shown.
+  pivot() {
+    const { functions } = this.report;
+    const { pivot } = this.state;
+    if (pivot > LEFT_OUT_FUNCTION && pivot < functions.count) return functions.groups[pivot];
+    const node = this.flame.selected > 0 ? this.flame.selected : this.state.zoom;
+    const fn = node > 0 ? this.tree.functions[node] : this.topHolders()[0]?.function ?? this.wholeTree.functions[1];
+    return functions.groups[fn];
+  }
+
+  showCallers(node) {
+    this.set({ page: "callers", pivot: this.report.functions.groups[this.tree.functions[node]] });
   }
 
   topHolders() {
@@ -227,8 +286,10 @@ class App {
     } else {
       page.render(this, main);
     }
-    this.flame.restoreScroll();
-    this.flame.request();
+    for (const graph of [this.flame, this.changeGraph, ...Object.values(this.graphsAround)]) {
+      graph.restoreScroll();
+      graph.request();
+    }
     this.timelineView.draw();
     const chosen = document.querySelector(".moments [aria-pressed=true]");
     if (chosen) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 60;
@@ -254,6 +315,7 @@ class App {
         process && process.pid > 0 ? make("span", { class: "quiet" }, "pid " + process.pid) : null,
         this.heapChooser(), make("span", { class: "spring" }), tabs,
         button(this.theme() === "dark" ? "☀" : "☾", { class: "icon", title: "Light or dark (t)", "aria-label": "Light or dark" }, () => this.toggleTheme()),
+        this.heap ? button("⤓", { class: "icon", title: "Save as a file (x)", "aria-label": "Save as a file" }, () => showExports(this)) : null,
         button("?", { class: "icon", title: "Keys (?)", "aria-label": "Keys" }, () => this.showHelp())),
       this.heap ? this.controls() : null);
   }
@@ -354,10 +416,10 @@ class App {
   }
 
   // Enter is about that box from now on, not about a button that was used before.
-  goTo(node) {
-    this.flame.select(node);
-    this.flame.scrollTo(node);
-    if (document.activeElement !== this.search) this.flame.element.focus({ preventScroll: true });
+  goTo(node, graph = this.flame) {
+    graph.select(node);
+    graph.scrollTo(node);
+    if (document.activeElement !== this.search) graph.element.focus({ preventScroll: true });
   }
 
   stackText(node) {
@@ -404,6 +466,7 @@ class App {
       make("div", { class: "quiet" }, cut(name, 80)),
       item("Zoom", () => this.set({ page: "flame", zoom: node })),
       ...filters.map(([kind, filter]) => item(filter.menu, () => this.addFilter(kind, node))),
+      ...(fn > LEFT_OUT_FUNCTION ? [item("Callers and callees", () => this.showCallers(node))] : []),
       item("Copy name", () => this.copy(name)),
       item("Copy stack", () => this.copyStack(node)));
     document.body.append(this.menu);
@@ -439,8 +502,8 @@ class App {
       ["1 2 3 4", VIEWS.map((view) => view.title.toLowerCase()).join(", ")], ["[ ]", "dump before, dump after"],
       ["p e", "the peak, the end"], ["b", "top-down or bottom-up"], ["/", "search; Enter or n, N: next, previous"],
       ["← → ↑ ↓", "walk through the flame graph"], ["Enter", "zoom to the selected box"], ["Escape", "back: zoom, search"],
-      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
-      ["t", "light or dark"], ["?", "this list"],
+      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a d l s i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
+      ["x", "save as a file: pprof, folded stacks, speedscope, CSV, SVG, PNG"], ["t", "light or dark"], ["?", "this list"],
     ];
     const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
       make("dl", {}, ...keys.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)])),
@@ -455,7 +518,7 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
     if (this.menu) return this.menuKey(event);
     if (event.target.matches("input, select, textarea")) return;
-    const isAlways = "ofuiqt?".includes(event.key);  // without a heap there is nothing else
+    const isAlways = "ofuadlsiqt?".includes(event.key);  // without a heap there is nothing else
     const action = (this.heap || isAlways) && this.actionOf(event.key, event.target);
     if (!action) return;
     event.preventDefault();
@@ -463,15 +526,16 @@ class App {
   }
 
   actionOf(key, target) {
-    const page = { o: "overview", f: "flame", u: "functions", i: "timeline", q: "quality" }[key];
+    const page = { o: "overview", f: "flame", u: "functions", a: "callers", d: "compare", l: "leaks", s: "sizes", i: "timeline", q: "quality" }[key];
+    if (page === "callers" && this.flame.selected > 0 && this.state.page !== page) return () => this.showCallers(this.flame.selected);
     if (page) return () => this.set({ page });
     if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);
     if (key === "[" || key === "]") return () => this.step(key === "]" ? 1 : -1);
-    if (key.startsWith("Arrow") && ["flame", "overview"].includes(this.state.page)) return () => this.walk(key);
+    if (key.startsWith("Arrow") && ["flame", "overview", "callers", "compare"].includes(this.state.page)) return () => this.walk(key);
     if (key === "Enter" && target.closest("button")) return null;
     return {
       Escape: () => this.back(),
-      Enter: () => this.flame.selected >= 0 && this.set({ page: "flame", zoom: this.flame.selected }),
+      Enter: () => this.graph().selected >= 0 && this.graph().handlers.onZoom(this.graph().selected),
       p: () => this.heap.peak && this.set({ moment: this.heap.peak.index, zoom: 0 }),
       e: () => this.set({ moment: this.heap.end.index, zoom: 0 }),
       b: () => this.set({ page: "flame", isInverted: !this.state.isInverted, zoom: 0 }),
@@ -480,6 +544,7 @@ class App {
       N: () => this.nextMatch(-1),
       c: () => this.copyStack(),
       m: () => this.flame.selected > 0 && this.showMenu(this.flame.selected, innerWidth / 2, innerHeight / 3),
+      x: () => showExports(this),
       t: () => this.toggleTheme(),
       "?": () => this.showHelp(),
     }[key];
@@ -491,13 +556,14 @@ class App {
   }
 
   walk(key) {
-    const node = this.flame.neighbour(key);
-    if (node >= 0 && this.flame.isInZoom(node)) this.goTo(node);
+    const graph = this.graph();
+    const node = graph.neighbour(key);
+    if (node >= 0 && graph.isInZoom(node)) this.goTo(node, graph);
   }
 
   // One step: the zoom, the search.
   back() {
-    if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.tree.parents[this.state.zoom]) });
+    if (this.state.zoom > 0) this.set({ zoom: Math.max(0, this.graph().tree.parents[this.state.zoom]) });
     else if (this.state.query) this.set({ query: "" });
   }
 }

@@ -231,8 +231,8 @@ function renderFunctions(app, main) {
       make("td", { class: "number" }, formatShare(row.own, total)),
       make("td", { class: "number", title: formatExactly(row.total, view.unit) }, formatValue(row.total, view.unit)),
       make("td", { class: "number" }, formatShare(row.total, total)),
-      make("td", {}, button(cut(report.functions.name(row.function), 240), { class: "link", title: "Show in the flame graph" },
-        () => app.set({ page: "flame", query: searchText(report.functions.name(row.function)), zoom: 0 }))),
+      make("td", {}, button(cut(report.functions.name(row.function), 240), { class: "link", title: "Callers and callees" },
+        () => app.set({ page: "callers", pivot: row.function }))),
       make("td", { class: "quiet" }, cut(report.functions.moduleName(row.function), 60)))));
   addRows(0, FIRST_ROWS);
   const more = button(`Show all ${rows.length.toLocaleString("en-US")}`, {}, () => {
@@ -256,7 +256,8 @@ function renderTimeline(app, main) {
   const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.tree.about.is_peak);
   main.append(
     make("section", { class: "card" }, make("h2", {}, "Memory over time"), app.timelineView.element,
-      make("p", { class: "quiet" }, "◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known.")),
+      make("p", { class: "quiet" }, "◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known. " +
+        "Drag from one to another to see what changed.")),
     make("table", {}, make("thead", {}, make("tr", {}, ...["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""].map((title, i) =>
       make("th", { class: i > 0 && i < 6 ? "number" : "", scope: "col" }, title)))),
       make("tbody", {}, ...dumps.slice(first).map((dump, at) => {
@@ -316,6 +317,10 @@ const PAGES = [
   { key: "overview", title: "Overview", render: renderOverview, needsMemory: true },
   { key: "flame", title: "Flame graph", render: renderFlame, needsMemory: true },
   { key: "functions", title: "Functions", render: renderFunctions, needsMemory: true },
+  { key: "callers", title: "Callers", render: renderCallers, needsMemory: true },
+  { key: "compare", title: "Compare", render: renderCompare, needsMemory: false },
+  { key: "leaks", title: "Leaks", render: renderLeaks, needsMemory: false },
+  { key: "sizes", title: "Sizes", render: renderSizes, needsMemory: true },
   { key: "timeline", title: "Timeline", render: renderTimeline, needsMemory: false },
   { key: "quality", title: "Data quality", render: renderQuality, needsMemory: false },
 ];

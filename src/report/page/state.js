@@ -7,6 +7,8 @@ const DEFAULT_STATE = {
   view: "space",
   isInverted: false,
   zoom: 0,  // node
+  base: -1,  // number of the tree that another one is compared with; -1: the usual one
+  pivot: -1,  // function whose callers are shown; -1: the one of the selected box, or who holds most
   query: "",
   filters: [],
   theme: "",  // "light", "dark", or as the system has it
@@ -21,6 +23,8 @@ function stateToHash(state) {
   add("view", state.view, DEFAULT_STATE.view);
   add("up", String(Number(state.isInverted)), "0");
   add("zoom", String(state.zoom), "0");
+  add("fn", String(state.pivot), "-1");
+  add("base", String(state.base), "-1");
   add("q", state.query, "");
   add("filters", state.filters.length ? JSON.stringify(state.filters) : "none", "");
   add("theme", state.theme, "");
@@ -50,6 +54,8 @@ function stateFromHash(hash) {
     view: oneOf("view", VIEWS.map((view) => view.key), DEFAULT_STATE.view),
     isInverted: parameters.get("up") === "1",
     zoom: number("zoom", 0),
+    base: number("base", -1),
+    pivot: number("fn", -1),
     query: parameters.get("q") || "",
     filters: filtersFromText(parameters.get("filters") || "[]"),
     theme: oneOf("theme", ["light", "dark"], ""),

@@ -1,6 +1,8 @@
 // Memory over time: what is known at dumps, the peak, and what the kernel said about the
-// process. Dumps are diamonds, the peak is a triangle; those with a tree can be chosen.
+// process. Dumps are diamonds, the peak is a triangle; those with a tree can be chosen,
+// and a range of them by dragging.
 
+const LEAST_RANGE = 8;  // px: less is a click
 const TIMELINE_MARGIN = { left: 76, right: 18, top: 12, bottom: 24 };
 
 // What there is to draw of one heap. Times are seconds since its recording began.
@@ -22,17 +24,37 @@ function timelineOf(report, upid, heapName) {
 }
 
 class Timeline {
-  // `onPick(point)`: a diamond or the triangle was clicked.
-  constructor(onPick) {
+  // `onPick(point)`: a diamond or the triangle was clicked. `onRange(from, to)`: a range of
+  // points was dragged over.
+  constructor(onPick, onRange) {
     this.canvas = make("canvas", { role: "img", "aria-label": "Memory over time; the keys [ and ] go through the dumps" });
     this.element = make("div", { class: "timeline" }, this.canvas);
-    this.onPick = onPick;
+    this.range = null;  // px, while it is dragged: from, to
     this.data = null;
     this.context = this.canvas.getContext("2d");
     new ResizeObserver(() => this.draw()).observe(this.element);
-    this.canvas.addEventListener("click", (event) => {
+    this.canvas.addEventListener("pointerdown", (event) => {
+      if (!event.isPrimary || event.button !== 0) return;
+      this.range = [event.offsetX, event.offsetX];
+      this.canvas.setPointerCapture(event.pointerId);
+    });
+    this.canvas.addEventListener("pointermove", (event) => {
+      if (!this.range) return;
+      this.range[1] = event.offsetX;
+      this.draw();
+    });
+    this.canvas.addEventListener("pointerup", (event) => {
+      const range = this.range;
+      this.range = null;
+      if (!range) return;
+      this.draw();
       const point = this.pointUnder(event);
-      if (point) this.onPick(point);
+      if (Math.abs(range[1] - range[0]) > LEAST_RANGE) this.endRange(...range.sort((a, b) => a - b), onRange);
+      else if (point) onPick(point);
+    });
+    this.canvas.addEventListener("pointercancel", () => {
+      this.range = null;
+      this.draw();
     });
     this.canvas.addEventListener("mousemove", (event) => {
       const point = this.pointUnder(event);
@@ -43,9 +65,17 @@ class Timeline {
     });
   }
 
+  // The dumps that are nearest to both ends.
+  endRange(from, to, onRange) {
+    const points = this.data.points.filter((point) => this.hasTree(point));
+    const nearest = (x) => points.reduce((best, point) => (Math.abs(this.x(point.time) - x) < Math.abs(this.x(best.time) - x) ? point : best), points[0]);
+    if (points.length > 0 && nearest(from) !== nearest(to)) onRange(nearest(from), nearest(to));
+  }
+
   // `isChosen(point)` tells which of them is shown.
-  show(data, palette, isChosen) {
-    Object.assign(this, { data, palette, isChosen });
+  // `hasTree(point)` which of them can be.
+  show(data, palette, isChosen, hasTree) {
+    Object.assign(this, { data, palette, isChosen, hasTree });
     this.draw();
   }
 
@@ -71,6 +101,10 @@ class Timeline {
     this.drawLine(data.points, this.palette.accent, []);
     for (const point of data.points) this.drawPoint(point);
     this.drawLegend(width);
+    if (this.range) {
+      context.fillStyle = this.palette.range;
+      context.fillRect(Math.min(...this.range), top, Math.abs(this.range[1] - this.range[0]), height - top - bottom);
+    }
   }
 
   drawScales(most, end, width) {

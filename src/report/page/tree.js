@@ -27,7 +27,7 @@ class Tree {
   // A program can free more than a profile has seen it allocate: such nodes have no width.
   sum() {
     const { parents } = this;
-    this.totals = Float64Array.from(this.own);
+    this.totals = new Float64Array(this.own);
     let isNegative = false;
     for (let node = this.count - 1; node > 0; --node) {
       this.totals[parents[node]] += this.totals[node];
@@ -35,7 +35,7 @@ class Tree {
     }
     this.widths = this.totals;
     if (!isNegative) return;
-    this.widths = this.own.map((value) => Math.max(value, 0));
+    this.widths = new Float64Array(this.own).map((value) => Math.max(value, 0));
     for (let node = this.count - 1; node > 0; --node) this.widths[parents[node]] += this.widths[node];
   }
 
@@ -152,14 +152,14 @@ function sumByFunction(tree, functions) {
 // allocator's or container's own; with the callers in its largest stack. Largest first.
 // `errors`: standard errors of what nodes hold, or null.
 function topHolders(tree, functions, count, errors) {
-  const holders = new Uint32Array(tree.count);
+  const holders = [0];  // by depth, of the stack at hand
   const sums = new Map();
   for (let node = 1; node < tree.count; ++node) {
-    const parent = tree.parents[node];
-    holders[node] = functions.isAllocator(tree.functions[node]) && parent > 0 ? holders[parent] : node;
+    const depth = tree.depths[node];
+    holders[depth] = functions.isAllocator(tree.functions[node]) && depth > 1 ? holders[depth - 1] : node;
     if (tree.own[node] === 0) continue;
     // Nothing but allocators: the innermost one.
-    const holder = functions.isAllocator(tree.functions[holders[node]]) ? node : holders[node];
+    const holder = functions.isAllocator(tree.functions[holders[depth]]) ? node : holders[depth];
     const group = functions.groups[tree.functions[holder]];
     const sum = sums.get(group) || { function: group, value: 0, variance: 0, largest: -Infinity, node: holder };
     sum.value += tree.own[node];

@@ -1,0 +1,119 @@
+// One function: who calls it and what it calls, with the memory that went through.
+
+// Sums by function of memory that several nodes above each other may have in common:
+// the outermost one counts.
+class OnceSums {
+  constructor(count) {
+    this.sums = new Map();
+    this.active = new Uint32Array(count);
+  }
+
+  enter(group, value) {
+    if (this.active[group]++ === 0) this.sums.set(group, (this.sums.get(group) || 0) + value);
+  }
+
+  leave(group) {
+    --this.active[group];
+  }
+
+  // Largest first.
+  rows() {
+    return [...this.sums].filter(([, value]) => value !== 0).sort((a, b) => b[1] - a[1]);
+  }
+}
+
+// By caller and by callee of a group of functions: the memory of such calls. A caller
+// that is ROOT_FUNCTION: nobody.
+function callsOf(tree, functions, group) {
+  const callers = new OnceSums(functions.count);
+  const callees = new OnceSums(functions.count);
+  const path = [];  // by depth: group, and caller and callee that were entered there, or -1
+  let own = 0;
+  for (let node = 1; node < tree.count; ++node) {
+    while (path.length / 3 >= tree.depths[node]) {
+      const callee = path.pop();
+      const caller = path.pop();
+      path.pop();
+      if (callee >= 0) callees.leave(callee);
+      if (caller >= 0) callers.leave(caller);
+    }
+    const at = functions.groups[tree.functions[node]];
+    const above = path.length > 0 ? path[path.length - 3] : ROOT_FUNCTION;
+    const caller = at === group ? above : -1;
+    const callee = above === group ? at : -1;
+    if (caller >= 0) callers.enter(caller, tree.totals[node]);
+    if (callee >= 0) callees.enter(callee, tree.totals[node]);
+    if (at === group) own += tree.own[node];
+    path.push(at, caller, callee);
+  }
+  return { own, callers: callers.rows(), callees: callees.rows() };
+}
+
+// Two trees that begin with a group of functions: what it calls, and who calls it. Below
+// recursive calls memory is that of the outermost one.
+function treesAround(tree, functions, group) {
+  const callees = new TreeMaker(1 << 10, { root: group });
+  const callers = new TreeMaker(1 << 10, { root: group });
+  const found = { nodes: [], values: [], made: [], count: 0 };
+  const made = new Int32Array(tree.count).fill(-1);  // by node: the one below the function
+  for (let node = 1; node < tree.count; ++node) {
+    const above = made[tree.parents[node]];
+    const at = functions.groups[tree.functions[node]];
+    if (above >= 0) {
+      made[node] = callees.callee(above, at);
+    } else if (at === group) {
+      made[node] = 0;
+      found.nodes.push(node);
+      found.values.push(tree.totals[node]);
+      found.made.push(0);
+      ++found.count;
+    }
+    if (made[node] >= 0) callees.add(made[node], tree.own[node]);
+  }
+  const total = found.values.reduce((sum, value) => sum + value, 0);
+  followCallers(tree, functions, callers, found, Math.abs(total) * INVERT_SHARE);
+  return { total, callees: callees.finish(), callers: callers.finish() };
+}
+
+const MOST_CALLS = 200;  // rows of a table
+
+function callTable(app, title, rows, total) {
+  const { functions } = app.report;
+  const name = (group) => (group === ROOT_FUNCTION ? make("span", { class: "quiet" }, "(nobody: it is outermost)")
+    : group < 0 ? make("span", { class: "quiet" }, "(itself)")
+      : button(cut(functions.name(group), 240), { class: "link", title: cut(functions.module(group), 200) }, () => app.set({ pivot: group })));
+  return make("section", { class: "card" }, make("h2", {}, title),
+    rows.length === 0 ? make("p", { class: "quiet" }, "None.") : make("table", {}, make("tbody", {},
+      ...rows.slice(0, MOST_CALLS).map(([group, value]) => make("tr", {},
+        make("td", { class: "number", title: formatExactly(value, app.view.unit) }, formatValue(value, app.view.unit)),
+        make("td", { class: "number" }, formatShare(value, total)),
+        make("td", {}, name(group)))))),
+    rows.length > MOST_CALLS ? make("p", { class: "quiet" }, `and ${(rows.length - MOST_CALLS).toLocaleString("en-US")} more`) : null);
+}
+
+function renderCallers(app, main) {
+  const { report: { functions }, view, state } = app;
+  const group = app.pivot();
+  const around = app.remember(`around ${app.moment.index} ${state.view} ${group}`, () =>
+    ({ ...callsOf(app.wholeTree, functions, group), trees: treesAround(app.wholeTree, functions, group) }));
+  const { total } = around.trees;
+  const ofFunction = `${formatValue(total, view.unit)}, ${formatShare(total, app.wholeTree.total())} of all; itself ${formatValue(around.own, view.unit)}`;
+  main.append(
+    make("section", { class: "card" },
+      make("h2", { id: "pivot" }, cut(functions.name(group), 1000)),
+      make("p", { class: "quiet" }, cut([functions.place(group), functions.module(group)].filter(Boolean).join(" · "), 400)),
+      make("p", { id: "around", title: formatExactly(total, view.unit), "data-value": String(total) }, ofFunction + " ",
+        button("Show in the flame graph", { class: "link" }, () => app.set({ page: "flame", query: searchText(functions.name(group)), isInverted: false, zoom: 0 })))),
+    ...["callers", "callees"].map((side) => {
+      const graph = app.graphsAround[side];
+      graph.show(around.trees[side], view.unit, app.palette, 0);
+      graph.element.style.height = Math.min(graph.tree.height * ROW_HEIGHT, 260) + 2 + "px";
+      return make("section", { class: "card" },
+        make("h2", {}, side === "callers" ? "Who calls it: its callers above it" : "What it calls: callees below it"), graph.element);
+    }),
+    make("div", { class: "columns even" },
+      callTable(app, "Callers", around.callers, total),
+      callTable(app, "Callees", (around.own === 0 ? [] : [[-1, around.own]]).concat(around.callees).sort((a, b) => b[1] - a[1]), total)),
+    make("p", { class: "quiet" }, "All of the moment, without filters. A click on a function makes it the one that is shown. " +
+      "Recursion is counted once, at the outermost call."));
+}

@@ -1,0 +1,96 @@
+// What may be leaks: stacks whose memory grows from dump to dump, or is never freed.
+
+const LEAST_DUMPS = 3;  // that growth can be seen in
+const MOST_LEAKS = 200;  // rows
+
+// Evidence, the strongest first.
+const EVIDENCE = [
+  { title: "grows, nothing freed", text: "It never fell from one dump to the next and rose at least twice, and nothing of it was ever freed." },
+  { title: "grows", text: "It never fell from one dump to the next and rose at least twice; some of it was freed meanwhile." },
+  { title: "nothing freed", text: "Allocated and kept. What a program needs until its end looks like this, too." },
+];
+
+function bars(values) {
+  const most = Math.max(...values, 1);
+  return values.map((value) => "▁▂▃▄▅▆▇█"[Math.max(0, Math.min(7, Math.floor((8 * value) / most)))]).join("");
+}
+
+// The number of its evidence; -1: there is none.
+function evidenceOf({ series, live, allocated }, tellsFrees) {
+  let rises = 0;
+  for (let i = 1; i < series.length; ++i) {
+    if (series[i] < series[i - 1]) rises = -Infinity;
+    else if (series[i] > series[i - 1]) ++rises;
+  }
+  const isGrowing = series.length >= LEAST_DUMPS && rises >= 2;
+  const isKept = tellsFrees && live >= allocated;
+  return isGrowing ? (isKept ? 0 : 1) : isKept ? 2 : -1;
+}
+
+// Stacks with memory at the end of a heap, those with the strongest evidence first.
+function findLeaks(app, heap) {
+  const { functions } = app.report;
+  const moments = heap.moments.filter((moment) => !moment.isPeak || moment === heap.end).sort((a, b) => a.dump.id - b.dump.id);
+  const SERIES = 3;  // first of the columns by moment, behind live and allocated at the end, and the variance
+  const parts = moments.map(({ tree }, i) => {
+    const live = tree.own("space");
+    const figures = [[SERIES + i, live]];
+    if (moments[i] === heap.end) {
+      figures.push([0, live], [1, tree.own("alloc_space")]);
+      if (tree.about.has_errors) figures.push([2, tree.ownErrors().map((error) => error ** 2)]);
+    }
+    return { tree, figures };
+  });
+  const tree = filtered(unionTree(parts, SERIES + moments.length, functions.groups), app.state.filters, functions);
+  const tellsFrees = app.totalOf(heap.end, "alloc_space") > app.totalOf(heap.end, "space");
+  const rows = [];
+  for (let node = 1; node < tree.count; ++node) {
+    if (tree.own[node] <= 0) continue;
+    const series = tree.columns.slice(SERIES).map((column) => column[node]);
+    const row = { node, series, live: tree.own[node], allocated: tree.columns[1][node], variance: tree.columns[2][node], growth: tree.own[node] - series[0] };
+    row.evidence = evidenceOf(row, tellsFrees);
+    if (row.evidence >= 0) rows.push(row);
+  }
+  rows.sort((a, b) => a.evidence - b.evidence || (a.evidence < 2 ? b.growth - a.growth : 0) || b.live - a.live);
+  return { tree, rows, moments, tellsFrees };
+}
+
+function leakRow(app, leaks, row) {
+  const { functions } = app.report;
+  const stack = leaks.tree.pathOf(row.node).reverse().map((node) => leaks.tree.functions[node]);
+  const figure = (value) => make("td", { class: "number", title: formatExactly(value, "bytes") }, formatBytes(value));
+  return make("tr", {},
+    make("td", { title: EVIDENCE[row.evidence].text }, EVIDENCE[row.evidence].title),
+    make("td", { class: "number", title: formatExactly(row.live, "bytes") }, formatBytes(row.live),
+      make("span", { class: "quiet" }, " " + formatError(Math.sqrt(row.variance), row.live))),
+    make("td", { class: "number", title: formatExactly(row.growth, "bytes") }, leaks.moments.length > 1 ? formatChange(row.growth, "bytes") : "?"),
+    make("td", { class: "bars", "aria-label": row.series.map(formatBytes).join(", "), title: row.series.map(formatBytes).join(", ") },
+      leaks.moments.length > 1 ? bars(row.series) : ""),
+    leaks.tellsFrees ? figure(Math.max(0, row.allocated - row.live)) : make("td", { class: "number" }, "?"),
+    make("td", {}, button(cut(functions.name(stack[0]), 240), { class: "link", title: "Callers and callees" },
+      () => app.set({ page: "callers", pivot: stack[0], view: "space", moment: app.heap.end.index })),
+    make("div", { class: "quiet" }, cut(stack.slice(1, 6).map((fn) => "← " + cut(functions.name(fn), 60)).join(" "), 330))));
+}
+
+function renderLeaks(app, main) {
+  const leaks = app.remember(`leaks ${app.heap.upid} ${app.heap.name} ${JSON.stringify(app.state.filters)}`, () => findLeaks(app, app.heap));
+  const { rows, moments } = leaks;
+  const held = rows.reduce((sum, row) => sum + row.live, 0);
+  main.append(
+    make("section", { class: "card" }, make("h2", {}, "Stacks that grow or keep what they allocate"),
+      make("p", { id: "leaks" }, rows.length === 0 ? "There is none."
+        : `${rows.length.toLocaleString("en-US")} stacks hold ${formatBytes(held)} at the end, ${formatShare(held, leaks.tree.total())} of what is live then. ` +
+          "This is evidence, not proof: the program may still need it."),
+      moments.length < LEAST_DUMPS ? make("p", { class: "quiet" }, `Growth is seen in ${LEAST_DUMPS} dumps or more, and the report has ${moments.length} of this heap. ` +
+        "Record with heap_profile -c 1000 for a dump every second.")
+        : make("p", { class: "quiet" }, `In ${moments.length} dumps, from ${moments[0].title} to ${moments[moments.length - 1].title}.`),
+      leaks.tellsFrees ? null : make("p", { class: "quiet" }, "Nothing was freed at all, or the file does not tell: never to be freed is no evidence here."),
+      make("div", { class: "toolbar" }, ...chipsOf(app))));
+  if (rows.length === 0) return;
+  main.append(
+    make("table", { class: "leaks" },
+      make("thead", {}, make("tr", {}, ...["Evidence", "Live at the end", "Growth", "By dump", "Freed", "Allocated by"].map((title, i) =>
+        make("th", { class: [1, 2, 4].includes(i) ? "number" : "", scope: "col" }, title)))),
+      make("tbody", {}, ...rows.slice(0, MOST_LEAKS).map((row) => leakRow(app, leaks, row)))),
+    rows.length > MOST_LEAKS ? make("p", { class: "quiet" }, `and ${(rows.length - MOST_LEAKS).toLocaleString("en-US")} more`) : "");
+}

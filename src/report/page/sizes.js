@@ -1,0 +1,56 @@
+// How large blocks are: by powers of two of the mean size of a stack's blocks.
+
+// By power of two, the smallest first: bytes, objects, and who holds them (by group of
+// functions, allocators and containers left out). `views`: which bytes, which objects.
+function sumBySize(tree, functions, [bytesView, objectsView]) {
+  const bytes = tree.own(bytesView);
+  const objects = tree.own(objectsView);
+  const holders = [0];  // by depth, of the stack at hand
+  const rows = new Map();
+  for (let node = 1; node < tree.count; ++node) {
+    const depth = tree.depths[node];
+    const isAllocator = functions.isAllocator(tree.functions[node]) && depth > 1;
+    holders[depth] = isAllocator ? holders[depth - 1] : functions.groups[tree.functions[node]];
+    if (bytes[node] <= 0 || objects[node] <= 0) continue;
+    const power = Math.max(0, Math.floor(Math.log2(bytes[node] / objects[node])));
+    const row = rows.get(power) || { power, bytes: 0, objects: 0, holders: new Map() };
+    row.bytes += bytes[node];
+    row.objects += objects[node];
+    row.holders.set(holders[depth], (row.holders.get(holders[depth]) || 0) + bytes[node]);
+    rows.set(power, row);
+  }
+  return [...rows.values()].sort((a, b) => a.power - b.power);
+}
+
+function renderSizes(app, main) {
+  const { report: { functions }, moment, view } = app;
+  const views = view.key.startsWith("alloc") ? ["alloc_space", "alloc_objects"] : ["space", "objects"];
+  const rows = app.remember(`sizes ${moment.index} ${views[0]}`, () => sumBySize(moment.tree, functions, views));
+  if (rows.length === 0) {
+    main.append(make("section", { class: "card empty", id: "empty" }, make("h2", {}, "No sizes are known"),
+      make("p", {}, "The file tells how many bytes, but not in how many objects.")));
+    return;
+  }
+  const figure = view.unit === "bytes" ? "bytes" : "objects";
+  const [all, most] = [rows.reduce((sum, row) => sum + row[figure], 0), Math.max(...rows.map((row) => row[figure]))];
+  const link = ([group, value]) => [button(cut(functions.name(group), 80), { class: "link", title: formatExactly(value, "bytes") },
+    () => app.set({ page: "callers", pivot: group })), make("span", { class: "quiet" }, ` ${formatBytes(value)}  `)];
+  main.append(
+    make("p", { class: "quiet" }, `${view.title}, ${moment.title}, by the mean size of a stack's blocks: a profile has the sums of stacks, ` +
+      "so that one that allocates small and large blocks is in one row."),
+    make("table", { class: "sizes" },
+      make("thead", {}, make("tr", {}, ...["Blocks of", "", "Share", "Bytes", "Objects", "Mostly of"].map((title, i) =>
+        make("th", { class: [0, 2, 3, 4].includes(i) ? "number" : "", scope: "col" }, title)))),
+      make("tbody", {}, ...rows.map((row) => {
+        const fill = make("span", { class: "share" });
+        fill.style.width = (100 * row[figure]) / most + "%";
+        const holders = [...row.holders].sort((a, b) => b[1] - a[1]).slice(0, 3);
+        return make("tr", {},
+          make("td", { class: "number" }, `${formatBytes(2 ** row.power)} or more`),
+          make("td", { class: "size-bar" }, fill),
+          make("td", { class: "number" }, formatShare(row[figure], all)),
+          make("td", { class: "number", title: formatExactly(row.bytes, "bytes") }, formatBytes(row.bytes)),
+          make("td", { class: "number", title: formatExactly(row.objects, "objects") }, formatCount(row.objects)),
+          make("td", {}, ...holders.flatMap(link)));
+      }))));
+}
