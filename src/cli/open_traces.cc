@@ -14,8 +14,8 @@ Status ImportHeapDumps(const std::string& path,
                        std::vector<std::string>* warnings) {
   std::vector<std::string> notes;
   HPD_TRY(hprof::ImportDumps(path, &builder, &notes));
-  for (const std::string& note : notes)
-    warnings->push_back(path + ": " + note);
+  for (std::string& note : notes)
+    warnings->push_back(note.insert(0, path + ": "));
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -96,13 +97,12 @@ void PrintPath(const std::string& path) {
 
 // The page shows stacks.
 Status RefuseDumps(const std::vector<std::string>& files) {
-  for (const std::string& file : files) {
-    if (hprof::IsDump(file))
-      return Invalid("cannot make a report of " + file +
-                     ": it is a heap dump of Java; heap_profile hprof leaks " + file +
-                     " and heap_profile query " + file + " show what is in it");
-  }
-  return {};
+  const auto dump = std::find_if(files.begin(), files.end(), hprof::IsDump);
+  if (dump == files.end())
+    return {};
+  return Invalid("cannot make a report of " + *dump +
+                 ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
+                 "heap_profile query FILE show what is in it");
 }
 
 Status WritePage(const ReportArguments& arguments) {

@@ -269,9 +269,9 @@ Status AddGraph(const DumpFile& file,
   const auto graph = static_cast<uint32_t>(tables.graphs.size());
   const auto first_class = static_cast<uint32_t>(tables.classes.size());
   const auto first_row = static_cast<uint32_t>(tables.objects.row_count());
-  const Status full(StatusCode::kUnavailable,
-                    "cannot make tables of a heap with more than 4,294,967,293 objects "
-                    "or references; heap_profile hprof has views without such tables");
+  Status full(StatusCode::kUnavailable,
+              "cannot make tables of a heap with more than 4,294,967,293 objects "
+              "or references; heap_profile hprof has views without such tables");
   if (heap.graph.object_count() >= kNoId - 1 - first_row)
     return full;
   AddClasses(file, heap, first_class, builder);

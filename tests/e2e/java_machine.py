@@ -1,5 +1,7 @@
 """A Java virtual machine with a program that leaks, for tests that look into its heap."""
 
+import atexit
+import functools
 import glob
 import os
 import re
@@ -38,6 +40,7 @@ public class Leaky {
 
 # One leak of each kind; which one is its first argument.
 LEAKS = """
+import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.*;
 public class Leaks {
@@ -53,8 +56,8 @@ public class Leaks {
   static class PluginLoader extends ClassLoader {
     protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
       if (!name.equals("Leaks$Plugin")) return super.loadClass(name, resolve);
-      try (java.io.InputStream in = Leaks.class.getResourceAsStream("Leaks$Plugin.class")) {
-        byte[] bytes = in.readAllBytes();
+      try {
+        byte[] bytes = Files.readAllBytes(Paths.get(System.getProperty("java.class.path"), name + ".class"));
         return defineClass(name, bytes, 0, bytes.length);
       } catch (java.io.IOException e) { throw new ClassNotFoundException(name); }
     }
@@ -71,11 +74,7 @@ public class Leaks {
         case "listeners": new Window().open(button); break;
         case "threads": pool.submit(() -> { BUFFER.set(new byte[100_000]); all.countDown(); all.await(); return 0; }); break;
         case "loaders":
-          Object plugin = new PluginLoader().loadClass("Leaks$Plugin").getDeclaredConstructor().newInstance();
-          DEPLOYED.add(plugin);
-          plugin.getClass().getDeclaredField("STATE").setAccessible(true);
-          plugin.getClass().getDeclaredField("STATE");
-          Class.forName("Leaks$Plugin", true, plugin.getClass().getClassLoader());
+          DEPLOYED.add(new PluginLoader().loadClass("Leaks$Plugin").getDeclaredConstructor().newInstance());
           break;
       }
     }
@@ -126,21 +125,29 @@ def answers(process):
     return process.stdout.readline() == "echo\n"
 
 
+@functools.cache
+def compiled():
+    """A directory with the classes of all programs, until the tests end."""
+    directory = tempfile.mkdtemp(prefix="leaky_")
+    atexit.register(shutil.rmtree, directory)
+    os.chmod(directory, 0o755)
+    sources = []
+    for name, text in (("Leaky", LEAKY), ("Leaks", LEAKS)):
+        sources.append(os.path.join(directory, name + ".java"))
+        with open(sources[-1], "w") as file:
+            file.write(text)
+    subprocess.run(["javac", "--release", "8", "-Xlint:-options", "-d", directory, *sources], check=True, timeout=240)
+    return directory
+
+
 @unittest.skipUnless(HAS_JAVA, "no Java development kit here")
 class WithMachine(unittest.TestCase):
-    """`classes` is a directory with the compiled program, `directory` one for the test."""
+    """`classes` is a directory with the compiled programs, `directory` one for the test."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.classes = tempfile.mkdtemp(prefix="leaky_")
-        cls.addClassCleanup(shutil.rmtree, cls.classes)
-        os.chmod(cls.classes, 0o755)
-        for name, text, release in (("Leaky", LEAKY, "8"), ("Leaks", LEAKS, "17")):
-            source = os.path.join(cls.classes, name + ".java")
-            with open(source, "w") as file:
-                file.write(text)
-            subprocess.run(["javac", "--release", release, "-Xlint:-options", "-d", cls.classes, source], check=True, timeout=120)
+        cls.classes = compiled()
 
     def setUp(self):
         super().setUp()

@@ -61,37 +61,40 @@ CommandText JavaCommand() {
               "few tenths of a second for each 100 MB of objects.\n"};
 }
 
-std::vector<Flag> JavaFlags(JavaOptions* options) {
+std::vector<Flag> DumpFlags(JavaOptions* options) {
+  return {{.letter = 'p',
+           .name = "pid",
+           .value_name = "PID",
+           .help = "The process with the virtual machine.",
+           .group = "which",
+           .apply = PidList("--pid", &options->pids)},
+          {.letter = 'n',
+           .name = "name",
+           .value_name = "NAME",
+           .help = "The one of this name, or with this argument: a class, a jar.",
+           .group = "which",
+           .apply = TextValue("--name", &options->name)},
+          {.name = "all",
+           .help = "Garbage, too: nothing is collected before.",
+           .group = "the dump",
+           .apply = Switch(&options->with_garbage)},
+          {.name = "keep",
+           .value_name = "FILE",
+           .help = "Also leave the dump in FILE, a new one (hprof, mode 0600).",
+           .details = "Without it the dump lies in memory only, in at most half of what "
+                      "is available.",
+           .group = "the dump",
+           .apply = TextValue("--keep", &options->keep)},
+          {.name = "timeout",
+           .value_name = "SECONDS",
+           .help = "Give up when nothing has come for so long; 300 when not said.",
+           .group = "the dump",
+           .apply = NumberValue("--timeout", &options->timeout_s, kMaxTimeoutS,
+                                "a number of seconds up to a week")}};
+}
+
+std::vector<Flag> OtherFlags(JavaOptions* options) {
   return {
-      {.letter = 'p',
-       .name = "pid",
-       .value_name = "PID",
-       .help = "The process with the virtual machine.",
-       .group = "which",
-       .apply = PidList("--pid", &options->pids)},
-      {.letter = 'n',
-       .name = "name",
-       .value_name = "NAME",
-       .help = "The one of this name, or with this argument: a class, a jar.",
-       .group = "which",
-       .apply = TextValue("--name", &options->name)},
-      {.name = "all",
-       .help = "Garbage, too: nothing is collected before.",
-       .group = "the dump",
-       .apply = Switch(&options->with_garbage)},
-      {.name = "keep",
-       .value_name = "FILE",
-       .help = "Also leave the dump in FILE, a new one (hprof, mode 0600).",
-       .details = "Without it the dump lies in memory only, in at most half of what "
-                  "is available.",
-       .group = "the dump",
-       .apply = TextValue("--keep", &options->keep)},
-      {.name = "timeout",
-       .value_name = "SECONDS",
-       .help = "Give up when nothing has come for so long; 300 when not said.",
-       .group = "the dump",
-       .apply = NumberValue("--timeout", &options->timeout_s, kMaxTimeoutS,
-                            "a number of seconds up to a week")},
       {.name = "arm-oom",
        .help = "Have it leave a dump when it runs out of memory.",
        .group = "out of memory",
@@ -123,6 +126,13 @@ std::vector<Flag> JavaFlags(JavaOptions* options) {
        .help = "Show this help.",
        .group = "what is shown",
        .apply = Switch(&options->show_help)}};
+}
+
+std::vector<Flag> JavaFlags(JavaOptions* options) {
+  std::vector<Flag> flags = DumpFlags(options);
+  const std::vector<Flag> others = OtherFlags(options);
+  flags.insert(flags.end(), others.begin(), others.end());
+  return flags;
 }
 
 Status CheckTogether(const JavaOptions& options) {
