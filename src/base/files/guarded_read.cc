@@ -155,14 +155,17 @@ GuardedText ReadApart(const std::shared_ptr<Reading>& reading, uint64_t patience
 GuardedText ReadOf(pid_t pid,
                    const std::shared_ptr<Reading>& reading,
                    uint64_t patience_ns) {
+  errno = 0;
   const std::optional<uid_t> user = RealUser(pid);
   if (user && (*user == 0 || *user == geteuid())) {
     Read(*reading);
     return std::move(reading->result);
   }
   const std::optional<GuardedUser> other = GuardedUserOf(pid);
-  if (!user || !other)
-    return {.text = "", .error = ESRCH, .is_late = false};
+  if (!user || !other) {
+    const bool has_no_descriptor = errno == EMFILE || errno == ENFILE;
+    return {.text = "", .error = has_no_descriptor ? errno : ESRCH, .is_late = false};
+  }
   reading->user = *other;
   return ReadApart(reading, patience_ns);
 }

@@ -1,6 +1,7 @@
 #include "base/files/guarded_read.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +93,18 @@ TEST_F(GuardedReadTest, OfAProcessThatIsGoneNothingIsRead) {
   const GuardedText text = ReadMemoryFile(child, "cmdline", 4096);
   EXPECT_EQ(text.text, "");
   EXPECT_EQ(text.error, ESRCH);
+}
+
+TEST_F(GuardedReadTest, WithoutADescriptorThatIsTheCause) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    _exit(ReadMemoryFile(getpid(), "maps", 4096).error == EMFILE ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(GuardedReadTest, ProcessesOfOtherUsersAreReadUnderGuard) {
