@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -59,10 +58,7 @@ ProcessDescription DescribeProcess(pid_t pid) {
   process.comm = ReadName(ProcPath(pid, "comm"));
   if (process.cmdline.empty())
     process.cmdline.push_back(process.comm);
-  char link[PATH_MAX];
-  const ssize_t length = readlink(ProcPath(pid, "exe").c_str(), link, sizeof(link));
-  if (length > 0)
-    process.executable.assign(link, static_cast<size_t>(length));
+  process.executable = ReadProcessLink(pid, "exe").text;
 
   struct stat status {};
 

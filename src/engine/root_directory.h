@@ -11,8 +11,9 @@
 
 namespace heapprofd {
 
-// To be used also when the process is gone; nullptr when it may not be looked into.
-std::shared_ptr<ScopedFd> OpenRoot(pid_t pid);
+// To be used also when the process is gone; nullptr when it may not be looked into, or
+// not in time.
+std::shared_ptr<const ScopedFd> OpenRoot(pid_t pid);
 
 // Whether there is room for one more that outlives its processes: every container has its
 // own, and whoever may make name spaces has as many as he likes.

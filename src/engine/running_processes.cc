@@ -63,10 +63,10 @@ std::vector<pid_t> FindRunning(const TargetRules& rules,
 
 // The kernel lets us look into processes of a user namespace of ours, whoever they are.
 bool IsOthers(pid_t pid) {
-  char link = 0;
-  return geteuid() != 0 && RealUser(pid).value_or(geteuid()) != geteuid() &&
-         readlink(ProcPath(pid, "exe").c_str(), &link, 1) < 0 &&
-         (errno == EACCES || errno == EPERM);
+  if (geteuid() == 0 || RealUser(pid).value_or(geteuid()) == geteuid())
+    return false;
+  const int error = ReadProcessLink(pid, "exe").error;
+  return error == EACCES || error == EPERM;
 }
 
 // Capabilities mean nothing outside of their name space.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/files/passed_fds.h"
+#include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
 #include "base/files/temporary_directory.h"
 #include "base/random_seed.h"
@@ -195,9 +196,8 @@ void Session::HandleExecNotice(const ExecNotice& notice, pid_t sender) {
     return;  // nobody misses it
   const std::string program(notice.program,
                             strnlen(notice.program, sizeof(notice.program)));
-  std::string directory = "/proc/" + std::to_string(sender) + "/cwd";
-  char link = 0;
-  if (readlink(directory.c_str(), &link, 1) <= 0)
+  std::string directory = ProcPath(sender, "cwd");
+  if (ReadProcessLink(sender, "cwd").text.empty())
     directory.clear();  // already over; most began where we did
   UnrecordedReason reason = ReasonOf(FindObstacle(program, directory, sender).kind);
   if (reason == UnrecordedReason::kNotLoaded && notice.keeps_session == 0)

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -75,7 +76,10 @@ ReadPlace* TakePlace(const GuardedUser& user) {
   return nullptr;
 }
 
+enum class What : uint8_t { kText, kLink, kDirectory };
+
 struct Reading {
+  What what = What::kText;
   std::string path;
   size_t limit = 0;
   GuardedUser user{};
@@ -96,12 +100,17 @@ bool Keep(Reading& reading, const char* bytes, size_t size) {
   return !reading.is_left;
 }
 
-void Read(Reading& reading) {
-  if (reading.fd == nullptr) {
-    reading.fd =
-        std::make_shared<ScopedFd>(open(reading.path.c_str(), O_RDONLY | O_CLOEXEC));
-    reading.result.error = reading.fd->valid() ? 0 : errno;
-  }
+void ReadLink(Reading& reading) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = readlink(reading.path.c_str(), target.data(),
+                                  std::min(target.size(), reading.limit));
+  if (length < 0)
+    reading.result.error = errno;
+  else
+    Keep(reading, target.data(), static_cast<size_t>(length));
+}
+
+void ReadText(Reading& reading) {
   std::array<char, 16384> chunk{};
   for (size_t at = 0; reading.fd->valid() && at < reading.limit;) {
     const ssize_t got =
@@ -111,6 +120,18 @@ void Read(Reading& reading) {
       break;
     at += static_cast<size_t>(got);
   }
+}
+
+void Read(Reading& reading) {
+  if (reading.what == What::kLink)
+    return ReadLink(reading);
+  if (reading.fd == nullptr) {
+    const int how = reading.what == What::kText ? O_RDONLY : O_PATH | O_DIRECTORY;
+    reading.fd = std::make_shared<ScopedFd>(open(reading.path.c_str(), how | O_CLOEXEC));
+    reading.result.error = reading.fd->valid() ? 0 : errno;
+  }
+  if (reading.what == What::kText)
+    ReadText(reading);
 }
 
 void ReadAndTell(Reading& reading) {
@@ -170,8 +191,11 @@ GuardedText ReadOf(pid_t pid,
   return ReadApart(reading, patience_ns);
 }
 
-std::shared_ptr<Reading> NewReading(const std::string& path, size_t limit) {
+std::shared_ptr<Reading> NewReading(const std::string& path,
+                                    size_t limit,
+                                    What what = What::kText) {
   auto reading = std::make_shared<Reading>();
+  reading->what = what;
   reading->path = path;
   reading->limit = limit;
   return reading;
@@ -201,6 +225,21 @@ GuardedText ReadMemoryFile(pid_t pid,
                            size_t limit,
                            uint64_t patience_ns) {
   return ReadOf(pid, NewReading(ProcPath(pid, file), limit), patience_ns);
+}
+
+GuardedText ReadProcessLink(pid_t pid, const char* link, uint64_t patience_ns) {
+  return ReadOf(pid, NewReading(ProcPath(pid, link), PATH_MAX, What::kLink), patience_ns);
+}
+
+std::shared_ptr<const ScopedFd> OpenProcessDirectory(pid_t pid,
+                                                     const char* link,
+                                                     uint64_t patience_ns) {
+  const std::shared_ptr<Reading> reading =
+      NewReading(ProcPath(pid, link), 0, What::kDirectory);
+  const GuardedText result = ReadOf(pid, reading, patience_ns);
+  if (result.is_late || reading->fd == nullptr || !reading->fd->valid())
+    return nullptr;
+  return reading->fd;
 }
 
 MemoryFile::MemoryFile(pid_t pid, const char* name)

@@ -1,8 +1,9 @@
 // Files of /proc that show what lies in a process's memory, or how it is mapped: cmdline,
 // environ, maps, smaps_rollup. The kernel reads them under the process's lock of its
-// mappings, and opens them under that of its execs. Whoever runs the process can hold
-// both for as long as he likes: by an mmap of a file on a FUSE of his own that does not
-// answer. So those of other users are read by a thread that can be left behind.
+// mappings, and opens them, and follows the process's links (exe, cwd, root), under that
+// of its execs. Whoever runs the process can hold both for as long as he likes: by an
+// mmap of a file on a FUSE of his own that does not answer, or an exec that closes one.
+// So those of other users are read by a thread that can be left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +43,16 @@ GuardedText ReadMemoryFile(pid_t pid,
                            size_t limit,
                            uint64_t patience_ns = kReadPatienceNs);
 
-// The same of any file, for `user`.
+// Where the link /proc/`pid`/`link` leads to.
+GuardedText ReadProcessLink(pid_t pid,
+                            const char* link,
+                            uint64_t patience_ns = kReadPatienceNs);
+
+// The directory to which it leads (O_PATH); null: it is late, or not for us.
+std::shared_ptr<const ScopedFd> OpenProcessDirectory(
+    pid_t pid, const char* link, uint64_t patience_ns = kReadPatienceNs);
+
+// As ReadMemoryFile, of any file, for `user`.
 GuardedText ReadGuarded(const std::string& path,
                         const GuardedUser& user,
                         size_t limit,

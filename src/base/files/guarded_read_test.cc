@@ -85,6 +85,16 @@ TEST_F(GuardedReadTest, ItsOwnProcessIsReadAsItIs) {
             std::string::npos);
 }
 
+TEST_F(GuardedReadTest, LinksOfAProcessAreReadToo) {
+  EXPECT_NE(ReadProcessLink(getpid(), "exe").text.find("guarded_read_test"),
+            std::string::npos);
+  EXPECT_EQ(ReadProcessLink(getpid(), "none").error, ENOENT);
+  const std::shared_ptr<const ScopedFd> root = OpenProcessDirectory(getpid(), "root");
+  ASSERT_NE(root, nullptr);
+  EXPECT_EQ(faccessat(root->get(), "proc", F_OK, 0), 0);
+  EXPECT_EQ(OpenProcessDirectory(getpid(), "exe"), nullptr);
+}
+
 TEST_F(GuardedReadTest, OfAProcessThatIsGoneNothingIsRead) {
   const pid_t child = fork();
   if (child == 0)
@@ -117,9 +127,13 @@ TEST_F(GuardedReadTest, ProcessesOfOtherUsersAreReadUnderGuard) {
   const LateUser mallory(kMallory);
   EXPECT_TRUE(ReadMemoryFile(process.pid(), "cmdline", 4096, kLongReadNs).is_late);
   EXPECT_TRUE(maps.Read(4096, kLongReadNs).is_late);
+  EXPECT_TRUE(ReadProcessLink(process.pid(), "exe", kLongReadNs).is_late);
+  EXPECT_EQ(OpenProcessDirectory(process.pid(), "root", kLongReadNs), nullptr);
   ASSERT_TRUE(mallory.Release());
   EXPECT_FALSE(ReadMemoryFile(process.pid(), "cmdline", 4096, kLongReadNs).text.empty());
   EXPECT_NE(maps.Read(4096, kLongReadNs).text, "");
+  EXPECT_FALSE(ReadProcessLink(process.pid(), "exe", kLongReadNs).text.empty());
+  EXPECT_NE(OpenProcessDirectory(process.pid(), "root", kLongReadNs), nullptr);
 }
 
 }  // namespace

@@ -224,7 +224,7 @@ class Target {
   const TscClock* clock_;
   TargetProfile profile_;
   UserBudget::Account account_;
-  std::shared_ptr<ScopedFd> root_;
+  std::shared_ptr<const ScopedFd> root_;
   pid_t own_pid_;
   std::unique_ptr<SharedMemory> memory_;
   std::unique_ptr<LeftMemory> left_memory_;  // of what was memory_
