@@ -14,9 +14,9 @@
 #include <string_view>
 
 #include "attach/remote_process.h"
+#include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
 #include "base/text.h"
-#include "engine/guarded_read.h"
 
 namespace heapprofd {
 namespace {
@@ -42,7 +42,13 @@ bool MapsFile(const std::string& maps, const std::string& name) {
 }
 
 Status CheckMachine(pid_t pid, const std::string& what) {
-  const std::string maps = ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs);
+  const GuardedText read = ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs);
+  const std::string& maps = read.text;
+  if (read.is_late)
+    return Status(StatusCode::kUnavailable,
+                  what +
+                      ": the kernel did not show its mappings in time; try again when "
+                      "no program of its user hangs");
   if (maps.empty())
     return Status(StatusCode::kUnavailable,
                   what + ": its mappings cannot be read; run heap_profile as root");
@@ -73,7 +79,7 @@ Status CheckUser(uid_t user, const std::string& what) {
 
 // Whether an argument is `name`, or a file of this name.
 bool HasArgument(pid_t pid, const std::string& name) {
-  const std::string line = ReadMemoryFile(pid, "cmdline", kMaxCommandLine);
+  const std::string line = ReadMemoryFile(pid, "cmdline", kMaxCommandLine).text;
   for (size_t begin = 0; begin < line.size();) {
     const size_t end = std::min(line.find('\0', begin), line.size());
     const std::string word = line.substr(begin, end - begin);
@@ -131,7 +137,7 @@ std::vector<pid_t> FindJavaProcesses(const std::string& name) {
     if (pid <= 0 || pid == getpid())
       continue;
     if ((name.empty() || CommandName(pid) == name || HasArgument(pid, name)) &&
-        MapsFile(ReadMemoryFile(pid, "maps", kMaxMaps), "libjvm.so"))
+        MapsFile(ReadMemoryFile(pid, "maps", kMaxMaps).text, "libjvm.so"))
       pids.push_back(pid);
   }
   return pids;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
 #include "base/format.h"
 #include "base/print.h"
@@ -18,7 +19,6 @@
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
 #include "cli/results/finish.h"
-#include "engine/guarded_read.h"
 #include "hotspot/dump_room.h"
 #include "hotspot/heap_dump.h"
 
@@ -187,7 +187,7 @@ void ListMachines() {
   Print(stdout, "%8s %8s  %s\n", "pid", "user", "command");
   for (const pid_t pid : FindJavaProcesses("")) {
     constexpr size_t kShown = 120;
-    std::string command = ReadMemoryFile(pid, "cmdline", kShown);
+    std::string command = ReadMemoryFile(pid, "cmdline", kShown).text;
     std::replace(command.begin(), command.end(), '\0', ' ');
     Print(stdout, "%8d %8u  %s\n", pid, RealUser(pid).value_or(kNobody), command.c_str());
   }
