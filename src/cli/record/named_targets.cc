@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cli/results/process_name.h"
 #include "cli/results/unnamed_advice.h"
@@ -16,6 +17,12 @@ double SizeOf(const TargetProfile& profile) {
   for (const HeapDump& dump : profile.heaps)
     size += dump.peak_total.bytes;
   return size;
+}
+
+// By which processes are listed, the highest first. The estimate of a peak can be 0 where
+// samples were taken.
+std::pair<bool, double> RankOf(const TargetProfile& profile) {
+  return {HasSamples(profile), SizeOf(profile)};
 }
 
 double LiveBytes(const TargetProfile& profile) {
@@ -43,11 +50,14 @@ void NameJitFrames(Target& target, int cancel_fd, SymbolizeReport& symbols) {
 // wrapper of one that has much more.
 void PutProgramFirst(pid_t program, std::vector<NamedTarget>& named) {
   constexpr double kWrapperShare = 0.25;
+  if (named.empty())
+    return;
   const auto own = std::find_if(named.begin(), named.end(), [&](const NamedTarget& it) {
     return it.target->profile().process.pid == program;
   });
-  if (own == named.end() ||
-      SizeOf(*own->result.profile) < kWrapperShare * SizeOf(*named[0].result.profile))
+  const TargetProfile& first = *named[0].result.profile;
+  if (own == named.end() || HasSamples(*own->result.profile) < HasSamples(first) ||
+      SizeOf(*own->result.profile) < kWrapperShare * SizeOf(first))
     return;
   std::rotate(named.begin(), own, own + 1);
 }
@@ -118,7 +128,7 @@ std::vector<NamedTarget> NameTargets(const TraceRecording& recording,
   }
   std::stable_sort(named.begin(), named.end(),
                    [](const NamedTarget& a, const NamedTarget& b) {
-                     return SizeOf(*a.result.profile) > SizeOf(*b.result.profile);
+                     return RankOf(*a.result.profile) > RankOf(*b.result.profile);
                    });
   PutProgramFirst(program, named);
   return named;

@@ -164,11 +164,19 @@ Status StatusOf(const ControlMessage& answer) {
   return {};
 }
 
+bool IsReadable(int fd) {
+  pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&readable, 1, 0) > 0;
+}
+
 // Until the service knows whose they are it takes no descriptors. kTryAgain: it did not
 // answer.
 Status AwaitReady(ControlChannel& channel, int stop_fd) {
   const Status sent = channel.Send(ControlType::kPrepare, "");
   const Result<ControlMessage> answer = channel.Wait(kAnswerMs, stop_fd);
+  if (!answer.ok() && IsReadable(stop_fd))
+    return Status(StatusCode::kUnavailable,
+                  "cannot record: interrupted before the service answered");
   if (!answer.ok())
     return Status(StatusCode::kTryAgain,
                   "cannot record: the service does not answer; restart it, should it be "
@@ -200,8 +208,8 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request, int sto
                                    {request.trace.get(), STDERR_FILENO});
   if (!sent.ok())
     return Status(StatusCode::kTryAgain, sent.message());
-  while (true) {
-    const Result<ControlMessage> answer = channel.Wait(kAnswerMs, stop_fd);
+  while (true) {  // Ctrl-C or not: it may have begun, and then it ends in order
+    const Result<ControlMessage> answer = channel.Wait(kAnswerMs);
     if (!answer.ok())
       return Status(StatusCode::kTryAgain, answer.status().message());
     HPD_TRY(StatusOf(answer.value()));
@@ -209,11 +217,6 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request, int sto
       return {};
     Print(stderr, "heap_profile: %s\n", answer.value().payload.c_str());
   }
-}
-
-bool IsReadable(int fd) {
-  pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
-  return poll(&readable, 1, 0) > 0;
 }
 
 // A service that was about to leave may take the connection and not the request: the next
@@ -225,9 +228,6 @@ Result<ControlChannel> StartRecording(const RemoteRequest& request, int stop_fd)
     status = AskToStart(channel, request, stop_fd);
     if (status.ok())
       return channel;
-    if (IsReadable(stop_fd))
-      return Status(StatusCode::kUnavailable,
-                    "cannot record: interrupted before the service answered");
     if (status.code() != StatusCode::kTryAgain)
       break;
   }
