@@ -73,15 +73,14 @@ thread_local std::vector<std::shared_ptr<Work>> t_abandoned;
 
 bool MayBegin(const GuardedUser& user) {
   std::erase_if(t_abandoned, [](const auto& work) { return work->is_done(); });
-  size_t of_user = 0;
-  size_t elsewhere = 0;
-  for (const std::shared_ptr<Work>& work : t_abandoned) {
-    of_user += work->user().id == user.id ? 1u : 0u;
-    elsewhere += work->user().is_elsewhere ? 1u : 0u;
-  }
+  std::vector<GuardedUser> others;
+  others.reserve(t_abandoned.size());
+  for (const std::shared_ptr<Work>& work : t_abandoned)
+    others.push_back(work->user());
   const size_t limit = user.id == geteuid() ? kMaxAbandoned : kMaxAbandonedOfOther;
-  return of_user < limit && t_abandoned.size() < kMaxAbandoned &&
-         (!user.is_elsewhere || elsewhere < kMaxAbandonedElsewhere);
+  return HasRoomFor(
+      user, others,
+      {.of_user = limit, .elsewhere = kMaxAbandonedElsewhere, .all = kMaxAbandoned});
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/files/mount_info.h"
 #include "base/files/mount_namespace.h"
@@ -192,14 +193,13 @@ void RunOpener(ScopedFd socket) {
 }  // namespace
 
 bool MayOpenMore(const OpenerChildren& children, const GuardedUser& user) {
-  size_t of_user = 0;
-  size_t elsewhere = 0;
-  for (const auto& [pid, other] : children) {
-    of_user += other.id == user.id ? 1u : 0u;
-    elsewhere += other.is_elsewhere ? 1u : 0u;
-  }
-  return of_user < kMaxOfUser && children.size() < kMaxChildren &&
-         (!user.is_elsewhere || elsewhere < kMaxElsewhere);
+  std::vector<GuardedUser> others;
+  others.reserve(children.size());
+  for (const auto& [pid, other] : children)
+    others.push_back(other);
+  return HasRoomFor(
+      user, others,
+      {.of_user = kMaxOfUser, .elsewhere = kMaxElsewhere, .all = kMaxChildren});
 }
 
 ScopedFd OpenAny(const std::vector<std::string>& paths,

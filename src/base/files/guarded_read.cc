@@ -171,6 +171,10 @@ GuardedText ReadApart(const std::shared_ptr<Reading>& reading, uint64_t patience
   return Late();
 }
 
+GuardedUser WithNamespace(pid_t pid, uid_t user) {
+  return {.id = user, .is_elsewhere = !IsInOurUserNamespace(pid).value_or(false)};
+}
+
 // Those of ours, and root's, are read here and now. That nobody holds a lock of theirs
 // does not follow for one that is gone: its number may be another's by now.
 GuardedText ReadOf(pid_t pid,
@@ -178,16 +182,15 @@ GuardedText ReadOf(pid_t pid,
                    uint64_t patience_ns) {
   errno = 0;
   const std::optional<uid_t> user = RealUser(pid);
-  if (user && (*user == 0 || *user == geteuid())) {
-    Read(*reading);
-    return std::move(reading->result);
-  }
-  const std::optional<GuardedUser> other = GuardedUserOf(pid);
-  if (!user || !other) {
+  if (!user) {
     const bool has_no_descriptor = errno == EMFILE || errno == ENFILE;
     return {.text = "", .error = has_no_descriptor ? errno : ESRCH, .is_late = false};
   }
-  reading->user = *other;
+  if (*user == 0 || *user == geteuid()) {
+    Read(*reading);
+    return std::move(reading->result);
+  }
+  reading->user = WithNamespace(pid, *user);
   return ReadApart(reading, patience_ns);
 }
 
@@ -203,12 +206,18 @@ std::shared_ptr<Reading> NewReading(const std::string& path,
 
 }  // namespace
 
+bool HasRoomFor(const GuardedUser& user,
+                std::span<const GuardedUser> others,
+                const UserShares& shares) {
+  const auto of_user = std::ranges::count(others, user.id, &GuardedUser::id);
+  const auto elsewhere = std::ranges::count(others, true, &GuardedUser::is_elsewhere);
+  return static_cast<size_t>(of_user) < shares.of_user && others.size() < shares.all &&
+         (!user.is_elsewhere || static_cast<size_t>(elsewhere) < shares.elsewhere);
+}
+
 std::optional<GuardedUser> GuardedUserOf(pid_t pid) {
   const std::optional<uid_t> user = RealUser(pid);
-  if (!user)
-    return std::nullopt;
-  return GuardedUser{.id = *user,
-                     .is_elsewhere = !IsInOurUserNamespace(pid).value_or(false)};
+  return user ? std::optional(WithNamespace(pid, *user)) : std::nullopt;
 }
 
 GuardedText ReadGuarded(const std::string& path,

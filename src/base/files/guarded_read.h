@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/scoped_fd.h"
@@ -25,6 +26,18 @@ struct GuardedUser {
   // He is of another user name space: ordinary users have thousands of such ids.
   bool is_elsewhere = false;
 };
+
+// How many at a time of one user, of all of other user name spaces, and of all.
+struct UserShares {
+  size_t of_user;
+  size_t elsewhere;
+  size_t all;
+};
+
+// Whether one more may be for `user` beside those for `others`.
+bool HasRoomFor(const GuardedUser& user,
+                std::span<const GuardedUser> others,
+                const UserShares& shares);
 
 // Whoever has started the process; nullopt: it is gone.
 std::optional<GuardedUser> GuardedUserOf(pid_t pid);
