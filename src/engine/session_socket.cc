@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files/passed_fds.h"
 #include "base/files/guarded_read.h"
+#include "base/files/passed_fds.h"
 #include "base/files/proc_files.h"
 #include "base/files/temporary_directory.h"
 #include "base/random_seed.h"
