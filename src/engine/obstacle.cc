@@ -147,13 +147,20 @@ std::string DescribeObstacle(const FoundObstacle& obstacle) {
   return "";
 }
 
-std::string InterpreterOfProgram(const std::string& program) {
-  const std::string head = ReadHead(FindInPath(program).value_or(""), 0);
-  if (head.starts_with("#!"))
-    return InterpreterOf(head);
-  return head.starts_with(ELFMAG) && head.size() >= sizeof(Elf64_Ehdr)
-             ? LoaderOf(head).value_or("")
-             : "";
+std::string MissingInterpreter(const std::string& program) {
+  std::string path = FindInPath(program).value_or("");
+  for (int depth = 0; depth < kMaxScriptDepth && !path.empty(); ++depth) {
+    if (access(path.c_str(), F_OK) != 0)
+      return depth == 0 ? "" : path;
+    const std::string head = ReadHead(path, 0);
+    if (head.starts_with("#!"))
+      path = InterpreterOf(head);
+    else if (head.starts_with(ELFMAG) && head.size() >= sizeof(Elf64_Ehdr))
+      path = LoaderOf(head).value_or("");
+    else
+      break;
+  }
+  return "";
 }
 
 }  // namespace heapprofd

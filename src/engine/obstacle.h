@@ -27,9 +27,10 @@ FoundObstacle FindObstacle(const std::string& program,
                            const std::string& directory,
                            pid_t process = 0);
 
-// What the kernel executes in its place: the interpreter of a script, the loader of an
-// ELF file. "" when it has none, or cannot be read.
-std::string InterpreterOfProgram(const std::string& program);
+// What the kernel would execute for it and does not find: the interpreter of a script,
+// the loader of an ELF file, or theirs. "" when nothing is missing, or a file cannot be
+// read.
+std::string MissingInterpreter(const std::string& program);
 
 // Cause and remedy: "/bin/x is statically linked, ...; ...". Empty for kNone.
 std::string DescribeObstacle(const FoundObstacle& obstacle);

@@ -68,14 +68,27 @@ TEST_F(ObstacleTest, WhatToDoWithAStaticProgramItsSymbolsTell) {
             std::string::npos);
 }
 
-TEST_F(ObstacleTest, InterpretersAreFound) {
-  EXPECT_EQ(InterpreterOfProgram(Write("script", "#! /no/such -x\n")), "/no/such");
-  EXPECT_EQ(InterpreterOfProgram("/bin/true"), "/lib64/ld-linux-x86-64.so.2");
-  EXPECT_EQ(InterpreterOfProgram(Write("short",
-                                       "\x7f"
-                                       "ELF")),
+TEST_F(ObstacleTest, MissingInterpretersAreFound) {
+  const std::string script = Write("script", "#! /no/such -x\n");
+  EXPECT_EQ(MissingInterpreter(script), "/no/such");
+  EXPECT_EQ(MissingInterpreter(Write("outer", "#!" + script + "\n")), "/no/such");
+  EXPECT_EQ(MissingInterpreter("/bin/true"), "");
+  EXPECT_EQ(MissingInterpreter(Write("short",
+                                     "\x7f"
+                                     "ELF")),
             "");
-  EXPECT_EQ(InterpreterOfProgram("/nonexistent"), "");
+  EXPECT_EQ(MissingInterpreter("/nonexistent"), "");
+}
+
+TEST_F(ObstacleTest, AMissingLoaderIsFoundBelowAScript) {
+  std::string program = ReadFile("/bin/true");
+  const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+  const size_t at = program.find(loader);
+  ASSERT_NE(at, std::string::npos);
+  program.replace(at, loader.size(), "/lib64/ld-linux-x86-64.so.3");
+  const std::string file = Write("program", program);
+  EXPECT_EQ(MissingInterpreter(Write("script", "#!" + file + "\n")),
+            "/lib64/ld-linux-x86-64.so.3");
 }
 
 TEST_F(ObstacleTest, A32BitProgramIsAnObstacle) {

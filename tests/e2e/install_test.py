@@ -54,6 +54,22 @@ class Install(unittest.TestCase):
             if RUNS_32_BIT:
                 self.assert_leaves_32_bit_programs_alone(tool)
 
+    def test_the_link_to_a_place_with_blanks_stays_for_a_program_that_runs_on(self):
+        prefix = os.path.join(self.directory.name, "the place")
+        shutil.copytree(self.prefix, prefix)
+        with tempfile.TemporaryDirectory() as directory:
+            errors, go, said = (os.path.join(directory, name) for name in ("errors", "go", "said"))
+            os.mkfifo(go)
+            os.mkfifo(said)
+            later = f"exec >/dev/null 2>{errors}; read line <{go}; /bin/echo started >{said}"
+            result = run(["/bin/sh", "-c", later], ["-d", "200", "--no-report"],
+                         tool=os.path.join(prefix, "bin", "heap_profile"))
+            self.assertIn("runs on unprofiled", result.stderr)
+            subprocess.run(["/bin/sh", "-c", f"echo on >{go}"], timeout=60, check=True)
+            started = subprocess.run(["cat", said], timeout=60, check=True, capture_output=True, text=True).stdout
+            with open(errors) as file:
+                self.assertEqual((started, file.read()), ("started\n", ""))
+
     def test_perfettos_names_are_there(self):
         for name in ("bin/traceconv", "lib/heapprofd/compat/traceconv"):
             self.assertIn("usage: traceconv", self.output_of(name, "--help"))

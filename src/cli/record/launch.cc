@@ -55,10 +55,10 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
 LaunchError CannotRun(const std::string& program, int error) {
   const bool is_missing = error == ENOENT || error == ENOTDIR;
   const std::string cannot = "cannot run " + program + ": ";
-  const std::string interpreter = is_missing ? InterpreterOfProgram(program) : "";
-  if (!interpreter.empty() && access(interpreter.c_str(), F_OK) != 0)
+  const std::string missing = is_missing ? MissingInterpreter(program) : "";
+  if (!missing.empty())
     return {kExitNoProgram,
-            cannot + "its interpreter " + Printable(interpreter) +
+            cannot + "its interpreter " + Printable(missing) +
                 " does not exist; install that, or name another in the program"};
   return {is_missing ? kExitNoProgram : kExitCannotRun,
           cannot + strerror(error) +

@@ -146,7 +146,7 @@ int RunProgram(const Options& options) {
   recording.sessions()[0]->ExpectProgram(launched.pid, options.command[0]);
   ProgramRun run(&recording, &view, &status_line, &signals);
   const int exit_code = run.Run(launched.pid);
-  if (recording.live_targets() > 0)
+  if (run.program_is_running() || recording.live_targets() > 0)
     preload.value().Keep();
   recording.Stop(StopCause::kRequested);
   if (run.program_is_running())

@@ -1,17 +1,9 @@
 #include "cli/results/unrecorded_text.h"
 
-#include <sys/resource.h>
-
 #include "base/text.h"
 
 namespace heapprofd {
 namespace {
-
-// What we were started with, and so what we have started.
-bool HasLimitedSpace() {
-  rlimit limit{};
-  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
 
 // Cause and remedy.
 const char* TextOf(UnrecordedReason reason) {
@@ -37,13 +29,9 @@ const char* TextOf(UnrecordedReason reason) {
              "calls "
              "of the profiler's; profile with the program's sandbox switched off";
     case UnrecordedReason::kNoSpace:
-      return HasLimitedSpace()
-                 ? "no buffer was mapped: they ended before, or ulimit -v left no "
-                   "address "
-                   "space for it; if they ran on, raise that or use a smaller "
-                   "--shmem-size"
-                 : "no buffer was mapped: they ended before, or address space was denied "
-                   "to them; if they ran on, use a smaller --shmem-size";
+      return "no buffer was mapped: they ended before, or no address space was left "
+             "for it; if they ran on, raise their ulimit -v, or use a smaller "
+             "--shmem-size";
     case UnrecordedReason::kNotLoaded:
       break;
   }
