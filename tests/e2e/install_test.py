@@ -63,6 +63,7 @@ class Install(unittest.TestCase):
             os.mkfifo(said)
             later = f"exec >/dev/null 2>{errors}; read line <{go}; /bin/echo started >{said}"
             result = run(["/bin/sh", "-c", later], ["-d", "200", "--no-report"],
+                         env={"XDG_RUNTIME_DIR": directory},  # the link remains
                          tool=os.path.join(prefix, "bin", "heap_profile"))
             self.assertIn("runs on unprofiled", result.stderr)
             subprocess.run(["/bin/sh", "-c", f"echo on >{go}"], timeout=60, check=True)
