@@ -17,6 +17,7 @@ from java_machine import JAVAS, WithMachine, answers, jcmd, machines_histogram, 
 from profile_run import HEAP_PROFILE
 from running_process import DEADLINE_S, MAY_ATTACH
 
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 ALICE, MALLORY = 61001, 61002
 
 
@@ -128,9 +129,11 @@ class Views(WithMachine):
 
     def test_every_command_of_the_documentation_works(self):
         process = self.start()
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "hprof.md")) as file:
-            commands = re.findall(r"(?m)^heap_profile java.*", file.read())
-        self.assertGreater(len(commands), 5)
+        commands = []
+        for page in ("README.md", "docs/hprof.md"):
+            with open(os.path.join(ROOT, page)) as file:
+                commands += re.findall(r"(?m)^(?:tools/)?heap_profile java.*", file.read())
+        self.assertGreater(len(commands), 7)
         means = {"PID": str(process.pid), "app.jar": "Leaky", "com.example.Node": "Leaky$Entry"}
         for command in commands:
             done = java(*[means.get(word, word) for word in shlex.split(command, comments=True)[2:]], cwd=self.directory)
