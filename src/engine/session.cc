@@ -262,7 +262,7 @@ void Session::ReleaseEnded() {
 void Session::Release(const LiveTarget& live) {
   Target* target = live.target;
   looking_ = looking_ == target ? nullptr : looking_;
-  target->UpdateDump();
+  target->FinishDump();
   const std::string& name = target->profile().process.cmdline[0];
   programs_.Count(name, UnrecordedReason::kConfined, target->confined_children());
   // One that was attached to has its client, and no thread of it may have allocated.

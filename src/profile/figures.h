@@ -63,6 +63,8 @@ constexpr auto kFigures = std::to_array<Figure>({
      "dumps that the program asked for and that were not made"},
     {"refused_marks", 24, &Quality::refused_marks,
      "marks that the program set and that were not kept"},
+    {"unshaped_blocks", 25, &Quality::unshaped_blocks,
+     "sampled blocks that are in no histogram of sizes or times: there are too many"},
 });
 
 static_assert(sizeof(Quality) == sizeof(UnwindTimes) + kFigures.size() * sizeof(uint64_t),

@@ -9,15 +9,46 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kIntervalBits = (uint64_t{1} << 56) - 1;
+constexpr uint64_t Mask(int bits) {
+  return (uint64_t{1} << bits) - 1;
+}
+
 constexpr size_t kMaxPendingReallocs = 65536;  // thread ids come from the target
 
 }  // namespace
 
+LiveHeap::Sample::Sample(const SampledAllocation& allocation,
+                         uint8_t halves,
+                         uint64_t now_ns)
+    : size_(allocation.size & Mask(kSizeBits)),
+      born_high_(now_ns >> kTimeShift >> kLowBits & Mask(kHighBits)),
+      interval_(allocation.interval & Mask(kIntervalBits)),
+      halves_(halves),
+      thread_(allocation.thread & Mask(kThreadBits)),
+      callsite_(allocation.callsite & Mask(kCallsiteBits)),
+      born_low_(now_ns >> kTimeShift & Mask(kLowBits)) {}
+
+uint64_t LiveHeap::Sample::AgeNs(uint64_t now_ns) const {
+  constexpr uint64_t kMask = Mask(kLowBits + kHighBits);
+  const uint64_t born = uint64_t{born_high_} << kLowBits | born_low_;
+  const uint64_t age = ((now_ns >> kTimeShift) - born) & kMask;
+  const bool is_ahead = age > kMask / 2;  // clocks of several processors differ a little
+  return age == 0 || is_ahead ? 1 : age << kTimeShift;
+}
+
+BlockShapes::End LiveHeap::Sample::EndBy(const Freeing& freeing) const {
+  if (freeing.now_ns == 0)
+    return {};
+  const uint64_t age = AgeNs(freeing.now_ns);
+  const bool is_its_thread =
+      freeing.thread != kUnknownThread && freeing.thread == thread();
+  return {.lived_ns = age, .is_temporary = is_its_thread && age <= kTemporaryNs};
+}
+
 void LiveHeap::Certain::Add(const Sample& sample, double sign) {
-  if (sample.halves != 0)
+  if (sample.halves() != 0)
     return;
-  bytes += sign * static_cast<double>(sample.size);
+  bytes += sign * static_cast<double>(sample.size());
   count += sign;
 }
 
@@ -49,18 +80,16 @@ CallsiteTotals& LiveHeap::TotalsOf(ThreadId thread) {
 }
 
 void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
-  const auto [entry, is_new] = samples_.Insert(allocation.address, Sample{});
+  const auto [entry, is_new] = samples_.Insert(allocation.address, Sample());
   if (!is_new)
-    CountFreed(*entry);
-  *entry = {.size = allocation.size,
-            .interval = allocation.interval & kIntervalBits,
-            .halves = peak_estimator_.Allocate(allocation.size, allocation.interval),
-            .callsite = allocation.callsite,
-            .thread = allocation.thread};
+    CountFreed(*entry, {});
+  *entry = Sample(allocation,
+                  peak_estimator_.Allocate(allocation.size, allocation.interval), now_ns);
   const Estimate estimate = EstimateOfSample(allocation.size, allocation.interval);
   CallsiteState& state = Touch(allocation.callsite);
   state.totals.allocated += estimate;
   state.live_certain.Add(*entry, 1);
+  shapes_.Allocate(allocation.callsite, allocation.size, estimate);
   TotalsOf(allocation.thread).allocated += estimate;
   allocated_ += estimate;
   AddLive(estimate, now_ns);
@@ -77,46 +106,49 @@ void LiveHeap::AddLive(const Estimate& estimate, uint64_t now_ns) {
   }
 }
 
-bool LiveHeap::Take(uint64_t address, Sample* taken) {
+bool LiveHeap::Take(uint64_t address, const Freeing& freeing, PendingRealloc* taken) {
   const Sample* found = samples_.Find(address);
   if (found == nullptr)
     return false;
-  *taken = *found;
+  *taken = {.address = address, .sample = *found, .end = found->EndBy(freeing)};
   samples_.Erase(address);
-  CountFreed(*taken);
+  CountFreed(taken->sample, taken->end);
   return true;
 }
 
-void LiveHeap::CountFreed(const Sample& sample) {
-  const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
-  peak_estimator_.Free(sample.size, sample.interval, sample.halves);
-  CallsiteState& state = Touch(sample.callsite);
+void LiveHeap::CountFreed(const Sample& sample, const BlockShapes::End& end) {
+  const Estimate estimate = EstimateOfSample(sample.size(), sample.interval());
+  peak_estimator_.Free(sample.size(), sample.interval(), sample.halves());
+  CallsiteState& state = Touch(sample.callsite());
   state.totals.freed += estimate;
   state.live_certain.Add(sample, -1);
-  TotalsOf(sample.thread).freed += estimate;
+  TotalsOf(sample.thread()).freed += estimate;
+  shapes_.Free(sample.callsite(), end, estimate, 1);
   live_ -= estimate;
 }
 
 size_t LiveHeap::bytes() const {
   constexpr size_t kPerRealloc = sizeof(PendingRealloc) + 48;  // and what finds it
-  return samples_.bytes() + callsites_.size() * sizeof(CallsiteState) +
+  return samples_.bytes() + shapes_.bytes() + callsites_.size() * sizeof(CallsiteState) +
          threads_.capacity() * sizeof(CallsiteTotals) +
          pending_reallocs_.size() * kPerRealloc;
 }
 
-void LiveHeap::Free(uint64_t address) {
-  Sample taken;
-  Take(address, &taken);
+void LiveHeap::Free(uint64_t address, const Freeing& freeing) {
+  PendingRealloc taken;
+  Take(address, freeing, &taken);
 }
 
-void LiveHeap::FreeForRealloc(uint64_t address, uint32_t thread_id) {
-  Sample taken;
+void LiveHeap::FreeForRealloc(uint64_t address,
+                              uint32_t thread_id,
+                              const Freeing& freeing) {
+  PendingRealloc taken;
   pending_reallocs_.erase(thread_id);
-  if (!Take(address, &taken))
+  if (!Take(address, freeing, &taken))
     return;
   if (pending_reallocs_.size() >= kMaxPendingReallocs)
     pending_reallocs_.clear();
-  pending_reallocs_[thread_id] = PendingRealloc{.address = address, .sample = taken};
+  pending_reallocs_[thread_id] = taken;
 }
 
 void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns) {
@@ -124,15 +156,17 @@ void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns
   if (found == pending_reallocs_.end() || found->second.address != address)
     return;
   const Sample sample = found->second.sample;
+  const BlockShapes::End end = found->second.end;
   pending_reallocs_.erase(found);
   if (!samples_.Insert(address, sample).second)
     return;
-  const Estimate estimate = EstimateOfSample(sample.size, sample.interval);
-  peak_estimator_.Return(sample.size, sample.interval, sample.halves);
-  CallsiteState& state = Touch(sample.callsite);
+  const Estimate estimate = EstimateOfSample(sample.size(), sample.interval());
+  peak_estimator_.Return(sample.size(), sample.interval(), sample.halves());
+  CallsiteState& state = Touch(sample.callsite());
   state.totals.freed -= estimate;
   state.live_certain.Add(sample, 1);
-  TotalsOf(sample.thread).freed -= estimate;
+  TotalsOf(sample.thread()).freed -= estimate;
+  shapes_.Free(sample.callsite(), end, estimate, -1);
   AddLive(estimate, now_ns);
 }
 
@@ -199,6 +233,19 @@ void LiveHeap::Snapshot(HeapDump* dump) const {
     if (at_peak.bytes > 0)
       dump->peak.emplace(id, certain.ScaleRest(at_peak, scale));
   }
+}
+
+uint64_t LiveHeap::SnapshotShapes(uint64_t now_ns, HeapDump* dump) const {
+  BlockShapes live;
+  samples_.ForEach([&](uint64_t /*address*/, const Sample& sample) {
+    live.AddLive(sample.callsite(), sample.size(), sample.AgeNs(now_ns),
+                 EstimateOfSample(sample.size(), sample.interval()));
+  });
+  dump->shapes.clear();
+  shapes_.AppendTo(&dump->shapes);
+  live.AppendTo(&dump->shapes);
+  SortShapes(&dump->shapes);
+  return shapes_.left_out() + live.left_out();
 }
 
 }  // namespace heapprofd

@@ -15,6 +15,7 @@
 #include "base/column.h"
 #include "base/flat_map.h"
 #include "base/random_seed.h"
+#include "profile/block_shapes.h"
 #include "profile/model.h"
 #include "profile/peak_estimator.h"
 
@@ -23,9 +24,15 @@ namespace heapprofd {
 struct SampledAllocation {
   uint64_t address = 0;
   uint64_t size = 0;      // bytes
-  uint64_t interval = 1;  // bytes, less than 2^56
+  uint64_t interval = 1;  // bytes, at most 2^40
   CallsiteId callsite = 0;
   ThreadId thread = kUnknownThread;
+};
+
+// Of a block; 0: nobody knows by whom or when.
+struct Freeing {
+  ThreadId thread = kUnknownThread;
+  uint64_t now_ns = 0;
 };
 
 class LiveHeap {
@@ -39,13 +46,17 @@ class LiveHeap {
 
   // Unknown addresses are ignored: the client may report frees of unsampled blocks. A
   // free that is part of a realloc may be undone by `thread_id`'s next UndoRealloc.
-  void Free(uint64_t address);
-  void FreeForRealloc(uint64_t address, uint32_t thread_id);
+  void Free(uint64_t address, const Freeing& freeing = {});
+  void FreeForRealloc(uint64_t address, uint32_t thread_id, const Freeing& freeing = {});
   void UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns);
 
   // Fills callsites, threads, the peak and what can be live. `dump` has its sampling
   // interval and its exact totals already.
   void Snapshot(HeapDump* dump) const;
+
+  // Fills the shapes, which takes as long as there are live samples. Returns how many
+  // blocks are in none.
+  uint64_t SnapshotShapes(uint64_t now_ns, HeapDump* dump) const;
 
   const Estimate& live() const { return live_; }
 
@@ -60,18 +71,49 @@ class LiveHeap {
   size_t bytes() const;
 
   // What the next sample may take beside that for a moment.
-  size_t growth_bytes() const { return samples_.growth_bytes(); }
+  size_t growth_bytes() const { return samples_.growth_bytes() + shapes_.growth_bytes(); }
 
   // Lets the processor fetch what the next event at this address will read.
   void Prefetch(uint64_t address) const { samples_.Prefetch(address); }
 
  private:
-  struct Sample {
-    uint64_t size;
-    uint64_t interval : 56;
-    uint64_t halves : 8;  // PeakEstimator's
-    CallsiteId callsite;
-    ThreadId thread;
+  // As small as the limits of what it holds allow, for there are millions.
+  class Sample {
+   public:
+    Sample() = default;
+    Sample(const SampledAllocation& allocation, uint8_t halves, uint64_t now_ns);
+
+    uint64_t size() const { return size_; }
+
+    uint64_t interval() const { return interval_; }
+
+    uint8_t halves() const { return static_cast<uint8_t>(halves_); }  // PeakEstimator's
+
+    CallsiteId callsite() const { return static_cast<CallsiteId>(callsite_); }
+
+    ThreadId thread() const { return static_cast<ThreadId>(thread_); }
+
+    // Rounded, and at least 1.
+    uint64_t AgeNs(uint64_t now_ns) const;
+
+    BlockShapes::End EndBy(const Freeing& freeing) const;
+
+   private:
+    static constexpr int kTimeShift = 8;  // units of 256 ns, which last for a year
+    static constexpr int kSizeBits = 57;
+    static constexpr int kHighBits = 7;
+    static constexpr int kIntervalBits = 41;
+    static constexpr int kThreadBits = 15;
+    static constexpr int kCallsiteBits = 24;
+    static constexpr int kLowBits = 40;
+
+    uint64_t size_ : kSizeBits = 0;
+    uint64_t born_high_ : kHighBits = 0;
+    uint64_t interval_ : kIntervalBits = 0;
+    uint64_t halves_ : 8 = 0;
+    uint64_t thread_ : kThreadBits = 0;
+    uint64_t callsite_ : kCallsiteBits = 0;
+    uint64_t born_low_ : kLowBits = 0;
   };
 
   // The part of a live sum that is no estimate.
@@ -98,20 +140,22 @@ class LiveHeap {
 
   struct PendingRealloc {
     uint64_t address = 0;
-    Sample sample{};
+    Sample sample;
+    BlockShapes::End end;
   };
 
   CallsiteState& Touch(CallsiteId callsite);
   void AddLive(const Estimate& estimate, uint64_t now_ns);
-  bool Take(uint64_t address, Sample* taken);
-  void CountFreed(const Sample& sample);
+  bool Take(uint64_t address, const Freeing& freeing, PendingRealloc* taken);
+  void CountFreed(const Sample& sample, const BlockShapes::End& end);
   CallsiteTotals& TotalsOf(ThreadId thread);
   // Bytes of live allocations that are not certain_live(): more cannot be, by the exact
   // totals; infinite when these are not known.
   double PossibleRest(const HeapDump& dump) const;
   BoundedBytes PeakTotal(const HeapDump& dump) const;
 
-  FlatMap<Sample> samples_;                                        // by address
+  FlatMap<Sample> samples_;  // by address
+  BlockShapes shapes_;
   std::unordered_map<uint32_t, PendingRealloc> pending_reallocs_;  // by thread
   Column<CallsiteState> callsites_;                                // by CallsiteId
   size_t sampled_callsites_ = 0;

@@ -6,6 +6,8 @@
 
 #include <map>
 #include <random>
+#include <tuple>
+#include <vector>
 
 namespace heapprofd {
 namespace {
@@ -236,6 +238,90 @@ TEST(LiveHeapTest, RowsOfADumpTakeWhatTheyNeed) {
   using Row = CallsiteRows<CallsiteTotals>::Row;
   EXPECT_EQ(dump.callsites.size(), kCallsites);
   EXPECT_EQ(dump.callsites.bytes(), kCallsites * sizeof(Row));
+}
+
+// The share of one kind of rows: callsite, power of two, count.
+std::vector<std::tuple<CallsiteId, int, double>> ShapesOf(const LiveHeap& heap,
+                                                          uint64_t now_ns,
+                                                          ShapeKind kind) {
+  HeapDump dump;
+  heap.SnapshotShapes(now_ns, &dump);
+  std::vector<std::tuple<CallsiteId, int, double>> found;
+  for (const ShapeRow& row : dump.shapes) {
+    if (row.kind == kind)
+      found.emplace_back(row.callsite, row.log2, row.estimate.count);
+  }
+  return found;
+}
+
+using Shape = std::vector<std::tuple<CallsiteId, int, double>>;
+
+constexpr uint64_t kBegin = 1'000'000'000;  // ns
+
+TEST(LiveHeapShapesTest, LifetimesAndAgesAreCounted) {
+  LiveHeap heap;
+  for (uint64_t address = 1; address <= 4; ++address)
+    heap.Allocate(
+        {.address = address, .size = 100, .interval = kExact, .callsite = 3, .thread = 1},
+        kBegin);
+  heap.Free(1, {.thread = 1, .now_ns = kBegin + 2'000'000});
+  heap.Free(2, {.thread = 1, .now_ns = kBegin + 5'000'000'000});
+  const uint64_t end = kBegin + 10'000'000'000;
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kAllocatedSize), (Shape{{3, 6, 4}}));
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kLifetime), (Shape{{3, 20, 1}, {3, 32, 1}}));
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kLiveSize), (Shape{{3, 6, 2}}));
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kAge), (Shape{{3, 33, 2}}));
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kTemporary), Shape());
+}
+
+TEST(LiveHeapShapesTest, TemporaryIsWhatItsThreadFreesSoon) {
+  LiveHeap heap;
+  for (uint64_t address = 1; address <= 4; ++address)
+    heap.Allocate(
+        {.address = address, .size = 100, .interval = kExact, .callsite = 0, .thread = 1},
+        kBegin);
+  heap.Free(1, {.thread = 1, .now_ns = kBegin + kTemporaryNs - 1000});
+  heap.Free(2, {.thread = 1, .now_ns = kBegin + kTemporaryNs + 1000});
+  heap.Free(3, {.thread = 2, .now_ns = kBegin + 1000});
+  heap.Free(4, {.thread = kUnknownThread, .now_ns = kBegin + 1000});
+  EXPECT_EQ(ShapesOf(heap, kBegin, ShapeKind::kTemporary), (Shape{{0, 0, 1}}));
+}
+
+TEST(LiveHeapShapesTest, AReallocThatFailsEndsNothing) {
+  LiveHeap heap;
+  heap.Allocate({.address = 1, .size = 100, .interval = kExact, .thread = 1}, kBegin);
+  heap.FreeForRealloc(1, 77, {.thread = 1, .now_ns = kBegin + 1000});
+  heap.UndoRealloc(1, 77, kBegin + 2000);
+  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kTemporary), Shape());
+  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kLifetime), Shape());
+  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kAge), (Shape{{0, 11, 1}}));
+}
+
+TEST(LiveHeapShapesTest, EveryLimitOfASampleIsKept) {
+  LiveHeap heap;
+  const uint64_t late = uint64_t{1} << 54;  // half a year after the machine's start
+  const SampledAllocation largest{.address = 1,
+                                  .size = uint64_t{1} << 56,
+                                  .interval = uint64_t{1} << 40,
+                                  .callsite = 8'100'000,
+                                  .thread = 16'383};
+  heap.Allocate(largest, late);
+  EXPECT_EQ(ShapesOf(heap, late + 1'000'000, ShapeKind::kLiveSize),
+            (Shape{{8'100'000, 56, 1}}));
+  EXPECT_EQ(ShapesOf(heap, late + 1'100'000, ShapeKind::kAge),
+            (Shape{{8'100'000, 20, 1}}));
+  heap.Free(1, {.thread = 16'383, .now_ns = late + 1000});
+  EXPECT_EQ(ShapesOf(heap, late, ShapeKind::kTemporary), (Shape{{8'100'000, 0, 1}}));
+  HeapDump dump;
+  heap.Snapshot(&dump);
+  EXPECT_EQ(dump.threads[16'383].freed.bytes, 0x1p56);
+  EXPECT_EQ(dump.callsites.at(8'100'000).freed.count, 1);
+}
+
+TEST(LiveHeapShapesTest, ABlockThatIsYoungerThanTheDumpIsNew) {
+  LiveHeap heap;
+  heap.Allocate({.address = 1, .size = 1, .interval = kExact}, kBegin);
+  EXPECT_EQ(ShapesOf(heap, kBegin - 5000, ShapeKind::kAge), (Shape{{0, 0, 1}}));
 }
 
 }  // namespace

@@ -118,6 +118,23 @@ struct CallsiteTotals {
   Estimate live() const { return allocated - freed; }
 };
 
+enum class ShapeKind : uint8_t {
+  kAllocatedSize = 0,  // bytes asked for, of all blocks
+  kLifetime = 1,       // ns, of freed blocks
+  kTemporary = 2,      // freed by the thread that allocated them within kTemporaryNs
+  kLiveSize = 3,       // bytes asked for, of live blocks
+  kAge = 4,            // ns, of live blocks
+};
+
+// The blocks of a callsite whose size or time is at least 2^log2 and less than twice
+// that; 0 counts as 1, and all temporary blocks are in one row.
+struct ShapeRow {
+  CallsiteId callsite = 0;
+  ShapeKind kind = ShapeKind::kAllocatedSize;
+  uint8_t log2 = 0;
+  Estimate estimate;
+};
+
 // What one heap of one process looked like at one moment.
 struct HeapDump {
   std::string heap_name;                    // "libc.malloc"
@@ -135,7 +152,8 @@ struct HeapDump {
   double possible_live =    // bytes: by exact counts no more can be live
       std::numeric_limits<double>::infinity();
   std::vector<CallsiteTotals> threads;  // by ThreadId of who allocated, whoever freed
-  uint64_t exact_alloc_calls = 0;       // counted, not sampled
+  std::vector<ShapeRow> shapes;    // in the last dump only, in order of their members
+  uint64_t exact_alloc_calls = 0;  // counted, not sampled
   uint64_t exact_alloc_bytes = 0;
 };
 
@@ -170,6 +188,7 @@ struct Quality {
   uint64_t refused_samples = 0;       // too many were live already
   uint64_t refused_dumps = 0;         // that the program asked for
   uint64_t refused_marks = 0;         // of the program's
+  uint64_t unshaped_blocks = 0;       // in no histogram: there are too many
 };
 
 // Why and how a target left, and how the session went for it.

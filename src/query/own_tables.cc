@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "profile/block_shapes.h"
 #include "profile/figures.h"
 #include "query/sqlite/columns.h"
 #include "query/sum.h"
@@ -147,6 +148,72 @@ Table EstimateErrorTable(const ImportedTrace& trace) {
   return table;
 }
 
+Cell NameOf(ShapeKind kind) {
+  switch (kind) {
+    case ShapeKind::kAllocatedSize:
+      return Cell::Text("allocated_size");
+    case ShapeKind::kLifetime:
+      return Cell::Text("lifetime");
+    case ShapeKind::kTemporary:
+      return Cell::Text("temporary");
+    case ShapeKind::kLiveSize:
+      return Cell::Text("live_size");
+    case ShapeKind::kAge:
+      return Cell::Text("age");
+  }
+  return Cell::Text("");
+}
+
+bool IsShortest(ShapeKind kind, uint8_t log2) {
+  return log2 == 0 && (kind == ShapeKind::kLifetime || kind == ShapeKind::kAge);
+}
+
+// Bytes or ns.
+uint64_t LowOf(ShapeKind kind, uint8_t log2) {
+  return kind == ShapeKind::kTemporary || IsShortest(kind, log2) ? 0
+                                                                 : uint64_t{1} << log2;
+}
+
+uint64_t HighOf(ShapeKind kind, uint8_t log2) {
+  if (kind == ShapeKind::kTemporary)
+    return kTemporaryNs;
+  return IsShortest(kind, log2) ? kShortestTimeNs - 1 : (uint64_t{2} << log2) - 1;
+}
+
+Table HistogramTable(const ImportedTrace& trace) {
+  const ShapeTable& rows = trace.shapes;
+  const std::vector<ImportedDump>& dumps = trace.dumps;
+  const auto kind_of = [&rows](size_t row) {
+    return static_cast<ShapeKind>(rows.kind[row]);
+  };
+  Table table;
+  table.row_count = rows.row_count();
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      TableColumn::Ids("dump_id", rows.dump.span(), ColumnOrder::kAscending),
+      NumberColumn("ts",
+                   [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].ts; }),
+      NumberColumn("upid",
+                   [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].upid; }),
+      TextColumn("heap_name", trace,
+                 [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].heap_name; }),
+      TableColumn::Ids("callsite_id", rows.callsite.span()),
+      TableColumn::Computed("kind", ColumnType::kText,
+                            [kind_of](size_t row) { return NameOf(kind_of(row)); }),
+      NumberColumn(
+          "low",
+          [&rows, kind_of](size_t row) { return LowOf(kind_of(row), rows.log2[row]); }),
+      NumberColumn(
+          "high",
+          [&rows, kind_of](size_t row) { return HighOf(kind_of(row), rows.log2[row]); }),
+      TableColumn::Integers("count", rows.count.span()),
+      TableColumn::Integers("size", rows.size.span()),
+      TableColumn::Reals("count_error", rows.count_error.span()),
+      TableColumn::Reals("size_error", rows.size_error.span()),
+  };
+  return table;
+}
+
 Table ThreadTotalsTable(const ImportedTrace& trace) {
   const std::vector<ThreadTotals>& rows = trace.thread_totals;
   const std::vector<ImportedDump>& dumps = trace.dumps;
@@ -265,6 +332,7 @@ Table UnsampledChildrenTable(const ImportedTrace& trace) {
 void AddOwnTables(const ImportedTrace& trace, NamedTables* tables) {
   tables->emplace_back("heap_dump", HeapDumpTable(trace));
   tables->emplace_back("heap_profile_estimate", EstimateErrorTable(trace));
+  tables->emplace_back("heap_profile_histogram", HistogramTable(trace));
   tables->emplace_back("heap_profile_thread", ThreadTotalsTable(trace));
   tables->emplace_back("heap_profile_quality", QualityTable(trace));
   tables->emplace_back("process_memory", ProcessMemoryTable(trace));

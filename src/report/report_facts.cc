@@ -48,6 +48,27 @@ constexpr Question kQuestions[] = {
      "live_count, alloc_size, alloc_count FROM heap_profile_thread WHERE dump_id IN "
      "(SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) ORDER BY dump_id, "
      "live_size DESC LIMIT 2000"},
+    {"histogram",
+     "SELECT dump_id, kind, low, high, sum(count) AS count, sum(size) AS size, "
+     "sum(count_error * count_error) AS variance FROM heap_profile_histogram "
+     "GROUP BY 1, 2, 3 LIMIT 20000"},
+    // The innermost functions first, the allocation function left out.
+    {"temporary",
+     "WITH RECURSIVE top AS (SELECT dump_id, callsite_id, count, size, count_error FROM "
+     "heap_profile_histogram WHERE kind = 'temporary' ORDER BY count DESC LIMIT 200), "
+     "chain(row, id, level) AS (SELECT callsite_id, c.parent_id, 1 FROM top JOIN "
+     "stack_profile_callsite c ON c.id = callsite_id UNION SELECT row, c.parent_id, "
+     "level + 1 FROM chain JOIN stack_profile_callsite c ON c.id = chain.id WHERE "
+     "c.parent_id IS NOT NULL AND level < 20), "
+     // Functions without a name: their file's, without its directories.
+     "named AS (SELECT row, level, substr(coalesce(f.deobfuscated_name, nullif(f.name, "
+     "''), '[' || replace(m.name, rtrim(m.name, replace(m.name, '/', '')), '') || ']'), "
+     "1, 1000) AS name FROM chain JOIN stack_profile_callsite c USING (id) JOIN "
+     "stack_profile_frame f ON f.id = c.frame_id JOIN stack_profile_mapping m ON m.id = "
+     "f.mapping) SELECT dump_id, count, size, count_error, (SELECT group_concat(name, "
+     "'←') FROM (SELECT name FROM named WHERE row = callsite_id ORDER BY level)) AS "
+     "stack "
+     "FROM top"},
     // Of too many every n-th, counted from each process's last one, which is there.
     {"memory",
      "SELECT ts, upid, name, value FROM (SELECT *, row_number() OVER (PARTITION BY upid "

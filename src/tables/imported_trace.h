@@ -145,6 +145,21 @@ struct EstimateTable {
   size_t row_count() const { return dump.size(); }
 };
 
+// Ours: the blocks of a callsite in the last dump of a heap whose size or time is at
+// least 2^log2 and less than twice that (profile/model.h). Not for conversions.
+struct ShapeTable {
+  Column<uint32_t> dump;
+  Column<uint32_t> callsite;
+  Column<uint8_t> kind;  // ShapeKind
+  Column<uint8_t> log2;
+  Column<int64_t> count;
+  Column<int64_t> size;        // bytes
+  Column<double> count_error;  // standard errors
+  Column<double> size_error;
+
+  size_t row_count() const { return dump.size(); }
+};
+
 // Ours: what a thread had allocated in a heap up to a dump, and what of that was freed by
 // whomever. The rows of a dump are consecutive.
 struct ThreadTotals {
@@ -290,6 +305,7 @@ struct ImportedTrace {
   std::vector<ImportedDump> dumps;  // in the order of the file
   AllocationTable allocations;
   EstimateTable estimates;
+  ShapeTable shapes;
   std::vector<ThreadTotals> thread_totals;
   std::vector<Quality> qualities;
 

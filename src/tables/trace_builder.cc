@@ -273,4 +273,18 @@ void TraceBuilder::AddEstimate(uint32_t callsite, const CallsiteEstimate& estima
   ++trace_->dumps[rows_dump_].estimate_count;
 }
 
+void TraceBuilder::AddShape(uint32_t callsite, const CallsiteShape& shape) {
+  ShapeTable& rows = trace_->shapes;
+  if (is_for_conversion_ || rows.row_count() >= kMaxRows)
+    return;
+  rows.dump.push_back(rows_dump_);
+  rows.callsite.push_back(callsite);
+  rows.kind.push_back(static_cast<uint8_t>(shape.kind));
+  rows.log2.push_back(shape.log2);
+  rows.count.push_back(shape.count);
+  rows.size.push_back(shape.size);
+  rows.count_error.push_back(shape.count_error);
+  rows.size_error.push_back(shape.size_error);
+}
+
 }  // namespace heapprofd

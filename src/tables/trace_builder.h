@@ -119,6 +119,18 @@ class TraceBuilder {
 
   void AddEstimate(uint32_t callsite, const CallsiteEstimate& estimate);
 
+  struct CallsiteShape {
+    ShapeKind kind = ShapeKind::kAllocatedSize;
+    uint8_t log2 = 0;
+    int64_t count = 0;
+    int64_t size = 0;
+    double count_error = 0;
+    double size_error = 0;
+  };
+
+  // A row of `shapes`.
+  void AddShape(uint32_t callsite, const CallsiteShape& shape);
+
  private:
   ImportedTrace* trace_;
   std::unique_ptr<DecodeQueue> decoding_;

@@ -188,4 +188,16 @@ void AppendThread(std::string& process_dump,
             totals);
 }
 
+void AppendShape(std::string& process_dump, uint64_t callstack_iid, const ShapeRow& row) {
+  pbf_writer writer(process_dump);
+  pbf_writer message(writer, field::kDumpShapes);
+  message.add_uint64(field::kShapeCallstack, callstack_iid);
+  message.add_enum(field::kShapeKind, static_cast<int32_t>(row.kind));
+  message.add_uint32(field::kShapeLog2, row.log2);
+  message.add_uint64(field::kShapeBytes, Rounded(row.estimate.bytes));
+  message.add_uint64(field::kShapeCount, Rounded(row.estimate.count));
+  AddError(message, field::kShapeBytesError, row.estimate.bytes_variance);
+  AddError(message, field::kShapeCountError, row.estimate.count_variance);
+}
+
 }  // namespace heapprofd

@@ -60,4 +60,7 @@ void AppendThread(std::string& process_dump,
                   const ThreadDescription& thread,
                   const CallsiteTotals& totals);
 
+// Appends a row of a histogram to a ProcessHeapSamples.
+void AppendShape(std::string& process_dump, uint64_t callstack_iid, const ShapeRow& row);
+
 }  // namespace heapprofd

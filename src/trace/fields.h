@@ -143,6 +143,17 @@ enum ProcessDump : uint32_t {
   kDumpLiveHigh = 10012,
   kDumpPeakLow = 10013,
   kDumpPeakHigh = 10014,
+  kDumpShapes = 10015,
+};
+
+enum BlockShape : uint32_t {  // ours
+  kShapeCallstack = 1,
+  kShapeKind = 2,
+  kShapeLog2 = 3,
+  kShapeBytes = 4,
+  kShapeCount = 5,
+  kShapeBytesError = 6,
+  kShapeCountError = 7,
 };
 
 enum ThreadTotals : uint32_t {  // ours

@@ -216,6 +216,14 @@ DumpInterval TraceWriter::IntervalOf(const TargetProfile& profile,
           .end_ns = end_ns};
 }
 
+Status TraceWriter::WriteFullPart(std::string& message, const std::string& header) {
+  if (message.size() < kPacketTarget)
+    return {};
+  Status status = WriteProfilePacket(message, /*is_continued=*/true);
+  message = header;
+  return status;
+}
+
 Status TraceWriter::WriteHeap(const TargetProfile& profile,
                               const HeapDump& dump,
                               Target& target,
@@ -244,19 +252,18 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
       AppendSample(message, iid, cumulative->second,
                    peak != dump.peak.end() ? &peak->second : nullptr,
                    *totals.Insert(id, {}).first);
-    if (message.size() >= kPacketTarget) {
-      HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
-      message = header;
-    }
+    HPD_TRY(WriteFullPart(message, header));
   }
   for (size_t id = 0; id < dump.threads.size(); ++id) {
     if (dump.threads[id].allocated.count == 0)
       continue;
     AppendThread(message, profile.threads[id], dump.threads[id]);
-    if (message.size() >= kPacketTarget) {
-      HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
-      message = header;
-    }
+    HPD_TRY(WriteFullPart(message, header));
+  }
+  for (const ShapeRow& row : dump.shapes) {
+    if (const uint64_t* iid = iids.Find(row.callsite))
+      AppendShape(message, *iid, row);
+    HPD_TRY(WriteFullPart(message, header));
   }
   HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
   HPD_TRY(WriteInterned(profile, dump, target, new_callsites));

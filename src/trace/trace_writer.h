@@ -115,6 +115,8 @@ class TraceWriter {
                           const HeapDump& dump,
                           Target& target,
                           DumpMode mode);
+  // If it is long enough; the dump goes on with the next part.
+  Status WriteFullPart(std::string& message, const std::string& header);
   Status WriteHeap(const TargetProfile& profile,
                    const HeapDump& dump,
                    Target& target,

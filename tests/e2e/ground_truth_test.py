@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 import trace_pb2
-from profile_run import program, run
+from profile_run import HEAP_PROFILE, program, run
 from running_process import MAY_ATTACH, Engine, Running
 from service_run import Recording
 
@@ -30,6 +30,34 @@ class GroundTruth(unittest.TestCase):
             found = result.main.of(function)
             self.assertLessEqual(abs(found["alloc_objects"] - count), 5 * error + 1, function)
             self.assertLessEqual(abs(found["alloc_space"] - size), 5 * error * size / count + 1, function)
+
+    def test_sizes_and_lives_are_known(self):
+        result = run([program("known_lives")], ["-i", "1", "--no-report"])
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(result.trace_bytes)
+            file.flush()
+            done = subprocess.run([HEAP_PROFILE, "query", "--json", file.name,
+                                   "SELECT f.name, kind, low, high, sum(h.count) AS n, sum(h.size) AS size FROM heap_profile_histogram h "
+                                   "JOIN stack_profile_callsite c ON c.id = callsite_id JOIN stack_profile_callsite p ON p.id = c.parent_id "
+                                   "JOIN stack_profile_frame f ON f.id = p.frame_id GROUP BY 1, 2, 3"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)
+
+        def of(name, kind):
+            return {row["low"]: (row["n"], row["size"]) for row in rows if (row["name"], row["kind"]) == (name, kind)}
+
+        self.assertRegex(result.stderr, r"allocated .* in 4\d\d\d calls, 2\d% temporary\n")
+        self.assertEqual(of("temporary", "allocated_size"), {64: (1000, 100_000)})
+        self.assertEqual(of("kept", "allocated_size"), {32: (500, 20_000), 4096: (500, 2_500_000)})
+        self.assertEqual(of("kept", "live_size"), of("kept", "allocated_size"))
+        self.assertEqual(sum(n for n, _ in of("kept", "age").values()), 1000)
+        for name in ("temporary", "handed_over", "long_lived"):
+            self.assertEqual(sum(n for n, _ in of(name, "lifetime").values()), 1000, name)
+            self.assertEqual(of(name, "age"), {}, name)
+        self.assertGreater(of("temporary", "temporary")[0][0], 900)  # the machine is busy
+        for name in ("handed_over", "long_lived", "kept"):
+            self.assertEqual(of(name, "temporary"), {}, name)
+        self.assertGreaterEqual(min(of("long_lived", "lifetime")), 1 << 22)
 
     def known_peak(self, processes, interval):
         with tempfile.NamedTemporaryFile() as file:

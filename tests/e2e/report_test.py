@@ -336,6 +336,32 @@ class BrowserTest(unittest.TestCase):
         self.page.key("f")
         self.assertEqual(self.page.evaluate("heapReport.state.zoom"), 0, "numbers of another tree")
 
+    def test_lives_are_those_of_the_program(self):
+        out = self.directory / "lives"
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", out, "--", program("known_lives")], check=True, capture_output=True)
+        self.open(out / "report.html", "#page=lives")
+        rows = lambda card: self.page.evaluate(f"[...document.querySelectorAll('#{card} tbody tr')].map((row) => "
+                                               "[...row.cells].map((cell) => cell.textContent))")
+        name, share, blocks, _, mean = rows("temporary")[0]
+        self.assertEqual((name, mean), ("temporary", "100 B"))
+        self.assertRegex(share, r"^2\d%$")
+        self.assertRegex(blocks, r"^(9\d\d|1\.00 k)$")
+        done = subprocess.run([HEAP_PROFILE, "query", "--json", out / "raw-trace", "SELECT kind, count(DISTINCT low) AS rows FROM "
+                               "heap_profile_histogram GROUP BY 1"], check=True, capture_output=True, text=True)
+        known = {row["kind"]: row["rows"] for row in json.loads(done.stdout)}
+        self.assertEqual((len(rows("lifetimes")), len(rows("ages"))), (known["lifetime"], known["age"]))
+        self.assertIn("8.39 ms", [row[0] for row in rows("lifetimes")])  # 5 ms and somewhat more
+        self.page.key("o")
+        self.page.key("h")
+        self.assertEqual(self.page.evaluate("heapReport.state.page"), "lives")
+
+    def test_a_file_without_lives_says_so(self):
+        file = self.directory / "none.folded"
+        file.write_text("main;f 10\n")
+        report(file, self.directory / "none.html")
+        self.open(self.directory / "none.html", "#page=lives")
+        self.assertIn("No lives are known", self.page.evaluate("document.querySelector('#empty').textContent"))
+
     def test_sizes_are_those_of_stacks(self):
         profile = pprof_pb2.Profile(string_table=["", "objects", "count", "space", "bytes", "small", "large", "malloc", "mixed"])
         profile.sample_type.add(type=1, unit=2)

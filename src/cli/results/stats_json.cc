@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/own_file.h"
+#include "profile/block_shapes.h"
 #include "profile/estimate.h"
 #include "profile/figures.h"
 #include "profile/limits.h"
@@ -58,6 +59,7 @@ struct Totals {
   size_t callsites = 0;
   double calls = 0;
   double bytes = 0;
+  Estimate temporary;
   uint64_t unsampled_children = 0;
 };
 
@@ -71,6 +73,7 @@ Totals SumOf(const TraceRecording& recording) {
       totals.bytes += static_cast<double>(dump.exact_alloc_bytes);
       totals.live.Add(dump);
       totals.peak = SumOf(totals.peak, dump.peak_total);
+      totals.temporary += TemporaryBlocks(dump);
     }
     const ForkedChildren& forked = target->profile().forked;
     totals.unsampled_children += forked.count;
@@ -114,6 +117,8 @@ std::string JsonOf(const TraceRecording& recording, const ProgramUsage& usage) {
       {"peak_bytes_high", RoundedFigure(totals.peak.high)},
       {"alloc_calls", RoundedFigure(totals.calls)},
       {"alloc_bytes", RoundedFigure(totals.bytes)},
+      {"temporary_calls", RoundedFigure(totals.temporary.count)},
+      {"temporary_calls_stderr", std::sqrt(totals.temporary.count_variance)},
       {"attach_threads", stops.threads},
       {"attach_one_thread_us", static_cast<double>(stops.one_thread_stopped_ns) / 1e3},
       {"attach_all_threads_us", static_cast<double>(stops.attach_stopped_ns) / 1e3},

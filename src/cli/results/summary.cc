@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "base/format.h"
@@ -11,6 +12,7 @@
 #include "cli/results/quality_warnings.h"
 #include "cli/results/top_table.h"
 #include "cli/text_layout.h"
+#include "profile/block_shapes.h"
 #include "profile/limits.h"
 
 namespace heapprofd {
@@ -68,6 +70,18 @@ std::string Sparkline(const std::vector<double>& values) {
   return line;
 }
 
+// Said where it is some of them, and known to some percent.
+std::string FormatTemporary(const HeapDump& dump) {
+  constexpr double kLeast = 0.01;
+  constexpr double kLargestError = 0.05;  // one standard error
+  const Estimate temporary = TemporaryBlocks(dump);
+  const auto calls = static_cast<double>(dump.exact_alloc_calls);
+  if (temporary.count < kLeast * calls ||
+      std::sqrt(temporary.count_variance) > kLargestError * calls)
+    return "";
+  return ", " + FormatShare(std::min(temporary.count, calls), calls) + " temporary";
+}
+
 std::string FormatFigures(const ProcessResult& process,
                           const HeapDump& dump,
                           const SummaryOptions& options) {
@@ -81,7 +95,8 @@ std::string FormatFigures(const ProcessResult& process,
                      FormatDuration(peak_after) + "\n";
   text += "  " + Pad("allocated", 13) +
           FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) + " in " +
-          FormatCount(static_cast<double>(dump.exact_alloc_calls)) + " calls\n";
+          FormatCount(static_cast<double>(dump.exact_alloc_calls)) + " calls" +
+          FormatTemporary(dump) + "\n";
   const std::string spark = options.use_unicode ? Sparkline(process.history) : "";
   if (process.resident_kib != 0 || !spark.empty()) {
     const std::string resident =

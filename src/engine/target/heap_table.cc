@@ -70,6 +70,14 @@ void CustomHeap::Snapshot(HeapDump* dump) const {
   dump->threads = std::move(by_number.threads);
 }
 
+uint64_t CustomHeap::SnapshotShapes(uint64_t now_ns, HeapDump* dump) const {
+  const uint64_t left_out = live_.SnapshotShapes(now_ns, dump);
+  for (ShapeRow& row : dump->shapes)
+    row.callsite = callsites_[row.callsite];
+  SortShapes(&dump->shapes);
+  return left_out;
+}
+
 CustomHeap& HeapTable::Get(uint8_t heap_id,
                            const ClientBlock& client,
                            const HeapRules& rules) {
@@ -129,6 +137,16 @@ std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
       heap->Snapshot(&*dump++);
   }
   return dumps;
+}
+
+uint64_t HeapTable::SnapshotShapes(uint64_t now_ns, std::span<HeapDump> dumps) const {
+  uint64_t left_out = 0;
+  auto dump = dumps.begin();
+  for (const auto& heap : heaps_) {
+    if (heap != nullptr)
+      left_out += heap->SnapshotShapes(now_ns, &*dump++);
+  }
+  return left_out;
 }
 
 bool HeapTable::MayAdd(const CustomHeap& heap, CallsiteId callsite) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,7 +30,7 @@ class CustomHeap {
   // `allocation.address` is what the program calls the block.
   void Allocate(const SampledAllocation& allocation, uint64_t now_ns);
 
-  void Free(uint64_t id) { live_.Free(id); }
+  void Free(uint64_t id, const Freeing& freeing) { live_.Free(id, freeing); }
 
   const LiveHeap& live() const { return live_; }
 
@@ -43,6 +44,9 @@ class CustomHeap {
   // Fills all of the dump that can be known from the records. `dump` has its exact totals
   // already.
   void Snapshot(HeapDump* dump) const;
+
+  // As LiveHeap's.
+  uint64_t SnapshotShapes(uint64_t now_ns, HeapDump* dump) const;
 
  private:
   template <typename Value>
@@ -72,6 +76,9 @@ class HeapTable {
 
   // One dump per heap, with exact totals, in the order of ids. Times are the caller's.
   std::vector<HeapDump> Snapshot(const ClientBlock& client) const;
+
+  // As LiveHeap's, of these dumps, which Snapshot has returned.
+  uint64_t SnapshotShapes(uint64_t now_ns, std::span<HeapDump> dumps) const;
 
   // False: no more callsites are to be added to this heap, all have too many together.
   bool MayAdd(const CustomHeap& heap, CallsiteId callsite) const;

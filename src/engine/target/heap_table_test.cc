@@ -30,7 +30,7 @@ TEST_F(HeapTableTest, EachHeapHasItsOwnSums) {
   Get(1).Allocate({0x10, 100, 1, 70}, 5);
   Get(2).Allocate({0x10, 30, 1, 70}, 6);
   Get(2).Allocate({0x20, 5, 1, 71}, 7);
-  Get(1).Free(0x10);
+  Get(1).Free(0x10, {.now_ns = 1'000'005});
   EXPECT_EQ(table_.LiveBytes(), 35);
   const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
   ASSERT_EQ(dumps.size(), 2u);
@@ -41,6 +41,24 @@ TEST_F(HeapTableTest, EachHeapHasItsOwnSums) {
   EXPECT_EQ(dumps[0].peak.at(70).bytes, 100);
   EXPECT_EQ(dumps[1].callsites.at(70).live().bytes, 30);
   EXPECT_EQ(dumps[1].callsites.at(71).live().bytes, 5);
+}
+
+TEST_F(HeapTableTest, ShapesAreThoseOfTheHeapsCallsites) {
+  Name(1, "pool");
+  Name(2, "arena");
+  Get(1).Allocate({0x10, 100, 1, 70}, 5);
+  Get(2).Allocate({0x10, 30, 1, 71}, 6);
+  Get(2).Allocate({0x20, 5, 1, 70}, 7);
+  Get(2).Free(0x20, {.now_ns = 1'000'005});
+  std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  EXPECT_EQ(table_.SnapshotShapes(2'000'000, dumps), 0u);
+  ASSERT_EQ(dumps[0].shapes.size(), 3u);  // allocated, live, its age
+  EXPECT_EQ(dumps[0].shapes[0].callsite, 70u);
+  ASSERT_EQ(dumps[1].shapes.size(), 5u);
+  EXPECT_EQ(dumps[1].shapes[1].callsite, 70u);
+  EXPECT_EQ(dumps[1].shapes[1].kind, ShapeKind::kLifetime);
+  EXPECT_EQ(dumps[1].shapes[1].log2, 19);
+  EXPECT_EQ(dumps[1].shapes[2].callsite, 71u);
 }
 
 TEST_F(HeapTableTest, SlotsThatLieDoNotOverflowTheTotals) {

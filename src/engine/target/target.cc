@@ -349,17 +349,19 @@ void Target::HandleFree(std::span<const std::byte> payload, bool is_undo) {
   last_event_ns_ = std::max(last_event_ns_, clock_->ToNs(record->tsc));
   if (events_ != nullptr && !is_undo)
     events_->OnFree(pid(), record->address, record->heap_id);
+  const Freeing freeing{.thread = threads_->Find(record->thread_id),
+                        .now_ns = last_event_ns_};
   if (record->heap_id != kMallocHeapId) {
     if (CustomHeap* heap = custom_heaps_.Find(record->heap_id))
-      heap->Free(record->address);
+      heap->Free(record->address, freeing);
   } else if (is_undo && heap_->growth_bytes() != 0 && !HasRoom(kMallocHeapId))
     ++profile_.quality.refused_samples;
   else if (is_undo)
     heap_->UndoRealloc(record->address, record->thread_id, last_event_ns_);
   else if (record->is_realloc != 0)
-    heap_->FreeForRealloc(record->address, record->thread_id);
+    heap_->FreeForRealloc(record->address, record->thread_id, freeing);
   else
-    heap_->Free(record->address);
+    heap_->Free(record->address, freeing);
 }
 
 void Target::Stop(TargetEnd end) {

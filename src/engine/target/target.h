@@ -98,6 +98,9 @@ class Target {
   // times.
   void UpdateDump();
 
+  // The same for the last time, with the shapes of blocks, which take longer.
+  void FinishDump();
+
   // Brings profile().memory up to now, the allocator's answer included.
   void ReadMemory();
 

@@ -1,6 +1,7 @@
 // What a target's profile says at a moment: heaps, exact totals, quality; the moments
 // that the program itself names.
 #include <algorithm>
+#include <span>
 
 #include "engine/target/exact_totals.h"
 #include "engine/target/forked_children.h"
@@ -92,9 +93,23 @@ double Target::LiveBytes() const {
   return heap_->LiveBytes(CountedMalloc()) + custom_heaps_.LiveBytes();
 }
 
-void Target::UpdateDump() {
+void Target::FinishDump() {
   if (memory_ == nullptr)
     return;  // released: the last dump stands
+  UpdateDump();
+  const uint64_t now = std::max(previous_dump_ns_, last_event_ns_);
+  std::span<HeapDump> dumps(profile_.heaps);
+  uint64_t& left_out = profile_.quality.unshaped_blocks;
+  if (!dumps.empty() && dumps[0].heap_name == kMallocHeapName) {
+    left_out = heap_->SnapshotShapes(now, dumps.data());
+    dumps = dumps.subspan(1);
+  }
+  left_out += custom_heaps_.SnapshotShapes(now, dumps);
+}
+
+void Target::UpdateDump() {
+  if (memory_ == nullptr)
+    return;
   profile_.unrecorded_heaps =
       custom_heaps_.FindPublished(memory_->client(), memory_->engine().heap_rules);
   std::vector<HeapDump> dumps = custom_heaps_.Snapshot(memory_->client());

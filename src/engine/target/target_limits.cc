@@ -18,7 +18,8 @@ uint64_t Target::EstimatedBytes() const {
     bytes += sizeof(std::string) + argument.size();
   for (const HeapDump& dump : profile_.heaps)
     bytes += sizeof(dump) + dump.callsites.bytes() + dump.peak.bytes() +
-             dump.threads.capacity() * sizeof(CallsiteTotals);
+             dump.threads.capacity() * sizeof(CallsiteTotals) +
+             dump.shapes.capacity() * sizeof(ShapeRow);
   if (memory_ != nullptr)
     bytes += heap_->bytes() + custom_heaps_.bytes() + stacks_.bytes() +
              previous_stacks_.bytes() + frames_.bytes();

@@ -574,6 +574,23 @@ TEST_F(TargetTest, TheExactTotalsAreSummedOverTheUsedSlots) {
   EXPECT_EQ(DrainAndDump().exact_alloc_calls, 30u);
 }
 
+TEST_F(TargetTest, TheLastDumpHasTheShapesOfBlocks) {
+  for (uint64_t i = 1; i <= 3; ++i)
+    WriteSample(Sample(16 * i, 100), {KeyInOwnCode(4)});
+  WriteFree(RecordType::kFree, 16, /*is_realloc=*/false);
+  EXPECT_TRUE(DrainAndDump().shapes.empty());
+  target_->FinishDump();
+  std::map<ShapeKind, double> counts;
+  for (const ShapeRow& row : target_->profile().heaps[0].shapes) {
+    EXPECT_EQ(row.callsite, target_->profile().heaps[0].callsites.begin()->first);
+    counts[row.kind] += row.estimate.count;
+  }
+  EXPECT_EQ(counts[ShapeKind::kAllocatedSize], 3);
+  EXPECT_EQ(counts[ShapeKind::kLiveSize], 2);
+  EXPECT_EQ(counts[ShapeKind::kAge], 2);
+  EXPECT_EQ(counts[ShapeKind::kLifetime], 1);
+}
+
 TEST_F(TargetTest, TheLastDumpStandsWhenTheRecorderIsReleased) {
   WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   DrainAndDump();

@@ -10,13 +10,13 @@ ThreadTable::ThreadTable(TargetProfile* profile, bool has_names)
     : profile_(profile), has_names_(has_names) {
   profile_->threads.assign(1, {});
   samples_.assign(1, 0);
-  ids_.emplace(0, kUnknownThread);
 }
 
 ThreadId ThreadTable::Intern(uint32_t tid) {
   if (tid != last_tid_) {
+    const ThreadId known = Find(tid);
     last_tid_ = tid;
-    last_id_ = Find(tid);
+    last_id_ = known != kUnknownThread || tid == 0 ? known : Add(tid);
   }
   if (last_id_ != kUnknownThread && has_names_ &&
       std::has_single_bit(++samples_[last_id_]))
@@ -24,9 +24,14 @@ ThreadId ThreadTable::Intern(uint32_t tid) {
   return last_id_;
 }
 
-ThreadId ThreadTable::Find(uint32_t tid) {
-  if (const auto known = ids_.find(tid); known != ids_.end())
-    return known->second;
+ThreadId ThreadTable::Find(uint32_t tid) const {
+  if (tid == last_tid_)
+    return last_id_;
+  const auto known = ids_.find(tid);
+  return known != ids_.end() ? known->second : kUnknownThread;
+}
+
+ThreadId ThreadTable::Add(uint32_t tid) {
   std::vector<ThreadDescription>& threads = profile_->threads;
   if (threads.size() >= kMaxThreads)
     return kUnknownThread;

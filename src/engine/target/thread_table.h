@@ -23,8 +23,11 @@ class ThreadTable {
   // there are too many.
   ThreadId Intern(uint32_t tid);
 
+  // kUnknownThread: there is none yet.
+  ThreadId Find(uint32_t tid) const;
+
  private:
-  ThreadId Find(uint32_t tid);
+  ThreadId Add(uint32_t tid);
   void ReadName(ThreadId id);
 
   TargetProfile* profile_;

@@ -7,8 +7,6 @@
 #include "trace/fields.h"
 
 namespace heapprofd {
-namespace {}  // namespace
-
 struct ProfileDecoder::Sample {
   uint64_t callstack = 0;
   uint64_t allocated = 0;
@@ -155,6 +153,8 @@ bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
 bool ProfileDecoder::AddSamples(const SampleStep& step, Heap& heap) {
   FieldReader reader(step.message);
   while (reader.Next()) {
+    if (reader.field() == field::kDumpShapes && !AddShape(reader.Bytes()))
+      return false;
     if (reader.field() != field::kDumpSamples)
       continue;
     Sample sample;
@@ -165,6 +165,51 @@ bool ProfileDecoder::AddSamples(const SampleStep& step, Heap& heap) {
     AddSample(sample, step, heap);
   }
   return !reader.is_malformed();
+}
+
+bool ProfileDecoder::AddShape(std::string_view bytes) {
+  TraceBuilder::CallsiteShape shape;
+  uint64_t callstack = 0;
+  uint64_t kind = 0;
+  uint64_t log2 = 0;
+  FieldReader reader(bytes);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case field::kShapeCallstack:
+        callstack = reader.Uint();
+        break;
+      case field::kShapeKind:
+        kind = reader.Uint();
+        break;
+      case field::kShapeLog2:
+        log2 = reader.Uint();
+        break;
+      case field::kShapeBytes:
+        shape.size = Signed(reader.Uint());
+        break;
+      case field::kShapeCount:
+        shape.count = Signed(reader.Uint());
+        break;
+      case field::kShapeBytesError:
+        shape.size_error = reader.Double();
+        break;
+      case field::kShapeCountError:
+        shape.count_error = reader.Double();
+        break;
+      default:
+        break;
+    }
+  }
+  constexpr uint64_t kMaxLog2 = 62;  // both limits are numbers of SQL
+  if (reader.is_malformed() || kind > static_cast<uint64_t>(ShapeKind::kAge))
+    return false;
+  shape.kind = static_cast<ShapeKind>(kind);
+  shape.log2 = static_cast<uint8_t>(std::min(log2, kMaxLog2));
+  if (const uint32_t callsite = FindCallstack(callstack); callsite != kNoId)
+    builder_->AddShape(callsite, shape);
+  else
+    builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
+  return true;
 }
 
 void ProfileDecoder::AddSample(const Sample& sample, const SampleStep& step, Heap& heap) {

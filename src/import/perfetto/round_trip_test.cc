@@ -147,6 +147,38 @@ TEST_F(RoundTripTest, ThreadsHaveTheirTotalsAndTheirLatestNames) {
   EXPECT_EQ(rows[kThreads + 2].utid, rows[3].utid);
 }
 
+TEST_F(RoundTripTest, ShapesOfBlocksAreThoseOfTheirStacks) {
+  TraceWriter writer = Create();
+  ASSERT_TRUE(writer.WriteHeader("").ok());
+  HeapDump& dump = profile_.heaps[0];
+  dump.end_ns = 1000;
+  for (CallsiteId id = 0; id < kCallsites; ++id) {
+    dump.callsites[id].allocated = {.bytes = 1, .count = 1};
+    for (uint8_t log2 = 0; log2 < 57; ++log2)  // more than fit into a packet
+      dump.shapes.push_back(
+          {.callsite = id,
+           .kind = static_cast<ShapeKind>(log2 % 5),
+           .log2 = log2,
+           .estimate = {.bytes = 7.0 * id, .count = 3, .bytes_variance = 16}});
+  }
+  ASSERT_TRUE(writer.WriteDump(profile_, 0, {}).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  Read();
+  const ShapeTable& rows = test_.trace.shapes;
+  ASSERT_EQ(rows.row_count(), dump.shapes.size());
+  for (size_t row = 0; row < rows.row_count(); ++row) {
+    const ShapeRow& want = dump.shapes[row];
+    const std::string stack = test_.Stack(rows.callsite[row]);
+    ASSERT_EQ(stack.substr(stack.rfind(';') + 1), "f" + std::to_string(want.callsite));
+    ASSERT_EQ(rows.kind[row], static_cast<uint8_t>(want.kind));
+    ASSERT_EQ(rows.log2[row], want.log2);
+    ASSERT_EQ(rows.size[row], 7 * want.callsite);
+    ASSERT_EQ(rows.count[row], 3);
+    ASSERT_EQ(rows.size_error[row], 4);
+    ASSERT_EQ(rows.count_error[row], 0);
+  }
+}
+
 TEST_F(RoundTripTest, APeakTakesBackWhatTheOneBeforeHeld) {
   TraceWriter writer = Create();
   ASSERT_TRUE(writer.WriteHeader("").ok());

@@ -170,6 +170,12 @@ class Functions {
     return file && file + (this.lines[row] ? ":" + this.lines[row] : "");
   }
 
+  // The first one of this name; 0: there is none.
+  rowOf(name) {
+    this.rows = this.rows || new Map(Array.from(this.nameIds, (id, row) => [this.texts.get(id), row]).reverse());
+    return this.rows.get(name) || 0;
+  }
+
   isNamed(row) {
     return this.unnamed[row] === 0;
   }
@@ -225,7 +231,7 @@ class Report {
     this.files = facts.files.map(printable);
     this.fileEnds = facts.file_ends;  // by file: one behind its last process
     this.warnings = facts.warnings.map(printable);
-    for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "stats"])
+    for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "stats", "histogram", "temporary"])
       this[name] = rowsOf(facts[name]);
     this.dumps.sort((a, b) => a.id - b.id);
     this.memory.sort((a, b) => a.ts - b.ts);

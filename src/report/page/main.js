@@ -502,7 +502,7 @@ class App {
       ["1 2 3 4", VIEWS.map((view) => view.title.toLowerCase()).join(", ")], ["[ ]", "dump before, dump after"],
       ["p e", "the peak, the end"], ["b", "top-down or bottom-up"], ["/", "search; Enter or n, N: next, previous"],
       ["← → ↑ ↓", "walk through the flame graph"], ["Enter", "zoom to the selected box"], ["Escape", "back: zoom, search"],
-      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a d l s i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
+      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a d l s h i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
       ["x", "save as a file: pprof, folded stacks, speedscope, CSV, SVG, PNG"], ["t", "light or dark"], ["?", "this list"],
     ];
     const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
@@ -518,7 +518,7 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
     if (this.menu) return this.menuKey(event);
     if (event.target.matches("input, select, textarea")) return;
-    const isAlways = "ofuadlsiqt?".includes(event.key);  // without a heap there is nothing else
+    const isAlways = "ofuadlshiqt?".includes(event.key);  // without a heap there is nothing else
     const action = (this.heap || isAlways) && this.actionOf(event.key, event.target);
     if (!action) return;
     event.preventDefault();
@@ -526,7 +526,7 @@ class App {
   }
 
   actionOf(key, target) {
-    const page = { o: "overview", f: "flame", u: "functions", a: "callers", d: "compare", l: "leaks", s: "sizes", i: "timeline", q: "quality" }[key];
+    const page = { o: "overview", f: "flame", u: "functions", a: "callers", d: "compare", l: "leaks", s: "sizes", h: "lives", i: "timeline", q: "quality" }[key];
     if (page === "callers" && this.flame.selected > 0 && this.state.page !== page) return () => this.showCallers(this.flame.selected);
     if (page) return () => this.set({ page });
     if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);

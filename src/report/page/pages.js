@@ -321,6 +321,7 @@ const PAGES = [
   { key: "compare", title: "Compare", render: renderCompare, needsMemory: false },
   { key: "leaks", title: "Leaks", render: renderLeaks, needsMemory: false },
   { key: "sizes", title: "Sizes", render: renderSizes, needsMemory: true },
+  { key: "lives", title: "Lifetimes", render: renderLives, needsMemory: false },
   { key: "timeline", title: "Timeline", render: renderTimeline, needsMemory: false },
   { key: "quality", title: "Data quality", render: renderQuality, needsMemory: false },
 ];

@@ -1,0 +1,82 @@
+#include "profile/block_shapes.h"
+
+#include <gtest/gtest.h>
+
+namespace heapprofd {
+namespace {
+
+constexpr Estimate kOne{
+    .bytes = 100, .count = 1, .bytes_variance = 9, .count_variance = 2};
+
+std::vector<ShapeRow> RowsOf(const BlockShapes& shapes) {
+  std::vector<ShapeRow> rows;
+  shapes.AppendTo(&rows);
+  SortShapes(&rows);
+  return rows;
+}
+
+TEST(BlockShapesTest, SumsAreByPowersOfTwo) {
+  BlockShapes shapes;
+  for (const uint64_t size : {0u, 1u, 2u, 3u, 4u, 1023u, 1024u})
+    shapes.Allocate(7, size, kOne);
+  const std::vector<ShapeRow> rows = RowsOf(shapes);
+  ASSERT_EQ(rows.size(), 5u);
+  const std::vector<std::pair<uint8_t, double>> expected = {
+      {0, 2}, {1, 2}, {2, 1}, {9, 1}, {10, 1}};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].callsite, 7u);
+    EXPECT_EQ(rows[i].kind, ShapeKind::kAllocatedSize);
+    EXPECT_EQ(rows[i].log2, expected[i].first);
+    EXPECT_EQ(rows[i].estimate.count, expected[i].second);
+    EXPECT_EQ(rows[i].estimate.bytes_variance, 9 * expected[i].second);
+  }
+}
+
+TEST(BlockShapesTest, TheLargestSizeAndTheLongestTimeHaveTheirPlaces) {
+  BlockShapes shapes;
+  shapes.Allocate(0, uint64_t{1} << 56, kOne);
+  shapes.AddLive(UINT32_MAX, 1, UINT64_MAX, kOne);
+  const std::vector<ShapeRow> rows = RowsOf(shapes);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].log2, 56);
+  EXPECT_EQ(rows[2].callsite, UINT32_MAX);
+  EXPECT_EQ(rows[2].kind, ShapeKind::kAge);
+  EXPECT_EQ(rows[2].log2, 63);
+}
+
+TEST(BlockShapesTest, WhatDidNotEndIsTakenBack) {
+  BlockShapes shapes;
+  const BlockShapes::End end{.lived_ns = 500, .is_temporary = true};
+  shapes.Free(1, end, kOne, 1);
+  shapes.Free(1, end, kOne, 1);
+  shapes.Free(1, end, kOne, -1);
+  std::vector<ShapeRow> rows = RowsOf(shapes);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].kind, ShapeKind::kLifetime);
+  EXPECT_EQ(rows[0].log2, 8);
+  EXPECT_EQ(rows[0].estimate.count, 1);
+  EXPECT_EQ(rows[1].kind, ShapeKind::kTemporary);
+  EXPECT_EQ(rows[1].estimate.bytes_variance, 9);
+  shapes.Free(1, end, kOne, -1);
+  EXPECT_TRUE(RowsOf(shapes).empty());
+}
+
+TEST(BlockShapesTest, AnEndThatNobodySawIsNoLifetime) {
+  BlockShapes shapes;
+  shapes.Free(1, {}, kOne, 1);
+  EXPECT_TRUE(RowsOf(shapes).empty());
+}
+
+TEST(BlockShapesTest, WhatHasNoRoomIsCounted) {
+  BlockShapes shapes;
+  CallsiteId callsite = 0;
+  while (shapes.left_out() == 0)
+    shapes.Allocate(callsite++, 1, kOne);
+  shapes.Allocate(0, 1, kOne);
+  EXPECT_EQ(shapes.left_out(), 1u);
+  EXPECT_EQ(RowsOf(shapes).size(), callsite - 1u);
+  EXPECT_LT(shapes.bytes(), 32u << 20);
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,80 @@
+// How long blocks live: of freed ones the lifetime, of live ones the age, and who allocates
+// what the same thread frees at once. Of the heap's end, from heap_profile_histogram.
+
+const SHORTEST_LIFE = 1e6;  // ns, of what counts as temporary
+
+function formatTime(ns) {
+  if (ns < 999.5) return Math.round(ns) + " ns";
+  if (ns < 999.5e3) return threeDigits(ns / 1e3) + " µs";
+  return ns < 999.5e6 ? threeDigits(ns / 1e6) + " ms" : formatSeconds(ns / 1e9);
+}
+
+// The innermost function that is no allocator; names are separated by arrows.
+function holderOf(stack, functions) {
+  const names = stack.split("←");
+  return names.find((name) => !functions.isAllocator(functions.rowOf(name))) || names[0];
+}
+
+// By function, those with most blocks first: name, blocks, bytes and the variance of blocks.
+function temporaryByFunction(rows, functions) {
+  const sums = new Map();
+  for (const row of rows) {
+    const name = holderOf(row.stack, functions);
+    const sum = sums.get(name) || { name, count: 0, size: 0, variance: 0 };
+    sum.count += row.count;
+    sum.size += row.size;
+    sum.variance += row.count_error ** 2;
+    sums.set(name, sum);
+  }
+  return [...sums.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+}
+
+const ratioOf = (part, whole) => (whole ? part / whole : 0);
+
+// A card with one table: its columns' titles, which of them are numbers, and rows of cells.
+function livesCard(id, title, text, titles, rows) {
+  const isText = (i) => i === (id === "temporary" ? 0 : 1);
+  return make("section", { class: "card", id }, make("h2", {}, title), make("p", { class: "quiet" }, text),
+    make("table", { class: "sizes" },
+      make("thead", {}, make("tr", {}, ...titles.map((name, i) => make("th", { class: isText(i) ? "" : "number", scope: "col" }, name)))),
+      make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, i) =>
+        (cell instanceof Element ? make("td", { class: "size-bar" }, cell) : make("td", { class: isText(i) ? "" : "number" }, cell))))))));
+}
+
+function timesCard(id, title, text, rows) {
+  const most = Math.max(...rows.map((row) => row.count));
+  const all = rows.reduce((sum, row) => sum + row.count, 0);
+  return livesCard(id, title, text, ["Less than", "", "Share", "Blocks", "Bytes"], rows.map((row) => {
+    const fill = make("span", { class: "share" });
+    fill.style.width = 100 * ratioOf(row.count, most) + "%";
+    const blocks = [formatCount(row.count), formatError(Math.sqrt(row.variance), row.count)].filter(Boolean).join(" ");
+    return [formatTime(row.high + 1), fill, formatShare(row.count, all), blocks, formatBytes(row.size)];
+  }));
+}
+
+function renderLives(app, main) {
+  const { report, heap } = app;
+  const id = heap.end.dump.id;
+  const of = (kind) => report.histogram.filter((row) => row.dump_id === id && row.kind === kind).sort((a, b) => a.low - b.low);
+  const [lifetimes, ages, [temporary]] = [of("lifetime"), of("age"), of("temporary")];
+  if (lifetimes.length + ages.length === 0) {
+    main.append(make("section", { class: "card empty", id: "empty" }, make("h2", {}, "No lives are known"),
+      make("p", {}, "Only recordings of heap_profile that have ended by themselves tell when blocks were allocated and freed.")));
+    return;
+  }
+  const allocated = app.totalOf(heap.end, "alloc_objects");
+  const rows = temporaryByFunction(report.temporary.filter((row) => row.dump_id === id), report.functions).slice(0, 50);
+  const error = temporary ? formatError(Math.sqrt(temporary.variance), temporary.count) : "";
+  const share = temporary ? `${formatShare(temporary.count, allocated)} of all allocations${error && " (" + error + ")"}` : "";
+  main.append(temporary ? livesCard("temporary", `Temporary: ${share}`,
+    `Freed within ${formatTime(SHORTEST_LIFE)} by the thread that allocated them: memory on the stack, or one buffer for all, would do. ` +
+      "A realloc ends a block.",
+    ["Function", "Share", "Blocks", "Bytes", "Mean size"], rows.map((row) => [cut(row.name, 120), formatShare(row.count, allocated),
+      [formatCount(row.count), formatError(Math.sqrt(row.variance), row.count)].filter(Boolean).join(" "), formatBytes(row.size),
+      formatBytes(ratioOf(row.size, row.count))]))
+    : make("p", { class: "quiet" }, "Nothing was temporary: freed within 1 ms by the thread that allocated it."));
+  if (lifetimes.length)
+    main.append(timesCard("lifetimes", "How long freed blocks lived", "From malloc to free or realloc, whoever freed them.", lifetimes));
+  if (ages.length)
+    main.append(timesCard("ages", "How old live blocks are", "At the end of the recording. Old ones that nobody needs are leaks.", ages));
+}
