@@ -48,10 +48,7 @@ Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
   profile_.process = DescribeProcess(pid);
   profile_.process.start_ns = MonotonicNs();
   previous_dump_ns_ = profile_.process.start_ns;
-  interner_ = std::make_unique<CallsiteInterner>(&profile_);
   heap_ = std::make_unique<LiveHeap>();
-  called_ = std::make_unique<CalledFunctions>(&profile_, interner_.get());
-  labels_ = std::make_unique<LabelledCallsites>(&profile_, interner_.get());
   threads_ = std::make_unique<ThreadTable>(&profile_, own_pid_ == pid);
 }
 
@@ -78,7 +75,12 @@ Result<std::unique_ptr<Target>> Target::CreateWith(std::unique_ptr<SharedMemory>
       std::make_unique<AddressSpace>(pid, modules, &target->profile_.mappings);
   HPD_TRY_ASSIGN([[maybe_unused]] const RefreshOutcome outcome,
                  target->address_space_->Refresh());
-  target->unwinder_ = std::make_unique<StackUnwinder>(target->address_space_.get());
+  target->stacks_ = std::make_unique<StackResolver>(
+      StackResolver::Parts{.profile = &target->profile_,
+                           .memory = target->memory_.get(),
+                           .reader = target->reader_.get(),
+                           .code = target->address_space_.get(),
+                           .clock = clock});
   target->PublishConfig();
   return target;
 }
@@ -95,7 +97,7 @@ void Target::PublishConfig() {
   control.look_at_exit.store(config_.ask_allocator ? 1 : 0);
   control.heartbeat.store(MonotonicNs());
   control.active.store(1, std::memory_order_release);
-  PublishStackRegions();
+  stacks_->ShowRegions();
 }
 
 void Target::PublishHeapRules() {
@@ -111,8 +113,7 @@ void Target::PublishHeapRules() {
 // its other targets.
 size_t Target::Drain(size_t max_records, bool writers_gone, uint64_t turn_ns) {
   const uint64_t turn_end_ns = MonotonicNs() + turn_ns;
-  if (is_modules_change_late_)
-    HandleModulesChanged();
+  stacks_->LookAtLateChange();
   size_t count = 0;
   uint64_t dear_steps = DearSteps();
   bool is_over = false;
@@ -155,7 +156,7 @@ void Target::Prefetch(RecordType type, std::span<const uint64_t> words) {
       words.size() > kAddress)
     heap_->Prefetch(words[kAddress]);
   if (type == RecordType::kSample && words.size() > kStack)
-    stacks_.Prefetch(words[kStack]);
+    stacks_->Prefetch(words[kStack]);
 }
 
 uint64_t Target::RestEnd() const {
@@ -279,7 +280,7 @@ void Target::HandleRecord(const RingReader::Record& record) {
       HandleFree(record.payload, /*is_undo=*/true);
       return;
     case RecordType::kModulesChanged:
-      HandleModulesChanged();
+      stacks_->OnModulesChanged();
       return;
     case RecordType::kMark:
       HandleMark(record.payload, /*is_dump=*/false);
@@ -303,11 +304,7 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     ++profile_.quality.settled_samples;
   if (events_ != nullptr)
     ReportAllocation(parts->record);
-  CallsiteId callsite = CallsiteOfSample(*parts);
-  if (profile_.callsites.size() <= kMaxCallsites)
-    callsite = called_->Intern(callsite, parts->record.function);
-  if (parts->labels != 0 && profile_.callsites.size() <= kMaxCallsites)
-    callsite = labels_->Intern(callsite, parts->labels, memory_->client());
+  const CallsiteId callsite = stacks_->CallsiteOf(*parts, has_memory_, IsSettled());
   if (!HasRoom(parts->record.heap_id)) {
     ++profile_.quality.refused_samples;
     return;
@@ -323,6 +320,11 @@ void Target::HandleSample(std::span<const std::byte> payload) {
     AllocateIn(parts->record.heap_id, allocation);
 }
 
+bool Target::IsSettled() const {
+  constexpr uint64_t kSettledNs = 1'000'000'000;  // most code has been seen after this
+  return last_event_ns_ > profile_.process.start_ns + kSettledNs;
+}
+
 void Target::ReportAllocation(const SampleRecord& record) {
   const Estimate estimate = EstimateOfSample(record.size, record.interval);
   events_->OnAllocation(pid(), {.address = record.address,
@@ -336,7 +338,7 @@ void Target::AllocateIn(uint8_t heap_id, SampledAllocation allocation) {
   CustomHeap& heap =
       custom_heaps_.Get(heap_id, memory_->client(), memory_->engine().heap_rules);
   if (!custom_heaps_.MayAdd(heap, allocation.callsite))
-    allocation.callsite = NamedStack("[too many stacks]");
+    allocation.callsite = stacks_->TooManyStacks();
   heap.Allocate(allocation, last_event_ns_);
 }
 
@@ -375,20 +377,14 @@ void Target::ReleaseRecorder() {
       address_space_->HasCodeWithoutFile() || profile_.quality.unmapped_frames > 0;
   heap_.reset();
   custom_heaps_ = HeapTable();
-  called_.reset();
-  labels_.reset();
   threads_.reset();
-  interner_.reset();
-  unwinder_.reset();
+  stacks_.reset();
   reader_.reset();
   KeepForChildren();
   memory_.reset();
   address_space_->Release();
   if (!needs_root || !MayKeepRoot())
     root_.reset();
-  stacks_ = {};
-  previous_stacks_ = {};
-  frames_ = {};
   config_ = {};
   profile_.frames.shrink_to_fit();  // as much as they are accounted for
   profile_.callsites.shrink_to_fit();

@@ -15,24 +15,20 @@
 #include <string>
 #include <vector>
 
-#include "base/flat_map.h"
 #include "base/scoped_fd.h"
 #include "engine/ended_owners.h"
 #include "engine/left_memory.h"
 #include "engine/session_config.h"
+#include "engine/stacks/stack_resolver.h"
 #include "engine/target/allocation_events.h"
-#include "engine/target/called_functions.h"
 #include "engine/target/heap_table.h"
-#include "engine/target/labels.h"
 #include "engine/target/shared_memory.h"
 #include "engine/target/thread_table.h"
 #include "engine/tsc_clock.h"
 #include "engine/user_budget.h"
-#include "profile/callsite_interner.h"
 #include "profile/live_heap.h"
 #include "profile/model.h"
 #include "unwind/address_space.h"
-#include "unwind/stack_unwinder.h"
 #include "wire/ring_reader.h"
 
 namespace heapprofd {
@@ -167,15 +163,13 @@ class Target {
   uint64_t lost_records() const;
 
  private:
-  static constexpr size_t kMaxCallsites = 8'000'000;
-
   Target(pid_t pid, const SessionConfig& config, const TscClock* clock);
 
   // What it takes of our memory; cheap, about right.
   uint64_t EstimatedBytes() const;
 
   // Of records that took long to handle; only the difference means something.
-  uint64_t DearSteps() const { return dear_records_ + address_space_->refreshes(); }
+  uint64_t DearSteps() const { return dear_records_ + stacks_->dear_steps(); }
 
   void PublishConfig();
   void ReadAllocatorReport();
@@ -188,7 +182,6 @@ class Target {
   void HandleSample(std::span<const std::byte> payload);
   void ReportAllocation(const struct SampleRecord& record);
   void HandleFree(std::span<const std::byte> payload, bool is_undo);
-  void HandleModulesChanged();
   void HandleMark(std::span<const std::byte> payload, bool is_dump);
   void KeepMark(Mark mark);
   void ChargeRequests();
@@ -200,23 +193,8 @@ class Target {
   // With nothing but its exact totals.
   HeapDump CountedMalloc() const;
   HeapDump DumpOfMalloc() const;
-  CallsiteId CallsiteOfSample(const struct SampleParts& parts);
-  CallsiteId CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys);
-  CallsiteId InternStack(std::span<const uint64_t> keys);
-  CallsiteId ExtendStack(CallsiteId outer, std::span<const uint64_t> keys);
-  CallsiteId ExtendKnownStack(CallsiteId outer,
-                              uint64_t outer_hash,
-                              std::span<const uint64_t> keys);
   bool IsSettled() const;
-  CallsiteId UnwindCopy(const struct SampleParts& parts);
-  void CheckAgreement(const struct SampleParts& parts);
-  FrameId FrameOfKey(uint64_t key);
-  CallsiteId NamedStack(const std::string& name);
   void ReleaseSpace();
-  void PublishStackRegions();
-  void ForgetReplacedCode();
-  void ForgetCode();
-  void ForgetStacks();
   void AdaptInterval();
   bool IsStuck();
 
@@ -233,28 +211,15 @@ class Target {
   uint64_t fork_slots_next_ns_ = 0;            // to be looked at
   std::unique_ptr<RingReader> reader_;
   std::unique_ptr<AddressSpace> address_space_;
-  std::unique_ptr<StackUnwinder> unwinder_;
-  std::unique_ptr<CallsiteInterner> interner_;
+  std::unique_ptr<StackResolver> stacks_;
   std::unique_ptr<LiveHeap> heap_;  // malloc's
   HeapTable custom_heaps_;
-  std::unique_ptr<CalledFunctions> called_;
-  std::unique_ptr<LabelledCallsites> labels_;
   std::unique_ptr<ThreadTable> threads_;
   uint64_t malloc_interval_ = 0;  // of the session; 0: malloc is not recorded
-  // By hash (walk/stack_hash.h): every stack there was, and the outer parts of each.
-  FlatMap<CallsiteId> stacks_;
-  FlatMap<CallsiteId> previous_stacks_;  // before ForgetStacks
-  uint64_t previous_stacks_end_ = 0;  // ring position: records before it may mean these
-  std::vector<uint64_t> prefix_hashes_;  // of ExtendKnownStack, to keep its memory
-  FlatMap<FrameId> frames_;              // by key
   bool is_behind_ = false;
   uint64_t stuck_position_ = UINT64_MAX;  // none yet
   uint64_t stuck_since_ns_ = 0;
   std::optional<uint64_t> stuck_cpu_ns_;  // of the process when it was noticed
-  uint64_t replacements_seen_ = 0;        // of the address space
-  uint64_t removals_seen_ = 0;            // when modules were last reported as changed
-  bool is_modules_change_late_ = false;   // reported, and the maps were not to be read
-  uint64_t regions_published_ns_ = 0;
   uint64_t interval_changed_ns_ = 0;
   bool has_room_ = true;    // for more live samples
   bool has_memory_ = true;  // its user, for more of anything

@@ -20,8 +20,7 @@ uint64_t Target::EstimatedBytes() const {
     bytes += sizeof(dump) + dump.callsites.bytes() + dump.peak.bytes() +
              dump.threads.capacity() * sizeof(CallsiteTotals);
   if (memory_ != nullptr)
-    bytes += heap_->bytes() + custom_heaps_.bytes() + stacks_.bytes() +
-             previous_stacks_.bytes() + frames_.bytes();
+    bytes += heap_->bytes() + custom_heaps_.bytes() + stacks_->bytes();
   return bytes;
 }
 
