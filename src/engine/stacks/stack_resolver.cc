@@ -36,18 +36,6 @@ StackResolver::StackResolver(const Parts& parts)
       watch_(&parts.memory->client(), &parts.memory->engine().control, parts.code),
       regions_(&parts.memory->engine().stack_regions, parts.code, parts.clock) {}
 
-CallsiteId StackResolver::CallsiteOf(const SampleParts& sample,
-                                     bool may_grow,
-                                     bool is_settled) {
-  CallsiteId callsite =
-      IsFull() || !may_grow ? TooManyStacks() : StackOf(sample, is_settled);
-  if (!IsFull())
-    callsite = called_.Intern(callsite, sample.record.function);
-  if (sample.labels != 0 && !IsFull())
-    callsite = labels_.Intern(callsite, sample.labels, memory_->client());
-  return callsite;
-}
-
 CallsiteId StackResolver::StackOf(const SampleParts& sample, bool is_settled) {
   Quality& quality = profile_->quality;
   const uint8_t flags = sample.record.flags;

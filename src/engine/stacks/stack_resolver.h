@@ -45,7 +45,15 @@ class StackResolver {
   // The callsite of a sample, with the function that was called and its labels.
   // `may_grow`: its user has memory for more stacks. `is_settled`: most code has been
   // seen.
-  CallsiteId CallsiteOf(const SampleParts& sample, bool may_grow, bool is_settled);
+  CallsiteId CallsiteOf(const SampleParts& sample, bool may_grow, bool is_settled) {
+    CallsiteId callsite =
+        IsFull() || !may_grow ? TooManyStacks() : StackOf(sample, is_settled);
+    if (!IsFull())
+      callsite = called_.Intern(callsite, sample.record.function);
+    if (sample.labels != 0 && !IsFull())
+      callsite = labels_.Intern(callsite, sample.labels, memory_->client());
+    return callsite;
+  }
 
   // Stands for stacks that there is no room for.
   CallsiteId TooManyStacks() { return NamedStack("[too many stacks]"); }
