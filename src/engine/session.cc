@@ -179,15 +179,17 @@ int Session::DrainAll(uint64_t turn_end_ns) {
     Target& target = *live.target;
     if (!target.is_recording())
       continue;
-    fill = std::max(fill, target.ring_fill());
-    const uint64_t position = target.position();
-    const uint64_t copies = target.quality().copied_samples;
+    const RingDrain& ring = target.recorder().ring();
+    fill = std::max(fill, ring.fill());
+    const uint64_t position = ring.position();
+    const Quality& quality = target.profile().quality;
+    const uint64_t copies = quality.copied_samples;
     if (DrainOne(live)) {
       first_ = is_pending ? first_ : index;
       is_pending = true;
     }
-    is_learning |= target.quality().copied_samples != copies;
-    did_read |= target.position() != position;
+    is_learning |= quality.copied_samples != copies;
+    did_read |= ring.position() != position;
   }
   if (is_pending)
     return 0;
@@ -202,25 +204,28 @@ int Session::DrainAll(uint64_t turn_end_ns) {
 
 bool Session::DrainOne(LiveTarget& live) {
   Target& target = *live.target;
+  TargetRecorder& recorder = target.recorder();
+  const RingDrain& ring = recorder.ring();
   const bool has_ended = !live.pidfd.valid();
   const uint64_t begin_ns = MonotonicNs();
   const uint64_t left_ns = turn_.Left(target.user(), begin_ns);
   if (has_ended && live.give_up_ns < begin_ns)
     return false;
   if (left_ns == 0) {
-    target.Tick(/*end_ns=*/0);
-    return has_ended || target.ring_fill() > 0;
+    recorder.Tick(/*end_ns=*/0);
+    return has_ended || ring.fill() > 0;
   }
-  target.Drain(kRecordsPerTurn, has_ended, left_ns);
-  target.Tick(begin_ns + left_ns);
+  recorder.Drain(kRecordsPerTurn, has_ended, left_ns);
+  recorder.Tick(begin_ns + left_ns);
   if (looking_ == nullptr || looking_ == &target) {
-    target.FreeForkSlots(begin_ns + left_ns);
-    looking_ = target.looks_for_owners() ? &target : nullptr;
+    FollowedChildren& children = target.children();
+    children.FreeSlots(recorder.memory().client(), begin_ns + left_ns);
+    looking_ = children.is_looking() ? &target : nullptr;
   }
   turn_.Note(target.user(), MonotonicNs() - begin_ns);
-  if (has_ended && (!target.is_behind() || target.position() >= live.rest_end))
+  if (has_ended && (!ring.is_behind() || ring.position() >= live.rest_end))
     live.rest_end = 0;
-  return target.is_behind();
+  return ring.is_behind();
 }
 
 void Session::EndTarget(pid_t pid) {
@@ -233,7 +238,7 @@ void Session::EndTarget(pid_t pid) {
 void Session::NoteEnd(LiveTarget& live, TargetEnd end) {
   live.pidfd.reset();
   live.target->Stop(end);
-  live.rest_end = live.target->RestEnd();
+  live.rest_end = live.target->recorder().ring().RestEnd();
   live.give_up_ns = MonotonicNs() + kRestNs;
 }
 
@@ -253,7 +258,7 @@ void Session::ReleaseEnded() {
     if (live.attached != nullptr)
       TakeHooksOut(live.attached);
     if (live.rest_end != 0)
-      live.target->LoseRest(/*writers_gone=*/true);
+      live.target->recorder().LoseRest(/*writers_gone=*/true);
     Release(live);
   }
 }
@@ -262,17 +267,18 @@ void Session::ReleaseEnded() {
 void Session::Release(const LiveTarget& live) {
   Target* target = live.target;
   looking_ = looking_ == target ? nullptr : looking_;
-  target->FinishDump();
+  TargetRecorder& recorder = target->recorder();
+  recorder.FinishDump();
   const std::string& name = target->profile().process.cmdline[0];
-  programs_.Count(name, UnrecordedReason::kConfined, target->confined_children());
+  programs_.Count(name, UnrecordedReason::kConfined, recorder.confined_children());
   // One that was attached to has its client, and no thread of it may have allocated.
-  const bool has_client = live.was_attached || target->has_client();
+  const bool has_client = live.was_attached || recorder.has_client();
   programs_.Count(name, UnrecordedReason::kNoSpace, has_client ? 0 : 1);
   target->ReleaseRecorder();
-  if (!target->awaits_children())
+  if (!target->children().are_left())
     return;
   if (is_stopped_)
-    return target->LeaveChildren();
+    return target->children().Leave();
   awaiting_children_.push_back(target);
   if (awaiting_children_.size() > MaxAwaiting())
     LeaveEarliestChildren();
@@ -280,7 +286,7 @@ void Session::Release(const LiveTarget& live) {
 
 // Without a look: those are paced.
 void Session::LeaveEarliestChildren() {
-  awaiting_children_.front()->LeaveChildren();
+  awaiting_children_.front()->children().Leave();
   awaiting_children_.pop_front();
   if (!std::exchange(has_left_children_, true))
     NoteProblem(
@@ -302,8 +308,8 @@ void Session::LookAfterChildren() {
   for (size_t left = count; left > 0 && MonotonicNs() < begin_ns + kTurnNs; --left) {
     Target* target = awaiting_children_.front();
     awaiting_children_.pop_front();
-    target->LookAfterChildren();
-    if (target->awaits_children())
+    target->children().LookAfter();
+    if (target->children().are_left())
       awaiting_children_.push_back(target);
   }
   const uint64_t end_ns = MonotonicNs();
@@ -327,7 +333,7 @@ void Session::ReapExited() {
 
 void Session::StopAtGuardrail() {
   for (const std::unique_ptr<Target>& target : targets_)
-    target->profile().hit_guardrail = true;
+    target->NoteGuardrail();
   Stop();
 }
 
@@ -357,7 +363,7 @@ void Session::Stop() {
     Release(live);
   live_.clear();
   for (Target* target : awaiting_children_)
-    target->LeaveChildren();
+    target->children().Leave();
   awaiting_children_.clear();
 }
 
@@ -367,7 +373,7 @@ void Session::ReadAllRings() {
   clock_.Update();
   std::vector<LiveTarget*> rest;
   for (LiveTarget& live : live_) {
-    live.rest_end = live.target->RestEnd();
+    live.rest_end = live.target->recorder().ring().RestEnd();
     rest.push_back(&live);
   }
   const uint64_t deadline = MonotonicNs() + kStopNs;
@@ -375,11 +381,12 @@ void Session::ReadAllRings() {
     std::erase_if(rest, [this](const LiveTarget* live) {
       if (between_)
         between_();
-      return live->target->DrainRest(live->rest_end, !live->pidfd.valid(), kStopTurnNs);
+      return live->target->recorder().DrainRest(live->rest_end, !live->pidfd.valid(),
+                                                kStopTurnNs);
     });
   }
   for (const LiveTarget* live : rest)
-    live->target->LoseRest(!live->pidfd.valid());
+    live->target->recorder().LoseRest(!live->pidfd.valid());
 }
 
 }  // namespace heapprofd

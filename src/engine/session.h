@@ -207,9 +207,7 @@ class Session {
   void HandleExecNotice(const ExecNotice& notice, pid_t sender);
   // Whether there is room for one more target.
   Status CheckRoom(pid_t pid) const;
-  LiveTarget& AddTarget(std::unique_ptr<Target> target,
-                        ScopedFd pidfd,
-                        bool from_startup);
+  LiveTarget& AddTarget(std::unique_ptr<Target> target, ScopedFd pidfd);
   // It has no hooks, and never was one.
   void Forget(const Target* target);
   // The process of a target is gone; what it has left in its ring is still to be read.
@@ -299,7 +297,7 @@ class Session {
   std::string parent_directory_;  // empty: there is none
   std::string directory_;
   std::string socket_path_;
-  // Dumps that programs ask for, in call sites (Target::set_dump_budget).
+  // Dumps that programs ask for, in call sites (ProgramRequests::set_budget).
   static constexpr uint64_t kRequestedOfUser = 2'000'000;
   static constexpr uint64_t kRequestedOfAll = 4 * kRequestedOfUser;
   UserBudget requested_dumps_{kRequestedOfUser, kRequestedOfAll};

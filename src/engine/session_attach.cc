@@ -154,14 +154,15 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
       std::unique_ptr<SharedMemory> memory,
       SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
                           config_.ring_size_bytes));
-  HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
-                 Target::CreateWith(std::move(memory), LiveThread(pid),
-                                    ConfigFor(*attached, config_), &modules_, &clock_));
-  target->profile().process.pid = pid;
-  programs_.Recorded(pid, MonotonicNs());
   // A forked child that was born with the hooks has counted from its start.
-  LiveTarget& live = AddTarget(std::move(target), std::move(pidfd),
-                               from_startup || attached->counts_already());
+  const Target::Origin origin{.pid = pid,
+                              .thread = LiveThread(pid),
+                              .from_startup = from_startup || attached->counts_already()};
+  HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
+                 Target::CreateWith(std::move(memory), origin,
+                                    ConfigFor(*attached, config_), &modules_, &clock_));
+  programs_.Recorded(pid, MonotonicNs());
+  LiveTarget& live = AddTarget(std::move(target), std::move(pidfd));
   live.was_attached = true;
   for (const std::string& unpatched : attached->report().unpatched)
     NoteProblem("cannot record all of process " + std::to_string(pid) + ": no hook for " +
@@ -300,8 +301,8 @@ void Session::FollowAttached() {
   for (LiveTarget& live : live_) {
     if (live.attached == nullptr || !live.pidfd.valid())
       continue;
-    const uint32_t forks =
-        live.target->memory().client().ring.forks.load(std::memory_order_relaxed);
+    const uint32_t forks = live.target->recorder().memory().client().ring.forks.load(
+        std::memory_order_relaxed);
     if (std::exchange(live.forks_seen, forks) != forks && config_.follow_children)
       forked.push_back(live.target->pid());
     if (looks_for_exec && live.attached->HasBecomeAnother()) {

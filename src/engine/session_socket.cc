@@ -244,8 +244,11 @@ Status Session::TakeIn(Newcomer newcomer) {
   HPD_TRY(CheckRoom(pid));
   if (HasLeft(newcomer.connection))
     return Status(StatusCode::kUnavailable, "it does not wait for an answer any more");
+  const Target::Origin origin{
+      .pid = pid, .thread = pid, .from_startup = newcomer.from_startup};
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
-                 Target::Create(pid, config_, &modules_, &clock_));
+                 Target::Create(origin, config_, &modules_, &clock_));
+  SharedMemory& memory = target->recorder().memory();
   // Looked at now that its mappings are open: whatever it has become before is seen, and
   // what it becomes later has other mappings.
   if (!IsAlive(newcomer.process.get()) ||
@@ -256,22 +259,18 @@ Status Session::TakeIn(Newcomer newcomer) {
   const heapprofd::Welcome welcome{.magic = kHandshakeMagic,
                                    .version = kWireVersion,
                                    .status = WelcomeStatus::kProfile,
-                                   .ring_size = target->memory().ring_size(),
+                                   .ring_size = memory.ring_size(),
                                    .seed = RandomSeed()};
-  const std::vector<int> fds = {target->memory().engine_fd(),
-                                target->memory().client_fd()};
+  const std::vector<int> fds = {memory.engine_fd(), memory.client_fd()};
   if (!SendWelcome(newcomer.connection, welcome, fds))
     return Status::FromErrno("cannot answer process " + std::to_string(pid), errno);
-  AddTarget(std::move(target), std::move(newcomer.process), newcomer.from_startup);
+  AddTarget(std::move(target), std::move(newcomer.process));
   return {};
 }
 
-Session::LiveTarget& Session::AddTarget(std::unique_ptr<Target> target,
-                                        ScopedFd pidfd,
-                                        bool from_startup) {
-  target->profile().from_startup = from_startup;
-  target->set_events(events_);
-  target->set_dump_budget(&requested_dumps_);
+Session::LiveTarget& Session::AddTarget(std::unique_ptr<Target> target, ScopedFd pidfd) {
+  target->recorder().set_events(events_);
+  target->requests().set_budget(&requested_dumps_, target->user());
   busy_until_ns_ = clock_.last_ns() + kBusyNs;
   live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
   targets_.push_back(std::move(target));

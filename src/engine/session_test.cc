@@ -144,7 +144,7 @@ TEST_F(SessionTest, StoppingWhileTheProgramRunsKeepsItsDumpAndLetsItRun) {
   ASSERT_NO_FATAL_FAILURE(Start("exits", "wait"));
   ASSERT_NO_FATAL_FAILURE(ServeUntil([&] {
     return session_->live_targets() == 1 &&
-           session_->targets()[0]->quality().samples >= 1000;
+           session_->targets()[0]->profile().quality.samples >= 1000;
   }));
   session_->Stop();
   EXPECT_EQ(session_->live_targets(), 0u);

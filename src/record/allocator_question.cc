@@ -12,7 +12,7 @@ constexpr uint64_t kPatienceNs = 300'000'000;
 void AskAllocators(Session& session, const std::function<void()>& serve) {
   for (const std::unique_ptr<Target>& target : session.targets()) {
     if (target->is_recording())
-      target->AskAllocator();
+      target->recorder().observer().Ask();
   }
   const uint64_t end = MonotonicNs() + kPatienceNs;
   bool is_waiting = true;
@@ -20,7 +20,7 @@ void AskAllocators(Session& session, const std::function<void()>& serve) {
     serve();
     is_waiting = false;
     for (const std::unique_ptr<Target>& target : session.targets())
-      is_waiting |= target->is_recording() && !target->HasAllocatorAnswer();
+      is_waiting |= target->is_recording() && !target->recorder().observer().HasAnswer();
     if (is_waiting)
       SleepNs(1'000'000);
   }

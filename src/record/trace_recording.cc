@@ -199,8 +199,8 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
       ServeOthers(session);
     DrainForDump(session, target);
     if (target.is_recording()) {
-      target.UpdateDump();
-      target.ReadMemory();
+      target.recorder().UpdateDump();
+      target.recorder().ReadMemory();
     }
     Note(WriteTarget(session, target, label));
     Note(KeepHeaps(target, target.profile().heaps, mark));
@@ -216,8 +216,9 @@ void TraceRecording::DrainForDump(Session& session, Target& target) {
   if (!target.is_recording())
     return;
   const uint64_t deadline = MonotonicNs() + kDrainAtMostNs;
-  const uint64_t end = target.RestEnd();
-  while (target.is_recording() && !target.DrainRest(end, /*writers_gone=*/false) &&
+  const uint64_t end = target.recorder().ring().RestEnd();
+  while (target.is_recording() &&
+         !target.recorder().DrainRest(end, /*writers_gone=*/false) &&
          MonotonicNs() < deadline)
     ServeOthers(session);
 }
@@ -354,7 +355,7 @@ void TraceRecording::Stop(StopCause cause) {
       AskAllocators(*session, [this, &session] { ServeOthers(*session); });
     for (const std::unique_ptr<Target>& target : session->targets()) {
       if (target->is_recording())
-        target->ReadMemory();
+        target->recorder().ReadMemory();
     }
     session->Stop();
   }

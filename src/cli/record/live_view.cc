@@ -40,8 +40,8 @@ void LiveView::Observe(const std::vector<Target*>& targets) {
     if (!target->is_recording())
       continue;
     History& history = histories_[target];
-    history.live_bytes.push_back(target->LiveBytes());
-    target->ObserveMemory();
+    history.live_bytes.push_back(target->recorder().LiveBytes());
+    target->recorder().observer().Look(history.live_bytes.back());
     is_full |= history.live_bytes.size() >= kMaxPoints;
   }
   if (is_full)
@@ -65,12 +65,12 @@ std::string LiveView::StatusText(const std::vector<Target*>& targets) const {
   uint64_t lost = 0;
   double fill = 0;
   for (const Target* target : targets) {
-    samples += target->quality().samples;
+    samples += target->profile().quality.samples;
     lost += target->lost_records();
     if (!target->is_recording())
       continue;
-    live += target->LiveBytes();
-    fill = std::max(fill, target->ring_fill());
+    live += target->recorder().LiveBytes();
+    fill = std::max(fill, target->recorder().ring().fill());
   }
   std::array<char, 128> text{};
   const auto elapsed = static_cast<unsigned>(seconds());

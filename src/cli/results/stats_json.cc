@@ -66,7 +66,7 @@ struct Totals {
 Totals SumOf(const TraceRecording& recording) {
   Totals totals;
   for (const Target* target : recording.targets()) {
-    totals.quality += target->quality();
+    totals.quality += target->profile().quality;
     for (const HeapDump& dump : target->profile().heaps) {
       totals.callsites += dump.callsites.size();
       totals.calls += static_cast<double>(dump.exact_alloc_calls);

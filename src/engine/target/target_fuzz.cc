@@ -2,32 +2,19 @@
 //
 // Input: records of {length in words, type, then that many words of payload}; the header
 // is made valid so that what is behind it gets looked at.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 
-#include "engine/target/target.h"
-#include "wire/ring_writer.h"
+#include "engine/target/test_target.h"
 
 namespace heapprofd {
 namespace {
 
 void Drain(const uint8_t* data, size_t size) {
-  static ModuleCache modules;
-  static TscClock clock;
-  SessionConfig config;
-  config.ring_size_bytes = 32 * 1024;
-  auto target = Target::Create(getpid(), config, &modules, &clock);
-  if (!target.ok())
-    abort();
-  SharedMemory& memory = target.value()->memory();
-  RingWriter writer(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
-                    memory.ring_size());
+  TestTarget target;
+  ClientBlock& client = target.client();
   // Names of heaps and labels, also unterminated ones.
-  ClientBlock& client = memory.client();
   for (size_t i = 1; i < 4 && size > 0; ++i) {
     const size_t length = std::min<size_t>(size, kHeapNameSize);
     memcpy(client.heaps[i].name, data, length);
@@ -38,20 +25,18 @@ void Drain(const uint8_t* data, size_t size) {
   }
   while (size >= 2) {
     const size_t length = std::min<size_t>(size_t{data[0]} * 8, (size - 2) / 8 * 8);
-    const auto reservation = writer.Reserve(static_cast<RecordType>(data[1] % 8), length);
+    const auto reservation =
+        target.writer().Reserve(static_cast<RecordType>(data[1] % 8), length);
     if (reservation.payload == nullptr)
       break;
     memcpy(reservation.payload, data + 2, length);
     if (data[1] < 0xf0)
-      writer.Commit(reservation);
+      target.writer().Commit(reservation);
     data += 2 + length;
     size -= 2 + length;
   }
-  clock.Update();
-  while (target.value()->Drain(100, /*writers_gone=*/true) > 0) {
-  }
-  target.value()->Tick(UINT64_MAX);
-  target.value()->UpdateDump();
+  target.DrainAndDump(/*writers_gone=*/true);
+  target.target().recorder().Tick(UINT64_MAX);
 }
 
 }  // namespace

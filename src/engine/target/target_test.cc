@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "walk/stack_hash.h"
-#include "wire/ring_writer.h"
+#include "engine/target/test_target.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kAll = 1'000'000;
+const Target::Origin kOwn{.pid = getpid(), .thread = getpid()};
 
 uint64_t KeyInOwnCode(uint64_t offset) {
   return reinterpret_cast<uint64_t>(&KeyInOwnCode) + offset;
@@ -32,12 +32,11 @@ class TargetTest : public testing::Test {
  protected:
   void SetUp() override {
     config_.ring_size_bytes = 64 * 1024;
-    auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+    auto target = Target::Create(kOwn, config_, &modules_, &clock_);
     ASSERT_TRUE(target.ok()) << target.status().message();
     target_ = std::move(target).value();
-    SharedMemory& memory = target_->memory();
-    writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
-                         memory.ring_size());
+    SharedMemory& memory = target_->recorder().memory();
+    writer_ = WriterOf(memory);
   }
 
   void Write(RecordType type, const std::vector<std::byte>& payload) {
@@ -94,16 +93,16 @@ class TargetTest : public testing::Test {
 
   // As the client does after each dlclose.
   void WriteModulesChanged() {
-    target_->memory().client().ring.modules_epoch.fetch_add(1);
+    target_->recorder().memory().client().ring.modules_epoch.fetch_add(1);
     Write(RecordType::kModulesChanged, {});
   }
 
   const HeapDump& DrainAndDump() {
     clock_.Update();
     do {
-      target_->Drain(kAll, /*writers_gone=*/false);
-    } while (target_->is_behind());
-    target_->UpdateDump();
+      target_->recorder().Drain(kAll, /*writers_gone=*/false);
+    } while (target_->recorder().ring().is_behind());
+    target_->recorder().UpdateDump();
     return target_->profile().heaps.at(0);
   }
 
@@ -121,12 +120,12 @@ class TargetTest : public testing::Test {
 };
 
 TEST_F(TargetTest, TheClientFindsItsParameters) {
-  const SessionControl& control = target_->memory().engine().control;
+  const SessionControl& control = target_->recorder().memory().engine().control;
   EXPECT_EQ(control.active.load(), 1u);
   EXPECT_EQ(control.interval.load(), config_.interval_bytes);
-  EXPECT_GT(target_->memory().engine().stack_regions.count.load(), 0u);
+  EXPECT_GT(target_->recorder().memory().engine().stack_regions.count.load(), 0u);
   const uint64_t beat = control.heartbeat.load();
-  target_->Tick(UINT64_MAX);
+  target_->recorder().Tick(UINT64_MAX);
   EXPECT_NE(control.heartbeat.load(), beat);
   target_->Stop(TargetEnd::kExited);
   EXPECT_EQ(control.active.load(), 0u);
@@ -139,19 +138,19 @@ TEST_F(TargetTest, EndedOwnersOfForkSlotsAreLookedForOnlyInTimeThatIsGiven) {
   for (const bool follows : {false, true}) {
     config_.follow_children = follows;
     SetUp();
-    ClientBlock& client = target_->memory().client();
+    ClientBlock& client = target_->recorder().memory().client();
     std::atomic<uint64_t>& owner = client.fork_slots[0].slot.thread_pointer;
     owner.store(kOwner);
     client.ring.fork_slot_count.store(kMaxForkSlots / 2);
     for (int i = 0; i < 100; ++i) {
-      target_->Tick(UINT64_MAX);
-      target_->FreeForkSlots(/*end_ns=*/0);
-      target_->FreeForkSlots(follows ? 0 : UINT64_MAX);
+      target_->recorder().Tick(UINT64_MAX);
+      target_->children().FreeSlots(client, /*end_ns=*/0);
+      target_->children().FreeSlots(client, follows ? 0 : UINT64_MAX);
     }
     EXPECT_EQ(owner.load(), kOwner);
     const uint64_t end_ns = MonotonicNs() + kDeadlineNs;
     while (follows && owner.load() != 0 && MonotonicNs() < end_ns)
-      target_->FreeForkSlots(UINT64_MAX);
+      target_->children().FreeSlots(client, UINT64_MAX);
     EXPECT_EQ(owner.load(), follows ? 0 : kOwner);
   }
 }
@@ -159,7 +158,7 @@ TEST_F(TargetTest, EndedOwnersOfForkSlotsAreLookedForOnlyInTimeThatIsGiven) {
 TEST_F(TargetTest, AllFreesAreReportedOnlyWhereAllAllocationsAreAndStay) {
   const auto reports_all = [this] {
     SetUp();
-    return target_->memory().engine().control.reports_all_frees.load() != 0;
+    return target_->recorder().memory().engine().control.reports_all_frees.load() != 0;
   };
   EXPECT_FALSE(reports_all());
   config_.interval_bytes = 1;
@@ -188,7 +187,8 @@ TEST_F(TargetTest, TheNumberOfLiveSamplesIsLimited) {
   const double before = write(1, 10'000).live().count;
   EXPECT_GE(before, 3000);
   EXPECT_LE(before, 3000 + 1024);
-  EXPECT_EQ(target_->quality().refused_samples, 10'000 - static_cast<uint64_t>(before));
+  EXPECT_EQ(target_->profile().quality.refused_samples,
+            10'000 - static_cast<uint64_t>(before));
   for (uint64_t i = 1; i < 2000; ++i) {
     WriteFree(RecordType::kFree, 16 * i, /*is_realloc=*/false);
     if (i % 256 == 0)
@@ -231,7 +231,7 @@ TEST_F(TargetTest, TheFirstRecordIsWaitedForWhileItIsBeingWritten) {
   memcpy(reservation.payload, &record, sizeof(record));
   writer_.Commit(reservation);
   ASSERT_EQ(DrainAndDump().callsites.size(), 1u);
-  EXPECT_EQ(target_->quality().corrupt_records, 0u);
+  EXPECT_EQ(target_->profile().quality.corrupt_records, 0u);
 }
 
 TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
@@ -245,7 +245,7 @@ TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
   EXPECT_EQ(totals.allocated.bytes, 130);
   EXPECT_EQ(totals.freed.bytes, 100);
   EXPECT_EQ(dump.peak_total.bytes, 130);
-  EXPECT_EQ(target_->quality().walked_samples, 2u);
+  EXPECT_EQ(target_->profile().quality.walked_samples, 2u);
   const TargetProfile& profile = target_->profile();
   const Frame& inner = profile.frames[profile.callsites[callsite].frame];
   ASSERT_LT(inner.mapping, profile.mappings.size());
@@ -266,11 +266,11 @@ TEST_F(TargetTest, InnerFramesAreAddedToTheOuterOnesThatAreKnown) {
   EXPECT_EQ(callsites[2].parent, 0u);
   EXPECT_EQ(callsites[3].parent, 2u);
   EXPECT_NE(dump.callsites.find(3), dump.callsites.end());
-  EXPECT_EQ(target_->quality().unknown_stacks, 0u);
+  EXPECT_EQ(target_->profile().quality.unknown_stacks, 0u);
 }
 
 TEST_F(TargetTest, SamplesOfOtherHeapsHaveTheirOwnDumps) {
-  ClientBlock& client = target_->memory().client();
+  ClientBlock& client = target_->recorder().memory().client();
   memcpy(client.heaps[9].name, "pool", 4);
   client.heaps[9].is_set.store(1);
   SampleRecord record = Sample(0x10, 100);
@@ -286,7 +286,7 @@ TEST_F(TargetTest, SamplesOfOtherHeapsHaveTheirOwnDumps) {
 }
 
 TEST_F(TargetTest, LabelsAreRootsOfTheStack) {
-  ClientBlock& client = target_->memory().client();
+  ClientBlock& client = target_->recorder().memory().client();
   memcpy(client.labels[1].key, "ten=ant", 7);
   memcpy(client.labels[1].value, "acme\n", 5);
   const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
@@ -360,19 +360,18 @@ TEST_F(TargetTest, MarksHaveABoundForOneTargetAndForAllOfAUser) {
   constexpr uint64_t kMost = 10'000;
   constexpr uint64_t kMany = kMost + 5;
   UserBudget budget(kMost + 1, 2 * kMost);
-  auto other = Target::Create(getpid(), config_, &modules_, &clock_);
+  auto other = Target::Create(kOwn, config_, &modules_, &clock_);
   ASSERT_TRUE(other.ok());
   const auto mark = [&](Target& target) {
-    target.set_dump_budget(&budget);
-    SharedMemory& memory = target.memory();
-    writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
-                         memory.ring_size());
+    target.requests().set_budget(&budget, target.user());
+    SharedMemory& memory = target.recorder().memory();
+    writer_ = WriterOf(memory);
     for (uint64_t i = 0; i < kMany; ++i) {
       Write(RecordType::kMark, std::vector<std::byte>(sizeof(MarkRecord)));
       if (i % 100 == 0)
-        target.Drain(kAll, /*writers_gone=*/true);
+        target.recorder().Drain(kAll, /*writers_gone=*/true);
     }
-    while (target.Drain(kAll, /*writers_gone=*/true) > 0) {
+    while (target.recorder().Drain(kAll, /*writers_gone=*/true) > 0) {
     }
     EXPECT_EQ(target.profile().marks.size() + target.profile().quality.refused_marks,
               kMany);
@@ -387,12 +386,12 @@ TEST_F(TargetTest, MarksHaveABoundForOneTargetAndForAllOfAUser) {
 // The order of two moments that the clock cannot tell apart is kept, and there is room
 // between them for a time of each heap's dump.
 TEST_F(TargetTest, MarksAreBeforeAndAfterTheDumpBetweenThem) {
-  ClientBlock& client = target_->memory().client();
+  ClientBlock& client = target_->recorder().memory().client();
   for (const size_t id : {size_t{1}, size_t{2}}) {
     memcpy(client.heaps[id].name, id == 1 ? "pool" : "area", 5);
     client.heaps[id].is_set.store(1);
   }
-  target_->memory().engine().heap_rules.other_interval = 1;
+  target_->recorder().memory().engine().heap_rules.other_interval = 1;
   const MarkRecord mark{.tsc = ~uint64_t{0}, .name = {}};  // each is "now"
   std::vector<std::byte> payload(sizeof(mark));
   memcpy(payload.data(), &mark, sizeof(mark));
@@ -412,19 +411,18 @@ TEST_F(TargetTest, MarksAreBeforeAndAfterTheDumpBetweenThem) {
 // A program that has said that it ends, and goes on, must not have more than its turn.
 TEST_F(TargetTest, TheLookAtAnExitIsLeftForATurnWithTime) {
   config_.ask_allocator = true;
-  auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+  auto target = Target::Create(kOwn, config_, &modules_, &clock_);
   ASSERT_TRUE(target.ok());
   Target& ending = *target.value();
-  SharedMemory& memory = ending.memory();
-  writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
-                       memory.ring_size());
+  SharedMemory& memory = ending.recorder().memory();
+  writer_ = WriterOf(memory);
   WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   memory.client().ring.exiting.store(1);
-  ending.Tick(/*end_ns=*/0);
-  EXPECT_EQ(ending.position(), 0u);
+  ending.recorder().Tick(/*end_ns=*/0);
+  EXPECT_EQ(ending.recorder().ring().position(), 0u);
   EXPECT_EQ(memory.client().ring.exit_seen.load(), 0u);
-  ending.Tick(UINT64_MAX);
-  EXPECT_GT(ending.position(), 0u);
+  ending.recorder().Tick(UINT64_MAX);
+  EXPECT_GT(ending.recorder().ring().position(), 0u);
   EXPECT_EQ(memory.client().ring.exit_seen.load(), 1u);
 }
 
@@ -433,21 +431,20 @@ TEST_F(TargetTest, RequestedDumpsOfManyHeapsHaveABoundForAllTargetsOfAUser) {
   constexpr uint64_t kSmall = 10'000;
   constexpr int kAsked = 20;
   UserBudget budget(kSmall, 2 * kSmall);
-  auto other = Target::Create(getpid(), config_, &modules_, &clock_);
+  auto other = Target::Create(kOwn, config_, &modules_, &clock_);
   ASSERT_TRUE(other.ok());
   const auto request = [&](Target& target) {
-    target.set_dump_budget(&budget);
-    SharedMemory& memory = target.memory();
+    target.requests().set_budget(&budget, target.user());
+    SharedMemory& memory = target.recorder().memory();
     for (size_t id = 1; id < kMaxHeaps; ++id) {
       memcpy(memory.client().heaps[id].name, "pool", 5);
       memory.client().heaps[id].is_set.store(1);
     }
     memory.engine().heap_rules.other_interval = 1;
-    writer_ = RingWriter(&memory.client().ring, const_cast<std::byte*>(memory.ring()),
-                         memory.ring_size());
+    writer_ = WriterOf(memory);
     for (int i = 0; i < kAsked; ++i)
       Write(RecordType::kDumpNow, std::vector<std::byte>(sizeof(MarkRecord)));
-    while (target.Drain(kAll, /*writers_gone=*/true) > 0) {
+    while (target.recorder().Drain(kAll, /*writers_gone=*/true) > 0) {
     }
     EXPECT_EQ(
         target.profile().requested_dumps.size() + target.profile().quality.refused_dumps,
@@ -471,12 +468,14 @@ TEST_F(TargetTest, AFailedReallocIsUndone) {
 }
 
 TEST_F(TargetTest, AStackThatNeverArrivedIsNamedAndSentAnew) {
-  const uint32_t epoch = target_->memory().engine().control.known_stacks_epoch.load();
+  const uint32_t epoch =
+      target_->recorder().memory().engine().control.known_stacks_epoch.load();
   WriteSample(Sample(0x10, 100, /*outer_hash=*/77), {KeyInOwnCode(4)});
   const HeapDump& dump = DrainAndDump();
   EXPECT_EQ(NameOf(dump.callsites.begin()->first), "[stack lost]");
-  EXPECT_EQ(target_->quality().unknown_stacks, 1u);
-  EXPECT_NE(target_->memory().engine().control.known_stacks_epoch.load(), epoch);
+  EXPECT_EQ(target_->profile().quality.unknown_stacks, 1u);
+  EXPECT_NE(target_->recorder().memory().engine().control.known_stacks_epoch.load(),
+            epoch);
 }
 
 TEST_F(TargetTest, TruncatedStacksAreCounted) {
@@ -485,7 +484,7 @@ TEST_F(TargetTest, TruncatedStacksAreCounted) {
   too_deep.flags = kSampleTooDeep;
   WriteSample(too_deep, {KeyInOwnCode(4)});
   DrainAndDump();
-  EXPECT_EQ(target_->quality().truncated_stacks, 2u);
+  EXPECT_EQ(target_->profile().quality.truncated_stacks, 2u);
 }
 
 TEST_F(TargetTest, AnAddressOutsideEveryMappingIsAFrameWithoutOne) {
@@ -495,7 +494,7 @@ TEST_F(TargetTest, AnAddressOutsideEveryMappingIsAFrameWithoutOne) {
   const Frame& frame = profile.frames[profile.callsites[callsite].frame];
   EXPECT_EQ(frame.mapping, kNoId);
   EXPECT_EQ(frame.rel_pc, 0x1233u);
-  EXPECT_EQ(target_->quality().unmapped_frames, 1u);
+  EXPECT_EQ(target_->profile().quality.unmapped_frames, 1u);
 }
 
 // Of a process that says Hello again and again, as programs do that execute others.
@@ -506,9 +505,9 @@ TEST_F(TargetTest, WhatIsKeptOfOneThatHasEndedIsSmallAndAccountedFor) {
   targets.reserve(kTargets);
   const size_t before = mallinfo2().uordblks;
   for (size_t i = 0; i < kTargets; ++i) {
-    auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+    auto target = Target::Create(kOwn, config_, &modules_, &clock_);
     ASSERT_TRUE(target.ok()) << target.status().message();
-    target.value()->UpdateDump();
+    target.value()->recorder().UpdateDump();
     target.value()->ReleaseRecorder();
     targets.push_back(std::move(target).value());
   }
@@ -530,9 +529,9 @@ TEST_F(TargetTest, WhatIsKeptOfOneThatHasEndedNeedsNoDescriptors) {
   const auto before = count();
   std::vector<std::unique_ptr<Target>> targets;
   for (int i = 0; i < 20; ++i) {
-    auto target = Target::Create(getpid(), config_, &modules_, &clock_);
+    auto target = Target::Create(kOwn, config_, &modules_, &clock_);
     ASSERT_TRUE(target.ok()) << target.status().message();
-    target.value()->UpdateDump();
+    target.value()->recorder().UpdateDump();
     target.value()->ReleaseRecorder();
     targets.push_back(std::move(target).value());
   }
@@ -542,11 +541,11 @@ TEST_F(TargetTest, WhatIsKeptOfOneThatHasEndedNeedsNoDescriptors) {
 TEST_F(TargetTest, WhatIsNotReadInTimeCountsAsLost) {
   for (uint64_t i = 0; i < 3; ++i)
     WriteSample(Sample(0x10 * i, 100), {KeyInOwnCode(4)});
-  EXPECT_EQ(target_->Drain(1, /*writers_gone=*/true), 1u);
-  target_->LoseRest(/*writers_gone=*/true);
-  target_->UpdateDump();
-  EXPECT_EQ(target_->quality().samples, 1u);
-  EXPECT_EQ(target_->quality().lost_records, 2u);
+  EXPECT_EQ(target_->recorder().Drain(1, /*writers_gone=*/true), 1u);
+  target_->recorder().LoseRest(/*writers_gone=*/true);
+  target_->recorder().UpdateDump();
+  EXPECT_EQ(target_->profile().quality.samples, 1u);
+  EXPECT_EQ(target_->profile().quality.lost_records, 2u);
 }
 
 TEST_F(TargetTest, BadRecordsAreCountedAndTheRestIsRead) {
@@ -556,12 +555,12 @@ TEST_F(TargetTest, BadRecordsAreCountedAndTheRestIsRead) {
   Write(static_cast<RecordType>(200), {});
   WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   EXPECT_EQ(DrainAndDump().callsites.size(), 1u);
-  EXPECT_EQ(target_->quality().corrupt_records, 4u);
-  EXPECT_EQ(target_->quality().samples, 1u);
+  EXPECT_EQ(target_->profile().quality.corrupt_records, 4u);
+  EXPECT_EQ(target_->profile().quality.samples, 1u);
 }
 
 TEST_F(TargetTest, TheExactTotalsAreSummedOverTheUsedSlots) {
-  ClientBlock& client = target_->memory().client();
+  ClientBlock& client = target_->recorder().memory().client();
   client.ring.slot_count.store(2);
   for (uint64_t i = 0; i < 3; ++i) {
     client.slots[i].calls = 10;
@@ -579,7 +578,7 @@ TEST_F(TargetTest, TheLastDumpHasTheShapesOfBlocks) {
     WriteSample(Sample(16 * i, 100), {KeyInOwnCode(4)});
   WriteFree(RecordType::kFree, 16, /*is_realloc=*/false);
   EXPECT_TRUE(DrainAndDump().shapes.empty());
-  target_->FinishDump();
+  target_->recorder().FinishDump();
   std::map<ShapeKind, double> counts;
   for (const ShapeRow& row : target_->profile().heaps[0].shapes) {
     EXPECT_EQ(row.callsite, target_->profile().heaps[0].callsites.begin()->first);
@@ -595,7 +594,6 @@ TEST_F(TargetTest, TheLastDumpStandsWhenTheRecorderIsReleased) {
   WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   DrainAndDump();
   target_->ReleaseRecorder();
-  target_->UpdateDump();
   EXPECT_FALSE(target_->is_recording());
   EXPECT_EQ(target_->profile().heaps[0].callsites.size(), 1u);
 }
@@ -603,7 +601,7 @@ TEST_F(TargetTest, TheLastDumpStandsWhenTheRecorderIsReleased) {
 TEST_F(TargetTest, GarbageInTheRingEndsAndIsCounted) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 50; ++round) {
-    SharedMemory& memory = target_->memory();
+    SharedMemory& memory = target_->recorder().memory();
     auto* bytes = const_cast<std::byte*>(memory.ring());
     const uint64_t start = memory.client().ring.write_position.load() / 8 * 8;
     const uint64_t end = start + memory.ring_size() / 2;
@@ -621,39 +619,39 @@ TEST_F(TargetTest, GarbageInTheRingEndsAndIsCounted) {
     memory.client().ring.write_position.store(end);
     clock_.Update();
     size_t turns = 0;
-    while (target_->Drain(100, /*writers_gone=*/true) > 0)
+    while (target_->recorder().Drain(100, /*writers_gone=*/true) > 0)
       ASSERT_LE(++turns, 10'000u);
   }
-  target_->UpdateDump();
-  EXPECT_GT(target_->quality().corrupt_records, 0u);
+  target_->recorder().UpdateDump();
+  EXPECT_GT(target_->profile().quality.corrupt_records, 0u);
 }
 
 TEST_F(TargetTest, RecordsCutByTheEndOfTheProcessAreNotDamage) {
-  RingHeader& ring = target_->memory().client().ring;
+  RingHeader& ring = target_->recorder().memory().client().ring;
   ring.slot_count.store(2);  // threads
   writer_.Reserve(RecordType::kSample, 64);
   WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
   clock_.Update();
-  while (target_->Drain(100, /*writers_gone=*/true) > 0) {
+  while (target_->recorder().Drain(100, /*writers_gone=*/true) > 0) {
   }
-  target_->UpdateDump();
-  EXPECT_EQ(target_->quality().samples, 1u);
-  EXPECT_EQ(target_->quality().cut_records, 1u);
-  EXPECT_EQ(target_->quality().corrupt_records, 0u);
+  target_->recorder().UpdateDump();
+  EXPECT_EQ(target_->profile().quality.samples, 1u);
+  EXPECT_EQ(target_->profile().quality.cut_records, 1u);
+  EXPECT_EQ(target_->profile().quality.corrupt_records, 0u);
 }
 
 TEST_F(TargetTest, MoreRecordsThanThreadsAreNotCutByTheEndOfTheProcess) {
-  target_->memory().client().ring.slot_count.store(1);
+  target_->recorder().memory().client().ring.slot_count.store(1);
   for (uint64_t i = 0; i < 3; ++i) {
     writer_.Reserve(RecordType::kSample, 64);
     WriteSample(Sample(0x10 * (i + 1), 100), {KeyInOwnCode(4)});
   }
   clock_.Update();
-  while (target_->Drain(100, /*writers_gone=*/true) > 0) {
+  while (target_->recorder().Drain(100, /*writers_gone=*/true) > 0) {
   }
-  target_->UpdateDump();
-  EXPECT_EQ(target_->quality().cut_records, 1u);
-  EXPECT_EQ(target_->quality().corrupt_records, 2u);
+  target_->recorder().UpdateDump();
+  EXPECT_EQ(target_->profile().quality.cut_records, 1u);
+  EXPECT_EQ(target_->profile().quality.corrupt_records, 2u);
 }
 
 TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
@@ -661,7 +659,9 @@ TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
   config.ring_size_bytes = kMinRingSize;
   ModuleCache modules;
   const TscClock clock;
-  EXPECT_FALSE(Target::Create(0x7fffffff, config, &modules, &clock).ok());
+  EXPECT_FALSE(
+      Target::Create({.pid = 0x7fffffff, .thread = 0x7fffffff}, config, &modules, &clock)
+          .ok());
 }
 
 // The engine looks while the place is empty, and nobody says that other code comes there.
@@ -677,7 +677,7 @@ TEST_F(TargetTest, CodeThatComesToAnEmptyPlaceIsNotTakenForWhatWasThere) {
   };
   WriteSample(Sample(0x10, 100), {key});
   DrainAndDump();
-  SessionControl& control = target_->memory().engine().control;
+  SessionControl& control = target_->recorder().memory().engine().control;
   const uint32_t epoch = control.known_stacks_epoch.load();
   munmap(place, kPageSize);
   WriteModulesChanged();
@@ -699,12 +699,12 @@ TEST_F(TargetTest, CodeThatComesToAnEmptyPlaceIsNotTakenForWhatWasThere) {
 
 TEST_F(TargetTest, ModulesThatWereUnloadedTogetherAreLookedAtOnce) {
   DrainAndDump();
-  const uint64_t before = target_->quality().map_reparses;
+  const uint64_t before = target_->profile().quality.map_reparses;
   for (int i = 0; i < 50; ++i)
     WriteModulesChanged();
   DrainAndDump();
-  EXPECT_EQ(target_->quality().map_reparses, before + 1);
-  EXPECT_EQ(target_->memory().engine().control.rules_epoch.load(), 50u);
+  EXPECT_EQ(target_->profile().quality.map_reparses, before + 1);
+  EXPECT_EQ(target_->recorder().memory().engine().control.rules_epoch.load(), 50u);
 }
 
 TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {
@@ -717,7 +717,7 @@ TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {
   WriteSample(rare, {KeyInOwnCode(4)});
   const HeapDump& dump = DrainAndDump();
   EXPECT_TRUE(dump.callsites.empty());
-  EXPECT_EQ(target_->quality().corrupt_records, 3u);
+  EXPECT_EQ(target_->profile().quality.corrupt_records, 3u);
 }
 
 // Property: whatever sizes, intervals, addresses and counters a target makes up, every
@@ -725,7 +725,7 @@ TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {
 TEST_F(TargetTest, MadeUpNumbersNeverMakeAFigureThatIsNone) {
   std::mt19937_64 random(20240607);
   const auto any = [&] { return random() >> random() % 64; };
-  ClientBlock& client = target_->memory().client();
+  ClientBlock& client = target_->recorder().memory().client();
   for (int round = 0; round < 200; ++round) {
     for (int i = 0; i < 50; ++i) {
       SampleRecord record = Sample(any() % 64, std::max<uint64_t>(1, any()));
@@ -753,12 +753,12 @@ TEST_F(TargetTest, MadeUpNumbersNeverMakeAFigureThatIsNone) {
     ASSERT_LE(dump.peak_ns, dump.end_ns);
     ASSERT_LE(dump.exact_alloc_bytes, uint64_t{1} << 53);
     ASSERT_LE(dump.exact_alloc_calls, uint64_t{1} << 53);
-    ASSERT_LE(target_->quality().lost_records, uint64_t{1} << 53);
+    ASSERT_LE(target_->profile().quality.lost_records, uint64_t{1} << 53);
   }
 }
 
 TEST_F(TargetTest, AThreadBetweenTwoOfItsWritesCountsNothingTwice) {
-  ClientBlock& client = target_->memory().client();
+  ClientBlock& client = target_->recorder().memory().client();
   client.ring.slot_count = 2;
   client.slots[0].granted = 5000;
   client.slots[0].bytes_left = 1000;

@@ -1,4 +1,4 @@
-#include "engine/target/labels.h"
+#include "engine/stacks/labels.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "engine/target/called_functions.h"
+#include "engine/stacks/called_functions.h"
 
 #include <iterator>
 

@@ -1,0 +1,53 @@
+// Forked children of one target that have no session of their own: they count in its
+// memory (engine/target/forked_children.h), also when it has ended itself.
+//
+// One thread: the session's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/ended_owners.h"
+#include "engine/left_memory.h"
+#include "engine/target/shared_memory.h"
+#include "profile/model.h"
+
+namespace heapprofd {
+
+class FollowedChildren {
+ public:
+  // `is_wanted`: children are recorded. `counted` is kept up to date, and outlives it.
+  FollowedChildren(bool is_wanted, ForkedChildren* counted)
+      : is_wanted_(is_wanted), counted_(counted) {}
+
+  void Count(const ClientBlock& client);
+
+  // Slots of those that have ended are used again: a step of looking for them, until
+  // `end_ns` (CLOCK_MONOTONIC) at most. How long it takes is the target's choice.
+  void FreeSlots(ClientBlock& client, uint64_t end_ns);
+
+  // That is under way, and takes memory and descriptors.
+  bool is_looking() const { return ended_owners_ != nullptr; }
+
+  // The target has ended. Keeps a descriptor of its memory if children of it may still
+  // count there.
+  void Keep(std::unique_ptr<SharedMemory> memory);
+
+  // It does.
+  bool are_left() const { return left_memory_ != nullptr; }
+
+  // Then: looks whether they still count.
+  void LookAfter();
+
+  // Then: counts them for the last time.
+  void Leave();
+
+ private:
+  bool is_wanted_;
+  ForkedChildren* counted_;
+  std::unique_ptr<EndedOwners> ended_owners_;  // while they are looked for
+  uint64_t slots_next_ns_ = 0;                 // to be looked at
+  std::unique_ptr<LeftMemory> left_memory_;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,52 @@
+#include "engine/target/memory_observer.h"
+
+#include "engine/process_info.h"
+
+namespace heapprofd {
+
+void MemoryObserver::Ask() {
+  ++question_;
+  memory_->engine().control.allocator_question.store(question_,
+                                                     std::memory_order_release);
+}
+
+bool MemoryObserver::HasAnswer() const {
+  const uint32_t answered =
+      memory_->client().ring.allocator.answered.load(std::memory_order_acquire);
+  return answered != 0 && (answered == question_ || answered == kQuestionAtExit);
+}
+
+void MemoryObserver::Read(double live_bytes) {
+  const MemoryContext now = ReadMemoryContext(pid_);
+  if (now.rss_kib == 0)
+    return;
+  *seen_ = now;
+  seen_->requested = live_bytes;
+  if (HasAnswer())
+    ReadReport();
+}
+
+void MemoryObserver::Look(double live_bytes) {
+  const MemoryContext now = ReadMemoryStatus(pid_);
+  if (now.rss_kib == 0)
+    return;
+  if (!seen_->allocator.empty() && HasAnswer())
+    return;  // what stands belongs together
+  *seen_ = now;
+  seen_->requested = live_bytes;
+}
+
+void MemoryObserver::ReadReport() {
+  const AllocatorReport& report = memory_->client().ring.allocator;
+  const uint32_t kind = report.kind.load(std::memory_order_relaxed);
+  if (kind != static_cast<uint32_t>(AllocatorKind::kGlibc) &&
+      kind != static_cast<uint32_t>(AllocatorKind::kJemalloc))
+    return;
+  seen_->allocator =
+      kind == static_cast<uint32_t>(AllocatorKind::kGlibc) ? "glibc" : "jemalloc";
+  seen_->allocator_system = report.system.load(std::memory_order_relaxed);
+  seen_->allocator_in_use = report.in_use.load(std::memory_order_relaxed);
+  seen_->allocator_free = report.free.load(std::memory_order_relaxed);
+}
+
+}  // namespace heapprofd

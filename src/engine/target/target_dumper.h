@@ -1,0 +1,52 @@
+// Brings what a target's profile says about a moment up to now: its heaps, their exact
+// totals, and how far all of it can be trusted.
+//
+// One thread: the session's.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/target/followed_children.h"
+#include "engine/target/ring_drain.h"
+#include "engine/target/shared_memory.h"
+#include "engine/target/target_heaps.h"
+#include "profile/model.h"
+#include "unwind/address_space.h"
+
+namespace heapprofd {
+
+class TargetDumper {
+ public:
+  // What is looked at, and the profile that it is written to; all outlive it.
+  struct Parts {
+    TargetProfile* profile;
+    SharedMemory* memory;
+    TargetHeaps* heaps;
+    const RingDrain* ring;
+    const AddressSpace* code;
+    FollowedChildren* children;
+  };
+
+  explicit TargetDumper(const Parts& parts)
+      : parts_(parts), previous_ns_(parts.profile->process.start_ns) {}
+
+  // Any number of times.
+  void Update();
+
+  // The same for the last time, with the shapes of blocks, which take longer.
+  void Finish();
+
+  // The same as Update for a moment of the target, CLOCK_MONOTONIC: what has been read is
+  // as of then.
+  void UpdateAt(uint64_t time_ns);
+
+ private:
+  void LookAtHeaps();
+  void LookAtQuality();
+  void Stamp(uint64_t end_ns);
+
+  Parts parts_;
+  uint64_t previous_ns_;  // CLOCK_MONOTONIC: of the last dump
+};
+
+}  // namespace heapprofd

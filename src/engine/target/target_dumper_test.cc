@@ -1,0 +1,81 @@
+#include "engine/target/target_dumper.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/target/published_config.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kStartNs = 1000;
+
+class TargetDumperTest : public testing::Test {
+ protected:
+  static std::unique_ptr<SharedMemory> NewMemory() {
+    std::unique_ptr<SharedMemory> memory = SharedMemory::Create(64 * 1024).value();
+    PublishConfig(SessionConfig(), &memory->engine());
+    return memory;
+  }
+
+  static TargetProfile NewProfile() {
+    TargetProfile profile;
+    profile.process.start_ns = kStartNs;
+    return profile;
+  }
+
+  RingHeader& ring() { return memory_->client().ring; }
+
+  TargetProfile profile_ = NewProfile();
+  ModuleCache modules_;
+  TscClock clock_;
+  AddressSpace code_{getpid(), &modules_, &profile_.mappings};
+  std::unique_ptr<SharedMemory> memory_ = NewMemory();
+  TargetHeaps heaps_{memory_.get()};
+  RingDrain drain_{memory_.get(), getpid(), &clock_};
+  FollowedChildren children_{/*is_wanted=*/true, &profile_.forked};
+  TargetDumper dumper_{{.profile = &profile_,
+                        .memory = memory_.get(),
+                        .heaps = &heaps_,
+                        .ring = &drain_,
+                        .code = &code_,
+                        .children = &children_}};
+};
+
+TEST_F(TargetDumperTest, EachDumpBeginsWhereTheOneBeforeEnded) {
+  dumper_.UpdateAt(2000);
+  ASSERT_EQ(profile_.heaps.size(), 1u);
+  EXPECT_EQ(profile_.heaps[0].start_ns, kStartNs);
+  EXPECT_EQ(profile_.heaps[0].end_ns, 2000u);
+  const uint64_t before = MonotonicNs();
+  dumper_.Update();
+  EXPECT_EQ(profile_.heaps[0].start_ns, 2000u);
+  EXPECT_GE(profile_.heaps[0].end_ns, before);
+}
+
+TEST_F(TargetDumperTest, WhatTheClientSaysOfItselfIsTakenOver) {
+  ring().lost_records.store(7);
+  ring().lost_samples.store(3);
+  ring().threads_without_slot.store(2);
+  ring().lacks_malloc.store(1);
+  ring().counted_children.store(4);
+  ring().client_error.store(static_cast<uint32_t>(ClientError::kBlockTimeout));
+  dumper_.Update();
+  EXPECT_EQ(profile_.quality.lost_records, 7u);
+  EXPECT_EQ(profile_.quality.lost_samples, 3u);
+  EXPECT_EQ(profile_.quality.threads_without_slot, 2u);
+  EXPECT_FALSE(profile_.hooks_malloc);
+  EXPECT_EQ(profile_.forked.count, 4u);
+  EXPECT_EQ(profile_.client_fault, ClientFault::kHitTimeout);
+}
+
+TEST_F(TargetDumperTest, CountersThatNobodyReachesAreCut) {
+  ring().lost_records.store(UINT64_MAX);
+  ring().slot_count.store(UINT32_MAX);
+  dumper_.Update();
+  EXPECT_EQ(profile_.quality.lost_records, uint64_t{1} << 53);
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,86 @@
+#include "engine/target/target_heaps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/target/exact_totals.h"
+
+namespace heapprofd {
+
+TargetHeaps::TargetHeaps(SharedMemory* memory)
+    : memory_(memory),
+      malloc_interval_(HeapIntervalByName(memory->engine().heap_rules, kMallocHeapName)) {
+}
+
+CustomHeap& TargetHeaps::Other(uint8_t heap_id) {
+  return others_.Get(heap_id, memory_->client(), memory_->engine().heap_rules);
+}
+
+void TargetHeaps::FreeInOther(const FreeRecord& record, const Freeing& freeing) {
+  if (CustomHeap* heap = others_.Find(record.heap_id))
+    heap->Free(record.address, freeing);
+}
+
+void TargetHeaps::UndoFree(const FreeRecord& record, uint64_t now_ns) {
+  if (record.heap_id == kMallocHeapId)
+    malloc_.UndoRealloc(record.address, record.thread_id, now_ns);
+  else
+    FreeInOther(record, {});
+}
+
+size_t TargetHeaps::live_samples() const {
+  return malloc_.live_samples() + others_.live_samples();
+}
+
+size_t TargetHeaps::GrowthOfOther(uint8_t heap_id) {
+  const CustomHeap* heap = others_.Find(heap_id);
+  return heap != nullptr ? heap->live().growth_bytes() : 0;
+}
+
+std::vector<std::string> TargetHeaps::FindUnrecorded() {
+  return others_.FindPublished(memory_->client(), memory_->engine().heap_rules);
+}
+
+// A program can have heaps of its own and no hooks of malloc; that malloc's heap is empty
+// is worth saying only when there is nothing else.
+std::vector<HeapDump> TargetHeaps::Snapshot() const {
+  std::vector<HeapDump> dumps = others_.Snapshot(memory_->client());
+  HeapDump malloc_dump = DumpOfMalloc();
+  if (malloc_interval_ != 0 && (malloc_dump.exact_alloc_calls > 0 || dumps.empty()))
+    dumps.insert(dumps.begin(), std::move(malloc_dump));
+  return dumps;
+}
+
+uint64_t TargetHeaps::SnapshotShapes(uint64_t now_ns, std::span<HeapDump> dumps) const {
+  uint64_t left_out = 0;
+  if (!dumps.empty() && dumps[0].heap_name == kMallocHeapName) {
+    left_out = malloc_.SnapshotShapes(now_ns, dumps.data());
+    dumps = dumps.subspan(1);
+  }
+  return left_out + others_.SnapshotShapes(now_ns, dumps);
+}
+
+HeapDump TargetHeaps::CountedMalloc() const {
+  HeapDump dump;
+  const ClientBlock& client = memory_->client();
+  const uint32_t slots = std::min<uint32_t>(
+      client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
+  for (uint32_t i = 0; i < slots; ++i)
+    AddExactTotals(client.slots[i], &dump);
+  return dump;
+}
+
+HeapDump TargetHeaps::DumpOfMalloc() const {
+  HeapDump dump = CountedMalloc();
+  dump.heap_name = kMallocHeapName;
+  dump.original_sampling_interval = malloc_interval_;
+  dump.sampling_interval = memory_->engine().control.interval.load();
+  malloc_.Snapshot(&dump);
+  return dump;
+}
+
+double TargetHeaps::LiveBytes() const {
+  return malloc_.LiveBytes(CountedMalloc()) + others_.LiveBytes();
+}
+
+}  // namespace heapprofd
