@@ -20,7 +20,7 @@
 namespace heapprofd {
 
 constinit WipedOnFork g_wiped{};
-constinit Session g_session{};
+constinit ClientSession g_session{};
 
 namespace {
 

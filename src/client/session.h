@@ -63,7 +63,7 @@ struct SessionMemory {
   RingWriter ring;
 };
 
-struct Session {
+struct ClientSession {
   std::atomic<SessionState> state;
   std::atomic<SessionMemory*> memory;
   std::atomic<uint32_t> number;  // of the session in this process image, 1 the first
@@ -109,7 +109,7 @@ bool PrepareShell();
 extern const bool g_hooks_malloc;
 
 extern WipedOnFork g_wiped;
-extern Session g_session;
+extern ClientSession g_session;
 
 // Number of the session that records now, 0: none.
 inline uint32_t OngoingSession() {

@@ -77,7 +77,7 @@ class SessionTest : public testing::Test {
     ServeUntil([&] {
       if (is_running && waitpid(program_, &status, WNOHANG) == program_)
         is_running = false;
-      return !is_running && session_->live_targets() == 0;
+      return !is_running && session_->live().size() == 0;
     });
     program_ = -1;
     return status;
@@ -88,7 +88,7 @@ class SessionTest : public testing::Test {
     ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    strncpy(address.sun_path, session_->socket_path().c_str(),
+    strncpy(address.sun_path, session_->socket()->path().c_str(),
             sizeof(address.sun_path) - 1);
     EXPECT_EQ(
         connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
@@ -108,7 +108,7 @@ TEST_F(SessionTest, NobodyWaitsForASessionThatIsOver) {
   const ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  strncpy(address.sun_path, session_->socket_path().c_str(),
+  strncpy(address.sun_path, session_->socket()->path().c_str(),
           sizeof(address.sun_path) - 1);
   EXPECT_NE(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
 }
@@ -143,11 +143,11 @@ TEST_F(SessionTest, StoppingWhileTheProgramRunsKeepsItsDumpAndLetsItRun) {
   ASSERT_NO_FATAL_FAILURE(Create());
   ASSERT_NO_FATAL_FAILURE(Start("exits", "wait"));
   ASSERT_NO_FATAL_FAILURE(ServeUntil([&] {
-    return session_->live_targets() == 1 &&
+    return session_->live().size() == 1 &&
            session_->targets()[0]->profile().quality.samples >= 1000;
   }));
   session_->Stop();
-  EXPECT_EQ(session_->live_targets(), 0u);
+  EXPECT_EQ(session_->live().size(), 0u);
   const TargetProfile& profile = session_->targets()[0]->profile();
   EXPECT_EQ(profile.end, TargetEnd::kRunning);
   EXPECT_GE(profile.heaps.at(0).exact_alloc_calls, 1000u);
@@ -160,7 +160,7 @@ TEST_F(SessionTest, AfterTheEndNobodyWaitsForAWelcome) {
   ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  strncpy(address.sun_path, session_->socket_path().c_str(),
+  strncpy(address.sun_path, session_->socket()->path().c_str(),
           sizeof(address.sun_path) - 1);
   EXPECT_NE(
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
@@ -206,7 +206,7 @@ TEST_F(SessionTest, WithoutChildrenOnlyTheProgramItselfReports) {
 
 TEST_F(SessionTest, TheSocketIsPrivateAndGoneWithTheSession) {
   ASSERT_NO_FATAL_FAILURE(Create());
-  const std::string socket = session_->socket_path();
+  const std::string socket = session_->socket()->path();
   const std::string folder = socket.substr(0, socket.rfind('/'));
 
   struct stat status {};
@@ -228,7 +228,7 @@ TEST_F(SessionTest, TheSocketIsPrivateAndGoneWithTheSession) {
 
 TEST_F(SessionTest, PeersThatSayNothingOrNonsenseAreNoTargetsAndHoldNobodyUp) {
   ASSERT_NO_FATAL_FAILURE(Create());
-  session_->set_control_handler([](const ScopedFd&) {});
+  session_->socket()->set_control_handler([](const ScopedFd&) {});
   std::vector<ScopedFd> peers;
   for (int i = 0; i < 100; ++i) {
     peers.push_back(Connect());  // silent
@@ -254,7 +254,7 @@ TEST_F(SessionTest, PeersThatSayNothingOrNonsenseAreNoTargetsAndHoldNobodyUp) {
     recv(peer.get(), &welcome, sizeof(welcome), MSG_DONTWAIT);
     EXPECT_EQ(welcome.status, WelcomeStatus::kWait);  // said in a crowd
   }
-  EXPECT_TRUE(session_->Unrecorded().empty());
+  EXPECT_TRUE(session_->programs().Unrecorded().empty());
 }
 
 TEST_F(SessionTest, AProcessThatIsGoneBeforeItIsAnsweredIsNamed) {
@@ -269,13 +269,13 @@ TEST_F(SessionTest, AProcessThatIsGoneBeforeItIsAnsweredIsNamed) {
     const ScopedFd peer = Connect();
     _exit(send(peer.get(), &hello, sizeof(hello), 0) == sizeof(hello) ? 0 : 1);
   }
-  session_->ExpectProgram(program_, "brief");
+  session_->newcomers().Expect(program_, "brief");
   int status = -1;
   ASSERT_EQ(waitpid(program_, &status, 0), program_);
   program_ = -1;
   ASSERT_EQ(status, 0);
   session_->Poll(kWaitMs, -1);
-  const std::vector<UnrecordedPrograms> missed = session_->Unrecorded();
+  const std::vector<UnrecordedPrograms> missed = session_->programs().Unrecorded();
   ASSERT_EQ(missed.size(), 1u);
   EXPECT_EQ(missed[0].reason, UnrecordedReason::kLate);
   EXPECT_EQ(missed[0].names, std::vector<std::string>({"brief"}));
@@ -288,7 +288,7 @@ TEST_F(SessionTest, WhoseUserHasUsedUpHisMemoryIsDeclinedAndCounted) {
   ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));
   EXPECT_EQ(WEXITSTATUS(ServeToTheEnd()), 7);
   EXPECT_TRUE(session_->targets().empty());
-  const std::vector<UnrecordedPrograms> unrecorded = session_->Unrecorded();
+  const std::vector<UnrecordedPrograms> unrecorded = session_->programs().Unrecorded();
   ASSERT_EQ(unrecorded.size(), 1u);
   EXPECT_EQ(unrecorded[0].reason, UnrecordedReason::kDeclined);
   EXPECT_EQ(unrecorded[0].count, 1u);
@@ -339,7 +339,7 @@ TEST_F(ExecNoticeTest, AProgramThatIsSaidToStartIsMissedUnlessItFailedTo) {
       Say(ExecOutcome::kAttempt, 100, HPD_TEST_PROGRAMS "/static_hello"));
   ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kAttempt, 200, "/bin/true"));
   ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kFailed, 200, ""));
-  const std::vector<UnrecordedPrograms> missed = session_->Unrecorded();
+  const std::vector<UnrecordedPrograms> missed = session_->programs().Unrecorded();
   ASSERT_EQ(missed.size(), 1u);
   EXPECT_EQ(missed[0].reason, UnrecordedReason::kStatic);
   EXPECT_EQ(missed[0].count, 1u);
@@ -350,7 +350,7 @@ TEST_F(ExecNoticeTest, ANameWithoutEndAndAProcessThatIsNoneAreNoTrap) {
   ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kAttempt, -1, std::string(1000, 'x')));
   ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kAttempt, 0, ""));
   ASSERT_NO_FATAL_FAILURE(Say(ExecOutcome::kAttempt, INT32_MAX, "/dev/zero"));
-  const std::vector<UnrecordedPrograms> missed = session_->Unrecorded();
+  const std::vector<UnrecordedPrograms> missed = session_->programs().Unrecorded();
   ASSERT_EQ(missed.size(), 1u);
   EXPECT_EQ(missed[0].reason, UnrecordedReason::kNotLoaded);
   EXPECT_EQ(missed[0].count, 3u);
@@ -359,10 +359,10 @@ TEST_F(ExecNoticeTest, ANameWithoutEndAndAProcessThatIsNoneAreNoTrap) {
 TEST_F(SessionTest, AnExpectedProgramThatReportsIsNotMissed) {
   ASSERT_NO_FATAL_FAILURE(Create());
   ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));
-  session_->ExpectProgram(program_, "exits");
+  session_->newcomers().Expect(program_, "exits");
   ServeToTheEnd();
   session_->Stop();
-  EXPECT_TRUE(session_->Unrecorded().empty());
+  EXPECT_TRUE(session_->programs().Unrecorded().empty());
 }
 
 TEST_F(SessionTest, WhatWasNotReadInTimeIsTold) {

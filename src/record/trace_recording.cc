@@ -70,7 +70,7 @@ TraceRecording::TraceRecording(RecordingConfig config,
       spool_(std::move(spool_directory)) {
   for (const std::unique_ptr<Session>& session : sessions_) {
     if (session->config().stream_allocations)
-      session->set_events(&stream_);
+      session->live().set_events(&stream_);
   }
 }
 
@@ -281,7 +281,7 @@ Status TraceRecording::WriteRequestedDumps(Session& session, Target& target) {
 }
 
 Status TraceRecording::WriteRejected(Session& session) {
-  for (const std::unique_ptr<TargetProfile>& profile : session.rejected()) {
+  for (const std::unique_ptr<TargetProfile>& profile : session.missed().taken()) {
     const auto [entry, is_new] =
         rejected_ids_.try_emplace(profile.get(), next_target_id_);
     if (!is_new)
@@ -301,7 +301,7 @@ Status TraceRecording::WriteAbsent(const Session& session) {
       return profile->process.pid == pid;
     };
     if (std::ranges::any_of(session.targets(), is_pid) ||
-        std::ranges::any_of(session.rejected(), is_rejected))
+        std::ranges::any_of(session.missed().taken(), is_rejected))
       continue;
     TargetProfile absent;
     absent.process = DescribeProcess(pid);
@@ -389,7 +389,7 @@ Status TraceRecording::WriteRest() {
 
 void TraceRecording::LeaveToParent() {
   for (const std::unique_ptr<Session>& session : sessions_)
-    session->LeaveToParent();
+    session->starts().LeaveToParent();
   other_sources_.LeaveToParent();
 }
 
@@ -405,7 +405,7 @@ std::vector<Target*> TraceRecording::targets() const {
 size_t TraceRecording::live_targets() const {
   size_t count = 0;
   for (const std::unique_ptr<Session>& session : sessions_)
-    count += session->live_targets();
+    count += session->live().size();
   return count;
 }
 

@@ -90,7 +90,7 @@ bool IsGiven(const TargetRules& rules, pid_t pid) {
 }
 
 void NoteOthers(Session& session, size_t count, std::vector<std::string>* notes) {
-  session.set_others_processes(count);
+  session.missed().set_others(count);
   if (count > 0)
     notes->push_back("cannot record " + std::to_string(count) +
                      (count == 1
@@ -103,7 +103,7 @@ bool Attach(Session& session,
             pid_t pid,
             const AttachPolicy& policy,
             std::vector<std::string>* notes) {
-  if (session.IsProfiling(pid))
+  if (session.live().IsProfiling(pid))
     return true;
   const std::optional<ClientsOf> clients = FindClients(pid, policy.wake_page);
   if (!clients) {
@@ -113,11 +113,11 @@ bool Attach(Session& session,
   if (WillReport(*clients, session))
     return true;
   if (policy.is_taken(pid)) {
-    session.NoteRejected(DescribeProcess(pid));
+    session.missed().NoteTaken(DescribeProcess(pid));
     return true;
   }
   const bool is_given = IsGiven(session.config().targets, pid);
-  const Status status = session.Attach(pid);
+  const Status status = session.attached().Attach(pid);
   // Of the processes of a name some end meanwhile.
   if (!status.ok() && (is_given || status.code() != StatusCode::kNotFound))
     notes->push_back(status.message());

@@ -38,7 +38,7 @@ bool HasNothingLeft(const TraceRecording& recording) {
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
     const TargetRules& rules = session->config().targets;
     if (rules.all || !rules.names.empty() || session->targets().empty() ||
-        session->live_targets() > 0 ||
+        session->live().size() > 0 ||
         std::any_of(rules.pids.begin(), rules.pids.end(),
                     [](pid_t pid) { return kill(pid, 0) == 0 || errno != ESRCH; }))
       return false;
@@ -98,7 +98,7 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
     fds.push_back({.fd = connection->channel.fd(), .events = POLLIN, .revents = 0});
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions())
-      fds.push_back({.fd = session->caught_fd(), .events = POLLIN, .revents = 0});
+      fds.push_back({.fd = session->starts().fd(), .events = POLLIN, .revents = 0});
   }
   poll(fds.data(), fds.size(), wait_ms);
   door_->Serve(*this);
@@ -306,8 +306,9 @@ Status Service::Attach(Hosted& hosted, Connection& connection) {
       .search_path = SearchPath(hosted.request.environment),
       .is_taken =
           [this](pid_t pid) {
-            return AnySession(
-                [pid](const Session& session) { return session.IsProfiling(pid); });
+            return AnySession([pid](const Session& session) {
+              return session.live().IsProfiling(pid);
+            });
           },
       .between = [this] { ServeMeanwhile(); },
       .make_watcher = [this] { return door_->Watch([this] { ServeMeanwhile(); }); }};

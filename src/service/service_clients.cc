@@ -53,7 +53,7 @@ Reply Service::AdmitProgram(Visitor& visitor) {
           static_cast<ssize_t>(sizeof(hello)) ||
       hello.version != kWireVersion ||
       !HasRightsOf(pid, visitor.rights.user, visitor.rights.group) ||
-      AnySession([pid](const Session& session) { return session.SeesAllOf(pid); })) {
+      AnySession([pid](const Session& session) { return session.IsFullySeen(pid); })) {
     Decline(visitor);
     return Reply::kSentAway;
   }
@@ -62,13 +62,13 @@ Reply Service::AdmitProgram(Visitor& visitor) {
   if (session == nullptr)
     return Reply::kUnwanted;
   recv(visitor.connection.get(), &hello, sizeof(hello), MSG_DONTWAIT);
-  const Status status =
-      session->Adopt({.pid = pid,
-                      .user = visitor.rights.user,
-                      .group = visitor.rights.group,
-                      .connection = visitor.connection.get(),
-                      .process = std::move(visitor.process),
-                      .from_startup = hello.origin != ClientOrigin::kDormant});
+  const Status status = session->newcomers().Adopt(
+      {.pid = pid,
+       .user = visitor.rights.user,
+       .group = visitor.rights.group,
+       .connection = visitor.connection.get(),
+       .process = std::move(visitor.process),
+       .from_startup = hello.origin != ClientOrigin::kDormant});
   if (!status.ok())
     Decline(visitor);
   return Reply::kTaken;  // it has become another program in any case
@@ -80,7 +80,7 @@ void Service::NoteTaken(pid_t pid) {
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions()) {
       if (Wants(*session, process, ClientOrigin::kStartup))
-        session->NoteRejected(process);
+        session->missed().NoteTaken(process);
     }
   }
 }
@@ -89,7 +89,7 @@ void Service::NoteTaken(pid_t pid) {
 void Service::EndTargetsOf(pid_t pid) {
   for (const std::unique_ptr<Hosted>& hosted : hosted_) {
     for (const std::unique_ptr<Session>& session : hosted->recording->sessions())
-      session->EndTarget(pid);
+      session->live().NoteExec(pid);
   }
 }
 
@@ -102,7 +102,7 @@ Session* Service::SessionFor(const ProcessDescription& process, ClientOrigin ori
       if (first == nullptr)
         first = session.get();
       else
-        session->NoteRejected(process);
+        session->missed().NoteTaken(process);
     }
   }
   return first;
@@ -114,7 +114,7 @@ void Service::NoteConflicts(Session& session) {
     for (const Target* target : hosted->recording->targets()) {
       const ProcessDescription& process = target->profile().process;
       if (target->is_recording() && Wants(session, process, ClientOrigin::kDormant))
-        session.NoteRejected(process);
+        session.missed().NoteTaken(process);
     }
   }
 }

@@ -85,8 +85,8 @@ void ProgramRun::SayWaiting() {
   if (program_is_running_ || said_waiting_)
     return;
   // That the program is gone may not have been noticed by its session yet.
-  const size_t program = recording_->sessions()[0]->IsProfiling(program_) ? 1 : 0;
-  const size_t recorded = recording_->sessions()[0]->CountReporting() - program;
+  const size_t program = recording_->sessions()[0]->live().IsProfiling(program_) ? 1 : 0;
+  const size_t recorded = recording_->sessions()[0]->live().CountReporting() - program;
   // Silent ones are only counted where none is recorded.
   const size_t children = recorded > 0 ? recorded : silent_children_;
   if (children == 0)

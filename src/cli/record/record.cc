@@ -46,7 +46,7 @@ Result<std::unique_ptr<TraceRecording>> CreateRecording(const Options& options,
   sessions.push_back(std::move(session));
   auto recording = std::make_unique<TraceRecording>(
       ConfigOf(options), std::move(sessions), std::move(trace), directory);
-  recording->sessions()[0]->set_control_handler(
+  recording->sessions()[0]->socket()->set_control_handler(
       [recording = recording.get()](ScopedFd connection) {
         AnswerMark(*recording, std::move(connection));
       });
@@ -65,7 +65,8 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
   std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
   if (!obstacle.empty())
     return obstacle;
-  for (const UnrecordedPrograms& group : recording.sessions()[0]->Unrecorded()) {
+  for (const UnrecordedPrograms& group :
+       recording.sessions()[0]->programs().Unrecorded()) {
     if (group.reason == UnrecordedReason::kDeclined ||
         group.reason == UnrecordedReason::kLate ||
         group.reason == UnrecordedReason::kNoSpace)
@@ -143,7 +144,7 @@ int RunProgram(const Options& options) {
     RemoveOutput(directory.value());
     return launched.error.exit_code;
   }
-  recording.sessions()[0]->ExpectProgram(launched.pid, options.command[0]);
+  recording.sessions()[0]->newcomers().Expect(launched.pid, options.command[0]);
   ProgramRun run(&recording, &view, &status_line, &signals);
   const int exit_code = run.Run(launched.pid);
   if (run.program_is_running() || recording.live_targets() > 0)

@@ -19,9 +19,9 @@ std::string Listed(const std::vector<std::string>& names) {
 // None of the processes that were asked for came.
 std::string ReasonWithoutTargets(const TraceRecording& recording, bool has_program) {
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
-    if (!session->rejected().empty())
+    if (!session->missed().taken().empty())
       return "another session profiles pid " +
-             std::to_string(session->rejected()[0]->process.pid) +
+             std::to_string(session->missed().taken()[0]->process.pid) +
              " already; wait for its end, or stop it";
   }
   const std::vector<std::string> programs = ProgramWarnings(recording);
@@ -32,7 +32,7 @@ std::string ReasonWithoutTargets(const TraceRecording& recording, bool has_progr
       }))
     return "no process of this name could be recorded; the lines above say why";
   if (std::ranges::any_of(recording.sessions(), [](const auto& session) {
-        return session->others_processes() > 0;
+        return session->missed().others() > 0;
       }))
     return "the processes of this name are other users'; run heap_profile as root";
   const TargetRules& rules = recording.config().sessions[0].targets;
@@ -81,7 +81,8 @@ std::string ReasonOf(const TargetProfile& profile, const HeapSelection& heaps) {
 std::vector<std::string> ProgramWarnings(const TraceRecording& recording) {
   std::vector<std::string> warnings;
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
-    for (const std::string& warning : UnrecordedWarnings(session->Unrecorded()))
+    for (const std::string& warning :
+         UnrecordedWarnings(session->programs().Unrecorded()))
       warnings.push_back(warning);
   }
   return warnings;

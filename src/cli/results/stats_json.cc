@@ -38,7 +38,7 @@ Status CannotWrite(const char* path) {
 AttachReport LongestStops(const TraceRecording& recording) {
   AttachReport longest;
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
-    for (const AttachReport& report : session->attach_reports()) {
+    for (const AttachReport& report : session->attached().reports()) {
       longest.threads = std::max(longest.threads, report.threads);
       longest.one_thread_stopped_ns =
           std::max(longest.one_thread_stopped_ns, report.one_thread_stopped_ns);
@@ -86,7 +86,7 @@ Totals SumOf(const TraceRecording& recording) {
 uint64_t UnrecordedIn(const TraceRecording& recording) {
   uint64_t unrecorded = 0;
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
-    for (const UnrecordedPrograms& programs : session->Unrecorded())
+    for (const UnrecordedPrograms& programs : session->programs().Unrecorded())
       unrecorded += programs.count;
   }
   return unrecorded;

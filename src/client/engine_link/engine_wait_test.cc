@@ -11,7 +11,7 @@
 namespace heapprofd {
 
 constinit std::atomic<uint32_t> g_is_confined{0};
-Session g_session;
+ClientSession g_session;
 
 namespace {
 

@@ -202,7 +202,7 @@ std::byte* MapClientBlock(long fd, uint64_t ring_size) {
 
 // Changes `session` only on success: threads may still look at what it says about an
 // earlier one.
-bool MapSession(Session& session, const Welcome& welcome, const int fds[2]) {
+bool MapSession(ClientSession& session, const Welcome& welcome, const int fds[2]) {
   if (welcome.ring_size < kMinRingSize || welcome.ring_size > kMaxRingSize ||
       (welcome.ring_size & (welcome.ring_size - 1)) != 0)
     return false;
@@ -232,7 +232,7 @@ bool MapSession(Session& session, const Welcome& welcome, const int fds[2]) {
   return true;
 }
 
-bool ConnectTo(const Session& session, long fd) {
+bool ConnectTo(const ClientSession& session, long fd) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   static_assert(sizeof(address.sun_path) == sizeof(session.socket_path));
@@ -249,7 +249,7 @@ bool ConnectTo(const Session& session, long fd) {
 
 }  // namespace
 
-bool ReadSessionVariable(Session& session) {
+bool ReadSessionVariable(ClientSession& session) {
   const char* text = FindVariable(kSessionVariable);
   if (text == nullptr)
     return false;
@@ -273,7 +273,7 @@ bool IsProfilingForbidden() {
   return text != nullptr && *text == 0;
 }
 
-bool Connect(Session& session, ClientOrigin origin) {
+bool Connect(ClientSession& session, ClientOrigin origin) {
   const Socket socket(rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0)
     return false;
@@ -313,7 +313,7 @@ void RetireClient(const SessionMemory& memory) {
              memory.client_size - kKept);
 }
 
-void Retire(Session& session) {
+void Retire(ClientSession& session) {
   const SessionMemory* memory = session.memory.load(std::memory_order_acquire);
   if (memory == nullptr)
     return;
@@ -322,7 +322,7 @@ void Retire(Session& session) {
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-void SendExecNotice(const Session& session, const ExecNotice& notice) {
+void SendExecNotice(const ClientSession& session, const ExecNotice& notice) {
   // An engine that is stopped or busy does not hold up the program.
   const Socket socket(
       rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

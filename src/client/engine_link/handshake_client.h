@@ -11,24 +11,24 @@ namespace heapprofd {
 
 // Reads the session variable from the process's environment into `session`. False: not
 // asked to profile.
-bool ReadSessionVariable(Session& session);
+bool ReadSessionVariable(ClientSession& session);
 
 // The session variable is there, and empty.
 bool IsProfilingForbidden();
 
 // False: no engine, it declined, or memory could not be mapped; then nothing is left
 // behind.
-bool Connect(Session& session, ClientOrigin origin);
+bool Connect(ClientSession& session, ClientOrigin origin);
 
 // Replaces the mappings of a session that is over, or the parent process's, by memory of
 // nobody's: a thread may still be in the middle of a record there.
-void Retire(Session& session);
+void Retire(ClientSession& session);
 
 // Value in the process's initial environment, or nullptr.
 const char* FindVariable(const char* name);
 
 // Says so, if there is an engine to hear it; waits for nothing.
-void SendExecNotice(const Session& session, const ExecNotice& notice);
+void SendExecNotice(const ClientSession& session, const ExecNotice& notice);
 
 // What a forked child has inherited of its parent's ring, but for the slots in which its
 // threads may still count.

@@ -14,7 +14,7 @@
 
 namespace heapprofd {
 
-Session g_session;
+ClientSession g_session;
 
 namespace {
 

@@ -64,7 +64,7 @@ FlatThread& FindFlatThread(uint64_t thread_pointer) {
 }
 
 // An attached client is begun by HpdSetup below, never by a hook, and has no socket.
-bool ReadSessionVariable(Session&) {
+bool ReadSessionVariable(ClientSession&) {
   return false;
 }
 
@@ -74,11 +74,11 @@ bool IsProfilingForbidden() {
 
 const bool g_hooks_malloc = true;
 
-bool Connect(Session&, ClientOrigin) {
+bool Connect(ClientSession&, ClientOrigin) {
   return false;
 }
 
-void Retire(Session&) {}
+void Retire(ClientSession&) {}
 
 void RetireClient(const SessionMemory&) {}
 

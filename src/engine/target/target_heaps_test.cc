@@ -48,7 +48,7 @@ TEST_F(TargetHeapsTest, HeapsAreApart) {
   memory_->client().slots[0].calls = 5;
   memory_->client().slots[0].granted = 500;
   EXPECT_EQ(heaps_.live_samples(), 2u);
-  heaps_.Free(FreeOf(0, 0x10));
+  heaps_.Free(FreeOf(0, 0x10), {});
   EXPECT_EQ(heaps_.live_samples(), 1u);
   const std::vector<HeapDump> dumps = heaps_.Snapshot();
   ASSERT_EQ(dumps.size(), 2u);
@@ -69,7 +69,7 @@ TEST_F(TargetHeapsTest, AnEmptyMallocIsToldOnlyWhenThereIsNothingElse) {
 
 TEST_F(TargetHeapsTest, AFailedReallocIsUndoneForMallocAndIsAFreeForTheOthers) {
   Allocate(0, 0x10, 100);
-  heaps_.Free(FreeOf(0, 0x10, /*is_realloc=*/true));
+  heaps_.Free(FreeOf(0, 0x10, /*is_realloc=*/true), {});
   EXPECT_EQ(heaps_.live_samples(), 0u);
   heaps_.UndoFree(FreeOf(0, 0x10), 2);
   EXPECT_EQ(heaps_.live_samples(), 1u);
@@ -79,7 +79,7 @@ TEST_F(TargetHeapsTest, AFailedReallocIsUndoneForMallocAndIsAFreeForTheOthers) {
 }
 
 TEST_F(TargetHeapsTest, AFreeInAHeapThatNobodyKnowsIsNothing) {
-  heaps_.Free(FreeOf(200, 0x10));
+  heaps_.Free(FreeOf(200, 0x10), {});
   heaps_.UndoFree(FreeOf(200, 0x10), 1);
   EXPECT_EQ(heaps_.GrowthBytes(200), 0u);
   EXPECT_EQ(heaps_.live_samples(), 0u);

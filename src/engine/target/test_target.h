@@ -69,12 +69,16 @@ class TestTarget {
       abort();
     }
     target_ = std::move(target).value();
-    writer_ = WriterOf(memory());
+    memory_ = &target_->recorder().memory();
+    writer_ = WriterOf(*memory_);
   }
 
   Target& target() { return *target_; }
 
-  SharedMemory& memory() { return target_->recorder().memory(); }
+  // For whoever owns targets. What follows is of use as long as it is recorded.
+  std::unique_ptr<Target> Take() { return std::move(target_); }
+
+  SharedMemory& memory() { return *memory_; }
 
   ClientBlock& client() { return memory().client(); }
 
@@ -121,6 +125,7 @@ class TestTarget {
  private:
   TscClock clock_;
   std::unique_ptr<Target> target_;
+  SharedMemory* memory_ = nullptr;
   RingWriter writer_;
 };
 

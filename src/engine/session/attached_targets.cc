@@ -1,0 +1,188 @@
+#include "engine/session/attached_targets.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "attach/apart.h"
+#include "attach/remote_process.h"
+#include "base/clock.h"
+#include "engine/process_info.h"
+#include "engine/session/process_family.h"
+
+namespace heapprofd {
+namespace {
+
+// A program in production must not be held up: it waits this long for space in
+// the ring, then the record is dropped and counted.
+constexpr uint64_t kAttachedBlockTimeoutUs = 50'000;
+// A process that is about to change (it starts, it executes a program) is asked
+// again.
+constexpr uint64_t kPlaceNs = 300'000'000;
+constexpr uint64_t kPlaceAgainNs = 5'000'000;
+// Children of the others are attached to like any process.
+constexpr size_t kMaxSeeds = 4096;
+
+SessionConfig ConfigFor(const AttachedProcess& attached, SessionConfig config) {
+  if (config.block_timeout_us == 0)
+    config.block_timeout_us = kAttachedBlockTimeoutUs;
+  if (!attached.may_wait())
+    config.when_full = WhenFull::kDrop;
+  return config;
+}
+
+Status HangsInKernel(pid_t pid) {
+  return Status(StatusCode::kUnavailable,
+                "cannot attach to process " + std::to_string(pid) +
+                    ": the kernel does not come to an end with it, or with another of "
+                    "its user's (one hangs in the start of a program, on a slow file "
+                    "system), or no thread could be made; try again later");
+}
+
+}  // namespace
+
+Status AttachedTargets::Attach(pid_t pid) {
+  if (context_->targets->IsProfiling(pid))
+    return {};
+  const uint64_t deadline = MonotonicNs() + kPlaceNs;
+  Status status = PutClientIn(pid);
+  while (status.code() == StatusCode::kTryAgain && MonotonicNs() < deadline) {
+    SleepNs(kPlaceAgainNs);
+    context_->serve_meanwhile();
+    status = PutClientIn(pid);
+  }
+  return status;
+}
+
+Status AttachedTargets::PutClientIn(pid_t pid) {
+  if (const Status room = context_->targets->CheckRoom(pid); !room.ok())
+    return Status(room.code(), "cannot attach to process " + std::to_string(pid) + ": " +
+                                   room.message());
+  attaching_ = pid;
+  Status status = PlaceAndHook(pid);
+  attaching_ = 0;
+  return status;
+}
+
+Status AttachedTargets::PlaceAndHook(pid_t pid) {
+  HPD_TRY_ASSIGN(const std::shared_ptr<AttachedProcess> attached, Place(pid));
+  HPD_TRY_ASSIGN(Target* const target, Add(attached.get(), /*from_startup=*/false));
+  Status status = PutHooksIn(attached);
+  if (!status.ok()) {
+    context_->targets->Forget(target);
+    return status;
+  }
+  // It may have ended meanwhile.
+  if (LiveTarget* live = context_->targets->Find(target))
+    live->attached = attached;
+  return {};
+}
+
+AttachedProcess::Options AttachedTargets::Options() const {
+  return {.ring_size = context_->config->ring_size_bytes,
+          .children = context_->config->follow_children ? ChildrenMode::kFollowed
+                                                        : ChildrenMode::kIgnored,
+          .recorded = seeds_};
+}
+
+Result<std::shared_ptr<AttachedProcess>> AttachedTargets::Place(pid_t pid) {
+  using Placed = Result<std::unique_ptr<AttachedProcess>>;
+  const auto placed = std::make_shared<std::optional<Placed>>();
+  const auto finder = allocators_;
+  const bool is_done = RunApart(
+      pid,
+      [placed, finder, pid, options = Options()] {
+        *placed = AttachedProcess::Place(pid, options, finder.get());
+      },
+      context_->serve_meanwhile);
+  if (!is_done) {
+    allocators_ = std::make_shared<AllocatorFinder>();  // the thread has the other one
+    return HangsInKernel(pid);
+  }
+  HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached, std::move(**placed));
+  return std::shared_ptr<AttachedProcess>(std::move(attached));
+}
+
+Status AttachedTargets::PutHooksIn(const std::shared_ptr<AttachedProcess>& attached) {
+  const auto status = std::make_shared<Status>();
+  const bool is_done = RunApart(
+      attached->pid(), [status, attached] { *status = attached->PutHooksIn(); },
+      context_->serve_meanwhile);
+  return is_done ? *status : HangsInKernel(attached->pid());
+}
+
+// The process whose client is in place becomes a target; its hooks are not in
+// yet.
+Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startup) {
+  const pid_t pid = attached->pid();
+  ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.valid())
+    return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
+  HPD_TRY_ASSIGN(
+      std::unique_ptr<SharedMemory> memory,
+      SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
+                          context_->config->ring_size_bytes));
+  // A forked child that was born with the hooks has counted from its start.
+  const Target::Origin origin{.pid = pid,
+                              .thread = LiveThread(pid),
+                              .from_startup = from_startup || attached->counts_already()};
+  HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
+                 Target::CreateWith(std::move(memory), origin,
+                                    ConfigFor(*attached, *context_->config),
+                                    context_->modules, context_->clock));
+  context_->programs->Recorded(pid, MonotonicNs());
+  LiveTarget& live = context_->targets->Add(std::move(target), std::move(pidfd));
+  live.was_attached = true;
+  for (const std::string& unpatched : attached->report().unpatched)
+    context_->problems->Note("cannot record all of process " + std::to_string(pid) +
+                             ": no hook for " + unpatched +
+                             "; start it under heap_profile -- PROGRAM to record all");
+  if (seeds_.size() >= kMaxSeeds)
+    seeds_.erase(seeds_.begin());
+  seeds_[attached->seed()] = pid;
+  return live.target;
+}
+
+// Children that nobody has followed still have the hooks that they were born
+// with.
+void AttachedTargets::RestoreChildren(pid_t pid) {
+  constexpr uint64_t kPatienceNs = 1'000'000'000;  // of other recordings' programs
+  const uint64_t deadline = MonotonicNs() + kPatienceNs;
+  for (const Relative& relative : FamilyOf(pid, context_->serve_meanwhile)) {
+    const pid_t child = relative.pid;
+    if (context_->targets->IsProfiling(child))
+      continue;
+    if (MonotonicNs() > deadline)
+      return context_->problems->Note(
+          "cannot take the hooks out of all children of process " + std::to_string(pid) +
+          " in time; they do nothing, and the next recording of a child takes "
+          "them out");
+    const auto status = std::make_shared<Status>();
+    const bool is_done = RunApart(
+        child, [status, child] { *status = AttachedProcess::Restore(child); },
+        context_->serve_meanwhile);
+    if (!is_done || status->code() == StatusCode::kUnavailable)
+      context_->problems->Note(is_done ? status->message()
+                                       : HangsInKernel(child).message());
+  }
+}
+
+void AttachedTargets::TakeHooksOut(const std::shared_ptr<AttachedProcess>& attached) {
+  const pid_t pid = attached->pid();
+  const auto status = std::make_shared<Status>();
+  const bool is_done = RunApart(
+      pid, [status, attached] { *status = attached->TakeHooksOut(); },
+      context_->serve_meanwhile);
+  if (!is_done)
+    return context_->problems->Note(HangsInKernel(pid).message());
+  if (!status->ok())
+    context_->problems->Note(status->message());
+  reports_.push_back(attached->report());
+  RestoreChildren(pid);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,87 @@
+// What can be told without attaching to anything; the rest needs programs
+// (tests/e2e/attach_test.py).
+#include "engine/session/attached_targets.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <climits>
+#include <string>
+
+#include "engine/session/caught_starts.h"
+#include "engine/session/followed_families.h"
+
+namespace heapprofd {
+namespace {
+
+class AttachedTargetsTest : public testing::Test {
+ protected:
+  AttachedTargetsTest() { clock_.Update(); }
+
+  SessionConfig config_;
+  TscClock clock_;
+  ModuleCache modules_;
+  ProgramWatch programs_;
+  AttachProblems problems_;
+  int served_ = 0;
+  SessionTargets targets_{&clock_, &programs_, [](const std::string&) {},
+                          [](const std::shared_ptr<AttachedProcess>&) {}};
+  AttachContext context_{.config = &config_,
+                         .clock = &clock_,
+                         .modules = &modules_,
+                         .programs = &programs_,
+                         .targets = &targets_,
+                         .problems = &problems_,
+                         .serve_meanwhile = [this] { ++served_; }};
+  AttachedTargets attached_{&context_};
+  CaughtStarts starts_{&context_, &attached_};
+};
+
+TEST_F(AttachedTargetsTest, AProcessThatIsGoneLeavesNothing) {
+  const Status status = attached_.Attach(0x7fffffff);
+  EXPECT_EQ(status.code(), StatusCode::kNotFound) << status.message();
+  EXPECT_TRUE(targets_.all().empty());
+  EXPECT_TRUE(attached_.reports().empty());
+  EXPECT_FALSE(attached_.IsAttachingTo(0x7fffffff));
+}
+
+TEST_F(AttachedTargetsTest, WithoutRoomNothingIsTried) {
+  UserBudget::Account others(&UserBudget::OfEngine(), getuid());
+  others.Set(uint64_t{1} << 60);
+  const Status status = attached_.Attach(getpid());
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(status.message().find("cannot attach to process " + std::to_string(getpid()) +
+                                  ": the profiles of"),
+            0u)
+      << status.message();
+  EXPECT_EQ(served_, 0);
+}
+
+TEST_F(AttachedTargetsTest, OptionsAreThoseOfTheSession) {
+  config_.follow_children = false;
+  config_.ring_size_bytes = kMinRingSize;
+  EXPECT_EQ(attached_.Options().children, ChildrenMode::kIgnored);
+  EXPECT_EQ(attached_.Options().ring_size, kMinRingSize);
+  config_.follow_children = true;
+  EXPECT_EQ(attached_.Options().children, ChildrenMode::kFollowed);
+}
+
+TEST_F(AttachedTargetsTest, WhoeverCatchesNothingHasNothingToWaitFor) {
+  EXPECT_FALSE(starts_.is_catching());
+  EXPECT_EQ(starts_.fd(), -1);
+  starts_.Adopt();
+  starts_.LeaveToParent();
+  starts_.End();
+  EXPECT_TRUE(targets_.all().empty());
+  EXPECT_TRUE(problems_.All([](pid_t) { return false; }).empty());
+}
+
+TEST_F(AttachedTargetsTest, WithoutTargetsNobodyIsFollowed) {
+  FollowedFamilies families(&context_, &attached_, &starts_);
+  families.Follow();
+  families.Follow();
+  EXPECT_EQ(served_, 0);
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,39 @@
+// Running processes that a session wanted, and that it does not record.
+//
+// One thread: the session's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/unrecorded.h"
+#include "profile/model.h"
+
+namespace heapprofd {
+
+class MissedProcesses {
+ public:
+  // Outlives it.
+  explicit MissedProcesses(ProgramWatch* programs) : programs_(programs) {}
+
+  // Another session has it already.
+  void NoteTaken(const ProcessDescription& process);
+
+  // One each, and of a process once.
+  const std::vector<std::unique_ptr<TargetProfile>>& taken() const { return taken_; }
+
+  // Of a wanted name, but other users', and ours may not be root's.
+  void set_others(size_t count) { others_ = count; }
+
+  size_t others() const { return others_; }
+
+ private:
+  static constexpr size_t kMaxTaken = 10'000;
+
+  ProgramWatch* programs_;
+  std::vector<std::unique_ptr<TargetProfile>> taken_;
+  size_t others_ = 0;
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,51 @@
+#include "engine/session/process_family.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace heapprofd {
+namespace {
+
+// Ends when what it is given is closed.
+pid_t ForkWaiting(int until_closed, int other_end) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    close(other_end);
+    char byte = 0;
+    while (read(until_closed, &byte, 1) > 0) {
+    }
+    _exit(0);
+  }
+  return pid;
+}
+
+TEST(ProcessFamilyTest, ChildrenAreFoundWithTheTimeOfTheirStart) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t first = ForkWaiting(ends[0], ends[1]);
+  const pid_t second = ForkWaiting(ends[0], ends[1]);
+  const std::vector<Relative> family = FamilyOf(getpid(), [] {});
+  close(ends[1]);
+  waitpid(first, nullptr, 0);
+  waitpid(second, nullptr, 0);
+  close(ends[0]);
+  for (const pid_t child : {first, second}) {
+    const auto found = std::ranges::find_if(
+        family, [child](const Relative& one) { return one.pid == child; });
+    ASSERT_NE(found, family.end());
+    EXPECT_GT(found->start, 0u);
+  }
+  EXPECT_TRUE(std::ranges::none_of(
+      family, [](const Relative& one) { return one.pid == getpid(); }));
+}
+
+TEST(ProcessFamilyTest, AProcessThatIsGoneHasNone) {
+  EXPECT_TRUE(FamilyOf(0x7fffffff, [] {}).empty());
+}
+
+}  // namespace
+}  // namespace heapprofd

@@ -1,0 +1,121 @@
+// Peers at the socket, played by this very process.
+#include "engine/session/session_socket.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "wire/control.h"
+
+namespace heapprofd {
+namespace {
+
+class SessionSocketTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto created = SessionSocket::Create(
+        {.hello = [this](const Hello&, const PendingClients::Client&) { ++hellos_; },
+         .exec_notice = [this](const ExecNotice&, pid_t sender) { sender_ = sender; }});
+    ASSERT_TRUE(created.ok()) << created.status().message();
+    socket_ = std::move(created).value();
+  }
+
+  ScopedFd Connect() const {
+    ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, socket_->path().c_str(), sizeof(address.sun_path) - 1);
+    if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+        0)
+      fd.reset();
+    return fd;
+  }
+
+  template <typename Message>
+  ScopedFd Say(const Message& message, size_t size = sizeof(Message)) const {
+    ScopedFd fd = Connect();
+    EXPECT_EQ(send(fd.get(), &message, size, 0), static_cast<ssize_t>(size));
+    return fd;
+  }
+
+  // Serves until nobody is left who has spoken.
+  void Serve() {
+    while (socket_->Serve()) {
+    }
+    while (socket_->Serve()) {
+    }
+  }
+
+  int hellos_ = 0;
+  pid_t sender_ = 0;
+  std::unique_ptr<SessionSocket> socket_;
+};
+
+TEST_F(SessionSocketTest, WhatIsSaidIsHeardWithWhoSaysIt) {
+  Hello hello{};
+  hello.magic = kHandshakeMagic;
+  hello.version = kWireVersion;
+  ExecNotice notice{};
+  notice.magic = kExecNoticeMagic;
+  notice.version = kWireVersion;
+  const ScopedFd first = Say(hello);
+  const ScopedFd second = Say(notice);
+  Serve();
+  EXPECT_EQ(hellos_, 1);
+  EXPECT_EQ(sender_, getpid());
+}
+
+TEST_F(SessionSocketTest, WhatIsNotWholeOrOfAnotherKindIsNotHeard) {
+  Hello hello{};
+  hello.magic = kHandshakeMagic;
+  const ScopedFd cut = Say(hello, sizeof(hello) - 1);
+  ExecNotice notice{};
+  notice.magic = kExecNoticeMagic;
+  notice.version = kWireVersion + 1;
+  const ScopedFd later = Say(notice);
+  const ScopedFd nonsense = Say(uint64_t{0x1234});
+  Serve();
+  EXPECT_EQ(hellos_, 0);
+  EXPECT_EQ(sender_, 0);
+}
+
+TEST_F(SessionSocketTest, ControlGoesToItsHandler) {
+  bool was_given = false;
+  socket_->set_control_handler(
+      [&was_given](const ScopedFd& connection) { was_given = connection.valid(); });
+  const ScopedFd fd = Say(uint64_t{kControlMagic});
+  Serve();
+  EXPECT_TRUE(was_given);
+}
+
+TEST_F(SessionSocketTest, WhatWasSaidBeforeTheEndCounts) {
+  Hello hello{};
+  hello.magic = kHandshakeMagic;
+  const ScopedFd before = Say(hello);
+  socket_->Close();
+  EXPECT_EQ(hellos_, 1);
+  EXPECT_FALSE(Connect().valid());
+  socket_->Close();
+  EXPECT_EQ(hellos_, 1);
+}
+
+TEST_F(SessionSocketTest, NothingIsLeftBehind) {
+  const std::filesystem::path path = socket_->path();
+
+  struct stat status {};
+
+  ASSERT_EQ(stat(path.parent_path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0066,
+            0u);  // nobody else can see or change what is in it
+  socket_.reset();
+  EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
+}
+
+}  // namespace
+}  // namespace heapprofd
