@@ -155,7 +155,7 @@ Result<Target*> Session::AddAttached(AttachedProcess* attached, bool from_startu
       SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
                           config_.ring_size_bytes));
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
-                 Target::CreateWith(std::move(memory), LiveThread(pid),
+                 Target::CreateWith(std::move(memory), attached->opened_view(),
                                     ConfigFor(*attached, config_), &modules_, &clock_));
   target->profile().process.pid = pid;
   programs_.Recorded(pid, MonotonicNs());
@@ -320,8 +320,10 @@ std::vector<Session::Relative> Session::ReadFamily(pid_t ancestor) {
   std::vector<Relative> family = {{.pid = ancestor, .start = 0}};
   for (size_t i = 0; i < family.size() && family.size() < kMaxFamily; ++i) {
     for (const pid_t child : ChildrenOf(family[i].pid)) {
-      const std::string start = StatFields(child, kStartTime, kStartTime);
-      family.push_back({.pid = child, .start = strtoull(start.c_str(), nullptr, 10)});
+      const GuardedText stat = ReadMemoryFile(child, "stat", kMaxStatText);
+      const std::string start = StatFields(stat.text, kStartTime, kStartTime);
+      if (!start.empty())  // or it hangs, and cannot be attached to
+        family.push_back({.pid = child, .start = strtoull(start.c_str(), nullptr, 10)});
     }
   }
   family.erase(family.begin());

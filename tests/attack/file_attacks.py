@@ -16,6 +16,9 @@ from service_run import full_pipe
 from service_under_attack import Service
 
 
+SILENT_S = 1  # alice is to wait for much less
+
+
 def odd_files(folder, node):
     """(name, descriptor, whether a recording may have it as its trace) of what is no ordinary file, or a slow one."""
     os.mkfifo(f"{folder}/fifo")
@@ -33,13 +36,13 @@ def odd_files(folder, node):
     try:
         fuse_server.enter_user_namespace()
         server = fuse_server.FuseServer(node, f"{folder}/fuse", b"x" * 4096,
-                                        [fuse_server.WRITE, fuse_server.GETATTR], silent_s=3)
+                                        [fuse_server.WRITE, fuse_server.GETATTR], silent_s=SILENT_S)
     except OSError:
         return  # an ordinary user cannot mount here: that is told as fewer requests
     descriptor = os.open(f"{folder}/fuse/{fuse_server.NAME}", os.O_RDWR)
     server.arm()
     yield "file of a silent FUSE", descriptor, False
-    server, path = fuse_server.mount_overlay(node, [fuse_server.GETATTR], silent_s=3)
+    server, path = fuse_server.mount_overlay(node, [fuse_server.GETATTR], silent_s=SILENT_S)
     descriptor = os.open(path, os.O_RDONLY)
     server.arm()
     yield "file of an overlay over a silent FUSE", descriptor, False
@@ -104,8 +107,8 @@ def write_bomb(path, unpacked_gib):
 
 @attack("trace-bomb", "L1", 120)
 def trace_bomb(is_quick):
-    """Empty packets in compressed ones: 48 GiB of them in 48 MiB, or, in short, a quarter of that."""
-    unpacked_gib, limit_s = (12, 8) if is_quick else (48, 20)
+    """Empty packets in compressed ones: 48 GiB of them in 48 MiB, or, in short, a twelfth of that."""
+    unpacked_gib, limit_s = (4, 6) if is_quick else (48, 20)  # to unpack a GiB takes 4 s or longer
     path = os.path.join(folder_of(ROOT), "bomb.trace")
     write_bomb(path, unpacked_gib)
     commands = {"query": ["query", path, "select 1"], "traceconv profile": ["traceconv", "profile", path]}
