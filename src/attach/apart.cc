@@ -3,10 +3,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +29,34 @@ constexpr size_t kMaxAbandoned = 16;
 
 thread_local bool t_is_running = false;
 
+// Whether a thread of ours stands still: between two looks it has only waited, for the
+// same thing. One that waits by looking again and again, or for a processor, does not.
+class Stalls {
+ public:
+  // For how long it has, in all looks so far.
+  uint64_t Look(pid_t tid) {
+    const std::string status =
+        ReadProcFile("/proc/self/task/" + std::to_string(tid) + "/status", kStatusSize);
+    std::string waits = StatusField(status, "voluntary_ctxt_switches");
+    const bool is_waiting = !StatusField(status, "State").starts_with('R');
+    const uint64_t now = MonotonicNs();
+    if (is_waiting && !waits.empty() && waits == waits_)
+      stalled_ns_ += std::min(now - looked_ns_, kMaxOfLookNs);
+    waits_ = std::move(waits);
+    looked_ns_ = now;
+    return stalled_ns_;
+  }
+
+ private:
+  static constexpr size_t kStatusSize = 16384;
+  // Should all of this process stand still.
+  static constexpr uint64_t kMaxOfLookNs = 100'000'000;
+
+  std::string waits_;  // how many so far
+  uint64_t looked_ns_ = 0;
+  uint64_t stalled_ns_ = 0;
+};
+
 class Work {
  public:
   Work(const GuardedUser& user, std::function<void()> function)
@@ -35,6 +66,7 @@ class Work {
 
   // On the new thread.
   void Run() {
+    tid_ = gettid();
     function_();
     function_ = nullptr;  // what it holds may be waited for
     TracedThread::ReleaseStragglers();
@@ -48,13 +80,15 @@ class Work {
     return is_done_;
   }
 
-  bool Await(const std::function<void()>& between, uint64_t patience_ns) {
-    const uint64_t deadline = MonotonicNs() + patience_ns;
+  bool Await(const std::function<void()>& between, const ApartPatience& patience) {
+    const uint64_t deadline = MonotonicNs() + patience.all_ns;
+    Stalls stalls;
     std::unique_lock lock(mutex_);
     while (!done_.wait_for(lock, kBetween, [this] { return is_done_; })) {
-      if (MonotonicNs() > deadline)
-        return false;
       lock.unlock();
+      if (MonotonicNs() > deadline ||
+          (IsOfOther() && tid_ != 0 && stalls.Look(tid_) > patience.stalled_ns))
+        return false;
       between();
       lock.lock();
     }
@@ -62,8 +96,11 @@ class Work {
   }
 
  private:
+  bool IsOfOther() const { return user_.id != geteuid(); }
+
   GuardedUser user_;
   std::function<void()> function_;
+  std::atomic<pid_t> tid_ = 0;
   std::mutex mutex_;
   std::condition_variable done_;
   bool is_done_ = false;
@@ -92,15 +129,17 @@ bool IsRunningApart() {
 bool RunApart(const GuardedUser& user,
               std::function<void()> work,
               const std::function<void()>& between,
-              uint64_t patience_ns) {
+              const ApartPatience& patience) {
   if (t_is_running || !MayBegin(user))
     return false;
+  ApartPatience left = patience;
+  left.stalled_ns /= 1 + t_abandoned.size();
   const auto shared = std::make_shared<Work>(user, std::move(work));
   pthread_t thread{};
   if (!StartQuietThread([shared] { shared->Run(); }, &thread))
     return false;
   t_is_running = true;
-  const bool is_done = shared->Await(between, patience_ns);
+  const bool is_done = shared->Await(between, left);
   t_is_running = false;
   if (is_done) {
     pthread_join(thread, nullptr);
@@ -114,9 +153,9 @@ bool RunApart(const GuardedUser& user,
 bool RunApart(pid_t pid,
               std::function<void()> work,
               const std::function<void()>& between,
-              uint64_t patience_ns) {
+              const ApartPatience& patience) {
   return RunApart(GuardedUserOf(pid).value_or(GuardedUser{.id = kNobody}),
-                  std::move(work), between, patience_ns);
+                  std::move(work), between, patience);
 }
 
 }  // namespace heapprofd

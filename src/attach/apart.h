@@ -14,8 +14,15 @@
 
 namespace heapprofd {
 
-// Longer than all waits for a program that is attached to.
-inline constexpr uint64_t kApartWorkNs = 20'000'000'000;
+struct ApartPatience {
+  // Longer than all waits for a program that is attached to.
+  uint64_t all_ns = 20'000'000'000;
+  // Of which the work stands still in the kernel, with another user's process. Its own
+  // waits, in which it looks again and again, are none of these. What `between` cannot
+  // do meanwhile, as another recording's begin, waits so long; beside N works that have
+  // not come to an end only the N+1st part.
+  uint64_t stalled_ns = 3'000'000'000;
+};
 
 // Runs `work` on a process of `user` to its end and calls `between` every few
 // milliseconds until then. False: it has not come to an end in time, or could not begin
@@ -24,13 +31,13 @@ inline constexpr uint64_t kApartWorkNs = 20'000'000'000;
 bool RunApart(const GuardedUser& user,
               std::function<void()> work,
               const std::function<void()>& between,
-              uint64_t patience_ns = kApartWorkNs);
+              const ApartPatience& patience = {});
 
 // For a process; of all that are gone there is one user.
 bool RunApart(pid_t pid,
               std::function<void()> work,
               const std::function<void()>& between,
-              uint64_t patience_ns = kApartWorkNs);
+              const ApartPatience& patience = {});
 
 // Whether `between` is being called: nothing can be run apart from in there.
 bool IsRunningApart();

@@ -48,9 +48,9 @@ TEST(RunApartTest, WhoseProcessHangsIsNotTriedAgainAndOthersAre) {
     while (!*is_over)
       usleep(100);
   };
-  constexpr uint64_t kShortNs = 1'000'000;
+  constexpr ApartPatience kShort{.all_ns = 1'000'000};
   EXPECT_FALSE(RunApart(
-      kMallory, hang, [] {}, kShortNs));
+      kMallory, hang, [] {}, kShort));
   EXPECT_FALSE(RunApart(
       kMallory, [] {}, [] {}));
   EXPECT_TRUE(RunApart(
@@ -67,11 +67,11 @@ TEST(RunApartTest, UsersOfOtherNameSpacesHoldUpAsFewAsOneMay) {
     while (!*is_over)
       usleep(100);
   };
-  constexpr uint64_t kShortNs = 1'000'000;
+  constexpr ApartPatience kShort{.all_ns = 1'000'000};
   for (GuardedUser user{.id = 100'000, .is_elsewhere = true}; user.id < 100'020;
        ++user.id)
     RunApart(
-        user, hang, [] {}, kShortNs);
+        user, hang, [] {}, kShort);
   const GuardedUser another{.id = 100'100, .is_elsewhere = true};
   EXPECT_FALSE(RunApart(
       another, [] {}, [] {}));
@@ -81,6 +81,34 @@ TEST(RunApartTest, UsersOfOtherNameSpacesHoldUpAsFewAsOneMay) {
   while (!RunApart(
       another, [] {}, [] {}))
     usleep(100);
+}
+
+// Who is served only behind it has to wait until then.
+TEST(RunApartTest, WorkThatStandsStillIsLeftLongBeforeItsDeadline) {
+  const auto is_over = std::make_shared<std::atomic<bool>>(false);
+  const auto stand = [is_over] { is_over->wait(false); };
+  constexpr uint64_t kLongNs = 300'000'000'000;
+  const uint64_t begin_ns = MonotonicNs();
+  EXPECT_FALSE(
+      RunApart(kMallory, stand, [] {}, {.all_ns = kLongNs, .stalled_ns = 50'000'000}));
+  EXPECT_LT(MonotonicNs() - begin_ns, kLongNs / 2);
+  *is_over = true;
+  is_over->notify_all();
+  while (!RunApart(
+      kMallory, [] {}, [] {}))
+    usleep(100);
+}
+
+TEST(RunApartTest, WorkThatLooksAgainAndAgainDoesNotStandStill) {
+  constexpr uint64_t kStalledNs = 500'000'000;
+  EXPECT_TRUE(RunApart(
+      kMallory,
+      [] {
+        for (const uint64_t end_ns = MonotonicNs() + 2 * kStalledNs;
+             MonotonicNs() < end_ns;)
+          usleep(100);
+      },
+      [] {}, {.stalled_ns = kStalledNs}));
 }
 
 TEST(RunApartTest, AThreadThatDoesNotStopIsLetGoAndSignalsEndItsProgram) {

@@ -86,8 +86,12 @@ class AttachedProcess {
   // Lets other engines attach, too: at the latest when the hooks are in.
   void Unlock() const { process_.Unlock(); }
 
-  // Whether it has executed a program since, or ended.
-  bool HasBecomeAnother() const { return !process_.IsSameImage(); }
+  // Whether it has executed a program since, or ended. Anybody may ask: that is not
+  // waited for, and false then.
+  bool HasBecomeAnother() const { return process_.HasBecomeAnother(); }
+
+  // The thread of it that was alive when it was opened: see LiveThread.
+  pid_t opened_view() const { return process_.opened_view(); }
 
   // Takes out what an engine that was killed has left, or what a process has from its
   // parent.

@@ -14,6 +14,8 @@
 #include <memory>
 #include <sstream>
 
+#include "base/files/guarded_read.h"
+
 namespace heapprofd {
 namespace {
 
@@ -59,8 +61,11 @@ std::string CommandName(pid_t pid) {
 std::string ImageId(pid_t pid) {
   const pid_t view = LiveThread(pid);
   constexpr int kStartTime = 22;
-  std::string id = StatFields(pid, kStartTime, kStartTime);
-  id += StatFields(view, 26, 28);
+  const auto stat = [](pid_t id) {
+    return ReadProcFile(ProcPath(id, "stat"), kMaxStatText);
+  };
+  std::string id = StatFields(stat(pid), kStartTime, kStartTime);
+  id += StatFields(stat(view), 26, 28);
   std::array<char, PATH_MAX> exe{};
   if (readlink(ProcPath(view, "exe").c_str(), exe.data(), exe.size() - 1) <= 0)
     return "";  // gone, or a zombie
@@ -69,7 +74,8 @@ std::string ImageId(pid_t pid) {
 
 Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
   const std::string what = "cannot attach to process " + std::to_string(pid);
-  ScopedFd memory(open(ProcPath(LiveThread(pid), "mem").c_str(), O_RDWR | O_CLOEXEC));
+  const pid_t view = LiveThread(pid);
+  ScopedFd memory(open(ProcPath(view, "mem").c_str(), O_RDWR | O_CLOEXEC));
   if (!memory.valid()) {
     if ((errno == ENOENT || errno == ESRCH) &&
         access(ProcPath(pid, "").c_str(), F_OK) != 0)
@@ -92,7 +98,7 @@ Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
   if (RunsInParentsMemory(pid))
     return Status(StatusCode::kTryAgain,
                   what + ": it is about to start a program; try again");
-  return RemoteProcess(pid, std::move(memory), std::move(image_id));
+  return RemoteProcess(pid, view, std::move(memory), std::move(image_id));
 }
 
 bool RemoteProcess::Read(uint64_t address, void* to, size_t size) const {
@@ -123,6 +129,12 @@ pid_t RemoteProcess::view() const {
 
 bool RemoteProcess::IsSameImage() const {
   return ImageId(pid_) == image_id_;
+}
+
+bool RemoteProcess::HasBecomeAnother() const {
+  const GuardedText now = AskAbout(pid_, [pid = pid_] { return ImageId(pid); });
+  const bool is_known = !now.is_late && (now.error == 0 || now.error == ESRCH);
+  return is_known && now.text != image_id_;
 }
 
 std::vector<pid_t> RemoteProcess::Threads() const {

@@ -55,14 +55,24 @@ class RemoteProcess {
   // False when the process has become another image since Open, or is gone.
   bool IsSameImage() const;
 
+  // The same without a wait: false, too, when the kernel does not tell in time.
+  bool HasBecomeAnother() const;
+
+  // view(), as it was when the process was opened.
+  pid_t opened_view() const { return opened_view_; }
+
   // Thread ids, the leader first.
   std::vector<pid_t> Threads() const;
 
  private:
-  RemoteProcess(pid_t pid, ScopedFd memory, std::string image_id)
-      : pid_(pid), memory_(std::move(memory)), image_id_(std::move(image_id)) {}
+  RemoteProcess(pid_t pid, pid_t view, ScopedFd memory, std::string image_id)
+      : pid_(pid),
+        opened_view_(view),
+        memory_(std::move(memory)),
+        image_id_(std::move(image_id)) {}
 
   pid_t pid_;
+  pid_t opened_view_;
   ScopedFd memory_;
   std::string image_id_;
 };

@@ -71,23 +71,21 @@ Status SeizeError(pid_t pid, int error) {
 
 namespace {
 
-// As in /proc/TID/stat; 0: it is gone.
-char StateIn(const std::string& stat) {
-  const size_t end_of_name = stat.rfind(')');
-  return end_of_name == std::string::npos || end_of_name + 2 >= stat.size()
-             ? '\0'
-             : stat[end_of_name + 2];
+// As in /proc/TID/status, for which nobody waits; 0: it is gone.
+char StateOf(const std::string& directory) {
+  const std::string state =
+      StatusField(ReadProcFile(directory + "/status", 16384), "State");
+  return state.empty() ? '\0' : state.front();
 }
 
 }  // namespace
 
 bool IsUninterruptible(pid_t tid) {
-  return StateIn(ReadProcFile(ProcPath(tid, "stat"), 1024)) == 'D';
+  return StateOf(ProcPath(tid, "")) == 'D';
 }
 
 bool IsDead(pid_t pid, pid_t tid) {
-  const char state =
-      StateIn(ReadProcFile(ProcPath(pid, "task/" + std::to_string(tid) + "/stat"), 1024));
+  const char state = StateOf(ProcPath(pid, "task/" + std::to_string(tid)));
   return state == '\0' || state == 'Z' || state == 'X';
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -23,6 +22,11 @@ namespace {
 constexpr size_t kMaxCommandBytes = 4096;
 constexpr size_t kMaxArguments = 256;
 constexpr char kCutMark[] = "[the rest is left out]";
+
+std::string ReadStatus(pid_t pid) {
+  constexpr size_t kStatusSize = 8192;
+  return ReadProcFile(ProcPath(pid, "status"), kStatusSize);
+}
 
 std::vector<std::string> ReadCommand(pid_t pid) {
   std::string text = ReadMemoryFile(pid, "cmdline", kMaxCommandBytes + 1).text;
@@ -64,12 +68,8 @@ ProcessDescription DescribeProcess(pid_t pid) {
 
   if (stat(ProcPath(pid, "").c_str(), &status) == 0)
     process.uid = status.st_uid;
-  // The command name may hold blanks and parentheses: fields are counted from its end.
-  const std::string stat_text = ReadProcFile(ProcPath(pid, "stat"), 4096);
-  const size_t end_of_name = stat_text.rfind(')');
-  if (end_of_name != std::string::npos)
-    sscanf(stat_text.c_str() + end_of_name, ") %*c %d",
-           &process.parent_pid);  // NOLINT(cert-err34-c)
+  const std::string parent = StatusField(ReadStatus(pid), "PPid");
+  process.parent_pid = atoi(parent.c_str());  // NOLINT(cert-err34-c): 0 when it is gone
   return process;
 }
 
@@ -92,12 +92,12 @@ uint64_t FieldKib(const std::string& text, const std::string& name) {
 }  // namespace
 
 uint64_t AnonymousKib(pid_t pid) {
-  const std::string text = ReadProcFile(ProcPath(pid, "status"), 8192);
+  const std::string text = ReadStatus(pid);
   return FieldKib(text, "RssAnon") + FieldKib(text, "VmSwap");
 }
 
 MemoryContext ReadMemoryStatus(pid_t pid) {
-  const std::string text = ReadProcFile(ProcPath(pid, "status"), 8192);
+  const std::string text = ReadStatus(pid);
   MemoryContext context;
   context.rss_kib = FieldKib(text, "VmRSS");
   context.anonymous_kib = FieldKib(text, "RssAnon");

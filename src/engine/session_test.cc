@@ -102,6 +102,18 @@ class SessionTest : public testing::Test {
   pid_t program_ = -1;
 };
 
+// Half of them, which is when they are looked at; by a thread that there is none of.
+void OwnForkSlots(Target* target) {
+  constexpr uint64_t kNobody = kForkSlotOwned | (INT32_MAX - 1);
+  ClientBlock& client = target->memory().client();
+  client.fork_slots[0].slot.thread_pointer.store(kNobody);
+  client.ring.fork_slot_count.store(kMaxForkSlots / 2);
+}
+
+bool HasOwnedForkSlot(Target* target) {
+  return target->memory().client().fork_slots[0].slot.thread_pointer.load() != 0;
+}
+
 TEST_F(SessionTest, NobodyWaitsForASessionThatIsOver) {
   Create();
   session_->Stop();
@@ -293,6 +305,31 @@ TEST_F(SessionTest, WhoseUserHasUsedUpHisMemoryIsDeclinedAndCounted) {
   EXPECT_EQ(unrecorded[0].reason, UnrecordedReason::kDeclined);
   EXPECT_EQ(unrecorded[0].count, 1u);
   EXPECT_NE(unrecorded[0].names.at(0).find("memory"), std::string::npos);
+}
+
+// A look takes time, which is taken from all others' turns.
+TEST_F(SessionTest, EndedOwnersOfForkSlotsAreLookedForByOneTargetAtATime) {
+  ASSERT_NO_FATAL_FAILURE(Create());
+  ASSERT_NO_FATAL_FAILURE(Start("exits", "wait"));
+  const pid_t first = program_;
+  ASSERT_NO_FATAL_FAILURE(Start("exits", "wait"));
+  ASSERT_NO_FATAL_FAILURE(ServeUntil([this] { return session_->live_targets() == 2; }));
+  std::vector<Target*> targets;
+  for (const auto& target : session_->targets())
+    targets.push_back(target.get());
+  for (int look = 0; look < 3; ++look) {
+    for (Target* target : targets)
+      OwnForkSlots(target);
+    int turn = 0;
+    ASSERT_NO_FATAL_FAILURE(ServeUntil([&] {
+      // Of many lengths, so that looks are broken off.
+      session_->Serve(MonotonicNs() + (uint64_t{1000} << ++turn % 10));
+      EXPECT_LE(std::ranges::count_if(targets, &Target::looks_for_owners), 1);
+      return std::ranges::none_of(targets, HasOwnedForkSlot);
+    }));
+  }
+  kill(first, SIGKILL);
+  waitpid(first, nullptr, 0);
 }
 
 TEST_F(SessionTest, AClientOfAnotherVersionIsDeclined) {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/clock.h"
+#include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
 #include "engine/process_info.h"
 #include "trace/fields.h"
@@ -61,17 +63,18 @@ struct Ticks {
   uint64_t start = 0;  // since boot
 };
 
-Ticks ReadTicks(pid_t pid) {
-  const std::string text = ReadProcFile("/proc/" + std::to_string(pid) + "/stat", 4096);
+// nullopt: it is gone, or the kernel does not show it in time.
+std::optional<Ticks> ReadTicks(pid_t pid) {
+  const std::string text = ReadMemoryFile(pid, "stat", kMaxStatText).text;
   const size_t end_of_name = text.rfind(')');
+  if (end_of_name == std::string::npos)
+    return std::nullopt;
   Ticks ticks;
-  if (end_of_name != std::string::npos) {
-    static_cast<void>(sscanf(  // NOLINT(cert-err34-c)
-        text.c_str() + end_of_name,
-        ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
-        " %*d %*d %*d %*d %*d %*d %" SCNu64,
-        &ticks.user, &ticks.kernel, &ticks.start));
-  }
+  static_cast<void>(sscanf(  // NOLINT(cert-err34-c)
+      text.c_str() + end_of_name,
+      ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+      " %*d %*d %*d %*d %*d %*d %" SCNu64,
+      &ticks.user, &ticks.kernel, &ticks.start));
   return ticks;
 }
 
@@ -144,8 +147,9 @@ class ProcessStats : public DataSource {
     {
       pbf_writer entry(tree, 1);
       AddProcess(entry, process);
-      if (options_.age)
-        entry.add_uint64(field::kProcessStart, TicksToNs(ReadTicks(pid).start));
+      const std::optional<Ticks> ticks = options_.age ? ReadTicks(pid) : std::nullopt;
+      if (ticks)
+        entry.add_uint64(field::kProcessStart, TicksToNs(ticks->start));
     }
     if (!options_.thread_names)
       return;
@@ -175,10 +179,10 @@ class ProcessStats : public DataSource {
     }
     if (!oom.empty())
       entry.add_int64(10, strtoll(oom.c_str(), nullptr, 10));
-    if (options_.runtime) {
-      const Ticks ticks = ReadTicks(pid);
-      entry.add_uint64(21, TicksToNs(ticks.user));
-      entry.add_uint64(22, TicksToNs(ticks.kernel));
+    const std::optional<Ticks> ticks = options_.runtime ? ReadTicks(pid) : std::nullopt;
+    if (ticks) {
+      entry.add_uint64(21, TicksToNs(ticks->user));
+      entry.add_uint64(22, TicksToNs(ticks->kernel));
     }
   }
 

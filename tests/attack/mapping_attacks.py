@@ -11,7 +11,8 @@ import fuse_server
 from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, UNTIL_THE_END, Child, Figure, Impossible, Refused, attack,
                           comes_true, patience)
 from hostile_requests import Hellos, connect, hello_bytes
-from service_under_attack import Recorder, Service
+from profile_run import HEAP_PROFILE
+from service_under_attack import Recorder, Service, service_processes
 
 MAPPED_LIMIT_S = 2.5  # a program that hangs is waited for half a second
 START_LIMIT_S = 1.0
@@ -75,8 +76,10 @@ def mapped_overlay(_):
 
 # Longer than anything that is measured meanwhile; whoever has measured it ends it.
 HELD_S = 30
-NOT_DEFENDED = "it can succeed, see docs/design/security.md, \"Not defended\"; the long form shows it"
+SAME_USER_LIMIT_S = 6  # while an engine attaches, its user waits
+ATTACHING_S = 2
 NOBODY_NAME = "nobody_has_this_name"
+NAME_OF_SILENT = "holder"
 NAME_OF_HOLDERS = os.path.basename(HOSTILE_CLIENT)
 
 
@@ -166,6 +169,19 @@ def start_silent_holders(node, count):
     return holders
 
 
+def doctors_look(pid):
+    """Figures of root's doctor, who looks into a process that hangs."""
+    begin = time.monotonic()
+    with subprocess.Popen([HEAP_PROFILE, "doctor", "-p", str(pid)], stdout=subprocess.PIPE, text=True) as doctor:
+        comes_true(lambda: doctor.poll() is not None, patience(SAME_USER_LIMIT_S))
+        seconds = time.monotonic() - begin
+        doctor.kill()
+        text = doctor.stdout.read()
+    return [Figure("root's doctor looks at one of them", seconds, "s", SAME_USER_LIMIT_S,
+                   seen_up_to=patience(SAME_USER_LIMIT_S)),
+            Figure("the doctor does not tell that it hangs", 0 if "all of it in time" in text else 1, "", 0)]
+
+
 @attack("held-mappings", "", 90)
 def held_mappings(is_quick):
     """Processes of mallory's, which root and alice look through for a name, hold the kernel's lock on their own mappings."""
@@ -174,7 +190,16 @@ def held_mappings(is_quick):
     with Service() as place, Hellos(place) as hellos:
         holders = start_silent_holders(node, count)
         figures = starts_beside_holders(place, count, hellos)
-    return figures
+    return [*figures, *doctors_look(holders[0])]
+
+
+def end_of(recorder):
+    """The figure of root's recording of programs that hang."""
+    begin = time.monotonic()
+    recorder.process.send_signal(signal.SIGINT)
+    comes_true(recorder.has_ended, patience(ENDED_LIMIT_S))
+    return Figure("root's recording of them ends", time.monotonic() - begin, "s", ENDED_LIMIT_S,
+                  seen_up_to=patience(ENDED_LIMIT_S))
 
 
 def beside_recorded_holders(count):
@@ -185,11 +210,7 @@ def beside_recorded_holders(count):
         with Hellos(place) as hellos:
             Holders(place, node, count)
             figures = starts_beside_holders(place, 2 * count or 1, hellos)
-        begin = time.monotonic()
-        recorder.process.send_signal(signal.SIGINT)
-        comes_true(recorder.has_ended, patience(ENDED_LIMIT_S))
-        return [*figures, Figure("root's recording of them ends", time.monotonic() - begin, "s", ENDED_LIMIT_S,
-                                 seen_up_to=patience(ENDED_LIMIT_S))]
+        return [*figures, end_of(recorder)]
 
 
 @attack("recorded-holders", "", 90)
@@ -199,23 +220,54 @@ def recorded_holders(is_quick):
 
 
 @attack("exec-holders", "", 90)
-def exec_holders(is_quick):
+def exec_holders(_):
     """A program that hangs in an exec, where the kernel lets nobody look into it, says Hello."""
-    if is_quick:
-        raise Impossible(NOT_DEFENDED)
     return beside_recorded_holders(0)
+
+
+def hang_in_exec_when_told(tell, node, go_fd):
+    """As an ordinary user: a process that is told of, and hangs in an exec from when something can be read."""
+    writer, _ = fuse_server.mapping_trap(node, HELD_S)
+    tell(fuse_server.hang_in_exec(writer, "victim", lambda: os.read(go_fd, 1)))
+    signal.pause()
+
+
+@attack("exec-attached", "", 90)
+def exec_attached(_):
+    """The same of one that root has attached to."""
+    node = fuse_server.device()
+    go_read, go = os.pipe()
+    with Service() as place:
+        try:
+            pid = Child(MALLORY, lambda tell: hang_in_exec_when_told(tell, node, go_read)).next(20)
+        except Refused as error:
+            raise Impossible(f"an ordinary user cannot mount FUSE here: {error}") from error
+        recorder = Recorder(place, ROOT, "-p", str(pid))
+        with Hellos(place) as hellos:
+            os.write(go, b"x")
+            await_hang(pid, "syscall")
+            figures = starts_beside_holders(place, 1, hellos)
+        return [*figures, end_of(recorder)]
+
+
+def is_attaching():
+    """Whether an engine does work apart, on a thread of its own."""
+    return any(len(os.listdir(f"/proc/{pid}/task")) > 1 for pid in service_processes())
 
 
 @attack("attached-holders", "", 90)
 def attached_holders(is_quick):
     """The same of programs that root asks to attach to, by number and by name."""
-    if is_quick:
-        raise Impossible(NOT_DEFENDED)
-    count = 20
+    count = 4 if is_quick else 20
     node = fuse_server.device()
     with Service() as place, Hellos(place) as hellos:
         holders = start_silent_holders(node, count)
         Recorder(place, ROOT, "-p", str(holders[0]), must_begin=False)
-        Recorder(place, ROOT, "-n", "holder", must_begin=False)
+        comes_true(is_attaching, ATTACHING_S)
+        alices = seconds_to_begin(place, ALICE)
+        roots = seconds_to_begin(place, ROOT)
+        by_name = Recorder(place, ROOT, "-n", NAME_OF_SILENT, must_begin=False)
         figures = starts_beside_holders(place, count, hellos)
-    return figures
+        assert comes_true(by_name.has_begun, patience(START_LIMIT_S)), by_name.text()
+    return [Figure("alice's recording by name begins while root attaches", alices, "s", START_LIMIT_S, seen_up_to=HELD_S),
+            Figure("root's next one begins meanwhile", roots, "s", SAME_USER_LIMIT_S, seen_up_to=HELD_S), *figures]

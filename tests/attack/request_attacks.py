@@ -88,20 +88,20 @@ def vforkers(is_quick):
             Figure("programs that SIGTERM does not end any more", survived, "", 0)]
 
 
-LEFT_LIMIT = 9  # processes: eight finishers at a time, and an engine
+LEFT_LIMIT = 10  # processes: eight finishers at a time, an engine, and the gate while others wait for a finisher
 END_LIMIT_S = 8
 
 
 @attack("finishers", "H5", 90)
 def finishers(is_quick):
     """Recordings whose owner does not read what is printed at their end."""
-    # The service lets one user begin one in a second, when he wants many.
-    count, seconds = (12, 15) if is_quick else (200, 40)
+    count, seconds = (20, 15) if is_quick else (200, 40)
     with Service() as place, Hellos(place) as hellos:
         before = len(service_processes())
         child = Child(MALLORY, lambda tell: abandon_recordings(place.socket, count, seconds, tell))
         started = child.next(seconds + 15)
         assert started is not None, "recordings cannot be begun"
+        comes_true(lambda: len(service_processes()) - before >= LEFT_LIMIT, 2)
         comes_true(lambda: len(service_processes()) - before <= LEFT_LIMIT, 2)
         left = len(service_processes()) - before
         figures = hellos.figures()

@@ -78,13 +78,13 @@ def all_pids():
 
 
 def _running(*names):
-    """Processes whose program's file name begins with one of these."""
+    """Processes whose names begin with one of these. Their files would have to be waited for: one may hang in an exec."""
     pids = []
     for pid in all_pids():
         try:
-            if os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(names):
+            if _status(pid, "Name")[0].startswith(names) and _status(pid, "State")[0] != "Z":
                 pids.append(pid)
-        except OSError:
+        except (OSError, KeyError):
             pass  # it has just ended
     return pids
 

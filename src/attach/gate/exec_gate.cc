@@ -102,7 +102,8 @@ bool KeepRightsToScan() {
            .ok() ||
       !ForbidNewPrivileges().ok())
     return false;
-  const Status status = RestrictSystemCalls(SystemCalls::kUseWhatIsOpen, kCalls);
+  // In threads: it leaves behind what the kernel does not show.
+  const Status status = RestrictSystemCalls(SystemCalls::kUseWhatIsOpenInThreads, kCalls);
   return status.ok() || status.code() == StatusCode::kUnavailable;
 }
 

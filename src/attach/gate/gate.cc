@@ -314,6 +314,8 @@ void Gate::MarkMounts(Watcher& watcher, bool is_readable) {
   for (int i = 0; is_readable && i < kMountsPerTurn; ++i) {
     const Packet packet = ReceiveWithFds(watcher.mounts.get(), 1);
     is_over = packet.is_end;
+    if (packet.bytes == kMountsLeftOut)
+      NoteLeftOut();
     if (packet.fds.empty())
       break;
     const std::string path = "/proc/self/fd/" + std::to_string(packet.fds[0].get());
@@ -322,9 +324,16 @@ void Gate::MarkMounts(Watcher& watcher, bool is_readable) {
     else
       mark_error_ = errno;
   }
-  watcher.is_late = MonotonicNs() >= watcher.mounts_until_ns;
-  if (is_over || watcher.is_late)
+  const bool is_late = MonotonicNs() >= watcher.mounts_until_ns;
+  watcher.is_incomplete |= is_late;
+  if (is_over || is_late)
     watcher.mounts.reset();
+}
+
+// The socket may be that of several.
+void Gate::NoteLeftOut() {
+  for (const std::unique_ptr<Watcher>& watcher : watchers_)
+    watcher->is_incomplete |= watcher->mounts.valid();
 }
 
 bool Gate::BeReady(Watcher& watcher) {
@@ -338,10 +347,10 @@ bool Gate::BeReady(Watcher& watcher) {
   }
   watcher.is_ready = true;
   return Send(watcher.socket.get(), {.news = GateNews::kReady},
-              watcher.is_late ? "cannot watch all file systems for new processes: to "
-                                "list them took too long; programs of some may be "
-                                "missing, attach to them with -p"
-                              : "");
+              watcher.is_incomplete
+                  ? "cannot watch all file systems for new processes: to list them took "
+                    "too long; programs of some may be missing, attach to them with -p"
+                  : "");
 }
 
 void Gate::Remove(size_t index) {

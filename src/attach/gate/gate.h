@@ -53,7 +53,7 @@ class Gate {
     ExecNames names;
     bool has_names = false;
     bool is_ready = false;
-    bool is_late = false;  // not all mounts have been found in time
+    bool is_incomplete = false;  // not all mounts have been found in time
     uint32_t answers_left = 0;
     uint64_t missed = 0;
   };
@@ -87,6 +87,7 @@ class Gate {
   bool TakeNames(Watcher& watcher, std::string_view bytes);
   bool Obey(Watcher& watcher, std::string_view bytes);
   void MarkMounts(Watcher& watcher, bool is_readable);
+  void NoteLeftOut();
   bool BeReady(Watcher& watcher);
   void Remove(size_t index);
   void CollectFds();

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace heapprofd {
 
@@ -14,6 +15,10 @@ inline constexpr uint64_t kMaxHoldNs = 300'000'000;
 
 // The file systems to be watched are found in this time, or not at all.
 inline constexpr uint64_t kMaxScanNs = 3'000'000'000;
+
+// A packet from where mounts come from, without one: those of a process could not be
+// found out in time.
+inline constexpr std::string_view kMountsLeftOut = "-";
 
 // From the gate's owner: somebody wants to watch. With three descriptors: his socket, his
 // pipe, and the socket that mounts come from (mount_scan.h), which several may share.

@@ -64,7 +64,7 @@ class GateTest : public testing::Test {
               }) {}
 
   // Says nothing yet.
-  GateEnds AddSilent(uid_t owner) {
+  GateEnds AddSilent(uid_t owner, bool are_mounts_left_out = false) {
     GateEnds watchers;
     GateEnds gates;
     EXPECT_TRUE(OpenGateEnds(&watchers, &gates));
@@ -76,6 +76,9 @@ class GateTest : public testing::Test {
         std::string_view(reinterpret_cast<const char*>(&request), sizeof(request)),
         {gates.socket.get(), gates.pipe.get(), mounts.theirs.get()}));
     EXPECT_TRUE(SendWithFds(mounts.ours.get(), "m", {place.get()}));
+    if (are_mounts_left_out) {
+      EXPECT_TRUE(SendWithFds(mounts.ours.get(), kMountsLeftOut, std::vector<int>()));
+    }
     mounts.ours.reset();
     Turn();
     GateReply reply{};
@@ -86,13 +89,21 @@ class GateTest : public testing::Test {
     return watchers;
   }
 
-  GateLink Add(uid_t owner, const ExecNames& names = AnyName()) {
-    GateEnds ends = AddSilent(owner);
+  // `note`: what it says when it is ready.
+  GateLink Begin(GateEnds ends, const ExecNames& names, std::string* note) {
     EXPECT_TRUE(Say(ends, Sized(names.Encode())));
     GateLink link(std::move(ends));
     Turn();
     const std::optional<GateLink::News> ready = link.Receive();
     EXPECT_TRUE(ready && ready->message.news == GateNews::kReady);
+    *note = ready ? ready->text : "";
+    return link;
+  }
+
+  GateLink Add(uid_t owner, const ExecNames& names = AnyName()) {
+    std::string note;
+    GateLink link = Begin(AddSilent(owner), names, &note);
+    EXPECT_EQ(note, "");
     return link;
   }
 
@@ -132,6 +143,12 @@ class GateTest : public testing::Test {
   uint64_t last_ticket_ = 0;
   Gate gate_;
 };
+
+TEST_F(GateTest, MountsThatWereLeftOutAreTold) {
+  std::string note;
+  Begin(AddSilent(0, /*are_mounts_left_out=*/true), AnyName(), &note);
+  EXPECT_TRUE(note.starts_with("cannot watch all file systems")) << note;
+}
 
 TEST_F(GateTest, WhatNobodyWaitsForHasItsLeaveAtOnce) {
   ExecNames names;

@@ -8,15 +8,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "attach/gate/gate_messages.h"
 #include "attach/gate/mount_list.h"
 #include "attach/remote_process.h"
+#include "base/files/guarded_read.h"
 #include "base/files/mount_namespace.h"
 #include "base/files/passed_fds.h"
 #include "base/scoped_fd.h"
@@ -44,20 +46,28 @@ int MountOfPath(const std::string& path) {
   return place.valid() ? MountOf(place.get()) : 0;
 }
 
-std::string NamespaceOf(pid_t pid) {
-  std::array<char, 64> name{};
-  const ssize_t length =
-      readlink(ProcPath(pid, "ns/mnt").c_str(), name.data(), name.size());
-  return std::string(name.data(), length > 0 ? static_cast<size_t>(length) : 0);
+std::string MountInfoOf(pid_t pid) {
+  return ReadProcFile(ProcPath(pid, "mountinfo"));
+}
+
+// The kernel does not always tell in time: see guarded_read.h.
+GuardedText NamespaceOf(pid_t pid) {
+  return ReadProcessLink(pid, "ns/mnt");
+}
+
+bool IsKnownToBeOurs(pid_t pid) {
+  const auto ask = [pid] { return std::string(IsOurUsersNamespace(pid) ? "yes" : ""); };
+  return !AskAbout(pid, ask).text.empty();
 }
 
 class Scan {
  public:
   explicit Scan(int socket)
       : socket_(socket),
-        ours_(ParseMountInfo(ReadProcFile("/proc/self/mountinfo"))),
+        our_info_(MountInfoOf(getpid())),
+        ours_(ParseMountInfo(our_info_)),
         root_(open("/", O_PATH | O_CLOEXEC)) {
-    namespaces_.insert(NamespaceOf(getpid()));
+    namespaces_.insert(NamespaceOf(getpid()).text);
   }
 
   bool SendOurs() { return SendOf(ours_, root_.get()); }
@@ -65,16 +75,24 @@ class Scan {
   // The process may change to another namespace meanwhile, from which it cannot come
   // back.
   bool SendOf(pid_t pid) {
-    const std::string space = NamespaceOf(pid);
-    if (space.empty() || !namespaces_.insert(space).second || !IsOurUsersNamespace(pid))
+    const GuardedText space = NamespaceOf(pid);
+    if (space.is_late)
+      return MountInfoOf(pid) == our_info_ || SendLeftOut();
+    if (space.text.empty() || !namespaces_.insert(space.text).second ||
+        !IsKnownToBeOurs(pid))
       return true;
-    const std::vector<Mount> mounts =
-        ParseMountInfo(ReadProcFile(ProcPath(pid, "mountinfo")));
-    const ScopedFd root(open(ProcPath(pid, "root").c_str(), O_PATH | O_CLOEXEC));
-    return !root.valid() || NamespaceOf(pid) != space || SendOf(mounts, root.get());
+    const std::vector<Mount> mounts = ParseMountInfo(MountInfoOf(pid));
+    const std::shared_ptr<const ScopedFd> root = OpenProcessDirectory(pid, "root");
+    return root == nullptr || NamespaceOf(pid).text != space.text ||
+           SendOf(mounts, root->get());
   }
 
  private:
+  bool SendLeftOut() {
+    return std::exchange(is_left_out_told_, true) ||
+           SendWithFds(socket_, kMountsLeftOut, std::vector<int>()).has_value();
+  }
+
   bool SendOf(const std::vector<Mount>& mounts, int root) {
     for (const Mount& mount : LocalMounts(mounts, ours_, MountOfPath)) {
       if (devices_.contains(mount.device))
@@ -91,10 +109,12 @@ class Scan {
   }
 
   int socket_;
+  std::string our_info_;
   std::vector<Mount> ours_;
   ScopedFd root_;
   std::set<std::string> namespaces_;
   std::set<std::string> devices_;
+  bool is_left_out_told_ = false;
 };
 
 }  // namespace

@@ -11,9 +11,12 @@
 #include <array>
 #include <set>
 #include <thread>
+#include <vector>
 
+#include "attach/gate/gate_messages.h"
 #include "attach/gate/mount_list.h"
 #include "attach/remote_process.h"
+#include "base/files/late_user.h"
 #include "base/files/passed_fds.h"
 #include "base/scoped_fd.h"
 
@@ -37,28 +40,38 @@ int MountOf(int fd) {
   return std::stoi(StatusField(info, "mnt_id"));
 }
 
-TEST(MountScanTest, FindsLocalFileSystemsOnceAndOpensNone) {
+struct Findings {
+  std::vector<int> mounts;
+  size_t left_out = 0;
+};
+
+Findings Found() {
   Pair sockets;
   std::thread scan([&] {
     SendLocalMounts(sockets.theirs.get());
     sockets.theirs.reset();
   });
-  std::set<int> mounts;
-  size_t count = 0;
+  Findings found;
   for (bool is_end = false; !is_end;) {
     pollfd readable{.fd = sockets.ours.get(), .events = POLLIN, .revents = 0};
     poll(&readable, 1, -1);
     const Packet packet = ReceiveWithFds(sockets.ours.get(), 1);
     is_end = packet.is_end;
+    found.left_out += packet.bytes == kMountsLeftOut ? 1u : 0u;
     if (packet.fds.empty())
       continue;
-    ++count;
     const int fd = packet.fds[0].get();
     EXPECT_NE(fcntl(fd, F_GETFL) & O_PATH, 0);
-    mounts.insert(MountOf(fd));
+    found.mounts.push_back(MountOf(fd));
   }
   scan.join();
-  EXPECT_EQ(mounts.size(), count);
+  return found;
+}
+
+TEST(MountScanTest, FindsLocalFileSystemsOnceAndOpensNone) {
+  const Findings found = Found();
+  const std::set<int> mounts(found.mounts.begin(), found.mounts.end());
+  EXPECT_EQ(mounts.size(), found.mounts.size());
 
   // Of our own name space.
   const std::vector<Mount> all = ParseMountInfo(ReadProcFile("/proc/self/mountinfo"));
@@ -69,6 +82,22 @@ TEST(MountScanTest, FindsLocalFileSystemsOnceAndOpensNone) {
       EXPECT_TRUE(devices.insert(mount.device).second) << mount.point;
     }
   }
+}
+
+// A process that hangs in an exec does not hold up the look at those of others.
+TEST(MountScanTest, MountsOfAProcessThatHangsAreLeftOutAndThatIsTold) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can make a process of another user";
+  constexpr GuardedUser kMallory{.id = 61001};
+  const ProcessOfUser one(kMallory.id, /*has_own_mounts=*/true);
+  const ProcessOfUser other(kMallory.id, /*has_own_mounts=*/true);
+  ASSERT_TRUE(one.is_ready() && other.is_ready());
+  EXPECT_EQ(Found().left_out, 0u);
+  const LateUser mallory(kMallory);
+  const Findings found = Found();
+  EXPECT_EQ(found.left_out, 1u);
+  EXPECT_FALSE(found.mounts.empty());
+  EXPECT_TRUE(mallory.Release());
 }
 
 TEST(MountScanTest, ComesBackWhenNobodyTakesWhatItFinds) {

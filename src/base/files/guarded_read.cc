@@ -11,6 +11,7 @@
 #include <chrono>
 #include <climits>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -53,20 +54,28 @@ uint64_t PauseOver() {
     place.store(0);
 });
 
+GuardedUser UserOf(uint64_t word) {
+  return {.id = static_cast<uid_t>(word >> 32), .is_elsewhere = (word & kElsewhere) != 0};
+}
+
 // Null: this user has to wait, or all places that he may have are taken.
 ReadPlace* TakePlace(const GuardedUser& user) {
   const uint64_t now = MonotonicNs() >> kUntilShift;
-  size_t elsewhere = 0;
+  std::array<GuardedUser, kPlaces> others;
+  size_t count = 0;
   for (ReadPlace& place : g_places) {
     uint64_t word = place.load();
     const uint64_t until = word & kUntil;
     if (until > kHangs && until <= now && place.compare_exchange_strong(word, 0))
       word = 0;
-    elsewhere += (word & kElsewhere) != 0 ? 1 : 0;
-    if (word != 0 && word >> 32 == user.id && (word & kUntil) != kInTime)
+    if (word == 0)
+      continue;
+    others[count++] = UserOf(word);
+    if (UserOf(word).id == user.id && (word & kUntil) != kInTime)
       return nullptr;
   }
-  if (user.is_elsewhere && elsewhere >= kPlacesElsewhere)
+  if (!HasRoomFor(user, {others.data(), count},
+                  {.of_user = kPlaces, .elsewhere = kPlacesElsewhere, .all = kPlaces}))
     return nullptr;
   for (ReadPlace& place : g_places) {
     uint64_t none = 0;
@@ -76,10 +85,8 @@ ReadPlace* TakePlace(const GuardedUser& user) {
   return nullptr;
 }
 
-enum class What : uint8_t { kText, kLink, kDirectory };
-
 struct Reading {
-  What what = What::kText;
+  std::function<void(Reading& reading)> read;  // uses nothing else
   std::string path;
   size_t limit = 0;
   GuardedUser user{};
@@ -110,7 +117,19 @@ void ReadLink(Reading& reading) {
     Keep(reading, target.data(), static_cast<size_t>(length));
 }
 
+void Open(Reading& reading, int how) {
+  if (reading.fd != nullptr)
+    return;
+  reading.fd = std::make_shared<ScopedFd>(open(reading.path.c_str(), how | O_CLOEXEC));
+  reading.result.error = reading.fd->valid() ? 0 : errno;
+}
+
+void OpenDirectory(Reading& reading) {
+  Open(reading, O_PATH | O_DIRECTORY);
+}
+
 void ReadText(Reading& reading) {
+  Open(reading, O_RDONLY);
   std::array<char, 16384> chunk{};
   for (size_t at = 0; reading.fd->valid() && at < reading.limit;) {
     const ssize_t got =
@@ -122,20 +141,8 @@ void ReadText(Reading& reading) {
   }
 }
 
-void Read(Reading& reading) {
-  if (reading.what == What::kLink)
-    return ReadLink(reading);
-  if (reading.fd == nullptr) {
-    const int how = reading.what == What::kText ? O_RDONLY : O_PATH | O_DIRECTORY;
-    reading.fd = std::make_shared<ScopedFd>(open(reading.path.c_str(), how | O_CLOEXEC));
-    reading.result.error = reading.fd->valid() ? 0 : errno;
-  }
-  if (reading.what == What::kText)
-    ReadText(reading);
-}
-
 void ReadAndTell(Reading& reading) {
-  Read(reading);
+  reading.read(reading);
   const std::lock_guard lock(reading.mutex);
   reading.is_done = true;
   if (reading.is_left)
@@ -187,7 +194,7 @@ GuardedText ReadOf(pid_t pid,
     return {.text = "", .error = has_no_descriptor ? errno : ESRCH, .is_late = false};
   }
   if (*user == 0 || *user == geteuid()) {
-    Read(*reading);
+    reading->read(*reading);
     return std::move(reading->result);
   }
   reading->user = WithNamespace(pid, *user);
@@ -196,9 +203,9 @@ GuardedText ReadOf(pid_t pid,
 
 std::shared_ptr<Reading> NewReading(const std::string& path,
                                     size_t limit,
-                                    What what = What::kText) {
+                                    std::function<void(Reading&)> read = ReadText) {
   auto reading = std::make_shared<Reading>();
-  reading->what = what;
+  reading->read = std::move(read);
   reading->path = path;
   reading->limit = limit;
   return reading;
@@ -237,14 +244,22 @@ GuardedText ReadMemoryFile(pid_t pid,
 }
 
 GuardedText ReadProcessLink(pid_t pid, const char* link, uint64_t patience_ns) {
-  return ReadOf(pid, NewReading(ProcPath(pid, link), PATH_MAX, What::kLink), patience_ns);
+  return ReadOf(pid, NewReading(ProcPath(pid, link), PATH_MAX, ReadLink), patience_ns);
+}
+
+GuardedText AskAbout(pid_t pid, std::function<std::string()> ask, uint64_t patience_ns) {
+  const auto read = [ask = std::move(ask)](Reading& reading) {
+    const std::string text = ask();
+    Keep(reading, text.data(), text.size());
+  };
+  return ReadOf(pid, NewReading("", 0, read), patience_ns);
 }
 
 std::shared_ptr<const ScopedFd> OpenProcessDirectory(pid_t pid,
                                                      const char* link,
                                                      uint64_t patience_ns) {
   const std::shared_ptr<Reading> reading =
-      NewReading(ProcPath(pid, link), 0, What::kDirectory);
+      NewReading(ProcPath(pid, link), 0, OpenDirectory);
   const GuardedText result = ReadOf(pid, reading, patience_ns);
   if (result.is_late || reading->fd == nullptr || !reading->fd->valid())
     return nullptr;

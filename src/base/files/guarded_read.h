@@ -1,14 +1,16 @@
 // Files of /proc that show what lies in a process's memory, or how it is mapped: cmdline,
 // environ, maps, smaps_rollup. The kernel reads them under the process's lock of its
-// mappings, and opens them, and follows the process's links (exe, cwd, root), under that
-// of its execs. Whoever runs the process can hold both for as long as he likes: by an
-// mmap of a file on a FUSE of his own that does not answer, or an exec that closes one.
-// So those of other users are read by a thread that can be left behind.
+// mappings. And it opens them, reads "stat", and follows all links (exe, cwd, root, those
+// in ns and fd) under the lock of the process's execs. Whoever runs the process can hold
+// both for as long as he likes: by an mmap of a file on a FUSE of his own that does not
+// answer, or an exec that closes one. So those of other users are read by a thread that
+// can be left behind. Others (status, comm, task, children, uid_map) need no lock.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,6 +62,12 @@ GuardedText ReadMemoryFile(pid_t pid,
 GuardedText ReadProcessLink(pid_t pid,
                             const char* link,
                             uint64_t patience_ns = kReadPatienceNs);
+
+// What `ask` makes of files of the process, which need one of the locks. It may go on by
+// itself, on its thread: all that it uses must be its own.
+GuardedText AskAbout(pid_t pid,
+                     std::function<std::string()> ask,
+                     uint64_t patience_ns = kReadPatienceNs);
 
 // The directory to which it leads (O_PATH); null: it is late, or not for us.
 std::shared_ptr<const ScopedFd> OpenProcessDirectory(

@@ -1,6 +1,8 @@
 #include "base/files/guarded_read.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <fstream>
 
 #include "base/files/late_user.h"
+#include "base/files/proc_files.h"
 
 namespace heapprofd {
 namespace {
@@ -95,6 +98,11 @@ TEST_F(GuardedReadTest, LinksOfAProcessAreReadToo) {
   EXPECT_EQ(OpenProcessDirectory(getpid(), "exe"), nullptr);
 }
 
+TEST_F(GuardedReadTest, WhatIsMadeOfFilesIsAsked) {
+  EXPECT_EQ(AskAbout(getpid(), [] { return std::string("an answer"); }).text,
+            "an answer");
+}
+
 TEST_F(GuardedReadTest, OfAProcessThatIsGoneNothingIsRead) {
   const pid_t child = fork();
   if (child == 0)
@@ -103,6 +111,28 @@ TEST_F(GuardedReadTest, OfAProcessThatIsGoneNothingIsRead) {
   const GuardedText text = ReadMemoryFile(child, "cmdline", 4096);
   EXPECT_EQ(text.text, "");
   EXPECT_EQ(text.error, ESRCH);
+}
+
+TEST_F(GuardedReadTest, WhoIsOfAnotherUserNameSpaceIsTold) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool is_elsewhere = unshare(CLONE_NEWUSER) == 0;
+    if (write(ready[1], is_elsewhere ? "y" : "n", 1) == 1)
+      pause();
+    _exit(1);
+  }
+  char answer = 0;
+  ASSERT_EQ(read(ready[0], &answer, 1), 1);
+  const std::optional<GuardedUser> user = GuardedUserOf(child);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(GuardedUserOf(getpid()).value().is_elsewhere);
+  EXPECT_FALSE(IsInOurUserNamespace(child));
+  if (answer != 'y')
+    GTEST_SKIP() << "no user name space can be made here";
+  EXPECT_TRUE(user && user->is_elsewhere);
 }
 
 TEST_F(GuardedReadTest, WithoutADescriptorThatIsTheCause) {
@@ -128,6 +158,7 @@ TEST_F(GuardedReadTest, ProcessesOfOtherUsersAreReadUnderGuard) {
   EXPECT_TRUE(ReadMemoryFile(process.pid(), "cmdline", 4096, kLongReadNs).is_late);
   EXPECT_TRUE(maps.Read(4096, kLongReadNs).is_late);
   EXPECT_TRUE(ReadProcessLink(process.pid(), "exe", kLongReadNs).is_late);
+  EXPECT_TRUE(AskAbout(process.pid(), [] { return std::string("an answer"); }).is_late);
   EXPECT_EQ(OpenProcessDirectory(process.pid(), "root", kLongReadNs), nullptr);
   ASSERT_TRUE(mallory.Release());
   EXPECT_FALSE(ReadMemoryFile(process.pid(), "cmdline", 4096, kLongReadNs).text.empty());

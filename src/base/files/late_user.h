@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -69,13 +70,14 @@ class LateUser {
 // It waits. Only root can make one.
 class ProcessOfUser {
  public:
-  explicit ProcessOfUser(uid_t user) {
+  explicit ProcessOfUser(uid_t user, bool has_own_mounts = false) {
     int ready[2];
     if (pipe(ready) != 0)
       return;
     pid_ = fork();
     if (pid_ == 0) {
-      const bool is_his = setresuid(user, user, user) == 0;
+      const bool is_his = (!has_own_mounts || unshare(CLONE_NEWNS) == 0) &&
+                          setresuid(user, user, user) == 0;
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (!is_his || write(ready[1], "", 1) != 1)
         _exit(1);

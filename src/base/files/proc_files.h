@@ -26,9 +26,11 @@ std::optional<FourIds> StatusIds(const std::string& status_text, const std::stri
 
 bool AreAll(const FourIds& ids, id_t wanted);
 
-// Fields of /proc/PID/stat, whose names are numbers from 1 on (proc(5)), behind the
-// command's name; a blank follows each.
-std::string StatFields(pid_t pid, int first, int last);
+// Fields of the text of /proc/PID/stat, whose names are numbers from 1 on (proc(5)),
+// behind the command's name; a blank follows each.
+std::string StatFields(const std::string& stat_text, int first, int last);
+
+inline constexpr size_t kMaxStatText = 4096;
 
 // The id of a process or thread in the innermost of its PID name spaces, from the text of
 // its status; 0: not known.

@@ -128,7 +128,7 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
                           context_->config->ring_size_bytes));
   // A forked child that was born with the hooks has counted from its start.
   const Target::Origin origin{.pid = pid,
-                              .thread = LiveThread(pid),
+                              .thread = attached->opened_view(),
                               .from_startup = from_startup || attached->counts_already()};
   HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
                  Target::CreateWith(std::move(memory), origin,

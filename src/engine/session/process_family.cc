@@ -9,6 +9,7 @@
 #include <string>
 
 #include "attach/apart.h"
+#include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
 
 namespace heapprofd {
@@ -33,8 +34,10 @@ std::vector<Relative> ReadFamily(pid_t ancestor) {
   std::vector<Relative> family = {{.pid = ancestor, .start = 0}};
   for (size_t i = 0; i < family.size() && family.size() < kMaxFamily; ++i) {
     for (const pid_t child : ChildrenOf(family[i].pid)) {
-      const std::string start = StatFields(child, kStartTime, kStartTime);
-      family.push_back({.pid = child, .start = strtoull(start.c_str(), nullptr, 10)});
+      const GuardedText stat = ReadMemoryFile(child, "stat", kMaxStatText);
+      const std::string start = StatFields(stat.text, kStartTime, kStartTime);
+      if (!start.empty())  // or it hangs, and cannot be attached to
+        family.push_back({.pid = child, .start = strtoull(start.c_str(), nullptr, 10)});
     }
   }
   family.erase(family.begin());
