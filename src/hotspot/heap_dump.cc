@@ -23,7 +23,7 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr uint64_t kAnswerPatienceNs = 30'000'000'000;  // behind the last byte
+constexpr uint64_t kClosingPatienceNs = 30'000'000'000;  // behind the last byte
 constexpr uint64_t kCleanUpPatienceNs = 5'000'000'000;
 constexpr uint64_t kFlagPatienceNs = 60'000'000'000;
 constexpr std::string_view kCreated = "Heap dump file created [";
@@ -137,7 +137,7 @@ Result<std::string> Dump(const JavaProcess& process,
   HPD_TRY_ASSIGN(const uint64_t bytes,
                  Pump(pipe, socket.get(), order.output, order.room, sender));
   HPD_TRY_ASSIGN(const std::string answer,
-                 ReceiveAnswer(socket.get(), sender, MonotonicNs() + kAnswerPatienceNs));
+                 ReceiveAnswer(socket.get(), sender, MonotonicNs() + kClosingPatienceNs));
   return FiguresIn(answer, bytes);
 }
 
