@@ -17,7 +17,8 @@ COMPAT = os.environ["COMPAT"]
 TOOLS = ("heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "perfetto", "heapprofd", "bpftrace", "cat", "cmake")
 # Shown where another test runs them: page, and how they begin.
 ELSEWHERE = [
-    ("docs/hprof.md", ("heap_profile ", "hprof-conv ")),  # hprof_test
+    ("docs/hprof.md", ("heap_profile ", "hprof-conv ")),  # hprof_test, java_test
+    ("README.md", ("heap_profile java ",)),  # java_test
     ("docs/custom-allocators.md", ("bpftrace ",)),  # custom_heaps_test
 ]
 PATIENCE = 120
