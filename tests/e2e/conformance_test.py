@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import unittest
 
 from profile_run import HEAP_PROFILE, program
@@ -94,10 +95,17 @@ class Conformance(unittest.TestCase):
             return []
         return self.read_until(process, "done")
 
+    def end_in_time(self, process):
+        """Whatever waits for what it says ends with it."""
+        end = threading.Timer(PATIENCE, process.kill)
+        end.start()
+        self.addCleanup(end.cancel)
+
     def attach(self, process):
         tool = subprocess.Popen([HEAP_PROFILE, "--no-report", "-i", "1", "-o", os.path.join(self.directory, str(process.pid)),
                                  "-p", str(process.pid)], env={**os.environ, **self.env}, stdin=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, text=True)
+        self.end_in_time(tool)
         said = ""
         while "Profiling active" not in said:
             line = tool.stderr.readline()
@@ -109,7 +117,7 @@ class Conformance(unittest.TestCase):
         """The answers of a round while attached and of one behind it."""
         with subprocess.Popen(command, env={**os.environ, **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True) as process:
-            self.addCleanup(process.kill)
+            self.end_in_time(process)
             lines = self.read_until(process, "ready")
             tool = self.attach(process)
             lines += self.ask(process)

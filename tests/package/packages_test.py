@@ -127,6 +127,13 @@ class Tarball(unittest.TestCase):
             self.assertLessEqual(set(needed), LIBRARIES, name)
             self.assertIn(self.root, output_of("ldd", os.path.join(self.root, "bin", name)))
 
+    def test_programs_need_no_newer_libc_than_the_readme_says(self):
+        with open(os.path.join(self.root, "share", "doc", "heapprofd", "README.md")) as file:
+            (said,) = re.findall(r"glibc (2\.\d+) or later", file.read())
+        for name in ("heap_profile", "heapprofd"):
+            versions = re.findall(r"GLIBC_2\.(\d+)", output_of("objdump", "-T", os.path.join(self.root, "bin", name)))
+            self.assertEqual(f"2.{max(map(int, versions))}", said, name)
+
     def test_a_program_is_profiled(self):
         self.run_program("heap_profile", "-i", "1", "-o", "profile", "--", "/bin/ls", "/")
         names = os.listdir(os.path.join(self.directory, "profile"))
