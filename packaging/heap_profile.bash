@@ -15,33 +15,36 @@ _heap_profile_words() {
 }
 
 _heap_profile() {
-  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} i help typed modes
-  local -a command=("${COMP_WORDS[0]}")
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} i help typed words
+  local command=${COMP_WORDS[0]}
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; ++i)); do
     if [[ ${COMP_WORDS[i]} == -- ]]; then
-      COMPREPLY=($(compgen -c -f -- "$current"))
+      mapfile -t COMPREPLY < <(compgen -c -f -- "$current")
       return
     fi
   done
-  help=$("${command[0]}" --help 2>/dev/null </dev/null)
-  typed=${command[0]##*/}
+  help=$("$command" --help 2>/dev/null </dev/null)
+  typed=${command##*/}
   if ((COMP_CWORD > 1)) && grep -qxF -- "${COMP_WORDS[1]}" <<<"$(_heap_profile_words "$typed" "$help")"; then
-    help=$("${command[0]}" "${COMP_WORDS[1]}" --help 2>/dev/null </dev/null)
+    help=$("$command" "${COMP_WORDS[1]}" --help 2>/dev/null </dev/null)
     typed+=" ${COMP_WORDS[1]}"
   fi
   # An option that takes a value: a path or what nobody can guess.
-  case $(grep -oE -- "^ +(-., )?$previous(, --[a-z-]+)? [][A-Z=]+" <<<"$help" | head -n 1) in
-    *DIRECTORY* | *FILE* | *PATH*) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    *[A-Z]*) return ;;
-  esac
+  if [[ $previous =~ ^--?[a-zA-Z-]+$ ]]; then
+    case $(grep -oE -- "^ +(-., )?$previous(, --[a-z-]+)? [][A-Z=]+" <<<"$help" | head -n 1) in
+      *DIRECTORY* | *FILE* | *PATH*) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+      *[A-Z]*) return ;;
+    esac
+  fi
   if [[ $current == -* ]]; then
-    COMPREPLY=($(compgen -W "$(grep -oE -- '^([a-z]+:)? +(-[^ ]+, )*--[a-z-]+' <<<"$help" | grep -oE -- '--[a-z-]+')" -- "$current"))
+    words=$(grep -oE -- '^([a-z]+:)? +(-[^ ]+, )*--[a-z-]+' <<<"$help" | grep -oE -- '--[a-z-]+')
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     return
   fi
-  modes=$(sed -n '/^modes:/,/^$/s/^  \([a-z_]*\) .*/\1/p' <<<"$help")
-  COMPREPLY=($(compgen -W "$(_heap_profile_words "$typed" "$help") $modes" -- "$current"))
-  [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- "$current"))
+  words=$(sed -n '/^modes:/,/^$/s/^  \([a-z_]*\) .*/\1/p' <<<"$help")
+  mapfile -t COMPREPLY < <(compgen -W "$(_heap_profile_words "$typed" "$help") $words" -- "$current")
+  [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- "$current")
 }
 
 complete -o filenames -F _heap_profile heap_profile heapprofd traceconv trace_processor_shell perfetto hprof-conv

@@ -1,4 +1,4 @@
-"""The packages in a fresh Debian: installed, used, upgraded, removed. As root; fetches Debian packages."""
+"""A fresh Debian: the packages installed, used, upgraded, removed; a clone of the tree. As root; fetches Debian packages."""
 
 import glob
 import os
@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 PACKAGES = os.path.abspath(os.environ["PACKAGES"])
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 PATIENCE = 1800
 # What a package manager itself leaves behind.
 ITS_OWN = re.compile(r"^(var/(lib/(dpkg|apt|ucf|systemd)|log|cache)|etc/ld\.so\.cache|packages|proc|sys|dev|run|tmp|root)(/|$)")
@@ -100,6 +101,12 @@ class FreshDebian(unittest.TestCase):
         self.use_the_tool()
         self.run_there("apt-get -qq purge heapprofd heapprofd-daemon libheapprofd-client1 libheapprofd-client-dev")
         self.assertEqual(files_of(self.root) - before, set())
+
+    def test_without_packages_a_clone_is_enough(self):
+        """It installs what it needs and builds; what is not committed is not in it."""
+        subprocess.run(["git", "clone", "--quiet", "--depth", "1", "file://" + ROOT, os.path.join(self.root, "root", "clone")],
+                       check=True)
+        self.run_there("cd /root/clone && tools/heap_profile -o /tmp/profile -- ls / && test -s /tmp/profile/report.html")
 
 
 if __name__ == "__main__":
