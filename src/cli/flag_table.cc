@@ -151,21 +151,6 @@ std::string Help(const CommandText& command,
   return text;
 }
 
-// Text for troff: backslashes, dashes and leading dots mean themselves.
-std::string Troff(const std::string& text) {
-  std::string escaped;
-  bool starts_line = true;
-  for (const char c : text) {
-    if (starts_line && (c == '.' || c == '\''))
-      escaped += "\\&";
-    if (c == '\\' || c == '-')
-      escaped += '\\';
-    escaped += c;
-    starts_line = c == '\n';
-  }
-  return escaped;
-}
-
 bool TakesPath(const Flag& flag) {
   return flag.value_name == "DIRECTORY" || flag.value_name == "FILE" ||
          flag.value_name == "PATH";
@@ -214,70 +199,6 @@ std::string ShortHelp(const CommandText& command, const std::vector<Flag>& flags
 
 std::string LongHelp(const CommandText& command, const std::vector<Flag>& flags) {
   return Help(command, flags, /*is_long=*/true);
-}
-
-std::string ManualPage(const CommandText& command,
-                       const std::vector<Flag>& flags,
-                       const std::string& version) {
-  std::string text = ".TH " + command.name + " 1 \"\" \"" + command.name + " " + version +
-                     "\"\n.SH NAME\n" + Troff(command.name) + " \\- " +
-                     Troff(command.summary) + "\n.SH SYNOPSIS\n.nf\n" +
-                     Troff(command.usage) + "\n.fi\n.SH OPTIONS\n";
-  std::string group;
-  for (const Flag& flag : flags) {
-    if (flag.group != group) {
-      group = flag.group;
-      text += ".SS " + Troff(group) + "\n";
-    }
-    const std::string spelling = Spelling(flag);
-    text += ".TP\n.B " + Troff(spelling.substr(spelling.find_first_not_of(' '))) + "\n" +
-            Troff(flag.help) + "\n";
-    if (!flag.details.empty())
-      text += Troff(flag.details) + "\n";
-    for (const std::string& alias : flag.aliases)
-      text += "Also spelled " + Troff("--" + alias) + ".\n";
-  }
-  return text + ".SH NOTES\n.nf\n" + Troff(command.epilogue) + ".fi\n";
-}
-
-std::string BashCompletion(const CommandText& command,
-                           const std::vector<Flag>& flags,
-                           const std::vector<std::string>& verbs) {
-  std::vector<std::string> words;
-  std::string path_flags;
-  std::string value_flags;
-  for (const Flag& flag : flags) {
-    words.push_back("--" + flag.name);
-    if (flag.value_name.empty())
-      continue;
-    std::string& list = TakesPath(flag) ? path_flags : value_flags;
-    list += (list.empty() ? "" : "|") + ("--" + flag.name);
-    if (flag.letter != 0)
-      list += std::string("|-") + flag.letter;
-  }
-  const std::string function = "_" + command.name;
-  return "# bash completion for " + command.name + "\n" + function +
-         "() {\n"
-         "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} "
-         "i\n"
-         "  COMPREPLY=()\n"
-         "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
-         "    if [[ ${COMP_WORDS[i]} == -- ]]; then\n"
-         "      COMPREPLY=($(compgen -c -f -- \"$current\"))\n"
-         "      return\n"
-         "    fi\n"
-         "  done\n"
-         "  case $previous in\n"
-         "    " +
-         path_flags +
-         ") COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
-         "    " +
-         value_flags +
-         ") return ;;\n"
-         "  esac\n"
-         "  COMPREPLY=($(compgen -W " +
-         ShellQuoted(Join(words) + " " + Join(verbs)) +
-         " -- \"$current\"))\n}\ncomplete -F " + function + " " + command.name + "\n";
 }
 
 std::string ZshCompletion(const CommandText& command,

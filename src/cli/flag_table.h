@@ -1,5 +1,6 @@
-// The table of a command line's flags. Parser, -h, --help, the manual page and the shell
-// completions all come from it, so that none of them can tell another story.
+// The table of a command line's flags. Parser, -h, --help and the shell completions all
+// come from it, and of --help the manual pages are made (packaging/manual_page.awk), so
+// that none of them can tell another story.
 #pragma once
 
 #include <functional>
@@ -45,15 +46,7 @@ std::string ShortHelp(const CommandText& command, const std::vector<Flag>& flags
 // --help: with the details.
 std::string LongHelp(const CommandText& command, const std::vector<Flag>& flags);
 
-// Section 1 manual page, in the man(7) macros.
-std::string ManualPage(const CommandText& command,
-                       const std::vector<Flag>& flags,
-                       const std::string& version);
-
 // Completions; `verbs` are the words that may stand where no flag is.
-std::string BashCompletion(const CommandText& command,
-                           const std::vector<Flag>& flags,
-                           const std::vector<std::string>& verbs);
 std::string ZshCompletion(const CommandText& command,
                           const std::vector<Flag>& flags,
                           const std::vector<std::string>& verbs);

@@ -89,15 +89,7 @@ TEST_F(FlagTableTest, OnlyTheLongHelpHasDetails) {
             std::string::npos);
 }
 
-TEST_F(FlagTableTest, TheManualPageEscapesWhatTroffWouldTake) {
-  const std::string page = ManualPage(command_, flags_, "1");
-  EXPECT_NE(page.find("\\-i, \\-\\-interval BYTES"), std::string::npos);
-  EXPECT_NE(page.find("Also spelled \\-\\-pause."), std::string::npos);
-}
-
 TEST_F(FlagTableTest, CompletionsQuoteWhatTheirShellWouldTake) {
-  EXPECT_NE(BashCompletion(command_, flags_, {"verb"}).find("'--interval --fast verb'"),
-            std::string::npos);
   EXPECT_NE(
       ZshCompletion(command_, flags_, {}).find("[Some \\[bytes\\]\\: it'\\''s all.]"),
       std::string::npos);

@@ -31,10 +31,10 @@ int RunHeapProfile(const std::vector<std::string>& arguments) {
     const std::string what = !options.generate.empty()            ? options.generate
                              : options.help == HelpRequest::kLong ? "help"
                                                                   : "short-help";
-    const std::string text = GeneratedText(what, HPD_VERSION);
+    const std::string text = GeneratedText(what);
     if (text.empty())
       return Fail(Status(StatusCode::kInvalidArgument,
-                         "cannot generate " + what + ": use man, bash, zsh or fish"));
+                         "cannot generate " + what + ": use zsh or fish"));
     PrintText(text);
     return kExitOk;
   }

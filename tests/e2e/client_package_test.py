@@ -71,7 +71,8 @@ class ClientPackage(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="client_package_")
         cls.prefix = os.path.join(cls.directory, "prefix")
-        cls.call("cmake", "--install", BUILD, "--component", "client", "--prefix", cls.prefix)
+        for component in ("client", "client_dev"):
+            cls.call("cmake", "--install", BUILD, "--component", component, "--prefix", cls.prefix)
         cls.libraries = next(os.path.join(root) for root, _, names in os.walk(cls.prefix)
                              if "libheapprofd_client.a" in names)
         cls.include = "-I" + os.path.join(cls.prefix, "include")

@@ -100,8 +100,7 @@ class Environment(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             os.chmod(directory, 0o755)
             prefix = os.path.join(directory, "prefix")
-            subprocess.run(["cmake", "--install", os.environ["BUILD_DIRECTORY"], "--component", "tool", "--prefix",
-                            prefix], check=True,
+            subprocess.run(["cmake", "--install", os.environ["BUILD_DIRECTORY"], "--prefix", prefix], check=True,
                            capture_output=True)
             privileged = os.path.join(directory, "privileged")
             shutil.copy("/bin/cat", privileged)

@@ -16,7 +16,7 @@ class Install(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.TemporaryDirectory()
         first = os.path.join(cls.directory.name, "first")
-        subprocess.run(["cmake", "--install", BUILD_DIRECTORY, "--component", "tool", "--prefix", first], check=True, capture_output=True)
+        subprocess.run(["cmake", "--install", BUILD_DIRECTORY, "--prefix", first], check=True, capture_output=True)
         cls.prefix = os.path.join(cls.directory.name, "moved")
         shutil.move(first, cls.prefix)
         cls.tool = os.path.join(cls.prefix, "bin", "heap_profile")

@@ -36,7 +36,7 @@ def under_mount(options, place, command, **kwargs):
 
 class Output(unittest.TestCase):
     def test_what_cannot_be_printed_is_a_failure(self):
-        for arguments in (["--help"], ["-h"], ["help"], ["--version"], ["--print-config", "-n", "x"], ["--generate", "man"],
+        for arguments in (["--help"], ["-h"], ["help"], ["--version"], ["--print-config", "-n", "x"], ["--generate", "zsh"],
                           ["android", "--print-config", "-n", "x"], ["doctor", "--help"], ["mark", "--help"],
                           ["record", "--help"], ["query", "--help"], ["query", "--version"], ["traceconv", "--help"],
                           ["hprof", "--help"], ["java", "--help"]):
@@ -110,7 +110,7 @@ class Refusals(unittest.TestCase):
             config.write(tool("--print-config", "-n", "x").stdout.encode())
             config.flush()
             for arguments, words in [
-                (["--generate", "pdf"], "cannot generate pdf: use man, bash, zsh or fish"),
+                (["--generate", "pdf"], "cannot generate pdf: use zsh or fish"),
                 (["--exclude-heaps", "x", "-n", "x"], "it only makes sense with --all-heaps"),
                 (["-n", ",", "--", "true"], "cannot use --name: it needs at least one name"),
                 (["-p", ","], "cannot use --pid: it needs at least one process id"),

@@ -1,5 +1,6 @@
 """Every option of heap_profile runs, its values are checked, and help, manual page and completions know it."""
 
+import glob
 import os
 import re
 import shutil
@@ -9,6 +10,9 @@ import unittest
 
 from profile_run import HEAP_PROFILE, Started, program, run
 
+BUILD_DIRECTORY = os.environ["BUILD_DIRECTORY"]
+COMPAT = os.environ["COMPAT"]
+COMPLETION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "heap_profile.bash")
 ROUND = 1000 * 1000
 COMMAND = [program("patient"), "1"]  # keeps one round
 
@@ -85,12 +89,11 @@ class EveryOption(unittest.TestCase):
     def test_each_is_in_help_manual_page_and_completions(self):
         short, full = tool("-h").stdout, tool("--help").stdout
         self.assertLess(len(short.splitlines()), len(full.splitlines()))
-        for text in (short, full, generated("bash"), generated("zsh")):
+        with open(os.path.join(BUILD_DIRECTORY, "share", "man", "man1", "heap_profile.1")) as file:
+            page = file.read().replace("\\-", "-")
+        for text in (short, full, page, generated("zsh")):
             for option in self.options:
                 self.assertIn("--" + option, text)
-        page = generated("man").replace("\\-", "-")
-        for option in self.options:
-            self.assertIn("--" + option, page)
 
     def test_letters_and_equal_signs(self):
         for form in (["-i1"], ["-i", "1"], ["--interval=1"], ["--interval", "1"]):
@@ -138,28 +141,45 @@ class Values(unittest.TestCase):
 
 
 class Generated(unittest.TestCase):
-    def test_the_manual_page_is_well_formed(self):
-        if not shutil.which("man"):
-            self.skipTest("no man here")
-        with tempfile.NamedTemporaryFile("w", suffix=".1") as page:
-            page.write(generated("man"))
-            page.flush()
-            result = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", page.name], capture_output=True, text=True,
+    @unittest.skipUnless(shutil.which("man"), "no man here")
+    def test_manual_pages_are_well_formed(self):
+        pages = glob.glob(os.path.join(BUILD_DIRECTORY, "share", "man", "man*", "*.[18]"))
+        self.assertGreater(len(pages), 9)
+        for page in pages:
+            result = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", page], capture_output=True, text=True,
                                     env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"})
-        self.assertEqual(result.stderr, "")
-        self.assertIn("--dump-at-max", result.stdout)
+            self.assertEqual(result.stderr, "", page)
+            self.assertIn("SYNOPSIS\n", result.stdout)
+            self.assertNotRegex(result.stdout, r"\n[A-Z ]+\n+[A-Z ]+\n", page)  # a headline with nothing below it
+            if page.endswith("/heap_profile.1"):
+                self.assertIn("--dump-at-max", result.stdout)
 
-    def test_bash_completes_options_and_verbs(self):
-        script = (generated("bash") + "COMP_WORDS=(heap_profile --no-st); COMP_CWORD=1; _heap_profile\n"
-                  "printf '%s\\n' \"${COMPREPLY[@]}\"; COMP_WORDS=(heap_profile re); _heap_profile\n"
-                  "printf '%s\\n' \"${COMPREPLY[@]}\"")
-        result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-        self.assertEqual(sorted(result.stdout.split()), ["--no-start", "--no-startup", "record", "report"])
+    def test_bash_completes_what_the_commands_take(self):
+        script = ('source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _heap_profile; printf "%s\\n" "${COMPREPLY[@]}"')
+        for words, expected in [
+            (["heap_profile", "--no-st"], {"--no-start", "--no-startup"}),
+            (["heap_profile", "re"], {"record", "report"}),
+            (["heap_profile", "hprof", "l"], {"leaks"}),
+            (["heap_profile", "hprof", "--j"], {"--json"}),
+            (["heap_profile", "java", "his"], {"histogram"}),
+            (["heap_profile", "query", "--t"], {"--table"}),
+            (["heap_profile", "traceconv", "te"], {"text"}),
+            (["traceconv", "sym"], {"symbolize"}),
+            (["trace_processor_shell", "--j"], {"--json"}),
+            (["perfetto", "--txt-"], {"--txt-lossy"}),
+            (["heapprofd", "--d"], {"--directory"}),
+            (["heap_profile", "-i", ""], set()),  # nobody can guess
+            (["heap_profile", "-o", "heapp"], {"heapprofd"}),
+        ]:
+            with self.subTest(words):
+                result = subprocess.run(["bash", "-c", script, COMPLETION, *words], capture_output=True, text=True, check=True,
+                                        cwd=COMPAT, env={**os.environ, "PATH": COMPAT + ":" + os.environ["PATH"]})
+                self.assertEqual(set(result.stdout.split()), expected)
 
     def test_what_cannot_be_generated_is_refused(self):
         result = tool("--generate", "pdf")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("man, bash, zsh or fish", result.stderr)
+        self.assertIn("zsh or fish", result.stderr)
 
 
 if __name__ == "__main__":

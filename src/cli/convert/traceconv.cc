@@ -226,7 +226,7 @@ std::string TraceconvHelp() {
       "- or nothing is\nstandard input, and so for OUTPUT.\n"
       "\n"
       "modes:\n";
-  constexpr size_t kColumn = 31;
+  constexpr size_t kColumn = 33;
   const auto add = [&](std::string left, const char* help) {
     left += std::string(kColumn - std::min(kColumn - 1, left.size()), ' ');
     text += left + help + "\n";

@@ -168,7 +168,7 @@ RecordingConfig ConfigOf(const Options& options) {
   return config;
 }
 
-std::string GeneratedText(const std::string& what, const std::string& version) {
+std::string GeneratedText(const std::string& what) {
   Options options;
   GivenFlags given;
   const std::vector<Flag> flags = RecordFlags(options, &given);
@@ -177,10 +177,6 @@ std::string GeneratedText(const std::string& what, const std::string& version) {
     return ShortHelp(command, flags);
   if (what == "help")
     return LongHelp(command, flags);
-  if (what == "man")
-    return ManualPage(command, flags, version);
-  if (what == "bash")
-    return BashCompletion(command, flags, Verbs());
   if (what == "zsh")
     return ZshCompletion(command, flags, Verbs());
   return what == "fish" ? FishCompletion(command, flags, Verbs()) : "";

@@ -41,7 +41,7 @@ struct Options {
   bool may_stand_in = true;             // for a service that does not run
   HelpRequest help = HelpRequest::kNone;
   bool show_version = false;
-  std::string generate;  // "man", "bash", "zsh" or "fish": print that instead
+  std::string generate;  // "zsh" or "fish": print that instead
   AndroidOptions android;
   std::string converter;             // path of a traceconv for the files; empty: built in
   std::vector<std::string> notes;    // accepted without effect, one line each
@@ -64,8 +64,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments);
 // The options as a configuration, for --print-config and the service.
 RecordingConfig ConfigOf(const Options& options);
 
-// Text made from the flag table: "help", "short-help", "man", "bash", "zsh" or "fish".
-std::string GeneratedText(const std::string& what, const std::string& version);
+// Text made from the flag table: "help", "short-help", "zsh" or "fish".
+std::string GeneratedText(const std::string& what);
 
 // Prints to stderr what has no effect.
 void PrintNotes(const std::vector<std::string>& notes);

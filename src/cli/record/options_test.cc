@@ -149,7 +149,7 @@ TEST(OptionsTest, HelpAndVersionNeedNoProgram) {
 }
 
 TEST(OptionsTest, TheHelpFitsAScreenAndNamesEveryOptionThatIsUnderstood) {
-  const std::string help = GeneratedText("short-help", "1");
+  const std::string help = GeneratedText("short-help");
   size_t line = 0;
   for (const char c : help) {
     line = c == '\n' ? 0 : line + 1;

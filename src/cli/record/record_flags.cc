@@ -234,7 +234,7 @@ std::vector<Flag> OutputFlags(Options& options) {
        .apply = Switch(&options.show_version)},
       {.name = "generate",
        .value_name = "WHAT",
-       .help = "Print a man page or the completions for bash, zsh or fish.",
+       .help = "Print the completions for zsh or fish.",
        .group = group,
        .apply = TextValue("--generate", &options.generate)},
   };

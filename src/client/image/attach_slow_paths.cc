@@ -71,20 +71,19 @@ HPD_HIDDEN void* HpdReallocSlow(
   });
 }
 
-// Every allocator defines it as realloc of the product.
+// A libc's own calls whatever realloc the program has: another allocator's, maybe.
 HPD_HIDDEN void* HpdReallocarraySlow(void* old,
                                      size_t count,
                                      size_t size,
                                      uint64_t stack,
                                      uint64_t bp,
                                      unsigned allocator) {
+  auto* real = Original<void*(void*, size_t, size_t)>(allocator, Hook::kReallocarray);
   size_t total = 0;
   if (__builtin_mul_overflow(count, size, &total))
-    return Original<void*(void*, size_t, size_t)>(allocator, Hook::kReallocarray)(
-        old, count, size);
-  return Reallocate(old, total, {stack, bp, AllocationFunction::kReallocarray}, [&] {
-    return Original<void*(void*, size_t)>(allocator, Hook::kRealloc)(old, total);
-  });
+    return real(old, count, size);  // fails, with the allocator's own errno
+  return Reallocate(old, total, {stack, bp, AllocationFunction::kReallocarray},
+                    [&] { return real(old, count, size); });
 }
 
 HPD_HIDDEN void* HpdMemalignSlow(
