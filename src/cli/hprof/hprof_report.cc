@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 
 // Of a table; one more to the right.
-std::string Column(const std::string& text) {
+std::string AlignedNumber(const std::string& text) {
   constexpr size_t kWidth = 15;
   return std::string(kWidth - std::min(kWidth, text.size()), ' ') + text;
 }
@@ -51,13 +51,13 @@ Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
     return {};
   }
   PrintTotal(opened, sums.objects, sums.bytes);
-  const std::string retained = view.retained ? Column("retained") : "";
+  const std::string retained = view.retained ? AlignedNumber("retained") : "";
   Print(stdout, "%12s %14s%s  %s\n", "objects", "bytes", retained.c_str(), "class");
   for (size_t i = 0; i < shown; ++i) {
     const ClassRow& row = sums.rows[i];
     Print(stdout, "%12llu %14llu%s  %s\n", static_cast<unsigned long long>(row.objects),
           static_cast<unsigned long long>(row.bytes),
-          view.retained ? Column(std::to_string(row.retained)).c_str() : "",
+          view.retained ? AlignedNumber(std::to_string(row.retained)).c_str() : "",
           row.name.c_str());
   }
   return {};
