@@ -104,7 +104,8 @@ Status ConvertHeapGraphsToPprof(const ImportedTrace& trace,
     if (!IsSelected(trace, selection, graph.upid, graph.ts))
       continue;
     HPD_TRY_ASSIGN(GraphTree graph_tree,
-                   BuildGraphTree(trace, {&row, 1}, GraphNaming::kFlamegraph, never));
+                   BuildGraphTree(trace, {&row, 1}, GraphHierarchy::kShortestPaths,
+                                  GraphNaming::kFlamegraph, never));
     FlameTree tree = std::move(graph_tree.tree);
     if (!tree.nodes.empty())
       HPD_TRY(sink({.pid = trace.processes[graph.upid].pid,

@@ -38,6 +38,20 @@ TEST(HeapGraphPprofTest, ReachableObjectsHangOnTheirShortestPathFromARoot) {
                 "byte[];com.example.Node;com.example.Node [ROOT_JNI_GLOBAL] 1 1000"}));
 }
 
+TEST(HeapGraphPprofTest, MemoryOutsideTheHeapHangsBelowTheObjectThatOwnsIt) {
+  const auto test = ReadFixture("heap_graph");
+  test->trace.heap_graph.objects.native_size[0] = 123'456;
+  const auto profiles = Convert(test->trace);
+  ASSERT_EQ(profiles.size(), 1u);
+  const Decoded profile(profiles[0].bytes);
+  std::set<std::string> samples;
+  for (size_t i = 0; i < profile.samples.size(); ++i)
+    samples.insert(profile.Sample(i));
+  EXPECT_TRUE(samples.contains("com.example.Node [ROOT_JNI_GLOBAL] 1 24"));
+  EXPECT_TRUE(samples.contains("[native] com.example.Node [ROOT_JNI_GLOBAL];"
+                               "com.example.Node [ROOT_JNI_GLOBAL] 1 123456"));
+}
+
 TEST(HeapGraphPprofTest, PidAndTimeSelectAndTheReasonNamesWhatThereIs) {
   const auto test = ReadFixture("heap_graph");
   EXPECT_EQ(Convert(test->trace, {.pid = 12, .timestamps = {600}}).size(), 1u);

@@ -1,6 +1,8 @@
 """heap_profile hprof and hprof-conv on made dumps, on Android's own converter's results, and on a live Java VM."""
 
+import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -288,10 +290,33 @@ class Tables(WithDirectory):
 
     def test_roots_and_names(self):
         rows, _ = query(self.write("a.hprof", phone(kinds=(0x41,))),
-                        "SELECT a.address AS owner, b.address AS owned, field_name, root_type FROM heap_graph_reference "
-                        "JOIN heap_graph_object o ON o.id = owner_id JOIN heap_graph_address a ON a.id = owner_id "
-                        "JOIN heap_graph_address b ON b.id = owned_id WHERE a.address = 100 AND b.address = 101")
+                        "SELECT a.address AS owner, b.address AS owned, field_name, a.root_type FROM heap_graph_reference "
+                        "JOIN heap_graph_object a ON a.id = owner_id JOIN heap_graph_object b ON b.id = owned_id "
+                        "WHERE a.address = 100 AND b.address = 101")
         self.assertEqual(rows, [{"owner": 100, "owned": 101, "field_name": "com.example.Node.next", "root_type": "ROOT_JNI_LOCAL"}])
+
+    def test_trace_processor_shell_opens_it(self):
+        path = self.write("a.hprof", phone())
+        sql = ("SELECT o.address, o.self_size, o.retained_size, c.name FROM heap_graph_object o "
+               "JOIN heap_graph_class c ON c.id = type_id ORDER BY 1")
+        with open(self.path("q.sql"), "w", encoding="utf-8") as out:
+            out.write(sql)
+        done = subprocess.run([os.path.join(COMPAT, "trace_processor_shell"), "-q", self.path("q.sql"), path],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows, _ = query(path, sql)
+        self.assertEqual([row["name"] for row in csv.DictReader(io.StringIO(done.stdout))], [row["name"] for row in rows])
+        kept = {row["address"]: row["retained_size"] for row in rows}
+        dominators = json.loads(hprof("dominators", "--json", "--top", "0", path).stdout)["objects"]
+        self.assertTrue(dominators)
+        for row in dominators:
+            self.assertEqual(kept[int(row["address"], 16)], row["retained"])
+
+    def test_values_of_fields_are_not_there_and_said_to_be(self):
+        done = subprocess.run([HEAP_PROFILE, "query", self.write("a.hprof", phone()), "SELECT * FROM heap_graph_primitive"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("are not read from heap dumps of Java", done.stderr)
 
     def test_no_report_is_made_of_it(self):
         done = subprocess.run([HEAP_PROFILE, "report", "-o", self.path("r.html"), self.write("a.hprof", phone())],
@@ -337,9 +362,8 @@ class LiveMachine(WithMachine):
         rows, _ = query(path, OF_CLASSES)
         self.assertCountEqual(rows, self.histogram(path)["classes"])
         rows, _ = query(path, "INCLUDE PERFETTO MODULE android.memory.heap_graph.dominator_tree; "
-                              "SELECT address, self_size AS bytes, dominated_size_bytes AS retained FROM heap_graph_dominator_tree t "
-                              "JOIN heap_graph_object o ON o.id = t.id JOIN heap_graph_address a ON a.id = t.id "
-                              "WHERE idom_id IS NULL")
+                              "SELECT address, self_size AS bytes, retained_size AS retained FROM heap_graph_dominator_tree "
+                              "JOIN heap_graph_object USING (id) WHERE idom_id IS NULL")
         views = json.loads(hprof("dominators", "--json", "--top", "0", path).stdout)
         self.assertCountEqual([(hex(row["address"]), row["bytes"], row["retained"]) for row in rows],
                               [(row["address"], row["bytes"], row["retained"]) for row in views["objects"]])
