@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hprof/convert.h"
+#include "hprof/duplicate_strings.h"
 #include "hprof/graph_tables.h"
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
@@ -63,7 +64,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!file.ok())
     return 0;
   for (const hprof::HeapDump& dump : file.value().dumps()) {
-    MakeHistogram(file.value(), TakeCensus(file.value(), dump));
+    const hprof::HeapCensus census = TakeCensus(file.value(), dump);
+    MakeHistogram(file.value(), census);
+    const hprof::DuplicateStrings strings =
+        FindDuplicateStrings(file.value(), dump, census, SIZE_MAX);
+    HPD_CHECK(strings.wasted <= strings.bytes);
     hprof::CheckGraph(file.value(), dump);
     ImportedTrace trace;
     TraceBuilder builder(&trace);

@@ -271,6 +271,32 @@ OF_CLASSES = ("SELECT c.name AS class, count(*) AS objects, sum(self_size) AS by
               "JOIN heap_graph_class c ON c.id = type_id GROUP BY 1")
 
 
+class Strings(WithDirectory):
+    def test_texts_that_are_there_several_times(self):
+        dump = Dump(version="1.0.2").string(2, "value").load_class(20, "java/lang/String")
+        texts = [b"twice \x1b[31m\n", b"once", b"twice \x1b[31m\n"]
+        dump.segment(dump.class_dump(20, 0, [2]),
+                     *(dump.instance(100 + 8 * i, 20, 200 + 8 * i) for i in range(3)),
+                     *(dump.numbers(200 + 8 * i, text) for i, text in enumerate(texts))).end()
+        path = self.write("a.hprof", dump.bytes)
+        done = hprof("strings", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["all_strings"], found["texts"]), (3, 1))
+        row = found["strings"][0]
+        self.assertEqual((row["text"], row["length"], row["strings"], row["arrays"]), (texts[0].decode(), 12, 2, 2))
+        self.assertEqual(row["wasted"] * 2, row["bytes"])
+        self.assertEqual(found["wasted"], row["wasted"])
+        done = hprof("strings", path)
+        self.assertIn('"twice ?[31m?"', done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+
+    def test_a_dump_without_strings(self):
+        done = hprof("strings", "--json", self.write("a.hprof", phone()))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["strings"], [])
+
+
 class Tables(WithDirectory):
     def test_all_dumps_of_a_file(self):
         dump = Dump(version="1.0.2").string(2, "next").load_class(20, "Node")

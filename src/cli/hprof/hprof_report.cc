@@ -15,6 +15,7 @@
 #include "cli/hprof/examined_dump.h"
 #include "cli/hprof/leak_report.h"
 #include "cli/hprof/report_parts.h"
+#include "cli/hprof/string_report.h"
 
 namespace heapprofd {
 namespace {
@@ -111,14 +112,16 @@ Status PrintAsAsked(OpenedDump& opened, const HprofView& view) {
     return PrintDominators(opened, view);
   if (view.verb == "compare")
     return PrintComparison(opened, view);
+  if (view.verb == "strings")
+    return PrintStrings(opened, view);
   return view.verb == "leaks" ? PrintLeaks(opened, view) : PrintPath(opened, view);
 }
 
 }  // namespace
 
 bool IsView(const std::string& verb) {
-  constexpr std::array<std::string_view, 5> kViews = {"histogram", "leaks", "dominators",
-                                                      "path", "compare"};
+  constexpr std::array<std::string_view, 6> kViews = {
+      "histogram", "leaks", "dominators", "path", "compare", "strings"};
   return std::find(kViews.begin(), kViews.end(), verb) != kViews.end();
 }
 
