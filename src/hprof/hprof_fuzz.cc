@@ -10,6 +10,7 @@
 #include "hprof/graph_tables.h"
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
+#include "hprof/threads.h"
 #include "object_graph/dominators.h"
 #include "object_graph/paths.h"
 #include "object_graph/suspects.h"
@@ -49,6 +50,8 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
   if (!tree.order.empty())
     HPD_CHECK(!NearestPath(heap.graph, tree.order[tree.order.size() - 1]).empty());
   NameReferences(file, dump, heap.census, &references);
+  for (const HeapThread& thread : ThreadsOf(file, dump, heap))
+    HPD_CHECK(thread.object < heap.graph.object_count());
 }
 
 }  // namespace

@@ -69,6 +69,22 @@ class GraphTreeBuilder {
     return class_names_[type];
   }
 
+  // Made once for all objects of a name, which may be long.
+  StringId RootName(StringId name, HeapRootType type) {
+    const auto [known, is_new] = root_names_.try_emplace({name, type}, kEmptyString);
+    if (is_new)
+      known->second =
+          names_->Intern(std::string(names_->Get(name)) + " [" + NameOf(type) + "]");
+    return known->second;
+  }
+
+  StringId NativeName(StringId name) {
+    const auto [known, is_new] = native_names_.try_emplace(name, kEmptyString);
+    if (is_new)
+      known->second = names_->Intern("[native] " + std::string(names_->Get(name)));
+    return known->second;
+  }
+
   void AddObject(uint32_t object, uint32_t parent_object) {
     const HeapObjectTable& objects = tables_.objects;
     Node node;
@@ -77,8 +93,7 @@ class GraphTreeBuilder {
     if (parent_object == kNoId) {
       node.root_type = objects.root_type[object];
       if (naming_ == GraphNaming::kFlamegraph)
-        node.name = names_->Intern(std::string(names_->Get(node.name)) + " [" +
-                                   NameOf(node.root_type) + "]");
+        node.name = RootName(node.name, node.root_type);
     } else {
       node.parent = node_of_[parent_object - first_object_];
       if (naming_ == GraphNaming::kClasses && nodes_[node.parent].name == node.name)
@@ -98,8 +113,7 @@ class GraphTreeBuilder {
   void AddNative(uint32_t object, uint32_t owner) {
     Node node;
     node.parent = owner;
-    node.name =
-        names_->Intern("[native] " + std::string(names_->Get(nodes_[owner].name)));
+    node.name = NativeName(nodes_[owner].name);
     node.root_type =
         naming_ == GraphNaming::kClasses ? nodes_[owner].root_type : HeapRootType::kNone;
     node.is_native = true;
@@ -143,14 +157,21 @@ class GraphTreeBuilder {
     made_.path_hashes.push_back(PathHash(node, row.parent));
   }
 
-  uint64_t PathHash(const Node& node, uint32_t parent_row) const {
-    uint64_t hash = parent_row == kNoId ? 0 : made_.path_hashes[parent_row];
-    for (const char c : names_->Get(node.name))
-      hash = Mix(hash ^ static_cast<uint8_t>(c)) + 1;
+  uint64_t NameHash(StringId name) {
+    const auto [known, is_new] = name_hashes_.try_emplace(name, 0);
+    if (is_new) {
+      for (const char c : names_->Get(name))
+        known->second = Mix(known->second ^ static_cast<uint8_t>(c)) + 1;
+    }
+    return known->second;
+  }
+
+  uint64_t PathHash(const Node& node, uint32_t parent_row) {
+    const uint64_t above = parent_row == kNoId ? 0 : made_.path_hashes[parent_row];
     const auto kinds = static_cast<uint64_t>(node.root_type) << 8 |
                        static_cast<uint64_t>(node.heap_type) << 16 |
                        static_cast<uint64_t>(node.is_native) << 24;
-    return Mix(hash ^ kinds);
+    return Mix(Mix(above ^ NameHash(node.name)) ^ kinds);
   }
 
   const ImportedTrace& trace_;
@@ -158,7 +179,10 @@ class GraphTreeBuilder {
   const GraphNaming naming_;
   std::shared_ptr<StringPool> names_ = std::make_shared<StringPool>();
   std::vector<StringId> class_names_;  // by class, in names_; kNoId: not asked for yet
-  std::vector<Node> nodes_;            // parents first
+  std::map<std::pair<StringId, HeapRootType>, StringId> root_names_;
+  std::map<StringId, StringId> native_names_;
+  std::map<StringId, uint64_t> name_hashes_;
+  std::vector<Node> nodes_;  // parents first
   std::vector<uint32_t> top_;
   GraphTree made_;
   std::vector<uint32_t> rows_;  // in made_, by node

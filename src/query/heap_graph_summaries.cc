@@ -57,6 +57,7 @@ std::vector<ClassRow> AggregateClasses(const ImportedTrace& trace,
                          dominators.native_size[i]);
   }
   std::vector<ClassRow> list;
+  list.reserve(rows.size());
   for (const auto& [key, row] : rows)
     list.push_back(row);
   return list;

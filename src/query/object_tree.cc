@@ -1,6 +1,7 @@
 #include "query/object_tree.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -28,7 +29,7 @@ void CollectHeld(const ImportedTrace& trace,
       held->push_back(owned);
   }
   std::ranges::sort(*held);
-  held->erase(std::ranges::unique(*held).begin(), held->end());
+  held->erase(std::unique(held->begin(), held->end()), held->end());
 }
 
 std::vector<uint32_t> SortedRoots(const ImportedTrace& trace,
@@ -39,9 +40,18 @@ std::vector<uint32_t> SortedRoots(const ImportedTrace& trace,
     if (tables.objects.root_type[graph.first_object + i] != HeapRootType::kNone)
       roots.push_back(graph.first_object + i);
   }
-  std::ranges::stable_sort(roots, {}, [&](uint32_t object) {
-    return trace.Text(tables.classes[tables.objects.type[object]].name);
-  });
+  // Classes are fewer than objects, and their names may be long.
+  std::map<std::string_view, std::vector<uint32_t>> by_name;
+  std::map<uint32_t, std::vector<uint32_t>*> by_class;
+  for (const uint32_t object : roots) {
+    std::vector<uint32_t>*& same = by_class[tables.objects.type[object]];
+    if (same == nullptr)
+      same = &by_name[trace.Text(tables.classes[tables.objects.type[object]].name)];
+    same->push_back(object);
+  }
+  roots.clear();
+  for (const auto& [name, objects] : by_name)
+    roots.insert(roots.end(), objects.begin(), objects.end());
   return roots;
 }
 

@@ -382,6 +382,25 @@ class LiveMachine(WithMachine):
         self.assertGreater(rows["java.util.ArrayList"]["retained"], 1_000_000)
         self.assertGreater(rows["Leaky$Entry"]["retained"], 5000 * (24 + 24 + 24))
 
+    def test_threads_have_their_names_and_stacks(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        done = hprof("threads", "--json", "--top", "0", self.path("a.hprof"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        threads = {thread["name"]: thread for thread in json.loads(done.stdout)["threads"]}
+        self.assertLessEqual({"main", "Finalizer", "Reference Handler"}, set(threads))
+        frames = threads["main"]["frames"]
+        self.assertRegex(frames[-1]["method"], r"^Leaky\.main\(Leaky\.java:\d+\)$")
+        self.assertIn("java.io.BufferedReader", [local["class"] for local in frames[-1]["locals"]])
+        self.assertEqual(threads["main"]["object"]["class"], "java.lang.Thread")
+        done = hprof("threads", self.path("a.hprof"))
+        self.assertIn("    at Leaky.main(Leaky.java:", done.stdout)
+
+    def test_texts_of_the_machines_strings(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        found = json.loads(hprof("strings", "--json", "--top", "0", self.path("a.hprof")).stdout)
+        self.assertGreater(found["all_strings"], 5000)
+        self.assertFalse([row for row in found["strings"] if row["text"].startswith("entry ")], "each is there once")
+
     def test_tables_and_views_agree(self):
         jcmd(self.start(), "GC.heap_dump", "-overwrite", "-all", self.path("a.hprof"))
         path = self.path("a.hprof")

@@ -16,6 +16,7 @@
 #include "cli/hprof/leak_report.h"
 #include "cli/hprof/report_parts.h"
 #include "cli/hprof/string_report.h"
+#include "cli/hprof/thread_report.h"
 
 namespace heapprofd {
 namespace {
@@ -114,14 +115,16 @@ Status PrintAsAsked(OpenedDump& opened, const HprofView& view) {
     return PrintComparison(opened, view);
   if (view.verb == "strings")
     return PrintStrings(opened, view);
+  if (view.verb == "threads")
+    return PrintThreads(opened, view);
   return view.verb == "leaks" ? PrintLeaks(opened, view) : PrintPath(opened, view);
 }
 
 }  // namespace
 
 bool IsView(const std::string& verb) {
-  constexpr std::array<std::string_view, 6> kViews = {
-      "histogram", "leaks", "dominators", "path", "compare", "strings"};
+  constexpr std::array<std::string_view, 7> kViews = {
+      "histogram", "leaks", "dominators", "path", "compare", "strings", "threads"};
   return std::find(kViews.begin(), kViews.end(), verb) != kViews.end();
 }
 

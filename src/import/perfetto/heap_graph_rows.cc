@@ -210,32 +210,42 @@ class GraphRows {
     return kNoId;
   }
 
-  void InferSuperclasses() {
+  // By class, from first_class_ on: the one whose class objects are of it. kNoId: of
+  // none.
+  std::vector<uint32_t> DescribedClasses() const {
     std::map<ClassKey, uint32_t> classes;
     for (uint32_t row = first_class_; row < tables_.classes.size(); ++row)
       classes.try_emplace({tables_.classes[row].name, tables_.classes[row].location},
                           row);
-    const auto described_by = [&](uint32_t object) {
-      const HeapClass& type = tables_.classes[tables_.objects.type[object]];
+    std::vector<uint32_t> described;
+    for (uint32_t row = first_class_; row < tables_.classes.size(); ++row) {
+      const HeapClass& type = tables_.classes[row];
       const std::string_view name = DescribedClass(Text(type.name));
       const auto found =
           classes.find({builder_.trace().strings.Find(name), type.location});
-      return name.empty() || found == classes.end() ? kNoId : found->second;
-    };
+      described.push_back(name.empty() || found == classes.end() ? kNoId : found->second);
+    }
+    return described;
+  }
+
+  void InferSuperclasses() {
+    const std::vector<uint32_t> described = DescribedClasses();
     for (uint32_t row = first_row_; row < tables_.objects.row_count(); ++row) {
-      const uint32_t type = described_by(row);
+      const uint32_t type = described[tables_.objects.type[row] - first_class_];
       if (type == kNoId || tables_.classes[type].superclass != kNoId)
         continue;
       const uint32_t super = OwnedBy(row, "java.lang.Class.superClass");
       if (super != kNoId)
-        tables_.classes[type].superclass = described_by(super);
+        tables_.classes[type].superclass =
+            described[tables_.objects.type[super] - first_class_];
     }
   }
 
   // A Cleaner leads to the registry on behalf of its referent. One that has run is its
   // own next.
   void AddNativeSizes() {
-    constexpr uint64_t kIsMalloced = 1;  // the registry's mark in the size
+    constexpr uint64_t kIsMalloced = 1;       // the registry's mark in the size
+    constexpr uint32_t kMaxReferences = 100;  // of a thunk, which is searched often
     std::map<uint32_t, int64_t> size_of;
     for (const auto& [number, size] : dump_.registry_sizes) {
       if (rows_[number] != kNoId)
@@ -250,7 +260,8 @@ class GraphRows {
         continue;
       const uint32_t referent = OwnedBy(row, kReferentField);
       const uint32_t thunk = OwnedBy(row, "sun.misc.Cleaner.thunk");
-      if (referent == kNoId || thunk == kNoId)
+      if (referent == kNoId || thunk == kNoId ||
+          tables_.objects.reference_count[thunk] > kMaxReferences)
         continue;
       const auto registry = size_of.find(
           OwnedBy(thunk, "libcore.util.NativeAllocationRegistry$CleanerThunk.this$0"));
