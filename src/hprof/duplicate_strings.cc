@@ -13,7 +13,7 @@ namespace heapprofd::hprof {
 namespace {
 
 // The array's content, once it was found.
-struct Text {
+struct CharacterArray {
   StringBytes content;
   uint64_t array_bytes = 0;  // in the virtual machine
   uint32_t strings = 0;
@@ -64,7 +64,7 @@ class TextFinder : public HeapVisitor {
   TextFinder(const Column<StringCharacters>& strings, const ObjectLayout& layout)
       : layout_(layout), ids_(IdsOf(strings)) {
     characters_.resize(ids_.size(), StringCharacters());
-    texts_.resize(ids_.size(), Text());
+    texts_.resize(ids_.size(), CharacterArray());
     for (const StringCharacters& string : strings.span()) {
       const uint32_t array = ids_.Find(string.array);
       if (texts_[array].strings++ == 0)
@@ -76,7 +76,7 @@ class TextFinder : public HeapVisitor {
     const uint32_t array = ids_.Find(record.id);
     if (array == kNoObject || texts_[array].content.data != nullptr)
       return;
-    Text& text = texts_[array];
+    CharacterArray& text = texts_[array];
     text.content = BytesOf(characters_[array], record);
     if (text.content.data == nullptr)
       return;
@@ -86,15 +86,16 @@ class TextFinder : public HeapVisitor {
   }
 
   // Those that were found, equal ones side by side.
-  Column<Text> Finish() {
-    Column<Text> found;
-    for (const Text& text : texts_.span()) {
+  Column<CharacterArray> Finish() {
+    Column<CharacterArray> found;
+    for (const CharacterArray& text : texts_.span()) {
       if (text.content.data != nullptr)
         found.push_back(text);
     }
-    std::sort(found.begin(), found.end(), [](const Text& a, const Text& b) {
-      return std::tie(a.hash, a.content.bytes) < std::tie(b.hash, b.content.bytes);
-    });
+    std::sort(
+        found.begin(), found.end(), [](const CharacterArray& a, const CharacterArray& b) {
+          return std::tie(a.hash, a.content.bytes) < std::tie(b.hash, b.content.bytes);
+        });
     return found;
   }
 
@@ -123,18 +124,18 @@ class TextFinder : public HeapVisitor {
   const AddressIndex ids_;
   const uint64_t secret_ = RandomSeed();
   Column<StringCharacters> characters_;  // by array
-  Column<Text> texts_;
+  Column<CharacterArray> texts_;
 };
 
 // The file may be changed while it is read: what has an equal hash need not be equal.
-bool AreEqual(const Text& one, const Text& other) {
+bool AreEqual(const CharacterArray& one, const CharacterArray& other) {
   const StringBytes& a = one.content;
   const StringBytes& b = other.content;
   return one.hash == other.hash && a.bytes == b.bytes && a.type == b.type &&
          a.coder == b.coder && memcmp(a.data, b.data, a.bytes) == 0;
 }
 
-DuplicateString RowOf(const Column<Text>& texts,
+DuplicateString RowOf(const Column<CharacterArray>& texts,
                       size_t begin,
                       size_t end,
                       uint64_t string_bytes) {
@@ -165,7 +166,7 @@ DuplicateStrings FindDuplicateStrings(const DumpFile& file,
   WalkDump(file, dump, collector);
   TextFinder finder(collector.Finish(), census.layout);
   WalkDump(file, dump, finder);
-  const Column<Text> texts = finder.Finish();
+  const Column<CharacterArray> texts = finder.Finish();
   const uint64_t string_bytes = census.classes.InstanceBytes(row, census.layout);
   std::vector<std::pair<DuplicateString, size_t>> rows;  // and a place in `texts`
   for (size_t begin = 0, end = 0; begin < texts.size(); begin = end) {
