@@ -48,8 +48,9 @@ TEST(HeapGraphPprofTest, MemoryOutsideTheHeapHangsBelowTheObjectThatOwnsIt) {
   for (size_t i = 0; i < profile.samples.size(); ++i)
     samples.insert(profile.Sample(i));
   EXPECT_TRUE(samples.contains("com.example.Node [ROOT_JNI_GLOBAL] 1 24"));
-  EXPECT_TRUE(samples.contains("[native] com.example.Node [ROOT_JNI_GLOBAL];"
-                               "com.example.Node [ROOT_JNI_GLOBAL] 1 123456"));
+  EXPECT_TRUE(
+      samples.contains("[native] com.example.Node [ROOT_JNI_GLOBAL];"
+                       "com.example.Node [ROOT_JNI_GLOBAL] 1 123456"));
 }
 
 TEST(HeapGraphPprofTest, PidAndTimeSelectAndTheReasonNamesWhatThereIs) {
@@ -65,6 +66,23 @@ TEST(HeapGraphPprofTest, PidAndTimeSelectAndTheReasonNamesWhatThereIs) {
             "the trace has no dump at --timestamps 7; it has dumps at 600");
   EXPECT_NE(ReasonForNoHeapGraph(ReadFixture("java")->trace, {}).find("no Java heap"),
             std::string::npos);
+}
+
+TEST(HeapGraphPprofTest, AHeapWithoutRootsHasAnEmptyProfileAndIsSaidTo) {
+  const auto test = ReadFixture("heap_graph");
+  for (HeapRootType& type : test->trace.heap_graph.objects.root_type)
+    type = HeapRootType::kNone;
+  std::string note;
+  size_t samples = 1;
+  EXPECT_TRUE(ConvertHeapGraphsToPprof(test->trace, {}, [&](const DumpProfile& profile) {
+                note = profile.note;
+                samples = Decoded(Encoded(profile).bytes).samples.size();
+                return Status();
+              }).ok());
+  EXPECT_EQ(note,
+            "the Java heap of pid 12 at 600 has no object that a root reaches: its "
+            "profile is empty");
+  EXPECT_EQ(samples, 0u);
 }
 
 // A list, each element of which holds the next one.
