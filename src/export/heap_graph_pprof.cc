@@ -101,17 +101,23 @@ Status ConvertHeapGraphsToPprof(const ImportedTrace& trace,
   const CancelFlag never = false;
   for (uint32_t row = 0; row < trace.heap_graph.graphs.size(); ++row) {
     const ImportedHeapGraph& graph = trace.heap_graph.graphs[row];
-    if (!IsSelected(trace, selection, graph.upid, graph.ts))
+    if (graph.object_count == 0 || !IsSelected(trace, selection, graph.upid, graph.ts))
       continue;
     HPD_TRY_ASSIGN(GraphTree graph_tree,
-                   BuildGraphTree(trace, {&row, 1}, GraphNaming::kFlamegraph, never));
+                   BuildGraphTree(trace, {&row, 1}, GraphHierarchy::kShortestPaths,
+                                  GraphNaming::kFlamegraph, never));
+    const int64_t pid = trace.processes[graph.upid].pid;
     FlameTree tree = std::move(graph_tree.tree);
-    if (!tree.nodes.empty())
-      HPD_TRY(sink({.pid = trace.processes[graph.upid].pid,
-                    .heap_name = {},
-                    .encode = [&](const PprofOutput& output) {
-                      GraphEncoder(trace, graph, output).Encode(std::move(tree));
-                    }}));
+    DumpProfile profile;
+    profile.pid = pid;
+    if (tree.nodes.empty())
+      profile.note = "the Java heap of pid " + std::to_string(pid) + " at " +
+                     std::to_string(graph.ts) +
+                     " has no object that a root reaches: its profile is empty";
+    profile.encode = [&](const PprofOutput& output) {
+      GraphEncoder(trace, graph, output).Encode(std::move(tree));
+    };
+    HPD_TRY(sink(profile));
   }
   return {};
 }
@@ -125,7 +131,7 @@ std::string ReasonForNoHeapGraph(const ImportedTrace& trace,
   for (const ImportedHeapGraph& graph : trace.heap_graph.graphs)
     dumps.emplace_back(trace.processes[graph.upid].pid, graph.ts);
   const std::string reason = ReasonFromSelection(dumps, selection);
-  return reason.empty() ? "no object of its Java heaps is reachable from a root" : reason;
+  return reason.empty() ? "its Java heaps have no objects" : reason;
 }
 
 }  // namespace heapprofd

@@ -11,8 +11,8 @@
 namespace heapprofd {
 
 // Hands over the profiles of the snapshots of selection.pid and selection.timestamps, in
-// the order of the trace; a snapshot without reachable objects has none. Ends with the
-// sink's first error.
+// the order of the trace; a snapshot without objects has none, and that of one without
+// reachable objects has no samples. Ends with the sink's first error.
 Status ConvertHeapGraphsToPprof(const ImportedTrace& trace,
                                 const PprofSelection& selection,
                                 const DumpProfileSink& sink);

@@ -38,6 +38,21 @@ TEST(HeapGraphPprofTest, ReachableObjectsHangOnTheirShortestPathFromARoot) {
                 "byte[];com.example.Node;com.example.Node [ROOT_JNI_GLOBAL] 1 1000"}));
 }
 
+TEST(HeapGraphPprofTest, MemoryOutsideTheHeapHangsBelowTheObjectThatOwnsIt) {
+  const auto test = ReadFixture("heap_graph");
+  test->trace.heap_graph.objects.native_size[0] = 123'456;
+  const auto profiles = Convert(test->trace);
+  ASSERT_EQ(profiles.size(), 1u);
+  const Decoded profile(profiles[0].bytes);
+  std::set<std::string> samples;
+  for (size_t i = 0; i < profile.samples.size(); ++i)
+    samples.insert(profile.Sample(i));
+  EXPECT_TRUE(samples.contains("com.example.Node [ROOT_JNI_GLOBAL] 1 24"));
+  EXPECT_TRUE(
+      samples.contains("[native] com.example.Node [ROOT_JNI_GLOBAL];"
+                       "com.example.Node [ROOT_JNI_GLOBAL] 1 123456"));
+}
+
 TEST(HeapGraphPprofTest, PidAndTimeSelectAndTheReasonNamesWhatThereIs) {
   const auto test = ReadFixture("heap_graph");
   EXPECT_EQ(Convert(test->trace, {.pid = 12, .timestamps = {600}}).size(), 1u);
@@ -51,6 +66,23 @@ TEST(HeapGraphPprofTest, PidAndTimeSelectAndTheReasonNamesWhatThereIs) {
             "the trace has no dump at --timestamps 7; it has dumps at 600");
   EXPECT_NE(ReasonForNoHeapGraph(ReadFixture("java")->trace, {}).find("no Java heap"),
             std::string::npos);
+}
+
+TEST(HeapGraphPprofTest, AHeapWithoutRootsHasAnEmptyProfileAndIsSaidTo) {
+  const auto test = ReadFixture("heap_graph");
+  for (HeapRootType& type : test->trace.heap_graph.objects.root_type)
+    type = HeapRootType::kNone;
+  std::string note;
+  size_t samples = 1;
+  EXPECT_TRUE(ConvertHeapGraphsToPprof(test->trace, {}, [&](const DumpProfile& profile) {
+                note = profile.note;
+                samples = Decoded(Encoded(profile).bytes).samples.size();
+                return Status();
+              }).ok());
+  EXPECT_EQ(note,
+            "the Java heap of pid 12 at 600 has no object that a root reaches: its "
+            "profile is empty");
+  EXPECT_EQ(samples, 0u);
 }
 
 // A list, each element of which holds the next one.

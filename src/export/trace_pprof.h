@@ -22,6 +22,7 @@ struct DumpProfile {
   std::string heap_name;
   // Hands over the serialized profile, not compressed. For the sink, once.
   std::function<void(const PprofOutput&)> encode;
+  std::string note = {};  // for who reads the messages; empty: there is nothing to say
 };
 
 using DumpProfileSink = std::function<Status(const DumpProfile&)>;

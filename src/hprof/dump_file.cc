@@ -6,6 +6,9 @@
 namespace heapprofd::hprof {
 namespace {
 
+constexpr size_t kMaxFrameText = 1000;    // a hostile file's names may be longer
+constexpr size_t kStackHeaderBytes = 12;  // numbers of stack and thread, count of frames
+
 const char* PrimitiveName(char letter) {
   switch (letter) {
     case 'Z':
@@ -80,6 +83,9 @@ Result<DumpFile> DumpFile::Read(std::string_view bytes, const std::string& name)
   file.ReadRecords();
   SortByFirst(&file.strings_);
   SortByFirst(&file.class_names_);
+  SortByFirst(&file.class_serials_);
+  SortByFirst(&file.frames_);
+  SortByFirst(&file.stacks_);
   return file;
 }
 
@@ -140,6 +146,8 @@ const uint8_t* DumpFile::ReadRecord(const uint8_t* at) {
   }
   if (tag == kHeapDumpEnd && !dumps_.empty())
     dumps_.back().is_ended = true;
+  else if (tag == kStackFrame || tag == kStackTrace)
+    ReadStack(body, tag, length);
   else
     ReadName(body, tag, length);
   return body + length;
@@ -151,9 +159,55 @@ void DumpFile::ReadName(const uint8_t* body, uint8_t tag, uint64_t length) {
         GetId(body, id_bytes_),
         std::string_view(reinterpret_cast<const char*>(body) + id_bytes_,
                          length - id_bytes_));
-  if (tag == kLoadClass && length >= 8 + 2 * id_bytes_)
+  if (tag == kLoadClass && length >= 8 + 2 * id_bytes_) {
     class_names_.emplace_back(GetId(body + 4, id_bytes_),
                               GetId(body + 8 + id_bytes_, id_bytes_));
+    class_serials_.emplace_back(Get32(body), GetId(body + 4, id_bytes_));
+  }
+}
+
+void DumpFile::ReadStack(const uint8_t* body, uint8_t tag, uint64_t length) {
+  const std::string_view bytes(reinterpret_cast<const char*>(body), length);
+  if (tag == kStackFrame && length >= 4 * id_bytes_ + 8)
+    frames_.emplace_back(GetId(body, id_bytes_), bytes);
+  if (tag == kStackTrace && length >= kStackHeaderBytes && Get32(body + 4) != 0)
+    stacks_.emplace_back(Get32(body + 4), bytes);
+}
+
+std::vector<uint64_t> DumpFile::StackOf(uint32_t thread) const {
+  const std::string_view stack = Find(stacks_, thread);
+  std::vector<uint64_t> frames;
+  if (stack.empty())
+    return frames;
+  const auto* at = reinterpret_cast<const uint8_t*>(stack.data());
+  const uint64_t count =
+      std::min<uint64_t>(Get32(at + 8), (stack.size() - kStackHeaderBytes) / id_bytes_);
+  for (uint64_t i = 0; i < count; ++i)
+    frames.push_back(GetId(at + kStackHeaderBytes + i * id_bytes_, id_bytes_));
+  return frames;
+}
+
+std::string DumpFile::DescribeFrame(uint64_t id) const {
+  constexpr int32_t kNativeMethod = -3;
+  const std::string_view frame = Find(frames_, id);
+  if (frame.empty())
+    return "(unknown)";
+  const auto* at = reinterpret_cast<const uint8_t*>(frame.data());
+  const auto text_at = [&](uint32_t place) {
+    return std::string(StringOf(GetId(at + size_t{place} * id_bytes_, id_bytes_))
+                           .substr(0, kMaxFrameText));
+  };
+  const auto line = static_cast<int32_t>(Get32(at + size_t{4} * id_bytes_ + 4));
+  std::string place = text_at(3);
+  if (line == kNativeMethod)
+    place = "Native Method";
+  else if (place.empty())
+    place = "Unknown Source";
+  else if (line > 0)
+    place += ":" + std::to_string(line);
+  const std::string owner =
+      ClassName(Find(class_serials_, Get32(at + size_t{4} * id_bytes_)));
+  return owner.substr(0, kMaxFrameText) + "." + text_at(1) + "(" + place + ")";
 }
 
 // A length has 32 bits. Virtual machines write larger dumps as one record all the same,

@@ -51,6 +51,13 @@ class DumpFile {
 
   bool HasName(uint64_t class_id) const;
 
+  // The ids of what a thread was doing, innermost first. `thread` is its number in the
+  // dump. Empty: the file does not tell.
+  std::vector<uint64_t> StackOf(uint32_t thread) const;
+
+  // "java.lang.Object.wait(Object.java:338)"
+  std::string DescribeFrame(uint64_t id) const;
+
   // What ended a walk that is not whole.
   std::string DescribeWalk(const WalkResult& walk) const;
 
@@ -70,6 +77,7 @@ class DumpFile {
   const uint8_t* BehindOvershoot(const uint8_t* at) const;
   HeapRange RangeOf(const uint8_t* body, uint8_t tag, uint64_t length) const;
   void ReadName(const uint8_t* body, uint8_t tag, uint64_t length);
+  void ReadStack(const uint8_t* body, uint8_t tag, uint64_t length);
 
   std::string_view bytes_;
   const uint8_t* end_ = nullptr;
@@ -78,8 +86,11 @@ class DumpFile {
   uint64_t time_ms_ = 0;
   std::vector<HeapDump> dumps_;
   std::string damage_;
-  NamedIds strings_;                                        // sorted
-  std::vector<std::pair<uint64_t, uint64_t>> class_names_;  // class, string; sorted
+  NamedIds strings_;                                          // sorted
+  std::vector<std::pair<uint64_t, uint64_t>> class_names_;    // class, string; sorted
+  std::vector<std::pair<uint64_t, uint64_t>> class_serials_;  // number, class; sorted
+  NamedIds frames_;  // bodies of records, by the frames' ids; sorted
+  NamedIds stacks_;  // bodies of records, by the threads' numbers; sorted
 };
 
 }  // namespace heapprofd::hprof

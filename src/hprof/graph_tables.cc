@@ -285,6 +285,7 @@ Status AddGraph(const DumpFile& file,
   ImportedHeapGraph added;
   added.upid = source.upid;
   added.ts = source.ts;
+  added.is_dump_file = true;
   added.truncated = source.is_damaged || !heap.census.damage.empty();
   added.first_object = first_row;
   added.object_count = heap.graph.object_count();

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "hprof/convert.h"
+#include "hprof/duplicate_strings.h"
 #include "hprof/graph_tables.h"
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
+#include "hprof/threads.h"
 #include "object_graph/dominators.h"
 #include "object_graph/paths.h"
 #include "object_graph/suspects.h"
@@ -48,6 +50,8 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
   if (!tree.order.empty())
     HPD_CHECK(!NearestPath(heap.graph, tree.order[tree.order.size() - 1]).empty());
   NameReferences(file, dump, heap.census, &references);
+  for (const HeapThread& thread : ThreadsOf(file, dump, heap))
+    HPD_CHECK(thread.object < heap.graph.object_count());
 }
 
 }  // namespace
@@ -63,7 +67,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!file.ok())
     return 0;
   for (const hprof::HeapDump& dump : file.value().dumps()) {
-    MakeHistogram(file.value(), TakeCensus(file.value(), dump));
+    const hprof::HeapCensus census = TakeCensus(file.value(), dump);
+    MakeHistogram(file.value(), census);
+    const hprof::DuplicateStrings strings =
+        FindDuplicateStrings(file.value(), dump, census, SIZE_MAX);
+    HPD_CHECK(strings.wasted <= strings.bytes);
     hprof::CheckGraph(file.value(), dump);
     ImportedTrace trace;
     TraceBuilder builder(&trace);

@@ -155,10 +155,10 @@ Deobfuscator::Answer Deobfuscator::FindMethod(std::string_view package,
 
 std::string Deobfuscator::FindClass(std::string_view package,
                                     std::string_view name) const {
-  if (name.starts_with(kClassPrefix) && name.ends_with(">")) {
-    const Class* const inner = Find(
-        package, name.substr(kClassPrefix.size(), name.size() - kClassPrefix.size() - 1));
-    return inner == nullptr ? "" : std::string(kClassPrefix) + inner->name + ">";
+  const bool is_class_object = name.starts_with(kClassPrefix) && name.ends_with(">");
+  if (is_class_object) {
+    name.remove_prefix(kClassPrefix.size());
+    name.remove_suffix(1);
   }
   std::string_view element = name;
   while (element.ends_with("[]"))
@@ -166,7 +166,8 @@ std::string Deobfuscator::FindClass(std::string_view package,
   const Class* const found = Find(package, element);
   if (found == nullptr)
     return "";
-  return found->name + std::string(name.substr(element.size()));
+  const std::string full = found->name + std::string(name.substr(element.size()));
+  return is_class_object ? std::string(kClassPrefix) + full + ">" : full;
 }
 
 std::string Deobfuscator::FindField(std::string_view package,
@@ -178,7 +179,10 @@ std::string Deobfuscator::FindField(std::string_view package,
   if (owner == nullptr)
     return "";
   const auto field = owner->fields.find(std::string(qualified_name.substr(dot + 1)));
-  return field == owner->fields.end() ? "" : owner->name + "." + field->second;
+  if (field == owner->fields.end())
+    return "";
+  const bool is_of_another_class = field->second.find('.') != std::string::npos;
+  return is_of_another_class ? field->second : owner->name + "." + field->second;
 }
 
 }  // namespace heapprofd

@@ -90,11 +90,12 @@ class Deobfuscator {
                          const Position& call,
                          const Position& outline) const;
 
-  // "com.example.Store" for "a.b"; also in "a.b[]" and "java.lang.Class<a.b>". Empty:
-  // unknown.
+  // "com.example.Store" for "a.b"; also in "a.b[]", "java.lang.Class<a.b>" and
+  // "java.lang.Class<a.b[]>". Empty: unknown.
   std::string FindClass(std::string_view package, std::string_view name) const;
 
-  // "com.example.Store.size" for "a.b.a". Empty: unknown.
+  // "com.example.Store.size" for "a.b.a"; where the map names a field with its class,
+  // because it was moved there from another one, that name. Empty: unknown.
   std::string FindField(std::string_view package, std::string_view qualified_name) const;
 
  private:

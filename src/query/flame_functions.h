@@ -12,9 +12,14 @@ namespace heapprofd {
 // `database` must outlive each other's use.
 Status AddPerfettoFunctions(const ImportedTrace& trace, Database* database);
 
-// Those over Java heaps: android_heap_graph_class_summary_tree,
-// heap_graph_dominator_tree.
+// Those over Java heaps: trees of classes and of dominators, and the ones below.
 Status AddHeapGraphFunctions(const ImportedTrace& trace, Database* database);
+
+// android_heap_graph_class_aggregation and android_heap_graph_stats.
+Status AddHeapGraphSummaries(const ImportedTrace& trace, Database* database);
+
+// heap_graph_object_data and heap_graph_primitive.
+Status AddHeapGraphValues(const ImportedTrace& trace, Database* database);
 
 // Ours: flamegraph(dump, view), diff(dump_a, dump_b, view), and those below.
 Status AddOwnFunctions(const ImportedTrace& trace, Database* database);

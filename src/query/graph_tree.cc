@@ -4,145 +4,210 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/row_index.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr uint32_t kObjectsPerCancelCheck = 1 << 14;
 
 class GraphTreeBuilder {
  public:
   GraphTreeBuilder(const ImportedTrace& trace, GraphNaming naming)
       : trace_(trace), tables_(trace.heap_graph), naming_(naming) {}
 
-  Status Add(uint32_t graph, const CancelFlag& cancelled) {
+  void Add(uint32_t graph, const ObjectTree& objects) {
     graph_ = graph;
     first_object_ = tables_.graphs[graph].first_object;
-    rows_.assign(tables_.graphs[graph].object_count, kNoId);
-    queue_.clear();
+    node_of_.clear();
+    node_of_.resize(tables_.graphs[graph].object_count, kNoId);
     index_.clear();
-    AddRoots();
-    for (size_t next = 0; next < queue_.size(); ++next) {
-      if (next % kObjectsPerCancelCheck == 0 && cancelled)
-        return Status(StatusCode::kUnavailable,
-                      "cannot finish the query: it was cancelled");
-      FollowReferences(queue_[next]);
-    }
-    return {};
+    for (const uint32_t object : objects.order)
+      AddObject(object, objects.parent[object - first_object_]);
   }
 
   GraphTree Finish() {
+    SortChildren();
+    rows_.assign(nodes_.size(), kNoId);
+    std::vector<uint32_t> stack(top_.rbegin(), top_.rend());
+    while (!stack.empty()) {
+      const uint32_t node = stack.back();
+      stack.pop_back();
+      AddRow(node);
+      stack.insert(stack.end(), nodes_[node].children.rbegin(),
+                   nodes_[node].children.rend());
+    }
     AddCumulative(&made_.tree);
     made_.tree.names = names_;
     return std::move(made_);
   }
 
  private:
-  enum class Part : uint8_t { kJava, kNative };
+  struct Node {
+    uint32_t parent = kNoId;
+    StringId name = kEmptyString;
+    HeapRootType root_type = HeapRootType::kNone;
+    HeapType heap_type = HeapType::kUnknown;
+    bool is_native = false;
+    uint32_t graph = 0;
+    uint32_t first_object = 0;
+    FlameValues values;
+    std::vector<uint32_t> children;
+  };
 
-  // The node's parent, class, root type and part.
-  using Key = std::tuple<uint32_t, uint32_t, HeapRootType, Part>;
+  using Key = std::tuple<uint32_t, StringId, HeapRootType, HeapType, bool>;
 
-  std::string_view ClassName(uint32_t object) const {
-    const HeapClass& type = tables_.classes[tables_.objects.type[object]];
-    return trace_.Text(type.deobfuscated_name != kNoId ? type.deobfuscated_name
-                                                       : type.name);
-  }
-
-  void AddRoots() {
-    std::vector<uint32_t> roots;
-    for (uint32_t i = 0; i < rows_.size(); ++i) {
-      if (tables_.objects.root_type[first_object_ + i] != HeapRootType::kNone)
-        roots.push_back(first_object_ + i);
+  StringId ClassName(uint32_t object) {
+    const uint32_t type = tables_.objects.type[object];
+    class_names_.resize(tables_.classes.size(), kNoId);
+    if (class_names_[type] == kNoId) {
+      const HeapClass& row = tables_.classes[type];
+      class_names_[type] = names_->Intern(
+          trace_.Text(row.deobfuscated_name != kNoId ? row.deobfuscated_name : row.name));
     }
-    std::stable_sort(roots.begin(), roots.end(), [this](uint32_t a, uint32_t b) {
-      return ClassName(a) < ClassName(b);
-    });
-    for (const uint32_t object : roots)
-      AddObject(object, kNoId);
+    return class_names_[type];
   }
 
-  void AddObject(uint32_t object, uint32_t parent_row) {
+  // Made once for all objects of a name, which may be long.
+  StringId RootName(StringId name, HeapRootType type) {
+    const auto [known, is_new] = root_names_.try_emplace({name, type}, kEmptyString);
+    if (is_new)
+      known->second =
+          names_->Intern(std::string(names_->Get(name)) + " [" + NameOf(type) + "]");
+    return known->second;
+  }
+
+  StringId NativeName(StringId name) {
+    const auto [known, is_new] = native_names_.try_emplace(name, kEmptyString);
+    if (is_new)
+      known->second = names_->Intern("[native] " + std::string(names_->Get(name)));
+    return known->second;
+  }
+
+  void AddObject(uint32_t object, uint32_t parent_object) {
     const HeapObjectTable& objects = tables_.objects;
-    const HeapRootType root_type =
-        parent_row == kNoId ? objects.root_type[object] : HeapRootType::kNone;
-    std::string name(ClassName(object));
-    const bool is_flamegraph = naming_ == GraphNaming::kFlamegraph;
-    if (root_type != HeapRootType::kNone && is_flamegraph)
-      name += std::string(" [") + NameOf(root_type) + "]";
-    const uint32_t row =
-        NodeOf({parent_row, objects.type[object], root_type, Part::kJava}, name);
-    made_.tree.AddSelf(row, FlameValues{1, objects.self_size[object], 0, 0});
-    if (objects.native_size[object] != 0 && is_flamegraph) {
-      const uint32_t native =
-          NodeOf({row, objects.type[object], HeapRootType::kNone, Part::kNative},
-                 "[native] " + name);
-      made_.tree.AddSelf(native, FlameValues{1, objects.native_size[object], 0, 0});
+    Node node;
+    node.name = ClassName(object);
+    uint32_t row = kNoId;
+    if (parent_object == kNoId) {
+      node.root_type = objects.root_type[object];
+      if (naming_ == GraphNaming::kFlamegraph)
+        node.name = RootName(node.name, node.root_type);
+    } else {
+      node.parent = node_of_[parent_object - first_object_];
+      if (naming_ == GraphNaming::kClasses && nodes_[node.parent].name == node.name)
+        row = node.parent;
     }
-    rows_[object - first_object_] = row;
-    queue_.push_back(object);
+    if (naming_ == GraphNaming::kClasses)
+      node.heap_type = objects.heap_type[object];
+    if (row == kNoId)
+      row = NodeOf(node, object);
+    nodes_[row].values += FlameValues{1, objects.self_size[object], 0, 0};
+    nodes_[row].first_object = std::min(nodes_[row].first_object, object);
+    node_of_[object - first_object_] = row;
+    if (objects.native_size[object] != 0)
+      AddNative(object, row);
   }
 
-  uint32_t NodeOf(const Key& key, const std::string& name) {
-    const auto row = static_cast<uint32_t>(made_.tree.nodes.size());
-    const auto [known, is_new] = index_.try_emplace(key, row);
+  void AddNative(uint32_t object, uint32_t owner) {
+    Node node;
+    node.parent = owner;
+    node.name = NativeName(nodes_[owner].name);
+    node.root_type =
+        naming_ == GraphNaming::kClasses ? nodes_[owner].root_type : HeapRootType::kNone;
+    node.is_native = true;
+    nodes_[NodeOf(node, object)].values +=
+        FlameValues{1, tables_.objects.native_size[object], 0, 0};
+  }
+
+  uint32_t NodeOf(Node node, uint32_t object) {
+    const auto row = static_cast<uint32_t>(nodes_.size());
+    const auto [known, is_new] = index_.try_emplace(
+        {node.parent, node.name, node.root_type, node.heap_type, node.is_native}, row);
     if (!is_new)
       return known->second;
-    FlameNode node;
-    node.parent = std::get<0>(key);
-    node.function = made_.tree.functions.Intern({.name = names_->Intern(name)});
-    made_.tree.AddNode(node);
-    made_.graphs.push_back(graph_);
-    made_.root_types.push_back(std::get<HeapRootType>(key));
+    (node.parent == kNoId ? top_ : nodes_[node.parent].children).push_back(row);
+    node.graph = graph_;
+    node.first_object = object;
+    nodes_.push_back(std::move(node));
     return row;
   }
 
-  void FollowReferences(uint32_t owner) {
-    const uint32_t first = tables_.objects.first_reference[owner];
-    if (first == kNoId)
-      return;
-    for (uint32_t i = 0; i < tables_.objects.reference_count[owner]; ++i) {
-      const uint32_t owned = tables_.references.owned[first + i];
-      if (owned == kNoId || owned < first_object_ ||
-          owned - first_object_ >= rows_.size() ||
-          rows_[owned - first_object_] != kNoId ||
-          IsWeakReference(trace_, owner, first + i))
-        continue;
-      AddObject(owned, rows_[owner - first_object_]);
+  void SortChildren() {
+    const auto place = [this](uint32_t node) {
+      return std::pair(nodes_[node].first_object, nodes_[node].is_native);
+    };
+    std::ranges::sort(top_, {}, place);
+    for (Node& node : nodes_)
+      std::ranges::sort(node.children, {}, place);
+  }
+
+  void AddRow(uint32_t index) {
+    const Node& node = nodes_[index];
+    FlameNode row;
+    row.parent = node.parent == kNoId ? kNoId : rows_[node.parent];
+    row.function = made_.tree.functions.Intern({.name = node.name});
+    rows_[index] = made_.tree.AddNode(row);
+    made_.tree.AddSelf(rows_[index], node.values);
+    made_.graphs.push_back(node.graph);
+    made_.root_types.push_back(node.root_type);
+    made_.heap_types.push_back(node.heap_type);
+    made_.is_native.push_back(node.is_native);
+    made_.path_hashes.push_back(PathHash(node, row.parent));
+  }
+
+  uint64_t NameHash(StringId name) {
+    const auto [known, is_new] = name_hashes_.try_emplace(name, 0);
+    if (is_new) {
+      for (const char c : names_->Get(name))
+        known->second = Mix(known->second ^ static_cast<uint8_t>(c)) + 1;
     }
+    return known->second;
+  }
+
+  uint64_t PathHash(const Node& node, uint32_t parent_row) {
+    const uint64_t above = parent_row == kNoId ? 0 : made_.path_hashes[parent_row];
+    const auto kinds = static_cast<uint64_t>(node.root_type) << 8 |
+                       static_cast<uint64_t>(node.heap_type) << 16 |
+                       static_cast<uint64_t>(node.is_native) << 24;
+    return Mix(Mix(above ^ NameHash(node.name)) ^ kinds);
   }
 
   const ImportedTrace& trace_;
   const HeapGraphTables& tables_;
   const GraphNaming naming_;
-  GraphTree made_;
   std::shared_ptr<StringPool> names_ = std::make_shared<StringPool>();
+  std::vector<StringId> class_names_;  // by class, in names_; kNoId: not asked for yet
+  std::map<std::pair<StringId, HeapRootType>, StringId> root_names_;
+  std::map<StringId, StringId> native_names_;
+  std::map<StringId, uint64_t> name_hashes_;
+  std::vector<Node> nodes_;  // parents first
+  std::vector<uint32_t> top_;
+  GraphTree made_;
+  std::vector<uint32_t> rows_;  // in made_, by node
   // Of the graph that is added:
   uint32_t graph_ = 0;
   uint32_t first_object_ = 0;
   std::map<Key, uint32_t> index_;
-  std::vector<uint32_t> rows_;   // of the graph's objects; kNoId: not reached
-  std::vector<uint32_t> queue_;  // reached objects, nearest first
+  Column<uint32_t> node_of_;  // by object; kNoId: not reached
 };
 
 }  // namespace
 
-bool IsWeakReference(const ImportedTrace& trace, uint32_t owner, uint32_t reference) {
-  const HeapGraphTables& tables = trace.heap_graph;
-  const HeapClassKind kind = tables.classes[tables.objects.type[owner]].kind;
-  return (kind == HeapClassKind::kWeakReference ||
-          kind == HeapClassKind::kFinalizerReference ||
-          kind == HeapClassKind::kPhantomReference) &&
-         trace.Text(tables.references.field_name[reference]).ends_with("referent");
-}
-
 Result<GraphTree> BuildGraphTree(const ImportedTrace& trace,
                                  std::span<const uint32_t> graphs,
+                                 GraphHierarchy hierarchy,
                                  GraphNaming naming,
                                  const CancelFlag& cancelled) {
   GraphTreeBuilder builder(trace, naming);
-  for (const uint32_t graph : graphs)
-    HPD_TRY(builder.Add(graph, cancelled));
+  for (const uint32_t graph : graphs) {
+    HPD_TRY_ASSIGN(const ObjectTree objects,
+                   hierarchy == GraphHierarchy::kShortestPaths
+                       ? ShortestPathTree(trace, graph, cancelled)
+                       : DominatorObjectTree(trace, graph, cancelled));
+    builder.Add(graph, objects);
+  }
   return builder.Finish();
 }
 

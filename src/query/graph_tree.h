@@ -1,5 +1,5 @@
-// A Java heap graph as a call tree: every reachable object hangs on a shortest path of
-// references from a root, and objects with the same path of class names are one node.
+// A Java heap graph as a call tree: objects with the same path of class names in a tree
+// of objects are one node.
 #pragma once
 
 #include <cstdint>
@@ -7,31 +7,36 @@
 
 #include "base/status.h"
 #include "query/flame_tree.h"
-#include "query/sqlite/database.h"
+#include "query/object_tree.h"
 #include "tables/imported_trace.h"
 
 namespace heapprofd {
 
+// Memory outside the Java heap that an object owns is a child "[native] Class" in both.
 enum class GraphNaming : uint8_t {
-  kFlamegraph,  // a root's name is "Class [ROOT_TYPE]"; memory outside the Java heap that
-                // an object owns is a child "[native] Class"
-  kClasses,     // names of classes only, and no native memory
+  kFlamegraph,  // a root's name is "Class [ROOT_TYPE]"
+  kClasses,     // names of classes only, also of types of heaps; an object that hangs on
+                // one of its class is in that one's node
 };
 
+enum class GraphHierarchy : uint8_t { kShortestPaths, kDominators };
+
 struct GraphTree {
+  // Of a node those first whose first object comes first, each with all that is below.
   FlameTree tree;
-  // By node. Types of the roots; kNone further down.
+  // By node.
   Column<uint32_t> graphs;
-  Column<HeapRootType> root_types;
+  Column<HeapRootType> root_types;  // kNone further down than roots
+  Column<HeapType> heap_types;      // for kClasses only
+  Column<bool> is_native;
+  Column<uint64_t> path_hashes;  // the same for a path of names in every trace
 };
 
 // `graphs` are rows of heap_graph; each has its own roots. kUnavailable when cancelled.
 Result<GraphTree> BuildGraphTree(const ImportedTrace& trace,
                                  std::span<const uint32_t> graphs,
+                                 GraphHierarchy hierarchy,
                                  GraphNaming naming,
                                  const CancelFlag& cancelled);
-
-// Weak, finalizer and phantom references hold nothing. Both are rows.
-bool IsWeakReference(const ImportedTrace& trace, uint32_t owner, uint32_t reference);
 
 }  // namespace heapprofd

@@ -1,4 +1,11 @@
-// heap_graph, heap_graph_object, _class, _reference.
+// heap_graph, heap_graph_object, _class, _reference, and what is told of heaps that were
+// full.
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "query/heap_dominators.h"
 #include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
 
@@ -13,7 +20,8 @@ Table GraphTable(const ImportedTrace& trace) {
       TableColumn::RowNumber("id"),
       NumberColumn("ts", [&rows](size_t row) { return rows[row].ts; }),
       NumberColumn("upid", [&rows](size_t row) { return rows[row].upid; }),
-      NullColumn("dump_reason", ColumnType::kText),
+      TextColumn("dump_reason", trace,
+                 [&rows](size_t row) { return rows[row].dump_reason; }),
       NumberColumn("heap_size", [&rows](size_t row) { return rows[row].heap_size; }),
       NumberColumn("truncated", [&rows](size_t row) { return rows[row].truncated; }),
   };
@@ -35,6 +43,48 @@ Table ClassTable(const ImportedTrace& trace) {
       LiteralColumn("kind", [&rows](size_t row) { return NameOf(rows[row].kind); }),
   };
   return table;
+}
+
+TableColumn ObjectDataColumn(const std::vector<HeapObjectData>& rows) {
+  return NumberColumn("object_data_id", [&rows](size_t row) {
+    const auto found = std::ranges::lower_bound(rows, row, {}, &HeapObjectData::object);
+    return found == rows.end() || found->object != row
+               ? std::optional<int64_t>()
+               : std::optional<int64_t>(found - rows.begin());
+  });
+}
+
+// Ours: where objects were, as heap_profile hprof names them.
+TableColumn AddressColumn(const Column<uint64_t>& addresses) {
+  TableColumn column = NumberColumn("address", [&addresses](size_t row) {
+    return row >= addresses.size() || addresses[row] == 0
+               ? std::optional<int64_t>()
+               : std::optional(static_cast<int64_t>(addresses[row]));
+  });
+  column.is_hidden = true;
+  return column;
+}
+
+// Ours: what would be freed with an object. Dominators are found when a query first asks.
+TableColumn RetainedSizeColumn(const ImportedTrace& trace) {
+  struct Retained {
+    std::once_flag is_made;
+    std::vector<int64_t> sizes;  // 0: it cannot be reached
+  };
+
+  const auto retained = std::make_shared<Retained>();
+  TableColumn column = NumberColumn("retained_size", [&trace, retained](size_t row) {
+    std::call_once(retained->is_made, [&trace, &sizes = retained->sizes] {
+      const CancelFlag never = false;
+      sizes.resize(trace.heap_graph.objects.row_count(), 0);
+      const Result<HeapDominators> found = FindHeapDominators(trace, never);
+      for (size_t i = 0; found.ok() && i < found.value().object.size(); ++i)
+        sizes[found.value().object[i]] = found.value().size[i];
+    });
+    return retained->sizes[row];
+  });
+  column.is_hidden = true;
+  return column;
 }
 
 Table ObjectTable(const ImportedTrace& trace) {
@@ -68,6 +118,9 @@ Table ObjectTable(const ImportedTrace& trace) {
                     }),
       NumberColumn("root_distance",
                    [&rows](size_t row) { return rows.root_distance[row]; }),
+      ObjectDataColumn(trace.heap_graph.object_data),
+      AddressColumn(rows.address),
+      RetainedSizeColumn(trace),
   };
   return table;
 }
@@ -93,19 +146,21 @@ Table ReferenceTable(const ImportedTrace& trace) {
   return table;
 }
 
-// Ours: where objects were, as heap_profile hprof names them.
-Table AddressTable(const ImportedTrace& trace) {
-  const Column<uint64_t>& addresses = trace.heap_graph.objects.address;
+Table OutOfMemoryTable(const ImportedTrace& trace) {
+  const std::vector<OutOfMemoryDetails>& rows = trace.heap_graph.out_of_memory;
   Table table;
-  table.row_count = addresses.size();
+  table.row_count = rows.size();
   table.columns = {
       TableColumn::RowNumber("id"),
-      NumberColumn("address",
-                   [&addresses](size_t row) {
-                     return addresses[row] == 0
-                                ? std::optional<int64_t>()
-                                : std::optional(static_cast<int64_t>(addresses[row]));
-                   }),
+      NumberColumn("heap_graph_id", [&rows](size_t row) { return rows[row].graph; }),
+      NumberColumn("allocation_size_bytes",
+                   [&rows](size_t row) { return rows[row].allocation_size; }),
+      NumberColumn("total_bytes_free",
+                   [&rows](size_t row) { return rows[row].total_bytes_free; }),
+      NumberColumn("free_bytes_until_oom",
+                   [&rows](size_t row) { return rows[row].free_bytes_until_oom; }),
+      TextColumn("error_msg", trace,
+                 [&rows](size_t row) { return rows[row].error_message; }),
   };
   return table;
 }
@@ -117,7 +172,7 @@ void AddHeapGraphTables(const ImportedTrace& trace, NamedTables* tables) {
   tables->emplace_back("heap_graph_class", ClassTable(trace));
   tables->emplace_back("heap_graph_object", ObjectTable(trace));
   tables->emplace_back("heap_graph_reference", ReferenceTable(trace));
-  tables->emplace_back("heap_graph_address", AddressTable(trace));
+  tables->emplace_back("android_heap_graph_java_oome_details", OutOfMemoryTable(trace));
 }
 
 }  // namespace heapprofd

@@ -109,6 +109,20 @@ Result<FlameTree> NativeTree(const ImportedTrace& trace,
   return tree;
 }
 
+// In the place of a graph without roots, whose packets did not all arrive; Perfetto's
+// words, which its users look for.
+FlameTree IncompleteGraph() {
+  auto names = std::make_shared<StringPool>();
+  FlameTree tree;
+  FlameNode node;
+  node.function = tree.functions.Intern(
+      {.name = names->Intern("ERROR: INCOMPLETE GRAPH (try increasing buffer size)")});
+  tree.AddSelf(tree.AddNode(node), FlameValues{1, 1, 0, 0});
+  AddCumulative(&tree);
+  tree.names = std::move(names);
+  return tree;
+}
+
 // Graphs are snapshots: the time must be that of one.
 Result<FlameTree> JavaTree(const ImportedTrace& trace,
                            const FlamegraphArguments& arguments,
@@ -117,9 +131,11 @@ Result<FlameTree> JavaTree(const ImportedTrace& trace,
   for (uint32_t graph = 0; graph < graphs.size(); ++graph) {
     if (graphs[graph].ts == arguments.ts && !arguments.upids.empty() &&
         graphs[graph].upid == arguments.upids[0]) {
-      HPD_TRY_ASSIGN(GraphTree made, BuildGraphTree(trace, {&graph, 1},
-                                                    GraphNaming::kFlamegraph, cancelled));
-      return std::move(made.tree);
+      HPD_TRY_ASSIGN(GraphTree made,
+                     BuildGraphTree(trace, {&graph, 1}, GraphHierarchy::kShortestPaths,
+                                    GraphNaming::kFlamegraph, cancelled));
+      return made.tree.nodes.empty() && graphs[graph].truncated ? IncompleteGraph()
+                                                                : std::move(made.tree);
     }
   }
   return Unusable(

@@ -63,7 +63,7 @@ bool IsKnownAtOpening(std::string_view table) {
                                           "stack_profile_symbol",
                                           "heap_profile_quality",
                                           "heap_profile_unsampled_children"};
-  return table.starts_with("heap_graph") ||
+  return table.starts_with("heap_graph") || table.starts_with("android_heap_graph") ||
          std::find(std::begin(kTables), std::end(kTables), table) != std::end(kTables);
 }
 

@@ -69,7 +69,9 @@ struct ImportedHeapGraph {
   uint32_t upid = 0;
   int64_t ts = 0;
   std::optional<int64_t> heap_size;
-  bool truncated = false;  // packets are missing
+  bool truncated = false;     // packets are missing
+  bool is_dump_file = false;  // hprof: values of fields are not read
+  StringId dump_reason = UINT32_MAX;
   uint32_t first_object = 0;
   uint32_t object_count = 0;
 };
@@ -109,11 +111,38 @@ struct HeapReferenceTable {
   size_t row_count() const { return owner.size(); }
 };
 
+// A row of `heap_graph_object_data`. Of an object it is found by its place: they are in
+// the order of objects.
+struct HeapObjectData {
+  uint32_t object = 0;
+  uint32_t first_primitive = 0;  // its set
+};
+
+// A row of `heap_graph_primitive`: the value of a field, which is an int or a long.
+struct HeapPrimitive {
+  uint32_t set = 0;
+  StringId field_name = 0;
+  StringId field_type = 0;
+  int64_t value = 0;
+};
+
+// A row of `android_heap_graph_java_oome_details`.
+struct OutOfMemoryDetails {
+  uint32_t graph = 0;
+  int64_t allocation_size = 0;
+  int64_t total_bytes_free = 0;
+  int64_t free_bytes_until_oom = 0;
+  StringId error_message = UINT32_MAX;
+};
+
 struct HeapGraphTables {
   std::vector<ImportedHeapGraph> graphs;
   std::vector<HeapClass> classes;
   HeapObjectTable objects;
   HeapReferenceTable references;
+  std::vector<HeapObjectData> object_data;
+  std::vector<HeapPrimitive> primitives;
+  std::vector<OutOfMemoryDetails> out_of_memory;
 };
 
 // A reference with this name does not count when its owner is weak, a finalizer's or a

@@ -44,6 +44,7 @@ enum Packet : uint32_t {
   kPacketFirstOnSequence = 87,
   kPacketTraceUuid = 89,
   kPacketMachineId = 98,
+  kPacketArtProcessMetadata = 131,
   kPacketZstdCompressedPackets = 133,
   kPacketUnsampledChildren = 10001,  // ours
 };

@@ -1,6 +1,8 @@
 """heap_profile hprof and hprof-conv on made dumps, on Android's own converter's results, and on a live Java VM."""
 
+import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -269,6 +271,32 @@ OF_CLASSES = ("SELECT c.name AS class, count(*) AS objects, sum(self_size) AS by
               "JOIN heap_graph_class c ON c.id = type_id GROUP BY 1")
 
 
+class Strings(WithDirectory):
+    def test_texts_that_are_there_several_times(self):
+        dump = Dump(version="1.0.2").string(2, "value").load_class(20, "java/lang/String")
+        texts = [b"twice \x1b[31m\n", b"once", b"twice \x1b[31m\n"]
+        dump.segment(dump.class_dump(20, 0, [2]),
+                     *(dump.instance(100 + 8 * i, 20, 200 + 8 * i) for i in range(3)),
+                     *(dump.numbers(200 + 8 * i, text) for i, text in enumerate(texts))).end()
+        path = self.write("a.hprof", dump.bytes)
+        done = hprof("strings", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["all_strings"], found["texts"]), (3, 1))
+        row = found["strings"][0]
+        self.assertEqual((row["text"], row["length"], row["strings"], row["arrays"]), (texts[0].decode(), 12, 2, 2))
+        self.assertEqual(row["wasted"] * 2, row["bytes"])
+        self.assertEqual(found["wasted"], row["wasted"])
+        done = hprof("strings", path)
+        self.assertIn('"twice ?[31m?"', done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+
+    def test_a_dump_without_strings(self):
+        done = hprof("strings", "--json", self.write("a.hprof", phone()))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["strings"], [])
+
+
 class Tables(WithDirectory):
     def test_all_dumps_of_a_file(self):
         dump = Dump(version="1.0.2").string(2, "next").load_class(20, "Node")
@@ -288,10 +316,33 @@ class Tables(WithDirectory):
 
     def test_roots_and_names(self):
         rows, _ = query(self.write("a.hprof", phone(kinds=(0x41,))),
-                        "SELECT a.address AS owner, b.address AS owned, field_name, root_type FROM heap_graph_reference "
-                        "JOIN heap_graph_object o ON o.id = owner_id JOIN heap_graph_address a ON a.id = owner_id "
-                        "JOIN heap_graph_address b ON b.id = owned_id WHERE a.address = 100 AND b.address = 101")
+                        "SELECT a.address AS owner, b.address AS owned, field_name, a.root_type FROM heap_graph_reference "
+                        "JOIN heap_graph_object a ON a.id = owner_id JOIN heap_graph_object b ON b.id = owned_id "
+                        "WHERE a.address = 100 AND b.address = 101")
         self.assertEqual(rows, [{"owner": 100, "owned": 101, "field_name": "com.example.Node.next", "root_type": "ROOT_JNI_LOCAL"}])
+
+    def test_trace_processor_shell_opens_it(self):
+        path = self.write("a.hprof", phone())
+        sql = ("SELECT o.address, o.self_size, o.retained_size, c.name FROM heap_graph_object o "
+               "JOIN heap_graph_class c ON c.id = type_id ORDER BY 1")
+        with open(self.path("q.sql"), "w", encoding="utf-8") as out:
+            out.write(sql)
+        done = subprocess.run([os.path.join(COMPAT, "trace_processor_shell"), "-q", self.path("q.sql"), path],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows, _ = query(path, sql)
+        self.assertEqual([row["name"] for row in csv.DictReader(io.StringIO(done.stdout))], [row["name"] for row in rows])
+        kept = {row["address"]: row["retained_size"] for row in rows}
+        dominators = json.loads(hprof("dominators", "--json", "--top", "0", path).stdout)["objects"]
+        self.assertTrue(dominators)
+        for row in dominators:
+            self.assertEqual(kept[int(row["address"], 16)], row["retained"])
+
+    def test_values_of_fields_are_not_there_and_said_to_be(self):
+        done = subprocess.run([HEAP_PROFILE, "query", self.write("a.hprof", phone()), "SELECT * FROM heap_graph_primitive"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("are not read from heap dumps of Java", done.stderr)
 
     def test_no_report_is_made_of_it(self):
         done = subprocess.run([HEAP_PROFILE, "report", "-o", self.path("r.html"), self.write("a.hprof", phone())],
@@ -331,15 +382,33 @@ class LiveMachine(WithMachine):
         self.assertGreater(rows["java.util.ArrayList"]["retained"], 1_000_000)
         self.assertGreater(rows["Leaky$Entry"]["retained"], 5000 * (24 + 24 + 24))
 
+    def test_threads_have_their_names_and_stacks(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        done = hprof("threads", "--json", "--top", "0", self.path("a.hprof"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        threads = {thread["name"]: thread for thread in json.loads(done.stdout)["threads"]}
+        self.assertLessEqual({"main", "Finalizer", "Reference Handler"}, set(threads))
+        frames = threads["main"]["frames"]
+        self.assertRegex(frames[-1]["method"], r"^Leaky\.main\(Leaky\.java:\d+\)$")
+        self.assertIn("java.io.BufferedReader", [local["class"] for local in frames[-1]["locals"]])
+        self.assertEqual(threads["main"]["object"]["class"], "java.lang.Thread")
+        done = hprof("threads", self.path("a.hprof"))
+        self.assertIn("    at Leaky.main(Leaky.java:", done.stdout)
+
+    def test_texts_of_the_machines_strings(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        found = json.loads(hprof("strings", "--json", "--top", "0", self.path("a.hprof")).stdout)
+        self.assertGreater(found["all_strings"], 5000)
+        self.assertFalse([row for row in found["strings"] if row["text"].startswith("entry ")], "each is there once")
+
     def test_tables_and_views_agree(self):
         jcmd(self.start(), "GC.heap_dump", "-overwrite", "-all", self.path("a.hprof"))
         path = self.path("a.hprof")
         rows, _ = query(path, OF_CLASSES)
         self.assertCountEqual(rows, self.histogram(path)["classes"])
         rows, _ = query(path, "INCLUDE PERFETTO MODULE android.memory.heap_graph.dominator_tree; "
-                              "SELECT address, self_size AS bytes, dominated_size_bytes AS retained FROM heap_graph_dominator_tree t "
-                              "JOIN heap_graph_object o ON o.id = t.id JOIN heap_graph_address a ON a.id = t.id "
-                              "WHERE idom_id IS NULL")
+                              "SELECT address, self_size AS bytes, retained_size AS retained FROM heap_graph_dominator_tree "
+                              "JOIN heap_graph_object USING (id) WHERE idom_id IS NULL")
         views = json.loads(hprof("dominators", "--json", "--top", "0", path).stdout)
         self.assertCountEqual([(hex(row["address"]), row["bytes"], row["retained"]) for row in rows],
                               [(row["address"], row["bytes"], row["retained"]) for row in views["objects"]])

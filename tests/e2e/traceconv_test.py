@@ -251,6 +251,19 @@ class JavaHeaps(unittest.TestCase):
             self.assertIn("Type: space", text)
             self.assertRegex(text, r"1000B .* byte\[\]")
 
+    def test_a_heap_without_roots_has_an_empty_profile_and_a_message(self):
+        path = os.path.join(self.directory, "trace")
+        heap = "packet { timestamp: 5 trusted_packet_sequence_id: 1 heap_graph { pid: 7 %s types { id: 1 class_name: 'A' } } }"
+        for objects, code, message in [("objects { id: 1 type_id: 1 self_size: 8 }", 0, b"has no object that a root reaches"),
+                                       ("", 1, b"its Java heaps have no objects")]:
+            with open(path, "wb") as file:
+                file.write(text_format.Parse(heap % objects, trace_pb2.Trace()).SerializeToString())
+            done = traceconv("profile", "--java-heap", "--output-dir", f"{self.directory}/{code}", path)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(message, done.stderr)
+        (made,) = glob.glob(self.directory + "/0/*")
+        self.assertEqual(len(load(made)[1].sample), 0)
+
     def test_a_trace_with_both_kinds_needs_to_be_told_which(self):
         both = self.trace("heap_graph", "two_dumps")
         undecided = traceconv("profile", "--output-dir", self.directory + "/none", both)

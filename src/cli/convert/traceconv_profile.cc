@@ -86,6 +86,8 @@ Status ConvertToProfiles(const TraceconvOptions& options) {
   if (is_java) {
     HPD_TRY(ConvertHeapGraphsToPprof(
         trace, selection, [&](const DumpProfile& dump) -> Status {
+          if (!dump.note.empty())
+            Print(stderr, "traceconv: %s\n", dump.note.c_str());
           return files.Write("java_heap_dump", std::to_string(dump.pid), dump);
         }));
   } else {

@@ -15,6 +15,8 @@
 #include "cli/hprof/examined_dump.h"
 #include "cli/hprof/leak_report.h"
 #include "cli/hprof/report_parts.h"
+#include "cli/hprof/string_report.h"
+#include "cli/hprof/thread_report.h"
 
 namespace heapprofd {
 namespace {
@@ -22,7 +24,7 @@ namespace {
 using nlohmann::json;
 
 // Of a table; one more to the right.
-std::string RetainedCell(const std::string& text) {
+std::string AlignedNumber(const std::string& text) {
   constexpr size_t kWidth = 15;
   return std::string(kWidth - std::min(kWidth, text.size()), ' ') + text;
 }
@@ -51,13 +53,13 @@ Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
     return {};
   }
   PrintTotal(opened, sums.objects, sums.bytes);
-  const std::string retained = view.retained ? RetainedCell("retained") : "";
+  const std::string retained = view.retained ? AlignedNumber("retained") : "";
   Print(stdout, "%12s %14s%s  %s\n", "objects", "bytes", retained.c_str(), "class");
   for (size_t i = 0; i < shown; ++i) {
     const ClassRow& row = sums.rows[i];
     Print(stdout, "%12llu %14llu%s  %s\n", static_cast<unsigned long long>(row.objects),
           static_cast<unsigned long long>(row.bytes),
-          view.retained ? RetainedCell(std::to_string(row.retained)).c_str() : "",
+          view.retained ? AlignedNumber(std::to_string(row.retained)).c_str() : "",
           row.name.c_str());
   }
   return {};
@@ -111,14 +113,18 @@ Status PrintAsAsked(OpenedDump& opened, const HprofView& view) {
     return PrintDominators(opened, view);
   if (view.verb == "compare")
     return PrintComparison(opened, view);
+  if (view.verb == "strings")
+    return PrintStrings(opened, view);
+  if (view.verb == "threads")
+    return PrintThreads(opened, view);
   return view.verb == "leaks" ? PrintLeaks(opened, view) : PrintPath(opened, view);
 }
 
 }  // namespace
 
 bool IsView(const std::string& verb) {
-  constexpr std::array<std::string_view, 5> kViews = {"histogram", "leaks", "dominators",
-                                                      "path", "compare"};
+  constexpr std::array<std::string_view, 7> kViews = {
+      "histogram", "leaks", "dominators", "path", "compare", "strings", "threads"};
   return std::find(kViews.begin(), kViews.end(), verb) != kViews.end();
 }
 

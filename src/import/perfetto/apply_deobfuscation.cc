@@ -82,6 +82,27 @@ void DeobfuscateFrame(TraceBuilder& builder, const Deobfuscator& maps, size_t ro
   trace.frames.symbol_set[row] = new_set;
 }
 
+void DeobfuscateHeapGraphs(TraceBuilder& builder, const Deobfuscator& maps) {
+  ImportedTrace& trace = builder.trace();
+  const auto package_of = [&](const HeapClass& type) {
+    return PackageOf(trace.Text(type.location));
+  };
+  for (HeapClass& type : trace.heap_graph.classes) {
+    const std::string name = maps.FindClass(package_of(type), trace.Text(type.name));
+    if (!name.empty())
+      type.deobfuscated_name = builder.Intern(name);
+  }
+  HeapReferenceTable& references = trace.heap_graph.references;
+  const Column<uint32_t>& type_of = trace.heap_graph.objects.type;
+  for (size_t row = 0; row < references.row_count(); ++row) {
+    const HeapClass& owner = trace.heap_graph.classes[type_of[references.owner[row]]];
+    const std::string name =
+        maps.FindField(package_of(owner), trace.Text(references.field_name[row]));
+    if (!name.empty())
+      references.deobfuscated_field_name[row] = builder.Intern(name);
+  }
+}
+
 // Rewrites callsites in outlines to those of their callers, or stacks as if they had
 // been. Rows stay where they are, as parents must come before their children: two rows
 // may be the same stack afterwards.
@@ -192,18 +213,7 @@ void ApplyDeobfuscation(TraceBuilder& builder, const Deobfuscator& deobfuscator)
   OutlineResolver(builder, deobfuscator).Resolve();  // by lines as the trace has them
   for (size_t row = 0; row < trace.frames.row_count(); ++row)
     DeobfuscateFrame(builder, deobfuscator, row);
-  for (HeapClass& type : trace.heap_graph.classes) {
-    const std::string name = deobfuscator.FindClass({}, trace.Text(type.name));
-    if (!name.empty())
-      type.deobfuscated_name = builder.Intern(name);
-  }
-  HeapReferenceTable& references = trace.heap_graph.references;
-  for (size_t row = 0; row < references.row_count(); ++row) {
-    const std::string name =
-        deobfuscator.FindField({}, trace.Text(references.field_name[row]));
-    if (!name.empty())
-      references.deobfuscated_field_name[row] = builder.Intern(name);
-  }
+  DeobfuscateHeapGraphs(builder, deobfuscator);
 }
 
 }  // namespace heapprofd

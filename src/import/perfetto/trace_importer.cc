@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "import/perfetto/apply_deobfuscation.h"
+#include "import/perfetto/art_metadata.h"
 #include "import/perfetto/dump_counters.h"
 #include "import/perfetto/heap_graph_importer.h"
 #include "import/perfetto/inflate.h"
@@ -33,11 +34,13 @@ void PushStacks(TraceBuilder& builder,
 }  // namespace
 
 struct TraceImporter::Sequence {
-  explicit Sequence(TraceBuilder* builder, std::vector<DumpTimes>* times)
+  Sequence(TraceBuilder* builder,
+           std::vector<DumpTimes>* times,
+           HeapGraphQueue* heap_graphs)
       : decoder(std::make_shared<ProfileDecoder>(builder)),
         interned(builder),
         profile(builder, decoder, times),
-        heap_graph(builder) {}
+        heap_graph(builder, heap_graphs) {}
 
   std::shared_ptr<ProfileDecoder> decoder;
   InternedTables interned;
@@ -58,7 +61,8 @@ struct TraceImporter::PacketHeader {
 
 TraceImporter::TraceImporter(TraceBuilder* builder, const ByteSource* source)
     : builder_(builder),
-      no_sequence_(std::make_unique<Sequence>(builder, &dump_times_)),
+      heap_graphs_(builder),
+      no_sequence_(std::make_unique<Sequence>(builder, &dump_times_, &heap_graphs_)),
       symbols_(builder),
       source_(source) {}
 
@@ -113,7 +117,7 @@ TraceImporter::Sequence* TraceImporter::SequenceOf(const PacketHeader& header) {
   if (sequences_.size() >= kMaxSequences)
     return nullptr;
   std::unique_ptr<Sequence>& sequence = sequences_[*header.sequence];
-  sequence = std::make_unique<Sequence>(builder_, &dump_times_);
+  sequence = std::make_unique<Sequence>(builder_, &dump_times_, &heap_graphs_);
   return sequence.get();
 }
 
@@ -203,6 +207,8 @@ void TraceImporter::ImportData(uint32_t field,
     case field::kPacketHeapGraph:
       return (sequence != nullptr ? *sequence : *no_sequence_)
           .heap_graph.Add(message, ts);
+    case field::kPacketArtProcessMetadata:
+      return ImportArtMetadata(*builder_, heap_graphs_, message, ts);
     case field::kPacketModuleSymbols:
       return symbols_.Add(message);
     case field::kPacketDeobfuscationMapping:

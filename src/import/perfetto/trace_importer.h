@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "import/perfetto/byte_source.h"
+#include "import/perfetto/heap_graph_rows.h"
 #include "import/perfetto/inflate.h"
 #include "import/perfetto/interned_tables.h"
 #include "import/perfetto/profile_importer.h"
@@ -58,6 +59,7 @@ class TraceImporter {
   void CountFilesWithoutBuildId();
 
   TraceBuilder* builder_;
+  HeapGraphQueue heap_graphs_;
   std::map<uint64_t, std::unique_ptr<Sequence>> sequences_;
   std::unique_ptr<Sequence> no_sequence_;  // packets without a sequence id
   SymbolImporter symbols_;

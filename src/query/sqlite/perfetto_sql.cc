@@ -14,7 +14,12 @@ constexpr int kMaxMacroDepth = 16;
 
 constexpr const char* kModules[] = {
     "android.memory.heap_graph.class_summary_tree",
+    "android.memory.heap_graph.class_tree",
+    "android.memory.heap_graph.dominator_class_tree",
     "android.memory.heap_graph.dominator_tree",
+    "android.memory.heap_graph.heap_graph_class_aggregation",
+    "android.memory.heap_graph.heap_graph_stats",
+    "android.memory.heap_graph.oome",
     "android.memory.heap_profile.callstacks",
     "android.memory.heap_profile.intervals",
     "android.memory.heap_profile.summary_tree",

@@ -71,6 +71,7 @@ struct TableColumn {
   ColumnType type = ColumnType::kInteger;
   ColumnSource source;
   ColumnOrder order = ColumnOrder::kNone;
+  bool is_hidden = false;  // not in SELECT *
 
   // 0, 1, 2, ...: every table's id.
   static TableColumn RowNumber(std::string name) {

@@ -81,7 +81,8 @@ std::string Declaration(const TableFunction& function) {
   std::string sql = "CREATE TABLE x(";
   const char* separator = "";
   for (const ColumnSpec& column : function.columns) {
-    sql += separator + Quoted(column.name) + " " + SqlType(column.type);
+    sql += separator + Quoted(column.name) + " " + SqlType(column.type) +
+           (column.is_hidden ? " HIDDEN" : "");
     separator = ", ";
   }
   for (const Parameter& parameter : function.parameters) {
@@ -378,7 +379,8 @@ std::vector<ColumnSpec> SpecOf(const Table& table) {
   std::vector<ColumnSpec> specs;
   for (const TableColumn& column : table.columns)
     specs.push_back({column.name, column.type, column.order,
-                     std::holds_alternative<RowNumbers>(column.source)});
+                     std::holds_alternative<RowNumbers>(column.source),
+                     column.is_hidden});
   return specs;
 }
 

@@ -29,6 +29,7 @@ struct ColumnSpec {
   ColumnType type = ColumnType::kInteger;
   ColumnOrder order = ColumnOrder::kNone;
   bool is_row_number = false;
+  bool is_hidden = false;  // not in SELECT *
 };
 
 // An argument that was not given is NULL, too: functions treat both alike.

@@ -1,0 +1,100 @@
+#include "cli/hprof/thread_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/format.h"
+#include "base/print.h"
+#include "base/text.h"
+#include "cli/hprof/report_parts.h"
+#include "hprof/threads.h"
+
+namespace heapprofd {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kLocalsShown = 3;
+
+json JsonOfLocals(const Examined& examined,
+                  const OpenedDump& opened,
+                  const std::vector<uint32_t>& locals) {
+  json list = json::array();
+  for (const uint32_t object : locals)
+    list.push_back(JsonOf(examined, opened, object));
+  return list;
+}
+
+json JsonOfThread(const Examined& examined,
+                  const OpenedDump& opened,
+                  const hprof::HeapThread& thread) {
+  json frames = json::array();
+  for (const hprof::ThreadFrame& frame : thread.frames)
+    frames.push_back({{"method", opened.file.DescribeFrame(frame.id)},
+                      {"locals", JsonOfLocals(examined, opened, frame.locals)}});
+  return {{"name", thread.name},
+          {"object", JsonOf(examined, opened, thread.object)},
+          {"frames", std::move(frames)},
+          {"other_locals", JsonOfLocals(examined, opened, thread.other_locals)}};
+}
+
+// Those that retain most.
+void PrintLocals(const Examined& examined,
+                 const OpenedDump& opened,
+                 std::vector<uint32_t> locals) {
+  std::ranges::stable_sort(locals, std::ranges::greater(),
+                           [&](uint32_t object) { return examined.retained[object]; });
+  for (size_t i = 0; i < std::min(locals.size(), kLocalsShown); ++i)
+    Print(stdout, "        %s, retains %s\n",
+          TitleOf(examined, opened, locals[i]).c_str(),
+          FormatBytes(static_cast<double>(examined.retained[locals[i]])).c_str());
+  if (locals.size() > kLocalsShown)
+    Print(stdout, "        and %s more\n",
+          FormatCount(static_cast<double>(locals.size() - kLocalsShown)).c_str());
+}
+
+void PrintThread(const Examined& examined,
+                 const OpenedDump& opened,
+                 const hprof::HeapThread& thread) {
+  Print(stdout, "\"%s\" %s, retains %s\n", Printable(thread.name).c_str(),
+        TitleOf(examined, opened, thread.object).c_str(),
+        FormatBytes(static_cast<double>(examined.retained[thread.object])).c_str());
+  for (const hprof::ThreadFrame& frame : thread.frames) {
+    Print(stdout, "    at %s\n", Printable(opened.file.DescribeFrame(frame.id)).c_str());
+    PrintLocals(examined, opened, frame.locals);
+  }
+  if (!thread.other_locals.empty()) {
+    Print(stdout, "    in native code\n");
+    PrintLocals(examined, opened, thread.other_locals);
+  }
+}
+
+}  // namespace
+
+Status PrintThreads(OpenedDump& opened, const HprofView& view) {
+  HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
+  std::vector<hprof::HeapThread> threads =
+      hprof::ThreadsOf(opened.file, *opened.dump, examined.heap);
+  const size_t count = threads.size();
+  std::ranges::stable_sort(
+      threads, std::ranges::greater(),
+      [&](const hprof::HeapThread& thread) { return examined.retained[thread.object]; });
+  threads.resize(Shown(threads.size(), view));
+  if (view.json) {
+    json list = json::array();
+    for (const hprof::HeapThread& thread : threads)
+      list.push_back(JsonOfThread(examined, opened, thread));
+    PrintJson(opened, "threads", std::move(list), {{"all_threads", count}});
+    return {};
+  }
+  Print(stdout, "%s: %s threads\n", opened.path.c_str(),
+        FormatCount(static_cast<double>(count)).c_str());
+  for (const hprof::HeapThread& thread : threads) {
+    Print(stdout, "\n");
+    PrintThread(examined, opened, thread);
+  }
+  return {};
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,10 @@
+INCLUDE PERFETTO MODULE android.memory.heap_graph.class_summary_tree;
+INCLUDE PERFETTO MODULE android.memory.heap_graph.heap_graph_stats;
+INCLUDE PERFETTO MODULE android.memory.heap_graph.heap_graph_class_aggregation;
+INCLUDE PERFETTO MODULE android.memory.heap_graph.oome;
+SELECT * FROM heap_graph;
+SELECT * FROM android_heap_graph_java_oome_details;
+SELECT package_name, uid FROM package_list;
+SELECT * FROM android_heap_graph_class_summary_tree;
+SELECT * FROM android_heap_graph_class_aggregation;
+SELECT * FROM android_heap_graph_stats;

@@ -1,1 +1,0 @@
-SELECT value_string FROM heap_graph_object_data;
