@@ -1,7 +1,9 @@
 #include "hotspot/dump_room.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,25 +25,33 @@ uint64_t NumberIn(const std::string& path) {
              : strtoull(text.c_str(), nullptr, 10);
 }
 
-uint64_t RoomInGroup(const std::string& group) {
-  const uint64_t limit = NumberIn(group + "/memory.max");
-  const uint64_t used = NumberIn(group + "/memory.current");
+// Of control groups: how /proc/PID/cgroup names the memory's (behind a hierarchy's
+// number), where they are mounted, and their files.
+struct GroupVersion {
+  std::string key;
+  std::string directory;
+  std::string limit;
+  std::string used;
+};
+
+uint64_t RoomInGroup(const std::string& group, const GroupVersion& version) {
+  const uint64_t limit = NumberIn(group + version.limit);
+  const uint64_t used = NumberIn(group + version.used);
   return limit == UINT64_MAX || used == UINT64_MAX ? UINT64_MAX
                                                    : limit - std::min(limit, used);
 }
 
-}  // namespace
-
-uint64_t RoomInGroups(const std::string& groups, const std::string& cgroups) {
-  const std::string key = "0::";  // the one hierarchy of version 2
-  const size_t at = ("\n" + cgroups).find("\n" + key);
+uint64_t RoomInGroups(const std::string& groups,
+                      const std::string& cgroups,
+                      const GroupVersion& version) {
+  const size_t at = cgroups.find(version.key);
   if (at == std::string::npos)
     return UINT64_MAX;
-  std::string path = cgroups.substr(at + key.size());
+  std::string path = cgroups.substr(at + version.key.size());
   path.resize(std::min(path.find('\n'), path.size()));
   uint64_t room = UINT64_MAX;
   while (true) {
-    room = std::min(room, RoomInGroup(groups + path));
+    room = std::min(room, RoomInGroup(groups + version.directory + path, version));
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos)
       return room;
@@ -49,14 +59,25 @@ uint64_t RoomInGroups(const std::string& groups, const std::string& cgroups) {
   }
 }
 
-uint64_t RoomInMemory() {
+}  // namespace
+
+uint64_t RoomInGroups(const std::string& groups, const std::string& cgroups) {
+  return std::min(RoomInGroups(groups, "\n" + cgroups,
+                               {"\n0::", "", "/memory.max", "/memory.current"}),
+                  RoomInGroups(groups, cgroups,
+                               {":memory:", "/memory", "/memory.limit_in_bytes",
+                                "/memory.usage_in_bytes"}));
+}
+
+uint64_t RoomInMemory(const std::string& process) {
   constexpr uint64_t kKib = 1024;
   const std::string available =
       StatusField(ReadProcFile("/proc/meminfo", kMaxText), "MemAvailable");
   const uint64_t bytes =
       available.empty() ? UINT64_MAX : strtoull(available.c_str(), nullptr, 10) * kKib;
-  return std::min(bytes, RoomInGroups("/sys/fs/cgroup",
-                                      ReadProcFile("/proc/self/cgroup", kMaxText))) /
+  return std::min(bytes,
+                  RoomInGroups("/sys/fs/cgroup",
+                               ReadProcFile("/proc/" + process + "/cgroup", kMaxText))) /
          2;
 }
 
@@ -69,6 +90,15 @@ uint64_t RoomOnDisk(int file) {
     return UINT64_MAX;
   const uint64_t left = disk.f_blocks / kShareLeft;
   return (disk.f_bavail - std::min(disk.f_bavail, left)) * disk.f_frsize;
+}
+
+uint64_t RoomInTemporary(int directory, pid_t pid) {
+  struct statfs about {};
+
+  const uint64_t room = RoomOnDisk(directory);
+  const bool is_in_memory = fstatfs(directory, &about) == 0 &&
+                            (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
+  return is_in_memory ? std::min(room, RoomInMemory(std::to_string(pid))) : room;
 }
 
 void VolunteerToBeEnded() {

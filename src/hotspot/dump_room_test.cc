@@ -41,6 +41,17 @@ TEST_F(DumpRoomTest, TheTightestGroupOnTheWayUpCounts) {
   EXPECT_EQ(RoomInGroups(root_, "4:memory:/other\n0::/service\n"), 600u);
 }
 
+TEST_F(DumpRoomTest, GroupsOfTheFirstVersionCountAsWell) {
+  for (const std::string path : {"/memory", "/memory/service"}) {
+    fs::create_directories(root_ + path);
+    std::ofstream(root_ + path + "/memory.limit_in_bytes")
+        << (path == "/memory" ? "900\n" : "9223372036854771712\n");
+    std::ofstream(root_ + path + "/memory.usage_in_bytes") << "100\n";
+  }
+  EXPECT_EQ(RoomInGroups(root_, "5:cpu:/x\n4:memory:/service\n0::/\n"), 800u);
+  EXPECT_EQ(RoomInGroups(root_, "4:memory:/docker/of-the-host\n"), 800u);
+}
+
 TEST_F(DumpRoomTest, AGroupOverItsLimitHasNoRoom) {
   Group("/service", "1000", "1200");
   EXPECT_EQ(RoomInGroups(root_, "0::/service\n"), 0u);
@@ -54,8 +65,8 @@ TEST_F(DumpRoomTest, WithoutLimitsThereIsNone) {
 }
 
 TEST_F(DumpRoomTest, RoomIsLessThanAllThereIs) {
-  EXPECT_GT(RoomInMemory(), 0u);
-  EXPECT_LT(RoomInMemory(), UINT64_MAX);
+  EXPECT_GT(RoomInMemory("self"), 0u);
+  EXPECT_LT(RoomInMemory("self"), UINT64_MAX);
   const ScopedFd file(open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   EXPECT_LT(RoomOnDisk(file.get()), fs::space(root_).available);
 }

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -80,21 +82,31 @@ bool AwaitEnd(int handle, uint64_t patience_ns) {
   return false;
 }
 
-// One that a file system holds for ever is left to whoever reaps our children.
-void EndMessenger(pid_t pid) {
+// One that a file system holds for ever is left to whoever reaps our children. Gives how
+// it has ended, as waitpid(2) does, before we have ended it; nullopt: that is not known.
+std::optional<int> EndMessenger(pid_t pid) {
   const ScopedFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!AwaitEnd(handle.get(), kEndPatienceNs)) {
+  const bool has_ended = AwaitEnd(handle.get(), kEndPatienceNs);
+  if (!has_ended) {
     kill(pid, SIGKILL);
     AwaitEnd(handle.get(), kKillPatienceNs);
   }
-  waitpid(pid, nullptr, WNOHANG);
+  int how = 0;
+  const bool is_known = waitpid(pid, &how, WNOHANG) == pid;
+  return has_ended && is_known ? std::optional(how) : std::nullopt;
 }
 
-Status EndedStatus() {
-  return Status(StatusCode::kIo, "the process that asks was ended by somebody else");
+// Without having said anything.
+Status EndedStatus(std::optional<int> how) {
+  std::string text = "the process that asks has fallen silent";
+  if (how && WIFSIGNALED(*how))
+    text = "the process that asks was ended by signal " + std::to_string(WTERMSIG(*how)) +
+           " (" + strsignal(WTERMSIG(*how)) + ")";
+  return Status(StatusCode::kIo, text);
 }
 
-Result<std::string> Await(int socket, const ErrandWait& wait) {
+// nullopt: it has ended without a result.
+std::optional<Result<std::string>> Await(int socket, const ErrandWait& wait) {
   std::string stage;
   uint64_t progress = wait.progress();
   uint64_t last_change = MonotonicNs();
@@ -110,7 +122,7 @@ Result<std::string> Await(int socket, const ErrandWait& wait) {
     if (fds[0].revents != 0) {
       const ssize_t count = recv(socket, message.data(), message.size(), MSG_DONTWAIT);
       if (count <= 0)
-        return EndedStatus();
+        return std::nullopt;
       std::string text(message.data() + 1, static_cast<size_t>(count) - 1);
       if (message[0] != kStage)
         return message[0] == kResult ? Result<std::string>(std::move(text))
@@ -182,10 +194,10 @@ Result<std::string> RunErrand(const Errand& errand, const ErrandWait& wait) {
     RunMessenger(errand, std::move(theirs));
   }
   theirs.reset();
-  Result<std::string> result = Await(ours.get(), wait);
+  std::optional<Result<std::string>> result = Await(ours.get(), wait);
   ours.reset();
-  EndMessenger(pid);
-  return result;
+  const std::optional<int> how = EndMessenger(pid);
+  return result ? std::move(*result) : EndedStatus(how);
 }
 
 }  // namespace heapprofd

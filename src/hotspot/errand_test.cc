@@ -97,7 +97,7 @@ TEST(ErrandTest, AMessengerThatIsKilledIsNoticed) {
                                                Patient());
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.status().message(),
-            "the process that asks was ended by somebody else");
+            "the process that asks was ended by signal 9 (Killed)");
 }
 
 // Whoever sends it may be killed at any time: it sees that, and can clean up.

@@ -95,8 +95,9 @@ TEST_P(EveryIdSize, PathsHaveTheNamesOfFields) {
   Result<HeapGraph> heap = LoadGraph(file, file.dumps()[0]);
   ASSERT_TRUE(heap.ok());
   std::vector<uint64_t> ids;
-  for (const uint32_t object :
-       NearestPath(heap.value().graph, heap.value().ids.Find(500)))
+  const ObjectPath path =
+      NearestPaths(heap.value().graph, {heap.value().ids.Find(500)})[0];
+  for (const uint32_t object : path)
     ids.push_back(heap.value().ids.IdOf(object));
   EXPECT_EQ(ids, (std::vector<uint64_t>{20, 400, 100, 110, 500}));
   std::vector<NamedReference> references = {

@@ -69,11 +69,13 @@ class ReferenceRows : public HeapVisitor {
   ReferenceRows(const DumpFile& file,
                 const HeapGraph& heap,
                 uint32_t first_row,
+                uint64_t* name_bytes_left,
                 TraceBuilder* builder)
       : file_(file),
         id_bytes_(file.id_bytes()),
         heap_(heap),
         first_row_(first_row),
+        name_bytes_left_(*name_bytes_left),
         builder_(*builder),
         tables_(builder->trace().heap_graph),
         layouts_(file, heap.census.classes),
@@ -85,16 +87,17 @@ class ReferenceRows : public HeapVisitor {
     if (!Begin(record.id))
       return;
     ReferToClass(heap_.census.classes[heap_.census.class_class].id);
-    Refer(record.super, builder_.Intern("<superclass>"));
-    Refer(record.loader, builder_.Intern("<class loader>"));
-    Refer(record.signers, builder_.Intern("<signers>"));
-    Refer(record.domain, builder_.Intern("<protection domain>"));
-    const std::string prefix = file_.ClassName(record.id) + ".";
-    ForEachStatic(
-        record, id_bytes_, [&](const uint8_t* field, uint8_t type, const uint8_t* value) {
-          if (type == kObject)
-            Refer(GetId(value, id_bytes_), builder_.Intern(prefix + NameAt(field)));
-        });
+    Refer(ObjectOf(record.super), builder_.Intern("<superclass>"));
+    Refer(ObjectOf(record.loader), builder_.Intern("<class loader>"));
+    Refer(ObjectOf(record.signers), builder_.Intern("<signers>"));
+    Refer(ObjectOf(record.domain), builder_.Intern("<protection domain>"));
+    ForEachStatic(record, id_bytes_,
+                  [&](const uint8_t* field, uint8_t type, const uint8_t* value) {
+                    const uint32_t object =
+                        type == kObject ? ObjectOf(GetId(value, id_bytes_)) : kNoObject;
+                    if (object != kNoObject)
+                      Refer(object, NameOf(record.id, field));
+                  });
   }
 
   void Instance(const InstanceRecord& record) {
@@ -102,9 +105,13 @@ class ReferenceRows : public HeapVisitor {
     if (row == UINT32_MAX || !Begin(record.id))
       return;
     ReferToClass(record.class_id);
-    for (const NamedField& field : FieldsOf(row)) {
-      if (uint64_t{field.offset} + id_bytes_ <= record.byte_count)
-        Refer(GetId(record.values + field.offset, id_bytes_), field.name);
+    for (NamedField& field : FieldsOf(row)) {
+      if (uint64_t{field.offset} + id_bytes_ > record.byte_count)
+        continue;
+      const uint32_t object = ObjectOf(GetId(record.values + field.offset, id_bytes_));
+      if (object != kNoObject && field.name == kNoId)
+        field.name = NameOf(heap_.census.classes[field.declaring].id, field.field);
+      Refer(object, field.name);
     }
   }
 
@@ -113,16 +120,22 @@ class ReferenceRows : public HeapVisitor {
       return;
     ReferToClass(record.class_id);
     for (uint32_t i = 0; i < record.length; ++i)
-      Refer(GetId(record.elements + uint64_t{i} * id_bytes_, id_bytes_), kEmptyString);
+      Refer(ObjectOf(GetId(record.elements + uint64_t{i} * id_bytes_, id_bytes_)),
+            kEmptyString);
   }
 
   // There are more than numbers.
   bool is_full() const { return is_full_; }
 
+  // Some are without that of their class.
+  bool has_short_names() const { return has_short_names_; }
+
  private:
   struct NamedField {
     uint32_t offset;
-    StringId name;
+    uint32_t declaring;     // row of its class
+    const uint8_t* field;   // in the dump
+    StringId name = kNoId;  // when it has been asked for
   };
 
   // False: there is no such object, or it was there before: a hostile file may repeat it.
@@ -134,8 +147,11 @@ class ReferenceRows : public HeapVisitor {
     return tables_.objects.first_reference[owner_] == kNoId;
   }
 
-  void Refer(uint64_t id, StringId name) {
-    const uint32_t object = id == 0 ? kNoObject : heap_.ids.Find(id);
+  uint32_t ObjectOf(uint64_t id) const {
+    return id == 0 ? kNoObject : heap_.ids.Find(id);
+  }
+
+  void Refer(uint32_t object, StringId name) {
     if (object == kNoObject)
       return;
     HeapReferenceTable& rows = tables_.references;
@@ -157,10 +173,10 @@ class ReferenceRows : public HeapVisitor {
     const uint32_t object = heap_.ids.Find(class_id);
     if (object != kNoObject &&
         tables_.objects.root_type[first_row_ + object] == HeapRootType::kNone)
-      Refer(class_id, class_name_);
+      Refer(object, class_name_);
   }
 
-  const std::vector<NamedField>& FieldsOf(uint32_t row) {
+  std::vector<NamedField>& FieldsOf(uint32_t row) {
     std::vector<NamedField>& fields = fields_of_[row];
     if (is_known_[row])
       return fields;
@@ -169,22 +185,30 @@ class ReferenceRows : public HeapVisitor {
         row, heap_.census.classes[row].most_bytes,
         [&](uint32_t declaring, const uint8_t* field, uint8_t type, uint32_t offset) {
           if (type == kObject)
-            fields.push_back(
-                {offset,
-                 builder_.Intern(file_.ClassName(heap_.census.classes[declaring].id) +
-                                 "." + NameAt(field))});
+            fields.push_back({offset, declaring, field});
         });
     return fields;
   }
 
-  std::string NameAt(const uint8_t* field) const {
-    return std::string(file_.StringOf(GetId(field, id_bytes_)));
+  // "java.util.HashMap.table".
+  StringId NameOf(uint64_t class_id, const uint8_t* field) {
+    const std::string_view own = file_.StringOf(GetId(field, id_bytes_));
+    const std::string name = file_.ClassName(class_id).append(1, '.').append(own);
+    if (name.size() > name_bytes_left_) {
+      has_short_names_ = true;
+      return builder_.Intern(own);
+    }
+    const size_t known = builder_.trace().strings.size();
+    const StringId id = builder_.Intern(name);
+    name_bytes_left_ -= builder_.trace().strings.size() > known ? name.size() : 0;
+    return id;
   }
 
   const DumpFile& file_;
   const uint32_t id_bytes_;
   const HeapGraph& heap_;
   const uint32_t first_row_;
+  uint64_t& name_bytes_left_;
   TraceBuilder& builder_;
   HeapGraphTables& tables_;
   const FieldLayouts layouts_;
@@ -193,31 +217,34 @@ class ReferenceRows : public HeapVisitor {
   std::vector<bool> is_known_;                      // by class: in fields_of_
   uint32_t owner_ = 0;
   bool is_full_ = false;
+  bool has_short_names_ = false;
 };
 
-HeapClassKind KindOf(const DumpFile& file, const ClassTable& classes, uint32_t row) {
+// `own_kinds`: of each class by its own name.
+HeapClassKind KindOf(const std::vector<HeapClassKind>& own_kinds,
+                     const ClassTable& classes,
+                     uint32_t row) {
   for (const uint32_t at : classes.Ancestry(row)) {
-    const HeapClassKind kind = KindOfAncestor(file.ClassName(classes[at].id));
-    if (kind != HeapClassKind::kNormal)
-      return kind;
+    if (own_kinds[at] != HeapClassKind::kNormal)
+      return own_kinds[at];
   }
   return HeapClassKind::kNormal;
 }
 
 // One for each type of the graph, in its order.
-void AddClasses(const DumpFile& file,
-                const HeapGraph& heap,
-                uint32_t first_class,
-                TraceBuilder* builder) {
+void AddClasses(const HeapGraph& heap, uint32_t first_class, TraceBuilder* builder) {
   const ClassTable& classes = heap.census.classes;
   const std::vector<ObjectType>& types = heap.graph.types();
+  std::vector<HeapClassKind> own_kinds;
+  for (uint32_t row = 0; row < classes.size(); ++row)
+    own_kinds.push_back(KindOfAncestor(types[row].name));
   for (uint32_t type = 0; type < types.size(); ++type) {
     heapprofd::HeapClass row;
     row.name = builder->Intern(types[type].name);
     row.is_array = types[type].name.ends_with("[]");
     row.kind = row.is_array ? HeapClassKind::kArray : HeapClassKind::kNormal;
     if (type < classes.size() && !row.is_array) {
-      row.kind = KindOf(file, classes, type);
+      row.kind = KindOf(own_kinds, classes, type);
       const uint32_t super =
           classes[type].super == 0 ? UINT32_MAX : classes.Find(classes[type].super);
       row.superclass = super == UINT32_MAX ? kNoId : first_class + super;
@@ -260,7 +287,7 @@ void AddRoots(const HeapGraph& heap, uint32_t first_row, HeapGraphTables* tables
 
 Status AddGraph(const DumpFile& file,
                 const HeapDump& dump,
-                const GraphSource& source,
+                GraphSource* source,
                 TraceBuilder* builder,
                 std::vector<std::string>* notes) {
   HPD_TRY_ASSIGN(const HeapGraph heap, LoadGraph(file, dump));
@@ -274,22 +301,40 @@ Status AddGraph(const DumpFile& file,
               "or references; heap_profile hprof has views without such tables");
   if (heap.graph.object_count() >= kNoId - 1 - first_row)
     return full;
-  AddClasses(file, heap, first_class, builder);
+  AddClasses(heap, first_class, builder);
   AddObjects(heap, graph, first_class, &tables);
   AddRoots(heap, first_row, &tables);
-  ReferenceRows references(file, heap, first_row, builder);
+  ReferenceRows references(file, heap, first_row, &source->name_bytes_left, builder);
   WalkDump(file, dump, references);
   if (references.is_full())
     return full;
+  if (references.has_short_names())
+    notes->emplace_back(
+        "names of fields would take more than 64 MiB: some are without their class");
   SetRootDistances(first_row, builder->Intern(kReferentField), &tables);
   ImportedHeapGraph added;
-  added.upid = source.upid;
-  added.ts = source.ts;
+  added.upid = source->upid;
+  added.ts = source->ts;
   added.is_dump_file = true;
-  added.truncated = source.is_damaged || !heap.census.damage.empty();
+  added.truncated = source->is_damaged || !heap.census.damage.empty();
   added.first_object = first_row;
   added.object_count = heap.graph.object_count();
   tables.graphs.push_back(added);
+  return {};
+}
+
+Status AddGraphs(const DumpFile& file,
+                 GraphSource source,
+                 TraceBuilder* builder,
+                 std::vector<std::string>* notes) {
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  constexpr uint64_t kMostMs = INT64_MAX / kNsPerMs / 2;  // a later one is none
+  if (file.time_ms() <= kMostMs)
+    source.ts = static_cast<int64_t>(file.time_ms() * kNsPerMs);
+  for (const HeapDump& dump : file.dumps()) {
+    HPD_TRY(AddGraph(file, dump, &source, builder, notes));
+    ++source.ts;  // a file has one time, and graphs are told apart by theirs
+  }
   return {};
 }
 

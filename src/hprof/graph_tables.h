@@ -6,6 +6,7 @@
 // nothing else keeps that for ever.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,20 +20,29 @@ struct GraphSource {
   uint32_t upid = 0;
   int64_t ts = 0;
   bool is_damaged = false;
+  // For the names of fields of all dumps of a file together, each with that of its class:
+  // there may be as many of them as pairs of both. When it is used up they stand alone.
+  uint64_t name_bytes_left = uint64_t{64} << 20;
 };
 
 // Adds one dump as a graph. `notes` receives what could not be read.
 Status AddGraph(const DumpFile& file,
                 const HeapDump& dump,
-                const GraphSource& source,
+                GraphSource* source,
                 TraceBuilder* builder,
                 std::vector<std::string>* notes);
+
+// All of them, one after the other in time, beginning with that of the file.
+Status AddGraphs(const DumpFile& file,
+                 GraphSource source,
+                 TraceBuilder* builder,
+                 std::vector<std::string>* notes);
 
 // Whether this is a file with the dump of a heap; false also for what cannot be looked
 // into without taking it away, such as a pipe.
 bool IsDump(const std::string& path);
 
-// Adds all dumps of a file, one after the other in time.
+// The same for a file by its name, as a process of this name.
 Status ImportDumps(const std::string& path,
                    TraceBuilder* builder,
                    std::vector<std::string>* notes);

@@ -48,7 +48,7 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
     HPD_CHECK(bytes == suspect.retained);
   }
   if (!tree.order.empty())
-    HPD_CHECK(!NearestPath(heap.graph, tree.order[tree.order.size() - 1]).empty());
+    HPD_CHECK(!NearestPaths(heap.graph, {tree.order[tree.order.size() - 1]})[0].empty());
   NameReferences(file, dump, heap.census, &references);
   for (const HeapThread& thread : ThreadsOf(file, dump, heap))
     HPD_CHECK(thread.object < heap.graph.object_count());
@@ -73,10 +73,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         FindDuplicateStrings(file.value(), dump, census, SIZE_MAX);
     HPD_CHECK(strings.wasted <= strings.bytes);
     hprof::CheckGraph(file.value(), dump);
-    ImportedTrace trace;
-    TraceBuilder builder(&trace);
-    std::vector<std::string> notes;
-    static_cast<void>(hprof::AddGraph(file.value(), dump, {}, &builder, &notes));
   }
+  ImportedTrace trace;
+  TraceBuilder builder(&trace);
+  std::vector<std::string> notes;
+  static_cast<void>(hprof::AddGraphs(file.value(), {}, &builder, &notes));
   return 0;
 }

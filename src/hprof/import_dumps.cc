@@ -27,7 +27,6 @@ bool IsDump(const std::string& path) {
 Status ImportDumps(const std::string& path,
                    TraceBuilder* builder,
                    std::vector<std::string>* notes) {
-  constexpr int64_t kNsPerMs = 1'000'000;
   HPD_TRY_ASSIGN(const MappedInput input, OpenWhole(path, notes));
   HPD_TRY_ASSIGN(const DumpFile file, DumpFile::Read(input.bytes(), path));
   for (const std::string& damage : {input.damage(), file.damage()}) {
@@ -38,11 +37,7 @@ Status ImportDumps(const std::string& path,
   GraphSource source;
   source.upid = AddNamedProcess(BaseName(path), *builder);
   source.is_damaged = !input.damage().empty() || !file.damage().empty();
-  source.ts = static_cast<int64_t>(file.time_ms()) * kNsPerMs;
-  for (const HeapDump& dump : file.dumps()) {
-    HPD_TRY(AddGraph(file, dump, source, builder, notes));
-    ++source.ts;  // a file has one time, and graphs are told apart by theirs
-  }
+  HPD_TRY(AddGraphs(file, source, builder, notes));
   return input.Check();
 }
 

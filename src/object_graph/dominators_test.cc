@@ -130,7 +130,7 @@ TEST(DominatorsTest, LongChainsNeedNoDeepRecursion) {
     targets[i] = {i + 1, 0};
   const Model model = ModelOf(std::move(targets), {0});
   EXPECT_EQ(DominatorsOf(model)[199'999], 199'998u);
-  EXPECT_EQ(NearestPath(model.Graph(), 199'999).size(), 200'000u);
+  EXPECT_EQ(NearestPaths(model.Graph(), {199'999})[0].size(), 200'000u);
 }
 
 TEST(DominatorsTest, ACancelledSearchSaysSo) {
@@ -216,10 +216,10 @@ TEST(DominatorsTest, EveryObjectComesBehindItsDominator) {
 
 TEST(PathsTest, TheNearestOneIsFound) {
   const ObjectGraph graph = ModelOf({{1}, {2}, {3}, {}, {3}, {}}, {0, 4}).Graph();
-  EXPECT_EQ(NearestPath(graph, 3), (std::vector<uint32_t>{4, 3}));
-  EXPECT_EQ(NearestPath(graph, 2), (std::vector<uint32_t>{0, 1, 2}));
-  EXPECT_EQ(NearestPath(graph, 4), (std::vector<uint32_t>{4}));
-  EXPECT_TRUE(NearestPath(graph, 5).empty());
+  EXPECT_EQ(NearestPaths(graph, {3})[0], (std::vector<uint32_t>{4, 3}));
+  EXPECT_EQ(NearestPaths(graph, {2})[0], (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(NearestPaths(graph, {4})[0], (std::vector<uint32_t>{4}));
+  EXPECT_TRUE(NearestPaths(graph, {5})[0].empty());
 }
 
 }  // namespace

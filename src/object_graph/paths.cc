@@ -52,8 +52,4 @@ std::vector<ObjectPath> NearestPaths(const ObjectGraph& graph,
   return paths;
 }
 
-ObjectPath NearestPath(const ObjectGraph& graph, uint32_t object) {
-  return NearestPaths(graph, {object})[0];
-}
-
 }  // namespace heapprofd

@@ -14,7 +14,4 @@ using ObjectPath = std::vector<uint32_t>;
 // For each of `objects`.
 std::vector<ObjectPath> NearestPaths(const ObjectGraph& graph,
                                      const std::vector<uint32_t>& objects);
-
-ObjectPath NearestPath(const ObjectGraph& graph, uint32_t object);
-
 }  // namespace heapprofd

@@ -1,6 +1,7 @@
 #include "object_graph/suspects.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
 namespace heapprofd {
@@ -28,6 +29,9 @@ class SuspectSearch {
   }
 
  private:
+  // Those that there are: a file may have millions of types.
+  using PartsByType = std::map<uint32_t, SuspectPart>;
+
   bool IsLarge(uint32_t object) const { return retained_[object] >= least_; }
 
   // Of the same type as the one that dominates it.
@@ -82,8 +86,7 @@ class SuspectSearch {
       if (suspects_[i].count == 1)
         suspect_of[suspects_[i].object] = static_cast<uint8_t>(i);
     }
-    std::vector<std::vector<SuspectPart>> parts(
-        suspects_.size(), std::vector<SuspectPart>(graph_.types().size()));
+    std::vector<PartsByType> parts(suspects_.size());
     for (const uint32_t object : tree_.order) {
       uint8_t& suspect = suspect_of[object];
       const uint32_t above = tree_.dominator[object];
@@ -98,13 +101,14 @@ class SuspectSearch {
       part.bytes += graph_.SizeOf(object);
     }
     for (size_t i = 0; i < suspects_.size(); ++i)
-      suspects_[i].parts = Sorted(std::move(parts[i]));
+      suspects_[i].parts = Sorted(parts[i]);
   }
 
-  static std::vector<SuspectPart> Sorted(std::vector<SuspectPart> parts) {
-    for (size_t type = 0; type < parts.size(); ++type)
-      parts[type].type = static_cast<uint32_t>(type);
-    std::erase_if(parts, [](const SuspectPart& part) { return part.objects == 0; });
+  static std::vector<SuspectPart> Sorted(const PartsByType& by_type) {
+    std::vector<SuspectPart> parts;
+    parts.reserve(by_type.size());
+    for (const auto& [type, part] : by_type)
+      parts.push_back({type, part.objects, part.bytes});
     std::stable_sort(
         parts.begin(), parts.end(),
         [](const SuspectPart& a, const SuspectPart& b) { return a.bytes > b.bytes; });

@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
+#include "base/random_seed.h"
+#include "base/text.h"
 #include "hotspot/dump_room.h"
 
 namespace heapprofd {
@@ -27,17 +30,19 @@ Status IsThere(const std::string& path) {
 
 }  // namespace
 
-KeptDump::KeptDump(ScopedFd fd, std::string path, bool has_name)
-    : fd_(std::move(fd)), path_(std::move(path)), has_name_(has_name) {}
+KeptDump::KeptDump(const std::string& path, ScopedFd directory)
+    : path_(path), directory_(std::move(directory)), name_(FileName(path)) {}
 
 KeptDump::KeptDump(KeptDump&& other) noexcept
     : fd_(std::move(other.fd_)),
       path_(std::move(other.path_)),
-      has_name_(std::exchange(other.has_name_, false)) {}
+      directory_(std::move(other.directory_)),
+      name_(std::move(other.name_)),
+      stand_in_(std::exchange(other.stand_in_, {})) {}
 
 KeptDump::~KeptDump() {
-  if (has_name_)
-    unlink(path_.c_str());
+  if (!stand_in_.empty())
+    unlinkat(directory_.get(), stand_in_.c_str(), 0);
 }
 
 Result<KeptDump> KeptDump::Create(const std::string& path) {
@@ -45,29 +50,40 @@ Result<KeptDump> KeptDump::Create(const std::string& path) {
     ScopedFd memory(memfd_create("heap dump", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!memory.valid())
       return Status::FromErrno("cannot make room for the dump in memory", errno);
-    return KeptDump(std::move(memory), "", false);
+    return KeptDump(std::move(memory));
   }
 
+  KeptDump dump(
+      path, ScopedFd(open(DirectoryOf(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)));
+  HPD_TRY(dump.Open());
+  return dump;
+}
+
+Status KeptDump::Open() {
   struct stat status {};
 
-  if (lstat(path.c_str(), &status) == 0)
-    return IsThere(path);
-  ScopedFd nameless(
-      open(DirectoryOf(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kOwnersAlone));
-  if (nameless.valid())
-    return KeptDump(std::move(nameless), path, false);
-  if (errno != EOPNOTSUPP && errno != EISDIR)
-    return Status::FromErrno("cannot keep the dump as " + path, errno);
-  // A file system that has none without names.
-  ScopedFd named(open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC,
-                      kOwnersAlone));
-  if (!named.valid())
-    return Status::FromErrno("cannot keep the dump as " + path, errno);
-  return KeptDump(std::move(named), path, true);
+  if (!directory_.valid())
+    return Status::FromErrno("cannot keep the dump as " + path_, errno);
+  if (name_.empty() ||
+      fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+    return IsThere(path_);
+  fd_ = ScopedFd(
+      openat(directory_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, kOwnersAlone));
+  if (!fd_.valid() && (errno == EOPNOTSUPP || errno == EISDIR)) {
+    const std::string stand_in =
+        "." + name_ + "." + HexEncode(std::to_string(RandomSeed())).substr(0, 8);
+    fd_ = ScopedFd(openat(directory_.get(), stand_in.c_str(),
+                          O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC,
+                          kOwnersAlone));
+    if (fd_.valid())
+      stand_in_ = stand_in;
+  }
+  return fd_.valid() ? Status()
+                     : Status::FromErrno("cannot keep the dump as " + path_, errno);
 }
 
 uint64_t KeptDump::room() const {
-  return path_.empty() ? RoomInMemory() : RoomOnDisk(fd_.get());
+  return path_.empty() ? RoomInMemory("self") : RoomOnDisk(fd_.get());
 }
 
 Result<ScopedFd> KeptDump::Keep() {
@@ -76,13 +92,30 @@ Result<ScopedFd> KeptDump::Keep() {
       return Status::FromErrno("cannot seal the dump", errno);
     return std::move(fd_);
   }
-  if (std::exchange(has_name_, false))
-    return std::move(fd_);
-  const std::string link = "/proc/self/fd/" + std::to_string(fd_.get());
-  if (linkat(AT_FDCWD, link.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0)
+  // A full disk of another machine's may show only now.
+  if (fsync(fd_.get()) == 0 && GiveName())
     return std::move(fd_);
   return errno == EEXIST ? IsThere(path_)
                          : Status::FromErrno("cannot keep the dump as " + path_, errno);
+}
+
+// False: errno says why. What has this name by now stays.
+bool KeptDump::GiveName() {
+  const int to = directory_.get();
+  if (stand_in_.empty()) {
+    const std::string link = "/proc/self/fd/" + std::to_string(fd_.get());
+    return linkat(AT_FDCWD, link.c_str(), to, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  }
+  bool has_name =
+      renameat2(to, stand_in_.c_str(), to, name_.c_str(), RENAME_NOREPLACE) == 0;
+  if (!has_name && errno == EINVAL) {  // NFS cannot, but can link
+    has_name = linkat(to, stand_in_.c_str(), to, name_.c_str(), 0) == 0;
+    if (has_name)
+      unlinkat(to, stand_in_.c_str(), 0);
+  }
+  if (has_name)
+    stand_in_.clear();
+  return has_name;
 }
 
 }  // namespace heapprofd

@@ -1,9 +1,13 @@
 // Where a dump of a running virtual machine goes: memory, or a file that the user keeps.
-// Either is gone when this process is, whatever ends it, unless Keep() has been called.
+// Nothing has its name before Keep(). Memory is gone when this process is, whatever ends
+// it; the file, too, where the file system knows files without names (O_TMPFILE). Where
+// it does not, one that is killed leaves .NAME.XXXXXXXX, and nobody takes that for a
+// dump.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
@@ -25,15 +29,22 @@ class KeptDump {
   // Bytes that it may have.
   uint64_t room() const;
 
-  // Now it is whole: it gets its name, if it is to have one. Gives it for reading.
+  // Now it is whole: it is put on the disk and gets its name, if it is to have one. Gives
+  // it for reading.
   Result<ScopedFd> Keep();
 
  private:
-  KeptDump(ScopedFd fd, std::string path, bool has_name);
+  explicit KeptDump(ScopedFd memory) : fd_(std::move(memory)) {}
+
+  KeptDump(const std::string& path, ScopedFd directory);
+  Status Open();
+  bool GiveName();
 
   ScopedFd fd_;
-  std::string path_;  // empty: memory
-  bool has_name_;     // already, and loses it unless it is kept
+  std::string path_;      // empty: memory
+  ScopedFd directory_;    // looked up once: a path could lead elsewhere the second time
+  std::string name_;      // there
+  std::string stand_in_;  // what it is called until then; empty: it is nameless
 };
 
 }  // namespace heapprofd
