@@ -105,13 +105,14 @@ class SessionTest : public testing::Test {
 // Half of them, which is when they are looked at; by a thread that there is none of.
 void OwnForkSlots(Target* target) {
   constexpr uint64_t kNobody = kForkSlotOwned | (INT32_MAX - 1);
-  ClientBlock& client = target->memory().client();
+  ClientBlock& client = target->recorder().memory().client();
   client.fork_slots[0].slot.thread_pointer.store(kNobody);
   client.ring.fork_slot_count.store(kMaxForkSlots / 2);
 }
 
 bool HasOwnedForkSlot(Target* target) {
-  return target->memory().client().fork_slots[0].slot.thread_pointer.load() != 0;
+  return target->recorder().memory().client().fork_slots[0].slot.thread_pointer.load() !=
+         0;
 }
 
 TEST_F(SessionTest, NobodyWaitsForASessionThatIsOver) {
@@ -313,7 +314,8 @@ TEST_F(SessionTest, EndedOwnersOfForkSlotsAreLookedForByOneTargetAtATime) {
   ASSERT_NO_FATAL_FAILURE(Start("exits", "wait"));
   const pid_t first = program_;
   ASSERT_NO_FATAL_FAILURE(Start("exits", "wait"));
-  ASSERT_NO_FATAL_FAILURE(ServeUntil([this] { return session_->live_targets() == 2; }));
+  ASSERT_NO_FATAL_FAILURE(
+      ServeUntil([this] { return session_->live().CountReporting() == 2; }));
   std::vector<Target*> targets;
   for (const auto& target : session_->targets())
     targets.push_back(target.get());
@@ -324,7 +326,8 @@ TEST_F(SessionTest, EndedOwnersOfForkSlotsAreLookedForByOneTargetAtATime) {
     ASSERT_NO_FATAL_FAILURE(ServeUntil([&] {
       // Of many lengths, so that looks are broken off.
       session_->Serve(MonotonicNs() + (uint64_t{1000} << ++turn % 10));
-      EXPECT_LE(std::ranges::count_if(targets, &Target::looks_for_owners), 1);
+      const auto looks = [](Target* target) { return target->children().is_looking(); };
+      EXPECT_LE(std::ranges::count_if(targets, looks), 1);
       return std::ranges::none_of(targets, HasOwnedForkSlot);
     }));
   }
