@@ -18,6 +18,7 @@ TOOLS = ("heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "pe
 # Shown where another test runs them: page, and how they begin.
 ELSEWHERE = [
     ("docs/hprof.md", ("heap_profile ", "hprof-conv ")),  # hprof_test
+    ("README.md", ("tools/heap_profile java ",)),  # java_test
     ("docs/custom-allocators.md", ("bpftrace ",)),  # custom_heaps_test
 ]
 PATIENCE = 120

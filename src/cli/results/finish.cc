@@ -14,8 +14,8 @@
 
 #include "base/format.h"
 #include "base/print.h"
+#include "cli/exit_code.h"
 #include "cli/record/named_targets.h"
-#include "cli/record/options.h"
 #include "cli/record/signals.h"
 #include "cli/results/deobfuscate_profile.h"
 #include "cli/results/nothing_recorded.h"
@@ -239,11 +239,6 @@ class ResultFiles {
 };
 
 }  // namespace
-
-int Fail(const Status& status) {
-  Print(stderr, "heap_profile: %s\n", status.message().c_str());
-  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
-}
 
 int FinishRecording(TraceRecording& recording,
                     const LiveView& view,
