@@ -7,6 +7,11 @@
 #include "cli/doctor.h"
 #include "cli/hprof/hprof_command.h"
 #include "cli/hprof/java_command.h"
+#include "cli/inspect/diff_command.h"
+#include "cli/inspect/export_command.h"
+#include "cli/inspect/leaks_command.h"
+#include "cli/inspect/show_command.h"
+#include "cli/inspect/stats_command.h"
 #include "cli/mark_command.h"
 #include "cli/query/query_command.h"
 #include "cli/record/record_command.h"
@@ -47,6 +52,11 @@ CommandLine WholeProgram() {
 
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
+      {"show", "Prints the summary of a recording again.", ShowLine},
+      {"stats", "Tells the figures of a recording, and fails if asked to.", StatsLine},
+      {"diff", "Tells what changed between two recordings, likewise.", DiffLine},
+      {"leaks", "Shows stacks that grow or keep what they allocate.", LeaksLine},
+      {"export", "Writes profiles as pprof, folded, speedscope or CSV.", ExportLine},
       {"report", "Shows profiles in a page for a browser.", ReportCommandLine},
       {"query", "Asks profiles questions in SQL.", QueryCommandLine},
       {"traceconv", "Converts traces: to pprof, text, bundles and more.", TraceconvLine},

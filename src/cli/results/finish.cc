@@ -1,16 +1,13 @@
 #include "cli/results/finish.h"
 
 #include <fcntl.h>
-#include <locale.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
-#include <cstring>
 
 #include "base/format.h"
 #include "base/print.h"
@@ -27,13 +24,6 @@
 
 namespace heapprofd {
 namespace {
-
-bool TerminalShowsUnicode() {
-  setlocale(LC_CTYPE, "");
-  const char* locale = setlocale(LC_CTYPE, nullptr);
-  return locale != nullptr &&
-         (strstr(locale, "UTF-8") != nullptr || strstr(locale, "utf8") != nullptr);
-}
 
 // What raw-trace has of symbols, in a file of its own: to be appended to other recordings
 // of the same programs.
