@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "attach/allocators.h"
 #include "attach/apart.h"
@@ -17,11 +18,8 @@
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
 #include "base/print.h"
-#include "cli/flag_table.h"
 #include "cli/flag_values.h"
 #include "cli/record/launch.h"
-#include "cli/record/options.h"
-#include "cli/results/finish.h"
 
 namespace heapprofd {
 namespace {
@@ -163,40 +161,7 @@ int ShowProcess(pid_t pid) {
   return late.problems();
 }
 
-}  // namespace
-
-int RunDoctor(const std::vector<std::string>& arguments) {
-  std::vector<pid_t> pids;
-  bool show_help = false;
-  const std::vector<Flag> flags = {{.letter = 'p',
-                                    .name = "pid",
-                                    .value_name = "PIDS",
-                                    .help = "Look at these processes, too: "
-                                            "comma-separated ids.",
-                                    .group = "options",
-                                    .apply = PidList("--pid", &pids)},
-                                   {.letter = 'h',
-                                    .name = "help",
-                                    .help = "Show this help.",
-                                    .group = "options",
-                                    .apply = Switch(&show_help)}};
-  const Result<size_t> parsed = ParseFlags(flags, arguments, [](const std::string& word) {
-    return Status(
-        StatusCode::kInvalidArgument,
-        "cannot understand \"" + word + "\": doctor takes processes as -p PIDS");
-  });
-  if (!parsed.ok())
-    return Fail(parsed.status());
-  if (show_help) {
-    PrintText(
-        LongHelp({.name = "heap_profile doctor",
-                  .summary = "Tells what can be recorded here, and what to do about "
-                             "the rest.",
-                  .usage = "heap_profile doctor [-p PIDS]",
-                  .epilogue = ""},
-                 flags));
-    return kExitOk;
-  }
+int RunDoctor(const std::vector<pid_t>& pids) {
   Findings findings;
   Print(stdout, "this machine\n");
   CheckPreload(&findings);
@@ -207,6 +172,29 @@ int RunDoctor(const std::vector<std::string>& arguments) {
   for (const pid_t pid : pids)
     problems += ShowProcess(pid);
   return problems == 0 ? kExitOk : kExitFailure;
+}
+
+}  // namespace
+
+CommandLine DoctorLine() {
+  const auto pids = std::make_shared<std::vector<pid_t>>();
+  return {.text = {.name = "heap_profile doctor",
+                   .summary =
+                       "Tells what can be recorded here, and what to do about the rest.",
+                   .usage = "heap_profile doctor [-p PIDS]",
+                   .epilogue = "The exit code is 0 when all is possible.\n"},
+          .flags = {{.letter = 'p',
+                     .name = "pid",
+                     .value_name = "PIDS",
+                     .help = "Look at these processes, too: comma-separated ids.",
+                     .group = "options",
+                     .apply = PidList("--pid", pids.get())}},
+          .take_word =
+              [](const std::string& word) {
+                return Invalid("cannot understand \"" + word +
+                               "\": doctor takes processes as -p PIDS");
+              },
+          .run = [pids]() -> Result<int> { return RunDoctor(*pids); }};
 }
 
 }  // namespace heapprofd

@@ -1,12 +1,10 @@
 // `heap_profile doctor`: what can be recorded here and why not, with what to do about it.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "cli/command_line.h"
 
 namespace heapprofd {
 
-// `arguments` behind the verb: nothing, or -p PIDS. Exit code: 0 when all is possible.
-int RunDoctor(const std::vector<std::string>& arguments);
+CommandLine DoctorLine();
 
 }  // namespace heapprofd

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/text.h"
-#include "cli/text_layout.h"
-
 namespace heapprofd {
 namespace {
 
@@ -31,11 +28,8 @@ Status UnknownFlag(const std::vector<Flag>& flags, const std::string& argument) 
   names.reserve(flags.size());
   for (const Flag& flag : flags)
     names.push_back("--" + flag.name);
-  const std::string nearest = NearestWord(argument, names);
-  const std::string hint =
-      nearest.empty() ? "--help lists all options" : "did you mean " + nearest + "?";
   return Invalid("cannot use option " + argument + ": there is none of this name; " +
-                 hint);
+                 DidYouMean(argument, names, "--help lists all options"));
 }
 
 // All of its spellings that begin with `argument`.
@@ -86,14 +80,14 @@ Result<const Flag*> FindFlag(const std::vector<Flag>& flags,
                     : Result<const Flag*>(UnknownFlag(flags, argument));
 }
 
-// Splits "--name=value" and "-i4096".
+// Splits "--name=value", "-i4096" and "-i=4096".
 void SplitValue(std::string* argument, std::optional<std::string>* value) {
   const size_t equals = argument->find('=');
   if (argument->starts_with("--") && equals != std::string::npos) {
     *value = argument->substr(equals + 1);
     argument->resize(equals);
   } else if (!argument->starts_with("--") && argument->size() > 2) {
-    *value = argument->substr(2);
+    *value = argument->substr((*argument)[2] == '=' ? 3 : 2);
     argument->resize(2);
   }
 }
@@ -117,52 +111,6 @@ Status ApplyFlag(const std::vector<Flag>& flags,
   return flag->apply(*value);
 }
 
-constexpr size_t kWidth = 90;
-constexpr size_t kColumn = 32;
-
-std::string Spelling(const Flag& flag) {
-  std::string text = flag.letter != 0 ? std::string("-") + flag.letter + ", " : "    ";
-  text += "--" + flag.name;
-  return flag.value_name.empty() ? text : text + " " + flag.value_name;
-}
-
-std::string Help(const CommandText& command,
-                 const std::vector<Flag>& flags,
-                 bool is_long) {
-  std::string text = command.summary + "\n\nusage: ";
-  for (const char c : command.usage)
-    text += c == '\n' ? std::string("\n       ") : std::string(1, c);
-  text += "\n";
-  std::string group;
-  for (const Flag& flag : flags) {
-    if (flag.group != group) {
-      group = flag.group;
-      text += "\n" + group + ":\n";
-    }
-    std::string left = "  " + Spelling(flag);
-    left += left.size() + 2 <= kColumn ? std::string(kColumn - left.size(), ' ')
-                                       : "\n" + std::string(kColumn, ' ');
-    text += left + Wrap(flag.help, kColumn, kWidth) + "\n";
-    if (is_long && !flag.details.empty())
-      text += std::string(kColumn, ' ') + Wrap(flag.details, kColumn, kWidth) + "\n";
-  }
-  if (!command.epilogue.empty())
-    text += "\n" + command.epilogue;
-  return text;
-}
-
-bool TakesPath(const Flag& flag) {
-  return flag.value_name == "DIRECTORY" || flag.value_name == "FILE" ||
-         flag.value_name == "PATH";
-}
-
-std::string Join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words)
-    text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 }  // namespace
 
 std::string NearestWord(const std::string& word, const std::vector<std::string>& words) {
@@ -179,6 +127,13 @@ std::string NearestWord(const std::string& word, const std::vector<std::string>&
   return nearest;
 }
 
+std::string DidYouMean(const std::string& word,
+                       const std::vector<std::string>& words,
+                       const std::string& otherwise) {
+  const std::string nearest = NearestWord(word, words);
+  return nearest.empty() ? otherwise : "did you mean " + nearest + "?";
+}
+
 Result<size_t> ParseFlags(const std::vector<Flag>& flags,
                           const std::vector<std::string>& arguments,
                           const std::function<Status(const std::string&)>& positional) {
@@ -191,58 +146,6 @@ Result<size_t> ParseFlags(const std::vector<Flag>& flags,
       HPD_TRY(ApplyFlag(flags, arguments, &i));
   }
   return arguments.size();
-}
-
-std::string ShortHelp(const CommandText& command, const std::vector<Flag>& flags) {
-  return Help(command, flags, /*is_long=*/false);
-}
-
-std::string LongHelp(const CommandText& command, const std::vector<Flag>& flags) {
-  return Help(command, flags, /*is_long=*/true);
-}
-
-std::string ZshCompletion(const CommandText& command,
-                          const std::vector<Flag>& flags,
-                          const std::vector<std::string>& verbs) {
-  std::string text = "#compdef " + command.name + "\n_arguments -S \\\n";
-  for (const Flag& flag : flags) {
-    std::string help;
-    for (const char c : flag.help)
-      help +=
-          c == '[' || c == ']' || c == ':' ? std::string("\\") + c : std::string(1, c);
-    std::string rest = "[" + help + "]";
-    if (!flag.value_name.empty())
-      rest += ":" + flag.value_name + ":" + (TakesPath(flag) ? "_files" : " ");
-    text += "  " +
-            ShellQuoted("--" + flag.name + (flag.value_name.empty() ? "" : "=") + rest) +
-            " \\\n";
-    if (flag.letter != 0)
-      text += "  " +
-              ShellQuoted(std::string("-") + flag.letter +
-                          (flag.value_name.empty() ? "" : "+") + rest) +
-              " \\\n";
-  }
-  return text + "  " + ShellQuoted("1:verb:(" + Join(verbs) + ")") + " \\\n  " +
-         ShellQuoted("*::program:_normal") + "\n";
-}
-
-std::string FishCompletion(const CommandText& command,
-                           const std::vector<Flag>& flags,
-                           const std::vector<std::string>& verbs) {
-  std::string text = "# fish completion for " + command.name + "\n";
-  for (const Flag& flag : flags) {
-    text += "complete -c " + command.name + " -l " + flag.name;
-    if (flag.letter != 0)
-      text += std::string(" -s ") + flag.letter;
-    if (!flag.value_name.empty())
-      text += TakesPath(flag) ? " -r -F" : " -x";
-    std::string help;
-    for (const char c : flag.help)
-      help += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-    text += " -d '" + help + "'\n";
-  }
-  return text + "complete -c " + command.name + " -n __fish_use_subcommand -a '" +
-         Join(verbs) + "'\n";
 }
 
 }  // namespace heapprofd

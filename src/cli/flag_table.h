@@ -1,5 +1,5 @@
-// The table of a command line's flags. Parser, -h, --help and the shell completions all
-// come from it, and of --help the manual pages are made (packaging/manual_page.awk), so
+// The table of a command line's flags and its parser. -h, --help, the manual page
+// (cli/help_text.h) and the shell completions (cli/completions.h) come from it too, so
 // that none of them can tell another story.
 #pragma once
 
@@ -21,14 +21,7 @@ struct Flag {
   std::string group = {};    // headline in the help
   // Takes the value, "" for a switch. Errors name the flag.
   std::function<Status(const std::string&)> apply = {};
-};
-
-// What a command does, around its flags.
-struct CommandText {
-  std::string name;      // "heap_profile"
-  std::string summary;   // one sentence
-  std::string usage;     // lines, each without the indent
-  std::string epilogue;  // paragraphs after the options; may be empty
+  bool is_rare = false;  // -h only names it, on a line with the others
 };
 
 // Parses `arguments` up to "--"; `positional` takes what is no flag. Gives the index of
@@ -40,18 +33,9 @@ Result<size_t> ParseFlags(const std::vector<Flag>& flags,
 // The one of `words` that was probably meant; "": none is like it.
 std::string NearestWord(const std::string& word, const std::vector<std::string>& words);
 
-// -h: a line per flag.
-std::string ShortHelp(const CommandText& command, const std::vector<Flag>& flags);
-
-// --help: with the details.
-std::string LongHelp(const CommandText& command, const std::vector<Flag>& flags);
-
-// Completions; `verbs` are the words that may stand where no flag is.
-std::string ZshCompletion(const CommandText& command,
-                          const std::vector<Flag>& flags,
-                          const std::vector<std::string>& verbs);
-std::string FishCompletion(const CommandText& command,
-                           const std::vector<Flag>& flags,
-                           const std::vector<std::string>& verbs);
+// "did you mean X?", or `otherwise` when none of `words` is like it.
+std::string DidYouMean(const std::string& word,
+                       const std::vector<std::string>& words,
+                       const std::string& otherwise);
 
 }  // namespace heapprofd

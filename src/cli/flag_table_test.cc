@@ -31,10 +31,6 @@ class FlagTableTest : public testing::Test {
     });
   }
 
-  const CommandText command_{.name = "tool",
-                             .summary = "Does it.",
-                             .usage = "tool [OPTIONS]\ntool verb",
-                             .epilogue = "The end.\n"};
   std::vector<Flag> flags_;
   std::vector<std::string> values_;
   std::vector<std::string> words_;
@@ -82,21 +78,14 @@ TEST_F(FlagTableTest, AUniqueBeginningOfANameStandsForIt) {
   EXPECT_FALSE(Parse({"-in", "7"}).ok() && values_ == std::vector<std::string>{"7"});
 }
 
-TEST_F(FlagTableTest, OnlyTheLongHelpHasDetails) {
-  EXPECT_EQ(ShortHelp(command_, flags_).find("More of it."), std::string::npos);
-  EXPECT_NE(LongHelp(command_, flags_).find("More of it."), std::string::npos);
-  EXPECT_NE(ShortHelp(command_, flags_).find("usage: tool [OPTIONS]\n       tool verb"),
-            std::string::npos);
+TEST_F(FlagTableTest, AnEqualsSignBehindALetterIsNoValue) {
+  ASSERT_TRUE(Parse({"-i=7"}).ok());
+  EXPECT_EQ(values_, std::vector<std::string>{"7"});
 }
 
-TEST_F(FlagTableTest, CompletionsQuoteWhatTheirShellWouldTake) {
-  EXPECT_NE(
-      ZshCompletion(command_, flags_, {}).find("[Some \\[bytes\\]\\: it'\\''s all.]"),
-      std::string::npos);
-  EXPECT_NE(FishCompletion(command_, flags_, {})
-                .find("-l interval -s i -x -d 'Some "
-                      "[bytes]: it\\'s all.'"),
-            std::string::npos);
+TEST_F(FlagTableTest, WhatWasProbablyMeantIsNamed) {
+  EXPECT_EQ(DidYouMean("qury", {"query", "report"}, "nothing"), "did you mean query?");
+  EXPECT_EQ(DidYouMean("frobnicate", {"query", "report"}, "nothing"), "nothing");
 }
 
 }  // namespace

@@ -5,15 +5,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/print.h"
-#include "cli/flag_table.h"
+#include "cli/command_line.h"
 #include "cli/flag_values.h"
-#include "cli/record/options.h"
 #include "cli/record/own_limits.h"
 #include "cli/record/recording_service.h"
 #include "cli/record/signals.h"
@@ -34,8 +33,6 @@ int Refuse(const Status& status) {
 struct DaemonOptions {
   std::string directory = OwnServiceDirectory();
   bool exit_when_idle = false;
-  bool show_help = false;
-  bool show_version = false;
 };
 
 std::vector<Flag> DaemonFlags(DaemonOptions& options) {
@@ -62,15 +59,6 @@ std::vector<Flag> DaemonFlags(DaemonOptions& options) {
        .help = "Nothing to clean up on Linux: exits at once.",
        .group = group,
        .apply = [](const std::string&) -> Status { exit(kExitOk); }},
-      {.letter = 'h',
-       .name = "help",
-       .help = "Show this help.",
-       .group = group,
-       .apply = Switch(&options.show_help)},
-      {.name = "version",
-       .help = "Show the version.",
-       .group = group,
-       .apply = Switch(&options.show_version)},
   };
 }
 
@@ -143,37 +131,7 @@ int RunFrontDesk(std::unique_ptr<RuntimeDirectory> directory,
   return kExitOk;
 }
 
-int AfterOutput() {
-  const Status status = FlushOutput();
-  return status.ok() ? kExitOk : Refuse(status);
-}
-
-int RunDaemon(const std::vector<std::string>& arguments) {
-  DaemonOptions options;
-  const std::vector<Flag> flags = DaemonFlags(options);
-  const CommandText command = {
-      .name = "heapprofd",
-      .summary = "Serves heap_profile and the programs that have preloaded its library.",
-      .usage = "heapprofd [OPTIONS]",
-      .epilogue =
-          "SIGUSR1 adds a dump of all profiled processes to all recordings;\n"
-          "SIGTERM finishes them.\n"};
-  const Result<size_t> parsed = ParseFlags(flags, arguments, [](const std::string& word) {
-    return Status(StatusCode::kInvalidArgument,
-                  "cannot understand \"" + word + "\": it is no option");
-  });
-  if (!parsed.ok()) {
-    Print(stderr, "heapprofd: %s\n", parsed.status().message().c_str());
-    return kExitUsage;
-  }
-  if (options.show_help) {
-    PrintText(LongHelp(command, flags));
-    return AfterOutput();
-  }
-  if (options.show_version) {
-    puts("heapprofd " HPD_VERSION);
-    return AfterOutput();
-  }
+int Serve(const DaemonOptions& options) {
   LiftOwnLimits();
   prctl(PR_SET_NAME, "heapprofd");  // for killall, also when started as traced
   Result<std::unique_ptr<RuntimeDirectory>> directory =
@@ -184,9 +142,30 @@ int RunDaemon(const std::vector<std::string>& arguments) {
   return run(std::move(directory).value(), InheritedListener(), options.exit_when_idle);
 }
 
+CommandLine DaemonLine() {
+  const auto options = std::make_shared<DaemonOptions>();
+  return {
+      .text =
+          {.name = "heapprofd",
+           .summary =
+               "Serves heap_profile and the programs that have preloaded its library.",
+           .usage = "heapprofd [OPTIONS]",
+           .epilogue =
+               "SIGUSR1 adds a dump of all profiled processes to all recordings;\n"
+               "SIGTERM finishes them.\n"},
+      .flags = DaemonFlags(*options),
+      .run = [options]() -> Result<int> { return Serve(*options); }};
+}
+
+int WithOutput(int exit_code) {
+  const Status status = FlushOutput();
+  return status.ok() || exit_code != kExitOk ? exit_code : Refuse(status);
+}
+
 }  // namespace
 }  // namespace heapprofd
 
 int main(int argc, char** argv) {
-  return heapprofd::RunDaemon(std::vector<std::string>(argv + 1, argv + argc));
+  return heapprofd::WithOutput(heapprofd::RunCommandLine(
+      heapprofd::DaemonLine(), heapprofd::Words(argv + 1, argv + argc)));
 }

@@ -11,6 +11,11 @@
 
 namespace heapprofd {
 
+// What may be opened, for help texts.
+inline constexpr char kReadableFiles[] =
+    "A FILE is a raw-trace, a trace of Perfetto, a pprof profile, folded stacks or a\n"
+    "heaptrack recording; plain, gzip or zstd.\n";
+
 // Symbols and names that the environment names are applied; `tool` begins the lines on
 // stderr about them. `warn` takes what was not right in the files, also later, when the
 // first query decodes them.

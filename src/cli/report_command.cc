@@ -6,17 +6,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "base/clock.h"
 #include "base/print.h"
 #include "base/text.h"
-#include "cli/flag_table.h"
 #include "cli/flag_values.h"
 #include "cli/open_traces.h"
 #include "cli/output_file.h"
-#include "cli/record/options.h"
 #include "cli/record/signals.h"
-#include "cli/results/finish.h"
 #include "cli/run_command.h"
 #include "cli/text_layout.h"
 #include "hprof/graph_tables.h"
@@ -34,7 +32,6 @@ struct ReportArguments {
   std::vector<std::string> files;
   std::string output;
   bool quiet = false;
-  bool show_help = false;
 };
 
 std::vector<Flag> ReportFlags(ReportArguments& arguments) {
@@ -51,42 +48,7 @@ std::vector<Flag> ReportFlags(ReportArguments& arguments) {
        .help = "Print nothing but errors.",
        .group = group,
        .apply = Switch(&arguments.quiet)},
-      {.letter = 'h',
-       .name = "help",
-       .help = "Show this help.",
-       .group = group,
-       .apply = Switch(&arguments.show_help)},
   };
-}
-
-CommandText ReportText() {
-  return {
-      .name = kProgram,
-      .summary = "Shows heap profiles in a page for a browser.",
-      .usage = "heap_profile report [-o FILE] FILE...",
-      .epilogue =
-          "A FILE is a raw-trace, a trace of Perfetto, a pprof profile, folded stacks "
-          "or a\n"
-          "heaptrack recording; plain, gzip or zstd. The page is one file that holds "
-          "all of\n"
-          "its data and asks no network for anything. Of two files it tells what "
-          "changed from\n"
-          "the first to the second.\n"};
-}
-
-Result<ReportArguments> Parse(const std::vector<std::string>& words) {
-  ReportArguments arguments;
-  const auto add_file = [&](const std::string& word) {
-    arguments.files.push_back(word);
-    return Status();
-  };
-  HPD_TRY_ASSIGN(const size_t rest, ParseFlags(ReportFlags(arguments), words, add_file));
-  arguments.files.insert(arguments.files.end(),
-                         words.begin() + static_cast<ptrdiff_t>(rest), words.end());
-  if (arguments.files.empty() && !arguments.show_help)
-    return Invalid(
-        "cannot report: no file is named; for example: heap_profile report raw-trace");
-  return arguments;
 }
 
 void PrintPath(const std::string& path) {
@@ -106,6 +68,9 @@ Status RefuseDumps(const std::vector<std::string>& files) {
 }
 
 Status WritePage(const ReportArguments& arguments) {
+  if (arguments.files.empty())
+    return Invalid(
+        "cannot report: no file is named; for example: heap_profile report raw-trace");
   const std::string path = arguments.output.empty() ? kUsualName : arguments.output;
   if (arguments.output.empty() && access(kUsualName, F_OK) == 0)
     return Invalid(
@@ -131,11 +96,6 @@ Status WritePage(const ReportArguments& arguments) {
   return {};
 }
 
-int FailReport(const Status& status) {
-  Print(stderr, "%s: %s\n", kProgram, status.message().c_str());
-  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
-}
-
 // Runs this program again. kTryAgain: it took too long, or the user has lost patience.
 Result<CommandResult> RunOurselves(const std::string& trace_path,
                                    const std::string& path) {
@@ -154,17 +114,23 @@ Result<CommandResult> RunOurselves(const std::string& trace_path,
 
 }  // namespace
 
-int RunReportCommand(const std::vector<std::string>& words) {
-  const Result<ReportArguments> arguments = Parse(words);
-  if (!arguments.ok())
-    return FailReport(arguments.status());
-  if (arguments.value().show_help) {
-    ReportArguments ignored;
-    PrintText(LongHelp(ReportText(), ReportFlags(ignored)));
-    return kExitOk;
-  }
-  const Status status = WritePage(arguments.value());
-  return status.ok() ? kExitOk : FailReport(status);
+CommandLine ReportCommandLine() {
+  const auto arguments = std::make_shared<ReportArguments>();
+  return {
+      .text = {.name = kProgram,
+               .summary = "Shows heap profiles in a page for a browser.",
+               .usage = "heap_profile report [-o FILE] FILE...",
+               .epilogue =
+                   kReadableFiles +
+                   std::string("The page is one file that holds all of its data and asks "
+                               "no network\nfor anything. Of two files it tells what "
+                               "changed from the first to the second.\n")},
+      .flags = ReportFlags(*arguments),
+      .take_word = TakeWords(&arguments->files),
+      .run = [arguments]() -> Result<int> {
+        HPD_TRY(WritePage(*arguments));
+        return static_cast<int>(kExitOk);
+      }};
 }
 
 void ReportRecording(const std::string& trace_path, bool is_complete, bool quiet) {

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "base/status.h"
+#include "cli/command_line.h"
 
 namespace heapprofd {
 
-// Returns the exit code.
-int RunReportCommand(const std::vector<std::string>& arguments);
+CommandLine ReportCommandLine();
 
 // Makes the page beside a trace, and says where it is, or why there is none, and whether
 // the trace is complete. It is made in a process of its own, so that whatever goes wrong

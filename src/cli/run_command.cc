@@ -11,7 +11,7 @@
 
 #include "base/scoped_fd.h"
 #include "cli/execute.h"
-#include "cli/record/options.h"
+#include "cli/exit_code.h"
 
 namespace heapprofd {
 namespace {

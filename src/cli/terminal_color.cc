@@ -27,7 +27,8 @@ std::string WithColor(const std::string& summary) {
   std::string text;
   std::istringstream lines(summary);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("Recorded ") || line.starts_with("  Top "))
+    if (line.starts_with("Recorded ") || line.starts_with("Profile of ") ||
+        line.starts_with("  Top "))
       text += kBold + line + kPlain;
     else if (line.starts_with(kMark))
       text += kYellow + std::string(kMark) + kPlain + line.substr(kMark.size());

@@ -1,8 +1,10 @@
 #include "cli/text_layout.h"
 
+#include <locale.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/text.h"
 
@@ -55,6 +57,13 @@ std::string FileLine(const std::string& kind,
   const std::string line = "  " + kind + "  " + Printable(path);
   const bool has_room = width == 0 || Columns(line) + 2 + use.size() <= width;
   return line + (has_room ? "  " + use : "") + "\n";
+}
+
+bool TerminalShowsUnicode() {
+  setlocale(LC_CTYPE, "");
+  const char* locale = setlocale(LC_CTYPE, nullptr);
+  return locale != nullptr &&
+         (strstr(locale, "UTF-8") != nullptr || strstr(locale, "utf8") != nullptr);
 }
 
 size_t TerminalWidth(int fd) {

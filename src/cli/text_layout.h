@@ -26,6 +26,9 @@ std::string FileLine(const std::string& kind,
                      const std::string& use,
                      size_t width);
 
+// Whether the locale's characters are those of UTF-8.
+bool TerminalShowsUnicode();
+
 // Of the terminal behind a descriptor; 0: it is none, or does not say.
 size_t TerminalWidth(int fd);
 

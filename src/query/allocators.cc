@@ -19,15 +19,14 @@ StringId OnlyFunctionOf(const ImportedTrace& trace, size_t frame) {
   return trace.symbols.EndOf(set) == size_t{set} + 1 ? trace.symbols.name[set] : kNoId;
 }
 
-// By frame.
+}  // namespace
+
 std::vector<bool> AllocatorFrames(const ImportedTrace& trace) {
   std::vector<bool> is_allocator(trace.frames.row_count());
   for (size_t frame = 0; frame < is_allocator.size(); ++frame)
     is_allocator[frame] = IsAllocationFunction(trace.Text(OnlyFunctionOf(trace, frame)));
   return is_allocator;
 }
-
-}  // namespace
 
 // From the leaves on: an operator new that has called malloc is left out as well.
 void MoveToCallers(const ImportedTrace& trace, ValuesByCallsite* values) {

@@ -43,6 +43,10 @@ class TraceDatabase {
 
   const ImportedTrace& trace() const { return *trace_; }
 
+  // Decodes what was left to be decoded, for who reads trace(). kUnavailable when
+  // cancelled.
+  Status Decode();
+
   // Runs all statements of a script.
   Status Run(std::string_view script, ResultSink& sink);
 
@@ -61,7 +65,6 @@ class TraceDatabase {
 
   Status AddTables();
   Status AddTraceTables(bool need_decoding);
-  Status Decode();
   Status RunScript(std::string_view script, ResultSink& sink);
   Status RunStatement(std::string_view sql, ResultSink& sink);
 

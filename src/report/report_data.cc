@@ -33,21 +33,6 @@ bool TellsPeak(const ImportedTrace& trace, const ImportedDump& dump) {
   return std::any_of(peaks.begin(), peaks.end(), [](int64_t bytes) { return bytes > 0; });
 }
 
-// At most `count` of `dumps`: those with a label, then every n-th.
-std::vector<uint32_t> Chosen(const ImportedTrace& trace,
-                             const std::vector<uint32_t>& dumps,
-                             size_t count) {
-  std::vector<uint32_t> chosen;
-  std::vector<uint32_t> others;
-  for (const uint32_t dump : dumps)
-    (trace.dumps[dump].label != kNoId && chosen.size() < count ? chosen : others)
-        .push_back(dump);
-  const size_t room = std::min(count - chosen.size(), others.size());
-  for (size_t i = 0; i < room; ++i)
-    chosen.push_back(others[i * others.size() / room]);
-  return chosen;
-}
-
 // Of each heap the last dump, then its peak, then earlier dumps; of too many heaps those
 // that changed in most places. `dump_ids`: those to choose from, ascending.
 std::vector<Moment> MomentsOf(const ImportedTrace& trace,
@@ -63,7 +48,7 @@ std::vector<Moment> MomentsOf(const ImportedTrace& trace,
     if (TellsPeak(trace, trace.dumps[last]))
       moments.push_back({.dump = last, .is_peak = true, .rank = 1});
     dumps.pop_back();
-    for (const uint32_t dump : Chosen(trace, dumps, options.max_earlier_dumps))
+    for (const uint32_t dump : ChosenDumps(trace, dumps, options.max_earlier_dumps))
       moments.push_back({.dump = dump, .is_peak = false, .rank = 2});
   }
   std::stable_sort(moments.begin(), moments.end(), [&](const Moment& a, const Moment& b) {
@@ -150,6 +135,20 @@ std::vector<uint32_t> DumpsIn(const json& facts) {
 }
 
 }  // namespace
+
+std::vector<uint32_t> ChosenDumps(const ImportedTrace& trace,
+                                  const std::vector<uint32_t>& dumps,
+                                  size_t count) {
+  std::vector<uint32_t> chosen;
+  std::vector<uint32_t> others;
+  for (const uint32_t dump : dumps)
+    (trace.dumps[dump].label != kNoId && chosen.size() < count ? chosen : others)
+        .push_back(dump);
+  const size_t room = std::min(count - chosen.size(), others.size());
+  for (size_t i = 0; i < room; ++i)
+    chosen.push_back(others[i * others.size() / room]);
+  return chosen;
+}
 
 Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& options) {
   // Asking decodes the trace.

@@ -23,6 +23,12 @@ struct ReportOptions {
   size_t max_text_bytes = size_t{1} << 30;
 };
 
+// At most `count` of `dumps`, those with a label, then every n-th: the earlier dumps of a
+// heap, besides its last one, that are looked at where growth is told of.
+std::vector<uint32_t> ChosenDumps(const ImportedTrace& trace,
+                                  const std::vector<uint32_t>& dumps,
+                                  size_t count);
+
 // "hpdrep1\n", a block with facts (JSON), texts and functions
 // (report_functions.h), trees (report_tree.h) in the order of the fact "trees".
 Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& options);

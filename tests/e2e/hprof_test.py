@@ -230,7 +230,7 @@ class Examination(WithDirectory):
                 (["compare", path, path, "--dump", "1"], 2, "two files are needed"), (["compare", self.path("none"), path], 1, "No such"),
                 (["leaks", path, "x"], 2, "of no single object"), (["path", path], 2, "one object is needed"),
                 (["shrink", path], 2, "there is no such verb"), (["histogram", "--fast", path], 2, "none of this name"),
-                (["histogram", "--top", "x", path], 2, "no whole number"), (["histogram", "--dump", "2", path], 2, "it has 1"),
+                (["histogram", "--top", "x", path], 2, "must be a whole number"), (["histogram", "--dump", "2", path], 2, "it has 1"),
                 (["histogram", self.path("none")], 1, "No such file"), (["histogram", self.directory], 1, "Is a directory"),
                 (["path", path, "Missing"], 1, "no object has this address or class"),
                 (["histogram", self.write("text", b"hello")], 1, "so it is no hprof dump"),
@@ -239,7 +239,7 @@ class Examination(WithDirectory):
                 done = hprof(*arguments)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn(cause, done.stderr)
-                self.assertIn("heap_profile: cannot ", done.stderr)
+                self.assertIn("heap_profile hprof: cannot ", done.stderr)
                 self.assertEqual(done.stdout, "")
 
     def test_every_command_of_the_documentation_works(self):

@@ -170,7 +170,7 @@ class Views(WithMachine):
                 done = java(*arguments)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn(cause, done.stderr)
-                self.assertIn("heap_profile: cannot ", done.stderr)
+                self.assertIn("heap_profile java: cannot ", done.stderr)
                 self.assertEqual(done.stdout, "")
         self.assertTrue(answers(process))
 
@@ -241,7 +241,7 @@ class Ends(WithMachine):
             tool.send_signal(signal.SIGINT)
             message = tool.communicate(timeout=DEADLINE_S)[1]
         self.assertEqual((tool.returncode, message),
-                         (1, f"heap_profile: cannot take a heap dump of process {process.pid} (java): interrupted\n"))
+                         (1, f"heap_profile java: cannot take a heap dump of process {process.pid} (java): interrupted\n"))
         self.assertEqual(os.listdir(self.directory), [])
         self.check_unharmed(process)
 

@@ -118,6 +118,10 @@ class Refusals(unittest.TestCase):
                 (["-p", "1,x,2,y"], "cannot use --pid: invalid PID x, y"),
                 (["-p", "1", "--", "true"], "cannot use --pid with a program to start, whose process id nobody knows"),
                 (["-zz"], "cannot use option -z: there is none of this name; --help lists all options"),
+                (["query", "x", "--jsn"], "did you mean --json?"),
+                (["traceconv", "bundel"], "there is no such mode; did you mean bundle?"),
+                (["hprof", "histogramm", "x"], "there is no such verb; did you mean histogram?"),
+                (["java", "-p", "1", "leeks"], "there is no such view; did you mean leaks?"),
                 (["docter", "-p", "1"], "did you mean doctor? Else put -- in front of the program to profile"),
                 (["-o", "/etc/passwd", "--", "true"], "/etc/passwd: it is no directory; name another one with --output"),
                 (["--heaps", ",", "--", "true"], "cannot use --heaps: it needs at least one name"),
@@ -131,7 +135,7 @@ class Refusals(unittest.TestCase):
                 (["record"], "cannot record: no configuration is named; use -c FILE"),
                 (["record", "word"], 'cannot understand "word": it is no option'),
                 (["query"], "cannot query: no trace is named; for example: heap_profile query raw-trace"),
-                (["query", "x", "-Q"], "cannot use -Q: its value is missing"),
+                (["query", "x", "-Q"], "cannot use -Q: its value SQL is missing"),
                 (["query", "x", "--color"], "cannot use option --color: there is none of this name"),
                 (["traceconv"], "cannot convert: no mode is named"),
                 (["traceconv", "json"], 'cannot convert to "json": there is no such mode'),
@@ -142,7 +146,7 @@ class Refusals(unittest.TestCase):
                 (["traceconv", "profile", "--pid", "-1"], "it is no whole number from 0 to 9223372036854775807"),
                 (["traceconv", "profile", "--perf"], "cannot convert CPU profiles"),
                 (["traceconv", "bundle"], "cannot make a bundle: it needs an input and an output file"),
-                (["traceconv", "text", "--help=1"], "cannot use --help: it takes no value"),
+                (["traceconv", "text", "--help=1"], "cannot use --help=1: --help takes no value"),
             ]:
                 with self.subTest(arguments):
                     result = tool(*arguments)

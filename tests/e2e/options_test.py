@@ -176,6 +176,13 @@ class Generated(unittest.TestCase):
                                         cwd=COMPAT, env={**os.environ, "PATH": COMPAT + ":" + os.environ["PATH"]})
                 self.assertEqual(set(result.stdout.split()), expected)
 
+    def test_bash_completes_options_and_words_of_commands(self):
+        script = (generated("bash") + "COMP_WORDS=(heap_profile query --j); COMP_CWORD=2; _heap_profile\n"
+                  "printf '%s\\n' \"${COMPREPLY[@]}\"; COMP_WORDS=(heap_profile hprof histo); _heap_profile\n"
+                  "printf '%s\\n' \"${COMPREPLY[@]}\"")
+        result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd="/")
+        self.assertEqual(sorted(result.stdout.split()), ["--json", "histogram"])
+
     def test_what_cannot_be_generated_is_refused(self):
         result = tool("--generate", "pdf")
         self.assertEqual(result.returncode, 2)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/command_line.h"
 
 namespace heapprofd {
 
@@ -28,17 +29,10 @@ struct TraceconvOptions {
   bool auto_symbol_paths = true;           // and those that are usual
   std::vector<std::string> proguard_maps;  // "[package=]file"
   bool auto_proguard_maps = true;          // and those of PERFETTO_PROGUARD_MAP
-  bool show_help = false;
-  bool show_version = false;
 };
 
-// `arguments` behind the name. Errors are usage errors with a hint.
-Result<TraceconvOptions> ParseTraceconvOptions(const std::vector<std::string>& arguments);
-
-std::string TraceconvHelp();
-
-// Whole program: an exit code.
-int RunTraceconv(const std::vector<std::string>& arguments);
+CommandLine TraceconvLine();
+CommandLine TraceconvProgramLine();
 
 // The modes.
 Status ConvertToProfiles(const TraceconvOptions& options);

@@ -3,104 +3,79 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <memory>
 #include <utility>
 
 #include "base/print.h"
+#include "cli/flag_values.h"
 #include "cli/hprof/hprof_report.h"
 #include "cli/output_file.h"
-#include "cli/record/options.h"
-#include "cli/results/finish.h"
 #include "hprof/convert.h"
 #include "hprof/merge.h"
 
 namespace heapprofd {
 namespace {
 
+constexpr char kWholeNumber[] = "a whole number";
 constexpr int kExitConvFailed = 255;  // Android's program's own
-
-constexpr char kHprofHelp[] =
-    "Examines heap dumps of Java virtual machines (hprof): of HotSpot and of Android,\n"
-    "plain or gzip.\n"
-    "\n"
-    "usage: heap_profile hprof histogram [--retained] FILE\n"
-    "       heap_profile hprof leaks FILE\n"
-    "       heap_profile hprof dominators FILE [ADDRESS|CLASS]\n"
-    "       heap_profile hprof path FILE ADDRESS|CLASS\n"
-    "       heap_profile hprof compare [--retained] OLDER NEWER\n"
-    "       heap_profile hprof strings FILE\n"
-    "       heap_profile hprof threads FILE\n"
-    "       heap_profile hprof conv [-z] INPUT OUTPUT\n"
-    "       heap_profile hprof merge HEAD [TAIL] OUTPUT\n"
-    "\n"
-    "  histogram   objects and bytes of each class; --retained: and what would be freed\n"
-    "              with them\n"
-    "  leaks       where memory has piled up, what of, and what holds it\n"
-    "  dominators  the objects that retain most; of an object: what it alone holds\n"
-    "  path        the shortest way from a root to an object: why it is still there\n"
-    "  compare     what classes have more and less from one dump to another\n"
-    "  strings     texts that are there several times, and what that wastes\n"
-    "  threads     what threads were doing, and what they and their stacks hold\n"
-    "  conv        Android's dump as others read it; -z: only the app's own heap\n"
-    "  merge       the two files that Dalvik 1.0 and 1.1 write, as one\n"
-    "\n"
-    "options: --json            for programs\n"
-    "         --top N           so many rows, 20 when not said; 0: all\n"
-    "         --dump N          of several dumps in a file; the last one when not said\n"
-    "         --strict          a damaged dump is shown as far as it goes, and fails\n"
-    "\n"
-    "- is standard input or output. A class stands for the object of it that retains\n"
-    "most.\n";
 
 struct HprofOptions {
   HprofView view;
   uint64_t dump = 0;
   bool strict = false;
   bool app_heap_only = false;
-  bool show_help = false;
   std::vector<std::string> words;
 };
 
-Result<uint64_t> NumberBehind(const std::vector<std::string>& arguments, size_t* index) {
-  const std::string& name = arguments[*index];
-  if (*index + 1 >= arguments.size())
-    return Invalid("cannot use " + name + ": its number is missing");
-  const std::string& text = arguments[++*index];
-  uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return Invalid("cannot use " + name + " " + text + ": it is no whole number");
-  return value;
+const std::vector<CommandWord>& Verbs() {
+  static const std::vector<CommandWord> verbs = {
+      {"histogram", "objects and bytes of each class; --retained: what would be freed"},
+      {"leaks", "where memory has piled up, what of, and what holds it"},
+      {"dominators", "the objects that retain most; of one: what it alone holds"},
+      {"path", "the shortest way from a root to an object: why it is there"},
+      {"compare", "what classes have more and less from one dump to another"},
+      {"strings", "texts that are there several times, and what that wastes"},
+      {"threads", "what threads were doing, and what they and their stacks hold"},
+      {"conv", "Android's dump as others read it; -z: only the app's heap"},
+      {"merge", "the two files that Dalvik 1.0 and 1.1 write, as one"},
+  };
+  return verbs;
 }
 
-Result<HprofOptions> ParseHprofOptions(const std::vector<std::string>& arguments) {
-  HprofOptions options;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (word == "--top") {
-      HPD_TRY_ASSIGN(options.view.top, NumberBehind(arguments, &i));
-    } else if (word == "--dump") {
-      HPD_TRY_ASSIGN(options.dump, NumberBehind(arguments, &i));
-    } else if (word == "--json") {
-      options.view.json = true;
-    } else if (word == "--retained") {
-      options.view.retained = true;
-    } else if (word == "--strict") {
-      options.strict = true;
-    } else if (word == "-z") {
-      options.app_heap_only = true;
-    } else if (word == "--help" || word == "-h") {
-      options.show_help = true;
-    } else if (word.size() > 1 && word[0] == '-') {
-      return Invalid("cannot use option " + word +
-                     ": there is none of this name; heap_profile hprof --help lists all");
-    } else {
-      options.words.push_back(word);
-    }
-  }
-  return options;
+Flag AppHeapFlag(HprofOptions& options) {
+  return {.letter = 'z',
+          .name = "app-heap-only",
+          .help = "conv: only the app's own heap.",
+          .group = "options",
+          .apply = Switch(&options.app_heap_only)};
+}
+
+std::vector<Flag> HprofFlags(HprofOptions& options) {
+  const std::string group = "options";
+  return {{.name = "json",
+           .help = "For programs.",
+           .group = group,
+           .apply = Switch(&options.view.json)},
+          {.name = "top",
+           .value_name = "N",
+           .help = "So many rows, 20 when not said; 0: all.",
+           .group = group,
+           .apply = NumberValue("--top", &options.view.top, UINT64_MAX, kWholeNumber)},
+          {.name = "dump",
+           .value_name = "N",
+           .help = "Of several dumps in a file; the last one when not said.",
+           .group = group,
+           .apply = NumberValue("--dump", &options.dump, UINT64_MAX, kWholeNumber)},
+          {.name = "retained",
+           .help = "histogram, compare: also what would be freed with the objects.",
+           .group = group,
+           .apply = Switch(&options.view.retained)},
+          {.name = "strict",
+           .help = "A damaged dump is shown as far as it goes, and fails.",
+           .group = group,
+           .apply = Switch(&options.strict)},
+          AppHeapFlag(options)};
 }
 
 bool AreSameFile(const std::string& a, const std::string& b) {
@@ -201,39 +176,55 @@ Status RunOne(const std::string& verb, const HprofOptions& options) {
     return MergeFiles(options);
   if (IsView(verb))
     return ExamineFile(options);
-  return Invalid("cannot run heap_profile hprof " + verb +
-                 ": there is no such verb; heap_profile hprof --help lists them");
+  Words names;
+  for (const CommandWord& known : Verbs())
+    names.push_back(known.name);
+  return Invalid("cannot run heap_profile hprof " + verb + ": there is no such verb; " +
+                 DidYouMean(verb, names, "heap_profile hprof --help lists them"));
 }
 
 }  // namespace
 
-int RunHprofVerb(const std::vector<std::string>& arguments) {
-  const std::string verb = arguments.empty() ? "" : arguments[0];
-  Result<HprofOptions> options = ParseHprofOptions(
-      {arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end()});
-  if (!options.ok())
-    return Fail(options.status());
-  if (verb == "--help" || verb == "-h" || options.value().show_help) {
-    PrintText(kHprofHelp);
-    return kExitOk;
-  }
-  options.value().view.verb = verb;
-  const Status status = RunOne(verb, options.value());
-  return status.ok() ? static_cast<int>(kExitOk) : Fail(status);
+CommandLine HprofLine() {
+  const auto options = std::make_shared<HprofOptions>();
+  return {.text = {.name = "heap_profile hprof",
+                   .summary = "Examines heap dumps of Java virtual machines (hprof): of "
+                              "HotSpot and of Android, plain or gzip.",
+                   .usage = "heap_profile hprof histogram [--retained] FILE\n"
+                            "heap_profile hprof leaks FILE\n"
+                            "heap_profile hprof dominators FILE [ADDRESS|CLASS]\n"
+                            "heap_profile hprof path FILE ADDRESS|CLASS\n"
+                            "heap_profile hprof compare [--retained] OLDER NEWER\n"
+                            "heap_profile hprof conv [-z] INPUT OUTPUT\n"
+                            "heap_profile hprof merge HEAD [TAIL] OUTPUT",
+                   .words_title = "verbs",
+                   .words = Verbs(),
+                   .epilogue = "- is standard input or output. A class stands for the "
+                               "object of it that\nretains most.\n"},
+          .flags = HprofFlags(*options),
+          .take_word = TakeWords(&options->words),
+          .run = [options]() -> Result<int> {
+            Words& words = options->words;
+            std::string& verb = options->view.verb;
+            verb = words.empty() ? "" : words[0];
+            words.erase(words.begin(), words.begin() + (words.empty() ? 0 : 1));
+            HPD_TRY(RunOne(verb, *options));
+            return static_cast<int>(kExitOk);
+          }};
 }
 
-int RunHprofConv(const std::vector<std::string>& arguments) {
-  Result<HprofOptions> options = ParseHprofOptions(arguments);
-  if (options.ok() && options.value().show_help) {
-    PrintText("usage: hprof-conv [-z] INPUT OUTPUT\n");
-    return kExitOk;
-  }
-  const Status status = options.ok() ? ConvertFile(options.value()) : options.status();
-  if (status.ok())
-    return kExitOk;
-  Print(stderr, "hprof-conv: %s\n", status.message().c_str());
-  return status.code() == StatusCode::kInvalidArgument ? static_cast<int>(kExitUsage)
-                                                       : kExitConvFailed;
+CommandLine HprofConvLine() {
+  const auto options = std::make_shared<HprofOptions>();
+  return {.text = {.name = "hprof-conv",
+                   .summary = "Makes an ordinary heap dump of Android's.",
+                   .usage = "hprof-conv [-z] INPUT OUTPUT"},
+          .flags = {AppHeapFlag(*options)},
+          .take_word = TakeWords(&options->words),
+          .run = [options]() -> Result<int> {
+            HPD_TRY(ConvertFile(*options));
+            return static_cast<int>(kExitOk);
+          },
+          .failure_code = kExitConvFailed};
 }
 
 }  // namespace heapprofd

@@ -1,14 +1,13 @@
 // heap_profile hprof: heap dumps of virtual machines, converted, merged and examined.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "cli/command_line.h"
 
 namespace heapprofd {
 
-int RunHprofVerb(const std::vector<std::string>& arguments);
+CommandLine HprofLine();
 
 // As Android's program of this name: exit codes too.
-int RunHprofConv(const std::vector<std::string>& arguments);
+CommandLine HprofConvLine();
 
 }  // namespace heapprofd

@@ -5,20 +5,18 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <utility>
 
 #include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
 #include "base/format.h"
 #include "base/print.h"
-#include "cli/flag_table.h"
 #include "cli/flag_values.h"
 #include "cli/hprof/hprof_report.h"
 #include "cli/hprof/kept_dump.h"
-#include "cli/record/options.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
-#include "cli/results/finish.h"
 #include "hotspot/dump_room.h"
 #include "hotspot/heap_dump.h"
 
@@ -37,7 +35,6 @@ struct JavaOptions {
   bool with_garbage = false;
   bool arm_oom = false;
   bool disarm_oom = false;
-  bool show_help = false;
   HprofView view;
   std::vector<std::string> words;
 };
@@ -120,12 +117,7 @@ std::vector<Flag> OtherFlags(JavaOptions* options) {
       {.name = "json",
        .help = "For programs.",
        .group = "what is shown",
-       .apply = Switch(&options->view.json)},
-      {.letter = 'h',
-       .name = "help",
-       .help = "Show this help.",
-       .group = "what is shown",
-       .apply = Switch(&options->show_help)}};
+       .apply = Switch(&options->view.json)}};
 }
 
 std::vector<Flag> JavaFlags(JavaOptions* options) {
@@ -159,8 +151,10 @@ Status ReadView(JavaOptions* options) {
   if (words.empty())
     return {};
   if (!IsView(words[0]))
-    return Invalid("cannot show " + words[0] +
-                   ": there is no such view; heap_profile java --help lists them");
+    return Invalid("cannot show " + words[0] + ": there is no such view; " +
+                   DidYouMean(words[0],
+                              {"histogram", "leaks", "dominators", "path", "compare"},
+                              "heap_profile java --help lists them"));
   options->view.verb = words[0];
   words.erase(words.begin());
   return SetObject(words, &options->view);
@@ -269,22 +263,15 @@ Status RunJava(JavaOptions& options) {
 
 }  // namespace
 
-int RunJavaVerb(const std::vector<std::string>& arguments) {
-  JavaOptions options;
-  const std::vector<Flag> flags = JavaFlags(&options);
-  const Result<size_t> parsed =
-      ParseFlags(flags, arguments, [&options](const std::string& word) {
-        options.words.push_back(word);
-        return Status();
-      });
-  if (!parsed.ok())
-    return Fail(parsed.status());
-  if (options.show_help) {
-    PrintText(LongHelp(JavaCommand(), flags));
-    return kExitOk;
-  }
-  const Status status = RunJava(options);
-  return status.ok() ? static_cast<int>(kExitOk) : Fail(status);
+CommandLine JavaLine() {
+  const auto options = std::make_shared<JavaOptions>();
+  return {.text = JavaCommand(),
+          .flags = JavaFlags(options.get()),
+          .take_word = TakeWords(&options->words),
+          .run = [options]() -> Result<int> {
+            HPD_TRY(RunJava(*options));
+            return static_cast<int>(kExitOk);
+          }};
 }
 
 }  // namespace heapprofd

@@ -2,11 +2,10 @@
 // about it, in one command.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "cli/command_line.h"
 
 namespace heapprofd {
 
-int RunJavaVerb(const std::vector<std::string>& arguments);
+CommandLine JavaLine();
 
 }  // namespace heapprofd

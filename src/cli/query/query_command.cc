@@ -5,14 +5,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "base/print.h"
 #include "cli/open_traces.h"
 #include "cli/query/query_shell.h"
-#include "cli/record/options.h"
 
 namespace heapprofd {
 namespace {
@@ -85,43 +87,59 @@ Status RunQueries(TraceDatabase& database, const QueryOptions& options) {
   return RunQueryShell(database, options.format);
 }
 
-}  // namespace
-
-int RunQueryCommand(QueryDialect dialect, const std::vector<std::string>& arguments) {
-  const char* const program = ProgramName(dialect);
-  const auto fail = [program](const Status& status, int code) {
-    fflush(stdout);
-    Print(stderr, "%s: %s\n", program, status.message().c_str());
-    return code;
-  };
-  Result<QueryOptions> options = ParseQueryOptions(dialect, arguments);
-  if (!options.ok())
-    return fail(options.status(), options.status().code() == StatusCode::kInvalidArgument
-                                      ? kExitUsage
-                                      : kExitFailure);
-  if (options.value().show_help) {
-    PrintText(QueryHelp(dialect));
-    return kExitOk;
-  }
-  if (options.value().show_version) {
-    Print(stdout, "%s %s\n", program, HPD_VERSION);
-    return kExitOk;
-  }
-  Result<std::unique_ptr<TraceDatabase>> database =
-      OpenTraces(options.value().traces, program, [program](const std::string& warning) {
-        Print(stderr, "%s: %s\n", program, warning.c_str());
-      });
-  if (!database.ok())
-    return fail(database.status(), kExitFailure);
-  CatchInterrupts(*database.value());
-  Status status = RunQueries(*database.value(), options.value());
-  const bool is_cancelled = database.value()->cancel_flag();
+Result<int> RunQuery(QueryDialect dialect, QueryOptions& options) {
+  const std::string program = ProgramName(dialect);
+  HPD_TRY(FinishOptions(dialect, options));
+  HPD_TRY_ASSIGN(
+      const std::unique_ptr<TraceDatabase> database,
+      OpenTraces(options.traces, program, [&program](const std::string& warning) {
+        Print(stderr, "%s: %s\n", program.c_str(), warning.c_str());
+      }));
+  CatchInterrupts(*database);
+  Status status = RunQueries(*database, options);
+  const bool is_cancelled = database->cancel_flag();
   interrupted_database = nullptr;
   if (status.ok() && fflush(stdout) != 0)
     status = Status::FromErrno("cannot write the result", errno);
-  if (!status.ok())
-    return fail(status, is_cancelled ? kExitInterrupted : kExitFailure);
-  return kExitOk;
+  if (status.ok())
+    return static_cast<int>(kExitOk);
+  Fail(status, program.c_str());
+  return is_cancelled ? kExitInterrupted : static_cast<int>(kExitFailure);
+}
+
+CommandLine LineOf(QueryDialect dialect, CommandText text) {
+  const auto options = std::make_shared<QueryOptions>();
+  if (dialect == QueryDialect::kTraceProcessorShell)
+    options->format = ResultFormat::kCsv;
+  text.epilogue = kReadableFiles +
+                  std::string(
+                      "Heap dumps of Java (hprof) are read as well. Several files are "
+                      "queried together.\n"
+                      "docs/sql.md describes the tables and functions. Ctrl-C stops the "
+                      "running query.\n");
+  return {.text = std::move(text),
+          .flags = QueryFlags(*options),
+          .take_word = TakeWords(&options->traces),
+          .run = [dialect, options] { return RunQuery(dialect, *options); },
+          .version_letter = 'v'};
+}
+
+}  // namespace
+
+CommandLine QueryCommandLine() {
+  return LineOf(QueryDialect::kHeapProfile,
+                {.name = "heap_profile query",
+                 .summary = "Asks heap profiles questions in SQL.",
+                 .usage = "heap_profile query [OPTIONS] TRACE... \"SQL\"\n"
+                          "heap_profile query [OPTIONS] TRACE      (a shell)"});
+}
+
+CommandLine TraceProcessorShellLine() {
+  return LineOf(QueryDialect::kTraceProcessorShell,
+                {.name = "trace_processor_shell",
+                 .summary = "Asks traces questions in SQL, on a command line compatible "
+                            "with Perfetto's.",
+                 .usage = "trace_processor_shell [OPTIONS] TRACE..."});
 }
 
 }  // namespace heapprofd

@@ -1,12 +1,13 @@
-// The command lines of `heap_profile query` and of `trace_processor_shell`, which is the
-// same program under the name that Perfetto's users know.
+// What is asked on the command lines of `heap_profile query` and of
+// `trace_processor_shell`, which is the same program under the name that Perfetto's users
+// know.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "cli/flag_table.h"
 #include "cli/query/result_printer.h"
 
 namespace heapprofd {
@@ -21,14 +22,13 @@ struct QueryOptions {
   std::vector<std::string> scripts;  // SQL, in order
   ResultFormat format = ResultFormat::kTable;
   bool interactive = false;  // a shell, after the scripts
-  bool show_help = false;
-  bool show_version = false;
 };
 
-// Reads the files that -q names. `arguments` without the program's and the verb's name.
-Result<QueryOptions> ParseQueryOptions(QueryDialect dialect,
-                                       const std::vector<std::string>& arguments);
+// The flags; -q reads the file it names. `options` must outlive them.
+std::vector<Flag> QueryFlags(QueryOptions& options);
 
-std::string QueryHelp(QueryDialect dialect);
+// When all is taken: `heap_profile query TRACE... "SQL"` has the query last, and without
+// one there is a shell. Errors are usage errors with a hint.
+Status FinishOptions(QueryDialect dialect, QueryOptions& options);
 
 }  // namespace heapprofd

@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "cli/exit_code.h"
 #include "cli/record/device_files.h"
 #include "cli/record/output_directory.h"
 #include "cli/record/signals.h"
 #include "cli/report_command.h"
-#include "cli/results/finish.h"
 #include "cli/run_command.h"
 
 namespace heapprofd {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/print.h"
-#include "cli/record/options.h"
+#include "cli/exit_code.h"
 #include "cli/run_command.h"
 #include "export/gzip.h"
 

@@ -13,7 +13,7 @@
 #include "base/scoped_fd.h"
 #include "base/text.h"
 #include "cli/execute.h"
-#include "cli/record/options.h"
+#include "cli/exit_code.h"
 #include "cli/record/own_limits.h"
 #include "engine/obstacle.h"
 #include "wire/handshake.h"

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cli/record/options.h"
+#include "cli/exit_code.h"
 #include "cli/record/own_limits.h"
 
 namespace heapprofd {

@@ -15,14 +15,8 @@ namespace {
 double SizeOf(const TargetProfile& profile) {
   double size = 0;
   for (const HeapDump& dump : profile.heaps)
-    size += dump.peak_total.bytes;
+    size += dump.peak_total.bytes > 0 ? dump.peak_total.bytes : LiveTotal(dump).bytes;
   return size;
-}
-
-// By which processes are listed, the highest first. The estimate of a peak can be 0 where
-// samples were taken.
-std::pair<bool, double> RankOf(const TargetProfile& profile) {
-  return {HasSamples(profile), SizeOf(profile)};
 }
 
 double LiveBytes(const TargetProfile& profile) {
@@ -97,6 +91,11 @@ std::vector<NamedTarget> AllTargets(const TraceRecording& recording,
 }
 
 }  // namespace
+
+// The estimate of a peak can be 0 where samples were taken.
+std::pair<bool, double> RankOf(const TargetProfile& profile) {
+  return {HasSamples(profile), SizeOf(profile)};
+}
 
 bool HasSamples(const TargetProfile& profile) {
   return std::any_of(profile.heaps.begin(), profile.heaps.end(),

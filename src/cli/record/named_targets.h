@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/record/live_view.h"
@@ -20,6 +21,9 @@ struct NamedTarget {
 };
 
 bool HasSamples(const TargetProfile& profile);
+
+// By which processes are listed, the highest first.
+std::pair<bool, double> RankOf(const TargetProfile& profile);
 
 // Looks the names up. First comes `program`, the one process that the user has started or
 // given by number (0: there is no such one), unless it is a mere wrapper of one that has

@@ -3,10 +3,23 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/record/record_command.h"
+
 namespace heapprofd {
 namespace {
 
 using Arguments = std::vector<std::string>;
+
+Result<Options> ParseOptions(const Arguments& arguments) {
+  Options options;
+  const CommandLine line = RecordingLineFor(options);
+  HPD_TRY_ASSIGN(const size_t end, ParseFlags(line.flags, arguments, line.take_word));
+  if (end > 0 && arguments[end - 1] == "--")
+    HPD_TRY(line.take_rest(
+        {arguments.begin() + static_cast<ptrdiff_t>(end), arguments.end()}));
+  HPD_TRY(CheckOptions(options));
+  return options;
+}
 
 Options Parse(Arguments arguments) {
   Result<Options> options = ParseOptions(arguments);
@@ -47,7 +60,6 @@ TEST(OptionsTest, PerfettosSevenDaysEndARecordingThatNoProgramEnds) {
 TEST(OptionsTest, EverythingBehindTheSeparatorBelongsToTheProgram) {
   const Options options = Parse({"-q", "--", "ls", "-i", "7", "--", "--help"});
   EXPECT_TRUE(options.quiet);
-  EXPECT_EQ(options.help, HelpRequest::kNone);
   EXPECT_EQ(options.session.interval_bytes, 4096u);
   EXPECT_EQ(options.command, (Arguments{"ls", "-i", "7", "--", "--help"}));
 }
@@ -140,27 +152,6 @@ TEST(OptionsTest, AProgramWithoutSeparatorIsNotGuessed) {
   EXPECT_NE(ErrorOf({"python3", "script.py"}).find("put -- in front"), std::string::npos);
   EXPECT_NE(ErrorOf({}).find("no program is named"), std::string::npos);
   EXPECT_NE(ErrorOf({"--"}).find("no program is named"), std::string::npos);
-}
-
-TEST(OptionsTest, HelpAndVersionNeedNoProgram) {
-  EXPECT_EQ(Parse({"-h"}).help, HelpRequest::kShort);
-  EXPECT_EQ(Parse({"--help"}).help, HelpRequest::kLong);
-  EXPECT_TRUE(Parse({"--version"}).show_version);
-}
-
-TEST(OptionsTest, TheHelpFitsAScreenAndNamesEveryOptionThatIsUnderstood) {
-  const std::string help = GeneratedText("short-help");
-  size_t line = 0;
-  for (const char c : help) {
-    line = c == '\n' ? 0 : line + 1;
-    ASSERT_LE(line, 110u) << help;
-  }
-  for (const char* name :
-       {"-i, --interval BYTES", "-o, --output DIRECTORY", "--no-children",
-        "--block-client", "--no-block-client", "--block-client-timeout US",
-        "--shmem-size BYTES", "--top N", "-q, --quiet", "-h, --help", "--version",
-        "HEAPPROFD_STATS_JSON", "TMPDIR"})
-    EXPECT_NE(help.find(name), std::string::npos) << name;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "base/print.h"
-#include "cli/record/options.h"
+#include "cli/exit_code.h"
 
 namespace heapprofd {
 namespace {

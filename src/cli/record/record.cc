@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/print.h"
+#include "cli/exit_code.h"
 #include "cli/record/launch.h"
 #include "cli/record/output_directory.h"
 #include "cli/record/preload_path.h"

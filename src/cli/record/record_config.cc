@@ -9,17 +9,17 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <utility>
 
 #include "base/files/own_file.h"
 #include "base/files/temporary_directory.h"
 #include "base/print.h"
-#include "cli/flag_table.h"
 #include "cli/flag_values.h"
 #include "cli/record/options.h"
 #include "cli/record/output_directory.h"
 #include "cli/record/remote_recording.h"
 #include "cli/report_command.h"
-#include "cli/results/finish.h"
 
 namespace heapprofd {
 namespace {
@@ -34,8 +34,6 @@ struct RecordOptions {
   bool quiet = false;
   bool may_start_service = true;
   bool with_report = true;
-  bool show_help = false;
-  bool show_version = false;
 };
 
 std::vector<Flag> ConfigFlags(RecordOptions& options, bool to_file) {
@@ -89,15 +87,6 @@ std::vector<Flag> ConfigFlags(RecordOptions& options, bool to_file) {
        .help = "Use a running heapprofd only; do not stand in for it.",
        .group = group,
        .apply = Switch(&options.may_start_service, false)},
-      {.letter = 'h',
-       .name = "help",
-       .help = "Show this help.",
-       .group = group,
-       .apply = Switch(&options.show_help)},
-      {.name = "version",
-       .help = "Show the version.",
-       .group = group,
-       .apply = Switch(&options.show_version)},
   };
   if (!to_file)
     flags.push_back({.name = "no-report",
@@ -259,44 +248,33 @@ int Record(const RecordOptions& options, bool to_file) {
   return exit_code;
 }
 
-int Run(const std::vector<std::string>& arguments, bool to_file) {
-  RecordOptions options;
-  const std::vector<Flag> flags = ConfigFlags(options, to_file);
-  const CommandText command = {
-      .name = to_file ? "perfetto" : "heap_profile record",
-      .summary = "Records what a trace configuration asks for.",
-      .usage = to_file ? "perfetto -c FILE [--txt] -o FILE"
-                       : "heap_profile record -c FILE [-o DIRECTORY]",
-      .epilogue = ""};
-  const Result<size_t> parsed = ParseFlags(flags, arguments, [](const std::string& word) {
-    return Status(StatusCode::kInvalidArgument,
-                  "cannot understand \"" + word + "\": it is no option");
-  });
-  if (!parsed.ok())
-    return Fail(parsed.status());
-  if (options.show_help) {
-    PrintText(LongHelp(command, flags));
-    return kExitOk;
-  }
-  if (options.show_version) {
-    Print(stdout, "%s %s\n", command.name.c_str(), HPD_VERSION);
-    return kExitOk;
-  }
-  if (options.config_path.empty())
-    return Fail(Status(StatusCode::kInvalidArgument,
-                       "cannot record: no configuration is named; use -c FILE, and "
-                       "heap_profile --print-config to make one"));
-  return Record(options, to_file);
+CommandLine LineOf(CommandText text, bool to_file) {
+  const auto options = std::make_shared<RecordOptions>();
+  return {.text = std::move(text),
+          .flags = ConfigFlags(*options, to_file),
+          .run = [options, to_file]() -> Result<int> {
+            if (options->config_path.empty())
+              return Invalid(
+                  "cannot record: no configuration is named; use -c FILE, and "
+                  "heap_profile --print-config to make one");
+            return Record(*options, to_file);
+          }};
 }
 
 }  // namespace
 
-int RunRecordVerb(const std::vector<std::string>& arguments) {
-  return Run(arguments, /*to_file=*/false);
+CommandLine RecordConfigLine() {
+  return LineOf({.name = "heap_profile record",
+                 .summary = "Records what a trace configuration asks for.",
+                 .usage = "heap_profile record -c FILE [-o DIRECTORY]"},
+                /*to_file=*/false);
 }
 
-int RunPerfettoCommand(const std::vector<std::string>& arguments) {
-  return Run(arguments, /*to_file=*/true);
+CommandLine PerfettoCommandLine() {
+  return LineOf({.name = "perfetto",
+                 .summary = "Records what a trace configuration asks for.",
+                 .usage = "perfetto -c FILE [--txt] -o FILE"},
+                /*to_file=*/true);
 }
 
 }  // namespace heapprofd

@@ -2,15 +2,13 @@
 // trace configuration.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "cli/command_line.h"
 
 namespace heapprofd {
 
-// Everything behind the verb; gives the exit code.
-int RunRecordVerb(const std::vector<std::string>& arguments);
+CommandLine RecordConfigLine();
 
 // As Perfetto's client: the output is one trace file.
-int RunPerfettoCommand(const std::vector<std::string>& arguments);
+CommandLine PerfettoCommandLine();
 
 }  // namespace heapprofd

@@ -73,30 +73,35 @@ std::vector<Flag> TargetFlags(Options& options) {
       {.name = "no-running",
        .help = "Leave out processes that already run.",
        .group = group,
-       .apply = Switch(&targets.no_running)},
+       .apply = Switch(&targets.no_running),
+       .is_rare = true},
       {.name = "no-startup",
        .help = "Leave out processes that start during the profile.",
        .group = group,
-       .apply = Switch(&targets.no_startup)},
+       .apply = Switch(&targets.no_startup),
+       .is_rare = true},
       {.name = "no-children",
        .help = "Do not profile the processes that PROGRAM starts.",
        .group = group,
        .apply = Switch(&options.session.follow_children, false)},
       {.name = "heaps",
        .value_name = "NAMES",
-       .help = "Comma-separated names of heaps to record. Default libc.malloc.",
-       .details = "NAME=BYTES gives a heap a sampling interval of its own.",
+       .help = "Heaps to record, by name. Default libc.malloc.",
+       .details = "Names are separated by commas; NAME=BYTES gives a heap a sampling "
+                  "interval of its own.",
        .group = group,
        .apply = HeapList(&options.session.heaps)},
       {.name = "all-heaps",
-       .help = "Record every heap that a program registers (heap_profile.h).",
+       .help = "Record every heap that a program registers.",
+       .details = "By way of heapprofd/heap_profile.h.",
        .group = group,
        .apply = Switch(&options.session.heaps.all)},
       {.name = "exclude-heaps",
        .value_name = "NAMES",
        .help = "With --all-heaps: not these.",
        .group = group,
-       .apply = ListValue("--exclude-heaps", &options.session.heaps.excluded)},
+       .apply = ListValue("--exclude-heaps", &options.session.heaps.excluded),
+       .is_rare = true},
   };
 }
 
@@ -108,14 +113,14 @@ ApplyValue FullMode(Options& options, WhenFull mode, bool* was_given) {
   };
 }
 
-std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
+std::vector<Flag> SamplingFlags(Options& options) {
   const std::string group = "how";
   SessionConfig& session = options.session;
   return {
       {.letter = 'i',
        .name = "interval",
        .value_name = "BYTES",
-       .help = "Sampling interval. Default 4096; 1 records every allocation.",
+       .help = "Sampling interval. Default 4096; 1: record all.",
        .details = "One sample is taken per BYTES allocated on average; allocations of at "
                   "least BYTES are always recorded. Units: 4K, 1MiB.",
        .group = group,
@@ -124,9 +129,11 @@ std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
       {.letter = 'd',
        .name = "duration",
        .value_name = "MS",
-       .help = "Stop after this time (ms). Default: 7 days; PROGRAM has no limit.",
-       .details = "A program that still runs then runs on unprofiled. 0: no limit. The "
-                  "recording ends before, when the program does, or with Ctrl-C.",
+       .help = "Stop after this time (ms). Default: 7 days.",
+       .details =
+           "A program that still runs then runs on unprofiled. 0: no limit, which is "
+           "the default for PROGRAM. The recording ends before, when the program "
+           "does, or with Ctrl-C.",
        .group = group,
        .apply = NumberValue("--duration", &options.duration_ms, UINT32_MAX,
                             "a number of milliseconds from 0 to 4294967295; 0 records "
@@ -134,12 +141,14 @@ std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
       {.name = "block-client",
        .help = "When the buffer is full, let the program wait for space. The default.",
        .group = group,
-       .apply = FullMode(options, WhenFull::kBlock, &given->block)},
+       .apply = FullMode(options, WhenFull::kBlock, &options.given.block),
+       .is_rare = true},
       {.name = "no-block-client",
        .help =
            "When the buffer is full, drop and count records, and double the interval.",
        .group = group,
-       .apply = FullMode(options, WhenFull::kDrop, &given->no_block)},
+       .apply = FullMode(options, WhenFull::kDrop, &options.given.no_block),
+       .is_rare = true},
       {.name = "block-client-timeout",
        .value_name = "US",
        .help = "Never let one allocation wait longer than this (microseconds).",
@@ -149,14 +158,16 @@ std::vector<Flag> SamplingFlags(Options& options, GivenFlags* given) {
        .apply = NumberValue(
            "--block-client-timeout", &session.block_timeout_us, UINT32_MAX,
            "a number of microseconds from 0 to 4294967295; 0 waits as long as the "
-           "profiler moves")},
+           "profiler moves"),
+       .is_rare = true},
       {.name = "shmem-size",
        .value_name = "BYTES",
        .help = "Size of the buffer per process. Default 8MiB.",
        .details = "A power of two multiple of 4096, at least 8192.",
        .group = group,
        .apply = SizeValue("--shmem-size", &session.ring_size_bytes,
-                          "a power of two from 8192 to 268435456 bytes")},
+                          "a power of two from 8192 to 268435456 bytes"),
+       .is_rare = true},
   };
 }
 
@@ -181,7 +192,7 @@ std::vector<Flag> DumpingFlags(Options& options) {
        .group = group,
        .apply = Switch(&session.dumps.at_max)},
       {.name = "malloc-info",
-       .help = "Ask the allocator for its own accounting with each dump.",
+       .help = "Ask the allocator for its own accounting, too.",
        .details = "glibc and jemalloc. The summary then tells requested bytes, the "
                   "allocator's overhead and caches, fragmentation and the rest apart.",
        .group = group,
@@ -195,8 +206,8 @@ std::vector<Flag> OutputFlags(Options& options) {
       {.letter = 'o',
        .name = "output",
        .value_name = "DIRECTORY",
-       .help =
-           "Write the profile here; must be empty or not exist. Default: a fresh one.",
+       .help = "Write the profile here. Default: a fresh one.",
+       .details = "It must be empty or not exist.",
        .group = group,
        .apply = TextValue("--output", &options.output_directory)},
       {.name = "top",
@@ -210,7 +221,7 @@ std::vector<Flag> OutputFlags(Options& options) {
        .group = group,
        .apply = Switch(&options.quiet)},
       {.name = "no-report",
-       .help = "Do not make report.html, the page beside the trace.",
+       .help = "Do not make report.html beside the trace.",
        .details = "heap_profile report makes it later.",
        .group = group,
        .apply = Switch(&options.with_report, false)},
@@ -218,25 +229,14 @@ std::vector<Flag> OutputFlags(Options& options) {
        .help = "Print the trace configuration instead of recording.",
        .details = "heap_profile record -c - reads it.",
        .group = group,
-       .apply = Switch(&options.print_config)},
-      {.letter = 'h',
-       .name = "help",
-       .help = "Show help: -h in short, --help in full.",
-       .group = group,
-       .apply =
-           [&options](const std::string&) {
-             options.help = HelpRequest::kLong;
-             return Status();
-           }},
-      {.name = "version",
-       .help = "Show the version.",
-       .group = group,
-       .apply = Switch(&options.show_version)},
+       .apply = Switch(&options.print_config),
+       .is_rare = true},
       {.name = "generate",
        .value_name = "WHAT",
        .help = "Print the completions for zsh or fish.",
        .group = group,
-       .apply = TextValue("--generate", &options.generate)},
+       .apply = TextValue("--generate", &options.generate),
+       .is_rare = true},
   };
 }
 
@@ -246,47 +246,55 @@ std::vector<Flag> CompatibilityFlags(Options& options) {
       {.name = "no-start",
        .help = "Use a running heapprofd only; do not stand in for it.",
        .group = group,
-       .apply = Switch(&options.may_stand_in, false)},
+       .apply = Switch(&options.may_stand_in, false),
+       .is_rare = true},
       {.name = "disable-fork-teardown",
        .help = "android: forked children do not end their parent's profile.",
        .details = "No effect on Linux: they never do.",
        .group = group,
-       .apply = Switch(&options.session.device.disable_fork_teardown)},
+       .apply = Switch(&options.session.device.disable_fork_teardown),
+       .is_rare = true},
       {.name = "idle-allocations",
        .help = "No effect: idle memory is not tracked.",
        .group = group,
-       .apply = NoEffect(options, "--idle-allocations", WhyNoIdleMemory())},
+       .apply = NoEffect(options, "--idle-allocations", WhyNoIdleMemory()),
+       .is_rare = true},
       {.name = "trace-to-text-binary",
        .aliases = {"traceconv-binary", "trace-processor-binary"},
        .value_name = "PATH",
        .help = "Converter for a device's traces. On Linux conversion is built in.",
        .group = group,
-       .apply = TextValue("--trace-to-text-binary", &options.converter)},
+       .apply = TextValue("--trace-to-text-binary", &options.converter),
+       .is_rare = true},
       {.name = "no-annotations",
        .help = "android: leave the kind of Java frames out of their names.",
        .group = group,
-       .apply = Switch(&options.android.annotate, false)},
+       .apply = Switch(&options.android.annotate, false),
+       .is_rare = true},
       {.name = "disable-selinux",
        .help = "android: disable SELinux enforcement during the profile.",
        .group = group,
-       .apply = Switch(&options.android.disable_selinux)},
+       .apply = Switch(&options.android.disable_selinux),
+       .is_rare = true},
       {.name = "no-versions",
        .help = "android: leave out the versions of packages.",
        .group = group,
-       .apply = Switch(&options.android.package_versions, false)},
+       .apply = Switch(&options.android.package_versions, false),
+       .is_rare = true},
       {.name = "simpleperf",
        .help = "android: profile heapprofd itself with simpleperf.",
        .group = group,
-       .apply = Switch(&options.android.simpleperf)},
+       .apply = Switch(&options.android.simpleperf),
+       .is_rare = true},
   };
 }
 
 }  // namespace
 
-std::vector<Flag> RecordFlags(Options& options, GivenFlags* given) {
+std::vector<Flag> RecordFlags(Options& options) {
   std::vector<Flag> all = TargetFlags(options);
   for (const std::vector<Flag>& group :
-       {SamplingFlags(options, given), DumpingFlags(options), OutputFlags(options),
+       {SamplingFlags(options), DumpingFlags(options), OutputFlags(options),
         CompatibilityFlags(options)})
     all.insert(all.end(), group.begin(), group.end());
   return all;

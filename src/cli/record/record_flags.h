@@ -9,13 +9,7 @@
 
 namespace heapprofd {
 
-// Which of two flags that exclude each other were given.
-struct GivenFlags {
-  bool block = false;
-  bool no_block = false;
-};
-
-// Both arguments must outlive the flags.
-std::vector<Flag> RecordFlags(Options& options, GivenFlags* given);
+// `options` must outlive the flags.
+std::vector<Flag> RecordFlags(Options& options);
 
 }  // namespace heapprofd

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/print.h"
+#include "cli/exit_code.h"
 #include "cli/record/live_view.h"
-#include "cli/record/options.h"
 #include "cli/record/signals.h"
 #include "cli/results/finish.h"
 #include "cli/results/stats_json.h"

@@ -18,10 +18,9 @@
 
 #include "base/files/temporary_directory.h"
 #include "base/print.h"
-#include "cli/record/options.h"
+#include "cli/exit_code.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
-#include "cli/results/finish.h"
 #include "cli/results/stats_json.h"
 #include "control.pb.h"
 #include "engine/tsc_clock.h"

@@ -1,21 +1,18 @@
 #include "cli/results/finish.h"
 
 #include <fcntl.h>
-#include <locale.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
-#include <cstring>
 
 #include "base/format.h"
 #include "base/print.h"
+#include "cli/exit_code.h"
 #include "cli/record/named_targets.h"
-#include "cli/record/options.h"
 #include "cli/record/signals.h"
 #include "cli/results/deobfuscate_profile.h"
 #include "cli/results/nothing_recorded.h"
@@ -27,13 +24,6 @@
 
 namespace heapprofd {
 namespace {
-
-bool TerminalShowsUnicode() {
-  setlocale(LC_CTYPE, "");
-  const char* locale = setlocale(LC_CTYPE, nullptr);
-  return locale != nullptr &&
-         (strstr(locale, "UTF-8") != nullptr || strstr(locale, "utf8") != nullptr);
-}
 
 // What raw-trace has of symbols, in a file of its own: to be appended to other recordings
 // of the same programs.
@@ -239,11 +229,6 @@ class ResultFiles {
 };
 
 }  // namespace
-
-int Fail(const Status& status) {
-  Print(stderr, "heap_profile: %s\n", status.message().c_str());
-  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
-}
 
 int FinishRecording(TraceRecording& recording,
                     const LiveView& view,

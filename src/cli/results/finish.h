@@ -30,7 +30,4 @@ int FinishRecording(TraceRecording& recording,
                     const LiveView& view,
                     const FinishOptions& options);
 
-// Prints the error and gives the exit code for it.
-int Fail(const Status& status);
-
 }  // namespace heapprofd

@@ -23,6 +23,8 @@ std::string ProgramName(const TargetProfile& profile) {
 }
 
 std::string ProcessName(const TargetProfile& profile) {
+  if (profile.process.pid == 0)  // of a file that does not tell
+    return ProgramName(profile);
   return ProgramName(profile) + " (pid " + std::to_string(profile.process.pid) + ")";
 }
 

@@ -50,6 +50,55 @@ std::string FormatFigure(const ProcessResult& process,
   return FormatBytes(figure.bytes) + FormatError(process, figure, options.use_unicode);
 }
 
+std::string FormatLive(const ProcessResult& process,
+                       const HeapDump& dump,
+                       const SummaryOptions& options) {
+  const BoundedBytes live = LiveTotal(dump);
+  if (process.tells_end)
+    return FormatFigure(process, live, options);
+  return live.high > 0
+             ? FormatBytes(dump.certain_live) + " to " + FormatBytes(dump.possible_live)
+             : "unknown";
+}
+
+// " peak 61.8 MiB (±0.8%) at 945 ms"; "" when the file does not tell.
+std::string FormatPeak(const ProcessResult& process,
+                       const HeapDump& dump,
+                       const SummaryOptions& options) {
+  if (dump.peak_ns == 0 && dump.peak_total.bytes <= 0)
+    return "";
+  const uint64_t start_ns = process.profile->process.start_ns;
+  const double after =
+      static_cast<double>(dump.peak_ns - std::min(dump.peak_ns, start_ns)) / 1e9;
+  return "peak " + FormatFigure(process, dump.peak_total, options) + " at " +
+         FormatDuration(after);
+}
+
+// Said where it is some of them, and known to some percent.
+std::string FormatTemporary(const HeapDump& dump) {
+  constexpr double kLeast = 0.01;
+  constexpr double kLargestError = 0.05;  // one standard error
+  const Estimate temporary = TemporaryBlocks(dump);
+  const auto calls = static_cast<double>(dump.exact_alloc_calls);
+  if (temporary.count < kLeast * calls ||
+      std::sqrt(temporary.count_variance) > kLargestError * calls)
+    return "";
+  return ", " + FormatShare(std::min(temporary.count, calls), calls) + " temporary";
+}
+
+// Counted by the recorder; else as far as samples tell.
+std::string FormatAllocated(const HeapDump& dump) {
+  if (dump.exact_alloc_calls > 0)
+    return FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) + " in " +
+           FormatCount(static_cast<double>(dump.exact_alloc_calls)) + " calls" +
+           FormatTemporary(dump);
+  Estimate allocated;
+  for (const auto& [callsite, totals] : dump.callsites)
+    allocated += totals.allocated;
+  return FormatBytes(allocated.bytes) + " in " + FormatCount(allocated.count) +
+         " calls (estimate)";
+}
+
 std::string Sparkline(const std::vector<double>& values) {
   constexpr std::array<const char*, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   if (values.size() < 2)
@@ -70,41 +119,23 @@ std::string Sparkline(const std::vector<double>& values) {
   return line;
 }
 
-// Said where it is some of them, and known to some percent.
-std::string FormatTemporary(const HeapDump& dump) {
-  constexpr double kLeast = 0.01;
-  constexpr double kLargestError = 0.05;  // one standard error
-  const Estimate temporary = TemporaryBlocks(dump);
-  const auto calls = static_cast<double>(dump.exact_alloc_calls);
-  if (temporary.count < kLeast * calls ||
-      std::sqrt(temporary.count_variance) > kLargestError * calls)
-    return "";
-  return ", " + FormatShare(std::min(temporary.count, calls), calls) + " temporary";
-}
-
 std::string FormatFigures(const ProcessResult& process,
                           const HeapDump& dump,
                           const SummaryOptions& options) {
-  const double peak_after =
-      static_cast<double>(dump.peak_ns -
-                          std::min(dump.peak_ns, process.profile->process.start_ns)) /
-      1e9;
+  const std::string peak = FormatPeak(process, dump, options);
+  const std::string live = FormatLive(process, dump, options);
   std::string text = "  " + Pad("live at end", 13) +
-                     Pad(FormatFigure(process, LiveTotal(dump), options), kFigureWidth) +
-                     "peak " + FormatFigure(process, dump.peak_total, options) + " at " +
-                     FormatDuration(peak_after) + "\n";
-  text += "  " + Pad("allocated", 13) +
-          FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) + " in " +
-          FormatCount(static_cast<double>(dump.exact_alloc_calls)) + " calls" +
-          FormatTemporary(dump) + "\n";
+                     (peak.empty() ? live : Pad(live, kFigureWidth) + peak) + "\n  " +
+                     Pad("allocated", 13) + FormatAllocated(dump) + "\n";
   const std::string spark = options.use_unicode ? Sparkline(process.history) : "";
   if (process.resident_kib != 0 || !spark.empty()) {
     const std::string resident =
         process.resident_kib != 0
             ? FormatBytes(static_cast<double>(process.resident_kib) * 1024)
             : "unknown";
-    text += "  " + Pad("RSS", 13) + Pad(resident, kFigureWidth) +
-            (spark.empty() ? "" : "heap " + spark) + "\n";
+    text += "  " + Pad("RSS", 13) +
+            (spark.empty() ? resident : Pad(resident, kFigureWidth) + "heap " + spark) +
+            "\n";
   }
   return text;
 }
@@ -139,9 +170,12 @@ std::string FormatMemory(const TargetProfile& profile) {
 }
 
 std::string FormatInterval(const HeapDump& dump) {
-  return dump.sampling_interval <= 1
-             ? "every allocation"
-             : "1 sample per " + FormatBytes(static_cast<double>(dump.sampling_interval));
+  if (dump.sampling_interval == 0)  // another program's file
+    return "";
+  return dump.sampling_interval == 1
+             ? ", every allocation"
+             : ", 1 sample per " +
+                   FormatBytes(static_cast<double>(dump.sampling_interval));
 }
 
 // The heaps of a process behind its first one.
@@ -153,9 +187,8 @@ std::string FormatOtherHeaps(const ProcessResult& process,
   std::string text;
   const std::vector<HeapDump>& heaps = process.profile->heaps;
   for (size_t i = 1; i < heaps.size() && i <= kOtherHeaps; ++i)
-    text += "\n  heap " + Printable(heaps[i].heap_name) + ", " +
-            FormatInterval(heaps[i]) + "\n" +
-            FormatFigures(without_history, heaps[i], options) +
+    text += "\n  heap " + Printable(heaps[i].heap_name) + FormatInterval(heaps[i]) +
+            "\n" + FormatFigures(without_history, heaps[i], options) +
             FormatTopTables(*process.profile, heaps[i], options);
   if (heaps.size() > kOtherHeaps + 1)
     text += "\n  and " + std::to_string(heaps.size() - kOtherHeaps - 1) + " more heaps\n";
@@ -214,10 +247,11 @@ std::string Headline(const TargetProfile& profile,
                      const HeapDump& dump,
                      const SummaryOptions& options) {
   const std::string shown = ProcessName(profile);
-  return "Recorded " + FormatDuration(options.seconds) + " of " +
+  return (options.seconds > 0 ? "Recorded " + FormatDuration(options.seconds) + " of "
+                              : "Profile of ") +
          (options.program.empty() ? shown
                                   : options.program + "; most memory had " + shown) +
-         ", heap " + Printable(dump.heap_name) + ", " + FormatInterval(dump) +
+         ", heap " + Printable(dump.heap_name) + FormatInterval(dump) +
          (options.largest.empty() ? "" : "; more memory had " + options.largest);
 }
 
@@ -254,6 +288,8 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
     text += "\n";
   for (const std::string& warning : warnings)
     text += Line("  ! ", Printable(warning), options);
+  if (!options.lists_files)
+    return PrintableLines(text);
   text += "\n" + (options.trace_path.empty()
                       ? Line("  ! ", "there is no complete trace; a line above says why",
                              options)

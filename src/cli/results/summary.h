@@ -17,22 +17,24 @@ struct ProcessResult {
   SymbolizeReport symbols;
   std::vector<double> history;  // live bytes over time, evenly spaced
   uint64_t resident_kib = 0;    // last seen, 0: unknown
+  bool tells_end = true;        // false: of the end only the limits are known
 };
 
 struct SummaryOptions {
-  HeapSelection heaps;
+  HeapSelection heaps = {};
   uint64_t block_timeout_us = 0;  // as in SessionConfig
   size_t top = 10;
-  double seconds = 0;                 // length of the recording
-  size_t width = 0;                   // of the terminal; 0: there is none
-  bool use_unicode = true;            // sparkline and arrows
-  bool dump_at_max = false;           // show what was live when most was, too
-  std::string program;                // "g++ (pid 12)": what the user named, when another
-                                      // process had more memory
-  std::string largest;                // the process that had more memory than the first
-  std::vector<std::string> warnings;  // of the whole recording, one line each
-  std::string trace_path;             // empty: it could not be written
-  std::vector<std::string> pprof_paths;  // of the process shown first
+  double seconds = 0;        // length of the recording; 0: unknown
+  size_t width = 0;          // of the terminal; 0: there is none
+  bool use_unicode = true;   // sparkline and arrows
+  bool dump_at_max = false;  // show what was live when most was, too
+  std::string program = {};  // "g++ (pid 12)": what the user named, when another
+                             // process had more memory
+  std::string largest = {};  // the process that had more memory than the first
+  std::vector<std::string> warnings = {};     // of the whole recording, one line each
+  bool lists_files = true;                    // those that the recording has left
+  std::string trace_path = {};                // empty: it could not be written
+  std::vector<std::string> pprof_paths = {};  // of the process shown first
 };
 
 // The first process in full, the others in a line each.

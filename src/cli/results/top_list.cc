@@ -36,6 +36,7 @@ struct Position {
   FrameId frame;
   std::string label;
   std::string location;
+  const SourceLine* line;  // nullptr: without symbols
 };
 
 // From the allocation outward.
@@ -47,14 +48,30 @@ std::vector<Position> Expand(const TargetProfile& profile, CallsiteId callsite) 
     if (frame.is_allocator && profile.callsites[callsite].parent != kNoId)
       continue;
     if (frame.lines.empty())
-      positions.push_back({id, ModuleOffset(profile, frame), ""});
+      positions.push_back({id, ModuleOffset(profile, frame), "", nullptr});
     for (const SourceLine& line : frame.lines)
       positions.push_back({id, LineLabel(line),
                            line.file.empty() ? ""
                                              : BaseName(line.file.str()) + ":" +
-                                                   std::to_string(line.line)});
+                                                   std::to_string(line.line),
+                           &line});
   }
   return positions;
+}
+
+StackFunction FunctionAt(const TargetProfile& profile, const Position& position) {
+  StackFunction function;
+  const MappingId mapping = profile.frames[position.frame].mapping;
+  if (mapping != kNoId)
+    function.module = BaseName(profile.mappings[mapping].path);
+  if (position.line == nullptr) {
+    function.label = "[" + (function.module.empty() ? "unknown" : function.module) + "]";
+    return function;
+  }
+  const SourceLine& line = *position.line;
+  function.name = (line.function.empty() ? line.system_name : line.function).str();
+  function.label = position.label;
+  return function;
 }
 
 struct Group {
@@ -118,6 +135,19 @@ std::vector<TopEntry> Largest(const TargetProfile& profile,
 std::string FrameLabel(const TargetProfile& profile, const Frame& frame) {
   return frame.lines.empty() ? ModuleOffset(profile, frame)
                              : LineLabel(frame.lines.back());
+}
+
+std::vector<StackFunction> HolderStack(const TargetProfile& profile,
+                                       CallsiteId callsite) {
+  const std::vector<Position> positions = Expand(profile, callsite);
+  std::vector<StackFunction> stack;
+  for (const Position& position : positions) {
+    if (!IsAllocatorInternal(position.label))
+      stack.push_back(FunctionAt(profile, position));
+  }
+  if (stack.empty() && !positions.empty())
+    stack.push_back(FunctionAt(profile, positions[0]));
+  return stack;
 }
 
 std::vector<FrameId> ShownFrames(const TargetProfile& profile, CallsiteId callsite) {

@@ -1,0 +1,115 @@
+#include "cli/commands.h"
+
+#include <algorithm>
+
+#include "cli/completions.h"
+#include "cli/convert/traceconv.h"
+#include "cli/doctor.h"
+#include "cli/hprof/hprof_command.h"
+#include "cli/hprof/java_command.h"
+#include "cli/inspect/diff_command.h"
+#include "cli/inspect/export_command.h"
+#include "cli/inspect/leaks_command.h"
+#include "cli/inspect/show_command.h"
+#include "cli/inspect/stats_command.h"
+#include "cli/mark_command.h"
+#include "cli/query/query_command.h"
+#include "cli/record/record_command.h"
+#include "cli/record/record_config.h"
+#include "cli/report_command.h"
+
+namespace heapprofd {
+namespace {
+
+// Programs that Perfetto's and Android's users know by these names.
+const std::vector<Command>& Programs() {
+  static const std::vector<Command> programs = {
+      {"perfetto", "", PerfettoCommandLine},
+      {"traceconv", "", TraceconvProgramLine},
+      {"trace_processor_shell", "", TraceProcessorShellLine},
+      {"hprof-conv", "", HprofConvLine},
+  };
+  return programs;
+}
+
+const Command* Find(const std::vector<Command>& commands, const std::string& name) {
+  const auto found =
+      std::find_if(commands.begin(), commands.end(),
+                   [&](const Command& command) { return command.name == name; });
+  return found == commands.end() ? nullptr : &*found;
+}
+
+// The recording, with the list of the commands.
+CommandLine WholeProgram() {
+  CommandLine line = RecordingLine();
+  line.text.words_title = "commands";
+  for (const Command& command : Commands())
+    line.text.words.push_back({command.name, command.summary});
+  return line;
+}
+
+}  // namespace
+
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = {
+      {"show", "Prints the summary of a recording again.", ShowLine},
+      {"stats", "Tells the figures of a recording, and fails if asked to.", StatsLine},
+      {"diff", "Tells what changed between two recordings, likewise.", DiffLine},
+      {"leaks", "Shows stacks that grow or keep what they allocate.", LeaksLine},
+      {"export", "Writes profiles as pprof, folded, speedscope or CSV.", ExportLine},
+      {"report", "Shows profiles in a page for a browser.", ReportCommandLine},
+      {"query", "Asks profiles questions in SQL.", QueryCommandLine},
+      {"traceconv", "Converts traces: to pprof, text, bundles and more.", TraceconvLine},
+      {"hprof", "Examines heap dumps of Java.", HprofLine},
+      {"java", "Shows the heap of a running Java virtual machine.", JavaLine},
+      {"record", "Records what a trace configuration asks for.", RecordConfigLine},
+      {"mark", "Adds a dump with a name to what is recorded now.", MarkLine},
+      {"doctor", "Tells what can be recorded here, and what to do about the rest.",
+       DoctorLine},
+  };
+  return commands;
+}
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names = {"host", "android", "help"};
+  for (const Command& command : Commands())
+    names.push_back(command.name);
+  return names;
+}
+
+DescribedCommand WholeProgramHelp() {
+  return Described(WholeProgram());
+}
+
+Result<std::string> GeneratedText(const std::string& what) {
+  DescribedCommand program = WholeProgramHelp();
+  std::vector<CompletedCommand> commands;
+  for (const Command& command : Commands())
+    commands.push_back({command.name, Described(command.line())});
+  for (const char* word : {"host", "android"})
+    program.text.words.push_back({word, ""});
+  if (what == "zsh")
+    return ZshCompletion(program, commands);
+  if (what == "fish")
+    return FishCompletion(program, commands);
+  return Invalid("cannot generate " + what + ": use zsh or fish");
+}
+
+int RunHeapProfile(const std::string& program, const Words& arguments) {
+  if (const Command* const named = Find(Programs(), program))
+    return RunCommandLine(named->line(), arguments);
+  if (arguments.empty())
+    return RunCommandLine(WholeProgram(), arguments);
+  const Words rest(arguments.begin() + 1, arguments.end());
+  if (const Command* const command = Find(Commands(), arguments[0]))
+    return RunCommandLine(command->line(), rest);
+  if (arguments[0] != "help")
+    return RunCommandLine(WholeProgram(), arguments);
+  // "help query" is "query --help".
+  const Command* const command = rest.size() == 1 ? Find(Commands(), rest[0]) : nullptr;
+  if (command != nullptr)
+    return RunCommandLine(command->line(), {"--help"});
+  return RunCommandLine(WholeProgram(), rest.empty() ? Words{"--help"} : arguments);
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,35 @@
+// All commands of heap_profile, and the programs that it is under another name: one
+// table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/command_line.h"
+
+namespace heapprofd {
+
+struct Command {
+  std::string name;     // the word behind heap_profile, or the program's name
+  std::string summary;  // one line for the list of commands
+  CommandLine (*line)();
+};
+
+// Those that are chosen by the first word.
+const std::vector<Command>& Commands();
+
+// The names of Commands(), and what recordings understand beside them.
+std::vector<std::string> CommandNames();
+
+// heap_profile itself: a recording, with the list of commands.
+DescribedCommand WholeProgramHelp();
+
+// Text made from the tables: "zsh" or "fish".
+Result<std::string> GeneratedText(const std::string& what);
+
+// Runs what the program's name or else the first word chooses, a recording when neither
+// does; gives the exit code.
+int RunHeapProfile(const std::string& program, const Words& arguments);
+
+}  // namespace heapprofd

@@ -1,0 +1,16 @@
+#include "cli/exit_code.h"
+
+#include <cstdio>
+
+#include "base/print.h"
+
+namespace heapprofd {
+
+int Fail(const Status& status, const char* tool) {
+  // What was printed before comes before it where both go to one place.
+  fflush(stdout);
+  Print(stderr, "%s: %s\n", tool, status.message().c_str());
+  return status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
+}
+
+}  // namespace heapprofd

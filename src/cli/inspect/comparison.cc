@@ -1,0 +1,106 @@
+#include "cli/inspect/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "profile/limits.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr double kNormal = 1.96;  // 97.5 % of a normal distribution
+
+double SizeOf(const HeapDump& heap) {
+  return std::max(heap.peak_total.bytes, LiveTotal(heap).bytes);
+}
+
+struct Held {
+  std::string label;
+  Estimate a;
+  Estimate b;
+};
+
+using HeldByFunction = std::map<StackFunction, Held>;
+
+void AddHeld(const ChosenHeap& chosen, Estimate Held::*side, HeldByFunction* held) {
+  for (const auto& [callsite, totals] : chosen.heap->callsites) {
+    const std::vector<StackFunction> stack = HolderStack(*chosen.profile, callsite);
+    if (stack.empty())
+      continue;
+    Held& function = (*held)[stack[0]];
+    function.label = stack[0].label;
+    function.*side += totals.live();
+  }
+}
+
+bool HasErrors(const HeapDump& heap) {
+  return std::any_of(heap.callsites.begin(), heap.callsites.end(), [](const auto& row) {
+    return row.second.allocated.bytes_variance > 0;
+  });
+}
+
+std::vector<FunctionChange> ChangesOf(const HeldByFunction& held) {
+  std::vector<FunctionChange> changes;
+  for (const auto& [function, sums] : held) {
+    if (sums.a.bytes == sums.b.bytes)
+      continue;
+    StackFunction named = function;
+    named.label = sums.label;
+    const double variance =
+        std::max(0.0, sums.a.bytes_variance) + std::max(0.0, sums.b.bytes_variance);
+    changes.push_back({.function = std::move(named),
+                       .a = sums.a.bytes,
+                       .b = sums.b.bytes,
+                       .error = kNormal * std::sqrt(variance)});
+  }
+  std::stable_sort(changes.begin(), changes.end(), [](const auto& x, const auto& y) {
+    return std::abs(x.b - x.a) > std::abs(y.b - y.a);
+  });
+  return changes;
+}
+
+}  // namespace
+
+ChosenHeap LargestHeap(const OpenedFile& file, const std::string& heap_name) {
+  ChosenHeap largest{.file = &file};
+  bool is_named = false;
+  for (const auto& process : file.processes) {
+    for (const HeapDump& heap : process->profile().heaps) {
+      const bool has_name = heap.heap_name == heap_name;
+      if (largest.heap != nullptr &&
+          (has_name != is_named ? is_named : SizeOf(heap) <= SizeOf(*largest.heap)))
+        continue;
+      is_named = has_name;
+      largest.profile = &process->profile();
+      largest.heap = &heap;
+    }
+  }
+  return largest;
+}
+
+bool FigureChange::IsNoise() const {
+  return change.bytes != 0 && change.low <= 0 && change.high >= 0;
+}
+
+bool FunctionChange::IsNoise() const {
+  return std::abs(b - a) <= error;
+}
+
+Comparison Compare(const ChosenHeap& a, const ChosenHeap& b) {
+  Comparison comparison;
+  const std::vector<HeapFigure> in_a = FiguresOf({&a.heap, 1}, a.file->tells_end());
+  const std::vector<HeapFigure> in_b = FiguresOf({&b.heap, 1}, b.file->tells_end());
+  for (size_t i = 0; i < in_a.size(); ++i)
+    comparison.figures.push_back(
+        {in_a[i], in_b[i], Difference(in_b[i].value, in_a[i].value)});
+  HeldByFunction held;
+  AddHeld(a, &Held::a, &held);
+  AddHeld(b, &Held::b, &held);
+  comparison.functions = ChangesOf(held);
+  comparison.error_is_known = (a.heap->sampling_interval == 1 || HasErrors(*a.heap)) &&
+                              (b.heap->sampling_interval == 1 || HasErrors(*b.heap));
+  return comparison;
+}
+
+}  // namespace heapprofd

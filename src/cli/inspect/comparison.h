@@ -1,0 +1,54 @@
+// Two heaps compared, as the report's page Compare does: what grew and what shrank from A
+// to B, and what of that may be the sampling error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/inspect/figures.h"
+#include "cli/inspect/opened_file.h"
+#include "cli/results/top_list.h"
+
+namespace heapprofd {
+
+// A heap of a file that is told of.
+struct ChosenHeap {
+  const OpenedFile* file = nullptr;
+  const TargetProfile* profile = nullptr;
+  const HeapDump* heap = nullptr;
+};
+
+// The heap of the file that was largest, of those named `heap_name` if there are any.
+ChosenHeap LargestHeap(const OpenedFile& file, const std::string& heap_name);
+
+struct FigureChange {
+  HeapFigure a;
+  HeapFigure b;
+  BoundedBytes change;  // b - a
+
+  bool IsKnown() const { return a.is_known && b.is_known; }
+
+  // The change may be the sampling error alone (95 %).
+  bool IsNoise() const;
+};
+
+// What a function holds: the first, from the allocation outward, that is no allocator's
+// or container's own.
+struct FunctionChange {
+  StackFunction function;
+  double a = 0;  // live bytes
+  double b = 0;
+  double error = 0;  // half of the 95 % interval of b - a
+
+  bool IsNoise() const;
+};
+
+struct Comparison {
+  std::vector<FigureChange> figures;
+  std::vector<FunctionChange> functions;  // those that changed, the most first
+  bool error_is_known = false;
+};
+
+Comparison Compare(const ChosenHeap& a, const ChosenHeap& b);
+
+}  // namespace heapprofd

@@ -1,0 +1,244 @@
+#include "cli/inspect/diff_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "base/format.h"
+#include "base/print.h"
+#include "base/text.h"
+#include "cli/flag_values.h"
+#include "cli/inspect/comparison.h"
+#include "cli/open_traces.h"
+#include "cli/results/process_name.h"
+#include "cli/text_layout.h"
+#include "profile/estimate.h"
+
+namespace heapprofd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kProgram[] = "heap_profile diff";
+constexpr int kVersion = 1;  // of the JSON
+constexpr size_t kMinNameWidth = 24;
+constexpr size_t kFigureWidth = 10;
+constexpr size_t kLeastWidth = 80;
+
+struct DiffOptions {
+  Words files;
+  uint32_t top = 10;
+  bool json = false;
+  std::vector<Threshold> thresholds;
+};
+
+std::vector<Flag> DiffFlags(DiffOptions& options) {
+  const std::string group = "options";
+  return {
+      {.name = "top",
+       .value_name = "N",
+       .help = "Rows of the table. Default 10.",
+       .group = group,
+       .apply = NumberValue("--top", &options.top, 100000, "a number from 0 to 100000")},
+      {.name = "json",
+       .help = "For programs, all functions; docs/terminal.md has the keys.",
+       .group = group,
+       .apply = Switch(&options.json)},
+      {.name = "fail-if",
+       .value_name = "CONDITION",
+       .help = "Exit with 5 when it is true: 'live>+5%', 'peak>+1MiB'.",
+       .details = "The figures are live, peak, allocated and calls; > and < compare "
+                  "the change from A to B. Where the 95 % interval of the change "
+                  "reaches over the limit it is said and does not fail. May be "
+                  "repeated.",
+       .group = group,
+       .apply = ThresholdValue(&options.thresholds, FigureNames(),
+                               /*of_change=*/true)}};
+}
+
+// "▲ +1.20 MiB": as the report has it.
+std::string FormatChange(double change, FigureUnit unit) {
+  const bool has_arrows = TerminalShowsUnicode();
+  if (change == 0)
+    return "= " + FormatFigure(0, unit);
+  const std::string sign =
+      change > 0 ? (has_arrows ? "▲ +" : "+") : (has_arrows ? "▼ −" : "-");
+  return sign + FormatFigure(std::abs(change), unit);
+}
+
+std::string Title(const ChosenHeap& heap) {
+  return Printable(heap.file->path) + ": " + ProcessName(*heap.profile) + ", " +
+         Printable(heap.heap->heap_name);
+}
+
+std::string FigureRow(const FigureChange& figure) {
+  const FigureUnit unit = figure.a.unit;
+  const double a = figure.a.value.bytes;
+  const double b = figure.b.value.bytes;
+  const double change = figure.change.bytes;
+  if (!figure.IsKnown())
+    return "  " + Pad(figure.a.title, 13) + "not known of both\n";
+  if (change == 0)
+    return "  " + Pad(figure.a.title, 13) + "the same: " + FormatFigure(a, unit) + "\n";
+  const double error = std::max(figure.change.high - change, change - figure.change.low);
+  std::string text = "  " + Pad(figure.a.title, 13) +
+                     "B - A = " + FormatChange(change, unit) +
+                     (a > 0 ? " (" + FormatShare(change, a) + " of A)" : "") + ": from " +
+                     FormatFigure(a, unit) + " to " + FormatFigure(b, unit);
+  if (figure.IsNoise())
+    text += ", within the sampling error";
+  else if (error >= 0.5)
+    text += std::string(", ") + (TerminalShowsUnicode() ? "±" : "+-") +
+            FormatFigure(error, unit);
+  return text + "\n";
+}
+
+std::string FunctionTable(const Comparison& comparison, size_t top) {
+  if (comparison.functions.empty())
+    return "\n  Every function holds as much in B as in A.\n";
+  const size_t width = std::max<size_t>(kLeastWidth, TerminalWidth(STDOUT_FILENO));
+  const size_t name_width = std::max(kMinNameWidth, width - 4 * kFigureWidth - 10);
+  std::string text = "\n  " + Pad("Live memory by function", name_width + 6) +
+                     Pad("B - A", kFigureWidth + 3) +
+                     Pad(TerminalShowsUnicode() ? "±" : "+-", kFigureWidth) +
+                     Pad("A", kFigureWidth) + "B\n";
+  size_t rank = 0;
+  for (const FunctionChange& row : comparison.functions) {
+    if (rank == top)
+      break;
+    char number[32];
+    snprintf(number, sizeof(number), "  %2zu  ", ++rank);
+    text += number + Pad(Cut(Printable(row.function.label), name_width), name_width + 2) +
+            Pad(FormatChange(row.b - row.a, FigureUnit::kBytes), kFigureWidth + 3) +
+            Pad(!comparison.error_is_known ? "?"
+                : row.IsNoise()            ? "noise"
+                                           : FormatBytes(row.error),
+                kFigureWidth) +
+            Pad(FormatBytes(row.a), kFigureWidth) + FormatBytes(row.b) + "\n";
+  }
+  if (comparison.functions.size() > rank)
+    text += "      and " + std::to_string(comparison.functions.size() - rank) +
+            " more functions\n";
+  return text;
+}
+
+void PrintTable(const ChosenHeap& a,
+                const ChosenHeap& b,
+                const Comparison& comparison,
+                const DiffOptions& options) {
+  std::string text = "A  " + Title(a) + "\nB  " + Title(b) + "\n\n";
+  for (const FigureChange& figure : comparison.figures)
+    text += FigureRow(figure);
+  text += FunctionTable(comparison, options.top);
+  text += comparison.error_is_known
+              ? "\n  noise: the change is within the sampling error (95 %)\n"
+              : "\n  the sampling error of these figures is not known\n";
+  for (const OpenedFile* file : {a.file, b.file}) {
+    for (const std::string& warning : file->warnings)
+      text += "  ! " + Printable(file->path) + ": " + warning + "\n";
+  }
+  PrintText(PrintableLines(text));
+}
+
+Json HeapJson(const ChosenHeap& heap) {
+  return {{"file", heap.file->path},
+          {"pid", heap.profile->process.pid},
+          {"name", ProgramName(*heap.profile)},
+          {"heap", heap.heap->heap_name}};
+}
+
+void PrintJson(const ChosenHeap& a,
+               const ChosenHeap& b,
+               const Comparison& comparison,
+               const DiffOptions& options,
+               const std::vector<Verdict>& verdicts) {
+  Json json = {{"version", kVersion}, {"a", HeapJson(a)}, {"b", HeapJson(b)}};
+  json["error_is_known"] = comparison.error_is_known;
+  for (const FigureChange& figure : comparison.figures) {
+    if (!figure.IsKnown())
+      continue;
+    json[figure.a.json_name] = {{"a", RoundedFigure(figure.a.value.bytes)},
+                                {"b", RoundedFigure(figure.b.value.bytes)},
+                                {"change", std::llround(figure.change.bytes)},
+                                {"change_low", std::llround(figure.change.low)},
+                                {"change_high", std::llround(figure.change.high)},
+                                {"is_noise", figure.IsNoise()}};
+  }
+  json["functions"] = Json::array();
+  for (const FunctionChange& row : comparison.functions)
+    json["functions"].push_back({{"name", row.function.name},
+                                 {"module", row.function.module},
+                                 {"a", RoundedFigure(row.a)},
+                                 {"b", RoundedFigure(row.b)},
+                                 {"change", std::llround(row.b - row.a)},
+                                 {"error", std::llround(row.error)},
+                                 {"is_noise", row.IsNoise()}});
+  json["thresholds"] = VerdictsJson(options.thresholds, verdicts);
+  PrintText(JsonText(json));
+}
+
+Result<int> RunDiff(const DiffOptions& options) {
+  if (options.files.size() != 2)
+    return Invalid(
+        "cannot compare: two files are needed; for example: heap_profile diff "
+        "before.trace after.trace");
+  std::vector<std::unique_ptr<OpenedFile>> files;
+  for (const std::string& path : options.files) {
+    HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file, OpenFile(path, kProgram));
+    const std::string reason = file->ReasonForNothing();
+    if (!reason.empty()) {
+      Print(stderr, "%s: nothing to compare in %s: %s\n", kProgram, path.c_str(),
+            reason.c_str());
+      return static_cast<int>(kExitNothing);
+    }
+    files.push_back(std::move(file));
+  }
+  const ChosenHeap a = LargestHeap(*files[0], "");
+  const ChosenHeap b = LargestHeap(*files[1], a.heap->heap_name);
+  const Comparison comparison = Compare(a, b);
+  for (const auto& [side, path] : {std::pair(&FigureChange::a, a.file->path),
+                                   std::pair(&FigureChange::b, b.file->path)}) {
+    std::vector<HeapFigure> figures;
+    for (const FigureChange& figure : comparison.figures)
+      figures.push_back(figure.*side);
+    HPD_TRY(CheckKnown(options.thresholds, figures, path));
+  }
+  std::vector<Verdict> verdicts;
+  for (const Threshold& threshold : options.thresholds) {
+    for (const FigureChange& figure : comparison.figures) {
+      if (figure.a.name == threshold.figure)
+        verdicts.push_back(JudgeChange(threshold, figure.a.value, figure.b.value));
+    }
+  }
+  if (options.json)
+    PrintJson(a, b, comparison, options, verdicts);
+  else
+    PrintTable(a, b, comparison, options);
+  return SayVerdicts(kProgram, options.thresholds, verdicts);
+}
+
+}  // namespace
+
+CommandLine DiffLine() {
+  const auto options = std::make_shared<DiffOptions>();
+  return {
+      .text = {.name = kProgram,
+               .summary = "Tells what changed from one recording to another, and "
+                          "fails when it is too much.",
+               .usage = "heap_profile diff [--json] [--fail-if CONDITION]... A B",
+               .epilogue =
+                   kReadableFiles +
+                   std::string(
+                       "The largest heap of A is compared with the largest one of B "
+                       "of that name, at\ntheir ends, as the page Compare of "
+                       "heap_profile report A B does. The exit code\nis 4 when a file "
+                       "has nothing to compare, 5 when a condition is true.\n")},
+      .flags = DiffFlags(*options),
+      .take_word = TakeWords(&options->files),
+      .run = [options] { return RunDiff(*options); }};
+}
+
+}  // namespace heapprofd

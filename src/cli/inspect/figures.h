@@ -1,0 +1,58 @@
+// The figures of a heap, or of all of a file, that gates, tables and JSON tell of: each
+// with its 95 % limits.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/inspect/opened_file.h"
+#include "cli/inspect/threshold.h"
+#include "profile/model.h"
+
+namespace heapprofd {
+
+enum class FigureUnit : uint8_t { kBytes, kCount };
+
+struct HeapFigure {
+  std::string name;       // "live", of --fail-if
+  std::string json_name;  // "live_bytes"
+  std::string title;      // "live at end"
+  FigureUnit unit = FigureUnit::kBytes;
+  BoundedBytes value;
+  bool is_known = true;  // false: the file does not tell it
+};
+
+// live, peak, allocated, calls: always these, in this order. `tells_end`: as in
+// OpenedFile.
+std::vector<HeapFigure> FiguresOf(std::span<const HeapDump* const> heaps, bool tells_end);
+
+std::vector<std::string> FigureNames();
+
+// "1.20 MiB", "12.3 k".
+std::string FormatFigure(double value, FigureUnit unit);
+
+// Adds NAME, NAME_low and NAME_high; null when it is not known.
+void AddFigure(const HeapFigure& figure, nlohmann::ordered_json* json);
+
+// Of JSON for programs: how the gates came out, and whether one has failed.
+nlohmann::ordered_json VerdictsJson(const std::vector<Threshold>& thresholds,
+                                    const std::vector<Verdict>& verdicts);
+
+// kInvalidArgument when the file tells nothing of what a gate asks for.
+Status CheckKnown(const std::vector<Threshold>& thresholds,
+                  const std::vector<HeapFigure>& figures,
+                  const std::string& path);
+
+// Says on stderr which gates have failed and which nobody knows about; gives the exit
+// code.
+int SayVerdicts(const std::string& tool,
+                const std::vector<Threshold>& thresholds,
+                const std::vector<Verdict>& verdicts);
+
+// Two spaces of indent; what is no UTF-8 is replaced.
+std::string JsonText(const nlohmann::ordered_json& json);
+
+}  // namespace heapprofd

@@ -1,0 +1,197 @@
+#include "cli/inspect/leaks_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "base/format.h"
+#include "base/print.h"
+#include "base/text.h"
+#include "cli/flag_values.h"
+#include "cli/inspect/leak_evidence.h"
+#include "cli/open_traces.h"
+#include "cli/results/process_name.h"
+#include "cli/text_layout.h"
+#include "profile/estimate.h"
+
+namespace heapprofd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kProgram[] = "heap_profile leaks";
+constexpr int kVersion = 1;  // of the JSON
+constexpr size_t kCallers = 3;
+constexpr size_t kCallerWidth = 40;
+constexpr size_t kFigureWidth = 12;
+
+struct LeaksOptions {
+  Words files;
+  uint32_t top = 10;
+  bool json = false;
+};
+
+std::vector<Flag> LeaksFlags(LeaksOptions& options) {
+  const std::string group = "options";
+  return {
+      {.name = "top",
+       .value_name = "N",
+       .help = "Stacks that are shown. Default 10.",
+       .group = group,
+       .apply = NumberValue("--top", &options.top, 100000, "a number from 0 to 100000")},
+      {.name = "json",
+       .help = "For programs, all stacks; docs/terminal.md has the keys.",
+       .group = group,
+       .apply = Switch(&options.json)}};
+}
+
+std::string Callers(const std::vector<StackFunction>& stack) {
+  const std::string arrow = TerminalShowsUnicode() ? "← " : "<- ";
+  std::string text;
+  for (size_t i = 1; i < stack.size() && i <= kCallers; ++i)
+    text += (i == 1 ? "" : " ") + arrow + Cut(Printable(stack[i].label), kCallerWidth);
+  return text;
+}
+
+std::string RowOf(size_t rank, const SuspectStack& suspect, const Leaks& leaks) {
+  char number[32];
+  snprintf(number, sizeof(number), "  %2zu  ", rank);
+  const std::string freed =
+      leaks.tells_frees ? FormatBytes(std::max(0.0, suspect.allocated - suspect.live))
+                        : "?";
+  const std::string growth = leaks.dumps > 1 ? (suspect.growth() < 0 ? "-" : "+") +
+                                                   FormatBytes(std::abs(suspect.growth()))
+                                             : "?";
+  std::string text = number + Pad(EvidenceName(suspect.evidence), 22) +
+                     Pad(FormatBytes(suspect.live), kFigureWidth) +
+                     Pad(growth, kFigureWidth) + Pad(freed, kFigureWidth) +
+                     Printable(suspect.stack[0].label) + "\n";
+  const std::string callers = Callers(suspect.stack);
+  return callers.empty() ? text : text + "      " + callers + "\n";
+}
+
+std::string Notes(const Leaks& leaks) {
+  std::string text;
+  if (leaks.dumps < kLeastDumps)
+    text += "  Growth is seen in 3 dumps or more, and the file has " +
+            std::to_string(leaks.dumps) +
+            " of this heap.\n  Record with heap_profile -c 1000 for a dump every "
+            "second.\n";
+  if (!leaks.tells_frees)
+    text +=
+        "  Nothing was freed at all, or the file does not tell: never to be freed is no\n"
+        "  evidence here.\n";
+  return text;
+}
+
+void PrintTable(const ChosenHeap& heap, const Leaks& leaks, size_t top) {
+  std::string text =
+      "Stacks that grow or keep what they allocate: " + ProcessName(*heap.profile) +
+      ", heap " + Printable(heap.heap->heap_name) + ", " + std::to_string(leaks.dumps) +
+      (leaks.dumps == 1 ? " dump" : " dumps") + "\n\n";
+  if (leaks.stacks.empty())
+    text += "  There is none.\n";
+  else
+    text += "  " + std::to_string(leaks.stacks.size()) + " stacks hold " +
+            FormatBytes(leaks.held()) + " at the end, " +
+            FormatShare(leaks.held(), leaks.live) +
+            " of what is live then.\n  This is evidence, not proof: the program may "
+            "still need it.\n";
+  text += Notes(leaks);
+  if (!leaks.stacks.empty() && top > 0)
+    text += "\n      " + Pad("evidence", 22) + Pad("live", kFigureWidth) +
+            Pad("growth", kFigureWidth) + Pad("freed", kFigureWidth) + "allocated by\n";
+  for (size_t i = 0; i < std::min(top, leaks.stacks.size()); ++i)
+    text += RowOf(i + 1, leaks.stacks[i], leaks);
+  if (leaks.stacks.size() > top)
+    text += "      and " + std::to_string(leaks.stacks.size() - top) + " more\n";
+  for (const std::string& warning : heap.file->warnings)
+    text += "  ! " + warning + "\n";
+  PrintText(PrintableLines(text));
+}
+
+Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
+  Json functions = Json::array();
+  for (const StackFunction& function : suspect.stack)
+    functions.push_back({{"name", function.name}, {"module", function.module}});
+  Json series = Json::array();
+  for (const double live : suspect.series)
+    series.push_back(RoundedFigure(live));
+  Json json = {{"evidence", EvidenceName(suspect.evidence)},
+               {"live_bytes", RoundedFigure(suspect.live)},
+               {"live_bytes_error", RoundedFigure(suspect.error)},
+               {"growth_bytes", std::llround(suspect.growth())},
+               {"live_bytes_by_dump", std::move(series)}};
+  if (leaks.tells_frees)
+    json["freed_bytes"] = RoundedFigure(std::max(0.0, suspect.allocated - suspect.live));
+  else
+    json["freed_bytes"] = nullptr;
+  json["stack"] = std::move(functions);
+  return json;
+}
+
+void PrintJson(const ChosenHeap& heap, const Leaks& leaks) {
+  Json json = {{"version", kVersion},
+               {"file", heap.file->path},
+               {"pid", heap.profile->process.pid},
+               {"name", ProgramName(*heap.profile)},
+               {"heap", heap.heap->heap_name},
+               {"dumps", leaks.dumps},
+               {"tells_frees", leaks.tells_frees},
+               {"live_bytes", RoundedFigure(leaks.live)},
+               {"held_bytes", RoundedFigure(leaks.held())},
+               {"stacks", Json::array()},
+               {"warnings", heap.file->warnings}};
+  for (const SuspectStack& suspect : leaks.stacks)
+    json["stacks"].push_back(StackJson(suspect, leaks));
+  PrintText(JsonText(json));
+}
+
+Result<int> RunLeaks(const LeaksOptions& options) {
+  if (options.files.size() != 1)
+    return Invalid(
+        "cannot look for leaks: one file is needed; for example: heap_profile leaks "
+        "raw-trace");
+  HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
+                 OpenFile(options.files[0], kProgram));
+  std::string reason = file->ReasonForNothing();
+  if (reason.empty() && !file->tells_end())
+    reason = "its dumps are of the maximum (--dump-at-max), not of the end";
+  if (!reason.empty()) {
+    Print(stderr, "%s: nothing to look at in %s: %s\n", kProgram, file->path.c_str(),
+          reason.c_str());
+    return static_cast<int>(kExitNothing);
+  }
+  const ChosenHeap heap = LargestHeap(*file, "");
+  const Leaks leaks = FindLeaks(*file, heap);
+  if (options.json)
+    PrintJson(heap, leaks);
+  else
+    PrintTable(heap, leaks, options.top);
+  return static_cast<int>(kExitOk);
+}
+
+}  // namespace
+
+CommandLine LeaksLine() {
+  const auto options = std::make_shared<LeaksOptions>();
+  return {.text = {.name = kProgram,
+                   .summary = "Shows stacks whose memory grows from dump to dump, or of "
+                              "which nothing was ever freed.",
+                   .usage = "heap_profile leaks [--json] [--top N] FILE",
+                   .epilogue =
+                       kReadableFiles +
+                       std::string(
+                           "The largest heap of the file is looked at, as on the page "
+                           "Leaks of its report.\nGrowth takes three dumps: heap_profile "
+                           "-c MS, heap_profile mark NAME. The exit\ncode is 4 when the "
+                           "file has nothing to look at.\n")},
+          .flags = LeaksFlags(*options),
+          .take_word = TakeWords(&options->files),
+          .run = [options] { return RunLeaks(*options); }};
+}
+
+}  // namespace heapprofd

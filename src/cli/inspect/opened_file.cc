@@ -1,0 +1,110 @@
+#include "cli/inspect/opened_file.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "cli/open_traces.h"
+#include "cli/record/named_targets.h"
+#include "hprof/graph_tables.h"
+#include "query/allocators.h"
+
+namespace heapprofd {
+namespace {
+
+// The last dump of each heap.
+std::vector<uint32_t> LastDumps(const ImportedTrace& trace) {
+  std::map<std::pair<uint32_t, StringId>, uint32_t> last;
+  for (uint32_t id = 0; id < trace.dumps.size(); ++id) {
+    const ImportedDump& dump = trace.dumps[id];
+    const auto [entry, is_new] = last.try_emplace({dump.upid, dump.heap_name}, id);
+    if (!is_new && trace.dumps[entry->second].ts <= dump.ts)
+      entry->second = id;
+  }
+  std::vector<uint32_t> dumps;
+  for (const auto& [heap, id] : last)
+    dumps.push_back(id);
+  std::sort(dumps.begin(), dumps.end());
+  return dumps;
+}
+
+void AddProcesses(OpenedFile& file) {
+  const ImportedTrace& trace = file.trace();
+  std::map<uint32_t, size_t> known;  // by upid
+  for (const uint32_t dump : LastDumps(trace)) {
+    const uint32_t upid = trace.dumps[dump].upid;
+    const auto [entry, is_new] = known.try_emplace(upid, file.processes.size());
+    if (is_new)
+      file.processes.push_back(
+          std::make_unique<RestoredProfile>(trace, file.is_allocator, upid));
+    file.processes[entry->second]->AddHeap(dump);
+  }
+  std::stable_sort(file.processes.begin(), file.processes.end(),
+                   [](const auto& a, const auto& b) {
+                     return RankOf(a->profile()) > RankOf(b->profile());
+                   });
+}
+
+}  // namespace
+
+std::vector<uint32_t> OpenedFile::DumpsOf(uint32_t upid,
+                                          const std::string& heap_name) const {
+  std::vector<uint32_t> dumps;
+  for (uint32_t id = 0; id < trace().dumps.size(); ++id) {
+    if (trace().dumps[id].upid == upid &&
+        trace().Text(trace().dumps[id].heap_name) == heap_name)
+      dumps.push_back(id);
+  }
+  return dumps;
+}
+
+bool OpenedFile::tells_end() const {
+  return std::none_of(trace().dumps.begin(), trace().dumps.end(),
+                      [](const ImportedDump& dump) { return dump.is_peak; });
+}
+
+double OpenedFile::seconds() const {
+  int64_t begin = INT64_MAX;
+  int64_t end = INT64_MIN;
+  for (const ImportedDump& dump : trace().dumps) {
+    if (!dump.start_ts)
+      continue;
+    begin = std::min(begin, *dump.start_ts);
+    end = std::max(end, dump.ts);
+  }
+  return end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
+}
+
+std::string OpenedFile::ReasonForNothing() const {
+  if (!processes.empty() && HasSamples(processes[0]->profile()))
+    return "";
+  for (const auto& process : processes) {
+    if (!process->profile().reason.empty())
+      return process->profile().reason;
+  }
+  if (!trace().heap_graph.graphs.empty())
+    return "it has Java heaps only; heap_profile query and heap_profile traceconv "
+           "java_heap_profile read them";
+  return processes.empty() ? "it has no heap profile"
+                           : "no sample was taken of its processes' allocations";
+}
+
+Result<std::unique_ptr<OpenedFile>> OpenFile(const std::string& path,
+                                             const std::string& tool) {
+  if (hprof::IsDump(path))
+    return Invalid("cannot read " + path +
+                   ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
+                   "heap_profile query FILE show what is in it");
+  auto file = std::make_unique<OpenedFile>();
+  file->path = path;
+  HPD_TRY_ASSIGN(file->database,
+                 OpenTraces({path}, tool, [it = file.get()](const std::string& warning) {
+                   it->warnings.push_back(warning);
+                 }));
+  HPD_TRY(file->database->Decode());
+  file->is_allocator = AllocatorFrames(file->trace());
+  AddProcesses(*file);
+  return file;
+}
+
+}  // namespace heapprofd

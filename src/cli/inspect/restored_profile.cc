@@ -1,0 +1,293 @@
+#include "cli/inspect/restored_profile.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+
+#include "base/text.h"
+#include "import/perfetto/interned_tables.h"
+#include "profile/block_shapes.h"
+#include "profile/limits.h"
+#include "query/dump_values.h"
+#include "query/flame_tree.h"
+#include "symbolize/demangle.h"
+
+namespace heapprofd {
+namespace {
+
+uint64_t Unsigned(int64_t ts) {
+  return static_cast<uint64_t>(std::max<int64_t>(0, ts));
+}
+
+// Of the profiling: where its first dump begins.
+uint64_t StartOf(const ImportedTrace& trace, uint32_t upid) {
+  int64_t start = std::numeric_limits<int64_t>::max();
+  for (const ImportedDump& dump : trace.dumps) {
+    if (dump.upid == upid && dump.start_ts)
+      start = std::min(start, *dump.start_ts);
+  }
+  return start == std::numeric_limits<int64_t>::max() ? 0 : Unsigned(start);
+}
+
+BoundedBytes PeakOf(const ImportedDump& dump) {
+  const auto bytes = static_cast<double>(dump.peak_bytes);
+  return {.bytes = bytes,
+          .low = std::min(bytes,
+                          static_cast<double>(dump.peak_low.value_or(dump.peak_bytes))),
+          .high = std::max(
+              bytes, static_cast<double>(dump.peak_high.value_or(dump.peak_bytes)))};
+}
+
+// Of the innermost function of a frame the linker's name is known.
+SourceLine LineOf(const ImportedTrace& trace,
+                  uint32_t frame,
+                  uint32_t symbol,
+                  bool is_last) {
+  SourceLine line;
+  line.function = std::string(trace.Text(trace.symbols.name[symbol]));
+  if (is_last && trace.frames.deobfuscated_name[frame] != kNoId)
+    line.function = std::string(trace.Text(trace.frames.deobfuscated_name[frame]));
+  else if (is_last && trace.frames.name[frame] != kEmptyString)
+    line.system_name = std::string(trace.Text(trace.frames.name[frame]));
+  if (trace.symbols.source_file[symbol] != kNoId)
+    line.file = std::string(trace.Text(trace.symbols.source_file[symbol]));
+  line.line = trace.symbols.line[symbol];
+  return line;
+}
+
+std::vector<SourceLine> LinesOf(const ImportedTrace& trace, uint32_t frame) {
+  std::vector<SourceLine> lines;
+  const uint32_t set = trace.frames.symbol_set[frame];
+  if (set != kNoId) {
+    const size_t end = trace.symbols.EndOf(set);
+    for (size_t row = set; row < end; ++row)
+      lines.push_back(LineOf(trace, frame, static_cast<uint32_t>(row), row + 1 == end));
+    return lines;
+  }
+  const StringId deobfuscated = trace.frames.deobfuscated_name[frame];
+  const StringId name = trace.frames.name[frame];
+  if (deobfuscated == kNoId && name == kEmptyString)
+    return lines;
+  SourceLine& line = lines.emplace_back();
+  if (deobfuscated != kNoId) {
+    line.function = std::string(trace.Text(deobfuscated));
+  } else {
+    line.system_name = std::string(trace.Text(name));
+    line.function = Demangle(trace.Text(name));
+  }
+  return lines;
+}
+
+}  // namespace
+
+RestoredProfile::RestoredProfile(const ImportedTrace& trace,
+                                 const std::vector<bool>& is_allocator,
+                                 uint32_t upid)
+    : trace_(trace), is_allocator_(is_allocator), upid_(upid) {
+  AddProcess();
+  AddMemory();
+}
+
+void RestoredProfile::AddProcess() {
+  const ImportedProcess& process = trace_.processes[upid_];
+  profile_.process.pid = static_cast<int32_t>(
+      std::clamp<int64_t>(process.pid, 0, std::numeric_limits<int32_t>::max()));
+  const StringId name = process.name != kNoId ? process.name : process.cmdline;
+  if (name != kNoId)
+    profile_.process.cmdline = {std::string(trace_.Text(name))};
+  profile_.process.start_ns = StartOf(trace_, upid_);
+  for (const ImportedChildren& children : trace_.unsampled_children) {
+    if (children.upid == upid_)
+      profile_.forked = children.counts;
+  }
+}
+
+// The last figures of the kernel.
+void RestoredProfile::AddMemory() {
+  std::map<std::string_view, const ProcessCounter*> latest;
+  for (const ProcessCounter& counter : trace_.counters) {
+    if (counter.upid != upid_)
+      continue;
+    const ProcessCounter*& known = latest[trace_.Text(counter.name)];
+    if (known == nullptr || known->ts <= counter.ts)
+      known = &counter;
+  }
+  const auto kib = [&](const char* name) {
+    const auto found = latest.find(name);
+    return found == latest.end() ? 0 : Unsigned(found->second->value) / 1024;
+  };
+  profile_.memory.rss_kib = kib("mem.rss");
+  profile_.memory.swap_kib = kib("mem.swap");
+  profile_.memory.anonymous_kib = kib("mem.rss.anon");
+}
+
+MappingId RestoredProfile::MappingOf(uint32_t row) {
+  const ImportedMapping& mapping = trace_.mappings[row];
+  const std::string_view name = trace_.Text(mapping.name);
+  if (name.empty() && mapping.end == 0)
+    return kNoId;
+  const auto [entry, is_new] =
+      mappings_.try_emplace(row, static_cast<MappingId>(profile_.mappings.size()));
+  if (is_new) {
+    Mapping& added = profile_.mappings.emplace_back();
+    added.start = mapping.start;
+    added.end = mapping.end;
+    added.exact_offset = mapping.exact_offset;
+    added.start_offset = mapping.start_offset;
+    added.load_bias = mapping.load_bias;
+    added.build_id = BuildIdBytes(trace_.Text(mapping.build_id));
+    added.path = std::string(name.starts_with("/[") ? name.substr(1) : name);
+  }
+  return entry->second;
+}
+
+FrameId RestoredProfile::FrameOf(uint32_t row) {
+  const auto [entry, is_new] =
+      frames_.try_emplace(row, static_cast<FrameId>(profile_.frames.size()));
+  if (is_new) {
+    const uint32_t mapping = trace_.frames.mapping[row];
+    Frame frame{.mapping = MappingOf(mapping),
+                .rel_pc = trace_.frames.rel_pc[row],
+                .lines = LinesOf(trace_, row)};
+    frame.is_allocator = is_allocator_[row];
+    frame.is_label = FileName(std::string(trace_.Text(trace_.mappings[mapping].name))) ==
+                     kLabelMappingName;
+    profile_.frames.push_back(std::move(frame));
+  }
+  return entry->second;
+}
+
+CallsiteId RestoredProfile::CallsiteOf(uint32_t row) {
+  std::vector<uint32_t> missing;
+  CallsiteId parent = kNoId;
+  for (uint32_t at = row; at != kNoId; at = trace_.callsites.parent[at]) {
+    if (const auto known = callsites_.find(at); known != callsites_.end()) {
+      parent = known->second;
+      break;
+    }
+    missing.push_back(at);
+  }
+  for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
+    profile_.callsites.push_back(
+        {.parent = parent, .frame = FrameOf(trace_.callsites.frame[*at])});
+    parent = static_cast<CallsiteId>(profile_.callsites.size() - 1);
+    callsites_.emplace(*at, parent);
+  }
+  return parent;
+}
+
+void RestoredProfile::AddValues(uint32_t dump, HeapDump* heap) {
+  const ValuesByCallsite values = ValuesAt(trace_, dump);
+  std::vector<std::pair<CallsiteId, FlameValues>> rows;
+  for (size_t callsite = 0; callsite < values.size(); ++callsite) {
+    const FlameValues value = values[callsite];
+    if (!value.IsZero())
+      rows.emplace_back(CallsiteOf(static_cast<uint32_t>(callsite)), value);
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [callsite, value] : rows) {
+    CallsiteTotals totals;
+    totals.allocated = {.bytes = static_cast<double>(value.alloc_size),
+                        .count = static_cast<double>(value.alloc_count)};
+    const Estimate live{.bytes = static_cast<double>(value.size),
+                        .count = static_cast<double>(value.count)};
+    if (trace_.dumps[dump].is_peak) {
+      heap->peak.emplace(callsite, live);
+      totals.freed = totals.allocated;
+    } else {
+      totals.freed = totals.allocated - live;
+    }
+    heap->callsites.emplace(callsite, totals);
+  }
+}
+
+void RestoredProfile::AddErrors(const ImportedDump& dump, HeapDump* heap) {
+  const EstimateTable& estimates = trace_.estimates;
+  std::map<CallsiteId, Estimate> peaks;
+  for (size_t i = 0; i < dump.estimate_count; ++i) {
+    const size_t row = dump.first_estimate + i;
+    const CallsiteId callsite = CallsiteOf(estimates.callsite[row]);
+    const auto square = [](double error) { return error * error; };
+    CallsiteTotals& totals = heap->callsites[callsite];
+    totals.allocated.bytes_variance += square(estimates.allocated_bytes_error[row]);
+    totals.allocated.count_variance += square(estimates.alloc_count_error[row]);
+    // So that the difference has the variance of what is live.
+    totals.freed.bytes_variance += square(estimates.allocated_bytes_error[row]) -
+                                   square(estimates.live_bytes_error[row]);
+    totals.freed.count_variance += square(estimates.alloc_count_error[row]) -
+                                   square(estimates.live_count_error[row]);
+    if (estimates.peak_bytes[row] > 0)
+      peaks[callsite] += {.bytes = static_cast<double>(estimates.peak_bytes[row]),
+                          .count = static_cast<double>(estimates.peak_count[row])};
+  }
+  for (const auto& [callsite, peak] : peaks)
+    heap->peak.emplace(callsite, peak);
+}
+
+void RestoredProfile::AddShapes(uint32_t dump, HeapDump* heap) {
+  const ShapeTable& shapes = trace_.shapes;
+  const std::span<const uint32_t> dumps = shapes.dump.span();
+  const auto [first, last] = std::equal_range(dumps.begin(), dumps.end(), dump);
+  for (auto row = static_cast<size_t>(first - dumps.begin());
+       row < static_cast<size_t>(last - dumps.begin()); ++row)
+    heap->shapes.push_back(
+        {.callsite = CallsiteOf(shapes.callsite[row]),
+         .kind = static_cast<ShapeKind>(shapes.kind[row]),
+         .log2 = shapes.log2[row],
+         .estimate = {
+             .bytes = static_cast<double>(shapes.size[row]),
+             .count = static_cast<double>(shapes.count[row]),
+             .bytes_variance = shapes.size_error[row] * shapes.size_error[row],
+             .count_variance = shapes.count_error[row] * shapes.count_error[row]}});
+  SortShapes(&heap->shapes);
+}
+
+HeapDump RestoredProfile::Restore(uint32_t dump) {
+  const ImportedDump& row = trace_.dumps[dump];
+  HeapDump heap;
+  heap.heap_name = std::string(trace_.Text(row.heap_name));
+  heap.sampling_interval = row.sampling_interval;
+  heap.original_sampling_interval = row.original_sampling_interval;
+  heap.start_ns = Unsigned(row.start_ts.value_or(row.ts));
+  heap.end_ns = Unsigned(row.ts);
+  heap.peak_ns = Unsigned(row.peak_ts.value_or(0));
+  heap.peak_total = PeakOf(row);
+  heap.exact_alloc_calls = row.exact_alloc_calls;
+  heap.exact_alloc_bytes = row.exact_alloc_bytes;
+  AddValues(dump, &heap);
+  if (!row.is_peak)
+    AddErrors(row, &heap);
+  AddShapes(dump, &heap);
+  double live = 0;
+  for (const auto& [callsite, totals] : heap.callsites)
+    live += totals.live().bytes;
+  // Where the file tells no limits, there are none to be shown.
+  heap.certain_live = row.live_low ? static_cast<double>(*row.live_low) : live;
+  heap.possible_live = row.live_high ? static_cast<double>(*row.live_high) : live;
+  return heap;
+}
+
+void RestoredProfile::AddHeap(uint32_t dump) {
+  const ImportedDump& row = trace_.dumps[dump];
+  profile_.heaps.push_back(Restore(dump));
+  profile_.memory.requested += LiveTotal(profile_.heaps.back()).bytes;
+  profile_.from_startup = row.from_startup || profile_.process.pid == 0;
+  profile_.hit_guardrail = row.hit_guardrail;
+  if (row.client_error == static_cast<uint32_t>(ClientFault::kHitTimeout))
+    profile_.client_fault = ClientFault::kHitTimeout;
+  if (row.quality != kNoId)
+    profile_.quality = trace_.qualities[row.quality];
+  if (row.reason != kNoId)
+    profile_.reason = std::string(trace_.Text(row.reason));
+  if (row.allocator.name == kNoId)
+    return;
+  profile_.memory.allocator = std::string(trace_.Text(row.allocator.name));
+  profile_.memory.allocator_system = row.allocator.system;
+  profile_.memory.allocator_in_use = row.allocator.in_use;
+  profile_.memory.allocator_free = row.allocator.free;
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,52 @@
+// A recorded process of a file as its recorder had it, so that what tells of a recording
+// at its end (cli/results) tells the same of the file, and of files from elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/model.h"
+#include "tables/imported_trace.h"
+
+namespace heapprofd {
+
+class RestoredProfile {
+ public:
+  // Without heaps. Both must outlive this; `is_allocator` is AllocatorFrames() of it.
+  RestoredProfile(const ImportedTrace& trace,
+                  const std::vector<bool>& is_allocator,
+                  uint32_t upid);
+
+  // The heap of one row of heap_dump, from its beginning up to the dump. Callsites are
+  // those of profile(), for all dumps of the process. Of a dump of the maximum
+  // (dump_at_max) `peak` has what was live then, and nothing is known of the end.
+  HeapDump Restore(uint32_t dump);
+
+  // Adds a process's heap and what the dump tells of the process.
+  void AddHeap(uint32_t dump);
+
+  const TargetProfile& profile() const { return profile_; }
+
+  uint32_t upid() const { return upid_; }
+
+ private:
+  void AddProcess();
+  void AddMemory();
+  MappingId MappingOf(uint32_t row);
+  FrameId FrameOf(uint32_t row);
+  CallsiteId CallsiteOf(uint32_t row);
+  void AddValues(uint32_t dump, HeapDump* heap);
+  void AddErrors(const ImportedDump& dump, HeapDump* heap);
+  void AddShapes(uint32_t dump, HeapDump* heap);
+
+  const ImportedTrace& trace_;
+  const std::vector<bool>& is_allocator_;
+  uint32_t upid_;
+  TargetProfile profile_;
+  std::unordered_map<uint32_t, MappingId> mappings_;  // by the trace's rows
+  std::unordered_map<uint32_t, FrameId> frames_;
+  std::unordered_map<uint32_t, CallsiteId> callsites_;
+};
+
+}  // namespace heapprofd

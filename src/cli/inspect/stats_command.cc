@@ -1,0 +1,179 @@
+#include "cli/inspect/stats_command.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "base/format.h"
+#include "base/print.h"
+#include "base/text.h"
+#include "cli/flag_values.h"
+#include "cli/inspect/figures.h"
+#include "cli/inspect/opened_file.h"
+#include "cli/open_traces.h"
+#include "cli/results/process_name.h"
+#include "cli/text_layout.h"
+#include "profile/figures.h"
+
+namespace heapprofd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kProgram[] = "heap_profile stats";
+constexpr int kVersion = 1;  // of the JSON
+
+struct StatsOptions {
+  Words files;
+  bool json = false;
+  std::vector<Threshold> thresholds;
+};
+
+std::vector<Flag> StatsFlags(StatsOptions& options) {
+  const std::string group = "options";
+  return {{.name = "json",
+           .help = "For programs; docs/terminal.md has the keys.",
+           .group = group,
+           .apply = Switch(&options.json)},
+          {.name = "fail-if",
+           .value_name = "CONDITION",
+           .help = "Exit with 5 when it is true: 'peak>300MiB'.",
+           .details = "The figures are live, peak, allocated and calls, of all processes "
+                      "and heaps together; > and < compare. Where the 95 % interval of "
+                      "the figure reaches over the limit it is said and does not fail. "
+                      "May be repeated.",
+           .group = group,
+           .apply = ThresholdValue(&options.thresholds, FigureNames(),
+                                   /*of_change=*/false)}};
+}
+
+std::vector<const HeapDump*> HeapsOf(const OpenedFile& file) {
+  std::vector<const HeapDump*> heaps;
+  for (const auto& process : file.processes) {
+    for (const HeapDump& heap : process->profile().heaps)
+      heaps.push_back(&heap);
+  }
+  return heaps;
+}
+
+Json HeapJson(const HeapDump& heap, bool tells_end) {
+  Json json = {{"heap", heap.heap_name},
+               {"sampling_interval", heap.sampling_interval},
+               {"callsites", heap.callsites.size()}};
+  const HeapDump* const one = &heap;
+  for (const HeapFigure& figure : FiguresOf({&one, 1}, tells_end))
+    AddFigure(figure, &json);
+  return json;
+}
+
+Json ProcessJson(const TargetProfile& profile, bool tells_end) {
+  Json heaps = Json::array();
+  for (const HeapDump& heap : profile.heaps)
+    heaps.push_back(HeapJson(heap, tells_end));
+  Json quality = Json::object();
+  for (const Figure& figure : kFigures)
+    quality[figure.name] = profile.quality.*figure.value;
+  return {{"pid", profile.process.pid},
+          {"name", ProgramName(profile)},
+          {"from_startup", profile.from_startup},
+          {"rss_kb", profile.memory.rss_kib},
+          {"heaps", std::move(heaps)},
+          {"quality", std::move(quality)}};
+}
+
+void PrintJson(const OpenedFile& file,
+               const std::vector<HeapFigure>& figures,
+               const StatsOptions& options,
+               const std::vector<Verdict>& verdicts) {
+  Json json = {{"version", kVersion}, {"file", file.path}, {"seconds", file.seconds()}};
+  for (const HeapFigure& figure : figures)
+    AddFigure(figure, &json);
+  json["processes"] = Json::array();
+  for (const auto& process : file.processes)
+    json["processes"].push_back(ProcessJson(process->profile(), file.tells_end()));
+  json["thresholds"] = VerdictsJson(options.thresholds, verdicts);
+  json["warnings"] = file.warnings;
+  PrintText(JsonText(json));
+}
+
+std::string Row(const HeapFigure& figure) {
+  if (!figure.is_known)
+    return "  " + Pad(figure.title, 13) + "unknown\n";
+  const std::string limits =
+      figure.value.high > figure.value.low
+          ? "95 % between " + FormatFigure(figure.value.low, figure.unit) + " and " +
+                FormatFigure(figure.value.high, figure.unit)
+          : "";
+  return "  " + Pad(figure.title, 13) +
+         (limits.empty()
+              ? FormatFigure(figure.value.bytes, figure.unit)
+              : Pad(FormatFigure(figure.value.bytes, figure.unit), 12) + limits) +
+         "\n";
+}
+
+void PrintTable(const OpenedFile& file, const std::vector<HeapFigure>& figures) {
+  std::string text = Printable(file.path) + ": " + std::to_string(file.processes.size()) +
+                     (file.processes.size() == 1 ? " process" : " processes") +
+                     (file.seconds() > 0 ? ", " + FormatDuration(file.seconds()) : "") +
+                     "\n\n";
+  for (const HeapFigure& figure : figures)
+    text += Row(figure);
+  Quality quality;
+  for (const auto& process : file.processes)
+    quality += process->profile().quality;
+  for (const Figure& figure : kFigures) {
+    if (const uint64_t value = quality.*figure.value; value != 0)
+      text += "  " + Pad(figure.name, 24) + std::to_string(value) + "\n";
+  }
+  for (const std::string& warning : file.warnings)
+    text += "  ! " + warning + "\n";
+  PrintText(PrintableLines(text));
+}
+
+Result<int> RunStats(const StatsOptions& options) {
+  if (options.files.size() != 1)
+    return Invalid(
+        "cannot tell figures: one file is needed; for example: heap_profile stats "
+        "raw-trace");
+  HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
+                 OpenFile(options.files[0], kProgram));
+  const std::string reason = file->ReasonForNothing();
+  if (!reason.empty()) {
+    Print(stderr, "%s: nothing to tell of %s: %s\n", kProgram, file->path.c_str(),
+          reason.c_str());
+    return static_cast<int>(kExitNothing);
+  }
+  const std::vector<HeapFigure> figures = FiguresOf(HeapsOf(*file), file->tells_end());
+  HPD_TRY(CheckKnown(options.thresholds, figures, file->path));
+  std::vector<Verdict> verdicts;
+  for (const Threshold& threshold : options.thresholds) {
+    for (const HeapFigure& figure : figures) {
+      if (figure.name == threshold.figure)
+        verdicts.push_back(Judge(threshold, figure.value));
+    }
+  }
+  if (options.json)
+    PrintJson(*file, figures, options, verdicts);
+  else
+    PrintTable(*file, figures);
+  return SayVerdicts(kProgram, options.thresholds, verdicts);
+}
+
+}  // namespace
+
+CommandLine StatsLine() {
+  const auto options = std::make_shared<StatsOptions>();
+  return {.text = {.name = kProgram,
+                   .summary = "Tells the figures of a recording, with their 95 % limits, "
+                              "and fails when they are too high.",
+                   .usage = "heap_profile stats [--json] [--fail-if CONDITION]... FILE",
+                   .epilogue =
+                       kReadableFiles +
+                       std::string("The peak is the sum of all heaps' peaks. The exit "
+                                   "code is 4 when the file has\nnothing to tell, 5 when "
+                                   "a condition of --fail-if is true.\n")},
+          .flags = StatsFlags(*options),
+          .take_word = TakeWords(&options->files),
+          .run = [options] { return RunStats(*options); }};
+}
+
+}  // namespace heapprofd
