@@ -40,6 +40,7 @@ Target::Target(pid_t pid, const SessionConfig& config, const TscClock* clock)
     : config_(config),
       clock_(clock),
       account_(&UserBudget::OfEngine(), RealUser(pid).value_or(kNobody)),
+      held_to_account_(UserOf(pid)),
       root_(OpenRoot(pid)),
       own_pid_(InnerId(pid)),
       follows_children_(config.follow_children) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/guarded_read.h"
 #include "base/flat_map.h"
 #include "base/scoped_fd.h"
 #include "engine/ended_owners.h"
@@ -144,6 +145,9 @@ class Target {
   // The user whose limits it counts against.
   uid_t user() const { return account_.user(); }
 
+  // The same, for what is waited for when the process is gone.
+  const GuardedUser& held_to_account() const { return held_to_account_; }
+
   // The process's id as it knows it itself.
   pid_t own_pid() const { return own_pid_; }
 
@@ -224,6 +228,7 @@ class Target {
   const TscClock* clock_;
   TargetProfile profile_;
   UserBudget::Account account_;
+  GuardedUser held_to_account_;
   std::shared_ptr<const ScopedFd> root_;
   pid_t own_pid_;
   std::unique_ptr<SharedMemory> memory_;
