@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/guarded_read.h"
 #include "profile/model.h"
 
 namespace heapprofd {
@@ -22,7 +23,7 @@ struct JitProcess {
   // Its user: files of others are not believed, but for root's.
   uid_t uid = 0;
   // Who is held to account for what we wait for them (base/files/foreign_file.h).
-  uid_t user = 0;
+  GuardedUser user{};
 };
 
 struct JitReport {

@@ -136,7 +136,7 @@ ScopedFd Module::OpenFile() const {
 void Module::CloseFile(const std::string& path,
                        uint64_t device,
                        uint64_t inode,
-                       uid_t user) {
+                       const GuardedUser& user) {
   fd_.reset();
   path_ = path;
   device_ = device;
@@ -184,7 +184,7 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
     return OwnVdso(entry);
   if (entry.inode == 0)
     return nullptr;
-  const uid_t user = UserOf(pid);  // while we know that it is there
+  const GuardedUser user = UserOf(pid);  // while we know that it is there
   ForeignFile file = OpenMappedFile(pid, entry, kServingPatienceNs);
   if (is_late != nullptr)
     *is_late = file.is_late;

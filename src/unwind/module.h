@@ -62,7 +62,10 @@ class Module {
 
   // From now on the file is to be found at `path` in /, and is that with these numbers;
   // "": nowhere.
-  void CloseFile(const std::string& path, uint64_t device, uint64_t inode, uid_t user);
+  void CloseFile(const std::string& path,
+                 uint64_t device,
+                 uint64_t inode,
+                 const GuardedUser& user);
 
   // Row of unwind information for an ELF address; nullptr when there is none. Free with
   // free().
@@ -82,7 +85,7 @@ class Module {
   std::string path_;  // if fd_ is invalid; empty: none
   uint64_t device_ = 0;
   uint64_t inode_ = 0;
-  uid_t user_ = 0;  // whose program had it mapped
+  GuardedUser user_{};  // whose program had it mapped
   std::unique_ptr<ElfImage> image_;
   Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* eh_frame_ = nullptr;     // owned by us

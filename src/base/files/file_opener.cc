@@ -142,10 +142,8 @@ class FileOpener {
  private:
   void Serve(const Question& question) {
     Reap();
-    const pid_t process = question.head.process;
-    const GuardedUser user{
-        .id = question.head.user,
-        .is_elsewhere = process > 0 && !IsInOurUserNamespace(process).value_or(false)};
+    const GuardedUser user{.id = question.head.user,
+                           .is_elsewhere = question.head.is_elsewhere != 0};
     const pid_t pid = MayOpenMore(children_, user) ? fork() : -1;
     if (pid == 0) {
       socket_.reset();

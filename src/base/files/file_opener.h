@@ -23,7 +23,9 @@ inline constexpr size_t kMaxForeignRequest = size_t{20} << 10;  // bytes
 struct OpenQuestion {
   uint64_t inode;
   uint32_t user;  // who is held to account for it
+  uint32_t is_elsewhere;
   pid_t process;
+  uint32_t reserved;
 };
 
 // With it comes the file; none: it could not be opened.

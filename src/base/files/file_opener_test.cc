@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -36,20 +37,28 @@ class Opener {
     size_t files = 0;
   };
 
-  Answer Ask(const std::string& path) {
+  // Gives the socket for the answer.
+  ScopedFd Send(const std::string& path, const GuardedUser& user) const {
     std::array<int, 2> ends{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-    const ScopedFd ours(ends[0]);
-    ScopedFd theirs(ends[1]);
-    const OpenQuestion head{.inode = 0, .user = kUser, .process = getpid()};
+    ScopedFd ours(ends[0]);
+    const ScopedFd theirs(ends[1]);
+    const OpenQuestion head{.inode = 0,
+                            .user = user.id,
+                            .is_elsewhere = user.is_elsewhere ? 1u : 0u,
+                            .process = 0,
+                            .reserved = 0};
     std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
     bytes.append(path).append(1, '\0');
     EXPECT_TRUE(SendWithFds(socket_.get(), bytes, {theirs.get()}));
-    theirs.reset();
-    pollfd readable{.fd = ours.get(), .events = POLLIN, .revents = 0};
+    return ours;
+  }
+
+  static Answer Receive(const ScopedFd& socket) {
+    pollfd readable{.fd = socket.get(), .events = POLLIN, .revents = 0};
     EXPECT_EQ(poll(&readable, 1, kAnswerMs), 1);
     OpenAnswer answer{};
-    const Packet packet = ReceiveWithFds(ours.get(), sizeof(answer));
+    const Packet packet = ReceiveWithFds(socket.get(), sizeof(answer));
     if (packet.bytes.size() != sizeof(answer))
       return {};
     memcpy(&answer, packet.bytes.data(), sizeof(answer));
@@ -57,6 +66,8 @@ class Opener {
             .is_refused = answer.is_refused != 0,
             .files = packet.fds.size()};
   }
+
+  Answer Ask(const std::string& path) const { return Receive(Send(path, {.id = kUser})); }
 
   // It is a child of ours, the only one. 0: it is not there.
   static pid_t Process() {
@@ -113,6 +124,66 @@ TEST(FileOpenerTest, UsersOfOtherNameSpacesLeavePlacesToOurs) {
   for (pid_t pid = 101; MayOpenMore(children, kAlice); ++pid)
     children[pid] = kAlice;
   EXPECT_EQ(children.size(), 20u);
+}
+
+// Of the opener, whose children do not come to their work. Ends them with this process.
+class HeldChildren {
+ public:
+  explicit HeldChildren(pid_t opener) : opener_(opener) {
+    is_tracing_ =
+        ptrace(PTRACE_SEIZE, opener, 0, PTRACE_O_TRACEFORK | PTRACE_O_EXITKILL) == 0;
+  }
+
+  bool is_tracing() const { return is_tracing_; }
+
+  // Until there is one more.
+  void AwaitNext() const {
+    for (bool is_there = false; !is_there;) {
+      int status = 0;
+      ASSERT_EQ(waitpid(opener_, &status, __WALL), opener_);
+      ASSERT_TRUE(WIFSTOPPED(status));
+      is_there = status >> 16 == PTRACE_EVENT_FORK;
+      const long signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
+      ASSERT_EQ(ptrace(PTRACE_CONT, opener_, 0, signal), 0);
+    }
+  }
+
+ private:
+  pid_t opener_;
+  bool is_tracing_ = false;
+};
+
+constexpr int kCannotTrace = 2;
+
+// As finishers ask, whose programs have ended.
+void AskForUsersWithoutProcesses() {
+  const Opener opener;
+  ASSERT_TRUE(opener.Ask("/etc/passwd").has_come);  // it has begun
+  const HeldChildren children(Opener::Process());
+  if (!children.is_tracing())
+    _exit(kCannotTrace);
+  GuardedUser user{.id = 100'000, .is_elsewhere = true};
+  for (const uid_t end = user.id + 16; user.id < end; ++user.id) {
+    opener.Send("/etc/passwd", user);
+    ASSERT_NO_FATAL_FAILURE(children.AwaitNext());
+  }
+  EXPECT_TRUE(Opener::Receive(opener.Send("/etc/passwd", user)).is_refused);
+  opener.Send("/etc/passwd", {.id = kUser});
+  children.AwaitNext();
+}
+
+TEST(FileOpenerTest, UsersOfOtherNameSpacesHaveTheirShareWithoutAProcess) {
+  const pid_t child = fork();
+  if (child == 0) {
+    AskForUsersWithoutProcesses();
+    fflush(stdout);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == kCannotTrace)
+    GTEST_SKIP() << "nothing can be traced here";
+  EXPECT_EQ(status, 0);
 }
 
 TEST(FileOpenerTest, AFileThatIsNotThereIsNoRefusal) {

@@ -168,9 +168,12 @@ int Opener() {
   return socket.get();
 }
 
-std::string BytesOf(const ForeignRequest& request, uid_t user) {
-  const OpenQuestion head{
-      .inode = request.inode, .user = user, .process = request.process};
+std::string BytesOf(const ForeignRequest& request, const GuardedUser& user) {
+  const OpenQuestion head{.inode = request.inode,
+                          .user = user.id,
+                          .is_elsewhere = user.is_elsewhere ? 1u : 0u,
+                          .process = request.process,
+                          .reserved = 0};
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
   for (const std::string& path : request.paths)
     bytes.append(path).append(1, '\0');
@@ -211,14 +214,14 @@ bool AwaitAnswer(int socket, uint64_t deadline_ns) {
 }
 
 ForeignFile OpenApart(const ForeignRequest& request, uint64_t patience_ns) {
-  const uid_t user = request.user ? *request.user : UserOf(request.process);
+  const GuardedUser user = request.user ? *request.user : UserOf(request.process);
   const std::string question = BytesOf(request, user);
   std::array<int, 2> ends{};
   ForeignFile late;
   late.is_late = true;
   if (question.size() > kMaxForeignRequest)
     return {};
-  if (!AllKnown().MayWaitFor(user) ||
+  if (!AllKnown().MayWaitFor(user.id) ||
       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return late;
   ScopedFd ours(ends[0]);
@@ -229,15 +232,17 @@ ForeignFile OpenApart(const ForeignRequest& request, uint64_t patience_ns) {
   theirs.reset();
   if (AwaitAnswer(ours.get(), begin_ns + patience_ns))
     return TakeAnswer(ours.get());
-  AllKnown().NoteWait(user, patience_ns);
+  AllKnown().NoteWait(user.id, patience_ns);
   return late;
 }
 
 }  // namespace
 
-uid_t UserOf(pid_t pid) {
+GuardedUser UserOf(pid_t pid) {
   const uid_t nobody = 0x8000'0000u | static_cast<uid_t>(getpid());
-  return pid > 0 ? RealUser(pid).value_or(nobody) : nobody;
+  if (pid <= 0)
+    return {.id = nobody};
+  return GuardedUserOf(pid).value_or(GuardedUser{.id = nobody, .is_elsewhere = true});
 }
 
 void PrepareForeignFiles() {

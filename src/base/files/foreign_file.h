@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
@@ -30,7 +31,7 @@ struct ForeignRequest {
   // Whose file it is: his mounts are looked at, his user waits for himself. 0: nobody's.
   pid_t process = 0;
   // Who waits for himself, when the process is gone.
-  std::optional<uid_t> user = std::nullopt;
+  std::optional<GuardedUser> user = std::nullopt;
 };
 
 struct ForeignFile {
@@ -50,8 +51,9 @@ struct ForeignFile {
 ForeignFile OpenForeign(const ForeignRequest& request, uint64_t patience_ns);
 
 // The user who has started a process, who is held to account for its files. For those of
-// nobody, and of a process that is gone, a number that is no user's.
-uid_t UserOf(pid_t pid);
+// nobody, and of a process that is gone, a number that is no user's. Of one that is gone
+// nobody can tell whose it was, so he is elsewhere.
+GuardedUser UserOf(pid_t pid);
 
 // The file at `path`, for those who have nobody else to serve.
 ScopedFd OpenForeignPath(const std::string& path);

@@ -137,9 +137,12 @@ TEST_F(ForeignFileTest, AChildThatIsForkedMeanwhileCanOpen) {
 }
 
 TEST_F(ForeignFileTest, NobodyElsePaysForTheFilesOfAProcessThatIsGone) {
-  EXPECT_EQ(UserOf(getpid()), getuid());
-  EXPECT_NE(UserOf(INT32_MAX - 1), 0u);  // more than the kernel ever gives
-  EXPECT_EQ(UserOf(INT32_MAX - 1), UserOf(0));
+  EXPECT_EQ(UserOf(getpid()).id, getuid());
+  EXPECT_NE(UserOf(INT32_MAX - 1).id, 0u);  // more than the kernel ever gives
+  EXPECT_EQ(UserOf(INT32_MAX - 1).id, UserOf(0).id);
+  EXPECT_FALSE(UserOf(getpid()).is_elsewhere);
+  EXPECT_FALSE(UserOf(0).is_elsewhere);
+  EXPECT_TRUE(UserOf(INT32_MAX - 1).is_elsewhere);
 }
 
 // Who has made us wait is not waited for again for a while; nobody else is concerned.
@@ -149,14 +152,14 @@ TEST_F(ForeignFileTest, EachUserWaitsForHimself) {
   constexpr uid_t kSlow = 12345;
   constexpr uid_t kOther = 12346;
   ForeignRequest request{.paths = {path_}};
-  request.user = kSlow;
+  request.user = {.id = kSlow};
   constexpr uint64_t kPatienceNs = 1'000'000'000;  // and twenty times as long a pause
   const FileOpenerProcess opener;
   ASSERT_TRUE(opener.Stop());
   EXPECT_TRUE(OpenForeign(request, kPatienceNs).is_late);
   opener.Continue();
   EXPECT_TRUE(Open(request).is_late);
-  request.user = kOther;
+  request.user = {.id = kOther};
   EXPECT_TRUE(Open(request).fd.valid());
 }
 
@@ -168,7 +171,9 @@ TEST_F(ForeignFileTest, WhatCannotEvenBeAskedForIsLate) {
   ASSERT_TRUE(opener.Stop());
   constexpr uid_t kMany = 2000;  // more than a socket takes
   for (uid_t user = 1; user <= kMany; ++user)
-    ASSERT_TRUE(OpenForeign({.paths = {path_}, .user = user}, /*patience_ns=*/1).is_late)
+    ASSERT_TRUE(OpenForeign({.paths = {path_}, .user = GuardedUser{.id = user}},
+                            /*patience_ns=*/1)
+                    .is_late)
         << user;
   opener.Continue();
 }

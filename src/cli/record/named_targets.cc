@@ -33,7 +33,7 @@ void NameJitFrames(Target& target, int cancel_fd, SymbolizeReport& symbols) {
                                       {.root_fd = target.root_fd(),
                                        .pids = {target.own_pid(), target.pid()},
                                        .uid = target.profile().process.uid,
-                                       .user = target.user()},
+                                       .user = target.held_to_account()},
                                       cancel_fd);
   if (jit.unnamed_frames == 0)
     return;

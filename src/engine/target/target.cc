@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/files/foreign_file.h"
 #include "base/files/proc_files.h"
 #include "engine/process_info.h"
 #include "engine/root_directory.h"
@@ -23,6 +24,7 @@ TargetProfile NewProfile(const Target::Origin& origin) {
 
 Target::Target(const Origin& origin, bool follows_children, ModuleCache* modules)
     : profile_(NewProfile(origin)),
+      held_to_account_(UserOf(origin.thread)),
       root_(OpenRoot(origin.thread)),
       own_pid_(InnerId(origin.thread)),
       code_(origin.thread, modules, &profile_.mappings),

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/session_config.h"
@@ -86,6 +87,9 @@ class Target {
   // The user whose limits it counts against.
   uid_t user() const { return account_.user(); }
 
+  // The same, for what is waited for when the process is gone.
+  const GuardedUser& held_to_account() const { return held_to_account_; }
+
   pid_t pid() const { return profile_.process.pid; }
 
   // The process's id as it knows it itself.
@@ -98,6 +102,7 @@ class Target {
   Target(const Origin& origin, bool follows_children, ModuleCache* modules);
 
   TargetProfile profile_;
+  GuardedUser held_to_account_;
   std::shared_ptr<const ScopedFd> root_;
   pid_t own_pid_;
   AddressSpace code_;
