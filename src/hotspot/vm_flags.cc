@@ -26,13 +26,13 @@ Result<std::string> AskAll(const JavaProcess& process,
   std::string answers;
   std::string done;
   for (const AttachQuestion& question : questions) {
-    const std::string what =
-        (question.command == kSet ? "setting " : "reading ") + question.first;
+    std::string what = question.command == kSet ? "setting " : "reading ";
+    what += question.first;
     sender.Tell(what + done);
     const Result<std::string> answer = AskMachine(attachment, question);
     if (!answer.ok())
       return Status(answer.status().code(),
-                    what + ": " + answer.status().message() + done);
+                    what.append(": ").append(answer.status().message()).append(done));
     answers += answer.value() + '\n';
     if (question.command == kSet)
       done += "; " + question.first + " has been set";
