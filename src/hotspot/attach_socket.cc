@@ -17,12 +17,11 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/format.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kListenPatienceNs = 10'000'000'000;  // as the JDK's own tools
-constexpr uint64_t kAnswerPatienceNs = 30'000'000'000;  // of one that is busy
 constexpr uint64_t kPauseNs = 20'000'000;
 constexpr size_t kMaxAnswer = size_t{16} << 10;
 
@@ -35,16 +34,23 @@ class Trigger {
  public:
   static Result<Trigger> Create(const JavaProcess& process, int temporary) {
     const std::string name = ".attach_pid" + std::to_string(process.inner_pid);
-    const ScopedFd fd(openat(temporary, name.c_str(),
-                             O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (fd.valid())
-      return Trigger(temporary, name);
 
     struct stat status {};
 
-    const int error = errno;
-    if (error != EEXIST ||
-        fstatat(temporary, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    constexpr int kAttempts = 10;  // another one who asks may remove his in between
+    int error = EEXIST;
+    bool is_there = false;
+    for (int i = 0; i < kAttempts && error == EEXIST && !is_there; ++i) {
+      const ScopedFd fd(openat(temporary, name.c_str(),
+                               O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
+                               0600));
+      if (fd.valid())
+        return Trigger(temporary, name);
+      error = errno;
+      is_there = error == EEXIST &&
+                 fstatat(temporary, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    }
+    if (!is_there)
       return Status::FromErrno("its /tmp/" + name + " cannot be made", error);
     if (status.st_uid != process.user)
       return Status(StatusCode::kUnavailable, "its /tmp/" + name + " belongs to user " +
@@ -138,19 +144,27 @@ bool IsWorthWaiting(const Status& status) {
   return status.code() == StatusCode::kNotFound || status.code() == StatusCode::kTryAgain;
 }
 
-Result<ScopedFd> AwaitConnection(const JavaProcess& process,
-                                 int temporary,
-                                 const Sender& sender) {
-  const uint64_t deadline = MonotonicNs() + kListenPatienceNs;
+Status NotConnected(StatusCode last, uint64_t patience_ns) {
+  const std::string time = FormatDuration(static_cast<double>(patience_ns) / 1e9);
+  if (last == StatusCode::kTryAgain)
+    return Status(last, "for " + time +
+                            " so many others have waited to be heard by it that nobody "
+                            "else may; try again later");
+  return Status(last, "it has not begun to listen within " + time +
+                          "; if it has printed its threads instead, start it without "
+                          "-XX:+DisableAttachMechanism, and if not, wait longer with "
+                          "--timeout");
+}
+
+Result<ScopedFd> AwaitConnection(const Attachment& attachment) {
+  const uint64_t begin = MonotonicNs();
   while (true) {
-    Result<ScopedFd> socket = TryToConnect(process, temporary);
+    Result<ScopedFd> socket = TryToConnect(attachment.process, attachment.temporary);
     if (socket.ok() || !IsWorthWaiting(socket.status()))
       return socket;
-    if (MonotonicNs() >= deadline)
-      return Status(StatusCode::kTryAgain,
-                    "it has not begun to listen within 10 s; if it has printed its "
-                    "threads instead, start it without -XX:+DisableAttachMechanism");
-    HPD_TRY(sender.Pause(kPauseNs));
+    if (MonotonicNs() - begin >= attachment.listen_patience_ns)
+      return NotConnected(socket.status().code(), attachment.listen_patience_ns);
+    HPD_TRY(attachment.sender.Pause(kPauseNs));
   }
 }
 
@@ -173,17 +187,16 @@ Result<ScopedFd> OpenTemporary(const JavaProcess& process) {
   return temporary;
 }
 
-Result<ScopedFd> ConnectTo(const JavaProcess& process,
-                           int temporary,
-                           const Sender& sender) {
-  Result<ScopedFd> socket = TryToConnect(process, temporary);
+Result<ScopedFd> ConnectTo(const Attachment& attachment) {
+  const JavaProcess& process = attachment.process;
+  Result<ScopedFd> socket = TryToConnect(process, attachment.temporary);
   if (socket.ok() || !IsWorthWaiting(socket.status()))
     return socket;
   if (socket.status().code() == StatusCode::kTryAgain)
-    return AwaitConnection(process, temporary, sender);
-  HPD_TRY_ASSIGN(const Trigger trigger, Trigger::Create(process, temporary));
+    return AwaitConnection(attachment);
+  HPD_TRY_ASSIGN(const Trigger trigger, Trigger::Create(process, attachment.temporary));
   HPD_TRY(SendQuit(process));
-  return AwaitConnection(process, temporary, sender);
+  return AwaitConnection(attachment);
 }
 
 Status SendQuestion(int socket, const AttachQuestion& question, const Sender& sender) {
@@ -191,27 +204,24 @@ Status SendQuestion(int socket, const AttachQuestion& question, const Sender& se
   for (const std::string& word : {std::string("1"), question.command, question.first,
                                   question.second, std::string()})
     bytes.append(word).append(1, '\0');
-  const uint64_t deadline = MonotonicNs() + kAnswerPatienceNs;
   std::string_view rest = bytes;
   while (!rest.empty()) {
     const ssize_t count = send(socket, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (count >= 0)
       rest.remove_prefix(static_cast<size_t>(count));
     else if (errno == EAGAIN || errno == EINTR)
-      HPD_TRY(sender.Await(socket, POLLOUT, deadline));
+      HPD_TRY(sender.Await(socket, POLLOUT, Sender::kAsLong));
     else
       return Status::FromErrno("it does not take the question", errno);
   }
   return {};
 }
 
-Result<std::string> ReceiveAnswer(int socket,
-                                  const Sender& sender,
-                                  uint64_t deadline_ns) {
+Result<std::string> ReceiveAnswer(int socket, const Sender& sender) {
   std::string answer;
   std::array<char, 4096> piece{};
   while (answer.size() < kMaxAnswer) {
-    HPD_TRY(sender.Await(socket, POLLIN, deadline_ns));
+    HPD_TRY(sender.Await(socket, POLLIN, Sender::kAsLong));
     const ssize_t count = recv(socket, piece.data(), piece.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
       continue;
@@ -231,13 +241,11 @@ Result<std::string> ReceiveAnswer(int socket,
   return text;
 }
 
-Result<std::string> AskMachine(const JavaProcess& process,
-                               int temporary,
-                               const AttachQuestion& question,
-                               const Sender& sender) {
-  HPD_TRY_ASSIGN(const ScopedFd socket, ConnectTo(process, temporary, sender));
-  HPD_TRY(SendQuestion(socket.get(), question, sender));
-  return ReceiveAnswer(socket.get(), sender, MonotonicNs() + kAnswerPatienceNs);
+Result<std::string> AskMachine(const Attachment& attachment,
+                               const AttachQuestion& question) {
+  HPD_TRY_ASSIGN(const ScopedFd socket, ConnectTo(attachment));
+  HPD_TRY(SendQuestion(socket.get(), question, attachment.sender));
+  return ReceiveAnswer(socket.get(), attachment.sender);
 }
 
 }  // namespace heapprofd

@@ -8,6 +8,7 @@
 // container to whoever runs that.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/scoped_fd.h"
@@ -20,11 +21,17 @@ namespace heapprofd {
 // The process's own /tmp, links in it resolved as the process would.
 Result<ScopedFd> OpenTemporary(const JavaProcess& process);
 
+// Whom is asked, by whom.
+struct Attachment {
+  const JavaProcess& process;
+  int temporary;  // its /tmp
+  const Sender& sender;
+  uint64_t listen_patience_ns;  // until it listens; else the sender's patience is the one
+};
+
 // A connection to the process itself: to nobody else who listens in its place. Makes it
 // listen if need be, and leaves no file behind.
-Result<ScopedFd> ConnectTo(const JavaProcess& process,
-                           int temporary,
-                           const Sender& sender);
+Result<ScopedFd> ConnectTo(const Attachment& attachment);
 
 struct AttachQuestion {
   std::string command;
@@ -35,12 +42,10 @@ struct AttachQuestion {
 Status SendQuestion(int socket, const AttachQuestion& question, const Sender& sender);
 
 // At most 16 KiB of the answer's text. An answer other than 0 is an error with it.
-Result<std::string> ReceiveAnswer(int socket, const Sender& sender, uint64_t deadline_ns);
+Result<std::string> ReceiveAnswer(int socket, const Sender& sender);
 
 // All three.
-Result<std::string> AskMachine(const JavaProcess& process,
-                               int temporary,
-                               const AttachQuestion& question,
-                               const Sender& sender);
+Result<std::string> AskMachine(const Attachment& attachment,
+                               const AttachQuestion& question);
 
 }  // namespace heapprofd

@@ -20,8 +20,7 @@ constexpr char kName[] = "dump.hprof";
 constexpr int kPipeBytes = 1 << 20;  // the most that anybody may ask for
 constexpr size_t kMostNames = 1000;
 
-// Removes `name`, an entry of `parent` and open as `directory`, with all that is in it.
-void Remove(int parent, const std::string& name, int directory) {
+std::vector<std::string> NamesIn(int directory) {
   const int listed = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(
       listed >= 0 ? fdopendir(listed) : nullptr, closedir);
@@ -30,9 +29,7 @@ void Remove(int parent, const std::string& name, int directory) {
                                    ? readdir(entries.get())
                                    : nullptr)
     names.emplace_back(entry->d_name);
-  for (const std::string& entry : names)
-    unlinkat(directory, entry.c_str(), 0);
-  unlinkat(parent, name.c_str(), AT_REMOVEDIR);
+  return names;
 }
 
 }  // namespace
@@ -49,22 +46,44 @@ DumpPipe::DumpPipe(DumpPipe&& other) noexcept
       directory_(std::move(other.directory_)),
       fd_(std::move(other.fd_)) {}
 
-DumpPipe::~DumpPipe() {
-  if (name_.empty())
-    return;
-  if (directory_.valid())
-    Remove(temporary_, name_, directory_.get());
-  else
-    unlinkat(temporary_, name_.c_str(), AT_REMOVEDIR);
+Status DumpPipe::Remove() {
+  const std::string name = std::exchange(name_, {});
+  if (name.empty())
+    return {};
+  constexpr int kAttempts = 100;  // files may come to be between a look and the removal
+  int error = ENOTEMPTY;
+  for (int i = 0; i < kAttempts && error == ENOTEMPTY; ++i) {
+    for (const std::string& entry : NamesIn(directory_.get()))
+      unlinkat(directory_.get(), entry.c_str(), 0);
+    error = unlinkat(temporary_, name.c_str(), AT_REMOVEDIR) == 0 ? 0 : errno;
+  }
+  fd_.reset();  // behind its name: whoever has found that still has a reader
+  if (error == 0 || error == ENOENT)
+    return {};
+  return Status::FromErrno("its /tmp/" + name + " cannot be removed", error);
+}
+
+uint64_t DumpPipe::BytesBeside() const {
+  constexpr uint64_t kBlock = 512;
+  uint64_t bytes = 0;
+  for (const std::string& entry : NamesIn(directory_.get())) {
+    struct stat status {};
+
+    if (fstatat(directory_.get(), entry.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(status.st_mode))
+      bytes += static_cast<uint64_t>(status.st_blocks) * kBlock;
+  }
+  return bytes;
 }
 
 std::string DumpPipe::FreshName(pid_t pid) {
   return ".heap_profile_" + std::to_string(pid) + "_" + std::to_string(RandomSeed());
 }
 
-void DumpPipe::RemoveLeft(int temporary, const std::string& name) {
+Status DumpPipe::RemoveLeft(int temporary, const std::string& name) {
   DumpPipe left(temporary, name);
   left.Open();
+  return left.Remove();
 }
 
 void DumpPipe::Open() {

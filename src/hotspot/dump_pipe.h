@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 #include "base/scoped_fd.h"
@@ -25,14 +26,19 @@ class DumpPipe {
 
   // What somebody has left who was killed, if he has. Whoever waits to write to it goes
   // on.
-  static void RemoveLeft(int temporary, const std::string& name);
+  static Status RemoveLeft(int temporary, const std::string& name);
 
   DumpPipe(DumpPipe&& other) noexcept;
   DumpPipe& operator=(DumpPipe&&) = delete;
 
-  // Also removes what the virtual machine has put beside it: since JDK 22 it collects the
-  // dump there first.
-  ~DumpPipe();
+  ~DumpPipe() { (void)Remove(); }
+
+  // Also what the virtual machine has put beside it (side_file.h), and may still be
+  // putting there. An error: something is left.
+  Status Remove();
+
+  // Of the regular files beside it, on their file system.
+  uint64_t BytesBeside() const;
 
   // As the process sees it.
   const std::string& path() const { return path_; }

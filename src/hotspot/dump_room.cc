@@ -49,9 +49,10 @@ uint64_t RoomInGroups(const std::string& groups,
     return UINT64_MAX;
   std::string path = cgroups.substr(at + version.key.size());
   path.resize(std::min(path.find('\n'), path.size()));
+  const std::string mounted = groups + version.directory;
   uint64_t room = UINT64_MAX;
   while (true) {
-    room = std::min(room, RoomInGroup(groups + version.directory + path, version));
+    room = std::min(room, RoomInGroup(mounted + path, version));
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos)
       return room;

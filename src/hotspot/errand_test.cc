@@ -63,16 +63,23 @@ TEST(ErrandTest, WhatIsBeingDoneIsShown) {
 }
 
 TEST(ErrandTest, AnErrandThatDoesNotGoOnIsGivenUp) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const ScopedFd read_end(ends[0]);
+  ScopedFd write_end(ends[1]);
+  Errand errand = As([](const Sender& sender) {
+    sender.Tell("thinking");
+    return sender.Await(-1, 0, Sender::kAsLong);
+  });
+  errand.kept = {write_end.get()};
   ErrandWait wait = Patient();
   wait.patience_ns = 1;
-  const Result<std::string> result =
-      RunErrand(As([](const Sender& sender) {
-                  sender.Tell("thinking");
-                  return sender.Await(-1, 0, Sender::kAsLong);
-                }),
-                wait);
+  const Result<std::string> result = RunErrand(errand, wait);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.status().code(), StatusCode::kTryAgain);
+  write_end.reset();
+  char byte = 0;
+  EXPECT_EQ(read(read_end.get(), &byte, 1), 0) << "the messenger has it no longer";
 }
 
 TEST(ErrandTest, OneThatIsNotWantedAnyLongerEnds) {

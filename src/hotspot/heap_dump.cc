@@ -18,21 +18,20 @@
 #include "hotspot/attach_socket.h"
 #include "hotspot/dump_pipe.h"
 #include "hotspot/errand.h"
+#include "hotspot/side_file.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr uint64_t kClosingPatienceNs = 30'000'000'000;  // behind the last byte
+constexpr uint64_t kLookNs = 500'000'000;  // at files beside the pipe
 constexpr uint64_t kCleanUpPatienceNs = 5'000'000'000;
-constexpr uint64_t kFlagPatienceNs = 60'000'000'000;
 constexpr std::string_view kCreated = "Heap dump file created [";
-constexpr char kPathFlag[] = "HeapDumpPath";
-constexpr char kOutOfMemoryFlag[] = "HeapDumpOnOutOfMemoryError";
 constexpr char kStageConnect[] = "being asked to listen";
 constexpr char kStageCollect[] = "collecting garbage";
 constexpr char kStageBegin[] = "beginning";
 constexpr char kStageDump[] = "dumping";
+constexpr char kStageEnd[] = "ending";
 
 uint64_t SizeOf(int fd) {
   struct stat status {};
@@ -58,10 +57,16 @@ Result<uint64_t> Pump(
     const DumpPipe& pipe, int socket, int output, uint64_t room, const Sender& sender) {
   std::string piece(kPieceBytes, '\0');
   uint64_t bytes = 0;
+  SideProgress beside;
   while (true) {
     std::array<pollfd, 2> fds = {pollfd{.fd = pipe.fd(), .events = POLLIN, .revents = 0},
                                  pollfd{.fd = socket, .events = POLLRDHUP, .revents = 0}};
-    HPD_TRY(sender.Await(fds, Sender::kAsLong));
+    const Status waited = sender.Await(fds, MonotonicNs() + kLookNs);
+    if (waited.code() == StatusCode::kTryAgain) {
+      beside.Look(pipe, sender);
+      continue;
+    }
+    HPD_TRY(waited);
     // It may have written, and closed both, since the pipe was looked at.
     if (fds[0].revents == 0 && poll(fds.data(), 1, 0) == 0)
       return bytes;
@@ -76,20 +81,20 @@ Result<uint64_t> Pump(
       sender.Tell(kStageDump);
     bytes += static_cast<uint64_t>(count);
     if (bytes > room)
-      return Status(StatusCode::kIo, "the dump is larger than the " +
-                                         FormatBytes(static_cast<double>(room)) +
-                                         " that it may have");
+      return Status(StatusCode::kIo,
+                    "the dump is larger than the " +
+                        FormatBytes(static_cast<double>(room)) +
+                        " that it may have; give it a file where there is room "
+                        "for it with --keep");
     HPD_TRY(WriteAll(output, {piece.data(), static_cast<size_t>(count)}));
   }
 }
 
 // Only since JDK 17 a dump can go to what is there already, as a pipe is.
-Status CheckKnowsPipes(const JavaProcess& process, int temporary, const Sender& sender) {
-  HPD_TRY_ASSIGN(const std::string help,
-                 AskMachine(process, temporary, {"jcmd", "help GC.heap_dump"}, sender));
+Status CheckKnowsPipes(const std::string& help, pid_t number) {
   if (help.find("-overwrite") != std::string::npos)
     return {};
-  const std::string pid = std::to_string(process.pid);
+  const std::string pid = std::to_string(number);
   return Status(StatusCode::kUnavailable,
                 "its virtual machine writes dumps to new files only (from JDK 17 on to "
                 "pipes, too); run jcmd " +
@@ -115,6 +120,7 @@ Result<std::string> FiguresIn(const std::string& answer, uint64_t bytes) {
 
 struct DumpOrder {
   bool with_garbage;
+  uint64_t listen_patience_ns;
   std::string pipe_name;
   int output;
   uint64_t room;
@@ -126,9 +132,14 @@ Result<std::string> Dump(const JavaProcess& process,
                          const Sender& sender) {
   sender.Tell(kStageConnect);
   HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
-  HPD_TRY(CheckKnowsPipes(process, temporary.get(), sender));
-  HPD_TRY_ASSIGN(const ScopedFd socket, ConnectTo(process, temporary.get(), sender));
-  HPD_TRY_ASSIGN(const DumpPipe pipe, DumpPipe::Create(temporary.get(), order.pipe_name));
+  const Attachment attachment{process, temporary.get(), sender, order.listen_patience_ns};
+  HPD_TRY_ASSIGN(const std::string help,
+                 AskMachine(attachment, {"jcmd", "help GC.heap_dump"}));
+  HPD_TRY(CheckKnowsPipes(help, process.pid));
+  if (HasSideFiles(help))
+    HPD_TRY(CheckRoomBeside(attachment));
+  HPD_TRY_ASSIGN(const ScopedFd socket, ConnectTo(attachment));
+  HPD_TRY_ASSIGN(DumpPipe pipe, DumpPipe::Create(temporary.get(), order.pipe_name));
   const std::string command = "GC.heap_dump " +
                               std::string(order.with_garbage ? "-all " : "") +
                               "-overwrite " + pipe.path();
@@ -136,67 +147,30 @@ Result<std::string> Dump(const JavaProcess& process,
   sender.Tell(order.with_garbage ? kStageBegin : kStageCollect);
   HPD_TRY_ASSIGN(const uint64_t bytes,
                  Pump(pipe, socket.get(), order.output, order.room, sender));
-  HPD_TRY_ASSIGN(const std::string answer,
-                 ReceiveAnswer(socket.get(), sender, MonotonicNs() + kClosingPatienceNs));
-  return FiguresIn(answer, bytes);
-}
-
-using Questions = std::vector<AttachQuestion>;
-
-// In the messenger. Gives the answer to the last one.
-Result<std::string> AskAll(const JavaProcess& process,
-                           const Questions& questions,
-                           const Sender& sender) {
-  HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
-  std::string answer;
-  for (const AttachQuestion& question : questions) {
-    HPD_TRY_ASSIGN(answer, AskMachine(process, temporary.get(), question, sender));
-  }
-  return answer;
-}
-
-// For questions about flags.
-Result<std::string> Ask(const JavaProcess& process, const Questions& questions) {
-  const Errand errand{
-      .user = process.user,
-      .group = process.group,
-      .kept = {process.handle.get(), process.root.get()},
-      .run = [&](const Sender& sender) { return AskAll(process, questions, sender); }};
-  Result<std::string> answer = RunErrand(errand, {.progress = [] { return uint64_t{0}; },
-                                                  .patience_ns = kFlagPatienceNs,
-                                                  .show = [](const std::string&) {}});
-  if (answer.ok())
-    return answer;
-  return Status(answer.status().code(), "cannot set flags of " + process.Description() +
-                                            ": " + answer.status().message());
+  sender.Tell(kStageEnd);
+  HPD_TRY_ASSIGN(const std::string answer, ReceiveAnswer(socket.get(), sender));
+  HPD_TRY_ASSIGN(const std::string figures, FiguresIn(answer, bytes));
+  return figures + " " + pipe.Remove().message();
 }
 
 // A messenger that was killed has left its pipe, and perhaps the virtual machine waiting
-// at it.
-void CleanUp(const JavaProcess& process, const std::string& pipe_name) {
-  const Errand errand{.user = process.user,
-                      .group = process.group,
-                      .kept = {process.handle.get(), process.root.get()},
-                      .run = [&](const Sender&) -> Result<std::string> {
-                        HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
-                        DumpPipe::RemoveLeft(temporary.get(), pipe_name);
-                        return std::string();
-                      }};
-  (void)RunErrand(errand, {.progress = [] { return uint64_t{0}; },
-                           .patience_ns = kCleanUpPatienceNs,
-                           .show = [](const std::string&) {}});
-}
-
-Status DumpFailed(const JavaProcess& process,
-                  const DumpRequest& request,
-                  const Status& status) {
-  std::string cause = status.message();
-  if (status.code() == StatusCode::kTryAgain)
-    cause = "nothing has come for " +
-            FormatDuration(static_cast<double>(request.patience_ns) / 1e9) + " (" +
-            cause + "); look what it does, or wait longer with --timeout";
-  return Status(status.code(),
-                "cannot take a heap dump of " + process.Description() + ": " + cause);
+// at it. Gives what to say when that could not be removed.
+std::string CleanUp(const JavaProcess& process, const std::string& pipe_name) {
+  const Errand errand =
+      ErrandTo(process, [&](const Sender& sender) -> Result<std::string> {
+        sender.Tell("its /tmp does not answer");
+        HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
+        HPD_TRY(DumpPipe::RemoveLeft(temporary.get(), pipe_name));
+        return std::string();
+      });
+  const Result<std::string> result =
+      RunErrand(errand, {.progress = [] { return uint64_t{0}; },
+                         .patience_ns = kCleanUpPatienceNs,
+                         .show = [](const std::string&) {}});
+  if (result.ok())
+    return "";
+  return "; its /tmp/" + pipe_name + " may be left (" + result.status().message() +
+         "): read the pipe in it, if there is one, and remove it";
 }
 
 }  // namespace
@@ -205,13 +179,11 @@ Result<TakenDump> TakeHeapDump(const JavaProcess& process,
                                const DumpRequest& request,
                                int output,
                                uint64_t room) {
-  const DumpOrder order{request.with_garbage, DumpPipe::FreshName(process.inner_pid),
-                        output, room};
-  const Errand errand{
-      .user = process.user,
-      .group = process.group,
-      .kept = {process.handle.get(), process.root.get(), output},
-      .run = [&](const Sender& sender) { return Dump(process, order, sender); }};
+  const DumpOrder order{request.with_garbage, request.patience.until_it_listens_ns,
+                        DumpPipe::FreshName(process.inner_pid), output, room};
+  Errand errand = ErrandTo(
+      process, [&](const Sender& sender) { return Dump(process, order, sender); });
+  errand.kept.push_back(output);
   const auto show = [&](const std::string& stage) {
     const uint64_t bytes = SizeOf(output);
     request.show(process.Description() + ": " + stage +
@@ -219,35 +191,21 @@ Result<TakenDump> TakeHeapDump(const JavaProcess& process,
   };
   const Result<std::string> result =
       RunErrand(errand, {.progress = [output] { return SizeOf(output); },
-                         .patience_ns = request.patience_ns,
+                         .patience_ns = request.patience.without_progress_ns,
                          .show = show,
                          .stop_fd = request.stop_fd});
   if (!result.ok()) {
-    CleanUp(process, order.pipe_name);
-    return DumpFailed(process, request, result.status());
+    const std::string left = CleanUp(process, order.pipe_name);
+    return Status(result.status().code(),
+                  "cannot take a heap dump of " + process.Description() + ": " +
+                      CauseOf(result.status(), request.patience) + left);
   }
   TakenDump taken;
   char* end = nullptr;
   taken.bytes = strtoull(result.value().c_str(), &end, 10);
-  taken.seconds = strtod(end, nullptr);
+  taken.seconds = strtod(end, &end);
+  taken.left = *end == ' ' ? end + 1 : "";
   return taken;
-}
-
-Result<std::string> ArmOutOfMemoryDump(const JavaProcess& process,
-                                       const std::string& path) {
-  Questions questions;
-  if (!path.empty())
-    questions.push_back({"setflag", kPathFlag, path});
-  questions.push_back({"setflag", kOutOfMemoryFlag, "1"});
-  questions.push_back({"printflag", kPathFlag});
-  HPD_TRY_ASSIGN(const std::string answer, Ask(process, questions));  // "-XX:NAME=PATH"
-  const size_t at = answer.find('=');
-  return at == std::string::npos ? std::string() : answer.substr(at + 1);
-}
-
-Status DisarmOutOfMemoryDump(const JavaProcess& process) {
-  const Result<std::string> answer = Ask(process, {{"setflag", kOutOfMemoryFlag, "0"}});
-  return answer.ok() ? Status() : answer.status();
 }
 
 }  // namespace heapprofd

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kStatusSize = 16384;
 constexpr size_t kMaxCommandLine = size_t{256} << 10;
 constexpr size_t kMaxMaps = size_t{64} << 20;
-constexpr uint64_t kMapsPatienceNs = 2'000'000'000;
+constexpr uint64_t kPatienceNs = 2'000'000'000;
 constexpr size_t kEffective = 1;  // of FourIds
 
 std::string StatusOf(pid_t pid) {
@@ -42,16 +42,19 @@ bool MapsFile(const std::string& maps, const std::string& name) {
 }
 
 Status CheckMachine(pid_t pid, const std::string& what) {
-  const GuardedText read = ReadMemoryFile(pid, "maps", kMaxMaps, kMapsPatienceNs);
+  const GuardedText read = ReadMemoryFile(pid, "maps", kMaxMaps, kPatienceNs);
   const std::string& maps = read.text;
   if (read.is_late)
     return Status(StatusCode::kUnavailable,
                   what +
                       ": the kernel did not show its mappings in time; try again when "
                       "no program of its user hangs");
-  if (maps.empty())
-    return Status(StatusCode::kUnavailable,
-                  what + ": its mappings cannot be read; run heap_profile as root");
+  if (read.error == EACCES)
+    return Status(
+        StatusCode::kUnavailable,
+        what + ": its mappings are not for us to read; run heap_profile as root");
+  if (read.error != 0)
+    return Status::FromErrno(what + ": its mappings cannot be read", read.error);
   if (MapsFile(maps, "libj9vm"))
     return Invalid(what +
                    ": its virtual machine is OpenJ9, which is asked in other "
@@ -69,6 +72,20 @@ Status CheckMachine(pid_t pid, const std::string& what) {
   return {};
 }
 
+Result<ScopedFd> OpenRoot(pid_t pid, const std::string& what) {
+  const std::shared_ptr<const ScopedFd> shared =
+      OpenProcessDirectory(pid, "root", kPatienceNs);
+  if (shared == nullptr)
+    return Status(StatusCode::kUnavailable,
+                  what +
+                      ": its root directory could not be opened, or not in time; try "
+                      "again, as root");
+  ScopedFd root(fcntl(shared->get(), F_DUPFD_CLOEXEC, 0));
+  if (!root.valid())
+    return Status::FromErrno(what + ": its root directory cannot be kept open", errno);
+  return root;
+}
+
 Status CheckUser(uid_t user, const std::string& what) {
   if (geteuid() == 0 || geteuid() == user)
     return {};
@@ -78,8 +95,7 @@ Status CheckUser(uid_t user, const std::string& what) {
 }
 
 // Whether an argument is `name`, or a file of this name.
-bool HasArgument(pid_t pid, const std::string& name) {
-  const std::string line = ReadMemoryFile(pid, "cmdline", kMaxCommandLine).text;
+bool HasArgument(const std::string& line, const std::string& name) {
   for (size_t begin = 0; begin < line.size();) {
     const size_t end = std::min(line.find('\0', begin), line.size());
     const std::string word = line.substr(begin, end - begin);
@@ -88,6 +104,22 @@ bool HasArgument(pid_t pid, const std::string& name) {
     begin = end + 1;
   }
   return false;
+}
+
+// Whether a process is a virtual machine of this name.
+void Look(pid_t pid, const std::string& name, FoundMachines* found) {
+  if (!name.empty() && CommandName(pid) != name) {
+    const GuardedText line = ReadMemoryFile(pid, "cmdline", kMaxCommandLine, kPatienceNs);
+    if (!line.is_late && !HasArgument(line.text, name))
+      return;
+  }
+  const GuardedText maps = ReadMemoryFile(pid, "maps", kMaxMaps, kPatienceNs);
+  if (maps.is_late)
+    found->late += CatchesQuit(pid) ? 1U : 0U;
+  else if (maps.error == EACCES)
+    found->of_others += CatchesQuit(pid) ? 1U : 0U;
+  else if (MapsFile(maps.text, "libjvm.so"))
+    found->pids.push_back(pid);
 }
 
 }  // namespace
@@ -119,28 +151,22 @@ Result<JavaProcess> OpenJavaProcess(pid_t pid) {
   process.inner_pid = InnerIdIn(status);
   HPD_TRY(CheckUser(process.user, what));
   HPD_TRY(CheckMachine(pid, what));
-  process.root =
-      ScopedFd(open(ProcPath(pid, "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!process.root.valid())
-    return Status::FromErrno(what + ": its files cannot be reached", errno);
+  HPD_TRY_ASSIGN(process.root, OpenRoot(pid, what));
   if (HasEnded(process.handle))
     return Status(StatusCode::kNotFound, what + ": it has ended");
   return process;
 }
 
-std::vector<pid_t> FindJavaProcesses(const std::string& name) {
-  std::vector<pid_t> pids;
+FoundMachines FindJavaProcesses(const std::string& name) {
+  FoundMachines found;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
   while (const dirent* entry =
              directory != nullptr ? readdir(directory.get()) : nullptr) {
     const int pid = atoi(entry->d_name);  // NOLINT(cert-err34-c): other names give 0
-    if (pid <= 0 || pid == getpid())
-      continue;
-    if ((name.empty() || CommandName(pid) == name || HasArgument(pid, name)) &&
-        MapsFile(ReadMemoryFile(pid, "maps", kMaxMaps).text, "libjvm.so"))
-      pids.push_back(pid);
+    if (pid > 0 && pid != getpid())
+      Look(pid, name, &found);
   }
-  return pids;
+  return found;
 }
 
 }  // namespace heapprofd

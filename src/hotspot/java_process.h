@@ -32,8 +32,16 @@ Result<JavaProcess> OpenJavaProcess(pid_t pid);
 // right before it is sent.
 bool CatchesQuit(pid_t pid);
 
+struct FoundMachines {
+  std::vector<pid_t> pids;
+  // Processes that handle SIGQUIT, as virtual machines do, and may have this name, but
+  // could not be looked into: the kernel did not show them in time, or not to us.
+  size_t late = 0;
+  size_t of_others = 0;
+};
+
 // Processes with a virtual machine that have this name, or one of whose arguments is it
 // or a file of this name: a main class, a jar. All when it is empty.
-std::vector<pid_t> FindJavaProcesses(const std::string& name);
+FoundMachines FindJavaProcesses(const std::string& name);
 
 }  // namespace heapprofd

@@ -8,7 +8,10 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import unittest
+
+from running_process import DEADLINE_S
 
 # All virtual machines of this machine.
 JAVAS = sorted({os.path.realpath(path) for path in [shutil.which("java") or "", *glob.glob("/usr/lib/jvm/*/bin/java")] if path})
@@ -118,11 +121,21 @@ def machines_histogram(process):
     return rows
 
 
+def next_line(process):
+    """Its next line; empty: it has ended, or was, because none came for long: it stands still."""
+    late = threading.Timer(DEADLINE_S, process.kill)
+    late.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        late.cancel()
+
+
 def answers(process):
     """Whether it still does what it is for, garbage collection too."""
     process.stdin.write("echo\n")
     process.stdin.flush()
-    return process.stdout.readline() == "echo\n"
+    return next_line(process) == "echo\n"
 
 
 @functools.cache
@@ -162,5 +175,5 @@ class WithMachine(unittest.TestCase):
         process = subprocess.Popen([*wrapper, java, "-XX:-UsePerfData", f"-Xmx{64 + 2 * times}m", *flags, "-cp", self.classes,
                                     *(program or ["Leaky", str(times)])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
-        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.assertEqual(next_line(process), "ready\n")
         return process

@@ -1,6 +1,9 @@
 """heap_profile java on real virtual machines: dumps that leave nothing behind, whoever is on the other end."""
 
 import contextlib
+import ctypes
+import errno
+import fcntl
 import glob
 import json
 import os
@@ -9,11 +12,14 @@ import shlex
 import signal
 import socket
 import stat
+import struct
 import subprocess
+import sys
+import termios
 import time
 import unittest
 
-from java_machine import JAVAS, WithMachine, answers, jcmd, machines_histogram, version_of
+from java_machine import JAVAS, WithMachine, answers, jcmd, machines_histogram, next_line, version_of
 from profile_run import HEAP_PROFILE
 from running_process import DEADLINE_S, MAY_ATTACH
 
@@ -39,8 +45,34 @@ def wait_until(what, condition):
 
 
 def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
+    with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(child) for child in file.read().split()]
+    return []
+
+
+def is_full(pipe):
+    """Whether somebody who writes to it has to wait."""
+    with contextlib.suppress(FileNotFoundError):
+        fd = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            unread = fcntl.ioctl(fd, termios.FIONREAD, bytes(4))
+            return int.from_bytes(unread, sys.byteorder) == fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ)
+        finally:
+            os.close(fd)
+    return False
+
+
+def no_nameless_files():
+    """From now on open with O_TMPFILE gives EOPNOTSUPP, as on NFS."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    nr = {"x86_64": 257, "aarch64": 56}[os.uname().machine]  # openat
+    program = b"".join(struct.pack("HBBI", *step) for step in [
+        (0x20, 0, 0, 0), (0x15, 0, 3, nr), (0x20, 0, 0, 32),  # its third argument
+        (0x45, 0, 1, 0o20000000), (0x06, 0, 0, 0x00050000 | errno.EOPNOTSUPP), (0x06, 0, 0, 0x7fff0000)])
+    steps = ctypes.create_string_buffer(program)
+    filters = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(steps))
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, filters, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no filter")
 
 
 class Views(WithMachine):
@@ -55,7 +87,7 @@ class Views(WithMachine):
             stable = {name: row for name, row in before.items() if after.get(name) == row and name != "java.lang.Class"}
             self.assertGreater(len(stable), 150)
             self.assertEqual({name: (ours.get(name), row) for name, row in stable.items() if ours.get(name) != row}, {}, flags)
-            self.assertRegex(done.stderr, r"process \d+ \(java\) stood still for [\d.]+ m?s to dump [\d.]+ MiB\n")
+            self.assertRegex(done.stderr, r"process \d+ \(java\) took [\d.]+ m?s to dump [\d.]+ MiB\n")
             self.assertEqual(left_behind(process), [])
 
     def test_a_leak_is_found_by_name(self):
@@ -144,13 +176,15 @@ class Views(WithMachine):
         java("-p", str(process.pid), "--keep", self.path("a.hprof"))
         process.stdin.write("more\n")
         process.stdin.flush()
-        self.assertEqual(process.stdout.readline(), "more\n")
+        self.assertEqual(next_line(process), "more\n")
         done = java("-p", str(process.pid), "compare", "--json", self.path("a.hprof"))
         self.assertEqual(done.returncode, 0, done.stderr)
         first = json.loads(done.stdout)["classes"][0]
         self.assertEqual(first["class"], "byte[]")
         self.assertGreaterEqual(first["bytes"] - first["before"]["bytes"], 1_000_000)
-        done = java("-p", str(process.pid), "compare", self.path("a.hprof"))
+        os.mkfifo(self.path("fifo"))
+        with subprocess.Popen(["cp", self.path("a.hprof"), self.path("fifo")]):
+            done = java("-p", str(process.pid), "compare", self.path("fifo"))
         self.assertRegex(done.stdout, r"(?m)^ +\d+ +\+\d+ +\d+ +\+1\d{6}  byte\[\]$")
 
     def test_wrong_command_lines(self):
@@ -164,6 +198,8 @@ class Views(WithMachine):
                 (["-p", pid, "--oom-path", "/tmp"], 2, "only makes sense with --arm-oom"),
                 (["-p", pid, "--arm-oom", "histogram"], 2, "these only set flags"),
                 (["-p", pid, "--arm-oom", "--disarm-oom"], 2, "together"), (["-p", "4194304"], 1, "there is no such process"),
+                (["--json"], 2, "without which virtual machines are listed"), (["--timeout", "1"], 2, "neither -p nor -n is given"),
+                (["-p", pid, "--arm-oom", "--all"], 2, "these only set flags"), (["-p", pid, "--disarm-oom", "--top", "1"], 2, "only set flags"),
                 (["-p", pid, "path", "Missing"], 1, "no object has this address or class"),
                 (["-p", pid, "--keep", self.path("none/x")], 1, "No such file"), (["-p", str(os.getpid())], 2, "no HotSpot")]:
             with self.subTest(arguments):
@@ -191,7 +227,8 @@ class OutOfMemory(WithMachine):
 
     def test_that_can_be_taken_back(self):
         process = self.start("-XX:HeapDumpPath=" + self.path("own"), "-XX:+HeapDumpOnOutOfMemoryError", stderr=subprocess.DEVNULL)
-        self.assertIn(self.path("own"), java("-p", str(process.pid), "--arm-oom").stderr)
+        armed = java("-p", str(process.pid), "--arm-oom").stderr
+        self.assertIn("leaves, as it would have before, a dump when it runs out of memory: " + self.path("own"), armed)
         done = java("-p", str(process.pid), "--disarm-oom")
         self.assertEqual(done.returncode, 0, done.stderr)
         process.communicate("hog\n", timeout=DEADLINE_S)
@@ -202,16 +239,44 @@ class Ends(WithMachine):
     """What ends before the dump does."""
 
     @contextlib.contextmanager
-    def in_the_middle(self, process, *arguments):
-        """heap_profile, when the virtual machine can write to its pipe."""
-        tool = subprocess.Popen([HEAP_PROFILE, "java", "-p", str(process.pid), *arguments], stdout=subprocess.DEVNULL,
-                                stderr=subprocess.PIPE, text=True)
+    def in_the_middle(self, process, *arguments, **kwargs):
+        """heap_profile and its messenger, which is stopped while the virtual machine waits for it to read on."""
+        tool, messenger = None, None
+        deadline = time.monotonic() + DEADLINE_S
         try:
-            wait_until("no pipe", lambda: glob.glob(f"/tmp/.heap_profile_{process.pid}_*/dump.hprof") or tool.poll() is not None)
-            yield tool
+            while messenger is None:
+                self.assertLess(time.monotonic(), deadline, "no dump goes on")
+                tool = subprocess.Popen([HEAP_PROFILE, "java", "-p", str(process.pid), *arguments], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True, **kwargs)
+                messenger = self.hold(process, tool)
+                if messenger is None:  # it was too fast for us
+                    tool.communicate(timeout=DEADLINE_S)
+                    for name in os.listdir(self.directory):
+                        os.unlink(self.path(name))
+            yield tool, messenger
         finally:
             tool.kill()
+            if messenger is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(messenger, signal.SIGCONT)
             tool.communicate()
+
+    def hold(self, process, tool):
+        """The messenger; None: the dump is over."""
+        def pipes():
+            return glob.glob(f"/tmp/.heap_profile_{process.pid}_*/dump.hprof")
+        wait_until("no pipe", lambda: pipes() or tool.poll() is not None)
+        messengers = children_of(tool.pid)
+        for messenger in messengers:
+            os.kill(messenger, signal.SIGSTOP)
+        give_up = time.monotonic() + 5  # that nothing fills the pipe means that all was written
+        while messengers and pipes() and time.monotonic() < give_up:
+            if any(is_full(pipe) for pipe in pipes()):
+                return messengers[0]
+            time.sleep(0.005)
+        for messenger in messengers:
+            os.kill(messenger, signal.SIGCONT)
+        return None
 
     def check_unharmed(self, process):
         wait_until("something is left", lambda: left_behind(process) == [])
@@ -221,38 +286,64 @@ class Ends(WithMachine):
     def test_heap_profile_is_killed(self):
         process = self.start(times=50)
         for _ in range(3):
-            with self.in_the_middle(process, "--keep", self.path("a.hprof")) as tool:
+            with self.in_the_middle(process, "--keep", self.path("a.hprof")) as (tool, _):
                 tool.kill()
             self.check_unharmed(process)
         self.assertEqual(os.listdir(self.directory), [])
 
     def test_its_messenger_is_killed(self):
         process = self.start(times=50)
-        with self.in_the_middle(process) as tool:
-            for child in children_of(tool.pid):
-                os.kill(child, signal.SIGKILL)
-            self.assertIn("was ended by somebody else", tool.communicate(timeout=DEADLINE_S)[1])
+        with self.in_the_middle(process) as (tool, messenger):
+            os.kill(messenger, signal.SIGKILL)
+            self.assertIn("was ended by signal 9 (Killed)", tool.communicate(timeout=DEADLINE_S)[1])
             self.assertEqual(tool.returncode, 1)
         self.check_unharmed(process)
 
     def test_ctrl_c(self):
         process = self.start(times=50)
-        with self.in_the_middle(process, "--keep", self.path("a.hprof")) as tool:
-            tool.send_signal(signal.SIGINT)
-            message = tool.communicate(timeout=DEADLINE_S)[1]
-        self.assertEqual((tool.returncode, message),
-                         (1, f"heap_profile java: cannot take a heap dump of process {process.pid} (java): interrupted\n"))
-        self.assertEqual(os.listdir(self.directory), [])
-        self.check_unharmed(process)
+        for asked in (signal.SIGINT, signal.SIGQUIT):
+            with self.in_the_middle(process, "--keep", self.path("a.hprof")) as (tool, messenger):
+                tool.send_signal(asked)
+                os.kill(messenger, signal.SIGCONT)
+                message = tool.communicate(timeout=DEADLINE_S)[1]
+            self.assertEqual((tool.returncode, message),
+                             (1, f"heap_profile java: cannot take a heap dump of process {process.pid} (java): interrupted\n"))
+            self.assertEqual(os.listdir(self.directory), [])
+            self.check_unharmed(process)
+
+    def test_a_file_system_without_nameless_files(self):
+        process = self.start(times=50)
+        for asked in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+            with self.in_the_middle(process, "--keep", self.path("a.hprof"), preexec_fn=no_nameless_files) as (tool, messenger):
+                self.assertRegex(" ".join(os.listdir(self.directory)), r"^\.a\.hprof\.\w{8}$")
+                tool.send_signal(asked)
+                os.kill(messenger, signal.SIGCONT)
+                tool.communicate(timeout=DEADLINE_S)
+            self.assertNotIn("a.hprof", os.listdir(self.directory))
+            if asked != signal.SIGKILL:
+                self.assertEqual(os.listdir(self.directory), [])
+            self.check_unharmed(process)
+        done = java("-p", str(process.pid), "--keep", self.path("b.hprof"), preexec_fn=no_nameless_files)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([name for name in os.listdir(self.directory) if "b.hprof" in name], ["b.hprof"])
 
     def test_the_machine_is_killed(self):
         process = self.start(times=50)
-        with self.in_the_middle(process) as tool:
+        with self.in_the_middle(process) as (tool, messenger):
             process.kill()
+            process.wait(timeout=DEADLINE_S)
+            os.kill(messenger, signal.SIGCONT)
             message = tool.communicate(timeout=DEADLINE_S)[1]
         self.assertEqual(tool.returncode, 1, message)
         self.assertIn("cannot take a heap dump", message)
         self.assertEqual(glob.glob(f"/tmp/.heap_profile_{process.pid}_*"), [])
+
+    def test_the_messenger_stands_still(self):
+        process = self.start(times=50)
+        with self.in_the_middle(process, "--timeout", "1") as (tool, _):
+            message = tool.communicate(timeout=DEADLINE_S)[1]
+        self.assertRegex(message, r"nothing has come for 1\.0 s \(\w[^)]*\); look what it does")
+        self.check_unharmed(process)
 
     def test_the_machine_stands_still(self):
         process = self.start()
@@ -261,6 +352,9 @@ class Ends(WithMachine):
         done = java("-p", str(process.pid), "--timeout", "1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("nothing has come for 1.0 s (being asked to listen)", done.stderr)
+        done = java("-p", str(process.pid), "--arm-oom", "--timeout", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nothing has come for 1.0 s (reading HeapDumpOnOutOfMemoryError); look what it does", done.stderr)
         process.send_signal(signal.SIGCONT)
         self.check_unharmed(process)
 
@@ -291,8 +385,8 @@ class Others(WithMachine):
 
     def test_a_machine_that_does_not_listen(self):
         process = self.start("-XX:+DisableAttachMechanism")
-        self.refused(process, "it has not begun to listen within 10 s")
-        lines = iter(process.stdout.readline, "")
+        self.refused(process, "it has not begun to listen within 10.0 s")
+        lines = iter(lambda: next_line(process), "")
         self.assertTrue(any("Full thread dump" in line for line in lines))
 
     def test_another_process_in_its_place(self):
@@ -344,12 +438,25 @@ class Others(WithMachine):
         self.assertEqual(java("-p", str(process.pid), user=ALICE, group=ALICE).returncode, 0)
         self.refused(process, f"it belongs to user {ALICE}; run heap_profile as this user or as root", user=MALLORY, group=MALLORY)
 
+    def wrapper_with_own_tmp(self, *namespaces, size="64m"):
+        setup = ('exec 3<"$0/Leaky.class" 4<"$0/Leaky\\$Entry.class"; mount -t tmpfs -o size=' + size + ' tmpfs /tmp && '
+                 'mkdir -p "$0" && cat <&3 >"$0/Leaky.class" && cat <&4 >"$0/Leaky\\$Entry.class" && exec 3<&- 4<&- "$@"')
+        return ["unshare", "--mount", *namespaces, "sh", "-c", setup, self.classes]
+
+    @unittest.skipUnless(MAY_ATTACH, "needs root's rights, to mount a file system")
+    def test_a_machine_that_would_fill_its_tmp(self):
+        for path in (path for path in JAVAS if version_of(path) >= 22):
+            process = self.start(java=path, times=20, wrapper=self.wrapper_with_own_tmp(size="30m"))
+            self.refused(process, "it would first collect the dump (of up to ")
+            self.assertTrue(answers(process))
+            process = self.start(java=path, times=20, wrapper=self.wrapper_with_own_tmp(size="300m"))
+            done = java("-p", str(process.pid))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(left_behind(process), [])
+
     @unittest.skipUnless(MAY_ATTACH, "needs root's rights, to make a container")
     def test_a_machine_in_a_container(self):
-        setup = ('exec 3<"$0/Leaky.class" 4<"$0/Leaky\\$Entry.class"; mount -t tmpfs tmpfs /tmp && mkdir -p "$0" && '
-                 'cat <&3 >"$0/Leaky.class" && cat <&4 >"$0/Leaky\\$Entry.class" && "$@"')
-        outer = self.start(wrapper=["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", setup,
-                                    self.classes])
+        outer = self.start(wrapper=self.wrapper_with_own_tmp("--pid", "--fork", "--mount-proc", "--kill-child"))
         listed = [line.split() for line in java().stdout.splitlines()]
         pid = next(line[0] for line in listed if line[2] == "java" and self.classes in line)
         done = java("-p", pid)

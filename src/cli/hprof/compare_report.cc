@@ -88,24 +88,23 @@ void PrintTable(const std::vector<ChangedClass>& rows, size_t shown, bool with_r
     PrintRow(rows[i], with_retained);
 }
 
-Result<ClassSums> SumOlder(const std::string& path, bool with_retained, json* about) {
-  HPD_TRY_ASSIGN(OpenedDump older, OpenDump(path, 0));
+Result<ClassSums> SumOlder(OpenedDump older, bool with_retained, json* about) {
   HPD_TRY_ASSIGN(ClassSums sums, SumClasses(&older, with_retained));
   HPD_TRY(older.input.Check());
   for (const std::string& note : older.notes)
-    Print(stderr, "%s: %s\n", path.c_str(), note.c_str());
+    Print(stderr, "%s: %s\n", older.path.c_str(), note.c_str());
   *about = JsonOf(sums, with_retained);
-  (*about)["file"] = path;
+  (*about)["file"] = older.path;
   (*about)["notes"] = older.notes;
   return sums;
 }
 
 }  // namespace
 
-Status PrintComparison(OpenedDump& newer, const HprofView& view) {
+Status PrintComparison(OpenedDump older, OpenedDump& newer, const HprofView& view) {
   json about_older;
   HPD_TRY_ASSIGN(const ClassSums before,
-                 SumOlder(view.object, view.retained, &about_older));
+                 SumOlder(std::move(older), view.retained, &about_older));
   HPD_TRY_ASSIGN(const ClassSums now, SumClasses(&newer, view.retained));
   const std::vector<ChangedClass> rows = ChangesOf(before, now, view.retained);
   const size_t shown = Shown(rows.size(), view);

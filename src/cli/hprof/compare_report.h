@@ -5,7 +5,7 @@
 
 namespace heapprofd {
 
-// `view.object` is the file with the older dump.
-Status PrintComparison(OpenedDump& newer, const HprofView& view);
+// Lets go of the older dump when it has been counted.
+Status PrintComparison(OpenedDump older, OpenedDump& newer, const HprofView& view);
 
 }  // namespace heapprofd

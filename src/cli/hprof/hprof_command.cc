@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/print.h"
@@ -158,8 +159,9 @@ Status ExamineFile(HprofOptions options) {
     std::swap(options.words[0], options.words[1]);
   }
   HPD_TRY(SetObject({options.words.begin() + 1, options.words.end()}, &options.view));
+  HPD_TRY_ASSIGN(std::optional<OpenedDump> older, OpenOlder(options.view));
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
-  HPD_TRY(PrintView(dump, options.view));
+  HPD_TRY(PrintView(dump, std::move(older), options.view));
   if (options.strict && dump.is_damaged)
     return Status(StatusCode::kCorrupt,
                   "cannot show all of " + dump.path + ": it is damaged");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -106,17 +107,19 @@ Status PrintPath(OpenedDump& opened, const HprofView& view) {
   return {};
 }
 
-Status PrintAsAsked(OpenedDump& opened, const HprofView& view) {
+Status PrintAsAsked(OpenedDump& opened,
+                    std::optional<OpenedDump> older,
+                    const HprofView& view) {
   if (view.verb == "histogram")
     return PrintHistogram(opened, view);
   if (view.verb == "dominators")
     return PrintDominators(opened, view);
-  if (view.verb == "compare")
-    return PrintComparison(opened, view);
   if (view.verb == "strings")
     return PrintStrings(opened, view);
   if (view.verb == "threads")
     return PrintThreads(opened, view);
+  if (older)
+    return PrintComparison(std::move(*older), opened, view);
   return view.verb == "leaks" ? PrintLeaks(opened, view) : PrintPath(opened, view);
 }
 
@@ -137,13 +140,22 @@ Status SetObject(const std::vector<std::string>& words, HprofView* view) {
                     : needs_object          ? "one object is needed"
                     : takes_object          ? "at most one object can be named"
                                             : "it is of no single object") +
-                   "; heap_profile hprof --help shows how");
+                   "; --help shows how");
   view->object = words.empty() ? "" : words[0];
   return {};
 }
 
-Status PrintView(OpenedDump& opened, const HprofView& view) {
-  Status status = PrintAsAsked(opened, view);
+Result<std::optional<OpenedDump>> OpenOlder(const HprofView& view) {
+  if (view.verb != "compare")
+    return std::optional<OpenedDump>();
+  HPD_TRY_ASSIGN(OpenedDump older, OpenDump(view.object, 0));
+  return std::optional<OpenedDump>(std::move(older));
+}
+
+Status PrintView(OpenedDump& opened,
+                 std::optional<OpenedDump> older,
+                 const HprofView& view) {
+  Status status = PrintAsAsked(opened, std::move(older), view);
   HPD_TRY(opened.input.Check());
   for (const std::string& note : opened.notes)
     Print(stderr, "%s: %s\n", opened.path.c_str(), note.c_str());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,15 @@ bool IsView(const std::string& verb);
 // `words`: what is named behind the verb and the dump.
 Status SetObject(const std::vector<std::string>& words, HprofView* view);
 
+// The older dump, where the view compares with one: to be opened first, as what cannot be
+// read must be known before anything is done for the newer one, and only once, as it may
+// be a pipe.
+Result<std::optional<OpenedDump>> OpenOlder(const HprofView& view);
+
 // Prints to standard output, and what a user should know of the dump to standard error.
-Status PrintView(OpenedDump& opened, const HprofView& view);
+// `older`: from OpenOlder.
+Status PrintView(OpenedDump& opened,
+                 std::optional<OpenedDump> older,
+                 const HprofView& view);
 
 }  // namespace heapprofd

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/files/guarded_read.h"
@@ -19,11 +20,14 @@
 #include "cli/record/status_line.h"
 #include "hotspot/dump_room.h"
 #include "hotspot/heap_dump.h"
+#include "hotspot/vm_flags.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kTimeoutS = 300;
+constexpr uint64_t kListenTimeoutS = 10;  // as the JDK's own tools
 constexpr uint64_t kMaxTimeoutS = uint64_t{7} * 24 * 3600;
 
 struct JavaOptions {
@@ -31,7 +35,7 @@ struct JavaOptions {
   std::string name;
   std::string keep;
   std::string oom_path;
-  uint64_t timeout_s = 300;
+  std::optional<uint64_t> timeout_s;
   bool with_garbage = false;
   bool arm_oom = false;
   bool disarm_oom = false;
@@ -42,14 +46,15 @@ struct JavaOptions {
 CommandText JavaCommand() {
   return {.name = "heap_profile java",
           .summary =
-              "Shows the heap of a running Java virtual machine (HotSpot, from JDK "
-              "17 on).",
+              "Shows the heap of a running Java virtual machine: HotSpot, from JDK 17 "
+              "on\n(for --arm-oom any).",
           .usage =
               "heap_profile java\n"
               "heap_profile java -p PID|-n NAME [histogram] [--retained]\n"
               "heap_profile java -p PID|-n NAME leaks\n"
               "heap_profile java -p PID|-n NAME dominators [ADDRESS|CLASS]\n"
               "heap_profile java -p PID|-n NAME path ADDRESS|CLASS\n"
+              "heap_profile java -p PID|-n NAME compare [--retained] OLDER.hprof\n"
               "heap_profile java -p PID|-n NAME --arm-oom|--disarm-oom",
           .epilogue =
               "Without -p and -n it lists the virtual machines that run.\n"
@@ -59,35 +64,38 @@ CommandText JavaCommand() {
 }
 
 std::vector<Flag> DumpFlags(JavaOptions* options) {
-  return {{.letter = 'p',
-           .name = "pid",
-           .value_name = "PID",
-           .help = "The process with the virtual machine.",
-           .group = "which",
-           .apply = PidList("--pid", &options->pids)},
-          {.letter = 'n',
-           .name = "name",
-           .value_name = "NAME",
-           .help = "The one of this name, or with this argument: a class, a jar.",
-           .group = "which",
-           .apply = TextValue("--name", &options->name)},
-          {.name = "all",
-           .help = "Garbage, too: nothing is collected before.",
-           .group = "the dump",
-           .apply = Switch(&options->with_garbage)},
-          {.name = "keep",
-           .value_name = "FILE",
-           .help = "Also leave the dump in FILE, a new one (hprof, mode 0600).",
-           .details = "Without it the dump lies in memory only, in at most half of what "
-                      "is available.",
-           .group = "the dump",
-           .apply = TextValue("--keep", &options->keep)},
-          {.name = "timeout",
-           .value_name = "SECONDS",
-           .help = "Give up when nothing has come for so long; 300 when not said.",
-           .group = "the dump",
-           .apply = NumberValue("--timeout", &options->timeout_s, kMaxTimeoutS,
-                                "a number of seconds up to a week")}};
+  return {
+      {.letter = 'p',
+       .name = "pid",
+       .value_name = "PID",
+       .help = "The process with the virtual machine.",
+       .group = "which",
+       .apply = PidList("--pid", &options->pids)},
+      {.letter = 'n',
+       .name = "name",
+       .value_name = "NAME",
+       .help = "The one of this name, or with this argument: a class, a jar.",
+       .group = "which",
+       .apply = TextValue("--name", &options->name)},
+      {.name = "all",
+       .help = "Garbage, too: nothing is collected before.",
+       .group = "the dump",
+       .apply = Switch(&options->with_garbage)},
+      {.name = "keep",
+       .value_name = "FILE",
+       .help = "Also leave the dump in FILE, a new one (hprof, mode 0600).",
+       .details = "Without it the dump lies in our memory, in at most half of what is "
+                  "available. Since JDK 22 the virtual machine collects it in its "
+                  "own /tmp first: it is asked only when there is room.",
+       .group = "the dump",
+       .apply = TextValue("--keep", &options->keep)},
+      {.name = "timeout",
+       .value_name = "SECONDS",
+       .help = "Give up when nothing has come for so long.",
+       .details = "300 when not said, and 10 until it listens.",
+       .group = "the dump",
+       .apply = NumberValue("--timeout", &options->timeout_s, kMaxTimeoutS,
+                            "a number of seconds up to a week")}};
 }
 
 std::vector<Flag> OtherFlags(JavaOptions* options) {
@@ -102,7 +110,7 @@ std::vector<Flag> OtherFlags(JavaOptions* options) {
        .group = "out of memory",
        .apply = TextValue("--oom-path", &options->oom_path)},
       {.name = "disarm-oom",
-       .help = "Take --arm-oom back.",
+       .help = "Have it leave none, not even when it was started to do so.",
        .group = "out of memory",
        .apply = Switch(&options->disarm_oom)},
       {.name = "retained",
@@ -127,6 +135,22 @@ std::vector<Flag> JavaFlags(JavaOptions* options) {
   return flags;
 }
 
+// Nothing that was asked for is silently without effect.
+Status CheckHaveEffect(const JavaOptions& options, bool is_about_flags) {
+  const HprofView usual;
+  const bool is_of_dump = options.with_garbage || options.view.json ||
+                          options.view.retained || options.view.top != usual.top;
+  if (is_about_flags && is_of_dump)
+    return Invalid(
+        "cannot use --all, --json, --retained or --top with --arm-oom or --disarm-oom: "
+        "these only set flags");
+  if (options.pids.empty() && options.name.empty() && (is_of_dump || options.timeout_s))
+    return Invalid(
+        "cannot use --all, --json, --retained, --timeout or --top: neither -p nor -n is "
+        "given, without which virtual machines are listed");
+  return {};
+}
+
 Status CheckTogether(const JavaOptions& options) {
   const bool is_about_flags = options.arm_oom || options.disarm_oom;
   if (options.arm_oom && options.disarm_oom)
@@ -138,6 +162,7 @@ Status CheckTogether(const JavaOptions& options) {
   if (is_about_flags && !(options.words.empty() && options.keep.empty()))
     return Invalid(
         "cannot take a dump with --arm-oom or --disarm-oom: these only set flags");
+  HPD_TRY(CheckHaveEffect(options, is_about_flags));
   if (options.pids.empty() && options.name.empty() &&
       (is_about_flags || !options.words.empty() || !options.keep.empty()))
     return Invalid(
@@ -160,93 +185,120 @@ Status ReadView(JavaOptions* options) {
   return SetObject(words, &options->view);
 }
 
+// Those that could not be looked into, for messages; empty: there are none.
+std::string UnknownText(const FoundMachines& found) {
+  std::string text;
+  if (found.of_others > 0)
+    text += std::to_string(found.of_others) +
+            " that may be one cannot be looked into by "
+            "this user (root can)";
+  if (found.late > 0)
+    text += (text.empty() ? "" : ", ") + std::to_string(found.late) +
+            " that may be one did not show in time what they are";
+  return text;
+}
+
+// When one could not be looked into, another one might be meant.
 Result<JavaProcess> FindProcess(const JavaOptions& options) {
   if (!options.pids.empty())
     return OpenJavaProcess(options.pids[0]);
-  const std::vector<pid_t> pids = FindJavaProcesses(options.name);
-  if (pids.size() == 1)
+  const FoundMachines found = FindJavaProcesses(options.name);
+  const std::vector<pid_t>& pids = found.pids;
+  const std::string unknown = UnknownText(found);
+  if (pids.size() == 1 && found.late == 0)
     return OpenJavaProcess(pids[0]);
   if (pids.empty())
-    return Status(StatusCode::kNotFound, "cannot find a virtual machine named " +
-                                             options.name +
-                                             "; heap_profile java lists those that run");
+    return Status(StatusCode::kNotFound,
+                  "cannot find a virtual machine named " + options.name +
+                      (unknown.empty() ? "" : ": of the processes, " + unknown) +
+                      "; heap_profile java lists those that run");
   std::string list;
   for (const pid_t pid : pids)
     list += (list.empty() ? "" : ", ") + std::to_string(pid);
-  return Invalid("cannot choose a virtual machine named " + options.name +
-                 ": there are " + list + "; name one by -p");
+  return Invalid("cannot choose a virtual machine named " + options.name + ": there " +
+                 (pids.size() == 1 ? "is " : "are ") + list +
+                 (unknown.empty() ? "" : ", and " + unknown) + "; name one by -p");
 }
 
 void ListMachines() {
   Print(stdout, "%8s %8s  %s\n", "pid", "user", "command");
-  for (const pid_t pid : FindJavaProcesses("")) {
+  const FoundMachines found = FindJavaProcesses("");
+  for (const pid_t pid : found.pids) {
     constexpr size_t kShown = 120;
     std::string command = ReadMemoryFile(pid, "cmdline", kShown).text;
     std::replace(command.begin(), command.end(), '\0', ' ');
     Print(stdout, "%8d %8u  %s\n", pid, RealUser(pid).value_or(kNobody), command.c_str());
   }
+  if (const std::string unknown = UnknownText(found); !unknown.empty())
+    Print(stderr, "Perhaps there are more: of the processes, %s.\n", unknown.c_str());
+}
+
+MachinePatience PatienceOf(const JavaOptions& options) {
+  return {options.timeout_s.value_or(kListenTimeoutS) * kNsPerSecond,
+          options.timeout_s.value_or(kTimeoutS) * kNsPerSecond};
 }
 
 Status ArmOom(const JavaProcess& process, const JavaOptions& options) {
   if (options.disarm_oom) {
-    HPD_TRY(DisarmOutOfMemoryDump(process));
+    HPD_TRY(DisarmOutOfMemoryDump(process, PatienceOf(options)));
     Print(stderr, "%s leaves no dump any more when it runs out of memory\n",
           process.Description().c_str());
     return {};
   }
-  HPD_TRY_ASSIGN(const std::string path, ArmOutOfMemoryDump(process, options.oom_path));
-  Print(stderr,
-        "%s leaves a dump when it runs out of memory: %s; --disarm-oom takes that back\n",
+  HPD_TRY_ASSIGN(const ArmedDump armed,
+                 ArmOutOfMemoryDump(process, options.oom_path, PatienceOf(options)));
+  Print(stderr, "%s %s a dump when it runs out of memory: %s; --disarm-oom ends that\n",
         process.Description().c_str(),
-        path.empty() ? ("java_pid" + std::to_string(process.inner_pid) +
-                        ".hprof in its working directory")
-                           .c_str()
-                     : path.c_str());
+        armed.was_armed ? "leaves, as it would have before," : "leaves",
+        armed.path.empty() ? ("java_pid" + std::to_string(process.inner_pid) +
+                              ".hprof in its working directory")
+                                 .c_str()
+                           : armed.path.c_str());
   return {};
 }
 
-// A signal ends the dump and not us, until it is there: what was begun is cleaned up.
+// A signal ends the dump and not us until it is there and has its name: what was begun is
+// cleaned up.
 Result<TakenDump> TakeDump(const JavaProcess& process,
                            const JavaOptions& options,
-                           const KeptDump& kept) {
-  const SteeringSignals signals;
+                           KeptDump* kept,
+                           ScopedFd* file) {
+  const SteeringSignals signals(SignalSource::kTerminal);
   const ScopedFd stop = StopRequests();
   StatusLine line(/*is_wanted=*/true);
   Result<TakenDump> taken =
       TakeHeapDump(process,
                    {.with_garbage = options.with_garbage,
-                    .patience_ns = options.timeout_s * kNsPerSecond,
+                    .patience = PatienceOf(options),
                     .show = [&line](const std::string& text) { line.Show(text); },
                     .stop_fd = stop.get()},
-                   kept.fd(), kept.room());
+                   kept->fd(), kept->room());
   line.Clear();
-  if (taken.ok())
-    sigprocmask(SIG_SETMASK, &signals.original_mask(), nullptr);
+  if (!taken.ok())
+    return taken;
+  HPD_TRY_ASSIGN(*file, kept->Keep());
+  sigprocmask(SIG_SETMASK, &signals.original_mask(), nullptr);
   return taken;
 }
 
-// What cannot be answered anyway must not stop a virtual machine.
-Status CheckOlderDump(const HprofView& view) {
-  if (view.verb != "compare")
-    return {};
-  const Result<OpenedDump> older = OpenDump(view.object, 0);
-  return older.ok() ? Status() : older.status();
-}
-
 Status ShowHeap(const JavaProcess& process, const JavaOptions& options) {
-  HPD_TRY(CheckOlderDump(options.view));
+  // What cannot be answered anyway must not stop a virtual machine.
+  HPD_TRY_ASSIGN(std::optional<OpenedDump> older, OpenOlder(options.view));
   VolunteerToBeEnded();
   HPD_TRY_ASSIGN(KeptDump kept, KeptDump::Create(options.keep));
-  HPD_TRY_ASSIGN(const TakenDump taken, TakeDump(process, options, kept));
-  HPD_TRY_ASSIGN(ScopedFd file, kept.Keep());
-  Print(stderr, "%s stood still for %s to dump %s%s%s\n", process.Description().c_str(),
+  ScopedFd file;
+  HPD_TRY_ASSIGN(const TakenDump taken, TakeDump(process, options, &kept, &file));
+  Print(stderr, "%s took %s to dump %s%s%s\n", process.Description().c_str(),
         FormatDuration(taken.seconds).c_str(),
         FormatBytes(static_cast<double>(taken.bytes)).c_str(),
         options.keep.empty() ? "" : ", which are in ", options.keep.c_str());
+  if (!taken.left.empty())
+    Print(stderr, "%s: %s; remove it\n", process.Description().c_str(),
+          taken.left.c_str());
   HPD_TRY_ASSIGN(hprof::MappedInput input,
                  hprof::MappedInput::Map(std::move(file), process.Description()));
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(std::move(input), process.Description(), 0));
-  return PrintView(dump, options.view);
+  return PrintView(dump, std::move(older), options.view);
 }
 
 Status RunJava(JavaOptions& options) {
