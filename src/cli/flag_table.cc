@@ -116,7 +116,7 @@ Status ApplyFlag(const std::vector<Flag>& flags,
 std::string NearestWord(const std::string& word, const std::vector<std::string>& words) {
   std::string nearest;
   // More edits than this are another word, as is one of which less than half is left.
-  size_t best = std::min<size_t>(4, word.size() / 2);
+  size_t best = std::min<size_t>(4, (word.size() + 1) / 2);
   for (const std::string& candidate : words) {
     const size_t distance = EditDistance(word, candidate);
     if (distance < best) {

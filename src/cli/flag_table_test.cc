@@ -85,6 +85,8 @@ TEST_F(FlagTableTest, AnEqualsSignBehindALetterIsNoValue) {
 
 TEST_F(FlagTableTest, WhatWasProbablyMeantIsNamed) {
   EXPECT_EQ(DidYouMean("qury", {"query", "report"}, "nothing"), "did you mean query?");
+  EXPECT_EQ(DidYouMean("shw", {"show", "stats"}, "nothing"), "did you mean show?");
+  EXPECT_EQ(DidYouMean("ls", {"leaks", "show"}, "nothing"), "nothing");
   EXPECT_EQ(DidYouMean("frobnicate", {"query", "report"}, "nothing"), "nothing");
 }
 

@@ -42,9 +42,9 @@ class InspectTest(unittest.TestCase):
         unittest.addModuleCleanup(holder.cleanup)
         InspectTest.directory = holder.name
         for name, options, command in [
-                ("small", [], [PYTHON, "-c", script(50)]), ("large", [], [PYTHON, "-c", script(100)]),
+                ("small", ["--top", "3"], [PYTHON, "-c", script(50)]), ("large", [], [PYTHON, "-c", script(100)]),
                 ("again", [], [PYTHON, "-c", script(100)]), ("exact", ["-i", "1"], [program("known_stacks")]),
-                ("growing", ["--no-children"], [PYTHON, "-c", script(60, marks=True)]),
+                ("growing", ["--no-children", "--top", "2"], [PYTHON, "-c", script(60, marks=True)]),
                 ("maximum", ["--dump-at-max"], [PYTHON, "-c", script(50)]),
                 ("shell", [], ["/bin/bash", "-c", "x=$(seq 20000); /bin/sh -c 'ls /usr/bin | sort | tail -1'; : $x"])]:
             result = tool("--no-report", *options, "-o", cls.path(name), "--", *command)
@@ -82,9 +82,9 @@ class InspectTest(unittest.TestCase):
 
 class Show(InspectTest):
     def test_it_is_the_recordings_summary(self):
-        for name in ("small", "growing", "exact"):
+        for name, top in (("small", "3"), ("growing", "2"), ("exact", "10")):
             with self.subTest(name):
-                shown = self.run_tool("show", self.trace(name)).stdout.splitlines()
+                shown = self.run_tool("show", "--top", top, self.trace(name)).stdout.splitlines()
                 said = self.said[name].split("\n\n  trace ")[0].strip("\n").splitlines()
                 said = said[[line.startswith("Recorded") for line in said].index(True):]
                 without = [line for line in said if not line.startswith(("  ! ", "  RSS", "Recorded"))]
