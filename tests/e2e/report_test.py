@@ -481,6 +481,19 @@ class BrowserTest(unittest.TestCase):
         rows = list(csv.reader(self.saved("csv").read_text().splitlines()))
         self.assertEqual(rows[1:], [["f", "", "", "7", "7"], [names[0], "", "", "5", "5"], ["main", "", "", "0", "12"]])
 
+    def test_names_are_no_formulas_in_csv_files(self):
+        names = ["=HYPERLINK(1)", "+1", "-1", "@x"]
+        self.open(self.folded("".join(f"{name} {4 - i}\n" for i, name in enumerate(names)), "formulas"))
+        rows = list(csv.reader(self.saved("csv").read_text().splitlines()))
+        self.assertEqual([row[0] for row in rows[1:]], ["'" + name for name in names])
+
+    def test_a_picture_that_the_browser_does_not_draw_is_no_file(self):
+        self.open(self.folded("main;load 70\n"), "#page=flame")
+        self.page.evaluate("HTMLCanvasElement.prototype.toBlob = (done) => done(null)")
+        self.page.key("x")
+        self.page.evaluate("document.querySelector('[data-export=png]').click()")
+        self.page.wait("document.querySelector('dialog [role=status]').textContent.includes('draws no picture as large')")
+
     def test_saved_pictures_show_the_zoomed_boxes(self):
         self.open(self.folded("main;<script>alert(1)</script>&;y 90\nmain;other 10\n", "pictures"), "#page=flame")
         texts = lambda: [one.text for one in xml.etree.ElementTree.fromstring(self.saved("svg").read_text()).iter(

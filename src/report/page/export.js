@@ -66,7 +66,8 @@ function speedscopeText({ shown, functions, view, title }) {
 }
 
 function csvText({ whole, functions }) {
-  const quoted = (text) => `"${text.replace(/"/g, '""')}"`;
+  // Spreadsheets run what begins like a formula, quoted or not; names come from hostile programs.
+  const quoted = (text) => `"${text.replace(/^[=+\-@\t\r]/, "'$&").replace(/"/g, '""')}"`;
   const text = new FileText();
   text.add("function,module,place,itself,total\n");
   for (const row of sumByFunction(whole, functions).sort((a, b) => b.own - a.own || b.total - a.total))
@@ -253,7 +254,10 @@ async function pngFile({ flame }) {
   flame.layout(PICTURE_WIDTH, height, 0);
   flame.paint(context);
   flame.request();
-  return [await new Promise((done) => canvas.toBlob(done))];
+  const picture = await new Promise((done) => canvas.toBlob(done));
+  if (picture === null)
+    throw new Error("this browser draws no picture as large; save it as SVG");
+  return [picture];
 }
 
 const EXPORTS = [
