@@ -23,8 +23,9 @@ constexpr Question kQuestions[] = {
     {"dumps",
      "SELECT id, ts, start_ts, upid, substr(heap_name, 1, 1000) AS heap_name, "
      "substr(label, 1, 1000) AS label, substr(reason, 1, 1000) AS reason, live_size, "
-     "live_count, alloc_size, alloc_count, exact_alloc_size, exact_alloc_count, "
-     "peak_size, peak_ts, "
+     "live_count, live_size_low, live_size_high, alloc_size, alloc_count, "
+     "exact_alloc_size, exact_alloc_count, peak_size, peak_size_low, peak_size_high, "
+     "peak_ts, "
      "sampling_interval, original_sampling_interval, client_error, is_peak, is_complete, "
      "from_startup, rejected_concurrent, disconnected, buffer_overran, "
      "buffer_corrupted, hit_guardrail, allocator, allocator_system_size, "

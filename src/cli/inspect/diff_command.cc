@@ -180,6 +180,28 @@ void PrintJson(const ChosenHeap& a,
   PrintText(JsonText(json));
 }
 
+// kInvalidArgument when a file does not tell what a gate asks for.
+Result<std::vector<Verdict>> JudgeAll(const std::vector<Threshold>& thresholds,
+                                      const ChosenHeap& a,
+                                      const ChosenHeap& b,
+                                      const Comparison& comparison) {
+  for (const auto& [side, path] : {std::pair(&FigureChange::a, a.file->path),
+                                   std::pair(&FigureChange::b, b.file->path)}) {
+    std::vector<HeapFigure> figures;
+    for (const FigureChange& figure : comparison.figures)
+      figures.push_back(figure.*side);
+    HPD_TRY(CheckKnown(thresholds, figures, path));
+  }
+  std::vector<Verdict> verdicts;
+  for (const Threshold& threshold : thresholds) {
+    for (const FigureChange& figure : comparison.figures) {
+      if (figure.a.name == threshold.figure)
+        verdicts.push_back(JudgeChange(threshold, figure.a.value, figure.b.value));
+    }
+  }
+  return verdicts;
+}
+
 Result<int> RunDiff(const DiffOptions& options) {
   if (options.files.size() != 2)
     return Invalid(
@@ -199,20 +221,8 @@ Result<int> RunDiff(const DiffOptions& options) {
   const ChosenHeap a = LargestHeap(*files[0], "");
   const ChosenHeap b = LargestHeap(*files[1], a.heap->heap_name);
   const Comparison comparison = Compare(a, b);
-  for (const auto& [side, path] : {std::pair(&FigureChange::a, a.file->path),
-                                   std::pair(&FigureChange::b, b.file->path)}) {
-    std::vector<HeapFigure> figures;
-    for (const FigureChange& figure : comparison.figures)
-      figures.push_back(figure.*side);
-    HPD_TRY(CheckKnown(options.thresholds, figures, path));
-  }
-  std::vector<Verdict> verdicts;
-  for (const Threshold& threshold : options.thresholds) {
-    for (const FigureChange& figure : comparison.figures) {
-      if (figure.a.name == threshold.figure)
-        verdicts.push_back(JudgeChange(threshold, figure.a.value, figure.b.value));
-    }
-  }
+  HPD_TRY_ASSIGN(const std::vector<Verdict> verdicts,
+                 JudgeAll(options.thresholds, a, b, comparison));
   if (options.json)
     PrintJson(a, b, comparison, options, verdicts);
   else

@@ -119,10 +119,37 @@ TEST(SummaryTest, NothingIsShownThatExactCountsDoNotAllow) {
   TestProfile test;
   test.Add({"Insert"}, 40 << 20);
   test.dump().possible_live = 38 << 20;
+  test.dump().exact_alloc_bytes = 38 << 20;
+  test.dump().exact_alloc_calls = 1;
   const std::string text = FormatSummary({ResultOf(test)}, {});
   EXPECT_TRUE(Holds(text, "live at end  38.0 MiB")) << text;
+  EXPECT_TRUE(Holds(text, "allocated    38.0 MiB in 1 calls\n")) << text;
   EXPECT_TRUE(Holds(text, "38.0 MiB      100%")) << text;
   EXPECT_FALSE(Holds(text, "40.0 MiB")) << text;
+}
+
+TEST(SummaryTest, WhatAFileDoesNotTellIsNotMadeUp) {
+  TestProfile test;
+  test.Add({"f"}, 5000);
+  test.profile().process.pid = 0;
+  test.dump().sampling_interval = 0;
+  test.dump().peak_total = {};
+  const std::string text = FormatSummary({ResultOf(test)}, {.lists_files = false});
+  EXPECT_TRUE(Holds(text, "Profile of program, heap libc.malloc\n")) << text;
+  EXPECT_TRUE(Holds(text, "live at end  4.88 KiB\n")) << text;
+  EXPECT_TRUE(Holds(text, " calls (estimate)\n")) << text;
+  EXPECT_FALSE(Holds(text, "trace")) << text;
+}
+
+TEST(SummaryTest, OfADumpOfTheMaximumTheEndHasLimitsOnly) {
+  TestProfile test;
+  test.Add({"f"}, 5000);
+  test.dump().certain_live = 1024;
+  test.dump().possible_live = 2048;
+  ProcessResult result = ResultOf(test);
+  result.tells_end = false;
+  const std::string text = FormatSummary({result}, {.lists_files = false});
+  EXPECT_TRUE(Holds(text, "live at end  1.00 KiB to 2.00 KiB")) << text;
 }
 
 TEST(SummaryTest, TheCurveOfTheHeapIsAtMostAsWideAsItsPlace) {
@@ -463,7 +490,9 @@ TEST(SummaryTest, ColoursAreAddedToWhatIsShownAndToNothingElse) {
   TestProfile test("evil\x1b[2J");
   test.Add({"f"}, 5000);
   test.profile().quality.lost_records = 100;
-  const std::string text = FormatSummary({ResultOf(test)}, {});
+  SummaryOptions options;
+  options.seconds = 1;
+  const std::string text = FormatSummary({ResultOf(test)}, options);
   std::string colored = WithColor(text);
   EXPECT_TRUE(Holds(colored, "\033[1mRecorded "));
   EXPECT_TRUE(Holds(colored, "\033[33m  ! \033[m100 records"));

@@ -51,9 +51,17 @@ function formatSeconds(seconds) {
     : Math.floor(minutes / 60) + " h " + (minutes % 60) + " min";
 }
 
-// Half of a 95 % interval from a standard error, as "±1.8%"; "" when it is not known.
+// A figure's 95 % interval as the summary at the terminal has it: "±1.8%", its longer side; "≤15.0 KiB", its
+// upper end, where that side is longer than the figure; "" when nothing is left to chance.
+function formatLimits(value, low, high) {
+  const side = Math.max(high - value, value - low);
+  if (side < 0.5) return "";
+  return side >= value ? "≤" + formatBytes(high) : "±" + formatShare(side, value);
+}
+
+// The same of a sum of bytes with a standard error; "" when it is not known.
 function formatError(error, value) {
-  return error > 0 && value > 0 ? "±" + formatShare(1.96 * error, value) : "";
+  return error > 0 && value > 0 ? formatLimits(value, value - 1.96 * error, value + 1.96 * error) : "";
 }
 
 // Texts of a profile are cut to what can be shown.

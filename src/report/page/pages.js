@@ -87,18 +87,24 @@ function tiles(app) {
   const { end, peak } = heap;
   const last = end.dump;
   const error = report.errorById.get(last.id);
-  const plusMinus = error ? formatError(Math.sqrt(error.live_size_variance), last.live_size) : "";
+  // What exact counts do not allow is not shown. Of a dump of the maximum the limits are those of the end.
+  const hasLimits = last.live_size_low !== null && last.live_size_high !== null && !last.is_peak;
+  const live = hasLimits ? Math.min(Math.max(last.live_size, last.live_size_low), last.live_size_high) : last.live_size;
+  const plusMinus = hasLimits ? formatLimits(live, last.live_size_low, last.live_size_high)
+    : error ? formatError(Math.sqrt(error.live_size_variance), live) : "";
+  const peakPlusMinus = last.peak_size_low === null || last.peak_size_high === null ? ""
+    : formatLimits(last.peak_size, last.peak_size_low, last.peak_size_high);
   const isExact = last.exact_alloc_size > 0;
   const allocated = isExact ? last.exact_alloc_size : last.alloc_size;
   const calls = isExact ? last.exact_alloc_count : last.alloc_count;
   const resident = residentParts(report, last);
   return make("section", { class: "tiles", "aria-label": "Figures" },
-    tile(last.is_peak ? "Live at the maximum" : "Live at end", formatBytes(last.live_size),
+    tile(last.is_peak ? "Live at the maximum" : "Live at end", formatBytes(live),
       [plusMinus, formatCount(last.live_count) + " objects"].filter(Boolean).join(" · "),
-      formatExactly(last.live_size, "bytes"), "live"),
+      formatExactly(live, "bytes"), "live"),
     last.peak_size > 0
       ? tile("Peak", formatBytes(last.peak_size),
-        last.peak_ts === null ? "" : "at " + formatSeconds(app.timeline.seconds(last.peak_ts)),
+        [peakPlusMinus, last.peak_ts === null ? "" : "at " + formatSeconds(app.timeline.seconds(last.peak_ts))].filter(Boolean).join(" · "),
         formatExactly(last.peak_size, "bytes"), "peak")
       : peak && tile("Peak", formatBytes(app.totalOf(peak, "space")), "", formatExactly(app.totalOf(peak, "space"), "bytes"), "peak"),
     tile("Allocated", formatBytes(allocated), formatCount(calls) + " calls" + (isExact ? "" : " (estimate)"),
@@ -107,7 +113,7 @@ function tiles(app) {
       ? tile("Resident (RSS)", formatBytes(resident.resident), "of the whole process", formatExactly(resident.resident, "bytes"), "rss") : null,
     last.sampling_interval > 0
       ? tile("Sampled", last.sampling_interval === 1 ? "every byte" : "1 per " + formatBytes(last.sampling_interval),
-        "± is half of a 95 % interval") : null);
+        "± is the longer side of the 95 % interval") : null);
 }
 
 function reconciliation(app) {
