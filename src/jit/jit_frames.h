@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "profile/code_table.h"
 #include "profile/model.h"
 
 namespace heapprofd {
@@ -35,7 +36,7 @@ struct JitReport {
 };
 
 // Frames that have lines keep them. `cancel_fd`: as in WorkerLimits.
-JitReport NameJitFrames(TargetProfile& profile,
+JitReport NameJitFrames(const CodeTable& code,
                         const JitProcess& process,
                         int cancel_fd = -1);
 
