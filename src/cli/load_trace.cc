@@ -36,7 +36,7 @@ Status SymbolizeLoaded(const std::string& tool, TraceBuilder& builder) {
   if (options.binary_path.empty())
     return {};
   TargetProfile profile = FramesToSymbolize(builder.trace());
-  const ProfileToSymbolize wanted{.profile = &profile, .open_module = {}};
+  const ProfileToSymbolize wanted{.code = CodeOf(profile), .open_module = {}};
   for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, options)) {
     for (const std::string& message : Summarize(report).messages)
       Warn(tool, message);

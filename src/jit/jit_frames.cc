@@ -64,7 +64,7 @@ struct JitFiles {
   }
 };
 
-JitFiles OpenFiles(const TargetProfile& profile, const JitProcess& process) {
+JitFiles OpenFiles(const CodeTable& code, const JitProcess& process) {
   constexpr size_t kMaxJitdumps = 16;  // each is a descriptor
   JitFiles files;
   for (const pid_t pid : process.pids) {
@@ -76,7 +76,7 @@ JitFiles OpenFiles(const TargetProfile& profile, const JitProcess& process) {
   }
   // A process maps a page of its jitdump, so that others know its path.
   std::string_view last;
-  for (const Mapping& mapping : profile.mappings) {
+  for (const Mapping& mapping : code.mappings) {
     if (!IsJitdump(mapping.path) || mapping.path == last)
       continue;
     last = mapping.path;
@@ -140,30 +140,28 @@ SymbolAnswers AskReader(const JitFiles& files,
 
 }  // namespace
 
-JitReport NameJitFrames(TargetProfile& profile,
-                        const JitProcess& process,
-                        int cancel_fd) {
+JitReport NameJitFrames(const CodeTable& code, const JitProcess& process, int cancel_fd) {
   JitReport report;
   std::vector<FrameId> frames;
   std::vector<uint64_t> pcs;
-  for (FrameId id = 0; id < profile.frames.size(); ++id) {
-    const Frame& frame = profile.frames[id];
-    const bool is_mapped = frame.mapping < profile.mappings.size();
+  for (FrameId id = 0; id < code.frames.size(); ++id) {
+    const Frame& frame = code.frames[id];
+    const bool is_mapped = frame.mapping < code.mappings.size();
     const bool is_jit =
-        is_mapped ? MayHoldJitCode(profile.mappings[frame.mapping]) : frame.rel_pc != 0;
+        is_mapped ? MayHoldJitCode(code.mappings[frame.mapping]) : frame.rel_pc != 0;
     if (!is_jit || !frame.lines.empty())
       continue;
     frames.push_back(id);
-    pcs.push_back(is_mapped ? ToAbsolute(profile.mappings[frame.mapping], frame.rel_pc)
+    pcs.push_back(is_mapped ? ToAbsolute(code.mappings[frame.mapping], frame.rel_pc)
                             : frame.rel_pc);
   }
   report.frames = frames.size();
   if (frames.empty())
     return report;
   const SymbolAnswers names =
-      AskReader(OpenFiles(profile, process), pcs, cancel_fd, &report.error);
+      AskReader(OpenFiles(code, process), pcs, cancel_fd, &report.error);
   for (size_t i = 0; i < frames.size(); ++i) {
-    Frame& frame = profile.frames[frames[i]];
+    Frame& frame = code.frames[frames[i]];
     if (const auto lines = names.Find(pcs[i])) {
       frame.lines = names.ToSourceLines(*lines);
       continue;

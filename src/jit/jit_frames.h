@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/files/guarded_read.h"
+#include "profile/code_table.h"
 #include "profile/model.h"
 
 namespace heapprofd {
@@ -36,7 +37,7 @@ struct JitReport {
 };
 
 // Frames that have lines keep them. `cancel_fd`: as in WorkerLimits.
-JitReport NameJitFrames(TargetProfile& profile,
+JitReport NameJitFrames(const CodeTable& code,
                         const JitProcess& process,
                         int cancel_fd = -1);
 

@@ -46,7 +46,7 @@ class JitFramesTest : public testing::Test {
   }
 
   JitReport NameFrames() {
-    return NameJitFrames(profile_,
+    return NameJitFrames(CodeOf(profile_),
                          {.root_fd = fd_.get(), .pids = {7, 4711}, .uid = getuid()});
   }
 
@@ -104,8 +104,9 @@ TEST_F(JitFramesTest, FilesThatWereNotReadAreNoReasonToAdviseMakingThem) {
   Write("tmp/perf-7.map", "7100 100 compiled\n");
   const FrameId id = AddFrame("", 0x120);
   const ScopedFd cancel(eventfd(1, EFD_CLOEXEC));
-  const JitReport report = NameJitFrames(
-      profile_, {.root_fd = fd_.get(), .pids = {7}, .uid = getuid()}, cancel.get());
+  const JitReport report =
+      NameJitFrames(CodeOf(profile_), {.root_fd = fd_.get(), .pids = {7}, .uid = getuid()},
+                    cancel.get());
   EXPECT_EQ(NameOf(id), "");
   EXPECT_EQ(report.unnamed_frames, 1u);
   EXPECT_EQ(report.error, "nobody waited for it");

@@ -236,8 +236,8 @@ Status TraceRecording::WriteTarget(Session& session,
                                    const std::string& label) {
   HPD_TRY(WriteRequestedDumps(session, target));
   TargetState& state = target_states_[&target];
-  TargetProfile& profile = target.profile();
-  profile.reason = ReasonOf(profile);
+  const TargetProfile& profile = target.profile();
+  target.set_reason(ReasonOf(profile));
   FilterSymbols(session.config(), target);
   HPD_TRY(Describe(target, &state));
   if (profile.memory.rss_kib != 0)
@@ -261,11 +261,10 @@ Status TraceRecording::Describe(const Target& target, TargetState* state) {
 
 // What the program has asked for by heapprofd_dump_now, as dumps like all others.
 Status TraceRecording::WriteRequestedDumps(Session& session, Target& target) {
-  TargetProfile& profile = target.profile();
-  if (profile.requested_dumps.empty())
+  const TargetProfile& profile = target.profile();
+  const std::vector<std::vector<HeapDump>> dumps = target.requests().TakeDumps();
+  if (dumps.empty())
     return {};
-  const std::vector<std::vector<HeapDump>> dumps = std::move(profile.requested_dumps);
-  profile.requested_dumps.clear();
   TargetState& state = target_states_[&target];
   FilterSymbols(session.config(), target);
   HPD_TRY(Describe(target, &state));
@@ -330,12 +329,12 @@ Status TraceRecording::KeepHeaps(const Target& target,
 void TraceRecording::FilterSymbols(const SessionConfig& config, Target& target) {
   if (config.skip_symbol_prefixes.empty())
     return;
-  TargetProfile& profile = target.profile();
+  const CodeTable code = target.code();
   size_t& next = target_states_[&target].filtered_frames;
-  for (; next < profile.frames.size(); ++next) {
-    Frame& frame = profile.frames[next];
+  for (; next < code.frames.size(); ++next) {
+    Frame& frame = code.frames[next];
     if (frame.mapping != kNoId &&
-        HasPrefix(config.skip_symbol_prefixes, profile.mappings[frame.mapping].path)) {
+        HasPrefix(config.skip_symbol_prefixes, code.mappings[frame.mapping].path)) {
       frame.lines = {{.function = kFilteredName,
                       .system_name = kFilteredName,
                       .file = "",

@@ -46,13 +46,13 @@ struct Job {
   bool is_done = false;
 };
 
-void GroupByModule(const TargetProfile& profile,
+void GroupByModule(const CodeTable& code,
                    size_t profile_index,
                    std::vector<ModuleFrames>& modules) {
   std::map<std::pair<std::string_view, std::string_view>, size_t> by_file;
-  std::vector<size_t> of_mapping(profile.mappings.size(), SIZE_MAX);
-  for (MappingId id = 0; id < profile.mappings.size(); ++id) {
-    const Mapping& mapping = profile.mappings[id];
+  std::vector<size_t> of_mapping(code.mappings.size(), SIZE_MAX);
+  for (MappingId id = 0; id < code.mappings.size(); ++id) {
+    const Mapping& mapping = code.mappings[id];
     if (!HasFile(mapping))
       continue;
     const auto [entry, is_new] =
@@ -65,8 +65,8 @@ void GroupByModule(const TargetProfile& profile,
     modules[entry->second].report.mappings.push_back(id);
     of_mapping[id] = entry->second;
   }
-  for (FrameId id = 0; id < profile.frames.size(); ++id) {
-    const Frame& frame = profile.frames[id];
+  for (FrameId id = 0; id < code.frames.size(); ++id) {
+    const Frame& frame = code.frames[id];
     if (frame.mapping >= of_mapping.size() || of_mapping[frame.mapping] == SIZE_MAX)
       continue;
     ModuleFrames& module = modules[of_mapping[frame.mapping]];
@@ -86,7 +86,7 @@ class Run {
 
   std::vector<SymbolizeReport> Do() {
     for (size_t i = 0; i < profiles_.size(); ++i)
-      GroupByModule(*profiles_[i].profile, i, modules_);
+      GroupByModule(profiles_[i].code, i, modules_);
     MakeJobs();
     if (!jobs_.empty())
       finder_.PrepareIndex();
@@ -182,12 +182,12 @@ class Run {
           if (ScopedFd fd = earlier(); fd.valid())
             return fd;
         }
-        return input.open_module(input.profile->mappings[module.report.mappings.front()]);
+        return input.open_module(input.code.mappings[module.report.mappings.front()]);
       };
     }
     for (const FrameId id : module.frames) {
-      const Frame& frame = input.profile->frames[id];
-      const Mapping& mapping = input.profile->mappings[frame.mapping];
+      const Frame& frame = input.code.frames[id];
+      const Mapping& mapping = input.code.mappings[frame.mapping];
       job.frames.emplace_back(module.profile, id);
       job.request.addresses.push_back(
           {.rel_pc = frame.rel_pc,
@@ -229,8 +229,7 @@ class Run {
           i < answer.keys.size() ? answer.keys[i] : job.request.addresses[i].rel_pc);
       if (!lines || lines->empty())
         continue;
-      profiles_[profile].profile->frames[frame].lines =
-          answer.lines.ToSourceLines(*lines);
+      profiles_[profile].code.frames[frame].lines = answer.lines.ToSourceLines(*lines);
       ++named[profile];
     }
     for (const size_t index : job.modules) {

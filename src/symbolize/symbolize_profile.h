@@ -14,6 +14,7 @@
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
+#include "profile/code_table.h"
 #include "profile/model.h"
 #include "symbolize/debug_files.h"
 #include "symbolize/symbol_finder.h"
@@ -46,7 +47,7 @@ struct SymbolizeOptions {
 using ModuleOpener = std::function<ScopedFd(const Mapping&)>;
 
 struct ProfileToSymbolize {
-  TargetProfile* profile;
+  CodeTable code;
   // Empty: the mapping's path on this machine is tried.
   ModuleOpener open_module;
 };

@@ -38,7 +38,7 @@ class SymbolizeProfileTest : public testing::Test {
   }
 
   SymbolizeReport Symbolize(ModuleOpener open_module) {
-    const ProfileToSymbolize input{.profile = &profile_,
+    const ProfileToSymbolize input{.code = CodeOf(profile_),
                                    .open_module = std::move(open_module)};
     return SymbolizeProfiles({&input, 1}, options_).front();
   }

@@ -19,7 +19,7 @@ Result<std::string> SymbolPackets(const TraceconvOptions& options,
   symbols.binary_path.insert(symbols.binary_path.end(), options.symbol_paths.begin(),
                              options.symbol_paths.end());
   TargetProfile profile = FramesToSymbolize(trace);
-  const ProfileToSymbolize wanted{.profile = &profile, .open_module = {}};
+  const ProfileToSymbolize wanted{.code = CodeOf(profile), .open_module = {}};
   SymbolizeSummary summary;
   for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, symbols))
     summary = Summarize(report);

@@ -29,7 +29,7 @@ double LiveBytes(const TargetProfile& profile) {
 // Names for code that the target's own compiler has made, and what to do where that has
 // left none.
 void NameJitFrames(Target& target, int cancel_fd, SymbolizeReport& symbols) {
-  const JitReport jit = NameJitFrames(target.profile(),
+  const JitReport jit = NameJitFrames(target.code(),
                                       {.root_fd = target.root_fd(),
                                        .pids = {target.own_pid(), target.pid()},
                                        .uid = target.profile().process.uid,
@@ -113,7 +113,7 @@ std::vector<NamedTarget> NameTargets(const TraceRecording& recording,
     if (!HasSamples(process.target->profile()))
       continue;
     results.push_back(&process.result);
-    profiles.push_back({.profile = &process.target->profile(),
+    profiles.push_back({.code = process.target->code(),
                         .open_module = [target = process.target](const Mapping& mapping) {
                           return target->address_space().OpenFileOf(mapping);
                         }});

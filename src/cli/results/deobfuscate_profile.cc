@@ -48,10 +48,10 @@ Status CheckProguardMaps() {
   return {};
 }
 
-void DeobfuscateProfile(const Deobfuscator& deobfuscator, TargetProfile& profile) {
+void DeobfuscateFrames(const Deobfuscator& deobfuscator, const CodeTable& code) {
   if (deobfuscator.empty())
     return;
-  for (Frame& frame : profile.frames) {
+  for (Frame& frame : code.frames) {
     for (SourceLine& line : frame.lines) {
       const std::string function = line.function.str();
       const Deobfuscator::Answer answer =

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "profile/code_table.h"
 #include "profile/deobfuscation.h"
 #include "profile/model.h"
 
@@ -17,7 +18,7 @@ Result<Deobfuscator> DeobfuscatorFromEnvironment();
 Status CheckProguardMaps();
 
 // Renames what compilers of Java code write for perf: "void a.b.c(int)", "a.b.c".
-void DeobfuscateProfile(const Deobfuscator& deobfuscator, TargetProfile& profile);
+void DeobfuscateFrames(const Deobfuscator& deobfuscator, const CodeTable& code);
 
 // Writes what Perfetto's heap_profile leaves when the environment names mapping files:
 // the packets to append to a trace, as `directory`/deobfuscation-packets, and the trace

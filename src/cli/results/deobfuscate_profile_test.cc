@@ -29,7 +29,7 @@ TEST(DeobfuscateProfileTest, NamesOfPerfMapsAreFoundWithAndWithoutTheirTypes) {
   const CallsiteId typed = test.Add({"void a.b.c(int, java.lang.String)"}, 10);
   const CallsiteId other = test.Add({"x.y.z"}, 10);
   const CallsiteId native = test.Add({"operator new(unsigned long)"}, 10);
-  DeobfuscateProfile(OneMethod(), test.profile());
+  DeobfuscateFrames(OneMethod(), CodeOf(test.profile()));
   EXPECT_EQ(test.LineOf(bare).function.str(), "com.example.Store.read");
   EXPECT_EQ(test.LineOf(typed).function.str(), "com.example.Store.read");
   EXPECT_EQ(test.LineOf(other).function.str(), "x.y.z");

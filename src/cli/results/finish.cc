@@ -191,7 +191,7 @@ class ResultFiles {
       Note(deobfuscator.status());
     else
       for (const NamedTarget& process : named)
-        DeobfuscateProfile(deobfuscator.value(), process.target->profile());
+        DeobfuscateFrames(deobfuscator.value(), process.target->code());
     has_trace_ = Note(recording_.WriteRest());
     if (options_.directory.empty())
       return;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMaxCallsites = 4'000'000;  // of all heaps together
 
-std::string ReadName(const HeapEntry& entry) {
+std::string ReadHeapName(const HeapEntry& entry) {
   char name[kHeapNameSize];
   memcpy(name, entry.name, sizeof(name));
   std::string text = TextFromTarget(name, sizeof(name));
@@ -83,7 +83,7 @@ CustomHeap& HeapTable::Get(uint8_t heap_id,
                            const HeapRules& rules) {
   if (heaps_[heap_id] != nullptr)
     return *heaps_[heap_id];
-  std::string name = ReadName(client.heaps[heap_id]);
+  std::string name = ReadHeapName(client.heaps[heap_id]);
   const uint64_t interval = HeapIntervalByName(rules, name.c_str());
   const bool is_taken = std::any_of(heaps_.begin(), heaps_.end(), [&](const auto& heap) {
     return heap != nullptr && heap->name() == name;
@@ -100,7 +100,7 @@ std::vector<std::string> HeapTable::FindPublished(const ClientBlock& client,
   for (size_t id = 1; id < kMaxHeaps; ++id) {
     if (client.heaps[id].is_set.load(std::memory_order_acquire) == 0)
       continue;
-    const std::string name = ReadName(client.heaps[id]);
+    const std::string name = ReadHeapName(client.heaps[id]);
     if (heaps_[id] == nullptr && HeapIntervalByName(rules, name.c_str()) == 0)
       unrecorded.push_back(name);
     else

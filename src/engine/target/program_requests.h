@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "engine/user_budget.h"
 #include "profile/model.h"
@@ -32,6 +34,11 @@ class ProgramRequests {
 
   // Keeps what profile->heaps are now.
   void KeepDump();
+
+  // Those that nobody has taken yet, in order.
+  std::vector<std::vector<HeapDump>> TakeDumps() {
+    return std::exchange(profile_->requested_dumps, {});
+  }
 
   // Of the dumps so far, in call sites.
   uint64_t cost() const { return cost_; }

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
@@ -26,6 +26,7 @@
 #include "engine/target/target_recorder.h"
 #include "engine/tsc_clock.h"
 #include "engine/user_budget.h"
+#include "profile/code_table.h"
 #include "profile/model.h"
 #include "unwind/address_space.h"
 
@@ -76,7 +77,11 @@ class Target {
 
   const TargetProfile& profile() const { return profile_; }
 
-  TargetProfile& profile() { return profile_; }
+  // For whoever finds names; the rest of the profile is written here alone.
+  CodeTable code() { return CodeOf(profile_); }
+
+  // Why there are no samples, for people; empty: there are some.
+  void set_reason(std::string reason) { profile_.reason = std::move(reason); }
 
   const AddressSpace& address_space() const { return code_; }
 

@@ -33,7 +33,7 @@ class SymbolizeTraceTest : public testing::Test {
 
   TargetProfile Symbolized() {
     TargetProfile profile = FramesToSymbolize(trace_);
-    const ProfileToSymbolize wanted{.profile = &profile, .open_module = {}};
+    const ProfileToSymbolize wanted{.code = CodeOf(profile), .open_module = {}};
     summary_ = Summarize(SymbolizeProfiles({&wanted, 1}, SymbolizeOptions()).front());
     return profile;
   }
