@@ -52,9 +52,9 @@ int main(int argc, char** argv) {
       break;
     profile.frames.push_back({.mapping = 0, .rel_pc = address, .lines = {}});
   }
-  const ProfileToSymbolize input{.profile = &profile, .open_module = [&](const Mapping&) {
-                                   return ScopedFd(dup(file.get()));
-                                 }};
+  const ProfileToSymbolize input{
+      .code = CodeOf(profile),
+      .open_module = [&](const Mapping&) { return ScopedFd(dup(file.get())); }};
   SymbolizeProfiles({&input, 1}, SymbolizeOptions());
   for (const Frame& frame : profile.frames) {
     for (const SourceLine& line : frame.lines) {

@@ -64,7 +64,8 @@ std::string FormatDuration(double seconds) {
 
 std::string FormatShare(double part, double whole) {
   const double percent = whole != 0 ? 100 * part / whole : 0;
-  return Print(std::abs(percent) < 9.95 && percent != 0 ? "%.1f%s" : "%.0f%s", percent, "%");
+  return Print(std::abs(percent) < 9.95 && percent != 0 ? "%.1f%s" : "%.0f%s", percent,
+               "%");
 }
 
 }  // namespace heapprofd

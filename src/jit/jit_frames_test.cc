@@ -105,8 +105,8 @@ TEST_F(JitFramesTest, FilesThatWereNotReadAreNoReasonToAdviseMakingThem) {
   const FrameId id = AddFrame("", 0x120);
   const ScopedFd cancel(eventfd(1, EFD_CLOEXEC));
   const JitReport report =
-      NameJitFrames(CodeOf(profile_), {.root_fd = fd_.get(), .pids = {7}, .uid = getuid()},
-                    cancel.get());
+      NameJitFrames(CodeOf(profile_),
+                    {.root_fd = fd_.get(), .pids = {7}, .uid = getuid()}, cancel.get());
   EXPECT_EQ(NameOf(id), "");
   EXPECT_EQ(report.unnamed_frames, 1u);
   EXPECT_EQ(report.error, "nobody waited for it");

@@ -1,5 +1,6 @@
 // The code that a profile's stacks lead through. Whoever finds names for its frames gets
-// this to write them to, and nothing else of the profile, which its recorder alone writes.
+// this to write them to, and nothing else of the profile, which its recorder alone
+// writes.
 #pragma once
 
 #include <vector>

@@ -26,6 +26,9 @@
 namespace heapprofd {
 namespace {
 
+// For a process; on a busy machine a thread may not run at once.
+constexpr uint64_t kPatienceNs = 200'000'000;
+
 // No file system is asked when it is opened like this.
 ScopedFd OpenPlace(int root, const std::string& path) {
   open_how how{};
@@ -52,12 +55,13 @@ std::string MountInfoOf(pid_t pid) {
 
 // The kernel does not always tell in time: see guarded_read.h.
 GuardedText NamespaceOf(pid_t pid) {
-  return ReadProcessLink(pid, "ns/mnt");
+  return ReadProcessLink(pid, "ns/mnt", kPatienceNs);
 }
 
-bool IsKnownToBeOurs(pid_t pid) {
+// "yes", or nothing.
+GuardedText IsOurs(pid_t pid) {
   const auto ask = [pid] { return std::string(IsOurUsersNamespace(pid) ? "yes" : ""); };
-  return !AskAbout(pid, ask).text.empty();
+  return AskAbout(pid, ask, kPatienceNs);
 }
 
 class Scan {
@@ -78,13 +82,18 @@ class Scan {
     const GuardedText space = NamespaceOf(pid);
     if (space.is_late)
       return MountInfoOf(pid) == our_info_ || SendLeftOut();
-    if (space.text.empty() || !namespaces_.insert(space.text).second ||
-        !IsKnownToBeOurs(pid))
+    if (space.text.empty() || !namespaces_.insert(space.text).second)
+      return true;
+    const GuardedText is_ours = IsOurs(pid);
+    if (!is_ours.is_late && is_ours.text.empty())
       return true;
     const std::vector<Mount> mounts = ParseMountInfo(MountInfoOf(pid));
-    const std::shared_ptr<const ScopedFd> root = OpenProcessDirectory(pid, "root");
-    return root == nullptr || NamespaceOf(pid).text != space.text ||
-           SendOf(mounts, root->get());
+    const std::shared_ptr<const ScopedFd> root =
+        is_ours.is_late ? nullptr : OpenProcessDirectory(pid, "root", kPatienceNs);
+    if (root != nullptr && NamespaceOf(pid).text == space.text)
+      return SendOf(mounts, root->get());
+    namespaces_.erase(space.text);  // others of it may show them
+    return SendLeftOut();
   }
 
  private:

@@ -31,10 +31,11 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
 
 std::vector<Relative> ReadFamily(pid_t ancestor) {
   constexpr int kStartTime = 22;
+  constexpr uint64_t kPatienceNs = 1'000'000'000;  // nobody looks at a child again
   std::vector<Relative> family = {{.pid = ancestor, .start = 0}};
   for (size_t i = 0; i < family.size() && family.size() < kMaxFamily; ++i) {
     for (const pid_t child : ChildrenOf(family[i].pid)) {
-      const GuardedText stat = ReadMemoryFile(child, "stat", kMaxStatText);
+      const GuardedText stat = ReadMemoryFile(child, "stat", kMaxStatText, kPatienceNs);
       const std::string start = StatFields(stat.text, kStartTime, kStartTime);
       if (!start.empty())  // or it hangs, and cannot be attached to
         family.push_back({.pid = child, .start = strtoull(start.c_str(), nullptr, 10)});

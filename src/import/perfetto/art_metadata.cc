@@ -60,11 +60,10 @@ void AddPackage(TraceBuilder& builder, std::string_view name, int64_t uid) {
   package.name = builder.Intern(name);
   package.uid = uid;
   std::vector<ImportedPackage>& packages = builder.trace().packages;
-  const bool is_known =
-      packages.size() >= kMaxPackages ||
-      std::ranges::any_of(packages, [&](const ImportedPackage& other) {
-        return other.name == package.name && other.uid == uid;
-      });
+  const bool is_known = packages.size() >= kMaxPackages ||
+                        std::ranges::any_of(packages, [&](const ImportedPackage& other) {
+                          return other.name == package.name && other.uid == uid;
+                        });
   if (!is_known)
     packages.push_back(package);
 }
