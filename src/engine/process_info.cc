@@ -24,8 +24,8 @@ constexpr size_t kMaxArguments = 256;
 constexpr char kCutMark[] = "[the rest is left out]";
 
 std::string ReadStatus(pid_t pid) {
-  constexpr size_t kStatusSize = 8192;
-  return ReadProcFile(ProcPath(pid, "status"), kStatusSize);
+  constexpr size_t kStatusTextSize = 8192;
+  return ReadProcFile(ProcPath(pid, "status"), kStatusTextSize);
 }
 
 std::vector<std::string> ReadCommand(pid_t pid) {

@@ -178,7 +178,7 @@ class Marks(ServiceTest):
         self.assertEqual(labels, ["\ufffd\ufffd __", "x" * 255, "ünïcode", ""])
 
     def test_an_option_is_no_name(self):
-        for argument, code, words in (("--help", 0, "usage: heap_profile mark NAME"), ("--quiet", 2, "one name is needed")):
+        for argument, code, words in (("--help", 0, "usage: heap_profile mark NAME"), ("--quiet", 2, "cannot use option --quiet: there is none of this name")):
             mark = subprocess.run([HEAP_PROFILE, "mark", argument], capture_output=True, text=True)
             self.assertEqual(mark.returncode, code)
             self.assertIn(words, mark.stdout + mark.stderr)
