@@ -22,10 +22,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kProgram[] = "heap_profile diff";
-constexpr int kVersion = 1;  // of the JSON
+constexpr char kDiffCommand[] = "heap_profile diff";
+constexpr int kDiffJsonVersion = 1;  // of the JSON
 constexpr size_t kMinNameWidth = 24;
-constexpr size_t kFigureWidth = 10;
+constexpr size_t kDiffFigureWidth = 10;
 constexpr size_t kLeastWidth = 80;
 
 struct DiffOptions {
@@ -69,7 +69,7 @@ std::string FormatChange(double change, FigureUnit unit) {
   return sign + FormatFigure(std::abs(change), unit);
 }
 
-std::string Title(const ChosenHeap& heap) {
+std::string DiffTitle(const ChosenHeap& heap) {
   return Printable(heap.file->path) + ": " + ProcessName(*heap.profile) + ", " +
          Printable(heap.heap->heap_name);
 }
@@ -96,15 +96,15 @@ std::string FigureRow(const FigureChange& figure) {
   return text + "\n";
 }
 
-std::string FunctionTable(const Comparison& comparison, size_t top) {
+std::string FunctionRows(const Comparison& comparison, size_t top) {
   if (comparison.functions.empty())
     return "\n  Every function holds as much in B as in A.\n";
   const size_t width = std::max<size_t>(kLeastWidth, TerminalWidth(STDOUT_FILENO));
-  const size_t name_width = std::max(kMinNameWidth, width - 4 * kFigureWidth - 10);
+  const size_t name_width = std::max(kMinNameWidth, width - 4 * kDiffFigureWidth - 10);
   std::string text = "\n  " + Pad("Live memory by function", name_width + 6) +
-                     Pad("B - A", kFigureWidth + 3) +
-                     Pad(TerminalShowsUnicode() ? "±" : "+-", kFigureWidth) +
-                     Pad("A", kFigureWidth) + "B\n";
+                     Pad("B - A", kDiffFigureWidth + 3) +
+                     Pad(TerminalShowsUnicode() ? "±" : "+-", kDiffFigureWidth) +
+                     Pad("A", kDiffFigureWidth) + "B\n";
   size_t rank = 0;
   for (const FunctionChange& row : comparison.functions) {
     if (rank == top)
@@ -112,12 +112,12 @@ std::string FunctionTable(const Comparison& comparison, size_t top) {
     char number[32];
     snprintf(number, sizeof(number), "  %2zu  ", ++rank);
     text += number + Pad(Cut(Printable(row.function.label), name_width), name_width + 2) +
-            Pad(FormatChange(row.b - row.a, FigureUnit::kBytes), kFigureWidth + 3) +
+            Pad(FormatChange(row.b - row.a, FigureUnit::kBytes), kDiffFigureWidth + 3) +
             Pad(!comparison.error_is_known ? "?"
                 : row.IsNoise()            ? "noise"
                                            : FormatBytes(row.error),
-                kFigureWidth) +
-            Pad(FormatBytes(row.a), kFigureWidth) + FormatBytes(row.b) + "\n";
+                kDiffFigureWidth) +
+            Pad(FormatBytes(row.a), kDiffFigureWidth) + FormatBytes(row.b) + "\n";
   }
   if (comparison.functions.size() > rank)
     text += "      and " + std::to_string(comparison.functions.size() - rank) +
@@ -129,10 +129,10 @@ void PrintTable(const ChosenHeap& a,
                 const ChosenHeap& b,
                 const Comparison& comparison,
                 const DiffOptions& options) {
-  std::string text = "A  " + Title(a) + "\nB  " + Title(b) + "\n\n";
+  std::string text = "A  " + DiffTitle(a) + "\nB  " + DiffTitle(b) + "\n\n";
   for (const FigureChange& figure : comparison.figures)
     text += FigureRow(figure);
-  text += FunctionTable(comparison, options.top);
+  text += FunctionRows(comparison, options.top);
   text += comparison.error_is_known
               ? "\n  noise: the change is within the sampling error (95 %)\n"
               : "\n  the sampling error of these figures is not known\n";
@@ -155,7 +155,7 @@ void PrintJson(const ChosenHeap& a,
                const Comparison& comparison,
                const DiffOptions& options,
                const std::vector<Verdict>& verdicts) {
-  Json json = {{"version", kVersion}, {"a", HeapJson(a)}, {"b", HeapJson(b)}};
+  Json json = {{"version", kDiffJsonVersion}, {"a", HeapJson(a)}, {"b", HeapJson(b)}};
   json["error_is_known"] = comparison.error_is_known;
   for (const FigureChange& figure : comparison.figures) {
     if (!figure.IsKnown())
@@ -209,10 +209,10 @@ Result<int> RunDiff(const DiffOptions& options) {
         "before.trace after.trace");
   std::vector<std::unique_ptr<OpenedFile>> files;
   for (const std::string& path : options.files) {
-    HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file, OpenFile(path, kProgram));
+    HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file, OpenFile(path, kDiffCommand));
     const std::string reason = file->ReasonForNothing();
     if (!reason.empty()) {
-      Print(stderr, "%s: nothing to compare in %s: %s\n", kProgram, path.c_str(),
+      Print(stderr, "%s: nothing to compare in %s: %s\n", kDiffCommand, path.c_str(),
             reason.c_str());
       return static_cast<int>(kExitNothing);
     }
@@ -227,7 +227,7 @@ Result<int> RunDiff(const DiffOptions& options) {
     PrintJson(a, b, comparison, options, verdicts);
   else
     PrintTable(a, b, comparison, options);
-  return SayVerdicts(kProgram, options.thresholds, verdicts);
+  return SayVerdicts(kDiffCommand, options.thresholds, verdicts);
 }
 
 }  // namespace
@@ -235,7 +235,7 @@ Result<int> RunDiff(const DiffOptions& options) {
 CommandLine DiffLine() {
   const auto options = std::make_shared<DiffOptions>();
   return {
-      .text = {.name = kProgram,
+      .text = {.name = kDiffCommand,
                .summary = "Tells what changed from one recording to another, and "
                           "fails when it is too much.",
                .usage = "heap_profile diff [--json] [--fail-if CONDITION]... A B",

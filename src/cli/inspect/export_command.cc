@@ -21,7 +21,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr char kProgram[] = "heap_profile export";
+constexpr char kExportCommand[] = "heap_profile export";
 
 struct ExportOptions {
   Words files;
@@ -32,7 +32,7 @@ struct ExportOptions {
   std::optional<uint64_t> pid;
 };
 
-std::string Title(const ChosenHeap& heap) {
+std::string ExportTitle(const ChosenHeap& heap) {
   return ProcessName(*heap.profile) + ", " + heap.heap->heap_name;
 }
 
@@ -58,7 +58,7 @@ std::string Folded(const ChosenHeap& heap, View view) {
 }
 
 std::string Speedscope(const ChosenHeap& heap, View view) {
-  return EncodeSpeedscope(*heap.profile, *heap.heap, view, Title(heap));
+  return EncodeSpeedscope(*heap.profile, *heap.heap, view, ExportTitle(heap));
 }
 
 std::string Csv(const ChosenHeap& heap, View view) {
@@ -208,12 +208,12 @@ Result<int> RunExport(const ExportOptions& options) {
         "cannot export: a format and one file are needed; for example: heap_profile "
         "export --format folded raw-trace -o folded.txt");
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
-                 OpenFile(options.files[0], kProgram));
+                 OpenFile(options.files[0], kExportCommand));
   for (const std::string& warning : file->warnings)
-    Print(stderr, "%s: %s\n", kProgram, warning.c_str());
+    Print(stderr, "%s: %s\n", kExportCommand, warning.c_str());
   const std::string reason = file->ReasonForNothing();
   if (!reason.empty()) {
-    Print(stderr, "%s: nothing to export of %s: %s\n", kProgram, file->path.c_str(),
+    Print(stderr, "%s: nothing to export of %s: %s\n", kExportCommand, file->path.c_str(),
           reason.c_str());
     return static_cast<int>(kExitNothing);
   }
@@ -235,7 +235,7 @@ Result<int> RunExport(const ExportOptions& options) {
 CommandLine ExportLine() {
   const auto options = std::make_shared<ExportOptions>();
   CommandText text = {
-      .name = kProgram,
+      .name = kExportCommand,
       .summary = "Writes a heap of a profile for other programs.",
       .usage = "heap_profile export --format FORMAT [OPTIONS] FILE [-o FILE]",
       .words_title = "formats",

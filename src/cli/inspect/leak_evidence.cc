@@ -10,7 +10,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr double kNormal = 1.96;  // 97.5 % of a normal distribution
+constexpr double kNormalQuantile = 1.96;  // 97.5 % of a normal distribution
 
 using Stack = std::vector<StackFunction>;
 
@@ -144,7 +144,8 @@ Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap) {
       continue;
     suspect.stack = stack;
     suspect.series = sum.series;
-    suspect.error = kNormal * std::sqrt(std::max(0.0, sum.last.live().bytes_variance));
+    suspect.error =
+        kNormalQuantile * std::sqrt(std::max(0.0, sum.last.live().bytes_variance));
     leaks.stacks.push_back(std::move(suspect));
   }
   std::stable_sort(leaks.stacks.begin(), leaks.stacks.end(),

@@ -22,11 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kProgram[] = "heap_profile leaks";
-constexpr int kVersion = 1;  // of the JSON
+constexpr char kLeaksCommand[] = "heap_profile leaks";
+constexpr int kLeaksJsonVersion = 1;  // of the JSON
 constexpr size_t kCallers = 3;
 constexpr size_t kCallerWidth = 40;
-constexpr size_t kFigureWidth = 12;
+constexpr size_t kLeakFigureWidth = 12;
 
 struct LeaksOptions {
   Words files;
@@ -66,8 +66,8 @@ std::string RowOf(size_t rank, const SuspectStack& suspect, const Leaks& leaks) 
                                                    FormatBytes(std::abs(suspect.growth()))
                                              : "?";
   std::string text = number + Pad(EvidenceName(suspect.evidence), 22) +
-                     Pad(FormatBytes(suspect.live), kFigureWidth) +
-                     Pad(growth, kFigureWidth) + Pad(freed, kFigureWidth) +
+                     Pad(FormatBytes(suspect.live), kLeakFigureWidth) +
+                     Pad(growth, kLeakFigureWidth) + Pad(freed, kLeakFigureWidth) +
                      Printable(suspect.stack[0].label) + "\n";
   const std::string callers = Callers(suspect.stack);
   return callers.empty() ? text : text + "      " + callers + "\n";
@@ -102,8 +102,9 @@ void PrintTable(const ChosenHeap& heap, const Leaks& leaks, size_t top) {
             "still need it.\n";
   text += Notes(leaks);
   if (!leaks.stacks.empty() && top > 0)
-    text += "\n      " + Pad("evidence", 22) + Pad("live", kFigureWidth) +
-            Pad("growth", kFigureWidth) + Pad("freed", kFigureWidth) + "allocated by\n";
+    text += "\n      " + Pad("evidence", 22) + Pad("live", kLeakFigureWidth) +
+            Pad("growth", kLeakFigureWidth) + Pad("freed", kLeakFigureWidth) +
+            "allocated by\n";
   for (size_t i = 0; i < std::min(top, leaks.stacks.size()); ++i)
     text += RowOf(i + 1, leaks.stacks[i], leaks);
   if (leaks.stacks.size() > top)
@@ -134,7 +135,7 @@ Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
 }
 
 void PrintJson(const ChosenHeap& heap, const Leaks& leaks) {
-  Json json = {{"version", kVersion},
+  Json json = {{"version", kLeaksJsonVersion},
                {"file", heap.file->path},
                {"pid", heap.profile->process.pid},
                {"name", ProgramName(*heap.profile)},
@@ -156,12 +157,12 @@ Result<int> RunLeaks(const LeaksOptions& options) {
         "cannot look for leaks: one file is needed; for example: heap_profile leaks "
         "raw-trace");
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
-                 OpenFile(options.files[0], kProgram));
+                 OpenFile(options.files[0], kLeaksCommand));
   std::string reason = file->ReasonForNothing();
   if (reason.empty() && !file->tells_end())
     reason = "its dumps are of the maximum (--dump-at-max), not of the end";
   if (!reason.empty()) {
-    Print(stderr, "%s: nothing to look at in %s: %s\n", kProgram, file->path.c_str(),
+    Print(stderr, "%s: nothing to look at in %s: %s\n", kLeaksCommand, file->path.c_str(),
           reason.c_str());
     return static_cast<int>(kExitNothing);
   }
@@ -178,7 +179,7 @@ Result<int> RunLeaks(const LeaksOptions& options) {
 
 CommandLine LeaksLine() {
   const auto options = std::make_shared<LeaksOptions>();
-  return {.text = {.name = kProgram,
+  return {.text = {.name = kLeaksCommand,
                    .summary = "Shows stacks whose memory grows from dump to dump, or of "
                               "which nothing was ever freed.",
                    .usage = "heap_profile leaks [--json] [--top N] FILE",

@@ -17,7 +17,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr char kProgram[] = "heap_profile show";
+constexpr char kShowCommand[] = "heap_profile show";
 constexpr size_t kLeastDumps = 3;  // that make a line of the heap
 
 struct ShowOptions {
@@ -76,7 +76,7 @@ std::vector<ProcessResult> ResultsOf(const OpenedFile& file) {
 bool Show(const OpenedFile& file, const ShowOptions& options) {
   const std::string reason = file.ReasonForNothing();
   if (!reason.empty()) {
-    Print(stderr, "%s: nothing to show of %s: %s\n", kProgram, file.path.c_str(),
+    Print(stderr, "%s: nothing to show of %s: %s\n", kShowCommand, file.path.c_str(),
           reason.c_str());
     return false;
   }
@@ -99,7 +99,7 @@ Result<int> ShowFiles(const ShowOptions& options) {
         "cannot show: no file is named; for example: heap_profile show raw-trace");
   int exit_code = kExitOk;
   for (const std::string& path : options.files) {
-    HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file, OpenFile(path, kProgram));
+    HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file, OpenFile(path, kShowCommand));
     if (options.files.size() > 1)
       PrintText((&path == options.files.data() ? "" : "\n") + Printable(path) + "\n");
     if (!Show(*file, options))
@@ -112,7 +112,7 @@ Result<int> ShowFiles(const ShowOptions& options) {
 
 CommandLine ShowLine() {
   const auto options = std::make_shared<ShowOptions>();
-  return {.text = {.name = kProgram,
+  return {.text = {.name = kShowCommand,
                    .summary = "Prints the summary of a recording again, or of any other "
                               "profile.",
                    .usage = "heap_profile show [OPTIONS] FILE...",

@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kProgram[] = "heap_profile stats";
-constexpr int kVersion = 1;  // of the JSON
+constexpr char kStatsCommand[] = "heap_profile stats";
+constexpr int kStatsJsonVersion = 1;  // of the JSON
 
 struct StatsOptions {
   Words files;
@@ -84,7 +84,8 @@ void PrintJson(const OpenedFile& file,
                const std::vector<HeapFigure>& figures,
                const StatsOptions& options,
                const std::vector<Verdict>& verdicts) {
-  Json json = {{"version", kVersion}, {"file", file.path}, {"seconds", file.seconds()}};
+  Json json = {
+      {"version", kStatsJsonVersion}, {"file", file.path}, {"seconds", file.seconds()}};
   for (const HeapFigure& figure : figures)
     AddFigure(figure, &json);
   json["processes"] = Json::array();
@@ -135,10 +136,10 @@ Result<int> RunStats(const StatsOptions& options) {
         "cannot tell figures: one file is needed; for example: heap_profile stats "
         "raw-trace");
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
-                 OpenFile(options.files[0], kProgram));
+                 OpenFile(options.files[0], kStatsCommand));
   const std::string reason = file->ReasonForNothing();
   if (!reason.empty()) {
-    Print(stderr, "%s: nothing to tell of %s: %s\n", kProgram, file->path.c_str(),
+    Print(stderr, "%s: nothing to tell of %s: %s\n", kStatsCommand, file->path.c_str(),
           reason.c_str());
     return static_cast<int>(kExitNothing);
   }
@@ -155,14 +156,14 @@ Result<int> RunStats(const StatsOptions& options) {
     PrintJson(*file, figures, options, verdicts);
   else
     PrintTable(*file, figures);
-  return SayVerdicts(kProgram, options.thresholds, verdicts);
+  return SayVerdicts(kStatsCommand, options.thresholds, verdicts);
 }
 
 }  // namespace
 
 CommandLine StatsLine() {
   const auto options = std::make_shared<StatsOptions>();
-  return {.text = {.name = kProgram,
+  return {.text = {.name = kStatsCommand,
                    .summary = "Tells the figures of a recording, with their 95 % limits, "
                               "and fails when they are too high.",
                    .usage = "heap_profile stats [--json] [--fail-if CONDITION]... FILE",

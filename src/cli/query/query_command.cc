@@ -89,7 +89,7 @@ Status RunQueries(TraceDatabase& database, const QueryOptions& options) {
 
 Result<int> RunQuery(QueryDialect dialect, QueryOptions& options) {
   const std::string program = ProgramName(dialect);
-  HPD_TRY(FinishOptions(dialect, options));
+  HPD_TRY(CheckQueryOptions(dialect, options));
   HPD_TRY_ASSIGN(
       const std::unique_ptr<TraceDatabase> database,
       OpenTraces(options.traces, program, [&program](const std::string& warning) {

@@ -94,7 +94,7 @@ std::vector<Flag> QueryFlags(QueryOptions& options) {
            .apply = Switch(&options.interactive)}};
 }
 
-Status FinishOptions(QueryDialect dialect, QueryOptions& options) {
+Status CheckQueryOptions(QueryDialect dialect, QueryOptions& options) {
   const bool is_ours = dialect == QueryDialect::kHeapProfile;
   if (is_ours && options.scripts.empty() && options.traces.size() > 1 &&
       !options.interactive) {

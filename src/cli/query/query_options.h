@@ -29,6 +29,6 @@ std::vector<Flag> QueryFlags(QueryOptions& options);
 
 // When all is taken: `heap_profile query TRACE... "SQL"` has the query last, and without
 // one there is a shell. Errors are usage errors with a hint.
-Status FinishOptions(QueryDialect dialect, QueryOptions& options);
+Status CheckQueryOptions(QueryDialect dialect, QueryOptions& options);
 
 }  // namespace heapprofd
