@@ -2,7 +2,8 @@
 # that there is nothing here to be kept true.
 
 # Words of the usage that may stand where the command line is now: of "heap_profile hprof leaks FILE" leaks, behind
-# "heap_profile hprof". $1: what has been typed, without the word at the cursor.
+# "heap_profile hprof"; and those that the help has a list of: commands, modes, verbs. $1: what has been typed, without
+# the word at the cursor.
 _heap_profile_words() {
   sed -n 's/^usage: /       /; s/^       //p' <<<"$2" |
     awk -v typed="$1" '{ sub(/ -p PID[|]-n NAME/, "") } index($0, typed " ") == 1 {
@@ -12,6 +13,7 @@ _heap_profile_words() {
       for (i = 1; i <= count; ++i)
         if (either[i] ~ /^[a-z_]+$/) print either[i]
     }'
+  sed -n '/^\(commands\|modes\|verbs\|views\):$/,/^$/s/^  \([a-z_]*\) .*/\1/p' <<<"$2"
 }
 
 _heap_profile() {
@@ -42,8 +44,7 @@ _heap_profile() {
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     return
   fi
-  words=$(sed -n '/^modes:/,/^$/s/^  \([a-z_]*\) .*/\1/p' <<<"$help")
-  mapfile -t COMPREPLY < <(compgen -W "$(_heap_profile_words "$typed" "$help") $words" -- "$current")
+  mapfile -t COMPREPLY < <(compgen -W "$(_heap_profile_words "$typed" "$help")" -- "$current")
   [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- "$current")
 }
 

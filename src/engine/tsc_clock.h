@@ -1,6 +1,7 @@
 // Converts the client's time stamp counter readings to CLOCK_MONOTONIC.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -9,36 +10,66 @@ namespace heapprofd {
 
 class TscClock {
  public:
-  TscClock() : first_tsc_(__builtin_ia32_rdtsc()), first_ns_(MonotonicNs()) {}
+  TscClock() : first_(Read()) {}
 
   // Takes a further pair of readings; call it now and then.
   void Update() {
-    last_tsc_ = __builtin_ia32_rdtsc();
-    last_ns_ = MonotonicNs();
-    if (last_tsc_ - first_tsc_ > kMinTicks)
-      ns_per_tick_ = static_cast<double>(last_ns_ - first_ns_) /
-                     static_cast<double>(last_tsc_ - first_tsc_);
+    last_ = Read();
+    if (last_.tsc - first_.tsc > kMinTicks)
+      ns_per_tick_ = static_cast<double>(last_.ns - first_.ns) /
+                     static_cast<double>(last_.tsc - first_.tsc);
   }
 
-  // Never later than the last Update: a reading from the target may be anything.
+  // Never before the first reading, nor later than now: a reading from the target may be
+  // anything.
   uint64_t ToNs(uint64_t tsc) const {
-    if (tsc >= last_tsc_ || ns_per_tick_ == 0)
-      return last_ns_;
-    const double back = static_cast<double>(last_tsc_ - tsc) * ns_per_tick_;
-    return back < static_cast<double>(last_ns_ - first_ns_)
-               ? last_ns_ - static_cast<uint64_t>(back)
-               : first_ns_;
+    if (ns_per_tick_ == 0)
+      return last_.ns;
+    if (tsc > last_.tsc) {
+      const uint64_t now = std::max<uint64_t>(__builtin_ia32_rdtsc(), last_.tsc);
+      return last_.ns + NsOf(std::min(tsc, now) - last_.tsc);
+    }
+    const uint64_t back = NsOf(last_.tsc - tsc);
+    return back < last_.ns - first_.ns ? last_.ns - back : first_.ns;
   }
 
-  uint64_t last_ns() const { return last_ns_; }
+  uint64_t last_ns() const { return last_.ns; }
 
  private:
+  struct Pair {
+    uint64_t tsc = 0;
+    uint64_t ns = 0;
+  };
+
   static constexpr uint64_t kMinTicks = 1'000'000;
 
-  uint64_t first_tsc_;
-  uint64_t first_ns_;
-  uint64_t last_tsc_ = 0;
-  uint64_t last_ns_ = 0;
+  // Both at one moment, as far as we get the processor for it: of some attempts the one
+  // that was interrupted least.
+  static Pair Read() {
+    constexpr int kAttempts = 5;
+    constexpr uint64_t kShort = 10'000;  // ticks; microseconds
+    Pair best;
+    uint64_t shortest = UINT64_MAX;
+    for (int i = 0; i < kAttempts && shortest > kShort; ++i) {
+      const uint64_t before = __builtin_ia32_rdtsc();
+      const uint64_t ns = MonotonicNs();
+      const uint64_t ticks = __builtin_ia32_rdtsc() - before;
+      if (ticks < shortest) {
+        shortest = ticks;
+        best = {.tsc = before + ticks / 2, .ns = ns};
+      }
+    }
+    return best;
+  }
+
+  uint64_t NsOf(uint64_t ticks) const {
+    constexpr double kMost = 9e18;
+    return static_cast<uint64_t>(
+        std::min(static_cast<double>(ticks) * ns_per_tick_, kMost));
+  }
+
+  Pair first_;
+  Pair last_;
   double ns_per_tick_ = 0;
 };
 

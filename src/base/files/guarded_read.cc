@@ -25,6 +25,7 @@ namespace {
 constexpr size_t kPlaces = 16;
 constexpr size_t kPlacesElsewhere = kPlaces / 4;  // for all of other user name spaces
 constexpr uint64_t kPauseNs = 1'000'000'000;      // of a user whose process was late
+constexpr uint64_t kStarvedNs = 1'000'000'000;    // for a thread that gets no processor
 
 // A read that goes on, or a user who is not read for a while: his id, that there is one,
 // whether he is elsewhere, and until when, in one word. No locks: a child may be forked
@@ -91,6 +92,7 @@ struct Reading {
   size_t limit = 0;
   GuardedUser user{};
   ReadPlace* place = nullptr;
+  std::atomic<pid_t> thread = 0;       // that reads; 0: it has not begun
   std::shared_ptr<const ScopedFd> fd;  // null: to be opened
   std::mutex mutex;                    // guards what follows
   std::condition_variable changed;
@@ -142,6 +144,7 @@ void ReadText(Reading& reading) {
 }
 
 void ReadAndTell(Reading& reading) {
+  reading.thread = gettid();
   reading.read(reading);
   const std::lock_guard lock(reading.mutex);
   reading.is_done = true;
@@ -155,6 +158,18 @@ GuardedText Late() {
   return {.text = "", .error = 0, .is_late = true};
 }
 
+// Nobody keeps it from reading but the machine, which is busy: it runs, or would. What is
+// long may be the other's doing, so that is told by its beginning. The caller has the
+// mutex.
+bool IsStarved(const Reading& reading) {
+  const pid_t thread = reading.thread;
+  if (thread == 0 || !reading.result.text.empty())
+    return thread == 0;
+  const std::string status =
+      ReadProcFile("/proc/self/task/" + std::to_string(thread) + "/status", kMaxStatText);
+  return StatusField(status, "State").starts_with("R");
+}
+
 // By a thread, which has a part in `reading`. Late: it may go on with it.
 GuardedText ReadApart(const std::shared_ptr<Reading>& reading, uint64_t patience_ns) {
   reading->place = TakePlace(reading->user);
@@ -166,9 +181,16 @@ GuardedText ReadApart(const std::shared_ptr<Reading>& reading, uint64_t patience
     return Late();
   }
   pthread_detach(thread);
+  const uint64_t end_ns = MonotonicNs() + kStarvedNs;
   std::unique_lock lock(reading->mutex);
-  if (reading->changed.wait_for(lock, std::chrono::nanoseconds(patience_ns),
-                                [&reading] { return reading->is_done; })) {
+  const auto waits = [&] {
+    return reading->changed.wait_for(lock, std::chrono::nanoseconds(patience_ns),
+                                     [&reading] { return reading->is_done; });
+  };
+  bool is_done = waits();
+  while (!is_done && MonotonicNs() < end_ns && IsStarved(*reading))
+    is_done = waits();
+  if (is_done) {
     reading->place->store(0);
     return std::move(reading->result);
   }

@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <deque>
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/files/late_user.h"
 #include "base/files/proc_files.h"
 
@@ -165,6 +167,29 @@ TEST_F(GuardedReadTest, ProcessesOfOtherUsersAreReadUnderGuard) {
   EXPECT_NE(maps.Read(4096, kLongReadNs).text, "");
   EXPECT_FALSE(ReadProcessLink(process.pid(), "exe", kLongReadNs).text.empty());
   EXPECT_NE(OpenProcessDirectory(process.pid(), "root", kLongReadNs), nullptr);
+}
+
+// Beyond all patience; the processor is busy, as far as others can see.
+std::string AnswerAfterWork() {
+  const uint64_t end_ns = MonotonicNs() + 5 * kReadPatienceNs;
+  while (MonotonicNs() < end_ns) {
+  }
+  return "an answer";
+}
+
+TEST_F(GuardedReadTest, ABusyMachineIsNoReasonToBeLate) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can make a process of another user";
+  const ProcessOfUser process(kMallory.id);
+  ASSERT_TRUE(process.is_ready());
+  EXPECT_EQ(AskAbout(process.pid(), AnswerAfterWork).text, "an answer");
+  std::array<int, 2> never{};
+  ASSERT_EQ(pipe(never.data()), 0);
+  EXPECT_TRUE(AskAbout(process.pid(), [from = never[0]] {
+                char byte = 0;
+                return std::string(&byte, read(from, &byte, 1) == 1 ? 1 : 0);
+              }).is_late);
+  close(never[1]);
 }
 
 }  // namespace
