@@ -49,7 +49,8 @@ std::string FishFlags(const std::string& program,
                       const std::vector<Flag>& flags) {
   std::string text;
   for (const Flag& flag : flags) {
-    text += "complete -c " + program + condition + " -l " + flag.name;
+    text.append("complete -c ").append(program).append(condition);
+    text.append(" -l ").append(flag.name);
     if (flag.letter != 0)
       text += std::string(" -s ") + flag.letter;
     if (!flag.value_name.empty())
@@ -91,7 +92,12 @@ std::string FishCompletion(const DescribedCommand& program,
         " -n '__fish_seen_subcommand_from " + command.word + "'";
     const std::string words = WordsOf(command.described);
     if (!words.empty())
-      text += "complete -c " + name + condition + " -a '" + words + "'\n";
+      text.append("complete -c ")
+          .append(name)
+          .append(condition)
+          .append(" -a '")
+          .append(words)
+          .append("'\n");
     text += FishFlags(name, condition, command.described.flags);
   }
   return text;

@@ -22,6 +22,7 @@ std::vector<uint32_t> LastDumps(const ImportedTrace& trace) {
       entry->second = id;
   }
   std::vector<uint32_t> dumps;
+  dumps.reserve(last.size());
   for (const auto& [heap, id] : last)
     dumps.push_back(id);
   std::sort(dumps.begin(), dumps.end());
