@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/files/write_all.h"
+
 namespace heapprofd {
 namespace {
 
@@ -44,27 +46,22 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
 }
 
 Status OutputFile::Flush() {
-  WriteAll(buffer_);
+  WriteOut(buffer_);
   buffer_.clear();
   return status_;
 }
 
-void OutputFile::WriteAll(std::string_view rest) {
-  while (status_.ok() && !rest.empty()) {
-    const ssize_t count = write(fd_.get(), rest.data(), rest.size());
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      status_ = Status::FromErrno("cannot write " + path_, count < 0 ? errno : EIO);
-    else
-      rest.remove_prefix(static_cast<size_t>(count));
-  }
+void OutputFile::WriteOut(std::string_view bytes) {
+  if (!status_.ok())
+    return;
+  if (const int error = WriteAll(fd_.get(), bytes); error != 0)
+    status_ = Status::FromErrno("cannot write " + path_, error);
 }
 
 Status OutputFile::Write(std::string_view bytes) {
   if (bytes.size() >= kBufferBytes) {
     HPD_TRY(Flush());
-    WriteAll(bytes);
+    WriteOut(bytes);
     return status_;
   }
   buffer_.append(bytes);

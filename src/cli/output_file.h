@@ -27,7 +27,7 @@ class OutputFile {
  private:
   OutputFile(ScopedFd fd, std::string path, std::string temporary);
   Status Flush();
-  void WriteAll(std::string_view rest);
+  void WriteOut(std::string_view bytes);
 
   ScopedFd fd_;
   std::string path_;

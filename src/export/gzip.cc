@@ -6,26 +6,10 @@
 
 #include <cerrno>
 
+#include "base/files/write_all.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
-namespace {
-
-Status WriteAll(int fd, const std::string& path, std::string_view bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t written = write(fd, bytes.data() + done, bytes.size() - done);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      return Status::FromErrno("cannot write " + path, errno);
-    done += static_cast<size_t>(written);
-  }
-  return {};
-}
-
-}  // namespace
-
 std::string Gzip(std::string_view bytes, int level) {
   z_stream stream{};
   constexpr int kGzipWindow = 15 + 16;  // 16: gzip header instead of zlib's
@@ -52,7 +36,9 @@ Status WriteGzipFile(const std::string& path, const std::string& bytes) {
   ScopedFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid())
     return Status::FromErrno("cannot create " + temporary, errno);
-  Status status = WriteAll(fd.get(), path, Gzip(bytes));
+  Status status;
+  if (const int error = WriteAll(fd.get(), Gzip(bytes)); error != 0)
+    status = Status::FromErrno("cannot write " + path, error);
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
     status = Status::FromErrno("cannot rename " + temporary, errno);
   if (!status.ok())

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/files/write_all.h"
 #include "base/format.h"
 #include "hotspot/attach_socket.h"
 #include "hotspot/dump_pipe.h"
@@ -37,18 +38,6 @@ uint64_t SizeOf(int fd) {
   struct stat status {};
 
   return fstat(fd, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
-}
-
-Status WriteAll(int fd, std::string_view rest) {
-  while (!rest.empty()) {
-    const ssize_t count = write(fd, rest.data(), rest.size());
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return Status::FromErrno("the dump cannot be written", count < 0 ? errno : EIO);
-    rest.remove_prefix(static_cast<size_t>(count));
-  }
-  return {};
 }
 
 // All that the virtual machine writes, until it closes the pipe, or answers without.
@@ -86,7 +75,9 @@ Result<uint64_t> Pump(
                         FormatBytes(static_cast<double>(room)) +
                         " that it may have; give it a file where there is room "
                         "for it with --keep");
-    HPD_TRY(WriteAll(output, {piece.data(), static_cast<size_t>(count)}));
+    const int error = WriteAll(output, {piece.data(), static_cast<size_t>(count)});
+    if (error != 0)
+      return Status::FromErrno("the dump cannot be written", error);
   }
 }
 

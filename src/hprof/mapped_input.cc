@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/files/temporary_directory.h"
+#include "base/files/write_all.h"
 #include "hprof/lost_pages.h"
 #include "import/perfetto/byte_source.h"
 
@@ -49,16 +50,11 @@ bool MustBeCopied(int fd) {
          CompressionOf({first.data(), static_cast<size_t>(count)}) != Compression::kNone;
 }
 
-Status WriteAll(int fd, std::string_view rest, const std::string& directory) {
-  while (!rest.empty()) {
-    const ssize_t count = write(fd, rest.data(), rest.size());
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      return Status::FromErrno("cannot write a temporary file in " + directory, errno);
-    rest.remove_prefix(static_cast<size_t>(count));
-  }
-  return {};
+Status WriteTo(int temporary, std::string_view bytes, const std::string& directory) {
+  const int error = WriteAll(temporary, bytes);
+  return error == 0
+             ? Status()
+             : Status::FromErrno("cannot write a temporary file in " + directory, error);
 }
 
 Result<ScopedFd> MakeTemporary(const std::string& directory) {
@@ -83,8 +79,8 @@ Result<ScopedFd> Copy(ScopedFd from, const std::string& path, std::string* damag
       return std::move(count).status();
     if (!count.ok() || count.value() == 0)
       break;
-    HPD_TRY(WriteAll(copy.get(), std::string_view(piece).substr(0, count.value()),
-                     directory));
+    HPD_TRY(
+        WriteTo(copy.get(), std::string_view(piece).substr(0, count.value()), directory));
   }
   if (source.is_truncated())
     *damage = "it ends in the middle of a compressed stream";
@@ -109,7 +105,7 @@ Result<MappedInput> MappedInput::Concatenate(
   const std::string directory = TemporaryDirectory();
   HPD_TRY_ASSIGN(ScopedFd file, MakeTemporary(directory));
   for (const std::string_view part : parts)
-    HPD_TRY(WriteAll(file.get(), part, directory));
+    HPD_TRY(WriteTo(file.get(), part, directory));
   return Map(std::move(file), name);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/byte_reader.h"
 #include "base/files/own_file.h"
+#include "base/files/write_all.h"
 
 namespace heapprofd {
 namespace {
@@ -50,16 +51,6 @@ std::string Seal(std::string_view contents) {
 // Ours, and nobody else may change it.
 bool IsOurs(const struct stat& status) {
   return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-bool WriteAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = write(fd, bytes.data(), bytes.size());
-    if (done <= 0)
-      return false;
-    bytes.remove_prefix(static_cast<size_t>(done));
-  }
-  return true;
 }
 
 bool MakeDirectory(const std::string& directory) {
@@ -132,7 +123,7 @@ void DiskCache::Store(const std::string& name, std::string_view contents) const 
   const ScopedFd fd(mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.valid())
     return;
-  if (!WriteAll(fd.get(), Seal(contents)) ||
+  if (WriteAll(fd.get(), Seal(contents)) != 0 ||
       rename(temporary.c_str(), (directory_ + "/" + name).c_str()) != 0)
     unlink(temporary.c_str());
   RemoveOldest();
