@@ -6,7 +6,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr double kNormal = 1.96;      // 97.5 % of a normal distribution
 constexpr double kManySamples = 1e6;  // whose distribution is normal
 
 // Quantile of a gamma distribution with this shape, by Wilson and Hilferty.
@@ -30,8 +29,8 @@ double LowerLimit(const Estimate& sum, uint64_t interval) {
                                  sum.bytes_variance / std::max(1.0, sum.bytes));
   const double n = EffectiveSamples(sum, weight);
   if (n >= kManySamples)
-    return sum.bytes - kNormal * std::sqrt(sum.bytes_variance);
-  return sum.bytes - weight * (n - GammaQuantile(n, -kNormal));
+    return sum.bytes - kNormalQuantile * std::sqrt(sum.bytes_variance);
+  return sum.bytes - weight * (n - GammaQuantile(n, -kNormalQuantile));
 }
 
 double UpperLimit(const Estimate& sum, uint64_t interval) {
@@ -40,8 +39,8 @@ double UpperLimit(const Estimate& sum, uint64_t interval) {
   const auto weight = static_cast<double>(interval);  // of what was missed
   const double n = EffectiveSamples(sum, weight);
   if (n >= kManySamples)
-    return sum.bytes + kNormal * std::sqrt(sum.bytes_variance);
-  return sum.bytes + weight * (GammaQuantile(n + 1, kNormal) - n);
+    return sum.bytes + kNormalQuantile * std::sqrt(sum.bytes_variance);
+  return sum.bytes + weight * (GammaQuantile(n + 1, kNormalQuantile) - n);
 }
 
 void LiveSum::Add(const HeapDump& dump) {

@@ -9,6 +9,9 @@
 
 namespace heapprofd {
 
+// 97.5 % of a normal distribution: so many standard errors are half of a 95 % interval.
+inline constexpr double kNormalQuantile = 1.96;
+
 // 95 % limits of one sum of samples that were taken at `interval` bytes: exact ones of a
 // Poisson variable (Garwood) with the sum's variance and the weight `interval`, so that a
 // sum without any sample has an upper limit, too: 3.7 intervals. `interval` is the one in

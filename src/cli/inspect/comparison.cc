@@ -9,8 +9,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr double kNormal = 1.96;  // 97.5 % of a normal distribution
-
 double SizeOf(const HeapDump& heap) {
   return std::max(heap.peak_total.bytes, LiveTotal(heap).bytes);
 }
@@ -52,7 +50,7 @@ std::vector<FunctionChange> ChangesOf(const HeldByFunction& held) {
     changes.push_back({.function = std::move(named),
                        .a = sums.a.bytes,
                        .b = sums.b.bytes,
-                       .error = kNormal * std::sqrt(variance)});
+                       .error = kNormalQuantile * std::sqrt(variance)});
   }
   std::stable_sort(changes.begin(), changes.end(), [](const auto& x, const auto& y) {
     return std::abs(x.b - x.a) > std::abs(y.b - y.a);

@@ -5,12 +5,11 @@
 #include <map>
 #include <tuple>
 
+#include "profile/limits.h"
 #include "report/report_data.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr double kNormalQuantile = 1.96;  // 97.5 % of a normal distribution
 
 using Stack = std::vector<StackFunction>;
 
