@@ -123,21 +123,29 @@ Table HeapDumpTable(const ImportedTrace& trace) {
   return table;
 }
 
-Table EstimateErrorTable(const ImportedTrace& trace) {
-  const EstimateTable& rows = trace.estimates;
+// What each row of a dump and a callsite begins with.
+Table TableByCallsite(const ImportedTrace& trace,
+                      const Column<uint32_t>& dump,
+                      const Column<uint32_t>& callsite) {
   const std::vector<ImportedDump>& dumps = trace.dumps;
   Table table;
-  table.row_count = rows.row_count();
+  table.row_count = dump.size();
   table.columns = {
       TableColumn::RowNumber("id"),
-      TableColumn::Ids("dump_id", rows.dump.span(), ColumnOrder::kAscending),
-      NumberColumn("ts",
-                   [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].ts; }),
-      NumberColumn("upid",
-                   [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].upid; }),
+      TableColumn::Ids("dump_id", dump.span(), ColumnOrder::kAscending),
+      NumberColumn("ts", [&dumps, &dump](size_t row) { return dumps[dump[row]].ts; }),
+      NumberColumn("upid", [&dumps, &dump](size_t row) { return dumps[dump[row]].upid; }),
       TextColumn("heap_name", trace,
-                 [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].heap_name; }),
-      TableColumn::Ids("callsite_id", rows.callsite.span()),
+                 [&dumps, &dump](size_t row) { return dumps[dump[row]].heap_name; }),
+      TableColumn::Ids("callsite_id", callsite.span()),
+  };
+  return table;
+}
+
+Table EstimateErrorTable(const ImportedTrace& trace) {
+  const EstimateTable& rows = trace.estimates;
+  Table table = TableByCallsite(trace, rows.dump, rows.callsite);
+  const TableColumn columns[] = {
       TableColumn::Reals("live_size_error", rows.live_bytes_error.span()),
       TableColumn::Reals("live_count_error", rows.live_count_error.span()),
       TableColumn::Reals("alloc_size_error", rows.allocated_bytes_error.span()),
@@ -145,6 +153,7 @@ Table EstimateErrorTable(const ImportedTrace& trace) {
       TableColumn::Integers("peak_size", rows.peak_bytes.span()),
       TableColumn::Integers("peak_count", rows.peak_count.span()),
   };
+  table.columns.insert(table.columns.end(), std::begin(columns), std::end(columns));
   return table;
 }
 
@@ -182,22 +191,11 @@ uint64_t HighOf(ShapeKind kind, uint8_t log2) {
 
 Table HistogramTable(const ImportedTrace& trace) {
   const ShapeTable& rows = trace.shapes;
-  const std::vector<ImportedDump>& dumps = trace.dumps;
   const auto kind_of = [&rows](size_t row) {
     return static_cast<ShapeKind>(rows.kind[row]);
   };
-  Table table;
-  table.row_count = rows.row_count();
-  table.columns = {
-      TableColumn::RowNumber("id"),
-      TableColumn::Ids("dump_id", rows.dump.span(), ColumnOrder::kAscending),
-      NumberColumn("ts",
-                   [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].ts; }),
-      NumberColumn("upid",
-                   [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].upid; }),
-      TextColumn("heap_name", trace,
-                 [&rows, &dumps](size_t row) { return dumps[rows.dump[row]].heap_name; }),
-      TableColumn::Ids("callsite_id", rows.callsite.span()),
+  Table table = TableByCallsite(trace, rows.dump, rows.callsite);
+  const TableColumn columns[] = {
       TableColumn::Computed("kind", ColumnType::kText,
                             [kind_of](size_t row) { return NameOf(kind_of(row)); }),
       NumberColumn(
@@ -211,6 +209,7 @@ Table HistogramTable(const ImportedTrace& trace) {
       TableColumn::Reals("count_error", rows.count_error.span()),
       TableColumn::Reals("size_error", rows.size_error.span()),
   };
+  table.columns.insert(table.columns.end(), std::begin(columns), std::end(columns));
   return table;
 }
 

@@ -125,21 +125,12 @@ void RestoredProfile::AddMemory() {
 
 MappingId RestoredProfile::MappingOf(uint32_t row) {
   const ImportedMapping& mapping = trace_.mappings[row];
-  const std::string_view name = trace_.Text(mapping.name);
-  if (name.empty() && mapping.end == 0)
+  if (trace_.Text(mapping.name).empty() && mapping.end == 0)
     return kNoId;
   const auto [entry, is_new] =
       mappings_.try_emplace(row, static_cast<MappingId>(profile_.mappings.size()));
-  if (is_new) {
-    Mapping& added = profile_.mappings.emplace_back();
-    added.start = mapping.start;
-    added.end = mapping.end;
-    added.exact_offset = mapping.exact_offset;
-    added.start_offset = mapping.start_offset;
-    added.load_bias = mapping.load_bias;
-    added.build_id = BuildIdBytes(trace_.Text(mapping.build_id));
-    added.path = std::string(name.starts_with("/[") ? name.substr(1) : name);
-  }
+  if (is_new)
+    profile_.mappings.push_back(MappingOfProfile(trace_, mapping));
   return entry->second;
 }
 

@@ -270,4 +270,17 @@ void InternedTables::Clear() {
   interned_ = Maps();
 }
 
+Mapping MappingOfProfile(const ImportedTrace& trace, const ImportedMapping& mapping) {
+  const std::string_view name = trace.Text(mapping.name);
+  Mapping restored;
+  restored.start = mapping.start;
+  restored.end = mapping.end;
+  restored.exact_offset = mapping.exact_offset;
+  restored.start_offset = mapping.start_offset;
+  restored.load_bias = mapping.load_bias;
+  restored.path = std::string(name.starts_with("/[") ? name.substr(1) : name);
+  restored.build_id = BuildIdBytes(trace.Text(mapping.build_id));
+  return restored;
+}
+
 }  // namespace heapprofd

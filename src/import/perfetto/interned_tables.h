@@ -14,6 +14,7 @@
 
 #include "import/perfetto/iid_map.h"
 #include "import/perfetto/profile_decoder.h"
+#include "profile/model.h"
 #include "tables/trace_builder.h"
 
 namespace heapprofd {
@@ -67,5 +68,9 @@ std::string BuildIdBytes(std::string_view text);
 
 // "/a/b" for "a/b", "//a//b" and so on; "" for "". Readers compare mappings by this name.
 std::string MappingName(std::string_view path);
+
+// A mapping as a profile has it: modules are found by path and build id there, and the
+// path of "/[vdso]" is "[vdso]".
+Mapping MappingOfProfile(const ImportedTrace& trace, const ImportedMapping& mapping);
 
 }  // namespace heapprofd

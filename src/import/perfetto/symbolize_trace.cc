@@ -7,16 +7,6 @@
 #include "import/perfetto/interned_tables.h"
 
 namespace heapprofd {
-namespace {
-
-// Modules as symbols are matched: by name and build id. The path of "/[vdso]" is
-// "[vdso]".
-std::string PathOf(std::string_view name) {
-  return std::string(name.starts_with("/[") ? name.substr(1) : name);
-}
-
-}  // namespace
-
 TargetProfile FramesToSymbolize(const ImportedTrace& trace) {
   TargetProfile profile;
   std::map<uint32_t, MappingId> mappings;
@@ -28,16 +18,8 @@ TargetProfile FramesToSymbolize(const ImportedTrace& trace) {
       continue;
     const auto [entry, is_new] =
         mappings.try_emplace(source, static_cast<MappingId>(profile.mappings.size()));
-    if (is_new) {
-      Mapping& added = profile.mappings.emplace_back();
-      added.start = mapping.start;
-      added.end = mapping.end;
-      added.exact_offset = mapping.exact_offset;
-      added.start_offset = mapping.start_offset;
-      added.load_bias = mapping.load_bias;
-      added.path = PathOf(trace.Text(mapping.name));
-      added.build_id = BuildIdBytes(trace.Text(mapping.build_id));
-    }
+    if (is_new)
+      profile.mappings.push_back(MappingOfProfile(trace, mapping));
     const uint64_t rel_pc = trace.frames.rel_pc[row];
     if (!std::exchange(is_known[{entry->second, rel_pc}], true))
       profile.frames.push_back({.mapping = entry->second, .rel_pc = rel_pc, .lines = {}});
