@@ -10,30 +10,13 @@
 
 #include "engine/session/caught_starts.h"
 #include "engine/session/followed_families.h"
+#include "engine/session/test_session_parts.h"
 
 namespace heapprofd {
 namespace {
 
-class AttachedTargetsTest : public testing::Test {
+class AttachedTargetsTest : public SessionPartTest {
  protected:
-  AttachedTargetsTest() { clock_.Update(); }
-
-  SessionConfig config_;
-  TscClock clock_;
-  ModuleCache modules_;
-  ProgramWatch programs_;
-  AttachProblems problems_;
-  int served_ = 0;
-  SessionTargets targets_{&clock_, &programs_, [](const std::string&) {},
-                          [](const std::shared_ptr<AttachedProcess>&) {}};
-  AttachContext context_{.config = &config_,
-                         .clock = &clock_,
-                         .modules = &modules_,
-                         .programs = &programs_,
-                         .targets = &targets_,
-                         .problems = &problems_,
-                         .serve_meanwhile = [this] { ++served_; }};
-  AttachedTargets attached_{&context_};
   CaughtStarts starts_{&context_, &attached_};
 };
 

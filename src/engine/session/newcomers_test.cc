@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "engine/session/test_session_parts.h"
 
 namespace heapprofd {
 namespace {
 
-class NewcomersTest : public testing::Test {
+class NewcomersTest : public SessionPartTest {
  protected:
   NewcomersTest() {
-    clock_.Update();
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     ours_ = ScopedFd(ends[0]);
@@ -43,21 +43,6 @@ class NewcomersTest : public testing::Test {
     return welcome;
   }
 
-  SessionConfig config_;
-  TscClock clock_;
-  ModuleCache modules_;
-  ProgramWatch programs_;
-  AttachProblems problems_;
-  SessionTargets targets_{&clock_, &programs_, [](const std::string&) {},
-                          [](const std::shared_ptr<AttachedProcess>&) {}};
-  AttachContext context_{.config = &config_,
-                         .clock = &clock_,
-                         .modules = &modules_,
-                         .programs = &programs_,
-                         .targets = &targets_,
-                         .problems = &problems_,
-                         .serve_meanwhile = [] {}};
-  AttachedTargets attached_{&context_};
   Newcomers newcomers_{&context_, &attached_};
   ScopedFd ours_;
   ScopedFd theirs_;

@@ -47,28 +47,8 @@ class TargetTest : public testing::Test {
     writer_.Commit(reservation);
   }
 
-  static SampleRecord Sample(uint64_t address,
-                             uint64_t size,
-                             uint64_t outer_hash = kEmptyStackHash) {
-    return {.address = address,
-            .size = size,
-            .tsc = __builtin_ia32_rdtsc(),
-            .outer_hash = outer_hash,
-            .interval = 1,
-            .function = 0,
-            .thread_id = 1,
-            .frame_count = 0,
-            .heap_id = 0,
-            .flags = 0};
-  }
-
   // Of a stack whose keys are given innermost first.
-  static uint64_t HashOf(const std::vector<uint64_t>& keys) {
-    uint64_t hash = kEmptyStackHash;
-    for (auto key = keys.rbegin(); key != keys.rend(); ++key)
-      hash = ExtendStackHash(hash, *key);
-    return hash;
-  }
+  static uint64_t HashOf(const std::vector<uint64_t>& keys) { return HashOfStack(keys); }
 
   void WriteSample(SampleRecord record, const std::vector<uint64_t>& keys) {
     record.frame_count = static_cast<uint16_t>(keys.size());
@@ -178,7 +158,7 @@ TEST_F(TargetTest, TheNumberOfLiveSamplesIsLimited) {
   SetUp();
   const auto write = [this](uint64_t first, uint64_t count) {
     for (uint64_t i = first; i < first + count; ++i) {
-      WriteSample(Sample(16 * i, 10), {});
+      WriteSample(TestSample(16 * i, 10), {});
       if (i % 256 == 0)
         DrainAndDump();
     }
@@ -203,7 +183,7 @@ TEST_F(TargetTest, ATableOnlyDoublesWhereThereIsRoomForBoth) {
   UserBudget::Account others(&budget, target_->user());
   const auto write = [this](uint64_t first, uint64_t end) {
     for (uint64_t i = first; i < end; ++i) {
-      WriteSample(Sample(16 * i, 10), {});
+      WriteSample(TestSample(16 * i, 10), {});
       if (i % 256 == 0)
         DrainAndDump();
     }
@@ -227,7 +207,7 @@ TEST_F(TargetTest, TheFirstRecordIsWaitedForWhileItIsBeingWritten) {
   ASSERT_NE(reservation.payload, nullptr);
   for (int i = 0; i < 3; ++i)
     EXPECT_TRUE(DrainAndDump().callsites.empty());
-  const SampleRecord record = Sample(0x10, 100);
+  const SampleRecord record = TestSample(0x10, 100);
   memcpy(reservation.payload, &record, sizeof(record));
   writer_.Commit(reservation);
   ASSERT_EQ(DrainAndDump().callsites.size(), 1u);
@@ -236,8 +216,8 @@ TEST_F(TargetTest, TheFirstRecordIsWaitedForWhileItIsBeingWritten) {
 
 TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
   const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
-  WriteSample(Sample(0x10, 100), keys);
-  WriteSample(Sample(0x20, 30, HashOf(keys)), {});  // the stack is known by its hash
+  WriteSample(TestSample(0x10, 100), keys);
+  WriteSample(TestSample(0x20, 30, HashOf(keys)), {});  // the stack is known by its hash
   WriteFree(RecordType::kFree, 0x10, false);
   const HeapDump& dump = DrainAndDump();
   ASSERT_EQ(dump.callsites.size(), 1u);
@@ -255,8 +235,8 @@ TEST_F(TargetTest, SamplesAndFreesBecomeSumsOfTheirCallsite) {
 
 TEST_F(TargetTest, InnerFramesAreAddedToTheOuterOnesThatAreKnown) {
   const uint64_t outer = KeyInOwnCode(8);
-  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4), outer});
-  WriteSample(Sample(0x20, 30, HashOf({outer})), {KeyInOwnCode(2), KeyInOwnCode(6)});
+  WriteSample(TestSample(0x10, 100), {KeyInOwnCode(4), outer});
+  WriteSample(TestSample(0x20, 30, HashOf({outer})), {KeyInOwnCode(2), KeyInOwnCode(6)});
   const HeapDump& dump = DrainAndDump();
   ASSERT_EQ(dump.callsites.size(), 2u);
   const std::vector<Callsite>& callsites = target_->profile().callsites;
@@ -273,10 +253,10 @@ TEST_F(TargetTest, SamplesOfOtherHeapsHaveTheirOwnDumps) {
   ClientBlock& client = target_->recorder().memory().client();
   memcpy(client.heaps[9].name, "pool", 4);
   client.heaps[9].is_set.store(1);
-  SampleRecord record = Sample(0x10, 100);
+  SampleRecord record = TestSample(0x10, 100);
   record.heap_id = 9;
   WriteSample(record, {KeyInOwnCode(4)});
-  WriteSample(Sample(0x10, 30, HashOf({KeyInOwnCode(4)})), {});
+  WriteSample(TestSample(0x10, 30, HashOf({KeyInOwnCode(4)})), {});
   WriteFree(RecordType::kFree, 0x10, false);  // malloc's, not the pool's
   DrainAndDump();
   const std::vector<HeapDump>& heaps = target_->profile().heaps;
@@ -290,7 +270,7 @@ TEST_F(TargetTest, LabelsAreRootsOfTheStack) {
   memcpy(client.labels[1].key, "ten=ant", 7);
   memcpy(client.labels[1].value, "acme\n", 5);
   const std::vector<uint64_t> keys = {KeyInOwnCode(4), KeyInOwnCode(8)};
-  SampleRecord record = Sample(0x10, 100);
+  SampleRecord record = TestSample(0x10, 100);
   record.flags = kSampleHasLabels;
   record.frame_count = 2;
   const uint64_t labels = uint64_t{1} << 16 | kTooManyLabels;
@@ -311,7 +291,7 @@ TEST_F(TargetTest, LabelsAreRootsOfTheStack) {
 
 TEST_F(TargetTest, TheFunctionThatWasCalledIsTheInnermostFrame) {
   const auto write = [this](uint64_t address, AllocationFunction function) {
-    SampleRecord record = Sample(address, 100);
+    SampleRecord record = TestSample(address, 100);
     record.function = static_cast<uint8_t>(function);
     WriteSample(record, {KeyInOwnCode(4)});
   };
@@ -342,9 +322,9 @@ TEST_F(TargetTest, MarksAndRequestedDumpsAreKept) {
   std::vector<std::byte> payload(sizeof(mark));
   memcpy(payload.data(), &mark, sizeof(mark));
   Write(RecordType::kMark, payload);
-  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  WriteSample(TestSample(0x10, 100), {KeyInOwnCode(4)});
   Write(RecordType::kDumpNow, payload);
-  WriteSample(Sample(0x20, 100, HashOf({KeyInOwnCode(4)})), {});
+  WriteSample(TestSample(0x20, 100, HashOf({KeyInOwnCode(4)})), {});
   Write(RecordType::kMark, {});  // too short
   EXPECT_EQ(DrainAndDump().callsites.begin()->second.live().bytes, 200);
   const TargetProfile& profile = target_->profile();
@@ -416,7 +396,7 @@ TEST_F(TargetTest, TheLookAtAnExitIsLeftForATurnWithTime) {
   Target& ending = *target.value();
   SharedMemory& memory = ending.recorder().memory();
   writer_ = WriterOf(memory);
-  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  WriteSample(TestSample(0x10, 100), {KeyInOwnCode(4)});
   memory.client().ring.exiting.store(1);
   ending.recorder().Tick(/*end_ns=*/0);
   EXPECT_EQ(ending.recorder().ring().position(), 0u);
@@ -461,7 +441,7 @@ TEST_F(TargetTest, RequestedDumpsOfManyHeapsHaveABoundForAllTargetsOfAUser) {
 }
 
 TEST_F(TargetTest, AFailedReallocIsUndone) {
-  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  WriteSample(TestSample(0x10, 100), {KeyInOwnCode(4)});
   WriteFree(RecordType::kFree, 0x10, true);
   WriteFree(RecordType::kReallocFailed, 0x10, false);
   EXPECT_EQ(DrainAndDump().callsites.begin()->second.live().bytes, 100);
@@ -470,7 +450,7 @@ TEST_F(TargetTest, AFailedReallocIsUndone) {
 TEST_F(TargetTest, AStackThatNeverArrivedIsNamedAndSentAnew) {
   const uint32_t epoch =
       target_->recorder().memory().engine().control.known_stacks_epoch.load();
-  WriteSample(Sample(0x10, 100, /*outer_hash=*/77), {KeyInOwnCode(4)});
+  WriteSample(TestSample(0x10, 100, /*outer_hash=*/77), {KeyInOwnCode(4)});
   const HeapDump& dump = DrainAndDump();
   EXPECT_EQ(NameOf(dump.callsites.begin()->first), "[stack lost]");
   EXPECT_EQ(target_->profile().quality.unknown_stacks, 1u);
@@ -479,8 +459,8 @@ TEST_F(TargetTest, AStackThatNeverArrivedIsNamedAndSentAnew) {
 }
 
 TEST_F(TargetTest, TruncatedStacksAreCounted) {
-  WriteSample(Sample(0x10, 100, 0), {KeyInOwnCode(4)});
-  SampleRecord too_deep = Sample(0x20, 100);
+  WriteSample(TestSample(0x10, 100, 0), {KeyInOwnCode(4)});
+  SampleRecord too_deep = TestSample(0x20, 100);
   too_deep.flags = kSampleTooDeep;
   WriteSample(too_deep, {KeyInOwnCode(4)});
   DrainAndDump();
@@ -488,7 +468,7 @@ TEST_F(TargetTest, TruncatedStacksAreCounted) {
 }
 
 TEST_F(TargetTest, AnAddressOutsideEveryMappingIsAFrameWithoutOne) {
-  WriteSample(Sample(0x10, 100), {0x1234});
+  WriteSample(TestSample(0x10, 100), {0x1234});
   const CallsiteId callsite = DrainAndDump().callsites.begin()->first;
   const TargetProfile& profile = target_->profile();
   const Frame& frame = profile.frames[profile.callsites[callsite].frame];
@@ -540,7 +520,7 @@ TEST_F(TargetTest, WhatIsKeptOfOneThatHasEndedNeedsNoDescriptors) {
 
 TEST_F(TargetTest, WhatIsNotReadInTimeCountsAsLost) {
   for (uint64_t i = 0; i < 3; ++i)
-    WriteSample(Sample(0x10 * i, 100), {KeyInOwnCode(4)});
+    WriteSample(TestSample(0x10 * i, 100), {KeyInOwnCode(4)});
   EXPECT_EQ(target_->recorder().Drain(1, /*writers_gone=*/true), 1u);
   target_->recorder().LoseRest(/*writers_gone=*/true);
   target_->recorder().UpdateDump();
@@ -553,7 +533,7 @@ TEST_F(TargetTest, BadRecordsAreCountedAndTheRestIsRead) {
   Write(RecordType::kSample, std::vector<std::byte>(80));
   Write(RecordType::kFree, std::vector<std::byte>(32));
   Write(static_cast<RecordType>(200), {});
-  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  WriteSample(TestSample(0x10, 100), {KeyInOwnCode(4)});
   EXPECT_EQ(DrainAndDump().callsites.size(), 1u);
   EXPECT_EQ(target_->profile().quality.corrupt_records, 4u);
   EXPECT_EQ(target_->profile().quality.samples, 1u);
@@ -575,7 +555,7 @@ TEST_F(TargetTest, TheExactTotalsAreSummedOverTheUsedSlots) {
 
 TEST_F(TargetTest, TheLastDumpHasTheShapesOfBlocks) {
   for (uint64_t i = 1; i <= 3; ++i)
-    WriteSample(Sample(16 * i, 100), {KeyInOwnCode(4)});
+    WriteSample(TestSample(16 * i, 100), {KeyInOwnCode(4)});
   WriteFree(RecordType::kFree, 16, /*is_realloc=*/false);
   EXPECT_TRUE(DrainAndDump().shapes.empty());
   target_->recorder().FinishDump();
@@ -591,7 +571,7 @@ TEST_F(TargetTest, TheLastDumpHasTheShapesOfBlocks) {
 }
 
 TEST_F(TargetTest, TheLastDumpStandsWhenTheRecorderIsReleased) {
-  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  WriteSample(TestSample(0x10, 100), {KeyInOwnCode(4)});
   DrainAndDump();
   target_->ReleaseRecorder();
   EXPECT_FALSE(target_->is_recording());
@@ -630,7 +610,7 @@ TEST_F(TargetTest, RecordsCutByTheEndOfTheProcessAreNotDamage) {
   RingHeader& ring = target_->recorder().memory().client().ring;
   ring.slot_count.store(2);  // threads
   writer_.Reserve(RecordType::kSample, 64);
-  WriteSample(Sample(0x10, 100), {KeyInOwnCode(4)});
+  WriteSample(TestSample(0x10, 100), {KeyInOwnCode(4)});
   clock_.Update();
   while (target_->recorder().Drain(100, /*writers_gone=*/true) > 0) {
   }
@@ -644,7 +624,7 @@ TEST_F(TargetTest, MoreRecordsThanThreadsAreNotCutByTheEndOfTheProcess) {
   target_->recorder().memory().client().ring.slot_count.store(1);
   for (uint64_t i = 0; i < 3; ++i) {
     writer_.Reserve(RecordType::kSample, 64);
-    WriteSample(Sample(0x10 * (i + 1), 100), {KeyInOwnCode(4)});
+    WriteSample(TestSample(0x10 * (i + 1), 100), {KeyInOwnCode(4)});
   }
   clock_.Update();
   while (target_->recorder().Drain(100, /*writers_gone=*/true) > 0) {
@@ -675,7 +655,7 @@ TEST_F(TargetTest, CodeThatComesToAnEmptyPlaceIsNotTakenForWhatWasThere) {
     mmap(place, kPageSize, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0);
     close(file);
   };
-  WriteSample(Sample(0x10, 100), {key});
+  WriteSample(TestSample(0x10, 100), {key});
   DrainAndDump();
   SessionControl& control = target_->recorder().memory().engine().control;
   const uint32_t epoch = control.known_stacks_epoch.load();
@@ -684,7 +664,7 @@ TEST_F(TargetTest, CodeThatComesToAnEmptyPlaceIsNotTakenForWhatWasThere) {
   DrainAndDump();
   EXPECT_NE(control.known_stacks_epoch.load(), epoch);  // frames are sent anew
   map_file();
-  WriteSample(Sample(0x20, 30), {key});
+  WriteSample(TestSample(0x20, 30), {key});
   const HeapDump& dump = DrainAndDump();
   munmap(place, kPageSize);
   ASSERT_EQ(dump.callsites.size(), 2u);
@@ -708,11 +688,11 @@ TEST_F(TargetTest, ModulesThatWereUnloadedTogetherAreLookedAtOnce) {
 }
 
 TEST_F(TargetTest, NumbersThatNoProcessCanHaveAreDamagedRecords) {
-  SampleRecord huge = Sample(0x10, kMaxAllocation + 1);
+  SampleRecord huge = TestSample(0x10, kMaxAllocation + 1);
   WriteSample(huge, {KeyInOwnCode(4)});
   huge.size = UINT64_MAX;
   WriteSample(huge, {KeyInOwnCode(4)});
-  SampleRecord rare = Sample(0x20, 1);
+  SampleRecord rare = TestSample(0x20, 1);
   rare.interval = kMaxInterval + 1;
   WriteSample(rare, {KeyInOwnCode(4)});
   const HeapDump& dump = DrainAndDump();
@@ -728,7 +708,7 @@ TEST_F(TargetTest, MadeUpNumbersNeverMakeAFigureThatIsNone) {
   ClientBlock& client = target_->recorder().memory().client();
   for (int round = 0; round < 200; ++round) {
     for (int i = 0; i < 50; ++i) {
-      SampleRecord record = Sample(any() % 64, std::max<uint64_t>(1, any()));
+      SampleRecord record = TestSample(any() % 64, std::max<uint64_t>(1, any()));
       record.interval = (any() | 1) & kIntervalBits;
       record.function = any() & 0xff;
       record.tsc = any();
