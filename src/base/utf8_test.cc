@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 namespace heapprofd {
 namespace {
 
@@ -28,6 +30,16 @@ TEST(Utf8Test, SequencesThatStandForNoCharacterAreReplaced) {
       want += kReplacement;
     EXPECT_EQ(ToUtf8(text), want);
   }
+}
+
+TEST(Utf8Test, TextIsCutBetweenCharacters) {
+  const std::string text = "a\xe2\x82\xac\xc3\xa9";
+  const char* const cut[] = {"", "a", "a", "a", "a\xe2\x82\xac", "a\xe2\x82\xac"};
+  for (size_t bytes = 0; bytes < std::size(cut); ++bytes)
+    EXPECT_EQ(CutUtf8(text, bytes), cut[bytes]);
+  EXPECT_EQ(CutUtf8(text, 6), text);
+  EXPECT_EQ(CutUtf8(text, 99), text);
+  EXPECT_EQ(CutUtf8("\x80\x80\x80", 2), "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace heapprofd {
 
@@ -24,10 +25,7 @@ std::string Pad(const std::string& text, size_t width) {
 std::string Cut(const std::string& text, size_t width) {
   if (text.size() <= width)
     return text;
-  size_t end = width - 3;
-  while (end > 0 && (text[end] & 0xc0) == 0x80)  // between two characters
-    --end;
-  return text.substr(0, end) + "...";
+  return std::string(CutUtf8(text, width - 3)) + "...";
 }
 
 std::string Wrap(const std::string& text, size_t indent, size_t width) {

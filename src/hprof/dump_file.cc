@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace heapprofd::hprof {
 namespace {
 
@@ -36,15 +38,6 @@ constexpr size_t kMostNameBytes = 1024;
 
 // A name can be that of many classes and fields at little cost to whoever has made the
 // file; programs have none as long as this.
-std::string_view CutName(std::string_view name) {
-  size_t end = kMostNameBytes;
-  if (name.size() <= end)
-    return name;
-  while (end > 0 && (static_cast<uint8_t>(name[end]) & 0xC0) == 0x80)
-    --end;  // within a character
-  return name.substr(0, end);
-}
-
 template <typename Value>
 Value Find(const std::vector<std::pair<uint64_t, Value>>& sorted, uint64_t key) {
   const auto found =
@@ -170,7 +163,8 @@ void DumpFile::ReadName(const uint8_t* body, uint8_t tag, uint64_t length) {
   if (tag == kUtf8 && length >= id_bytes_)
     strings_.emplace_back(
         GetId(body, id_bytes_),
-        CutName({reinterpret_cast<const char*>(body) + id_bytes_, length - id_bytes_}));
+        CutUtf8({reinterpret_cast<const char*>(body) + id_bytes_, length - id_bytes_},
+                kMostNameBytes));
   if (tag == kLoadClass && length >= 8 + 2 * id_bytes_) {
     class_names_.emplace_back(GetId(body + 4, id_bytes_),
                               GetId(body + 8 + id_bytes_, id_bytes_));

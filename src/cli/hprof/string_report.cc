@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/hprof/report_parts.h"
 #include "hprof/duplicate_strings.h"
 
@@ -31,12 +32,7 @@ std::string ShownLine(const hprof::DuplicateString& row) {
   constexpr size_t kMaxBytes = 60;
   std::string text = Printable(row.text);
   const bool is_cut = row.length > hprof::kMaxShownCharacters || text.size() > kMaxBytes;
-  if (text.size() > kMaxBytes) {
-    size_t end = kMaxBytes;
-    while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80)
-      --end;  // within a character
-    text.resize(end);
-  }
+  text.resize(CutUtf8(text, kMaxBytes).size());
   return '"' + text + '"' + (is_cut ? "..." : "");
 }
 
