@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/print.h"
+#include "cli/flag_values.h"
 
 namespace heapprofd {
 namespace {
@@ -16,22 +17,16 @@ struct Asked {
 // What every command has.
 void AddCommonFlags(const CommandLine& line, Asked* asked, std::vector<Flag>* flags) {
   const std::string group = "help";
-  const auto set = [](bool* value) {
-    return [value](const std::string&) {
-      *value = true;
-      return Status();
-    };
-  };
   flags->push_back({.letter = 'h',
                     .name = "help",
                     .help = "Show help: -h in short, --help in full.",
                     .group = group,
-                    .apply = set(&asked->help)});
+                    .apply = Switch(&asked->help)});
   flags->push_back({.letter = line.version_letter,
                     .name = "version",
                     .help = "Show the version.",
                     .group = group,
-                    .apply = set(&asked->version)});
+                    .apply = Switch(&asked->version)});
 }
 
 Status RefuseWord(const CommandLine& line, const std::string& word) {

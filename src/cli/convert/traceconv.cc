@@ -128,11 +128,7 @@ std::vector<Flag> SymbolFlags(TraceconvOptions& options) {
        .value_name = "[PACKAGE=]FILE",
        .help = "deobfuscate, bundle: a mapping file; may be repeated.",
        .group = group,
-       .apply =
-           [&options](const std::string& text) {
-             options.proguard_maps.push_back(text);
-             return Status();
-           }},
+       .apply = TakeWords(&options.proguard_maps)},
       {.name = "no-auto-proguard-maps",
        .help = "bundle: ignore PERFETTO_PROGUARD_MAP.",
        .group = group,

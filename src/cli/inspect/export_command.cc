@@ -154,13 +154,7 @@ std::vector<Flag> ExportFlags(ExportOptions& options) {
        .value_name = "PID",
        .help = "Of this process. Default: the largest heap's.",
        .group = group,
-       .apply =
-           [&options](const std::string& text) {
-             options.pid = ParseNumber(text, INT32_MAX);
-             return options.pid ? Status()
-                                : Invalid("cannot use --pid " + text +
-                                          ": it must be a process id");
-           }},
+       .apply = NumberValue("--pid", &options.pid, INT32_MAX, "a process id")},
       {.name = "heap",
        .value_name = "NAME",
        .help = "This heap of it. Default: the largest one.",

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/command_line.h"
 #include "cli/flag_values.h"
 
 namespace heapprofd {
@@ -36,14 +37,6 @@ Result<std::string> ReadScript(const std::string& path) {
   return text;
 }
 
-// Flags that read or take a script.
-ApplyValue AddScript(QueryOptions& options) {
-  return [&options](const std::string& text) {
-    options.scripts.push_back(text);
-    return Status();
-  };
-}
-
 ApplyValue AddScriptFile(QueryOptions& options) {
   return [&options](const std::string& path) {
     HPD_TRY_ASSIGN(std::string script, ReadScript(path));
@@ -74,7 +67,7 @@ std::vector<Flag> QueryFlags(QueryOptions& options) {
            .value_name = "SQL",
            .help = "Run SQL.",
            .group = group,
-           .apply = AddScript(options)},
+           .apply = TakeWords(&options.scripts)},
           {.name = "table",
            .help = "Print results as tables.",
            .group = group,
