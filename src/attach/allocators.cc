@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/text.h"
 #include "unwind/module.h"
 
 namespace heapprofd {
@@ -43,21 +44,17 @@ bool IsWantedSymbol(std::string_view name) {
   });
 }
 
-std::string BaseName(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 bool IsClient(const std::string& path) {
-  return BaseName(path).starts_with("libheapprofd_");
+  return FileName(path).starts_with("libheapprofd_");
 }
 
 // glibc's loader has a malloc for itself; ours passes on to the next one.
 bool IsNoAllocator(const std::string& path) {
-  return BaseName(path).starts_with("ld-linux") || IsClient(path);
+  return FileName(path).starts_with("ld-linux") || IsClient(path);
 }
 
 bool IsLibc(const std::string& path) {
-  const std::string name = BaseName(path);
+  const std::string_view name = FileName(path);
   return name.starts_with("libc.so") || name.starts_with("libc-2.") ||
          name.starts_with("ld-musl");
 }
@@ -173,7 +170,7 @@ ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
       code.is_go = contents.symbols.contains(kGoMarker);
       code.is_stripped = contents.symbols.empty();
     }
-    code.has_loader |= BaseName(entry.path).starts_with("ld-");
+    code.has_loader |= FileName(entry.path).starts_with("ld-");
     TakeLibcAddresses(contents, image->base, &code.libc);
     if (IsNoAllocator(entry.path))
       continue;

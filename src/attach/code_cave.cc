@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "attach/elf_functions.h"
+#include "base/text.h"
 #include "unwind/module.h"
 
 extern "C" const uint8_t hpd_stub[];
@@ -36,7 +37,7 @@ uint64_t AlignUp(uint64_t value) {
 }
 
 bool IsNeverUnloaded(const MapEntry& entry, const std::string& exe) {
-  const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
+  const std::string_view name = FileName(entry.path);
   return entry.path == exe || name.starts_with("ld-") || name.starts_with("libc.so") ||
          name.starts_with("libc-2.");
 }

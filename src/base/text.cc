@@ -86,8 +86,4 @@ std::string ShellQuoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string FileName(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 }  // namespace heapprofd

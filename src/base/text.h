@@ -21,6 +21,8 @@ std::string PrintableLines(std::string_view text);
 std::string ShellQuoted(const std::string& text);
 
 // What comes behind the last '/' of `path`.
-std::string FileName(const std::string& path);
+constexpr std::string_view FileName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 }  // namespace heapprofd

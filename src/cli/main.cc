@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/print.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/record/own_limits.h"
 
@@ -21,6 +22,6 @@ int main(int argc, char** argv) {
   heapprofd::LiftOwnLimits();
   const std::string path = argc > 0 ? argv[0] : "heap_profile";
   return heapprofd::WithOutput(
-      heapprofd::RunHeapProfile(path.substr(path.rfind('/') + 1),
+      heapprofd::RunHeapProfile(std::string(heapprofd::FileName(path)),
                                 heapprofd::Words(argv + std::min(argc, 1), argv + argc)));
 }

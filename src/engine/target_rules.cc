@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace heapprofd {
 namespace {
 
@@ -16,7 +18,7 @@ bool MatchesName(const std::string& name, const std::string& path) {
     return false;
   if (!IsPattern(name))
     return NormalizedName(name) == NormalizedName(path);
-  const std::string& subject = name[0] == '/' ? path : path.substr(path.rfind('/') + 1);
+  const std::string subject(name[0] == '/' ? path : FileName(path));
   return fnmatch(name.c_str(), subject.c_str(), FNM_NOESCAPE) == 0;
 }
 

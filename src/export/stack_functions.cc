@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace heapprofd {
@@ -17,8 +18,7 @@ std::vector<ExportedFunction> FunctionsOf(const TargetProfile& profile,
   if (frame.lines.empty()) {
     char address[20];
     snprintf(address, sizeof(address), "+0x%" PRIx64, frame.rel_pc);
-    const std::string name =
-        module.empty() ? "[unknown]" : module.substr(module.rfind('/') + 1);
+    const std::string name = module.empty() ? "[unknown]" : std::string(FileName(module));
     return {{.name = name + address, .module = module, .file = ""}};
   }
   std::vector<ExportedFunction> functions;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "export/frame_names.h"
 #include "export/heap_sums.h"
 #include "export/pprof.h"
@@ -18,10 +19,6 @@ namespace {
 
 constexpr std::string_view kArtHeap = "com.android.art";
 
-std::string_view Basename(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // What all profiles of a trace share.
 class TraceEncoder {
  public:
@@ -30,7 +27,7 @@ class TraceEncoder {
       annotations_ = FrameAnnotations(trace);
     features_.resize(trace.mappings.size());
     for (const ImportedMapping& mapping : trace.mappings)
-      is_label_mapping_.push_back(Basename(trace.Text(mapping.name)) ==
+      is_label_mapping_.push_back(FileName(trace.Text(mapping.name)) ==
                                   kLabelMappingName);
     for (size_t row = 0; row < trace.frames.row_count(); ++row)
       AddFeatures(row);
@@ -115,7 +112,7 @@ class TraceEncoder {
 // Readers take the first mapping for the program: the one that the command line names, or
 // begins to name ("python3" is python3.11).
 void TraceEncoder::AddProgramMapping(const ImportedProcess& process) {
-  const std::string_view name = Basename(trace_.Text(process.name));
+  const std::string_view name = FileName(trace_.Text(process.name));
   if (name.empty())
     return;
   uint32_t best = kNoId;
@@ -123,8 +120,8 @@ void TraceEncoder::AddProgramMapping(const ImportedProcess& process) {
   for (size_t row = 0; row < trace_.mappings.size(); ++row) {
     const std::string_view path = trace_.Text(trace_.mappings[row].name);
     const int score = path == trace_.Text(process.name)  ? 3
-                      : Basename(path) == name           ? 2
-                      : Basename(path).starts_with(name) ? 1
+                      : FileName(path) == name           ? 2
+                      : FileName(path).starts_with(name) ? 1
                                                          : 0;
     if (score > best_score) {
       best_score = score;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/text.h"
 #include "hprof/graph_tables.h"
 #include "hprof/merge.h"
 #include "import/formats.h"
@@ -35,7 +36,7 @@ Status ImportDumps(const std::string& path,
   }
   builder->BeginSource();
   GraphSource source;
-  source.upid = AddNamedProcess(BaseName(path), *builder);
+  source.upid = AddNamedProcess(FileName(path), *builder);
   source.is_damaged = !input.damage().empty() || !file.damage().empty();
   HPD_TRY(AddGraphs(file, source, builder, notes));
   return input.Check();

@@ -24,7 +24,7 @@ bool IsTail(const MappedInput& input) {
 
 // The number behind "-pid" or "-tm" in the name of the file; empty: there is none.
 std::string NumberIn(const std::string& path, const std::string& mark) {
-  const std::string name = FileName(path);
+  const std::string name(FileName(path));
   const size_t at = name.find(mark);
   if (at == std::string::npos)
     return "";

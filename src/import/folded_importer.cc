@@ -1,6 +1,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/text.h"
 #include "import/formats.h"
 #include "import/line_reader.h"
 
@@ -53,7 +54,7 @@ Result<ImportReport> ImportFolded(ByteSource& source,
   ImportReport report;
   LineReader lines(&source);
   ImportedDump dump;
-  dump.upid = AddNamedProcess(BaseName(name), builder);
+  dump.upid = AddNamedProcess(FileName(name), builder);
   dump.heap_name = builder.Intern("folded");
   builder.BeginDump(dump);
   std::string_view line;

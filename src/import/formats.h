@@ -33,7 +33,4 @@ Result<ImportReport> ImportPprof(ByteSource& source,
 // A process for a file that tells no pid.
 uint32_t AddNamedProcess(std::string_view name, TraceBuilder& builder);
 
-// The part of a path behind the last slash.
-std::string_view BaseName(std::string_view path);
-
 }  // namespace heapprofd

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/text.h"
 #include "import/formats.h"
 #include "import/line_reader.h"
 
@@ -58,7 +59,7 @@ struct AllocationKind {
 class HeaptrackImporter {
  public:
   HeaptrackImporter(const std::string& name, TraceBuilder& builder)
-      : builder_(builder), upid_(AddNamedProcess(BaseName(name), builder)) {
+      : builder_(builder), upid_(AddNamedProcess(FileName(name), builder)) {
     strings_.push_back(kEmptyString);
     frames_.push_back(kNoId);
     callsites_.push_back(kNoId);

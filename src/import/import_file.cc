@@ -179,10 +179,6 @@ Status ImportFiles(std::span<const std::string> paths,
   return {};
 }
 
-std::string_view BaseName(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 uint32_t AddNamedProcess(std::string_view name, TraceBuilder& builder) {
   std::vector<ImportedProcess>& processes = builder.trace().processes;
   ImportedProcess process;

@@ -6,6 +6,7 @@
 
 #include <protozero/exception.hpp>
 
+#include "base/text.h"
 #include "import/formats.h"
 #include "trace/message_reader.h"
 
@@ -267,7 +268,7 @@ class PprofImporter {
 
   void BeginDump() {
     ImportedDump dump;
-    dump.upid = AddNamedProcess(BaseName(name_), builder_);
+    dump.upid = AddNamedProcess(FileName(name_), builder_);
     dump.heap_name = builder_.Intern("pprof");
     dump.ts = time_ns_;
     if (duration_ns_ > 0 && duration_ns_ <= time_ns_)

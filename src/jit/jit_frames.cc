@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files/foreign_file.h"
+#include "base/text.h"
 #include "jit/jit_names.h"
 #include "symbolize/symbol_answers.h"
 #include "symbolize/worker_pool.h"
@@ -15,7 +16,7 @@ namespace heapprofd {
 namespace {
 
 bool IsJitdump(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = FileName(path);
   return name.starts_with("jit-") && name.ends_with(".dump");
 }
 

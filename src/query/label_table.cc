@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "profile/model.h"
 #include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
@@ -26,7 +27,7 @@ std::vector<bool> LabelMappings(const ImportedTrace& trace) {
   std::vector<bool> is_label;
   for (const ImportedMapping& mapping : trace.mappings) {
     const std::string_view name = trace.Text(mapping.name);
-    is_label.push_back(name.substr(name.rfind('/') + 1) == kLabelMappingName);
+    is_label.push_back(FileName(name) == kLabelMappingName);
   }
   return is_label;
 }

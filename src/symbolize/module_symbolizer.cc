@@ -210,7 +210,7 @@ std::string ModuleSymbolizer::NotFoundMessage(
   }
   if (!causes.empty())
     message += causes.substr(0, causes.size() - 2) + "; ";
-  const std::string base = request.path.substr(request.path.rfind('/') + 1);
+  const std::string base(FileName(request.path));
   return message +
          (finder_->has_roots()
               ? "put the file that ran as " + base +

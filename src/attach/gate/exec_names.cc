@@ -4,15 +4,13 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace heapprofd {
 namespace {
 
 constexpr char kVersion = '1';
 constexpr std::string_view kSpecial = "*?[";  // of fnmatch(3)
-
-std::string_view FileName(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 // Whether the text has the pattern's literal parts in their order, the first one at its
 // beginning: what fnmatch accepts, and more. Linear in both.

@@ -143,8 +143,8 @@ FrameId RestoredProfile::FrameOf(uint32_t row) {
                 .rel_pc = trace_.frames.rel_pc[row],
                 .lines = LinesOf(trace_, row)};
     frame.is_allocator = is_allocator_[row];
-    frame.is_label = FileName(std::string(trace_.Text(trace_.mappings[mapping].name))) ==
-                     kLabelMappingName;
+    frame.is_label =
+        FileName(trace_.Text(trace_.mappings[mapping].name)) == kLabelMappingName;
     profile_.frames.push_back(std::move(frame));
   }
   return entry->second;

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/print.h"
+#include "base/text.h"
 
 namespace heapprofd {
 namespace {
@@ -80,8 +81,7 @@ RecordingConfig ConfigOf(const Options& options) {
   config.duration_ms = options.duration_ms.value_or(by_default);
   TargetRules& targets = config.sessions[0].targets;
   if (!options.command.empty() && targets.names.empty()) {
-    const std::string& program = options.command[0];
-    targets.names.push_back(program.substr(program.rfind('/') + 1));
+    targets.names.emplace_back(FileName(options.command[0]));
   }
   return config;
 }

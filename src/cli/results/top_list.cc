@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "base/text.h"
 #include "profile/allocator_internals.h"
 #include "symbolize/demangle.h"
 
@@ -13,10 +14,6 @@ namespace {
 
 constexpr size_t kCallers = 3;
 
-std::string BaseName(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::string ModuleOffset(const TargetProfile& profile, const Frame& frame) {
   std::array<char, 32> offset{};
   snprintf(offset.data(), offset.size(), "%#llx",
@@ -24,7 +21,8 @@ std::string ModuleOffset(const TargetProfile& profile, const Frame& frame) {
   if (frame.mapping == kNoId)
     return std::string("[unmapped] ") + offset.data();
   const std::string& path = profile.mappings[frame.mapping].path;
-  return (path.empty() ? "[anonymous]" : BaseName(path)) + "+" + offset.data();
+  return (path.empty() ? "[anonymous]" : std::string(FileName(path))) + "+" +
+         offset.data();
 }
 
 std::string LineLabel(const SourceLine& line) {
@@ -52,8 +50,8 @@ std::vector<Position> Expand(const TargetProfile& profile, CallsiteId callsite) 
     for (const SourceLine& line : frame.lines)
       positions.push_back({id, LineLabel(line),
                            line.file.empty() ? ""
-                                             : BaseName(line.file.str()) + ":" +
-                                                   std::to_string(line.line),
+                                             : std::string(FileName(line.file.str())) +
+                                                   ":" + std::to_string(line.line),
                            &line});
   }
   return positions;
@@ -63,7 +61,7 @@ StackFunction FunctionAt(const TargetProfile& profile, const Position& position)
   StackFunction function;
   const MappingId mapping = profile.frames[position.frame].mapping;
   if (mapping != kNoId)
-    function.module = BaseName(profile.mappings[mapping].path);
+    function.module = FileName(profile.mappings[mapping].path);
   if (position.line == nullptr) {
     function.label = "[" + (function.module.empty() ? "unknown" : function.module) + "]";
     return function;

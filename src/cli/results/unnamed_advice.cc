@@ -158,8 +158,9 @@ std::optional<std::string> UnnamedAdvice(const ProcessResult& process) {
            worst->error;
   return FormatShare(worst_share, 1) +
          " of allocated bytes belong to functions without a name in " +
-         (worst->path.empty() ? "memory without a file" : FileName(worst->path)) + ": " +
-         Advice(*worst);
+         (worst->path.empty() ? "memory without a file"
+                              : std::string(FileName(worst->path))) +
+         ": " + Advice(*worst);
 }
 
 // Only a compiler whose runtime is there is blamed.
