@@ -3,17 +3,15 @@
 //
 // Three levels, all fixed memory, all lock-free:
 //   pages  8 KiB that stay in the first-level cache: one bit per (folded) page, and a
-//   count beside it that
-//          only sampled events touch. At large intervals this answers nearly every free.
+//          count beside it that only sampled events touch. At large intervals this
+//          answers nearly every free.
 //   bits   one 64-bit word per bucket: 32 filter bits (low half) and a version (high
-//   half). A set bit says
-//          "a sampled address may live here"; a clear bit is certain. Neighbouring
-//          addresses share words, so a program that frees what it used together stays in
-//          one cache line.
+//          half). A set bit says "a sampled address may live here"; a clear bit is
+//          certain. Neighbouring addresses share words, so a program that frees what it
+//          used together stays in one cache line.
 //   slots  the exact addresses of a bucket, as 32-bit tags. Bucket, bit and tag together
-//   give the address
-//          back, so a match is exact. Planes are touched only as far as the fullest
-//          bucket needs.
+//          give the address back, so a match is exact. Planes are touched only as far as
+//          the fullest bucket needs.
 //
 // Clearing a bit must not lose a concurrent insertion: an inserter stores its tag first
 // and then raises the version; a remover recomputes the bit from the tags and swaps the

@@ -3,16 +3,16 @@
 // One packet sequence carries all heap profiles. Its rules (the importer ignores or drops
 // what breaks them):
 //   - a ClockSnapshot with MONOTONIC_COARSE and BOOTTIME comes first: dump times are in
-//   the former's domain;
+//     the former's domain;
 //   - every packet has the sequence id, the first one the flag INCREMENTAL_STATE_CLEARED;
 //   - ProfilePacket.index counts 0, 1, 2, ... over the whole sequence;
 //   - the packets of one heap's dump are marked `continued`, an empty one without the
-//   mark ends the series;
+//     mark ends the series;
 //   - packets stay below 500 kB (trace/limits.h), the header is repeated in each;
 //   - values are cumulative and never fall; a callstack id belongs to one heap of one
-//   target;
+//     target;
 //   - no two dumps of a process have the same time: Perfetto's queries find the heap and
-//   the interval of an allocation by it;
+//     the interval of an allocation by it;
 //   - strings precede mappings, these frames, these callstacks; id 0 is the empty string.
 #pragma once
 

@@ -1,8 +1,9 @@
 // The two memory files that client and engine share.
 //
 //   EngineBlock   written by the engine, mapped read-only by the client: session
-//   parameters, rules. ClientBlock   written by the client: ring positions, thread slots,
-//   and behind it the ring's bytes.
+//                 parameters, rules
+//   ClientBlock   written by the client: ring positions, thread slots, and behind it
+//                 the ring's bytes
 //
 // Both are sealed against resizing, so neither side can take pages away from the other.
 // The engine treats everything in the ClientBlock as hostile: it reads positions and
