@@ -44,7 +44,7 @@ class RowIndex {
   }
 
   // Lets the processor fetch what LikelyRow and Find will read first.
-  void CallForMemory(uint64_t hash) const {
+  void Prefetch(uint64_t hash) const {
     if (rows_.empty())
       return;
     const size_t at = hash & (rows_.size() - 1);
@@ -79,7 +79,7 @@ class RowIndex {
     rows_.resize(size, kNone);
     for (uint32_t row = 0; row < size_; ++row) {
       if (row + kAhead < size_)
-        CallForMemory(hash_of(row + kAhead));
+        Prefetch(hash_of(row + kAhead));
       Find(hash_of(row), [](uint32_t) { return false; }) = row;
     }
   }

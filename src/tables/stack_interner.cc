@@ -33,15 +33,15 @@ bool StackInterner::Matches(uint32_t run, uint32_t parent, const uint32_t* frame
          std::equal(frames, frames + kRun, runs_[run].frames.begin());
 }
 
-void StackInterner::CallForMemory() {
-  while (CallForRuns()) {
+void StackInterner::PrefetchBatch() {
+  while (PrefetchRuns()) {
   }
   for (size_t i = 0; i < kRun; ++i)
-    CallForCallsites();
+    PrefetchCallsites();
 }
 
 // One run further down every stack that has one. False: none has.
-bool StackInterner::CallForRuns() {
+bool StackInterner::PrefetchRuns() {
   const std::span<Stack> stacks(batch_.data(), count_);
   const auto has_run = [](const Stack& stack) {
     return !stack.is_lost && stack.end - stack.begin - stack.depth >= kRun;
@@ -52,7 +52,7 @@ bool StackInterner::CallForRuns() {
   bool is_further = false;
   for (const Stack& stack : stacks) {
     if (has_run(stack))
-      run_index_.CallForMemory(HashOfRun(stack.parent, frames_of(stack)));
+      run_index_.Prefetch(HashOfRun(stack.parent, frames_of(stack)));
   }
   for (Stack& stack : stacks) {
     if (!has_run(stack))
@@ -76,7 +76,7 @@ bool StackInterner::CallForRuns() {
 }
 
 // One frame further down every stack that has one.
-void StackInterner::CallForCallsites() {
+void StackInterner::PrefetchCallsites() {
   const std::span<Stack> stacks(batch_.data(), count_);
   const auto has_frame = [](const Stack& stack) {
     return stack.end - stack.begin > stack.depth;
@@ -86,7 +86,7 @@ void StackInterner::CallForCallsites() {
   };
   for (const Stack& stack : stacks) {
     if (has_frame(stack))
-      builder_->CallForCallsite(stack.parent, frame_of(stack));
+      builder_->PrefetchCallsite(stack.parent, frame_of(stack));
   }
   for (Stack& stack : stacks) {
     if (has_frame(stack))
@@ -122,21 +122,21 @@ uint32_t StackInterner::InternFrame(uint32_t parent,
   const uint32_t callsite = builder_->InternCallsite(parent, frames[depth]);
   last_callsites_.push_back(callsite);
   if (callsite == rows && !is_new_)
-    CallForNew(callsite, frames, depth + 1);
+    PrefetchNew(callsite, frames, depth + 1);
   is_new_ = callsite == rows;
   return callsite;
 }
 
 // Below a new callsite all are new, and will have the next numbers.
-void StackInterner::CallForNew(uint32_t parent,
-                               std::span<const uint32_t> frames,
-                               size_t depth) const {
+void StackInterner::PrefetchNew(uint32_t parent,
+                                std::span<const uint32_t> frames,
+                                size_t depth) const {
   constexpr size_t kMaxCalls = 64;
   const size_t end = std::min(frames.size(), depth + kMaxCalls);
   for (; depth < end; ++depth, ++parent) {
-    builder_->CallForCallsite(parent, frames[depth]);
+    builder_->PrefetchCallsite(parent, frames[depth]);
     if (depth % kRun == 0 && frames.size() - depth >= kRun)
-      run_index_.CallForMemory(HashOfRun(parent, &frames[depth]));
+      run_index_.Prefetch(HashOfRun(parent, &frames[depth]));
   }
 }
 

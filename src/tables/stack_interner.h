@@ -5,7 +5,7 @@
 // waits for memory and for the one before it. So what a stack shares with the previous
 // one is not looked up at all, runs of kRun frames have a table of their own, and stacks
 // are interned in batches: a first pass goes down all stacks of a batch side by side and
-// only calls for the memory that the second pass, which does the work, will need.
+// only prefetches the memory that the second pass, which does the work, will need.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class StackInterner {
   template <typename Visit>
   void Flush(Visit visit) {
     if (!builder_->is_for_conversion())
-      CallForMemory();
+      PrefetchBatch();
     for (size_t i = 0; i < count_; ++i)
       visit(batch_[i].id, Intern(FramesOf(batch_[i])));
     frames_.clear();
@@ -71,14 +71,14 @@ class StackInterner {
   }
 
   bool Matches(uint32_t run, uint32_t parent, const uint32_t* frames) const;
-  void CallForMemory();
-  bool CallForRuns();
-  void CallForCallsites();
+  void PrefetchBatch();
+  bool PrefetchRuns();
+  void PrefetchCallsites();
   uint32_t Intern(std::span<const uint32_t> frames);
   size_t SharedDepth(std::span<const uint32_t> frames) const;
   uint32_t InternRun(uint32_t parent, std::span<const uint32_t> stack, size_t depth);
   uint32_t InternFrame(uint32_t parent, std::span<const uint32_t> frames, size_t depth);
-  void CallForNew(uint32_t parent, std::span<const uint32_t> frames, size_t depth) const;
+  void PrefetchNew(uint32_t parent, std::span<const uint32_t> frames, size_t depth) const;
 
   TraceBuilder* builder_;
   Column<uint32_t> frames_;  // of all stacks of the batch

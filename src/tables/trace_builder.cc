@@ -192,8 +192,8 @@ uint32_t TraceBuilder::InternStack(std::span<const uint32_t> frames) {
   return row;
 }
 
-void TraceBuilder::CallForCallsite(uint32_t parent, uint32_t frame) const {
-  callsite_index_.CallForMemory(CallsiteHash(parent, frame));
+void TraceBuilder::PrefetchCallsite(uint32_t parent, uint32_t frame) const {
+  callsite_index_.Prefetch(CallsiteHash(parent, frame));
 }
 
 uint32_t TraceBuilder::LikelyCallsite(uint32_t parent, uint32_t frame) const {

@@ -87,10 +87,10 @@ class TraceBuilder {
   // more than they are themselves.
   void ForgetCallsites() { callsite_index_ = RowIndex(); }
 
-  // For who interns many callsites: calls for the memory that the look-up of a callsite
+  // For who interns many callsites: prefetches the memory that the look-up of a callsite
   // needs; then, a little later, names the one that it most likely is (kNoId: none) and
-  // calls for that; and tells whether it is.
-  void CallForCallsite(uint32_t parent, uint32_t frame) const;
+  // prefetches that; and tells whether it is.
+  void PrefetchCallsite(uint32_t parent, uint32_t frame) const;
   uint32_t LikelyCallsite(uint32_t parent, uint32_t frame) const;
   bool IsCallsite(uint32_t callsite, uint32_t parent, uint32_t frame) const;
 
