@@ -11,7 +11,7 @@ from profile_run import HEAP_PROFILE, program
 from service_run import HEAPPROFD, Place
 
 DEADLINE_S = 60
-GATE = "heapprofd-gate"  # gives all programs leave to start
+GATE = "heapprofd-gate"  # gives all programs permission to start
 _DOCTOR = subprocess.run([HEAP_PROFILE, "doctor"], capture_output=True, text=True, check=False).stdout
 # Root in a container may not be allowed to.
 MAY_ATTACH = "ok    attach to processes of all users" in _DOCTOR

@@ -1,6 +1,6 @@
-// Every exec of the machine waits for the leave of a small process of its own that does
-// nothing else (gate.h), for all recordings there are: each that asked for itself would
-// cost every program that is started its time. Whatever happens to that process the
+// Every exec of the machine waits for the permission of a small process of its own that
+// does nothing else (gate.h), for all recordings there are: each that asked for itself
+// would cost every program that is started its time. Whatever happens to that process the
 // programs do not wait: it is killed by the kernel when it does not answer for
 // 0.4 seconds. See docs/design/exec-gate.md.
 //

@@ -23,7 +23,8 @@ constexpr std::chrono::milliseconds kDecisionTime{1000};
 constexpr std::chrono::milliseconds kServeEvery{5};
 constexpr size_t kMaxProblems = 1000;  // that nobody has taken yet
 constexpr int kStragglerMs = 10;
-constexpr uint64_t kLoadNs = 10'000'000'000;     // from the leave to all libraries loaded
+constexpr uint64_t kLoadNs =
+    10'000'000'000;  // from the permission to all libraries loaded
 constexpr uint64_t kUrgentLoadNs = 500'000'000;  // the same while others wait
 constexpr uint64_t kSeizeNs = 5'000'000;
 constexpr int kMaxFailedGates = 3;  // that end before they watch
@@ -178,7 +179,8 @@ void ExecWatcher::NoteEndOfGate() {
   strftime(since.data(), since.size(), "%H:%M:%S", localtime_r(&now, &local));
   problems_.push_back(
       std::string("cannot catch programs that have started since ") + since.data() +
-      ": the process that gives all programs leave to start has ended, as it is made to "
+      ": the process that gives all programs permission to start has ended, as it is "
+      "made to "
       "when it does not answer; attach with -p, or start the recording again");
 }
 
@@ -191,7 +193,7 @@ bool ExecWatcher::AwaitHeld() {
       TracedThread::ReleaseStragglers();
     HearGate();
   }
-  return gate_.is_open();  // otherwise they have their leave
+  return gate_.is_open();  // otherwise they have their permission
 }
 
 void ExecWatcher::HearGate() {
@@ -243,11 +245,11 @@ void ExecWatcher::NoteProblem(const Status& status) {
     problems_.emplace_back("there were more problems of the kind; not all are shown");
 }
 
-// It is best traced before it gets its leave: then it stops as soon as it has become the
-// program. But the kernel makes us wait while the thread is at a point of its exec where
-// it can no longer be traced: an older kernel (before 6.8) always, others when it is the
-// interpreter of a script that it waits for. Then it gets its leave meanwhile, and is
-// stopped a few instructions later, in the loader.
+// It is best traced before it gets its permission: then it stops as soon as it has become
+// the program. But the kernel makes us wait while the thread is at a point of its exec
+// where it can no longer be traced: an older kernel (before 6.8) always, others when it
+// is the interpreter of a script that it waits for. Then it gets its permission
+// meanwhile, and is stopped a few instructions later, in the loader.
 TracedThread::Exec ExecWatcher::TraceExec(const HeldExec& held,
                                           pid_t pid,
                                           const std::function<bool()>& may_wait,

@@ -2,8 +2,8 @@
 // their first instruction.
 //
 // The exec gate (exec_gate.h) holds programs that may match. A thread of ours becomes the
-// tracer of each, asks for its leave and does the rest; if we die, or are slow, it gets
-// its leave without us.
+// tracer of each, asks for its permission and does the rest; if we die, or are slow, it
+// gets its permission without us.
 #pragma once
 
 #include <sys/types.h>
@@ -111,12 +111,12 @@ class ExecWatcher {
   std::vector<std::string> TakeProblems();
 
  private:
-  // A thread that waits for leave to execute a program.
+  // A thread that waits for permission to execute a program.
   struct HeldExec {
     uint64_t serial;
     pid_t tid;
     std::string path;
-    uint64_t until_ns;  // then it has its leave in any case
+    uint64_t until_ns;  // then it has its permission in any case
   };
 
   ExecWatcher(Filter filter, AttachedProcess::Options options, GateLink gate)

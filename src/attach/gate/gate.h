@@ -1,6 +1,6 @@
-// Gives every exec of the machine its leave (fanotify), those that somebody watches for
-// when he has said so or kMaxHoldNs later. Whoever watches may be hostile, and so may be
-// whoever executes: nothing here waits for anybody, and everything is bounded.
+// Gives every exec of the machine its permission (fanotify), those that somebody watches
+// for when he has said so or kMaxHoldNs later. Whoever watches may be hostile, and so may
+// be whoever executes: nothing here waits for anybody, and everything is bounded.
 #pragma once
 
 #include <poll.h>
@@ -60,7 +60,7 @@ class Gate {
 
   // Of a thread that executes a program, until its watcher is done with it.
   struct Held {
-    ScopedFd file;  // invalid: it has its leave
+    ScopedFd file;  // invalid: it has its permission
     const Watcher* watcher;
     uint64_t serial;
     pid_t tid;

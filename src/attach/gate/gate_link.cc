@@ -117,7 +117,7 @@ void GateLink::Done(uint64_t serial) const {
   Answer({.wish = GateWish::kDone, .after_us = 0, .serial = serial});
 }
 
-// When it cannot be said the gate is gone, or gives leave by itself.
+// When it cannot be said the gate is gone, or gives permission by itself.
 void GateLink::Answer(const GateAnswer& answer) const {
   const ssize_t ignored = write(pipe_.get(), &answer, sizeof(answer));
   static_cast<void>(ignored);

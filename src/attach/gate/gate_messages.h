@@ -10,7 +10,8 @@
 
 namespace heapprofd {
 
-// A program waits for its leave so long at most, whatever becomes of those who watch.
+// A program waits for its permission so long at most, whatever becomes of those who
+// watch.
 inline constexpr uint64_t kMaxHoldNs = 300'000'000;
 
 // The file systems to be watched are found in this time, or not at all.
@@ -48,7 +49,7 @@ struct GateMessage {  // followed by the text
   GateNews news;
   int32_t tid = 0;
   uint64_t number = 0;
-  uint64_t until_ns = 0;  // kHeld: it has its leave then (MonotonicNs)
+  uint64_t until_ns = 0;  // kHeld: it has its permission then (MonotonicNs)
 };
 
 inline constexpr size_t kMaxGateText = 4096;
@@ -66,7 +67,7 @@ enum class GateWish : uint32_t {
 
 struct GateAnswer {
   GateWish wish;
-  uint32_t after_us;  // kAllow: its leave is given then
+  uint32_t after_us;  // kAllow: its permission is given then
   uint64_t serial;
 };
 

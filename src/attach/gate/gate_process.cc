@@ -32,8 +32,8 @@ constexpr uint64_t kRearmNs = 50'000'000;  // not to set it at every event
 
 // A timer of the kernel's that kills this process when it is not wound up again in time:
 // SIGKILL ends it also while it is stopped, traced or frozen, and waits for a file. The
-// kernel then gives all leaves. A second process that watched this one could be stopped
-// with it.
+// kernel then gives all permissions. A second process that watched this one could be
+// stopped with it.
 class DeadMansSwitch {
  public:
   bool Create() {

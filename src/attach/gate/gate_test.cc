@@ -127,7 +127,7 @@ class GateTest : public testing::Test {
     return event.fd;
   }
 
-  // Descriptor of the next event that was given leave; -1: none.
+  // Descriptor of the next event that was permitted; -1: none.
   int Allowed() {
     fanotify_response response{};
     if (recv(group_.ours.get(), &response, sizeof(response), MSG_DONTWAIT) !=

@@ -1,5 +1,5 @@
 // Which mounted file systems can be watched for programs that are executed: local ones
-// alone. The kernel opens each program once more for whoever gives the leaves, and every
+// alone. The kernel opens each program once more for whoever gives permission, and every
 // exec of the machine would wait for an open that a server answers, or a program of some
 // user. So the list says which may be, not which may not.
 #pragma once

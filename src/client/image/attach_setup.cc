@@ -185,7 +185,7 @@ bool MapClientBlock(long fd) {
   return true;
 }
 
-// Without a system call: the engine may be gone, and with it the leave to make one.
+// Without a system call: the engine may be gone, and with it the permission to make one.
 bool WaitForEngine() {
   const SetupRequest& request = hpd_attach_state.request;
   Store(hpd_attach_state.result.status, static_cast<uint32_t>(SetupStatus::kFilesReady));
