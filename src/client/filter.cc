@@ -1,3 +1,6 @@
+// Insert: page, then tag, then the bucket's bit. Remove: tag, then the bit if no tag of
+// the bucket needs it (BitInUse), then the page. In this order, and with a version in each
+// word, an address that is in is never reported as out, whatever happens between.
 #include "client/filter.h"
 
 namespace heapprofd {

@@ -1,3 +1,10 @@
+// ThreadLayout and ForeignStack say where a stack may be read. WalkStack goes from the
+// innermost frame outwards, by the rule of each; new frames fill the memo from its end
+// (`inner`), those of the last walk stand at its start (`outer`). When the walk meets a
+// frame of the last one, ProveCallers looks whether everything outside of it still is as
+// it was; if so the walk is over (docs/design/walk-memo.md). Join brings both parts
+// together and continues the hash. FindAnchor is for stacks that cannot be walked to
+// their end: how far out the memo still holds.
 #include "client/stack.h"
 
 #include <algorithm>

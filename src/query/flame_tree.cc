@@ -1,3 +1,10 @@
+// From values by callsite to a tree of functions, in three passes:
+//   1. MarkUsed, from the last callsite to the first: which ones have values at or below.
+//   2. AddCallsite, from the first on (callers come before what they call): one node per
+//      function of the frame, found among the children of the caller's node by name
+//      (FindNode), else new. A node has a row of values only if something was allocated
+//      in it itself; rows are taken over from the input instead of copied.
+//   3. AddCumulative, from the last node to the first: sums of whole subtrees.
 #include "query/flame_tree.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Add reads one packet: Add{Field,Location,Type,Roots,Object} put what it holds into the
+// dump that is being read, where everything has a number in order of its first mention;
+// names and types may come after the objects that need them, even in a later packet. The
+// last packet of a series ends the dump (FinishDump); HeapGraphQueue makes tables of it
+// when they are asked for.
 #include "import/perfetto/heap_graph_importer.h"
 
 #include <utility>

@@ -1,3 +1,8 @@
+// Import takes a packet through four steps: what its header says (ReadHeader), the state
+// of its sequence (UpdateState), its interned data (ImportInterned), then its data by
+// field (ImportData), each to the importer of its kind; packets in a compressed packet go
+// the same way. What needs the whole file waits for Finish: times, as clocks may come
+// late, then symbols, then Java names.
 #include "import/perfetto/trace_importer.h"
 
 #include <optional>

@@ -1,10 +1,9 @@
 // TracePackets to the tables of an ImportedTrace.
 //
 // Takes the traces of heapprofd for Linux, and those of Perfetto and Android since
-// version
-// 10. What cannot be decoded or refers to nothing is counted in ImportedTrace::stats and
-// left out; nothing a file contains is an error. One importer per file or concatenation
-// of files: packet sequences go on from one file to the next.
+// version 10. What cannot be decoded or refers to nothing is counted in
+// ImportedTrace::stats and left out; nothing a file contains is an error. One importer per
+// file or concatenation of files: packet sequences go on from one file to the next.
 #pragma once
 
 #include <cstdint>

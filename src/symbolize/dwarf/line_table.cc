@@ -1,3 +1,8 @@
+// ReadHeader finds the tables of directories and files (ReadOldNames before version 5,
+// ReadNames from then on) and the program behind them. Run executes it: each row that it
+// emits closes the range that the row before it has begun, and the addresses asked for,
+// which are sorted, are looked up in that range by a cursor that only goes back where the
+// program does. Source of the format: DWARF 5, section 6.2.
 #include "symbolize/dwarf/line_table.h"
 
 #include <dwarf.h>
