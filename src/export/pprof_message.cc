@@ -4,30 +4,12 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "trace/pprof_fields.h"
 
 namespace heapprofd {
 namespace {
 
 using protozero::pbf_writer;
-
-// Field numbers of perftools.profiles; see proto/pprof.proto.
-namespace profile_field {
-enum : uint32_t {
-  kSampleType = 1,
-  kSample = 2,
-  kMapping = 3,
-  kLocation = 4,
-  kFunction = 5,
-  kStringTable = 6,
-  kDropFrames = 7,
-  kTimeNanos = 9,
-  kDurationNanos = 10,
-  kPeriodType = 11,
-  kPeriod = 12,
-  kComment = 13,
-  kDefaultSampleType = 14,
-};
-}  // namespace profile_field
 
 // Functions that every stack ends in, so that "top" would show nothing else. pprof
 // removes them together with what they call.
@@ -69,25 +51,25 @@ void PprofMessage::Flush() {
 }
 
 void PprofMessage::AddSampleType(std::string_view type, std::string_view unit) {
-  pbf_writer value(writer_, profile_field::kSampleType);
-  value.add_int64(1, strings_.Intern(type));
-  value.add_int64(2, strings_.Intern(unit));
+  pbf_writer value(writer_, pprof_field::Profile::kSampleType);
+  value.add_int64(pprof_field::ValueType::kType, strings_.Intern(type));
+  value.add_int64(pprof_field::ValueType::kUnit, strings_.Intern(unit));
 }
 
 void PprofMessage::AddMapping(const Mapping& source) {
   const StringId path = strings_.Intern(source.path);
   const StringId build_id = strings_.Intern(source.build_id);
-  pbf_writer mapping(writer_, profile_field::kMapping);
-  mapping.add_uint64(1, source.id);
-  mapping.add_uint64(2, source.start);
-  mapping.add_uint64(3, source.end);
-  mapping.add_uint64(4, source.file_offset);
-  mapping.add_int64(5, path);
-  mapping.add_int64(6, build_id);
-  mapping.add_bool(7, source.features.functions);
-  mapping.add_bool(8, source.features.files);
-  mapping.add_bool(9, source.features.lines);
-  mapping.add_bool(10, source.features.inlines);
+  pbf_writer mapping(writer_, pprof_field::Profile::kMapping);
+  mapping.add_uint64(pprof_field::Mapping::kId, source.id);
+  mapping.add_uint64(pprof_field::Mapping::kMemoryStart, source.start);
+  mapping.add_uint64(pprof_field::Mapping::kMemoryLimit, source.end);
+  mapping.add_uint64(pprof_field::Mapping::kFileOffset, source.file_offset);
+  mapping.add_int64(pprof_field::Mapping::kFilename, path);
+  mapping.add_int64(pprof_field::Mapping::kBuildId, build_id);
+  mapping.add_bool(pprof_field::Mapping::kHasFunctions, source.features.functions);
+  mapping.add_bool(pprof_field::Mapping::kHasFilenames, source.features.files);
+  mapping.add_bool(pprof_field::Mapping::kHasLineNumbers, source.features.lines);
+  mapping.add_bool(pprof_field::Mapping::kHasInlineFrames, source.features.inlines);
 }
 
 uint64_t PprofMessage::InternFunction(std::string_view name,
@@ -105,11 +87,11 @@ uint64_t PprofMessage::InternFunction(std::string_view name,
   functions_.push_back(key);
   function_index_.CountAdded();
   const uint64_t id = functions_.size();
-  pbf_writer function(writer_, profile_field::kFunction);
-  function.add_uint64(1, id);
-  function.add_int64(2, key.name);
-  function.add_int64(3, key.system_name);
-  function.add_int64(4, key.file);
+  pbf_writer function(writer_, pprof_field::Profile::kFunction);
+  function.add_uint64(pprof_field::Function::kId, id);
+  function.add_int64(pprof_field::Function::kName, key.name);
+  function.add_int64(pprof_field::Function::kSystemName, key.system_name);
+  function.add_int64(pprof_field::Function::kFilename, key.file);
   return id;
 }
 
@@ -117,14 +99,14 @@ void PprofMessage::AddLocation(uint64_t id,
                                uint64_t mapping,
                                uint64_t address,
                                std::span<const Line> lines) {
-  pbf_writer location(writer_, profile_field::kLocation);
-  location.add_uint64(1, id);
-  location.add_uint64(2, mapping);
-  location.add_uint64(3, address);
+  pbf_writer location(writer_, pprof_field::Profile::kLocation);
+  location.add_uint64(pprof_field::Location::kId, id);
+  location.add_uint64(pprof_field::Location::kMappingId, mapping);
+  location.add_uint64(pprof_field::Location::kAddress, address);
   for (const Line& source : lines) {
-    pbf_writer line(location, 4);
-    line.add_uint64(1, source.function);
-    line.add_int64(2, source.line);
+    pbf_writer line(location, pprof_field::Location::kLine);
+    line.add_uint64(pprof_field::Line::kFunctionId, source.function);
+    line.add_int64(pprof_field::Line::kLine, source.line);
   }
 }
 
@@ -144,41 +126,42 @@ void PprofMessage::AddSample(std::span<const uint64_t> locations,
     at = WriteVarint(static_cast<uint64_t>(value), at);
   sample_.clear();
   if (!locations.empty())
-    AppendBytes(1, {begin, values_begin}, sample_);
-  AppendBytes(2, {values_begin, at}, sample_);
+    AppendBytes(pprof_field::Sample::kLocationId, {begin, values_begin}, sample_);
+  AppendBytes(pprof_field::Sample::kValue, {values_begin, at}, sample_);
   for (const auto& [key, text] : labels) {
     const StringId key_id = strings_.Intern(key);
     const StringId text_id = strings_.Intern(text);
     pbf_writer sample(sample_);
-    pbf_writer label(sample, 3);
-    label.add_int64(1, key_id);
-    label.add_int64(2, text_id);
+    pbf_writer label(sample, pprof_field::Sample::kLabel);
+    label.add_int64(pprof_field::Label::kKey, key_id);
+    label.add_int64(pprof_field::Label::kStr, text_id);
   }
-  AppendBytes(profile_field::kSample, sample_, pending_);
+  AppendBytes(pprof_field::Profile::kSample, sample_, pending_);
   if (pending_.size() >= kPieceBytes)
     Flush();
 }
 
 void PprofMessage::Finish(const Header& header) {
-  writer_.add_int64(profile_field::kDropFrames, strings_.Intern(kDropFrames));
-  writer_.add_int64(profile_field::kTimeNanos, static_cast<int64_t>(header.time_unix_ns));
-  writer_.add_int64(profile_field::kDurationNanos,
+  writer_.add_int64(pprof_field::Profile::kDropFrames, strings_.Intern(kDropFrames));
+  writer_.add_int64(pprof_field::Profile::kTimeNanos,
+                    static_cast<int64_t>(header.time_unix_ns));
+  writer_.add_int64(pprof_field::Profile::kDurationNanos,
                     static_cast<int64_t>(header.duration_ns));
   {
     const StringId type = strings_.Intern("space");
     const StringId unit = strings_.Intern("bytes");
-    pbf_writer period_type(writer_, profile_field::kPeriodType);
-    period_type.add_int64(1, type);
-    period_type.add_int64(2, unit);
+    pbf_writer period_type(writer_, pprof_field::Profile::kPeriodType);
+    period_type.add_int64(pprof_field::ValueType::kType, type);
+    period_type.add_int64(pprof_field::ValueType::kUnit, unit);
   }
-  writer_.add_int64(profile_field::kPeriod,
+  writer_.add_int64(pprof_field::Profile::kPeriod,
                     static_cast<int64_t>(header.sampling_interval));
   for (const std::string& comment : header.comments)
-    writer_.add_int64(profile_field::kComment, strings_.Intern(comment));
-  writer_.add_int64(profile_field::kDefaultSampleType,
+    writer_.add_int64(pprof_field::Profile::kComment, strings_.Intern(comment));
+  writer_.add_int64(pprof_field::Profile::kDefaultSampleType,
                     strings_.Intern(header.default_sample_type));
   for (StringId id = 0; id < strings_.size(); ++id)
-    writer_.add_string(profile_field::kStringTable, ToUtf8(strings_.Get(id)));
+    writer_.add_string(pprof_field::Profile::kStringTable, ToUtf8(strings_.Get(id)));
   Flush();
 }
 

@@ -1,5 +1,4 @@
-// Field numbers: proto/pprof.proto. The whole profile is read first: its strings may come
-// last.
+// The whole profile is read first: its strings may come last.
 #include <algorithm>
 #include <unordered_map>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "base/text.h"
 #include "import/formats.h"
 #include "trace/message_reader.h"
+#include "trace/pprof_fields.h"
 
 namespace heapprofd {
 namespace {
@@ -17,17 +17,7 @@ constexpr size_t kMaxProfileBytes = size_t{4} << 30;
 constexpr size_t kMaxStack = size_t{1} << 16;  // locations of a sample
 constexpr size_t kNoFigure = SIZE_MAX;
 
-enum ProfileField : uint32_t {
-  kSampleType = 1,
-  kSample = 2,
-  kMapping = 3,
-  kLocation = 4,
-  kFunction = 5,
-  kString = 6,
-  kTime = 9,
-  kDuration = 10,
-  kPeriod = 12,
-};
+using ProfileField = pprof_field::Profile;
 
 struct PprofFunction {
   uint64_t name = 0;
@@ -78,31 +68,31 @@ class PprofImporter {
     MessageReader profile(bytes);
     while (profile.Next()) {
       switch (profile.field()) {
-        case kSampleType:
+        case ProfileField::kSampleType:
           value_types_.push_back(ReadValueType(profile.Bytes()));
           break;
-        case kSample:
+        case ProfileField::kSample:
           samples_.push_back(profile.Bytes());
           break;
-        case kMapping:
+        case ProfileField::kMapping:
           ReadMapping(profile.Bytes());
           break;
-        case kLocation:
+        case ProfileField::kLocation:
           ReadLocation(profile.Bytes());
           break;
-        case kFunction:
+        case ProfileField::kFunction:
           ReadFunction(profile.Bytes());
           break;
-        case kString:
+        case ProfileField::kStringTable:
           strings_.push_back(profile.Bytes());
           break;
-        case kTime:
+        case ProfileField::kTimeNanos:
           time_ns_ = profile.Int();
           break;
-        case kDuration:
+        case ProfileField::kDurationNanos:
           duration_ns_ = profile.Int();
           break;
-        case kPeriod:
+        case ProfileField::kPeriod:
           period_ = profile.Uint();
           break;
         default:
@@ -137,9 +127,9 @@ class PprofImporter {
     ValueType type;
     MessageReader message(bytes);
     while (message.Next()) {
-      if (message.field() == 1)
+      if (message.field() == pprof_field::ValueType::kType)
         type.type = message.Uint();
-      else if (message.field() == 2)
+      else if (message.field() == pprof_field::ValueType::kUnit)
         type.unit = message.Uint();
     }
     return type;
@@ -151,22 +141,22 @@ class PprofImporter {
     MessageReader message(bytes);
     while (message.Next()) {
       switch (message.field()) {
-        case 1:
+        case pprof_field::Mapping::kId:
           id = message.Uint();
           break;
-        case 2:
+        case pprof_field::Mapping::kMemoryStart:
           mapping.start = message.Uint();
           break;
-        case 3:
+        case pprof_field::Mapping::kMemoryLimit:
           mapping.limit = message.Uint();
           break;
-        case 4:
+        case pprof_field::Mapping::kFileOffset:
           mapping.offset = message.Uint();
           break;
-        case 5:
+        case pprof_field::Mapping::kFilename:
           mapping.file = message.Uint();
           break;
-        case 6:
+        case pprof_field::Mapping::kBuildId:
           mapping.build_id = message.Uint();
           break;
         default:
@@ -181,16 +171,16 @@ class PprofImporter {
     MessageReader message(bytes);
     while (message.Next()) {
       switch (message.field()) {
-        case 1:
+        case pprof_field::Location::kId:
           location.id = message.Uint();
           break;
-        case 2:
+        case pprof_field::Location::kMappingId:
           location.mapping = message.Uint();
           break;
-        case 3:
+        case pprof_field::Location::kAddress:
           location.address = message.Uint();
           break;
-        case 4:
+        case pprof_field::Location::kLine:
           location.lines.push_back(ReadLine(message.Bytes()));
           break;
         default:
@@ -204,9 +194,9 @@ class PprofImporter {
     PprofLine line;
     MessageReader message(bytes);
     while (message.Next()) {
-      if (message.field() == 1)
+      if (message.field() == pprof_field::Line::kFunctionId)
         line.function = message.Uint();
-      else if (message.field() == 2)
+      else if (message.field() == pprof_field::Line::kLine)
         line.line = message.Uint();
     }
     return line;
@@ -218,16 +208,16 @@ class PprofImporter {
     MessageReader message(bytes);
     while (message.Next()) {
       switch (message.field()) {
-        case 1:
+        case pprof_field::Function::kId:
           id = message.Uint();
           break;
-        case 2:
+        case pprof_field::Function::kName:
           function.name = message.Uint();
           break;
-        case 3:
+        case pprof_field::Function::kSystemName:
           function.system_name = message.Uint();
           break;
-        case 4:
+        case pprof_field::Function::kFilename:
           function.file = message.Uint();
           break;
         default:
@@ -351,9 +341,9 @@ class PprofImporter {
     values_.clear();
     MessageReader message(bytes);
     while (message.Next()) {
-      if (message.field() == 1)
+      if (message.field() == pprof_field::Sample::kLocationId)
         message.Uints([this](uint64_t id) { stack_.push_back(id); });
-      else if (message.field() == 2)
+      else if (message.field() == pprof_field::Sample::kValue)
         message.Uints(
             [this](uint64_t value) { values_.push_back(static_cast<int64_t>(value)); });
     }

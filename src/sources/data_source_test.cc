@@ -13,6 +13,8 @@
 namespace heapprofd {
 namespace {
 
+using ProcessField = field::ProcessTree::Process;
+
 namespace proto = perfetto::protos;
 
 // Everything that a source writes.
@@ -85,11 +87,11 @@ TEST(DataSourceTest, ProcessesAreDescribedAndMeasured) {
   // A turn of no time at all still looks at one process.
   for (const uint64_t turn_ns : {uint64_t{0}, uint64_t{60'000'000'000}}) {
     const Packets packets = Record(config, turn_ns);
-    const std::string process = OwnEntry(packets, field::kPacketProcessTree);
-    EXPECT_EQ(NumberIn(process, field::kProcessParent), static_cast<uint64_t>(getppid()));
-    EXPECT_NE(NumberIn(process, field::kProcessStart), 0u);
+    const std::string process = OwnEntry(packets, field::TracePacket::kProcessTree);
+    EXPECT_EQ(NumberIn(process, ProcessField::kPpid), static_cast<uint64_t>(getppid()));
+    EXPECT_NE(NumberIn(process, ProcessField::kProcessStartFromBoot), 0u);
     EXPECT_EQ(process.find("data_source_test") != std::string::npos, true);
-    const std::string stats = OwnEntry(packets, field::kPacketProcessStats);
+    const std::string stats = OwnEntry(packets, field::TracePacket::kProcessStats);
     EXPECT_GT(NumberIn(stats, 3), 100u);  // VmRSS, KiB
     EXPECT_GE(NumberIn(stats, 9), NumberIn(stats, 3));
   }

@@ -103,7 +103,7 @@ class Ftrace : public DataSource {
       const std::string bundle = decoder_.Decode(
           static_cast<uint32_t>(cpu), std::span(page_).first(static_cast<size_t>(size)));
       if (!bundle.empty())
-        HPD_TRY(sink(field::kPacketFtraceEvents, bundle));
+        HPD_TRY(sink(field::TracePacket::kFtraceEvents, bundle));
     }
     return false;
   }

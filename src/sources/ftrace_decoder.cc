@@ -12,18 +12,16 @@ extern "C" {
 
 #include <protozero/pbf_writer.hpp>
 
+#include "trace/fields.h"
+
 namespace heapprofd {
 namespace {
 
 using protozero::pbf_writer;
 
-// Fields of FtraceEventBundle and FtraceEvent.
-constexpr uint32_t kBundleCpu = 1;
-constexpr uint32_t kBundleEvent = 2;
-constexpr uint32_t kBundleLostEvents = 3;
-constexpr uint32_t kEventTime = 1;
-constexpr uint32_t kEventPid = 2;
-constexpr uint32_t kEventGeneric = 327;
+using BundleField = field::FtraceEventBundle;
+using EventField = field::FtraceEvent;
+using GenericField = field::FtraceEvent::Generic;
 
 // An event that has a message: its field in FtraceEvent, and its fields from 1 on.
 struct KnownEvent {
@@ -123,20 +121,20 @@ void AddKnown(const KnownEvent& known,
 }
 
 void AddGeneric(const tep_event& event, const Record& record, pbf_writer& message) {
-  pbf_writer entry(message, kEventGeneric);
-  entry.add_string(1, event.name);
+  pbf_writer entry(message, field::FtraceEvent::kGeneric);
+  entry.add_string(GenericField::kEventName, event.name);
   for (tep_format_field* field = event.format.fields; field != nullptr;
        field = field->next) {
     int64_t number = 0;
     if (IsText(*field)) {
       const std::string_view text = TextOf(*field, record);
-      pbf_writer value(entry, 2);
-      value.add_string(1, field->name);
-      value.add_bytes(3, text.data(), text.size());
+      pbf_writer value(entry, GenericField::kField);
+      value.add_string(GenericField::Field::kName, field->name);
+      value.add_bytes(GenericField::Field::kStrValue, text.data(), text.size());
     } else if (ReadNumber(field, record, &number)) {
-      pbf_writer value(entry, 2);
-      value.add_string(1, field->name);
-      value.add_int64(4, number);
+      pbf_writer value(entry, GenericField::kField);
+      value.add_string(GenericField::Field::kName, field->name);
+      value.add_int64(GenericField::Field::kIntValue, number);
     }
   }
 }
@@ -173,9 +171,9 @@ std::string FtraceDecoder::Decode(uint32_t cpu, std::span<char> page) {
       kbuffer_subbuffer_size(page_) > static_cast<int>(page.size()))
     return bundle;
   pbf_writer writer(bundle);
-  writer.add_uint32(kBundleCpu, cpu);
+  writer.add_uint32(BundleField::kCpu, cpu);
   if (kbuffer_missed_events(page_) != 0)
-    writer.add_bool(kBundleLostEvents, true);
+    writer.add_bool(BundleField::kLostEvents, true);
   const size_t empty_size = bundle.size();
   unsigned long long time = 0;
   for (void* data = kbuffer_read_event(page_, &time); data != nullptr;
@@ -188,9 +186,10 @@ std::string FtraceDecoder::Decode(uint32_t cpu, std::span<char> page) {
     const tep_event* event = tep_find_event(events_, tep_data_type(events_, &header));
     if (event == nullptr)
       continue;
-    pbf_writer message(writer, kBundleEvent);
-    message.add_uint64(kEventTime, time);
-    message.add_uint32(kEventPid, static_cast<uint32_t>(tep_data_pid(events_, &header)));
+    pbf_writer message(writer, BundleField::kEvent);
+    message.add_uint64(EventField::kTimestamp, time);
+    message.add_uint32(EventField::kPid,
+                       static_cast<uint32_t>(tep_data_pid(events_, &header)));
     const auto* known =
         std::ranges::find(kKnownEvents, std::string_view(event->name), &KnownEvent::name);
     if (known != std::end(kKnownEvents))

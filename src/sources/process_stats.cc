@@ -26,6 +26,10 @@
 namespace heapprofd {
 namespace {
 
+using ProcessField = field::ProcessTree::Process;
+using StatsField = field::ProcessStats::Process;
+using ThreadField = field::ProcessTree::Thread;
+
 using protozero::pbf_writer;
 
 constexpr size_t kMaxThreads = 1024;  // named of one process
@@ -47,14 +51,14 @@ std::vector<pid_t> NumbersIn(const std::string& path) {
 
 // Lines of /proc/PID/status and the fields of ProcessStats.Process that they become.
 constexpr std::array<std::pair<std::string_view, uint32_t>, 8> kStatusFields = {
-    {{"VmSize", 2},
-     {"VmRSS", 3},
-     {"RssAnon", 4},
-     {"RssFile", 5},
-     {"RssShmem", 6},
-     {"VmSwap", 7},
-     {"VmLck", 8},
-     {"VmHWM", 9}}};
+    {{"VmSize", StatsField::kVmSizeKb},
+     {"VmRSS", StatsField::kVmRssKb},
+     {"RssAnon", StatsField::kRssAnonKb},
+     {"RssFile", StatsField::kRssFileKb},
+     {"RssShmem", StatsField::kRssShmemKb},
+     {"VmSwap", StatsField::kVmSwapKb},
+     {"VmLck", StatsField::kVmLockedKb},
+     {"VmHWM", StatsField::kVmHwmKb}}};
 
 // Times of /proc/PID/stat, in clock ticks.
 struct Ticks {
@@ -145,21 +149,21 @@ class ProcessStats : public DataSource {
       return;  // it is gone
     pbf_writer tree(tree_);
     {
-      pbf_writer entry(tree, 1);
+      pbf_writer entry(tree, field::ProcessTree::kProcesses);
       AddProcess(entry, process);
       const std::optional<Ticks> ticks = options_.age ? ReadTicks(pid) : std::nullopt;
       if (ticks)
-        entry.add_uint64(field::kProcessStart, TicksToNs(ticks->start));
+        entry.add_uint64(ProcessField::kProcessStartFromBoot, TicksToNs(ticks->start));
     }
     if (!options_.thread_names)
       return;
     std::vector<pid_t> threads = NumbersIn("/proc/" + std::to_string(pid) + "/task");
     threads.resize(std::min(threads.size(), kMaxThreads));
     for (const pid_t tid : threads) {
-      pbf_writer entry(tree, 2);
-      entry.add_int32(1, tid);
-      entry.add_string(2, ThreadName(pid, static_cast<uint32_t>(tid)));
-      entry.add_int32(3, pid);
+      pbf_writer entry(tree, field::ProcessTree::kThreads);
+      entry.add_int32(ThreadField::kTid, tid);
+      entry.add_string(ThreadField::kName, ThreadName(pid, static_cast<uint32_t>(tid)));
+      entry.add_int32(ThreadField::kTgid, pid);
     }
   }
 
@@ -168,8 +172,8 @@ class ProcessStats : public DataSource {
     const std::string status = ReadProcFile(folder + "/status", kMaxStatus);
     const std::string oom = ReadProcFile(folder + "/oom_score_adj", 16);
     pbf_writer stats(stats_);
-    pbf_writer entry(stats, 1);
-    entry.add_int32(1, pid);
+    pbf_writer entry(stats, field::ProcessStats::kProcesses);
+    entry.add_int32(StatsField::kPid, pid);
     for (const auto& [line, number] : kStatusFields) {
       // Threads of the kernel have none of them.
       const size_t at = status.find("\n" + std::string(line) + ":");
@@ -178,11 +182,11 @@ class ProcessStats : public DataSource {
                          strtoull(status.c_str() + at + line.size() + 2, nullptr, 10));
     }
     if (!oom.empty())
-      entry.add_int64(10, strtoll(oom.c_str(), nullptr, 10));
+      entry.add_int64(StatsField::kOomScoreAdj, strtoll(oom.c_str(), nullptr, 10));
     const std::optional<Ticks> ticks = options_.runtime ? ReadTicks(pid) : std::nullopt;
     if (ticks) {
-      entry.add_uint64(21, TicksToNs(ticks->user));
-      entry.add_uint64(22, TicksToNs(ticks->kernel));
+      entry.add_uint64(StatsField::kRuntimeUserMode, TicksToNs(ticks->user));
+      entry.add_uint64(StatsField::kRuntimeKernelMode, TicksToNs(ticks->kernel));
     }
   }
 
@@ -190,8 +194,8 @@ class ProcessStats : public DataSource {
     const std::string tree = std::exchange(tree_, {});
     const std::string stats = std::exchange(stats_, {});
     if (!tree.empty())
-      HPD_TRY(sink(field::kPacketProcessTree, tree));
-    return stats.empty() ? Status() : sink(field::kPacketProcessStats, stats);
+      HPD_TRY(sink(field::TracePacket::kProcessTree, tree));
+    return stats.empty() ? Status() : sink(field::TracePacket::kProcessStats, stats);
   }
 
   const ProcessStatsOptions options_;

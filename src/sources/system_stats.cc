@@ -34,21 +34,7 @@ enum StatCounter : int {
   kForkCount = 4
 };
 
-// Fields of SysStats.
-enum SystemStatsField : uint32_t {
-  kMeminfo = 1,
-  kVmstat = 2,
-  kCpuStat = 3,
-  kForks = 4,
-  kIrqTotal = 5,
-  kIrq = 6,
-  kSoftirqTotal = 7,
-  kSoftirq = 8,
-  kCpuFrequency = 11,
-  kBuddyInfo = 12,
-  kDiskStat = 13,
-  kPressure = 14,
-};
+using SystemField = field::SysStats;
 
 // "MEMINFO_ACTIVE_ANON" and "Active(anon)" are the same counter: only letters and digits
 // count, in lower case.
@@ -102,17 +88,19 @@ void AddCounters(const std::string& text,
     if (number == numbers.end() || (!wanted.empty() && !wanted.contains(number->second)))
       continue;
     pbf_writer entry(stats, field);
-    entry.add_enum(1, number->second);
-    entry.add_uint64(2, value);
+    entry.add_enum(SystemField::Counter::kKey, number->second);
+    entry.add_uint64(SystemField::Counter::kValue, value);
   }
 }
 
 // "cpu0 user nice system idle iowait irq softirq steal", in clock ticks.
 void AddCpu(const std::string& name, std::istringstream& words, pbf_writer& stats) {
-  pbf_writer entry(stats, kCpuStat);
-  entry.add_uint32(1, static_cast<uint32_t>(strtoul(name.c_str() + 3, nullptr, 10)));
+  pbf_writer entry(stats, SystemField::kCpuStat);
+  entry.add_uint32(SystemField::CpuTimes::kCpuId,
+                   static_cast<uint32_t>(strtoul(name.c_str() + 3, nullptr, 10)));
   uint64_t ticks = 0;
-  for (uint32_t field = 2; field <= 9 && words >> ticks; ++field)
+  for (uint32_t field = SystemField::CpuTimes::kUserNs;
+       field <= SystemField::CpuTimes::kStealNs && words >> ticks; ++field)
     entry.add_uint64(field, TicksToNs(ticks));
 }
 
@@ -129,8 +117,8 @@ void AddInterrupts(std::istringstream& words,
     if (count == 0)
       continue;
     pbf_writer entry(stats, field);
-    entry.add_int32(1, number);
-    entry.add_uint64(2, count);
+    entry.add_int32(SystemField::InterruptCount::kIrq, number);
+    entry.add_uint64(SystemField::InterruptCount::kCount, count);
   }
 }
 
@@ -147,12 +135,13 @@ void AddStat(const std::string& text, const std::set<int>& wanted, pbf_writer& s
       if (is_wanted(kCpuTimes))
         AddCpu(name, words, stats);
     } else if (name == "intr" && is_wanted(kIrqCounts)) {
-      AddInterrupts(words, kIrqTotal, kIrq, stats);
+      AddInterrupts(words, SystemField::kNumIrqTotal, SystemField::kNumIrq, stats);
     } else if (name == "softirq" && is_wanted(kSoftirqCounts)) {
-      AddInterrupts(words, kSoftirqTotal, kSoftirq, stats);
+      AddInterrupts(words, SystemField::kNumSoftirqTotal, SystemField::kNumSoftirq,
+                    stats);
     } else if (name == "processes" && is_wanted(kForkCount)) {
       if (uint64_t forks = 0; words >> forks)
-        stats.add_uint64(kForks, forks);
+        stats.add_uint64(SystemField::kNumForks, forks);
     }
   }
 }
@@ -164,7 +153,7 @@ void AddCpuFrequencies(pbf_writer& stats) {
     const std::string khz = ReadProcFile(
         "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/scaling_cur_freq",
         32);
-    stats.add_uint32(kCpuFrequency,
+    stats.add_uint32(SystemField::kCpufreqKhz,
                      static_cast<uint32_t>(strtoul(khz.c_str(), nullptr, 10)));
   }
 }
@@ -180,11 +169,11 @@ void AddBuddyInfo(const std::string& text, pbf_writer& stats) {
     std::string zone;
     if (!(words >> word >> node >> word >> zone))
       continue;
-    pbf_writer entry(stats, kBuddyInfo);
-    entry.add_string(1, node);
-    entry.add_string(2, zone);
+    pbf_writer entry(stats, SystemField::kBuddyInfo);
+    entry.add_string(SystemField::BuddyInfo::kNode, node);
+    entry.add_string(SystemField::BuddyInfo::kZone, zone);
     for (uint32_t pages = 0; words >> pages;)
-      entry.add_uint32(3, pages);
+      entry.add_uint32(SystemField::BuddyInfo::kOrderPages, pages);
   }
 }
 
@@ -200,8 +189,8 @@ void AddDisks(const std::string& text, pbf_writer& stats) {
     std::string name;
     if (!(words >> number >> number >> name))
       continue;
-    pbf_writer entry(stats, kDiskStat);
-    entry.add_string(1, name);
+    pbf_writer entry(stats, SystemField::kDiskStat);
+    entry.add_string(SystemField::DiskStat::kDeviceName, name);
     for (const uint32_t field : kFields) {
       if (!(words >> number))
         break;
@@ -218,9 +207,11 @@ void AddPressure(const std::string& text, int some, pbf_writer& stats) {
     const size_t at = line.find("total=");
     if (at == std::string::npos)
       continue;
-    pbf_writer entry(stats, kPressure);
-    entry.add_enum(1, line.starts_with("some") ? some : some + 1);
-    entry.add_uint64(2, strtoull(line.c_str() + at + 6, nullptr, 10) * 1000);
+    pbf_writer entry(stats, SystemField::kPsi);
+    entry.add_enum(SystemField::PsiSample::kResource,
+                   line.starts_with("some") ? some : some + 1);
+    entry.add_uint64(SystemField::PsiSample::kTotalNs,
+                     strtoull(line.c_str() + at + 6, nullptr, 10) * 1000);
   }
 }
 
@@ -234,14 +225,14 @@ struct Reading {
 void AddMeminfo(const SystemStatsOptions& options, pbf_writer& stats) {
   static const std::map<std::string, int> numbers = MeminfoNumbers();
   AddCounters(ReadProcFile("/proc/meminfo", kMaxFile), numbers, options.meminfo_counters,
-              kMeminfo, stats);
+              SystemField::kMeminfo, stats);
 }
 
 void AddVmstat(const SystemStatsOptions& options, pbf_writer& stats) {
   static const std::map<std::string, int> numbers =
       CounterNumbers("perfetto.protos.VmstatCounters", "VMSTAT");
   AddCounters(ReadProcFile("/proc/vmstat", kMaxFile), numbers, options.vmstat_counters,
-              kVmstat, stats);
+              SystemField::kVmstat, stats);
 }
 
 class SystemStats : public DataSource {
@@ -302,7 +293,7 @@ class SystemStats : public DataSource {
       reading.add(options_, stats);
       reading.next_ns = now + reading.period_ms * kNsPerMs;
     }
-    return message.empty() ? Status() : sink(field::kPacketSystemStats, message);
+    return message.empty() ? Status() : sink(field::TracePacket::kSysStats, message);
   }
 
   Status End(const PacketSink& /*sink*/) override {

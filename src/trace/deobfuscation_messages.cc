@@ -4,6 +4,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "trace/fields.h"
 #include "trace/limits.h"
 #include "trace/message_reader.h"
 
@@ -12,27 +13,10 @@ namespace {
 
 using protozero::pbf_writer;
 
-// Field numbers of the three messages.
-enum MapField : uint32_t { kPackage = 1, kVersion = 2, kClasses = 3 };
-
-enum ClassField : uint32_t {
-  kClassName = 1,
-  kClassSource = 2,
-  kFields = 3,
-  kMethods = 4
-};
-
-enum MemberField : uint32_t {
-  kMemberName = 1,
-  kMemberSource = 2,
-  kObfuscatedStart = 3,
-  kObfuscatedEnd = 4,
-  kSourceStart = 5,
-  kSourceEnd = 6,
-  kOutlineCalls = 10001,  // ours
-};
-
-enum OutlineCallField : uint32_t { kOutline = 1, kOutlineLines = 2, kMethodLines = 3 };
+using ClassField = field::ObfuscatedClass;
+using MapField = field::DeobfuscationMapping;
+using MemberField = field::ObfuscatedMember;
+using OutlineField = field::ObfuscatedMember::OutlineCall;
 
 // Behind the name of an outline, for readers that know no more.
 constexpr std::string_view kOutlineMark = " [outline]";
@@ -41,15 +25,17 @@ std::string OutlineCallMessage(const OutlineCall& call) {
   std::string message;
   pbf_writer writer(message);
   const std::string_view outline = BoundedText(call.outline);
-  writer.add_string(kOutline, outline.data(), outline.size());
+  writer.add_string(OutlineField::kOutline, outline.data(), outline.size());
   std::vector<uint32_t> outline_lines;
   std::vector<uint32_t> method_lines;
   for (const auto& [outline_line, method_line] : call.lines) {
     outline_lines.push_back(outline_line);
     method_lines.push_back(method_line);
   }
-  writer.add_packed_uint32(kOutlineLines, outline_lines.begin(), outline_lines.end());
-  writer.add_packed_uint32(kMethodLines, method_lines.begin(), method_lines.end());
+  writer.add_packed_uint32(OutlineField::kOutlineLines, outline_lines.begin(),
+                           outline_lines.end());
+  writer.add_packed_uint32(OutlineField::kMethodLines, method_lines.begin(),
+                           method_lines.end());
   return message;
 }
 
@@ -58,13 +44,13 @@ OutlineCall ReadOutlineCall(std::string_view message) {
   std::vector<uint32_t> method_lines;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == kOutline)
+    if (reader.field() == OutlineField::kOutline)
       call.outline = reader.Bytes();
-    else if (reader.field() == kOutlineLines)
+    else if (reader.field() == OutlineField::kOutlineLines)
       reader.Uints([&](uint64_t line) {
         call.lines.emplace_back(static_cast<uint32_t>(line), 0);
       });
-    else if (reader.field() == kMethodLines)
+    else if (reader.field() == OutlineField::kMethodLines)
       reader.Uints(
           [&](uint64_t line) { method_lines.push_back(static_cast<uint32_t>(line)); });
   }
@@ -82,18 +68,18 @@ std::string MemberMessage(const ObfuscatedMember& member) {
   std::string source(BoundedText(member.deobfuscated_name));
   if (member.is_outline)
     source += kOutlineMark;
-  writer.add_string(kMemberName, name.data(), name.size());
-  writer.add_string(kMemberSource, source.data(), source.size());
+  writer.add_string(MemberField::kObfuscatedName, name.data(), name.size());
+  writer.add_string(MemberField::kDeobfuscatedName, source.data(), source.size());
   for (const auto& [field, line] :
-       {std::pair(kObfuscatedStart, member.obfuscated_line_start),
-        std::pair(kObfuscatedEnd, member.obfuscated_line_end),
-        std::pair(kSourceStart, member.source_line_start),
-        std::pair(kSourceEnd, member.source_line_end)}) {
+       {std::pair(MemberField::kObfuscatedLineStart, member.obfuscated_line_start),
+        std::pair(MemberField::kObfuscatedLineEnd, member.obfuscated_line_end),
+        std::pair(MemberField::kSourceLineStart, member.source_line_start),
+        std::pair(MemberField::kSourceLineEnd, member.source_line_end)}) {
     if (line != 0)
       writer.add_uint32(field, line);
   }
   for (const OutlineCall& call : member.outline_calls)
-    writer.add_message(kOutlineCalls, OutlineCallMessage(call));
+    writer.add_message(MemberField::kOutlineCalls, OutlineCallMessage(call));
   return message;
 }
 
@@ -105,7 +91,8 @@ class MessageSplitter {
   void Add(const ObfuscatedClass& source) {
     std::string message = ClassHeader(source);
     for (const auto& [field, members] :
-         {std::pair(kFields, &source.fields), std::pair(kMethods, &source.methods)}) {
+         {std::pair(ClassField::kObfuscatedMembers, &source.fields),
+          std::pair(ClassField::kObfuscatedMethods, &source.methods)}) {
       for (const ObfuscatedMember& member : *members) {
         if (message.size() >= kPacketTarget / 2) {
           Append(message);
@@ -125,23 +112,23 @@ class MessageSplitter {
     pbf_writer writer(message);
     const std::string_view name = BoundedText(source.obfuscated_name);
     const std::string_view original = BoundedText(source.deobfuscated_name);
-    writer.add_string(kClassName, name.data(), name.size());
-    writer.add_string(kClassSource, original.data(), original.size());
+    writer.add_string(ClassField::kObfuscatedName, name.data(), name.size());
+    writer.add_string(ClassField::kDeobfuscatedName, original.data(), original.size());
     return message;
   }
 
   void Begin() {
     pbf_writer writer(messages_.emplace_back());
     const std::string_view package = BoundedText(map_.package_name);
-    writer.add_string(kPackage, package.data(), package.size());
+    writer.add_string(MapField::kPackageName, package.data(), package.size());
     if (map_.version_code != 0)
-      writer.add_int64(kVersion, map_.version_code);
+      writer.add_int64(MapField::kVersionCode, map_.version_code);
   }
 
   void Append(const std::string& class_message) {
     if (messages_.back().size() + class_message.size() > kPacketTarget)
       Begin();
-    pbf_writer(messages_.back()).add_message(kClasses, class_message);
+    pbf_writer(messages_.back()).add_message(MapField::kObfuscatedClasses, class_message);
   }
 
   const DeobfuscationMap& map_;
@@ -153,25 +140,25 @@ ObfuscatedMember ReadMember(std::string_view message) {
   MessageReader reader(message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case kMemberName:
+      case MemberField::kObfuscatedName:
         member.obfuscated_name = reader.Bytes();
         break;
-      case kMemberSource:
+      case MemberField::kDeobfuscatedName:
         member.deobfuscated_name = reader.Bytes();
         break;
-      case kObfuscatedStart:
+      case MemberField::kObfuscatedLineStart:
         member.obfuscated_line_start = static_cast<uint32_t>(reader.Uint());
         break;
-      case kObfuscatedEnd:
+      case MemberField::kObfuscatedLineEnd:
         member.obfuscated_line_end = static_cast<uint32_t>(reader.Uint());
         break;
-      case kSourceStart:
+      case MemberField::kSourceLineStart:
         member.source_line_start = static_cast<uint32_t>(reader.Uint());
         break;
-      case kSourceEnd:
+      case MemberField::kSourceLineEnd:
         member.source_line_end = static_cast<uint32_t>(reader.Uint());
         break;
-      case kOutlineCalls:
+      case MemberField::kOutlineCalls:
         member.outline_calls.push_back(ReadOutlineCall(reader.Bytes()));
         break;
       default:
@@ -190,13 +177,13 @@ ObfuscatedClass ReadClass(std::string_view message) {
   ObfuscatedClass result;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == kClassName)
+    if (reader.field() == ClassField::kObfuscatedName)
       result.obfuscated_name = reader.Bytes();
-    else if (reader.field() == kClassSource)
+    else if (reader.field() == ClassField::kDeobfuscatedName)
       result.deobfuscated_name = reader.Bytes();
-    else if (reader.field() == kFields)
+    else if (reader.field() == ClassField::kObfuscatedMembers)
       result.fields.push_back(ReadMember(reader.Bytes()));
-    else if (reader.field() == kMethods)
+    else if (reader.field() == ClassField::kObfuscatedMethods)
       result.methods.push_back(ReadMember(reader.Bytes()));
   }
   // Traces of older tools have names of methods without their class.
@@ -221,11 +208,11 @@ DeobfuscationMap ReadDeobfuscationMessage(std::string_view message) {
   DeobfuscationMap map;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == kPackage)
+    if (reader.field() == MapField::kPackageName)
       map.package_name = reader.Bytes();
-    else if (reader.field() == kVersion)
+    else if (reader.field() == MapField::kVersionCode)
       map.version_code = reader.Int();
-    else if (reader.field() == kClasses)
+    else if (reader.field() == MapField::kObfuscatedClasses)
       map.classes.push_back(ReadClass(reader.Bytes()));
   }
   return map;

@@ -15,6 +15,15 @@
 namespace heapprofd {
 namespace {
 
+using AllocatorField = field::ProfilePacket::AllocatorStats;
+using ShapeField = field::ProfilePacket::BlockShape;
+using SampleField = field::ProfilePacket::HeapSample;
+using HistogramField = field::ProfilePacket::Histogram;
+using BucketField = field::ProfilePacket::Histogram::Bucket;
+using DumpField = field::ProfilePacket::ProcessHeapSamples;
+using StatsField = field::ProfilePacket::ProcessStats;
+using ThreadField = field::ProfilePacket::ThreadTotals;
+
 using protozero::pbf_writer;
 
 uint64_t Rounded(double value) {
@@ -38,46 +47,46 @@ void AddErrors(pbf_writer& writer,
 }
 
 void AddStats(pbf_writer& header, const Quality& quality) {
-  pbf_writer stats(header, field::kDumpStats);
-  stats.add_uint64(field::kStatsUnwindingErrors, quality.unwind_errors);
-  stats.add_uint64(field::kStatsHeapSamples, quality.samples);
-  stats.add_uint64(field::kStatsMapReparses, quality.map_reparses);
+  pbf_writer stats(header, DumpField::kStats);
+  stats.add_uint64(StatsField::kUnwindingErrors, quality.unwind_errors);
+  stats.add_uint64(StatsField::kHeapSamples, quality.samples);
+  stats.add_uint64(StatsField::kMapReparses, quality.map_reparses);
   {
-    pbf_writer times(stats, field::kStatsUnwindingTimes);
+    pbf_writer times(stats, StatsField::kUnwindingTimeUs);
     for (size_t i = 0; i < kUnwindTimeBuckets; ++i) {
-      pbf_writer bucket(times, field::kHistogramBuckets);
+      pbf_writer bucket(times, HistogramField::kBuckets);
       if (i + 1 < kUnwindTimeBuckets)
-        bucket.add_uint64(field::kBucketUpperLimit, uint64_t{1} << i);
+        bucket.add_uint64(BucketField::kUpperLimit, uint64_t{1} << i);
       else
-        bucket.add_bool(field::kBucketIsLast, true);
-      bucket.add_uint64(field::kBucketCount, quality.unwind_times[i]);
+        bucket.add_bool(BucketField::kMaxBucket, true);
+      bucket.add_uint64(BucketField::kCount, quality.unwind_times[i]);
     }
   }
-  stats.add_uint64(field::kStatsUnwindingTime, quality.unwind_time_us);
+  stats.add_uint64(StatsField::kTotalUnwindingTimeUs, quality.unwind_time_us);
 }
 
 void AddQuality(pbf_writer& header, const Quality& quality) {
-  pbf_writer counters(header, field::kDumpQuality);
+  pbf_writer counters(header, DumpField::kQuality);
   for (const Figure& figure : kFigures)
     counters.add_uint64(figure.field, quality.*figure.value);
 }
 
 void AddLimits(pbf_writer& header, const HeapDump& dump) {
   const BoundedBytes live = LiveTotal(dump);
-  header.add_uint64(field::kDumpLiveLow, Rounded(live.low));
-  header.add_uint64(field::kDumpLiveHigh, Rounded(live.high));
-  header.add_uint64(field::kDumpPeakLow, Rounded(dump.peak_total.low));
-  header.add_uint64(field::kDumpPeakHigh, Rounded(dump.peak_total.high));
+  header.add_uint64(DumpField::kLiveLow, Rounded(live.low));
+  header.add_uint64(DumpField::kLiveHigh, Rounded(live.high));
+  header.add_uint64(DumpField::kPeakLow, Rounded(dump.peak_total.low));
+  header.add_uint64(DumpField::kPeakHigh, Rounded(dump.peak_total.high));
 }
 
 void AddAllocator(pbf_writer& header, const MemoryContext& memory) {
   if (memory.allocator.empty())
     return;
-  pbf_writer allocator(header, field::kDumpAllocator);
-  allocator.add_string(field::kAllocatorName, memory.allocator);
-  allocator.add_uint64(field::kAllocatorSystem, memory.allocator_system);
-  allocator.add_uint64(field::kAllocatorInUse, memory.allocator_in_use);
-  allocator.add_uint64(field::kAllocatorFree, memory.allocator_free);
+  pbf_writer allocator(header, DumpField::kAllocator);
+  allocator.add_string(AllocatorField::kAllocator, memory.allocator);
+  allocator.add_uint64(AllocatorField::kSystem, memory.allocator_system);
+  allocator.add_uint64(AllocatorField::kInUse, memory.allocator_in_use);
+  allocator.add_uint64(AllocatorField::kFree, memory.allocator_free);
 }
 
 }  // namespace
@@ -89,36 +98,36 @@ std::string DumpHeader(const TargetProfile& profile,
   const Quality& quality = profile.quality;
   std::string message;
   pbf_writer header(message);
-  header.add_uint64(field::kDumpPid, static_cast<uint64_t>(profile.process.pid));
-  header.add_bool(field::kDumpFromStartup, profile.from_startup);
+  header.add_uint64(DumpField::kPid, static_cast<uint64_t>(profile.process.pid));
+  header.add_bool(DumpField::kFromStartup, profile.from_startup);
   if (profile.rejected_concurrent)
-    header.add_bool(field::kDumpRejectedConcurrent, true);
+    header.add_bool(DumpField::kRejectedConcurrent, true);
   AddStats(header, quality);
-  header.add_bool(field::kDumpDisconnected, flags.disconnected);
-  header.add_bool(field::kDumpBufferOverran, flags.buffer_overran);
-  header.add_bool(field::kDumpBufferCorrupted, flags.buffer_corrupted);
-  header.add_uint64(field::kDumpTimestamp, interval.end_ns);
-  header.add_bool(field::kDumpHitGuardrail, profile.hit_guardrail);
-  header.add_string(field::kDumpHeapName, dump.heap_name);
-  header.add_uint64(field::kDumpSamplingInterval, dump.sampling_interval);
+  header.add_bool(DumpField::kDisconnected, flags.disconnected);
+  header.add_bool(DumpField::kBufferOverran, flags.buffer_overran);
+  header.add_bool(DumpField::kBufferCorrupted, flags.buffer_corrupted);
+  header.add_uint64(DumpField::kTimestamp, interval.end_ns);
+  header.add_bool(DumpField::kHitGuardrail, profile.hit_guardrail);
+  header.add_string(DumpField::kHeapName, dump.heap_name);
+  header.add_uint64(DumpField::kSamplingIntervalBytes, dump.sampling_interval);
   // Readers ignore peaks when this is 0.
-  header.add_uint64(field::kDumpOriginalInterval,
+  header.add_uint64(DumpField::kOrigSamplingIntervalBytes,
                     std::max<uint64_t>(1, dump.original_sampling_interval));
   if (profile.client_fault != ClientFault::kNone)
-    header.add_enum(field::kDumpClientError, static_cast<int32_t>(profile.client_fault));
-  header.add_uint64(field::kDumpStartTimestamp, interval.start_ns);
+    header.add_enum(DumpField::kClientError, static_cast<int32_t>(profile.client_fault));
+  header.add_uint64(DumpField::kStartTimestamp, interval.start_ns);
   AddQuality(header, quality);
-  header.add_uint64(field::kDumpExactAllocCalls, dump.exact_alloc_calls);
-  header.add_uint64(field::kDumpExactAllocBytes, dump.exact_alloc_bytes);
-  header.add_uint64(field::kDumpPeakBytes, Rounded(dump.peak_total.bytes));
-  header.add_uint64(field::kDumpPeakTimestamp, dump.peak_ns);
+  header.add_uint64(DumpField::kExactAllocCalls, dump.exact_alloc_calls);
+  header.add_uint64(DumpField::kExactAllocBytes, dump.exact_alloc_bytes);
+  header.add_uint64(DumpField::kPeakBytes, Rounded(dump.peak_total.bytes));
+  header.add_uint64(DumpField::kPeakTimestamp, dump.peak_ns);
   AddLimits(header, dump);
-  header.add_uint64(field::kDumpProfilingStart, profile.process.start_ns);
+  header.add_uint64(DumpField::kProfilingStart, profile.process.start_ns);
   AddAllocator(header, profile.memory);
   if (!flags.label.empty())
-    header.add_string(field::kDumpLabel, std::string(BoundedText(flags.label)));
+    header.add_string(DumpField::kLabel, std::string(BoundedText(flags.label)));
   if (!profile.reason.empty())
-    header.add_string(field::kDumpReason, std::string(BoundedText(profile.reason)));
+    header.add_string(DumpField::kReason, std::string(BoundedText(profile.reason)));
   return message;
 }
 
@@ -135,19 +144,19 @@ void AppendSample(std::string& process_dump,
   written.free_count = std::min(
       written.alloc_count, std::max(written.free_count, Rounded(totals.freed.count)));
   pbf_writer writer(process_dump);
-  pbf_writer sample(writer, field::kDumpSamples);
-  sample.add_uint64(field::kSampleCallstack, callstack_iid);
-  sample.add_uint64(field::kSampleAllocated, written.allocated);
-  sample.add_uint64(field::kSampleFreed, written.freed);
-  sample.add_uint64(field::kSampleAllocCount, written.alloc_count);
-  sample.add_uint64(field::kSampleFreeCount, written.free_count);
+  pbf_writer sample(writer, DumpField::kSamples);
+  sample.add_uint64(SampleField::kCallstackId, callstack_iid);
+  sample.add_uint64(SampleField::kSelfAllocated, written.allocated);
+  sample.add_uint64(SampleField::kSelfFreed, written.freed);
+  sample.add_uint64(SampleField::kAllocCount, written.alloc_count);
+  sample.add_uint64(SampleField::kFreeCount, written.free_count);
   AddErrors(sample,
-            {field::kSampleLiveBytesError, field::kSampleLiveCountError,
-             field::kSampleAllocatedBytesError, field::kSampleAllocCountError},
+            {SampleField::kLiveBytesError, SampleField::kLiveCountError,
+             SampleField::kAllocatedBytesError, SampleField::kAllocCountError},
             totals);
   if (peak != nullptr) {
-    sample.add_uint64(field::kSamplePeakBytes, Rounded(peak->bytes));
-    sample.add_uint64(field::kSamplePeakCount, Rounded(peak->count));
+    sample.add_uint64(SampleField::kPeakBytes, Rounded(peak->bytes));
+    sample.add_uint64(SampleField::kPeakCount, Rounded(peak->count));
   }
 }
 
@@ -156,14 +165,14 @@ void AppendPeakSample(std::string& process_dump,
                       const Estimate& peak,
                       const CallsiteTotals& totals) {
   pbf_writer writer(process_dump);
-  pbf_writer sample(writer, field::kDumpSamples);
-  sample.add_uint64(field::kSampleCallstack, callstack_iid);
-  sample.add_uint64(field::kSampleMax, Rounded(peak.bytes));
-  sample.add_uint64(field::kSampleMaxCount, Rounded(peak.count));
-  sample.add_uint64(field::kSampleCumulativeAllocated, Rounded(totals.allocated.bytes));
-  sample.add_uint64(field::kSampleCumulativeFreed, Rounded(totals.freed.bytes));
-  sample.add_uint64(field::kSampleCumulativeAllocCount, Rounded(totals.allocated.count));
-  sample.add_uint64(field::kSampleCumulativeFreeCount, Rounded(totals.freed.count));
+  pbf_writer sample(writer, DumpField::kSamples);
+  sample.add_uint64(SampleField::kCallstackId, callstack_iid);
+  sample.add_uint64(SampleField::kSelfMax, Rounded(peak.bytes));
+  sample.add_uint64(SampleField::kSelfMaxCount, Rounded(peak.count));
+  sample.add_uint64(SampleField::kCumulativeAllocated, Rounded(totals.allocated.bytes));
+  sample.add_uint64(SampleField::kCumulativeFreed, Rounded(totals.freed.bytes));
+  sample.add_uint64(SampleField::kCumulativeAllocCount, Rounded(totals.allocated.count));
+  sample.add_uint64(SampleField::kCumulativeFreeCount, Rounded(totals.freed.count));
 }
 
 void AppendThread(std::string& process_dump,
@@ -172,32 +181,32 @@ void AppendThread(std::string& process_dump,
   const uint64_t allocated = Rounded(totals.allocated.bytes);
   const uint64_t alloc_count = Rounded(totals.allocated.count);
   pbf_writer writer(process_dump);
-  pbf_writer message(writer, field::kDumpThreads);
-  message.add_uint64(field::kThreadId, thread.tid);
+  pbf_writer message(writer, DumpField::kThreads);
+  message.add_uint64(ThreadField::kTid, thread.tid);
   if (!thread.name.empty())
-    message.add_string(field::kThreadName, thread.name);
-  message.add_uint64(field::kThreadAllocated, allocated);
-  message.add_uint64(field::kThreadFreed,
+    message.add_string(ThreadField::kName, thread.name);
+  message.add_uint64(ThreadField::kAllocated, allocated);
+  message.add_uint64(ThreadField::kFreed,
                      std::min(allocated, Rounded(totals.freed.bytes)));
-  message.add_uint64(field::kThreadAllocCount, alloc_count);
-  message.add_uint64(field::kThreadFreeCount,
+  message.add_uint64(ThreadField::kAllocCount, alloc_count);
+  message.add_uint64(ThreadField::kFreeCount,
                      std::min(alloc_count, Rounded(totals.freed.count)));
   AddErrors(message,
-            {field::kThreadLiveBytesError, field::kThreadLiveCountError,
-             field::kThreadAllocatedBytesError, field::kThreadAllocCountError},
+            {ThreadField::kLiveBytesError, ThreadField::kLiveCountError,
+             ThreadField::kAllocatedBytesError, ThreadField::kAllocCountError},
             totals);
 }
 
 void AppendShape(std::string& process_dump, uint64_t callstack_iid, const ShapeRow& row) {
   pbf_writer writer(process_dump);
-  pbf_writer message(writer, field::kDumpShapes);
-  message.add_uint64(field::kShapeCallstack, callstack_iid);
-  message.add_enum(field::kShapeKind, static_cast<int32_t>(row.kind));
-  message.add_uint32(field::kShapeLog2, row.log2);
-  message.add_uint64(field::kShapeBytes, Rounded(row.estimate.bytes));
-  message.add_uint64(field::kShapeCount, Rounded(row.estimate.count));
-  AddError(message, field::kShapeBytesError, row.estimate.bytes_variance);
-  AddError(message, field::kShapeCountError, row.estimate.count_variance);
+  pbf_writer message(writer, DumpField::kShapes);
+  message.add_uint64(ShapeField::kCallstackId, callstack_iid);
+  message.add_enum(ShapeField::kKind, static_cast<int32_t>(row.kind));
+  message.add_uint32(ShapeField::kLog2, row.log2);
+  message.add_uint64(ShapeField::kBytes, Rounded(row.estimate.bytes));
+  message.add_uint64(ShapeField::kCount, Rounded(row.estimate.count));
+  AddError(message, ShapeField::kBytesError, row.estimate.bytes_variance);
+  AddError(message, ShapeField::kCountError, row.estimate.count_variance);
 }
 
 }  // namespace heapprofd

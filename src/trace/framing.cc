@@ -42,7 +42,7 @@ FrameState ReadPacketStart(std::string_view bytes, PacketStart* start) {
   uint64_t value = 0;
   if ((type == kVarint || type == kDelimited) && !TakeVarint(&rest, &value, &is_corrupt))
     return is_corrupt ? FrameState::kCorrupt : FrameState::kIncomplete;
-  start->is_packet = number == field::kTracePacket && type == kDelimited;
+  start->is_packet = number == field::Trace::kPacket && type == kDelimited;
   start->header_size = bytes.size() - rest.size();
   start->body_size = type == kDelimited ? value
                      : type == kFixed64 ? 8

@@ -11,6 +11,9 @@ namespace heapprofd {
 // Longer ones are not from a tracing service, and not read.
 inline constexpr size_t kMaxPacketBytes = size_t{512} << 20;
 
+// In TracePacket.sequence_flags.
+inline constexpr uint32_t kIncrementalStateCleared = 1;
+
 // What begins a packet, or another field of a Trace.
 struct PacketStart {
   bool is_packet = false;  // else something to be skipped

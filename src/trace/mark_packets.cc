@@ -22,13 +22,14 @@ uint64_t ProcessTrack(const TargetProfile& profile) {
 std::string Descriptor(const TargetProfile& profile, bool is_process) {
   std::string message;
   pbf_writer track(message);
-  track.add_uint64(field::kTrackUuid, ProcessTrack(profile) + (is_process ? 0 : 1));
+  track.add_uint64(field::TrackDescriptor::kUuid,
+                   ProcessTrack(profile) + (is_process ? 0 : 1));
   if (is_process) {
-    pbf_writer process(track, field::kTrackProcess);
-    process.add_int32(1, profile.process.pid);
+    pbf_writer process(track, field::TrackDescriptor::kProcess);
+    process.add_int32(field::TrackDescriptor::Process::kPid, profile.process.pid);
   } else {
-    track.add_string(field::kTrackName, "heap marks");
-    track.add_uint64(field::kTrackParentUuid, ProcessTrack(profile));
+    track.add_string(field::TrackDescriptor::kName, "heap marks");
+    track.add_uint64(field::TrackDescriptor::kParentUuid, ProcessTrack(profile));
   }
   return message;
 }
@@ -39,19 +40,20 @@ std::vector<std::string> MarkPackets(const TargetProfile& profile, uint32_t sequ
   std::vector<std::string> packets;
   for (const bool is_process : {true, false}) {
     pbf_writer packet(packets.emplace_back());
-    packet.add_uint64(field::kPacketTimestamp, BootTimeNs());
-    packet.add_uint32(field::kPacketSequenceId, sequence_id);
-    packet.add_message(field::kPacketTrackDescriptor, Descriptor(profile, is_process));
+    packet.add_uint64(field::TracePacket::kTimestamp, BootTimeNs());
+    packet.add_uint32(field::TracePacket::kTrustedPacketSequenceId, sequence_id);
+    packet.add_message(field::TracePacket::kTrackDescriptor,
+                       Descriptor(profile, is_process));
   }
   for (const Mark& mark : profile.marks) {
     pbf_writer packet(packets.emplace_back());
-    packet.add_uint64(field::kPacketTimestamp, mark.time_ns);
-    packet.add_uint32(field::kPacketTimestampClockId, kMonotonicCoarse);
-    packet.add_uint32(field::kPacketSequenceId, sequence_id);
-    pbf_writer event(packet, field::kPacketTrackEvent);
-    event.add_uint32(field::kEventType, kTypeInstant);
-    event.add_uint64(field::kEventTrackUuid, ProcessTrack(profile) + 1);
-    event.add_string(field::kEventName, mark.name);
+    packet.add_uint64(field::TracePacket::kTimestamp, mark.time_ns);
+    packet.add_uint32(field::TracePacket::kTimestampClockId, kMonotonicCoarse);
+    packet.add_uint32(field::TracePacket::kTrustedPacketSequenceId, sequence_id);
+    pbf_writer event(packet, field::TracePacket::kTrackEvent);
+    event.add_uint32(field::TrackEvent::kType, kTypeInstant);
+    event.add_uint64(field::TrackEvent::kTrackUuid, ProcessTrack(profile) + 1);
+    event.add_string(field::TrackEvent::kName, mark.name);
   }
   return packets;
 }

@@ -6,6 +6,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "trace/fields.h"
 #include "trace/limits.h"
 
 namespace heapprofd {
@@ -26,18 +27,18 @@ std::string ReaderName(std::string_view path) {
 std::string AddressSymbols(uint64_t rel_pc, const std::vector<SourceLine>& lines) {
   std::string message;
   pbf_writer address(message);
-  address.add_uint64(1, rel_pc);
+  address.add_uint64(field::AddressSymbols::kAddress, rel_pc);
   for (const SourceLine& line : lines) {
     if (message.size() >= kMaxTextBytes)
       break;
     const std::string_view name =
         BoundedText(line.function.empty() ? line.system_name : line.function);
     const std::string_view file = BoundedText(line.file);
-    pbf_writer entry(address, 2);
-    entry.add_string(1, name.data(), name.size());
+    pbf_writer entry(address, field::AddressSymbols::kLines);
+    entry.add_string(field::Line::kFunctionName, name.data(), name.size());
     if (!file.empty())
-      entry.add_string(2, file.data(), file.size());
-    entry.add_uint32(3, line.line);
+      entry.add_string(field::Line::kSourceFileName, file.data(), file.size());
+    entry.add_uint32(field::Line::kLineNumber, line.line);
   }
   return message;
 }
@@ -72,13 +73,14 @@ std::vector<std::string> ModuleSymbolsMessages(const TargetProfile& profile) {
     while (next != frames.end()) {
       std::string& message = messages.emplace_back();
       pbf_writer writer(message);
-      writer.add_string(1, module.first);
-      writer.add_bytes(2, module.second.data(), module.second.size());
+      writer.add_string(field::ModuleSymbols::kPath, module.first);
+      writer.add_bytes(field::ModuleSymbols::kBuildId, module.second.data(),
+                       module.second.size());
       do {
         const std::string address = AddressSymbols(next->first, next->second->lines);
         if (message.size() + address.size() > kPacketTarget)
           break;
-        writer.add_message(3, address);
+        writer.add_message(field::ModuleSymbols::kAddressSymbols, address);
       } while (++next != frames.end());
     }
   }

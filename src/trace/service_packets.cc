@@ -17,6 +17,8 @@
 namespace heapprofd {
 namespace {
 
+using ProcessField = field::ProcessTree::Process;
+
 using protozero::pbf_writer;
 
 constexpr uint32_t kBootTimeId = 6;
@@ -47,11 +49,11 @@ std::string ClockSnapshotMessage() {
   std::string message;
   pbf_writer snapshot(message);
   for (const auto& [id, clock] : kClocks) {
-    pbf_writer entry(snapshot, 1);
-    entry.add_uint32(1, id);
-    entry.add_uint64(2, NowNs(clock));
+    pbf_writer entry(snapshot, field::ClockSnapshot::kClocks);
+    entry.add_uint32(field::ClockSnapshot::Clock::kClockId, id);
+    entry.add_uint64(field::ClockSnapshot::Clock::kTimestamp, NowNs(clock));
   }
-  snapshot.add_enum(2, kBootTimeId);
+  snapshot.add_enum(field::ClockSnapshot::kPrimaryTraceClock, kBootTimeId);
   return message;
 }
 
@@ -61,16 +63,18 @@ std::string SystemInfoMessage() {
   utsname names{};
   uname(&names);
   {
-    pbf_writer utsname_writer(info, 1);
-    utsname_writer.add_string(1, names.sysname);
-    utsname_writer.add_string(2, names.version);
-    utsname_writer.add_string(3, names.release);
-    utsname_writer.add_string(4, names.machine);
+    pbf_writer utsname_writer(info, field::SystemInfo::kUtsname);
+    utsname_writer.add_string(field::Utsname::kSysname, names.sysname);
+    utsname_writer.add_string(field::Utsname::kVersion, names.version);
+    utsname_writer.add_string(field::Utsname::kRelease, names.release);
+    utsname_writer.add_string(field::Utsname::kMachine, names.machine);
   }
-  info.add_int64(3, sysconf(_SC_CLK_TCK));
-  info.add_string(4, "heapprofd for Linux");
-  info.add_uint32(6, static_cast<uint32_t>(sysconf(_SC_PAGESIZE)));
-  info.add_uint32(8, static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
+  info.add_int64(field::SystemInfo::kHz, sysconf(_SC_CLK_TCK));
+  info.add_string(field::SystemInfo::kTracingServiceVersion, "heapprofd for Linux");
+  info.add_uint32(field::SystemInfo::kPageSize,
+                  static_cast<uint32_t>(sysconf(_SC_PAGESIZE)));
+  info.add_uint32(field::SystemInfo::kNumCpus,
+                  static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
   return message;
 }
 
@@ -79,8 +83,8 @@ std::string TraceUuidMessage() {
   static_cast<void>(getrandom(random.data(), sizeof(random), 0));
   std::string message;
   pbf_writer uuid(message);
-  uuid.add_int64(1, random[0]);
-  uuid.add_int64(2, random[1]);
+  uuid.add_int64(field::TraceUuid::kMsb, random[0]);
+  uuid.add_int64(field::TraceUuid::kLsb, random[1]);
   return message;
 }
 
@@ -89,30 +93,30 @@ std::string ProcessMemoryMessage(const TargetProfile& profile) {
   std::string message;
   pbf_writer stats(message);
   {
-    pbf_writer entry(stats, 1);
-    entry.add_int32(1, profile.process.pid);
-    entry.add_uint64(3, memory.rss_kib);
-    entry.add_uint64(4, memory.anonymous_kib);
-    entry.add_uint64(7, memory.swap_kib);
-    entry.add_uint64(16, memory.rss_kib);
-    entry.add_uint64(17, memory.pss_kib);
+    pbf_writer entry(stats, field::ProcessStats::kProcesses);
+    entry.add_int32(field::ProcessStats::Process::kPid, profile.process.pid);
+    entry.add_uint64(field::ProcessStats::Process::kVmRssKb, memory.rss_kib);
+    entry.add_uint64(field::ProcessStats::Process::kRssAnonKb, memory.anonymous_kib);
+    entry.add_uint64(field::ProcessStats::Process::kVmSwapKb, memory.swap_kib);
+    entry.add_uint64(field::ProcessStats::Process::kSmrRssKb, memory.rss_kib);
+    entry.add_uint64(field::ProcessStats::Process::kSmrPssKb, memory.pss_kib);
   }
-  stats.add_uint64(2, BootTimeNs());
+  stats.add_uint64(field::ProcessStats::kCollectionEndTimestamp, BootTimeNs());
   return message;
 }
 
 void AddProcess(pbf_writer& entry, const ProcessDescription& process) {
-  entry.add_int32(field::kProcessPid, process.pid);
-  entry.add_int32(field::kProcessParent, process.parent_pid);
+  entry.add_int32(ProcessField::kPid, process.pid);
+  entry.add_int32(ProcessField::kPpid, process.parent_pid);
   size_t left = kMaxTextBytes;  // of the command line
   for (const std::string& argument : process.cmdline) {
-    entry.add_string(field::kProcessCmdline, argument.data(),
+    entry.add_string(ProcessField::kCmdline, argument.data(),
                      std::min(argument.size(), left));
     left -= std::min(argument.size() + 1, left);
     if (left == 0)
       break;
   }
-  entry.add_int32(field::kProcessUid, static_cast<int32_t>(process.uid));
+  entry.add_int32(ProcessField::kUid, static_cast<int32_t>(process.uid));
 }
 
 std::vector<std::string> ProcessTreeMessages(
@@ -122,9 +126,9 @@ std::vector<std::string> ProcessTreeMessages(
     if (messages.back().size() >= kPacketTarget)
       messages.emplace_back();
     pbf_writer tree(messages.back());
-    pbf_writer entry(tree, 1);
+    pbf_writer entry(tree, field::ProcessTree::kProcesses);
     AddProcess(entry, process);
-    entry.add_uint64(field::kProcessProfilingStart, process.start_ns);
+    entry.add_uint64(ProcessField::kProfilingStart, process.start_ns);
   }
   return messages;
 }

@@ -32,7 +32,7 @@ Result<TraceFile> TraceFile::Create(const std::string& path) {
 
 Status TraceFile::Append(const std::string& packet) {
   protozero::pbf_writer writer(buffer_);
-  writer.add_message(field::kTracePacket, packet);
+  writer.add_message(field::Trace::kPacket, packet);
   return buffer_.size() >= kBufferSize ? Flush() : status_;
 }
 

@@ -6,6 +6,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "trace/fields.h"
+#include "trace/framing.h"
 #include "trace/limits.h"
 #include "trace/mark_packets.h"
 #include "trace/module_symbols.h"
@@ -19,13 +20,12 @@ using protozero::pbf_writer;
 
 constexpr uint32_t kServiceSequence = 1;
 constexpr uint32_t kProfileSequence = 2;
-constexpr uint32_t kIncrementalStateCleared = 1;
 
 std::string ServicePacket(uint32_t field, const std::string& message) {
   std::string packet;
   pbf_writer writer(packet);
-  writer.add_uint64(field::kPacketTimestamp, BootTimeNs());
-  writer.add_uint32(field::kPacketSequenceId, kServiceSequence);
+  writer.add_uint64(field::TracePacket::kTimestamp, BootTimeNs());
+  writer.add_uint32(field::TracePacket::kTrustedPacketSequenceId, kServiceSequence);
   writer.add_message(field, message);
   return packet;
 }
@@ -53,12 +53,13 @@ std::string StreamedAllocations(const StreamedEvents& events) {
   std::string message;
   pbf_writer writer(message);
   for (const StreamedEvents::Allocation& event : events.allocations) {
-    writer.add_uint64(1, event.address);
-    writer.add_uint64(2, event.size);
-    writer.add_uint64(3, event.sample_size);
-    writer.add_uint64(4, event.time_ns);
-    writer.add_uint32(5, event.heap_id);
-    writer.add_uint64(6, event.number);
+    writer.add_uint64(field::StreamingAllocation::kAddress, event.address);
+    writer.add_uint64(field::StreamingAllocation::kSize, event.size);
+    writer.add_uint64(field::StreamingAllocation::kSampleSize, event.sample_size);
+    writer.add_uint64(field::StreamingAllocation::kClockMonotonicCoarseTimestamp,
+                      event.time_ns);
+    writer.add_uint32(field::StreamingAllocation::kHeapId, event.heap_id);
+    writer.add_uint64(field::StreamingAllocation::kSequenceNumber, event.number);
   }
   return message;
 }
@@ -67,9 +68,9 @@ std::string StreamedFrees(const StreamedEvents& events) {
   std::string message;
   pbf_writer writer(message);
   for (const StreamedEvents::Free& event : events.frees) {
-    writer.add_uint64(1, event.address);
-    writer.add_uint32(2, event.heap_id);
-    writer.add_uint64(3, event.number);
+    writer.add_uint64(field::StreamingFree::kAddress, event.address);
+    writer.add_uint32(field::StreamingFree::kHeapId, event.heap_id);
+    writer.add_uint64(field::StreamingFree::kSequenceNumber, event.number);
   }
   return message;
 }
@@ -122,30 +123,32 @@ class TraceWriter::InternedBatch {
 Status TraceWriter::WriteHeader(const std::string& trace_config) {
   constexpr std::string_view kMarker =
       "\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
-  HPD_TRY(
-      file_.Append(ServicePacket(field::kPacketClockSnapshot, ClockSnapshotMessage())));
   HPD_TRY(file_.Append(
-      ServicePacket(field::kPacketSynchronizationMarker, std::string(kMarker))));
+      ServicePacket(field::TracePacket::kClockSnapshot, ClockSnapshotMessage())));
+  HPD_TRY(file_.Append(
+      ServicePacket(field::TracePacket::kSynchronizationMarker, std::string(kMarker))));
   if (!trace_config.empty())
-    HPD_TRY(file_.Append(ServicePacket(field::kPacketTraceConfig, trace_config)));
-  HPD_TRY(file_.Append(ServicePacket(field::kPacketTraceUuid, TraceUuidMessage())));
-  return file_.Append(ServicePacket(field::kPacketSystemInfo, SystemInfoMessage()));
+    HPD_TRY(file_.Append(ServicePacket(field::TracePacket::kTraceConfig, trace_config)));
+  HPD_TRY(
+      file_.Append(ServicePacket(field::TracePacket::kTraceUuid, TraceUuidMessage())));
+  return file_.Append(
+      ServicePacket(field::TracePacket::kSystemInfo, SystemInfoMessage()));
 }
 
 Status TraceWriter::WriteProcessTree(std::span<const ProcessDescription> processes) {
   for (const std::string& message : ProcessTreeMessages(processes))
-    HPD_TRY(file_.Append(ServicePacket(field::kPacketProcessTree, message)));
+    HPD_TRY(file_.Append(ServicePacket(field::TracePacket::kProcessTree, message)));
   return {};
 }
 
 Status TraceWriter::WriteSequencePacket(uint32_t field, const std::string& message) {
   std::string packet;
   pbf_writer writer(packet);
-  writer.add_uint64(field::kPacketTimestamp, BootTimeNs());
-  writer.add_uint32(field::kPacketSequenceId, kProfileSequence);
+  writer.add_uint64(field::TracePacket::kTimestamp, BootTimeNs());
+  writer.add_uint32(field::TracePacket::kTrustedPacketSequenceId, kProfileSequence);
   if (!sequence_has_begun_) {
     sequence_has_begun_ = true;
-    writer.add_uint32(field::kPacketSequenceFlags, kIncrementalStateCleared);
+    writer.add_uint32(field::TracePacket::kSequenceFlags, kIncrementalStateCleared);
   }
   writer.add_message(field, message);
   return file_.Append(packet);
@@ -156,11 +159,11 @@ Status TraceWriter::WriteProfilePacket(const std::string& process_dump,
   std::string message;
   pbf_writer writer(message);
   if (!process_dump.empty())
-    writer.add_message(field::kProfileProcessDumps, process_dump);
+    writer.add_message(field::ProfilePacket::kProcessDumps, process_dump);
   if (is_continued)
-    writer.add_bool(field::kProfileContinued, true);
-  writer.add_uint64(field::kProfileIndex, next_index_++);
-  return WriteSequencePacket(field::kPacketProfilePacket, message);
+    writer.add_bool(field::ProfilePacket::kContinued, true);
+  writer.add_uint64(field::ProfilePacket::kIndex, next_index_++);
+  return WriteSequencePacket(field::TracePacket::kProfilePacket, message);
 }
 
 Status TraceWriter::WriteDump(const TargetProfile& profile,
@@ -175,13 +178,14 @@ Status TraceWriter::WriteHeaps(const TargetProfile& profile,
                                const DumpFlags& flags) {
   if (!sequence_has_begun_) {
     InternedBatch batch;
-    for (const uint32_t kind : {field::kInternedBuildIds, field::kInternedMappingPaths,
-                                field::kInternedFunctionNames}) {
+    for (const uint32_t kind :
+         {field::InternedData::kBuildIds, field::InternedData::kMappingPaths,
+          field::InternedData::kFunctionNames}) {
       pbf_writer entry(batch.writer(), kind);
-      entry.add_uint64(1, 0);
-      entry.add_bytes(2, "");
+      entry.add_uint64(field::InternedString::kIid, 0);
+      entry.add_bytes(field::InternedString::kStr, "");
     }
-    HPD_TRY(WriteSequencePacket(field::kPacketInternedData, batch.data()));
+    HPD_TRY(WriteSequencePacket(field::TracePacket::kInternedData, batch.data()));
   }
   Target& target = targets_[target_id];
   target.mapping_iids.resize(profile.mappings.size());
@@ -283,10 +287,10 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
       frames.push_back(InternFrame(profile, profile.callsites[at].frame, target, batch));
       HPD_TRY(WriteBatch(batch, kPacketTarget));
     }
-    pbf_writer callstack(batch.writer(), field::kInternedCallstacks);
-    callstack.add_uint64(1, *iids.Find(id));
+    pbf_writer callstack(batch.writer(), field::InternedData::kCallstacks);
+    callstack.add_uint64(field::Callstack::kIid, *iids.Find(id));
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
-      callstack.add_uint64(2, *frame);
+      callstack.add_uint64(field::Callstack::kFrameIds, *frame);
   }
   return WriteBatch(batch, /*min_bytes=*/1);
 }
@@ -294,7 +298,7 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
 Status TraceWriter::WriteBatch(InternedBatch& batch, size_t min_bytes) {
   if (batch.data().size() < min_bytes)
     return {};
-  Status status = WriteSequencePacket(field::kPacketInternedData, batch.data());
+  Status status = WriteSequencePacket(field::TracePacket::kInternedData, batch.data());
   batch.Clear();
   return status;
 }
@@ -310,8 +314,8 @@ uint64_t TraceWriter::InternString(uint32_t kind,
   if (is_new) {
     ++next_iid_;
     pbf_writer writer(batch.writer(), kind);
-    writer.add_uint64(1, entry->second);
-    writer.add_bytes(2, text.data(), text.size());
+    writer.add_uint64(field::InternedString::kIid, entry->second);
+    writer.add_bytes(field::InternedString::kStr, text.data(), text.size());
   }
   return entry->second;
 }
@@ -327,21 +331,21 @@ uint64_t TraceWriter::InternMapping(const TargetProfile& profile,
     return iid;
   const Mapping& mapping = profile.mappings[id];
   const uint64_t build_id =
-      InternString(field::kInternedBuildIds, mapping.build_id, batch);
+      InternString(field::InternedData::kBuildIds, mapping.build_id, batch);
   std::vector<uint64_t> path;
   for (const std::string_view component : PathComponents(BoundedText(mapping.path)))
-    path.push_back(InternString(field::kInternedMappingPaths, component, batch));
+    path.push_back(InternString(field::InternedData::kMappingPaths, component, batch));
   iid = next_iid_++;
-  pbf_writer writer(batch.writer(), field::kInternedMappings);
-  writer.add_uint64(1, iid);
-  writer.add_uint64(2, build_id);
-  writer.add_uint64(3, mapping.start_offset);
-  writer.add_uint64(4, mapping.start);
-  writer.add_uint64(5, mapping.end);
-  writer.add_uint64(6, mapping.load_bias);
+  pbf_writer writer(batch.writer(), field::InternedData::kMappings);
+  writer.add_uint64(field::Mapping::kIid, iid);
+  writer.add_uint64(field::Mapping::kBuildId, build_id);
+  writer.add_uint64(field::Mapping::kStartOffset, mapping.start_offset);
+  writer.add_uint64(field::Mapping::kStart, mapping.start);
+  writer.add_uint64(field::Mapping::kEnd, mapping.end);
+  writer.add_uint64(field::Mapping::kLoadBias, mapping.load_bias);
   for (const uint64_t component : path)
-    writer.add_uint64(7, component);
-  writer.add_uint64(8, mapping.exact_offset);
+    writer.add_uint64(field::Mapping::kPathStringIds, component);
+  writer.add_uint64(field::Mapping::kExactOffset, mapping.exact_offset);
   return iid;
 }
 
@@ -350,12 +354,12 @@ uint64_t TraceWriter::InternLabelMapping(InternedBatch& batch) {
   if (label_mapping_iid_ != 0)
     return label_mapping_iid_;
   const uint64_t path =
-      InternString(field::kInternedMappingPaths, kLabelMappingName, batch);
+      InternString(field::InternedData::kMappingPaths, kLabelMappingName, batch);
   label_mapping_iid_ = next_iid_++;
-  pbf_writer writer(batch.writer(), field::kInternedMappings);
-  writer.add_uint64(1, label_mapping_iid_);
-  writer.add_uint64(2, 0);
-  writer.add_uint64(7, path);
+  pbf_writer writer(batch.writer(), field::InternedData::kMappings);
+  writer.add_uint64(field::Mapping::kIid, label_mapping_iid_);
+  writer.add_uint64(field::Mapping::kBuildId, 0);
+  writer.add_uint64(field::Mapping::kPathStringIds, path);
   return label_mapping_iid_;
 }
 
@@ -374,29 +378,29 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
   if (!frame.lines.empty()) {
     const SourceLine& outermost = frame.lines.back();
     name = InternString(
-        field::kInternedFunctionNames,
+        field::InternedData::kFunctionNames,
         outermost.system_name.empty() ? outermost.function : outermost.system_name,
         batch);
   }
   iid = next_iid_++;
-  pbf_writer writer(batch.writer(), field::kInternedFrames);
-  writer.add_uint64(1, iid);
-  writer.add_uint64(2, name);
-  writer.add_uint64(3, mapping);
-  writer.add_uint64(4, frame.rel_pc);
+  pbf_writer writer(batch.writer(), field::InternedData::kFrames);
+  writer.add_uint64(field::Frame::kIid, iid);
+  writer.add_uint64(field::Frame::kFunctionNameId, name);
+  writer.add_uint64(field::Frame::kMappingId, mapping);
+  writer.add_uint64(field::Frame::kRelPc, frame.rel_pc);
   return iid;
 }
 
 Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {
   return file_.Append(
-      ServicePacket(field::kPacketProcessStats, ProcessMemoryMessage(profile)));
+      ServicePacket(field::TracePacket::kProcessStats, ProcessMemoryMessage(profile)));
 }
 
 Status TraceWriter::WriteUnsampledChildren(const TargetProfile& profile) {
   if (profile.forked.count == 0 && profile.forked.alloc_calls == 0)
     return {};
-  return file_.Append(
-      ServicePacket(field::kPacketUnsampledChildren, UnsampledChildrenMessage(profile)));
+  return file_.Append(ServicePacket(field::TracePacket::kUnsampledChildren,
+                                    UnsampledChildrenMessage(profile)));
 }
 
 Status TraceWriter::WritePacket(uint32_t field, const std::string& message) {
@@ -407,19 +411,20 @@ Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
   const auto append = [&](uint32_t field, const std::string& message) {
     std::string packet = ServicePacket(field, message);
     pbf_writer writer(packet);
-    writer.add_int32(field::kPacketTrustedPid, pid);
+    writer.add_int32(field::TracePacket::kTrustedPid, pid);
     return file_.Append(packet);
   };
   if (!events.allocations.empty())
-    HPD_TRY(append(field::kPacketStreamingAllocation, StreamedAllocations(events)));
+    HPD_TRY(
+        append(field::TracePacket::kStreamingAllocation, StreamedAllocations(events)));
   if (!events.frees.empty())
-    HPD_TRY(append(field::kPacketStreamingFree, StreamedFrees(events)));
+    HPD_TRY(append(field::TracePacket::kStreamingFree, StreamedFrees(events)));
   return {};
 }
 
 Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {
   for (const std::string& message : ModuleSymbolsMessages(profile))
-    HPD_TRY(file_.Append(ServicePacket(field::kPacketModuleSymbols, message)));
+    HPD_TRY(file_.Append(ServicePacket(field::TracePacket::kModuleSymbols, message)));
   return {};
 }
 

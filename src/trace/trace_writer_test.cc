@@ -16,6 +16,9 @@
 namespace heapprofd {
 namespace {
 
+using SampleField = field::ProfilePacket::HeapSample;
+using DumpField = field::ProfilePacket::ProcessHeapSamples;
+
 class TraceWriterTest : public ::testing::Test {
  protected:
   TraceWriterTest() {
@@ -38,7 +41,7 @@ class TraceWriterTest : public ::testing::Test {
     std::ifstream file(path(), std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     std::vector<std::string> packets;
-    for (protozero::pbf_reader reader(bytes); reader.next(field::kTracePacket);)
+    for (protozero::pbf_reader reader(bytes); reader.next(field::Trace::kPacket);)
       packets.push_back(reader.get_string());
     return packets;
   }
@@ -78,16 +81,16 @@ TEST_F(TraceWriterTest, AHundredThousandCallsitesStayInSmallPackets) {
   for (const std::string& packet : Packets()) {
     EXPECT_LT(packet.size(), 500'000u);
     protozero::pbf_reader reader(packet);
-    while (reader.next(field::kPacketProfilePacket)) {
+    while (reader.next(field::TracePacket::kProfilePacket)) {
       protozero::pbf_reader profile = reader.get_message();
       while (profile.next()) {
-        if (profile.tag() == field::kProfileIndex) {
+        if (profile.tag() == field::ProfilePacket::kIndex) {
           EXPECT_EQ(profile.get_uint64(), next_index++);
-        } else if (profile.tag() == field::kProfileProcessDumps) {
+        } else if (profile.tag() == field::ProfilePacket::kProcessDumps) {
           protozero::pbf_reader dump = profile.get_message();
-          while (dump.next(field::kDumpSamples)) {
+          while (dump.next(DumpField::kSamples)) {
             protozero::pbf_reader sample = dump.get_message();
-            ASSERT_TRUE(sample.next(field::kSampleAllocated));
+            ASSERT_TRUE(sample.next(SampleField::kSelfAllocated));
             bytes += sample.get_uint64();
           }
         } else {
@@ -126,13 +129,13 @@ TEST_F(TraceWriterTest, ATargetWithoutHeapsIsNamedNevertheless) {
   bool is_named = false;
   for (const std::string& packet : Packets()) {
     protozero::pbf_reader reader(packet);
-    if (!reader.next(field::kPacketProfilePacket))
+    if (!reader.next(field::TracePacket::kProfilePacket))
       continue;
     protozero::pbf_reader dump(reader.get_message());
-    if (!dump.next(field::kProfileProcessDumps))
+    if (!dump.next(field::ProfilePacket::kProcessDumps))
       continue;
     protozero::pbf_reader header(dump.get_message());
-    is_named |= header.next(field::kDumpPid) && header.get_uint64() == 7;
+    is_named |= header.next(DumpField::kPid) && header.get_uint64() == 7;
   }
   EXPECT_TRUE(is_named);
 }
@@ -162,19 +165,19 @@ std::vector<Written> DumpsIn(const std::vector<std::string>& packets) {
   std::vector<Written> dumps;
   for (const std::string& packet : packets) {
     protozero::pbf_reader reader(packet);
-    if (!reader.next(field::kPacketProfilePacket))
+    if (!reader.next(field::TracePacket::kProfilePacket))
       continue;
     protozero::pbf_reader profile(reader.get_message());
-    if (!profile.next(field::kProfileProcessDumps))
+    if (!profile.next(field::ProfilePacket::kProcessDumps))
       continue;
     Written& dump = dumps.emplace_back();
     protozero::pbf_reader header(profile.get_message());
     while (header.next()) {
-      if (header.tag() == field::kDumpHeapName)
+      if (header.tag() == DumpField::kHeapName)
         dump.heap = header.get_string();
-      else if (header.tag() == field::kDumpStartTimestamp)
+      else if (header.tag() == DumpField::kStartTimestamp)
         dump.start_ns = header.get_uint64();
-      else if (header.tag() == field::kDumpTimestamp)
+      else if (header.tag() == DumpField::kTimestamp)
         dump.end_ns = header.get_uint64();
       else
         header.skip();

@@ -10,12 +10,13 @@ std::string UnsampledChildrenMessage(const TargetProfile& profile) {
   const ForkedChildren& forked = profile.forked;
   std::string message;
   protozero::pbf_writer children(message);
-  children.add_int32(field::kChildrenPid, profile.process.pid);
-  children.add_uint64(field::kChildrenProfilingStart, profile.process.start_ns);
-  children.add_uint64(field::kChildrenCount, forked.count);
-  children.add_uint64(field::kChildrenUncounted, forked.uncounted);
-  children.add_uint64(field::kChildrenAllocCalls, forked.alloc_calls);
-  children.add_uint64(field::kChildrenAllocBytes, forked.alloc_bytes);
+  children.add_int32(field::UnsampledChildren::kPid, profile.process.pid);
+  children.add_uint64(field::UnsampledChildren::kProfilingStart,
+                      profile.process.start_ns);
+  children.add_uint64(field::UnsampledChildren::kCount, forked.count);
+  children.add_uint64(field::UnsampledChildren::kUncounted, forked.uncounted);
+  children.add_uint64(field::UnsampledChildren::kAllocCalls, forked.alloc_calls);
+  children.add_uint64(field::UnsampledChildren::kAllocBytes, forked.alloc_bytes);
   return message;
 }
 

@@ -14,7 +14,7 @@ namespace heapprofd {
 void AppendPacket(std::string& trace, uint32_t field, const std::string& message) {
   std::string packet;
   protozero::pbf_writer(packet).add_message(field, message);
-  protozero::pbf_writer(trace).add_message(field::kTracePacket, packet);
+  protozero::pbf_writer(trace).add_message(field::Trace::kPacket, packet);
 }
 
 Result<std::string> DeobfuscationPackets(const TraceconvOptions& options) {
@@ -31,7 +31,7 @@ Result<std::string> DeobfuscationPackets(const TraceconvOptions& options) {
   std::string packets;
   for (const DeobfuscationMap& map : maps) {
     for (const std::string& message : DeobfuscationMessages(map))
-      AppendPacket(packets, field::kPacketDeobfuscationMapping, message);
+      AppendPacket(packets, field::TracePacket::kDeobfuscationMapping, message);
   }
   return packets;
 }

@@ -49,9 +49,9 @@ class PlainPackets {
     try {
       MessageReader reader(packet);
       while (reader.Next()) {
-        if (reader.field() == field::kPacketCompressedPackets)
+        if (reader.field() == field::TracePacket::kCompressedPackets)
           return AddInflated(Compression::kZlib, reader.Bytes());
-        if (reader.field() == field::kPacketZstdCompressedPackets)
+        if (reader.field() == field::TracePacket::kZstdCompressedPackets)
           return AddInflated(Compression::kZstd, reader.Bytes());
       }
     } catch (const protozero::exception&) {
@@ -81,7 +81,7 @@ class PlainPackets {
   // Errors stick to the file.
   void Write(std::string_view packet) {
     std::string bytes;
-    protozero::pbf_writer(bytes).add_bytes(field::kTracePacket, packet.data(),
+    protozero::pbf_writer(bytes).add_bytes(field::Trace::kPacket, packet.data(),
                                            packet.size());
     static_cast<void>(output_->Write(bytes));
   }

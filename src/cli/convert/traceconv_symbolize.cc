@@ -31,7 +31,7 @@ Result<std::string> SymbolPackets(const TraceconvOptions& options,
           static_cast<unsigned long long>(summary.frames));
   std::string packets;
   for (const std::string& message : ModuleSymbolsMessages(profile))
-    AppendPacket(packets, field::kPacketModuleSymbols, message);
+    AppendPacket(packets, field::TracePacket::kModuleSymbols, message);
   return packets;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "trace/fields.h"
 #include "trace/message_reader.h"
 
 namespace heapprofd {
@@ -22,28 +23,28 @@ ArtMetadata Read(TraceBuilder& builder, std::string_view message) {
   MessageReader reader(message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case 1:
+      case field::ArtProcessMetadata::kPid:
         read.pid = reader.Int();
         break;
-      case 2:
+      case field::ArtProcessMetadata::kUid:
         read.uid = reader.Int();
         break;
-      case 3:
+      case field::ArtProcessMetadata::kProcessName:
         read.process_name = reader.Bytes();
         break;
-      case 4:
+      case field::ArtProcessMetadata::kPackageName:
         read.package_name = reader.Bytes();
         break;
-      case 5:
+      case field::ArtProcessMetadata::kOomAllocationSize:
         read.allocation_size = reader.Int();
         break;
-      case 6:
+      case field::ArtProcessMetadata::kOomTotalBytesFree:
         read.details.total_bytes_free = reader.Int();
         break;
-      case 7:
+      case field::ArtProcessMetadata::kOomFreeBytesUntilOom:
         read.details.free_bytes_until_oom = reader.Int();
         break;
-      case 9:
+      case field::ArtProcessMetadata::kOomErrorMsg:
         read.details.error_message = builder.Intern(reader.Bytes());
         break;
       default:

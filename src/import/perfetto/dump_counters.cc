@@ -8,20 +8,25 @@
 #include "trace/message_reader.h"
 
 namespace heapprofd {
+namespace {
+
+using StatsField = field::ProfilePacket::ProcessStats;
+
+}  // namespace
 
 DumpStats ReadDumpStats(std::string_view message) {
   DumpStats stats;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == field::kStatsUnwindingErrors)
+    if (reader.field() == StatsField::kUnwindingErrors)
       stats.unwinding_errors = reader.Uint();
-    else if (reader.field() == field::kStatsHeapSamples)
+    else if (reader.field() == StatsField::kHeapSamples)
       stats.heap_samples = reader.Uint();
-    else if (reader.field() == field::kStatsMapReparses)
+    else if (reader.field() == StatsField::kMapReparses)
       stats.map_reparses = reader.Uint();
-    else if (reader.field() == field::kStatsUnwindingTime)
+    else if (reader.field() == StatsField::kTotalUnwindingTimeUs)
       stats.total_unwinding_time_us = reader.Uint();
-    else if (reader.field() == field::kStatsSpinlockBlocked)
+    else if (reader.field() == StatsField::kClientSpinlockBlockedUs)
       stats.client_spinlock_blocked_us = reader.Uint();
   }
   return stats;
@@ -51,10 +56,10 @@ void ImportUnsampledChildren(TraceBuilder& builder, std::string_view message) {
                               &row.counts.alloc_calls, &row.counts.alloc_bytes};
   MessageReader reader(message);
   while (reader.Next()) {
-    const uint32_t count = reader.field() - field::kChildrenCount;
-    if (reader.field() == field::kChildrenPid)
+    const uint32_t count = reader.field() - field::UnsampledChildren::kCount;
+    if (reader.field() == field::UnsampledChildren::kPid)
       pid = reader.Int();
-    else if (reader.field() == field::kChildrenProfilingStart)
+    else if (reader.field() == field::UnsampledChildren::kProfilingStart)
       profiling_start = reader.Int();
     else if (count < std::size(counts))
       *counts[count] = reader.Uint();

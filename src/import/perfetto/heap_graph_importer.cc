@@ -7,39 +7,14 @@
 
 #include <utility>
 
+#include "trace/fields.h"
 #include "trace/message_reader.h"
 
 namespace heapprofd {
 namespace {
 
-enum GraphField : uint32_t {
-  kPid = 1,
-  kObjects = 2,
-  kFieldNames = 4,
-  kContinued = 5,
-  kIndex = 6,
-  kRoots = 7,
-  kLocationNames = 8,
-  kTypes = 9,
-  kHeapBytesAllocated = 10,
-};
-
-enum ObjectField : uint32_t {
-  kObjectId = 1,
-  kObjectType = 2,
-  kObjectSelfSize = 3,
-  kObjectReferenceFields = 4,
-  kObjectReferences = 5,
-  kObjectReferenceBase = 6,
-  kObjectIdDelta = 7,
-  kObjectRegistrySize = 8,
-  kObjectHeapType = 9,
-  kObjectInternals = 10,
-  kObjectBitmapId = 11,
-  kObjectBitmapSource = 12,
-  kObjectBitmapWidth = 13,
-  kObjectBitmapHeight = 14,
-};
+using GraphField = field::HeapGraph;
+using ObjectField = field::HeapGraphObject;
 
 template <typename Enum>
 Enum EnumOf(uint64_t value, size_t count) {
@@ -55,9 +30,9 @@ InternedText ReadInterned(std::string_view message) {
   InternedText read;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 1)
+    if (reader.field() == field::InternedString::kIid)
       read.iid = reader.Uint();
-    else if (reader.field() == 2)
+    else if (reader.field() == field::InternedString::kStr)
       read.text = reader.Bytes();
   }
   return read;
@@ -65,16 +40,16 @@ InternedText ReadInterned(std::string_view message) {
 
 bool ReadBitmapField(MessageReader& reader, HeapGraphDump::BitmapFields* bitmap) {
   switch (reader.field()) {
-    case kObjectBitmapId:
+    case ObjectField::kBitmapIdField:
       bitmap->id = reader.Int();
       return true;
-    case kObjectBitmapSource:
+    case ObjectField::kBitmapSourceIdField:
       bitmap->source_id = reader.Int();
       return true;
-    case kObjectBitmapWidth:
+    case ObjectField::kBitmapWidthField:
       bitmap->width = reader.Int();
       return true;
-    case kObjectBitmapHeight:
+    case ObjectField::kBitmapHeightField:
       bitmap->height = reader.Int();
       return true;
     default:
@@ -92,31 +67,31 @@ void HeapGraphImporter::Add(std::string_view message, int64_t ts) {
   MessageReader reader(message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case kPid:
+      case GraphField::kPid:
         dump_->pid = reader.Int();
         break;
-      case kObjects:
+      case GraphField::kObjects:
         AddObject(reader.Bytes());
         break;
-      case kFieldNames:
+      case GraphField::kFieldNames:
         AddField(reader.Bytes());
         break;
-      case kContinued:
+      case GraphField::kContinued:
         is_continued = reader.Bool();
         break;
-      case kIndex:
+      case GraphField::kIndex:
         CheckIndex(reader.Uint());
         break;
-      case kRoots:
+      case GraphField::kRoots:
         AddRoots(reader.Bytes());
         break;
-      case kLocationNames:
+      case GraphField::kLocationNames:
         AddLocation(reader.Bytes());
         break;
-      case kTypes:
+      case GraphField::kTypes:
         AddType(reader.Bytes());
         break;
-      case kHeapBytesAllocated:
+      case GraphField::kHeapBytesAllocated:
         dump_->heap_size = reader.Int();
         break;
       default:
@@ -181,30 +156,30 @@ void HeapGraphImporter::AddType(std::string_view message) {
   MessageReader reader(message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case 1:
+      case field::HeapGraphType::kId:
         id = reader.Uint();
         break;
-      case 2:
+      case field::HeapGraphType::kLocationId:
         type.location = dump_->locations.NumberOf(reader.Uint());
         break;
-      case 3:
+      case field::HeapGraphType::kClassName:
         type.name = builder_->Intern(reader.Bytes());
         break;
-      case 4:
+      case field::HeapGraphType::kObjectSize:
         type.object_size = reader.Uint();
         break;
-      case 5:
+      case field::HeapGraphType::kSuperclassId:
         type.superclass = reader.Uint();
         break;
-      case 6:
+      case field::HeapGraphType::kReferenceFieldId:
         reader.Uints([&](uint64_t field) {
           type.fields.push_back(dump_->field_names.NumberOf(field));
         });
         break;
-      case 7:
+      case field::HeapGraphType::kKind:
         type.kind = EnumOf<HeapClassKind>(reader.Uint(), kHeapClassKinds);
         break;
-      case 8:
+      case field::HeapGraphType::kClassloaderId:
         type.classloader = reader.Uint();
         break;
       default:
@@ -221,9 +196,9 @@ void HeapGraphImporter::AddRoots(std::string_view message) {
   HeapRootType type = HeapRootType::kUnknown;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 1)
+    if (reader.field() == field::HeapGraphRoot::kObjectIds)
       reader.Uints([&](uint64_t object) { ids.push_back(object); });
-    else if (reader.field() == 2)
+    else if (reader.field() == field::HeapGraphRoot::kRootType)
       type = EnumOf<HeapRootType>(reader.Uint(), kHeapRootTypes);
   }
   for (const uint64_t id : ids)
@@ -246,34 +221,34 @@ void HeapGraphImporter::AddObject(std::string_view message) {
   MessageReader reader(message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case kObjectId:
+      case ObjectField::kId:
         id = reader.Uint();
         break;
-      case kObjectType:
+      case ObjectField::kTypeId:
         type = reader.Uint();
         break;
-      case kObjectSelfSize:
+      case ObjectField::kSelfSize:
         object.self_size = reader.Uint();
         break;
-      case kObjectReferenceFields:
+      case ObjectField::kReferenceFieldId:
         reader.Uints([&](uint64_t field) { fields.push_back(field); });
         break;
-      case kObjectReferences:
+      case ObjectField::kReferenceObjectId:
         reader.Uints([&](uint64_t to) { references.push_back(to); });
         break;
-      case kObjectReferenceBase:
+      case ObjectField::kReferenceFieldIdBase:
         base = reader.Uint();
         break;
-      case kObjectIdDelta:
+      case ObjectField::kIdDelta:
         id = last_id_ + reader.Uint();
         break;
-      case kObjectRegistrySize:
+      case ObjectField::kNativeAllocationRegistrySizeField:
         registry_size = reader.Int();
         break;
-      case kObjectHeapType:
+      case ObjectField::kHeapTypeDelta:
         object.heap_type = EnumOf<HeapType>(reader.Uint(), kHeapTypes);
         break;
-      case kObjectInternals:
+      case ObjectField::kRuntimeInternalObjectId:
         reader.Uints([&](uint64_t to) { internals.push_back(to); });
         break;
       default:

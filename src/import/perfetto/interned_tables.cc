@@ -80,9 +80,9 @@ void InternedTables::AddString(IidMap& map, std::string_view message) {
   uint64_t iid = 0;
   std::string_view text;
   while (reader.Next()) {
-    if (reader.field() == field::kIid)
+    if (reader.field() == field::InternedString::kIid)
       iid = reader.Uint();
-    else if (reader.field() == field::kStringText)
+    else if (reader.field() == field::InternedString::kStr)
       text = reader.Bytes();
   }
   if (reader.is_malformed())
@@ -101,28 +101,28 @@ void InternedTables::AddMapping(Maps& maps, std::string_view message) {
   path.clear();
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kIid:
+      case field::InternedString::kIid:
         iid = reader.Uint();
         break;
-      case field::kMappingBuildId:
+      case field::Mapping::kBuildId:
         build_id = reader.Uint();
         break;
-      case field::kMappingStartOffset:
+      case field::Mapping::kStartOffset:
         mapping.start_offset = reader.Uint();
         break;
-      case field::kMappingStart:
+      case field::Mapping::kStart:
         mapping.start = reader.Uint();
         break;
-      case field::kMappingEnd:
+      case field::Mapping::kEnd:
         mapping.end = reader.Uint();
         break;
-      case field::kMappingLoadBias:
+      case field::Mapping::kLoadBias:
         mapping.load_bias = reader.Uint();
         break;
-      case field::kMappingExactOffset:
+      case field::Mapping::kExactOffset:
         mapping.exact_offset = reader.Uint();
         break;
-      case field::kMappingPathIds:
+      case field::Mapping::kPathStringIds:
         reader.Uints([&](uint64_t id) {
           const std::string_view part = builder_->trace().Text(FindString(paths, id));
           if (path.size() + part.size() < kMaxMappingName)
@@ -151,28 +151,28 @@ void InternedTables::AddFrame(Maps& maps, std::string_view message, StackStep* s
   std::string_view kind_text;
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kIid:
+      case field::InternedString::kIid:
         iid = reader.Uint();
         break;
-      case field::kFrameFunctionName:
+      case field::Frame::kFunctionNameId:
         name_iid = reader.Uint();
         break;
-      case field::kFrameMapping:
+      case field::Frame::kMappingId:
         mapping_iid = reader.Uint();
         break;
-      case field::kFrameRelPc:
+      case field::Frame::kRelPc:
         rel_pc = reader.Uint();
         break;
-      case field::kFrameSourcePath:
+      case field::Frame::kSourcePathIid:
         source_iid = reader.Uint();
         break;
-      case field::kFrameLine:
+      case field::Frame::kLineNumber:
         line = reader.Uint();
         break;
-      case field::kFrameKind:
+      case field::Frame::kKind:
         kind = reader.Uint();
         break;
-      case field::kFrameKindText:
+      case field::Frame::kKindStr:
         kind_text = reader.Bytes();
         break;
       default:
@@ -209,25 +209,25 @@ StackStep InternedTables::AddInternedData(std::string_view message) {
   FieldReader reader(message);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kInternedFunctionNames:
+      case field::InternedData::kFunctionNames:
         AddString(interned_.function_names, reader.Bytes());
         break;
-      case field::kInternedBuildIds:
+      case field::InternedData::kBuildIds:
         AddString(interned_.build_ids, reader.Bytes());
         break;
-      case field::kInternedMappingPaths:
+      case field::InternedData::kMappingPaths:
         AddString(interned_.mapping_paths, reader.Bytes());
         break;
-      case field::kInternedSourcePaths:
+      case field::InternedData::kSourcePaths:
         AddString(interned_.source_paths, reader.Bytes());
         break;
-      case field::kInternedMappings:
+      case field::InternedData::kMappings:
         mappings_.push_back(reader.Bytes());
         break;
-      case field::kInternedFrames:
+      case field::InternedData::kFrames:
         frames_.push_back(reader.Bytes());
         break;
-      case field::kInternedCallstacks:
+      case field::InternedData::kCallstacks:
         if (step.message.empty())
           step.message = message;
         break;
@@ -248,16 +248,17 @@ StackStep InternedTables::AddProfileTables(std::string_view message) {
   StackStep step;
   step.is_interned_data = false;
   for (const uint32_t kind :
-       {field::kProfileStrings, field::kProfileMappings, field::kProfileFrames}) {
+       {field::ProfilePacket::kStrings, field::ProfilePacket::kMappings,
+        field::ProfilePacket::kFrames}) {
     MessageReader reader(message);
     while (reader.Next()) {
-      if (reader.field() == field::kProfileCallstacks && step.message.empty())
+      if (reader.field() == field::ProfilePacket::kCallstacks && step.message.empty())
         step.message = message;
       if (reader.field() != kind)
         continue;
-      if (kind == field::kProfileStrings)
+      if (kind == field::ProfilePacket::kStrings)
         AddString(inline_.function_names, reader.Bytes());
-      else if (kind == field::kProfileMappings)
+      else if (kind == field::ProfilePacket::kMappings)
         AddMapping(inline_, reader.Bytes());
       else
         AddFrame(inline_, reader.Bytes(), &step);

@@ -44,7 +44,7 @@ std::string TraceOf(const std::vector<std::string>& packets) {
   std::string trace;
   protozero::pbf_writer writer(trace);
   for (const std::string& packet : packets)
-    writer.add_message(field::kTracePacket, packet);
+    writer.add_message(field::Trace::kPacket, packet);
   return trace;
 }
 
@@ -108,11 +108,11 @@ TEST(PacketReaderTest, OtherFieldsOfATraceAreSkipped) {
   std::string trace;
   protozero::pbf_writer writer(trace);
   writer.add_uint64(7, 5);
-  writer.add_string(field::kTracePacket, "one");
+  writer.add_string(field::Trace::kPacket, "one");
   writer.add_fixed32(8, 5);
   writer.add_fixed64(9, 5);
   writer.add_string(10, "x");
-  writer.add_string(field::kTracePacket, "two");
+  writer.add_string(field::Trace::kPacket, "two");
   EXPECT_EQ(Read(trace).text, "|one|two");
 }
 
@@ -186,20 +186,20 @@ TEST(TraceImporterTest, CompressedPacketsAreUnpacked) {
   const std::string trace = FixtureBytes("two_dumps");
   const std::string expected = ReadBytes(trace)->Allocations();
   const std::string zlib =
-      CompressedPackets(field::kPacketCompressedPackets, Deflate(trace, 15));
+      CompressedPackets(field::TracePacket::kCompressedPackets, Deflate(trace, 15));
   EXPECT_EQ(ReadBytes(zlib)->Allocations(), expected);
   const std::string zstd =
-      CompressedPackets(field::kPacketZstdCompressedPackets, Zstd(trace));
+      CompressedPackets(field::TracePacket::kZstdCompressedPackets, Zstd(trace));
   EXPECT_EQ(ReadBytes(zstd)->Allocations(), expected);
 }
 
 TEST(TraceImporterTest, DamagedOrEndlessCompressedPacketsAreCounted) {
   const auto damaged =
-      ReadBytes(CompressedPackets(field::kPacketCompressedPackets, "no zlib"));
+      ReadBytes(CompressedPackets(field::TracePacket::kCompressedPackets, "no zlib"));
   EXPECT_EQ(damaged->trace.stats.Get(StatId::kCompressedPacketError), 1);
   const std::string zeros(size_t{80} << 20, '\0');  // more than is unpacked
-  const auto bomb =
-      ReadBytes(CompressedPackets(field::kPacketCompressedPackets, Deflate(zeros, 15)));
+  const auto bomb = ReadBytes(
+      CompressedPackets(field::TracePacket::kCompressedPackets, Deflate(zeros, 15)));
   EXPECT_EQ(bomb->trace.stats.Get(StatId::kCompressedPacketError), 1);
 }
 
@@ -239,8 +239,9 @@ TEST(InflationBudgetTest, RecordingsPassAndBombsDoNot) {
 // 49 MB of them held 48 GB, which were all inflated.
 TEST(TraceImporterTest, ABombOfManyCompressedPacketsIsGivenUpAfterItsFirstOnes) {
   constexpr int kPackets = 100;
-  const std::string one = CompressedPackets(
-      field::kPacketCompressedPackets, Deflate(std::string(size_t{30} << 20, '\0'), 15));
+  const std::string one =
+      CompressedPackets(field::TracePacket::kCompressedPackets,
+                        Deflate(std::string(size_t{30} << 20, '\0'), 15));
   std::string bomb;
   for (int i = 0; i < kPackets; ++i)
     bomb += one;
@@ -252,7 +253,7 @@ TEST(TraceImporterTest, ABombInACompressedFileIsMeasuredByTheFile) {
   const std::string zeros = Deflate(std::string(size_t{30} << 20, '\0'), 15);
   std::string bomb;
   for (int i = 0; i < 40; ++i)
-    bomb += CompressedPackets(field::kPacketCompressedPackets, zeros);
+    bomb += CompressedPackets(field::TracePacket::kCompressedPackets, zeros);
   const auto test = ReadBytes(Gzip(bomb));
   EXPECT_GT(test->trace.stats.Get(StatId::kUnpackLimit), 35);
 }

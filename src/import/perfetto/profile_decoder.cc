@@ -7,6 +7,14 @@
 #include "trace/fields.h"
 
 namespace heapprofd {
+namespace {
+
+using ShapeField = field::ProfilePacket::BlockShape;
+using SampleField = field::ProfilePacket::HeapSample;
+using DumpField = field::ProfilePacket::ProcessHeapSamples;
+
+}  // namespace
+
 struct ProfileDecoder::Sample {
   uint64_t callstack = 0;
   uint64_t allocated = 0;
@@ -32,8 +40,8 @@ void ProfileDecoder::Do(const StackStep& step) {
   for (const StackStep::FrameId& frame : step.frames)
     Insert(ids.frames, frame.iid, frame.row);
   const auto is_callstack = [&](uint32_t field) {
-    return step.is_interned_data ? field == field::kInternedCallstacks
-                                 : field == field::kProfileCallstacks;
+    return step.is_interned_data ? field == field::InternedData::kCallstacks
+                                 : field == field::ProfilePacket::kCallstacks;
   };
   FieldReader reader(step.message);  // what is wrong with it was counted by who read it
   while (reader.Next()) {
@@ -61,9 +69,9 @@ void ProfileDecoder::AddCallstack(Ids& ids, std::string_view message) {
   bool is_empty = true;
   bool is_valid = true;
   while (reader.Next()) {
-    if (reader.field() == field::kIid) {
+    if (reader.field() == field::InternedString::kIid) {
       iid = reader.Uint();
-    } else if (reader.field() == field::kCallstackFrames) {
+    } else if (reader.field() == field::Callstack::kFrameIds) {
       reader.Uints([&](uint64_t frame_iid) {
         const uint32_t frame = ids.frames.Find(frame_iid);
         is_valid &= frame != kNoId;
@@ -102,45 +110,45 @@ bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
   FieldReader reader(bytes);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kSampleCallstack:
+      case SampleField::kCallstackId:
         sample.callstack = reader.Uint();
         break;
-      case field::kSampleAllocated:
+      case SampleField::kSelfAllocated:
         sample.allocated = reader.Uint();
         break;
-      case field::kSampleFreed:
+      case SampleField::kSelfFreed:
         sample.freed = reader.Uint();
         break;
-      case field::kSampleAllocCount:
+      case SampleField::kAllocCount:
         sample.alloc_count = reader.Uint();
         break;
-      case field::kSampleFreeCount:
+      case SampleField::kFreeCount:
         sample.free_count = reader.Uint();
         break;
-      case field::kSampleMax:
+      case SampleField::kSelfMax:
         sample.allocated = reader.Uint();
         sample.is_peak = true;
         break;
-      case field::kSampleMaxCount:
+      case SampleField::kSelfMaxCount:
         sample.alloc_count = reader.Uint();
         sample.is_peak = true;
         break;
-      case field::kSampleLiveBytesError:
+      case SampleField::kLiveBytesError:
         set_estimate(estimate.live_bytes_error, reader.Double());
         break;
-      case field::kSampleLiveCountError:
+      case SampleField::kLiveCountError:
         set_estimate(estimate.live_count_error, reader.Double());
         break;
-      case field::kSampleAllocatedBytesError:
+      case SampleField::kAllocatedBytesError:
         set_estimate(estimate.allocated_bytes_error, reader.Double());
         break;
-      case field::kSampleAllocCountError:
+      case SampleField::kAllocCountError:
         set_estimate(estimate.alloc_count_error, reader.Double());
         break;
-      case field::kSamplePeakBytes:
+      case SampleField::kPeakBytes:
         set_estimate(estimate.peak_bytes, Signed(reader.Uint()));
         break;
-      case field::kSamplePeakCount:
+      case SampleField::kPeakCount:
         set_estimate(estimate.peak_count, Signed(reader.Uint()));
         break;
       default:
@@ -153,9 +161,9 @@ bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
 bool ProfileDecoder::AddSamples(const SampleStep& step, Heap& heap) {
   FieldReader reader(step.message);
   while (reader.Next()) {
-    if (reader.field() == field::kDumpShapes && !AddShape(reader.Bytes()))
+    if (reader.field() == DumpField::kShapes && !AddShape(reader.Bytes()))
       return false;
-    if (reader.field() != field::kDumpSamples)
+    if (reader.field() != DumpField::kSamples)
       continue;
     Sample sample;
     if (!ReadSample(reader.Bytes(), sample))
@@ -175,25 +183,25 @@ bool ProfileDecoder::AddShape(std::string_view bytes) {
   FieldReader reader(bytes);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kShapeCallstack:
+      case ShapeField::kCallstackId:
         callstack = reader.Uint();
         break;
-      case field::kShapeKind:
+      case ShapeField::kKind:
         kind = reader.Uint();
         break;
-      case field::kShapeLog2:
+      case ShapeField::kLog2:
         log2 = reader.Uint();
         break;
-      case field::kShapeBytes:
+      case ShapeField::kBytes:
         shape.size = Signed(reader.Uint());
         break;
-      case field::kShapeCount:
+      case ShapeField::kCount:
         shape.count = Signed(reader.Uint());
         break;
-      case field::kShapeBytesError:
+      case ShapeField::kBytesError:
         shape.size_error = reader.Double();
         break;
-      case field::kShapeCountError:
+      case ShapeField::kCountError:
         shape.count_error = reader.Double();
         break;
       default:

@@ -14,6 +14,10 @@
 namespace heapprofd {
 namespace {
 
+using AllocatorField = field::ProfilePacket::AllocatorStats;
+using DumpField = field::ProfilePacket::ProcessHeapSamples;
+using ThreadField = field::ProfilePacket::ThreadTotals;
+
 // A series of more packets (of 400 kB) than this has no end.
 constexpr size_t kMaxParts = size_t{1} << 16;
 
@@ -24,13 +28,13 @@ ImportedAllocator ReadAllocator(TraceBuilder& builder, std::string_view message)
   ImportedAllocator allocator;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == field::kAllocatorName)
+    if (reader.field() == AllocatorField::kAllocator)
       allocator.name = builder.Intern(reader.Bytes());
-    else if (reader.field() == field::kAllocatorSystem)
+    else if (reader.field() == AllocatorField::kSystem)
       allocator.system = reader.Uint();
-    else if (reader.field() == field::kAllocatorInUse)
+    else if (reader.field() == AllocatorField::kInUse)
       allocator.in_use = reader.Uint();
-    else if (reader.field() == field::kAllocatorFree)
+    else if (reader.field() == AllocatorField::kFree)
       allocator.free = reader.Uint();
   }
   return allocator;
@@ -53,13 +57,13 @@ void ProfileImporter::Add(std::string_view message) {
   bool is_continued = false;
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kProfileProcessDumps:
+      case field::ProfilePacket::kProcessDumps:
         series_.emplace_back(reader.Bytes());
         break;
-      case field::kProfileContinued:
+      case field::ProfilePacket::kContinued:
         is_continued = reader.Bool();
         break;
-      case field::kProfileIndex: {
+      case field::ProfilePacket::kIndex: {
         const uint64_t index = reader.Uint();
         if (index != next_index_)
           builder_->trace().stats.Count(StatId::kHeapprofdMissingPacket);
@@ -145,46 +149,46 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
   FieldReader reader(bytes);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kDumpPid:
+      case DumpField::kPid:
         header.pid = static_cast<int64_t>(reader.Uint());
         break;
-      case field::kDumpFromStartup:
+      case DumpField::kFromStartup:
         dump.from_startup = reader.Bool();
         break;
-      case field::kDumpRejectedConcurrent:
+      case DumpField::kRejectedConcurrent:
         dump.rejected_concurrent = reader.Bool();
         break;
-      case field::kDumpStats:
+      case DumpField::kStats:
         dump.stats = ReadDumpStats(reader.Bytes());
         break;
-      case field::kDumpDisconnected:
+      case DumpField::kDisconnected:
         dump.disconnected = reader.Bool();
         break;
-      case field::kDumpBufferOverran:
+      case DumpField::kBufferOverran:
         dump.buffer_overran = reader.Bool();
         break;
-      case field::kDumpBufferCorrupted:
+      case DumpField::kBufferCorrupted:
         dump.buffer_corrupted = reader.Bool();
         break;
-      case field::kDumpTimestamp:
+      case DumpField::kTimestamp:
         header.times.ts = Signed(reader.Uint());
         break;
-      case field::kDumpHitGuardrail:
+      case DumpField::kHitGuardrail:
         dump.hit_guardrail = reader.Bool();
         break;
-      case field::kDumpHeapName:
+      case DumpField::kHeapName:
         heap_name = reader.Bytes();
         break;
-      case field::kDumpSamplingInterval:
+      case DumpField::kSamplingIntervalBytes:
         dump.sampling_interval = reader.Uint();
         break;
-      case field::kDumpOriginalInterval:
+      case DumpField::kOrigSamplingIntervalBytes:
         dump.original_sampling_interval = reader.Uint();
         break;
-      case field::kDumpClientError:
+      case DumpField::kClientError:
         dump.client_error = static_cast<uint32_t>(reader.Uint());
         break;
-      case field::kDumpStartTimestamp:
+      case DumpField::kStartTimestamp:
         header.times.start_ts = Signed(reader.Uint());
         break;
       default:
@@ -198,47 +202,47 @@ void ProfileImporter::ReadHeaderFields(std::string_view bytes,
 void ProfileImporter::ReadOwnField(FieldReader& reader, Header& header) const {
   ImportedDump& dump = header.dump;
   switch (reader.field()) {
-    case field::kDumpQuality:
+    case DumpField::kQuality:
       header.quality = ReadDumpQuality(reader.Bytes());
       break;
-    case field::kDumpExactAllocCalls:
+    case DumpField::kExactAllocCalls:
       dump.exact_alloc_calls = reader.Uint();
       break;
-    case field::kDumpExactAllocBytes:
+    case DumpField::kExactAllocBytes:
       dump.exact_alloc_bytes = reader.Uint();
       break;
-    case field::kDumpPeakBytes:
+    case DumpField::kPeakBytes:
       dump.peak_bytes = reader.Uint();
       break;
-    case field::kDumpLiveLow:
+    case DumpField::kLiveLow:
       dump.live_low = reader.Uint();
       break;
-    case field::kDumpLiveHigh:
+    case DumpField::kLiveHigh:
       dump.live_high = reader.Uint();
       break;
-    case field::kDumpPeakLow:
+    case DumpField::kPeakLow:
       dump.peak_low = reader.Uint();
       break;
-    case field::kDumpPeakHigh:
+    case DumpField::kPeakHigh:
       dump.peak_high = reader.Uint();
       break;
-    case field::kDumpPeakTimestamp:
+    case DumpField::kPeakTimestamp:
       if (const uint64_t ts = reader.Uint(); ts != 0)
         header.times.peak_ts = Signed(ts);
       break;
-    case field::kDumpProfilingStart:
+    case DumpField::kProfilingStart:
       header.profiling_start = static_cast<int64_t>(reader.Uint());
       break;
-    case field::kDumpLabel:
+    case DumpField::kLabel:
       dump.label = builder_->Intern(reader.Bytes());
       break;
-    case field::kDumpReason:
+    case DumpField::kReason:
       dump.reason = builder_->Intern(reader.Bytes());
       break;
-    case field::kDumpAllocator:
+    case DumpField::kAllocator:
       dump.allocator = ReadAllocator(*builder_, reader.Bytes());
       break;
-    case field::kDumpThreads:
+    case DumpField::kThreads:
       header.threads.push_back(reader.Bytes());
       break;
     default:
@@ -283,15 +287,15 @@ ThreadTotals ProfileImporter::ReadThread(std::string_view message, uint32_t upid
   MessageReader reader(message);
   while (reader.Next()) {
     const uint32_t number = reader.field();
-    if (number == field::kThreadId)
+    if (number == ThreadField::kTid)
       tid = Signed(reader.Uint());
-    else if (number == field::kThreadName)
+    else if (number == ThreadField::kName)
       name = reader.Bytes();
-    else if (number >= field::kThreadAllocated && number <= field::kThreadFreeCount)
-      *numbers[number - field::kThreadAllocated] = Signed(reader.Uint());
-    else if (number >= field::kThreadLiveBytesError &&
-             number <= field::kThreadAllocCountError)
-      *errors[number - field::kThreadLiveBytesError] = reader.Double();
+    else if (number >= ThreadField::kAllocated && number <= ThreadField::kFreeCount)
+      *numbers[number - ThreadField::kAllocated] = Signed(reader.Uint());
+    else if (number >= ThreadField::kLiveBytesError &&
+             number <= ThreadField::kAllocCountError)
+      *errors[number - ThreadField::kLiveBytesError] = reader.Double();
   }
   if (tid == 0)
     return row;

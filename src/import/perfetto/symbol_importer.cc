@@ -14,9 +14,9 @@ void SymbolImporter::Add(std::string_view message) {
   std::string_view build_id;
   MessageReader header(message);
   while (header.Next()) {
-    if (header.field() == field::kModulePath)
+    if (header.field() == field::ModuleSymbols::kPath)
       path = header.Bytes();
-    else if (header.field() == field::kModuleBuildId)
+    else if (header.field() == field::ModuleSymbols::kBuildId)
       build_id = header.Bytes();
   }
   const auto [module, is_new] = modules_.try_emplace(
@@ -24,7 +24,7 @@ void SymbolImporter::Add(std::string_view message) {
       static_cast<uint32_t>(modules_.size()));
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == field::kModuleAddresses)
+    if (reader.field() == field::ModuleSymbols::kAddressSymbols)
       AddAddress(module->second, reader.Bytes());
   }
 }
@@ -33,20 +33,20 @@ void SymbolImporter::AddAddress(uint32_t module, std::string_view message) {
   Entry entry{.module = module, .set = kNoId, .rel_pc = 0};
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == field::kAddressValue)
+    if (reader.field() == field::AddressSymbols::kAddress)
       entry.rel_pc = reader.Uint();
-    if (reader.field() != field::kAddressLines)
+    if (reader.field() != field::AddressSymbols::kLines)
       continue;
     std::string_view function;
     std::string_view file;
     uint64_t number = 0;
     MessageReader line(reader.Bytes());
     while (line.Next()) {
-      if (line.field() == field::kLineFunction)
+      if (line.field() == field::Line::kFunctionName)
         function = line.Bytes();
-      else if (line.field() == field::kLineFile)
+      else if (line.field() == field::Line::kSourceFileName)
         file = line.Bytes();
-      else if (line.field() == field::kLineNumber)
+      else if (line.field() == field::Line::kLineNumber)
         number = line.Uint();
     }
     const bool has_line = !file.empty() && number <= UINT32_MAX;

@@ -77,8 +77,9 @@ TEST_F(SymbolizeTraceTest, SymbolsWrittenBehindTheTraceFindTheirFrames) {
   std::string symbols;
   for (const std::string& message : ModuleSymbolsMessages(profile)) {
     std::string packet;
-    protozero::pbf_writer(packet).add_message(field::kPacketModuleSymbols, message);
-    protozero::pbf_writer(symbols).add_message(field::kTracePacket, packet);
+    protozero::pbf_writer(packet).add_message(field::TracePacket::kModuleSymbols,
+                                              message);
+    protozero::pbf_writer(symbols).add_message(field::Trace::kPacket, packet);
   }
   ASSERT_FALSE(symbols.empty());
   ImportedTrace other;

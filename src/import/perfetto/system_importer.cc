@@ -13,6 +13,13 @@
 namespace heapprofd {
 namespace {
 
+using BufferField = field::TraceStats::BufferStats;
+using EntryField = field::SmapsEntry;
+using InfoField = field::SystemInfo;
+using PackedField = field::PackedSmaps;
+using ProcessField = field::ProcessTree::Process;
+using StatsField = field::ProcessStats::Process;
+
 // Rows of a table that takes more memory than the bytes that make it: no real trace has
 // as many.
 constexpr size_t kMaxSystemRows = size_t{1} << 19;
@@ -50,28 +57,28 @@ void ImportProcess(TraceBuilder& builder, std::string_view message) {
   bool is_comm = false;
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kProcessPid:
+      case ProcessField::kPid:
         pid = reader.Int();
         break;
-      case field::kProcessParent:
+      case ProcessField::kPpid:
         parent = reader.Int();
         break;
-      case field::kProcessCmdline:
+      case ProcessField::kCmdline:
         if (!has_name)
           name = reader.Bytes();
         cmdline.append(has_name ? " " : "").append(has_name ? reader.Bytes() : name);
         has_name = true;
         break;
-      case field::kProcessUid:
+      case ProcessField::kUid:
         uid = reader.Int();
         break;
-      case field::kProcessStart:
+      case ProcessField::kProcessStartFromBoot:
         start = reader.Int();
         break;
-      case field::kProcessCmdlineIsComm:
+      case ProcessField::kCmdlineIsComm:
         is_comm = reader.Bool();
         break;
-      case field::kProcessProfilingStart:
+      case ProcessField::kProfilingStart:
         profiling_start = reader.Int();
         break;
       default:
@@ -102,11 +109,11 @@ void ImportThread(TraceBuilder& builder, std::string_view message) {
   int64_t tgid = 0;
   std::string_view name;
   while (reader.Next()) {
-    if (reader.field() == 1)
+    if (reader.field() == field::ProcessTree::Thread::kTid)
       tid = reader.Int();
-    else if (reader.field() == 2)
+    else if (reader.field() == field::ProcessTree::Thread::kName)
       name = reader.Bytes();
-    else if (reader.field() == 3)
+    else if (reader.field() == field::ProcessTree::Thread::kTgid)
       tgid = reader.Int();
   }
   const uint32_t thread = builder.ThreadOf(tid, builder.ProcessOf(tgid));
@@ -123,29 +130,29 @@ struct CounterField {
 
 constexpr int64_t kKib = 1024;
 constexpr CounterField kCounterFields[] = {
-    {2, "mem.virt", kKib},
-    {3, "mem.rss", kKib},
-    {4, "mem.rss.anon", kKib},
-    {5, "mem.rss.file", kKib},
-    {6, "mem.rss.shmem", kKib},
-    {7, "mem.swap", kKib},
-    {8, "mem.locked", kKib},
-    {9, "mem.rss.watermark", kKib},
-    {10, "oom_score_adj", 1},
-    {16, "mem.smaps.rss", kKib},
-    {17, "mem.smaps.pss", kKib},
-    {18, "mem.smaps.pss.anon", kKib},
-    {19, "mem.smaps.pss.file", kKib},
-    {20, "mem.smaps.pss.shmem", kKib},
-    {23, "mem.smaps.swap.pss", kKib},
-    {24, "mem.dmabuf_rss", kKib},
+    {StatsField::kVmSizeKb, "mem.virt", kKib},
+    {StatsField::kVmRssKb, "mem.rss", kKib},
+    {StatsField::kRssAnonKb, "mem.rss.anon", kKib},
+    {StatsField::kRssFileKb, "mem.rss.file", kKib},
+    {StatsField::kRssShmemKb, "mem.rss.shmem", kKib},
+    {StatsField::kVmSwapKb, "mem.swap", kKib},
+    {StatsField::kVmLockedKb, "mem.locked", kKib},
+    {StatsField::kVmHwmKb, "mem.rss.watermark", kKib},
+    {StatsField::kOomScoreAdj, "oom_score_adj", 1},
+    {StatsField::kSmrRssKb, "mem.smaps.rss", kKib},
+    {StatsField::kSmrPssKb, "mem.smaps.pss", kKib},
+    {StatsField::kSmrPssAnonKb, "mem.smaps.pss.anon", kKib},
+    {StatsField::kSmrPssFileKb, "mem.smaps.pss.file", kKib},
+    {StatsField::kSmrPssShmemKb, "mem.smaps.pss.shmem", kKib},
+    {StatsField::kSmrSwapPssKb, "mem.smaps.swap.pss", kKib},
+    {StatsField::kDmabufRssKb, "mem.dmabuf_rss", kKib},
 };
 
 void ImportCounters(TraceBuilder& builder, std::string_view message, int64_t ts) {
   MessageReader pid_reader(message);
   int64_t pid = 0;
   while (pid_reader.Next()) {
-    if (pid_reader.field() == 1)
+    if (pid_reader.field() == field::ProcessStats::Process::kPid)
       pid = pid_reader.Int();
   }
   const uint32_t upid = builder.ProcessOf(pid);
@@ -168,29 +175,34 @@ using SmapsNumber = std::optional<int64_t> ImportedSmaps::*;
 
 // Numbers of SmapsEntry by field.
 constexpr std::pair<uint32_t, SmapsNumber> kEntryNumbers[] = {
-    {2, &ImportedSmaps::size_kb},           {3, &ImportedSmaps::private_dirty_kb},
-    {4, &ImportedSmaps::swap_kb},           {6, &ImportedSmaps::start_address},
-    {7, &ImportedSmaps::module_timestamp},  {10, &ImportedSmaps::protection_flags},
-    {11, &ImportedSmaps::private_clean_kb}, {12, &ImportedSmaps::shared_dirty_kb},
-    {13, &ImportedSmaps::shared_clean_kb},  {14, &ImportedSmaps::locked_kb},
-    {15, &ImportedSmaps::pss_kb},
+    {EntryField::kSizeKb, &ImportedSmaps::size_kb},
+    {EntryField::kPrivateDirtyKb, &ImportedSmaps::private_dirty_kb},
+    {EntryField::kSwapKb, &ImportedSmaps::swap_kb},
+    {EntryField::kStartAddress, &ImportedSmaps::start_address},
+    {EntryField::kModuleTimestamp, &ImportedSmaps::module_timestamp},
+    {EntryField::kProtectionFlags, &ImportedSmaps::protection_flags},
+    {EntryField::kPrivateCleanResidentKb, &ImportedSmaps::private_clean_kb},
+    {EntryField::kSharedDirtyResidentKb, &ImportedSmaps::shared_dirty_kb},
+    {EntryField::kSharedCleanResidentKb, &ImportedSmaps::shared_clean_kb},
+    {EntryField::kLockedKb, &ImportedSmaps::locked_kb},
+    {EntryField::kProportionalResidentKb, &ImportedSmaps::pss_kb},
 };
 
 // Columns of PackedSmaps by field.
 constexpr std::pair<uint32_t, SmapsNumber> kPackedNumbers[] = {
-    {3, &ImportedSmaps::aggregate_count},
-    {4, &ImportedSmaps::size_kb},
-    {5, &ImportedSmaps::rss_kb},
-    {6, &ImportedSmaps::anonymous_kb},
-    {7, &ImportedSmaps::swap_kb},
-    {8, &ImportedSmaps::shared_clean_kb},
-    {9, &ImportedSmaps::shared_dirty_kb},
-    {10, &ImportedSmaps::private_clean_kb},
-    {11, &ImportedSmaps::private_dirty_kb},
-    {12, &ImportedSmaps::locked_kb},
-    {13, &ImportedSmaps::pss_kb},
-    {14, &ImportedSmaps::pss_dirty_kb},
-    {15, &ImportedSmaps::swap_pss_kb},
+    {PackedField::kAggregateCount, &ImportedSmaps::aggregate_count},
+    {PackedField::kSizeKb, &ImportedSmaps::size_kb},
+    {PackedField::kRssKb, &ImportedSmaps::rss_kb},
+    {PackedField::kAnonymousKb, &ImportedSmaps::anonymous_kb},
+    {PackedField::kSwapKb, &ImportedSmaps::swap_kb},
+    {PackedField::kSharedCleanKb, &ImportedSmaps::shared_clean_kb},
+    {PackedField::kSharedDirtyKb, &ImportedSmaps::shared_dirty_kb},
+    {PackedField::kPrivateCleanKb, &ImportedSmaps::private_clean_kb},
+    {PackedField::kPrivateDirtyKb, &ImportedSmaps::private_dirty_kb},
+    {PackedField::kLockedKb, &ImportedSmaps::locked_kb},
+    {PackedField::kPssKb, &ImportedSmaps::pss_kb},
+    {PackedField::kPssDirtyKb, &ImportedSmaps::pss_dirty_kb},
+    {PackedField::kSwapPssKb, &ImportedSmaps::swap_pss_kb},
 };
 
 void ImportSmapsEntry(TraceBuilder& builder,
@@ -198,17 +210,17 @@ void ImportSmapsEntry(TraceBuilder& builder,
                       ImportedSmaps row) {
   MessageReader reader(message);
   while (reader.Next()) {
-    const uint32_t field = reader.field();
-    if (field == 1)
+    const uint32_t number = reader.field();
+    if (number == field::SmapsEntry::kPath)
       row.path = builder.Intern(reader.Bytes());
-    else if (field == 5)
+    else if (number == field::SmapsEntry::kFileName)
       row.file_name = builder.Intern(reader.Bytes());
-    else if (field == 8)
+    else if (number == field::SmapsEntry::kModuleDebugid)
       row.module_debugid = builder.Intern(reader.Bytes());
-    else if (field == 9)
+    else if (number == field::SmapsEntry::kModuleDebugPath)
       row.module_debug_path = builder.Intern(reader.Bytes());
-    for (const auto& [number, member] : kEntryNumbers) {
-      if (number == field)
+    for (const auto& [wanted, member] : kEntryNumbers) {
+      if (wanted == number)
         row.*member = reader.Int();
     }
   }
@@ -223,14 +235,15 @@ void ImportPackedSmaps(TraceBuilder& builder,
   std::map<uint32_t, std::vector<int64_t>> columns;
   MessageReader reader(message);
   while (reader.Next()) {
-    const uint32_t field = reader.field();
-    if (field == 1)
+    const uint32_t number = reader.field();
+    if (number == field::PackedSmaps::kStringTable)
       texts.push_back(builder.Intern(reader.Bytes()));
-    else if (field == 2)
+    else if (number == field::PackedSmaps::kNameId)
       reader.Uints([&](uint64_t value) { names.push_back(value); });
     else
-      reader.Uints(
-          [&](uint64_t value) { columns[field].push_back(static_cast<int64_t>(value)); });
+      reader.Uints([&](uint64_t value) {
+        columns[number].push_back(static_cast<int64_t>(value));
+      });
   }
   const bool is_aggregated = names.empty();
   const size_t rows = is_aggregated ? texts.size() : names.size();
@@ -259,9 +272,9 @@ void ImportPackedSmaps(TraceBuilder& builder,
 void ImportProcessTree(TraceBuilder& builder, std::string_view message) {
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 1)
+    if (reader.field() == field::ProcessTree::kProcesses)
       ImportProcess(builder, reader.Bytes());
-    else if (reader.field() == 2)
+    else if (reader.field() == field::ProcessTree::kThreads)
       ImportThread(builder, reader.Bytes());
   }
 }
@@ -269,7 +282,7 @@ void ImportProcessTree(TraceBuilder& builder, std::string_view message) {
 void ImportProcessStats(TraceBuilder& builder, std::string_view message, int64_t ts) {
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 1)
+    if (reader.field() == field::ProcessStats::kProcesses)
       ImportCounters(builder, reader.Bytes(), ts);
   }
 }
@@ -279,14 +292,14 @@ void ImportSmaps(TraceBuilder& builder, std::string_view message, int64_t ts) {
   row.ts = ts;
   MessageReader pid_reader(message);
   while (pid_reader.Next()) {
-    if (pid_reader.field() == 1)
+    if (pid_reader.field() == field::SmapsPacket::kPid)
       row.upid = builder.ProcessOf(pid_reader.Int());
   }
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 2)
+    if (reader.field() == field::SmapsPacket::kEntries)
       ImportSmapsEntry(builder, reader.Bytes(), row);
-    else if (reader.field() == 3)
+    else if (reader.field() == field::SmapsPacket::kPackedEntries)
       ImportPackedSmaps(builder, reader.Bytes(), row);
   }
 }
@@ -294,20 +307,20 @@ void ImportSmaps(TraceBuilder& builder, std::string_view message, int64_t ts) {
 void ImportPackagesList(TraceBuilder& builder, std::string_view message) {
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() != 1)
+    if (reader.field() != field::PackagesList::kPackages)
       continue;
     ImportedPackage package;
     MessageReader fields(reader.Bytes());
     while (fields.Next()) {
-      if (fields.field() == 1)
+      if (fields.field() == field::PackagesList::PackageInfo::kName)
         package.name = builder.Intern(fields.Bytes());
-      else if (fields.field() == 2)
+      else if (fields.field() == field::PackagesList::PackageInfo::kUid)
         package.uid = fields.Int();
-      else if (fields.field() == 3)
+      else if (fields.field() == field::PackagesList::PackageInfo::kDebuggable)
         package.debuggable = fields.Bool();
-      else if (fields.field() == 4)
+      else if (fields.field() == field::PackagesList::PackageInfo::kProfileableFromShell)
         package.profileable_from_shell = fields.Bool();
-      else if (fields.field() == 5)
+      else if (fields.field() == field::PackagesList::PackageInfo::kVersionCode)
         package.version_code = fields.Int();
     }
     AddRow(builder.trace().packages, package);
@@ -325,15 +338,19 @@ void ImportSystemInfo(TraceBuilder& builder, std::string_view message) {
   };
 
   constexpr Named kFields[] = {
-      {2, "android_build_fingerprint", true}, {4, "tracing_service_version", true},
-      {5, "android_sdk_version", false},      {6, "page_size", false},
-      {7, "timezone_off_mins", false},        {8, "num_cpus", false},
-      {9, "android_soc_model", true},         {14, "android_device_manufacturer", true},
-      {16, "system_ram_bytes", false},
+      {InfoField::kAndroidBuildFingerprint, "android_build_fingerprint", true},
+      {InfoField::kTracingServiceVersion, "tracing_service_version", true},
+      {InfoField::kAndroidSdkVersion, "android_sdk_version", false},
+      {InfoField::kPageSize, "page_size", false},
+      {InfoField::kTimezoneOffMins, "timezone_off_mins", false},
+      {InfoField::kNumCpus, "num_cpus", false},
+      {InfoField::kAndroidSocModel, "android_soc_model", true},
+      {InfoField::kAndroidDeviceManufacturer, "android_device_manufacturer", true},
+      {InfoField::kSystemRamBytes, "system_ram_bytes", false},
   };
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 1) {
+    if (reader.field() == field::SystemInfo::kUtsname) {
       MessageReader utsname(reader.Bytes());
       while (utsname.Next()) {
         if (utsname.field() < kUtsname.size())
@@ -358,9 +375,9 @@ void ImportTraceUuid(TraceBuilder& builder, std::string_view message) {
   uint64_t low = 0;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 1)
+    if (reader.field() == field::TraceUuid::kMsb)
       high = reader.Uint();
-    else if (reader.field() == 2)
+    else if (reader.field() == field::TraceUuid::kLsb)
       low = reader.Uint();
   }
   std::array<char, 40> text{};
@@ -374,16 +391,18 @@ void ImportTraceUuid(TraceBuilder& builder, std::string_view message) {
 // NOLINTNEXTLINE(readability-function-size)
 void ImportTraceStats(TraceBuilder& builder, std::string_view message) {
   constexpr std::pair<uint32_t, StatId> kBufferFields[] = {
-      {3, StatId::kTracedBufChunksOverwritten}, {6, StatId::kTracedBufPatchesFailed},
-      {9, StatId::kTracedBufAbiViolations},     {18, StatId::kTracedBufChunksDiscarded},
-      {19, StatId::kTracedBufPacketLoss},
+      {BufferField::kChunksOverwritten, StatId::kTracedBufChunksOverwritten},
+      {BufferField::kPatchesFailed, StatId::kTracedBufPatchesFailed},
+      {BufferField::kAbiViolations, StatId::kTracedBufAbiViolations},
+      {BufferField::kChunksDiscarded, StatId::kTracedBufChunksDiscarded},
+      {BufferField::kTraceWriterPacketLoss, StatId::kTracedBufPacketLoss},
   };
   constexpr uint64_t kFinalFlushFailed = 2;
   TraceStats& stats = builder.trace().stats;
   int64_t buffer = 0;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 1) {
+    if (reader.field() == field::TraceStats::kBufferStats) {
       MessageReader fields(reader.Bytes());
       while (fields.Next()) {
         for (const auto& [number, stat] : kBufferFields) {
@@ -392,9 +411,9 @@ void ImportTraceStats(TraceBuilder& builder, std::string_view message) {
         }
       }
       ++buffer;
-    } else if (reader.field() == 14) {
+    } else if (reader.field() == field::TraceStats::kFlushesFailed) {
       stats.Set(StatId::kTracedFlushesFailed, 0, reader.Int());
-    } else if (reader.field() == 15) {
+    } else if (reader.field() == field::TraceStats::kFinalFlushOutcome) {
       stats.Set(StatId::kTracedFinalFlushFailed, 0, reader.Uint() == kFinalFlushFailed);
     }
   }

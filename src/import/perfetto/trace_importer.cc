@@ -79,28 +79,28 @@ TraceImporter::PacketHeader TraceImporter::ReadHeader(std::string_view packet) c
   MessageReader reader(packet);
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::kPacketTimestamp:
+      case field::TracePacket::kTimestamp:
         header.timestamp = reader.Int();
         break;
-      case field::kPacketSequenceId:
+      case field::TracePacket::kTrustedPacketSequenceId:
         header.sequence = reader.Uint();
         break;
-      case field::kPacketSequenceFlags:
-        header.is_cleared |= (reader.Uint() & field::kIncrementalStateCleared) != 0;
+      case field::TracePacket::kSequenceFlags:
+        header.is_cleared |= (reader.Uint() & kIncrementalStateCleared) != 0;
         break;
-      case field::kPacketIncrementalStateCleared:
+      case field::TracePacket::kIncrementalStateCleared:
         header.is_cleared |= reader.Bool();
         break;
-      case field::kPacketPreviousPacketDropped:
+      case field::TracePacket::kPreviousPacketDropped:
         header.has_loss = reader.Bool();
         break;
-      case field::kPacketTimestampClockId:
+      case field::TracePacket::kTimestampClockId:
         header.clock = static_cast<uint32_t>(reader.Uint());
         break;
-      case field::kPacketDefaults: {
+      case field::TracePacket::kTracePacketDefaults: {
         MessageReader defaults(reader.Bytes());
         while (defaults.Next()) {
-          if (defaults.field() == field::kPacketTimestampClockId)
+          if (defaults.field() == field::TracePacket::kTimestampClockId)
             header.default_clock = static_cast<uint32_t>(defaults.Uint());
         }
         break;
@@ -171,7 +171,7 @@ void TraceImporter::ImportPacket(std::string_view packet) {
     // Whatever the packet's data refer to may be in the packet itself.
     MessageReader interned(packet);
     while (interned.Next()) {
-      if (interned.field() == field::kPacketInternedData)
+      if (interned.field() == field::TracePacket::kInternedData)
         ImportInterned(interned.Bytes(), sequence);
     }
     MessageReader data(packet);
@@ -203,58 +203,58 @@ void TraceImporter::ImportData(uint32_t field,
                                Sequence* sequence,
                                int64_t ts) {
   switch (field) {
-    case field::kPacketProfilePacket: {
+    case field::TracePacket::kProfilePacket: {
       Sequence& target = sequence != nullptr ? *sequence : *no_sequence_;
       PushStacks(*builder_, target.decoder, target.interned.AddProfileTables(message));
       target.profile.Add(message);
       return;
     }
-    case field::kPacketHeapGraph:
+    case field::TracePacket::kHeapGraph:
       return (sequence != nullptr ? *sequence : *no_sequence_)
           .heap_graph.Add(message, ts);
-    case field::kPacketArtProcessMetadata:
+    case field::TracePacket::kArtProcessMetadata:
       return ImportArtMetadata(*builder_, heap_graphs_, message, ts);
-    case field::kPacketModuleSymbols:
+    case field::TracePacket::kModuleSymbols:
       return symbols_.Add(message);
-    case field::kPacketDeobfuscationMapping:
+    case field::TracePacket::kDeobfuscationMapping:
       return deobfuscator_.Add(ReadDeobfuscationMessage(message));
-    case field::kPacketClockSnapshot:
+    case field::TracePacket::kClockSnapshot:
       return ImportClocks(message);
-    case field::kPacketProcessTree:
+    case field::TracePacket::kProcessTree:
       return ImportProcessTree(*builder_, message);
-    case field::kPacketProcessStats:
+    case field::TracePacket::kProcessStats:
       return ImportProcessStats(*builder_, message, ts);
-    case field::kPacketSmaps:
+    case field::TracePacket::kSmapsPacket:
       return ImportSmaps(*builder_, message, ts);
-    case field::kPacketPackagesList:
+    case field::TracePacket::kPackagesList:
       return ImportPackagesList(*builder_, message);
-    case field::kPacketSystemInfo:
+    case field::TracePacket::kSystemInfo:
       return ImportSystemInfo(*builder_, message);
-    case field::kPacketTraceUuid:
+    case field::TracePacket::kTraceUuid:
       return ImportTraceUuid(*builder_, message);
-    case field::kPacketTraceStats:
+    case field::TracePacket::kTraceStats:
       return ImportTraceStats(*builder_, message);
-    case field::kPacketUnsampledChildren:
+    case field::TracePacket::kUnsampledChildren:
       return ImportUnsampledChildren(*builder_, message);
-    case field::kPacketCompressedPackets:
-    case field::kPacketZstdCompressedPackets:
+    case field::TracePacket::kCompressedPackets:
+    case field::TracePacket::kZstdCompressedPackets:
       return ImportCompressed(field, message);
-    case field::kPacketTimestamp:
-    case field::kPacketSequenceId:
-    case field::kPacketInternedData:
-    case field::kPacketSequenceFlags:
-    case field::kPacketTraceConfig:
-    case field::kPacketSynchronizationMarker:
-    case field::kPacketIncrementalStateCleared:
-    case field::kPacketPreviousPacketDropped:
-    case field::kPacketTrigger:
-    case field::kPacketTimestampClockId:
-    case field::kPacketDefaults:
-    case field::kPacketServiceEvent:
-    case field::kPacketTrustedUid:
-    case field::kPacketTrustedPid:
-    case field::kPacketFirstOnSequence:
-    case field::kPacketMachineId:
+    case field::TracePacket::kTimestamp:
+    case field::TracePacket::kTrustedPacketSequenceId:
+    case field::TracePacket::kInternedData:
+    case field::TracePacket::kSequenceFlags:
+    case field::TracePacket::kTraceConfig:
+    case field::TracePacket::kSynchronizationMarker:
+    case field::TracePacket::kIncrementalStateCleared:
+    case field::TracePacket::kPreviousPacketDropped:
+    case field::TracePacket::kTrigger:
+    case field::TracePacket::kTimestampClockId:
+    case field::TracePacket::kTracePacketDefaults:
+    case field::TracePacket::kServiceEvent:
+    case field::TracePacket::kTrustedUid:
+    case field::TracePacket::kTrustedPid:
+    case field::TracePacket::kFirstPacketOnSequence:
+    case field::TracePacket::kMachineId:
       return;
     default:
       if (field < kMaxCountedField)
@@ -279,8 +279,8 @@ void TraceImporter::ImportCompressed(uint32_t field, std::string_view bytes) {
   if (is_whole) {
     ++depth_;
     const std::string packets =
-        InflateAll(field == field::kPacketCompressedPackets ? Compression::kZlib
-                                                            : Compression::kZstd,
+        InflateAll(field == field::TracePacket::kCompressedPackets ? Compression::kZlib
+                                                                   : Compression::kZstd,
                    bytes, kMaxCompressedPackets, &is_whole);
     is_whole = inflation_.Take(NewlyStored(bytes), packets.size()) && is_whole;
     std::string_view rest = packets;
@@ -300,20 +300,20 @@ void TraceImporter::ImportClocks(std::string_view message) {
   std::optional<uint32_t> primary;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 2)
+    if (reader.field() == field::ClockSnapshot::kPrimaryTraceClock)
       primary = static_cast<uint32_t>(reader.Uint());
-    if (reader.field() != 1)
+    if (reader.field() != field::ClockSnapshot::kClocks)
       continue;
     MessageReader fields(reader.Bytes());
     uint32_t id = 0;
     uint64_t ts = 0;
     uint64_t unit = 1;
     while (fields.Next()) {
-      if (fields.field() == 1)
+      if (fields.field() == field::ClockSnapshot::Clock::kClockId)
         id = static_cast<uint32_t>(fields.Uint());
-      else if (fields.field() == 2)
+      else if (fields.field() == field::ClockSnapshot::Clock::kTimestamp)
         ts = fields.Uint();
-      else if (fields.field() == 4)
+      else if (fields.field() == field::ClockSnapshot::Clock::kUnitMultiplierNs)
         unit = fields.Uint();
     }
     if (id < kFirstSequenceClock && snapshot.size() < kMaxClocks)
