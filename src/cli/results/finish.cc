@@ -193,6 +193,8 @@ class ResultFiles {
       for (const NamedTarget& process : named)
         DeobfuscateFrames(deobfuscator.value(), process.target->code());
     has_trace_ = Note(recording_.WriteRest());
+    if (has_trace_ && options_.on_trace)
+      options_.on_trace();
     if (options_.directory.empty())
       return;
     Result<std::vector<std::string>> paths =

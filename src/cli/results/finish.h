@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 
 #include "cli/record/live_view.h"
@@ -21,6 +22,7 @@ struct FinishOptions {
   pid_t program = 0;          // that was started for it; 0: none
   std::string obstacle = {};  // why nothing could be recorded, when that is known
   SymbolizeOptions symbols = {};
+  std::function<void()> on_trace = {};  // called when all of the trace is written
 };
 
 // After TraceRecording::Stop. Prints to standard error; gives an exit code. A signal that
