@@ -180,7 +180,8 @@ int RunProgram(const Options& options) {
                                     .seconds = run.seconds(),
                                     .program = launched.pid,
                                     .obstacle = ObstacleIn(options, recording),
-                                    .symbols = std::move(symbols).value()});
+                                    .symbols = std::move(symbols).value(),
+                                    .status_line = &status_line});
   return exit_code != 0 ? exit_code : failure;
 }
 
