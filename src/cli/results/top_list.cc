@@ -34,6 +34,7 @@ std::string LineLabel(const SourceLine& line) {
   return line.system_name.empty() ? line.function.str() : ShortName(line.system_name);
 }
 
+// Stacks by the name of their holder.
 class HolderGroups {
  public:
   explicit HolderGroups(const TargetProfile& profile) : names_(profile) {}
