@@ -35,13 +35,13 @@ Status SymbolizeLoaded(const std::string& tool, TraceBuilder& builder) {
   HPD_TRY_ASSIGN(const SymbolizeOptions options, SymbolizeOptions::FromEnvironment());
   if (options.binary_path.empty())
     return {};
-  TargetProfile profile = FramesToSymbolize(builder.trace());
-  const ProfileToSymbolize wanted{.code = CodeOf(profile), .open_module = {}};
+  UnnamedCode code = FramesToSymbolize(builder.trace());
+  const ProfileToSymbolize wanted{.code = code.table(), .open_module = {}};
   for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, options)) {
     for (const std::string& message : Summarize(report).messages)
       Warn(tool, message);
   }
-  ApplySymbols(profile, builder);
+  ApplySymbols(code, builder);
   return {};
 }
 

@@ -15,7 +15,6 @@
 #include "cli/open_traces.h"
 #include "cli/output_file.h"
 #include "cli/record/signals.h"
-#include "cli/run_command.h"
 #include "cli/text_layout.h"
 #include "hprof/graph_tables.h"
 #include "report/report_data.h"
@@ -96,22 +95,6 @@ Status WritePage(const ReportArguments& arguments) {
   return {};
 }
 
-// Runs this program again. kTryAgain: it took too long, or the user has lost patience.
-Result<CommandResult> RunOurselves(const std::string& trace_path,
-                                   const std::string& path) {
-  const SteeringSignals signals;
-  const ScopedFd stop_requests = StopRequests();
-  const uint64_t end_ns = MonotonicNs() + kPatienceNs;
-  const auto is_over = [&] {
-    pollfd request = {.fd = stop_requests.get(), .events = POLLIN, .revents = 0};
-    return MonotonicNs() >= end_ns || poll(&request, 1, 0) > 0;
-  };
-  sigset_t none;
-  sigemptyset(&none);
-  return RunCommand({"/proc/self/exe", "report", "-q", "-o", path, "--", trace_path},
-                    none, {.fd = stop_requests.get(), .is_over = is_over});
-}
-
 }  // namespace
 
 CommandLine ReportCommandLine() {
@@ -133,16 +116,41 @@ CommandLine ReportCommandLine() {
       }};
 }
 
-void ReportRecording(const std::string& trace_path, bool is_complete, bool quiet) {
+std::string RecordingReport::PagePath() const {
+  return trace_path_.substr(0, trace_path_.rfind('/') + 1) + kUsualName;
+}
+
+// Runs this program again.
+void RecordingReport::Begin() {
   struct stat trace {};
 
-  if (stat(trace_path.c_str(), &trace) != 0 || trace.st_size == 0)
-    return;  // what went wrong has been said
-  const std::string path = trace_path.substr(0, trace_path.rfind('/') + 1) + kUsualName;
-  const Result<CommandResult> result = RunOurselves(trace_path, path);
+  if (stat(trace_path_.c_str(), &trace) != 0 || trace.st_size == 0)
+    return;  // what went wrong is said
+  sigset_t none;
+  sigemptyset(&none);
+  end_ns_ = MonotonicNs() + kPatienceNs;
+  running_.emplace(RunningCommand::Start(
+      {"/proc/self/exe", "report", "-q", "-o", PagePath(), "--", trace_path_}, none));
+}
+
+void RecordingReport::Finish(bool is_complete, bool quiet) {
+  const SteeringSignals signals;
+  const ScopedFd stop_requests = StopRequests();
+  if (!running_)
+    Begin();
+  if (!running_)
+    return;
+  const auto is_over = [&] {
+    pollfd request = {.fd = stop_requests.get(), .events = POLLIN, .revents = 0};
+    return MonotonicNs() >= end_ns_ || poll(&request, 1, 0) > 0;
+  };
+  const Result<CommandResult> result =
+      running_->ok()
+          ? running_->value().Await({.fd = stop_requests.get(), .is_over = is_over})
+          : running_->status();
   if (result.ok() && result.value().exit_code == 0) {
     if (!quiet)
-      PrintPath(path);
+      PrintPath(PagePath());
     return;
   }
   const bool was_ended = !result.ok() && result.status().code() == StatusCode::kTryAgain;
@@ -151,7 +159,7 @@ void ReportRecording(const std::string& trace_path, bool is_complete, bool quiet
         was_ended     ? "it took too long or was interrupted"
         : result.ok() ? "a line above says why, or the system has ended it"
                       : result.status().message().c_str(),
-        is_complete ? "the trace is complete, " : "", Printable(trace_path).c_str());
+        is_complete ? "the trace is complete, " : "", Printable(trace_path_).c_str());
 }
 
 }  // namespace heapprofd

@@ -53,37 +53,57 @@ bool TakeOutput(int fd, const Impatience& impatience, std::string* output) {
 
 }  // namespace
 
-Result<CommandResult> RunCommand(const std::vector<std::string>& command,
-                                 const sigset_t& mask,
-                                 const Impatience& impatience) {
+Result<RunningCommand> RunningCommand::Start(const std::vector<std::string>& command,
+                                             const sigset_t& mask) {
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0)
     return Status::FromErrno("cannot create a pipe", errno);
-  const ScopedFd read_end(pipe_fds[0]);
-  ScopedFd write_end(pipe_fds[1]);
+  ScopedFd read_end(pipe_fds[0]);
+  const ScopedFd write_end(pipe_fds[1]);
   const pid_t pid = fork();
   if (pid < 0)
     return Status::FromErrno("cannot start " + command[0], errno);
   if (pid == 0)
     BecomeCommand(command, mask, write_end.get());
   setpgid(pid, pid);  // whoever of us is first
-  write_end.reset();
+  return RunningCommand(command[0], pid, std::move(read_end));
+}
+
+RunningCommand::RunningCommand(RunningCommand&& other) noexcept
+    : name_(std::move(other.name_)),
+      pid_(std::exchange(other.pid_, 0)),
+      output_(std::move(other.output_)) {}
+
+RunningCommand::~RunningCommand() {
+  if (pid_ == 0)
+    return;
+  kill(-pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+Result<CommandResult> RunningCommand::Await(const Impatience& impatience) {
   CommandResult result;
-  const bool is_done = TakeOutput(read_end.get(), impatience, &result.output);
+  const bool is_done = TakeOutput(output_.get(), impatience, &result.output);
   if (!is_done)
-    kill(-pid, SIGKILL);
+    kill(-pid_, SIGKILL);
   int status = 0;
-  waitpid(pid, &status, 0);
+  waitpid(std::exchange(pid_, 0), &status, 0);
   if (!is_done)
     return Status(StatusCode::kTryAgain,
-                  "cannot run " + command[0] + ": it did not answer and was ended");
+                  "cannot run " + name_ + ": it did not answer and was ended");
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure;
   if (result.exit_code == kExitNoProgram)
-    return Status(StatusCode::kNotFound,
-                  "cannot run " + command[0] + ": it is not installed");
+    return Status(StatusCode::kNotFound, "cannot run " + name_ + ": it is not installed");
   while (!result.output.empty() && strchr("\r\n ", result.output.back()) != nullptr)
     result.output.pop_back();
   return result;
+}
+
+Result<CommandResult> RunCommand(const std::vector<std::string>& command,
+                                 const sigset_t& mask,
+                                 const Impatience& impatience) {
+  HPD_TRY_ASSIGN(RunningCommand running, RunningCommand::Start(command, mask));
+  return running.Await(impatience);
 }
 
 }  // namespace heapprofd

@@ -1,12 +1,15 @@
-// Runs another program to its end and takes what it says.
+// Runs another program and takes what it says.
 #pragma once
 
 #include <signal.h>
+#include <sys/types.h>
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/scoped_fd.h"
 #include "base/status.h"
 
 namespace heapprofd {
@@ -23,9 +26,36 @@ struct Impatience {
   std::function<bool()> is_over = nullptr;
 };
 
-// `command`: the program, looked up in PATH, and its arguments. Takes its standard output
-// without trailing blanks, at most 64 KiB of it. It runs with this signal mask and in a
-// process group of its own: Ctrl-C at the terminal is for us. kTryAgain: it was killed.
+// A program that runs beside us.
+class RunningCommand {
+ public:
+  // `command`: the program, looked up in PATH, and its arguments. It runs with this
+  // signal mask and in a process group of its own: Ctrl-C at the terminal is for us.
+  static Result<RunningCommand> Start(const std::vector<std::string>& command,
+                                      const sigset_t& mask);
+
+  RunningCommand(RunningCommand&& other) noexcept;
+  RunningCommand& operator=(RunningCommand&&) = delete;
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
+
+  // Kills it when nobody has awaited it.
+  ~RunningCommand();
+
+  // Its end; once. Takes its standard output without trailing blanks, at most 64 KiB of
+  // it; until this is called it can write what a pipe holds. kTryAgain: it was killed.
+  Result<CommandResult> Await(const Impatience& impatience);
+
+ private:
+  RunningCommand(std::string name, pid_t pid, ScopedFd output)
+      : name_(std::move(name)), pid_(pid), output_(std::move(output)) {}
+
+  std::string name_;
+  pid_t pid_;  // 0: it has ended
+  ScopedFd output_;
+};
+
+// Starts it and awaits its end.
 Result<CommandResult> RunCommand(const std::vector<std::string>& command,
                                  const sigset_t& mask,
                                  const Impatience& impatience = {});

@@ -63,6 +63,11 @@ std::string Session::EnvironmentFor(pid_t pid) const {
 
 void Session::Poll(int max_wait_ms, int wake_fd) {
   int wait_ms = std::min(live_.Drain(MonotonicNs() + FairTurn::kTurnNs), max_wait_ms);
+  // Whoever waits for a program's end does not wait for a look at rings that are empty.
+  const size_t count = live_.size();
+  live_.ReleaseEnded();
+  if (live_.size() < count)
+    wait_ms = 0;
   std::vector<pollfd> fds;
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
   fds.push_back({.fd = starts_.fd(), .events = POLLIN, .revents = 0});
@@ -73,13 +78,15 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   }
   if (is_behind_)
     wait_ms = 0;
-  const bool has_news = poll(fds.data(), fds.size(), wait_ms) > 0;
-  is_behind_ = socket_ != nullptr && socket_->Serve();
+  const bool has_news = poll(fds.data(), fds.size(), wait_ms) != 0;
+  // Asking a socket where nobody waits costs as much as looking at a ring.
+  if (socket_ != nullptr &&
+      (has_news || is_behind_ || socket_->MillisecondsToDeadline() == 0))
+    is_behind_ = socket_->Serve();
   if (has_news) {
     starts_.Adopt();
     live_.ReapExited();
   }
-  live_.ReleaseEnded();
 }
 
 Status Session::CatchStarts(ExecWatcher::Filter filter,

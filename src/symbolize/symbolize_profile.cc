@@ -97,7 +97,9 @@ class Run {
         [&](size_t job, Result<std::string> result) {
           Take(jobs_[job], std::move(result));
         },
-        {.cancel_fd = options_.cancel_fd, .rights = WorkerRights::kToOpen});
+        {.cancel_fd = options_.cancel_fd,
+         .rights = WorkerRights::kToOpen,
+         .on_progress = [this](size_t done) { TellProgress(done); }});
     if (!is_complete)
       GiveUpOnTheRest();
     std::vector<SymbolizeReport> reports(profiles_.size());
@@ -194,6 +196,11 @@ class Run {
            .image_offset = mapping.exact_offset - mapping.start_offset,
            .load_bias = mapping.load_bias});
     }
+  }
+
+  void TellProgress(size_t done) const {
+    if (options_.on_progress)
+      options_.on_progress(static_cast<double>(done) / static_cast<double>(jobs_.size()));
   }
 
   void GiveUpOnTheRest() {

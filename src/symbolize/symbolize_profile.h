@@ -34,6 +34,8 @@ struct SymbolizeOptions {
   // Readable as soon as nobody waits for names any more: those that are missing then stay
   // missing. -1: there is none.
   int cancel_fd = -1;
+  // Called several times a second meanwhile: how much of the work is done, 0 to 1.
+  std::function<void(double share)> on_progress = {};
 
   // PERFETTO_BINARY_PATH, PERFETTO_SYMBOLIZER_MODE (find, index), HEAPPROFD_SYMBOLIZER
   // (libdw, llvm-symbolizer) and the user's cache directory. kInvalidArgument for values

@@ -31,6 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int64_t kProgressMs = 250;
 constexpr int kOutOfMemoryExit = 77;
 constexpr int kKeepsRightsExit = 78;
 constexpr unsigned kMaxWorkers = 8;
@@ -293,9 +294,9 @@ class Pool {
       if (worker == nullptr) {
         if (!workers_.empty())
           return;
-        on_result_(next_++, Status(StatusCode::kUnavailable,
-                                   std::string("no process could be started: ") +
-                                       strerror(errno)));
+        Report(next_++,
+               Status(StatusCode::kUnavailable,
+                      std::string("no process could be started: ") + strerror(errno)));
         continue;
       }
       workers_.push_back(std::move(worker));
@@ -319,8 +320,12 @@ class Pool {
     const size_t cancel = workers_.size();
     if (limits_.request_fd >= 0)
       fds.push_back({.fd = limits_.request_fd, .events = POLLIN, .revents = 0});
-    poll(fds.data(), fds.size(),
-         static_cast<int>(std::max<int64_t>(0, left.count()) + 1));
+    int64_t wait_ms = std::max<int64_t>(0, left.count()) + 1;
+    if (limits_.on_progress)
+      wait_ms = std::min(wait_ms, kProgressMs);
+    if (poll(fds.data(), fds.size(), static_cast<int>(wait_ms)) == 0 &&
+        limits_.on_progress)
+      limits_.on_progress(done_);
     if (limits_.request_fd >= 0 && (fds.back().revents & POLLIN) != 0)
       limits_.on_request();
     for (size_t i = workers_.size(); i-- > 0;)  // backwards: some are removed
@@ -335,7 +340,7 @@ class Pool {
     switch (progress) {
       case Worker::Progress::kDone: {
         const size_t task = worker.task();
-        on_result_(task, worker.TakeResult());
+        Report(task, worker.TakeResult());
         if (next_ == count_)
           workers_.erase(workers_.begin() + static_cast<ptrdiff_t>(i));
         else if (!worker.Give(next_++, limits_))
@@ -359,8 +364,15 @@ class Pool {
     const size_t task = workers_[i]->task();
     const int status = workers_[i]->Kill();
     workers_.erase(workers_.begin() + static_cast<ptrdiff_t>(i));
-    on_result_(task, Status(StatusCode::kUnavailable,
-                            reason.empty() ? DescribeEnd(status, limits_) : reason));
+    Report(task, Status(StatusCode::kUnavailable,
+                        reason.empty() ? DescribeEnd(status, limits_) : reason));
+  }
+
+  void Report(size_t task, Result<std::string> result) {
+    ++done_;
+    on_result_(task, std::move(result));
+    if (limits_.on_progress)
+      limits_.on_progress(done_);
   }
 
   size_t count_;
@@ -368,6 +380,7 @@ class Pool {
   const WorkerResult& on_result_;
   WorkerLimits limits_;
   size_t next_ = 0;
+  size_t done_ = 0;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

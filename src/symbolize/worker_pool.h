@@ -38,6 +38,9 @@ struct WorkerLimits {
   // Called here when it is readable: answers what a worker may ask for meanwhile.
   int request_fd = -1;
   std::function<void()> on_request = {};
+  // Called here when a task is done, and several times a second while none is: how many
+  // are done.
+  std::function<void(size_t done)> on_progress = {};
 };
 
 // One per processor, at most 8.

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <vector>
@@ -41,6 +42,28 @@ TEST(WorkerPoolTest, EveryTaskHasItsResult) {
 
 TEST(WorkerPoolTest, WithoutTasksNothingIsStarted) {
   EXPECT_TRUE(RunAll(0, [](size_t) { return std::string(); }).empty());
+}
+
+TEST(WorkerPoolTest, ProgressIsToldWhileTasksRunAndWhenTheyAreDone) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const ScopedFd read_end(ends[0]);
+  const ScopedFd write_end(ends[1]);
+  std::vector<size_t> told;
+  RunAll(3,
+         [&](size_t) {  // waits until its caller has been told that it runs
+           char byte = 0;
+           return std::string(read(read_end.get(), &byte, 1) == 1 ? "done" : "");
+         },
+         {.workers = 1, .on_progress = [&](size_t done) {
+            if (told.empty() || told.back() != done) {
+              EXPECT_EQ(write(write_end.get(), "x", 1), 1);
+            }
+            told.push_back(done);
+          }});
+  EXPECT_EQ(told.front(), 0u);
+  EXPECT_EQ(told.back(), 3u);
+  EXPECT_TRUE(std::ranges::is_sorted(told));
 }
 
 TEST(WorkerPoolTest, WhoIsCancelledReturnsAtOnceWithWhatIsDone) {

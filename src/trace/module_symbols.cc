@@ -56,21 +56,22 @@ std::vector<std::string_view> PathComponents(std::string_view path) {
   return parts;
 }
 
-std::vector<std::string> ModuleSymbolsMessages(const TargetProfile& profile) {
+std::vector<std::string> ModuleSymbolsMessages(std::span<const Mapping> mappings,
+                                               std::span<const Frame> frames) {
   std::map<std::pair<std::string, std::string_view>, std::map<uint64_t, const Frame*>>
       modules;
-  for (const Frame& frame : profile.frames) {
+  for (const Frame& frame : frames) {
     if (frame.mapping == kNoId || frame.lines.empty())
       continue;
-    const Mapping& mapping = profile.mappings[frame.mapping];
+    const Mapping& mapping = mappings[frame.mapping];
     if (!mapping.build_id.empty())
       modules[{ReaderName(BoundedText(mapping.path)), BoundedText(mapping.build_id)}]
           .emplace(frame.rel_pc, &frame);
   }
   std::vector<std::string> messages;
-  for (const auto& [module, frames] : modules) {
-    auto next = frames.begin();
-    while (next != frames.end()) {
+  for (const auto& [module, named] : modules) {
+    auto next = named.begin();
+    while (next != named.end()) {
       std::string& message = messages.emplace_back();
       pbf_writer writer(message);
       writer.add_string(field::ModuleSymbols::kPath, module.first);
@@ -81,7 +82,7 @@ std::vector<std::string> ModuleSymbolsMessages(const TargetProfile& profile) {
         if (message.size() + address.size() > kPacketTarget)
           break;
         writer.add_message(field::ModuleSymbols::kAddressSymbols, address);
-      } while (++next != frames.end());
+      } while (++next != named.end());
     }
   }
   return messages;

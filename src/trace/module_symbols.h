@@ -2,6 +2,7 @@
 // the mapping's name, build id and rel_pc, all of them exactly.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@ namespace heapprofd {
 std::vector<std::string_view> PathComponents(std::string_view path);
 
 // Serialized messages for all frames with known lines, each small enough for a packet.
-std::vector<std::string> ModuleSymbolsMessages(const TargetProfile& profile);
+std::vector<std::string> ModuleSymbolsMessages(std::span<const Mapping> mappings,
+                                               std::span<const Frame> frames);
 
 }  // namespace heapprofd

@@ -423,7 +423,8 @@ Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
 }
 
 Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {
-  for (const std::string& message : ModuleSymbolsMessages(profile))
+  for (const std::string& message :
+       ModuleSymbolsMessages(profile.mappings, profile.frames))
     HPD_TRY(file_.Append(ServicePacket(field::TracePacket::kModuleSymbols, message)));
   return {};
 }

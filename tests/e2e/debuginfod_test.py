@@ -12,6 +12,7 @@ import threading
 import time
 import unittest
 
+from interrupt_test import Terminal
 from profile_run import HEAP_PROFILE, run
 from symbols_test import SOURCE
 
@@ -131,6 +132,18 @@ class Debuginfod(unittest.TestCase):
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(max(int(number) for number in re.findall(r"\d+", done.stdout)), 15_000_000)
+
+    def test_a_terminal_shows_how_a_long_search_for_names_goes(self):
+        server = SilentServer()
+        self.addCleanup(server.close)
+        variables = {**self.env, "DEBUGINFOD_URLS": server.url}
+        terminal = Terminal(["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), HEAP_PROFILE,
+                             "--no-report", "-o", os.path.join(self.directory, "out"), "--", self.program], columns=120)
+        self.addCleanup(terminal.close)
+        terminal.wait_for("* looking up names, ")
+        terminal.press(b"\x03")
+        terminal.wait_for("the search for names was interrupted")
+        self.assertEqual(terminal.exit_code(), 128 + signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ Result<std::string> SymbolPackets(const TraceconvOptions& options,
   HPD_TRY_ASSIGN(SymbolizeOptions symbols, SymbolizeOptions::FromEnvironment());
   symbols.binary_path.insert(symbols.binary_path.end(), options.symbol_paths.begin(),
                              options.symbol_paths.end());
-  TargetProfile profile = FramesToSymbolize(trace);
-  const ProfileToSymbolize wanted{.code = CodeOf(profile), .open_module = {}};
+  UnnamedCode code = FramesToSymbolize(trace);
+  const ProfileToSymbolize wanted{.code = code.table(), .open_module = {}};
   SymbolizeSummary summary;
   for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, symbols))
     summary = Summarize(report);
@@ -30,7 +30,7 @@ Result<std::string> SymbolPackets(const TraceconvOptions& options,
           static_cast<unsigned long long>(summary.frames - summary.unnamed_frames),
           static_cast<unsigned long long>(summary.frames));
   std::string packets;
-  for (const std::string& message : ModuleSymbolsMessages(profile))
+  for (const std::string& message : ModuleSymbolsMessages(code.mappings, code.frames))
     AppendPacket(packets, field::TracePacket::kModuleSymbols, message);
   return packets;
 }

@@ -22,8 +22,9 @@ struct Held {
 using HeldByFunction = std::map<StackFunction, Held>;
 
 void AddHeld(const ChosenHeap& chosen, Estimate Held::*side, HeldByFunction* held) {
+  StackNames names(*chosen.profile);
   for (const auto& [callsite, totals] : chosen.heap->callsites) {
-    const std::vector<StackFunction> stack = HolderStack(*chosen.profile, callsite);
+    const std::vector<StackFunction> stack = names.HolderStack(callsite);
     if (stack.empty())
       continue;
     Held& function = (*held)[stack[0]];

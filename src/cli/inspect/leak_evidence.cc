@@ -21,7 +21,7 @@ struct Sums {
 class StackSums {
  public:
   StackSums(const TargetProfile& profile, size_t dumps)
-      : profile_(profile), dumps_(dumps) {}
+      : names_(profile), dumps_(dumps) {}
 
   void Add(const HeapDump& heap, size_t dump) {
     for (const auto& [callsite, totals] : heap.callsites) {
@@ -40,13 +40,13 @@ class StackSums {
   Sums* Find(CallsiteId callsite) {
     const auto [known, is_new] = by_callsite_.try_emplace(callsite, nullptr);
     if (is_new) {
-      known->second = &sums_[HolderStack(profile_, callsite)];
+      known->second = &sums_[names_.HolderStack(callsite)];
       known->second->series.resize(dumps_, 0);
     }
     return known->second;
   }
 
-  const TargetProfile& profile_;
+  StackNames names_;
   size_t dumps_;
   std::map<Stack, Sums> sums_;
   std::map<CallsiteId, Sums*> by_callsite_;

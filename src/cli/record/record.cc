@@ -83,6 +83,24 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
              : "";
 }
 
+// The report is made while the other files are.
+int LeaveResults(TraceRecording& recording,
+                 const LiveView& view,
+                 const Options& options,
+                 const ProgramUsage& usage,
+                 FinishOptions finish) {
+  RecordingReport report(finish.trace_path);
+  if (options.with_report)
+    finish.on_trace = [&report] { report.Begin(); };
+  int failure = FinishRecording(recording, view, finish);
+  const bool is_complete = failure == kExitOk;
+  if (const Status status = WriteStatsJson(recording, usage); !status.ok())
+    failure = Fail(status);
+  if (options.with_report)
+    report.Finish(is_complete, options.quiet);
+  return failure;
+}
+
 }  // namespace
 
 int RunOnProcesses(const Options& options) {
@@ -110,7 +128,7 @@ int RunOnProcesses(const Options& options) {
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun
   if (options.with_report)
-    ReportRecording(request.trace_path, exit_code == kExitOk, options.quiet);
+    RecordingReport(request.trace_path).Finish(exit_code == kExitOk, options.quiet);
   return exit_code;
 }
 
@@ -154,20 +172,16 @@ int RunProgram(const Options& options) {
   if (run.program_is_running())
     Print(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
           options.command[0].c_str(), launched.pid);
-  int failure = FinishRecording(recording, view,
-                                {.directory = directory.value(),
-                                 .trace_path = directory.value() + "/raw-trace",
-                                 .top = options.top,
-                                 .quiet = options.quiet,
-                                 .seconds = run.seconds(),
-                                 .program = launched.pid,
-                                 .obstacle = ObstacleIn(options, recording),
-                                 .symbols = std::move(symbols).value()});
-  const bool is_complete = failure == kExitOk;
-  if (const Status status = WriteStatsJson(recording, run.usage()); !status.ok())
-    failure = Fail(status);
-  if (options.with_report)
-    ReportRecording(directory.value() + "/raw-trace", is_complete, options.quiet);
+  const int failure = LeaveResults(recording, view, options, run.usage(),
+                                   {.directory = directory.value(),
+                                    .trace_path = directory.value() + "/raw-trace",
+                                    .top = options.top,
+                                    .quiet = options.quiet,
+                                    .seconds = run.seconds(),
+                                    .program = launched.pid,
+                                    .obstacle = ObstacleIn(options, recording),
+                                    .symbols = std::move(symbols).value(),
+                                    .status_line = &status_line});
   return exit_code != 0 ? exit_code : failure;
 }
 

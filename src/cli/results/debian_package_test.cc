@@ -16,6 +16,7 @@ class DebianPackageTest : public testing::Test {
     ASSERT_NE(mkdtemp(lists_), nullptr);
     Write("libfoo1:amd64.list", "/.\n/usr\n/usr/lib/libfoo.so.1\n");
     Write("libc6:amd64.list", "/lib/x86_64-linux-gnu/libc.so.6\n");
+    Write("tools.list", "/opt/usr/bin/tool\n/usr/bin/tool.1\n/usr/bin/tool");
     Write("libc6:amd64.md5sums", "/usr/bin/other\n");
   }
 
@@ -34,6 +35,11 @@ TEST_F(DebianPackageTest, TheListThatHasTheFileNamesThePackage) {
 
 TEST_F(DebianPackageTest, FilesInUsrMayBeListedWithoutIt) {
   EXPECT_EQ(DebianPackageOf("/usr/lib/x86_64-linux-gnu/libc.so.6", lists_), "libc6");
+}
+
+TEST_F(DebianPackageTest, LinesThatHaveThePathAreOtherFiles) {
+  EXPECT_EQ(DebianPackageOf("/usr/bin/tool", lists_), "tools");
+  EXPECT_FALSE(DebianPackageOf("/bin/tool.2", lists_));
 }
 
 TEST_F(DebianPackageTest, OtherFilesAreNobodys) {

@@ -178,6 +178,44 @@ void PrintSummary(const std::vector<ProcessResult>& results,
   fputs((ShowsColor(STDERR_FILENO) ? WithColor(text) : text).c_str(), stderr);
 }
 
+// Shows how the search for names goes once it has taken longer than one likes to wait
+// without a word.
+class NamesProgress {
+ public:
+  explicit NamesProgress(StatusLine* line) : line_(line) {}
+
+  ~NamesProgress() {
+    if (line_ != nullptr)
+      line_->Clear();
+  }
+
+  NamesProgress(const NamesProgress&) = delete;
+  NamesProgress& operator=(const NamesProgress&) = delete;
+
+  void Show(double share) {
+    constexpr uint64_t kPatienceNs = 700'000'000;
+    if (line_ != nullptr && MonotonicNs() - started_ns_ >= kPatienceNs)
+      line_->Show("* looking up names, " + FormatShare(share, 1) +
+                  "; Ctrl-C goes on without those that are missing");
+  }
+
+ private:
+  StatusLine* line_;
+  uint64_t started_ns_ = MonotonicNs();
+};
+
+std::vector<NamedTarget> NameWithProgress(const TraceRecording& recording,
+                                          const LiveView& view,
+                                          const FinishOptions& options,
+                                          int cancel_fd,
+                                          pid_t program) {
+  NamesProgress progress(options.status_line);
+  SymbolizeOptions symbols = options.symbols;
+  symbols.cancel_fd = cancel_fd;
+  symbols.on_progress = [&progress](double share) { progress.Show(share); };
+  return NameTargets(recording, view, symbols, program);
+}
+
 // Writes the files of a finished recording. A failure is said, and those that can be
 // written are.
 class ResultFiles {
@@ -193,6 +231,8 @@ class ResultFiles {
       for (const NamedTarget& process : named)
         DeobfuscateFrames(deobfuscator.value(), process.target->code());
     has_trace_ = Note(recording_.WriteRest());
+    if (has_trace_ && options_.on_trace)
+      options_.on_trace();
     if (options_.directory.empty())
       return;
     Result<std::vector<std::string>> paths =
@@ -234,10 +274,9 @@ int FinishRecording(TraceRecording& recording,
                     const LiveView& view,
                     const FinishOptions& options) {
   const ScopedFd stop_requests = StopRequests();
-  SymbolizeOptions symbols = options.symbols;
-  symbols.cancel_fd = stop_requests.get();
   const pid_t program = ProgramOf(recording, options);
-  const std::vector<NamedTarget> named = NameTargets(recording, view, symbols, program);
+  const std::vector<NamedTarget> named =
+      NameWithProgress(recording, view, options, stop_requests.get(), program);
   ResultFiles files(recording, options);
   files.Write(named);
   const int failure = files.exit_code() == kExitOk && WasInterrupted(named)

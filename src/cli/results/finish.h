@@ -4,9 +4,11 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 
 #include "cli/record/live_view.h"
+#include "cli/record/status_line.h"
 #include "record/trace_recording.h"
 #include "symbolize/symbolize_profile.h"
 
@@ -21,6 +23,8 @@ struct FinishOptions {
   pid_t program = 0;          // that was started for it; 0: none
   std::string obstacle = {};  // why nothing could be recorded, when that is known
   SymbolizeOptions symbols = {};
+  StatusLine* status_line = nullptr;    // for work that takes long; nullptr: nobody looks
+  std::function<void()> on_trace = {};  // called when all of the trace is written
 };
 
 // After TraceRecording::Stop. Prints to standard error; gives an exit code. A signal that

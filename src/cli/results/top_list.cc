@@ -4,6 +4,9 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "profile/allocator_internals.h"
@@ -29,150 +32,162 @@ std::string LineLabel(const SourceLine& line) {
   return line.system_name.empty() ? line.function.str() : ShortName(line.system_name);
 }
 
-// One function of a stack, inlined ones included.
-struct Position {
-  FrameId frame;
-  std::string label;
-  std::string location;
-  const SourceLine* line;  // nullptr: without symbols
-};
+// Stacks by the name of their holder.
+class HolderGroups {
+ public:
+  explicit HolderGroups(const TargetProfile& profile) : names_(profile) {}
 
-// From the allocation outward.
-std::vector<Position> Expand(const TargetProfile& profile, CallsiteId callsite) {
-  std::vector<Position> positions;
-  for (; callsite != kNoId; callsite = profile.callsites[callsite].parent) {
-    const FrameId id = profile.callsites[callsite].frame;
-    const Frame& frame = profile.frames[id];
-    if (frame.is_allocator && profile.callsites[callsite].parent != kNoId)
-      continue;
-    if (frame.lines.empty())
-      positions.push_back({id, ModuleOffset(profile, frame), "", nullptr});
-    for (const SourceLine& line : frame.lines)
-      positions.push_back({id, LineLabel(line),
-                           line.file.empty() ? ""
-                                             : std::string(FileName(line.file.str())) +
-                                                   ":" + std::to_string(line.line),
-                           &line});
+  void Add(CallsiteId callsite, const Estimate& live) {
+    if (live.bytes < 1)
+      return;
+    const StackNames::Position holder = names_.Shown(callsite)[0];
+    Group& group = groups_[names_.Label(holder)];
+    group.live += live;
+    if (live.bytes > group.largest) {
+      group.largest = live.bytes;
+      group.largest_callsite = callsite;
+    }
   }
-  return positions;
-}
 
-StackFunction FunctionAt(const TargetProfile& profile, const Position& position) {
-  StackFunction function;
-  const MappingId mapping = profile.frames[position.frame].mapping;
-  if (mapping != kNoId)
-    function.module = FileName(profile.mappings[mapping].path);
-  if (position.line == nullptr) {
-    function.label = "[" + (function.module.empty() ? "unknown" : function.module) + "]";
-    return function;
+  std::vector<TopEntry> Largest(size_t rows) {
+    std::vector<std::pair<std::string_view, Group>> sorted(groups_.begin(),
+                                                           groups_.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return a.second.live.bytes > b.second.live.bytes;
+    });
+    std::vector<TopEntry> entries;
+    for (size_t i = 0; i < sorted.size() && i < rows; ++i)
+      entries.push_back(EntryOf(sorted[i].second));
+    return entries;
   }
-  const SourceLine& line = *position.line;
-  function.name = (line.function.empty() ? line.system_name : line.function).str();
-  function.label = position.label;
-  return function;
-}
 
-struct Group {
-  Estimate live;
-  double largest = 0;
-  CallsiteId largest_callsite = kNoId;
-  std::string location;
-};
+ private:
+  struct Group {
+    Estimate live;
+    double largest = 0;
+    CallsiteId largest_callsite = kNoId;
+  };
 
-size_t FirstInteresting(const std::vector<Position>& positions) {
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (!IsAllocatorInternal(positions[i].label))
-      return i;
-  }
-  return 0;
-}
-
-void AddStack(const TargetProfile& profile,
-              CallsiteId callsite,
-              const Estimate& live,
-              std::map<std::string, Group>* groups) {
-  if (live.bytes < 1)
-    return;
-  const std::vector<Position> positions = Expand(profile, callsite);
-  const Position& holder = positions[FirstInteresting(positions)];
-  Group& group = (*groups)[holder.label];
-  group.live += live;
-  if (live.bytes > group.largest) {
-    group.largest = live.bytes;
-    group.largest_callsite = callsite;
-    group.location = holder.location;
-  }
-}
-
-// The largest `rows` of them.
-std::vector<TopEntry> Largest(const TargetProfile& profile,
-                              const std::map<std::string, Group>& groups,
-                              size_t rows) {
-  std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return a.second.live.bytes > b.second.live.bytes;
-  });
-  std::vector<TopEntry> entries;
-  for (size_t i = 0; i < sorted.size() && i < rows; ++i) {
-    const Group& group = sorted[i].second;
-    TopEntry entry{.function = sorted[i].first,
-                   .location = group.location,
+  TopEntry EntryOf(const Group& group) {
+    const std::vector<StackNames::Position> shown = names_.Shown(group.largest_callsite);
+    TopEntry entry{.function = names_.Label(shown[0]),
+                   .location = names_.Location(shown[0]),
                    .callers = {},
                    .live = group.live};
-    const std::vector<Position> positions = Expand(profile, group.largest_callsite);
-    for (size_t at = FirstInteresting(positions) + 1;
-         at < positions.size() && entry.callers.size() < kCallers; ++at)
-      entry.callers.push_back(positions[at].label);
-    entries.push_back(std::move(entry));
+    for (size_t at = 1; at < shown.size(); ++at)
+      entry.callers.push_back(names_.Label(shown[at]));
+    return entry;
   }
-  return entries;
-}
+
+  StackNames names_;
+  std::map<std::string_view, Group> groups_;  // by the holder's label, which names_ has
+};
 
 }  // namespace
 
-std::string FrameLabel(const TargetProfile& profile, const Frame& frame) {
-  return frame.lines.empty() ? ModuleOffset(profile, frame)
-                             : LineLabel(frame.lines.back());
-}
-
-std::vector<StackFunction> HolderStack(const TargetProfile& profile,
-                                       CallsiteId callsite) {
-  const std::vector<Position> positions = Expand(profile, callsite);
-  std::vector<StackFunction> stack;
-  for (const Position& position : positions) {
-    if (!IsAllocatorInternal(position.label))
-      stack.push_back(FunctionAt(profile, position));
+// `visit(position)` from the allocation outward; false: no further.
+template <typename Visit>
+void StackNames::Walk(CallsiteId callsite, Visit visit) const {
+  for (; callsite != kNoId; callsite = profile_.callsites[callsite].parent) {
+    const FrameId id = profile_.callsites[callsite].frame;
+    const Frame& frame = profile_.frames[id];
+    if (frame.is_allocator && profile_.callsites[callsite].parent != kNoId)
+      continue;
+    const auto count = static_cast<uint32_t>(std::max<size_t>(frame.lines.size(), 1));
+    for (uint32_t line = 0; line < count; ++line) {
+      if (!visit(Position{.frame = id, .line = line}))
+        return;
+    }
   }
-  if (stack.empty() && !positions.empty())
-    stack.push_back(FunctionAt(profile, positions[0]));
-  return stack;
 }
 
-std::vector<FrameId> ShownFrames(const TargetProfile& profile, CallsiteId callsite) {
-  const std::vector<Position> positions = Expand(profile, callsite);
-  const size_t first = FirstInteresting(positions);
-  std::vector<FrameId> frames;
-  for (size_t at = first; at < positions.size() && at <= first + kCallers; ++at)
-    frames.push_back(positions[at].frame);
-  return frames;
+const StackNames::Name& StackNames::NameOf(const Position& position) {
+  if (position.frame >= names_.size())
+    names_.resize(profile_.frames.size());
+  std::vector<Name>& names = names_[position.frame];
+  const Frame& frame = profile_.frames[position.frame];
+  if (names.empty() && frame.lines.empty())
+    names.push_back({.label = ModuleOffset(profile_, frame)});
+  else if (names.empty())
+    for (const SourceLine& line : frame.lines)
+      names.push_back({.label = LineLabel(line)});
+  else
+    return names[position.line];
+  for (Name& name : names)
+    name.is_internal = IsAllocatorInternal(name.label);
+  return names[position.line];
+}
+
+std::string StackNames::Location(const Position& position) const {
+  const std::vector<SourceLine>& lines = profile_.frames[position.frame].lines;
+  if (lines.empty() || lines[position.line].file.empty())
+    return "";
+  const SourceLine& line = lines[position.line];
+  return std::string(FileName(line.file.str())) + ":" + std::to_string(line.line);
+}
+
+// Where all are the allocator's own, the innermost one is shown with its callers.
+std::vector<StackNames::Position> StackNames::Shown(CallsiteId callsite) {
+  std::vector<Position> shown;
+  bool has_holder = false;
+  Walk(callsite, [&](const Position& position) {
+    if (!has_holder && !NameOf(position).is_internal) {
+      has_holder = true;
+      shown.clear();
+    }
+    if (shown.size() <= kCallers)
+      shown.push_back(position);
+    return !has_holder || shown.size() <= kCallers;
+  });
+  return shown;
+}
+
+StackFunction StackNames::FunctionAt(const Position& position) {
+  StackFunction function;
+  const Frame& frame = profile_.frames[position.frame];
+  if (frame.mapping != kNoId)
+    function.module = FileName(profile_.mappings[frame.mapping].path);
+  if (frame.lines.empty()) {
+    function.label = "[" + (function.module.empty() ? "unknown" : function.module) + "]";
+    return function;
+  }
+  const SourceLine& line = frame.lines[position.line];
+  function.name = (line.function.empty() ? line.system_name : line.function).str();
+  function.label = Label(position);
+  return function;
+}
+
+std::vector<StackFunction> StackNames::HolderStack(CallsiteId callsite) {
+  std::vector<StackFunction> stack;
+  std::optional<Position> innermost;
+  Walk(callsite, [&](const Position& position) {
+    if (!innermost)
+      innermost = position;
+    if (!NameOf(position).is_internal)
+      stack.push_back(FunctionAt(position));
+    return true;
+  });
+  if (stack.empty() && innermost)
+    stack.push_back(FunctionAt(*innermost));
+  return stack;
 }
 
 std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
                                      const HeapDump& dump,
                                      size_t rows) {
-  std::map<std::string, Group> groups;
+  HolderGroups groups(profile);
   for (const auto& [callsite, totals] : dump.callsites)
-    AddStack(profile, callsite, totals.live(), &groups);
-  return Largest(profile, groups, rows);
+    groups.Add(callsite, totals.live());
+  return groups.Largest(rows);
 }
 
 std::vector<TopEntry> TopAtPeak(const TargetProfile& profile,
                                 const HeapDump& dump,
                                 size_t rows) {
-  std::map<std::string, Group> groups;
+  HolderGroups groups(profile);
   for (const auto& [callsite, live] : dump.peak)
-    AddStack(profile, callsite, live, &groups);
-  return Largest(profile, groups, rows);
+    groups.Add(callsite, live);
+  return groups.Largest(rows);
 }
 
 }  // namespace heapprofd

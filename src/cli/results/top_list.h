@@ -3,6 +3,8 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
+#include <deque>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -29,9 +31,6 @@ std::vector<TopEntry> TopAtPeak(const TargetProfile& profile,
                                 const HeapDump& dump,
                                 size_t rows);
 
-// The frames that a row for this stack names: the holder and its callers.
-std::vector<FrameId> ShownFrames(const TargetProfile& profile, CallsiteId callsite);
-
 // A function of a stack, as it is told from others in files of different builds.
 struct StackFunction {
   std::string name;    // in full; "": nobody knows it
@@ -47,11 +46,45 @@ struct StackFunction {
   }
 };
 
-// From the holder outward, without allocators' and containers' own functions; of a stack
-// that has no others the innermost one.
-std::vector<StackFunction> HolderStack(const TargetProfile& profile, CallsiteId callsite);
+// What the functions of a profile's stacks are called in lists. A function is on many
+// stacks, and making its name short takes long: each is made once.
+class StackNames {
+ public:
+  // `profile` outlives it; frames that are there have their names already.
+  explicit StackNames(const TargetProfile& profile) : profile_(profile) {}
 
-// Short name of a frame's outermost function, or module+offset.
-std::string FrameLabel(const TargetProfile& profile, const Frame& frame);
+  // A function of a stack, inlined ones included.
+  struct Position {
+    FrameId frame = kNoId;
+    uint32_t line = 0;  // of the frame's, innermost first; 0 where it has none
+  };
+
+  // What a row for this stack names: the holder and its callers.
+  std::vector<Position> Shown(CallsiteId callsite);
+
+  // From the holder outward, without allocators' and containers' own functions; of a
+  // stack that has no others the innermost one.
+  std::vector<StackFunction> HolderStack(CallsiteId callsite);
+
+  // Its short name, or module+offset. The reference lives as long as this does.
+  const std::string& Label(const Position& position) { return NameOf(position).label; }
+
+  // "cache.cc:118", empty when unknown.
+  std::string Location(const Position& position) const;
+
+ private:
+  struct Name {
+    std::string label;
+    bool is_internal = false;  // to the allocator, or a container
+  };
+
+  const Name& NameOf(const Position& position);
+  StackFunction FunctionAt(const Position& position);
+  template <typename Visit>
+  void Walk(CallsiteId callsite, Visit visit) const;
+
+  const TargetProfile& profile_;
+  std::deque<std::vector<Name>> names_;  // by FrameId, of those that were asked for
+};
 
 }  // namespace heapprofd

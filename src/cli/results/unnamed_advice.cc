@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/scoped_fd.h"
@@ -43,38 +45,69 @@ bool IsCodeOfRuntime(const TargetProfile& profile, const ModuleSymbols& module) 
          module.mappings != std::vector<MappingId>{kNoId};
 }
 
-// All frames of a stack: what a runtime's functions allocate is allocated by native ones
-// for them.
-std::vector<FrameId> AllFrames(const TargetProfile& profile, CallsiteId callsite) {
-  std::vector<FrameId> frames;
-  for (; callsite != kNoId; callsite = profile.callsites[callsite].parent)
-    frames.push_back(profile.callsites[callsite].frame);
-  return frames;
-}
-
-// Share of the allocated bytes for which a frame that counts is in these mappings and has
-// no name.
-double UnnamedShare(const TargetProfile& profile,
-                    const HeapDump& dump,
-                    const ModuleSymbols& module) {
-  const std::unordered_set<MappingId> mappings(module.mappings.begin(),
-                                               module.mappings.end());
-  const bool whole_stack_counts = IsCodeOfRuntime(profile, module);
-  double unnamed = 0;
-  double total = 0;
-  for (const auto& [callsite, totals] : dump.callsites) {
-    total += totals.allocated.bytes;
-    const std::vector<FrameId> counted = whole_stack_counts
-                                             ? AllFrames(profile, callsite)
-                                             : ShownFrames(profile, callsite);
-    const bool lacks_name = std::any_of(counted.begin(), counted.end(), [&](FrameId id) {
-      const Frame& frame = profile.frames[id];
-      return frame.lines.empty() && mappings.contains(frame.mapping);
-    });
-    unnamed += lacks_name ? totals.allocated.bytes : 0;
+// By module, the share of the allocated bytes on whose stacks a frame that counts is in
+// it and has no name.
+class UnnamedShares {
+ public:
+  explicit UnnamedShares(const ProcessResult& process)
+      : profile_(*process.profile), names_(profile_) {
+    for (const ModuleSymbols& module : process.symbols.modules) {
+      for (const MappingId mapping : module.mappings)
+        by_mapping_.emplace(mapping, modules_.size());
+      modules_.push_back({.is_of_runtime = IsCodeOfRuntime(profile_, module)});
+      has_runtime_ |= modules_.back().is_of_runtime;
+    }
   }
-  return total > 0 ? unnamed / total : 0;
-}
+
+  std::vector<double> Of(const HeapDump& dump) {
+    double total = 0;
+    for (const auto& [callsite, totals] : dump.callsites) {
+      total += totals.allocated.bytes;
+      AddStack(callsite, totals.allocated.bytes);
+    }
+    std::vector<double> shares;
+    for (const Module& module : modules_)
+      shares.push_back(total > 0 ? module.unnamed / total : 0);
+    return shares;
+  }
+
+ private:
+  struct Module {
+    bool is_of_runtime = false;
+    double unnamed = 0;
+    CallsiteId last_stack = kNoId;  // that was added
+  };
+
+  // What a runtime's functions allocate is allocated by native ones for them: all frames
+  // of a stack count for it.
+  void AddStack(CallsiteId callsite, double bytes) {
+    for (const StackNames::Position& position : names_.Shown(callsite))
+      AddFrame(position.frame, callsite, bytes, /*is_shown=*/true);
+    if (!has_runtime_)
+      return;
+    for (CallsiteId at = callsite; at != kNoId; at = profile_.callsites[at].parent)
+      AddFrame(profile_.callsites[at].frame, callsite, bytes, /*is_shown=*/false);
+  }
+
+  // Each stack once.
+  void AddFrame(FrameId id, CallsiteId stack, double bytes, bool is_shown) {
+    const Frame& frame = profile_.frames[id];
+    const auto found =
+        frame.lines.empty() ? by_mapping_.find(frame.mapping) : by_mapping_.end();
+    if (found == by_mapping_.end())
+      return;
+    Module& module = modules_[found->second];
+    if ((is_shown || module.is_of_runtime) &&
+        std::exchange(module.last_stack, stack) != stack)
+      module.unnamed += bytes;
+  }
+
+  const TargetProfile& profile_;
+  StackNames names_;
+  std::unordered_map<MappingId, size_t> by_mapping_;  // kNoId: what is in no mapping
+  std::vector<Module> modules_;
+  bool has_runtime_ = false;
+};
 
 // The path may mean another file here than in the process's own root directory.
 bool IsFileOfThisMachine(const ModuleSymbols& module) {
@@ -138,16 +171,14 @@ std::string Advice(const ModuleSymbols& module) {
 std::optional<std::string> UnnamedAdvice(const ProcessResult& process) {
   if (process.profile->heaps.empty())
     return std::nullopt;
+  const std::vector<ModuleSymbols>& modules = process.symbols.modules;
+  const std::vector<double> shares = UnnamedShares(process).Of(process.profile->heaps[0]);
   const ModuleSymbols* worst = nullptr;
   double worst_share = kWorthALine;
-  for (const ModuleSymbols& module : process.symbols.modules) {
-    if (module.unnamed_frames == 0)
-      continue;
-    const double share =
-        UnnamedShare(*process.profile, process.profile->heaps[0], module);
-    if (share > worst_share) {
-      worst_share = share;
-      worst = &module;
+  for (size_t i = 0; i < modules.size(); ++i) {
+    if (modules[i].unnamed_frames != 0 && shares[i] > worst_share) {
+      worst_share = shares[i];
+      worst = &modules[i];
     }
   }
   if (worst == nullptr)

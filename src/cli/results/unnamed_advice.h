@@ -11,7 +11,7 @@
 namespace heapprofd {
 
 // One line about the module that keeps most bytes without a name, counted over the frames
-// that the list would show (ShownFrames): a stripped function far out on a stack hides
+// that the list would show (StackNames): a stripped function far out on a stack hides
 // nobody. Code that java or node has made counts wherever it is on the stack: they can be
 // told to name it. Nothing when that is less than a hundredth.
 std::optional<std::string> UnnamedAdvice(const ProcessResult& process);

@@ -7,8 +7,9 @@
 #include "import/perfetto/interned_tables.h"
 
 namespace heapprofd {
-TargetProfile FramesToSymbolize(const ImportedTrace& trace) {
-  TargetProfile profile;
+
+UnnamedCode FramesToSymbolize(const ImportedTrace& trace) {
+  UnnamedCode code;
   std::map<uint32_t, MappingId> mappings;
   std::map<std::pair<MappingId, uint64_t>, bool> is_known;
   for (size_t row = 0; row < trace.frames.row_count(); ++row) {
@@ -17,24 +18,24 @@ TargetProfile FramesToSymbolize(const ImportedTrace& trace) {
     if (trace.frames.symbol_set[row] != kNoId || mapping.build_id == kEmptyString)
       continue;
     const auto [entry, is_new] =
-        mappings.try_emplace(source, static_cast<MappingId>(profile.mappings.size()));
+        mappings.try_emplace(source, static_cast<MappingId>(code.mappings.size()));
     if (is_new)
-      profile.mappings.push_back(MappingOfProfile(trace, mapping));
+      code.mappings.push_back(MappingOfProfile(trace, mapping));
     const uint64_t rel_pc = trace.frames.rel_pc[row];
     if (!std::exchange(is_known[{entry->second, rel_pc}], true))
-      profile.frames.push_back({.mapping = entry->second, .rel_pc = rel_pc, .lines = {}});
+      code.frames.push_back({.mapping = entry->second, .rel_pc = rel_pc, .lines = {}});
   }
-  return profile;
+  return code;
 }
 
-void ApplySymbols(const TargetProfile& profile, TraceBuilder& builder) {
+void ApplySymbols(const UnnamedCode& code, TraceBuilder& builder) {
   ImportedTrace& trace = builder.trace();
   using Address = std::pair<std::pair<StringId, StringId>, uint64_t>;  // module, rel_pc
   std::map<Address, uint32_t> sets;
-  for (const Frame& frame : profile.frames) {
+  for (const Frame& frame : code.frames) {
     if (frame.lines.empty())
       continue;
-    const Mapping& mapping = profile.mappings[frame.mapping];
+    const Mapping& mapping = code.mappings[frame.mapping];
     uint32_t set = kNoId;
     for (const SourceLine& line : frame.lines) {
       const std::string_view name =

@@ -5,19 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "profile/code_table.h"
 #include "profile/model.h"
 #include "symbolize/symbolize_profile.h"
 #include "tables/trace_builder.h"
 
 namespace heapprofd {
 
-// The frames of the trace that have a build id and no symbols yet, as a profile without
-// callsites: what SymbolizeProfiles and the trace's ModuleSymbols work on. Frames that
-// differ only in the process have one entry.
-TargetProfile FramesToSymbolize(const ImportedTrace& trace);
+// The frames of a trace that have a build id and no symbols yet, and their mappings.
+// Frames that differ only in the process have one entry.
+struct UnnamedCode {
+  std::vector<Mapping> mappings;
+  std::vector<Frame> frames;
 
-// Puts the lines of `profile`, which FramesToSymbolize made, to the frames of the trace.
-void ApplySymbols(const TargetProfile& profile, TraceBuilder& builder);
+  CodeTable table() { return {.mappings = mappings, .frames = frames}; }
+};
+
+UnnamedCode FramesToSymbolize(const ImportedTrace& trace);
+
+// Puts the lines of `code`, which FramesToSymbolize made, to the frames of the trace.
+void ApplySymbols(const UnnamedCode& code, TraceBuilder& builder);
 
 struct SymbolizeSummary {
   uint64_t frames = 0;

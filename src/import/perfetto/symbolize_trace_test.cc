@@ -31,11 +31,11 @@ class SymbolizeTraceTest : public testing::Test {
     return builder_.InternFrame(kEmptyString, builder_.InternMapping(mapping), rel_pc);
   }
 
-  TargetProfile Symbolized() {
-    TargetProfile profile = FramesToSymbolize(trace_);
-    const ProfileToSymbolize wanted{.code = CodeOf(profile), .open_module = {}};
+  UnnamedCode Symbolized() {
+    UnnamedCode code = FramesToSymbolize(trace_);
+    const ProfileToSymbolize wanted{.code = code.table(), .open_module = {}};
     summary_ = Summarize(SymbolizeProfiles({&wanted, 1}, SymbolizeOptions()).front());
-    return profile;
+    return code;
   }
 
   const TestProgram shapes_{"shapes"};
@@ -73,9 +73,9 @@ TEST_F(SymbolizeTraceTest, FramesWithSymbolsAreLeftAlone) {
 
 TEST_F(SymbolizeTraceTest, SymbolsWrittenBehindTheTraceFindTheirFrames) {
   AddFrame(draw_, 0x10000, shapes_.build_id);
-  const TargetProfile profile = Symbolized();
+  const UnnamedCode code = Symbolized();
   std::string symbols;
-  for (const std::string& message : ModuleSymbolsMessages(profile)) {
+  for (const std::string& message : ModuleSymbolsMessages(code.mappings, code.frames)) {
     std::string packet;
     protozero::pbf_writer(packet).add_message(field::TracePacket::kModuleSymbols,
                                               message);
