@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostRanges = 64;
 
 // "24040K", "256M", "120036Kb": the number and unit that `text` begins with.
-std::optional<uint64_t> SizeAt(std::string_view text) {
+std::optional<uint64_t> MemorySizeAt(std::string_view text) {
   uint64_t number = 0;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), number);
@@ -38,7 +38,7 @@ std::optional<uint64_t> SizeAt(std::string_view text) {
 std::optional<uint64_t> SizeBehind(std::string_view line, std::string_view key) {
   const size_t at = line.find(key);
   return at == std::string_view::npos ? std::nullopt
-                                      : SizeAt(line.substr(at + key.size()));
+                                      : MemorySizeAt(line.substr(at + key.size()));
 }
 
 // The word before the first `key`.
@@ -47,7 +47,7 @@ std::optional<uint64_t> SizeBefore(std::string_view line, std::string_view key) 
   if (end == std::string_view::npos)
     return std::nullopt;
   line = line.substr(0, end);
-  return SizeAt(line.substr(line.rfind(' ') + 1));
+  return MemorySizeAt(line.substr(line.rfind(' ') + 1));
 }
 
 // The addresses in "[0x1000, 0x2000, 0x3000)".
@@ -119,7 +119,7 @@ class MemoryReader {
   }
 
   static void AddRange(const std::vector<uint64_t>& addresses,
-                       std::vector<AddressRange>* ranges) {
+                       std::vector<ReservedRange>* ranges) {
     if (addresses.size() >= 2 && addresses.front() < addresses.back() &&
         ranges->size() < kMostRanges)
       ranges->push_back({addresses.front(), addresses.back()});
@@ -159,14 +159,16 @@ MachineMemory MachineMemoryIn(std::string_view answers) {
 }
 
 Result<MachineMemory> AskForMemory(const JavaProcess& process,
-                                   const MachinePatience& patience) {
+                                   const MachinePatience& patience,
+                                   int stop_fd) {
   const Errand errand = ErrandTo(process, [&](const Sender& sender) {
     return AskFigures(process, patience, sender);
   });
   const Result<std::string> answers =
       RunErrand(errand, {.progress = [] { return uint64_t{0}; },
                          .patience_ns = patience.without_progress_ns,
-                         .show = [](const std::string&) {}});
+                         .show = [](const std::string&) {},
+                         .stop_fd = stop_fd});
   if (!answers.ok())
     return Status(answers.status().code(),
                   "cannot ask " + process.Description() +

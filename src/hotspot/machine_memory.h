@@ -15,7 +15,7 @@
 
 namespace heapprofd {
 
-struct AddressRange {
+struct ReservedRange {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
@@ -29,15 +29,17 @@ struct MachineMemory {
   std::optional<UsedMemory> heap;
   std::optional<UsedMemory> metaspace;
   std::optional<UsedMemory> code;
-  std::vector<AddressRange> heap_ranges;  // reserved ones
-  std::vector<AddressRange> code_ranges;
+  std::vector<ReservedRange> heap_ranges;  // reserved ones
+  std::vector<ReservedRange> code_ranges;
 };
 
 // From the answers to GC.heap_info and Compiler.codecache, one behind the other.
 MachineMemory MachineMemoryIn(std::string_view answers);
 
-// Asks it. It stands still for no longer than that takes.
+// Asks it. It stands still for no longer than that takes. `stop_fd`: readable when it is
+// no longer wanted.
 Result<MachineMemory> AskForMemory(const JavaProcess& process,
-                                   const MachinePatience& patience);
+                                   const MachinePatience& patience,
+                                   int stop_fd);
 
 }  // namespace heapprofd

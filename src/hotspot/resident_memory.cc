@@ -56,14 +56,14 @@ std::string_view TakeLine(std::string_view* text) {
   return line;
 }
 
-struct Mapping {
-  AddressRange range;
+struct NamedMapping {
+  ReservedRange range;
   std::string_view name;
 };
 
 // "7f00-7f10 rw-p 00000000 00:00 0     NAME"; nullopt: it is another line.
-std::optional<Mapping> MappingIn(std::string_view line) {
-  Mapping mapping;
+std::optional<NamedMapping> MappingIn(std::string_view line) {
+  NamedMapping mapping;
   const char* const end = line.data() + line.size();
   const auto begin_read = std::from_chars(line.data(), end, mapping.range.begin, 16);
   if (begin_read.ec != std::errc() || begin_read.ptr == end || *begin_read.ptr != '-')
@@ -79,8 +79,8 @@ std::optional<Mapping> MappingIn(std::string_view line) {
   return mapping;
 }
 
-bool IsIn(uint64_t address, const std::vector<AddressRange>& ranges) {
-  return std::ranges::any_of(ranges, [address](const AddressRange& range) {
+bool IsIn(uint64_t address, const std::vector<ReservedRange>& ranges) {
+  return std::ranges::any_of(ranges, [address](const ReservedRange& range) {
     return address >= range.begin && address < range.end;
   });
 }
@@ -103,10 +103,10 @@ ResidentMemory ResidentMemoryIn(std::string_view smaps,
       *sum += bytes;
       sums.all += bytes;
     }
-    const std::optional<Mapping> mapping = MappingIn(line);
+    const std::optional<NamedMapping> mapping = MappingIn(line);
     if (!mapping)
       continue;
-    const AddressRange& range = mapping->range;
+    const ReservedRange& range = mapping->range;
     const auto stacks_end = std::ranges::lower_bound(stack_pointers, range.end);
     const auto stacks_begin = std::ranges::lower_bound(stack_pointers, range.begin);
     if (IsIn(range.begin, memory.heap_ranges) ||

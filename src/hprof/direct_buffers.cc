@@ -10,7 +10,7 @@
 namespace heapprofd::hprof {
 namespace {
 
-constexpr std::string_view kClass = "java.nio.DirectByteBuffer";
+constexpr std::string_view kBufferClass = "java.nio.DirectByteBuffer";
 constexpr uint32_t kNoField = UINT32_MAX;
 constexpr size_t kMostClasses = 8;  // good dumps have one of this name
 
@@ -29,7 +29,7 @@ class BufferFinder : public HeapVisitor {
     const ClassTable& classes = heap.census.classes;
     const FieldLayouts layouts(file, classes);
     for (uint32_t row = 0; row < classes.size(); ++row) {
-      if (heap.graph.types()[row].name == kClass && of_class_.size() < kMostClasses)
+      if (heap.graph.types()[row].name == kBufferClass && of_class_.size() < kMostClasses)
         of_class_.emplace_back(classes[row].id, FieldsOf(layouts, row));
     }
   }
