@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
-#include <utility>
 #include <string_view>
+#include <utility>
 
 #include "attach/remote_process.h"
 #include "base/files/guarded_read.h"

@@ -81,8 +81,7 @@ Status PrintThreads(OpenedDump& opened, const HprofView& view) {
       hprof::ThreadsOf(opened.file, *opened.dump, examined.heap);
   const size_t count = threads.size();
   std::ranges::stable_sort(
-      threads, std::ranges::greater(),
-      [&](const hprof::HeapThread& thread) {
+      threads, std::ranges::greater(), [&](const hprof::HeapThread& thread) {
         return std::pair(thread.ran_out_of_memory, examined.retained[thread.object]);
       });
   threads.resize(Shown(threads.size(), view));
