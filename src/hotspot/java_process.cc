@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "attach/remote_process.h"
 #include "base/files/guarded_read.h"
@@ -150,10 +151,13 @@ Result<JavaProcess> OpenJavaProcess(pid_t pid) {
   process.group = (*groups)[kEffective];
   process.inner_pid = InnerIdIn(status);
   HPD_TRY(CheckUser(process.user, what));
-  HPD_TRY(CheckMachine(pid, what));
-  HPD_TRY_ASSIGN(process.root, OpenRoot(pid, what));
-  if (HasEnded(process.handle))
+  const Status machine = CheckMachine(pid, what);
+  Result<ScopedFd> root = machine.ok() ? OpenRoot(pid, what) : machine;
+  if (HasEnded(process.handle))  // what has ended has no mappings and is no machine
     return Status(StatusCode::kNotFound, what + ": it has ended");
+  if (!root.ok())
+    return root.status();
+  process.root = std::move(root).value();
   return process;
 }
 

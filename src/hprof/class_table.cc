@@ -1,11 +1,22 @@
 #include "hprof/class_table.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/random_seed.h"
 #include "base/row_index.h"
 
 namespace heapprofd::hprof {
+namespace {
+
+std::vector<uint32_t>::const_iterator FirstRepeated(const std::vector<uint32_t>& rows) {
+  std::unordered_set<uint32_t> seen;
+  seen.reserve(rows.size());
+  return std::find_if(rows.begin(), rows.end(),
+                      [&seen](uint32_t row) { return !seen.insert(row).second; });
+}
+
+}  // namespace
 
 uint64_t ArrayFigures::Bytes(bool are_references, const ObjectLayout& layout) const {
   const uint64_t header = layout.array_header_bytes;
@@ -56,11 +67,12 @@ uint32_t ClassTable::Find(uint64_t id) const {
 
 std::vector<uint32_t> ClassTable::Ancestry(uint32_t row) const {
   std::vector<uint32_t> rows;
-  while (row != UINT32_MAX && rows.size() < kMaxDepth &&
-         std::find(rows.begin(), rows.end(), row) == rows.end()) {
+  while (row != UINT32_MAX && rows.size() < kMaxDepth) {
     rows.push_back(row);
     row = classes_[row].super == 0 ? UINT32_MAX : Find(classes_[row].super);
   }
+  if (rows.size() == kMaxDepth)  // what ends before has no circle in it
+    rows.erase(FirstRepeated(rows), rows.end());
   return rows;
 }
 

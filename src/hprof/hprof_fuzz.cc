@@ -1,15 +1,20 @@
 // Hostile dumps: whatever is in them, the graph holds together and sizes add up.
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "hprof/convert.h"
+#include "hprof/direct_buffers.h"
 #include "hprof/duplicate_strings.h"
 #include "hprof/graph_tables.h"
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
+#include "hprof/object_values.h"
+#include "hprof/string_texts.h"
 #include "hprof/threads.h"
 #include "object_graph/dominators.h"
 #include "object_graph/paths.h"
@@ -17,6 +22,27 @@
 
 namespace heapprofd::hprof {
 namespace {
+
+// Of the first objects.
+void CheckContents(const DumpFile& file, const HeapDump& dump, const HeapGraph& heap) {
+  constexpr uint32_t kObjects = 10;
+  constexpr size_t kMost = 20;
+  std::vector<uint64_t> ids;
+  for (uint32_t object = 0; object < std::min(kObjects, heap.graph.object_count());
+       ++object) {
+    ids.push_back(heap.ids.IdOf(object));
+    const std::optional<ObjectValues> values =
+        ValuesOf(file, dump, heap.census.classes, ids.back(), kMost);
+    HPD_CHECK(!values ||
+              values->values.size() <= std::min<uint64_t>(values->count, kMost));
+  }
+  HPD_CHECK(FindTexts(file, dump, heap.census.classes, ids, kMost).size() <= ids.size());
+  uint64_t last = 0;
+  for (const DirectBuffer& buffer : DirectBuffersOf(file, dump, heap)) {
+    HPD_CHECK(buffer.object < heap.graph.object_count() && buffer.address > last);
+    last = buffer.address;
+  }
+}
 
 void CheckGraph(const DumpFile& file, const HeapDump& dump) {
   Result<HeapGraph> loaded = LoadGraph(file, dump);
@@ -52,6 +78,7 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
   NameReferences(file, dump, heap.census, &references);
   for (const HeapThread& thread : ThreadsOf(file, dump, heap))
     HPD_CHECK(thread.object < heap.graph.object_count());
+  CheckContents(file, dump, heap);
 }
 
 }  // namespace

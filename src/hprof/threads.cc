@@ -1,16 +1,19 @@
 #include "hprof/threads.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <string_view>
 #include <utility>
 
-#include "hprof/java_string.h"
+#include "hprof/field_layout.h"
+#include "hprof/string_texts.h"
+#include "hprof/wanted_ids.h"
 
 namespace heapprofd::hprof {
 namespace {
 
 constexpr size_t kMaxNameCharacters = 200;
+constexpr std::string_view kOutOfMemory = "java.lang.OutOfMemoryError.<init>(";
 
 void KeepOnce(std::vector<uint32_t>* objects) {
   std::ranges::sort(*objects);
@@ -28,6 +31,9 @@ std::map<uint32_t, HeapThread> FromRoots(const DumpFile& file, const HeapGraph& 
   for (auto& [serial, thread] : threads) {
     for (const uint64_t frame : file.StackOf(serial))
       thread.frames.push_back({frame, {}});
+    thread.ran_out_of_memory =
+        !thread.frames.empty() &&
+        file.DescribeFrame(thread.frames[0].id).starts_with(kOutOfMemory);
   }
   for (const GraphRoot& root : heap.graph.roots()) {
     const RootRecord& record = heap.roots[root.kind];
@@ -49,8 +55,7 @@ std::map<uint32_t, HeapThread> FromRoots(const DumpFile& file, const HeapGraph& 
   return threads;
 }
 
-// The names of threads, in three walks: from threads to strings, to arrays, to texts. A
-// dump may have an object twice, or say that one is many threads: the first one counts.
+// The ids of what the names of threads are in: strings, until JDK 8 arrays.
 class ThreadNames : public HeapVisitor {
  public:
   ThreadNames(const DumpFile& file, const HeapGraph& heap)
@@ -59,75 +64,28 @@ class ThreadNames : public HeapVisitor {
         layouts_(file, heap.census.classes),
         id_bytes_(file.id_bytes()) {}
 
-  void Want(uint64_t thread) { wanted_[thread].threads.assign(1, {thread, {}}); }
+  void Want(uint64_t thread) {
+    filter_.Add(thread);
+    names_.emplace(thread, 0);
+  }
 
-  // By the ids of threads.
-  std::map<uint64_t, std::string> Find(const HeapDump& dump) {
-    constexpr int kWalks = 3;
-    for (walk_ = 0; walk_ < kWalks && !wanted_.empty(); ++walk_) {
-      is_wanted_.fill(false);
-      for (const auto& [id, wanted] : wanted_)
-        is_wanted_[SlotOf(id)] = true;
-      WalkDump(file_, dump, *this);
-      wanted_ = std::exchange(next_, {});
-    }
-    return std::move(names_);
+  // By the ids of threads; 0: it has none. A dump may have an object twice: the first one
+  // with a name counts.
+  const std::map<uint64_t, uint64_t>& Find(const HeapDump& dump) {
+    WalkDump(file_, dump, *this);
+    return names_;
   }
 
   void Instance(const InstanceRecord& record) {
     const uint32_t row = classes_.Find(record.class_id);
-    Wanted* const found = row == UINT32_MAX ? nullptr : Take(record.id);
-    if (found == nullptr)
+    if (row == UINT32_MAX || !filter_.MayHave(record.id))
       return;
-    if (walk_ == 0) {
-      Pass(*found, NameOf(record, row));
-      return;
-    }
-    const StringCharacters characters =
-        CharactersOf(record, StringFieldsOf(file_, layouts_, classes_, row), id_bytes_);
-    for (auto& [thread, of_thread] : found->threads)
-      of_thread = characters;
-    Pass(*found, characters.array);
-  }
-
-  void PrimitiveArray(const PrimitiveArrayRecord& record) {
-    const Wanted* const found = walk_ == 0 ? nullptr : Take(record.id);
-    if (found == nullptr)
-      return;
-    for (const auto& [thread, characters] : found->threads) {
-      const StringBytes bytes = BytesOf(characters, record);
-      if (bytes.data != nullptr)
-        names_.emplace(thread, TextOf(bytes, kMaxNameCharacters));
-    }
+    const auto found = names_.find(record.id);
+    if (found != names_.end() && found->second == 0)
+      found->second = NameOf(record, row);
   }
 
  private:
-  static constexpr size_t kSlots = 4096;
-
-  // An object that leads to the names of threads.
-  struct Wanted {
-    std::vector<std::pair<uint64_t, StringCharacters>> threads;
-    bool is_taken = false;
-  };
-
-  static size_t SlotOf(uint64_t id) { return (id >> 3 ^ id >> 15) % kSlots; }
-
-  // nullptr: it is not wanted, or was there before.
-  Wanted* Take(uint64_t id) {
-    if (!is_wanted_[SlotOf(id)])
-      return nullptr;
-    const auto found = wanted_.find(id);
-    if (found == wanted_.end() || std::exchange(found->second.is_taken, true))
-      return nullptr;
-    return &found->second;
-  }
-
-  void Pass(const Wanted& from, uint64_t id) {
-    std::vector<std::pair<uint64_t, StringCharacters>>& to = next_[id].threads;
-    to.insert(to.end(), from.threads.begin(), from.threads.end());
-  }
-
-  // The id of what the thread's field refers to: a String, until JDK 8 chars.
   uint64_t NameOf(const InstanceRecord& record, uint32_t row) const {
     uint64_t id = 0;
     layouts_.ForEachField(
@@ -145,11 +103,8 @@ class ThreadNames : public HeapVisitor {
   const ClassTable& classes_;
   const FieldLayouts layouts_;
   const uint32_t id_bytes_;
-  int walk_ = 0;
-  std::map<uint64_t, Wanted> wanted_;  // by the ids that a walk looks for
-  std::map<uint64_t, Wanted> next_;
-  std::array<bool, kSlots> is_wanted_{};  // whether it may be in wanted_
-  std::map<uint64_t, std::string> names_;
+  IdFilter filter_;
+  std::map<uint64_t, uint64_t> names_;
 };
 
 }  // namespace
@@ -161,12 +116,19 @@ std::vector<HeapThread> ThreadsOf(const DumpFile& file,
   ThreadNames names(file, heap);
   for (const auto& [serial, thread] : threads)
     names.Want(heap.ids.IdOf(thread.object));
-  const std::map<uint64_t, std::string> found = names.Find(dump);
+  const std::map<uint64_t, uint64_t>& found = names.Find(dump);
+  std::vector<uint64_t> strings;
+  for (const auto& [thread, string] : found) {
+    if (string != 0)
+      strings.push_back(string);
+  }
+  const std::map<uint64_t, std::string> texts =
+      FindTexts(file, dump, heap.census.classes, strings, kMaxNameCharacters);
   std::vector<HeapThread> list;
   for (auto& [serial, thread] : threads) {
-    const auto name = found.find(heap.ids.IdOf(thread.object));
-    if (name != found.end())
-      thread.name = name->second;
+    const auto text = texts.find(found.at(heap.ids.IdOf(thread.object)));
+    if (text != texts.end())
+      thread.name = text->second;
     list.push_back(std::move(thread));
   }
   return list;

@@ -19,6 +19,9 @@ struct HeapThread {
   std::string name;                    // "": not known
   std::vector<ThreadFrame> frames;     // innermost first; empty: the dump does not tell
   std::vector<uint32_t> other_locals;  // that no frame is told of
+  // It is making a java.lang.OutOfMemoryError. HotSpot marks the thread that made it dump
+  // so (HeapDumpOnOutOfMemoryError), by a frame that no code has.
+  bool ran_out_of_memory = false;
 };
 
 // In the order of their numbers in the dump.

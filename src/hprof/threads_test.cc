@@ -100,6 +100,21 @@ TEST_P(ThreadsTest, AStackThatIsCutOrRefersToNothingIsReadAsFarAsItGoes) {
   EXPECT_EQ(methods_.at(0), "(unknown)");
 }
 
+TEST_P(ThreadsTest, AThreadThatMakesAnOutOfMemoryErrorIsTold) {
+  dump_.String(5, "<init>").String(6, "java/lang/OutOfMemoryError");
+  dump_.Record(kLoadClass,
+               TestDump::Number(1) + dump_.Id(60) + TestDump::Number(0) + dump_.Id(6));
+  AddFrame(500, 5, 0, 48);
+  AddFrame(501, 3, 0, 5);
+  AddStack(7, {500, 501}, 2);
+  AddStack(8, {501, 500}, 2);
+  AddHeap(dump_.Root(kRootThreadObject, 200, TestDump::Number(8) + TestDump::Number(58)));
+  const std::vector<HeapThread> threads = Find();
+  ASSERT_EQ(threads.size(), 2u);
+  EXPECT_TRUE(threads[0].ran_out_of_memory);
+  EXPECT_FALSE(threads[1].ran_out_of_memory);
+}
+
 TEST_P(ThreadsTest, WithoutStacksThreadsHaveNames) {
   AddHeap("");
   const std::vector<HeapThread> threads = Find();

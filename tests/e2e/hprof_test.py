@@ -395,6 +395,30 @@ class LiveMachine(WithMachine):
         done = hprof("threads", self.path("a.hprof"))
         self.assertIn("    at Leaky.main(Leaky.java:", done.stdout)
 
+    def test_an_object_shows_what_is_in_it(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        path = self.path("a.hprof")
+        done = hprof("object", path, "Leaky$Entry")  # the one that retains most: the last that was made
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r'^Leaky\$Entry 0x\w+, 24 B, retains [\d.]+ [KM]iB\n')
+        self.assertRegex(done.stdout, r'\n  Leaky\$Entry.next = Leaky\$Entry 0x\w+, retains [\d.]+ [KM]iB\n')
+        self.assertRegex(done.stdout, r'\n  Leaky\$Entry.text = java.lang.String 0x\w+ "entry 4999", retains \d\d B\n')
+        found = json.loads(hprof("object", "--json", path, "Leaky$Entry").stdout)
+        values = {value["name"]: value for value in found["values"]}
+        text = values["Leaky$Entry.text"]
+        self.assertEqual((text["type"], text["text"], text["object"]["class"]), ("object", "entry 4999", "java.lang.String"))
+        done = hprof("object", path, text["object"]["address"])
+        self.assertRegex(done.stdout, r'^java.lang.String 0x\w+ "entry 4999", 24 B, retains')
+        self.assertIn("  java.lang.String.coder = 0\n", done.stdout)
+        holder = json.loads(hprof("path", "--json", path, "Leaky$Entry").stdout)["path"]
+        of_class = next(step for step in holder if step["class"] == "class Leaky")
+        self.assertIn("  Leaky.chain = Leaky$Entry 0x", hprof("object", path, of_class["address"]).stdout)
+        elements = json.loads(hprof("object", "--json", "--top", "5", path, "java.lang.Object[]").stdout)
+        self.assertEqual([value["name"] for value in elements["values"]], [f"[{i}]" for i in range(5)])
+        self.assertGreaterEqual(elements["all_values"], 1000)
+        self.assertRegex(hprof("object", path, "java.lang.Object[]").stdout, r"\n  \[19\] = byte\[\] 0x.*\n  and [\d.k]+ more\n$")
+        self.assertEqual(hprof("object", path).returncode, 2)
+
     def test_texts_of_the_machines_strings(self):
         jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
         found = json.loads(hprof("strings", "--json", "--top", "0", self.path("a.hprof")).stdout)

@@ -43,6 +43,7 @@ public class Leaky {
 
 # One leak of each kind; which one is its first argument.
 LEAKS = """
+import java.nio.ByteBuffer;
 import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.*;
@@ -54,6 +55,8 @@ public class Leaks {
   static class Button { final List<Listener> listeners = new CopyOnWriteArrayList<>(); }
   static class Window { final byte[] pixels = new byte[100_000]; void open(Button b) { b.listeners.add(() -> pixels[0]++); } }
   static final ThreadLocal<byte[]> BUFFER = new ThreadLocal<>();
+  static class Pool { final List<ByteBuffer> buffers = new ArrayList<>(); }
+  static final Pool POOL = new Pool();
   static final List<Object> DEPLOYED = new ArrayList<>();
   public static class Plugin { static final byte[] STATE = new byte[100_000]; }
   static class PluginLoader extends ClassLoader {
@@ -76,6 +79,12 @@ public class Leaks {
         case "cache": for (int k = 0; k < 100; k++) SINGLETON.entries.put(text + k, new StringBuilder(1000)); break;
         case "listeners": new Window().open(button); break;
         case "threads": pool.submit(() -> { BUFFER.set(new byte[100_000]); all.countDown(); all.await(); return 0; }); break;
+        case "buffers":
+          ByteBuffer buffer = ByteBuffer.allocateDirect(100_000);
+          for (int k = 0; k < buffer.capacity(); k += 1000) buffer.put(k, (byte) 1);
+          POOL.buffers.add(buffer);
+          POOL.buffers.add(buffer.slice());
+          break;
         case "loaders":
           DEPLOYED.add(new PluginLoader().loadClass("Leaks$Plugin").getDeclaredConstructor().newInstance());
           break;

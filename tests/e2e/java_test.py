@@ -224,6 +224,10 @@ class OutOfMemory(WithMachine):
         process.communicate("hog\n", timeout=DEADLINE_S)
         done = subprocess.run([HEAP_PROFILE, "hprof", "dominators", self.path(f"java_pid{pid}.hprof")], capture_output=True, text=True)
         self.assertIn("java.util.ArrayList", done.stdout, done.stderr)
+        done = subprocess.run([HEAP_PROFILE, "hprof", "threads", self.path(f"java_pid{pid}.hprof")], capture_output=True, text=True)
+        self.assertRegex(done.stdout, r'threads\n\n"main" [^\n]*\n    ran out of memory: it makes an OutOfMemoryError\n'
+                                      r"    at java\.lang\.OutOfMemoryError\.<init>")
+        self.assertEqual(done.stdout.count("ran out of memory"), 1)
 
     def test_that_can_be_taken_back(self):
         process = self.start("-XX:HeapDumpPath=" + self.path("own"), "-XX:+HeapDumpOnOutOfMemoryError", stderr=subprocess.DEVNULL)

@@ -35,6 +35,7 @@ const std::vector<CommandWord>& Verbs() {
       {"leaks", "where memory has piled up, what of, and what holds it"},
       {"dominators", "the objects that retain most; of one: what it alone holds"},
       {"path", "the shortest way from a root to an object: why it is there"},
+      {"object", "what is in an object: values of fields, elements of arrays"},
       {"compare", "what classes have more and less from one dump to another"},
       {"strings", "texts that are there several times, and what that wastes"},
       {"threads", "what threads were doing, and what they and their stacks hold"},
@@ -196,6 +197,7 @@ CommandLine HprofLine() {
                             "heap_profile hprof leaks FILE\n"
                             "heap_profile hprof dominators FILE [ADDRESS|CLASS]\n"
                             "heap_profile hprof path FILE ADDRESS|CLASS\n"
+                            "heap_profile hprof object FILE ADDRESS|CLASS\n"
                             "heap_profile hprof compare [--retained] OLDER NEWER\n"
                             "heap_profile hprof conv [-z] INPUT OUTPUT\n"
                             "heap_profile hprof merge HEAD [TAIL] OUTPUT",

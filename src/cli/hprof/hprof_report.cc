@@ -15,6 +15,7 @@
 #include "cli/hprof/compare_report.h"
 #include "cli/hprof/examined_dump.h"
 #include "cli/hprof/leak_report.h"
+#include "cli/hprof/object_report.h"
 #include "cli/hprof/report_parts.h"
 #include "cli/hprof/string_report.h"
 #include "cli/hprof/thread_report.h"
@@ -118,6 +119,8 @@ Status PrintAsAsked(OpenedDump& opened,
     return PrintStrings(opened, view);
   if (view.verb == "threads")
     return PrintThreads(opened, view);
+  if (view.verb == "object")
+    return PrintObject(opened, view);
   if (older)
     return PrintComparison(std::move(*older), opened, view);
   return view.verb == "leaks" ? PrintLeaks(opened, view) : PrintPath(opened, view);
@@ -126,13 +129,15 @@ Status PrintAsAsked(OpenedDump& opened,
 }  // namespace
 
 bool IsView(const std::string& verb) {
-  constexpr std::array<std::string_view, 7> kViews = {
-      "histogram", "leaks", "dominators", "path", "compare", "strings", "threads"};
+  constexpr std::array<std::string_view, 8> kViews = {"histogram", "leaks",  "dominators",
+                                                      "path",      "object", "compare",
+                                                      "strings",   "threads"};
   return std::find(kViews.begin(), kViews.end(), verb) != kViews.end();
 }
 
 Status SetObject(const std::vector<std::string>& words, HprofView* view) {
-  const bool needs_object = view->verb == "path" || view->verb == "compare";
+  const bool needs_object =
+      view->verb == "path" || view->verb == "object" || view->verb == "compare";
   const bool takes_object = needs_object || view->verb == "dominators";
   if (words.size() > (takes_object ? 1 : 0) || words.size() < (needs_object ? 1 : 0))
     return Invalid("cannot show " + view->verb + ": " +

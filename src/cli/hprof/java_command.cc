@@ -53,7 +53,7 @@ CommandText JavaCommand() {
               "heap_profile java -p PID|-n NAME [histogram] [--retained]\n"
               "heap_profile java -p PID|-n NAME leaks\n"
               "heap_profile java -p PID|-n NAME dominators [ADDRESS|CLASS]\n"
-              "heap_profile java -p PID|-n NAME path ADDRESS|CLASS\n"
+              "heap_profile java -p PID|-n NAME path|object ADDRESS|CLASS\n"
               "heap_profile java -p PID|-n NAME compare [--retained] OLDER.hprof\n"
               "heap_profile java -p PID|-n NAME --arm-oom|--disarm-oom",
           .epilogue =
@@ -176,10 +176,11 @@ Status ReadView(JavaOptions* options) {
   if (words.empty())
     return {};
   if (!IsView(words[0]))
-    return Invalid("cannot show " + words[0] + ": there is no such view; " +
-                   DidYouMean(words[0],
-                              {"histogram", "leaks", "dominators", "path", "compare"},
-                              "heap_profile java --help lists them"));
+    return Invalid(
+        "cannot show " + words[0] + ": there is no such view; " +
+        DidYouMean(words[0],
+                   {"histogram", "leaks", "dominators", "path", "object", "compare"},
+                   "heap_profile java --help lists them"));
   options->view.verb = words[0];
   words.erase(words.begin());
   return SetObject(words, &options->view);

@@ -35,6 +35,7 @@ json JsonOfThread(const Examined& examined,
                       {"locals", JsonOfLocals(examined, opened, frame.locals)}});
   return {{"name", thread.name},
           {"object", JsonOf(examined, opened, thread.object)},
+          {"ran_out_of_memory", thread.ran_out_of_memory},
           {"frames", std::move(frames)},
           {"other_locals", JsonOfLocals(examined, opened, thread.other_locals)}};
 }
@@ -60,6 +61,8 @@ void PrintThread(const Examined& examined,
   Print(stdout, "\"%s\" %s, retains %s\n", Printable(thread.name).c_str(),
         TitleOf(examined, opened, thread.object).c_str(),
         FormatBytes(static_cast<double>(examined.retained[thread.object])).c_str());
+  if (thread.ran_out_of_memory)
+    Print(stdout, "    ran out of memory: it makes an OutOfMemoryError\n");
   for (const hprof::ThreadFrame& frame : thread.frames) {
     Print(stdout, "    at %s\n", Printable(opened.file.DescribeFrame(frame.id)).c_str());
     PrintLocals(examined, opened, frame.locals);
@@ -78,8 +81,9 @@ Status PrintThreads(OpenedDump& opened, const HprofView& view) {
       hprof::ThreadsOf(opened.file, *opened.dump, examined.heap);
   const size_t count = threads.size();
   std::ranges::stable_sort(
-      threads, std::ranges::greater(),
-      [&](const hprof::HeapThread& thread) { return examined.retained[thread.object]; });
+      threads, std::ranges::greater(), [&](const hprof::HeapThread& thread) {
+        return std::pair(thread.ran_out_of_memory, examined.retained[thread.object]);
+      });
   threads.resize(Shown(threads.size(), view));
   if (view.json) {
     json list = json::array();

@@ -40,7 +40,10 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
 
 [[noreturn]] void BecomeProgram(const std::vector<std::string>& command,
                                 const sigset_t& signal_mask,
+                                bool ignores_interrupt,
                                 int error_fd) {
+  if (ignores_interrupt)
+    signal(SIGINT, SIG_IGN);
   sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   RestoreLimits();
   Execute(command);
@@ -71,7 +74,8 @@ LaunchError CannotRun(const std::string& program, int error) {
 Launched Launch(const std::vector<std::string>& command,
                 const std::string& preload,
                 const sigset_t& signal_mask,
-                const std::function<std::string(pid_t)>& environment_of) {
+                const std::function<std::string(pid_t)>& environment_of,
+                bool ignores_interrupt) {
   Launched launched;
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0) {
@@ -89,7 +93,7 @@ Launched Launch(const std::vector<std::string>& command,
   }
   if (pid == 0) {
     SetEnvironment(preload, environment_of(getpid()));
-    BecomeProgram(command, signal_mask, write_end.get());
+    BecomeProgram(command, signal_mask, ignores_interrupt, write_end.get());
   }
   write_end.reset();
   int error = 0;

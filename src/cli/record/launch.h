@@ -24,11 +24,14 @@ struct Launched {
 
 // `environment_of` is asked, in the new process, for the value of the session variable;
 // `preload` goes in front of what LD_PRELOAD holds already; `signal_mask` is the
-// program's. Returns when the program's image is running, or could not be.
+// program's, and with `ignores_interrupt` it begins with SIGINT ignored, so that a
+// terminal's Ctrl-C is for us alone. Returns when the program's image is running, or
+// could not be.
 Launched Launch(const std::vector<std::string>& command,
                 const std::string& preload,
                 const sigset_t& signal_mask,
-                const std::function<std::string(pid_t)>& environment_of);
+                const std::function<std::string(pid_t)>& environment_of,
+                bool ignores_interrupt = false);
 
 // The preload library that belongs to this executable: beside it, in ../lib/heapprofd, or
 // in the build tree.

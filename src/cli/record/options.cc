@@ -67,6 +67,12 @@ Status CheckOptions(Options& options) {
   if (!options.command.empty() && targets.no_startup)
     return Invalid(
         "cannot use --no-startup with a program to start; use it with --name or --pid");
+  if (options.with_java && options.platform == Platform::kAndroid)
+    return Invalid("cannot use --with-java on a device; adb shell am dumpheap takes one");
+  if (options.with_java && options.command.empty() && !targets.names.empty())
+    return Invalid(
+        "cannot use --with-java with --name: name the processes by --pid; heap_profile "
+        "java lists the virtual machines that run");
   if (options.platform == Platform::kHost)
     NoteAndroidOnly(options);
   else

@@ -154,5 +154,15 @@ TEST(OptionsTest, AProgramWithoutSeparatorIsNotGuessed) {
   EXPECT_NE(ErrorOf({"--"}).find("no program is named"), std::string::npos);
 }
 
+TEST(OptionsTest, JavaHeapsAreThoseOfNamedProcesses) {
+  EXPECT_TRUE(Parse({"--with-java", "--pid", "1,2"}).with_java);
+  EXPECT_TRUE(Parse({"--with-java", "--", "java"}).with_java);
+  EXPECT_NE(
+      ErrorOf({"--with-java", "--name", "java"}).find("name the processes by --pid"),
+      std::string::npos);
+  EXPECT_NE(ErrorOf({"android", "--with-java", "--name", "app"}).find("on a device"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace heapprofd

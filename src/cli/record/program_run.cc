@@ -28,7 +28,7 @@ int ProgramRun::Run(pid_t program) {
   seconds_ = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
   status_line_->Clear();
   if (program_is_running_ && recording_->cause() == StopCause::kFailed)
-    AwaitProgram();
+    SayUnprofiledAndAwait();
   if (!program_is_running_)
     return exit_code_;
   return recording_->cause() == StopCause::kDuration ? kExitOk : kExitSignalBase + SIGINT;
@@ -47,11 +47,25 @@ void ProgramRun::Record() {
 }
 
 // Whoever has started it through us waits for its exit code, recorded or not.
-void ProgramRun::AwaitProgram() {
+void ProgramRun::SayUnprofiledAndAwait() {
   Print(stderr,
         "heap_profile: %s; pid %d runs on unprofiled, and heap_profile waits for it\n",
         recording_->status().message().c_str(), program_);
-  while (program_is_running_ && stop_requests_ < 2) {
+  ends_at_first_request_ = false;  // there is nothing to end any more but the program
+  AwaitProgram(2);
+}
+
+int ProgramRun::EndProgram(int exit_code) {
+  if (!program_is_running_ || !ends_at_first_request_ || stop_requests_ == 0)
+    return exit_code;
+  kill(program_, SIGTERM);
+  AwaitProgram(stop_requests_ + 1);
+  return program_is_running_ ? exit_code : exit_code_;
+}
+
+// Until so many requests have come.
+void ProgramRun::AwaitProgram(int requests) {
+  while (program_is_running_ && stop_requests_ < requests) {
     pollfd signals{.fd = signals_->fd(), .events = POLLIN, .revents = 0};
     poll(&signals, 1, -1);
     HandleSignals();
@@ -76,7 +90,8 @@ bool ProgramRun::IsOver() {
     return true;
   // The first request goes to the program too, which usually ends it; the second one ends
   // the recording.
-  if (stop_requests_ > 1 || (stop_requests_ > 0 && !program_is_running_))
+  if (stop_requests_ > (ends_at_first_request_ ? 0 : 1) ||
+      (stop_requests_ > 0 && !program_is_running_))
     return true;
   return !program_is_running_ && !HasChildren();
 }
@@ -118,7 +133,7 @@ void ProgramRun::HandleSignals() {
     ++stop_requests_;
     // A terminal's Ctrl-C reaches the program by itself; a signal sent to us alone is
     // passed on.
-    if (program_is_running_ && info->ssi_code != SI_KERNEL)
+    if (program_is_running_ && info->ssi_code != SI_KERNEL && !ends_at_first_request_)
       kill(program_, signal);
   }
 }

@@ -37,6 +37,14 @@ class ProgramRun {
   // recording's own time was over. A recording that fails does not end the wait.
   int Run(pid_t program);
 
+  // The first request ends the recording and does not go to the program, which can be
+  // asked for something then.
+  void EndAtFirstRequest() { ends_at_first_request_ = true; }
+
+  // After Run: ends the program when such a request has come, and gives its exit code. A
+  // further request ends the wait.
+  int EndProgram(int exit_code);
+
   // Length of the recording.
   double seconds() const { return seconds_; }
 
@@ -46,7 +54,8 @@ class ProgramRun {
 
  private:
   void Record();
-  void AwaitProgram();
+  void SayUnprofiledAndAwait();
+  void AwaitProgram(int requests);
   bool IsOver();
   bool HasChildren();
   void HandleSignals();
@@ -60,6 +69,7 @@ class ProgramRun {
   pid_t program_ = -1;
   bool program_is_running_ = false;
   bool said_waiting_ = false;
+  bool ends_at_first_request_ = false;
   int stop_requests_ = 0;
   size_t silent_children_ = 0;      // when looked at last
   uint64_t silent_counted_ns_ = 0;  // which was then

@@ -11,6 +11,7 @@
 #include "base/print.h"
 #include "cli/exit_code.h"
 #include "cli/record/launch.h"
+#include "cli/record/managed_heaps.h"
 #include "cli/record/output_directory.h"
 #include "cli/record/preload_path.h"
 #include "cli/record/program_run.h"
@@ -83,19 +84,41 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
              : "";
 }
 
-// The report is made while the other files are.
+// Of the program, while it still runs.
+Result<ManagedHeaps> TakeManagedHeaps(const Options& options,
+                                      const ProgramRun& run,
+                                      pid_t program) {
+  if (options.with_java && !run.program_is_running())
+    return Status(StatusCode::kNotFound,
+                  "cannot ask process " + std::to_string(program) +
+                      " for its Java heap: it has ended; give --duration or end the "
+                      "recording by Ctrl-C");
+  HPD_TRY_ASSIGN(
+      ManagedHeaps heaps,
+      ManagedHeaps::Of(options.with_java ? std::vector{program} : std::vector<pid_t>()));
+  heaps.Take(options.quiet);
+  return heaps;
+}
+
+// The report is made while the other files are, unless Java heaps are to follow in the
+// trace.
 int LeaveResults(TraceRecording& recording,
                  const LiveView& view,
                  const Options& options,
                  const ProgramUsage& usage,
+                 Result<ManagedHeaps>& heaps,
                  FinishOptions finish) {
   RecordingReport report(finish.trace_path);
-  if (options.with_report)
+  if (options.with_report && !options.with_java)
     finish.on_trace = [&report] { report.Begin(); };
   int failure = FinishRecording(recording, view, finish);
   const bool is_complete = failure == kExitOk;
   if (const Status status = WriteStatsJson(recording, usage); !status.ok())
     failure = Fail(status);
+  if (!heaps.ok())
+    failure = Fail(heaps.status());
+  else if (!heaps.value().AddTo(finish.trace_path, options.quiet))
+    failure = kExitFailure;
   if (options.with_report)
     report.Finish(is_complete, options.quiet);
   return failure;
@@ -104,6 +127,10 @@ int LeaveResults(TraceRecording& recording,
 }  // namespace
 
 int RunOnProcesses(const Options& options) {
+  Result<ManagedHeaps> heaps = ManagedHeaps::Of(
+      options.with_java ? options.session.targets.pids : std::vector<pid_t>());
+  if (!heaps.ok())
+    return Fail(heaps.status());
   Result<std::string> directory = CreateOutputDirectory(options.output_directory);
   if (!directory.ok())
     return Fail(directory.status());
@@ -120,15 +147,21 @@ int RunOnProcesses(const Options& options) {
   request.top = options.top;
   request.quiet = options.quiet;
   request.may_start_service = options.may_stand_in;
-  const int exit_code = RecordRemotely(request);
+  int exit_code = RecordRemotely(request);
+  const bool is_complete = exit_code == kExitOk;
 
   struct stat status {};
 
   if (exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun
+  if (is_complete) {
+    heaps.value().Take(options.quiet);
+    if (!heaps.value().AddTo(request.trace_path, options.quiet))
+      exit_code = kExitFailure;
+  }
   if (options.with_report)
-    RecordingReport(request.trace_path).Finish(exit_code == kExitOk, options.quiet);
+    RecordingReport(request.trace_path).Finish(is_complete, options.quiet);
   return exit_code;
 }
 
@@ -155,9 +188,10 @@ int RunProgram(const Options& options) {
   SteeringSignals signals(SignalSource::kTerminal);
   StatusLine status_line(!options.quiet);
   LiveView view([&status_line](const std::string& text) { status_line.Show(text); });
-  const Launched launched =
-      Launch(options.command, preload.value().text(), signals.original_mask(),
-             [&](pid_t pid) { return recording.sessions()[0]->EnvironmentFor(pid); });
+  const Launched launched = Launch(
+      options.command, preload.value().text(), signals.original_mask(),
+      [&](pid_t pid) { return recording.sessions()[0]->EnvironmentFor(pid); },
+      options.with_java);
   if (launched.pid < 0) {
     Print(stderr, "heap_profile: %s\n", launched.error.message.c_str());
     RemoveOutput(directory.value());
@@ -165,14 +199,21 @@ int RunProgram(const Options& options) {
   }
   recording.sessions()[0]->newcomers().Expect(launched.pid, options.command[0]);
   ProgramRun run(&recording, &view, &status_line, &signals);
-  const int exit_code = run.Run(launched.pid);
-  if (run.program_is_running() || recording.live_targets() > 0)
-    preload.value().Keep();
+  if (options.with_java)
+    run.EndAtFirstRequest();
+  int exit_code = run.Run(launched.pid);
+  const size_t program_itself =
+      recording.sessions()[0]->live().IsProfiling(launched.pid) ? 1 : 0;
+  const bool has_others = recording.live_targets() > program_itself;
   recording.Stop(StopCause::kRequested);
+  Result<ManagedHeaps> heaps = TakeManagedHeaps(options, run, launched.pid);
+  exit_code = run.EndProgram(exit_code);
+  if (run.program_is_running() || has_others)
+    preload.value().Keep();
   if (run.program_is_running())
     Print(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
           options.command[0].c_str(), launched.pid);
-  const int failure = LeaveResults(recording, view, options, run.usage(),
+  const int failure = LeaveResults(recording, view, options, run.usage(), heaps,
                                    {.directory = directory.value(),
                                     .trace_path = directory.value() + "/raw-trace",
                                     .top = options.top,

@@ -197,6 +197,14 @@ std::vector<Flag> DumpingFlags(Options& options) {
                   "allocator's overhead and caches, fragmentation and the rest apart.",
        .group = group,
        .apply = Switch(&session.ask_allocator)},
+      {.name = "with-java",
+       .help = "Dump the Java heap, too, when the recording is over.",
+       .details = "Of HotSpot (JDK 17 or later), named by --pid or started as PROGRAM. "
+                  "The trace has both heaps then, and the summary tells where the "
+                  "resident memory is. PROGRAM must still run: it is asked when the "
+                  "duration is over or at Ctrl-C, which does not reach it before.",
+       .group = group,
+       .apply = Switch(&options.with_java)},
   };
 }
 

@@ -1,0 +1,127 @@
+"""heap_profile --with-java: the native heap and the Java heap of one process in one trace, and where its resident memory is."""
+
+import contextlib
+import csv
+import io
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+from java_machine import WithMachine, next_line
+from profile_run import HEAP_PROFILE
+from running_process import DEADLINE_S, MAY_ATTACH
+
+BOTH = """
+SELECT (SELECT count(*) FROM heap_profile_allocation a WHERE a.upid = p.upid) AS native,
+       (SELECT count(*) FROM heap_graph_object o JOIN heap_graph_class c ON c.id = type_id WHERE o.upid = p.upid AND c.name = 'Leaks$Pool') AS pools,
+       (SELECT count(*) FROM heap_graph g WHERE g.upid = p.upid AND g.ts >= (SELECT max(ts) FROM heap_profile_allocation)) AS graphs
+FROM process p WHERE p.pid = %d
+"""
+SIZE = r"[\d.,]+ (?:[KMG]i)?B"
+
+
+def end(pid):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+class Both(WithMachine):
+    def rows(self, pid):
+        done = subprocess.run([HEAP_PROFILE, "query", "--csv", os.path.join(self.out, "raw-trace"), BOTH % pid], capture_output=True,
+                              text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return list(csv.DictReader(io.StringIO(done.stdout)))
+
+    def check_both(self, pid):
+        rows = self.rows(pid)
+        self.assertEqual(len(rows), 1, rows)
+        self.assertGreater(int(rows[0]["native"]), 0)
+        self.assertEqual((rows[0]["pools"], rows[0]["graphs"]), ("1", "1"))
+
+    def check_table(self, text, pid):
+        table = text[text.index("  resident memory of process"):]
+        self.assertRegex(table, rf"^  resident memory of process {pid} \(java\): {SIZE}, of which\n")
+        for row in (rf"Java heap: {SIZE} used of {SIZE} committed", rf"compiled code: {SIZE} used of {SIZE} committed",
+                    r"stacks of \d+ of \d+ threads", "mapped files", "the rest; known of it:",
+                    rf"live in malloc, by the samples: {SIZE} to {SIZE}", rf"classes \(metaspace\) committed, {SIZE} used",
+                    "100 direct buffers, which malloc has, too; held by", r"Leaks\$Pool"):
+            self.assertRegex(table, rf"(?m)^ +{SIZE}  {row}$")
+        self.assertRegex(table, r"(?m)^ +9.54 MiB  Leaks\$Pool$")
+
+    def setUp(self):
+        super().setUp()
+        self.out = self.path("out")
+
+    def launch(self, *flags):
+        """A program under the profiler."""
+        with open(self.path("errors"), "w") as errors:
+            process = subprocess.Popen([HEAP_PROFILE, "--with-java", "-o", self.out, *flags, "--", "java", "-XX:-UsePerfData", "-Xmx64m",
+                                        "-cp", self.classes, "Leaks", "buffers"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                                       text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertEqual(next_line(process), "ready\n")
+        return process
+
+    def errors(self):
+        with open(self.path("errors")) as file:
+            return file.read()
+
+    def child_of(self, process):
+        """The program, which is gone when the test is over."""
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            for child in file.read().split():
+                with open(f"/proc/{child}/comm") as comm:
+                    if comm.read() == "java\n":
+                        self.addCleanup(end, int(child))
+                        return int(child)
+        raise LookupError("java")
+
+    @unittest.skipUnless(MAY_ATTACH, "may not attach")
+    def test_of_a_running_process(self):
+        process = self.start(program=["Leaks", "buffers"])
+        done = subprocess.run([HEAP_PROFILE, "--with-java", "-p", str(process.pid), "-d", "300", "-i", "1", "-o", self.out], capture_output=True,
+                              text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"took [\d.]+ m?s to dump [\d.]+ MiB of its Java heap\n")
+        self.assertRegex(done.stderr, r"100 direct buffers, which malloc has, too; held by\n +9.54 MiB  Leaks\$Pool\n")
+        self.assertEqual(self.rows(process.pid)[0]["pools"], "1")
+        self.assertIsNone(process.poll())
+        self.assertTrue(os.path.exists(os.path.join(self.out, "report.html")))
+
+    def test_interrupt_asks_before_the_program_ends(self):
+        process = self.launch()
+        pid = self.child_of(process)
+        os.kill(pid, signal.SIGINT)  # as the terminal does to both
+        process.send_signal(signal.SIGINT)
+        # Its standard input stays open: the program would end.
+        self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGTERM, self.errors())
+        self.check_both(pid)
+        self.check_table(self.errors(), pid)
+
+    def test_when_its_time_is_over_the_program_runs_on(self):
+        process = self.launch("-d", "10000")
+        pid = self.child_of(process)
+        self.assertEqual(process.wait(DEADLINE_S), 0, self.errors())
+        self.assertIn(f"(pid {pid}) runs on unprofiled", self.errors())
+        self.check_both(pid)
+
+    def test_a_program_that_has_ended_cannot_be_asked(self):
+        process = self.launch()
+        process.communicate("\n", timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, 1, self.errors())
+        self.assertRegex(self.errors(), r"heap_profile: cannot ask process \d+ for its Java heap: it has ended; give --duration or end the recording by Ctrl-C\n")
+        self.assertNotIn("resident memory of", self.errors())
+
+    def test_others_are_refused_before_anything_is_recorded(self):
+        other = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(lambda: (other.kill(), other.wait()))
+        done = subprocess.run([HEAP_PROFILE, "--with-java", "-p", str(other.pid), "-o", self.out], capture_output=True, text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("it has no HotSpot virtual machine", done.stderr)
+        self.assertFalse(os.path.exists(self.out))
+
+
+if __name__ == "__main__":
+    unittest.main()
