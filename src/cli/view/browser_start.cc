@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kFileName[] = "/view.html";
 
-bool IsSet(const char* variable) {
+bool HasValue(const char* variable) {
   const char* const value = getenv(variable);
   return value != nullptr && *value != '\0';
 }
@@ -31,7 +31,8 @@ bool WriteLeader(const std::string& path, const std::string& url) {
 }  // namespace
 
 BrowserStart::BrowserStart(const std::string& url) {
-  if (isatty(STDOUT_FILENO) == 0 || (!IsSet("DISPLAY") && !IsSet("WAYLAND_DISPLAY")))
+  if (isatty(STDOUT_FILENO) == 0 ||
+      (!HasValue("DISPLAY") && !HasValue("WAYLAND_DISPLAY")))
     return;
   std::string directory = TemporaryDirectory() + "/heap_profile-view-XXXXXX";
   if (mkdtemp(directory.data()) == nullptr)

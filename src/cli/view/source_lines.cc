@@ -22,10 +22,10 @@ void AddOnce(LineSums& sums, int64_t value, uint32_t stack) {
     sums.total += value;
 }
 
-void AddStack(const ImportedTrace& trace,
-              uint32_t callsite,
-              int64_t value,
-              SumsByFile* files) {
+void AddStackLines(const ImportedTrace& trace,
+                   uint32_t callsite,
+                   int64_t value,
+                   SumsByFile* files) {
   const uint32_t stack = callsite + 1;
   bool is_innermost = true;
   for (; callsite != kNoId; callsite = trace.callsites.parent[callsite]) {
@@ -50,11 +50,11 @@ void AddStack(const ImportedTrace& trace,
   }
 }
 
-Status NotAtHand(const std::string& path, const std::string& cause) {
+Status CannotShow(const std::string& path, const std::string& cause) {
   return Status(StatusCode::kNotFound, "cannot show " + path + ": " + cause);
 }
 
-std::vector<std::string> LinesOf(const std::string& text) {
+std::vector<std::string> TextLines(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -78,7 +78,7 @@ Result<SumsByFile> SumByLine(const ImportedTrace& trace,
                     "cannot sum the lines of the source: it was cancelled");
     const int64_t value = values[callsite].*FigureOf(view);
     if (value != 0)
-      AddStack(trace, callsite, value, &files);
+      AddStackLines(trace, callsite, value, &files);
   }
   return files;
 }
@@ -90,9 +90,9 @@ Result<std::vector<std::string>> ReadSource(const std::string& path) {
   struct stat status {};
 
   if (!fd.valid() || fstat(fd.get(), &status) != 0)
-    return NotAtHand(path, "there is no such file here, or it cannot be read");
+    return CannotShow(path, "there is no such file here, or it cannot be read");
   if (status.st_size > kMostSourceBytes)
-    return NotAtHand(path, "it is larger than 4 MiB");
+    return CannotShow(path, "it is larger than 4 MiB");
   std::string text(static_cast<size_t>(status.st_size), '\0');
   size_t length = 0;
   while (length < text.size()) {
@@ -106,8 +106,8 @@ Result<std::vector<std::string>> ReadSource(const std::string& path) {
   }
   text.resize(length);
   if (text.find('\0') != std::string::npos)
-    return NotAtHand(path, "it is no text");
-  return LinesOf(text);
+    return CannotShow(path, "it is no text");
+  return TextLines(text);
 }
 
 }  // namespace heapprofd

@@ -17,5 +17,5 @@ function renderThreads(app, main) {
     table(["Thread", "", "Live", "Share", "Objects", "Allocated", "In calls"], rows.map((row) => [
       row.tid === null ? "(further threads)" : `${cut(row.thread_name || "(unknown)", 120)} ${row.tid}`, shareBar(row.live_size / most),
       figure(row.live_size), formatShare(row.live_size, dump.live_size), formatCount(row.live_count), figure(row.alloc_size), formatCount(row.alloc_count)]),
-    { numbers: [2, 3, 4, 5, 6], className: "sizes" }));
+    { numbers: [2, 3, 4, 5, 6] }));
 }
