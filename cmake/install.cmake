@@ -19,8 +19,8 @@ if(HPD_PORTABLE)
   # Debian has no archive of it.
   install(FILES $<TARGET_FILE:Zydis::Zydis> RENAME libZydis.so.4.0 DESTINATION lib/heapprofd COMPONENT daemon)
   # What is linked into the programs goes with its licence.
-  foreach(package libbsd-dev libbz2-dev libdw-dev libedit-dev libelf-dev libiberty-dev liblzma-dev libmd-dev libncurses-dev
-          libprotobuf-dev libprotozero-dev libsqlite3-dev libstdc++-12-dev libtraceevent-dev libzstd-dev libzydis-dev
+  foreach(package libboost-dev libbsd-dev libbz2-dev libdw-dev libedit-dev libelf-dev libiberty-dev liblzma-dev
+          libmd-dev libncurses-dev libprotobuf-dev libprotozero-dev libsqlite3-dev libstdc++-12-dev libtraceevent-dev libzstd-dev libzydis-dev
           nlohmann-json3-dev zlib1g-dev)
     file(REAL_PATH /usr/share/doc/${package} documents)  # often a link to those of the library
     install(FILES ${documents}/copyright RENAME ${package} DESTINATION share/doc/heapprofd/licences COMPONENT daemon)

@@ -17,6 +17,7 @@
 #include "cli/record/record_command.h"
 #include "cli/record/record_config.h"
 #include "cli/report_command.h"
+#include "cli/view/view_command.h"
 
 namespace heapprofd {
 namespace {
@@ -58,6 +59,7 @@ const std::vector<Command>& Commands() {
       {"leaks", "Shows stacks that grow or keep what they allocate.", LeaksLine},
       {"export", "Writes profiles as pprof, folded, speedscope or CSV.", ExportLine},
       {"report", "Shows profiles in a page for a browser.", ReportCommandLine},
+      {"view", "Shows them so with SQL and source lines, from a server here.", ViewLine},
       {"query", "Asks profiles questions in SQL.", QueryCommandLine},
       {"traceconv", "Converts traces: to pprof, text, bundles and more.", TraceconvLine},
       {"hprof", "Examines heap dumps of Java.", HprofLine},

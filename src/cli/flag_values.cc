@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <string_view>
+#include <utility>
 
 namespace heapprofd {
 // Plain number, or with a binary unit: "4096", "4KiB", "8M", "1T".
@@ -63,6 +65,25 @@ ApplyValue SizeValue(const std::string& flag, uint64_t* target, const std::strin
       return Invalid("cannot use " + flag + " " + text + ": it must be " + rule);
     *target = *value;
     return Status();
+  };
+}
+
+ApplyValue DurationValue(const std::string& flag, std::chrono::milliseconds* target) {
+  return [flag, target](const std::string& text) {
+    constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
+        {"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}};
+    constexpr uint64_t kMost = 1'000'000'000;  // of any unit; all are less than 2^63 ms
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const std::optional<uint64_t> value = ParseNumber(text.substr(0, digits), kMost);
+    const std::string unit = text.substr(digits);
+    for (const auto& [name, ms] : kUnits) {
+      if (value && (unit == name || text == "0")) {
+        *target = std::chrono::milliseconds(*value * ms);
+        return Status();
+      }
+    }
+    return Invalid("cannot use " + flag + " " + text +
+                   ": it must be a time like 500ms, 90s, 30min or 2h");
   };
 }
 

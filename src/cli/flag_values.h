@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -29,6 +30,9 @@ ApplyValue Switch(bool* target, bool value = true);
 
 // `rule` ends the message "cannot use FLAG VALUE: it must be ".
 ApplyValue SizeValue(const std::string& flag, uint64_t* target, const std::string& rule);
+
+// "500ms", "90s", "30min", "2h", or "0".
+ApplyValue DurationValue(const std::string& flag, std::chrono::milliseconds* target);
 
 template <typename T>
 ApplyValue NumberValue(const std::string& flag,

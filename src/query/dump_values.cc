@@ -47,6 +47,19 @@ ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t id) {
   return SumAllocations(trace, {dump.upid, dump.heap_name, dump.ts});
 }
 
+ValuesByCallsite PeakValuesAt(const ImportedTrace& trace, uint32_t id) {
+  const ImportedDump& dump = trace.dumps[id];
+  ValuesByCallsite values(trace.callsites.row_count());
+  for (size_t i = 0; i < dump.estimate_count; ++i) {
+    const size_t row = dump.first_estimate + i;
+    const FlameValues peak = {.count = trace.estimates.peak_count[row],
+                              .size = trace.estimates.peak_bytes[row]};
+    if (!peak.IsZero())
+      values.At(trace.estimates.callsite[row]) += peak;
+  }
+  return values;
+}
+
 void AddVariances(const ImportedTrace& trace,
                   uint32_t id,
                   ProfileView view,

@@ -17,6 +17,9 @@ Result<ProfileView> ViewOf(const Cell& cell);
 // The heap of one dump, from its beginning up to the dump.
 ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t dump);
 
+// What was live of it at the peak before this dump, as far as the trace tells.
+ValuesByCallsite PeakValuesAt(const ImportedTrace& trace, uint32_t dump);
+
 // Adds the variances of one figure of these values; none when the trace does not tell.
 void AddVariances(const ImportedTrace& trace,
                   uint32_t dump,

@@ -60,22 +60,10 @@ std::vector<Moment> MomentsOf(const ImportedTrace& trace,
   return moments;
 }
 
-ValuesByCallsite PeakOf(const ImportedTrace& trace, const ImportedDump& dump) {
-  ValuesByCallsite values(trace.callsites.row_count());
-  for (size_t i = 0; i < dump.estimate_count; ++i) {
-    const size_t row = dump.first_estimate + i;
-    const FlameValues peak = {.count = trace.estimates.peak_count[row],
-                              .size = trace.estimates.peak_bytes[row]};
-    if (!peak.IsZero())
-      values.At(trace.estimates.callsite[row]) += peak;
-  }
-  return values;
-}
-
 Result<FlameTree> TreeOf(TraceDatabase& database, const Moment& moment) {
   const ImportedTrace& trace = database.trace();
-  ValuesByCallsite values = moment.is_peak ? PeakOf(trace, trace.dumps[moment.dump])
-                                           : ValuesAt(trace, moment.dump);
+  ValuesByCallsite values =
+      moment.is_peak ? PeakValuesAt(trace, moment.dump) : ValuesAt(trace, moment.dump);
   if (!moment.is_peak)
     AddVariances(trace, moment.dump, ProfileView::kLiveSize, &values);
   MoveToCallers(trace, &values);
@@ -162,6 +150,7 @@ Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& o
                       " MiB together; heap_profile query reads the file");
   facts["trees"] = std::move(trees.list);
   facts["version"] = options.version;
+  facts["is_served"] = options.is_served;
   facts["files"] = options.files;
   facts["file_ends"] = database.trace().file_ends;
   facts["warnings"] = options.warnings;

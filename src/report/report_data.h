@@ -16,6 +16,7 @@ struct ReportOptions {
   std::vector<std::string> files = {};  // that the trace was read from, for people
   // What is told about the reading of the files, one line each.
   std::vector<std::string> warnings = {};
+  bool is_served = false;  // the page can ask who has made it (heap_profile view)
   size_t max_nodes = size_t{1} << 20;  // of all trees together
   size_t max_earlier_dumps = 16;       // per heap: with a tree, besides the last and peak
   size_t max_trees = 256;

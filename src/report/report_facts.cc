@@ -1,9 +1,8 @@
 #include "report/report_facts.h"
 
-#include <cmath>
-#include <string>
-
 #include <nlohmann/json.hpp>
+
+#include "report/json_rows.h"
 
 namespace heapprofd {
 namespace {
@@ -89,51 +88,14 @@ constexpr Question kQuestions[] = {
      "memory, (SELECT count(*) FROM heap_graph) AS heap_graphs"},
 };
 
-json ValueOf(const Cell& cell) {
-  switch (cell.kind) {
-    case CellKind::kNull:
-      break;
-    case CellKind::kInteger:
-      return cell.integer;
-    case CellKind::kReal:
-      return std::isfinite(cell.real) ? json(cell.real) : json();
-    case CellKind::kText:
-      return std::string(cell.text);
-  }
-  return {};
-}
-
-class JsonSink : public ResultSink {
- public:
-  Status BeginResult(const Statement& statement) override {
-    json columns = json::array();
-    for (size_t i = 0; i < statement.column_count(); ++i)
-      columns.push_back(std::string(statement.column_name(i)));
-    result = {{"columns", std::move(columns)}, {"rows", json::array()}};
-    return {};
-  }
-
-  Status AddRow(const Statement& statement) override {
-    json row = json::array();
-    for (size_t i = 0; i < statement.column_count(); ++i)
-      row.push_back(ValueOf(statement.At(i)));
-    result["rows"].push_back(std::move(row));
-    return {};
-  }
-
-  Status EndResult() override { return {}; }
-
-  json result;
-};
-
 }  // namespace
 
 Result<json> ReportFacts(TraceDatabase& database) {
   json facts = json::object();
   for (const Question& question : kQuestions) {
-    JsonSink sink;
-    HPD_TRY(database.Run(question.sql, sink));
-    facts[question.name] = std::move(sink.result);
+    JsonRows rows;
+    HPD_TRY(database.Run(question.sql, rows));
+    facts[question.name] = std::move(rows.result);
   }
   return facts;
 }

@@ -10,6 +10,7 @@ namespace heapprofd {
 namespace {
 
 constexpr std::string_view kDataMark = "%DATA%";
+constexpr std::string_view kConnectMark = "%CONNECT%";
 constexpr int kLevel = 4;  // half the time of the usual one, for 2 % more bytes
 
 }  // namespace
@@ -30,13 +31,17 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-std::string ReportPage(std::string_view data) {
+std::string ReportPage(std::string_view data, PageKind kind) {
   const std::string_view page(
       hpd_report_page_begin,
       static_cast<size_t>(hpd_report_page_end - hpd_report_page_begin));
+  const size_t connect = page.find(kConnectMark);
   const size_t mark = page.find(kDataMark);
-  HPD_CHECK(mark != std::string_view::npos);
-  std::string text(page.substr(0, mark));
+  HPD_CHECK(connect < mark && mark != std::string_view::npos);
+  std::string text(page.substr(0, connect));
+  text += kind == PageKind::kServed ? "'self'" : "'none'";
+  text +=
+      page.substr(connect + kConnectMark.size(), mark - connect - kConnectMark.size());
   text += Base64(Gzip(data, kLevel));
   text += page.substr(mark + kDataMark.size());
   return text;

@@ -1,14 +1,20 @@
-// The page of a report: one file of HTML that holds everything and asks for nothing.
+// The page of a report: one file of HTML that holds everything.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace heapprofd {
 
+enum class PageKind : uint8_t {
+  kFile,    // asks for nothing
+  kServed,  // may ask whoever has served it, and nobody else
+};
+
 // The page with `data` (report_data.h) in it, compressed and as base64: no text of a
 // profile is ever part of the HTML.
-std::string ReportPage(std::string_view data);
+std::string ReportPage(std::string_view data, PageKind kind = PageKind::kFile);
 
 // As in RFC 4648, with padding.
 std::string Base64(std::string_view bytes);

@@ -19,8 +19,14 @@ TEST(ReportPageTest, NoTextOfTheDataIsPartOfThePage) {
   const std::string page = ReportPage("</script><img src=x onerror=alert(1)>");
   EXPECT_EQ(page.find("<img"), std::string::npos);
   EXPECT_EQ(page.find("%DATA%"), std::string::npos);
-  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  EXPECT_NE(page.find("default-src 'none'; connect-src 'none'; "), std::string::npos);
   EXPECT_TRUE(page.ends_with("</html>\n"));
+}
+
+TEST(ReportPageTest, AServedPageMayAskItsServerOnly) {
+  EXPECT_NE(ReportPage("", PageKind::kServed)
+                .find("default-src 'none'; connect-src 'self'; script-src 'sha256-"),
+            std::string::npos);
 }
 
 // What it costs everybody who keeps a report.

@@ -120,7 +120,7 @@ class Page:
         """Waits until the report is painted."""
         self.call("Page.navigate", url="about:blank")
         self.requests.clear()
-        self.call("Page.navigate", url=f"file://{path}{hash}")
+        self.call("Page.navigate", url=(str(path) if "://" in str(path) else f"file://{path}") + hash)
         self.wait("document.getElementById('app')?.getAttribute('aria-busy') === 'false'")
 
     def evaluate(self, expression):

@@ -89,6 +89,13 @@ class Commands(unittest.TestCase):
         stdout, stderr = process.communicate(timeout=PATIENCE)
         return process.returncode, stdout, said + stderr
 
+    def view_until_ctrl_c(self, command):
+        process = self.run_here("exec " + command, start_new_session=True)
+        said = process.stdout.readline() + process.stderr.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=PATIENCE)
+        return process.returncode, said + stdout, stderr
+
     def test_every_command_works(self):
         seen = 0
         with Running([program("patient"), "1"], stdin=subprocess.PIPE) as patient:
@@ -102,6 +109,8 @@ class Commands(unittest.TestCase):
                 with self.subTest(page=page, command=command):
                     if runs_until_ctrl_c:
                         code, stdout, stderr = self.record_until_ctrl_c(command, patient)
+                    elif command.startswith("heap_profile view "):
+                        code, stdout, stderr = self.view_until_ctrl_c(command)
                     else:
                         process = self.run_here(command)
                         stdout, stderr = process.communicate(timeout=PATIENCE)

@@ -61,10 +61,14 @@ std::vector<FunctionChange> ChangesOf(const HeldByFunction& held) {
 
 }  // namespace
 
-ChosenHeap LargestHeap(const OpenedFile& file, const std::string& heap_name) {
+ChosenHeap LargestHeap(const OpenedFile& file,
+                       const std::string& heap_name,
+                       const std::optional<uint64_t>& pid) {
   ChosenHeap largest{.file = &file};
   bool is_named = false;
   for (const auto& process : file.processes) {
+    if (pid && static_cast<uint64_t>(process->profile().process.pid) != *pid)
+      continue;
     for (const HeapDump& heap : process->profile().heaps) {
       const bool has_name = heap.heap_name == heap_name;
       if (largest.heap != nullptr &&

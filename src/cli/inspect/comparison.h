@@ -2,6 +2,8 @@
 // to B, and what of that may be the sampling error.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +20,11 @@ struct ChosenHeap {
   const HeapDump* heap = nullptr;
 };
 
-// The heap of the file that was largest, of those named `heap_name` if there are any.
-ChosenHeap LargestHeap(const OpenedFile& file, const std::string& heap_name);
+// The heap of the file that was largest, of those named `heap_name` if there are any;
+// with `pid` only of this process.
+ChosenHeap LargestHeap(const OpenedFile& file,
+                       const std::string& heap_name,
+                       const std::optional<uint64_t>& pid = {});
 
 struct FigureChange {
   HeapFigure a;

@@ -92,14 +92,21 @@ std::string OpenedFile::ReasonForNothing() const {
 
 Result<std::unique_ptr<OpenedFile>> OpenFile(const std::string& path,
                                              const std::string& tool) {
-  if (hprof::IsDump(path))
-    return Invalid("cannot read " + path +
-                   ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
-                   "heap_profile query FILE show what is in it");
+  return OpenFiles({path}, tool);
+}
+
+Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& paths,
+                                              const std::string& tool) {
   auto file = std::make_unique<OpenedFile>();
-  file->path = path;
+  for (const std::string& path : paths) {
+    if (hprof::IsDump(path))
+      return Invalid("cannot read " + path +
+                     ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
+                     "heap_profile query FILE show what is in it");
+    file->path += (file->path.empty() ? "" : ", ") + path;
+  }
   HPD_TRY_ASSIGN(file->database,
-                 OpenTraces({path}, tool, [it = file.get()](const std::string& warning) {
+                 OpenTraces(paths, tool, [it = file.get()](const std::string& warning) {
                    it->warnings.push_back(warning);
                  }));
   HPD_TRY(file->database->Decode());

@@ -13,7 +13,7 @@
 namespace heapprofd {
 
 struct OpenedFile {
-  std::string path;
+  std::string path;  // of several, all of them
   std::unique_ptr<TraceDatabase> database;
   std::vector<bool> is_allocator;  // AllocatorFrames()
   std::vector<std::unique_ptr<RestoredProfile>> processes;
@@ -39,5 +39,9 @@ struct OpenedFile {
 // Java, which other commands examine.
 Result<std::unique_ptr<OpenedFile>> OpenFile(const std::string& path,
                                              const std::string& tool);
+
+// Several as one.
+Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& paths,
+                                              const std::string& tool);
 
 }  // namespace heapprofd

@@ -88,7 +88,7 @@ function callTable(app, title, rows, total) {
         make("td", { class: "number", title: formatExactly(value, app.view.unit) }, formatValue(value, app.view.unit)),
         make("td", { class: "number" }, formatShare(value, total)),
         make("td", {}, name(group)))))),
-    rows.length > MOST_CALLS ? make("p", { class: "quiet" }, `and ${(rows.length - MOST_CALLS).toLocaleString("en-US")} more`) : null);
+    moreRows(rows.length, MOST_CALLS));
 }
 
 function renderCallers(app, main) {
@@ -107,7 +107,7 @@ function renderCallers(app, main) {
     ...["callers", "callees"].map((side) => {
       const graph = app.graphsAround[side];
       graph.show(around.trees[side], view.unit, app.palette, 0);
-      graph.element.style.height = Math.min(graph.tree.height * ROW_HEIGHT, 260) + 2 + "px";
+      fitTo(graph, 260);
       return make("section", { class: "card" },
         make("h2", {}, side === "callers" ? "Who calls it: its callers above it" : "What it calls: callees below it"), graph.element);
     }),

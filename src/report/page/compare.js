@@ -183,9 +183,9 @@ function renderCompare(app, main) {
   }
   const graph = app.changeGraph;
   graph.show(comparison.tree, view.unit, app.palette, state.zoom, comparison.style(view.unit, app.report.functions));
-  graph.element.style.height = Math.min(graph.tree.height * ROW_HEIGHT, 340) + 2 + "px";
+  fitTo(graph, 340);
   main.append(
     make("section", { class: "card" }, make("h2", {}, "Where it changed: boxes are as wide as what grew and what shrank in them, together"), graph.element),
     changeTable(app, comparison),
-    comparison.rows.length > MOST_CHANGES ? make("p", { class: "quiet" }, `and ${(comparison.rows.length - MOST_CHANGES).toLocaleString("en-US")} more functions`) : "");
+    moreRows(comparison.rows.length, MOST_CHANGES, "more functions") ?? "");
 }

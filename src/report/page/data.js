@@ -228,6 +228,7 @@ class Report {
     if (new TextDecoder().decode(reader.take(8)) !== "hpdrep1\n") throw new Error("the data is of another version");
     const facts = JSON.parse(new TextDecoder().decode(reader.block()));
     this.version = facts.version;
+    this.isServed = facts.is_served;
     this.files = facts.files.map(printable);
     this.fileEnds = facts.file_ends;  // by file: one behind its last process
     this.warnings = facts.warnings.map(printable);

@@ -65,13 +65,16 @@ function speedscopeText({ shown, functions, view, title }) {
   `],"weights":[${weights.join()}]}]}\n`];
 }
 
-function csvText({ whole, functions }) {
-  // Spreadsheets run what begins like a formula, quoted or not; names come from hostile programs.
-  const quoted = (text) => `"${text.replace(/^[=+\-@\t\r]/, "'$&").replace(/"/g, '""')}"`;
+// A cell. Spreadsheets run what begins like a formula, quoted or not; names come from hostile programs.
+function csvText(text) {
+  return `"${text.replace(/^[=+\-@\t\r]/, "'$&").replace(/"/g, '""')}"`;
+}
+
+function functionsCsv({ whole, functions }) {
   const text = new FileText();
   text.add("function,module,place,itself,total\n");
   for (const row of sumByFunction(whole, functions).sort((a, b) => b.own - a.own || b.total - a.total))
-    text.add(`${quoted(functions.name(row.function))},${quoted(functions.module(row.function))},${quoted(functions.place(row.function))},${Math.round(row.own)},${Math.round(row.total)}\n`);
+    text.add([functions.name(row.function), functions.module(row.function), functions.place(row.function)].map(csvText).join(), `,${Math.round(row.own)},${Math.round(row.total)}\n`);
   return text.pieces;
 }
 
@@ -264,7 +267,7 @@ const EXPORTS = [
   { name: "pb.gz", title: "pprof profile", note: "all of the moment, in all its values, without filters", type: "application/octet-stream", make: pprofFile },
   { name: "folded", title: "Folded stacks", note: "of the value, with the filters: flamegraph.pl, speedscope", type: "text/plain", make: foldedText },
   { name: "speedscope.json", title: "speedscope JSON", note: "of the value, with the filters", type: "application/json", make: speedscopeText },
-  { name: "csv", title: "Functions as CSV", note: "of the value, without filters", type: "text/csv", make: csvText },
+  { name: "csv", title: "Functions as CSV", note: "of the value, without filters", type: "text/csv", make: functionsCsv },
   { name: "svg", title: "Flame graph as SVG", note: "as it is zoomed, with the filters", type: "image/svg+xml", make: svgText },
   { name: "png", title: "Flame graph as PNG", note: "the same as pixels", type: "image/png", make: pngFile },
 ];
@@ -303,6 +306,7 @@ function showExports(app) {
         status.textContent = `This cannot be saved: ${error.message}`;
       }))),
       make("dd", { class: "quiet" }, kind.note)])),
+    app.report.isServed ? exportLinks(app) : null,
     status, button("Close", {}, () => dialog.close()));
   document.body.append(dialog);
   dialog.showModal();

@@ -54,6 +54,11 @@ function colorsOf(functions) {
   });
 }
 
+// As high as its tree, up to `most` px.
+function fitTo(graph, most) {
+  graph.element.style.height = Math.min(graph.tree.height * ROW_HEIGHT, most) + 2 + "px";
+}
+
 class FlameGraph {
   // `handlers`: onZoom(node), onSelect(node), onMenu(node, x, y). `isUpward`: the root is
   // at the bottom. `whole`: of what shares are told.

@@ -83,6 +83,26 @@ function make(tag, properties, ...children) {
   return element;
 }
 
+// Columns' titles and rows of cells (texts or elements). `numbers`: which columns are figures.
+function table(titles, rows, { numbers = [], className = "" } = {}) {
+  const kind = (i) => (numbers.includes(i) ? "number" : "");
+  return make("table", { class: className },
+    make("thead", {}, make("tr", {}, ...titles.map((title, i) => make("th", { class: kind(i), scope: "col" }, title)))),
+    make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, i) =>
+      make("td", { class: cell instanceof Element && cell.className === "share" ? "size-bar" : kind(i) }, cell))))));
+}
+
+function shareBar(part) {
+  const bar = make("span", { class: "share" });
+  bar.style.width = 100 * part + "%";
+  return bar;
+}
+
+// What is left out of a table that shows at most `most` of its rows; null: nothing.
+function moreRows(count, most, what = "more") {
+  return count > most ? make("p", { class: "quiet" }, `and ${(count - most).toLocaleString("en-US")} ${what}`) : null;
+}
+
 // By which a person knows a control again.
 function nameOf(element) {
   return element.id || element.getAttribute("aria-label") || element.textContent;

@@ -92,5 +92,5 @@ function renderLeaks(app, main) {
       make("thead", {}, make("tr", {}, ...["Evidence", "Live at the end", "Growth", "By dump", "Freed", "Allocated by"].map((title, i) =>
         make("th", { class: [1, 2, 4].includes(i) ? "number" : "", scope: "col" }, title)))),
       make("tbody", {}, ...rows.slice(0, MOST_LEAKS).map((row) => leakRow(app, leaks, row)))),
-    rows.length > MOST_LEAKS ? make("p", { class: "quiet" }, `and ${(rows.length - MOST_LEAKS).toLocaleString("en-US")} more`) : "");
+    moreRows(rows.length, MOST_LEAKS) ?? "");
 }

@@ -31,25 +31,19 @@ function temporaryByFunction(rows, functions) {
 
 const ratioOf = (part, whole) => (whole ? part / whole : 0);
 
-// A card with one table: its columns' titles, which of them are numbers, and rows of cells.
-function livesCard(id, title, text, titles, rows) {
-  const isText = (i) => i === (id === "temporary" ? 0 : 1);
+// A card with one table; `textColumn` is the one that is no figure.
+function livesCard(id, title, text, titles, rows, textColumn) {
   return make("section", { class: "card", id }, make("h2", {}, title), make("p", { class: "quiet" }, text),
-    make("table", { class: "sizes" },
-      make("thead", {}, make("tr", {}, ...titles.map((name, i) => make("th", { class: isText(i) ? "" : "number", scope: "col" }, name)))),
-      make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, i) =>
-        (cell instanceof Element ? make("td", { class: "size-bar" }, cell) : make("td", { class: isText(i) ? "" : "number" }, cell))))))));
+    table(titles, rows, { numbers: [0, 1, 2, 3, 4].filter((i) => i !== textColumn), className: "sizes" }));
 }
 
 function timesCard(id, title, text, rows) {
   const most = Math.max(...rows.map((row) => row.count));
   const all = rows.reduce((sum, row) => sum + row.count, 0);
   return livesCard(id, title, text, ["Less than", "", "Share", "Blocks", "Bytes"], rows.map((row) => {
-    const fill = make("span", { class: "share" });
-    fill.style.width = 100 * ratioOf(row.count, most) + "%";
     const blocks = [formatCount(row.count), formatError(Math.sqrt(row.variance), row.count)].filter(Boolean).join(" ");
-    return [formatTime(row.high + 1), fill, formatShare(row.count, all), blocks, formatBytes(row.size)];
-  }));
+    return [formatTime(row.high + 1), shareBar(ratioOf(row.count, most)), formatShare(row.count, all), blocks, formatBytes(row.size)];
+  }), 1);
 }
 
 function renderLives(app, main) {
@@ -71,7 +65,7 @@ function renderLives(app, main) {
       "A realloc ends a block.",
     ["Function", "Share", "Blocks", "Bytes", "Mean size"], rows.map((row) => [cut(row.name, 120), formatShare(row.count, allocated),
       [formatCount(row.count), formatError(Math.sqrt(row.variance), row.count)].filter(Boolean).join(" "), formatBytes(row.size),
-      formatBytes(ratioOf(row.size, row.count))]))
+      formatBytes(ratioOf(row.size, row.count))]), 0)
     : make("p", { class: "quiet" }, "Nothing was temporary: freed within 1 ms by the thread that allocated it."));
   if (lifetimes.length)
     main.append(timesCard("lifetimes", "How long freed blocks lived", "From malloc to free or realloc, whoever freed them.", lifetimes));

@@ -8,6 +8,7 @@ const MOST_REMEMBERED = 6;  // the timeline, who holds it, and four trees: a lar
 class App {
   constructor(report) {
     this.report = report;
+    this.pages = PAGES.filter((page) => report.isServed || !page.needsServer);
     this.totals = new Map();
     this.cache = new Map();
     this.heaps = this.findHeaps();
@@ -123,7 +124,7 @@ class App {
   // ---- What is chosen.
 
   readState() {
-    const state = stateFromHash(location.hash);
+    const state = stateFromHash(location.hash, this.pages);
     state.moment = state.moment < this.allMoments.length ? state.moment : -1;
     state.base = state.base < this.allMoments.length && state.moment >= 0 ? state.base : -1;
     if (!location.hash.includes("filters=") && this.heaps.length > 0) {
@@ -276,10 +277,10 @@ class App {
     this.derive();
     const focused = this.root.contains(document.activeElement) ? nameOf(document.activeElement) : "";
     const { selectionStart, selectionEnd } = this.search;
-    const page = PAGES.find((one) => one.key === this.state.page);
+    const page = this.pages.find((one) => one.key === this.state.page);
     const main = make("main", { id: "page", class: "page-" + page.key });
     this.root.replaceChildren(this.header(), ...this.banner(), main);
-    const isEmpty = !this.heap || (page.needsMemory && this.tree.totals[0] <= 0);
+    const isEmpty = this.heap ? page.needsMemory && this.tree.totals[0] <= 0 : page.key !== "sql";
     if (isEmpty) {
       main.append(make("section", { class: "card empty", id: "empty" }, ...emptyText(this)));
       if (this.heap && page.key === "overview") main.prepend(tiles(this));
@@ -299,7 +300,7 @@ class App {
 
   // What a render has made anew, or put elsewhere, loses the focus.
   focus(name) {
-    const next = [...this.root.querySelectorAll("button, input, select, [tabindex]")].find((element) => nameOf(element) === name);
+    const next = [...this.root.querySelectorAll("button, input, select, textarea, [tabindex]")].find((element) => nameOf(element) === name);
     if (next) next.focus({ preventScroll: true });
   }
 
@@ -307,7 +308,7 @@ class App {
     const process = this.heap && this.report.processById.get(this.heap.upid);
     const name = (process && (process.cmdline || process.name)) || this.report.files.join(", ") || "Heap profile";
     document.title = cut(name, 80) + " – heap profile";
-    const tabs = make("nav", { class: "tabs", "aria-label": "Pages" }, ...PAGES.map((page) =>
+    const tabs = make("nav", { class: "tabs", "aria-label": "Pages" }, ...this.pages.map((page) =>
       button(page.title, { "aria-current": page.key === this.state.page ? "page" : "false", "data-page": page.key }, () => this.set({ page: page.key }))));
     return make("header", {},
       make("div", { class: "bar-row" },
@@ -502,7 +503,7 @@ class App {
       ["1 2 3 4", VIEWS.map((view) => view.title.toLowerCase()).join(", ")], ["[ ]", "dump before, dump after"],
       ["p e", "the peak, the end"], ["b", "top-down or bottom-up"], ["/", "search; Enter or n, N: next, previous"],
       ["← → ↑ ↓", "walk through the flame graph"], ["Enter", "zoom to the selected box"], ["Escape", "back: zoom, search"],
-      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], ["o f u a d l s h i q", PAGES.map((page) => page.title.toLowerCase()).join(", ")],
+      ["m", "menu of the selected box: filters, copy"], ["c", "copy the selected stack"], [this.pages.map((page) => page.letter).join(" "), this.pages.map((page) => page.title).join(", ")],
       ["x", "save as a file: pprof, folded stacks, speedscope, CSV, SVG, PNG"], ["t", "light or dark"], ["?", "this list"],
     ];
     const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
@@ -518,15 +519,20 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
     if (this.menu) return this.menuKey(event);
     if (event.target.matches("input, select, textarea")) return;
-    const isAlways = "ofuadlshiqt?".includes(event.key);  // without a heap there is nothing else
+    const isAlways = "t?".includes(event.key) || this.pageOf(event.key);  // without a heap there is nothing else
     const action = (this.heap || isAlways) && this.actionOf(event.key, event.target);
     if (!action) return;
     event.preventDefault();
     action();
   }
 
+  // By its key.
+  pageOf(letter) {
+    return this.pages.find((page) => page.letter === letter)?.key;
+  }
+
   actionOf(key, target) {
-    const page = { o: "overview", f: "flame", u: "functions", a: "callers", d: "compare", l: "leaks", s: "sizes", h: "lives", i: "timeline", q: "quality" }[key];
+    const page = this.pageOf(key);
     if (page === "callers" && this.flame.selected > 0 && this.state.page !== page) return () => this.showCallers(this.flame.selected);
     if (page) return () => this.set({ page });
     if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);

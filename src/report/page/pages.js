@@ -141,15 +141,13 @@ function topList(app) {
     make("h2", {}, `Who holds it: ${app.view.title.toLowerCase()}, ${app.moment.title}`),
     make("ol", {}, ...rows.map((row) => {
       const callers = app.wholeTree.pathOf(row.node).reverse().slice(1, 4);
-      const fill = make("span", { class: "share" });
-      fill.style.width = (100 * row.value) / total + "%";
       return make("li", {},
         button("", { class: "top-row", title: "Show in the flame graph" }, () =>
           app.set({ page: "flame", query: searchText(functions.name(row.function)), isInverted: false, zoom: 0 })),
         make("span", { class: "top-value", title: formatExactly(row.value, app.view.unit), "data-bytes": String(row.value) },
           formatValue(row.value, app.view.unit), make("span", { class: "quiet" }, " " + formatError(Math.sqrt(row.variance), row.value))),
         make("span", { class: "top-share" }, formatShare(row.value, total)),
-        fill,
+        shareBar(row.value / total),
         make("div", { class: "quiet callers" },
           cut([functions.place(row.function), callers.map((node) => "← " + cut(functions.name(app.wholeTree.functions[node]), 60)).join(" ")]
             .filter(Boolean).join("  "), 300)));
@@ -289,9 +287,6 @@ function renderQuality(app, main) {
   const quality = report.quality.filter((row) => row.dump_id === dump.id);
   const unnamed = app.unnamedModules();
   const total = app.wholeTree.total();
-  const table = (heads, rows) => make("table", {},
-    make("thead", {}, make("tr", {}, ...heads.map((head, i) => make("th", { class: i === 1 ? "number" : "", scope: "col" }, head)))),
-    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell, i) => make("td", { class: i === 1 ? "number" : i > 1 ? "quiet" : "" }, cell))))));
   main.append(...[
     make("section", { class: "card" }, make("h2", {}, "How far the figures can be trusted"),
       problems.length
@@ -301,33 +296,30 @@ function renderQuality(app, main) {
         ? make("p", { class: "quiet" }, `Sizes and counts are unbiased estimates from samples, one per ${formatBytes(dump.sampling_interval)} on average; ` +
           "small figures are less certain than large ones.") : null),
     unnamed.length ? make("section", { class: "card" }, make("h2", {}, "Functions without names"),
-      table(["Module", app.view.title, "Share"], unnamed.map((row) => [row.module || "(none)", formatValue(row.value, app.view.unit), formatShare(row.value, total)])),
+      table(["Module", app.view.title, "Share"], unnamed.map((row) => [row.module || "(none)", formatValue(row.value, app.view.unit), formatShare(row.value, total)]), { numbers: [1, 2] }),
       make("p", { class: "quiet" }, "Record again with the debug symbols of these files installed, or name directories with symbol files in PERFETTO_BINARY_PATH and make the report again: heap_profile report FILE.")) : null,
     quality.length ? make("section", { class: "card" }, make("h2", {}, "Of the recording"),
-      table(["Counter", "Value", "Meaning"], quality.map((row) => [row.name, row.value.toLocaleString("en-US"), row.description || ""]))) : null,
-    threadTable(app, table),
+      table(["Counter", "Value", "Meaning"], quality.map((row) => [row.name, row.value.toLocaleString("en-US"), row.description || ""]), { numbers: [1] })) : null,
     make("section", { class: "card" }, make("h2", {}, "About this report"),
       make("p", {}, "Made by heap_profile " + report.version + " from " + report.files.map((file) => cut(file, 200)).join(", ") +
-        ". It holds all of its data and asks no network for anything. The same figures in SQL: heap_profile query FILE.")),
+        (report.isServed ? ". It asks only the heap_profile view on this machine that has served it." : ". It holds all of its data and asks no network for anything.") +
+        " The same figures in SQL: heap_profile query FILE.")),
   ].filter(Boolean));
 }
 
-function threadTable(app, table) {
-  const rows = app.report.threads.filter((row) => row.dump_id === app.heap.end.dump.id).slice(0, 50);
-  return rows.length < 2 ? null : make("section", { class: "card" }, make("h2", {}, "Threads, by what they allocated and is still live"),
-    table(["Thread", "Live", "Allocated"], rows.map((row) => [`${row.thread_name || "(unknown)"} ${row.tid ?? ""}`,
-      formatBytes(row.live_size), formatBytes(row.alloc_size)])));
-}
-
+// By letter, the key of each. Some need the server.
 const PAGES = [
-  { key: "overview", title: "Overview", render: renderOverview, needsMemory: true },
-  { key: "flame", title: "Flame graph", render: renderFlame, needsMemory: true },
-  { key: "functions", title: "Functions", render: renderFunctions, needsMemory: true },
-  { key: "callers", title: "Callers", render: renderCallers, needsMemory: true },
-  { key: "compare", title: "Compare", render: renderCompare, needsMemory: false },
-  { key: "leaks", title: "Leaks", render: renderLeaks, needsMemory: false },
-  { key: "sizes", title: "Sizes", render: renderSizes, needsMemory: true },
-  { key: "lives", title: "Lifetimes", render: renderLives, needsMemory: false },
-  { key: "timeline", title: "Timeline", render: renderTimeline, needsMemory: false },
-  { key: "quality", title: "Data quality", render: renderQuality, needsMemory: false },
+  { key: "overview", letter: "o", title: "Overview", render: renderOverview, needsMemory: true },
+  { key: "flame", letter: "f", title: "Flame graph", render: renderFlame, needsMemory: true },
+  { key: "functions", letter: "u", title: "Functions", render: renderFunctions, needsMemory: true },
+  { key: "callers", letter: "a", title: "Callers", render: renderCallers, needsMemory: true },
+  { key: "compare", letter: "d", title: "Compare", render: renderCompare },
+  { key: "leaks", letter: "l", title: "Leaks", render: renderLeaks },
+  { key: "sizes", letter: "s", title: "Sizes", render: renderSizes, needsMemory: true },
+  { key: "lives", letter: "h", title: "Lifetimes", render: renderLives },
+  { key: "threads", letter: "r", title: "Threads", render: renderThreads },
+  { key: "timeline", letter: "i", title: "Timeline", render: renderTimeline },
+  { key: "source", letter: "w", title: "Source", render: renderSource, needsServer: true },
+  { key: "sql", letter: "y", title: "SQL", render: renderSql, needsServer: true },
+  { key: "quality", letter: "q", title: "Data quality", render: renderQuality },
 ];

@@ -42,12 +42,10 @@ function renderSizes(app, main) {
       make("thead", {}, make("tr", {}, ...["Blocks of", "", "Share", "Bytes", "Objects", "Mostly of"].map((title, i) =>
         make("th", { class: [0, 2, 3, 4].includes(i) ? "number" : "", scope: "col" }, title)))),
       make("tbody", {}, ...rows.map((row) => {
-        const fill = make("span", { class: "share" });
-        fill.style.width = (100 * row[figure]) / most + "%";
         const holders = [...row.holders].sort((a, b) => b[1] - a[1]).slice(0, 3);
         return make("tr", {},
           make("td", { class: "number" }, `${formatBytes(2 ** row.power)} or more`),
-          make("td", { class: "size-bar" }, fill),
+          make("td", { class: "size-bar" }, shareBar(row[figure] / most)),
           make("td", { class: "number" }, formatShare(row[figure], all)),
           make("td", { class: "number", title: formatExactly(row.bytes, "bytes") }, formatBytes(row.bytes)),
           make("td", { class: "number", title: formatExactly(row.objects, "objects") }, formatCount(row.objects)),

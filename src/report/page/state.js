@@ -44,12 +44,12 @@ function filtersFromText(text) {
 }
 
 // Links come from anywhere: what is not understood is as usual.
-function stateFromHash(hash) {
+function stateFromHash(hash, pages) {
   const parameters = new URLSearchParams(hash.slice(1));
   const oneOf = (key, known, usual) => (known.includes(parameters.get(key)) ? parameters.get(key) : usual);
   const number = (key, usual) => (/^\d{1,9}$/.test(parameters.get(key) || "") ? Number(parameters.get(key)) : usual);
   return {
-    page: oneOf("page", PAGES.map((page) => page.key), DEFAULT_STATE.page),
+    page: oneOf("page", pages.map((page) => page.key), DEFAULT_STATE.page),
     moment: number("moment", -1),
     view: oneOf("view", VIEWS.map((view) => view.key), DEFAULT_STATE.view),
     isInverted: parameters.get("up") === "1",

@@ -1,0 +1,156 @@
+#include "cli/inspect/export_formats.h"
+
+#include <vector>
+
+#include "cli/flag_table.h"
+#include "cli/flag_values.h"
+#include "cli/results/process_name.h"
+#include "export/folded.h"
+#include "export/functions_csv.h"
+#include "export/gzip.h"
+#include "export/pprof.h"
+#include "export/selection.h"
+#include "export/speedscope.h"
+
+namespace heapprofd {
+namespace {
+
+std::string ExportTitle(const ChosenHeap& heap) {
+  return ProcessName(*heap.profile) + ", " + heap.heap->heap_name;
+}
+
+std::string Pprof(const ChosenHeap& chosen, View /*all of them are in it*/) {
+  const OpenedFile& file = *chosen.file;
+  PprofOptions options;
+  for (const auto& process : file.processes) {
+    if (&process->profile() != chosen.profile)
+      continue;
+    const PprofMessage::Header header = HeaderAt(
+        file.trace(), static_cast<int64_t>(chosen.heap->end_ns), process->upid());
+    options.time_unix_ns = header.time_unix_ns;
+    options.comments = header.comments;
+  }
+  if (chosen.heap->sampling_interval > 1)
+    options.comments.push_back("sampling interval: " +
+                               std::to_string(chosen.heap->sampling_interval) + " bytes");
+  return Gzip(EncodePprof(*chosen.profile, *chosen.heap, options));
+}
+
+std::string Folded(const ChosenHeap& heap, View view) {
+  return EncodeFolded(*heap.profile, *heap.heap, view);
+}
+
+std::string Speedscope(const ChosenHeap& heap, View view) {
+  return EncodeSpeedscope(*heap.profile, *heap.heap, view, ExportTitle(heap));
+}
+
+std::string Csv(const ChosenHeap& heap, View view) {
+  return EncodeFunctionsCsv(*heap.profile, *heap.heap, view);
+}
+
+constexpr ExportFormat kFormats[] = {
+    {"pprof", "all four views, gzip: go tool pprof, speedscope.app", "pb.gz", Pprof},
+    {"folded", "a line per stack: flamegraph.pl, inferno", "folded", Folded},
+    {"speedscope", "JSON: speedscope.app", "speedscope.json", Speedscope},
+    {"csv", "a row per function: itself, total", "csv", Csv},
+};
+
+struct NamedView {
+  const char* name;
+  View view;
+};
+
+constexpr NamedView kViews[] = {
+    {"space", View::kSpace},
+    {"objects", View::kObjects},
+    {"alloc_space", View::kAllocSpace},
+    {"alloc_objects", View::kAllocObjects},
+};
+
+template <typename Rows>
+std::vector<std::string> NamesOf(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const auto& row : rows)
+    names.emplace_back(row.name);
+  return names;
+}
+
+// What the choice leaves of the file.
+Result<ChosenHeap> ChooseHeap(const OpenedFile& file, const ExportChoice& choice) {
+  const ChosenHeap heap = LargestHeap(file, choice.heap, choice.pid);
+  const std::string what =
+      heap.heap == nullptr
+          ? "it has no profile" +
+                (choice.pid ? " of process " + std::to_string(*choice.pid) : "")
+      : !choice.heap.empty() && heap.heap->heap_name != choice.heap
+          ? "it has no heap named " + choice.heap
+          : "";
+  if (what.empty())
+    return heap;
+  return Status(StatusCode::kNotFound,
+                "cannot export " + file.path + ": " + what +
+                    "; heap_profile stats --json lists those it has");
+}
+
+// Of a dump of the maximum what was live then, as it stands in the file.
+HeapDump AtMaximum(HeapDump heap) {
+  CallsiteRows<CallsiteTotals> callsites;
+  for (const auto& [callsite, totals] : heap.callsites) {
+    const auto peak = heap.peak.find(callsite);
+    CallsiteTotals at_maximum = totals;
+    at_maximum.freed = totals.allocated;
+    if (peak != heap.peak.end())
+      at_maximum.freed -= peak->second;
+    callsites.emplace(callsite, at_maximum);
+  }
+  heap.callsites = std::move(callsites);
+  return heap;
+}
+
+}  // namespace
+
+std::span<const ExportFormat> ExportFormats() {
+  return kFormats;
+}
+
+Status ExportChoice::SetFormat(const std::string& option, const std::string& name) {
+  for (const ExportFormat& known : kFormats) {
+    if (known.name == name) {
+      format = &known;
+      return {};
+    }
+  }
+  return Invalid(
+      "cannot use " + option + name + ": there is no such format; " +
+      DidYouMean(name, NamesOf(kFormats), "use pprof, folded, speedscope or csv"));
+}
+
+Status ExportChoice::SetView(const std::string& option, const std::string& name) {
+  for (const NamedView& known : kViews) {
+    if (known.name == name) {
+      view = known.view;
+      return {};
+    }
+  }
+  return Invalid("cannot use " + option + name + ": there is no such view; " +
+                 DidYouMean(name, NamesOf(kViews),
+                            "use space, objects, alloc_space or alloc_objects"));
+}
+
+Status ExportChoice::SetPid(const std::string& option, const std::string& text) {
+  pid = ParseNumber(text, INT32_MAX);
+  return pid ? Status()
+             : Invalid("cannot use " + option + text + ": it must be a process id");
+}
+
+Result<std::string> Export(const OpenedFile& file, const ExportChoice& choice) {
+  HPD_TRY_ASSIGN(ChosenHeap heap, ChooseHeap(file, choice));
+  HeapDump at_maximum;
+  if (!file.tells_end()) {
+    at_maximum = AtMaximum(*heap.heap);
+    heap.heap = &at_maximum;
+  }
+  return choice.format->encode(heap, choice.view);
+}
+
+}  // namespace heapprofd

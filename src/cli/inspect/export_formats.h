@@ -1,0 +1,40 @@
+// A heap of a file in the formats of other programs: what `heap_profile export` writes
+// and the page of `heap_profile view` offers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "cli/inspect/comparison.h"
+#include "export/view.h"
+
+namespace heapprofd {
+
+struct ExportFormat {
+  const char* name;
+  const char* help;
+  const char* suffix;  // of files
+  std::string (*encode)(const ChosenHeap&, View);
+};
+
+std::span<const ExportFormat> ExportFormats();
+
+// What of a file is exported. `option` begins the text of errors: "--view ".
+struct ExportChoice {
+  const ExportFormat* format = nullptr;
+  View view = View::kSpace;
+  std::optional<uint64_t> pid = {};  // unless the largest heap's
+  std::string heap = {};             // "": the largest one
+
+  Status SetFormat(const std::string& option, const std::string& name);
+  Status SetView(const std::string& option, const std::string& name);
+  Status SetPid(const std::string& option, const std::string& text);
+};
+
+// The text of a file. kNotFound: there is no such heap.
+Result<std::string> Export(const OpenedFile& file, const ExportChoice& choice);
+
+}  // namespace heapprofd

@@ -1,0 +1,208 @@
+#include "cli/view/view_api.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "cli/flag_values.h"
+#include "cli/inspect/export_formats.h"
+#include "query/dump_values.h"
+#include "report/json_rows.h"
+
+namespace heapprofd {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint64_t kUsualRows = 1000;
+constexpr uint64_t kMostRows = 10'000;
+constexpr size_t kMostTextBytes = 16 << 20;  // of the rows of an answer
+constexpr size_t kMostSources = 2000;
+constexpr int64_t kMostExact = int64_t{1} << 53;  // of numbers in a browser
+
+WebAnswer JsonAnswer(const json& value) {
+  // Texts of a trace may hold any bytes.
+  return {.body = value.dump(-1, ' ', false, json::error_handler_t::replace)};
+}
+
+unsigned HttpStatusOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kInvalidArgument:
+      return 400;
+    case StatusCode::kNotFound:
+      return 404;
+    case StatusCode::kUnavailable:  // cancelled, or too much memory
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+// "cannot <verb> <object>: <cause>; <what to do>".
+WebAnswer ErrorAnswer(const Status& status) {
+  const std::string& message = status.message();
+  const size_t hint = message.rfind("; ");
+  return WebError(HttpStatusOf(status.code()), message.substr(0, hint),
+                  hint == std::string::npos
+                      ? "narrow it down, or look into docs/sql.md and docs/view.md"
+                      : message.substr(hint + 2));
+}
+
+// A browser would show the nearest one that it has.
+void KeepExact(json& rows) {
+  for (json& row : rows) {
+    for (json& cell : row) {
+      if (!cell.is_number_integer())
+        continue;
+      const auto number = cell.get<int64_t>();
+      if (number > kMostExact || number < -kMostExact)
+        cell = std::to_string(number);
+    }
+  }
+}
+
+Result<uint64_t> NumberOf(const WebRequest& request,
+                          const std::string& name,
+                          uint64_t usual,
+                          uint64_t most) {
+  const std::string text = request.Parameter(name);
+  if (text.empty())
+    return usual;
+  const std::optional<uint64_t> number = ParseNumber(text, most);
+  if (!number)
+    return Invalid("cannot use " + name + "=" + text +
+                   ": it must be a number from 0 to " + std::to_string(most));
+  return *number;
+}
+
+}  // namespace
+
+WebAnswer ViewApi::Answer(const WebRequest& request) {
+  struct Route {
+    const char* path;
+    bool is_post;
+    Result<WebAnswer> (ViewApi::*answer)(const WebRequest&);
+  };
+
+  static constexpr Route kRoutes[] = {
+      {"api/sql", true, &ViewApi::Query},
+      {"api/tables", false, &ViewApi::Tables},
+      {"api/export", false, &ViewApi::ExportedFile},
+      {"api/sources", false, &ViewApi::Sources},
+      {"api/source", false, &ViewApi::Source},
+  };
+  for (const Route& route : kRoutes) {
+    if (request.path != route.path)
+      continue;
+    if (request.is_post != route.is_post)
+      return WebError(405, "this method is not answered here",
+                      route.is_post ? "use POST" : "use GET");
+    Result<WebAnswer> answer = (this->*route.answer)(request);
+    return answer.ok() ? std::move(answer).value() : ErrorAnswer(answer.status());
+  }
+  return WebError(404, "there is nothing here", "docs/view.md lists what can be asked");
+}
+
+Result<WebAnswer> ViewApi::Query(const WebRequest& request) {
+  HPD_TRY_ASSIGN(const uint64_t limit, NumberOf(request, "limit", kUsualRows, kMostRows));
+  const uint64_t begin_ns = MonotonicNs();
+  JsonRows rows(limit, kMostTextBytes);
+  const Status status = file_.database->Run(request.body, rows);
+  if (!status.ok() && !rows.is_cut())
+    return status;
+  if (rows.result.is_null())
+    rows.result = {{"columns", json::array()}, {"rows", json::array()}};
+  KeepExact(rows.result["rows"]);
+  rows.result["is_cut"] = rows.is_cut();
+  rows.result["seconds"] = static_cast<double>(MonotonicNs() - begin_ns) / 1e9;
+  return JsonAnswer(rows.result);
+}
+
+Result<WebAnswer> ViewApi::Tables(const WebRequest& /*request*/) {
+  json tables = json::array();
+  for (const Database::Relation& relation : file_.database->relations())
+    tables.push_back({{"name", relation.name},
+                      {"columns", relation.columns},
+                      {"parameters", relation.parameters}});
+  return JsonAnswer({{"tables", std::move(tables)}});
+}
+
+Result<WebAnswer> ViewApi::ExportedFile(const WebRequest& request) {
+  ExportChoice choice{.heap = request.Parameter("heap")};
+  HPD_TRY(choice.SetFormat("format=", request.Parameter("format")));
+  if (const std::string view = request.Parameter("view"); !view.empty())
+    HPD_TRY(choice.SetView("view=", view));
+  if (const std::string pid = request.Parameter("pid"); !pid.empty())
+    HPD_TRY(choice.SetPid("pid=", pid));
+  HPD_TRY_ASSIGN(std::string text, Export(file_, choice));
+  return WebAnswer{.type = "application/octet-stream",
+                   .body = std::move(text),
+                   .file_name = std::string("heap.") + choice.format->suffix};
+}
+
+Result<const SumsByFile*> ViewApi::SumsOf(const WebRequest& request) {
+  const ImportedTrace& trace = file_.trace();
+  HPD_TRY_ASSIGN(const uint64_t number, NumberOf(request, "dump", 0, UINT32_MAX));
+  HPD_TRY_ASSIGN(const uint32_t dump,
+                 DumpOf(trace, Cell::Integer(static_cast<int64_t>(number))));
+  const std::string name = request.Parameter("view");
+  HPD_TRY_ASSIGN(const ProfileView view,
+                 ViewOf(name.empty() ? Cell::Null() : Cell::Text(name)));
+  const bool is_peak = request.Parameter("peak") == "1";
+  const SumsKey key(dump, is_peak, view);
+  if (!has_sums_ || key != sums_key_) {
+    HPD_TRY_ASSIGN(
+        sums_,
+        SumByLine(trace, is_peak ? PeakValuesAt(trace, dump) : ValuesAt(trace, dump),
+                  view, file_.database->cancel_flag()));
+    sums_key_ = key;
+    has_sums_ = true;
+  }
+  return &sums_;
+}
+
+// The files that the frames name, those with most memory first.
+Result<WebAnswer> ViewApi::Sources(const WebRequest& request) {
+  HPD_TRY_ASSIGN(const SumsByFile* const sums, SumsOf(request));
+  std::vector<std::pair<StringId, LineSums>> files;
+  for (const auto& [id, file] : *sums)
+    files.emplace_back(id, file.all);
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    return std::tuple(-a.second.own, -a.second.total, a.first) <
+           std::tuple(-b.second.own, -b.second.total, b.first);
+  });
+  json rows = json::array();
+  for (size_t i = 0; i < std::min(files.size(), kMostSources); ++i)
+    rows.push_back({{"id", files[i].first},
+                    {"name", std::string(file_.trace().Text(files[i].first))},
+                    {"own", files[i].second.own},
+                    {"total", files[i].second.total}});
+  return JsonAnswer({{"files", std::move(rows)}, {"count", files.size()}});
+}
+
+// One of them, by its number: whatever a client asks for, only what the trace names is
+// opened.
+Result<WebAnswer> ViewApi::Source(const WebRequest& request) {
+  HPD_TRY_ASSIGN(const uint64_t id, NumberOf(request, "id", UINT32_MAX, UINT32_MAX));
+  HPD_TRY_ASSIGN(const SumsByFile* const sums, SumsOf(request));
+  const auto file = sums->find(static_cast<StringId>(id));
+  if (file == sums->end())
+    return Status(StatusCode::kNotFound,
+                  "cannot show source file " + std::to_string(id) +
+                      ": no stack of this dump names it; api/sources lists those");
+  json lines = json::array();
+  for (const auto& [number, line] : file->second.lines)
+    lines.push_back({number, line.own, line.total});
+  const std::string path(file_.trace().Text(file->first));
+  json answer = {{"name", path}, {"lines", std::move(lines)}};
+  const Result<std::vector<std::string>> text = ReadSource(path);
+  if (text.ok())
+    answer["text"] = text.value();
+  else
+    answer["reason"] = text.status().message();
+  return JsonAnswer(answer);
+}
+
+}  // namespace heapprofd

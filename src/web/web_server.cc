@@ -1,0 +1,369 @@
+#include "web/web_server.h"
+
+#include <csignal>
+#include <list>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <nlohmann/json.hpp>
+
+#include "web/answering_thread.h"
+
+namespace heapprofd {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using tcp = asio::ip::tcp;
+
+constexpr std::chrono::seconds kFarewell{1};  // to take an answer to what was not read
+constexpr std::chrono::seconds kEndPatience{1};
+constexpr std::chrono::milliseconds kAcceptPause{100};  // when there are no descriptors
+
+class Session;
+
+// All but the answers is done by one thread, which never waits for anybody.
+class Server {
+ public:
+  Server(const WebSite& site, const WebLimits& limits);
+
+  // From here on signals end it.
+  Status Listen();
+  std::string url() const;
+  WebEnd Run();
+
+  const WebSite& site() const { return site_; }
+
+  const WebLimits& limits() const { return limits_; }
+
+  asio::io_context& io() { return io_; }
+
+  AnsweringThread& answers() { return answers_; }
+
+  // Somebody who may has asked for something.
+  void RestartIdle();
+
+  std::list<Session*>& sessions() { return sessions_; }
+
+ private:
+  void Accept();
+  void Take(tcp::socket socket);
+  void AwaitSignals();
+  void End(WebEnd end);
+
+  const WebSite& site_;
+  const WebLimits limits_;
+  std::list<Session*> sessions_;  // the oldest first; they go with io_
+  asio::io_context io_{1};
+  tcp::acceptor acceptor_{io_};
+  asio::steady_timer pause_{io_};
+  asio::steady_timer idle_{io_};
+  asio::signal_set signals_{io_};
+  WebEnd end_ = WebEnd::kIdle;
+  AnsweringThread answers_;
+};
+
+// One connection, for one request.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(tcp::socket socket, Server& server)
+      : server_(server),
+        stream_(std::move(socket)),
+        late_(server.io()),
+        place_(server.sessions().insert(server.sessions().end(), this)) {}
+
+  ~Session() { server_.sessions().erase(place_); }
+
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void Read();
+
+  bool is_reading() const { return is_reading_; }
+
+  void Close() {
+    is_reading_ = false;
+    stream_.close();
+  }
+
+ private:
+  void HasRead(error_code error);
+  std::optional<WebAnswer> AnswerAtOnce();
+  std::optional<WebAnswer> WorkOn(WebRequest request);
+  void WatchClient();
+  void AwaitCancel(std::chrono::milliseconds patience, bool is_cancelled);
+  void Deliver(WebAnswer answer);
+  void HearOut(error_code error);
+
+  Server& server_;
+  beast::tcp_stream stream_;
+  asio::steady_timer late_;
+  std::list<Session*>::iterator place_;
+  beast::flat_buffer buffer_{16384};
+  http::request_parser<http::string_body> parser_;
+  bool is_reading_ = true;
+  bool is_page_ = false;
+  uint64_t work_ = 0;  // its number
+  bool is_answered_ = false;
+  WebAnswer answer_;
+  http::response<http::span_body<const char>> response_;
+};
+
+void Session::Read() {
+  parser_.header_limit(server_.limits().head_bytes);
+  parser_.body_limit(server_.limits().body_bytes);
+  stream_.expires_after(server_.limits().request);
+  http::async_read(
+      stream_, buffer_, parser_,
+      [self = shared_from_this()](error_code error, size_t) { self->HasRead(error); });
+}
+
+void Session::HasRead(error_code error) {
+  is_reading_ = false;
+  stream_.expires_never();
+  if (error == http::error::body_limit)
+    return Deliver(WebError(413, "the request is too large", "send less"));
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    return Deliver(WebError(431, "the head of the request is too large", "send less"));
+  if (error == http::error::end_of_stream || error == http::error::partial_message)
+    return;
+  if (error &&
+      error.category() == http::make_error_code(http::error::bad_method).category())
+    return Deliver(WebError(400, "this is no request of HTTP/1.1", error.message()));
+  if (error)
+    return;  // too late, or gone
+  if (std::optional<WebAnswer> answer = AnswerAtOnce())
+    Deliver(std::move(*answer));
+}
+
+// Nothing: it is worked on.
+std::optional<WebAnswer> Session::AnswerAtOnce() {
+  auto& message = parser_.get();
+  const auto text = [](boost::string_view part) {
+    return std::string_view(part.data(), part.size());
+  };
+  auto admitted = Admit({.method = text(message.method_string()),
+                         .target = text(message.target()),
+                         .host = text(message[http::field::host]),
+                         .origin = text(message[http::field::origin])},
+                        server_.site().token);
+  if (const auto* const refusal = std::get_if<Refusal>(&admitted))
+    return WebError(refusal->status, refusal->error, refusal->hint);
+  server_.RestartIdle();
+  auto& request = std::get<WebRequest>(admitted);
+  is_page_ = request.path.empty() && !request.is_post;
+  if (is_page_)
+    return WebAnswer{.type = "text/html; charset=utf-8"};
+  request.body = std::move(message.body());
+  return WorkOn(std::move(request));
+}
+
+std::optional<WebAnswer> Session::WorkOn(WebRequest request) {
+  work_ = server_.answers().Submit(
+      [weak = weak_from_this(), &server = server_, request = std::move(request)] {
+        WebAnswer answer = server.site().answer(request);
+        asio::post(server.io(), [weak, answer = std::move(answer)]() mutable {
+          if (const std::shared_ptr<Session> self = weak.lock())
+            self->Deliver(std::move(answer));
+        });
+      });
+  if (work_ == 0)
+    return WebError(503, "too many requests wait for their answers", "try again later");
+  AwaitCancel(server_.limits().work, /*is_cancelled=*/false);
+  WatchClient();
+  return std::nullopt;
+}
+
+// Nobody is left to take the answer when the other side has closed.
+void Session::WatchClient() {
+  stream_.socket().async_wait(
+      tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
+        char byte = 0;
+        if (error || self->is_answered_)
+          return;
+        self->stream_.socket().receive(asio::buffer(&byte, 1), tcp::socket::message_peek,
+                                       error);
+        if (!error)
+          return;  // it has more to say, which nobody reads
+        self->server_.answers().Cancel(self->work_);
+        self->is_answered_ = true;
+        self->late_.cancel();
+        self->Close();
+      });
+}
+
+void Session::AwaitCancel(std::chrono::milliseconds patience, bool is_cancelled) {
+  late_.expires_after(patience);
+  late_.async_wait([self = shared_from_this(), is_cancelled](error_code error) {
+    if (error || self->is_answered_)
+      return;
+    if (is_cancelled)
+      return self->Deliver(WebError(504, "the answer takes too long",
+                                    "ask for less; other questions wait until it ends"));
+    self->server_.answers().Cancel(self->work_);
+    self->AwaitCancel(self->server_.limits().grace, /*is_cancelled=*/true);
+  });
+}
+
+void Session::Deliver(WebAnswer answer) {
+  if (std::exchange(is_answered_, true))
+    return;
+  late_.cancel();
+  error_code ignored;
+  stream_.socket().cancel(ignored);  // no longer watched
+  answer_ = std::move(answer);
+  const std::string& body = is_page_ ? server_.site().page : answer_.body;
+  response_.version(11);
+  response_.result(answer_.status);
+  response_.keep_alive(false);
+  response_.set(http::field::content_type, answer_.type);
+  response_.set(http::field::cache_control, "no-store");
+  response_.set("Content-Security-Policy",
+                is_page_ ? "frame-ancestors 'none'"  // the rest is in the page
+                         : "default-src 'none'; frame-ancestors 'none'");
+  response_.set("Cross-Origin-Resource-Policy", "same-origin");
+  response_.set("Referrer-Policy", "no-referrer");
+  response_.set("X-Content-Type-Options", "nosniff");
+  if (!answer_.file_name.empty())
+    response_.set(http::field::content_disposition,
+                  "attachment; filename=\"" + answer_.file_name + "\"");
+  response_.body() = {body.data(), body.size()};
+  response_.prepare_payload();
+  stream_.expires_after(server_.limits().delivery);
+  http::async_write(stream_, response_,
+                    [self = shared_from_this()](error_code error, size_t) {
+                      error_code ended;
+                      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ended);
+                      self->stream_.expires_after(kFarewell);
+                      self->HearOut(error ? error : ended);
+                    });
+}
+
+// Closing while something is unread would take the answer back.
+void Session::HearOut(error_code error) {
+  if (error)
+    return;
+  buffer_.clear();
+  stream_.async_read_some(
+      buffer_.prepare(4096),
+      [self = shared_from_this()](error_code next, size_t) { self->HearOut(next); });
+}
+
+Server::Server(const WebSite& site, const WebLimits& limits)
+    : site_(site), limits_(limits), answers_(limits.waiting, site.cancel) {}
+
+Status Server::Listen() {
+  const tcp::endpoint here(asio::ip::address_v4::loopback(), 0);
+  error_code error;
+  acceptor_.open(here.protocol(), error);
+  if (!error)
+    acceptor_.bind(here, error);
+  if (!error)
+    acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+  if (error)
+    return Status(StatusCode::kIo, "cannot listen on 127.0.0.1: " + error.message());
+  AwaitSignals();
+  return {};
+}
+
+std::string Server::url() const {
+  return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port()) + "/" +
+         site_.token + "/";
+}
+
+WebEnd Server::Run() {
+  RestartIdle();
+  Accept();
+  io_.run();
+  return answers_.Stop(kEndPatience) ? end_ : WebEnd::kStillBusy;
+}
+
+void Server::AwaitSignals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN)  // as nohup does
+      signals_.add(signal);
+  }
+  signals_.async_wait([this](error_code error, int) {
+    if (!error)
+      End(WebEnd::kSignal);
+  });
+}
+
+void Server::RestartIdle() {
+  if (limits_.idle.count() == 0)
+    return;
+  idle_.expires_after(limits_.idle);
+  idle_.async_wait([this](error_code error) {
+    if (!error && answers_.is_busy())
+      RestartIdle();
+    else if (!error)
+      End(WebEnd::kIdle);
+  });
+}
+
+void Server::End(WebEnd end) {
+  end_ = end;
+  io_.stop();
+}
+
+void Server::Accept() {
+  acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+    if (!error) {
+      Take(std::move(socket));
+      return Accept();
+    }
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([this](error_code) { Accept(); });
+  });
+}
+
+// Of too many the one goes that has been silent for longest: who may ask needs no time.
+void Server::Take(tcp::socket socket) {
+  if (sessions_.size() >= limits_.connections) {
+    for (Session* const session : sessions_) {
+      if (session->is_reading()) {
+        session->Close();
+        break;
+      }
+    }
+  }
+  if (sessions_.size() < 2 * limits_.connections)
+    std::make_shared<Session>(std::move(socket), *this)->Read();
+}
+
+}  // namespace
+
+WebAnswer WebError(unsigned status, const std::string& error, const std::string& hint) {
+  const nlohmann::json json = {{"error", error}, {"hint", hint}};
+  return {.status = status,
+          .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+}
+
+Result<WebEnd> ServeWeb(const WebSite& site,
+                        const WebLimits& limits,
+                        const std::function<void(const std::string& url)>& announce) {
+  auto server = std::make_unique<Server>(site, limits);
+  HPD_TRY(server->Listen());
+  announce(server->url());
+  const WebEnd end = server->Run();
+  if (end == WebEnd::kStillBusy)
+    (void)server.release();  // its thread goes on with it
+  return end;
+}
+
+}  // namespace heapprofd
