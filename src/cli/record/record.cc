@@ -154,15 +154,17 @@ int RunProgram(const Options& options) {
   if (run.program_is_running())
     Print(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
           options.command[0].c_str(), launched.pid);
-  int failure = FinishRecording(recording, view,
-                                {.directory = directory.value(),
-                                 .trace_path = directory.value() + "/raw-trace",
-                                 .top = options.top,
-                                 .quiet = options.quiet,
-                                 .seconds = run.seconds(),
-                                 .program = launched.pid,
-                                 .obstacle = ObstacleIn(options, recording),
-                                 .symbols = std::move(symbols).value()});
+  int failure = FinishRecording(
+      recording, view,
+      {.directory = directory.value(),
+       .trace_path = directory.value() + "/raw-trace",
+       .top = options.top,
+       .quiet = options.quiet,
+       .seconds = run.seconds(),
+       .program = launched.pid,
+       .program_peak_kib = static_cast<uint64_t>(run.usage().peak_rss_kib),
+       .obstacle = ObstacleIn(options, recording),
+       .symbols = std::move(symbols).value()});
   const bool is_complete = failure == kExitOk;
   if (const Status status = WriteStatsJson(recording, run.usage()); !status.ok())
     failure = Fail(status);
