@@ -5,6 +5,13 @@
 
 namespace heapprofd {
 
+// The runtimes of sanitizers need descriptors of their own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kMayRunOutOfDescriptors = false;
+#else
+inline constexpr bool kMayRunOutOfDescriptors = true;
+#endif
+
 // While it lives, this process may have no more than `value` of `resource`; with
 // RLIMIT_NOFILE and 0, whatever needs a new descriptor fails.
 class ScopedLimit {
