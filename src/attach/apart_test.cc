@@ -139,7 +139,9 @@ TEST(BorrowThreadTest, AThreadThatCannotStopIsNotTouched) {
   ASSERT_TRUE(process.ok()) << process.status().message();
   const Result<TracedThread> thread = BorrowThread(process.value());
   EXPECT_FALSE(thread.ok());
-  EXPECT_NE(thread.status().message().find("uninterruptible"), std::string::npos)
+  EXPECT_NE(thread.status().message().find(
+                ": its threads are in an uninterruptible sleep; try again later"),
+            std::string::npos)
       << thread.status().message();
   EXPECT_EQ(TracerOf(waiter.pid()), "0");
 }

@@ -60,9 +60,7 @@ Status LostRace(pid_t pid, const std::string& why) {
 Status LostThread(pid_t pid, pid_t tid) {
   if (IsDead(pid, tid))
     return SeizeError(pid, ESRCH);
-  return LostRace(pid,
-                  "a thread of it did not stop in time (an uninterruptible sleep, or too "
-                  "much runs on this machine)");
+  return LostRace(pid, std::string("a thread of it") + kDidNotStop);
 }
 
 Status CannotWriteCode(pid_t pid) {
@@ -85,7 +83,8 @@ Status TryToBorrow(const RemoteProcess& process,
       return SeizeError(pid, ESRCH);
     case TracedThread::Wait::kTimedOut:
       thread->Abandon();
-      return NoThreadStops(pid);
+      return CannotAttach(
+          pid, std::string("a thread of it") + kDidNotStop + "; try again later");
     case TracedThread::Wait::kStopped:
       break;
   }

@@ -83,6 +83,8 @@ Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
                     what + ": there is no such process; check the number");
     if (errno == ENOENT || errno == ESRCH)
       return NoProgram(what);
+    if (errno != EACCES && errno != EPERM)
+      return Status::FromErrno(what, errno);
     return Status(
         StatusCode::kUnavailable,
         what + ": its memory may not be read" +

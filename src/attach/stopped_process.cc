@@ -55,10 +55,10 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
       outcome = TracedThread::Wait::kGone;
     }
     if (outcome == TracedThread::Wait::kTimedOut)
-      return Status(StatusCode::kTryAgain,
-                    "cannot stop process " + std::to_string(pid_) + ": its thread " +
-                        std::to_string(threads_[i].tid()) +
-                        " is in an uninterruptible sleep; try again later");
+      return Status(StatusCode::kTryAgain, "cannot stop process " + std::to_string(pid_) +
+                                               ": its thread " +
+                                               std::to_string(threads_[i].tid()) +
+                                               kDidNotStop + "; try again later");
     if (outcome == TracedThread::Wait::kGone)
       threads_.erase(threads_.begin() + static_cast<ptrdiff_t>(i));
     else

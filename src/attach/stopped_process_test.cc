@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "attach/return_places.h"
+#include "attach/vfork_waiter.h"
 
 namespace heapprofd {
 namespace {
@@ -58,6 +59,17 @@ TEST(StoppedProcessTest, ReturnAddressesAreFoundAlsoWhenTheFirstThreadHasEnded) 
   }
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, __WALL);
+}
+
+TEST(StoppedProcessTest, AThreadThatDoesNotStopIsNamed) {
+  const VforkWaiter waiter;
+  const Result<RemoteProcess> process = RemoteProcess::Open(waiter.pid());
+  ASSERT_TRUE(process.ok()) << process.status().message();
+  const std::string number = std::to_string(waiter.pid());
+  EXPECT_EQ(StoppedProcess::Stop(process.value()).status().message(),
+            "cannot stop process " + number + ": its thread " + number +
+                " did not stop in time (an uninterruptible sleep, or too much runs on "
+                "this machine); try again later");
 }
 
 }  // namespace

@@ -121,6 +121,10 @@ bool IsUnderSeccomp(pid_t tid);
 // Of any thread of a process.
 bool IsAnyUnderSeccomp(pid_t pid);
 
+// What is said of a thread of which nothing else is known.
+inline constexpr char kDidNotStop[] =
+    " did not stop in time (an uninterruptible sleep, or too much runs on this machine)";
+
 // Why a thread could not be seized, and what to do.
 Status SeizeError(pid_t pid, int error);
 

@@ -50,14 +50,8 @@ uint64_t LookUpInterval(uint8_t heap_id) {
   return interval;
 }
 
-uint64_t Doubled(uint64_t interval) {
-  const HeapRules& rules = g_session.engine()->heap_rules;
-  uint32_t shift = rules.interval_shift.load(std::memory_order_relaxed);
-  if (HPD_LIKELY(shift == 0) || interval == 0)
-    return interval;
-  for (; shift > 0 && interval < rules.max_interval; --shift)
-    interval = std::min(interval * 2, kMaxInterval);
-  return interval;
+uint64_t InForce(uint64_t interval) {
+  return IntervalInForce(g_session.engine()->heap_rules, interval);
 }
 
 // The name is published before the slot is: no sample of a heap without a name.
@@ -78,7 +72,7 @@ void InitializeHeapSlot(ThreadSlot& slot, uint64_t key, uint64_t interval) {
 // nullptr: the heap is not recorded in this session, or there are too many threads.
 HPD_COLD ThreadSlot* MakeHeapSlot(ThreadSlot& vacant, uint64_t key) {
   const uint8_t heap_id = HeapOfSlotKey(key);
-  const uint64_t interval = Doubled(LookUpInterval(heap_id));
+  const uint64_t interval = InForce(LookUpInterval(heap_id));
   uint64_t none = 0;
   if (interval == 0 ||
       !vacant.thread_pointer.compare_exchange_strong(none, kSlotBeingMade))
@@ -139,7 +133,7 @@ bool DecideSample(ThreadSlot& slot, const HeapEvent& event, uint64_t* interval) 
   *interval = slot.interval;
   const uint64_t base =
       g_joined[event.block.heap_id].interval.load(std::memory_order_relaxed);
-  return CountDown(slot, event.size, Doubled(base)) == SampleDecision::kSample;
+  return CountDown(slot, event.size, InForce(base)) == SampleDecision::kSample;
 }
 
 }  // namespace
@@ -163,7 +157,7 @@ uint64_t HeapInterval(uint8_t heap_id) {
   if (EnterOwnSession() == nullptr)
     return 0;
   PublishName(heap_id);  // recorded or not: the engine can then say what it leaves out
-  return Doubled(LookUpInterval(heap_id));
+  return InForce(LookUpInterval(heap_id));
 }
 
 ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site) {

@@ -180,5 +180,36 @@ TEST(TraceConfigTest, WhatIsForOthersIsKept) {
   EXPECT_EQ(again.value().sessions.size(), 1u);
 }
 
+TEST(TraceConfigTest, WhatIsWrongInAConfigurationIsNamedWithWhatToDo) {
+  const std::string many = "sampling_interval_bytes: 1 pid: 1 ";
+  std::string names;
+  for (int i = 0; i <= 10'000; ++i)
+    names += "process_cmdline: \"x\" ";
+  std::string heaps;
+  for (int i = 0; i < 1000; ++i)
+    heaps += "heaps: \"h\" ";
+  const std::string cases[][2] = {
+      {"no_startup: true no_running: true", "no process could match; leave one out"},
+      {names, "cannot use more than 10000 names or pids (process_cmdline, pid)"},
+      {"pid: 5000000000", "cannot use pid 5000000000: it is no process id"},
+      {"heaps: \"h\" heap_sampling_intervals: 0",
+       "the one of heap h is 0; it must be at least 1"},
+      {"heaps: \"\"", "\" must have 1 to 63 bytes; separate names by commas"},
+      {heaps, "are named; use --all-heaps and --exclude-heaps"},
+  };
+  for (const auto& [inner, words] : cases)
+    EXPECT_NE(ErrorOf(Text(many + inner)).find(words), std::string::npos)
+        << ErrorOf(Text(many + inner));
+  EXPECT_NE(ErrorOf(Text("sampling_interval_bytes: 2199023255552 pid: 1"))
+                .find("from 1 to 1 TiB; 4096 is the default, 1 records everything"),
+            std::string::npos);
+  EXPECT_NE(
+      ErrorOf("data_sources { nonsense")
+          .find("; heap_profile --print-config shows a right one, and --txt-lossy skips"),
+      std::string::npos);
+  EXPECT_EQ(ErrorOf(std::string((1u << 20) + 1, ' ')),
+            "cannot read the trace configuration: it is larger than 1 MiB");
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -62,10 +62,27 @@ TEST_F(ObstacleTest, WhatToDoWithAStaticProgramItsSymbolsTell) {
     return DescribeObstacle({.kind = Obstacle::kStatic, .file = file});
   };
   EXPECT_NE(text(program).find("heap_profile -p PID"), std::string::npos);
+  EXPECT_NE(text(program).find("is statically linked, so a library cannot be preloaded "
+                               "into it; start it by itself and record it with"),
+            std::string::npos);
   const std::string stripped = folder_ + "/stripped";
   ASSERT_EQ(system(("strip -o " + stripped + " " + program).c_str()), 0);
   EXPECT_NE(text(stripped).find("it has no symbols of malloc and free"),
             std::string::npos);
+}
+
+TEST_F(ObstacleTest, AGoProgramIsKnownByItsAllocator) {
+  const std::string program = folder_ + "/go";
+  const std::string make =
+      "echo 'int runtime_mallocgc; int main() { return 0; }' | cc -xc "
+      "-static -o " +
+      program + " - && objcopy --redefine-sym runtime_mallocgc=runtime.mallocgc " +
+      program;
+  ASSERT_EQ(system(make.c_str()), 0);
+  EXPECT_NE(
+      DescribeObstacle(FindObstacle(program, ""))
+          .find(", and it is a Go program, whose allocator cannot be hooked; use Go's"),
+      std::string::npos);
 }
 
 TEST_F(ObstacleTest, MissingInterpretersAreFound) {
@@ -94,7 +111,11 @@ TEST_F(ObstacleTest, AMissingLoaderIsFoundBelowAScript) {
 TEST_F(ObstacleTest, A32BitProgramIsAnObstacle) {
   std::string program = ReadFile("/bin/true").substr(0, 4096);
   program[4] = 1;  // EI_CLASS: ELFCLASS32
-  EXPECT_EQ(KindOf(Write("small", program)), Obstacle::k32Bit);
+  const std::string small = Write("small", program);
+  EXPECT_EQ(DescribeObstacle(FindObstacle(small, "")),
+            small +
+                " is a 32-bit program, and only 64-bit ones can be profiled; use its "
+                "64-bit build");
 }
 
 TEST_F(ObstacleTest, FilesThatPretendToBeProgramsAreNoTrap) {
@@ -124,6 +145,9 @@ TEST_F(ObstacleTest, EveryObstacleIsToldWithItsFileAndARemedy) {
     EXPECT_NE(text.find("; "), std::string::npos) << text;
   }
   EXPECT_EQ(DescribeObstacle({}), "");
+  EXPECT_NE(DescribeObstacle({.kind = Obstacle::kPrivileged, .file = "/bin/x"})
+                .find("gains privileges when it starts (setuid or capabilities)"),
+            std::string::npos);
 }
 
 }  // namespace

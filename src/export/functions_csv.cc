@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,12 @@ struct Row {
   int64_t total = 0;
 };
 
+// Spreadsheets run what begins like a formula, quoted or not; names come from hostile
+// programs. The same rule is in report/page/export.js.
 std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string::npos)
+    quoted += '\'';
   for (const char c : text)
     quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";

@@ -135,9 +135,8 @@ TEST(TracePprofTest, NothingToConvertHasAReason) {
   EXPECT_NE(ReasonForNoProfile(ReadFixtureForConversion("system")->trace, {})
                 .find("no heap profile"),
             std::string::npos);
-  EXPECT_NE(ReasonForNoProfile(ReadFixtureForConversion("flags")->trace, {})
-                .find("another session"),
-            std::string::npos);
+  EXPECT_EQ(ReasonForNoProfile(ReadFixtureForConversion("flags")->trace, {}),
+            "another session was already profiling the process; end that one first");
 }
 
 TEST(TracePprofTest, WhatOtherWritersDoAtTheEdgesOfTheFormatIsTaken) {

@@ -15,6 +15,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/test_limits.h"
+
 namespace heapprofd {
 namespace {
 
@@ -127,6 +129,23 @@ TEST_F(AttachSocketTest, OneThatDoesNotAnswerIsLeftWithTheSender) {
   waits_.reset();
   EXPECT_EQ(ReceiveAnswer(ours_.get(), sender_).status().message(),
             "nobody waits for it");
+}
+
+TEST_F(AttachSocketTest, WhatTheSystemRefusesIsTold) {
+  EXPECT_EQ(OpenTemporary(process_).status().message(),  // it has no root directory here
+            "its /tmp cannot be reached: Bad file descriptor");
+  {
+    const ScopedFd listener = Listener(5);
+    if (!kMayRunOutOfDescriptors)
+      GTEST_SKIP() << "sanitizers need descriptors of their own";
+    const ScopedLimit none(RLIMIT_NOFILE, 0);
+    EXPECT_EQ(Connect(kLongNs).status().message(),
+              "its socket cannot be reached: Too many open files; raise ulimit -n");
+  }
+  process_.handle.reset();
+  fs::remove(Place("java"));
+  EXPECT_EQ(Connect(kLongNs).status().message(),
+            "it cannot be sent SIGQUIT: Bad file descriptor");
 }
 
 TEST_F(AttachSocketTest, AnAnswerIsANumberAndText) {

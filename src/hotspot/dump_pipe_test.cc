@@ -64,7 +64,8 @@ TEST_F(DumpPipeTest, ALinkInItsPlaceLeadsNowhere) {
   std::ofstream(root_ + "/his/file") << "his";
   fs::create_directory_symlink(root_ + "/his", root_ + "/ours");
   EXPECT_FALSE(DumpPipe::RemoveLeft(temporary_.get(), "ours").ok());
-  EXPECT_FALSE(DumpPipe::Create(temporary_.get(), "ours").ok());
+  EXPECT_EQ(DumpPipe::Create(temporary_.get(), "ours").status().message(),
+            "a directory in its /tmp cannot be made: File exists");
   EXPECT_TRUE(fs::exists(root_ + "/his/file"));
 }
 

@@ -138,11 +138,14 @@ Result<JavaProcess> OpenJavaProcess(pid_t pid) {
   JavaProcess process;
   process.pid = pid;
   process.handle = ScopedFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const int error = process.handle.valid() ? 0 : errno;
   const std::string status = StatusOf(pid);
   process.name = CommandName(pid);
   const std::string what = "cannot attach to " + process.Description();
   const std::optional<FourIds> users = StatusIds(status, "Uid");
   const std::optional<FourIds> groups = StatusIds(status, "Gid");
+  if (error != 0 && error != ESRCH && error != EINVAL)
+    return Status::FromErrno(what, error);
   if (!process.handle.valid() || !users || !groups)
     return Status(
         StatusCode::kNotFound,

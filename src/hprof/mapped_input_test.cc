@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
+#include <utility>
+
+#include "base/test_child.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -27,6 +32,32 @@ TEST(MappedInputTest, AFileThatIsShortenedReadsAsZerosAndIsAnError) {
   EXPECT_NE(status.message().find(path + ": it was shortened"), std::string::npos);
   close(fd);
   unlink(path.c_str());
+}
+
+TEST(MappedInputTest, WhatTheSystemRefusesIsNamed) {
+  const ScopedFd memory(memfd_create("x", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(memory.get(), 4096), 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(memory.get());
+  ScopedFd written(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(MappedInput::Map(std::move(written), "x").status().message(),
+            "cannot map x: Permission denied");
+  const auto join = [] {
+    return MappedInput::Concatenate({std::string(1 << 20, 'x')}, "x").status().message();
+  };
+  const std::optional<std::string> nowhere =
+      SaidInChild(MakeTemporaryPlacesReadOnly, join);
+  const std::optional<std::string> full = SaidInChild(
+      [] {
+        unsetenv("TMPDIR");
+        return mount("tmpfs", "/tmp", "tmpfs", 0, "size=64k") == 0;
+      },
+      join);
+  if (nowhere) {
+    EXPECT_TRUE(nowhere->starts_with("cannot make a temporary file in /")) << *nowhere;
+  }
+  if (full) {
+    EXPECT_EQ(*full, "cannot write a temporary file in /tmp: No space left on device");
+  }
 }
 
 }  // namespace

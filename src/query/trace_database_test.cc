@@ -100,5 +100,26 @@ TEST_F(UndecodedTraceTest, ACancelledQueryLeavesTheRestForTheNext) {
   EXPECT_EQ(Ask("select count(*) from heap_profile_allocation"), "5\n");
 }
 
+TEST_F(UndecodedTraceTest, WhatAQueryAsksForInVainIsNamedWithWhatThereIs) {
+  Open("two_dumps");
+  const std::string cases[][2] = {
+      {"select * from flamegraph(99)",
+       "cannot find dump 99: the trace has 2 dumps; SELECT id, ts, upid, heap_name FROM"},
+      {"select * from flamegraph('x')", "cannot find dump (no number): the trace has"},
+      {"select * from flamegraph(0, 'weight')",
+       "cannot find view weight: the views are "},
+      {"select * from callers('nobody')",
+       "cannot find callers of nobody: no stack with memory has a function of this name"},
+      {"select * from experimental_flamegraph(1, 2, 3)",
+       "cannot build a flamegraph: no profile type is given; use "},
+      {"create table t(a)",
+       "the trace is read-only, SELECT and CREATE VIEW are possible"},
+      {"include perfetto module no.such",
+       "cannot include module no.such: it is not part of this program; these are: "},
+  };
+  for (const auto& [sql, words] : cases)
+    EXPECT_NE(Ask(sql).find(words), std::string::npos) << Ask(sql);
+}
+
 }  // namespace
 }  // namespace heapprofd

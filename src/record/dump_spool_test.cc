@@ -51,6 +51,17 @@ TEST(DumpSpoolTest, DumpsComeBackInAnyOrder) {
   }
 }
 
+TEST(DumpSpoolTest, WhatTheSystemDoesNotAllowIsSaid) {
+  DumpSpool nowhere("/nonexistent");
+  EXPECT_NE(nowhere.Append(Sample(1)).status().message().find(
+                "cannot create a temporary file in /nonexistent: No such file"),
+            std::string::npos);
+  DumpSpool spool(testing::TempDir());
+  ASSERT_TRUE(spool.Append(Sample(1)).ok());
+  EXPECT_EQ(spool.Read(1 << 30).status().message(),
+            "cannot read a dump back: Input/output error");
+}
+
 TEST(DumpSpoolTest, NothingStaysInTheDirectory) {
   const std::string directory = testing::TempDir() + "/spool";
   std::filesystem::create_directory(directory);

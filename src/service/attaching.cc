@@ -108,6 +108,7 @@ bool Attach(Session& session,
   const std::optional<ClientsOf> clients = FindClients(pid, policy.wake_page);
   if (!clients) {
     notes->push_back(MapsAreLate(pid));
+    session.missed().NoteFailed();
     return false;
   }
   if (WillReport(*clients, session))
@@ -119,8 +120,10 @@ bool Attach(Session& session,
   const bool is_given = IsGiven(session.config().targets, pid);
   const Status status = session.attached().Attach(pid);
   // Of the processes of a name some end meanwhile.
-  if (!status.ok() && (is_given || status.code() != StatusCode::kNotFound))
+  if (!status.ok() && (is_given || status.code() != StatusCode::kNotFound)) {
     notes->push_back(status.message());
+    session.missed().NoteFailed();
+  }
   return status.ok();
 }
 

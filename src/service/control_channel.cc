@@ -43,12 +43,15 @@ Status CheckPeer(const std::string& path, int fd) {
 
 Result<ControlChannel> ControlChannel::Connect(const std::string& path) {
   ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid())
+    return Status::FromErrno("cannot connect to " + path, errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (!fd.valid() || path.size() >= sizeof(address.sun_path))
+  if (path.size() >= sizeof(address.sun_path))
     return Status(StatusCode::kInvalidArgument, "cannot connect to " + path +
-                                                    ": the path is too long; use a "
-                                                    "shorter XDG_RUNTIME_DIR");
+                                                    ": the path is too long; name "
+                                                    "a shorter one by "
+                                                    "HEAPPROFD_DIRECTORY");
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
   // Connecting waits while others queue there.
   setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectPatience,

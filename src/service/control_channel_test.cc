@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "base/test_limits.h"
+
 namespace heapprofd {
 namespace {
 
@@ -68,18 +70,34 @@ TEST_F(ControlChannelTest, NonsenseAndHugeMessagesAreErrors) {
   ControlHeader header{
       .magic = kControlMagic, .type = ControlType::kMark, .payload_size = UINT32_MAX};
   send(left_->fd(), &header, sizeof(header), 0);
-  EXPECT_EQ(right_->Receive().status().code(), StatusCode::kCorrupt);
+  EXPECT_EQ(right_->Receive().status().message(), "cannot understand a control message");
 }
 
 TEST_F(ControlChannelTest, TheOtherSidesEndIsNoticed) {
   left_.reset();
   EXPECT_EQ(right_->Receive().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(right_->Send(ControlType::kStop, "").message(),
+            "cannot send a control message: Broken pipe");
 }
 
 TEST(ControlChannelConnectTest, NobodyThereIsNotFound) {
   const Result<ControlChannel> channel = ControlChannel::Connect("/nonexistent/socket");
   ASSERT_FALSE(channel.ok());
   EXPECT_EQ(channel.status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(channel.status().message(),
+            "cannot connect to /nonexistent/socket: No such file or directory");
+}
+
+TEST(ControlChannelConnectTest, WhatIsWrongIsTold) {
+  const std::string path = "/" + std::string(200, 'x');
+  EXPECT_EQ(ControlChannel::Connect(path).status().message(),
+            "cannot connect to " + path +
+                ": the path is too long; name a shorter one by HEAPPROFD_DIRECTORY");
+  if (!kMayRunOutOfDescriptors)
+    GTEST_SKIP() << "sanitizers need descriptors of their own";
+  const ScopedLimit none(RLIMIT_NOFILE, 0);
+  EXPECT_EQ(ControlChannel::Connect("/x").status().message(),
+            "cannot connect to /x: Too many open files; raise ulimit -n");
 }
 
 }  // namespace

@@ -173,6 +173,16 @@ class FrontDeskTest : public testing::Test {
     return "silence";
   }
 
+  // What has been answered by now, without a header; "": nothing.
+  static std::string TextIn(const ScopedFd& fd) {
+    std::array<char, 512> text{};
+    const ssize_t got = recv(fd.get(), text.data(), text.size(), MSG_DONTWAIT);
+    constexpr auto kHeader = static_cast<ssize_t>(sizeof(ControlHeader));
+    return got > kHeader
+               ? std::string(text.data() + kHeader, static_cast<size_t>(got - kHeader))
+               : "";
+  }
+
   // Each has an engine with a recording.
   void StartEngines(std::initializer_list<uid_t> users) {
     for (const uid_t user : users)
@@ -279,9 +289,31 @@ TEST_F(FrontDeskTest, RootAndWhoeverIsServedAlwaysGetIn) {
   for (; user < kFirst + 1000 && (answer.empty() || answer.ends_with("has it")); ++user)
     answer = AnswerOn(CommandOf(user));
   EXPECT_EQ(desk_->started(), 128u);
-  EXPECT_NE(answer.find("try again when one has ended"), std::string::npos) << answer;
+  EXPECT_NE(answer.find(" users have recordings already; try again when one has ended"),
+            std::string::npos)
+      << answer;
   EXPECT_EQ(AnswerOn(CommandOf(0)), "0 has it");
   EXPECT_EQ(AnswerOn(CommandOf(kFirst, kFirst + 5000)), "62000 has it");
+}
+
+TEST_F(FrontDeskTest, CommandsOfAnEngineThatReadsNothingAreToldSo) {
+  Open({{kMallory, 'd'}});
+  StartEngines({kMallory});
+  std::vector<ScopedFd> commands;
+  std::string answer;
+  while (answer.empty() && commands.size() < 1000) {
+    commands.push_back(CommandOf(kMallory));
+    desk_->Poll(0, -1);
+    answer = TextIn(commands.back());
+  }
+  EXPECT_EQ(answer,
+            "cannot serve the command: too many programs and commands of this user wait "
+            "already; try again");
+  ASSERT_GT(commands.size(), 1u);
+  const std::string late = AnswerOn(commands[commands.size() - 2]);  // it has waited
+  EXPECT_TRUE(late.ends_with(
+      "cannot serve the command: this user's engine does not answer; try again"))
+      << late;
 }
 
 TEST_F(FrontDeskTest, AnEngineThatReadsNothingIsEnded) {
@@ -336,7 +368,8 @@ int AskFromNamespace(const std::string& path, uid_t users, int ready, int go) {
     std::array<char, 512> text{};
     const ssize_t got = recv(fd.get(), text.data(), text.size(), 0);
     refused += got > 0 && std::string_view(text.data(), static_cast<size_t>(got))
-                                  .find("user namespaces") != std::string_view::npos
+                                  .find("users of other user namespaces have") !=
+                              std::string_view::npos
                    ? 1
                    : 0;
   }

@@ -57,6 +57,8 @@ TEST_F(LinkTest, NonsenseIsSaidToBeNonsense) {
     const auto received = link_->Receive();
     ASSERT_FALSE(received.ok()) << bytes.size();
     EXPECT_EQ(received.status().code(), StatusCode::kCorrupt);
+    EXPECT_EQ(received.status().message(),
+              "cannot understand a message between processes");
   }
 }
 
@@ -147,6 +149,10 @@ TEST_F(LinkTest, SomethingThatIsNoConnectionIsNoVisitor) {
   LinkMessage file;
   file.fds.emplace_back(dup(0));
   EXPECT_FALSE(TakeVisitor(std::move(file)).ok());
+  EXPECT_TRUE(Identify(UntrustedSocket(ScopedFd(dup(0))))
+                  .status()
+                  .message()
+                  .starts_with("cannot tell who has connected: "));
 }
 
 }  // namespace

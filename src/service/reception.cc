@@ -42,9 +42,11 @@ Reception::~Reception() {
 
 Status Reception::Listen() {
   listener_ = ScopedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener_.valid())
+    return Status::FromErrno("cannot listen on " + path_, errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (!listener_.valid() || path_.size() >= sizeof(address.sun_path))
+  if (path_.size() >= sizeof(address.sun_path))
     return Status(StatusCode::kInvalidArgument,
                   "cannot listen on " + path_ +
                       ": the path is too long; name a shorter "

@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "base/files/passed_fds.h"
+#include "base/test_limits.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 
@@ -156,7 +157,20 @@ TEST_F(ReceptionTest, APathThatIsTooLongIsNamed) {
   const auto reception =
       Reception::Open(place_ + "/" + std::string(200, 'x'), ScopedFd());
   ASSERT_FALSE(reception.ok());
-  EXPECT_NE(reception.status().message().find("--directory"), std::string::npos);
+  EXPECT_NE(reception.status().message().find(
+                ": the path is too long; name a shorter one with --directory"),
+            std::string::npos);
+}
+
+TEST_F(ReceptionTest, WhyNobodyCanBeReceivedIsTold) {
+  const std::string path = place_ + "/none/socket";
+  EXPECT_EQ(Reception::Open(path, ScopedFd()).status().message(),
+            "cannot listen on " + path + ": No such file or directory");
+  if (!kMayRunOutOfDescriptors)
+    GTEST_SKIP() << "sanitizers need descriptors of their own";
+  const ScopedLimit none(RLIMIT_NOFILE, 0);
+  EXPECT_EQ(Reception::Open(path, ScopedFd()).status().message(),
+            "cannot listen on " + path + ": Too many open files; raise ulimit -n");
 }
 
 }  // namespace

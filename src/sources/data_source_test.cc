@@ -1,11 +1,14 @@
 #include "sources/data_source.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
+#include <functional>
 #include <map>
 
 #include "base/clock.h"
+#include "base/test_child.h"
 #include "config.pb.h"
 #include "trace/fields.h"
 #include "trace/message_reader.h"
@@ -176,6 +179,94 @@ TEST(MakeDataSourcesTest, ManyEventsAreTakenIn) {
   const uint64_t begin_ns = MonotonicNs();
   EXPECT_EQ(Make(config).sources.size(), 1u);
   EXPECT_LT(MonotonicNs() - begin_ns, 10'000'000'000u);
+}
+
+// What the first source of `config` says when it begins in a process for which `prepare`
+// has made another machine; nothing where that is not allowed.
+std::string BeginningAfter(const std::function<bool()>& prepare,
+                           const proto::DataSourceConfig& config) {
+  return SaidInChild(prepare,
+                     [&] {
+                       Packets packets;
+                       const DataSources made = Make(config);
+                       const std::string said = made.sources.at(0)->Begin().message();
+                       static_cast<void>(made.sources.at(0)->End(packets.Sink()));
+                       return said;
+                     })
+      .value_or("");
+}
+
+bool MountTracefs() {
+  return mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, nullptr) == 0;
+}
+
+class RefusedSourceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (BeginningAfter([] { return MountTracefs(); }, Events("no/such")).empty())
+      GTEST_SKIP() << "no tracefs can be mounted here";
+  }
+
+  static proto::DataSourceConfig Events(const std::string& name) {
+    proto::DataSourceConfig config;
+    config.set_name("linux.ftrace");
+    config.mutable_ftrace_config()->add_ftrace_events(name);
+    return config;
+  }
+};
+
+TEST_F(RefusedSourceTest, EventsThatTheKernelDoesNotHaveAreNamed) {
+  EXPECT_EQ(BeginningAfter([] { return MountTracefs(); }, Events("no/such")),
+            "cannot record event \"no/such\": the kernel has none of this name; "
+            "/sys/kernel/tracing/available_events lists them");
+}
+
+TEST_F(RefusedSourceTest, MoreEventsThanARecordingMayHaveAreCut) {
+  const std::string said =
+      BeginningAfter([] { return MountTracefs(); }, Events("syscalls/*"));
+  EXPECT_TRUE(said.starts_with("cannot record all ")) << said;
+  EXPECT_TRUE(said.ends_with(" events: 512 are the most; name those that matter"))
+      << said;
+}
+
+TEST_F(RefusedSourceTest, WithoutTracefsItIsSaidWhoMountsIt) {
+  const auto hide = [] {
+    return mount("tmpfs", "/sys/kernel/tracing", "tmpfs", 0, nullptr) == 0 &&
+           mount("tmpfs", "/sys/kernel/debug", "tmpfs", 0, nullptr) == 0;
+  };
+  const std::string said =
+      "cannot find tracefs: it is not mounted where this process sees it; mount -t "
+      "tracefs tracefs /sys/kernel/tracing, and record again";
+  EXPECT_EQ(BeginningAfter(hide, Events("sched/*")), said);
+  const auto hide_from_user = [&] { return hide() && setuid(65534) == 0; };
+  EXPECT_EQ(BeginningAfter(hide_from_user, Events("sched/*")), said + ", both as root");
+}
+
+TEST_F(RefusedSourceTest, OnlyAnotherUserIsToldToBeRoot) {
+  EXPECT_EQ(BeginningAfter([] { return MountTracefs() && setuid(65534) == 0; },
+                           Events("sched/*")),
+            "cannot trace the kernel: only root may; record as root");
+  EXPECT_NE(
+      BeginningAfter(
+          [] {
+            return MountTracefs() &&
+                   mount(nullptr, "/sys/kernel/tracing", nullptr,
+                         MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0;
+          },
+          Events("sched/*"))
+          .find("/sys/kernel/tracing/instances is read-only for this process; where "
+                "that is systemd's doing, add ReadWritePaths=-"),
+      std::string::npos);
+}
+
+TEST_F(RefusedSourceTest, AKernelWithoutFiguresOfPressureIsSaidToBeThat) {
+  proto::DataSourceConfig config;
+  config.set_name("linux.sys_stats");
+  config.mutable_sys_stats_config()->set_psi_period_ms(100);
+  EXPECT_EQ(BeginningAfter(
+                [] { return mount("tmpfs", "/proc", "tmpfs", 0, nullptr) == 0; }, config),
+            "cannot read /proc/pressure: the kernel keeps no such figures; start it with "
+            "psi=1, or leave out psi_period_ms");
 }
 
 }  // namespace

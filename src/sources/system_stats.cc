@@ -1,10 +1,12 @@
 #include "sources/system_stats.h"
 
+#include <fcntl.h>
 #include <google/protobuf/descriptor.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -16,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/files/proc_files.h"
+#include "base/scoped_fd.h"
 #include "trace/fields.h"
 
 namespace heapprofd {
@@ -264,10 +267,13 @@ class SystemStats : public DataSource {
     });
     if (options_.pressure_ms == 0)
       return {};
-    if (ReadProcFile("/proc/pressure/memory", 1).empty())
+    const ScopedFd pressure(open("/proc/pressure/memory", O_RDONLY | O_CLOEXEC));
+    if (!pressure.valid() && (errno == ENOENT || errno == EOPNOTSUPP))
       return Status(StatusCode::kUnavailable,
                     "cannot read /proc/pressure: the kernel keeps no such figures; start "
                     "it with psi=1, or leave out psi_period_ms");
+    if (!pressure.valid())
+      return Status::FromErrno("cannot read /proc/pressure", errno);
     add(options_.pressure_ms, [](const Options&, pbf_writer& stats) {
       AddPressure(ReadProcFile("/proc/pressure/cpu", kMaxFile), 1, stats);
       AddPressure(ReadProcFile("/proc/pressure/io", kMaxFile), 3, stats);

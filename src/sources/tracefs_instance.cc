@@ -27,13 +27,15 @@ constexpr std::string_view kPrefix = "heapprofd-";
 constexpr size_t kMaxFormat = size_t{64} << 10;
 constexpr size_t kMaxEventList = size_t{256} << 10;
 
-Status WriteTo(const std::string& path, const std::string& text, int flags = 0) {
+// Zero, or why not.
+int WriteTo(const std::string& path, const std::string& text, int flags = 0) {
   const ScopedFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC | flags));
-  if (!fd.valid())
-    return Status::FromErrno("cannot open " + path, errno);
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return Status::FromErrno("cannot write " + path, errno);
-  return {};
+  return fd.valid() && write(fd.get(), text.data(), text.size()) >= 0 ? 0 : errno;
+}
+
+Status Set(const std::string& path, const std::string& text) {
+  const int error = WriteTo(path, text);
+  return error == 0 ? Status() : Status::FromErrno("cannot write " + path, error);
 }
 
 Result<std::string> FindTracefs() {
@@ -43,10 +45,13 @@ Result<std::string> FindTracefs() {
     if (statfs(place, &status) == 0 && status.f_type == TRACEFS_MAGIC)
       return std::string(place);
   }
+  // What root alone may look into is no place that this process sees.
+  const char* const who = geteuid() == 0 ? "" : ", both as root";
   return Status(
       StatusCode::kUnavailable,
       "cannot find tracefs: it is not mounted where this process sees it; mount "
-      "-t tracefs tracefs /sys/kernel/tracing");
+      "-t tracefs tracefs /sys/kernel/tracing, and record again" +
+          std::string(who));
 }
 
 // Our names carry the process id of who made them.
@@ -75,7 +80,7 @@ Status TracefsInstance::Create(uint32_t buffer_kib) {
   const std::string path = instances + "/" + std::string(kPrefix) +
                            std::to_string(getpid()) + "-" + std::to_string(++serial);
   if (mkdir(path.c_str(), 0700) != 0) {
-    if (errno == EACCES || errno == EPERM)
+    if (errno == EACCES && geteuid() != 0)
       return Status(StatusCode::kUnavailable,
                     "cannot trace the kernel: only root may; record as root");
     if (errno == EROFS)
@@ -87,19 +92,22 @@ Status TracefsInstance::Create(uint32_t buffer_kib) {
     return Status::FromErrno("cannot create " + path, errno);
   }
   path_ = path;
-  HPD_TRY(WriteTo(path_ + "/trace_clock", "boot"));
-  return WriteTo(path_ + "/buffer_size_kb", std::to_string(buffer_kib));
+  HPD_TRY(Set(path_ + "/trace_clock", "boot"));
+  return Set(path_ + "/buffer_size_kb", std::to_string(buffer_kib));
 }
 
 Status TracefsInstance::Enable(const std::string& event) {
   std::string name = event;
   std::ranges::replace(name, '/', ':');
-  const Status status = WriteTo(path_ + "/set_event", name, O_APPEND);
-  return status.ok() ? status
-                     : Status(StatusCode::kNotFound,
-                              "cannot record event \"" + event +
-                                  "\": the kernel has none of this name; "
-                                  "/sys/kernel/tracing/available_events lists them");
+  const int error = WriteTo(path_ + "/set_event", name, O_APPEND);
+  if (error == 0)
+    return {};
+  const std::string cannot = "cannot record event \"" + event + "\"";
+  if (error != EINVAL)
+    return Status::FromErrno(cannot, error);
+  const std::string tracefs = path_.substr(0, path_.find("/instances/"));
+  return Status(StatusCode::kNotFound, cannot + ": the kernel has none of this name; " +
+                                           tracefs + "/available_events lists them");
 }
 
 std::vector<std::string> TracefsInstance::Enabled() const {

@@ -48,11 +48,17 @@ TEST(LlvmAnswerTest, ValuesOfOtherTypesAreLeftOut) {
   EXPECT_EQ(lines->at(0).line, 0u);
 }
 
-TEST(AskLlvmSymbolizerTest, OneThatDoesNotAnswerIsEnded) {
+// A shell script in the place of llvm-symbolizer.
+std::string ProgramOf(const std::string& script) {
   std::string program = testing::TempDir() + "symbolizer-XXXXXX";
   ScopedFd(mkstemp(program.data()));
-  std::ofstream(program) << "#!/bin/sh\nexec sleep 1000\n";
-  ASSERT_EQ(chmod(program.c_str(), 0700), 0);
+  std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
+  EXPECT_EQ(chmod(program.c_str(), 0700), 0);
+  return program;
+}
+
+TEST(AskLlvmSymbolizerTest, OneThatDoesNotAnswerIsEnded) {
+  const std::string program = ProgramOf("exec sleep 1000");
   const std::vector<uint64_t> addresses = {0x1000};
   const auto answers =
       AskLlvmSymbolizer(program, STDIN_FILENO, addresses, /*patience_ns=*/1'000'000);
@@ -94,8 +100,30 @@ INSTANTIATE_TEST_SUITE_P(Programs,
 TEST(LlvmSymbolizerTest, AProgramThatDoesNotAnswerIsAnError) {
   const TestProgram program("shapes");
   const std::vector<uint64_t> addresses(100, 1);
-  for (const char* other : {"/bin/true", "/bin/cat", "/nowhere/llvm-symbolizer"})
-    EXPECT_FALSE(AskLlvmSymbolizer(other, program.fd.get(), addresses).ok()) << other;
+  const auto error_of = [&](const char* other) {
+    return AskLlvmSymbolizer(other, program.fd.get(), addresses).status().message();
+  };
+  EXPECT_EQ(error_of("/bin/true"),
+            "cannot use /bin/true: it ended before it had answered");
+  EXPECT_EQ(error_of("/bin/cat"), "cannot use /bin/cat: it ended before it had answered");
+  const std::string old = ProgramOf("while read line; do echo main; done");
+  EXPECT_EQ(error_of(old.c_str()),
+            "cannot use " + old +
+                ": it does not answer in JSON; version 14 or later is needed");
+  EXPECT_EQ(error_of("/nowhere/llvm-symbolizer"),
+            "cannot run /nowhere/llvm-symbolizer: No such file or directory");
+}
+
+TEST(LlvmSymbolizerTest, WhereThereIsNoneItIsSaidHowToGetIt) {
+  const char* const before = getenv("PATH");
+  const std::string path = before != nullptr ? before : "";
+  setenv("PATH", "/nowhere", 1);
+  const Result<std::string> found = FindLlvmSymbolizer();
+  setenv("PATH", path.c_str(), 1);
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.status().message(),
+            "cannot symbolize with llvm-symbolizer: there is none in PATH; install it "
+            "(apt-get install llvm) or unset HEAPPROFD_SYMBOLIZER");
 }
 
 }  // namespace

@@ -188,19 +188,23 @@ std::optional<ModuleSymbolizer::Source> ModuleSymbolizer::FindSource(
     if (file.reason == RejectedFile::Reason::kBuildIdMismatch)
       answer->reason = NoSymbolsReason::kBuildIdMismatch;
   }
-  answer->error = NotFoundMessage(request, rejected);
+  answer->error =
+      NotFoundMessage(request, rejected, answer->reason != NoSymbolsReason::kNotFound);
   return std::nullopt;
 }
 
 // The first part is what users of heapprofd know and search for.
-std::string ModuleSymbolizer::NotFoundMessage(
-    const ModuleRequest& request, const std::vector<RejectedFile>& rejected) const {
+std::string ModuleSymbolizer::NotFoundMessage(const ModuleRequest& request,
+                                              const std::vector<RejectedFile>& rejected,
+                                              bool is_another) const {
   std::string message =
       "Could not find " + request.path + " (" + Describe(request.build_id) + "): ";
   if (request.build_id.empty())
     return message +
-           "the file is gone, and without a build id no other can stand in; "
-           "build it with -Wl,--build-id";
+           (is_another ? "the file that is there is not the one that ran"
+                       : "the file is gone") +
+           ", and without a build id no other can stand in; build it with "
+           "-Wl,--build-id";
   std::string causes;
   for (const RejectedFile& file : rejected) {
     causes += file.path;

@@ -84,7 +84,8 @@ class ModuleSymbolizer {
   void Keep(const std::string& name) const;
   std::string CacheName(const ModuleRequest& request) const;
   std::string NotFoundMessage(const ModuleRequest& request,
-                              const std::vector<RejectedFile>& rejected) const;
+                              const std::vector<RejectedFile>& rejected,
+                              bool is_another) const;
 
   const SymbolizeOptions& options_;
   SymbolFinder* finder_;

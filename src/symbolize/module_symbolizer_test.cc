@@ -93,6 +93,21 @@ TEST_F(ModuleSymbolizerTest, AStrippedFileIsCompletedFromThePathOfTheUser) {
   EXPECT_EQ(FunctionOf(answer, draw_), "shapes::Draw(long)");
 }
 
+TEST_F(ModuleSymbolizerTest, OfAStrippedFileItIsSaidWhereItsNamesAre) {
+  const TestProgram stripped("separate/shapes_by_id");
+  request_.path = directory_ / "stripped";
+  fs::copy_file(stripped.path, request_.path);
+  request_.open = [&] {
+    return ScopedFd(open(request_.path.c_str(), O_RDONLY | O_CLOEXEC));
+  };
+  EXPECT_EQ(
+      Symbolize().error,
+      request_.path + " (Build ID: " + HexEncode(request_.build_id) +
+          ") has no symbols for some of its functions: it is stripped; install its "
+          "debug symbols (-dbgsym package), set DEBUGINFOD_URLS, or name a directory "
+          "that has them in PERFETTO_BINARY_PATH");
+}
+
 TEST_F(ModuleSymbolizerTest, AFileThatIsGoneIsReplacedFromThePathOfTheUser) {
   request_.path = "/nowhere/libshapes.so";
   request_.open = nullptr;
@@ -103,6 +118,17 @@ TEST_F(ModuleSymbolizerTest, AFileThatIsGoneIsReplacedFromThePathOfTheUser) {
   options_.binary_path = {directory_.string()};
   const ModuleAnswer answer = Symbolize();
   EXPECT_EQ(FunctionOf(answer, draw_), "shapes::Draw(long)") << answer.error;
+}
+
+TEST_F(ModuleSymbolizerTest, WhatFailsInAWorkerIsSaidOfItsFile) {
+  EXPECT_EQ(AnswerOfDeadWorker("/lib/x.so", "its reader was stopped").error,
+            "cannot symbolize /lib/x.so: its reader was stopped; the file is damaged, or "
+            "was changed while it was read");
+  options_.backend = SymbolBackend::kLlvmSymbolizer;
+  options_.llvm_symbolizer = "/bin/true";
+  EXPECT_EQ(Symbolize().error,
+            "cannot symbolize " + shapes_.path +
+                ": cannot use /bin/true: it ended before it had answered");
 }
 
 TEST_F(ModuleSymbolizerTest, TheMessageNamesFilesOfAnotherBuild) {

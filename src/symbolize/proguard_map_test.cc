@@ -138,7 +138,9 @@ TEST(ProguardMapTest, TheEnvironmentNamesPackagesAndFiles) {
   EXPECT_EQ(sources.value()[1].package, "com.b");
   EXPECT_EQ(sources.value()[2].package, "");
   EXPECT_EQ(sources.value()[2].path, "all.txt");
-  EXPECT_FALSE(ParseProguardSources("com.a=").ok());
+  EXPECT_EQ(ParseProguardSources("com.a=").status().message(),
+            "cannot use PERFETTO_PROGUARD_MAP: \"com.a=\" names no file; its form is "
+            "package=file[:package=file...]");
   EXPECT_TRUE(ParseProguardSources("").value().empty());
 }
 

@@ -89,7 +89,12 @@ TEST_F(SymbolizeProfileTest, AFileOfAnotherBuildIsReportedAndNotUsed) {
   for (const ModuleSymbols& module : report.modules) {
     EXPECT_EQ(module.reason, NoSymbolsReason::kBuildIdMismatch);
     EXPECT_FALSE(module.error.empty());
+    EXPECT_EQ(module.error.find("is gone"), std::string::npos) << module.error;
   }
+  EXPECT_TRUE(report.modules[1].error.ends_with(
+      "(no Build ID): the file that is there is not the one that ran, and without a "
+      "build id no other can stand in; build it with -Wl,--build-id"))
+      << report.modules[1].error;
   EXPECT_TRUE(profile_.frames[0].lines.empty());
   EXPECT_TRUE(profile_.frames[1].lines.empty());
 }

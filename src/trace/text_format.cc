@@ -60,13 +60,13 @@ TraceTextFormat::TraceTextFormat() : schema_(std::make_unique<Schema>()) {
 
 TraceTextFormat::~TraceTextFormat() = default;
 
-Result<std::string> TraceTextFormat::PacketToText(std::string_view packet) {
+std::optional<std::string> TraceTextFormat::PacketToText(std::string_view packet) {
   const std::unique_ptr<pb::Message> message(schema_->packet->New());
   std::string text;
   if (packet.size() > INT32_MAX ||
       !message->ParsePartialFromArray(packet.data(), static_cast<int>(packet.size())) ||
       !schema_->printer.PrintToString(*message, &text))
-    return Status(StatusCode::kCorrupt, "cannot decode packet: it is damaged");
+    return std::nullopt;
   return "packet {\n" + text + "}\n";
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,8 @@ class TraceTextFormat {
   ~TraceTextFormat();
 
   // "packet {\n  timestamp: 5\n}\n". Fields that the schema does not know are shown by
-  // number. kCorrupt: these bytes are no TracePacket.
-  Result<std::string> PacketToText(std::string_view packet);
+  // number. Nothing: these bytes are no TracePacket.
+  std::optional<std::string> PacketToText(std::string_view packet);
 
   // A serialized Trace from text with `packet { ... }` entries. kInvalidArgument with
   // line and column: the text does not follow the schema.

@@ -7,9 +7,12 @@
 // treats the texts as hostile.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "wire/records.h"
 
 namespace heapprofd {
 
@@ -52,6 +55,14 @@ inline uint64_t HeapIntervalByName(const HeapRules& rules, const char* name) {
       return rules.rules[i].interval;
   }
   return rules.other_interval;
+}
+
+// Of one whose interval was this as the session began.
+inline uint64_t IntervalInForce(const HeapRules& rules, uint64_t interval) {
+  uint32_t shift = rules.interval_shift.load(std::memory_order_relaxed);
+  for (; shift > 0 && interval != 0 && interval < rules.max_interval; --shift)
+    interval = std::min(interval * 2, kMaxInterval);
+  return interval;
 }
 
 struct HeapEntry {

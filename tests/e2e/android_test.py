@@ -44,6 +44,8 @@ elif command.startswith("[ -d /proc/"):
         asked = sum("[ -d /proc/" in line for line in log)
     print("gone" if os.path.exists(stopped) or asked >= ends else "running")
 elif sys.argv[1] == "pull":
+    if "FAKE_STUCK" in os.environ:
+        signal.pause()
     if "FAKE_TRACE" in os.environ:
         with open(os.environ["FAKE_TRACE"], "rb") as source, open(sys.argv[3], "wb") as file:
             file.write(source.read())
@@ -159,6 +161,7 @@ class Android(unittest.TestCase):
                 process = self.start("-n", "a", *options, FAKE_ENDS="1")
                 _, errors = process.communicate(timeout=60)
                 self.assertEqual(errors.count("cannot make the report: "), said, errors)
+                self.assertIn(f"note: no pprof files could be made of {self.out}/raw-trace; it opens in", errors)
                 shutil.rmtree(self.out)
 
     def test_the_converter_is_told_what_to_leave_out(self):
@@ -216,6 +219,15 @@ class Android(unittest.TestCase):
     def test_an_adb_that_hangs_keeps_nobody_from_leaving(self):
         self.give_up(FAKE_HANGS="1")
 
+    def test_a_trace_that_does_not_come_can_be_left_there(self):
+        process = self.start("-n", "a", FAKE_ENDS="1", FAKE_STUCK="1")
+        wait_for(lambda: self.was_told("raw-trace"), "nothing is fetched")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertIn("cannot fetch the trace: interrupted; adb pull /data/misc/perfetto-traces/profile-"
+                      f"{process.pid} does it by hand", errors)
+
     def test_selinux_is_restored(self):
         self.start("-n", "a", "--disable-selinux", FAKE_ENDS="1").communicate(timeout=60)
         shell = [c[1] for c in self.commands() if c[0] == "shell"]
@@ -226,6 +238,10 @@ class Android(unittest.TestCase):
         self.assertTrue(any("simpleperf record" in c[-1] for c in self.commands()))
         self.assertIn(["pull", "/data/local/tmp/heapprofd_profile", self.out], self.commands())
 
+    def test_names_that_cannot_be_looked_up_are_left_out(self):
+        _, errors = self.start("-n", "a", FAKE_ENDS="1", PERFETTO_BINARY_PATH=self.home.name).communicate(timeout=60)
+        self.assertIn("note: traceconv symbolize has failed; going on without symbols", errors)
+
     def test_old_devices_keep_their_file(self):
         self.start("-n", "a", FAKE_ENDS="1", FAKE_SDK="29").communicate(timeout=60)
         self.assertFalse(any(c[-1].startswith("rm ") for c in self.commands()))
@@ -234,7 +250,7 @@ class Android(unittest.TestCase):
         process = self.start("-n", "a", FAKE_PID="permission denied")
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
-        self.assertIn("permission denied", errors)
+        self.assertIn("cannot start perfetto on the device: permission denied", errors)
 
     def test_a_device_that_is_not_there_is_reported(self):
         process = self.start("-n", "a", FAKE_SDK="error: no devices/emulators found")

@@ -231,7 +231,7 @@ class CatchTest(unittest.TestCase):
             counts, errors = self.caught([program("first_allocations")], "first_allocations",
                                          env={**os.environ, **other.env, "LD_PRELOAD": PRELOAD})
         self.assertEqual(counts, [])
-        self.assertIn(f"it reports to the heapprofd in {other.directory}", errors)
+        self.assertIn(f" from its start: it reports to the heapprofd in {other.directory}; ask that one, or", errors)
 
     def test_scripts_are_caught_by_their_own_name(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -80,12 +80,16 @@ class CustomHeaps(unittest.TestCase):
 
     def test_what_was_not_recorded_is_named(self):
         self.assertIn("com.example.blocks, com.example.slots; add --all-heaps", run(KNOWN, ["-i", "1"]).stderr)
-        self.assertIn("registered no heap named absent", run(KNOWN, ["--heaps", "absent"]).stderr)
+        self.assertIn("the program registered no heap named absent; --all-heaps records and names those it has", run(KNOWN, ["--heaps", "absent"]).stderr)
 
     def test_a_statically_linked_program_reports_its_heaps(self):
         result = run([program("static_heaps")], ["-i", "1", "--all-heaps"])
         self.assertEqual({p.heap for p in result.pprofs}, {"com.example.blocks", "com.example.slots"})
         self.check_exactly(result)
+
+    def test_a_trace_tells_why_malloc_is_not_in_it(self):
+        self.assertIn(b"malloc cannot be seen in this process, only heaps that it reports; use --all-heaps, or start it",
+                      run([program("static_heaps")], ["-i", "1"]).trace_bytes)
 
     def test_a_wrong_selection_is_refused(self):
         for options in (["--heaps", ""], ["--heaps", "x" * 64], ["--heaps", "a=0"], ["--exclude-heaps", "a"],

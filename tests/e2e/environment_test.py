@@ -198,7 +198,7 @@ class Environment(unittest.TestCase):
             finally:
                 subprocess.run(["umount", directory], check=True)
         self.assertEqual(finished.returncode, 1, finished.stderr)
-        self.assertIn("No space left on device", finished.stderr)
+        self.assertRegex(finished.stderr, "cannot write trace .*: No space left on device; free space there or choose another")
         self.assertIn("cannot make the report", finished.stderr)
         self.assertNotIn("the trace is complete", finished.stderr)
 

@@ -88,6 +88,8 @@ class Conversion(WithDirectory):
                 code, made, message = self.convert(dump[:size])
                 self.assertEqual((code, made), (255, None))
                 self.assertIn("hprof-conv: cannot ", message)
+                if size > 40:
+                    self.assertRegex(message, "; heap_profile hprof histogram .* reads what is there")
                 self.assertEqual(os.listdir(self.directory), ["in.hprof"])
 
     def test_standard_streams_and_gzip(self):
@@ -122,6 +124,7 @@ class Merging(WithDirectory):
             done, made = self.merged(*arguments)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(made, self.whole)
+            self.assertEqual("the head; the head is put first" in done.stderr, arguments[0] == self.tail)
             os.unlink(self.path("out"))
 
     def test_a_pair_is_examined_without_merging(self):
@@ -139,7 +142,7 @@ class Merging(WithDirectory):
                 (self.write("other", other), self.tail, "of different dumps")]:
             done, made = self.merged(first, second)
             self.assertEqual((done.returncode, made), (2, None), done.stderr)
-            self.assertIn(cause, done.stderr)
+            self.assertRegex(done.stderr, f"cannot merge {first} and {second}: .*{cause}")
 
     def test_names_of_different_processes_are_noticed(self):
         moved = self.path("heap-dump-tm1-pid3.hprof-head")
@@ -157,7 +160,9 @@ class Examination(WithDirectory):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"it is cut at byte {len(dump) - 40}", done.stderr)
         self.assertIn("it is cut at byte", " ".join(json.loads(done.stdout)["notes"]))
-        self.assertEqual(hprof("histogram", "--strict", path).returncode, 1)
+        strict = hprof("histogram", "--strict", path)
+        self.assertEqual(strict.returncode, 1)
+        self.assertIn(f"cannot show all of {path}: it is damaged", strict.stderr)
 
     def test_compressed_dumps_and_pipes(self):
         want = self.histogram(self.write("a.hprof", phone()))["classes"]
@@ -230,7 +235,8 @@ class Examination(WithDirectory):
                 (["compare", path, path, "--dump", "1"], 2, "two files are needed"), (["compare", self.path("none"), path], 1, "No such"),
                 (["leaks", path, "x"], 2, "of no single object"), (["path", path], 2, "one object is needed"),
                 (["shrink", path], 2, "there is no such verb"), (["histogram", "--fast", path], 2, "none of this name"),
-                (["histogram", "--top", "x", path], 2, "must be a whole number"), (["histogram", "--dump", "2", path], 2, "it has 1"),
+                (["histogram", "--top", "x", path], 2, "must be a whole number"), (["histogram", "--dump", "2", path], 2, f"cannot examine dump 2 of {path}: it has 1"),
+                (["histogram", self.write("none.hprof", Dump().string(1, "x").bytes)], 1, "it has no heap dump"),
                 (["histogram", self.path("none")], 1, "No such file"), (["histogram", self.directory], 1, "Is a directory"),
                 (["path", path, "Missing"], 1, "no object has this address or class"),
                 (["histogram", self.write("text", b"hello")], 1, "so it is no hprof dump"),
@@ -348,7 +354,9 @@ class Tables(WithDirectory):
         done = subprocess.run([HEAP_PROFILE, "report", "-o", self.path("r.html"), self.write("a.hprof", phone())],
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("it is a heap dump of Java", done.stderr)
+        self.assertIn("cannot make a report of ", done.stderr)
+        self.assertIn(": it is a heap dump of Java; heap_profile hprof leaks FILE and heap_profile query FILE show what is in it",
+                      done.stderr)
         self.assertEqual(os.listdir(self.directory), ["a.hprof"])
 
 

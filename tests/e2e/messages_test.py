@@ -147,6 +147,24 @@ class Refusals(unittest.TestCase):
                 (["traceconv", "profile", "--perf"], "cannot convert CPU profiles"),
                 (["traceconv", "bundle"], "cannot make a bundle: it needs an input and an output file"),
                 (["traceconv", "text", "--help=1"], "cannot use --help=1: --help takes no value"),
+                (["traceconv", "deobfuscate", "/dev/null"], "cannot deobfuscate: no mapping file is named; set "),
+                (["-n", "x", "--no-running", "--no-startup"], "no process could match; leave one out"),
+                (["-i", "0", "--", "true"], "a number of bytes from 1 to 1 TiB"),
+                (["--no-startup", "--", "true"], "cannot use --no-startup with a program to start; use it with --name or --pid"),
+                (["stats"], "cannot tell figures: one file is needed; for example: heap_profile stats raw-trace"),
+                (["diff", "x"], "cannot compare: two files are needed; for example: heap_profile diff before.trace after.trace"),
+                (["leaks"], "cannot look for leaks: one file is needed; for example: heap_profile leaks raw-trace"),
+                (["show"], "cannot show: no file is named; for example: heap_profile show raw-trace"),
+                (["report"], "cannot report: no file is named; for example: heap_profile report raw-trace"),
+                (["export", "pprof", "x", "--pid", "y"], "cannot use --pid y: it must be a process id"),
+                (["stats", "x", "--fail-if", "live>1x"], "cannot use --fail-if live>1x: "),
+                (["hprof"], "cannot examine: no verb is named; heap_profile hprof --help lists them"),
+                (["hprof", "histogram"], "cannot examine: no file is named; heap_profile hprof --help shows how"),
+                (["hprof", "conv", "x"], "cannot convert: one input and one output are needed; for example: heap_profile hprof conv"),
+                (["hprof", "merge", "x"], "cannot merge: a head, a tail and an output are needed; for example: heap_profile hprof"),
+                (["java", "-p", "1", "--arm-oom", "--disarm-oom"], "cannot use --arm-oom together with --disarm-oom"),
+                (["java", "-p", "1", "--arm-oom", "--top", "3"], "cannot use --all, --json, --retained or --top with --arm-oom or"),
+                (["java", "--arm-oom"], "cannot ask a virtual machine: neither -p nor -n is given; heap_profile java"),
             ]:
                 with self.subTest(arguments):
                     result = tool(*arguments)
@@ -170,6 +188,24 @@ class Refusals(unittest.TestCase):
             with self.subTest(arguments):
                 result = tool(*arguments)
                 self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(words, result.stderr)
+
+
+    def test_what_the_service_is_told_wrongly(self):
+        for arguments, words in [(["--directory", "here"], "cannot use --directory here: it must begin with /"),
+                                 (["--directory", "/tmp/" + "x" * 120], "the path is too long; name a shorter one with --directory")]:
+            result = subprocess.run([HEAPPROFD, *arguments], capture_output=True, text=True)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(words, result.stderr)
+
+    def test_variables_that_choose_how_to_find_names(self):
+        for variable, value, words in [
+                ("PERFETTO_SYMBOLIZER_MODE", "guess", "it is neither find (by path) nor index (by build id)"),
+                ("HEAPPROFD_SYMBOLIZER", "nm", "cannot use HEAPPROFD_SYMBOLIZER=nm: it is neither libdw nor llvm-symbolizer"),
+                ("PERFETTO_PROGUARD_MAP", "a=", 'cannot use PERFETTO_PROGUARD_MAP: "a=" names no file; its form is package=file')]:
+            with self.subTest(variable):
+                result = tool("-q", "-o", "/dev/null/x", "--", "true", env={**os.environ, variable: value})
+                self.assertNotEqual(result.returncode, 0)
                 self.assertIn(words, result.stderr)
 
 
@@ -322,6 +358,10 @@ class Causes(unittest.TestCase):
         self.assertNotIn("not recorded", result.stderr)
         result = run(["/bin/true"], ["-n", "nobody"])
         self.assertIn("no process was found whose program file, argv[0] or command name is nobody", result.stderr)
+
+    def test_memory_of_a_short_program_is_known_to_have_a_limit(self):
+        result = run(["/bin/ls", "/"], ["-i", "1"])
+        self.assertRegex(result.stderr, r"\n  RSS +(at most )?[\d.]+ [KM]iB")
 
     def test_allocations_without_a_sample_are_counted(self):
         result = run([program("patient"), "1"], ["-i", "1000000000000"])

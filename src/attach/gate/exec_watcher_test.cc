@@ -59,6 +59,22 @@ TEST_F(ExecWatcherTest, OthersAreServedUntilTheCatchingThreadHasEnded) {
   EXPECT_GT(served, 0);
 }
 
+TEST_F(ExecWatcherTest, AProgramThatCouldNotWaitIsNamed) {
+  const VforkWaiter program;
+  const uint64_t deadline_ns = MonotonicNs() + kLongNs;
+  Tell({.news = GateNews::kHeld, .tid = program.pid(), .number = 1, .until_ns = 1});
+  std::vector<std::string> problems;
+  while (problems.empty() && MonotonicNs() < deadline_ns) {
+    usleep(100);
+    problems = watcher_->TakeProblems();
+  }
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0], "cannot attach to process " + std::to_string(program.pid()) +
+                             ": it could not wait any longer: others of its name were "
+                             "slow to start; attach with -p");
+  EXPECT_TRUE(watcher_->End([] {}).ok());
+}
+
 // A crowd can make as many as it likes while the session has no time.
 TEST_F(ExecWatcherTest, ProblemsThatNobodyTakesHaveABound) {
   constexpr uint64_t kMany = 1200;
@@ -75,6 +91,9 @@ TEST_F(ExecWatcherTest, ProblemsThatNobodyTakesHaveABound) {
     usleep(100);
   const std::vector<std::string> problems = watcher_->TakeProblems();
   EXPECT_EQ(problems.size(), 1001u);
+  EXPECT_EQ(problems[0],
+            "cannot record programs from their start: 1 whose names may match started "
+            "while too many others did; attach with -p");
   EXPECT_NE(problems.back().find("not all are shown"), std::string::npos);
   EXPECT_TRUE(watcher_->End([] {}).ok());
 }

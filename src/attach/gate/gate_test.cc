@@ -64,7 +64,9 @@ class GateTest : public testing::Test {
               }) {}
 
   // Says nothing yet.
-  GateEnds AddSilent(uid_t owner, bool are_mounts_left_out = false) {
+  GateEnds AddSilent(uid_t owner,
+                     bool are_mounts_left_out = false,
+                     bool has_mounts = true) {
     GateEnds watchers;
     GateEnds gates;
     EXPECT_TRUE(OpenGateEnds(&watchers, &gates));
@@ -75,7 +77,9 @@ class GateTest : public testing::Test {
         control_.ours.get(),
         std::string_view(reinterpret_cast<const char*>(&request), sizeof(request)),
         {gates.socket.get(), gates.pipe.get(), mounts.theirs.get()}));
-    EXPECT_TRUE(SendWithFds(mounts.ours.get(), "m", {place.get()}));
+    if (has_mounts) {
+      EXPECT_TRUE(SendWithFds(mounts.ours.get(), "m", {place.get()}));
+    }
     if (are_mounts_left_out) {
       EXPECT_TRUE(SendWithFds(mounts.ours.get(), kMountsLeftOut, std::vector<int>()));
     }
@@ -87,6 +91,15 @@ class GateTest : public testing::Test {
     EXPECT_EQ(reply.ticket, last_ticket_);
     EXPECT_EQ(reply.error, 0);
     return watchers;
+  }
+
+  // What it is told that is refused.
+  std::string Refusal(GateEnds ends, const ExecNames& names) {
+    EXPECT_TRUE(Say(ends, Sized(names.Encode())));
+    GateLink link(std::move(ends));
+    Turn();
+    const std::optional<GateLink::News> news = link.Receive();
+    return news && news->message.news == GateNews::kRefused ? news->text : "";
   }
 
   // `note`: what it says when it is ready.
@@ -323,6 +336,24 @@ TEST_F(GateTest, OneUserGetsAShareOfTheWatchersOnly) {
   EXPECT_EQ(news->message.news, GateNews::kRefused);
   EXPECT_NE(news->text.find("too many recordings"), std::string::npos);
   Add(0);  // there is room for others
+}
+
+TEST_F(GateTest, NamesOfOneUserHaveABound) {
+  ExecNames many;
+  for (size_t i = 0; i < ExecNames::kMaxCount; ++i)
+    many.AddName("n" + std::to_string(i));
+  std::vector<GateLink> watchers;
+  for (size_t names = 0; names < Gate::kMaxNamesOfUser; names += many.count())
+    watchers.push_back(Add(kNobody, many));
+  EXPECT_EQ(Refusal(AddSilent(kNobody), AnyName()),
+            "cannot watch for new processes: the recordings of this user wait for too "
+            "many names already; stop one");
+}
+
+TEST_F(GateTest, WithoutAFileSystemNothingIsWatched) {
+  EXPECT_EQ(Refusal(AddSilent(0, false, /*has_mounts=*/false), AnyName()),
+            "cannot watch any file system for new processes: none of those that were "
+            "found is local; attach to programs with -p once they run");
 }
 
 TEST_F(GateTest, ItEndsWithItsOwner) {

@@ -1,5 +1,6 @@
 // traceconv text: the packets of a trace as protobuf text.
 #include <cstdio>
+#include <optional>
 
 #include "base/print.h"
 #include "cli/convert/traceconv.h"
@@ -16,10 +17,10 @@ Status ConvertToText(const TraceconvOptions& options) {
   Status write_status;
   HPD_TRY_ASSIGN(const ReadReport report,
                  ReadPackets(options.input, [&](std::string_view packet) {
-                   const Result<std::string> text = format.PacketToText(packet);
-                   damaged += text.ok() ? 0u : 1u;
-                   if (text.ok() && write_status.ok())
-                     write_status = output.Write(text.value());
+                   const std::optional<std::string> text = format.PacketToText(packet);
+                   damaged += text ? 0u : 1u;
+                   if (text && write_status.ok())
+                     write_status = output.Write(*text);
                  }));
   HPD_TRY(output.Finish());
   if (damaged > 0)

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <optional>
 
+#include "base/test_child.h"
+
 namespace heapprofd {
 namespace {
 
@@ -51,6 +53,19 @@ TEST(PreloadPathTest, APathWithSeparatorsIsReachedByALinkThatGoesWithIt) {
     }
     EXPECT_FALSE(fs::exists(fs::path(link).parent_path().parent_path())) << link;
   }
+}
+
+TEST(PreloadPathTest, WhereNoLinkCanBeMadeThatIsSaid) {
+  const std::optional<std::string> said = SaidInChild(MakeTemporaryPlacesReadOnly, [] {
+    return PreloadPath::For("/opt/a b/libx.so").status().message();
+  });
+  if (!said)
+    GTEST_SKIP() << "nothing can be mounted here";
+  EXPECT_TRUE(
+      said->starts_with("cannot preload /opt/a b/libx.so: LD_PRELOAD cannot name a path "
+                        "with blanks, colons "
+                        "or $, and a link to it cannot be made as /"))
+      << *said;
 }
 
 TEST(PreloadPathTest, WhenItIsKeptTheLinkStays) {

@@ -213,16 +213,18 @@ int RunProgram(const Options& options) {
   if (run.program_is_running())
     Print(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
           options.command[0].c_str(), launched.pid);
-  const int failure = LeaveResults(recording, view, options, run.usage(), heaps,
-                                   {.directory = directory.value(),
-                                    .trace_path = directory.value() + "/raw-trace",
-                                    .top = options.top,
-                                    .quiet = options.quiet,
-                                    .seconds = run.seconds(),
-                                    .program = launched.pid,
-                                    .obstacle = ObstacleIn(options, recording),
-                                    .symbols = std::move(symbols).value(),
-                                    .status_line = &status_line});
+  const int failure =
+      LeaveResults(recording, view, options, run.usage(), heaps,
+                   {.directory = directory.value(),
+                    .trace_path = directory.value() + "/raw-trace",
+                    .top = options.top,
+                    .quiet = options.quiet,
+                    .seconds = run.seconds(),
+                    .program = launched.pid,
+                    .program_peak_kib = static_cast<uint64_t>(run.usage().peak_rss_kib),
+                    .obstacle = ObstacleIn(options, recording),
+                    .symbols = std::move(symbols).value(),
+                    .status_line = &status_line});
   return exit_code != 0 ? exit_code : failure;
 }
 

@@ -288,8 +288,11 @@ int FinishRecording(TraceRecording& recording,
     return failure;
   std::vector<ProcessResult> results;
   results.reserve(named.size());
-  for (const NamedTarget& process : named)
+  for (const NamedTarget& process : named) {
     results.push_back(process.result);
+    if (process.result.profile->process.pid == options.program)
+      results.back().resident_limit_kib = options.program_peak_kib;
+  }
   if (results.empty() || !HasSamples(*results[0].profile)) {
     PrintNothing(recording, options, files.has_trace());
     return failure;

@@ -19,9 +19,10 @@ struct FinishOptions {
   std::string trace_path = {};  // for the summary
   uint32_t top = 10;
   bool quiet = false;
-  double seconds = 0;         // length of the recording
-  pid_t program = 0;          // that was started for it; 0: none
-  std::string obstacle = {};  // why nothing could be recorded, when that is known
+  double seconds = 0;             // length of the recording
+  pid_t program = 0;              // that was started for it; 0: none
+  uint64_t program_peak_kib = 0;  // of its memory, or more: what it was started by counts
+  std::string obstacle = {};      // why nothing could be recorded, when that is known
   SymbolizeOptions symbols = {};
   StatusLine* status_line = nullptr;    // for work that takes long; nullptr: nobody looks
   std::function<void()> on_trace = {};  // called when all of the trace is written

@@ -28,9 +28,9 @@ std::string ReasonWithoutTargets(const TraceRecording& recording, bool has_progr
   if (!programs.empty())
     return programs[0];
   if (std::ranges::any_of(recording.sessions(), [](const auto& session) {
-        return !session->attach_problems().empty();
+        return session->missed().has_failed() || !session->attach_problems().empty();
       }))
-    return "no process of this name could be recorded; the lines above say why";
+    return "no process that was asked for could be recorded; the lines above say why";
   if (std::ranges::any_of(recording.sessions(), [](const auto& session) {
         return session->missed().others() > 0;
       }))

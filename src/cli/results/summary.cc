@@ -119,6 +119,18 @@ std::string Sparkline(const std::vector<double>& values) {
   return line;
 }
 
+// "": nothing is known of it.
+std::string FormatResident(const ProcessResult& process) {
+  const auto text = [](uint64_t kib) {
+    return FormatBytes(static_cast<double>(kib) * 1024);
+  };
+  if (process.resident_kib != 0)
+    return text(process.resident_kib);
+  return process.resident_limit_kib == 0 ? ""
+                                         : "at most " + text(process.resident_limit_kib) +
+                                               " (it ended before it was looked at)";
+}
+
 std::string FormatFigures(const ProcessResult& process,
                           const HeapDump& dump,
                           const SummaryOptions& options) {
@@ -128,15 +140,13 @@ std::string FormatFigures(const ProcessResult& process,
                      (peak.empty() ? live : Pad(live, kFigureWidth) + peak) + "\n  " +
                      Pad("allocated", 13) + FormatAllocated(dump) + "\n";
   const std::string spark = options.use_unicode ? Sparkline(process.history) : "";
-  if (process.resident_kib != 0 || !spark.empty()) {
-    const std::string resident =
-        process.resident_kib != 0
-            ? FormatBytes(static_cast<double>(process.resident_kib) * 1024)
-            : "unknown";
+  const std::string resident = FormatResident(process);
+  if (!resident.empty() || !spark.empty())
     text += "  " + Pad("RSS", 13) +
-            (spark.empty() ? resident : Pad(resident, kFigureWidth) + "heap " + spark) +
+            (spark.empty() ? resident
+                           : Pad(resident.empty() ? "unknown" : resident, kFigureWidth) +
+                                 "heap " + spark) +
             "\n";
-  }
   return text;
 }
 
@@ -183,7 +193,7 @@ std::string FormatOtherHeaps(const ProcessResult& process,
                              const SummaryOptions& options) {
   ProcessResult without_history = process;  // which belongs to all heaps together
   without_history.history.clear();
-  without_history.resident_kib = 0;
+  without_history.resident_kib = without_history.resident_limit_kib = 0;
   std::string text;
   const std::vector<HeapDump>& heaps = process.profile->heaps;
   for (size_t i = 1; i < heaps.size() && i <= kOtherHeaps; ++i)

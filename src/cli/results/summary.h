@@ -15,9 +15,10 @@ namespace heapprofd {
 struct ProcessResult {
   const TargetProfile* profile = nullptr;
   SymbolizeReport symbols;
-  std::vector<double> history;  // live bytes over time, evenly spaced
-  uint64_t resident_kib = 0;    // last seen, 0: unknown
-  bool tells_end = true;        // false: of the end only the limits are known
+  std::vector<double> history;      // live bytes over time, evenly spaced
+  uint64_t resident_kib = 0;        // last seen, 0: unknown
+  uint64_t resident_limit_kib = 0;  // never more, where it was not seen; 0: unknown
+  bool tells_end = true;            // false: of the end only the limits are known
 };
 
 struct SummaryOptions {

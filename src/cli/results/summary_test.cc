@@ -128,6 +128,32 @@ TEST(SummaryTest, NothingIsShownThatExactCountsDoNotAllow) {
   EXPECT_FALSE(Holds(text, "40.0 MiB")) << text;
 }
 
+TEST(SummaryTest, OfMemoryThatWasNotSeenTheLimitIsTold) {
+  TestProfile test;
+  test.Add({"main"}, 10000);
+  ProcessResult result = ResultOf(test);
+  EXPECT_FALSE(Holds(FormatSummary({result}, {}), "RSS"));
+  result.resident_limit_kib = 21 << 10;
+  EXPECT_TRUE(
+      Holds(FormatSummary({result}, {}),
+            "RSS          at most 21.0 MiB (it ended before it was looked at)\n"));
+  result.resident_kib = 1 << 10;
+  EXPECT_TRUE(Holds(FormatSummary({result}, {}), "RSS          1.00 MiB\n"));
+}
+
+TEST(SummaryTest, RowsThatHoldNothingAreNotShown) {
+  TestProfile test;
+  test.Add({"Large"}, 40 << 20);
+  test.Add({"Small"}, 4);
+  test.dump().possible_live = 4 << 20;  // a tenth, by which all rows are shrunk
+  const std::string some = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(some, "Large")) << some;
+  EXPECT_FALSE(Holds(some, "Small")) << some;
+  test.dump().possible_live = 0;
+  const std::string none = FormatSummary({ResultOf(test)}, {});
+  EXPECT_FALSE(Holds(none, "Top live memory")) << none;
+}
+
 TEST(SummaryTest, WhatAFileDoesNotTellIsNotMadeUp) {
   TestProfile test;
   test.Add({"f"}, 5000);
@@ -228,11 +254,11 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
       {[](TestProfile& t) { t.profile().quality.truncated_stacks = 20; }, "2.0%",
        "512 frames"},
       {[](TestProfile& t) { t.profile().quality.unwind_errors = 50; }, "5.0%",
-       "-fasynchronous-unwind-tables"},
+       "no way was found from a function to its caller; code built with"},
       {[](TestProfile& t) { t.profile().quality.checked_samples = 4; }, "4 of 4",
        "disagreed"},
       {[](TestProfile& t) { t.profile().quality.refused_samples = 7; }, "7 samples",
-       "--interval"},
+       "left out: too many are live at once; record with a larger --interval"},
       {[](TestProfile& t) { t.profile().quality.refused_marks = 7; }, "7 marks",
        "10,000"},
       {[](TestProfile& t) { t.profile().quality.threads_without_slot = 2; }, "2 threads",
@@ -397,7 +423,9 @@ TEST(QualityWarningsTest, OnlyARuntimeThatIsThereIsBlamedForCodeWithoutAFile) {
   node.profile().process.executable = "/usr/bin/node";
   EXPECT_TRUE(Holds(AdviceForJit(node, node.AddMapping("")), "--perf-basic-prof"));
   TestProfile other("coroutines");
-  EXPECT_TRUE(Holds(AdviceForJit(other, other.AddMapping("")), "/tmp/perf-4711.map"));
+  EXPECT_TRUE(Holds(
+      AdviceForJit(other, other.AddMapping("")),
+      "nothing is known about it; a perf map (/tmp/perf-4711.map) would name them"));
   TestProfile damaged("node");
   damaged.profile().process.executable = "/usr/bin/node";
   EXPECT_TRUE(Holds(AdviceForJit(damaged, damaged.AddMapping(""), "it was killed"),

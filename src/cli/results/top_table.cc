@@ -54,14 +54,19 @@ std::string FormatTable(const std::string& title,
                         double total,
                         double shown_total,
                         const SummaryOptions& options) {
-  if (entries.empty())
+  const double scale = total > 0 ? shown_total / total : 1;
+  const auto holds_nothing = [scale](const TopEntry& entry) {
+    return entry.live.bytes * scale <= 0.5;  // shown as 0 B
+  };
+  if (std::ranges::all_of(entries, holds_nothing))
     return "";
   const size_t width = NameWidth(options);
-  const double scale = total > 0 ? shown_total / total : 1;
   std::string text =
       "\n  " + Pad(title, width + kRankWidth) + Pad("live", kBytesWidth) + "share\n";
   for (size_t i = 0; i < entries.size(); ++i) {
     const TopEntry& entry = entries[i];
+    if (holds_nothing(entry))
+      break;  // and those behind it, which hold less
     std::string name = Cut(Printable(entry.function), width);
     if (!entry.location.empty() && name.size() + entry.location.size() + 2 <= width)
       name += "  " + Printable(entry.location);

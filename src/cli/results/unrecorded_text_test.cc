@@ -27,6 +27,18 @@ TEST(UnrecordedTextTest, EveryReasonHasItsOwnWordsAndARemedy) {
         {.reason = static_cast<UnrecordedReason>(i), .count = 1, .names = {"x"}});
   const std::vector<std::string> lines = UnrecordedWarnings(groups);
   ASSERT_EQ(lines.size(), kUnrecordedReasons);
+  const auto line_of = [&](UnrecordedReason reason) {
+    return lines[static_cast<size_t>(reason)];
+  };
+  EXPECT_EQ(line_of(UnrecordedReason::k32Bit),
+            "1 program was not recorded (x): 32-bit, and only 64-bit programs can be "
+            "recorded; use 64-bit builds");
+  EXPECT_EQ(line_of(UnrecordedReason::kPrivileged),
+            "1 program was not recorded (x): gaining privileges at the start (setuid or "
+            "capabilities), so the loader ignores LD_PRELOAD; run heap_profile as root");
+  EXPECT_EQ(line_of(UnrecordedReason::kDeclined),
+            "1 program was not recorded (x): the profiler could not take them on; the "
+            "brackets say why");
   for (size_t i = 0; i < lines.size(); ++i) {
     EXPECT_NE(lines[i].find("; "), std::string::npos) << lines[i];
     for (size_t j = 0; j < i; ++j)

@@ -28,12 +28,18 @@ class MissedProcesses {
 
   size_t others() const { return others_; }
 
+  // Of a wanted name or number, and attaching to it failed, which was said.
+  void NoteFailed() { has_failed_ = true; }
+
+  bool has_failed() const { return has_failed_; }
+
  private:
   static constexpr size_t kMaxTaken = 10'000;
 
   ProgramWatch* programs_;
   std::vector<std::unique_ptr<TargetProfile>> taken_;
   size_t others_ = 0;
+  bool has_failed_ = false;
 };
 
 }  // namespace heapprofd

@@ -11,6 +11,8 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/test_child.h"
+#include "base/test_limits.h"
 #include "wire/control.h"
 
 namespace heapprofd {
@@ -56,6 +58,24 @@ class SessionSocketTest : public testing::Test {
   pid_t sender_ = 0;
   std::unique_ptr<SessionSocket> socket_;
 };
+
+TEST_F(SessionSocketTest, WithoutDescriptorsOrAPlaceThereIsNone) {
+  const auto error = [] {
+    const auto created = SessionSocket::Create({});
+    return created.ok() ? "" : created.status().message();
+  };
+  const std::optional<std::string> said = SaidInChild(MakeTemporaryPlacesReadOnly, error);
+  if (said) {
+    EXPECT_TRUE(
+        said->starts_with("cannot create a directory for the session's socket in "))
+        << *said;
+  }
+  if (!kMayRunOutOfDescriptors)
+    GTEST_SKIP() << "sanitizers need descriptors of their own";
+  const ScopedLimit none(RLIMIT_NOFILE, 0);
+  EXPECT_EQ(error(),
+            "cannot create the session's socket: Too many open files; raise ulimit -n");
+}
 
 TEST_F(SessionSocketTest, WhatIsSaidIsHeardWithWhoSaysIt) {
   Hello hello{};

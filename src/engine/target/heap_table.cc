@@ -55,10 +55,11 @@ CallsiteRows<Value> CustomHeap::ByCallsite(const CallsiteRows<Value>& by_number)
   return rows;
 }
 
-void CustomHeap::Snapshot(HeapDump* dump) const {
+void CustomHeap::Snapshot(const HeapRules& rules, HeapDump* dump) const {
   dump->heap_name = name_;
   dump->original_sampling_interval = first_interval_;
-  dump->sampling_interval = interval_;
+  // No sample may have come since it was raised last.
+  dump->sampling_interval = std::max(interval_, IntervalInForce(rules, first_interval_));
   HeapDump by_number = *dump;
   live_.Snapshot(&by_number);
   dump->callsites = ByCallsite(by_number.callsites);
@@ -129,12 +130,13 @@ std::vector<HeapDump> HeapTable::Counted(const ClientBlock& client) const {
   return dumps;
 }
 
-std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client) const {
+std::vector<HeapDump> HeapTable::Snapshot(const ClientBlock& client,
+                                          const HeapRules& rules) const {
   std::vector<HeapDump> dumps = Counted(client);
   auto dump = dumps.begin();
   for (const auto& heap : heaps_) {
     if (heap != nullptr)
-      heap->Snapshot(&*dump++);
+      heap->Snapshot(rules, &*dump++);
   }
   return dumps;
 }

@@ -43,7 +43,7 @@ class CustomHeap {
 
   // Fills all of the dump that can be known from the records. `dump` has its exact totals
   // already.
-  void Snapshot(HeapDump* dump) const;
+  void Snapshot(const HeapRules& rules, HeapDump* dump) const;
 
   // As LiveHeap's.
   uint64_t SnapshotShapes(uint64_t now_ns, HeapDump* dump) const;
@@ -75,7 +75,7 @@ class HeapTable {
                                          const HeapRules& rules);
 
   // One dump per heap, with exact totals, in the order of ids. Times are the caller's.
-  std::vector<HeapDump> Snapshot(const ClientBlock& client) const;
+  std::vector<HeapDump> Snapshot(const ClientBlock& client, const HeapRules& rules) const;
 
   // As LiveHeap's, of these dumps, which Snapshot has returned.
   uint64_t SnapshotShapes(uint64_t now_ns, std::span<HeapDump> dumps) const;

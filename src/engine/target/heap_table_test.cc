@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "profile/limits.h"
+
 namespace heapprofd {
 namespace {
 
@@ -19,6 +21,8 @@ class HeapTableTest : public testing::Test {
 
   CustomHeap& Get(uint8_t id) { return table_.Get(id, *client_, *rules_); }
 
+  std::vector<HeapDump> Snapshot() const { return table_.Snapshot(*client_, *rules_); }
+
   std::unique_ptr<ClientBlock> client_ = std::make_unique<ClientBlock>();
   std::unique_ptr<HeapRules> rules_ = std::make_unique<HeapRules>();
   HeapTable table_;
@@ -32,7 +36,7 @@ TEST_F(HeapTableTest, EachHeapHasItsOwnSums) {
   Get(2).Allocate({0x20, 5, 1, 71}, 7);
   Get(1).Free(0x10, {.now_ns = 1'000'005});
   EXPECT_EQ(table_.LiveBytes(), 35);
-  const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  const std::vector<HeapDump> dumps = Snapshot();
   ASSERT_EQ(dumps.size(), 2u);
   EXPECT_EQ(dumps[0].heap_name, "pool");
   EXPECT_EQ(dumps[0].callsites.at(70).allocated.bytes, 100);
@@ -50,7 +54,7 @@ TEST_F(HeapTableTest, ShapesAreThoseOfTheHeapsCallsites) {
   Get(2).Allocate({0x10, 30, 1, 71}, 6);
   Get(2).Allocate({0x20, 5, 1, 70}, 7);
   Get(2).Free(0x20, {.now_ns = 1'000'005});
-  std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  std::vector<HeapDump> dumps = Snapshot();
   EXPECT_EQ(table_.SnapshotShapes(2'000'000, dumps), 0u);
   ASSERT_EQ(dumps[0].shapes.size(), 3u);  // allocated, live, its age
   EXPECT_EQ(dumps[0].shapes[0].callsite, 70u);
@@ -70,7 +74,7 @@ TEST_F(HeapTableTest, SlotsThatLieDoNotOverflowTheTotals) {
     client_->heap_slots[i].granted = i == 6 ? 100 : UINT64_MAX;
     client_->heap_slots[i].bytes_left = i == 6 ? 1000 : 0;
   }
-  const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  const std::vector<HeapDump> dumps = Snapshot();
   EXPECT_EQ(dumps.at(0).exact_alloc_calls, uint64_t{1} << 53);
   EXPECT_EQ(dumps.at(0).exact_alloc_bytes, uint64_t{1} << 53);
 }
@@ -87,7 +91,7 @@ TEST_F(HeapTableTest, TotalsAreThoseOfTheHeapsSlots) {
   client_->heap_slots[9].granted = 50;
   client_->heap_slots[10].thread_pointer.store(HeapSlotKey(0x7f80, 200));  // unknown heap
   client_->heap_slots[10].calls = 99;
-  const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  const std::vector<HeapDump> dumps = Snapshot();
   EXPECT_EQ(dumps.at(0).exact_alloc_calls, 4u);
   EXPECT_EQ(dumps.at(0).exact_alloc_bytes, 650u);
 }
@@ -100,17 +104,34 @@ TEST_F(HeapTableTest, NoMoreIsLiveThanWasCounted) {
   client_->heap_slots[5].thread_pointer.store(HeapSlotKey(0x7f00, 1));
   client_->heap_slots[5].calls = 3;
   client_->heap_slots[5].granted = 250;
-  const std::vector<HeapDump> dumps = table_.Snapshot(*client_);
+  const std::vector<HeapDump> dumps = Snapshot();
   EXPECT_EQ(dumps.at(0).possible_live, 250);
   EXPECT_EQ(dumps.at(0).peak_total.bytes, 250);
   EXPECT_EQ(dumps.at(0).peak_total.high, 250);
   EXPECT_EQ(dumps.at(1).peak_total.bytes, 30);
 }
 
+// What it has allocated since then is as little known as if there were no sample at all.
+TEST_F(HeapTableTest, AnIntervalThatWasRaisedCountsBeforeTheNextSample) {
+  rules_->max_interval = 1 << 20;
+  Name(1, "pool");
+  Get(1).Allocate({0x10, 100, 4096, 70}, 5);
+  client_->heap_slots[5].thread_pointer.store(HeapSlotKey(0x7f00, 1));
+  client_->heap_slots[5].calls = 5001;
+  client_->heap_slots[5].granted = 500'100;
+  rules_->interval_shift.store(8);
+  const HeapDump dump = Snapshot().at(0);
+  EXPECT_EQ(dump.original_sampling_interval, 4096u);
+  EXPECT_EQ(dump.sampling_interval, 1u << 20);
+  EXPECT_EQ(LiveTotal(dump).high, 500'100);
+  rules_->interval_shift.store(40);
+  EXPECT_EQ(Snapshot().at(0).sampling_interval, 1u << 20);
+}
+
 TEST_F(HeapTableTest, AHeapWithoutSamplesIsThereNevertheless) {
   Name(3, "quiet");
   table_.FindPublished(*client_, *rules_);
-  EXPECT_EQ(table_.Snapshot(*client_).at(0).heap_name, "quiet");
+  EXPECT_EQ(Snapshot().at(0).heap_name, "quiet");
 }
 
 TEST_F(HeapTableTest, HeapsThatTheSessionLeavesOutAreNamed) {
@@ -118,7 +139,7 @@ TEST_F(HeapTableTest, HeapsThatTheSessionLeavesOutAreNamed) {
   Name(3, "left out");
   EXPECT_EQ(table_.FindPublished(*client_, *rules_),
             std::vector<std::string>{"left_out"});
-  EXPECT_TRUE(table_.Snapshot(*client_).empty());
+  EXPECT_TRUE(Snapshot().empty());
 }
 
 TEST_F(HeapTableTest, HostileNamesBecomeHarmlessAndUnique) {

@@ -44,7 +44,8 @@ std::vector<std::string> TargetHeaps::FindUnrecorded() {
 // A program can have heaps of its own and no hooks of malloc; that malloc's heap is empty
 // is worth saying only when there is nothing else.
 std::vector<HeapDump> TargetHeaps::Snapshot() const {
-  std::vector<HeapDump> dumps = others_.Snapshot(memory_->client());
+  std::vector<HeapDump> dumps =
+      others_.Snapshot(memory_->client(), memory_->engine().heap_rules);
   HeapDump malloc_dump = DumpOfMalloc();
   if (malloc_interval_ != 0 && (malloc_dump.exact_alloc_calls > 0 || dumps.empty()))
     dumps.insert(dumps.begin(), std::move(malloc_dump));

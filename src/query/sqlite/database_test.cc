@@ -219,5 +219,16 @@ TEST_F(DatabaseTest, AQueryThatNeedsTooMuchMemoryFailsAndTheNextOneWorks) {
   EXPECT_EQ(Query("select 1"), "1\n");
 }
 
+TEST(DatabaseLimitTest, AQueryThatNeedsMoreMemoryThanIsAllowedIsToldHowToNeedLess) {
+  Result<std::unique_ptr<Database>> database = Database::Create(uint64_t{1} << 20);
+  ASSERT_TRUE(database.ok());
+  EXPECT_EQ(
+      RunQuery(*database.value(), "SELECT length(randomblob(20000000))"),
+      "error: cannot finish the query: it needs more memory than is allowed; narrow "
+      "it down with WHERE or LIMIT");
+  // The limit is that of the process: the next one's goes before.
+  ASSERT_TRUE(Database::Create(uint64_t{256} << 20).ok());
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -58,17 +58,25 @@ TEST(PerfettoSqlTest, WhatLooksLikeAMacroInATextIsNone) {
 }
 
 TEST(PerfettoSqlTest, BrokenMacrosAreErrors) {
-  for (const char* statement :
-       {"select * from nosuch!(t)", "select * from _callstacks_for_callsites!(t",
-        "select * from _callstacks_for_callsites!((t)"})
-    EXPECT_FALSE(TranslateStatement(statement).ok()) << statement;
+  const std::string missing =
+      "cannot expand macro _callstacks_for_callsites!: its closing parenthesis is "
+      "missing";
+  for (const char* statement : {"select * from _callstacks_for_callsites!(t",
+                                "select * from _callstacks_for_callsites!((t)"})
+    EXPECT_EQ(TranslateStatement(statement).status().message(), missing);
+  EXPECT_TRUE(TranslateStatement("select * from nosuch!(t)")
+                  .status()
+                  .message()
+                  .starts_with("cannot expand macro nosuch!: there is none of this name; "
+                               "these are: _android"));
 }
 
 TEST(PerfettoSqlTest, EndlesslyNestedMacrosAreRefused) {
   std::string statement = "t";
   for (int i = 0; i < 100; ++i)
     statement = "_callstacks_for_callsites!(" + statement + ")";
-  EXPECT_FALSE(TranslateStatement(statement).ok());
+  EXPECT_EQ(TranslateStatement(statement).status().message(),
+            "cannot expand the macros of the query: they are nested too deep");
 }
 
 }  // namespace

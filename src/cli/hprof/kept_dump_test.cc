@@ -1,0 +1,32 @@
+// What becomes of a dump that cannot be kept; tests/e2e/java_test.py has the others.
+#include "cli/hprof/kept_dump.h"
+
+#include <gtest/gtest.h>
+
+#include "base/test_limits.h"
+
+namespace heapprofd {
+namespace {
+
+TEST(KeptDumpTest, APlaceThatDoesNotExistIsNamed) {
+  EXPECT_EQ(KeptDump::Create("/nonexistent/dump").status().message(),
+            "cannot keep the dump as /nonexistent/dump: No such file or directory");
+}
+
+TEST(KeptDumpTest, WhatIsThereStays) {
+  EXPECT_EQ(KeptDump::Create("/etc/passwd").status().message(),
+            "cannot keep the dump as /etc/passwd: there is something of this name; name "
+            "another file");
+}
+
+TEST(KeptDumpTest, WithoutDescriptorsThereIsNoRoomInMemory) {
+  if (!kMayRunOutOfDescriptors)
+    GTEST_SKIP() << "sanitizers need descriptors of their own";
+  const ScopedLimit none(RLIMIT_NOFILE, 0);
+  EXPECT_EQ(KeptDump::Create("").status().message(),
+            "cannot make room for the dump in memory: Too many open files; raise ulimit "
+            "-n");
+}
+
+}  // namespace
+}  // namespace heapprofd
