@@ -15,6 +15,8 @@
 #include <fstream>
 #include <string>
 
+#include "hotspot/attach_answer.h"
+
 namespace heapprofd {
 namespace {
 
