@@ -99,8 +99,8 @@ def replay(calls, verdict):
     few, many = recorded_rush(calls // 10, verdict), recorded_rush(calls, verdict)
     grown = many["engine_peak_rss_kb"] - few["engine_peak_rss_kb"]
     verdict.check(f"replay: the engine grew by {grown} KiB", grown < 4096)
-    return (f"{calls / 1e6:g} M calls, each recorded, in {many['ms'] / 1e3:.1f} s, none lost; engine {many['engine_peak_rss_kb'] / 1024:.1f} MiB, "
-            f"{few['engine_peak_rss_kb'] / 1024:.1f} MiB after a tenth of them")
+    return (f"{calls / 1e6:g} M calls, each recorded, in {many['ms'] / 1e3:.1f} s, none lost; "
+            f"engine {many['engine_peak_rss_kb'] / 1024:.1f} MiB, {few['engine_peak_rss_kb'] / 1024:.1f} MiB after a tenth of them")
 
 
 def short_lives(count, at_once, verdict):
@@ -229,7 +229,8 @@ def killed_services(count, programs, verdict):
                 patient.tell("a")
             recording.finish()
             found = {pprof.pid: pprof.of("kept_block")["space"] for pprof in recording.pprofs}
-            verdict.check(f"kill {i}: {found}; {recording.stderr}", set(found) == {patient.pid for patient in patients} and set(found.values()) <= {ROUND, ROUND - 1000})
+            verdict.check(f"kill {i}: {found}; {recording.stderr}",
+                          set(found) == {patient.pid for patient in patients} and set(found.values()) <= {ROUND, ROUND - 1000})
             for patient in patients:
                 patient.tell("f")
         for patient in patients:
