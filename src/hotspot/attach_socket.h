@@ -41,10 +41,7 @@ struct AttachQuestion {
 
 Status SendQuestion(int socket, const AttachQuestion& question, const Sender& sender);
 
-// At most 16 KiB of the answer's text. An answer other than 0 is an error with it.
-Result<std::string> ReceiveAnswer(int socket, const Sender& sender);
-
-// All three.
+// Connects, asks and waits for the answer.
 Result<std::string> AskMachine(const Attachment& attachment,
                                const AttachQuestion& question);
 

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "base/test_limits.h"
+#include "hotspot/attach_answer.h"
 
 namespace heapprofd {
 namespace {

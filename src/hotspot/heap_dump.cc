@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/files/write_all.h"
 #include "base/format.h"
+#include "hotspot/attach_answer.h"
 #include "hotspot/attach_socket.h"
 #include "hotspot/dump_pipe.h"
 #include "hotspot/errand.h"

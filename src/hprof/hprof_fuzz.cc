@@ -76,8 +76,13 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
   if (!tree.order.empty())
     HPD_CHECK(!NearestPaths(heap.graph, {tree.order[tree.order.size() - 1]})[0].empty());
   NameReferences(file, dump, heap.census, &references);
-  for (const HeapThread& thread : ThreadsOf(file, dump, heap))
+  for (const HeapThread& thread : ThreadsOf(file, dump, heap)) {
     HPD_CHECK(thread.object < heap.graph.object_count());
+    for (const ThreadFrame& frame : thread.frames)
+      HPD_CHECK(!file.DescribeFrame(frame.id).empty());
+  }
+  for (const GraphRoot& root : heap.graph.roots())
+    HPD_CHECK(RootName(heap.roots[root.kind].tag) != nullptr);
   CheckContents(file, dump, heap);
 }
 

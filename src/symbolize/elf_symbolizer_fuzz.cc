@@ -29,22 +29,24 @@ struct Original {
       addresses;  // of functions with inlined calls, and some that nobody knows
 };
 
-Original ReadProgram(const char* name) {
+// `twin`: has the same code, and symbols.
+Original ReadProgram(const char* name, const char* twin) {
   const TestProgram program(name);
   std::ifstream in(program.path, std::ios::binary);
   Original original{.bytes = {std::istreambuf_iterator<char>(in), {}},
                     .build_id = program.build_id,
                     .addresses = {0, 1, UINT64_MAX}};
-  const SymbolRange draw = FindSymbol(program, "_ZN6shapes4DrawEl");
+  const SymbolRange draw = FindSymbol(TestProgram(twin), "_ZN6shapes4DrawEl");
   for (uint64_t address = draw.start - 64; address < draw.end + 64; ++address)
     original.addresses.push_back(address);
   return original;
 }
 
 const std::vector<Original>& Originals() {
-  static const std::vector<Original> kOriginals = {ReadProgram("shapes"),
-                                                   ReadProgram("shapes_dwarf4"),
-                                                   ReadProgram("shapes_no_debug")};
+  static const std::vector<Original> kOriginals = {
+      ReadProgram("shapes", "shapes"), ReadProgram("shapes_dwarf4", "shapes_dwarf4"),
+      ReadProgram("shapes_no_debug", "shapes_no_debug"),
+      ReadProgram("shapes_mini", "shapes_no_debug")};
   return kOriginals;
 }
 

@@ -1,8 +1,9 @@
 // ELF images and their unwind information are the target's: looks rules up in damaged
 // images.
 //
-// An input is a list of changes to the vdso, a small and real ELF image that every
-// process has: each four bytes are an offset (24 bits) and the new byte there.
+// An input is an image, or else a list of changes to the vdso, a small and real one that
+// every process has: each four bytes are an offset (24 bits) and the new byte there.
+#include <elf.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,7 +21,9 @@ namespace {
 
 constexpr size_t kImageSize = 2 * 4096;  // all of it, with the section table
 
-void OpenDamaged(const uint8_t* data, size_t size) {
+std::vector<char> ImageOf(const uint8_t* data, size_t size) {
+  if (size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) == 0)
+    return {data, data + size};
   const auto* original = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
   std::vector<char> image(original, original + kImageSize);
   for (size_t i = 0; i + 4 <= size; i += 4) {
@@ -28,6 +31,11 @@ void OpenDamaged(const uint8_t* data, size_t size) {
         size_t{data[i]} | size_t{data[i + 1]} << 8 | size_t{data[i + 2]} << 16;
     image[offset % image.size()] = static_cast<char>(data[i + 3]);
   }
+  return image;
+}
+
+void OpenDamaged(const uint8_t* data, size_t size) {
+  const std::vector<char> image = ImageOf(data, size);
   ScopedFd fd(memfd_create("fuzz", MFD_CLOEXEC));
   if (write(fd.get(), image.data(), image.size()) != static_cast<ssize_t>(image.size()))
     abort();

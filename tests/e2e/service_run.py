@@ -161,10 +161,13 @@ class Place:
             return [int(pid) for pid in children.read().split()] or [self.service.pid]
 
     def kill(self):
-        """Nothing of it can come to an orderly end."""
-        self.service.send_signal(signal.SIGSTOP)  # it would start other engines
-        for pid in {*self.engines(), self.service.pid}:
-            os.kill(pid, signal.SIGKILL)
+        """Nothing of it can come to an orderly end, nor begin anew, when another part of it has gone first."""
+        self.service.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.service.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        parts = {*self.engines(), self.service.pid}
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in parts:
+                os.kill(pid, number)
         self.service.communicate()
 
     def kill_front_desk(self):

@@ -18,16 +18,7 @@ import time
 
 from profile_run import program
 from running_process import MAY_ATTACH, MAY_CATCH, Engine, Running, changed_code_bytes, state_of, storm, wait_until
-
-
-class Verdict:
-    def __init__(self):
-        self.problems = []
-
-    def check(self, what, is_good):
-        if not is_good:
-            self.problems.append(what)
-            print(f"  PROBLEM: {what}", flush=True)
+from verdict import Verdict
 
 
 def check_target(target, what, verdict):
@@ -236,11 +227,8 @@ def main():
         if name.startswith("kill") and not shutil.which("strace"):
             print(f"{name}: left out, strace is not installed")
             continue
-        begin = time.monotonic()
-        work()
-        print(f"{name}: done in {time.monotonic() - begin:.0f} s", flush=True)
-    print(f"{len(verdict.problems)} problems")
-    return 1 if verdict.problems else 0
+        verdict.run(name, work)
+    return verdict.end()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 // Whoever watches may send the gate what he likes: here line by line, the first one with
-// its size, as if it were his names.
+// its size, as if it were his names; and he reads what the gate says to that.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/fanotify.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "attach/gate/gate.h"
@@ -45,6 +47,7 @@ void Execute(int group) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
+  signal(SIGPIPE, SIG_IGN);  // the gate ends connections
   heapprofd::OverlayLayers(text);
   const std::vector<heapprofd::Mount> mounts = heapprofd::ParseMountInfo(text);
   heapprofd::LocalMounts(mounts, mounts, [](const std::string&) { return 1; });
@@ -60,18 +63,28 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                          {gates.socket.get(), gates.pipe.get(), places.theirs.get()});
   heapprofd::SendWithFds(places.ours.get(), "m", {place.get()});
   places.ours.reset();
-  heapprofd::Gate gate(std::move(control.theirs), std::move(group.theirs),
-                       [](const char*) { return true; });
+  gates = {};
+  std::optional<heapprofd::Gate> gate;
+  gate.emplace(std::move(control.theirs), std::move(group.theirs),
+               [](const char*) { return true; });
   const auto first =
       static_cast<heapprofd::GateSize>(std::min(text.find('\n'), text.size()));
-  ssize_t written = write(watchers.pipe.get(), &first, sizeof(first));
+  const ScopedFd pipe(dup(watchers.pipe.get()));
+  heapprofd::GateLink link(std::move(watchers));  // reads what the gate says to that
+  ssize_t written = write(pipe.get(), &first, sizeof(first));
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    written = write(watchers.pipe.get(), text.data(), end);
+    written = write(pipe.get(), text.data(), end);
     text.remove_prefix(std::min(end + 1, text.size()));
     Execute(group.ours.get());
-    gate.Turn(0);
+    for (int i = 0; i < 3; ++i)  // connection, names and mounts, what comes then
+      gate->Turn(0);
+    while (link.Receive())
+      continue;
   }
   static_cast<void>(written);
+  gate.reset();
+  while (link.Receive())
+    continue;
   return 0;
 }

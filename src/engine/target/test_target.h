@@ -18,6 +18,7 @@
 #include "engine/session_config.h"
 #include "engine/target/target.h"
 #include "engine/tsc_clock.h"
+#include "unwind/address_space.h"
 #include "unwind/module.h"
 #include "walk/stack_hash.h"
 #include "wire/records.h"
@@ -55,15 +56,24 @@ inline SampleRecord TestSample(uint64_t address,
           .flags = 0};
 }
 
+// What this process has mapped: read once, and not for each target anew.
+struct OwnModules {
+  OwnModules() { static_cast<void>(space.Refresh()); }
+
+  ModuleCache modules;
+  std::vector<Mapping> mappings;
+  AddressSpace space{getpid(), &modules, &mappings};  // keeps the modules
+};
+
 class TestTarget {
  public:
   static constexpr uint64_t kRingSize = 64 * 1024;
 
   explicit TestTarget(SessionConfig config = {}) {
-    static ModuleCache modules;  // what this process has mapped is read once
+    static OwnModules own;
     config.ring_size_bytes = kRingSize;
     const Target::Origin origin{.pid = getpid(), .thread = getpid()};
-    auto target = Target::Create(origin, config, &modules, &clock_);
+    auto target = Target::Create(origin, config, &own.modules, &clock_);
     if (!target.ok()) {
       fprintf(stderr, "%s\n", target.status().message().c_str());
       abort();
