@@ -110,7 +110,7 @@ int RunOnProcesses(const Options& options) {
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun
   if (options.with_report)
-    ReportRecording(request.trace_path, exit_code == kExitOk, options.quiet);
+    ReportRecording(request.trace_path, IsComplete(exit_code), options.quiet);
   return exit_code;
 }
 
@@ -163,7 +163,7 @@ int RunProgram(const Options& options) {
                                  .program = launched.pid,
                                  .obstacle = ObstacleIn(options, recording),
                                  .symbols = std::move(symbols).value()});
-  const bool is_complete = failure == kExitOk;
+  const bool is_complete = IsComplete(failure);
   if (const Status status = WriteStatsJson(recording, run.usage()); !status.ok())
     failure = Fail(status);
   if (options.with_report)

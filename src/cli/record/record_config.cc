@@ -186,7 +186,7 @@ Status AwaitStart(int fd) {
 int RecordAndReport(const RemoteRequest& request, bool with_report) {
   const int exit_code = RecordRemotely(request);
   if (with_report)
-    ReportRecording(request.trace_path, exit_code == kExitOk, request.quiet);
+    ReportRecording(request.trace_path, IsComplete(exit_code), request.quiet);
   return exit_code;
 }
 

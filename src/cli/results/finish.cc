@@ -155,12 +155,15 @@ pid_t ProgramOf(const TraceRecording& recording, const FinishOptions& options) {
   return rules.names.empty() && rules.pids.size() == 1 ? rules.pids[0] : 0;
 }
 
+// Said in quiet, too: it is an error.
 void PrintNothing(const TraceRecording& recording,
                   const FinishOptions& options,
                   bool has_trace) {
   const std::string reason =
       ReasonForNothing(recording, options.obstacle, options.program != 0);
   Print(stderr, "heap_profile: nothing recorded: %s\n", reason.c_str());
+  if (options.quiet)
+    return;
   if (!recording.targets().empty()) {
     for (const std::string& warning : ProgramWarnings(recording)) {
       if (warning != reason)
@@ -245,16 +248,19 @@ int FinishRecording(TraceRecording& recording,
                           : files.exit_code();
   PrintCause(recording, options);
   PrintAttachProblems(recording);
+  if (named.empty() || !HasSamples(*named[0].result.profile)) {
+    const bool may_be_empty =
+        options.directory.empty();  // others ask for other data, too
+    if (!options.quiet || !may_be_empty)
+      PrintNothing(recording, options, files.has_trace());
+    return failure == kExitOk && !may_be_empty ? static_cast<int>(kExitNothing) : failure;
+  }
   if (options.quiet)
     return failure;
   std::vector<ProcessResult> results;
   results.reserve(named.size());
   for (const NamedTarget& process : named)
     results.push_back(process.result);
-  if (results.empty() || !HasSamples(*results[0].profile)) {
-    PrintNothing(recording, options, files.has_trace());
-    return failure;
-  }
   PrintSummary(results,
                {.heaps = recording.config().sessions[0].heaps,
                 .block_timeout_us = recording.config().sessions[0].block_timeout_us,

@@ -23,7 +23,8 @@ struct FinishOptions {
   SymbolizeOptions symbols = {};
 };
 
-// After TraceRecording::Stop. Prints to standard error; gives an exit code. A signal that
+// After TraceRecording::Stop. Prints to standard error; gives an exit code, kExitNothing
+// where profiles were wanted and no process has samples. A signal that
 // StopRequests() tells of ends the search for names, and nothing else: what was recorded
 // is written.
 int FinishRecording(TraceRecording& recording,
