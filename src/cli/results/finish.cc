@@ -231,12 +231,29 @@ class ResultFiles {
   int exit_code_ = kExitOk;
 };
 
+// Whoever looks at the dumps has shown all the rest.
+int FinishDumps(TraceRecording& recording, const FinishOptions& options) {
+  const Status status = recording.WriteRest();
+  PrintCause(recording, options);
+  PrintAttachProblems(recording);
+  if (!status.ok())
+    return Fail(status);
+  const std::vector<Target*> targets = recording.targets();
+  if (std::any_of(targets.begin(), targets.end(),
+                  [](const Target* target) { return HasSamples(target->profile()); }))
+    return kExitOk;
+  PrintNothing(recording, options, /*has_trace=*/false);
+  return kExitNothing;
+}
+
 }  // namespace
 
 int FinishRecording(TraceRecording& recording,
                     const LiveView& view,
                     const FinishOptions& options) {
   const ScopedFd stop_requests = StopRequests();
+  if (options.only_dumps)
+    return FinishDumps(recording, options);
   SymbolizeOptions symbols = options.symbols;
   symbols.cancel_fd = stop_requests.get();
   const pid_t program = ProgramOf(recording, options);

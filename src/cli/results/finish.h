@@ -17,6 +17,7 @@ struct FinishOptions {
   std::string trace_path = {};  // for the summary
   uint32_t top = 10;
   bool quiet = false;
+  bool only_dumps = false;  // names are looked up by somebody else, and nothing is shown
   double seconds = 0;         // length of the recording
   pid_t program = 0;          // that was started for it; 0: none
   std::string obstacle = {};  // why nothing could be recorded, when that is known
