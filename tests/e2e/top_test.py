@@ -140,6 +140,15 @@ class Attached(TopTest):
         with open(f"/proc/{pid}/task/{pid}/children") as children:
             return int(children.read().split()[0])
 
+    def test_a_terminal_that_is_stopped_keeps_nobody_from_ending(self):
+        terminal = self.shown("-p", str(self.target().pid))
+        terminal.press(b"\x13")
+        os.kill(self.child_of(terminal.pid), signal.SIGTERM)
+        text = terminal.wait_for("\nall")
+        terminal.exit_code()
+        self.modes_are_as_before(text)
+        self.assertIn(f"ended {128 + signal.SIGTERM}", text)
+
     def test_keys(self):
         target = self.target()
         terminal = self.shown("-i", "1", "-p", str(target.pid))

@@ -21,10 +21,10 @@
 namespace heapprofd {
 namespace {
 
-constexpr char kTraceName[] = "the live view";  // in messages
+constexpr char kViewName[] = "the live view";  // in messages
 constexpr size_t kMaxMessages = size_t{64} << 10;
 // A program that does not end by the first request runs on from the second.
-constexpr std::array<uint64_t, 2> kPatienceNs = {2'000'000'000, 8'000'000'000};
+constexpr std::array<uint64_t, 2> kEndPatienceNs = {2'000'000'000, 8'000'000'000};
 
 Result<ScopedFd> FileInMemory(const char* name) {
   ScopedFd fd(memfd_create(name, MFD_CLOEXEC));
@@ -33,7 +33,7 @@ Result<ScopedFd> FileInMemory(const char* name) {
 }
 
 // Of the program that will be started.
-void LeaveTerminal() {
+void GiveUpTerminal() {
   const ScopedFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (isatty(fd) != 0)
@@ -41,12 +41,12 @@ void LeaveTerminal() {
   }
 }
 
-int Record(const Options& options, ScopedFd trace) {
+int RecordInto(const Options& options, ScopedFd trace) {
   if (!options.command.empty())
-    return DumpProgram(options, TraceFile(std::move(trace), kTraceName));
+    return DumpProgram(options, TraceFile(std::move(trace), kViewName));
   return RecordRemotely({.config = ConfigOf(options),
                          .trace = std::move(trace),
-                         .trace_path = kTraceName,
+                         .trace_path = kViewName,
                          .quiet = true,
                          .only_dumps = true,
                          .may_start_service = options.may_stand_in});
@@ -62,14 +62,14 @@ int Record(const Options& options, ScopedFd trace) {
   if (getppid() != viewer)
     _exit(kExitFailure);
   if (owns_terminal)
-    LeaveTerminal();
+    GiveUpTerminal();
   if (options.command.empty())
     dup2(messages.get(), STDERR_FILENO);
   if (FILE* said = fdopen(fcntl(messages.get(), F_DUPFD_CLOEXEC, 0), "w"))
     stderr = said;
   setvbuf(stderr, nullptr, _IOLBF, BUFSIZ);
   options.quiet = true;
-  const int exit_code = Record(options, std::move(trace));
+  const int exit_code = RecordInto(options, std::move(trace));
   fflush(stderr);
   _exit(exit_code);
 }
@@ -119,7 +119,7 @@ bool RecorderProcess::HasEnded() {
 
 void RecorderProcess::AwaitEnd() {
   constexpr uint64_t kLookNs = 20'000'000;
-  for (const uint64_t patience_ns : kPatienceNs) {
+  for (const uint64_t patience_ns : kEndPatienceNs) {
     const uint64_t end_ns = MonotonicNs() + patience_ns;
     while (MonotonicNs() < end_ns) {
       if (HasEnded())

@@ -14,12 +14,12 @@ namespace heapprofd {
 namespace {
 
 // Sequences of VT100 and xterm: the other screen, no cursor, no breaking of long lines.
-constexpr char kBegin[] = "\033[?1049h\033[?25l\033[?7l";
-constexpr char kEnd[] = "\033[?7h\033[?25h\033[?1049l";
-constexpr char kHome[] = "\033[H";
-constexpr char kClearLine[] = "\033[K";
+constexpr char kBeginScreen[] = "\033[?1049h\033[?25l\033[?7l";
+constexpr char kEndScreen[] = "\033[?7h\033[?25h\033[?1049l";
+constexpr char kToTop[] = "\033[H";
+constexpr char kClearToEnd[] = "\033[K";
 constexpr char kClearRest[] = "\033[J";
-constexpr int kPatienceMs = 1000;  // with a terminal that takes nothing
+constexpr int kTerminalPatienceMs = 1000;  // with a terminal that takes nothing
 
 // An open file of our own, so that nobody else's reads and writes stop waiting.
 ScopedFd OpenTerminal() {
@@ -42,18 +42,19 @@ void Screen::Enter() {
     return;
   termios keys = before_;
   keys.c_lflag &=
-      ~static_cast<tcflag_t>(ICANON | ECHO);  // signals' keys stay what they are
+      ~static_cast<tcflag_t>(ICANON | ECHO);     // signals' keys stay what they are
+  keys.c_iflag &= ~static_cast<tcflag_t>(IXON);  // Ctrl-S would keep the end from it
   keys.c_cc[VMIN] = 1;
   keys.c_cc[VTIME] = 0;
   is_entered_ = tcsetattr(terminal_.get(), TCSANOW, &keys) == 0;
-  Write(kBegin, wake_fd_);
+  Write(kBeginScreen, wake_fd_);
 }
 
 void Screen::Leave() {
   if (!is_entered_)
     return;
   is_entered_ = false;
-  Write(kEnd, /*wake_fd=*/-1);  // now or never
+  Write(kEndScreen, /*wake_fd=*/-1);  // now or never
   tcsetattr(terminal_.get(), TCSANOW, &before_);
 }
 
@@ -76,9 +77,9 @@ bool Screen::TakeKeys(std::string* keys) {
 void Screen::Draw(const std::vector<std::string>& lines) {
   if (!is_entered_)
     return;
-  std::string text = kHome;
+  std::string text = kToTop;
   for (const std::string& line : lines)
-    text += (&line == lines.data() ? "" : "\n") + line + kClearLine;
+    text += (&line == lines.data() ? "" : "\n") + line + kClearToEnd;
   Write(text + kClearRest, wake_fd_);
 }
 
@@ -95,7 +96,7 @@ void Screen::Write(const std::string& text, int wake_fd) {
     std::array<pollfd, 2> fds = {
         pollfd{.fd = terminal_.get(), .events = POLLOUT, .revents = 0},
         pollfd{.fd = wake_fd, .events = POLLIN, .revents = 0}};
-    if (poll(fds.data(), fds.size(), kPatienceMs) <= 0 || fds[1].revents != 0)
+    if (poll(fds.data(), fds.size(), kTerminalPatienceMs) <= 0 || fds[1].revents != 0)
       return;
   }
 }

@@ -1,7 +1,7 @@
 // The whole terminal for a while: its other screen, keys as they are pressed, no echo. It
 // is as before when this is left, in whatever way.
 //
-// A terminal can be stopped (Ctrl-S) or slow for as long as it likes: what is drawn waits
+// A terminal can be slow or stand still for as long as it likes: what is drawn waits
 // for it no longer than until somebody wants something else.
 #pragma once
 

@@ -15,58 +15,61 @@ namespace {
 
 constexpr size_t kOtherLines = 5;   // of the table: above and below its rows
 constexpr size_t kMaxFilter = 200;  // bytes
-constexpr size_t kFigureWidth = 13;
-constexpr char kBold[] = "\033[1m";
+constexpr size_t kTopFigureWidth = 13;
+constexpr char kBoldHead[] = "\033[1m";
 constexpr char kInverse[] = "\033[7m";
-constexpr char kNormal[] = "\033[m";
-constexpr char kUp[] = "\033[A";
-constexpr char kDown[] = "\033[B";
-constexpr char kPageUp[] = "\033[5~";
-constexpr char kPageDown[] = "\033[6~";
+constexpr char kNoMark[] = "\033[m";
+constexpr char kUpKey[] = "\033[A";
+constexpr char kDownKey[] = "\033[B";
+constexpr char kPageUpKey[] = "\033[5~";
+constexpr char kPageDownKey[] = "\033[6~";
 
-std::string Right(const std::string& text) {
-  return text.size() < kFigureWidth ? std::string(kFigureWidth - text.size(), ' ') + text
-                                    : " " + text;
+std::string ToTheRight(const std::string& text) {
+  return text.size() < kTopFigureWidth
+             ? std::string(kTopFigureWidth - text.size(), ' ') + text
+             : " " + text;
 }
 
-std::string Signed(double bytes) {
+std::string SignedBytes(double bytes) {
   if (std::abs(bytes) < 0.5)
     return "0 B";
   return (bytes < 0 ? "-" : "+") + FormatBytes(std::abs(bytes));
 }
 
 // Sampled sums of what is freed may fall below nothing.
-std::string Figures(const LiveFigures& figures) {
-  return Right(FormatBytes(std::max(0.0, figures.live))) + Right(Signed(figures.change)) +
-         Right(FormatBytes(figures.per_second)) +
-         Right(FormatCount(std::max(0.0, figures.objects))) + "  ";
+std::string FiguresText(const LiveFigures& figures) {
+  return ToTheRight(FormatBytes(std::max(0.0, figures.live))) +
+         ToTheRight(SignedBytes(figures.change)) +
+         ToTheRight(FormatBytes(figures.per_second)) +
+         ToTheRight(FormatCount(std::max(0.0, figures.objects))) + "  ";
 }
 
-std::string Head(LiveOrder order) {
+std::string TableHead(LiveOrder order) {
   const auto title = [order](const char* text, LiveOrder of) {
-    return Right(std::string(order == of ? "*" : "") + text);
+    return ToTheRight(std::string(order == of ? "*" : "") + text);
   };
   return title("live", LiveOrder::kLive) + title("change", LiveOrder::kChange) +
          title("allocated/s", LiveOrder::kPerSecond) +
          title("objects", LiveOrder::kObjects) + "  function";
 }
 
-std::string Clock(double seconds) {
+std::string ClockText(double seconds) {
   std::array<char, 32> text{};
   const auto elapsed = static_cast<unsigned>(std::max(0.0, seconds));
   snprintf(text.data(), text.size(), "%02u:%02u", elapsed / 60, elapsed % 60);
   return text.data();
 }
 
-std::string TotalLine(const TopFacts& facts) {
-  return Clock(facts.seconds) + "  live " + FormatBytes(std::max(0.0, facts.total.live)) +
-         "  change " + Signed(facts.total.change) + "  allocated " +
+std::string TotalsText(const TopFacts& facts) {
+  return ClockText(facts.seconds) + "  live " +
+         FormatBytes(std::max(0.0, facts.total.live)) + "  change " +
+         SignedBytes(facts.total.change) + "  allocated " +
          FormatBytes(facts.total.per_second) + "/s  " +
          FormatCount(std::max(0.0, facts.total.objects)) + " objects";
 }
 
 // Without anything that steers the terminal, and in its characters.
-std::string Fit(const std::string& name, bool use_unicode) {
+std::string FitToShow(const std::string& name, bool use_unicode) {
   std::string text = Printable(name);
   if (!use_unicode)
     std::replace_if(
@@ -97,7 +100,7 @@ std::vector<std::string> KeysOf(const std::string& bytes) {
 }
 
 std::string TopPage::Shown(const std::string& name) const {
-  return Fit(name, style_.use_unicode);
+  return FitToShow(name, style_.use_unicode);
 }
 
 void TopPage::Show(const LiveRows& rows, const TopFacts& facts) {
@@ -158,13 +161,13 @@ TopRequest TopPage::PressInTable(const std::string& key) {
     asks_filter_ = true;
   if (key == "\n" || key == "\r")
     shows_stack_ = !rows_.empty();
-  if (key == kUp || key == "k")
+  if (key == kUpKey || key == "k")
     Move(-1);
-  if (key == kDown || key == "j")
+  if (key == kDownKey || key == "j")
     Move(1);
-  if (key == kPageUp)
+  if (key == kPageUpKey)
     Move(-static_cast<int64_t>(page_));
-  if (key == kPageDown)
+  if (key == kPageDownKey)
     Move(static_cast<int64_t>(page_));
   return TopRequest::kNothing;
 }
@@ -197,14 +200,14 @@ std::vector<std::string> TopPage::Table(const ScreenSize& size) {
   }
   first_ = std::clamp(first_, chosen - std::min(chosen, page_ - 1), chosen);
   const auto marked = [this](const char* sequence, const std::string& text) {
-    return style_.use_color ? sequence + text + kNormal : text;
+    return style_.use_color ? sequence + text + kNoMark : text;
   };
   std::vector<std::string> lines = {
-      marked(kBold, Cut(facts_.what, std::max<size_t>(size.columns, 20))),
-      TotalLine(facts_) + (is_paused_ ? "  paused" : ""), "",
-      marked(kBold, "  " + Head(order_))};
+      marked(kBoldHead, Cut(Shown(facts_.what), std::max<size_t>(size.columns, 20))),
+      TotalsText(facts_) + (is_paused_ ? "  paused" : ""), "",
+      marked(kBoldHead, "  " + TableHead(order_))};
   for (size_t i = first_; i < rows_.size() && i < first_ + page_; ++i) {
-    const std::string line = (i == chosen ? "> " : "  ") + Figures(rows_[i].figures) +
+    const std::string line = (i == chosen ? "> " : "  ") + FiguresText(rows_[i].figures) +
                              Shown(rows_[i].function);
     lines.push_back(i == chosen ? marked(kInverse, line) : line);
   }
@@ -253,13 +256,14 @@ std::string PlainTable(const LiveRows& rows,
                        const TopFacts& facts,
                        size_t count,
                        const TopStyle& style) {
-  std::string text = TotalLine(facts) + "  " + facts.what + "\n";
+  std::string text =
+      TotalsText(facts) + "  " + FitToShow(facts.what, style.use_unicode) + "\n";
   std::vector<LiveRow> sorted = rows.Sorted(LiveOrder::kLive, "");
   sorted.resize(std::min(sorted.size(), count));
   if (!sorted.empty())
-    text += Head(LiveOrder::kLive) + "\n";
+    text += TableHead(LiveOrder::kLive) + "\n";
   for (const LiveRow& row : sorted)
-    text += Figures(row.figures) + Fit(row.function, style.use_unicode) + "\n";
+    text += FiguresText(row.figures) + FitToShow(row.function, style.use_unicode) + "\n";
   return text + "\n";
 }
 

@@ -44,7 +44,7 @@ ScopedFd ScreenSignals() {
   return DescriptorOf({SIGWINCH, SIGCONT});
 }
 
-void Add(int fd, const ScopedFd& to) {
+void WatchFor(int fd, const ScopedFd& to) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
   epoll_ctl(to.get(), EPOLL_CTL_ADD, fd, &event);
 }
@@ -61,10 +61,10 @@ TopRun::TopRun(RecorderProcess* recorder, TopOptions options)
       page_(options_.style),
       started_ns_(MonotonicNs()) {
   // Not SIGCHLD, by which every process that has looked for names says that it is done.
-  Add(urgent_signals_.get(), wake_);
+  WatchFor(urgent_signals_.get(), wake_);
   if (options_.has_screen) {
     screen_.emplace(wake_.get());
-    Add(screen_->fd(), wake_);
+    WatchFor(screen_->fd(), wake_);
   }
   SymbolizeOptions symbols = options_.symbols;
   symbols.cancel_fd = wake_.get();
