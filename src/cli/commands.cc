@@ -17,6 +17,7 @@
 #include "cli/record/record_command.h"
 #include "cli/record/record_config.h"
 #include "cli/report_command.h"
+#include "cli/top/top_command.h"
 #include "cli/view/view_command.h"
 
 namespace heapprofd {
@@ -54,6 +55,7 @@ CommandLine WholeProgram() {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"show", "Prints the summary of a recording again.", ShowLine},
+      {"top", "Shows who holds memory while programs run.", TopLine},
       {"stats", "Tells the figures of a recording, and fails if asked to.", StatsLine},
       {"diff", "Tells what changed between two recordings, likewise.", DiffLine},
       {"leaks", "Shows stacks that grow or keep what they allocate.", LeaksLine},

@@ -17,6 +17,11 @@ enum ExitCode : int {
   kExitSignalBase = 128,  // + signal number: the program was killed
 };
 
+// Of a recording: all of its files are written, if only to say that nothing happened.
+constexpr bool IsComplete(int exit_code) {
+  return exit_code == kExitOk || exit_code == kExitNothing;
+}
+
 // Prints the error as a line of `tool` and gives the exit code for it.
 int Fail(const Status& status, const char* tool = "heap_profile");
 

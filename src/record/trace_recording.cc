@@ -318,6 +318,8 @@ Status TraceRecording::WriteAbsent(const Session& session) {
 Status TraceRecording::KeepHeaps(const Target& target,
                                  std::span<const HeapDump> heaps,
                                  size_t mark) {
+  if (!keeps_dumps_)
+    return {};
   for (const HeapDump& dump : heaps) {
     HPD_TRY_ASSIGN(const uint64_t position, spool_.Append(dump));
     earlier_.push_back({.target = &target, .mark = mark, .position = position});

@@ -71,6 +71,9 @@ class TraceRecording {
   // Milliseconds until something is due, at most `max_ms`.
   int MillisecondsToNext(int max_ms) const;
 
+  // Dumps go to the trace and nowhere else: there is nothing for ForEachEarlierHeap.
+  void KeepNoDumps() { keeps_dumps_ = false; }
+
   // Called between the dumps of two processes, now and then: what must not wait for all
   // of them. The sessions of this recording are served by default.
   void set_between_dumps(std::function<void()> callback);
@@ -154,6 +157,7 @@ class TraceRecording {
   std::map<const TargetProfile*, uint64_t> rejected_ids_;
   std::vector<DumpMark> marks_;
   std::vector<EarlierHeap> earlier_;
+  bool keeps_dumps_ = true;
   uint64_t next_target_id_ = 0;
   uint64_t started_ns_ = 0;
   uint64_t limits_checked_ns_ = 0;

@@ -14,6 +14,22 @@ struct Question {
   const char* sql;
 };
 
+// Of the rows of `top`, by their callsite_id: the innermost functions first, the
+// allocation function left out. Functions without a name have their file's, without its
+// directories.
+#define HPD_NAMED_STACKS                                                             \
+  "chain(row, id, level) AS (SELECT callsite_id, c.parent_id, 1 FROM top JOIN "      \
+  "stack_profile_callsite c ON c.id = callsite_id UNION SELECT row, c.parent_id, "   \
+  "level + 1 FROM chain JOIN stack_profile_callsite c ON c.id = chain.id WHERE "     \
+  "c.parent_id IS NOT NULL AND level < 20), named AS (SELECT row, level, "           \
+  "substr(coalesce(f.deobfuscated_name, nullif(f.name, ''), '[' || replace(m.name, " \
+  "rtrim(m.name, replace(m.name, '/', '')), '') || ']'), 1, 1000) AS name FROM "     \
+  "chain JOIN stack_profile_callsite c USING (id) JOIN stack_profile_frame f ON "    \
+  "f.id = c.frame_id JOIN stack_profile_mapping m ON m.id = f.mapping) "
+#define HPD_STACK                                                               \
+  "(SELECT group_concat(name, '←') FROM (SELECT name FROM named WHERE row = " \
+  "callsite_id ORDER BY level))"
+
 // Each has a limit: a file may hold anything. What is beyond it is left out, and the page
 // says how much there is (`counts`).
 constexpr Question kQuestions[] = {
@@ -52,23 +68,19 @@ constexpr Question kQuestions[] = {
      "SELECT dump_id, kind, low, high, sum(count) AS count, sum(size) AS size, "
      "sum(count_error * count_error) AS variance FROM heap_profile_histogram "
      "GROUP BY 1, 2, 3 LIMIT 20000"},
-    // The innermost functions first, the allocation function left out.
     {"temporary",
      "WITH RECURSIVE top AS (SELECT dump_id, callsite_id, count, size, count_error FROM "
-     "heap_profile_histogram WHERE kind = 'temporary' ORDER BY count DESC LIMIT 200), "
-     "chain(row, id, level) AS (SELECT callsite_id, c.parent_id, 1 FROM top JOIN "
-     "stack_profile_callsite c ON c.id = callsite_id UNION SELECT row, c.parent_id, "
-     "level + 1 FROM chain JOIN stack_profile_callsite c ON c.id = chain.id WHERE "
-     "c.parent_id IS NOT NULL AND level < 20), "
-     // Functions without a name: their file's, without its directories.
-     "named AS (SELECT row, level, substr(coalesce(f.deobfuscated_name, nullif(f.name, "
-     "''), '[' || replace(m.name, rtrim(m.name, replace(m.name, '/', '')), '') || ']'), "
-     "1, 1000) AS name FROM chain JOIN stack_profile_callsite c USING (id) JOIN "
-     "stack_profile_frame f ON f.id = c.frame_id JOIN stack_profile_mapping m ON m.id = "
-     "f.mapping) SELECT dump_id, count, size, count_error, (SELECT group_concat(name, "
-     "'←') FROM (SELECT name FROM named WHERE row = callsite_id ORDER BY level)) AS "
-     "stack "
-     "FROM top"},
+     "heap_profile_histogram WHERE kind = 'temporary' ORDER BY count DESC LIMIT "
+     "200), " HPD_NAMED_STACKS "SELECT dump_id, count, size, count_error, " HPD_STACK
+     " AS stack FROM top"},
+    // Of each size those who hold, or have allocated, most in blocks of it.
+    {"size_holders",
+     "WITH RECURSIVE top AS (SELECT dump_id, kind, low, callsite_id, size FROM (SELECT "
+     "*, "
+     "row_number() OVER (PARTITION BY dump_id, kind, low ORDER BY size DESC) AS place "
+     "FROM heap_profile_histogram WHERE kind IN ('allocated_size', 'live_size')) WHERE "
+     "place <= 3 ORDER BY size DESC LIMIT 500), " HPD_NAMED_STACKS
+     "SELECT dump_id, kind, low, size, " HPD_STACK " AS stack FROM top"},
     // Of too many every n-th, counted from each process's last one, which is there.
     {"memory",
      "SELECT ts, upid, name, value FROM (SELECT *, row_number() OVER (PARTITION BY upid "

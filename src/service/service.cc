@@ -277,11 +277,14 @@ Status Service::Start(Connection& connection, ControlMessage message) {
       std::move(config), std::move(sessions),
       TraceFile(std::move(message.fds[0]), request.trace_path()), kSpoolDirectory);
   hosted->recording->set_between_dumps([this] { ServeMeanwhile(); });
+  if (request.only_dumps())
+    hosted->recording->KeepNoDumps();
   hosted->request = {.directory = request.directory(),
                      .trace_path = request.trace_path(),
                      .top = request.top(),
                      .quiet = request.quiet(),
                      .wants_status = request.wants_status(),
+                     .only_dumps = request.only_dumps(),
                      .environment = FinisherEnvironment(request)};
   hosted->standard_error = std::move(message.fds[1]);
   hosted->connection = connection.serial;

@@ -32,6 +32,7 @@ struct FinishRequest {
   uint32_t top = 10;
   bool quiet = false;
   bool wants_status = false;             // while it runs
+  bool only_dumps = false;               // no names, no summary
   std::vector<std::string> environment;  // NAME=VALUE of the owner, for the finisher
 };
 

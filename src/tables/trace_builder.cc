@@ -273,6 +273,61 @@ void TraceBuilder::AddEstimate(uint32_t callsite, const CallsiteEstimate& estima
   ++trace_->dumps[rows_dump_].estimate_count;
 }
 
+// The estimates are the state at the dump already.
+void TraceBuilder::CopyEstimates(const EstimateTable& from, const ImportedDump& dump) {
+  for (size_t i = 0; i < dump.estimate_count; ++i) {
+    const size_t row = dump.first_estimate + i;
+    AddEstimate(from.callsite[row],
+                {.live_bytes_error = from.live_bytes_error[row],
+                 .live_count_error = from.live_count_error[row],
+                 .allocated_bytes_error = from.allocated_bytes_error[row],
+                 .alloc_count_error = from.alloc_count_error[row],
+                 .peak_bytes = from.peak_bytes[row],
+                 .peak_count = from.peak_count[row]});
+  }
+}
+
+void TraceBuilder::KeepLastDumps() {
+  // Callsite and whether freed: of a dump there is a row for each.
+  using Sums = std::map<std::pair<uint32_t, bool>, std::pair<int64_t, int64_t>>;
+
+  struct Heap {
+    uint32_t last = 0;
+    Sums sums;  // count and size
+  };
+
+  std::map<std::pair<uint32_t, StringId>, Heap> heaps;
+  const AllocationTable allocations = std::exchange(trace_->allocations, {});
+  const EstimateTable estimates = std::exchange(trace_->estimates, {});
+  const std::vector<ImportedDump> dumps = std::exchange(trace_->dumps, {});
+  const std::vector<Quality> qualities = std::exchange(trace_->qualities, {});
+  for (uint32_t id = 0; id < dumps.size(); ++id) {
+    Heap& heap = heaps[{dumps[id].upid, dumps[id].heap_name}];
+    heap.last = id;
+    for (size_t i = 0; i < dumps[id].allocation_count; ++i) {
+      const size_t row = dumps[id].first_allocation + i;
+      const bool is_freed = allocations.count[row] < 0 || allocations.size[row] < 0;
+      auto& [count, size] = heap.sums[{allocations.callsite[row], is_freed}];
+      count += allocations.count[row];
+      size += allocations.size[row];
+    }
+  }
+  for (const auto& [name, heap] : heaps) {
+    const ImportedDump& last = dumps[heap.last];
+    ImportedDump& dump = trace_->dumps[BeginDump(last)];
+    if (last.quality < qualities.size()) {
+      dump.quality = static_cast<uint32_t>(trace_->qualities.size());
+      trace_->qualities.push_back(qualities[last.quality]);
+    }
+    for (const auto& [row, sum] : heap.sums)
+      AddAllocation(row.first, sum.first, sum.second);
+    CopyEstimates(estimates, last);
+  }
+  trace_->shapes = {};
+  trace_->thread_totals.clear();
+  trace_->counters.clear();
+}
+
 void TraceBuilder::AddShape(uint32_t callsite, const CallsiteShape& shape) {
   ShapeTable& rows = trace_->shapes;
   if (is_for_conversion_ || rows.row_count() >= kMaxRows)

@@ -128,10 +128,17 @@ class TraceBuilder {
     double size_error = 0;
   };
 
+  // Of each heap only the last dump stays, with the sums of all before it, and of
+  // processes' memory nothing: for who looks at a trace that grows for ever. Dumps get
+  // other ids.
+  void KeepLastDumps();
+
   // A row of `shapes`.
   void AddShape(uint32_t callsite, const CallsiteShape& shape);
 
  private:
+  void CopyEstimates(const EstimateTable& from, const ImportedDump& dump);
+
   ImportedTrace* trace_;
   std::unique_ptr<DecodeQueue> decoding_;
   bool defers_decoding_ = false;

@@ -146,7 +146,7 @@ class AttachTest(unittest.TestCase):
             os.kill(target.pid, signal.SIGSTOP)
             wait_until(lambda: state_of(target.pid) == "T")
             attached = Attached(target.pid, 50, ["-q"])
-            self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
+            self.assertEqual(attached.result.returncode, 4, attached.result.stderr)
             wait_until(lambda: state_of(target.pid) == "T")
             self.assertEqual(changed_code_bytes(target.pid), 0)
             os.kill(target.pid, signal.SIGCONT)

@@ -6,10 +6,12 @@ import tempfile
 import unittest
 
 from profile_run import HEAP_PROFILE, program, run
+from running_process import MAY_ATTACH, Running
+from service_run import Place
 
 
-def tool(*arguments):
-    return subprocess.run([HEAP_PROFILE, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def tool(*arguments, **options):
+    return subprocess.run([HEAP_PROFILE, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, **options)
 
 
 class CommandLine(unittest.TestCase):
@@ -57,9 +59,26 @@ class CommandLine(unittest.TestCase):
         self.assertGreater(result.trace_size, 0)
 
     def test_a_program_that_allocates_nothing_is_told_so(self):
-        result = run(["/bin/true"], ["-i", "100000000"])
-        self.assertEqual(result.exit_code, 0)
-        self.assertIn("nothing recorded", result.stderr)
+        for quiet in ([], ["-q"]):
+            result = run(["/bin/true"], ["-i", "100000000", *quiet])
+            self.assertEqual(result.exit_code, 4)
+            self.assertRegex(result.stderr, "nothing recorded: the program called no allocation function that can be seen: it allocates nothing, or "
+                             "its allocator is linked statically into it; link that one dynamically")
+        self.assertEqual(run(["/bin/false"], ["-i", "100000000"]).exit_code, 1)
+
+    @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
+    def test_of_running_processes_nothing_is_4_too(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target, Place() as place:
+            with tempfile.TemporaryDirectory() as directory:
+                for number, (arguments, reason) in enumerate([
+                        (["-p", str(target.pid)], "called no allocation function while it was recorded; record it for longer"),
+                        (["-n", "no_such_program"], "no process was found .* is no_such_program; ps -e shows them"),
+                        (["-q", "-n", "no_such_program"], "no process was found .* is no_such_program; ps -e shows them")]):
+                    with self.subTest(arguments):
+                        result = tool("-d", "200", "-o", f"{directory}/{number}", *arguments, env={**os.environ, **place.env})
+                        self.assertEqual(result.returncode, 4, result.stderr)
+                        self.assertRegex(result.stderr, "nothing recorded: .*" + reason)
+                        self.assertTrue(os.path.exists(f"{directory}/{number}/report.html"))
 
     def test_output_of_the_program_is_not_touched(self):
         result = run(["/bin/echo", "a", "b"])

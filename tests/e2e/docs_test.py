@@ -19,6 +19,7 @@ TOOLS = ("heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "pe
 ELSEWHERE = [
     ("docs/hprof.md", ("heap_profile ", "hprof-conv ")),  # hprof_test, java_test
     ("README.md", ("heap_profile java ",)),  # java_test
+    ("docs/terminal.md", ("heap_profile top ",)),  # top_test
     ("docs/custom-allocators.md", ("bpftrace ",)),  # custom_heaps_test
 ]
 PATIENCE = 120

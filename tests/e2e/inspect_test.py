@@ -110,8 +110,16 @@ class Show(InspectTest):
 
     def test_of_a_maximum_what_was_live_then_is_shown(self):
         shown = self.run_tool("show", self.trace("maximum")).stdout
-        self.assertIn("Top live memory at the maximum", shown)
+        self.assertIn("Top live memory at peak", shown)
         self.assertRegex(shown, r"live at end  \S+ MiB to \S+ MiB")
+
+    def test_a_peak_far_above_the_end_comes_first(self):
+        directory = self.path("peak")
+        said = tool("-i", "1", "--no-report", "-o", directory, "--", PYTHON, "-c", "b = bytearray(1 << 22); del b").stderr
+        shown = self.run_tool("show", directory + "/raw-trace").stdout
+        for text in (said, shown):
+            self.assertRegex(text, r"(?s)Top live memory at peak.*4\.00 MiB.*Top live memory at end")
+            self.assertNotIn("4.00 MiB", text[text.index("Top live memory at end"):])
 
     def test_other_files_and_several(self):
         folded = self.file("some.folded", "main;load 4096\nmain;parse 8192\n")

@@ -386,6 +386,21 @@ class BrowserTest(unittest.TestCase):
         told = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => Number(row.cells[3].title.replace(/[^0-9]/g, '')))")
         self.assertEqual(sum(told), row["total"])
 
+    def test_sizes_of_blocks_are_measured_where_a_stack_has_several(self):
+        out = self.directory / "blocks"
+        command = "b = [bytearray(n) for n in (100_000, 100_000, 1_000_000)]; import os; os._exit(0)"
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", out, "--", "/usr/bin/python3", "-c", command], check=True)
+        self.open(out / "report.html", "#page=sizes")
+        rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => [0, 3, 4].map((i) => row.cells[i].textContent.trim()))")
+        self.assertIn("by the size that was asked for", self.page.evaluate("document.querySelector('#page').textContent"))
+        blocks = {size: int(count) for size, _, count in rows}
+        self.assertIn(["512 KiB or more", "977 KiB", "1"], rows)
+        self.assertGreaterEqual(blocks["64.0 KiB or more"], 2)
+        self.assertIn("[python3", self.page.evaluate("document.querySelector('tbody tr:last-child').cells[5].textContent"))
+        live = self.query_file(out / "raw-trace", "select sum(count) as count from heap_profile_histogram where kind = 'live_size'")[0]["count"]
+        told = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => Number(row.cells[4].title.replace(/[^0-9]/g, '')))")
+        self.assertEqual(sum(told), live)
+
     def test_a_range_of_the_timeline_is_compared_and_a_click_chooses(self):
         out = self.with_marks("range", "malloc(500_000)", 4)
         for page in ("timeline", "overview"):
@@ -754,7 +769,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_nothing_is_explained(self):
         out = self.directory / "nothing"
-        subprocess.run([HEAP_PROFILE, "-q", "-i", "100000000", "-o", out, "--", "/bin/true"], capture_output=True, check=True)
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "100000000", "-o", out, "--", "/bin/true"], capture_output=True)
         self.open(out / "report.html")
         text = self.page.evaluate("document.getElementById('empty').textContent")
         self.assertGreater(len(text), 40)

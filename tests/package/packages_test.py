@@ -12,7 +12,7 @@ import unittest
 PACKAGES = os.path.abspath(os.environ["PACKAGES"])
 AGAIN = os.environ.get("AGAIN")
 NAMES = {"heapprofd", "heapprofd-daemon", "libheapprofd-client1", "libheapprofd-client-dev"}
-VERBS = ("record", "mark", "doctor", "report", "view", "query", "hprof", "java")
+VERBS = ("record", "mark", "doctor", "report", "view", "show", "top", "stats", "diff", "leaks", "export", "query", "hprof", "java")
 COMMANDS = ("heap_profile", "traceconv", "trace_processor_shell")
 # Run-time libraries of the tarball's programs, the one that comes along first.
 LIBRARIES = {"libZydis.so.4.0", "libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}

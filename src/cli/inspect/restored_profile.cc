@@ -261,6 +261,11 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
   return heap;
 }
 
+void RestoredProfile::ForgetHeaps() {
+  profile_.heaps.clear();
+  profile_.memory.requested = 0;
+}
+
 void RestoredProfile::AddHeap(uint32_t dump) {
   const ImportedDump& row = trace_.dumps[dump];
   profile_.heaps.push_back(Restore(dump));

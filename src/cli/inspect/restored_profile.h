@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "profile/code_table.h"
 #include "profile/model.h"
 #include "tables/imported_trace.h"
 
@@ -26,7 +27,13 @@ class RestoredProfile {
   // Adds a process's heap and what the dump tells of the process.
   void AddHeap(uint32_t dump);
 
+  // For those of another moment.
+  void ForgetHeaps();
+
   const TargetProfile& profile() const { return profile_; }
+
+  // For names that are looked up here.
+  CodeTable code() { return CodeOf(profile_); }
 
   uint32_t upid() const { return upid_; }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/files/temporary_directory.h"
 #include "base/print.h"
 #include "cli/exit_code.h"
 #include "cli/record/launch.h"
@@ -40,10 +41,11 @@ void AnswerMark(TraceRecording& recording, ScopedFd connection) {
   static_cast<void>(ignored);  // whoever asked is gone
 }
 
+// `directory` takes what is needed meanwhile.
 Result<std::unique_ptr<TraceRecording>> CreateRecording(const Options& options,
+                                                        TraceFile trace,
                                                         const std::string& directory) {
   HPD_TRY_ASSIGN(std::unique_ptr<Session> session, Session::Create(options.session));
-  HPD_TRY_ASSIGN(TraceFile trace, TraceFile::Create(directory + "/raw-trace"));
   std::vector<std::unique_ptr<Session>> sessions;
   sessions.push_back(std::move(session));
   auto recording = std::make_unique<TraceRecording>(
@@ -108,20 +110,83 @@ int LeaveResults(TraceRecording& recording,
                  const ProgramUsage& usage,
                  Result<ManagedHeaps>& heaps,
                  FinishOptions finish) {
+  const bool with_report = options.with_report && !finish.only_dumps;
   RecordingReport report(finish.trace_path);
-  if (options.with_report && !options.with_java)
+  if (with_report && !options.with_java)
     finish.on_trace = [&report] { report.Begin(); };
   int failure = FinishRecording(recording, view, finish);
-  const bool is_complete = failure == kExitOk;
+  const bool is_complete = IsComplete(failure);
   if (const Status status = WriteStatsJson(recording, usage); !status.ok())
     failure = Fail(status);
   if (!heaps.ok())
     failure = Fail(heaps.status());
   else if (!heaps.value().AddTo(finish.trace_path, options.quiet))
     failure = kExitFailure;
-  if (options.with_report)
+  if (with_report)
     report.Finish(is_complete, options.quiet);
   return failure;
+}
+
+// What is looked for before anything is begun.
+struct Needs {
+  PreloadPath preload;
+  SymbolizeOptions symbols;
+};
+
+Result<Needs> FindNeeds() {
+  HPD_TRY_ASSIGN(const std::string library, FindPreloadLibrary());
+  HPD_TRY_ASSIGN(PreloadPath preload, PreloadPath::For(library));
+  HPD_TRY_ASSIGN(SymbolizeOptions symbols, SymbolizeOptions::FromEnvironment());
+  HPD_TRY(CheckProguardMaps());
+  return Needs{.preload = std::move(preload), .symbols = std::move(symbols)};
+}
+
+struct Outcome {
+  bool has_begun = false;  // else the exit code says why the program was not started
+  int exit_code = kExitOk;
+};
+
+// From the start of the program to what its recording leaves. Of `finish` what is known
+// before.
+Outcome RecordProgram(const Options& options,
+                      TraceRecording& recording,
+                      Needs needs,
+                      FinishOptions finish) {
+  SteeringSignals signals(SignalSource::kTerminal);
+  StatusLine status_line(!options.quiet);
+  LiveView view([&status_line](const std::string& text) { status_line.Show(text); });
+  const Launched launched = Launch(
+      options.command, needs.preload.text(), signals.original_mask(),
+      [&](pid_t pid) { return recording.sessions()[0]->EnvironmentFor(pid); },
+      options.with_java);
+  if (launched.pid < 0) {
+    Print(stderr, "heap_profile: %s\n", launched.error.message.c_str());
+    return {.exit_code = launched.error.exit_code};
+  }
+  recording.sessions()[0]->newcomers().Expect(launched.pid, options.command[0]);
+  ProgramRun run(&recording, &view, &status_line, &signals);
+  if (options.with_java)
+    run.EndAtFirstRequest();
+  int exit_code = run.Run(launched.pid);
+  const size_t program_itself =
+      recording.sessions()[0]->live().IsProfiling(launched.pid) ? 1 : 0;
+  const bool has_others = recording.live_targets() > program_itself;
+  recording.Stop(StopCause::kRequested);
+  Result<ManagedHeaps> heaps = TakeManagedHeaps(options, run, launched.pid);
+  exit_code = run.EndProgram(exit_code);
+  if (run.program_is_running() || has_others)
+    needs.preload.Keep();
+  if (run.program_is_running())
+    Print(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
+          options.command[0].c_str(), launched.pid);
+  finish.seconds = run.seconds();
+  finish.program = launched.pid;
+  finish.program_peak_kib = static_cast<uint64_t>(run.usage().peak_rss_kib);
+  finish.obstacle = ObstacleIn(options, recording);
+  finish.symbols = std::move(needs.symbols);
+  finish.status_line = &status_line;
+  const int failure = LeaveResults(recording, view, options, run.usage(), heaps, finish);
+  return {.has_begun = true, .exit_code = exit_code != 0 ? exit_code : failure};
 }
 
 }  // namespace
@@ -148,7 +213,7 @@ int RunOnProcesses(const Options& options) {
   request.quiet = options.quiet;
   request.may_start_service = options.may_stand_in;
   int exit_code = RecordRemotely(request);
-  const bool is_complete = exit_code == kExitOk;
+  const bool is_complete = IsComplete(exit_code);
 
   struct stat status {};
 
@@ -166,66 +231,45 @@ int RunOnProcesses(const Options& options) {
 }
 
 int RunProgram(const Options& options) {
-  const Result<std::string> library = FindPreloadLibrary();
-  if (!library.ok())
-    return Fail(library.status());
-  Result<PreloadPath> preload = PreloadPath::For(library.value());
-  if (!preload.ok())
-    return Fail(preload.status());
-  Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
-  if (!symbols.ok())
-    return Fail(symbols.status());
-  if (const Status status = CheckProguardMaps(); !status.ok())
-    return Fail(status);
-  Result<std::string> directory = CreateOutputDirectory(options.output_directory);
+  Result<Needs> needs = FindNeeds();
+  if (!needs.ok())
+    return Fail(needs.status());
+  const Result<std::string> directory = CreateOutputDirectory(options.output_directory);
   if (!directory.ok())
     return Fail(directory.status());
+  const std::string trace_path = directory.value() + "/raw-trace";
+  Result<TraceFile> trace = TraceFile::Create(trace_path);
+  if (!trace.ok())
+    return Fail(trace.status());
   Result<std::unique_ptr<TraceRecording>> created =
-      CreateRecording(options, directory.value());
+      CreateRecording(options, std::move(trace).value(), directory.value());
+  if (!created.ok()) {
+    RemoveOutput(directory.value());
+    return Fail(created.status());
+  }
+  const Outcome outcome =
+      RecordProgram(options, *created.value(), std::move(needs).value(),
+                    {.directory = directory.value(),
+                     .trace_path = trace_path,
+                     .top = options.top,
+                     .quiet = options.quiet});
+  if (!outcome.has_begun)
+    RemoveOutput(directory.value());
+  return outcome.exit_code;
+}
+
+int DumpProgram(const Options& options, TraceFile trace) {
+  Result<Needs> needs = FindNeeds();
+  if (!needs.ok())
+    return Fail(needs.status());
+  Result<std::unique_ptr<TraceRecording>> created =
+      CreateRecording(options, std::move(trace), TemporaryDirectory());
   if (!created.ok())
     return Fail(created.status());
-  TraceRecording& recording = *created.value();
-  SteeringSignals signals(SignalSource::kTerminal);
-  StatusLine status_line(!options.quiet);
-  LiveView view([&status_line](const std::string& text) { status_line.Show(text); });
-  const Launched launched = Launch(
-      options.command, preload.value().text(), signals.original_mask(),
-      [&](pid_t pid) { return recording.sessions()[0]->EnvironmentFor(pid); },
-      options.with_java);
-  if (launched.pid < 0) {
-    Print(stderr, "heap_profile: %s\n", launched.error.message.c_str());
-    RemoveOutput(directory.value());
-    return launched.error.exit_code;
-  }
-  recording.sessions()[0]->newcomers().Expect(launched.pid, options.command[0]);
-  ProgramRun run(&recording, &view, &status_line, &signals);
-  if (options.with_java)
-    run.EndAtFirstRequest();
-  int exit_code = run.Run(launched.pid);
-  const size_t program_itself =
-      recording.sessions()[0]->live().IsProfiling(launched.pid) ? 1 : 0;
-  const bool has_others = recording.live_targets() > program_itself;
-  recording.Stop(StopCause::kRequested);
-  Result<ManagedHeaps> heaps = TakeManagedHeaps(options, run, launched.pid);
-  exit_code = run.EndProgram(exit_code);
-  if (run.program_is_running() || has_others)
-    preload.value().Keep();
-  if (run.program_is_running())
-    Print(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
-          options.command[0].c_str(), launched.pid);
-  const int failure =
-      LeaveResults(recording, view, options, run.usage(), heaps,
-                   {.directory = directory.value(),
-                    .trace_path = directory.value() + "/raw-trace",
-                    .top = options.top,
-                    .quiet = options.quiet,
-                    .seconds = run.seconds(),
-                    .program = launched.pid,
-                    .program_peak_kib = static_cast<uint64_t>(run.usage().peak_rss_kib),
-                    .obstacle = ObstacleIn(options, recording),
-                    .symbols = std::move(symbols).value(),
-                    .status_line = &status_line});
-  return exit_code != 0 ? exit_code : failure;
+  created.value()->KeepNoDumps();
+  return RecordProgram(options, *created.value(), std::move(needs).value(),
+                       {.quiet = true, .only_dumps = true})
+      .exit_code;
 }
 
 }  // namespace heapprofd

@@ -186,7 +186,7 @@ Status AwaitStart(int fd) {
 int RecordAndReport(const RemoteRequest& request, bool with_report) {
   const int exit_code = RecordRemotely(request);
   if (with_report)
-    RecordingReport(request.trace_path).Finish(exit_code == kExitOk, request.quiet);
+    RecordingReport(request.trace_path).Finish(IsComplete(exit_code), request.quiet);
   return exit_code;
 }
 

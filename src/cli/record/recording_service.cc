@@ -76,6 +76,7 @@ class RecordingService {
          .trace_path = request.trace_path,
          .top = request.top,
          .quiet = request.quiet,
+         .only_dumps = request.only_dumps,
          .seconds = view.seconds(),
          .symbols = symbols.ok() ? std::move(symbols).value() : SymbolizeOptions()});
     const Status status = WriteStatsJson(recording, {});

@@ -198,6 +198,7 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request, int sto
   message.set_trace_path(request.trace_path);
   message.set_top(request.top);
   message.set_quiet(request.quiet);
+  message.set_only_dumps(request.only_dumps);
   message.set_wants_status(StatusLine(!request.quiet).is_shown_at_all());
   for (const char* name : kFinisherVariables) {
     if (const char* value = getenv(name))

@@ -16,6 +16,7 @@ struct RemoteRequest {
   std::string directory = {};   // absolute, for pprof files; empty: only the trace
   uint32_t top = 10;            // rows of the summary
   bool quiet = false;
+  bool only_dumps = false;  // no names and no summary at the end
   bool may_start_service = true;
   // Written and closed once clients are served: a zero byte, or why they are not.
   int started_fd = -1;

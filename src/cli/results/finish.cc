@@ -155,12 +155,15 @@ pid_t ProgramOf(const TraceRecording& recording, const FinishOptions& options) {
   return rules.names.empty() && rules.pids.size() == 1 ? rules.pids[0] : 0;
 }
 
+// Said in quiet, too: it is an error.
 void PrintNothing(const TraceRecording& recording,
                   const FinishOptions& options,
                   bool has_trace) {
   const std::string reason =
       ReasonForNothing(recording, options.obstacle, options.program != 0);
   Print(stderr, "heap_profile: nothing recorded: %s\n", reason.c_str());
+  if (options.quiet)
+    return;
   if (!recording.targets().empty()) {
     for (const std::string& warning : ProgramWarnings(recording)) {
       if (warning != reason)
@@ -268,12 +271,29 @@ class ResultFiles {
   int exit_code_ = kExitOk;
 };
 
+// Whoever looks at the dumps has shown all the rest.
+int FinishDumps(TraceRecording& recording, const FinishOptions& options) {
+  const Status status = recording.WriteRest();
+  PrintCause(recording, options);
+  PrintAttachProblems(recording);
+  if (!status.ok())
+    return Fail(status);
+  const std::vector<Target*> targets = recording.targets();
+  if (std::any_of(targets.begin(), targets.end(),
+                  [](const Target* target) { return HasSamples(target->profile()); }))
+    return kExitOk;
+  PrintNothing(recording, options, /*has_trace=*/false);
+  return kExitNothing;
+}
+
 }  // namespace
 
 int FinishRecording(TraceRecording& recording,
                     const LiveView& view,
                     const FinishOptions& options) {
   const ScopedFd stop_requests = StopRequests();
+  if (options.only_dumps)
+    return FinishDumps(recording, options);
   const pid_t program = ProgramOf(recording, options);
   const std::vector<NamedTarget> named =
       NameWithProgress(recording, view, options, stop_requests.get(), program);
@@ -284,6 +304,13 @@ int FinishRecording(TraceRecording& recording,
                           : files.exit_code();
   PrintCause(recording, options);
   PrintAttachProblems(recording);
+  if (named.empty() || !HasSamples(*named[0].result.profile)) {
+    const bool may_be_empty =
+        options.directory.empty();  // others ask for other data, too
+    if (!options.quiet || !may_be_empty)
+      PrintNothing(recording, options, files.has_trace());
+    return failure == kExitOk && !may_be_empty ? static_cast<int>(kExitNothing) : failure;
+  }
   if (options.quiet)
     return failure;
   std::vector<ProcessResult> results;
@@ -292,10 +319,6 @@ int FinishRecording(TraceRecording& recording,
     results.push_back(process.result);
     if (process.result.profile->process.pid == options.program)
       results.back().resident_limit_kib = options.program_peak_kib;
-  }
-  if (results.empty() || !HasSamples(*results[0].profile)) {
-    PrintNothing(recording, options, files.has_trace());
-    return failure;
   }
   PrintSummary(results,
                {.heaps = recording.config().sessions[0].heaps,

@@ -19,8 +19,9 @@ struct FinishOptions {
   std::string trace_path = {};  // for the summary
   uint32_t top = 10;
   bool quiet = false;
-  double seconds = 0;             // length of the recording
-  pid_t program = 0;              // that was started for it; 0: none
+  bool only_dumps = false;  // names are looked up by somebody else, nothing is shown
+  double seconds = 0;       // length of the recording
+  pid_t program = 0;        // that was started for it; 0: none
   uint64_t program_peak_kib = 0;  // of its memory, or more: what it was started by counts
   std::string obstacle = {};      // why nothing could be recorded, when that is known
   SymbolizeOptions symbols = {};
@@ -28,7 +29,8 @@ struct FinishOptions {
   std::function<void()> on_trace = {};  // called when all of the trace is written
 };
 
-// After TraceRecording::Stop. Prints to standard error; gives an exit code. A signal that
+// After TraceRecording::Stop. Prints to standard error; gives an exit code, kExitNothing
+// where profiles were wanted and no process has samples. A signal that
 // StopRequests() tells of ends the search for names, and nothing else: what was recorded
 // is written.
 int FinishRecording(TraceRecording& recording,

@@ -106,7 +106,8 @@ std::string ReasonForNothing(const TraceRecording& recording,
     return "the program called no allocation function while it was recorded; record it "
            "for longer, or while it works";
   return "the program called no allocation function that can be seen: it allocates "
-         "nothing, or its allocator is linked statically into it";
+         "nothing, or its allocator is linked statically into it; link that one "
+         "dynamically";
 }
 
 }  // namespace heapprofd

@@ -28,7 +28,7 @@ struct SummaryOptions {
   double seconds = 0;        // length of the recording; 0: unknown
   size_t width = 0;          // of the terminal; 0: there is none
   bool use_unicode = true;   // sparkline and arrows
-  bool dump_at_max = false;  // show what was live when most was, too
+  bool dump_at_max = false;  // show the peak in any case
   std::string program = {};  // "g++ (pid 12)": what the user named, when another
                              // process had more memory
   std::string largest = {};  // the process that had more memory than the first

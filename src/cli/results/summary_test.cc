@@ -463,12 +463,33 @@ TEST(SummaryTest, TheMaximumIsShownWhenItWasAskedFor) {
   const CallsiteId freed = test.Add({"FreedLater", "main"}, 0);
   test.dump().peak[freed].bytes = 5 << 20;
   SummaryOptions options;
-  EXPECT_FALSE(Holds(FormatSummary({ResultOf(test)}, options), "at the maximum"));
+  EXPECT_FALSE(Holds(FormatSummary({ResultOf(test)}, options), "at peak"));
   options.dump_at_max = true;
   const std::string text = FormatSummary({ResultOf(test)}, options);
-  EXPECT_TRUE(Holds(text, "Top live memory at the maximum")) << text;
+  EXPECT_TRUE(Holds(text, "Top live memory at peak")) << text;
   EXPECT_TRUE(Holds(text, "FreedLater")) << text;
   EXPECT_TRUE(Holds(text, "5.00 MiB      100%")) << text;
+}
+
+TEST(SummaryTest, APeakThatIsMoreThanTheEndComesFirst) {
+  TestProfile test;
+  test.dump().peak[test.Add({"Working", "main"}, 0)].bytes = 200'000;
+  test.dump().peak[test.Add({"Cache", "main"}, 1'000'000)].bytes = 1'000'000;
+  test.dump().peak_total = {.bytes = 1'199'000, .low = 1'199'000, .high = 1'199'000};
+  EXPECT_FALSE(Holds(FormatSummary({ResultOf(test)}, {}), "at peak"));
+  test.dump().peak_total = {.bytes = 1'200'000, .low = 1'200'000, .high = 1'200'000};
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_LT(text.find("Top live memory at peak"), text.find("Top live memory at end"))
+      << text;
+  EXPECT_LT(text.find("195 KiB       17%"), text.find("Top live memory at end")) << text;
+}
+
+TEST(SummaryTest, WhereNobodyKnowsWhoHeldThePeakThatIsSaid) {
+  TestProfile test;
+  test.Add({"Cache", "main"}, 1000);
+  test.dump().peak_total = {.bytes = 9000, .low = 9000, .high = 9000};
+  EXPECT_TRUE(Holds(FormatSummary({ResultOf(test)}, {}),
+                    "Who held the memory at the peak is not known."));
 }
 
 TEST(SummaryTest, TheProgramThatTheUserNamedIsInTheHeadline) {

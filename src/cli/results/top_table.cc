@@ -13,7 +13,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kNameWidth = 46;  // where there is no terminal
+constexpr double kPeakFirst = 1.2;  // times the end, as in the report
+constexpr size_t kNameWidth = 46;   // where there is no terminal
 constexpr size_t kMinNameWidth = 24;
 constexpr size_t kMaxNameWidth = 120;
 constexpr size_t kRankWidth = 6;
@@ -81,6 +82,22 @@ std::string FormatTable(const std::string& title,
   return text;
 }
 
+// Who held the peak; "" where the end tells the same.
+std::string FormatPeakTable(const TargetProfile& profile,
+                            const HeapDump& dump,
+                            const SummaryOptions& options) {
+  const double peak = dump.peak_total.bytes;
+  if (!options.dump_at_max && (peak <= 0 || peak < kPeakFirst * LiveTotal(dump).bytes))
+    return "";
+  double most = 0;
+  for (const auto& [callsite, estimate] : dump.peak)
+    most += estimate.bytes;
+  if (most <= 0 && peak > 0 && options.top > 0)
+    return "\n  Who held the memory at the peak is not known.\n";
+  return FormatTable("Top live memory at peak", TopAtPeak(profile, dump, options.top),
+                     most, peak > 0 ? peak : most, options);
+}
+
 }  // namespace
 
 std::string FormatTopTables(const TargetProfile& profile,
@@ -89,16 +106,9 @@ std::string FormatTopTables(const TargetProfile& profile,
   double live = 0;
   for (const auto& [callsite, totals] : dump.callsites)
     live += totals.live().bytes;
-  double most = 0;
-  for (const auto& [callsite, estimate] : dump.peak)
-    most += estimate.bytes;
-  std::string text;
-  if (options.dump_at_max)
-    text = FormatTable("Top live memory at the maximum",
-                       TopAtPeak(profile, dump, options.top), most, most, options);
-  return text + FormatTable("Top live memory at end",
-                            TopByLiveBytes(profile, dump, options.top), live,
-                            LiveTotal(dump).bytes, options);
+  return FormatPeakTable(profile, dump, options) +
+         FormatTable("Top live memory at end", TopByLiveBytes(profile, dump, options.top),
+                     live, LiveTotal(dump).bytes, options);
 }
 
 }  // namespace heapprofd

@@ -7,8 +7,8 @@
 
 namespace heapprofd {
 
-// What was live at the end, and before it, when SummaryOptions::dump_at_max, what was
-// live when most was. "" where nothing was.
+// What was live at the end; before it what was live at the peak, where that was at least
+// 1.2 times as much or SummaryOptions::dump_at_max. "" where nothing was.
 std::string FormatTopTables(const TargetProfile& profile,
                             const HeapDump& dump,
                             const SummaryOptions& options);

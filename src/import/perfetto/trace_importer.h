@@ -33,6 +33,9 @@ class TraceImporter {
   // One serialized TracePacket.
   void Import(std::string_view packet);
 
+  // Converts the times of all dumps so far: for who looks at the tables before the end.
+  void ConvertTimes();
+
   // Behind the last packet: completes what waited for later ones, applies symbols and
   // mappings, converts times.
   void Finish();
@@ -54,7 +57,6 @@ class TraceImporter {
   void ImportCompressed(uint32_t field, std::string_view bytes);
   void ImportClocks(std::string_view message);
   int64_t TimeOf(const PacketHeader& header, const Sequence* sequence);
-  void ConvertTimes();
   void CountFilesWithoutBuildId();
 
   TraceBuilder* builder_;

@@ -1,4 +1,20 @@
-// How large blocks are: by powers of two of the mean size of a stack's blocks.
+// How large blocks are, by powers of two: measured at the end of our recordings, else the
+// mean size of a stack's blocks.
+
+// As the recorder has counted them; the holders are stacks. Empty: it has not.
+function measuredSizes({ report, heap, moment }, kind) {
+  if (moment !== heap.end || moment.isPeak) return [];
+  const isOf = (row) => row.dump_id === moment.dump.id && row.kind === kind;
+  const rows = report.histogram.filter(isOf).map((row) => ({
+    power: Math.floor(Math.log2(Math.max(row.low, 1))), bytes: row.size, objects: row.count,
+    error: Math.sqrt(row.variance), holders: new Map(), low: row.low }));
+  for (const { low, size, stack } of report.size_holders.filter(isOf)) {
+    const row = rows.find((one) => one.low === low);
+    const group = report.functions.groups[report.functions.rowOf(holderOf(stack || "", report.functions))];
+    if (row && group > LEFT_OUT_FUNCTION) row.holders.set(group, (row.holders.get(group) || 0) + size);
+  }
+  return rows.sort((a, b) => a.power - b.power);
+}
 
 // By power of two, the smallest first: bytes, objects, and who holds them (by group of
 // functions, allocators and containers left out). `views`: which bytes, which objects.
@@ -24,8 +40,11 @@ function sumBySize(tree, functions, [bytesView, objectsView]) {
 
 function renderSizes(app, main) {
   const { report: { functions }, moment, view } = app;
-  const views = view.key.startsWith("alloc") ? ["alloc_space", "alloc_objects"] : ["space", "objects"];
-  const rows = app.remember(`sizes ${moment.index} ${views[0]}`, () => sumBySize(moment.tree, functions, views));
+  const isAllocated = view.key.startsWith("alloc");
+  const views = isAllocated ? ["alloc_space", "alloc_objects"] : ["space", "objects"];
+  const measured = measuredSizes(app, isAllocated ? "allocated_size" : "live_size");
+  const rows = measured.length ? measured
+    : app.remember(`sizes ${moment.index} ${views[0]}`, () => sumBySize(moment.tree, functions, views));
   if (rows.length === 0) {
     main.append(make("section", { class: "card empty", id: "empty" }, make("h2", {}, "No sizes are known"),
       make("p", {}, "The file tells how many bytes, but not in how many objects.")));
@@ -36,8 +55,10 @@ function renderSizes(app, main) {
   const link = ([group, value]) => [button(cut(functions.name(group), 80), { class: "link", title: formatExactly(value, "bytes") },
     () => app.set({ page: "callers", pivot: group })), make("span", { class: "quiet" }, ` ${formatBytes(value)}  `)];
   main.append(
-    make("p", { class: "quiet" }, `${view.title}, ${moment.title}, by the mean size of a stack's blocks: a profile has the sums of stacks, ` +
-      "so that one that allocates small and large blocks is in one row."),
+    make("p", { class: "quiet" }, measured.length
+      ? `${view.title}, ${moment.title}, by the size that was asked for.`
+      : `${view.title}, ${moment.title}, by the mean size of a stack's blocks: sizes are measured at the end of a recording alone, and ` +
+        "all else has the sums of stacks, so that one that allocates small and large blocks is in one row."),
     make("table", { class: "sizes" },
       make("thead", {}, make("tr", {}, ...["Blocks of", "", "Share", "Bytes", "Objects", "Mostly of"].map((title, i) =>
         make("th", { class: [0, 2, 3, 4].includes(i) ? "number" : "", scope: "col" }, title)))),
@@ -48,7 +69,8 @@ function renderSizes(app, main) {
           make("td", { class: "size-bar" }, shareBar(row[figure] / most)),
           make("td", { class: "number" }, formatShare(row[figure], all)),
           make("td", { class: "number", title: formatExactly(row.bytes, "bytes") }, formatBytes(row.bytes)),
-          make("td", { class: "number", title: formatExactly(row.objects, "objects") }, formatCount(row.objects)),
+          make("td", { class: "number", title: formatExactly(row.objects, "objects") },
+            [formatCount(row.objects), row.error ? formatError(row.error, row.objects) : ""].filter(Boolean).join(" ")),
           make("td", {}, ...holders.flatMap(link)));
       }))));
 }

@@ -1,0 +1,129 @@
+#include "cli/top/live_rows.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/results/top_list.h"
+
+namespace heapprofd {
+namespace {
+
+double KeyOf(const LiveFigures& figures, LiveOrder order) {
+  switch (order) {
+    case LiveOrder::kLive:
+      break;
+    case LiveOrder::kChange:
+      return figures.change;
+    case LiveOrder::kPerSecond:
+      return figures.per_second;
+    case LiveOrder::kObjects:
+      return figures.objects;
+  }
+  return figures.live;
+}
+
+bool Matches(const std::string& text, const std::string& filter) {
+  const auto is_same = [](char a, char b) { return strncasecmp(&a, &b, 1) == 0; };
+  return std::search(text.begin(), text.end(), filter.begin(), filter.end(), is_same) !=
+         text.end();
+}
+
+}  // namespace
+
+LiveFigures& LiveFigures::operator+=(const LiveFigures& more) {
+  live += more.live;
+  change += more.change;
+  per_second += more.per_second;
+  objects += more.objects;
+  return *this;
+}
+
+LiveRows::Stacks LiveRows::LookAt(const TargetProfile& profile,
+                                  const HeapDump& heap,
+                                  const Stacks& before,
+                                  double seconds) {
+  Stacks stacks;
+  for (const auto& [callsite, totals] : heap.callsites) {
+    const Estimate live = totals.live();
+    Stack& stack = stacks[callsite];
+    stack.profile = &profile;
+    stack.allocated = totals.allocated.bytes;
+    stack.figures = {.live = live.bytes, .change = live.bytes, .objects = live.count};
+    double allocated = totals.allocated.bytes;
+    if (const auto last = before.find(callsite); last != before.end()) {
+      stack.figures.change -= last->second.figures.live;
+      allocated -= last->second.allocated;
+    }
+    if (seconds > 0)
+      stack.figures.per_second = std::max(0.0, allocated) / seconds;
+  }
+  return stacks;
+}
+
+void LiveRows::Look(const std::vector<std::unique_ptr<RestoredProfile>>& processes,
+                    uint64_t now_ns) {
+  const double seconds = looked_ns_ != 0 && now_ns > looked_ns_
+                             ? static_cast<double>(now_ns - looked_ns_) / 1e9
+                             : 0;
+  looked_ns_ = now_ns;
+  std::map<Place, Stacks> stacks;
+  for (const auto& process : processes) {
+    for (const HeapDump& heap : process->profile().heaps) {
+      const Place place{process->upid(), heap.heap_name};
+      stacks[place] = LookAt(process->profile(), heap, stacks_[place], seconds);
+    }
+  }
+  stacks_ = std::move(stacks);
+  GroupByFunction();
+}
+
+void LiveRows::Rename() {
+  holders_.clear();
+  GroupByFunction();
+}
+
+const std::string& LiveRows::HolderOf(const TargetProfile& profile, CallsiteId callsite) {
+  const auto [entry, is_new] = holders_.try_emplace({&profile, callsite});
+  if (is_new) {
+    const std::vector<StackFunction> stack = HolderStack(profile, callsite);
+    entry->second = stack.empty() ? "[unknown]" : stack[0].label;
+  }
+  return entry->second;
+}
+
+void LiveRows::GroupByFunction() {
+  rows_.clear();
+  total_ = {};
+  std::map<std::string, double> largest;  // live bytes of the stack that a row shows
+  for (const auto& [place, stacks] : stacks_) {
+    for (const auto& [callsite, stack] : stacks) {
+      const std::string& name = HolderOf(*stack.profile, callsite);
+      LiveRow& row = rows_[name];
+      row.figures += stack.figures;
+      total_ += stack.figures;
+      double& most = largest[name];
+      if (row.profile == nullptr || stack.figures.live > most) {
+        row.function = name;
+        row.profile = stack.profile;
+        row.callsite = callsite;
+        most = stack.figures.live;
+      }
+    }
+  }
+}
+
+std::vector<LiveRow> LiveRows::Sorted(LiveOrder order, const std::string& filter) const {
+  std::vector<LiveRow> rows;
+  for (const auto& [name, row] : rows_) {
+    if (Matches(name, filter))
+      rows.push_back(row);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [order](const LiveRow& a, const LiveRow& b) {
+    return KeyOf(a.figures, order) > KeyOf(b.figures, order);
+  });
+  return rows;
+}
+
+}  // namespace heapprofd

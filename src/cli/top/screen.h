@@ -1,0 +1,60 @@
+// The whole terminal for a while: its other screen, keys as they are pressed, no echo. It
+// is as before when this is left, in whatever way.
+//
+// A terminal can be slow or stand still for as long as it likes: what is drawn waits
+// for it no longer than until somebody wants something else.
+#pragma once
+
+#include <termios.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/scoped_fd.h"
+
+namespace heapprofd {
+
+struct ScreenSize {
+  size_t rows = 0;
+  size_t columns = 0;
+};
+
+class Screen {
+ public:
+  // Standard input and output are a terminal that can be drawn on.
+  static bool IsPossible();
+
+  // Enter() begins. `wake_fd`: readable when drawing is to be given up.
+  explicit Screen(int wake_fd);
+
+  ~Screen() { Leave(); }
+
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  // Nothing as long as we are in the background, where the terminal is another's.
+  void Enter();
+  void Leave();
+
+  // Readable when a key was pressed, or the terminal is gone.
+  int fd() const { return terminal_.get(); }
+
+  ScreenSize size() const;
+
+  // The keys pressed since the last call; false: the terminal is gone.
+  bool TakeKeys(std::string* keys);
+
+  // Lines from the top on; what is longer than the screen is wide is cut by it.
+  void Draw(const std::vector<std::string>& lines);
+
+ private:
+  void Write(const std::string& text, int wake_fd);
+
+  ScopedFd terminal_;
+  int wake_fd_;
+  bool is_entered_ = false;
+  termios before_{};
+};
+
+}  // namespace heapprofd

@@ -1,0 +1,270 @@
+#include "cli/top/top_page.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/results/top_list.h"
+#include "cli/text_layout.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kOtherLines = 5;   // of the table: above and below its rows
+constexpr size_t kMaxFilter = 200;  // bytes
+constexpr size_t kTopFigureWidth = 13;
+constexpr char kBoldHead[] = "\033[1m";
+constexpr char kInverse[] = "\033[7m";
+constexpr char kNoMark[] = "\033[m";
+constexpr char kUpKey[] = "\033[A";
+constexpr char kDownKey[] = "\033[B";
+constexpr char kPageUpKey[] = "\033[5~";
+constexpr char kPageDownKey[] = "\033[6~";
+
+std::string ToTheRight(const std::string& text) {
+  return text.size() < kTopFigureWidth
+             ? std::string(kTopFigureWidth - text.size(), ' ') + text
+             : " " + text;
+}
+
+std::string SignedBytes(double bytes) {
+  if (std::abs(bytes) < 0.5)
+    return "0 B";
+  return (bytes < 0 ? "-" : "+") + FormatBytes(std::abs(bytes));
+}
+
+// Sampled sums of what is freed may fall below nothing.
+std::string FiguresText(const LiveFigures& figures) {
+  return ToTheRight(FormatBytes(std::max(0.0, figures.live))) +
+         ToTheRight(SignedBytes(figures.change)) +
+         ToTheRight(FormatBytes(figures.per_second)) +
+         ToTheRight(FormatCount(std::max(0.0, figures.objects))) + "  ";
+}
+
+std::string TableHead(LiveOrder order) {
+  const auto title = [order](const char* text, LiveOrder of) {
+    return ToTheRight(std::string(order == of ? "*" : "") + text);
+  };
+  return title("live", LiveOrder::kLive) + title("change", LiveOrder::kChange) +
+         title("allocated/s", LiveOrder::kPerSecond) +
+         title("objects", LiveOrder::kObjects) + "  function";
+}
+
+std::string ClockText(double seconds) {
+  std::array<char, 32> text{};
+  const auto elapsed = static_cast<unsigned>(std::max(0.0, seconds));
+  snprintf(text.data(), text.size(), "%02u:%02u", elapsed / 60, elapsed % 60);
+  return text.data();
+}
+
+std::string TotalsText(const TopFacts& facts) {
+  return ClockText(facts.seconds) + "  live " +
+         FormatBytes(std::max(0.0, facts.total.live)) + "  change " +
+         SignedBytes(facts.total.change) + "  allocated " +
+         FormatBytes(facts.total.per_second) + "/s  " +
+         FormatCount(std::max(0.0, facts.total.objects)) + " objects";
+}
+
+// Without anything that steers the terminal, and in its characters.
+std::string FitToShow(const std::string& name, bool use_unicode) {
+  std::string text = Printable(name);
+  if (!use_unicode)
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; }, '?');
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> KeysOf(const std::string& bytes) {
+  std::vector<std::string> keys;
+  for (size_t at = 0; at < bytes.size();) {
+    size_t end = at + 1;
+    if (bytes[at] == '\033' && end < bytes.size() &&
+        (bytes[end] == '[' || bytes[end] == 'O')) {
+      ++end;
+      while (end < bytes.size() && (bytes[end] < '@' || bytes[end] > '~'))
+        ++end;
+      end = std::min(end + 1, bytes.size());
+    }
+    std::string key = bytes.substr(at, end - at);
+    if (key.size() == 3 && key[1] == 'O')  // keypads in their other mode
+      key[1] = '[';
+    keys.push_back(std::move(key));
+    at = end;
+  }
+  return keys;
+}
+
+std::string TopPage::Shown(const std::string& name) const {
+  return FitToShow(name, style_.use_unicode);
+}
+
+void TopPage::Show(const LiveRows& rows, const TopFacts& facts) {
+  facts_ = facts;
+  rows_ = rows.Sorted(order_, filter_);
+  is_outdated_ = false;
+}
+
+TopRequest TopPage::Press(const std::string& key) {
+  message_.clear();
+  if (asks_filter_)
+    return PressInFilter(key);
+  if (shows_stack_) {
+    shows_stack_ = false;
+    return key == "q" ? TopRequest::kQuit : TopRequest::kNothing;
+  }
+  return PressInTable(key);
+}
+
+TopRequest TopPage::PressInFilter(const std::string& key) {
+  const auto first = static_cast<unsigned char>(key[0]);
+  if (key == "\n" || key == "\r") {
+    asks_filter_ = false;
+  } else if (key == "\033") {
+    asks_filter_ = false;
+    filter_.clear();
+  } else if (key == "\x7f" || key == "\b") {
+    while (!filter_.empty() && (filter_.back() & 0xc0) == 0x80)
+      filter_.pop_back();
+    if (!filter_.empty())
+      filter_.pop_back();
+  } else if (key.size() == 1 && first >= ' ' && filter_.size() < kMaxFilter) {
+    filter_ += key;
+  }
+  is_outdated_ = true;
+  return TopRequest::kNothing;
+}
+
+TopRequest TopPage::PressInTable(const std::string& key) {
+  constexpr std::array<std::pair<char, LiveOrder>, 4> kOrders = {
+      {{'t', LiveOrder::kLive},
+       {'d', LiveOrder::kChange},
+       {'a', LiveOrder::kPerSecond},
+       {'o', LiveOrder::kObjects}}};
+  for (const auto& [letter, order] : kOrders) {
+    if (key[0] != letter)
+      continue;
+    is_outdated_ |= order_ != order;
+    order_ = order;
+  }
+  if (key == "q")
+    return TopRequest::kQuit;
+  if (key == "s")
+    return TopRequest::kSnapshot;
+  if (key == " ")
+    is_paused_ = !is_paused_;
+  if (key == "f" || key == "/")
+    asks_filter_ = true;
+  if (key == "\n" || key == "\r")
+    shows_stack_ = !rows_.empty();
+  if (key == kUpKey || key == "k")
+    Move(-1);
+  if (key == kDownKey || key == "j")
+    Move(1);
+  if (key == kPageUpKey)
+    Move(-static_cast<int64_t>(page_));
+  if (key == kPageDownKey)
+    Move(static_cast<int64_t>(page_));
+  return TopRequest::kNothing;
+}
+
+// The chosen row follows its function, wherever that is.
+void TopPage::Move(int64_t by) {
+  if (rows_.empty())
+    return;
+  const auto chosen =
+      std::find_if(rows_.begin(), rows_.end(),
+                   [this](const LiveRow& row) { return row.function == chosen_; });
+  const int64_t at = (chosen == rows_.end() ? 0 : chosen - rows_.begin()) + by;
+  const auto last = static_cast<int64_t>(rows_.size()) - 1;
+  chosen_ = rows_[static_cast<size_t>(std::clamp<int64_t>(at, 0, last))].function;
+}
+
+std::vector<std::string> TopPage::Lines(const ScreenSize& size) {
+  std::vector<std::string> lines = shows_stack_ ? Stack(size) : Table(size);
+  lines.resize(std::max<size_t>(size.rows, 1) - 1);
+  lines.push_back(LastLine());
+  return lines;
+}
+
+std::vector<std::string> TopPage::Table(const ScreenSize& size) {
+  page_ = size.rows > kOtherLines ? size.rows - kOtherLines : 1;
+  size_t chosen = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i].function == chosen_)
+      chosen = i;
+  }
+  first_ = std::clamp(first_, chosen - std::min(chosen, page_ - 1), chosen);
+  const auto marked = [this](const char* sequence, const std::string& text) {
+    return style_.use_color ? sequence + text + kNoMark : text;
+  };
+  std::vector<std::string> lines = {
+      marked(kBoldHead, Cut(Shown(facts_.what), std::max<size_t>(size.columns, 20))),
+      TotalsText(facts_) + (is_paused_ ? "  paused" : ""), "",
+      marked(kBoldHead, "  " + TableHead(order_))};
+  for (size_t i = first_; i < rows_.size() && i < first_ + page_; ++i) {
+    const std::string line = (i == chosen ? "> " : "  ") + FiguresText(rows_[i].figures) +
+                             Shown(rows_[i].function);
+    lines.push_back(i == chosen ? marked(kInverse, line) : line);
+  }
+  if (rows_.empty())
+    lines.emplace_back(filter_.empty()
+                           ? "  nothing is live that was allocated meanwhile"
+                           : "  no function has " + Shown(filter_) + " in its name");
+  return lines;
+}
+
+std::vector<std::string> TopPage::Stack(const ScreenSize& size) const {
+  std::vector<std::string> lines;
+  const auto chosen =
+      std::find_if(rows_.begin(), rows_.end(),
+                   [this](const LiveRow& row) { return row.function == chosen_; });
+  if (rows_.empty())
+    return {"  nothing is chosen"};
+  const LiveRow& row = chosen == rows_.end() ? rows_[0] : *chosen;
+  lines.push_back("  The largest stack of " + Shown(row.function));
+  lines.emplace_back();
+  for (const StackFunction& function : HolderStack(*row.profile, row.callsite)) {
+    if (lines.size() + 3 > size.rows) {
+      lines.emplace_back("  ...");
+      break;
+    }
+    lines.push_back(
+        "  " + Shown(function.label) +
+        (function.module.empty() ? "" : "  (" + Shown(function.module) + ")"));
+  }
+  return lines;
+}
+
+std::string TopPage::LastLine() const {
+  if (asks_filter_)
+    return "filter: " + Shown(filter_) + (style_.use_unicode ? "▏" : "_");
+  if (!message_.empty())
+    return message_;
+  if (shows_stack_)
+    return "any key: back   q: quit";
+  return "by: t live  d change  a allocated/s  o objects   f filter" +
+         (filter_.empty() ? "" : " (" + Shown(filter_) + ")") +
+         "  Enter stack  space pause  s snapshot  q quit";
+}
+
+std::string PlainTable(const LiveRows& rows,
+                       const TopFacts& facts,
+                       size_t count,
+                       const TopStyle& style) {
+  std::string text =
+      TotalsText(facts) + "  " + FitToShow(facts.what, style.use_unicode) + "\n";
+  std::vector<LiveRow> sorted = rows.Sorted(LiveOrder::kLive, "");
+  sorted.resize(std::min(sorted.size(), count));
+  if (!sorted.empty())
+    text += TableHead(LiveOrder::kLive) + "\n";
+  for (const LiveRow& row : sorted)
+    text += FiguresText(row.figures) + FitToShow(row.function, style.use_unicode) + "\n";
+  return text + "\n";
+}
+
+}  // namespace heapprofd
