@@ -87,6 +87,10 @@ TEST(RequestRulesTest, ParametersAreDecoded) {
   EXPECT_EQ(Admitted("?").parameters.size(), 0u);
   for (const char* const wrong : {"%", "a=%2", "a=%2g", "a=%-1", "%zz=1"})
     EXPECT_EQ(StatusOfTarget(std::string("/0123456789abcdef/?") + wrong), 400u) << wrong;
+  const auto refused = Admit(
+      {.method = "GET", .target = "/0123456789abcdef/?%", .host = kHost, .origin = ""},
+      kToken);
+  EXPECT_STREQ(std::get<Refusal>(refused).error, "the parameters cannot be read");
 }
 
 TEST(RequestRulesTest, PathsStayText) {

@@ -173,7 +173,7 @@ class Nothing(InspectTest):
         result = self.run_tool("export", "--format", "csv", "--heap", "mine", self.trace("small"), code=1)
         self.assertIn("it has no heap named mine", result.stderr)
         result = self.run_tool("export", "--format", "csv", "--pid", "1", self.trace("small"), code=1)
-        self.assertIn("it has no profile of process 1", result.stderr)
+        self.assertIn("it has no profile of process 1; heap_profile stats --json lists those it has", result.stderr)
 
 
 class Stats(InspectTest):

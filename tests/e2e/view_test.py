@@ -123,7 +123,7 @@ class ServingTest(ViewTest):
         self.assertIsNone(headers["Access-Control-Allow-Origin"])
 
     def test_what_cannot_be_viewed_is_said(self):
-        for arguments, code, text in ([[], 2, "no file is named"], [["/none"], 1, "cannot"],
+        for arguments, code, text in ([[], 2, "no file is named; for example: heap_profile view raw-trace"], [["/none"], 1, "cannot"],
                                       [["--idle", "5", self.trace], 2, "it must be a time like"]):
             done = subprocess.run([HEAP_PROFILE, "view", *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual(done.returncode, code, done.stderr)

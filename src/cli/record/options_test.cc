@@ -160,8 +160,8 @@ TEST(OptionsTest, JavaHeapsAreThoseOfNamedProcesses) {
   EXPECT_NE(
       ErrorOf({"--with-java", "--name", "java"}).find("name the processes by --pid"),
       std::string::npos);
-  EXPECT_NE(ErrorOf({"android", "--with-java", "--name", "app"}).find("on a device"),
-            std::string::npos);
+  EXPECT_EQ(ErrorOf({"android", "--with-java", "--name", "app"}),
+            "cannot use --with-java on a device; adb shell am dumpheap takes one");
 }
 
 }  // namespace

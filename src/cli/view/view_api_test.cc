@@ -132,6 +132,8 @@ TEST_F(ViewApiTest, SourceIsOnlyWhatTheTraceNames) {
   EXPECT_EQ(Get("api/sources", {{"view", "x"}}).status, 400u);
   for (const char* const id : {"0", "1", "4294967295", ""})
     EXPECT_EQ(Get("api/source", {{"id", id}}).status, 404u) << id;
+  EXPECT_NE(Get("api/source", {{"id", "1"}}).body.find("no stack of this dump names it"),
+            std::string::npos);
   for (const char* const id : {"-1", "/etc/passwd", "4294967296", "0x1"})
     EXPECT_EQ(Get("api/source", {{"id", id}, {"name", "/etc/passwd"}}).status, 400u)
         << id;
