@@ -81,13 +81,15 @@ void LiveRows::Look(const std::vector<std::unique_ptr<RestoredProfile>>& process
 
 void LiveRows::Rename() {
   holders_.clear();
+  names_.clear();
   GroupByFunction();
 }
 
 const std::string& LiveRows::HolderOf(const TargetProfile& profile, CallsiteId callsite) {
   const auto [entry, is_new] = holders_.try_emplace({&profile, callsite});
   if (is_new) {
-    const std::vector<StackFunction> stack = HolderStack(profile, callsite);
+    StackNames& names = names_.try_emplace(&profile, profile).first->second;
+    const std::vector<StackFunction> stack = names.HolderStack(callsite);
     entry->second = stack.empty() ? "[unknown]" : stack[0].label;
   }
   return entry->second;

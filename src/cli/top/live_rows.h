@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/inspect/restored_profile.h"
+#include "cli/results/top_list.h"
 
 namespace heapprofd {
 
@@ -71,6 +72,7 @@ class LiveRows {
   void GroupByFunction();
   const std::string& HolderOf(const TargetProfile& profile, CallsiteId callsite);
 
+  std::map<const TargetProfile*, StackNames> names_;
   std::map<std::pair<const TargetProfile*, CallsiteId>, std::string> holders_;
   std::map<Place, Stacks> stacks_;
   std::map<std::string, LiveRow> rows_;

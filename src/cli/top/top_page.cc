@@ -228,7 +228,8 @@ std::vector<std::string> TopPage::Stack(const ScreenSize& size) const {
   const LiveRow& row = chosen == rows_.end() ? rows_[0] : *chosen;
   lines.push_back("  The largest stack of " + Shown(row.function));
   lines.emplace_back();
-  for (const StackFunction& function : HolderStack(*row.profile, row.callsite)) {
+  for (const StackFunction& function :
+       StackNames(*row.profile).HolderStack(row.callsite)) {
     if (lines.size() + 3 > size.rows) {
       lines.emplace_back("  ...");
       break;
