@@ -63,8 +63,8 @@ WITH_PROGRAM = {
     "no-versions": ([], lambda result: noted(result, "--no-versions")),
     "simpleperf": ([], lambda result: noted(result, "--simpleperf")),
 }
-# Tested below, or in service_test.py, in a way of their own.
-OTHERWISE = {"pid", "no-startup", "output", "print-config", "help", "version", "generate"}
+# Tested below, or in service_test.py or with_java_test.py, in a way of their own.
+OTHERWISE = {"pid", "no-startup", "output", "print-config", "help", "version", "generate", "with-java"}
 
 
 def noted(result, option):

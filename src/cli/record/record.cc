@@ -102,6 +102,18 @@ Result<ManagedHeaps> TakeManagedHeaps(const Options& options,
   return heaps;
 }
 
+// The exit code of a recording with its Java heaps, which are something recorded.
+int AddManagedHeaps(ManagedHeaps& heaps,
+                    const Options& options,
+                    const std::string& trace_path,
+                    int exit_code) {
+  if (!options.with_java)
+    return exit_code;
+  if (!heaps.AddTo(trace_path, options.quiet))
+    return kExitFailure;
+  return exit_code == kExitNothing ? static_cast<int>(kExitOk) : exit_code;
+}
+
 // The report is made while the other files are, unless Java heaps are to follow in the
 // trace.
 int LeaveResults(TraceRecording& recording,
@@ -120,8 +132,8 @@ int LeaveResults(TraceRecording& recording,
     failure = Fail(status);
   if (!heaps.ok())
     failure = Fail(heaps.status());
-  else if (!heaps.value().AddTo(finish.trace_path, options.quiet))
-    failure = kExitFailure;
+  else
+    failure = AddManagedHeaps(heaps.value(), options, finish.trace_path, failure);
   if (with_report)
     report.Finish(is_complete, options.quiet);
   return failure;
@@ -222,8 +234,7 @@ int RunOnProcesses(const Options& options) {
     RemoveOutput(absolute);  // nothing has begun
   if (is_complete) {
     heaps.value().Take(options.quiet);
-    if (!heaps.value().AddTo(request.trace_path, options.quiet))
-      exit_code = kExitFailure;
+    exit_code = AddManagedHeaps(heaps.value(), options, request.trace_path, exit_code);
   }
   if (options.with_report)
     RecordingReport(request.trace_path).Finish(is_complete, options.quiet);

@@ -196,9 +196,10 @@ std::vector<Flag> DumpingFlags(Options& options) {
        .details = "glibc and jemalloc. The summary then tells requested bytes, the "
                   "allocator's overhead and caches, fragmentation and the rest apart.",
        .group = group,
-       .apply = Switch(&session.ask_allocator)},
+       .apply = Switch(&session.ask_allocator),
+       .is_rare = true},
       {.name = "with-java",
-       .help = "Dump the Java heap, too, when the recording is over.",
+       .help = "Dump the Java heap, too, at the end.",
        .details = "Of HotSpot (JDK 17 or later), named by --pid or started as PROGRAM. "
                   "The trace has both heaps then, and the summary tells where the "
                   "resident memory is. PROGRAM must still run: it is asked when the "
