@@ -94,14 +94,14 @@ def texts_of(root):
 def without_names(text):
     """Single words in front are names that something is compared with."""
     literals = text.split(VALUE)
-    while " " not in literals[0].strip():
+    while literals and " " not in literals[0].strip():
         del literals[0]
     return " ".join(VALUE.join(literals).split())
 
 
 def messages_of(root):
     for path, line, text in texts_of(root):
-        if is_message(text):
+        if is_message(text) and without_names(text):
             yield Message(path, line, without_names(text))
 
 

@@ -60,11 +60,13 @@ TEST(RemoteProcessTest, OneThatRunsInItsParentsMemoryIsAboutToStartAProgram) {
     }
     _exit(0);
   }
-  while (!IsUninterruptible(parent))
+  pid_t child = 0;
+  while (child == 0 || !IsUninterruptible(parent)) {
+    const std::string children = ReadProcFile(
+        ProcPath(parent, "task/" + std::to_string(parent) + "/children"), 64);
+    child = static_cast<pid_t>(strtol(children.c_str(), nullptr, 10));
     usleep(100);
-  const std::string children =
-      ReadProcFile(ProcPath(parent, "task/" + std::to_string(parent) + "/children"), 64);
-  const auto child = static_cast<pid_t>(strtol(children.c_str(), nullptr, 10));
+  }
   EXPECT_EQ(ErrorOf(child),
             CannotAttachTo(child) + "it is about to start a program; try again");
   kill(child, SIGKILL);

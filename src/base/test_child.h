@@ -21,6 +21,7 @@ namespace heapprofd {
 // changed them. Nothing where that is not allowed.
 inline std::optional<std::string> SaidInChild(const std::function<bool()>& prepare,
                                               const std::function<std::string()>& say) {
+  constexpr int kNotAllowed = 77;
   std::array<int, 2> fds{};
   if (pipe2(fds.data(), O_CLOEXEC) != 0)
     return std::nullopt;
@@ -30,7 +31,7 @@ inline std::optional<std::string> SaidInChild(const std::function<bool()>& prepa
   if (child == 0) {
     if (unshare(CLONE_NEWNS) != 0 ||
         mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 || !prepare())
-      _exit(1);
+      _exit(kNotAllowed);
     // Whatever is thrown must not let the child go on with the tests of its parent.
     const std::string said = [&]() noexcept { return say(); }();
     const ssize_t written = write(to_parent.get(), said.data(), said.size());
@@ -40,8 +41,11 @@ inline std::optional<std::string> SaidInChild(const std::function<bool()>& prepa
   std::array<char, 4096> said{};
   const ssize_t size = read(from_child.get(), said.data(), said.size());
   int status = 0;
-  if (waitpid(child, &status, 0) != child || status != 0)
+  if (waitpid(child, &status, 0) != child ||
+      (WIFEXITED(status) && WEXITSTATUS(status) == kNotAllowed))
     return std::nullopt;
+  if (status != 0)
+    return "the child ended with status " + std::to_string(status);
   return std::string(said.data(), size > 0 ? static_cast<size_t>(size) : 0);
 }
 

@@ -1,5 +1,6 @@
 // heap_profile: entry point.
 #include <algorithm>
+#include <csignal>
 #include <string>
 
 #include "base/print.h"
@@ -20,6 +21,7 @@ int WithOutput(int exit_code) {
 
 int main(int argc, char** argv) {
   heapprofd::LiftOwnLimits();
+  signal(SIGCHLD, SIG_DFL);  // who ignores it never learns that a child has ended
   const std::string path = argc > 0 ? argv[0] : "heap_profile";
   return heapprofd::WithOutput(
       heapprofd::RunHeapProfile(std::string(heapprofd::FileName(path)),

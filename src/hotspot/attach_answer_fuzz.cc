@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "hotspot/attach_answer.h"
+#include "hotspot/resident_memory.h"
 #include "hotspot/side_file.h"
 
 namespace {
@@ -36,6 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (answer.ok()) {
     heapprofd::HasSideFiles(answer.value());
     heapprofd::UsedHeapIn(answer.value());
+    const heapprofd::MachineMemory memory = heapprofd::MachineMemoryIn(answer.value());
+    heapprofd::ResidentMemoryIn(answer.value(), memory, {0, 0x50010});
   }
   return 0;
 }

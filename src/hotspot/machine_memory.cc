@@ -17,18 +17,19 @@ std::optional<uint64_t> MemorySizeAt(std::string_view text) {
   uint64_t number = 0;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number > UINT32_MAX * uint64_t{1024})
+  constexpr uint64_t kMost = uint64_t{1} << 20;  // GiB, of any machine
+  if (error != std::errc())
     return std::nullopt;
   const size_t digits = static_cast<size_t>(end - text.data());
   switch (digits < text.size() ? text[digits] : 'B') {
     case 'K':
-      return number << 10;
+      return std::min(number, kMost << 20) << 10;
     case 'M':
-      return number << 20;
+      return std::min(number, kMost << 10) << 20;
     case 'G':
-      return number << 30;
+      return std::min(number, kMost) << 30;
     case 'B':
-      return number;
+      return std::min(number, kMost << 30);
     default:
       return std::nullopt;
   }

@@ -90,7 +90,8 @@ TEST(ResidentMemoryTest, EachMappingBelongsSomewhere) {
       "30000-31000 rwxp 00000000 00:00 0\nRss: 4 kB\n"
       "50000-60000 rw-p 00000000 00:00 0 \nRss: 8 kB\n"
       "60000-61000 r-xp 00000000 fe:00 7      /usr/lib/a b.so\nRss: 16 kB\n"
-      "70000-71000 rw-s 00000000 00:01 7      /memfd:java_heap (deleted)\nRss: 32 kB\n"
+      "70000-71000 rw-s 00000000 00:01 7      /memfd:java_heap (deleted)\nRss: 96 "
+      "kB\nPss: 32 kB\n"
       "80000-81000 rw-p 00000000 00:00 0      [heap]\nRss: 64 kB\n"
       "90000-91000 rw-p 00000000 00:00 0      [stack]\nRss: 128 kB\nVmFlags: rd\n",
       memory, {0, 0x50010, 0x90100, 0x99999});

@@ -40,9 +40,9 @@ std::string ReadAll(pid_t pid) {
                                    : nullptr) {
     if (entry->d_name[0] == '.')
       continue;
-    constexpr size_t kMaxText = 256;
+    constexpr size_t kMaxSyscallText = 256;
     const std::string file = tasks + "/" + entry->d_name + "/syscall";
-    text += std::to_string(StackPointerIn(ReadProcFile(file, kMaxText))) + "\n";
+    text += std::to_string(StackPointerIn(ReadProcFile(file, kMaxSyscallText))) + "\n";
     ++threads;
   }
   text += kThreadsEnd;
@@ -94,12 +94,14 @@ ResidentMemory ResidentMemoryIn(std::string_view smaps,
   sums.thread_count = static_cast<uint32_t>(stack_pointers.size());
   std::ranges::sort(stack_pointers);
   uint64_t* sum = &sums.rest;  // of the mapping that is being read
+  bool is_mapped_again = false;
   while (!smaps.empty()) {
     const std::string_view line = TakeLine(&smaps);
-    constexpr std::string_view kRss = "Rss:";
-    if (line.starts_with(kRss)) {
+    // ZGC maps its heap several times: each page counts once.
+    const std::string_view counted = is_mapped_again ? "Pss:" : "Rss:";
+    if (line.starts_with(counted)) {
       const uint64_t bytes =
-          strtoull(std::string(line.substr(kRss.size())).c_str(), nullptr, 10) * 1024;
+          strtoull(std::string(line.substr(counted.size())).c_str(), nullptr, 10) * 1024;
       *sum += bytes;
       sums.all += bytes;
     }
@@ -107,10 +109,10 @@ ResidentMemory ResidentMemoryIn(std::string_view smaps,
     if (!mapping)
       continue;
     const ReservedRange& range = mapping->range;
+    is_mapped_again = mapping->name.starts_with("/memfd:java_heap");
     const auto stacks_end = std::ranges::lower_bound(stack_pointers, range.end);
     const auto stacks_begin = std::ranges::lower_bound(stack_pointers, range.begin);
-    if (IsIn(range.begin, memory.heap_ranges) ||
-        mapping->name.starts_with("/memfd:java_heap")) {  // ZGC's
+    if (IsIn(range.begin, memory.heap_ranges) || is_mapped_again) {
       sum = &sums.heap;
     } else if (IsIn(range.begin, memory.code_ranges)) {
       sum = &sums.code;

@@ -1,5 +1,7 @@
 #include "web/web_server.h"
 
+#include <fcntl.h>
+
 #include <csignal>
 #include <list>
 #include <memory>
@@ -91,10 +93,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void Read();
 
-  bool is_reading() const { return is_reading_; }
+  // It may ask; or it has been closed, and goes as soon as its callbacks have run.
+  bool is_admitted() const { return is_admitted_; }
 
   void Close() {
-    is_reading_ = false;
+    is_admitted_ = true;  // another one is next
     stream_.close();
   }
 
@@ -113,7 +116,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::list<Session*>::iterator place_;
   beast::flat_buffer buffer_{16384};
   http::request_parser<http::string_body> parser_;
-  bool is_reading_ = true;
+  bool is_admitted_ = false;
   bool is_page_ = false;
   uint64_t work_ = 0;  // its number
   bool is_answered_ = false;
@@ -131,7 +134,6 @@ void Session::Read() {
 }
 
 void Session::HasRead(error_code error) {
-  is_reading_ = false;
   stream_.expires_never();
   if (error == http::error::body_limit)
     return Deliver(WebError(413, "the request is too large", "send less"));
@@ -161,6 +163,7 @@ std::optional<WebAnswer> Session::AnswerAtOnce() {
                         server_.site().token);
   if (const auto* const refusal = std::get_if<Refusal>(&admitted))
     return WebError(refusal->status, refusal->error, refusal->hint);
+  is_admitted_ = true;
   server_.RestartIdle();
   auto& request = std::get<WebRequest>(admitted);
   is_page_ = request.path.empty() && !request.is_post;
@@ -268,6 +271,9 @@ Status Server::Listen() {
   const tcp::endpoint here(asio::ip::address_v4::loopback(), 0);
   error_code error;
   acceptor_.open(here.protocol(), error);
+  // The browser that is started is not to hold it when we have ended.
+  if (!error)
+    fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
   if (!error)
     acceptor_.bind(here, error);
   if (!error)
@@ -324,6 +330,7 @@ void Server::End(WebEnd end) {
 void Server::Accept() {
   acceptor_.async_accept([this](error_code error, tcp::socket socket) {
     if (!error) {
+      fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
       Take(std::move(socket));
       return Accept();
     }
@@ -332,11 +339,11 @@ void Server::Accept() {
   });
 }
 
-// Of too many the one goes that has been silent for longest: who may ask needs no time.
+// Of too many the oldest one goes of those that have not shown that they may ask.
 void Server::Take(tcp::socket socket) {
   if (sessions_.size() >= limits_.connections) {
     for (Session* const session : sessions_) {
-      if (session->is_reading()) {
+      if (!session->is_admitted()) {
         session->Close();
         break;
       }

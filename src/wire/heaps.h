@@ -47,6 +47,8 @@ inline bool HeapNamesEqual(const char* left, const char* right) {
   return true;
 }
 
+inline constexpr uint32_t kMaxIntervalShift = 40;  // doublings of an interval
+
 // Sampling interval of a heap as the session began, bytes; 0: it is not recorded. The
 // first rule with its name decides.
 inline uint64_t HeapIntervalByName(const HeapRules& rules, const char* name) {
@@ -57,9 +59,11 @@ inline uint64_t HeapIntervalByName(const HeapRules& rules, const char* name) {
   return rules.other_interval;
 }
 
-// Of one whose interval was this as the session began.
+// Of one whose interval was this as the session began. A target can have written to the
+// rules of its own session before they were sealed: whatever stands there costs no more.
 inline uint64_t IntervalInForce(const HeapRules& rules, uint64_t interval) {
-  uint32_t shift = rules.interval_shift.load(std::memory_order_relaxed);
+  uint32_t shift =
+      std::min(rules.interval_shift.load(std::memory_order_relaxed), kMaxIntervalShift);
   for (; shift > 0 && interval != 0 && interval < rules.max_interval; --shift)
     interval = std::min(interval * 2, kMaxInterval);
   return interval;

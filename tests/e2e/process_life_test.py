@@ -54,6 +54,12 @@ class ProcessLife(unittest.TestCase):
                 self.assertEqual(result.exit_code, code, result.stderr)
                 self.assertEqual(result.main.of("kept_block")["space"], 1000 * 1000)
 
+    def test_the_end_is_noticed_where_that_of_children_is_ignored(self):
+        ended = subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "--no-report", "-o", os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "o"),
+                                "--", "/bin/echo", "a"], preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN), capture_output=True,
+                               text=True, timeout=60, check=False)
+        self.assertEqual((ended.returncode, ended.stdout), (0, "a\n"), ended.stderr)
+
     def test_children_have_profiles_of_their_own(self):
         result = run([program("forker")], ["-i", "1"])
         self.assertEqual((result.exit_code, result.stdout), (0, "forker ok\n"), result.stderr)

@@ -136,9 +136,11 @@ Result<ManagedHeaps> ManagedHeaps::Of(const std::vector<pid_t>& pids) {
 }
 
 void ManagedHeaps::Take(bool quiet) {
-  const SteeringSignals signals;
+  SteeringSignals signals;
   for (Heap& heap : heaps_)
     TakeOne(&heap, quiet);
+  while (signals.Next())  // they were for the dump, and end nothing else
+    continue;
   sigprocmask(SIG_SETMASK, &signals.original_mask(), nullptr);
 }
 
@@ -166,21 +168,20 @@ void ManagedHeaps::TakeOne(Heap* heap, bool quiet) {
                     .stop_fd = stop.get()},
                    kept.value().fd(), kept.value().room());
   line.Clear();
+  const std::string process = heap->process.Description();
+  if (taken.ok() && !taken.value().left.empty())
+    Print(stderr, "%s: %s; remove it\n", process.c_str(), taken.value().left.c_str());
   Result<ScopedFd> dump = taken.ok() ? kept.value().Keep() : taken.status();
   if (!dump.ok()) {
     Fail(dump.status());
     return;
   }
   heap->dump = std::move(dump).value();
-  const std::string process = heap->process.Description();
   if (!memory.ok())
     Print(stderr, "heap_profile: %s\n", memory.status().message().c_str());
   else if (!heap->resident)
-    Print(stderr,
-          "heap_profile: the kernel did not show in time where the memory of %s is\n",
+    Print(stderr, "heap_profile: the kernel has not shown where the memory of %s is\n",
           process.c_str());
-  if (!taken.value().left.empty())
-    Print(stderr, "%s: %s; remove it\n", process.c_str(), taken.value().left.c_str());
   if (!quiet)
     Print(stderr, "%s took %s to dump %s of its Java heap\n", process.c_str(),
           FormatDuration(taken.value().seconds).c_str(),
@@ -221,13 +222,16 @@ Status ManagedHeaps::AddOne(Heap* heap, const std::string& trace_path, bool quie
     Print(stderr, "%s: %s\n", process.c_str(), note.c_str());
   if (quiet || !heap->resident)
     return {};
-  HPD_TRY_ASSIGN(std::vector<BufferOwner> owners, OwnersIn(&opened));
+  Result<std::vector<BufferOwner>> owners = OwnersIn(&opened);
+  if (!owners.ok())
+    Print(stderr, "%s: %s\n", process.c_str(), owners.status().message().c_str());
   Print(stderr, "\n%s",
         FormatResidentTable({.process = process,
                              .resident = *heap->resident,
                              .memory = *heap->memory,
                              .malloc = malloc,
-                             .owners = std::move(owners)})
+                             .owners = owners.ok() ? std::move(owners).value()
+                                                   : std::vector<BufferOwner>()})
             .c_str());
   return {};
 }

@@ -131,9 +131,13 @@ void ProgramRun::HandleSignals() {
       continue;
     }
     ++stop_requests_;
+    if (!program_is_running_ || ends_at_first_request_)
+      continue;
     // A terminal's Ctrl-C reaches the program by itself; a signal sent to us alone is
     // passed on.
-    if (program_is_running_ && info->ssi_code != SI_KERNEL && !ends_at_first_request_)
+    if (ignores_interrupt_ && signal == SIGINT)
+      kill(program_, SIGTERM);
+    else if (info->ssi_code != SI_KERNEL)
       kill(program_, signal);
   }
 }

@@ -39,7 +39,7 @@ class ProgramRun {
 
   // The first request ends the recording and does not go to the program, which can be
   // asked for something then.
-  void EndAtFirstRequest() { ends_at_first_request_ = true; }
+  void EndAtFirstRequest() { ends_at_first_request_ = ignores_interrupt_ = true; }
 
   // After Run: ends the program when such a request has come, and gives its exit code. A
   // further request ends the wait.
@@ -70,6 +70,7 @@ class ProgramRun {
   bool program_is_running_ = false;
   bool said_waiting_ = false;
   bool ends_at_first_request_ = false;
+  bool ignores_interrupt_ = false;  // the program: it was started so
   int stop_requests_ = 0;
   size_t silent_children_ = 0;      // when looked at last
   uint64_t silent_counted_ns_ = 0;  // which was then

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
@@ -106,9 +107,14 @@ Result<ManagedHeaps> TakeManagedHeaps(const Options& options,
 int AddManagedHeaps(ManagedHeaps& heaps,
                     const Options& options,
                     const std::string& trace_path,
+                    bool is_whole,
                     int exit_code) {
   if (!options.with_java)
     return exit_code;
+  if (!is_whole) {
+    Print(stderr, "heap_profile: the Java heap is left out: the recording is cut\n");
+    return exit_code;
+  }
   if (!heaps.AddTo(trace_path, options.quiet))
     return kExitFailure;
   return exit_code == kExitNothing ? static_cast<int>(kExitOk) : exit_code;
@@ -124,8 +130,12 @@ int LeaveResults(TraceRecording& recording,
                  FinishOptions finish) {
   const bool with_report = options.with_report && !finish.only_dumps;
   RecordingReport report(finish.trace_path);
-  if (with_report && !options.with_java)
-    finish.on_trace = [&report] { report.Begin(); };
+  bool is_whole = false;  // the trace
+  finish.on_trace = [&] {
+    is_whole = true;
+    if (with_report && !options.with_java)
+      report.Begin();
+  };
   int failure = FinishRecording(recording, view, finish);
   const bool is_complete = IsComplete(failure);
   if (const Status status = WriteStatsJson(recording, usage); !status.ok())
@@ -133,7 +143,8 @@ int LeaveResults(TraceRecording& recording,
   if (!heaps.ok())
     failure = Fail(heaps.status());
   else
-    failure = AddManagedHeaps(heaps.value(), options, finish.trace_path, failure);
+    failure =
+        AddManagedHeaps(heaps.value(), options, finish.trace_path, is_whole, failure);
   if (with_report)
     report.Finish(is_complete, options.quiet);
   return failure;
@@ -232,10 +243,12 @@ int RunOnProcesses(const Options& options) {
   if (exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun
-  if (is_complete) {
+  // After Ctrl-C during the search for names only these are missing.
+  const bool is_whole = is_complete || exit_code == kExitSignalBase + SIGINT;
+  if (is_whole)
     heaps.value().Take(options.quiet);
-    exit_code = AddManagedHeaps(heaps.value(), options, request.trace_path, exit_code);
-  }
+  exit_code =
+      AddManagedHeaps(heaps.value(), options, request.trace_path, is_whole, exit_code);
   if (options.with_report)
     RecordingReport(request.trace_path).Finish(is_complete, options.quiet);
   return exit_code;

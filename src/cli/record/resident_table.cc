@@ -37,7 +37,7 @@ std::string OwnerRows(const std::vector<BufferOwner>& owners, int indent) {
   }
   std::string text = ResidentRow(indent, bytes,
                                  FormatCount(static_cast<double>(buffers)) +
-                                     " direct buffers, which malloc has, too; held by");
+                                     " direct buffers, most of malloc; held by");
   constexpr int kDeeper = 4;
   for (size_t i = 0; i < std::min(owners.size(), kMostOwners); ++i)
     text += ResidentRow(indent + kDeeper, owners[i].bytes, Printable(owners[i].name));

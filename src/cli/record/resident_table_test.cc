@@ -34,7 +34,7 @@ TEST(ResidentTableTest, WhatIsKnownHasARow) {
             "    58.0 MiB  the rest; known of it:\n"
             "        20.0 MiB  live in malloc, by the samples: 18.0 MiB to 22.0 MiB\n"
             "        10.0 MiB  classes (metaspace) committed, 9.00 MiB used\n"
-            "        6.00 MiB  6 direct buffers, which malloc has, too; held by\n"
+            "        6.00 MiB  6 direct buffers, most of malloc; held by\n"
             "            5.00 MiB  a.Cache\n"
             "            1.00 MiB  b.?[1mPool\n");
 }

@@ -64,18 +64,26 @@ LiveRows::Stacks LiveRows::LookAt(const TargetProfile& profile,
 
 void LiveRows::Look(const std::vector<std::unique_ptr<RestoredProfile>>& processes,
                     uint64_t now_ns) {
-  const double seconds = looked_ns_ != 0 && now_ns > looked_ns_
-                             ? static_cast<double>(now_ns - looked_ns_) / 1e9
-                             : 0;
-  looked_ns_ = now_ns;
-  std::map<Place, Stacks> stacks;
+  std::map<Place, SeenHeap> heaps;
   for (const auto& process : processes) {
     for (const HeapDump& heap : process->profile().heaps) {
       const Place place{process->upid(), heap.heap_name};
-      stacks[place] = LookAt(process->profile(), heap, stacks_[place], seconds);
+      SeenHeap& seen = heaps[place];
+      SeenHeap& before = heaps_[place];
+      if (before.end_ns == heap.end_ns && before.end_ns != 0) {  // its dump is late
+        seen = std::move(before);
+        continue;
+      }
+      const uint64_t since_ns = before.end_ns != 0 ? before.end_ns : looked_ns_;
+      const double seconds = since_ns != 0 && heap.end_ns > since_ns
+                                 ? static_cast<double>(heap.end_ns - since_ns) / 1e9
+                                 : 0;
+      seen.end_ns = heap.end_ns;
+      seen.stacks = LookAt(process->profile(), heap, before.stacks, seconds);
     }
   }
-  stacks_ = std::move(stacks);
+  looked_ns_ = now_ns;
+  heaps_ = std::move(heaps);
   GroupByFunction();
 }
 
@@ -89,8 +97,8 @@ const std::string& LiveRows::HolderOf(const TargetProfile& profile, CallsiteId c
   const auto [entry, is_new] = holders_.try_emplace({&profile, callsite});
   if (is_new) {
     StackNames& names = names_.try_emplace(&profile, profile).first->second;
-    const std::vector<StackFunction> stack = names.HolderStack(callsite);
-    entry->second = stack.empty() ? "[unknown]" : stack[0].label;
+    const std::vector<StackNames::Position> shown = names.Shown(callsite);
+    entry->second = shown.empty() ? "[unknown]" : names.Label(shown[0]);
   }
   return entry->second;
 }
@@ -99,8 +107,8 @@ void LiveRows::GroupByFunction() {
   rows_.clear();
   total_ = {};
   std::map<std::string, double> largest;  // live bytes of the stack that a row shows
-  for (const auto& [place, stacks] : stacks_) {
-    for (const auto& [callsite, stack] : stacks) {
+  for (const auto& [place, heap] : heaps_) {
+    for (const auto& [callsite, stack] : heap.stacks) {
       const std::string& name = HolderOf(*stack.profile, callsite);
       LiveRow& row = rows_[name];
       row.figures += stack.figures;

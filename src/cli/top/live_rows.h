@@ -65,6 +65,12 @@ class LiveRows {
 
   using Stacks = std::map<CallsiteId, Stack>;
 
+  // Heaps have dumps at times of their own.
+  struct SeenHeap {
+    uint64_t end_ns = 0;  // of the dump
+    Stacks stacks;
+  };
+
   static Stacks LookAt(const TargetProfile& profile,
                        const HeapDump& heap,
                        const Stacks& before,
@@ -74,7 +80,7 @@ class LiveRows {
 
   std::map<const TargetProfile*, StackNames> names_;
   std::map<std::pair<const TargetProfile*, CallsiteId>, std::string> holders_;
-  std::map<Place, Stacks> stacks_;
+  std::map<Place, SeenHeap> heaps_;
   std::map<std::string, LiveRow> rows_;
   LiveFigures total_;
   uint64_t looked_ns_ = 0;

@@ -108,12 +108,18 @@ void RecorderProcess::Stop() const {
 }
 
 bool RecorderProcess::HasEnded() {
+  if (pid_ < 0)
+    return true;
   int status = 0;
-  if (pid_ < 0 || waitpid(pid_, &status, WNOHANG) != pid_)
-    return pid_ < 0;
+  const pid_t ended = waitpid(pid_, &status, WNOHANG);
+  if (ended == 0 || (ended < 0 && errno != ECHILD))
+    return false;
   pid_ = -1;
-  exit_code_ =
-      WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalBase + WTERMSIG(status);
+  if (ended < 0)  // somebody else has waited for it
+    exit_code_ = kExitFailure;
+  else
+    exit_code_ =
+        WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalBase + WTERMSIG(status);
   return true;
 }
 

@@ -165,11 +165,17 @@ void TopRun::Look() {
     is_over_ = true;
     return;
   }
-  // Dumps of several processes come one after the other, and are looked at together.
-  const bool is_new = has_more_ && !has_more.value();
+  // Dumps of several processes come one after the other, and are looked at together: when
+  // no more come, or have come for too long.
+  constexpr uint64_t kLongestNs = 2'000'000'000;
+  const uint64_t now_ns = MonotonicNs();
+  const bool is_new =
+      has_more_ && (!has_more.value() || now_ns - looked_ns_ > kLongestNs);
   has_more_ = has_more.value();
-  if (is_new)
+  if (is_new) {
     rows_.Look(trace_.processes(), trace_.latest_ns());
+    looked_ns_ = now_ns;
+  }
   const bool has_names = names_->Find(trace_.processes());
   if (has_names)
     rows_.Rename();

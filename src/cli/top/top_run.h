@@ -67,6 +67,7 @@ class TopRun {
   bool is_over_ = false;
   bool is_told_ = false;   // the recorder, too, by the terminal
   bool has_more_ = false;  // dumps that were not looked at yet
+  uint64_t looked_ns_ = 0;
   Status status_;
 };
 

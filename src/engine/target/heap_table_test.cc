@@ -126,6 +126,9 @@ TEST_F(HeapTableTest, AnIntervalThatWasRaisedCountsBeforeTheNextSample) {
   EXPECT_EQ(LiveTotal(dump).high, 500'100);
   rules_->interval_shift.store(40);
   EXPECT_EQ(Snapshot().at(0).sampling_interval, 1u << 20);
+  rules_->max_interval = UINT64_MAX;  // as a target may write it
+  rules_->interval_shift.store(UINT32_MAX);
+  EXPECT_LE(Snapshot().at(0).sampling_interval, kMaxInterval);
 }
 
 TEST_F(HeapTableTest, AHeapWithoutSamplesIsThereNevertheless) {

@@ -18,7 +18,7 @@ void IntervalGovernor::Look(uint64_t pending_bytes) {
   if (interval.load() < memory_->engine().heap_rules.max_interval)
     interval.store(std::min(interval.load() * 2, kMaxInterval));
   std::atomic<uint32_t>& shift = memory_->engine().heap_rules.interval_shift;
-  if (shift.load() < 40)
+  if (shift.load() < kMaxIntervalShift)
     shift.fetch_add(1);
   changed_ns_ = now;
 }

@@ -10,7 +10,7 @@
 namespace heapprofd {
 namespace {
 
-using StatsField = field::ProfilePacket::ProcessStats;
+using UnwindField = field::ProfilePacket::ProcessStats;
 
 }  // namespace
 
@@ -18,15 +18,15 @@ DumpStats ReadDumpStats(std::string_view message) {
   DumpStats stats;
   MessageReader reader(message);
   while (reader.Next()) {
-    if (reader.field() == StatsField::kUnwindingErrors)
+    if (reader.field() == UnwindField::kUnwindingErrors)
       stats.unwinding_errors = reader.Uint();
-    else if (reader.field() == StatsField::kHeapSamples)
+    else if (reader.field() == UnwindField::kHeapSamples)
       stats.heap_samples = reader.Uint();
-    else if (reader.field() == StatsField::kMapReparses)
+    else if (reader.field() == UnwindField::kMapReparses)
       stats.map_reparses = reader.Uint();
-    else if (reader.field() == StatsField::kTotalUnwindingTimeUs)
+    else if (reader.field() == UnwindField::kTotalUnwindingTimeUs)
       stats.total_unwinding_time_us = reader.Uint();
-    else if (reader.field() == StatsField::kClientSpinlockBlockedUs)
+    else if (reader.field() == UnwindField::kClientSpinlockBlockedUs)
       stats.client_spinlock_blocked_us = reader.Uint();
   }
   return stats;

@@ -101,7 +101,7 @@ void InternedTables::AddMapping(Maps& maps, std::string_view message) {
   path.clear();
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::InternedString::kIid:
+      case field::Mapping::kIid:
         iid = reader.Uint();
         break;
       case field::Mapping::kBuildId:
@@ -151,7 +151,7 @@ void InternedTables::AddFrame(Maps& maps, std::string_view message, StackStep* s
   std::string_view kind_text;
   while (reader.Next()) {
     switch (reader.field()) {
-      case field::InternedString::kIid:
+      case field::Frame::kIid:
         iid = reader.Uint();
         break;
       case field::Frame::kFunctionNameId:

@@ -69,7 +69,7 @@ void ProfileDecoder::AddCallstack(Ids& ids, std::string_view message) {
   bool is_empty = true;
   bool is_valid = true;
   while (reader.Next()) {
-    if (reader.field() == field::InternedString::kIid) {
+    if (reader.field() == field::Callstack::kIid) {
       iid = reader.Uint();
     } else if (reader.field() == field::Callstack::kFrameIds) {
       reader.Uints([&](uint64_t frame_iid) {
