@@ -172,6 +172,11 @@ std::vector<StackFunction> StackNames::HolderStack(CallsiteId callsite) {
   return stack;
 }
 
+StackFunction StackNames::Holder(CallsiteId callsite) {
+  const std::vector<Position> shown = Shown(callsite);
+  return shown.empty() ? StackFunction() : FunctionAt(shown[0]);
+}
+
 std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
                                      const HeapDump& dump,
                                      size_t rows) {

@@ -66,6 +66,9 @@ class StackNames {
   // stack that has no others the innermost one.
   std::vector<StackFunction> HolderStack(CallsiteId callsite);
 
+  // The first of these. Its label is "" where the stack has no frames.
+  StackFunction Holder(CallsiteId callsite);
+
   // Its short name, or module+offset. The reference lives as long as this does.
   const std::string& Label(const Position& position) { return NameOf(position).label; }
 

@@ -97,8 +97,9 @@ const std::string& LiveRows::HolderOf(const TargetProfile& profile, CallsiteId c
   const auto [entry, is_new] = holders_.try_emplace({&profile, callsite});
   if (is_new) {
     StackNames& names = names_.try_emplace(&profile, profile).first->second;
-    const std::vector<StackNames::Position> shown = names.Shown(callsite);
-    entry->second = shown.empty() ? "[unknown]" : names.Label(shown[0]);
+    entry->second = names.Holder(callsite).label;
+    if (entry->second.empty())
+      entry->second = "[unknown]";
   }
   return entry->second;
 }
