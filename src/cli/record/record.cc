@@ -120,14 +120,17 @@ int AddManagedHeaps(ManagedHeaps& heaps,
   return exit_code == kExitNothing ? static_cast<int>(kExitOk) : exit_code;
 }
 
+// What has ended when results are left.
+struct Recorded {
+  TraceRecording& recording;
+  const LiveView& view;
+  ProgramUsage usage;
+  Result<ManagedHeaps> heaps;
+};
+
 // The report is made while the other files are, unless Java heaps are to follow in the
 // trace.
-int LeaveResults(TraceRecording& recording,
-                 const LiveView& view,
-                 const Options& options,
-                 const ProgramUsage& usage,
-                 Result<ManagedHeaps>& heaps,
-                 FinishOptions finish) {
+int LeaveResults(const Options& options, Recorded recorded, FinishOptions finish) {
   const bool with_report = options.with_report && !finish.only_dumps;
   RecordingReport report(finish.trace_path);
   bool is_whole = false;  // the trace
@@ -136,15 +139,16 @@ int LeaveResults(TraceRecording& recording,
     if (with_report && !options.with_java)
       report.Begin();
   };
-  int failure = FinishRecording(recording, view, finish);
+  int failure = FinishRecording(recorded.recording, recorded.view, finish);
   const bool is_complete = IsComplete(failure);
-  if (const Status status = WriteStatsJson(recording, usage); !status.ok())
+  if (const Status status = WriteStatsJson(recorded.recording, recorded.usage);
+      !status.ok())
     failure = Fail(status);
-  if (!heaps.ok())
-    failure = Fail(heaps.status());
+  if (!recorded.heaps.ok())
+    failure = Fail(recorded.heaps.status());
   else
-    failure =
-        AddManagedHeaps(heaps.value(), options, finish.trace_path, is_whole, failure);
+    failure = AddManagedHeaps(recorded.heaps.value(), options, finish.trace_path,
+                              is_whole, failure);
   if (with_report)
     report.Finish(is_complete, options.quiet);
   return failure;
@@ -208,7 +212,12 @@ Outcome RecordProgram(const Options& options,
   finish.obstacle = ObstacleIn(options, recording);
   finish.symbols = std::move(needs.symbols);
   finish.status_line = &status_line;
-  const int failure = LeaveResults(recording, view, options, run.usage(), heaps, finish);
+  const int failure = LeaveResults(options,
+                                   {.recording = recording,
+                                    .view = view,
+                                    .usage = run.usage(),
+                                    .heaps = std::move(heaps)},
+                                   finish);
   return {.has_begun = true, .exit_code = exit_code != 0 ? exit_code : failure};
 }
 
