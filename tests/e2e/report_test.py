@@ -684,7 +684,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_a_page_without_a_heap_has_its_keys(self):
         out = self.directory / "empty"
-        subprocess.run([HEAP_PROFILE, "-q", "-n", "nobody", "-o", out, "--", "/bin/true"], capture_output=True, check=False)
+        subprocess.run([HEAP_PROFILE, "-q", "-n", "nobody", "-o", out, "--", "/bin/true"], capture_output=True, check=True)
         self.open(out / "report.html")
         self.assertFalse(self.page.evaluate("Boolean(heapReport.heap)"))
         theme = self.page.evaluate("document.documentElement.dataset.theme")

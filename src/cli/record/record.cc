@@ -218,7 +218,11 @@ Outcome RecordProgram(const Options& options,
                                     .usage = run.usage(),
                                     .heaps = std::move(heaps)},
                                    finish);
-  return {.has_begun = true, .exit_code = exit_code != 0 ? exit_code : failure};
+  // Its own exit code is what the caller waits for, also when it has allocated nothing.
+  const bool has_failed =
+      failure != kExitOk && (failure != kExitNothing || finish.only_dumps);
+  return {.has_begun = true,
+          .exit_code = exit_code == kExitOk && has_failed ? failure : exit_code};
 }
 
 }  // namespace

@@ -21,10 +21,11 @@ CommandText RecordingText() {
           "heap_profile COMMAND ...",
       .epilogue =
           "The exit code is the program's own (128 + signal when it was killed); 1: the\n"
-          "recording failed, 2: wrong command line, 4: nothing was recorded or a file\n"
-          "has nothing to tell, 5: what --fail-if names has come true,\n"
+          "recording failed, 2: wrong command line, 4: nothing was recorded by -n or "
+          "-p,\n"
+          "or a file has nothing to tell, 5: what --fail-if names has come true,\n"
           "126: the program cannot be executed, 127: program not found. A program's own\n"
-          "code goes before 1 and 4. A report that cannot be made is said and changes\n"
+          "code goes before 1. A report that cannot be made is said and changes\n"
           "nothing. Ctrl-C ends the recording and keeps the profile.\n"
           "\n"
           "files: report.html opens in a browser, raw-trace in ui.perfetto.dev,\n"
