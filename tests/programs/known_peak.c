@@ -26,8 +26,11 @@ static void hold_and_exchange(unsigned random) {
 
 int main(int argc, char** argv) {
   const int processes = argc > 1 ? atoi(argv[1]) : 1;
-  static char buffer[64];  // this process itself allocates nothing, so has no samples
+  // This process itself allocates next to nothing, so that it has hardly ever a sample.
+  static char buffer[64];
   setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+  void* volatile little = malloc(16);
+  free(little);
   for (int i = 0; i < processes; ++i) {
     const pid_t child = fork();
     if (child == 0) {
