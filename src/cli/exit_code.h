@@ -22,6 +22,9 @@ constexpr bool IsComplete(int exit_code) {
   return exit_code == kExitOk || exit_code == kExitNothing;
 }
 
+// Of a process whose end wait(2) has told with this status.
+int ExitCodeOf(int wait_status);
+
 // Prints the error as a line of `tool` and gives the exit code for it.
 int Fail(const Status& status, const char* tool = "heap_profile");
 

@@ -4,12 +4,21 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 
 #include "base/text.h"
 #include "base/utf8.h"
 
 namespace heapprofd {
+
+std::string ClockText(double seconds) {
+  std::array<char, 32> text{};
+  const auto elapsed = static_cast<unsigned>(std::max(0.0, seconds));
+  snprintf(text.data(), text.size(), "%02u:%02u", elapsed / 60, elapsed % 60);
+  return text.data();
+}
 
 size_t Columns(const std::string& text) {
   // Continuation bytes of UTF-8 take no column.

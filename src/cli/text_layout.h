@@ -7,6 +7,9 @@
 namespace heapprofd {
 
 // Number of characters of UTF-8 text.
+// "05:07": minutes and seconds.
+std::string ClockText(double seconds);
+
 size_t Columns(const std::string& text);
 
 // With blanks behind it up to `width`.

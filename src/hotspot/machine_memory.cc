@@ -6,6 +6,7 @@
 
 #include "hotspot/attach_socket.h"
 #include "hotspot/errand.h"
+#include "hotspot/text_lines.h"
 
 namespace heapprofd {
 namespace {
@@ -151,11 +152,8 @@ Result<std::string> AskFigures(const JavaProcess& process,
 
 MachineMemory MachineMemoryIn(std::string_view answers) {
   MemoryReader reader;
-  while (!answers.empty()) {
-    const size_t end = std::min(answers.find('\n'), answers.size());
-    reader.Line(answers.substr(0, end));
-    answers.remove_prefix(std::min(end + 1, answers.size()));
-  }
+  while (!answers.empty())
+    reader.Line(TakeLine(&answers));
   return std::move(reader.memory());
 }
 

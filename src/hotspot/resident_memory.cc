@@ -9,6 +9,7 @@
 
 #include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
+#include "hotspot/text_lines.h"
 
 namespace heapprofd {
 namespace {
@@ -47,13 +48,6 @@ std::string ReadAll(pid_t pid) {
   }
   text += kThreadsEnd;
   return text + ReadProcFile(ProcPath(pid, "smaps"), kMaxSmaps);
-}
-
-std::string_view TakeLine(std::string_view* text) {
-  const size_t end = std::min(text->find('\n'), text->size());
-  const std::string_view line = text->substr(0, end);
-  text->remove_prefix(std::min(end + 1, text->size()));
-  return line;
 }
 
 struct NamedMapping {

@@ -7,14 +7,13 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
-import tempfile
 import unittest
 
 from hprof_dump import Dump, head_and_tail, phone
 from java_machine import WithMachine, jcmd, machines_histogram
 from profile_run import HEAP_PROFILE
+from with_directory import WithDirectory
 
 COMPAT = os.environ["COMPAT"]
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
@@ -25,19 +24,7 @@ def hprof(*arguments, **kwargs):
     return subprocess.run([HEAP_PROFILE, "hprof", *arguments], capture_output=True, text=True, timeout=120, **kwargs)
 
 
-class WithDirectory(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="hprof_test_")
-        self.addCleanup(shutil.rmtree, self.directory)
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-        return self.path(name)
-
+class HprofTest(WithDirectory):
     def read(self, name):
         with open(self.path(name), "rb") as file:
             return file.read()
@@ -48,7 +35,7 @@ class WithDirectory(unittest.TestCase):
         return json.loads(done.stdout)
 
 
-class Conversion(WithDirectory):
+class Conversion(HprofTest):
     def convert(self, dump, *flags, tool="hprof-conv"):
         """Exit code, output (None: there is no file), message."""
         source = self.write("in.hprof", dump)
@@ -107,7 +94,7 @@ class Conversion(WithDirectory):
         self.assertEqual(self.read("a"), phone())
 
 
-class Merging(WithDirectory):
+class Merging(HprofTest):
     def setUp(self):
         super().setUp()
         self.whole = phone()
@@ -152,7 +139,7 @@ class Merging(WithDirectory):
         self.assertIn("the names say pid 3 and 2", done.stderr)
 
 
-class Examination(WithDirectory):
+class Examination(HprofTest):
     def test_a_cut_dump_is_shown_up_to_there(self):
         dump = phone()
         path = self.write("cut.hprof", dump[:-40])
@@ -277,7 +264,7 @@ OF_CLASSES = ("SELECT c.name AS class, count(*) AS objects, sum(self_size) AS by
               "JOIN heap_graph_class c ON c.id = type_id GROUP BY 1")
 
 
-class Strings(WithDirectory):
+class Strings(HprofTest):
     def test_texts_that_are_there_several_times(self):
         dump = Dump(version="1.0.2").string(2, "value").load_class(20, "java/lang/String")
         texts = [b"twice \x1b[31m\n", b"once", b"twice \x1b[31m\n"]
@@ -303,7 +290,7 @@ class Strings(WithDirectory):
         self.assertEqual(json.loads(done.stdout)["strings"], [])
 
 
-class Tables(WithDirectory):
+class Tables(HprofTest):
     def test_all_dumps_of_a_file(self):
         dump = Dump(version="1.0.2").string(2, "next").load_class(20, "Node")
         for objects in (1, 2):

@@ -15,6 +15,7 @@ import unittest
 from profile_run import HEAP_PROFILE, program, run
 from running_process import MAY_ATTACH, Attached, Engine, Running
 from service_run import Place
+from with_directory import WithDirectory
 
 NOT_A_PID = 2 ** 22 - 1
 PERFETTO = os.path.join(os.environ["COMPAT"], "perfetto")
@@ -37,19 +38,7 @@ def with_temporary_places(options, *command):
                           stdin=subprocess.DEVNULL, timeout=120)
 
 
-class WithDirectory(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="situations_test_")
-        self.addCleanup(shutil.rmtree, self.directory)
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-        return self.path(name)
-
+class Situation(WithDirectory):
     def compile(self, name, source, *options):
         subprocess.run(["cc", "-x", "c", "-", "-x", "none", "-o", self.path(name), *options], input=source, text=True, check=True)
         return self.path(name)
@@ -66,7 +55,7 @@ class WithDirectory(unittest.TestCase):
         return path
 
 
-class Files(WithDirectory):
+class Files(Situation):
     def test_a_trace_with_both_kinds_of_heaps_needs_a_choice(self):
         result = tool("traceconv", "profile", "--output-dir", self.path("out"), self.trace_of("two_traces", "heap_graph"))
         self.assertEqual(result.returncode, 2, result.stderr)
@@ -123,7 +112,7 @@ class Files(WithDirectory):
         self.assertIn(b"sorting its rows needs more room for temporary files; free some, set SQLITE_TMPDIR", result.stderr)
 
 
-class Programs(WithDirectory):
+class Programs(Situation):
     def test_a_program_whose_library_is_missing_never_reports(self):
         library = self.compile("libgone.so", "int gone(void) { return 0; }", "-shared", "-fPIC")
         gone = self.compile("lost", "int gone(void); int main(void) { return gone(); }", library)
@@ -164,7 +153,7 @@ class Programs(WithDirectory):
         self.assertIn(b"cannot create a file in /", result.stderr)
 
 
-class Services(WithDirectory):
+class Services(Situation):
     """What listens in the place of a service is none, or an old one."""
 
     def said_when_answered(self, answer):
@@ -209,7 +198,7 @@ class Services(WithDirectory):
 
 
 @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
-class Attaching(WithDirectory):
+class Attaching(Situation):
     def test_a_number_that_is_no_process(self):
         result = Attached(NOT_A_PID, 50).result
         self.assertIn(f"cannot attach to process {NOT_A_PID}: there is no such process; check the number", result.stderr)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "cli/text_layout.h"
 
 namespace heapprofd {
 namespace {
@@ -73,10 +74,9 @@ std::string LiveView::StatusText(const std::vector<Target*>& targets) const {
     fill = std::max(fill, target->recorder().ring().fill());
   }
   std::array<char, 128> text{};
-  const auto elapsed = static_cast<unsigned>(seconds());
   snprintf(text.data(), text.size(),
-           "* %02u:%02u  live %s  %s samples  ring %.0f%%  %llu dropped  Ctrl-C to stop",
-           elapsed / 60, elapsed % 60, FormatBytes(live).c_str(),
+           "* %s  live %s  %s samples  ring %.0f%%  %llu dropped  Ctrl-C to stop",
+           ClockText(seconds()).c_str(), FormatBytes(live).c_str(),
            FormatCount(static_cast<double>(samples)).c_str(), fill * 100,
            static_cast<unsigned long long>(lost));
   return text.data();

@@ -150,8 +150,7 @@ void ProgramRun::ReapProgram() {
   program_is_running_ = false;
   usage_ = {.cpu_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime),
             .peak_rss_kib = usage.ru_maxrss};
-  exit_code_ =
-      WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalBase + WTERMSIG(status);
+  exit_code_ = ExitCodeOf(status);
 }
 
 }  // namespace heapprofd

@@ -20,18 +20,27 @@ void AddUnlessIgnored(int signal, sigset_t* signals) {
 
 }  // namespace
 
+sigset_t SetOf(std::initializer_list<int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals)
+    sigaddset(&set, signal);
+  return set;
+}
+
+ScopedFd DescriptorOf(const sigset_t& signals) {
+  return ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
 SteeringSignals::SteeringSignals(SignalSource source) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1})
-    sigaddset(&signals, signal);
+  sigset_t signals = SetOf({SIGCHLD, SIGINT, SIGTERM, SIGUSR1});
   AddUnlessIgnored(SIGHUP, &signals);  // as nohup does
   if (source == SignalSource::kTerminal) {
     AddUnlessIgnored(SIGQUIT, &signals);
     AddUnlessIgnored(SIGTSTP, &signals);
   }
   sigprocmask(SIG_BLOCK, &signals, &original_mask_);
-  fd_ = ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  fd_ = DescriptorOf(signals);
 }
 
 std::optional<signalfd_siginfo> SteeringSignals::Next() {
@@ -43,23 +52,16 @@ std::optional<signalfd_siginfo> SteeringSignals::Next() {
 
 // Not by SIGSTOP: the kernel stops nobody by Ctrl-Z whom no shell could let go on.
 void StopLikeOthers() {
-  sigset_t stop;
-  sigemptyset(&stop);
-  sigaddset(&stop, SIGTSTP);
+  const sigset_t stop = SetOf({SIGTSTP});
   raise(SIGTSTP);
   sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // here it stands still
   sigprocmask(SIG_BLOCK, &stop, nullptr);
 }
 
 ScopedFd StopRequests() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTSTP);
-  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-  sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP})
-    sigaddset(&signals, signal);
-  return ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  const sigset_t stop = SetOf({SIGTSTP});
+  sigprocmask(SIG_UNBLOCK, &stop, nullptr);
+  return DescriptorOf(SetOf({SIGINT, SIGQUIT, SIGTERM, SIGHUP}));
 }
 
 }  // namespace heapprofd

@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 #include "base/scoped_fd.h"
@@ -13,6 +14,12 @@ namespace heapprofd {
 
 // Who else than processes may send them.
 enum class SignalSource : uint8_t { kProcesses, kTerminal };
+
+// Becomes readable when one of them is pending; the caller sees to it that they are
+// blocked.
+ScopedFd DescriptorOf(const sigset_t& signals);
+
+sigset_t SetOf(std::initializer_list<int> signals);
 
 class SteeringSignals {
  public:

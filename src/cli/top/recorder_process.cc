@@ -115,11 +115,8 @@ bool RecorderProcess::HasEnded() {
   if (ended == 0 || (ended < 0 && errno != ECHILD))
     return false;
   pid_ = -1;
-  if (ended < 0)  // somebody else has waited for it
-    exit_code_ = kExitFailure;
-  else
-    exit_code_ =
-        WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalBase + WTERMSIG(status);
+  // ECHILD: somebody else has waited for it.
+  exit_code_ = ended < 0 ? static_cast<int>(kExitFailure) : ExitCodeOf(status);
   return true;
 }
 

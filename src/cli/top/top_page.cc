@@ -53,13 +53,6 @@ std::string TableHead(LiveOrder order) {
          title("objects", LiveOrder::kObjects) + "  function";
 }
 
-std::string ClockText(double seconds) {
-  std::array<char, 32> text{};
-  const auto elapsed = static_cast<unsigned>(std::max(0.0, seconds));
-  snprintf(text.data(), text.size(), "%02u:%02u", elapsed / 60, elapsed % 60);
-  return text.data();
-}
-
 std::string TotalsText(const TopFacts& facts) {
   return ClockText(facts.seconds) + "  live " +
          FormatBytes(std::max(0.0, facts.total.live)) + "  change " +

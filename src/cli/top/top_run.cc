@@ -16,6 +16,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/exit_code.h"
+#include "cli/record/signals.h"
 #include "cli/results/process_name.h"
 #include "cli/top/snapshot.h"
 
@@ -25,23 +26,11 @@ namespace {
 constexpr uint64_t kRequestNs = 1'000'000'000;
 constexpr uint64_t kLookNs = 100'000'000;
 
-// They must be blocked, which the caller sees to.
-ScopedFd DescriptorOf(std::initializer_list<int> numbers) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : numbers)
-    sigaddset(&signals, number);
-  return ScopedFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
 // The signals that tell of another size, or of another program that had the terminal.
 ScopedFd ScreenSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGWINCH);
-  sigaddset(&signals, SIGCONT);
+  const sigset_t signals = SetOf({SIGWINCH, SIGCONT});
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  return DescriptorOf({SIGWINCH, SIGCONT});
+  return DescriptorOf(signals);
 }
 
 void WatchFor(int fd, const ScopedFd& to) {
@@ -55,7 +44,7 @@ TopRun::TopRun(RecorderProcess* recorder, TopOptions options)
     : recorder_(recorder),
       options_(std::move(options)),
       resized_(ScreenSignals()),
-      urgent_signals_(DescriptorOf({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP})),
+      urgent_signals_(DescriptorOf(SetOf({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}))),
       wake_(epoll_create1(EPOLL_CLOEXEC)),
       trace_(recorder->trace_fd()),
       page_(options_.style),
