@@ -1,9 +1,11 @@
-# hpd_module(NAME SRCS ... DEPS ... LIBS ... TESTS ... FUZZ ...): one folder = one static library, its
-# unit tests (one binary each, named after the file) and its fuzz targets.
+# hpd_module(NAME SRCS ... DEPS ... LIBS ... TESTS ... THREAD_TESTS ... FUZZ ...): one folder = one static library, its
+# unit tests and its fuzz targets. The tests are one program, NAME_tests, of which ctest runs each source in a process of its
+# own, as NAME/SOURCE. Those that the thread sanitizer is to see are programs of their own, NAME_SOURCE.
 set(HPD_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
     -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough)
 
 add_custom_target(hpd_fuzzers)
+add_custom_target(hpd_thread_tests)
 
 function(hpd_compile_options target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
@@ -24,8 +26,33 @@ function(hpd_compile_options target)
   endif()
 endfunction()
 
+add_library(hpd_test_main STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/unit_main.cc)
+hpd_compile_options(hpd_test_main)
+target_link_libraries(hpd_test_main PUBLIC PkgConfig::GTEST_PKG Threads::Threads)
+
+function(hpd_test_program target)  # SOURCES
+  add_executable(${target} ${ARGN})
+  hpd_compile_options(${target})
+  target_link_libraries(${target} PRIVATE hpd_test_main)
+endfunction()
+
+function(hpd_unit_test module source)  # COMMAND
+  cmake_path(GET source STEM stem)
+  add_test(NAME ${module}/${stem} COMMAND ${ARGN})
+  set_tests_properties(${module}/${stem} PROPERTIES TIMEOUT 120 LABELS unit)
+endfunction()
+
+function(hpd_thread_test module source)  # LIBRARIES
+  cmake_path(GET source STEM stem)
+  hpd_test_program(${module}_${stem} ${source})
+  target_link_libraries(${module}_${stem} PRIVATE ${ARGN})
+  hpd_unit_test(${module} ${source} ${module}_${stem})
+  set_tests_properties(${module}/${stem} PROPERTIES LABELS "unit;threads")
+  add_dependencies(hpd_thread_tests ${module}_${stem})
+endfunction()
+
 function(hpd_module name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS;TESTS;TEST_LIBS;FUZZ" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LIBS;TESTS;THREAD_TESTS;TEST_LIBS;FUZZ" ${ARGN})
   list(TRANSFORM ARG_DEPS PREPEND hpd_)
   if(ARG_SRCS)
     add_library(hpd_${name} STATIC ${ARG_SRCS})
@@ -39,13 +66,18 @@ function(hpd_module name)
     target_include_directories(hpd_${name} INTERFACE ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(hpd_${name} INTERFACE ${ARG_DEPS} ${ARG_LIBS})
   endif()
-  foreach(source ${ARG_TESTS})
-    get_filename_component(stem ${source} NAME_WE)
-    add_executable(${name}_${stem} ${source})
-    hpd_compile_options(${name}_${stem})
-    target_link_libraries(${name}_${stem} PRIVATE hpd_${name} ${ARG_TEST_LIBS} PkgConfig::GTEST_PKG gtest_main Threads::Threads)
-    add_test(NAME ${name}/${stem} COMMAND ${name}_${stem})
-    set_tests_properties(${name}/${stem} PROPERTIES TIMEOUT 120 LABELS unit)
+  if(ARG_TESTS)
+    hpd_test_program(${name}_tests ${ARG_TESTS})
+    # As one, in every preset: each alone would read GoogleTest and most headers of the folder again.
+    set_target_properties(${name}_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    target_link_libraries(${name}_tests PRIVATE hpd_${name} ${ARG_TEST_LIBS})
+    foreach(source ${ARG_TESTS})
+      cmake_path(GET source FILENAME file)
+      hpd_unit_test(${name} ${source} ${name}_tests --file=${file})
+    endforeach()
+  endif()
+  foreach(source ${ARG_THREAD_TESTS})
+    hpd_thread_test(${name} ${source} hpd_${name} ${ARG_TEST_LIBS})
   endforeach()
   if(HPD_FUZZ)
     foreach(source ${ARG_FUZZ})

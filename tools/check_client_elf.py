@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2"}
+NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 EXPORTED = set("""
 malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc malloc_usable_size
 free_sized free_aligned_sized dlclose heapprofd_recorder_v2
@@ -32,6 +32,7 @@ IMPORTED = {"_r_debug", "_dl_debug_addr", "__libc_stack_end", "__environ", "_thr
 CLIENT_IMPORTED = {"pthread_create", "pthread_join"}
 MAX_CODE_AND_DATA = 128 * 1024  # bytes
 MAX_CONSTRUCTORS = 2
+NEWEST_GLIBC = (2, 28)  # that a library may ask for: Debian 10, RHEL 8
 
 
 def output_of(*command):
@@ -55,12 +56,26 @@ def probes_of(path):
     return set(re.findall(r"Provider: (\S+)\n\s+Name: (\S+)\n.*Semaphore: 0x0*[1-9a-f]", notes))
 
 
+def needed_versions_of(path):
+    """Versions of other libraries without which the loader refuses this one."""
+    _, _, needs = output_of("readelf", "-VW", path).partition("Version needs section")
+    return re.findall(r"Name: (\S+) ", needs)
+
+
+def is_old_enough(version):
+    numbers = re.fullmatch(r"GLIBC_([0-9.]+)", version)  # not GLIBC_PRIVATE, GLIBC_ABI_DT_RELR
+    return numbers is not None and tuple(map(int, numbers[1].split("."))) <= NEWEST_GLIBC
+
+
 def problems_of(path, expected=frozenset(EXPORTED), imported=frozenset(IMPORTED)):
     """Yields one line of text per broken promise."""
     dynamic = output_of("readelf", "-dW", path)
     for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
         if name not in NEEDED:
             yield f"needs {name}"
+    for version in needed_versions_of(path):
+        if not is_old_enough(version):
+            yield f"needs {version}, which is not in every glibc from {'.'.join(map(str, NEWEST_GLIBC))} on"
     if "TEXTREL" in dynamic:
         yield "has text relocations"
     constructors = re.search(r"\(INIT_ARRAYSZ\)\s+(\d+)", dynamic)
@@ -84,7 +99,7 @@ def problems_of(path, expected=frozenset(EXPORTED), imported=frozenset(IMPORTED)
     for provider, name in sorted(PROBES - probes_of(path)):
         yield f"has no probe {provider}:{name} with a semaphore"
     relocations = output_of("readelf", "-rW", path)
-    for kind in ("R_X86_64_DTPMOD64", "R_X86_64_TLSDESC"):
+    for kind in ("R_X86_64_DTPMOD64", "R_X86_64_TLSDESC", "R_AARCH64_TLS_DTPMOD", "R_AARCH64_TLSDESC"):
         if kind in relocations:
             yield f"has thread-local variables that need {kind}"
     if re.search(r"LOAD.* RWE ", output_of("readelf", "-lW", path)):

@@ -43,6 +43,15 @@ class CheckClientElf(unittest.TestCase):
     def test_a_needed_library_is_found(self):
         self.assertIn("needs libm.so.6", self.problems("void f(void) {}", "-Wl,--no-as-needed", "-lm"))
 
+    def test_a_version_of_a_later_c_library_is_found(self):
+        source = "int pthread_create(void); int f(void) { return pthread_create(); }"
+        self.assertIn("needs GLIBC_2.34, which is not", self.problems(source, "-fno-builtin", "-Wl,--no-as-needed", "-lc"))
+
+    def test_versions_are_compared_by_their_numbers(self):
+        for version, expected in {"GLIBC_2.4": True, "GLIBC_2.2.5": True, "GLIBC_2.28": True, "GLIBC_2.29": False,
+                                  "GLIBC_2.100": False, "GLIBC_PRIVATE": False, "GLIBC_ABI_DT_RELR": False}.items():
+            self.assertEqual(check_client_elf.is_old_enough(version), expected, version)
+
     def test_dynamic_thread_locals_are_found(self):
         self.assertIn("DTPMOD64", self.problems("__thread int x; int* f(void) { return &x; }"))
 

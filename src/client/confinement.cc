@@ -15,11 +15,9 @@ void Nap(long nanoseconds) {
     rt::Syscall(SYS_nanosleep, rt::ToArg(&pause));
     return;
   }
-  constexpr uint64_t kCyclesPerNanosecond = 2;  // of any time stamp counter, about
-  const uint64_t end =
-      rt::ReadTsc() + static_cast<uint64_t>(nanoseconds) * kCyclesPerNanosecond;
+  const uint64_t end = rt::ReadTsc() + rt::TicksOf(static_cast<uint64_t>(nanoseconds));
   while (rt::ReadTsc() < end)
-    __builtin_ia32_pause();
+    rt::Pause();
 }
 
 // In a forked child the memory is still the parent's, which is where it belongs.

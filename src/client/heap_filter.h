@@ -17,16 +17,16 @@ inline SampledFilter& FilterOf(const Block& block) {
 // the addresses of one program hardly differ. Numbers that are no addresses are spread
 // over what the filter can keep exactly: two of 2^44 may be taken for each other.
 inline uint64_t FilterKey(const Block& block) {
-  constexpr uint64_t kAddressBits = (uint64_t{1} << 47) - 8;
+  constexpr uint64_t kAddressMask = (uint64_t{1} << 47) - 8;
   if (block.heap_id == kMallocHeapId)
     return block.address;
-  if ((block.address & ~kAddressBits) == 0)
+  if ((block.address & ~kAddressMask) == 0)
     return block.address ^ uint64_t { block.heap_id } << 39;
   uint64_t mixed =
       block.address * 0x9e3779b97f4a7c15u + block.heap_id * 0xd6e8feb86659fd93u;
   mixed ^= mixed >> 29;
   mixed *= 0xbf58476d1ce4e5b9u;
-  return mixed >> 14 & kAddressBits;
+  return mixed >> 14 & kAddressMask;
 }
 
 }  // namespace heapprofd

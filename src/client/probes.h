@@ -32,9 +32,13 @@ inline uint64_t WeightedBytes(uint64_t size, uint64_t interval) {
     return size;
   __extension__ using Wide = unsigned __int128;
   constexpr unsigned kBits = 32;
-  uint64_t x = size << kBits;  // divided as 128 bits, without libgcc's function for it
-  uint64_t rest = size >> kBits;
-  asm("divq %2" : "+a"(x), "+d"(rest) : "r"(interval) : "cc");
+  uint64_t x = 0;  // divided bit by bit, without libgcc's function for 128 of them
+  uint64_t rest = size;
+  for (unsigned i = 0; i < kBits; ++i) {
+    const bool is_one = rest >= interval - rest;
+    rest = is_one ? rest - (interval - rest) : rest + rest;
+    x = x << 1 | (is_one ? 1 : 0);
+  }
   const auto x2 = static_cast<uint64_t>(Wide{x} * x >> kBits);
   const auto x4 = static_cast<uint64_t>(Wide{x2} * x2 >> kBits);
   const auto x6 = static_cast<uint64_t>(Wide{x4} * x2 >> kBits);

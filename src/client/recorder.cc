@@ -127,7 +127,8 @@ void FillSample(std::byte* to,
                                .size = evidence.copy_size,
                                .anchor_key = evidence.anchor.key,
                                .anchor_sp = evidence.anchor.sp,
-                               .anchor_bp = evidence.anchor.bp};
+                               .anchor_bp = evidence.anchor.bp,
+                               .link = LinkOf(evidence.copy_from)};
   to = Append(to, &header, sizeof(header));
   Append(to, reinterpret_cast<const void*>(header.sp & ~uint64_t{7}), header.size);
 }

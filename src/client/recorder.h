@@ -10,7 +10,7 @@ namespace heapprofd {
 // Where the hook was called from: what malloc's caller looks like after the call returns.
 struct CallSite {
   uint64_t stack;  // address of the return address
-  uint64_t bp;     // rbp at the call
+  uint64_t bp;     // its frame pointer
   AllocationFunction function = AllocationFunction::kUnknown;  // the hook's
 
   Cursor ToCursor() const {

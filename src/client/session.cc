@@ -248,7 +248,7 @@ HPD_COLD bool WaitForJoin() {
     if (holder != JoinClaim::Holder::kAnother)
       return holder == JoinClaim::Holder::kNobody;
 #ifdef HPD_FLAT_CLIENT  // a filter may forbid the call, and it is over in no time
-    __builtin_ia32_pause();
+    rt::Pause();
 #else
     rt::Syscall(SYS_sched_yield);
 #endif

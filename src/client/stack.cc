@@ -7,14 +7,25 @@
 // their end: how far out the memo still holds.
 #include "client/stack.h"
 
+#include <elf.h>
+
 #include <algorithm>
 
+#include "rt/auxiliary_vector.h"
 #include "rt/compiler.h"
 
 // Set by the dynamic loader; absent under other libcs. All of them data, read once at
-// start.
+// start. The flat image has its own, which need no table of addresses.
+#ifdef HPD_FLAT_CLIENT
+#define HPD_IF_THERE __attribute__((visibility("hidden")))
+#define HPD_IS_THERE(variable) true
+#else
+#define HPD_IF_THERE __attribute__((weak))
+#define HPD_IS_THERE(variable) (&(variable) != nullptr)
+#endif
+
 extern "C" {
-extern void* __libc_stack_end __attribute__((weak));
+extern void* __libc_stack_end HPD_IF_THERE;
 
 struct ThreadDbField {
   uint32_t bits;
@@ -22,8 +33,8 @@ struct ThreadDbField {
   uint32_t offset;
 };
 
-extern const ThreadDbField _thread_db_pthread_tid __attribute__((weak));
-extern const uint32_t _thread_db_sizeof_pthread __attribute__((weak));  // bytes
+extern const ThreadDbField _thread_db_pthread_tid HPD_IF_THERE;
+extern const uint32_t _thread_db_sizeof_pthread HPD_IF_THERE;  // bytes
 }
 
 namespace heapprofd {
@@ -40,27 +51,40 @@ uint64_t Load(uint64_t address) {
   return *reinterpret_cast<const volatile uint64_t*>(address);
 }
 
+// An address between the outermost frame of the first thread and the end of its stack;
+// 0: unknown. Another libc than glibc does not tell: the kernel puts 16 random bytes behind
+// the auxiliary vector.
+uint64_t MainStackHigh() {
+  if (!HPD_IS_THERE(__libc_stack_end))
+    return rt::AuxiliaryValue(AT_RANDOM, 0) & ~uint64_t{7};
+  // argc, argv, envp and the auxiliary vector follow.
+  return reinterpret_cast<uint64_t>(__libc_stack_end) + 64;
+}
+
 }  // namespace
 
 void ThreadLayout::Discover(uint64_t thread_pointer, int pid) {
-  if (&__libc_stack_end == nullptr)
+  main_stack_high_ = MainStackHigh();
+  if (main_stack_high_ == 0)
     return;
-  const auto stack_end = reinterpret_cast<uint64_t>(__libc_stack_end);
   main_thread_pointer_ = thread_pointer;
-  main_stack_high_ = stack_end + 64;  // argc, argv, envp and the auxiliary vector follow
-  if (&_thread_db_pthread_tid == nullptr || &_thread_db_sizeof_pthread == nullptr)
+  if (!HPD_IS_THERE(__libc_stack_end) || !HPD_IS_THERE(_thread_db_pthread_tid) ||
+      !HPD_IS_THERE(_thread_db_sizeof_pthread))
     return;
   const uint32_t block_size = _thread_db_sizeof_pthread;
   const uint32_t tid_offset = _thread_db_pthread_tid.offset;
-  if (block_size > kPageSize || tid_offset + sizeof(int) > block_size ||
-      *reinterpret_cast<const volatile int*>(thread_pointer + tid_offset) != pid)
+  if (block_size > rt::kSmallestPage || tid_offset + sizeof(int) > block_size ||
+      *reinterpret_cast<const volatile int*>(
+          rt::ControlBlock(thread_pointer, block_size) + tid_offset) != pid)
     return;
   tid_offset_ = tid_offset;
+  control_block_size_ = block_size;
+  const uint64_t control = ControlBlock(thread_pointer);
+  const auto stack_end = reinterpret_cast<uint64_t>(__libc_stack_end);
   // glibc gives the main thread a stack block from 0 of size __libc_stack_end: a value
   // that stands nowhere else in its control block, so it shows where the two fields are.
   for (uint64_t offset = 8; offset + 8 <= block_size; offset += 8) {
-    if (Load(thread_pointer + offset) == stack_end &&
-        Load(thread_pointer + offset - 8) == 0) {
+    if (Load(control + offset) == stack_end && Load(control + offset - 8) == 0) {
       stack_block_offset_ = offset - 8;
       return;
     }
@@ -70,7 +94,8 @@ void ThreadLayout::Discover(uint64_t thread_pointer, int pid) {
 uint32_t ThreadLayout::ThreadId(uint64_t thread_pointer) const {
   if (tid_offset_ == 0)
     return 0;
-  return *reinterpret_cast<const volatile uint32_t*>(thread_pointer + tid_offset_);
+  return *reinterpret_cast<const volatile uint32_t*>(ControlBlock(thread_pointer) +
+                                                     tid_offset_);
 }
 
 StackBounds ThreadLayout::OwnStack(uint64_t thread_pointer, uint64_t sp) const {
@@ -81,23 +106,23 @@ StackBounds ThreadLayout::OwnStack(uint64_t thread_pointer, uint64_t sp) const {
   }
   uint64_t block = 0;
   uint64_t size = 0;
-  if (!ReadStackBlock(thread_pointer, &block, &size) || sp < block ||
-      sp >= thread_pointer)
+  const uint64_t control = ControlBlock(thread_pointer);
+  if (!ReadStackBlock(control, &block, &size) || sp < block || sp >= control)
     return {.is_known = false};
-  return {.low = sp & ~uint64_t{7}, .high = thread_pointer};
+  return {.low = sp & ~uint64_t{7}, .high = control};
 }
 
-// glibc puts the control block at the top of the stack block; what it says is believed
-// only if that fits.
-bool ThreadLayout::ReadStackBlock(uint64_t thread_pointer,
+// glibc puts `control`, the control block, at the top of the stack block; what it says is
+// believed only if that fits.
+bool ThreadLayout::ReadStackBlock(uint64_t control,
                                   uint64_t* block,
                                   uint64_t* size) const {
   if (stack_block_offset_ == 0)
     return false;
-  *block = Load(thread_pointer + stack_block_offset_);
-  *size = Load(thread_pointer + stack_block_offset_ + 8);
-  return *block != 0 && *size < kMaxStackSize && thread_pointer > *block &&
-         thread_pointer - *block < *size;
+  *block = Load(control + stack_block_offset_);
+  *size = Load(control + stack_block_offset_ + 8);
+  return *block != 0 && *size < kMaxStackSize && control > *block &&
+         control - *block < *size;
 }
 
 StackBounds ThreadLayout::ReadableStack(uint64_t thread_pointer) const {
@@ -106,17 +131,19 @@ StackBounds ThreadLayout::ReadableStack(uint64_t thread_pointer) const {
             .high = main_stack_high_};
   uint64_t block = 0;
   uint64_t size = 0;
-  if (!ReadStackBlock(thread_pointer, &block, &size))
+  const uint64_t control = ControlBlock(thread_pointer);
+  if (!ReadStackBlock(control, &block, &size))
     return {.is_known = false};
-  const uint64_t guard = Load(thread_pointer + stack_block_offset_ + 16);
-  return guard < size ? StackBounds{.low = block + guard, .high = thread_pointer}
+  const uint64_t guard = Load(control + stack_block_offset_ + 16);
+  return guard < size ? StackBounds{.low = block + guard, .high = control}
                       : StackBounds{.is_known = false};
 }
 
 StackBounds ForeignStack(const StackRegions& regions, uint64_t sp) {
-  const StackBounds page{.low = sp & ~uint64_t{7},
-                         .high = (sp & ~uint64_t{kPageSize - 1}) + kPageSize,
-                         .is_known = false};
+  const StackBounds page{
+      .low = sp & ~uint64_t{7},
+      .high = (sp & ~uint64_t{rt::kSmallestPage - 1}) + rt::kSmallestPage,
+      .is_known = false};
   const uint32_t version = regions.version.load(std::memory_order_acquire);
   if (version % 2 != 0)
     return page;
@@ -149,7 +176,8 @@ uint64_t LiveStack::CopyEnd(uint64_t sp) const {
   // frames that exist, but a copy would run to its end. The page of sp is certainly
   // there.
   if (bounds_.Contains(sp))
-    return std::min(bounds_.high, (sp & ~uint64_t{kPageSize - 1}) + kPageSize);
+    return std::min(bounds_.high,
+                    (sp & ~uint64_t{rt::kSmallestPage - 1}) + rt::kSmallestPage);
   return sp;
 }
 
@@ -174,15 +202,27 @@ size_t StackMemo::ProveCallers(size_t count, const LiveStack& stack) const {
     const Frame& frame = frames_[i];
     const Frame& caller = frames_[i - 1];
     uint64_t value = 0;
-    if (HPD_UNLIKELY(frame.bp_slot == kNotReusable ||
-                     !stack.Read(caller.sp - 8, &value) || value != caller.key))
+    if (HPD_UNLIKELY(
+            frame.saved.bp_slot == kNotReusable ||
+            !stack.Read(SavedBase(caller.at) - 8 * uint64_t{frame.saved.return_slot()},
+                        &value) ||
+            WithoutSignature(value) != caller.at.key))
       return i;
-    if (frame.bp_slot != 0 &&
-        (!stack.Read(caller.sp - uint64_t{8} * frame.bp_slot, &value) ||
-         value != caller.bp))
+    if (frame.saved.bp_slot != 0 &&
+        (!stack.Read(SavedBase(caller.at) - 8 * uint64_t{frame.saved.bp_slot}, &value) ||
+         value != caller.at.bp))
       return i;
   }
   return 0;
+}
+
+// False: certainly not any more. Where the return address to it stands is known without
+// its callee, which has gone, only if that is the same in all functions.
+bool StackMemo::MayBeCalledFrom(const Frame& frame, const LiveStack& stack) {
+  uint64_t value = 0;
+  return SavedPlaces::kReturnSlot == 0 ||
+         (stack.Read(frame.at.sp - 8 * uint64_t{SavedPlaces::kReturnSlot}, &value) &&
+          value == frame.at.key);
 }
 
 uint64_t StackMemo::FindAnchor(const WalkResult& walk,
@@ -192,14 +232,12 @@ uint64_t StackMemo::FindAnchor(const WalkResult& walk,
   constexpr uint64_t kMargin = 1024;
   const uint64_t end = stack.CopyEnd(walk.stopped.sp);
   size_t count = std::min(reusable_, sent_);
-  while (count > 0 && frames_[count - 1].sp < walk.stopped.sp + kMargin)
+  while (count > 0 && frames_[count - 1].at.sp < walk.stopped.sp + kMargin)
     --count;
   while (count > 0) {
     const Frame& frame = frames_[count - 1];
-    uint64_t value = 0;
-    if (!stack.Read(frame.sp - 8, &value))
-      return 0;
-    const size_t unproved = value == frame.key ? ProveCallers(count, stack) : count - 1;
+    const size_t unproved =
+        MayBeCalledFrom(frame, stack) ? ProveCallers(count, stack) : count - 1;
     if (unproved == 0)
       break;
     count = unproved;
@@ -209,12 +247,12 @@ uint64_t StackMemo::FindAnchor(const WalkResult& walk,
   // changed.
   while (count > 0) {
     --count;
-    if (count == 0 || frames_[count - 1].sp > end)
+    if (count == 0 || frames_[count - 1].at.sp > end)
       return 0;
     const Frame& frame = frames_[count - 1];
-    if (frame.uses_bp || frame.bp_slot != 0) {
-      *anchor =
-          Cursor{.key = frame.key, .sp = frame.sp, .bp = frame.uses_bp ? frame.bp : 0};
+    if (frame.uses_bp || frame.saved.bp_slot != 0) {
+      *anchor = Cursor{
+          .key = frame.at.key, .sp = frame.at.sp, .bp = frame.uses_bp ? frame.at.bp : 0};
       return frame.hash;
     }
   }
@@ -229,7 +267,7 @@ void StackMemo::Join(size_t outer, size_t inner) {
   sent_ = std::min(sent_, outer);
   for (size_t i = inner; i < kCapacity; ++i) {
     frames_[count_] = frames_[i];
-    hash = ExtendStackHash(hash, frames_[i].key);
+    hash = ExtendStackHash(hash, frames_[i].at.key);
     frames_[count_++].hash = hash;
   }
 }
@@ -282,9 +320,9 @@ WalkResult WalkStack(const RuleTable& rules,
   memo.reusable_ = 0;
   while (true) {
     result.stopped = cursor;
-    while (outer > 0 && memo.frames_[outer - 1].sp < cursor.sp)
+    while (outer > 0 && memo.frames_[outer - 1].at.sp < cursor.sp)
       --outer;
-    if (outer > 0 && memo.IsFrame(outer - 1, cursor)) {
+    if (outer > 0 && memo.frames_[outer - 1].at == cursor) {
       const size_t unproved = memo.ProveCallers(outer, stack);
       if (HPD_LIKELY(unproved == 0 &&
                      outer + (StackMemo::kCapacity - inner) <= kMaxFrames)) {
@@ -300,19 +338,14 @@ WalkResult WalkStack(const RuleTable& rules,
         break;
       }
       const StackMemo::Frame& last = memo.frames_[inner];
-      cursor = Cursor{.key = last.key, .sp = last.sp, .bp = last.bp};
+      cursor = last.at;
       result.stopped = cursor;
     } else if (StackMemo::kCapacity - inner == kMaxFrames) {
       result.end = WalkEnd::kTooDeep;
       is_reusable = false;
       break;
     } else {
-      memo.frames_[--inner] = {.key = cursor.key,
-                               .sp = cursor.sp,
-                               .bp = cursor.bp,
-                               .hash = 0,
-                               .bp_slot = 0,
-                               .uses_bp = false};
+      memo.frames_[--inner] = {.at = cursor, .hash = 0, .saved = {}, .uses_bp = false};
     }
     const Rule rule = rules.Find(cursor.key);
     if (HPD_UNLIKELY(rule.kind == RuleKind::kNoCode &&
@@ -323,12 +356,10 @@ WalkResult WalkStack(const RuleTable& rules,
       result.end = WalkEnd::kCut;
       break;
     }
-    // With these two the caller's place depends on memory that ProveCallers does not
-    // read.
-    const bool is_provable =
-        rule.kind != RuleKind::kSignal && rule.kind != RuleKind::kBpDeref;
-    memo.frames_[inner].bp_slot = is_provable ? rule.bp_slot : StackMemo::kNotReusable;
-    memo.frames_[inner].uses_bp = rule.kind == RuleKind::kBp;
+    memo.frames_[inner].saved = SavedPlacesOf(rule);
+    if (!HasSavedPlaces(rule))
+      memo.frames_[inner].saved.bp_slot = StackMemo::kNotReusable;
+    memo.frames_[inner].uses_bp = UsesBp(rule);
     const StepResult step = Step(rule, cursor, stack);
     if (HPD_LIKELY(step == StepResult::kOk))
       continue;

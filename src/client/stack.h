@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rt/machine.h"
 #include "walk/rule_table.h"
 #include "walk/stack_hash.h"
 #include "walk/step.h"
@@ -43,8 +44,13 @@ class ThreadLayout {
   StackBounds ReadableStack(uint64_t thread_pointer) const;
 
  private:
-  bool ReadStackBlock(uint64_t thread_pointer, uint64_t* block, uint64_t* size) const;
+  uint64_t ControlBlock(uint64_t thread_pointer) const {
+    return rt::ControlBlock(thread_pointer, control_block_size_);
+  }
 
+  bool ReadStackBlock(uint64_t control, uint64_t* block, uint64_t* size) const;
+
+  uint64_t control_block_size_ = 0;  // bytes
   uint64_t tid_offset_ = 0;          // 0: unknown
   uint64_t stack_block_offset_ = 0;  // 0: unknown; the size is in the next word
   uint64_t main_thread_pointer_ = 0;
@@ -100,7 +106,7 @@ struct WalkResult {
 // its outer frames are still there.
 //
 // A frame is the same as before if its registers are; its caller is the same if, further,
-// the return address and the saved rbp stand unchanged where the last walk read them. So
+// the return address and the saved bp stand unchanged where the last walk read them. So
 // the outer part of the stack is proved equal by comparing memory with what was there,
 // without looking up a single rule, and the result is what a full walk would give.
 class StackMemo {
@@ -108,7 +114,7 @@ class StackMemo {
   size_t frame_count() const { return count_; }
 
   // Key of a frame of the last walk, 0 is the innermost.
-  uint64_t key(size_t i) const { return frames_[count_ - 1 - i].key; }
+  uint64_t key(size_t i) const { return frames_[count_ - 1 - i].at.key; }
 
   // Forgets the last walk unless it was made by this thread and under these rules.
   void PrepareFor(const ThreadSlot* owner, uint32_t rules_version);
@@ -142,34 +148,28 @@ class StackMemo {
                               StackMemo& memo);
 
   static constexpr size_t kCapacity = 2 * kMaxFrames;
-  static constexpr uint32_t kNotReusable = kBpSlotAtBp;  // no provable rule has this slot
+  static constexpr uint32_t kNotReusable = 1;  // no rule with saved places has this slot
 
   // Frames in the order from the outermost to the innermost.
   struct Frame {
-    uint64_t key;
-    uint64_t sp;
-    uint64_t bp;
-    uint64_t hash;  // of this frame's key and those of all outer ones
-    // Of the rule that leads from this frame to its caller: the slot, or kNotReusable,
-    // and whether the frame's place depends on rbp.
-    uint32_t bp_slot;
-    bool uses_bp;
+    Cursor at;
+    uint64_t hash = 0;  // of this frame's key and those of all outer ones
+    // Of the rule that leads from this frame to its caller: the places, or the bp_slot
+    // kNotReusable, and whether the frame's place depends on bp.
+    SavedPlaces saved{};
+    bool uses_bp = false;
   };
 
-  bool IsFrame(size_t index, const Cursor& cursor) const {
-    const Frame& frame = frames_[index];
-    return frame.sp == cursor.sp && frame.key == cursor.key && frame.bp == cursor.bp;
-  }
-
+  static bool MayBeCalledFrom(const Frame& frame, const LiveStack& stack);
   size_t ProveCallers(size_t count, const LiveStack& stack) const;
   void Join(size_t outer, size_t inner);
 
-  const ThreadSlot* owner_;
-  uint32_t rules_version_;
-  size_t reusable_;  // frames [0, reusable_) stand for a whole stack
-  size_t sent_;      // frames [0, sent_) are known to the engine
-  WalkEnd reusable_end_;
-  size_t count_;
+  const ThreadSlot* owner_ = nullptr;
+  uint32_t rules_version_ = 0;
+  size_t reusable_ = 0;  // frames [0, reusable_) stand for a whole stack
+  size_t sent_ = 0;      // frames [0, sent_) are known to the engine
+  WalkEnd reusable_end_{};
+  size_t count_ = 0;
   Frame frames_[kCapacity];
 };
 

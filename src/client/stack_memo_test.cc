@@ -10,26 +10,34 @@
 #include <vector>
 
 #include "client/stack.h"
+#include "walk/test_rules.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kCode = 0x400000;
+constexpr uint64_t kMemoCode = 0x400000;
 constexpr uint64_t kFunctions = 12;
-constexpr uint64_t kEndKey = kCode + 0x1000;
+constexpr uint64_t kEndKey = kMemoCode + 0x1000;
 constexpr size_t kWords = 20'000;
 
-// Functions of three forms with frames of 2 to 5 words: rbp kept, saved, or used to
-// realign the stack.
+// Functions of three forms with small frames: bp kept, saved, or what the architecture
+// has beside that.
 Rule RuleOf(uint64_t code) {
-  const auto size = static_cast<int32_t>(8 * (2 + code % 4));
+  const auto size = kFrameUnit * static_cast<int32_t>(2 + code % 4);
   switch (code / 4 % 3) {
     case 0:
-      return {.kind = RuleKind::kSp, .cfa_offset = size};
+      return TestRule(RuleKind::kSp, size);
     case 1:
-      return {.kind = RuleKind::kSp, .cfa_offset = size, .bp_slot = 2};
+      return TestRule(RuleKind::kSp, size, /*saves_bp=*/true);
     default:
+#if defined(__x86_64__)  // realigns its stack
       return {.kind = RuleKind::kBpDeref, .cfa_offset = -8, .bp_slot = kBpSlotAtBp};
+#else  // has its frame record at the bottom
+      return {.kind = RuleKind::kSp,
+              .cfa_offset = size,
+              .bp_slot = static_cast<uint32_t>(size / 8),
+              .return_slot = static_cast<uint32_t>(size / 8) - 1};
+#endif
   }
 }
 
@@ -38,12 +46,12 @@ class StackMemoTest : public testing::Test {
   struct Frame {
     size_t word;   // index of the word at its sp
     uint64_t key;  // where it is executing
-    uint64_t bp;   // rbp in it
+    uint64_t bp;   // in it
   };
 
   void SetUp() override {
     for (uint64_t code = 0; code < kFunctions; ++code)
-      rules_->Insert(kCode + code, RuleOf(code));
+      rules_->Insert(kMemoCode + code, RuleOf(code));
     rules_->Insert(kEndKey, {.kind = RuleKind::kEnd});
     Restart();
   }
@@ -54,19 +62,19 @@ class StackMemoTest : public testing::Test {
     const Frame caller = frames_.back();
     const Rule rule = RuleOf(code);
     Frame frame{.word = caller.word - static_cast<size_t>(rule.cfa_offset / 8),
-                .key = kCode + code,
+                .key = kMemoCode + code,
                 .bp = caller.bp};
     if (rule.kind == RuleKind::kBpDeref) {
-      // From its sp up: a word, the CFA, the caller's rbp (where rbp points to), padding.
+      // From its sp up: a word, the CFA, the caller's bp (where bp points to), padding.
       frame.word = (caller.word - 6 - padding) / 8 * 8;
       words_[frame.word + 1] = AddressOf(caller.word);
       words_[frame.word + 2] = caller.bp;
       frame.bp = AddressOf(frame.word + 2);
     } else if (rule.bp_slot != 0) {
-      words_[caller.word - 2] = caller.bp;
+      words_[caller.word - rule.bp_slot] = caller.bp;
       frame.bp = 0x1000 + code * 8;
     }
-    words_[caller.word - 1] = caller.key;
+    words_[caller.word - SavedPlacesOf(rule).return_slot()] = caller.key;
     frames_.push_back(frame);
   }
 
@@ -184,12 +192,12 @@ TEST_F(StackMemoTest, TheMemoryOfAnotherThreadOrOfOlderRulesIsNotUsed) {
   for (uint64_t i = 0; i < 20; ++i)
     Call(i % kFunctions, 0);
   ExpectAgreement();
-  rules_->Insert(kCode, {.kind = RuleKind::kStop});
+  rules_->Insert(kMemoCode, {.kind = RuleKind::kStop});
   WalkResult result;
   memo_->PrepareFor(&threads[0], 2);
   Walk(*memo_, &result);
   EXPECT_EQ(result.end, WalkEnd::kCut);
-  rules_->Insert(kCode, RuleOf(0));
+  rules_->Insert(kMemoCode, RuleOf(0));
   memo_->PrepareFor(&threads[1], 2);
   ExpectAgreement();
 }

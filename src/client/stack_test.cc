@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rt/syscall.h"
+#include "walk/test_rules.h"
 
 namespace heapprofd {
 namespace {
@@ -26,8 +27,8 @@ class WalkTest : public testing::Test {
     words_.assign(frames * frame_words, 0);
     for (size_t n = 0; n < frames; ++n) {
       words_[(n + 1) * frame_words - 1] = kCode + n + 1;
-      rules_->Insert(kCode + n, {.kind = RuleKind::kSp,
-                                 .cfa_offset = static_cast<int32_t>(frame_words * 8)});
+      rules_->Insert(kCode + n,
+                     TestRule(RuleKind::kSp, static_cast<int32_t>(frame_words * 8)));
     }
     rules_->Insert(kCode + frames, {.kind = RuleKind::kEnd});
   }
@@ -74,7 +75,7 @@ TEST_F(WalkTest, AWalkListsEveryFrameUpToTheOutermost) {
 TEST_F(WalkTest, AFrameWithoutARuleIsTheLastOfTheListAndWhereTheEngineGoesOn) {
   Build(5, 4);
   rules_->Clear();
-  rules_->Insert(kCode, {.kind = RuleKind::kSp, .cfa_offset = 32});
+  rules_->Insert(kCode, TestRule(RuleKind::kSp, 32));
   const WalkResult result = Walk();
   EXPECT_EQ(result.end, WalkEnd::kNoRule);
   EXPECT_EQ(keys_, (std::vector<uint64_t>{kCode, kCode + 1}));
@@ -89,7 +90,7 @@ TEST_F(WalkTest, AKeyThatIsNoCodeEndsTheWalkAndIsNoFrame) {
     EXPECT_EQ(Walk().end, WalkEnd::kCut);
     EXPECT_EQ(keys_, (std::vector<uint64_t>{kCode, kCode + 1}));
   }
-  rules_->Insert(kCode + 2, {.kind = RuleKind::kSp, .cfa_offset = 32});
+  rules_->Insert(kCode + 2, TestRule(RuleKind::kSp, 32));
   EXPECT_EQ(Walk().end, WalkEnd::kComplete);
   EXPECT_EQ(keys_.size(), 6u);
 }
@@ -125,11 +126,11 @@ TEST_F(WalkTest, AStackOfExactlyTheMostFramesIsComplete) {
 
 TEST_F(WalkTest, ARuleThatLeadsOutOfTheStackIsBadMemory) {
   Build(3, 4);
-  rules_->Insert(kCode + 3, {.kind = RuleKind::kSp, .cfa_offset = 32});
+  rules_->Insert(kCode + 3, TestRule(RuleKind::kSp, 32));
   EXPECT_EQ(Walk().end, WalkEnd::kBadMemory);
   EXPECT_EQ(keys_.size(), 4u);
-  rules_->Insert(kCode + 1, {.kind = RuleKind::kBp, .cfa_offset = 16, .bp_slot = 2});
-  EXPECT_EQ(Walk().end, WalkEnd::kBadMemory);  // rbp is 0
+  rules_->Insert(kCode + 1, kFramePointerRule);
+  EXPECT_EQ(Walk().end, WalkEnd::kBadMemory);  // bp is 0
   EXPECT_EQ(keys_.size(), 2u);
 }
 
@@ -142,14 +143,14 @@ TEST_F(WalkTest, EqualStacksHaveEqualHashesAndOthersDoNot) {
     EXPECT_NE(hash, 0u);
     EXPECT_EQ(Walk().hash, hash);
     EXPECT_TRUE(hashes.insert(hash).second) << n;
-    rules_->Insert(kCode + n, {.kind = RuleKind::kSp, .cfa_offset = 16});
+    rules_->Insert(kCode + n, TestRule(RuleKind::kSp, 16));
   }
 }
 
 TEST_F(WalkTest, ASignalFrameLeadsFromAnotherStackBackToTheThreadsOwn) {
   Build(3, 4);
   rules_->Insert(kCode + 0x1000, {.kind = RuleKind::kSignal});
-  std::vector<uint64_t> alternate(64, 0);
+  std::vector<uint64_t> alternate(80, 0);
   alternate[kUcontextPc / 8] = kCode;  // interrupted: its key is one higher
   alternate[kUcontextSp / 8] = AddressOf(4);
   const auto low = reinterpret_cast<uint64_t>(alternate.data());

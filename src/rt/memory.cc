@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rt/machine.h"
+
 extern "C" {
 
 void* memcpy(void* to, const void* from, size_t size) noexcept {
@@ -16,14 +18,13 @@ void* memcpy(void* to, const void* from, size_t size) noexcept {
       target[i] = source[i];
     return start;
   }
-  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+  heapprofd::rt::CopyBytes(to, from, size);
   return start;
 }
 
 void* memset(void* to, int value, size_t size) noexcept {
-  void* const start = to;
-  asm volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(value) : "memory");
-  return start;
+  heapprofd::rt::FillBytes(to, value, size);
+  return to;
 }
 
 void* memmove(void* to, const void* from, size_t size) noexcept {

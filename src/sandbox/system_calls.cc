@@ -2,7 +2,6 @@
 // calls first. A table of numbers is all that a reader of it has to believe.
 #include <asm/termbits.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -18,11 +17,10 @@
 #include <vector>
 
 #include "sandbox/sandbox.h"
+#include "sandbox/system_call_names.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr uint32_t kX32Bit = 0x40000000;
 
 // On open descriptors, memory, time and the process itself.
 constexpr std::initializer_list<uint32_t> kAlways = {SYS_pread64,
@@ -44,7 +42,6 @@ constexpr std::initializer_list<uint32_t> kAlways = {SYS_pread64,
                                                      SYS_pwrite64,
                                                      SYS_fcntl,
                                                      SYS_dup,
-                                                     SYS_poll,
                                                      SYS_ppoll,
                                                      SYS_clock_gettime,
                                                      SYS_gettimeofday,
@@ -68,8 +65,8 @@ constexpr std::initializer_list<uint32_t> kAlways = {SYS_pread64,
                                                      SYS_sched_getaffinity};
 
 constexpr std::initializer_list<uint32_t> kForThreads = {
-    SYS_set_robust_list, SYS_rseq,   SYS_clock_nanosleep, SYS_nanosleep, SYS_wait4,
-    SYS_pause,           SYS_select, SYS_pselect6,        SYS_fsync,     SYS_fdatasync};
+    SYS_set_robust_list, SYS_rseq,     SYS_clock_nanosleep, SYS_nanosleep,
+    SYS_wait4,           SYS_pselect6, SYS_fsync,           SYS_fdatasync};
 
 // Of a terminal: reads and sets its modes, asks for its size. Not TIOCSTI, which types.
 constexpr std::initializer_list<uint32_t> kTerminalRequests = {TCGETS, TCSETS, TCSETSW,
@@ -77,17 +74,16 @@ constexpr std::initializer_list<uint32_t> kTerminalRequests = {TCGETS, TCSETS, T
 
 // Libraries try these and go on without: not a reason to end the process.
 constexpr std::initializer_list<uint32_t> kRefused = {
-    SYS_openat, SYS_open,   SYS_access, SYS_faccessat, SYS_faccessat2,
-    SYS_stat,   SYS_lstat,  SYS_statx,  SYS_readlink,  SYS_readlinkat,
-    SYS_getcwd, SYS_statfs, SYS_unlink, SYS_rename,    SYS_prctl};
+    SYS_openat,     SYS_faccessat, SYS_faccessat2, SYS_statx,
+    SYS_readlinkat, SYS_getcwd,    SYS_statfs,     SYS_prctl};
 
 class Filter {
  public:
   Filter() {
     Load(offsetof(seccomp_data, arch));
-    Unless(BPF_JEQ, AUDIT_ARCH_X86_64, SECCOMP_RET_KILL_PROCESS);
+    Unless(BPF_JEQ, kAuditArchitecture, SECCOMP_RET_KILL_PROCESS);
     Load(offsetof(seccomp_data, nr));
-    If(BPF_JGE, kX32Bit, SECCOMP_RET_KILL_PROCESS);
+    If(BPF_JGE, kFirstForeignCall, SECCOMP_RET_KILL_PROCESS);
   }
 
   void Answer(std::span<const uint32_t> calls, uint32_t answer) {
@@ -161,9 +157,11 @@ Status RestrictSystemCalls(SystemCalls allowed, std::span<const uint32_t> also) 
   const auto own_pid = static_cast<uint32_t>(getpid());
   Filter filter;
 #if defined(__SANITIZE_ADDRESS__)  // asks through a pipe whether memory can be read
-  filter.Answer(std::array<uint32_t, 2>{SYS_pipe, SYS_pipe2}, SECCOMP_RET_ALLOW);
+  filter.Answer(kOldPipe, SECCOMP_RET_ALLOW);
+  filter.Answer(std::array<uint32_t, 1>{SYS_pipe2}, SECCOMP_RET_ALLOW);
 #endif
   filter.Answer(kAlways, SECCOMP_RET_ALLOW);
+  filter.Answer(kOldAlways, SECCOMP_RET_ALLOW);
   filter.Answer(also, SECCOMP_RET_ALLOW);
   filter.AllowIf(SYS_mmap, 2, PROT_EXEC, {0});
   filter.AllowIf(SYS_mprotect, 2, PROT_EXEC, {0});
@@ -173,6 +171,7 @@ Status RestrictSystemCalls(SystemCalls allowed, std::span<const uint32_t> also) 
   filter.AllowIf(SYS_tgkill, 0, ~0u, {own_pid});  // abort()
   if (allowed == SystemCalls::kUseWhatIsOpenInThreads) {
     filter.Answer(kForThreads, SECCOMP_RET_ALLOW);
+    filter.Answer(kOldForThreads, SECCOMP_RET_ALLOW);
     filter.AllowIf(SYS_clone, 0, CLONE_THREAD, {CLONE_THREAD});
     filter.AllowIf(SYS_ioctl, 1, ~0u, kTerminalRequests, Refusal(ENOTTY));
   }
@@ -183,6 +182,7 @@ Status RestrictSystemCalls(SystemCalls allowed, std::span<const uint32_t> also) 
   filter.Answer(std::array<uint32_t, 1>{SYS_clone3},
                 Refusal(ENOSYS));  // its flags cannot be seen; clone's can
   filter.Answer(kRefused, Refusal(EACCES));
+  filter.Answer(kOldRefused, Refusal(EACCES));
   return filter.Install();
 }
 

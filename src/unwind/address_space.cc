@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "rt/machine.h"
 
 namespace heapprofd {
 namespace {
@@ -49,6 +50,15 @@ struct AddressSpace::OpenedFiles {
     std::shared_ptr<Module> module = cache->Get(pid, entry, &is_late);
     spent_ns += MonotonicNs() - begin_ns;
     return is_late ? nullptr : modules.emplace(file, std::move(module)).first->second;
+  }
+
+  // By its file, whatever the kernel says of the memory.
+  bool IsCode(pid_t pid, const MapEntry& entry, ModuleCache* cache) {
+    if (entry.inode == 0 || !entry.readable || entry.writable)
+      return false;
+    const std::shared_ptr<Module> module = ModuleOf(pid, entry, cache);
+    return is_late || (module != nullptr &&
+                       module->code().OfMapping(entry.start, entry.offset, 0) != nullptr);
   }
 
   uint64_t spent_ns = 0;
@@ -97,13 +107,18 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
   std::vector<Mapped> mapped;
   OpenedFiles files;
   RefreshOutcome outcome;
-  ForEachMapping(maps.text, [&](MapEntry& entry) {
-    if (entry.readable && entry.writable)
-      writable.push_back({.start = entry.start, .end = entry.end});
-    AddMapped(entry, &mapped);
-    if (entry.executable && entry.path != "[vsyscall]")
-      LookAt(entry, &files, &outcome);
-  });
+  if (rt::kMayBeEmulated && !knows_emulator_)
+    LookForEmulator(maps.text, &files);
+  ForEachMapping(maps.text, is_emulated_ ? MapDetail::kOfAll : MapDetail::kOfCode,
+                 [&](MapEntry& entry) {
+                   if (entry.readable && entry.writable)
+                     writable.push_back({.start = entry.start, .end = entry.end});
+                   if (is_emulated_)
+                     entry.executable = files.IsCode(pid_, entry, modules_);
+                   AddMapped(entry, &mapped);
+                   if (entry.executable && entry.path != "[vsyscall]")
+                     LookAt(entry, &files, &outcome);
+                 });
   ++refreshes_;
   outcome.executable_removed = kept_ < code_.size();
   removals_ += outcome.executable_removed ? 1 : 0;
@@ -111,6 +126,27 @@ Result<RefreshOutcome> AddressSpace::Refresh() {
   writable_ = std::move(writable);
   mapped_ = std::move(mapped);
   return outcome;
+}
+
+// An emulator of this architecture, a program of another one, keeps the emulated code in
+// memory that only it reads: then nothing that the kernel says is executable is for us.
+void AddressSpace::LookForEmulator(std::string_view maps, OpenedFiles* files) {
+  bool runs_here = false;
+  bool has_code = false;
+  bool is_late = false;
+  ForEachMapping(maps, MapDetail::kOfCode, [&](const MapEntry& entry) {
+    if (runs_here || !entry.executable || entry.inode == 0)
+      return;
+    runs_here = files->ModuleOf(pid_, entry, modules_) != nullptr;
+    is_late |= files->is_late;
+  });
+  if (!runs_here && !is_late) {
+    ForEachMapping(maps, MapDetail::kOfAll, [&](const MapEntry& entry) {
+      has_code = has_code || files->IsCode(pid_, entry, modules_);
+    });
+  }
+  knows_emulator_ = runs_here || !is_late;
+  is_emulated_ = has_code;
 }
 
 void AddressSpace::AddMapped(const MapEntry& entry, std::vector<Mapped>* mapped) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -147,6 +148,7 @@ class AddressSpace {
 
   std::optional<CodeLocation> RefreshFor(uint64_t pc);
   bool WasCode(uint64_t pc) const;
+  void LookForEmulator(std::string_view maps, OpenedFiles* files);
   static void AddMapped(const MapEntry& entry, std::vector<Mapped>* mapped);
   void LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* outcome);
   void NoteLate(const MapEntry& entry);
@@ -177,6 +179,8 @@ class AddressSpace {
   std::vector<std::string> late_files_;
   uint64_t bytes_ = 0;
   bool has_code_without_file_ = false;
+  bool knows_emulator_ = false;  // is_emulated_ says what is so
+  bool is_emulated_ = false;
   bool makes_code_ = false;  // and stacks lead through it, so it is not the client's
   RefreshPause pause_;
 };

@@ -9,7 +9,8 @@
 namespace heapprofd {
 
 // Rule for the frame whose executing instruction is at `rel_pc` (ELF address, inside the
-// call instruction). kUnknown: no information covers the address. kUnwalkable: it needs
+// call instruction). kUnknown: no information covers the address, and its code is none
+// that is known (RuleOfCode). kUnwalkable: it needs
 // more than a Rule can say.
 Rule RuleForAddress(Module& module, uint64_t rel_pc);
 

@@ -9,16 +9,17 @@
 #include <cstring>
 #include <string_view>
 
+#include "rt/machine.h"
+
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kPageSize = 4096;
 constexpr uint64_t kMaxFile = uint64_t{64} << 30;  // bytes, reserved and not used
 
 bool IsNativeImage(Elf* elf) {
   GElf_Ehdr header;
   return elf != nullptr && elf_kind(elf) == ELF_K_ELF &&
-         gelf_getehdr(elf, &header) != nullptr && header.e_machine == EM_X86_64 &&
+         gelf_getehdr(elf, &header) != nullptr && header.e_machine == rt::kElfMachine &&
          header.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
@@ -97,7 +98,7 @@ bool ElfImage::OpenElf() {
 }
 
 bool ElfImage::MakeWritable(uint64_t offset, uint64_t size) {
-  const uint64_t first = offset / kPageSize * kPageSize;
+  const uint64_t first = offset / rt::kLargestPage * rt::kLargestPage;
   return mprotect(bytes_.data() + first, offset - first + size, PROT_READ | PROT_WRITE) ==
          0;
 }

@@ -37,6 +37,9 @@ class ElfImage {
   // The sections that were left out look like those of a stripped file: without bits.
   Elf* elf() const { return elf_; }
 
+  // What has been copied; the rest reads as zeros.
+  std::span<const char> bytes() const { return bytes_; }
+
   // Bytes.
   uint64_t copied() const { return copied_; }
 

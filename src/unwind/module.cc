@@ -12,9 +12,11 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "base/files/proc_files.h"
+#include "unwind/elf_functions.h"
 
 namespace heapprofd {
 namespace {
@@ -30,6 +32,10 @@ std::string BuildId(Elf* elf) {
   return size > 0 && size <= 64
              ? std::string(static_cast<const char*>(bytes), static_cast<size_t>(size))
              : std::string();
+}
+
+bool IsNameOfExit(std::string_view name) {
+  return name == "exit" || name == "pthread_exit" || name == "__pthread_exit";
 }
 
 }  // namespace
@@ -148,6 +154,41 @@ bool Module::IsEntryCode(uint64_t rel_pc) const {
   constexpr uint64_t kEntrySize =
       128;  // bytes; _start and what the loader's entry falls into
   return entry_ != 0 && rel_pc >= entry_ && rel_pc - entry_ < kEntrySize;
+}
+
+bool Module::ReadCode(uint64_t rel_pc, std::span<char> code) const {
+  for (const CodeSegment& segment : code_.all()) {
+    const uint64_t begin = rel_pc - segment.address;  // in the segment
+    if (rel_pc < segment.address || begin >= segment.file_size ||
+        segment.file_size - begin < code.size())
+      continue;
+    const uint64_t offset = segment.offset + begin;
+    const std::span<const char> image = image_->bytes();
+    if (image_->copied() < image.size())
+      return fd_.valid() &&
+             pread(fd_.get(), code.data(), code.size(), static_cast<off_t>(offset)) ==
+                 static_cast<ssize_t>(code.size());
+    if (offset >= image.size() || image.size() - offset < code.size())
+      return false;
+    memcpy(code.data(), image.data() + offset, code.size());
+    return true;
+  }
+  return false;
+}
+
+bool Module::BeginsExit(uint64_t rel_pc) {
+  // Of a program that is linked statically; a C library's have a tenth.
+  constexpr uint64_t kMaxTables = uint64_t{16} << 20;
+  if (!exits_) {
+    exits_.emplace();
+    if (fd_.valid()) {
+      const ElfContents contents =
+          ReadElf(fd_.get(), IsNameOfExit, /*use_full_table=*/true, kMaxTables);
+      for (const auto& [name, symbol] : contents.symbols)
+        exits_->push_back(symbol.address);
+    }
+  }
+  return std::ranges::find(*exits_, rel_pc) != exits_->end();
 }
 
 Module::~Module() {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -44,6 +46,14 @@ class Module {
   // True near the image's entry point: code that nothing calls, so a stack may end there
   // without saying so.
   bool IsEntryCode(uint64_t rel_pc) const;
+
+  // Reads the code at an ELF address; false: not all of it is there. Of files no code is
+  // kept: it is what the file has by now, and nothing when it is not open any more.
+  bool ReadCode(uint64_t rel_pc, std::span<char> code) const;
+
+  // True where a function begins that ends the calling thread or the program: those that
+  // C libraries call with what main, or a thread's first function, has returned.
+  bool BeginsExit(uint64_t rel_pc);
 
   // Memory that the unwind information takes.
   uint64_t bytes() const { return image_->copied(); }
@@ -94,6 +104,7 @@ class Module {
   std::string build_id_;
   CodeSegments code_;
   uint64_t entry_ = 0;
+  std::optional<std::vector<uint64_t>> exits_;  // ELF addresses, when somebody has asked
 };
 
 // The file behind a mapping of a process, whatever its name means here by now.

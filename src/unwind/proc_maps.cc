@@ -17,8 +17,7 @@ bool TakeNumber(std::string_view& text, int base, char after, uint64_t* value) {
   return true;
 }
 
-// `is_code_only`: of other entries nothing is read but what comes first.
-std::optional<MapEntry> ParseLine(std::string_view line, bool is_code_only) {
+std::optional<MapEntry> ParseLine(std::string_view line, MapDetail detail) {
   constexpr std::string_view kDeleted = " (deleted)";
   MapEntry entry;
   uint64_t major = 0;
@@ -30,7 +29,7 @@ std::optional<MapEntry> ParseLine(std::string_view line, bool is_code_only) {
   entry.readable = line[0] == 'r';
   entry.writable = line[1] == 'w';
   entry.executable = line[2] == 'x';
-  if (is_code_only && !entry.executable)
+  if (detail == MapDetail::kOfCode && !entry.executable)
     return entry;
   line.remove_prefix(5);
   if (!TakeNumber(line, 16, ' ', &entry.offset) || !TakeNumber(line, 16, ':', &major) ||
@@ -54,11 +53,12 @@ std::optional<MapEntry> ParseLine(std::string_view line, bool is_code_only) {
 
 }  // namespace
 
-void ForEachMapping(std::string_view text, const std::function<void(MapEntry&)>& each) {
+void ForEachMapping(std::string_view text,
+                    MapDetail detail,
+                    const std::function<void(MapEntry&)>& each) {
   for (size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
        text.remove_prefix(end + 1)) {
-    if (std::optional<MapEntry> entry =
-            ParseLine(text.substr(0, end), /*is_code_only=*/true))
+    if (std::optional<MapEntry> entry = ParseLine(text.substr(0, end), detail))
       each(*entry);
   }
 }
@@ -67,8 +67,7 @@ std::vector<MapEntry> ParseMaps(std::string_view text) {
   std::vector<MapEntry> entries;
   while (!text.empty() && entries.size() < kMaxMapEntries) {
     const size_t end = std::min(text.find('\n'), text.size());
-    if (std::optional<MapEntry> entry =
-            ParseLine(text.substr(0, end), /*is_code_only=*/false))
+    if (std::optional<MapEntry> entry = ParseLine(text.substr(0, end), MapDetail::kOfAll))
       entries.push_back(std::move(*entry));
     text.remove_prefix(std::min(end + 1, text.size()));
   }

@@ -28,9 +28,15 @@ struct MapEntry {
 // without files, twice over.
 inline constexpr size_t kMaxMapsText = size_t{16} << 20;
 
-// Gives every entry of a whole line to `each`, which may take its contents; of those that
-// are not executable the addresses and permissions alone.
-void ForEachMapping(std::string_view text, const std::function<void(MapEntry&)>& each);
+enum class MapDetail : uint8_t {
+  kOfCode,  // of entries that are not executable the addresses and permissions alone
+  kOfAll,
+};
+
+// Gives every entry of a whole line to `each`, which may take its contents.
+void ForEachMapping(std::string_view text,
+                    MapDetail detail,
+                    const std::function<void(MapEntry&)>& each);
 
 // Lines that are not of the kernel's form are skipped. At most `kMaxMapEntries` are
 // returned.

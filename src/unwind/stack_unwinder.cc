@@ -9,9 +9,6 @@ namespace {
 
 constexpr size_t kMaxCachedRules = 1'000'000;
 
-// What compilers do with -fno-omit-frame-pointer, and JIT compilers by default.
-constexpr Rule kFramePointerRule{.kind = RuleKind::kBp, .cfa_offset = 16, .bp_slot = 2};
-
 }  // namespace
 
 class StackUnwinder::CopiedStack {
@@ -163,7 +160,7 @@ bool StackUnwinder::FramePointerIsPlausible(const Cursor& cursor,
   return cursor.bp >= cursor.sp && cursor.bp % 8 == 0 &&
          stack.Read(cursor.bp, &caller_bp) &&
          stack.Read(cursor.bp + 8, &return_address) &&
-         address_space_->FindOrRefresh(return_address - 1).has_value();
+         address_space_->FindOrRefresh(WithoutSignature(return_address) - 1).has_value();
 }
 
 }  // namespace heapprofd

@@ -33,6 +33,15 @@ struct Snapshot {
   StackCopy Copy() const {
     return {.cursor = cursor, .bytes = std::as_bytes(std::span(words))};
   }
+
+  // As walk/step.h wants it.
+  bool Read(uint64_t address, uint64_t* value) const {
+    const uint64_t at = (address - cursor.sp) / 8;
+    if (at >= words.size())
+      return false;
+    *value = words[at];
+    return true;
+  }
 };
 
 uint64_t StackTop() {
@@ -59,21 +68,33 @@ _Unwind_Reason_Code AddKey(_Unwind_Context* context, void* keys) {
 __attribute__((noinline, noclone, no_sanitize_address)) void Capture(
     Snapshot* snapshot, uint64_t top = StackTop()) {
   const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
-  snapshot->cursor = {
-      .key = frame[1], .sp = reinterpret_cast<uint64_t>(frame + 2), .bp = frame[0]};
+  const auto* above = static_cast<const uint64_t*>(__builtin_dwarf_cfa());
+  snapshot->cursor = {.key = WithoutSignature(frame[1]),
+                      .sp = reinterpret_cast<uint64_t>(above),
+                      .bp = frame[0]};
   const size_t count = std::min<size_t>(top - snapshot->cursor.sp, 256 * 1024) / 8;
   snapshot->words.resize(count);
   for (size_t i = 0; i < count; ++i)
-    snapshot->words[i] = static_cast<const volatile uint64_t*>(frame)[2 + i];
+    snapshot->words[i] = static_cast<const volatile uint64_t*>(above)[i];
   std::vector<uint64_t> keys;
   _Unwind_Backtrace(&AddKey, &keys);
-  const auto caller = std::find(keys.begin(), keys.end(), frame[1]);
+  const auto caller = std::find(keys.begin(), keys.end(), snapshot->cursor.key);
   snapshot->expected.assign(caller, keys.end());
 }
 
 class StackUnwinderTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(space_.Refresh().ok()); }
+  // On a busy machine files open late.
+  void SetUp() override {
+    constexpr int kMaxTries = 1000;
+    bool is_incomplete = true;
+    for (int i = 0; i < kMaxTries && is_incomplete; ++i) {
+      const Result<RefreshOutcome> outcome = space_.Refresh();
+      ASSERT_TRUE(outcome.ok());
+      is_incomplete = outcome.value().is_incomplete;
+    }
+    ASSERT_FALSE(is_incomplete);
+  }
 
   void ExpectAgreement(const Snapshot& snapshot) {
     ASSERT_GE(snapshot.expected.size(), 5u);
@@ -161,7 +182,7 @@ TEST_F(StackUnwinderTest, AFrameThatRealignsItsStackAgrees) {
     Snapshot snapshot;
     Realigned(&snapshot, size);
     ExpectAgreement(snapshot);
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && !defined(__clang__)
     EXPECT_TRUE(UsesRule(snapshot, RuleKind::kBpDeref));
 #endif
   }
@@ -173,7 +194,7 @@ void HandleSignal(int) {
   Capture(g_in_handler);
 }
 
-TEST_F(StackUnwinderTest, ASignalHandlerOnTheSameStackAgrees) {
+Snapshot CaptureInHandler() {
   Snapshot snapshot;
   g_in_handler = &snapshot;
 
@@ -185,10 +206,16 @@ TEST_F(StackUnwinderTest, ASignalHandlerOnTheSameStackAgrees) {
   sigaction(SIGUSR1, &action, &before);
   raise(SIGUSR1);
   sigaction(SIGUSR1, &before, nullptr);
+  return snapshot;
+}
+
+TEST_F(StackUnwinderTest, ASignalHandlerOnTheSameStackAgrees) {
+  const Snapshot snapshot = CaptureInHandler();
   ExpectAgreement(snapshot);
   EXPECT_TRUE(UsesRule(snapshot, RuleKind::kSignal));
 }
 
+#if defined(__x86_64__)  // has a flag to step by
 // Every instruction of some code is interrupted once: prologues and epilogues too.
 class Stepping {
  public:
@@ -241,6 +268,8 @@ TEST_F(StackUnwinderTest, EveryInstructionOfASortAgrees) {
   }
 }
 
+#endif
+
 TEST_F(StackUnwinderTest, TheLearntRulesWalkTheSameStackWithoutTheUnwinder) {
   Snapshot snapshot;
   Recurse(&snapshot, 20);
@@ -250,24 +279,12 @@ TEST_F(StackUnwinderTest, TheLearntRulesWalkTheSameStackWithoutTheUnwinder) {
   for (const auto& [key, rule] : learnt.rules)
     table->Insert(key, rule);
 
-  struct Memory {
-    const Snapshot& snapshot;
-
-    bool Read(uint64_t address, uint64_t* value) const {
-      const uint64_t at = (address - snapshot.cursor.sp) / 8;
-      if (at >= snapshot.words.size())
-        return false;
-      *value = snapshot.words[at];
-      return true;
-    }
-  } const memory{snapshot};
-
   std::vector<uint64_t> keys;
   Cursor cursor = snapshot.cursor;
   StepResult result = StepResult::kOk;
   while (result == StepResult::kOk && keys.size() < kMaxKeys) {
     keys.push_back(cursor.key);
-    result = Step(table->Find(cursor.key), cursor, memory);
+    result = Step(table->Find(cursor.key), cursor, snapshot);
   }
   EXPECT_EQ(result, StepResult::kEnd);
   EXPECT_EQ(keys, snapshot.expected);
@@ -302,7 +319,8 @@ TEST_F(StackUnwinderTest, AnAddressOutsideTheCodeEndsTheStackAndIsNoFrame) {
   for (const uint64_t address : {kNowhere, reinterpret_cast<uint64_t>(&data)}) {
     Snapshot broken = snapshot;
     ASSERT_GE(snapshot.expected.size(), 3u);
-    const auto caller = std::ranges::find(broken.words, snapshot.expected[2]);
+    const auto caller =
+        std::ranges::find(broken.words, snapshot.expected[2], &WithoutSignature);
     ASSERT_NE(caller, broken.words.end());
     *caller = address;
     for (const UnwindMode mode : {UnwindMode::kFresh, UnwindMode::kCached}) {
@@ -408,8 +426,7 @@ TEST_F(JitTest, AFrameWithAPlausibleFramePointerIsFollowed) {
   const UnwoundStack stack = unwinder_.Unwind(copy, kMaxKeys, UnwindMode::kCached);
   ASSERT_GE(stack.keys.size(), 2u);
   EXPECT_EQ(stack.keys[1], real_.cursor.key);
-  EXPECT_EQ(stack.rules[0].second,
-            (Rule{.kind = RuleKind::kBp, .cfa_offset = 16, .bp_slot = 2}));
+  EXPECT_EQ(stack.rules[0].second, kFramePointerRule);
 }
 
 TEST_F(JitTest, AFrameWithoutOneCutsTheStack) {

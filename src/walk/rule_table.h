@@ -23,7 +23,7 @@ inline constexpr unsigned kMinRuleBucketBits = 10;
 inline constexpr unsigned kMaxRuleBucketBits = 13;
 inline constexpr unsigned kRuleBuckets = 1u << kMaxRuleBucketBits;
 inline constexpr unsigned kRulesPerBucket = 8;
-inline constexpr uint64_t kMaxKey = uint64_t{1} << 47;  // user space addresses
+inline constexpr uint64_t kMaxKey = uint64_t{1} << kAddressBits;
 
 class RuleTable {
  public:
@@ -79,8 +79,8 @@ class RuleTable {
   static constexpr uint64_t kRuleMask = (uint64_t{1} << kRuleBits) - 1;
   // Lower key bits than this follow from the tag and the bucket's index, whatever the
   // number of buckets.
-  static constexpr unsigned kTagShift = 9;
-  static_assert(47 - kTagShift + kRuleBits <= 64 && kTagShift <= kMinRuleBucketBits);
+  static constexpr unsigned kTagShift = kAddressBits - (64 - kRuleBits);
+  static_assert(kTagShift <= kMinRuleBucketBits);
 
   struct alignas(64) Bucket {
     std::atomic<uint64_t> entries[kRulesPerBucket];

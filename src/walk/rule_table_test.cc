@@ -12,13 +12,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "walk/test_rules.h"
+
 namespace heapprofd {
 namespace {
 
-constexpr Rule kRule{.kind = RuleKind::kSp, .cfa_offset = 32, .bp_slot = 2};
+constexpr Rule kRule = kFramePointerRule;
 
 Rule RuleOf(int n) {
-  return Rule{.kind = RuleKind::kBp, .cfa_offset = 8 * n, .bp_slot = 0};
+  return Rule{.kind = RuleKind::kBp, .cfa_offset = kFrameUnit * n};
 }
 
 // The n-th key of one bucket: what is added above the bucket bits is taken back below
@@ -152,7 +154,7 @@ TEST(RuleTableTest, AKeyAboveUserSpaceNeverHitsTheEntryOfOneInside) {
     const uint64_t key = random() % (kMaxKey - 1) + 1;
     table->Insert(key, kRule);
     // The client looks up whatever it finds on the stack: the tag must not wrap.
-    for (unsigned bit = 47; bit < 64; ++bit)
+    for (unsigned bit = kAddressBits; bit < 64; ++bit)
       ASSERT_EQ(table->Find(key | uint64_t{1} << bit), Rule{}) << key << " " << bit;
   }
 }

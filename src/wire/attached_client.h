@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rt/resume_registers.h"
+
 namespace heapprofd {
 
 // Functions of an allocator that can be hooked: X(name of the hook, symbol).
@@ -100,11 +102,8 @@ struct AttachHeader {
 };
 
 // Registers with which the thread that ran the setup goes on when the engine does not put
-// it back, in the order in which the setup does.
-struct ResumeRegisters {
-  uint64_t flags;
-  uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, sp, ip;
-};
+// it back.
+using rt::ResumeRegisters;
 
 // Enough to undo one patch, whoever made it: the function's entry has it when the bytes
 // there are `written`. Records stay, so that the next session uses their gates again.
@@ -158,7 +157,7 @@ struct SetupRequest {
                          // descriptors; 0: it does not need them
   uint64_t stale_ticks;  // without a heartbeat for so long the engine counts as lost
   uint64_t main_thread;  // thread pointer of the main thread; 0: unknown
-  uint64_t stack_end;    // __libc_stack_end; 0: unknown
+  uint64_t stack_end;    // __libc_stack_end, or where the kernel began; 0: unknown
   uint64_t islands[kMaxIslands];  // addresses of those to be mapped, 0: none
   uint32_t pid;                   // as the process itself sees it
   uint32_t tid_offset;            // of the thread id in a thread's control block

@@ -15,7 +15,7 @@ namespace heapprofd {
 inline constexpr char kSessionVariable[] = "HEAPPROFD_SESSION";
 
 inline constexpr uint64_t kHandshakeMagic = 0x3130646670616568;  // "heapfd01"
-inline constexpr uint32_t kWireVersion = 4;
+inline constexpr uint32_t kWireVersion = 5;
 inline constexpr size_t kMaxSocketPath = 107;  // sizeof(sockaddr_un::sun_path) - 1
 
 // How long the client waits for the engine's answer before it goes on unprofiled; the

@@ -92,6 +92,7 @@ struct StackCopyHeader {
   uint64_t anchor_key = 0;
   uint64_t anchor_sp = 0;
   uint64_t anchor_bp = 0;  // 0: any
+  uint64_t link = 0;       // LinkOf() of the first frame (walk/step.h)
 };
 
 struct FreeRecord {

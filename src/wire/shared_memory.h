@@ -14,12 +14,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rt/machine.h"
 #include "walk/rule_table.h"
 #include "wire/heaps.h"
 
 namespace heapprofd {
 
-inline constexpr size_t kPageSize = 4096;
+// What is mapped or advised on its own begins on, and has multiples of, so many bytes.
+inline constexpr size_t kPageSize = rt::kLargestPage;
 inline constexpr size_t kMaxThreadSlots = 4096;
 inline constexpr size_t kMaxStackRegions = 1024;
 inline constexpr size_t kMaxHeapSlots = 16384;  // a power of two
@@ -181,7 +183,7 @@ inline uint8_t HeapOfSlotKey(uint64_t key) {
 inline constexpr size_t kRingOffset = sizeof(ClientBlock);
 static_assert(kRingOffset % kPageSize == 0);
 
-inline constexpr uint64_t kMinRingSize = 8192;
+inline constexpr uint64_t kMinRingSize = 2 * kPageSize;
 inline constexpr uint64_t kMaxRingSize = uint64_t{500} * 1024 * 1024;
 
 }  // namespace heapprofd

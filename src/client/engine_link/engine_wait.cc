@@ -27,9 +27,8 @@ bool StandsEngineStill() {
 }
 
 uint64_t EngineWaitClockNs() {
-  constexpr uint64_t kCyclesPerNanosecond = 2;  // of any time stamp counter, about
   if (IsConfined())
-    return rt::ReadTsc() / kCyclesPerNanosecond;
+    return rt::NanosecondsOf(rt::ReadTsc());
   timespec now{};
   rt::Syscall(SYS_clock_gettime, CLOCK_MONOTONIC, rt::ToArg(&now));
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +

@@ -13,6 +13,7 @@
 
 #include "client/engine_link/engine_wait.h"
 #include "client/loaded_objects.h"
+#include "rt/auxiliary_vector.h"
 #include "rt/syscall.h"
 
 // The environment as the kernel laid it out is found from the stack under glibc's loader
@@ -38,17 +39,10 @@ char** InitialEnvironment() {
 // preload library is not loaded into it, but the client library may be linked with it,
 // and the environment is not to be trusted.
 bool IsPrivileged() {
-  const long fd = rt::Syscall(SYS_openat, AT_FDCWD, rt::ToArg("/proc/self/auxv"),
-                              O_RDONLY | O_CLOEXEC);
-  if (!rt::IsError(fd)) {
-    uint64_t entries[2 * 64] = {};  // type, value; the kernel has some twenty
-    const long got = rt::Syscall(SYS_read, fd, rt::ToArg(entries), sizeof(entries));
-    rt::Syscall(SYS_close, fd);
-    for (size_t i = 0; got > 0 && i + 1 < sizeof(entries) / sizeof(*entries); i += 2) {
-      if (entries[i] == AT_SECURE)
-        return entries[i + 1] != 0;
-    }
-  }
+  constexpr uint64_t kUnknown = ~uint64_t{0};
+  const uint64_t secure = rt::AuxiliaryValue(AT_SECURE, kUnknown);
+  if (secure != kUnknown)
+    return secure != 0;
   return rt::Syscall(SYS_getuid) != rt::Syscall(SYS_geteuid) ||
          rt::Syscall(SYS_getgid) != rt::Syscall(SYS_getegid);
 }

@@ -94,7 +94,7 @@ bool IsOwnDirectory(const char* path) {
 // Makes the page that a service of this user will use, so that one that starts later
 // finds this program. It appears at once with its full size: others look for it, too.
 void MakeWakePage(const char* directory, const char* wake) {
-  rt::Syscall(SYS_mkdir, rt::ToArg(directory),
+  rt::Syscall(SYS_mkdirat, AT_FDCWD, rt::ToArg(directory),
               OwnUser() == 0 ? kSystemDirectoryMode : kDirectoryMode);
   if (!IsOwnDirectory(directory))
     return;
@@ -107,8 +107,8 @@ void MakeWakePage(const char* directory, const char* wake) {
     return;
   if (!rt::IsError(rt::Syscall(SYS_ftruncate, fd, kWakePageSize)) &&
       !rt::IsError(rt::Syscall(SYS_fchmod, fd, 0444)))
-    rt::Syscall(SYS_link, rt::ToArg(draft.text()), rt::ToArg(wake));
-  rt::Syscall(SYS_unlink, rt::ToArg(draft.text()));
+    rt::Syscall(SYS_linkat, AT_FDCWD, rt::ToArg(draft.text()), AT_FDCWD, rt::ToArg(wake));
+  rt::Syscall(SYS_unlinkat, AT_FDCWD, rt::ToArg(draft.text()));
   rt::Syscall(SYS_close, fd);
 }
 

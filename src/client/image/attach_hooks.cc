@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "client/image/attach_guard.h"
+#include "client/image/hook_entry.h"
 
 using heapprofd::FlatThread;
 using heapprofd::g_wiped;
@@ -58,41 +59,6 @@ HPD_NOINLINE void FreeSampled(void* pointer, size_t a, size_t b, FreeFunction* r
 
 // Macro arguments that are pasted. NOLINTBEGIN(bugprone-macro-parentheses)
 
-// HPD_ENTRY(hook, slow function, registers for stack, bp and allocator, number of the
-// allocator): notes the caller's registers before the compiler can move them, and goes
-// on to the slow function.
-#define HPD_ENTRY(name, target, stack_register, bp_register, allocator_register, number) \
-  asm(".pushsection .text\n.hidden " #name "\n.globl " #name "\n.type " #name            \
-      ", @function\n" #name                                                              \
-      ":\n"                                                                              \
-      "mov %rsp, %" #stack_register                                                      \
-      "\n"                                                                               \
-      "mov %rbp, %" #bp_register                                                         \
-      "\n"                                                                               \
-      "mov $" #number ", %" #allocator_register                                          \
-      "\n"                                                                               \
-      "jmp " #target                                                                     \
-      "\n"                                                                               \
-      ".size " #name ", .-" #name "\n.popsection\n")
-
-// As HPD_ENTRY, and jumps to the operator itself when the slow function returns nullptr.
-#define HPD_NEW_ENTRY(name, target, offset, number)                           \
-  asm(".pushsection .text\n.hidden " #name "\n.globl " #name "\n.type " #name \
-      ", @function\n" #name                                                   \
-      ":\n"                                                                   \
-      "mov %rsp, %rcx\n"                                                      \
-      "mov %rbp, %r8\n"                                                       \
-      "mov $" #number                                                         \
-      ", %r9d\n"                                                              \
-      "push %rdi\npush %rsi\nsub $8, %rsp\n"                                  \
-      "call " #target                                                         \
-      "\n"                                                                    \
-      "add $8, %rsp\npop %rsi\npop %rdi\n"                                    \
-      "test %rax, %rax\njz 1f\nret\n"                                         \
-      "1: jmp *" #offset                                                      \
-      "+hpd_attach_state(%rip)\n"                                             \
-      ".size " #name ", .-" #name "\n.popsection\n")
-
 #define HPD_FREE_HOOK(name, number)                                              \
   HPD_HIDDEN void HpdHook_##name##_##number(void* pointer, size_t a, size_t b) { \
     auto* real = Original<FreeFunction>(number, Hook::k##name);                  \
@@ -105,12 +71,12 @@ HPD_NOINLINE void FreeSampled(void* pointer, size_t a, size_t b, FreeFunction* r
 #define HPD_ORIGINAL(number, hook)               \
   (offsetof(heapprofd::AttachState, originals) + \
    8 * (number * heapprofd::kHookCount + static_cast<size_t>(Hook::hook)))
-static_assert(offsetof(heapprofd::AttachState, originals) == 320);
+static_assert(offsetof(heapprofd::AttachState, originals) == HPD_ORIGINALS_AT);
 static_assert(heapprofd::kHookCount == 40);
-static_assert(HPD_ORIGINAL(0, kNew) == 320 + 8 * 13);
-static_assert(HPD_ORIGINAL(0, kNewArray) == 320 + 8 * 14);
-static_assert(HPD_ORIGINAL(0, kNewAligned) == 320 + 8 * 17);
-static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 320 + 8 * 18);
+static_assert(HPD_ORIGINAL(0, kNew) == HPD_ORIGINALS_AT + 8 * 13);
+static_assert(HPD_ORIGINAL(0, kNewArray) == HPD_ORIGINALS_AT + 8 * 14);
+static_assert(HPD_ORIGINAL(0, kNewAligned) == HPD_ORIGINALS_AT + 8 * 17);
+static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == HPD_ORIGINALS_AT + 8 * 18);
 
 // What the last samples say must be looked up while the process is there.
 #define HPD_EXIT_HOOK(number)                       \
@@ -121,59 +87,54 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == 320 + 8 * 18);
   }
 
 // All hooks of one allocator.
-#define HPD_ALLOCATOR(number)                                                            \
-  HPD_ENTRY(HpdMallocEntry_##number, HpdMallocSlow, rsi, rdx, ecx, number);              \
-  HPD_ENTRY(HpdHook_Valloc_##number, HpdVallocSlow, rsi, rdx, ecx, number);              \
-  HPD_ENTRY(HpdHook_Pvalloc_##number, HpdPvallocSlow, rsi, rdx, ecx, number);            \
-  HPD_ENTRY(HpdHook_Dlclose_##number, HpdDlcloseSlow, rsi, rdx, ecx, number);            \
-  HPD_ENTRY(HpdHook_Mallocx_##number, HpdMallocxSlow, rdx, rcx, r8d, number);            \
-  HPD_ENTRY(HpdHook_Rallocx_##number, HpdRallocxSlow, rcx, r8, r9d, number);             \
-  HPD_ENTRY(HpdHook_Calloc_##number, HpdCallocSlow, rdx, rcx, r8d, number);              \
-  HPD_ENTRY(HpdHook_Realloc_##number, HpdReallocSlow, rdx, rcx, r8d, number);            \
-  HPD_ENTRY(HpdHook_Memalign_##number, HpdMemalignSlow, rdx, rcx, r8d, number);          \
-  HPD_ENTRY(HpdHook_AlignedAlloc_##number, HpdAlignedAllocSlow, rdx, rcx, r8d, number);  \
-  HPD_ENTRY(HpdHook_Reallocarray_##number, HpdReallocarraySlow, rcx, r8, r9d, number);   \
-  HPD_ENTRY(HpdHook_PosixMemalign_##number, HpdPosixMemalignSlow, rcx, r8, r9d, number); \
-  HPD_ENTRY(HpdHook_NewNothrow_##number, HpdNewNothrowSlow, rcx, r8, r9d, number);       \
-  HPD_ENTRY(HpdHook_NewArrayNothrow_##number, HpdNewArrayNothrowSlow, rcx, r8, r9d,      \
-            number);                                                                     \
-  HPD_ENTRY(HpdHook_NewAlignedNothrow_##number, HpdNewAlignedNothrowSlow, rcx, r8, r9d,  \
-            number);                                                                     \
-  HPD_ENTRY(HpdHook_NewArrayAlignedNothrow_##number, HpdNewArrayAlignedNothrowSlow, rcx, \
-            r8, r9d, number);                                                            \
-  HPD_NEW_ENTRY(HpdHook_New_##number, HpdNewSlow, 320 + 8 * (40 * number + 13), number); \
-  HPD_NEW_ENTRY(HpdHook_NewArray_##number, HpdNewArraySlow,                              \
-                320 + 8 * (40 * number + 14), number);                                   \
-  HPD_NEW_ENTRY(HpdHook_NewAligned_##number, HpdNewAlignedSlow,                          \
-                320 + 8 * (40 * number + 17), number);                                   \
-  HPD_NEW_ENTRY(HpdHook_NewArrayAligned_##number, HpdNewArrayAlignedSlow,                \
-                320 + 8 * (40 * number + 18), number);                                   \
-  extern "C" {                                                                           \
-  void* HpdMallocEntry_##number(size_t size) __attribute__((visibility("hidden")));      \
-  HPD_HIDDEN void* HpdHook_Malloc_##number(size_t size) {                                \
-    if (HPD_LIKELY(PassUnsampled(size)))                                                 \
-      return Original<void*(size_t)>(number, Hook::kMalloc)(size);                       \
-    return HpdMallocEntry_##number(size);                                                \
-  }                                                                                      \
-  HPD_FREE_HOOK(Free, number)                                                            \
-  HPD_FREE_HOOK(Dallocx, number)                                                         \
-  HPD_FREE_HOOK(Sdallocx, number)                                                        \
-  HPD_FREE_HOOK(Sallocx, number)                                                         \
-  HPD_FREE_HOOK(FreeSized, number)                                                       \
-  HPD_FREE_HOOK(FreeAlignedSized, number)                                                \
-  HPD_FREE_HOOK(Delete, number)                                                          \
-  HPD_FREE_HOOK(DeleteArray, number)                                                     \
-  HPD_FREE_HOOK(DeleteSized, number)                                                     \
-  HPD_FREE_HOOK(DeleteArraySized, number)                                                \
-  HPD_FREE_HOOK(DeleteNothrow, number)                                                   \
-  HPD_FREE_HOOK(DeleteArrayNothrow, number)                                              \
-  HPD_FREE_HOOK(DeleteAligned, number)                                                   \
-  HPD_FREE_HOOK(DeleteArrayAligned, number)                                              \
-  HPD_FREE_HOOK(DeleteSizedAligned, number)                                              \
-  HPD_FREE_HOOK(DeleteArraySizedAligned, number)                                         \
-  HPD_FREE_HOOK(DeleteAlignedNothrow, number)                                            \
-  HPD_FREE_HOOK(DeleteArrayAlignedNothrow, number)                                       \
-  HPD_EXIT_HOOK(number)                                                                  \
+#define HPD_ALLOCATOR(number)                                                          \
+  HPD_ENTRY_1(HpdMallocEntry_##number, HpdMallocSlow, number);                         \
+  HPD_ENTRY_1(HpdHook_Valloc_##number, HpdVallocSlow, number);                         \
+  HPD_ENTRY_1(HpdHook_Pvalloc_##number, HpdPvallocSlow, number);                       \
+  HPD_ENTRY_1(HpdHook_Dlclose_##number, HpdDlcloseSlow, number);                       \
+  HPD_ENTRY_2(HpdHook_Mallocx_##number, HpdMallocxSlow, number);                       \
+  HPD_ENTRY_2(HpdHook_Calloc_##number, HpdCallocSlow, number);                         \
+  HPD_ENTRY_2(HpdHook_Realloc_##number, HpdReallocSlow, number);                       \
+  HPD_ENTRY_2(HpdHook_Memalign_##number, HpdMemalignSlow, number);                     \
+  HPD_ENTRY_2(HpdHook_AlignedAlloc_##number, HpdAlignedAllocSlow, number);             \
+  HPD_ENTRY_3(HpdHook_Rallocx_##number, HpdRallocxSlow, number);                       \
+  HPD_ENTRY_3(HpdHook_Reallocarray_##number, HpdReallocarraySlow, number);             \
+  HPD_ENTRY_3(HpdHook_PosixMemalign_##number, HpdPosixMemalignSlow, number);           \
+  HPD_ENTRY_3(HpdHook_NewNothrow_##number, HpdNewNothrowSlow, number);                 \
+  HPD_ENTRY_3(HpdHook_NewArrayNothrow_##number, HpdNewArrayNothrowSlow, number);       \
+  HPD_ENTRY_3(HpdHook_NewAlignedNothrow_##number, HpdNewAlignedNothrowSlow, number);   \
+  HPD_ENTRY_3(HpdHook_NewArrayAlignedNothrow_##number, HpdNewArrayAlignedNothrowSlow,  \
+              number);                                                                 \
+  HPD_NEW_ENTRY(HpdHook_New_##number, HpdNewSlow, 13, number);                         \
+  HPD_NEW_ENTRY(HpdHook_NewArray_##number, HpdNewArraySlow, 14, number);               \
+  HPD_NEW_ENTRY(HpdHook_NewAligned_##number, HpdNewAlignedSlow, 17, number);           \
+  HPD_NEW_ENTRY(HpdHook_NewArrayAligned_##number, HpdNewArrayAlignedSlow, 18, number); \
+  extern "C" {                                                                         \
+  void* HpdMallocEntry_##number(size_t size) __attribute__((visibility("hidden")));    \
+  HPD_HIDDEN void* HpdHook_Malloc_##number(size_t size) {                              \
+    if (HPD_LIKELY(PassUnsampled(size)))                                               \
+      return Original<void*(size_t)>(number, Hook::kMalloc)(size);                     \
+    return HpdMallocEntry_##number(size);                                              \
+  }                                                                                    \
+  HPD_FREE_HOOK(Free, number)                                                          \
+  HPD_FREE_HOOK(Dallocx, number)                                                       \
+  HPD_FREE_HOOK(Sdallocx, number)                                                      \
+  HPD_FREE_HOOK(Sallocx, number)                                                       \
+  HPD_FREE_HOOK(FreeSized, number)                                                     \
+  HPD_FREE_HOOK(FreeAlignedSized, number)                                              \
+  HPD_FREE_HOOK(Delete, number)                                                        \
+  HPD_FREE_HOOK(DeleteArray, number)                                                   \
+  HPD_FREE_HOOK(DeleteSized, number)                                                   \
+  HPD_FREE_HOOK(DeleteArraySized, number)                                              \
+  HPD_FREE_HOOK(DeleteNothrow, number)                                                 \
+  HPD_FREE_HOOK(DeleteArrayNothrow, number)                                            \
+  HPD_FREE_HOOK(DeleteAligned, number)                                                 \
+  HPD_FREE_HOOK(DeleteArrayAligned, number)                                            \
+  HPD_FREE_HOOK(DeleteSizedAligned, number)                                            \
+  HPD_FREE_HOOK(DeleteArraySizedAligned, number)                                       \
+  HPD_FREE_HOOK(DeleteAlignedNothrow, number)                                          \
+  HPD_FREE_HOOK(DeleteArrayAlignedNothrow, number)                                     \
+  HPD_EXIT_HOOK(number)                                                                \
   }
 
 HPD_ALLOCATOR(0)

@@ -1,6 +1,7 @@
 // Where hooks of the attached client go when they are not done in a few instructions: one
 // function for each kind of call, whichever allocator it goes to.
 #include "client/image/attach_guard.h"
+#include "client/image/hook_entry.h"
 
 using heapprofd::Allocate;
 using heapprofd::AllocationFunction;
@@ -184,15 +185,7 @@ HPD_HIDDEN void* HpdRallocxSlow(
     }                                                                                 \
     return now;                                                                       \
   }                                                                                   \
-  asm(".pushsection .text\n.hidden HpdHook_Xallocx_" #number                          \
-      "\n.globl HpdHook_Xallocx_" #number "\n.type HpdHook_Xallocx_" #number          \
-      ", @function\nHpdHook_Xallocx_" #number                                         \
-      ":\n"                                                                           \
-      "mov %rsp, %r8\n"                                                               \
-      "mov %rbp, %r9\n"                                                               \
-      "jmp HpdXallocxSlow_" #number                                                   \
-      "\n"                                                                            \
-      ".size HpdHook_Xallocx_" #number ", .-HpdHook_Xallocx_" #number "\n.popsection\n")
+  HPD_ENTRY_4(HpdHook_Xallocx_##number, HpdXallocxSlow_##number)
 HPD_XALLOCX_SLOW(0);
 HPD_XALLOCX_SLOW(1);
 HPD_XALLOCX_SLOW(2);

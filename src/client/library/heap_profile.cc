@@ -74,8 +74,8 @@ __attribute__((visibility("hidden"), used)) bool HpdReportSampleSlow(
       {.stack = stack, .bp = bp});
 }
 
-HPD_SLOW_ENTRY(HpdReportAllocationEntry, HpdReportAllocationSlow, rcx, r8);
-HPD_SLOW_ENTRY(HpdReportSampleEntry, HpdReportSampleSlow, rcx, r8);
+HPD_SLOW_ENTRY(HpdReportAllocationEntry, HpdReportAllocationSlow, 3);
+HPD_SLOW_ENTRY(HpdReportSampleEntry, HpdReportSampleSlow, 3);
 bool HpdReportAllocationEntry(uint32_t heap_id, uint64_t alloc_id, uint64_t size);
 bool HpdReportSampleEntry(uint32_t heap_id, uint64_t alloc_id, uint64_t size);
 

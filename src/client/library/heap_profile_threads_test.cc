@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <climits>
@@ -22,6 +23,7 @@
 
 #include <heapprofd/heap_profile.h>
 
+#include "client/test_welcome.h"
 #include "wire/handshake.h"
 #include "wire/service_place.h"
 #include "wire/shared_memory.h"
@@ -108,8 +110,8 @@ class Service {
   }
 
   void Answer(int connection) {
-    const int fds[2] = {memfd_create("engine", MFD_CLOEXEC),
-                        memfd_create("client", MFD_CLOEXEC)};
+    const std::array<int, 2> fds{memfd_create("engine", MFD_CLOEXEC),
+                                 memfd_create("client", MFD_CLOEXEC)};
     EXPECT_EQ(ftruncate(fds[0], sizeof(EngineBlock)), 0);
     EXPECT_EQ(ftruncate(fds[1], static_cast<off_t>(kRingOffset + kRingSize)), 0);
     auto* engine = MapShared<EngineBlock>(fds[0], sizeof(EngineBlock));
@@ -120,25 +122,13 @@ class Service {
     engine->control.heartbeat.store(++beats_);
     engine->control.active.store(1);
     engine_ = engine;
-    Welcome welcome{.magic = kHandshakeMagic,
-                    .version = kWireVersion,
-                    .status = WelcomeStatus::kProfile,
-                    .ring_size = kRingSize,
-                    .seed = 1};
-    iovec part{.iov_base = &welcome, .iov_len = sizeof(welcome)};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(fds));
-    memcpy(CMSG_DATA(header), fds, sizeof(fds));
-    EXPECT_EQ(sendmsg(connection, &message, MSG_NOSIGNAL),
-              static_cast<ssize_t>(sizeof(welcome)));
+    EXPECT_TRUE(SendWelcome(connection,
+                            {.magic = kHandshakeMagic,
+                             .version = kWireVersion,
+                             .status = WelcomeStatus::kProfile,
+                             .ring_size = kRingSize,
+                             .seed = 1},
+                            fds));
     close(fds[0]);
     close(fds[1]);
   }

@@ -66,9 +66,9 @@ __attribute__((visibility("hidden"), used)) size_t HpdXallocxSlow(
   return now;
 }
 
-HPD_SLOW_ENTRY(HpdMallocxEntry, HpdMallocxSlow, rdx, rcx);
-HPD_SLOW_ENTRY(HpdRallocxEntry, HpdRallocxSlow, rcx, r8);
-HPD_SLOW_ENTRY(HpdXallocxEntry, HpdXallocxSlow, r8, r9);
+HPD_SLOW_ENTRY(HpdMallocxEntry, HpdMallocxSlow, 2);
+HPD_SLOW_ENTRY(HpdRallocxEntry, HpdRallocxSlow, 3);
+HPD_SLOW_ENTRY(HpdXallocxEntry, HpdXallocxSlow, 4);
 
 void* HpdMallocxEntry(size_t size, int flags);
 void* HpdRallocxEntry(void* old, size_t size, int flags);

@@ -94,7 +94,7 @@ void RecordFreed(void* block) {
 }  // namespace heapprofd
 
 // Slow path entries. `stack` is the address of the return address in the hook's caller,
-// `bp` its rbp.
+// `bp` its frame pointer.
 extern "C" {
 
 __attribute__((visibility("hidden"), used)) void* HpdMallocSlow(size_t size,
@@ -173,15 +173,15 @@ __attribute__((visibility("hidden"), used)) int HpdPosixMemalignSlow(
 
 }  // extern "C"
 
-HPD_SLOW_ENTRY(HpdMallocEntry, HpdMallocSlow, rsi, rdx);
-HPD_SLOW_ENTRY(HpdCallocEntry, HpdCallocSlow, rdx, rcx);
-HPD_SLOW_ENTRY(HpdReallocEntry, HpdReallocSlow, rdx, rcx);
-HPD_SLOW_ENTRY(HpdReallocarrayEntry, HpdReallocarraySlow, rdx, rcx);
-HPD_SLOW_ENTRY(HpdAlignedAllocEntry, HpdAlignedAllocSlow, rdx, rcx);
-HPD_SLOW_ENTRY(HpdMemalignEntry, HpdMemalignSlow, rdx, rcx);
-HPD_SLOW_ENTRY(HpdVallocEntry, HpdVallocSlow, rsi, rdx);
-HPD_SLOW_ENTRY(HpdPvallocEntry, HpdPvallocSlow, rsi, rdx);
-HPD_SLOW_ENTRY(HpdPosixMemalignEntry, HpdPosixMemalignSlow, rcx, r8);
+HPD_SLOW_ENTRY(HpdMallocEntry, HpdMallocSlow, 1);
+HPD_SLOW_ENTRY(HpdCallocEntry, HpdCallocSlow, 2);
+HPD_SLOW_ENTRY(HpdReallocEntry, HpdReallocSlow, 2);
+HPD_SLOW_ENTRY(HpdReallocarrayEntry, HpdReallocarraySlow, 2);
+HPD_SLOW_ENTRY(HpdAlignedAllocEntry, HpdAlignedAllocSlow, 2);
+HPD_SLOW_ENTRY(HpdMemalignEntry, HpdMemalignSlow, 2);
+HPD_SLOW_ENTRY(HpdVallocEntry, HpdVallocSlow, 1);
+HPD_SLOW_ENTRY(HpdPvallocEntry, HpdPvallocSlow, 1);
+HPD_SLOW_ENTRY(HpdPosixMemalignEntry, HpdPosixMemalignSlow, 3);
 
 extern "C" {
 

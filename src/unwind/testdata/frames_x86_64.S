@@ -7,6 +7,7 @@
         .text
         .globl  frames
 frames:
+begin:
 /* 0: saves rbp, then makes room. */
         .cfi_startproc
         push    %rbp
@@ -30,6 +31,32 @@ frames:
 /* 0x200: without unwind information. */
         .org    0x200
         ret
+/* 0x208: as C libraries end a program with what main has returned. */
+        .org    0x208
+        mov     %eax, %edi
+        call    end
+/* 0x210, 0x218: the same of a thread, of either kind. */
+        .org    0x210
+        mov     %rax, %rdi
+        call    end
+        .org    0x218
+        movslq  %eax, %rdi
+        call    end
+/* 0x220: something else is called. */
+        .org    0x220
+        mov     %eax, %edi
+        call    begin
+/* 0x230: as musl returns from signal handlers. */
+        .org    0x230
+        mov     $15, %rax
+        syscall
+/* 0x240: ends the program. */
+        .org    0x240
+        .globl  exit
+        .type   exit, @function
+exit:
+end:
+        hlt
 /* 0x300: the last function. */
         .org    0x300
         .cfi_startproc

@@ -1,12 +1,12 @@
 // A rule crosses from engine to client as 26 bits: nothing of it may be lost on the way.
-#include "walk/rule.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <random>
 
-namespace heapprofd {
+#include "walk/x86_64/rule.h"
+
+namespace heapprofd::x86_64 {
 namespace {
 
 constexpr uint32_t kAllBits = (1u << kRuleBits) - 1;
@@ -80,4 +80,4 @@ TEST(RuleTest, RbpCannotLieWhereTheReturnAddressIs) {
 }
 
 }  // namespace
-}  // namespace heapprofd
+}  // namespace heapprofd::x86_64

@@ -1,31 +1,19 @@
 // One step from frame to caller, for every kind of rule, on a memory that is a list of
 // words.
-#include "walk/step.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <map>
 
-namespace heapprofd {
+#include "walk/test_words.h"
+#include "walk/x86_64/step.h"
+
+namespace heapprofd::x86_64 {
 namespace {
 
 constexpr uint64_t kSp = 0x7ffc00001000;
 constexpr uint64_t kKey = 0x401234;
 constexpr uint64_t kCaller = 0x405678;
 constexpr uint64_t kBp = kSp + 0x100;
-
-struct Words {
-  std::map<uint64_t, uint64_t> at;
-
-  bool Read(uint64_t address, uint64_t* value) const {
-    const auto found = at.find(address);
-    if (found == at.end())
-      return false;
-    *value = found->second;
-    return true;
-  }
-};
 
 Cursor Start() {
   return {.key = kKey, .sp = kSp, .bp = kBp};
@@ -201,4 +189,4 @@ TEST(StepTest, RegistersThatOverflowAreBadMemoryAndNotUndefined) {
 }
 
 }  // namespace
-}  // namespace heapprofd
+}  // namespace heapprofd::x86_64
