@@ -37,7 +37,7 @@ bool IsHookSymbol(std::string_view name) {
 
 bool IsWantedSymbol(std::string_view name) {
   if (IsHookSymbol(name) || name == kStackEnd || name == kThreadIdField ||
-      name == kThreadBlockSize || name == kGoMarker)
+      name == kThreadBlockSize || name == kGoMarker || name == kMallocThatNeverFrees)
     return true;
   return std::any_of(kPrefixes.begin(), kPrefixes.end(), [name](std::string_view prefix) {
     return name.starts_with(prefix) && IsHookSymbol(name.substr(prefix.size()));
@@ -92,8 +92,7 @@ std::vector<AllocatorFunction> FunctionsOf(const ElfContents& contents,
   std::vector<AllocatorFunction> functions;
   std::set<uint64_t> addresses;
   const std::string start(prefix);
-  if (FindFunction(contents, start + "malloc") == nullptr ||
-      FindFunction(contents, start + "free") == nullptr)
+  if (!HasWholeAllocator(contents, start))
     return functions;
   for (size_t i = 0; i < kHookCount; ++i) {
     const ElfSymbol* symbol =
@@ -124,6 +123,14 @@ std::string ReadLink(const std::string& path) {
 }
 
 }  // namespace
+
+bool HasWholeAllocator(const ElfContents& contents, const std::string& prefix) {
+  if (FindFunction(contents, prefix + "malloc") == nullptr)
+    return false;
+  return FindFunction(contents, prefix + "free") != nullptr ||
+         (prefix.empty() &&
+          FindFunction(contents, std::string(kMallocThatNeverFrees)) != nullptr);
+}
 
 const ElfContents& AllocatorFinder::Contents(pid_t pid,
                                              const MapEntry& entry,
@@ -169,6 +176,8 @@ ProcessCode AllocatorFinder::Find(const RemoteProcess& process,
       code.is_64_bit = contents.is_valid;
       code.is_go = contents.symbols.contains(kGoMarker);
       code.is_stripped = contents.symbols.empty();
+      code.lacks_free =
+          contents.symbols.contains("malloc") && !HasWholeAllocator(contents);
     }
     code.has_loader |= FileName(entry.path).starts_with("ld-");
     TakeLibcAddresses(contents, image->base, &code.libc);
@@ -209,6 +218,9 @@ std::string NoAllocatorReason(const ProcessCode& code) {
   if (code.is_stripped && !code.has_loader)
     return "its allocator is linked statically and the symbols are stripped; profile a "
            "build with symbols";
+  if (code.lacks_free)
+    return "its malloc is linked statically without a free that could be found, so what "
+           "it frees would be missed; profile a dynamically linked build";
   return "none of its modules defines malloc and free";
 }
 

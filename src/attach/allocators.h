@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
-#include "attach/elf_functions.h"
 #include "attach/remote_process.h"
+#include "unwind/elf_functions.h"
 #include "wire/attached_client.h"
 
 namespace heapprofd {
@@ -32,6 +33,13 @@ struct LibcAddresses {
   uint64_t thread_block_size = 0;  // of _thread_db_sizeof_pthread
 };
 
+// What musl links into a static program that frees nothing: its malloc has no free beside
+// it, and nothing is missed without.
+inline constexpr std::string_view kMallocThatNeverFrees = "__simple_malloc";
+
+// Whether all that allocates and frees by the names behind `prefix` can be found.
+bool HasWholeAllocator(const ElfContents& contents, const std::string& prefix = "");
+
 struct ProcessCode {
   std::vector<Allocator> allocators;  // libc's last
   LibcAddresses libc;
@@ -39,6 +47,7 @@ struct ProcessCode {
   bool is_64_bit = false;    // its executable is an ELF file for this machine
   bool is_stripped = false;  // its executable has no symbol table
   bool has_loader = false;   // a dynamic loader is mapped
+  bool lacks_free = false;   // its executable has a malloc, and no free
   // Files that could not be opened in time: what they define is not known.
   std::vector<std::string> unopened;
 };

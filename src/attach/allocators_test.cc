@@ -3,8 +3,31 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 namespace heapprofd {
 namespace {
+
+ElfContents ContentsWith(std::initializer_list<const char*> functions) {
+  ElfContents contents;
+  for (const char* name : functions)
+    contents.symbols[name] = {.address = 1, .is_function = true};
+  return contents;
+}
+
+TEST(WholeAllocatorTest, WhatFreesHasToBeKnown) {
+  EXPECT_TRUE(HasWholeAllocator(ContentsWith({"malloc", "free"})));
+  EXPECT_FALSE(HasWholeAllocator(ContentsWith({"malloc"})));
+  EXPECT_FALSE(HasWholeAllocator(ContentsWith({"free"})));
+  EXPECT_TRUE(HasWholeAllocator(ContentsWith({"je_malloc", "je_free"}), "je_"));
+  EXPECT_FALSE(HasWholeAllocator(ContentsWith({"malloc", "free"}), "je_"));
+}
+
+// A static program on musl that frees nothing has no free.
+TEST(WholeAllocatorTest, AMallocThatNeverFreesIsWholeWithoutFree) {
+  EXPECT_TRUE(HasWholeAllocator(ContentsWith({"malloc", "__simple_malloc"})));
+  EXPECT_FALSE(HasWholeAllocator(ContentsWith({"je_malloc", "__simple_malloc"}), "je_"));
+}
 
 TEST(NoAllocatorReasonTest, WhatIsNotKnownIsSaidBeforeWhatIsMissing) {
   ProcessCode code;
@@ -20,6 +43,10 @@ TEST(NoAllocatorReasonTest, EachKindOfProgramHasItsOwn) {
             "its program is not a 64-bit x86 one; profile the 64-bit build");
   code.is_64_bit = true;
   EXPECT_EQ(NoAllocatorReason(code), "none of its modules defines malloc and free");
+  code.lacks_free = true;
+  EXPECT_EQ(NoAllocatorReason(code),
+            "its malloc is linked statically without a free that could be found, so what "
+            "it frees would be missed; profile a dynamically linked build");
   code.is_stripped = true;
   EXPECT_EQ(NoAllocatorReason(code),
             "its allocator is linked statically and the symbols are stripped; profile a "

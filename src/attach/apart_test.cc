@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "attach/borrowed_thread.h"
 #include "attach/traced_thread.h"
 #include "attach/vfork_waiter.h"
 
@@ -131,19 +130,6 @@ TEST(RunApartTest, AThreadThatDoesNotStopIsLetGoAndSignalsEndItsProgram) {
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(waiter.pid()), &info, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(info.si_code, CLD_KILLED);
   EXPECT_EQ(info.si_status, SIGTERM);
-}
-
-TEST(BorrowThreadTest, AThreadThatCannotStopIsNotTouched) {
-  const VforkWaiter waiter;
-  const Result<RemoteProcess> process = RemoteProcess::Open(waiter.pid());
-  ASSERT_TRUE(process.ok()) << process.status().message();
-  const Result<TracedThread> thread = BorrowThread(process.value());
-  EXPECT_FALSE(thread.ok());
-  EXPECT_NE(thread.status().message().find(
-                ": its threads are in an uninterruptible sleep; try again later"),
-            std::string::npos)
-      << thread.status().message();
-  EXPECT_EQ(TracerOf(waiter.pid()), "0");
 }
 
 }  // namespace

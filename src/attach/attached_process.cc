@@ -14,10 +14,12 @@
 #include "attach/borrowed_thread.h"
 #include "attach/client_image.h"
 #include "attach/prologue.h"
+#include "attach/registers.h"
 #include "attach/return_places.h"
 #include "attach/shared_files.h"
 #include "attach/stopped_process.h"
 #include "base/random_seed.h"
+#include "rt/machine.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
@@ -31,10 +33,10 @@ constexpr uint64_t kStaleSeconds = 3;           // then the client takes us for 
 uint64_t TicksPerSecond() {
   static const uint64_t ticks = [] {
     const uint64_t start_ns = MonotonicNs();
-    const uint64_t start = __builtin_ia32_rdtsc();
+    const uint64_t start = rt::ReadTsc();
     SleepNs(2'000'000);
     const uint64_t elapsed_ns = std::max<uint64_t>(MonotonicNs() - start_ns, 1);
-    return (__builtin_ia32_rdtsc() - start) * 1000 / elapsed_ns * 1'000'000;
+    return (rt::ReadTsc() - start) * 1000 / elapsed_ns * 1'000'000;
   }();
   return ticks;
 }
@@ -43,6 +45,14 @@ Status DoesNotLeave(pid_t pid) {
   return CannotAttach(pid,
                       "one of its threads does not leave the first instructions of its "
                       "allocator, and cannot be led out of them; try again");
+}
+
+// Where the kernel put what the process was started with, above the first thread's frames;
+// 0: unknown.
+uint64_t StartOfStack(pid_t pid) {
+  constexpr int kStartStack = 28;
+  const std::string stat = ReadProcFile(ProcPath(pid, "stat"), kMaxStatText);
+  return strtoull(StatFields(stat, kStartStack, kStartStack).c_str(), nullptr, 10);
 }
 
 }  // namespace
@@ -151,9 +161,10 @@ SetupRequest AttachedProcess::MakeRequest(const Options& options,
   FillRequest(options, &request);
   for (size_t i = 0; i < plan_.new_islands.size(); ++i)
     request.islands[i] = plan_.new_islands[i];
-  if (code.libc.stack_end != 0 &&
-      (!process_.ReadObject(code.libc.stack_end, &request.stack_end) ||
-       request.stack_end == 0))
+  if (code.libc.stack_end == 0)
+    request.stack_end = StartOfStack(pid());
+  else if (!process_.ReadObject(code.libc.stack_end, &request.stack_end) ||
+           request.stack_end == 0)
     request.stack_end_at = code.libc.stack_end;
   if (code.libc.thread_id_field != 0 && code.libc.thread_block_size != 0 &&
       process_.ReadObject(code.libc.thread_id_field, &thread_id_field) &&
@@ -216,8 +227,12 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
   } else {
     HPD_TRY_ASSIGN(thread, BorrowThread(process_));
   }
-  request_.main_thread =
-      thread.tid() == pid() ? thread.registers().fs_base : MainThreadPointer(process_);
+  request_.main_thread = thread.tid() == pid()
+                             ? ThreadPointerOf(thread.tid(), thread.registers())
+                             : MainThreadPointer(process_);
+  // Before a static program has set it up: its first hook looks.
+  if (held != nullptr && request_.main_thread == 0 && request_.stack_end != 0)
+    request_.stack_end_at = StateAddress() + offsetof(AttachState, request.stack_end);
   Status status = is_placed_
                       ? Status()
                       : MapImage(process_, cave, base_, request_.hold_ticks, &thread);

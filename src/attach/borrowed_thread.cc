@@ -1,7 +1,5 @@
 #include "attach/borrowed_thread.h"
 
-#include <sys/syscall.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -12,6 +10,8 @@
 
 #include "attach/client_image.h"
 #include "attach/code_cave.h"
+#include "attach/interrupted_call.h"
+#include "attach/registers.h"
 #include "attach/return_places.h"
 #include "attach/stopped_process.h"
 
@@ -31,7 +31,7 @@ std::vector<pid_t> BorrowableThreads(const RemoteProcess& process) {
     const std::string text = ReadProcFile(
         ProcPath(process.pid(), "task/" + std::to_string(tid) + "/syscall"), 64);
     const long number = strtol(text.c_str(), nullptr, 10);
-    return number == SYS_pause || number == SYS_rt_sigsuspend;
+    return WaitsForSignal(number);
   };
   const auto end =
       threads.begin() + static_cast<ptrdiff_t>(std::min(threads.size(), kLookedAt));
@@ -44,33 +44,6 @@ Status NoThreadStops(pid_t pid) {
   return CannotAttach(pid,
                       "its threads are in an uninterruptible sleep; try again later");
 }
-
-}  // namespace
-
-Status CannotAttach(pid_t pid, const std::string& why) {
-  return Status(StatusCode::kUnavailable,
-                "cannot attach to process " + std::to_string(pid) + ": " + why);
-}
-
-Status LostRace(pid_t pid, const std::string& why) {
-  return Status(StatusCode::kTryAgain, "cannot attach to process " + std::to_string(pid) +
-                                           ": " + why + "; try again");
-}
-
-Status LostThread(pid_t pid, pid_t tid) {
-  if (IsDead(pid, tid))
-    return SeizeError(pid, ESRCH);
-  return LostRace(pid, std::string("a thread of it") + kDidNotStop);
-}
-
-Status CannotWriteCode(pid_t pid) {
-  return CannotAttach(
-      pid,
-      "its code cannot be written to, not even by a tracer; allow that to "
-      "tracers (kernel option proc_mem.force_override)");
-}
-
-namespace {
 
 // Whether the thread, which has been asked to stop, can run our code. It is let go when
 // not.
@@ -98,11 +71,10 @@ Status TryToBorrow(const RemoteProcess& process,
   return status;
 }
 
-}  // namespace
-
 // One that cannot stop stays ours until it can, and meanwhile keeps signals from the
 // program: those that can be seen to be such are left alone, and not many are tried.
-Result<TracedThread> BorrowThread(const RemoteProcess& process) {
+// `*is_starved`: one of them has only got no processor.
+Result<TracedThread> BorrowAny(const RemoteProcess& process, bool* is_starved) {
   const pid_t pid = process.pid();
   constexpr int kMaxTried = 8;
   constexpr uint64_t kPerThreadNs = 100'000'000;
@@ -131,6 +103,7 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process) {
           TryToBorrow(process, std::min(MonotonicNs() + kPerThreadNs, deadline), &thread);
       if (tried_status.ok())
         return thread;
+      *is_starved |= tried_status.code() == StatusCode::kUnavailable && IsReady(tid);
       if (tried_status.code() != StatusCode::kNotFound)
         status = std::move(tried_status);
     }
@@ -139,18 +112,39 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process) {
   return status;
 }
 
+}  // namespace
+
+// On a busy machine a thread stops as soon as it would have run: it may take its time.
+Result<TracedThread> BorrowThread(const RemoteProcess& process) {
+  constexpr uint64_t kStarvedNs = 2'000'000'000;
+  const uint64_t last = MonotonicNs() + kStarvedNs;
+  while (true) {
+    bool is_starved = false;
+    Result<TracedThread> thread = BorrowAny(process, &is_starved);
+    TracedThread::ReleaseStragglers();
+    if (thread.ok() || !is_starved || MonotonicNs() >= last)
+      return thread;
+  }
+}
+
 uint64_t MainThreadPointer(const RemoteProcess& process) {
   const pid_t pid = process.pid();
   constexpr uint64_t kPatienceNs = 20'000'000;
+  constexpr uint64_t kStarvedNs = 500'000'000;
   TracedThread leader(pid);
   if (IsUninterruptible(pid) || !leader.Seize(/*is_filtered=*/false))
     return 0;
-  if (leader.WaitForStop(MonotonicNs() + kPatienceNs) != TracedThread::Wait::kStopped) {
+  const uint64_t last = MonotonicNs() + kStarvedNs;
+  TracedThread::Wait outcome = leader.WaitForStop(MonotonicNs() + kPatienceNs);
+  while (outcome == TracedThread::Wait::kTimedOut && IsReady(pid) && MonotonicNs() < last)
+    outcome = leader.WaitForStop(MonotonicNs() + kPatienceNs);
+  if (outcome != TracedThread::Wait::kStopped) {
     leader.Abandon();
     return 0;
   }
+  const uint64_t thread_pointer = ThreadPointerOf(pid, leader.registers());
   leader.Release();
-  return leader.registers().fs_base;
+  return thread_pointer;
 }
 
 namespace {
@@ -174,18 +168,14 @@ Status LeadTo(const RemoteProcess& process,
               uint64_t address,
               uint64_t stack,
               TracedThread* thread) {
-  user_regs_struct registers = thread->registers();
-  registers.rip = address;
-  registers.rsp = stack;
-  registers.orig_rax = ~uint64_t{0};
-  return thread->SetRegisters(registers) && thread->SetSignalMask(~uint64_t{0}) &&
-                 thread->Continue()
+  return thread->SetRegisters(LedTo(thread->registers(), address, stack)) &&
+                 thread->SetSignalMask(~uint64_t{0}) && thread->Continue()
              ? Status()
              : SeizeError(process.pid(), ESRCH);
 }
 
 bool IsOnStack(const TracedThread& thread, const OurCode& code) {
-  const uint64_t sp = thread.registers().rsp;
+  const uint64_t sp = StackPointer(thread.registers());
   return code.stack_begin != 0 && sp >= code.stack_begin && sp <= code.stack_end;
 }
 
@@ -202,7 +192,7 @@ Status TakeBack(const RemoteProcess& process,
     thread->Interrupt();
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
       return LostThread(pid, thread->tid());
-    const uint64_t ip = thread->registers().rip;
+    const uint64_t ip = ProgramCounter(thread->registers());
     if (ip >= code.wait_begin && ip < code.end) {
       if (!thread->SetSignalMask(place.signal_mask) ||
           !thread->SetRegisters(place.registers))
@@ -315,7 +305,7 @@ Status MapImage(const RemoteProcess& process,
   if (!process.Write(code.begin, stub.data(), stub.size()))
     return CannotWriteCode(pid);
   // Where it ends early, the next attempt finds the stub and heals the cave.
-  HPD_TRY(LeadTo(process, code.begin, place.registers.rsp, thread));
+  HPD_TRY(LeadTo(process, code.begin, StackPointer(place.registers), thread));
   if (!AwaitMemory(process, base, thread))
     return SeizeError(pid, ESRCH);
   HPD_TRY(TakeBack(process, code, place, thread));

@@ -9,25 +9,13 @@
 #include <vector>
 
 #include "attach/code_cave.h"
+#include "attach/refusals.h"
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
 #include "base/status.h"
 #include "wire/attached_client.h"
 
 namespace heapprofd {
-
-// kUnavailable: "cannot attach to process PID: " and why.
-Status CannotAttach(pid_t pid, const std::string& why);
-
-// kTryAgain: the process was about to change.
-Status LostRace(pid_t pid, const std::string& why);
-
-// Why a thread that we trace could not be waited for: kNotFound, it has ended; kTryAgain,
-// it did not stop.
-Status LostThread(pid_t pid, pid_t tid);
-
-// Code pages cannot be written to, although we are a tracer.
-Status CannotWriteCode(pid_t pid);
 
 // A thread that can run our code, stopped.
 Result<TracedThread> BorrowThread(const RemoteProcess& process);

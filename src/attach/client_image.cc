@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "attach/prologue.h"
+#include "rt/machine.h"
 
 extern "C" const uint8_t hpd_client_image[];
 extern "C" const uint8_t hpd_client_image_end[];
@@ -74,7 +75,7 @@ bool IsInReach(uint64_t from, uint64_t begin, uint64_t size) {
 std::optional<uint64_t> FindGap(const std::vector<MapEntry>& maps,
                                 uint64_t near,
                                 uint64_t size) {
-  constexpr uint64_t kPage = 4096;
+  constexpr uint64_t kPage = rt::kLargestPage;
   std::optional<uint64_t> best;
   for (size_t i = 0; i + 1 < maps.size(); ++i) {
     const uint64_t low = maps[i].end + kMargin;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "attach/prologue.h"
+
 namespace heapprofd {
 namespace {
 
@@ -50,7 +52,11 @@ TEST(ClientImageTest, AGapOutOfReachOfAJumpIsNone) {
   EXPECT_FALSE(FindGap(maps, kLibc, kSize).has_value());
 }
 
+constexpr bool kReachesOverHeaps = kJumpReach > (int64_t{1} << 30);
+
 TEST(ClientImageTest, AProgramAtALowAddressHasItsImageBehindTheRoomOfItsHeap) {
+  if (!kReachesOverHeaps)
+    GTEST_SKIP() << "no jump reaches that";
   const std::vector<MapEntry> maps = {Mapping(0x400000, 0x500000),
                                       Mapping(0x500000, 0x600000, "[heap]"),
                                       Mapping(kLibc, kLibc + 4096)};
@@ -61,6 +67,8 @@ TEST(ClientImageTest, AProgramAtALowAddressHasItsImageBehindTheRoomOfItsHeap) {
 }
 
 TEST(ClientImageTest, RoomIsLeftForTheHeapAndTheStack) {
+  if (!kReachesOverHeaps)
+    GTEST_SKIP() << "no jump reaches behind it";
   const uint64_t heap = 0x555500000000;
   const std::vector<MapEntry> maps = {
       Mapping(heap, heap + 4096, "[heap]"),

@@ -8,8 +8,9 @@
 #include <cstring>
 #include <optional>
 
-#include "attach/elf_functions.h"
+#include "attach/registers.h"
 #include "base/text.h"
+#include "unwind/elf_functions.h"
 #include "unwind/module.h"
 
 extern "C" const uint8_t hpd_stub[];
@@ -130,27 +131,6 @@ std::vector<uint8_t> MakeStub(const StubRequest& request,
 
 uint64_t StubWaitOffset() {
   return static_cast<uint64_t>(hpd_stub_wait - hpd_stub);
-}
-
-ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) {
-  return {.flags = registers.eflags,
-          .r15 = registers.r15,
-          .r14 = registers.r14,
-          .r13 = registers.r13,
-          .r12 = registers.r12,
-          .bp = registers.rbp,
-          .bx = registers.rbx,
-          .r11 = registers.r11,
-          .r10 = registers.r10,
-          .r9 = registers.r9,
-          .r8 = registers.r8,
-          .ax = registers.rax,
-          .cx = registers.rcx,
-          .dx = registers.rdx,
-          .si = registers.rsi,
-          .di = registers.rdi,
-          .sp = registers.rsp,
-          .ip = registers.rip};
 }
 
 }  // namespace heapprofd

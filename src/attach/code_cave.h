@@ -40,6 +40,4 @@ std::vector<uint8_t> MakeStub(const StubRequest& request, const user_regs_struct
 // Of its first instruction behind the mapping, in bytes from its start.
 uint64_t StubWaitOffset();
 
-ResumeRegisters ToResumeRegisters(const user_regs_struct& registers);
-
 }  // namespace heapprofd

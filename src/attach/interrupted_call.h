@@ -1,23 +1,34 @@
-// System calls that end with EINTR because a thread was made to stop: which ones, and
-// when the program must not see it.
+// System calls that a stop interrupts: which end with EINTR, when the program must not see
+// it, and how they begin anew.
 #pragma once
 
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <array>
+#include <cstdint>
 #include <optional>
 
 namespace heapprofd {
+
+// A call that a thread waits in, as long as it is not stopped; of all but number and
+// arguments its registers tell afterwards, too.
+struct WaitingCall {
+  int64_t number = -1;  // it waits in none, or it does not matter
+  std::array<uint64_t, 6> arguments{};
+  uint64_t stack = 0;  // stack pointer
+  uint64_t code = 0;   // where the thread goes on when it ends
+};
+
+// To be asked right before the thread is.
+WaitingCall WaitingCallOf(pid_t tid);
 
 // Registers with which a stopped thread makes its interrupted call anew; nullopt when it
 // was not interrupted, when the kernel restarts the call by itself, or when a signal
 // handler is about to run, after which EINTR is what the program expects.
 std::optional<user_regs_struct> RestartedCall(pid_t tid,
+                                              const WaitingCall& call,
                                               const user_regs_struct& registers);
-
-// Whether the process has a handler for `signal`. One without is not noticed by a call
-// that it arrives in, but by the kernel when the thread is traced.
-bool IsCaught(pid_t tid, int signal);
 
 // Whether a thread that has come out of execve(2) makes that call anew.
 bool IsExecBegunAnew(const user_regs_struct& registers);
@@ -25,5 +36,12 @@ bool IsExecBegunAnew(const user_regs_struct& registers);
 // Registers with which an interrupted thread can be sent on from an arbitrary place:
 // calls that the kernel would restart, which it does not do from there, begin anew.
 user_regs_struct ResumedElsewhere(const user_regs_struct& registers);
+
+// Calls that end with EINTR after any stop, even if no signal is delivered: signal(7),
+// and transfers on sockets with a time limit.
+bool EndsWithEintr(int64_t number);
+
+// Calls that wait for a signal, which must not be kept from the thread.
+bool WaitsForSignal(int64_t number);
 
 }  // namespace heapprofd

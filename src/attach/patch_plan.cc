@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t kMaxFunction = 4096;  // bytes that are searched for branches back
 constexpr size_t kUnknownFunction = 64;
-constexpr size_t kIslandEntry = 16;  // bytes of a jump on to a hook out of reach
 constexpr uint64_t kGateAlignment = 16;
 constexpr size_t kMaxGate = 64;  // bytes
 
@@ -173,8 +172,9 @@ class Planner {
     const std::span<const uint8_t> code = std::span(bytes).subspan(skipped);
     if (IsForeignJump(code, address))
       return Status(StatusCode::kUnavailable, "another tool has hooked it");
-    HPD_TRY_ASSIGN(const size_t record, RecordFor(address, code));
-    HPD_TRY(SetJump(&plan_.state.patches[record], number, function.hook));
+    const PrefixEffect effect = EffectOfPrefix(std::span(bytes).first(skipped));
+    HPD_TRY_ASSIGN(const size_t record, RecordFor(address, code, effect.redo));
+    HPD_TRY(SetJump(&plan_.state.patches[record], number, function.hook, effect.undo));
     OriginalOf(number, function.hook) = plan_.state.patches[record].gate;
     plan_.patches.push_back(record);
     return {};
@@ -190,20 +190,18 @@ class Planner {
 
   // A jump at the entry that leads out of the module.
   bool IsForeignJump(std::span<const uint8_t> code, uint64_t address) const {
-    int32_t distance = 0;
-    if (code.size() < kJumpLength || code[0] != 0xe9)
-      return false;
-    memcpy(&distance, &code[1], sizeof(distance));
-    const uint64_t target =
-        address + kJumpLength + static_cast<uint64_t>(int64_t{distance});
-    return std::none_of(maps_.begin(), maps_.end(), [&](const MapEntry& entry) {
-      return address >= entry.start && address < entry.end && target >= entry.start &&
-             target < entry.end;
-    });
+    const std::optional<uint64_t> target = JumpTarget(code, address);
+    return target && std::none_of(maps_.begin(), maps_.end(), [&](const MapEntry& entry) {
+             return address >= entry.start && address < entry.end &&
+                    *target >= entry.start && *target < entry.end;
+           });
   }
 
-  // The record of an earlier session for the same code, or a new one with a new gate.
-  Result<size_t> RecordFor(uint64_t address, std::span<const uint8_t> code) {
+  // The record of an earlier session for the same code, or a new one with a new gate,
+  // which begins with `redo`.
+  Result<size_t> RecordFor(uint64_t address,
+                           std::span<const uint8_t> code,
+                           std::span<const uint8_t> redo) {
     AttachState& state = plan_.state;
     for (size_t i = 0; i < state.patch_count; ++i) {
       const PatchRecord& record = state.patches[i];
@@ -217,16 +215,21 @@ class Planner {
                     "the process has been attached to too often with changing modules");
     HPD_TRY_ASSIGN(uint64_t* const used, RoomFor(address, kMaxGate));
     const uint64_t gate = GateAddress(used);
-    HPD_TRY_ASSIGN(MovedPrologue moved, MovePrologue(code, address, gate));
+    HPD_TRY_ASSIGN(MovedPrologue moved, MovePrologue(code, address, gate + redo.size()));
+    moved.code.insert(moved.code.begin(), redo.begin(), redo.end());
     PatchRecord& record = state.patches[state.patch_count];
     record = PatchRecord{};
     record.address = address;
     record.gate = gate;
     record.length = static_cast<uint32_t>(moved.length);
     memcpy(record.original, code.data(), moved.length);
-    *used += (moved.code.size() + kGateAlignment - 1) / kGateAlignment * kGateAlignment;
+    *used += AlignedGate(moved.code.size());
     plan_.gates.push_back({.address = gate, .code = std::move(moved.code)});
     return state.patch_count++;
+  }
+
+  static uint64_t AlignedGate(size_t size) {
+    return (size + kGateAlignment - 1) / kGateAlignment * kGateAlignment;
   }
 
   uint64_t GateAddress(const uint64_t* used) const {
@@ -259,27 +262,34 @@ class Planner {
     return Status(StatusCode::kUnavailable, "there is no room left near it");
   }
 
-  // The jump to the hook, by way of an island when the hook is out of reach.
-  Status SetJump(PatchRecord* record, size_t number, Hook name) {
+  // The jump to the hook, by way of an entry of ours when the hook is out of reach, or
+  // when what a prefix has done must be undone before.
+  Status SetJump(PatchRecord* record,
+                 size_t number,
+                 Hook name,
+                 std::span<const uint8_t> undo) {
     const auto hook_number = static_cast<uint32_t>(1 + number * kHookCount + Index(name));
     if (record->hook == hook_number)
       return {};  // as in an earlier session
-    record->hook = hook_number;
     const uint64_t hook = base_ + ClientHeader().hooks[number][Index(name)];
-    std::vector<uint8_t> jump = MakeJump(record->address, hook, record->length);
+    std::vector<uint8_t> jump;
+    if (undo.empty())
+      jump = MakeJump(record->address, hook, record->length);
     if (jump.empty()) {
-      HPD_TRY_ASSIGN(uint64_t* const used, RoomFor(record->address, kIslandEntry));
+      std::vector<uint8_t> code(undo.begin(), undo.end());
+      const std::vector<uint8_t> onward = MakeFarJump(hook);
+      code.insert(code.end(), onward.begin(), onward.end());
+      HPD_TRY_ASSIGN(uint64_t* const used,
+                     RoomFor(record->address, AlignedGate(code.size())));
       const uint64_t entry = GateAddress(used);
-      *used += kIslandEntry;
-      std::vector<uint8_t> code = {0xff, 0x25, 0, 0, 0, 0};  // jmp *0(%rip)
-      const auto* target = reinterpret_cast<const uint8_t*>(&hook);
-      code.insert(code.end(), target, target + sizeof(hook));
+      *used += AlignedGate(code.size());
       plan_.gates.push_back({.address = entry, .code = std::move(code)});
       jump = MakeJump(record->address, entry, record->length);
     }
     if (jump.size() != record->length)
       return Status(StatusCode::kUnavailable, "it is too far away");
     memcpy(record->written, jump.data(), jump.size());
+    record->hook = hook_number;  // not before: the next session believes it
     return {};
   }
 

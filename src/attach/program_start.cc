@@ -15,7 +15,8 @@
 #include <cstring>
 
 #include "attach/borrowed_thread.h"
-#include "attach/elf_functions.h"
+#include "attach/registers.h"
+#include "unwind/elf_functions.h"
 #include "unwind/module.h"
 
 namespace heapprofd {
@@ -104,7 +105,7 @@ class Breakpoint {
     attributes.type = PERF_TYPE_BREAKPOINT;
     attributes.bp_type = HW_BREAKPOINT_X;
     attributes.bp_addr = address;
-    attributes.bp_len = sizeof(long);
+    attributes.bp_len = kBreakpointLength;
     attributes.sample_period = 1;
     attributes.exclude_kernel = 1;
     attributes.exclude_hv = 1;

@@ -4,16 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 
-namespace heapprofd {
+// The jump that stands at a function's begin while it is hooked
+// (docs/design/architectures.md).
+#if defined(__x86_64__)
+#include "attach/x86_64/jump.h"  // IWYU pragma: export
+#elif defined(__aarch64__)
+#include "attach/aarch64/jump.h"  // IWYU pragma: export
+#endif
 
-inline constexpr size_t kJumpLength = 5;                        // bytes of jmp rel32
-inline constexpr int64_t kJumpReach = (int64_t{1} << 31) - 64;  // bytes
+namespace heapprofd {
 
 struct MovedPrologue {
   size_t length = 0;          // bytes of whole instructions that the jump replaces
@@ -32,12 +38,27 @@ Result<MovedPrologue> MovePrologue(std::span<const uint8_t> bytes,
 std::vector<std::pair<size_t, size_t>> MovedInstructions(
     std::span<const uint8_t> original, uint64_t address, uint64_t new_address);
 
-// Bytes in front of which nothing can be hooked: a marker for indirect branches
-// (endbr64), which must stay where it is. 0 or 4.
+// Bytes in front of which nothing can be hooked: a marker for indirect branches (endbr64,
+// bti, paciasp), which must stay where it is. 0 or 4.
 size_t SkippedPrefix(std::span<const uint8_t> bytes);
 
-// jmp rel32 from `address` to `target`, filled up with no-operations to `length` bytes;
-// empty when it is out of reach.
+// What such bytes do beyond marking: instructions that undo it for the hook, which expects
+// what a function finds at its begin, and that do it again for the moved instructions.
+struct PrefixEffect {
+  std::vector<uint8_t> undo;  // empty: nothing
+  std::vector<uint8_t> redo;
+};
+
+PrefixEffect EffectOfPrefix(std::span<const uint8_t> prefix);
+
+// Where a jump (kJumpLength) leads that stands at `address`; nullopt: `bytes` begin with none.
+std::optional<uint64_t> JumpTarget(std::span<const uint8_t> bytes, uint64_t address);
+
+// A jump (kJumpLength) from `address` to `target`, filled up with no-operations to `length`
+// bytes; empty when it is out of reach.
 std::vector<uint8_t> MakeJump(uint64_t address, uint64_t target, size_t length);
+
+// A jump from anywhere to anywhere.
+std::vector<uint8_t> MakeFarJump(uint64_t target);
 
 }  // namespace heapprofd

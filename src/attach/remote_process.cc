@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <sstream>
 
 #include "base/files/guarded_read.h"
+#include "base/files/own_rights.h"
 
 namespace heapprofd {
 namespace {
@@ -32,6 +34,23 @@ bool RunsInParentsMemory(pid_t pid) {
 Status NoProgram(const std::string& what) {
   return Status(StatusCode::kNotFound,
                 what + ": it has no program (a kernel thread, or it has just ended)");
+}
+
+// Root without the capability is that of a container; that of a user name space has it
+// over those in there.
+Status NotReadable(const std::string& what) {
+  return Status(
+      StatusCode::kUnavailable,
+      what + ": its memory may not be read" +
+          (geteuid() != 0 ? ": it is another user's, or not dumpable (it was setuid, has "
+                            "capabilities, or wants it so); run heap_profile as root"
+           : !IsInFirstUserNamespace()
+               ? ", not by root of a user name space, whose rights end with it; run "
+                 "heap_profile outside, as root"
+           : HasCapability(CAP_SYS_PTRACE)
+               ? ", not even by root; a sandbox or a security module forbids it"
+               : ", and heap_profile is root without CAP_SYS_PTRACE; give its container "
+                 "that capability"));
 }
 
 }  // namespace
@@ -85,14 +104,7 @@ Result<RemoteProcess> RemoteProcess::Open(pid_t pid) {
       return NoProgram(what);
     if (errno != EACCES && errno != EPERM)
       return Status::FromErrno(what, errno);
-    return Status(
-        StatusCode::kUnavailable,
-        what + ": its memory may not be read" +
-            (geteuid() == 0 ? ", not even by root; a sandbox or a security module "
-                              "forbids it"
-                            : ": it is another user's, or not dumpable (it was setuid, "
-                              "has capabilities, or wants it so); run heap_profile as "
-                              "root"));
+    return NotReadable(what);
   }
   std::string image_id = ImageId(pid);
   if (image_id.empty())

@@ -9,6 +9,9 @@
 #include <span>
 #include <utility>
 
+#include "attach/registers.h"
+#include "attach/signal_frame.h"
+
 namespace heapprofd {
 namespace {
 
@@ -16,12 +19,6 @@ constexpr size_t kPage = 4096;
 constexpr size_t kScanned = size_t{64} << 10;  // bytes of a stack
 constexpr size_t kScannedDeep = size_t{1} << 20;
 constexpr size_t kMaxStacks = 8;  // of one thread
-
-// struct rt_sigframe of the kernel: the handler's return address, then a ucontext.
-constexpr uint64_t kStackPointerAt = 168;
-constexpr uint64_t kProgramCounterAt = 176;
-constexpr uint64_t kSegmentsAt = 192;  // cs, gs, fs, ss of 64-bit code
-constexpr uint64_t kSegments = 0x002b'0000'0000'0033;
 
 // Not under the process's number: its first thread may have ended.
 bool Read(const TracedThread& thread, uint64_t address, void* to, size_t size) {
@@ -31,13 +28,12 @@ bool Read(const TracedThread& thread, uint64_t address, void* to, size_t size) {
          static_cast<ssize_t>(size);
 }
 
-// mov $15, %rax; syscall: rt_sigreturn(2), where each handler returns to.
-bool IsRestorer(const TracedThread& thread, uint64_t address) {
-  constexpr std::array<uint8_t, 9> kLong = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
-  constexpr std::array<uint8_t, 7> kShort = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
-  std::array<uint8_t, kLong.size()> code{};
-  return Read(thread, address, code.data(), code.size()) &&
-         (code == kLong || std::equal(kShort.begin(), kShort.end(), code.begin()));
+bool IsFrameAt(const TracedThread& thread, uint64_t frame) {
+  return IsSignalFrame(
+      [&thread](uint64_t address, auto* to) {
+        return Read(thread, address, to, sizeof(*to));
+      },
+      frame);
 }
 
 class Finder {
@@ -51,11 +47,11 @@ class Finder {
   }
 
   bool LookAt(const TracedThread& thread) {
-    if (IsInside(thread.registers().rip))
-      places_.push_back(
-          {.thread = &thread, .code = thread.registers().rip, .stack_at = 0});
+    const uint64_t at = ProgramCounter(thread.registers());
+    if (IsInside(at))
+      places_.push_back({.thread = &thread, .code = at, .stack_at = 0});
     const bool is_deep = thread.SignalMask().value_or(0) != 0;
-    std::vector<uint64_t> stacks = {thread.registers().rsp};
+    std::vector<uint64_t> stacks = {StackPointer(thread.registers())};
     for (size_t i = 0; i < stacks.size(); ++i) {
       if (!Scan(thread, stacks[i] & ~uint64_t{7}, is_deep ? kScannedDeep : kScanned,
                 &stacks))
@@ -105,11 +101,11 @@ class Finder {
       const uint64_t at = top + i * sizeof(uint64_t);
       if (IsInside(word))
         places_.push_back({.thread = &thread, .code = word, .stack_at = at});
-      if (word != kSegments || i < kSegmentsAt / sizeof(uint64_t) ||
-          !IsRestorer(thread, (*words)[i - kSegmentsAt / sizeof(uint64_t)]))
+      if (word != kFrameMark || i < kFrameMarkAt / sizeof(uint64_t) ||
+          !IsFrameAt(thread, at - kFrameMarkAt))
         continue;
       const uint64_t interrupted =
-          (*words)[i - (kSegmentsAt - kStackPointerAt) / sizeof(uint64_t)];
+          (*words)[i - (kFrameMarkAt - kStackPointerAt) / sizeof(uint64_t)];
       if (interrupted - top >= size && stacks->size() < kMaxStacks)
         stacks->push_back(interrupted);
     }
@@ -149,7 +145,7 @@ bool Lead(const RemoteProcess& process, const ReturnPlace& place, uint64_t to) {
   if (place.stack_at != 0)
     return process.WriteObject(place.stack_at, to);
   user_regs_struct registers = place.thread->registers();
-  registers.rip = to;
+  SetProgramCounter(to, &registers);
   return place.thread->SetRegisters(registers);
 }
 
@@ -173,13 +169,8 @@ bool IsAnyInside(const std::vector<TracedThread>& threads,
 }
 
 bool IsInSignalFrame(const ReturnPlace& place) {
-  const uint64_t frame = place.stack_at - kProgramCounterAt;
-  uint64_t restorer = 0;
-  uint64_t segments = 0;
   return place.stack_at > kProgramCounterAt &&
-         Read(*place.thread, frame, &restorer, sizeof(restorer)) &&
-         Read(*place.thread, frame + kSegmentsAt, &segments, sizeof(segments)) &&
-         segments == kSegments && IsRestorer(*place.thread, restorer);
+         IsFrameAt(*place.thread, place.stack_at - kProgramCounterAt);
 }
 
 bool LeadOut(const RemoteProcess& process,

@@ -17,13 +17,14 @@
 #include <memory>
 
 #include "attach/attached_process.h"
+#include "attach/registers.h"
 #include "base/clock.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr uint64_t kRingSize = 65536;
-constexpr uint64_t kDeadlineNs = 60'000'000'000;
+constexpr uint64_t kWalkPatienceNs = 60'000'000'000;
 
 // Shared with the child.
 struct Shared {
@@ -71,7 +72,7 @@ class Allocating {
   // Until it has made some more calls.
   void AwaitCalls() const {
     const uint64_t before = g_shared->calls;
-    const uint64_t deadline = MonotonicNs() + kDeadlineNs;
+    const uint64_t deadline = MonotonicNs() + kWalkPatienceNs;
     while (g_shared->calls < before + 1000 && MonotonicNs() < deadline)
       SleepNs(100'000);
     EXPECT_GE(g_shared->calls, before + 1000);
@@ -87,20 +88,20 @@ class Allocating {
     user_regs_struct registers{};
     bool was_at_entry = false;
     for (int i = 0; i < 100'000; ++i) {
-      ASSERT_EQ(ptrace(PTRACE_GETREGS, pid_, 0, &registers), 0);
-      if (was_at_entry && registers.rip != entry)
+      ASSERT_TRUE(GetRegisters(pid_, &registers));
+      if (was_at_entry && ProgramCounter(registers) != entry)
         break;
-      was_at_entry = registers.rip == entry;
+      was_at_entry = ProgramCounter(registers) == entry;
       ASSERT_EQ(ptrace(PTRACE_SINGLESTEP, pid_, 0, 0), 0);
       ASSERT_EQ(waitpid(pid_, &status, __WALL), pid_);
     }
-    constexpr uint64_t kReplaced = 5;  // bytes, at least
-    ASSERT_LT(registers.rip - entry, kReplaced);
+    constexpr uint64_t kReplaced = 4;  // bytes, at least
+    ASSERT_LE(ProgramCounter(registers) - entry, kReplaced);
     ASSERT_EQ(ptrace(PTRACE_DETACH, pid_, 0, signal), 0);
   }
 
   void AwaitHandler() const {
-    const uint64_t deadline = MonotonicNs() + kDeadlineNs;
+    const uint64_t deadline = MonotonicNs() + kWalkPatienceNs;
     while (g_shared->in_handler == 0 && MonotonicNs() < deadline)
       SleepNs(100'000);
     ASSERT_EQ(g_shared->in_handler, 1u);

@@ -76,9 +76,10 @@ SharedFiles FilesOfDescriptors(pid_t holder, const SetupResult& result) {
 }
 
 SharedFiles MappedFiles(pid_t pid, const SetupResult& result) {
-  constexpr uint64_t kPage = 4096;
+  constexpr uint64_t kBytesPerPage = 4096;
   const uint64_t engine_end =
-      result.engine_block + (sizeof(EngineBlock) + kPage - 1) / kPage * kPage;
+      result.engine_block +
+      (sizeof(EngineBlock) + kBytesPerPage - 1) / kBytesPerPage * kBytesPerPage;
   return {.engine = OpenMemoryFile(MappingPath(pid, result.engine_block, engine_end)),
           .client = OpenMemoryFile(
               MappingPath(pid, result.client_block,

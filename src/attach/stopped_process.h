@@ -54,11 +54,14 @@ class StoppedProcess {
  private:
   explicit StoppedProcess(pid_t pid);
 
-  static Result<StoppedProcess> TryToStop(const RemoteProcess& process,
-                                          uint64_t patience_ns);
-  Status StopNewThreads(const RemoteProcess& process,
-                        uint64_t patience_ns,
-                        bool* found_new);
+  struct Attempt {
+    uint64_t patience_ns;  // with each thread, while the others are stopped
+    pid_t straggler = 0;   // the thread that did not stop
+  };
+
+  // kTryAgain: a thread did not stop in time.
+  static Result<StoppedProcess> TryToStop(const RemoteProcess& process, Attempt* attempt);
+  Status StopNewThreads(const RemoteProcess& process, Attempt* attempt, bool* found_new);
 
   std::unique_ptr<Urgency> urgency_;
   pid_t pid_;

@@ -1,6 +1,7 @@
 #include "attach/traced_thread.h"
 
 #include <dirent.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -14,7 +15,9 @@
 #include <memory>
 #include <utility>
 
-#include "attach/interrupted_call.h"
+#include "attach/registers.h"
+#include "attach/signal_sets.h"
+#include "base/files/own_rights.h"
 
 namespace heapprofd {
 namespace {
@@ -47,6 +50,25 @@ bool IsAnyUnderSeccomp(pid_t pid) {
   return false;
 }
 
+// The kernel's conditions for PTRACE_O_SUSPEND_SECCOMP.
+std::string ObstacleToSuspendingFilters() {
+  if (IsSelfUnderSeccomp())
+    return "it runs under a seccomp filter, which a profiler that is under one itself "
+           "may "
+           "not suspend; run heapprofd without a filter (in a container: "
+           "seccomp=unconfined)";
+  if (!IsInFirstUserNamespace())
+    return "it runs under a seccomp filter, which root of a user name space may not "
+           "suspend; run heap_profile outside it, as root";
+  if (HasCapability(CAP_SYS_ADMIN))
+    return "";
+  if (geteuid() == 0)
+    return "it runs under a seccomp filter, which only root with CAP_SYS_ADMIN can "
+           "suspend; give the container of heap_profile that capability";
+  return "it runs under a seccomp filter, which only root can suspend; run heap_profile "
+         "as root";
+}
+
 Status SeizeError(pid_t pid, int error) {
   const std::string what = "cannot attach to process " + std::to_string(pid) + ": ";
   if (error == ESRCH)
@@ -59,11 +81,10 @@ Status SeizeError(pid_t pid, int error) {
         what + "process " + tracer + " (" +
             CommandName(static_cast<pid_t>(strtol(tracer.c_str(), nullptr, 10))) +
             ") traces it already; end that first");
-  if (IsUnderSeccomp(pid) && geteuid() != 0)
-    return Status(StatusCode::kUnavailable,
-                  what +
-                      "it runs under a seccomp filter, which only root can suspend; "
-                      "run heap_profile as root");
+  const std::string obstacle =
+      error == EPERM && IsUnderSeccomp(pid) ? ObstacleToSuspendingFilters() : "";
+  if (!obstacle.empty())
+    return Status(StatusCode::kUnavailable, what + obstacle);
   return Status(
       StatusCode::kUnavailable,
       what + strerror(error) + "; see heap_profile doctor -p " + std::to_string(pid));
@@ -82,6 +103,15 @@ char StateOf(const std::string& directory) {
 
 bool IsUninterruptible(pid_t tid) {
   return StateOf(ProcPath(tid, "")) == 'D';
+}
+
+bool IsRunnable(pid_t tid) {
+  return StateOf(ProcPath(tid, "")) == 'R';
+}
+
+bool IsReady(pid_t tid) {
+  const char state = StateOf(ProcPath(tid, ""));
+  return state == 'R' || state == 't';
 }
 
 bool IsDead(pid_t pid, pid_t tid) {
@@ -107,8 +137,10 @@ bool TracedThread::Seize(bool is_filtered) {
 // would not end it.
 void TracedThread::AskToStop() {
   is_to_be_asked_ = IsUninterruptible(tid_);
-  if (!is_to_be_asked_)
-    Interrupt();
+  if (is_to_be_asked_)
+    return;
+  waiting_in_ = WaitingCallOf(tid_);
+  Interrupt();
 }
 
 bool TracedThread::SeizeForExec(bool is_filtered, pid_t pid) {
@@ -199,7 +231,7 @@ TracedThread::Wait TracedThread::WaitForStop(uint64_t deadline_ns) {
 }
 
 void TracedThread::NoteStopped() {
-  is_stopped_ = ptrace(PTRACE_GETREGS, tid_, 0, &registers_) == 0;
+  is_stopped_ = GetRegisters(tid_, &registers_);
   if (is_stopped_)
     RestartInterruptedCall();
 }
@@ -226,7 +258,8 @@ bool TracedThread::Serve() {
 // the thread is stopped and that only the call lets in must find it inside again, or the
 // program waits for ever.
 void TracedThread::RestartInterruptedCall() {
-  const std::optional<user_regs_struct> restarted = RestartedCall(tid_, registers_);
+  const std::optional<user_regs_struct> restarted =
+      RestartedCall(tid_, waiting_in_, registers_);
   const std::optional<uint64_t> mask = restarted ? SignalMask() : std::nullopt;
   if (mask && SetSignalMask(*mask) && SetRegisters(*restarted))
     registers_ = *restarted;
@@ -237,7 +270,7 @@ user_regs_struct TracedThread::ResumeState() const {
 }
 
 bool TracedThread::SetRegisters(const user_regs_struct& registers) const {
-  return ptrace(PTRACE_SETREGS, tid_, 0, &registers) == 0;
+  return heapprofd::SetRegisters(tid_, registers);
 }
 
 std::optional<uint64_t> TracedThread::SignalMask() const {
@@ -275,7 +308,7 @@ bool TracedThread::IsInRestartableSequence(const RemoteProcess& process) const {
          configuration.area != 0 &&
          process.ReadObject(configuration.area + kSequenceOffset, &address) &&
          address != 0 && process.ReadObject(address, &sequence) &&
-         registers_.rip - sequence.start < sequence.length;
+         ProgramCounter(registers_) - sequence.start < sequence.length;
 }
 
 bool TracedThread::Continue(int signal) {

@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "attach/interrupted_call.h"
 #include "attach/remote_process.h"
 #include "base/status.h"
 
@@ -109,6 +111,7 @@ class TracedThread {
 
   pid_t tid_;
   pid_t tid_after_exec_ = 0;  // 0: the same
+  WaitingCall waiting_in_;    // when it was first asked to stop
   user_regs_struct registers_{};
   bool is_to_be_asked_ = false;  // to stop, when it can
   bool was_released_ = false;
@@ -121,6 +124,10 @@ bool IsUnderSeccomp(pid_t tid);
 // Of any thread of a process.
 bool IsAnyUnderSeccomp(pid_t pid);
 
+// Why this process cannot suspend another's seccomp filter, and what to do; empty: nothing
+// is known to be in the way.
+std::string ObstacleToSuspendingFilters();
+
 // What is said of a thread of which nothing else is known.
 inline constexpr char kDidNotStop[] =
     " did not stop in time (an uninterruptible sleep, or too much runs on this machine)";
@@ -131,6 +138,13 @@ Status SeizeError(pid_t pid, int error);
 // Whether a thread waits in the kernel where nothing can stop it: for a disk, for the
 // child of its vfork.
 bool IsUninterruptible(pid_t tid);
+
+// Whether a thread runs, or waits for a processor.
+bool IsRunnable(pid_t tid);
+
+// Whether a thread that has been asked to stop has, or will as soon as it gets a processor:
+// waiting for it keeps it from nothing.
+bool IsReady(pid_t tid);
 
 // Whether a thread has ended, its tracer's last wait for it perhaps left.
 bool IsDead(pid_t pid, pid_t tid);

@@ -19,10 +19,12 @@ class VforkWaiter {
   VforkWaiter() : pid_(fork()) {
     if (pid_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const pid_t waiter = getpid();
       if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (true)
+        while (getppid() == waiter)  // it may have died before that
           pause();
+        _exit(0);
       }
       _exit(0);
     }

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/files/passed_fds.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/system_call_names.h"
 
 namespace heapprofd {
 namespace {
@@ -94,7 +95,7 @@ pid_t ForkWith(const ScopedFd& socket, const std::function<void(ScopedFd)>& run)
 // What is needed to look at other processes' mounts: their links in /proc, directories of
 // others. Old kernels have no system call filters.
 bool KeepRightsToScan() {
-  constexpr std::array<uint32_t, 7> kCalls = {SYS_openat,     SYS_openat2, SYS_readlink,
+  constexpr std::array<uint32_t, 7> kCalls = {SYS_openat,     SYS_openat2, kReadLinkCall,
                                               SYS_newfstatat, SYS_ioctl,   SYS_getdents64,
                                               SYS_sendmsg};
   if (!DropCapabilities(CapabilityBit(CAP_DAC_READ_SEARCH) |

@@ -59,7 +59,8 @@ class ExecGateTest : public testing::Test {
       pollfd due{.fd = gate_.fd(), .events = POLLIN, .revents = 0};
       poll(&due, 1, std::max(0, gate_.MillisecondsToNext()));
       for (ExecGate::Answer& answer : gate_.Turn()) {
-        EXPECT_TRUE(Begin(std::move(answer.ends)).ok());
+        const Status begun = Begin(std::move(answer.ends));
+        EXPECT_TRUE(begun.ok()) << begun.message();
         tickets.insert(answer.ticket);
       }
     }

@@ -22,6 +22,7 @@
 #include "attach/stopped_process.h"
 #include "base/clock.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/system_call_names.h"
 
 namespace heapprofd {
 namespace {
@@ -116,7 +117,7 @@ void LeaveFreezer() {
 // What is needed: marks and the last few files of the machine; directories of others;
 // their credentials, where /proc hides them. Old kernels have no system call filters.
 bool KeepRightsToWatch() {
-  constexpr std::array<uint32_t, 6> kCalls = {SYS_openat,        SYS_readlink,
+  constexpr std::array<uint32_t, 6> kCalls = {SYS_openat,        kReadLinkCall,
                                               SYS_sendmsg,       SYS_recvmsg,
                                               SYS_fanotify_mark, SYS_timer_settime};
   const uint64_t kept = CapabilityBit(CAP_SYS_ADMIN) |

@@ -23,8 +23,8 @@
 namespace heapprofd {
 namespace {
 
-struct Pair {
-  Pair() {
+struct SocketPair {
+  SocketPair() {
     std::array<int, 2> fds{-1, -1};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data()), 0);
     ours = ScopedFd(fds[0]);
@@ -46,7 +46,7 @@ struct Findings {
 };
 
 Findings Found() {
-  Pair sockets;
+  SocketPair sockets;
   std::thread scan([&] {
     SendLocalMounts(sockets.theirs.get());
     sockets.theirs.reset();
@@ -88,11 +88,11 @@ TEST(MountScanTest, FindsLocalFileSystemsOnceAndOpensNone) {
 TEST(MountScanTest, MountsOfAProcessThatHangsAreLeftOutAndThatIsTold) {
   if (geteuid() != 0)
     GTEST_SKIP() << "only root can make a process of another user";
-  constexpr GuardedUser kMallory{.id = 61001};
-  const ProcessOfUser one(kMallory.id, /*has_own_mounts=*/true);
-  const ProcessOfUser other(kMallory.id, /*has_own_mounts=*/true);
+  constexpr GuardedUser kLateUser{.id = 61001};
+  const ProcessOfUser one(kLateUser.id, /*has_own_mounts=*/true);
+  const ProcessOfUser other(kLateUser.id, /*has_own_mounts=*/true);
   ASSERT_TRUE(one.is_ready() && other.is_ready());
-  const LateUser mallory(kMallory);
+  const LateUser mallory(kLateUser);
   const Findings found = Found();
   EXPECT_EQ(found.left_out, 1u);
   EXPECT_FALSE(found.mounts.empty());
@@ -100,7 +100,7 @@ TEST(MountScanTest, MountsOfAProcessThatHangsAreLeftOutAndThatIsTold) {
 }
 
 TEST(MountScanTest, ComesBackWhenNobodyTakesWhatItFinds) {
-  Pair sockets;
+  SocketPair sockets;
   sockets.ours.reset();
   SendLocalMounts(sockets.theirs.get());
 }

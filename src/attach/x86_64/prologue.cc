@@ -2,6 +2,7 @@
 
 #include <Zydis/Zydis.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -147,6 +148,26 @@ size_t SkippedPrefix(std::span<const uint8_t> bytes) {
   const bool has_marker = bytes.size() >= kEndbr64.size() &&
                           memcmp(bytes.data(), kEndbr64.data(), kEndbr64.size()) == 0;
   return has_marker ? kEndbr64.size() : 0;
+}
+
+PrefixEffect EffectOfPrefix(std::span<const uint8_t> /*prefix*/) {
+  return {};
+}
+
+std::optional<uint64_t> JumpTarget(std::span<const uint8_t> bytes, uint64_t address) {
+  int32_t distance = 0;
+  if (bytes.size() < kJumpLength || bytes[0] != kJumpOpcode)
+    return std::nullopt;
+  memcpy(&distance, &bytes[1], sizeof(distance));
+  return address + kJumpLength + static_cast<uint64_t>(int64_t{distance});
+}
+
+std::vector<uint8_t> MakeFarJump(uint64_t target) {
+  constexpr std::array<uint8_t, 6> kJumpByMemory = {0xff, 0x25};  // jmp *0(%rip)
+  std::vector<uint8_t> code(kJumpByMemory.size() + sizeof(target));
+  std::copy(kJumpByMemory.begin(), kJumpByMemory.end(), code.begin());
+  memcpy(&code[kJumpByMemory.size()], &target, sizeof(target));
+  return code;
 }
 
 std::vector<uint8_t> MakeJump(uint64_t address, uint64_t target, size_t length) {

@@ -1,0 +1,97 @@
+// A thread that goes back by itself (rt/aarch64/go_back.h) has every register and its
+// signals as they were.
+#include "rt/aarch64/go_back.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+
+#include "rt/resume_registers.h"
+
+// hpd_test_go_back(end of memory, registers, signal mask). It comes to hpd_test_landed,
+// which puts all registers into the memory that sp is the begin of, takes that for a stack,
+// and ends in HpdTestLanded.
+asm(".text\n"
+    ".globl hpd_test_go_back, hpd_test_landed\n"
+    "hpd_test_go_back:\n"
+    "mov x9, x0\n"
+    "mov x10, x1\n"
+    "mov x11, x2\n"
+    "fmov d8, #1.5\n"  // not touched, as all of them
+    HPD_GO_BACK
+    "hpd_test_landed:\n"
+    "stp x0, x1, [sp]\nstp x2, x3, [sp, #16]\nstp x4, x5, [sp, #32]\n"
+    "stp x6, x7, [sp, #48]\nstp x8, x9, [sp, #64]\nstp x10, x11, [sp, #80]\n"
+    "stp x12, x13, [sp, #96]\nstp x14, x15, [sp, #112]\nstp x16, x17, [sp, #128]\n"
+    "stp x18, x19, [sp, #144]\nstp x20, x21, [sp, #160]\nstp x22, x23, [sp, #176]\n"
+    "stp x24, x25, [sp, #192]\nstp x26, x27, [sp, #208]\nstp x28, x29, [sp, #224]\n"
+    "mrs x0, nzcv\n"
+    "stp x30, x0, [sp, #240]\n"
+    "str d8, [sp, #256]\n"
+    "mov x0, sp\n"
+    "b HpdTestLanded\n");
+
+extern "C" {
+[[noreturn]] void hpd_test_go_back(void* memory_end,
+                                   const heapprofd::rt::ResumeRegisters* registers,
+                                   uint64_t signals);
+extern const char hpd_test_landed[];
+[[noreturn]] void HpdTestLanded(const uint64_t* found);
+}
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kFlags = 0xa0000000;  // N and C
+constexpr uint64_t kBlocked = 1u << (SIGUSR1 - 1);
+
+uint64_t Wanted(uint64_t number) {
+  return number * 0x0101010101010101;
+}
+
+// The first value that is wrong, from 1; 0: none.
+int FindWrong(const uint64_t* found) {
+  for (uint64_t i = 0; i < 31; ++i) {
+    if (found[i] != Wanted(i))
+      return static_cast<int>(i) + 1;
+  }
+  constexpr uint64_t kOneAndAHalf = 0x3ff8000000000000;
+  if (found[31] != kFlags)
+    return 40;
+  if (found[32] != kOneAndAHalf)
+    return 41;
+  sigset_t blocked;
+  sigprocmask(SIG_SETMASK, nullptr, &blocked);
+  if (sigismember(&blocked, SIGUSR1) != 1 || sigismember(&blocked, SIGUSR2) != 0)
+    return 42;
+  return 0;
+}
+
+TEST(GoBackTest, AllRegistersAndTheSignalsAreAsTheyWere) {
+  static std::array<uint64_t, 8192> stack;  // of the child
+  const pid_t child = fork();
+  if (child == 0) {
+    rt::ResumeRegisters registers{};
+    for (uint64_t i = 0; i < 31; ++i)
+      registers.x[i] = Wanted(i);
+    registers.sp = (reinterpret_cast<uint64_t>(&stack[7168]) + 15) & ~uint64_t{15};
+    registers.pc = reinterpret_cast<uint64_t>(hpd_test_landed);
+    registers.pstate = kFlags;
+    hpd_test_go_back(&stack[4096], &registers, kBlocked);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace heapprofd
+
+void HpdTestLanded(const uint64_t* found) {
+  _exit(heapprofd::FindWrong(found));
+}

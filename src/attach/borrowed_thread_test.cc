@@ -1,0 +1,86 @@
+#include "attach/borrowed_thread.h"
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+
+#include <array>
+#include <functional>
+
+#include "attach/vfork_waiter.h"
+
+namespace heapprofd {
+namespace {
+
+// A process on the first processor, until this object ends.
+class PinnedProcess {
+ public:
+  explicit PinnedProcess(const std::function<void()>& run) : pid_(fork()) {
+    if (pid_ != 0)
+      return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    sched_setaffinity(0, sizeof(first), &first);
+    run();
+    _exit(0);
+  }
+
+  ~PinnedProcess() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, __WALL);
+  }
+
+  PinnedProcess(const PinnedProcess&) = delete;
+  PinnedProcess& operator=(const PinnedProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(BorrowThreadTest, AThreadThatCannotStopIsNotTouched) {
+  const VforkWaiter waiter;
+  const Result<RemoteProcess> process = RemoteProcess::Open(waiter.pid());
+  ASSERT_TRUE(process.ok()) << process.status().message();
+  const Result<TracedThread> thread = BorrowThread(process.value());
+  EXPECT_FALSE(thread.ok());
+  EXPECT_NE(thread.status().message().find(
+                ": its threads are in an uninterruptible sleep; try again later"),
+            std::string::npos)
+      << thread.status().message();
+  EXPECT_EQ(
+      StatusField(ReadProcFile(ProcPath(waiter.pid(), "status"), 16384), "TracerPid"),
+      "0");
+}
+
+TEST(BorrowThreadTest, AThreadThatGetsNoProcessorIsWaitedFor) {
+  const PinnedProcess starved([] {
+    while (true)
+      asm volatile("");
+  });
+  std::array<int, 2> begun{};
+  ASSERT_EQ(pipe(begun.data()), 0);
+  const PinnedProcess hog([&] {
+    const sched_param first{.sched_priority = 2};
+    const bool can_starve = sched_setscheduler(0, SCHED_FIFO, &first) == 0;
+    const uint64_t end = MonotonicNs() + 400'000'000;
+    (void)!write(begun[1], can_starve ? "y" : "n", 1);
+    while (can_starve && MonotonicNs() < end) {
+    }
+  });
+  char can_starve = 0;
+  ASSERT_EQ(read(begun[0], &can_starve, 1), 1);
+  close(begun[0]);
+  close(begun[1]);
+  if (can_starve != 'y')
+    GTEST_SKIP() << "only root may set the priority that keeps others from running";
+  const Result<RemoteProcess> process = RemoteProcess::Open(starved.pid());
+  ASSERT_TRUE(process.ok()) << process.status().message();
+  const Result<TracedThread> thread = BorrowThread(process.value());
+  EXPECT_TRUE(thread.ok()) << thread.status().message();
+}
+
+}  // namespace
+}  // namespace heapprofd
