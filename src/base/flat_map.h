@@ -62,6 +62,11 @@ class FlatMap {
     return slot.key == key ? &slot.value : nullptr;
   }
 
+  bool Contains(uint64_t key) const {
+    return key == kVacant ? has_vacant_key_
+                          : !slots_.empty() && slots_[Search(key)].key == key;
+  }
+
   // The value that stands under the key now, which is `value` if there was none. False:
   // there was one.
   std::pair<Value*, bool> Insert(uint64_t key, const Value& value) {

@@ -30,6 +30,7 @@ TEST(FlatMap, HoldsWhatAMapHolds) {
       const uint32_t* value = map.Find(key);
       const auto entry = model.find(key);
       ASSERT_EQ(value != nullptr, entry != model.end()) << key;
+      ASSERT_EQ(map.Contains(key), value != nullptr);
       ASSERT_TRUE(value == nullptr || *value == entry->second);
     }
   }

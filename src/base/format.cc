@@ -52,6 +52,11 @@ std::string FormatCount(double count) {
   return ThreeDigits(count, kUnits[unit]);
 }
 
+std::string FormatCounted(double count, const char* one, const char* many) {
+  const std::string number = FormatCount(count);
+  return number + " " + (number == "1" ? one : many);
+}
+
 std::string FormatDuration(double seconds) {
   if (seconds < 0.9995)
     return Print("%.0f %s", seconds * 1000, "ms");

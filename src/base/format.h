@@ -12,6 +12,9 @@ std::string FormatBytes(double bytes);
 // "950", "22.1 k", "22.1 M".
 std::string FormatCount(double count);
 
+// "1 call", "22.1 k calls".
+std::string FormatCounted(double count, const char* one, const char* many);
+
 // "850 ms", "12.4 s", "3 min 20 s".
 std::string FormatDuration(double seconds);
 

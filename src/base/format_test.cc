@@ -16,6 +16,10 @@ TEST(FormatTest, BytesHaveThreeSignificantDigitsAndAnIecUnit) {
 }
 
 TEST(FormatTest, CountsAreExactUntilTheyNeedAUnit) {
+  EXPECT_EQ(FormatCounted(1, "call", "calls"), "1 call");
+  EXPECT_EQ(FormatCounted(0, "call", "calls"), "0 calls");
+  EXPECT_EQ(FormatCounted(1.6, "call", "calls"), "2 calls");
+  EXPECT_EQ(FormatCounted(1e6, "call", "calls"), "1.00 M calls");
   EXPECT_EQ(FormatCount(950), "950");
   EXPECT_EQ(FormatCount(22100), "22.1 k");
   EXPECT_EQ(FormatCount(22.14e6), "22.1 M");

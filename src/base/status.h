@@ -54,6 +54,11 @@ inline Status Invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
 }
 
+inline const Status& OkStatus() {
+  static const Status ok;
+  return ok;
+}
+
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -65,15 +70,17 @@ class [[nodiscard]] Result {
 
   bool ok() const { return std::holds_alternative<T>(state_); }
 
+  // Only when ok.
   const T& value() const& { return std::get<T>(state_); }
 
   T& value() & { return std::get<T>(state_); }
 
   T&& value() && { return std::get<T>(std::move(state_)); }
 
-  const Status& status() const& { return std::get<Status>(state_); }
+  // Ok when there is a value.
+  const Status& status() const& { return ok() ? OkStatus() : std::get<Status>(state_); }
 
-  Status&& status() && { return std::get<Status>(std::move(state_)); }
+  Status status() && { return ok() ? Status() : std::get<Status>(std::move(state_)); }
 
  private:
   std::variant<T, Status> state_;

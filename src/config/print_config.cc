@@ -13,7 +13,7 @@ namespace {
 namespace proto = perfetto::protos;
 
 // What Perfetto's own tool asks of its service; our recorder needs neither.
-constexpr uint32_t kBufferKb = 63488;
+constexpr uint32_t kUsualBufferKb = 63488;
 constexpr uint32_t kFlushTimeoutMs = 30'000;
 constexpr uint32_t kFlushPeriodMs = 604'800'000;
 
@@ -94,6 +94,8 @@ void WriteSession(const SessionConfig& from, proto::HeapprofdConfig* to) {
     to->set_stream_allocations(true);
   if (from.ask_allocator)
     to->set_malloc_info(true);
+  if (from.list_live_blocks)
+    to->set_list_live_blocks(true);
   if (!from.follow_children)
     to->set_no_children(true);
 }
@@ -102,7 +104,7 @@ proto::TraceConfig ToProto(const RecordingConfig& from) {
   proto::TraceConfig to;
   HPD_CHECK(to.ParseFromString(from.rest));
   if (to.buffers_size() == 0)
-    to.add_buffers()->set_size_kb(kBufferKb);
+    to.add_buffers()->set_size_kb(kUsualBufferKb);
   for (const SessionConfig& session : from.sessions) {
     proto::DataSourceConfig* source = to.add_data_sources()->mutable_config();
     source->set_name("android.heapprofd");

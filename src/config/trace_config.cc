@@ -128,6 +128,7 @@ Result<SessionConfig> ReadSession(const proto::HeapprofdConfig& from) {
                                  from.skip_symbol_prefix().end());
   to.stream_allocations = from.stream_allocations();
   to.ask_allocator = from.malloc_info();
+  to.list_live_blocks = from.list_live_blocks();
   to.device.disable_fork_teardown = from.disable_fork_teardown();
   to.device.disable_vfork_detection = from.disable_vfork_detection();
   to.device.installed_by.assign(from.target_installed_by().begin(),

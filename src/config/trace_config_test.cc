@@ -36,7 +36,7 @@ TEST(TraceConfigTest, EveryFieldArrives) {
       exclude_heaps: "x" all_heaps: true stream_allocations: true
       adaptive_sampling_shmem_threshold: 13
       adaptive_sampling_max_sampling_interval_bytes: 14 malloc_info: true
-      no_children: true)");
+      no_children: true list_live_blocks: true)");
   EXPECT_EQ(config.interval_bytes, 17u);
   EXPECT_EQ(config.targets.names, (std::vector<std::string>{"a", "b*"}));
   EXPECT_EQ(config.targets.pids, std::vector<pid_t>{7});
@@ -55,7 +55,8 @@ TEST(TraceConfigTest, EveryFieldArrives) {
   EXPECT_EQ(config.heaps.heaps.at(1).name, "i");
   EXPECT_EQ(config.heaps.heaps.at(1).interval_bytes, 2u);
   EXPECT_EQ(config.heaps.excluded, std::vector<std::string>{"x"});
-  EXPECT_TRUE(config.heaps.all && config.stream_allocations && config.ask_allocator);
+  EXPECT_TRUE(config.heaps.all && config.stream_allocations && config.ask_allocator &&
+              config.list_live_blocks);
   EXPECT_EQ(config.adaptive_threshold_bytes, 13u);
   EXPECT_EQ(config.adaptive_max_interval_bytes, 14u);
   EXPECT_FALSE(config.follow_children);

@@ -2,15 +2,14 @@
 
 #include <linux/capability.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstdlib>
 
 #include "base/clock.h"
+#include "base/files/own_rights.h"
 #include "base/files/proc_files.h"
 
 namespace heapprofd {
@@ -26,24 +25,11 @@ bool IsInOurNamespace(uint64_t id) {
   return kill(static_cast<pid_t>(id), 0) == 0 || errno != ESRCH;
 }
 
-// Of the machine's root, and not of a container's.
-bool MayLookIntoAll() {
-  constexpr ino_t kFirstUserNamespace = 0xEFFFFFFD;  // the kernel's PROC_USER_INIT_INO
-
-  struct stat ours {};
-
-  const std::string status = ReadProcFile("/proc/self/status", kStatusSize);
-  const uint64_t capabilities =
-      strtoull(StatusField(status, "CapEff").c_str(), nullptr, 16);
-  return (capabilities >> CAP_SYS_PTRACE & 1) != 0 &&
-         stat("/proc/self/ns/user", &ours) == 0 && ours.st_ino == kFirstUserNamespace;
-}
-
 // With the mount option "hidepid" others' processes may be missing from /proc. So they
 // may where there are more mounts than are looked at.
 bool AreAllShown() {
   constexpr size_t kMaxMounts = size_t{256} * 1024;  // bytes
-  if (MayLookIntoAll())
+  if (HasCapability(CAP_SYS_PTRACE) && IsInFirstUserNamespace())
     return true;
   const std::string mounts = ReadProcFile("/proc/self/mounts", kMaxMounts);
   return mounts.size() < kMaxMounts && mounts.find("hidepid=") == std::string::npos;

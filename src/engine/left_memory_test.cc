@@ -10,17 +10,17 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kRingSize = 65536;
+constexpr uint64_t kLeftRingSize = 65536;
 
 // What a client has of the same file.
 ClientBlock* MapAsClient(const SharedMemory& memory) {
-  void* base = mmap(nullptr, kRingOffset + kRingSize, PROT_READ | PROT_WRITE, MAP_SHARED,
-                    memory.client_fd(), 0);
+  void* base = mmap(nullptr, kRingOffset + kLeftRingSize, PROT_READ | PROT_WRITE,
+                    MAP_SHARED, memory.client_fd(), 0);
   return base == MAP_FAILED ? nullptr : static_cast<ClientBlock*>(base);
 }
 
 TEST(LeftMemoryTest, IsInUseAsLongAsAForkedChildHasItMapped) {
-  auto created = SharedMemory::Create(kRingSize);
+  auto created = SharedMemory::Create(kLeftRingSize);
   ASSERT_TRUE(created.ok()) << created.status().message();
   ClientBlock* client = MapAsClient(*created.value());
   ASSERT_NE(client, nullptr);
@@ -35,7 +35,7 @@ TEST(LeftMemoryTest, IsInUseAsLongAsAForkedChildHasItMapped) {
     _exit(0);
   }
   close(fds[0]);
-  munmap(client, kRingOffset + kRingSize);
+  munmap(client, kRingOffset + kLeftRingSize);
   const LeftMemory left(SharedMemory::TakeClientFile(std::move(created).value()));
   ASSERT_NE(left.client(), nullptr);
   EXPECT_TRUE(left.IsInUse());
@@ -47,7 +47,7 @@ TEST(LeftMemoryTest, IsInUseAsLongAsAForkedChildHasItMapped) {
 }
 
 TEST(LeftMemoryTest, IsNotInUseWhenNobodyHasIt) {
-  auto created = SharedMemory::Create(kRingSize);
+  auto created = SharedMemory::Create(kLeftRingSize);
   ASSERT_TRUE(created.ok()) << created.status().message();
   const LeftMemory left(SharedMemory::TakeClientFile(std::move(created).value()));
   EXPECT_FALSE(left.IsInUse());

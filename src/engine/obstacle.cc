@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 
-#include "attach/elf_functions.h"
+#include "attach/allocators.h"
 #include "base/files/foreign_file.h"
+#include "rt/machine.h"
+#include "unwind/elf_functions.h"
 
 namespace heapprofd {
 namespace {
@@ -79,9 +82,17 @@ bool GainsPrivileges(const std::string& path) {
   return is_setuid || getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
+unsigned MachineOf(const std::string& head) {
+  Elf64_Half machine = EM_NONE;
+  memcpy(&machine, head.data() + offsetof(Elf64_Ehdr, e_machine), sizeof(machine));
+  return machine;
+}
+
 Obstacle ElfObstacle(const std::string& path, const std::string& head) {
   if (head.size() < sizeof(Elf64_Ehdr) || head[EI_CLASS] != ELFCLASS64)
     return Obstacle::k32Bit;
+  if (MachineOf(head) != rt::kElfMachine)
+    return Obstacle::kOtherMachine;
   if (!LoaderOf(head))
     return Obstacle::kStatic;
   return geteuid() != 0 && GainsPrivileges(path) ? Obstacle::kPrivileged
@@ -95,13 +106,14 @@ std::string InsteadOfPreloading(const std::string& file) {
   const ElfContents contents = ReadElf(
       fd.get(),
       [](std::string_view name) {
-        return name == "malloc" || name == "free" || name == kGoMarker;
+        return name == "malloc" || name == "free" || name == kMallocThatNeverFrees ||
+               name == kGoMarker;
       },
       /*use_full_table=*/true);
   if (contents.symbols.contains(kGoMarker))
     return ", and it is a Go program, whose allocator cannot be hooked; use Go's own "
            "pprof";
-  if (contents.symbols.contains("malloc") && contents.symbols.contains("free"))
+  if (HasWholeAllocator(contents))
     return " into it; start it by itself and record it with heap_profile -p PID, or "
            "profile a dynamically linked build of it";
   return ", and it has no symbols of malloc and free to find its allocator by; profile a "
@@ -135,6 +147,9 @@ std::string DescribeObstacle(const FoundObstacle& obstacle) {
       return obstacle.file +
              " is a 32-bit program, and only 64-bit ones can be profiled; use its 64-bit "
              "build";
+    case Obstacle::kOtherMachine:
+      return obstacle.file + " is a program for another machine, and only those for " +
+             rt::kName + " can be profiled; use its build for this machine";
     case Obstacle::kStatic:
       return obstacle.file + " is statically linked, so a library cannot be preloaded" +
              InsteadOfPreloading(obstacle.file);

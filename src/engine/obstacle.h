@@ -9,10 +9,11 @@
 namespace heapprofd {
 
 enum class Obstacle : uint8_t {
-  kNone,        // none known
-  k32Bit,       // no 64-bit ELF file
-  kStatic,      // has no loader
-  kPrivileged,  // gains privileges when it starts, so the loader ignores LD_PRELOAD
+  kNone,          // none known
+  k32Bit,         // no 64-bit ELF file
+  kOtherMachine,  // an ELF file for another architecture
+  kStatic,        // has no loader
+  kPrivileged,    // gains privileges when it starts, so the loader ignores LD_PRELOAD
 };
 
 struct FoundObstacle {

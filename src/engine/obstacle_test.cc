@@ -1,10 +1,12 @@
 // What the files of programs tell, with real files and broken ones.
 #include "engine/obstacle.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -116,6 +118,16 @@ TEST_F(ObstacleTest, A32BitProgramIsAnObstacle) {
             small +
                 " is a 32-bit program, and only 64-bit ones can be profiled; use its "
                 "64-bit build");
+}
+
+TEST_F(ObstacleTest, AProgramForAnotherMachineIsAnObstacle) {
+  std::string program = ReadFile("/bin/true").substr(0, 4096);
+  program[offsetof(Elf64_Ehdr, e_machine)] = static_cast<char>(EM_RISCV);
+  const std::string other = Write("other", program);
+  EXPECT_EQ(DescribeObstacle(FindObstacle(other, "")),
+            other +
+                " is a program for another machine, and only those for x86-64 can be "
+                "profiled; use its build for this machine");
 }
 
 TEST_F(ObstacleTest, FilesThatPretendToBeProgramsAreNoTrap) {

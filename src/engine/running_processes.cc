@@ -21,7 +21,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kStatusSize = 16384;
+constexpr size_t kMaxStatusSize = 16384;
 constexpr uint64_t kServeEveryNs = 5'000'000;
 
 bool IsNamed(const TargetRules& rules, pid_t pid) {
@@ -73,7 +73,7 @@ bool IsOthers(pid_t pid) {
 bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
   if (geteuid() != 0 || user == 0)
     return true;
-  const std::string text = ReadProcFile(ProcPath(pid, "status"), kStatusSize);
+  const std::string text = ReadProcFile(ProcPath(pid, "status"), kMaxStatusSize);
   const bool has_capabilities =
       strtoull(StatusField(text, "CapPrm").c_str(), nullptr, 16) != 0;
   const std::optional<FourIds> users = StatusIds(text, "Uid");

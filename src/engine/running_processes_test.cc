@@ -13,7 +13,7 @@ namespace heapprofd {
 namespace {
 
 constexpr uid_t kAlice = 61002;
-constexpr pid_t kNobodysId = INT32_MAX - 1;  // more than the kernel ever gives
+constexpr pid_t kUnusedId = INT32_MAX - 1;  // more than the kernel ever gives
 
 // Whether it holds for one who is not root.
 bool HoldsForAlice(const std::function<bool()>& holds) {
@@ -27,7 +27,7 @@ bool HoldsForAlice(const std::function<bool()>& holds) {
 }
 
 TEST(IsOthersTest, AProcessThatHasEndedIsNot) {
-  EXPECT_TRUE(HoldsForAlice([] { return !IsOthers(kNobodysId); }));
+  EXPECT_TRUE(HoldsForAlice([] { return !IsOthers(kUnusedId); }));
 }
 
 TEST(IsOthersTest, ItsOwnIsNot) {

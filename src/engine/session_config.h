@@ -68,6 +68,7 @@ struct SessionConfig {
   std::vector<std::string> skip_symbol_prefixes;  // of mapping paths
   bool stream_allocations = false;  // every sample and free as an event of its own
   bool ask_allocator = false;       // malloc_info with each dump
+  bool list_live_blocks = false;    // with their addresses, in the last dump
   DeviceOptions device;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "rt/machine.h"
 
 namespace heapprofd {
 
@@ -26,7 +27,7 @@ class TscClock {
     if (ns_per_tick_ == 0)
       return last_.ns;
     if (tsc > last_.tsc) {
-      const uint64_t now = std::max<uint64_t>(__builtin_ia32_rdtsc(), last_.tsc);
+      const uint64_t now = std::max<uint64_t>(rt::ReadTsc(), last_.tsc);
       return last_.ns + NsOf(std::min(tsc, now) - last_.tsc);
     }
     const uint64_t back = NsOf(last_.tsc - tsc);
@@ -47,13 +48,13 @@ class TscClock {
   // that was interrupted least.
   static Pair Read() {
     constexpr int kAttempts = 5;
-    constexpr uint64_t kShort = 10'000;  // ticks; microseconds
+    const uint64_t short_ticks = rt::TicksOf(5'000);
     Pair best;
     uint64_t shortest = UINT64_MAX;
-    for (int i = 0; i < kAttempts && shortest > kShort; ++i) {
-      const uint64_t before = __builtin_ia32_rdtsc();
+    for (int i = 0; i < kAttempts && shortest > short_ticks; ++i) {
+      const uint64_t before = rt::ReadTsc();
       const uint64_t ns = MonotonicNs();
-      const uint64_t ticks = __builtin_ia32_rdtsc() - before;
+      const uint64_t ticks = rt::ReadTsc() - before;
       if (ticks < shortest) {
         shortest = ticks;
         best = {.tsc = before + ticks / 2, .ns = ns};

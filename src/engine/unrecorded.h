@@ -14,27 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "profile/unrecorded_programs.h"
+
 namespace heapprofd {
-
-enum class UnrecordedReason : uint8_t {
-  kStatic,
-  k32Bit,
-  kPrivileged,
-  kCleanedEnvironment,  // started without our variables
-  kDeclined,            // it reported, and the engine could not take it
-  kLate,                // it was gone, or had given up waiting, when the engine answered
-  kConfined,            // a seccomp filter might have killed it for reporting
-  kNoSpace,             // it could not map the memory that it was given
-  kNotLoaded,           // none of these is known
-};
-
-inline constexpr size_t kUnrecordedReasons = 9;
-
-struct UnrecordedPrograms {
-  UnrecordedReason reason = UnrecordedReason::kNotLoaded;
-  uint64_t count = 0;
-  std::vector<std::string> names;  // distinct, in order of appearance, a few only
-};
 
 class ProgramWatch {
  public:

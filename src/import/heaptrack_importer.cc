@@ -314,6 +314,8 @@ class HeaptrackImporter {
 Result<ImportReport> ImportHeaptrack(ByteSource& source,
                                      const std::string& name,
                                      TraceBuilder& builder) {
+  // Its stacks are a tree; whole ones could need any multiple of the file's size.
+  builder.UseCallsites();
   ImportReport report;
   LineReader lines(&source);
   HeaptrackImporter importer(name, builder);

@@ -351,15 +351,16 @@ class PprofImporter {
       ++report->bad_records;
       return;
     }
-    uint32_t callsite = kNoId;
+    stack_frames_.clear();
     for (size_t i = stack_.size(); i-- > 0;) {
       const auto frame = frames_.find(stack_[i]);
       if (frame == frames_.end() || frame->second == kNoId) {
         ++report->bad_records;
         return;
       }
-      callsite = builder_.InternCallsite(callsite, frame->second);
+      stack_frames_.push_back(frame->second);
     }
+    const uint32_t callsite = builder_.InternWhole(stack_frames_.span());
     if (callsite == kNoId || values_.size() != value_types_.size()) {
       ++report->bad_records;
       return;
@@ -405,6 +406,7 @@ class PprofImporter {
   std::unordered_map<uint64_t, PprofFunction> functions_;
   std::unordered_map<uint64_t, uint32_t> frames_;  // location -> frame
   std::vector<uint64_t> stack_;
+  Column<uint32_t> stack_frames_;  // of stack_, the outermost first
   std::vector<int64_t> values_;
   Figures figures_;
   int64_t time_ns_ = 0;

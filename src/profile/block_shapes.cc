@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
 
 namespace heapprofd {
 namespace {
@@ -10,8 +9,11 @@ namespace {
 constexpr int kKindShift = 8;
 constexpr int kCallsiteShift = 16;
 
-uint64_t KeyOf(CallsiteId callsite, ShapeKind kind, uint64_t value) {
-  const auto log2 = static_cast<uint64_t>(value == 0 ? 0 : std::bit_width(value) - 1);
+uint64_t Log2(uint64_t value) {
+  return static_cast<uint64_t>(value == 0 ? 0 : std::bit_width(value) - 1);
+}
+
+uint64_t KeyOf(CallsiteId callsite, ShapeKind kind, uint64_t log2) {
   return uint64_t{callsite} << kCallsiteShift |
          static_cast<uint64_t>(kind) << kKindShift | log2;
 }
@@ -33,7 +35,7 @@ Estimate TemporaryBlocks(const HeapDump& dump) {
 
 void SortShapes(std::vector<ShapeRow>* rows) {
   std::ranges::sort(*rows, {}, [](const ShapeRow& row) {
-    return std::tuple(row.callsite, row.kind, row.log2);
+    return KeyOf(row.callsite, row.kind, row.log2);
   });
 }
 
@@ -41,7 +43,7 @@ void BlockShapes::Add(CallsiteId callsite,
                       ShapeKind kind,
                       uint64_t value,
                       const Estimate& estimate) {
-  const uint64_t key = KeyOf(callsite, kind, value);
+  const uint64_t key = KeyOf(callsite, kind, Log2(value));
   if (Estimate* sum = sums_.Find(key))
     *sum += estimate;
   else if (sums_.size() < kMaxSums)

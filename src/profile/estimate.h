@@ -38,4 +38,14 @@ inline int64_t RoundedFigure(double value) {
   return value > 0 ? std::llround(std::min(value, kMax)) : 0;
 }
 
+inline double WholeFigure(double value) {
+  return static_cast<double>(RoundedFigure(value));
+}
+
+inline BoundedBytes WholeFigures(const BoundedBytes& bytes) {
+  return {.bytes = WholeFigure(bytes.bytes),
+          .low = WholeFigure(bytes.low),
+          .high = WholeFigure(bytes.high)};
+}
+
 }  // namespace heapprofd

@@ -65,6 +65,9 @@ constexpr auto kFigures = std::to_array<Figure>({
      "marks that the program set and that were not kept"},
     {"unshaped_blocks", 25, &Quality::unshaped_blocks,
      "sampled blocks that are in no histogram of sizes or times: there are too many"},
+    {"unlisted_blocks", 26, &Quality::unlisted_blocks,
+     "live sampled blocks that a list of them, where one was asked for, does not have: "
+     "there are too many"},
 });
 
 static_assert(sizeof(Quality) == sizeof(UnwindTimes) + kFigures.size() * sizeof(uint64_t),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profile/estimate.h"
+
 namespace heapprofd {
 namespace {
 
@@ -57,7 +59,7 @@ BoundedBytes LiveSum::Total() const {
   total.low = std::clamp(LowerLimit(live_, interval_), std::min(certain_, total.bytes),
                          total.bytes);
   total.high = std::max(total.bytes, std::min(UpperLimit(live_, interval_), possible_));
-  return total;
+  return WholeFigures(total);
 }
 
 double LiveSum::standard_error() const {
@@ -68,6 +70,16 @@ BoundedBytes LiveTotal(const HeapDump& dump) {
   LiveSum sum;
   sum.Add(dump);
   return sum.Total();
+}
+
+Estimate AllocatedTotal(const HeapDump& dump) {
+  if (dump.exact_alloc_calls > 0)
+    return {.bytes = static_cast<double>(dump.exact_alloc_bytes),
+            .count = static_cast<double>(dump.exact_alloc_calls)};
+  Estimate allocated;
+  for (const auto& [callsite, totals] : dump.callsites)
+    allocated += totals.allocated;
+  return allocated;
 }
 
 BoundedBytes SumOf(const BoundedBytes& a, const BoundedBytes& b) {

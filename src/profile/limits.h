@@ -26,7 +26,7 @@ double UpperLimit(const Estimate& sum, uint64_t interval);
 class LiveSum {
  public:
   void Add(const HeapDump& dump);
-  BoundedBytes Total() const;
+  BoundedBytes Total() const;  // whole bytes
 
   // Of the unbounded sum, bytes.
   double standard_error() const;
@@ -40,6 +40,9 @@ class LiveSum {
 
 // What is live at the dump: the sum over its callsites within what exact counts allow.
 BoundedBytes LiveTotal(const HeapDump& dump);
+
+// What was ever allocated: counted by the recorder, else the sum over the callsites.
+Estimate AllocatedTotal(const HeapDump& dump);
 
 // Of estimates that may all err in the same direction: the limits add up.
 BoundedBytes SumOf(const BoundedBytes& a, const BoundedBytes& b);

@@ -1,7 +1,9 @@
 #include "profile/live_heap.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "profile/estimate.h"
 #include "profile/limits.h"
@@ -18,6 +20,7 @@ constexpr size_t kMaxPendingReallocs = 65536;  // thread ids come from the targe
 }  // namespace
 
 LiveHeap::Sample::Sample(const SampledAllocation& allocation,
+                         uint32_t row,
                          uint8_t halves,
                          uint64_t now_ns)
     : size_(allocation.size & Mask(kSizeBits)),
@@ -25,7 +28,7 @@ LiveHeap::Sample::Sample(const SampledAllocation& allocation,
       interval_(allocation.interval & Mask(kIntervalBits)),
       halves_(halves),
       thread_(allocation.thread & Mask(kThreadBits)),
-      callsite_(allocation.callsite & Mask(kCallsiteBits)),
+      row_(row & Mask(kRowBits)),
       born_low_(now_ns >> kTimeShift & Mask(kLowBits)) {}
 
 uint64_t LiveHeap::Sample::AgeNs(uint64_t now_ns) const {
@@ -59,18 +62,29 @@ Estimate LiveHeap::Certain::ScaleRest(const Estimate& sum, double scale) const {
           .count_variance = sum.count_variance * scale * scale};
 }
 
-LiveHeap::CallsiteState& LiveHeap::Touch(CallsiteId callsite) {
-  if (callsite >= callsites_.size())
-    callsites_.resize(size_t{callsite} + 1, CallsiteState());
-  CallsiteState& state = callsites_[callsite];
+uint32_t LiveHeap::RowOf(CallsiteId callsite) {
+  const auto next = static_cast<uint32_t>(callsites_.size());
+  const auto [row, is_new] = rows_.Insert(callsite, next);
+  if (is_new)
+    callsites_.push_back({.callsite = callsite});
+  return *row;
+}
+
+LiveHeap::CallsiteState& LiveHeap::Touch(uint32_t row) {
+  CallsiteState& state = callsites_[row];
   if (state.peak_generation != peak_generation_) {
     state.peak = state.totals.live();
     state.peak_certain = state.live_certain;
     state.peak_generation = peak_generation_;
   }
-  sampled_callsites_ += state.has_samples ? 0 : 1;
-  state.has_samples = true;
   return state;
+}
+
+std::vector<uint32_t> LiveHeap::OrderedRows() const {
+  std::vector<uint32_t> rows(callsites_.size());
+  std::iota(rows.begin(), rows.end(), 0u);
+  std::ranges::sort(rows, {}, [this](uint32_t row) { return callsites_[row].callsite; });
+  return rows;
 }
 
 CallsiteTotals& LiveHeap::TotalsOf(ThreadId thread) {
@@ -83,13 +97,14 @@ void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
   const auto [entry, is_new] = samples_.Insert(allocation.address, Sample());
   if (!is_new)
     CountFreed(*entry, {});
-  *entry = Sample(allocation,
+  const uint32_t row = RowOf(allocation.callsite);
+  *entry = Sample(allocation, row,
                   peak_estimator_.Allocate(allocation.size, allocation.interval), now_ns);
   const Estimate estimate = EstimateOfSample(allocation.size, allocation.interval);
-  CallsiteState& state = Touch(allocation.callsite);
+  CallsiteState& state = Touch(row);
   state.totals.allocated += estimate;
   state.live_certain.Add(*entry, 1);
-  shapes_.Allocate(allocation.callsite, allocation.size, estimate);
+  shapes_.Allocate(row, allocation.size, estimate);
   TotalsOf(allocation.thread).allocated += estimate;
   allocated_ += estimate;
   AddLive(estimate, now_ns);
@@ -119,17 +134,18 @@ bool LiveHeap::Take(uint64_t address, const Freeing& freeing, PendingRealloc* ta
 void LiveHeap::CountFreed(const Sample& sample, const BlockShapes::End& end) {
   const Estimate estimate = EstimateOfSample(sample.size(), sample.interval());
   peak_estimator_.Free(sample.size(), sample.interval(), sample.halves());
-  CallsiteState& state = Touch(sample.callsite());
+  CallsiteState& state = Touch(sample.row());
   state.totals.freed += estimate;
   state.live_certain.Add(sample, -1);
   TotalsOf(sample.thread()).freed += estimate;
-  shapes_.Free(sample.callsite(), end, estimate, 1);
+  shapes_.Free(sample.row(), end, estimate, 1);
   live_ -= estimate;
 }
 
 size_t LiveHeap::bytes() const {
   constexpr size_t kPerRealloc = sizeof(PendingRealloc) + 48;  // and what finds it
-  return samples_.bytes() + shapes_.bytes() + callsites_.size() * sizeof(CallsiteState) +
+  return samples_.bytes() + shapes_.bytes() + rows_.bytes() +
+         callsites_.size() * sizeof(CallsiteState) +
          threads_.capacity() * sizeof(CallsiteTotals) +
          pending_reallocs_.size() * kPerRealloc;
 }
@@ -162,20 +178,20 @@ void LiveHeap::UndoRealloc(uint64_t address, uint32_t thread_id, uint64_t now_ns
     return;
   const Estimate estimate = EstimateOfSample(sample.size(), sample.interval());
   peak_estimator_.Return(sample.size(), sample.interval(), sample.halves());
-  CallsiteState& state = Touch(sample.callsite());
+  CallsiteState& state = Touch(sample.row());
   state.totals.freed -= estimate;
   state.live_certain.Add(sample, 1);
   TotalsOf(sample.thread()).freed -= estimate;
-  shapes_.Free(sample.callsite(), end, estimate, -1);
+  shapes_.Free(sample.row(), end, estimate, -1);
   AddLive(estimate, now_ns);
 }
 
 double LiveHeap::PossibleRest(const HeapDump& dump) const {
   const auto counted = static_cast<double>(dump.exact_alloc_bytes);
   const double rest = counted - peak_estimator_.certain_allocated();
-  return dump.exact_alloc_calls == 0 || rest < 0  // nothing was counted, or it is a lie
-             ? std::numeric_limits<double>::infinity()
-             : rest;
+  // Without samples either, no call is no call. With some, they were not counted.
+  const bool is_counted = dump.exact_alloc_calls > 0 || callsites_.empty();
+  return is_counted && rest >= 0 ? rest : std::numeric_limits<double>::infinity();
 }
 
 double LiveHeap::LiveBytes(const HeapDump& counted) const {
@@ -211,8 +227,8 @@ BoundedBytes LiveHeap::PeakTotal(const HeapDump& dump) const {
 void LiveHeap::Snapshot(HeapDump* dump) const {
   dump->callsites.clear();
   dump->peak.clear();
-  dump->callsites.reserve(sampled_callsites_);
-  dump->peak.reserve(sampled_callsites_);
+  dump->callsites.reserve(callsites_.size());
+  dump->peak.reserve(callsites_.size());
   dump->peak_ns = peak_ns_;
   dump->peak_total = PeakTotal(*dump);
   dump->certain_live = peak_estimator_.certain_live();
@@ -221,31 +237,56 @@ void LiveHeap::Snapshot(HeapDump* dump) const {
   const double sampled = peak_.bytes - peak_certain_;
   const double scale =
       sampled > 0 ? std::max(0.0, dump->peak_total.bytes - peak_certain_) / sampled : 1;
-  for (size_t i = 0; i < callsites_.size(); ++i) {
-    const CallsiteState& state = callsites_[i];
-    if (!state.has_samples)
-      continue;
-    const auto id = static_cast<CallsiteId>(i);
-    dump->callsites.emplace(id, state.totals);
+  for (const uint32_t row : OrderedRows()) {
+    const CallsiteState& state = callsites_[row];
+    dump->callsites.emplace(state.callsite, state.totals);
     const bool has_changed = state.peak_generation == peak_generation_;
     const Estimate at_peak = has_changed ? state.peak : state.totals.live();
     const Certain& certain = has_changed ? state.peak_certain : state.live_certain;
     if (at_peak.bytes > 0)
-      dump->peak.emplace(id, certain.ScaleRest(at_peak, scale));
+      dump->peak.emplace(state.callsite, certain.ScaleRest(at_peak, scale));
   }
 }
 
 uint64_t LiveHeap::SnapshotShapes(uint64_t now_ns, HeapDump* dump) const {
   BlockShapes live;
   samples_.ForEach([&](uint64_t /*address*/, const Sample& sample) {
-    live.AddLive(sample.callsite(), sample.size(), sample.AgeNs(now_ns),
+    live.AddLive(sample.row(), sample.size(), sample.AgeNs(now_ns),
                  EstimateOfSample(sample.size(), sample.interval()));
   });
   dump->shapes.clear();
   shapes_.AppendTo(&dump->shapes);
   live.AppendTo(&dump->shapes);
+  for (ShapeRow& shape : dump->shapes)
+    shape.callsite = callsites_[shape.callsite].callsite;
   SortShapes(&dump->shapes);
   return shapes_.left_out() + live.left_out();
+}
+
+// Twice as many as are wanted are held at most.
+uint64_t LiveHeap::SnapshotBlocks(size_t most, HeapDump* dump) const {
+  std::vector<LiveBlock> blocks;
+  blocks.reserve(std::min(samples_.size(), 2 * most));
+  uint64_t least = 0;  // smaller ones are not among the largest
+  const auto drop_small = [&] {
+    std::ranges::nth_element(blocks, blocks.begin() + static_cast<ptrdiff_t>(most),
+                             std::ranges::greater(), &LiveBlock::size);
+    least = blocks[most].size;
+    blocks.resize(most);
+  };
+  samples_.ForEach([&](uint64_t address, const Sample& sample) {
+    if (sample.size() < least)
+      return;
+    blocks.push_back({address, sample.size(), callsites_[sample.row()].callsite});
+    if (blocks.size() == 2 * most)
+      drop_small();
+  });
+  if (blocks.size() > most)
+    drop_small();
+  std::ranges::sort(blocks, {}, &LiveBlock::address);
+  blocks.shrink_to_fit();
+  dump->blocks = std::move(blocks);
+  return samples_.size() - dump->blocks.size();
 }
 
 }  // namespace heapprofd

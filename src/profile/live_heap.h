@@ -58,6 +58,10 @@ class LiveHeap {
   // blocks are in none.
   uint64_t SnapshotShapes(uint64_t now_ns, HeapDump* dump) const;
 
+  // Fills the blocks with the `most` largest, which takes as long as there are live
+  // samples. Returns how many it has left out.
+  uint64_t SnapshotBlocks(size_t most, HeapDump* dump) const;
+
   const Estimate& live() const { return live_; }
 
   // Of that, no more than the exact totals of `counted` allow.
@@ -67,11 +71,18 @@ class LiveHeap {
 
   size_t live_samples() const { return samples_.size(); }
 
+  // Those that had samples, of which there are few beside all callers of a process.
+  size_t callsite_count() const { return callsites_.size(); }
+
+  bool HasCallsite(CallsiteId callsite) const { return rows_.Contains(callsite); }
+
   // What it takes of our memory.
   size_t bytes() const;
 
   // What the next sample may take beside that for a moment.
-  size_t growth_bytes() const { return samples_.growth_bytes() + shapes_.growth_bytes(); }
+  size_t growth_bytes() const {
+    return samples_.growth_bytes() + rows_.growth_bytes() + shapes_.growth_bytes();
+  }
 
   // Lets the processor fetch what the next event at this address will read.
   void Prefetch(uint64_t address) const { samples_.Prefetch(address); }
@@ -81,7 +92,11 @@ class LiveHeap {
   class Sample {
    public:
     Sample() = default;
-    Sample(const SampledAllocation& allocation, uint8_t halves, uint64_t now_ns);
+    // `row`: of callsites_.
+    Sample(const SampledAllocation& allocation,
+           uint32_t row,
+           uint8_t halves,
+           uint64_t now_ns);
 
     uint64_t size() const { return size_; }
 
@@ -89,7 +104,7 @@ class LiveHeap {
 
     uint8_t halves() const { return static_cast<uint8_t>(halves_); }  // PeakEstimator's
 
-    CallsiteId callsite() const { return static_cast<CallsiteId>(callsite_); }
+    uint32_t row() const { return static_cast<uint32_t>(row_); }
 
     ThreadId thread() const { return static_cast<ThreadId>(thread_); }
 
@@ -104,7 +119,7 @@ class LiveHeap {
     static constexpr int kHighBits = 7;
     static constexpr int kIntervalBits = 41;
     static constexpr int kThreadBits = 15;
-    static constexpr int kCallsiteBits = 24;
+    static constexpr int kRowBits = 24;
     static constexpr int kLowBits = 40;
 
     uint64_t size_ : kSizeBits = 0;
@@ -112,7 +127,7 @@ class LiveHeap {
     uint64_t interval_ : kIntervalBits = 0;
     uint64_t halves_ : 8 = 0;
     uint64_t thread_ : kThreadBits = 0;
-    uint64_t callsite_ : kCallsiteBits = 0;
+    uint64_t row_ : kRowBits = 0;
     uint64_t born_low_ : kLowBits = 0;
   };
 
@@ -129,13 +144,13 @@ class LiveHeap {
   };
 
   struct CallsiteState {
-    CallsiteTotals totals;
-    Certain live_certain;
-    Estimate peak;
-    Certain peak_certain;
+    CallsiteId callsite = 0;
+    CallsiteTotals totals = {};
+    Certain live_certain = {};
+    Estimate peak = {};
+    Certain peak_certain = {};
     uint64_t peak_generation =
         0;  // the peak's values belong to this generation; older: those of live do
-    bool has_samples = false;
   };
 
   struct PendingRealloc {
@@ -144,7 +159,12 @@ class LiveHeap {
     BlockShapes::End end;
   };
 
-  CallsiteState& Touch(CallsiteId callsite);
+  // The row of this callsite in callsites_.
+  uint32_t RowOf(CallsiteId callsite);
+  // Before its values change.
+  CallsiteState& Touch(uint32_t row);
+  // All of them, in the order of their callsites.
+  std::vector<uint32_t> OrderedRows() const;
   void AddLive(const Estimate& estimate, uint64_t now_ns);
   bool Take(uint64_t address, const Freeing& freeing, PendingRealloc* taken);
   void CountFreed(const Sample& sample, const BlockShapes::End& end);
@@ -155,10 +175,10 @@ class LiveHeap {
   BoundedBytes PeakTotal(const HeapDump& dump) const;
 
   FlatMap<Sample> samples_;  // by address
-  BlockShapes shapes_;
+  BlockShapes shapes_;       // of rows of callsites_
   std::unordered_map<uint32_t, PendingRealloc> pending_reallocs_;  // by thread
-  Column<CallsiteState> callsites_;                                // by CallsiteId
-  size_t sampled_callsites_ = 0;
+  FlatMap<uint32_t> rows_;                                         // by CallsiteId
+  Column<CallsiteState> callsites_;      // with samples, in the order of their first ones
   std::vector<CallsiteTotals> threads_;  // by ThreadId
   Estimate live_;
   Estimate allocated_;

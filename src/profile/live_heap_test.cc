@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <random>
 #include <tuple>
@@ -150,6 +151,23 @@ TEST(LiveHeapTest, AnEmptyHeapHasNoPeak) {
   EXPECT_EQ(dump.peak_ns, 0u);
 }
 
+TEST(LiveHeapTest, WhereNothingWasAllocatedNothingIsLive) {
+  HeapDump dump;
+  dump.sampling_interval = 4096;
+  LiveHeap().Snapshot(&dump);
+  EXPECT_EQ(dump.possible_live, 0);
+  EXPECT_EQ(dump.peak_total.high, 0);
+}
+
+TEST(LiveHeapTest, WhatWasNotCountedHasNoLimit) {
+  LiveHeap heap;
+  heap.Allocate({0x10, 100, 4096, 0}, 1);
+  HeapDump dump;
+  dump.sampling_interval = 4096;
+  heap.Snapshot(&dump);
+  EXPECT_EQ(dump.possible_live, std::numeric_limits<double>::infinity());
+}
+
 TEST(LiveHeapTest, AReusedAddressCountsTheOldBlockAsFreed) {
   LiveHeap heap;
   heap.Allocate({0x10, 100, kExact, 0}, 1);
@@ -219,13 +237,42 @@ TEST(LiveHeapTest, SampledAllocationsCountWithTheirWeight) {
   EXPECT_NEAR(dump.callsites[3].allocated.count, 2.54149408, 1e-7);
 }
 
-// One sample at a high id makes room for all ids below it.
-TEST(LiveHeapTest, WhatCallsitesTakeIsCounted) {
+// A process has ten times as many callers as callsites with samples.
+TEST(LiveHeapTest, CallsitesWithSamplesTakeMemoryAndNoOthers) {
   LiveHeap heap(1);
   const size_t before = heap.bytes();
-  constexpr CallsiteId kHigh = 100'000;
+  constexpr CallsiteId kHigh = 10'000'000;
   heap.Allocate({.address = 16, .size = 1, .callsite = kHigh}, 0);
-  EXPECT_GE(heap.bytes() - before, kHigh * (sizeof(CallsiteTotals) + sizeof(Estimate)));
+  EXPECT_LE(heap.bytes() - before, size_t{32} << 10);
+  constexpr CallsiteId kCallsites = 1000;
+  for (CallsiteId id = 0; id < kCallsites; ++id)
+    heap.Allocate({.address = 16 * (id + 2), .size = 1, .callsite = id}, 0);
+  EXPECT_EQ(heap.callsite_count(), kCallsites + 1);
+  EXPECT_GE(heap.bytes() - before,
+            kCallsites * (sizeof(CallsiteTotals) + sizeof(Estimate)));
+}
+
+TEST(LiveHeapTest, ADumpIsInTheOrderOfCallsites) {
+  LiveHeap heap(1);
+  for (const CallsiteId id : {7u, 3u, 5u, 0u})
+    heap.Allocate({.address = 16 * (id + 1), .size = id + 1, .callsite = id}, 0);
+  EXPECT_TRUE(heap.HasCallsite(5));
+  EXPECT_FALSE(heap.HasCallsite(4));
+  HeapDump dump;
+  heap.Snapshot(&dump);
+  heap.SnapshotShapes(1, &dump);
+  std::vector<std::pair<CallsiteId, double>> totals;
+  for (const auto& [id, total] : dump.callsites)
+    totals.emplace_back(id, total.allocated.bytes);
+  EXPECT_EQ(totals,
+            (std::vector<std::pair<CallsiteId, double>>{{0, 1}, {3, 4}, {5, 6}, {7, 8}}));
+  EXPECT_EQ(dump.peak.size(), 4u);
+  std::vector<CallsiteId> of_shapes;
+  for (const ShapeRow& row : dump.shapes) {
+    if (row.kind == ShapeKind::kAllocatedSize)
+      of_shapes.push_back(row.callsite);
+  }
+  EXPECT_EQ(of_shapes, (std::vector<CallsiteId>{0, 3, 5, 7}));
 }
 
 TEST(LiveHeapTest, RowsOfADumpTakeWhatTheyNeed) {
@@ -254,7 +301,7 @@ std::vector<std::tuple<CallsiteId, int, double>> ShapesOf(const LiveHeap& heap,
   return found;
 }
 
-using Shape = std::vector<std::tuple<CallsiteId, int, double>>;
+using ShapeRows = std::vector<std::tuple<CallsiteId, int, double>>;
 
 constexpr uint64_t kBegin = 1'000'000'000;  // ns
 
@@ -267,11 +314,12 @@ TEST(LiveHeapShapesTest, LifetimesAndAgesAreCounted) {
   heap.Free(1, {.thread = 1, .now_ns = kBegin + 2'000'000});
   heap.Free(2, {.thread = 1, .now_ns = kBegin + 5'000'000'000});
   const uint64_t end = kBegin + 10'000'000'000;
-  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kAllocatedSize), (Shape{{3, 6, 4}}));
-  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kLifetime), (Shape{{3, 20, 1}, {3, 32, 1}}));
-  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kLiveSize), (Shape{{3, 6, 2}}));
-  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kAge), (Shape{{3, 33, 2}}));
-  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kTemporary), Shape());
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kAllocatedSize), (ShapeRows{{3, 6, 4}}));
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kLifetime),
+            (ShapeRows{{3, 20, 1}, {3, 32, 1}}));
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kLiveSize), (ShapeRows{{3, 6, 2}}));
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kAge), (ShapeRows{{3, 33, 2}}));
+  EXPECT_EQ(ShapesOf(heap, end, ShapeKind::kTemporary), ShapeRows());
 }
 
 TEST(LiveHeapShapesTest, TemporaryIsWhatItsThreadFreesSoon) {
@@ -284,7 +332,7 @@ TEST(LiveHeapShapesTest, TemporaryIsWhatItsThreadFreesSoon) {
   heap.Free(2, {.thread = 1, .now_ns = kBegin + kTemporaryNs + 1000});
   heap.Free(3, {.thread = 2, .now_ns = kBegin + 1000});
   heap.Free(4, {.thread = kUnknownThread, .now_ns = kBegin + 1000});
-  EXPECT_EQ(ShapesOf(heap, kBegin, ShapeKind::kTemporary), (Shape{{0, 0, 1}}));
+  EXPECT_EQ(ShapesOf(heap, kBegin, ShapeKind::kTemporary), (ShapeRows{{0, 0, 1}}));
 }
 
 TEST(LiveHeapShapesTest, AReallocThatFailsEndsNothing) {
@@ -292,9 +340,9 @@ TEST(LiveHeapShapesTest, AReallocThatFailsEndsNothing) {
   heap.Allocate({.address = 1, .size = 100, .interval = kExact, .thread = 1}, kBegin);
   heap.FreeForRealloc(1, 77, {.thread = 1, .now_ns = kBegin + 1000});
   heap.UndoRealloc(1, 77, kBegin + 2000);
-  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kTemporary), Shape());
-  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kLifetime), Shape());
-  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kAge), (Shape{{0, 11, 1}}));
+  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kTemporary), ShapeRows());
+  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kLifetime), ShapeRows());
+  EXPECT_EQ(ShapesOf(heap, kBegin + 3000, ShapeKind::kAge), (ShapeRows{{0, 11, 1}}));
 }
 
 TEST(LiveHeapShapesTest, EveryLimitOfASampleIsKept) {
@@ -307,11 +355,11 @@ TEST(LiveHeapShapesTest, EveryLimitOfASampleIsKept) {
                                   .thread = 16'383};
   heap.Allocate(largest, late);
   EXPECT_EQ(ShapesOf(heap, late + 1'000'000, ShapeKind::kLiveSize),
-            (Shape{{8'100'000, 56, 1}}));
+            (ShapeRows{{8'100'000, 56, 1}}));
   EXPECT_EQ(ShapesOf(heap, late + 1'100'000, ShapeKind::kAge),
-            (Shape{{8'100'000, 20, 1}}));
+            (ShapeRows{{8'100'000, 20, 1}}));
   heap.Free(1, {.thread = 16'383, .now_ns = late + 1000});
-  EXPECT_EQ(ShapesOf(heap, late, ShapeKind::kTemporary), (Shape{{8'100'000, 0, 1}}));
+  EXPECT_EQ(ShapesOf(heap, late, ShapeKind::kTemporary), (ShapeRows{{8'100'000, 0, 1}}));
   HeapDump dump;
   heap.Snapshot(&dump);
   EXPECT_EQ(dump.threads[16'383].freed.bytes, 0x1p56);
@@ -321,7 +369,41 @@ TEST(LiveHeapShapesTest, EveryLimitOfASampleIsKept) {
 TEST(LiveHeapShapesTest, ABlockThatIsYoungerThanTheDumpIsNew) {
   LiveHeap heap;
   heap.Allocate({.address = 1, .size = 1, .interval = kExact}, kBegin);
-  EXPECT_EQ(ShapesOf(heap, kBegin - 5000, ShapeKind::kAge), (Shape{{0, 0, 1}}));
+  EXPECT_EQ(ShapesOf(heap, kBegin - 5000, ShapeKind::kAge), (ShapeRows{{0, 0, 1}}));
+}
+
+TEST(LiveHeapTest, TheLargestLiveBlocksAreListedByAddress) {
+  LiveHeap heap;
+  for (uint64_t i = 1; i <= 1000; ++i)
+    heap.Allocate({.address = (1001 - i) * 4096,
+                   .size = 10 * i,
+                   .interval = 1,
+                   .callsite = static_cast<CallsiteId>(i % 7)},
+                  i);
+  heap.Free(1 * 4096);  // the largest
+  for (const size_t most : {1u, 3u, 10u, 498u, 998u}) {
+    HeapDump dump;
+    EXPECT_EQ(heap.SnapshotBlocks(most, &dump), 999 - most);
+    ASSERT_EQ(dump.blocks.size(), most);
+    for (size_t i = 0; i < most; ++i) {
+      const uint64_t number = 999 - i;
+      EXPECT_EQ(dump.blocks[i].address, (1001 - number) * 4096);
+      EXPECT_EQ(dump.blocks[i].size, 10 * number);
+      EXPECT_EQ(dump.blocks[i].callsite, number % 7);
+    }
+  }
+  HeapDump dump;
+  EXPECT_EQ(heap.SnapshotBlocks(5000, &dump), 0u);
+  EXPECT_EQ(dump.blocks.size(), 999u);
+}
+
+TEST(LiveHeapTest, OfBlocksOfOneSizeAnyAreListed) {
+  LiveHeap heap;
+  for (uint64_t i = 1; i <= 1000; ++i)
+    heap.Allocate({.address = i * 64, .size = 64, .interval = 1}, i);
+  HeapDump dump;
+  EXPECT_EQ(heap.SnapshotBlocks(100, &dump), 900u);
+  EXPECT_EQ(dump.blocks.size(), 100u);
 }
 
 }  // namespace

@@ -135,6 +135,13 @@ struct ShapeRow {
   Estimate estimate;
 };
 
+// A sampled block that is live.
+struct LiveBlock {
+  uint64_t address = 0;
+  uint64_t size = 0;  // bytes asked for
+  CallsiteId callsite = 0;
+};
+
 // What one heap of one process looked like at one moment.
 struct HeapDump {
   std::string heap_name;                    // "libc.malloc"
@@ -153,6 +160,7 @@ struct HeapDump {
       std::numeric_limits<double>::infinity();
   std::vector<CallsiteTotals> threads;  // by ThreadId of who allocated, whoever freed
   std::vector<ShapeRow> shapes;    // in the last dump only, in order of their members
+  std::vector<LiveBlock> blocks;   // as well, and only when asked for; by address
   uint64_t exact_alloc_calls = 0;  // counted, not sampled
   uint64_t exact_alloc_bytes = 0;
 };
@@ -189,6 +197,7 @@ struct Quality {
   uint64_t refused_dumps = 0;         // that the program asked for
   uint64_t refused_marks = 0;         // of the program's
   uint64_t unshaped_blocks = 0;       // in no histogram: there are too many
+  uint64_t unlisted_blocks = 0;       // not in HeapDump::blocks: there are too many
 };
 
 // Why and how a target left, and how the session went for it.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "engine/process_info.h"
@@ -59,15 +60,13 @@ std::string ReasonOf(const TargetProfile& profile) {
 
 TraceRecording::TraceRecording(RecordingConfig config,
                                std::vector<std::unique_ptr<Session>> sessions,
-                               TraceFile trace,
-                               std::string spool_directory)
+                               TraceFile trace)
     : config_(std::move(config)),
       sessions_(std::move(sessions)),
       session_states_(sessions_.size()),
       writer_(std::move(trace)),
       other_sources_(&writer_),
-      stream_(&writer_),
-      spool_(std::move(spool_directory)) {
+      stream_(&writer_) {
   for (const std::unique_ptr<Session>& session : sessions_) {
     if (session->config().stream_allocations)
       session->live().set_events(&stream_);
@@ -118,7 +117,6 @@ void TraceRecording::ServeSchedule() {
       Note(WriteRequestedDumps(*sessions_[i], *target));
     if (!IsDue(i, now))
       continue;
-    marks_.push_back({.time_ns = now, .label = ""});
     DumpSession(*sessions_[i], "");
     // From the schedule, not from now: dumps that take long must not make the next ones
     // late. Those that were missed altogether are left out.
@@ -178,7 +176,6 @@ void TraceRecording::Dump(const std::string& label) {
     return;
   const std::string text =
       TextFromTarget(label.c_str(), std::min(label.size() + 1, kMaxLabel));
-  marks_.push_back({.time_ns = MonotonicNs(), .label = text});
   for (const std::unique_ptr<Session>& session : sessions_) {
     if (!session->is_stopped())
       DumpSession(*session, text);
@@ -186,7 +183,6 @@ void TraceRecording::Dump(const std::string& label) {
 }
 
 void TraceRecording::DumpSession(Session& session, const std::string& label) {
-  const size_t mark = marks_.size() - 1;
   session.Serve();  // processes that have ended are not dumped as if they lived
   if (session.config().ask_allocator)
     AskAllocators(session, [this, &session] { ServeOthers(session); });
@@ -203,7 +199,6 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
       target.recorder().ReadMemory();
     }
     Note(WriteTarget(session, target, label));
-    Note(KeepHeaps(target, target.profile().heaps, mark));
     target_states_[&target].is_complete = !target.is_recording();
   }
   Note(WriteRejected(session));
@@ -271,10 +266,8 @@ Status TraceRecording::WriteRequestedDumps(Session& session, Target& target) {
   for (const std::vector<HeapDump>& heaps : dumps) {
     if (heaps.empty())
       continue;
-    marks_.push_back({.time_ns = heaps[0].end_ns, .label = kRequestedLabel});
     HPD_TRY(writer_.WriteHeaps(profile, heaps, state.id,
                                DumpFlags{.label = kRequestedLabel}));
-    HPD_TRY(KeepHeaps(target, heaps, marks_.size() - 1));
   }
   return writer_.Finish();
 }
@@ -315,18 +308,6 @@ Status TraceRecording::WriteAbsent(const Session& session) {
   return {};
 }
 
-Status TraceRecording::KeepHeaps(const Target& target,
-                                 std::span<const HeapDump> heaps,
-                                 size_t mark) {
-  if (!keeps_dumps_)
-    return {};
-  for (const HeapDump& dump : heaps) {
-    HPD_TRY_ASSIGN(const uint64_t position, spool_.Append(dump));
-    earlier_.push_back({.target = &target, .mark = mark, .position = position});
-  }
-  return {};
-}
-
 // Perfetto's skip_symbol_prefix: functions of these files are all called the same.
 void TraceRecording::FilterSymbols(const SessionConfig& config, Target& target) {
   if (config.skip_symbol_prefixes.empty())
@@ -361,14 +342,13 @@ void TraceRecording::Stop(StopCause cause) {
     session->Stop();
   }
   Note(other_sources_.End());
-  marks_.push_back({.time_ns = MonotonicNs(), .label = ""});
   for (const std::unique_ptr<Session>& session : sessions_) {
     for (const std::unique_ptr<Target>& target : session->targets())
       FilterSymbols(session->config(), *target);
   }
 }
 
-Status TraceRecording::WriteRest() {
+Status TraceRecording::WriteRest(const RecordingEnd& end) {
   for (const std::unique_ptr<Session>& session : sessions_) {
     for (const std::unique_ptr<Target>& target : session->targets()) {
       if (!target_states_[target.get()].is_complete)
@@ -382,10 +362,26 @@ Status TraceRecording::WriteRest() {
     Note(writer_.WriteUnsampledChildren(target->profile()));
     Note(writer_.WriteMarks(target->profile()));
   }
+  const NamedModules named =
+      targets().size() == 1 ? NamedModules::kAll : NamedModules::kFiles;
   for (const Target* target : targets())
-    Note(writer_.WriteModuleSymbols(target->profile()));
+    Note(writer_.WriteModuleSymbols(target->profile(), named));
+  Note(writer_.WriteEnd(end));
   Note(writer_.Finish());
   return status_;
+}
+
+Status TraceRecording::WriteAnew(TraceFile trace, const RecordingEnd& end) {
+  TraceWriter before = std::exchange(writer_, TraceWriter(std::move(trace)));
+  status_ = {};
+  target_states_.clear();
+  rejected_ids_.clear();
+  next_target_id_ = 0;
+  Note(writer_.WriteHeader(SerializeTraceConfig(config_)));
+  Status status = WriteRest(end);
+  if (!status.ok())
+    writer_ = std::move(before);
+  return status;
 }
 
 void TraceRecording::LeaveToParent() {
@@ -408,25 +404,6 @@ size_t TraceRecording::live_targets() const {
   for (const std::unique_ptr<Session>& session : sessions_)
     count += session->live().size();
   return count;
-}
-
-Status TraceRecording::ForEachEarlierHeap(const HeapVisitor& visit) const {
-  std::vector<EarlierHeap> heaps = earlier_;
-  // Requests of the programs arrive when their rings are read.
-  std::stable_sort(heaps.begin(), heaps.end(),
-                   [this](const EarlierHeap& left, const EarlierHeap& right) {
-                     return marks_[left.mark].time_ns < marks_[right.mark].time_ns;
-                   });
-  for (const EarlierHeap& heap : heaps) {
-    HPD_TRY_ASSIGN(const HeapDump dump, spool_.Read(heap.position));
-    HPD_TRY(visit(heap.target->profile(), dump, marks_[heap.mark]));
-  }
-  return {};
-}
-
-bool TraceRecording::IsInFinalDump(const Target& target) const {
-  const auto state = target_states_.find(&target);
-  return state == target_states_.end() || !state->second.is_complete;
 }
 
 // The first error stands.

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,17 +16,10 @@
 #include "config/recording_config.h"
 #include "engine/session.h"
 #include "record/allocation_stream.h"
-#include "record/dump_spool.h"
 #include "record/other_sources.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {
-
-// A moment at which heaps were written.
-struct DumpMark {
-  uint64_t time_ns = 0;    // CLOCK_MONOTONIC
-  std::string label = {};  // may be empty
-};
 
 enum class StopCause : uint8_t {
   kNone,  // still recording
@@ -40,12 +32,10 @@ enum class StopCause : uint8_t {
 
 class TraceRecording {
  public:
-  // One session per entry of `config.sessions`. `spool_directory` takes the unnamed file
-  // behind DumpSpool.
+  // One session per entry of `config.sessions`.
   TraceRecording(RecordingConfig config,
                  std::vector<std::unique_ptr<Session>> sessions,
-                 TraceFile trace,
-                 std::string spool_directory);
+                 TraceFile trace);
 
   TraceRecording(const TraceRecording&) = delete;
   TraceRecording& operator=(const TraceRecording&) = delete;
@@ -71,9 +61,6 @@ class TraceRecording {
   // Milliseconds until something is due, at most `max_ms`.
   int MillisecondsToNext(int max_ms) const;
 
-  // Dumps go to the trace and nowhere else: there is nothing for ForEachEarlierHeap.
-  void KeepNoDumps() { keeps_dumps_ = false; }
-
   // Called between the dumps of two processes, now and then: what must not wait for all
   // of them. The sessions of this recording are served by default.
   void set_between_dumps(std::function<void()> callback);
@@ -98,18 +85,15 @@ class TraceRecording {
 
   size_t live_targets() const;
 
-  // After Stop, when frames have their names: writes final dumps and symbols.
-  Status WriteRest();
+  // After Stop, when frames have their names: writes final dumps, symbols and `end`.
+  Status WriteRest(const RecordingEnd& end);
 
-  const std::vector<DumpMark>& marks() const { return marks_; }
+  // Where this process can read the trace (TraceFile::own_path).
+  std::string own_path() const { return writer_.own_path(); }
 
-  // The heaps that were dumped before the end, in order. The profile is that of the end.
-  using HeapVisitor = std::function<Status(
-      const TargetProfile& profile, const HeapDump& dump, const DumpMark& mark)>;
-  Status ForEachEarlierHeap(const HeapVisitor& visit) const;
-
-  // False: the process ended so long ago that an earlier dump holds its last state.
-  bool IsInFinalDump(const Target& target) const;
+  // After WriteRest has failed: all that is still in memory, into another file, which is
+  // the trace from then on unless that fails, too.
+  Status WriteAnew(TraceFile trace, const RecordingEnd& end);
 
  private:
   struct SessionState {
@@ -124,12 +108,6 @@ class TraceRecording {
     size_t filtered_frames = 0;  // looked at for skip_symbol_prefix
   };
 
-  struct EarlierHeap {
-    const Target* target;
-    size_t mark;
-    uint64_t position;  // in the spool
-  };
-
   bool IsDue(size_t session, uint64_t now) const;
   void CheckLimits(uint64_t now);
   bool HitsGuardrail(size_t session) const;
@@ -142,7 +120,6 @@ class TraceRecording {
   Status WriteAbsent(const Session& session);
   Status WriteRequestedDumps(Session& session, Target& target);
   Status Describe(const Target& target, TargetState* state);
-  Status KeepHeaps(const Target& target, std::span<const HeapDump> heaps, size_t mark);
   void FilterSymbols(const SessionConfig& config, Target& target);
   void Note(Status status);
 
@@ -152,12 +129,8 @@ class TraceRecording {
   TraceWriter writer_;
   OtherSources other_sources_;
   AllocationStream stream_;
-  DumpSpool spool_;
   std::map<const Target*, TargetState> target_states_;
   std::map<const TargetProfile*, uint64_t> rejected_ids_;
-  std::vector<DumpMark> marks_;
-  std::vector<EarlierHeap> earlier_;
-  bool keeps_dumps_ = true;
   uint64_t next_target_id_ = 0;
   uint64_t started_ns_ = 0;
   uint64_t limits_checked_ns_ = 0;

@@ -23,7 +23,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr char kSpoolDirectory[] = "/var/tmp";  // on disk, unlike /run
 // That are being finished at a time; others wait their turn.
 constexpr size_t kMaxFinishers = 8;
 // That run or are being finished.
@@ -275,10 +274,8 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   auto hosted = std::make_unique<Hosted>();
   hosted->recording = std::make_unique<TraceRecording>(
       std::move(config), std::move(sessions),
-      TraceFile(std::move(message.fds[0]), request.trace_path()), kSpoolDirectory);
+      TraceFile(std::move(message.fds[0]), request.trace_path()));
   hosted->recording->set_between_dumps([this] { ServeMeanwhile(); });
-  if (request.only_dumps())
-    hosted->recording->KeepNoDumps();
   hosted->request = {.directory = request.directory(),
                      .trace_path = request.trace_path(),
                      .top = request.top(),

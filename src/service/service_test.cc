@@ -38,11 +38,12 @@ class ServiceTest : public testing::Test {
   void Start() {
     Result<std::unique_ptr<RuntimeDirectory>> directory = RuntimeDirectory::Open(place_);
     ASSERT_TRUE(directory.ok()) << directory.status().message();
-    ServiceHooks hooks{
-        .finish = [](TraceRecording& recording,
-                     const FinishRequest&) { return recording.WriteRest().ok() ? 0 : 1; },
-        .observe = [](TraceRecording&) { return std::string(); },
-        .forget = [this](TraceRecording&) { ++forgotten_; }};
+    ServiceHooks hooks{.finish =
+                           [](TraceRecording& recording, const FinishRequest&) {
+                             return recording.WriteRest({}).ok() ? 0 : 1;
+                           },
+                       .observe = [](TraceRecording&) { return std::string(); },
+                       .forget = [this](TraceRecording&) { ++forgotten_; }};
     directory_ = std::move(directory).value();
     Result<std::unique_ptr<Door>> door = OwnDoor::Open(directory_.get(), ScopedFd());
     ASSERT_TRUE(door.ok()) << door.status().message();

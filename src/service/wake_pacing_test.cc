@@ -7,8 +7,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr uid_t kAlice = 61001;
-constexpr uid_t kMallory = 61002;
+constexpr uid_t kModest = 61001;
+constexpr uid_t kEager = 61002;
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kStart = 1'000'000 * kMs;
 
@@ -31,37 +31,37 @@ TEST(WakePacingTest, TheFirstOneComesAtOnce) {
   WakePacing pacing;
   EXPECT_EQ(pacing.MillisecondsToNext(kStart), -1);
   EXPECT_FALSE(pacing.TakeDue(kStart));
-  pacing.Want(kAlice);
-  EXPECT_TRUE(pacing.IsWanted(kAlice));
+  pacing.Want(kModest);
+  EXPECT_TRUE(pacing.IsWanted(kModest));
   EXPECT_EQ(pacing.MillisecondsToNext(kStart), 0);
   EXPECT_TRUE(pacing.TakeDue(kStart));
-  EXPECT_FALSE(pacing.IsWanted(kAlice));
+  EXPECT_FALSE(pacing.IsWanted(kModest));
   EXPECT_EQ(pacing.MillisecondsToNext(kStart), -1);
 }
 
 TEST(WakePacingTest, WhoWantsManyWaitsLongerAndLonger) {
   WakePacing pacing;
-  EXPECT_EQ(WakesOf(kMallory, &pacing, 0, 150),
+  EXPECT_EQ(WakesOf(kEager, &pacing, 0, 150),
             (std::vector<uint64_t>{0, 50, 150, 350, 750}));
   // In the long run one in a second, or a few more.
-  EXPECT_LE(WakesOf(kMallory, &pacing, 1500, 6000).size(), 120u);
+  EXPECT_LE(WakesOf(kEager, &pacing, 1500, 6000).size(), 120u);
 }
 
 TEST(WakePacingTest, OthersDoNotWaitForHim) {
   WakePacing pacing;
-  WakesOf(kMallory, &pacing, 0, 100);
-  pacing.Want(kMallory);
+  WakesOf(kEager, &pacing, 0, 100);
+  pacing.Want(kEager);
   EXPECT_FALSE(pacing.TakeDue(kStart + 1000 * kMs));
-  pacing.Want(kAlice);
+  pacing.Want(kModest);
   EXPECT_TRUE(pacing.TakeDue(kStart + 1000 * kMs));
-  EXPECT_FALSE(pacing.IsWanted(kMallory));  // one is for all
+  EXPECT_FALSE(pacing.IsWanted(kEager));  // one is for all
 }
 
 TEST(WakePacingTest, AllTogetherHaveTwentyInASecond) {
   WakePacing pacing;
   size_t wakes = 0;
   for (uint64_t at_ms = 0; at_ms < 1000; at_ms += 5) {
-    pacing.Want(static_cast<uid_t>(kAlice + at_ms));
+    pacing.Want(static_cast<uid_t>(kModest + at_ms));
     wakes += pacing.TakeDue(kStart + at_ms * kMs) ? 1u : 0u;
   }
   EXPECT_EQ(wakes, 20u);
@@ -69,8 +69,8 @@ TEST(WakePacingTest, AllTogetherHaveTwentyInASecond) {
 
 TEST(WakePacingTest, AfterSomeSecondsAllIsForgiven) {
   WakePacing pacing;
-  WakesOf(kMallory, &pacing, 0, 200);
-  EXPECT_EQ(WakesOf(kMallory, &pacing, 20'000, 20),
+  WakesOf(kEager, &pacing, 0, 200);
+  EXPECT_EQ(WakesOf(kEager, &pacing, 20'000, 20),
             (std::vector<uint64_t>{20'000, 20'050, 20'150}));
 }
 

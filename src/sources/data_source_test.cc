@@ -93,7 +93,7 @@ TEST(DataSourceTest, ProcessesAreDescribedAndMeasured) {
     const std::string process = OwnEntry(packets, field::TracePacket::kProcessTree);
     EXPECT_EQ(NumberIn(process, ProcessField::kPpid), static_cast<uint64_t>(getppid()));
     EXPECT_NE(NumberIn(process, ProcessField::kProcessStartFromBoot), 0u);
-    EXPECT_EQ(process.find("data_source_test") != std::string::npos, true);
+    EXPECT_EQ(process.find("sources_tests") != std::string::npos, true);
     const std::string stats = OwnEntry(packets, field::TracePacket::kProcessStats);
     EXPECT_GT(NumberIn(stats, 3), 100u);  // VmRSS, KiB
     EXPECT_GE(NumberIn(stats, 9), NumberIn(stats, 3));

@@ -17,7 +17,6 @@ namespace {
 
 using Lines = std::vector<SourceLine>;
 
-constexpr char kDraw[] = "_ZN6shapes4DrawEl";
 constexpr char kHiddenHelper[] = "_ZL12HiddenHelperl";
 
 ElfSymbolizer OpenSymbolizer(const TestProgram& program,

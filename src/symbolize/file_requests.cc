@@ -14,6 +14,7 @@
 
 #include "base/files/foreign_file.h"
 #include "base/files/passed_fds.h"
+#include "sandbox/trapped_call.h"
 #include "symbolize/elf_identity.h"
 
 namespace heapprofd {
@@ -65,17 +66,17 @@ int request_socket = -1;  // of the handler
 // In the middle of open(): nothing but system calls.
 void AskForFile(int, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  greg_t result = -EACCES;
+  auto* const call = static_cast<ucontext_t*>(context);
+  int64_t result = -EACCES;
   if (info->si_syscall == SYS_openat && request_socket >= 0) {
-    const auto* path = reinterpret_cast<const char*>(registers[REG_RSI]);
+    const auto* path = reinterpret_cast<const char*>(SecondArgument(*call));
     const size_t length = strnlen(path, PATH_MAX);
     if (length < PATH_MAX && send(request_socket, path, length, MSG_NOSIGNAL) > 0) {
       const int fd = ReceiveFd(request_socket);
       result = fd >= 0 ? fd : -ENOENT;
     }
   }
-  registers[REG_RAX] = result;
+  SetResult(result, call);
   errno = saved_errno;
 }
 

@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kDraw[] = "_ZN6shapes4DrawEl";
-
 class ModuleSymbolizerTest : public testing::Test {
  protected:
   ModuleSymbolizerTest()

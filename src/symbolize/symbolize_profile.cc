@@ -142,14 +142,23 @@ class Run {
                              [](const Job& job) { return job.frames.size(); });
   }
 
+  // Addresses in a job that keeps the others waiting: clearly more than a worker's share.
+  size_t LargeJob(size_t workers) const {
+    size_t sum = 0;
+    for (const Job& job : jobs_)
+      sum += job.frames.size();
+    return std::max(kMinSplit, sum / workers * 3 / 2);
+  }
+
   // A program is often one large file. Each part has the addresses of one range, so that
-  // the parts have few compile units in common.
+  // the parts have few compile units in common; but each reads all symbols of the file.
   void SplitLargeJobs() {
     const size_t parts = WorkersByDefault();
+    const size_t large = LargeJob(parts);
     const size_t whole_jobs = jobs_.size();
     for (size_t i = 0; i < whole_jobs; ++i) {
       const size_t count = jobs_[i].frames.size();
-      if (parts < 2 || count < kMinSplit)
+      if (parts < 2 || count < large)
         continue;
       std::vector<size_t> order(count);
       std::iota(order.begin(), order.end(), size_t{0});

@@ -12,8 +12,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr char kDraw[] = "_ZN6shapes4DrawEl";
-
 ScopedFd OpenPath(const Mapping& mapping) {
   return ScopedFd(open(mapping.path.c_str(), O_RDONLY | O_CLOEXEC));
 }

@@ -1,9 +1,6 @@
 # The programs that the tests symbolize, in every shape that debug information comes in. Built by plain
 # commands: neither the build type nor sanitizers may change what the tests know about them.
-find_program(HPD_OBJCOPY objcopy REQUIRED)
-find_program(HPD_STRIP strip REQUIRED)
 find_program(HPD_XZ xz REQUIRED)
-find_program(HPD_NM nm REQUIRED)
 find_program(HPD_RUSTC rustc)
 find_program(HPD_DWZ dwz)
 
@@ -35,25 +32,25 @@ symbolize_program(shapes_stripped COMMAND ${shapes_cxx} -rdynamic -s -o shapes_s
   DEPENDS ${shapes_sources})
 # Debug information beside the program, as distributions ship it.
 symbolize_program(shapes_linked
-  COMMAND ${HPD_OBJCOPY} --only-keep-debug shapes shapes_linked.debug
-  COMMAND ${HPD_STRIP} -o shapes_linked shapes
-  COMMAND ${HPD_OBJCOPY} --add-gnu-debuglink=shapes_linked.debug shapes_linked
+  COMMAND ${CMAKE_OBJCOPY} --only-keep-debug shapes shapes_linked.debug
+  COMMAND ${CMAKE_STRIP} -o shapes_linked shapes
+  COMMAND ${CMAKE_OBJCOPY} --add-gnu-debuglink=shapes_linked.debug shapes_linked
   DEPENDS ${SYMBOLIZE_PROGRAMS}/shapes)
 # The same link, but the file behind it belongs to another build.
 symbolize_program(wrong/shapes_linked
   COMMAND ${CMAKE_COMMAND} -E copy shapes_linked wrong/shapes_linked
-  COMMAND ${HPD_OBJCOPY} --only-keep-debug shapes_dwarf4 wrong/shapes_linked.debug
+  COMMAND ${CMAKE_OBJCOPY} --only-keep-debug shapes_dwarf4 wrong/shapes_linked.debug
   DEPENDS ${SYMBOLIZE_PROGRAMS}/shapes_linked ${SYMBOLIZE_PROGRAMS}/shapes_dwarf4)
 # No link: found by build id below a directory, which the test lays out.
 symbolize_program(separate/shapes_by_id
-  COMMAND ${HPD_STRIP} -o separate/shapes_by_id shapes DEPENDS ${SYMBOLIZE_PROGRAMS}/shapes)
+  COMMAND ${CMAKE_STRIP} -o separate/shapes_by_id shapes DEPENDS ${SYMBOLIZE_PROGRAMS}/shapes)
 # .gnu_debugdata: the symbol table of local functions, compressed.
 symbolize_program(shapes_mini
-  COMMAND ${HPD_OBJCOPY} -S --remove-section .gnu_debugaltlink --keep-symbol=_ZL12HiddenHelperl
+  COMMAND ${CMAKE_OBJCOPY} -S --remove-section .gnu_debugaltlink --keep-symbol=_ZL12HiddenHelperl
           shapes_no_debug mini
   COMMAND ${HPD_XZ} -f -k mini
-  COMMAND ${HPD_STRIP} -o shapes_mini shapes_no_debug
-  COMMAND ${HPD_OBJCOPY} --add-section .gnu_debugdata=mini.xz shapes_mini
+  COMMAND ${CMAKE_STRIP} -o shapes_mini shapes_no_debug
+  COMMAND ${CMAKE_OBJCOPY} --add-section .gnu_debugdata=mini.xz shapes_mini
   DEPENDS ${SYMBOLIZE_PROGRAMS}/shapes_no_debug)
 if(HPD_DWZ)
   # Names of two programs moved to a third file, to which .gnu_debugaltlink leads.

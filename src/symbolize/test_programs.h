@@ -13,6 +13,9 @@
 
 namespace heapprofd {
 
+// A function of the program "shapes".
+constexpr char kDraw[] = "_ZN6shapes4DrawEl";
+
 // A directory for a test's own files, which is gone when it ends.
 class ScratchDirectory {
  public:

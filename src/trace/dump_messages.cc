@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include <protozero/pbf_writer.hpp>
 
@@ -16,6 +17,7 @@ namespace heapprofd {
 namespace {
 
 using AllocatorField = field::ProfilePacket::AllocatorStats;
+using BlocksField = field::ProfilePacket::LiveBlocks;
 using ShapeField = field::ProfilePacket::BlockShape;
 using SampleField = field::ProfilePacket::HeapSample;
 using HistogramField = field::ProfilePacket::Histogram;
@@ -44,6 +46,13 @@ void AddErrors(pbf_writer& writer,
   AddError(writer, fields[1], live.count_variance);
   AddError(writer, fields[2], totals.allocated.bytes_variance);
   AddError(writer, fields[3], totals.allocated.count_variance);
+}
+
+void AddSampleErrors(pbf_writer& sample, const CallsiteTotals& totals) {
+  AddErrors(sample,
+            {SampleField::kLiveBytesError, SampleField::kLiveCountError,
+             SampleField::kAllocatedBytesError, SampleField::kAllocCountError},
+            totals);
 }
 
 void AddStats(pbf_writer& header, const Quality& quality) {
@@ -150,10 +159,7 @@ void AppendSample(std::string& process_dump,
   sample.add_uint64(SampleField::kSelfFreed, written.freed);
   sample.add_uint64(SampleField::kAllocCount, written.alloc_count);
   sample.add_uint64(SampleField::kFreeCount, written.free_count);
-  AddErrors(sample,
-            {SampleField::kLiveBytesError, SampleField::kLiveCountError,
-             SampleField::kAllocatedBytesError, SampleField::kAllocCountError},
-            totals);
+  AddSampleErrors(sample, totals);
   if (peak != nullptr) {
     sample.add_uint64(SampleField::kPeakBytes, Rounded(peak->bytes));
     sample.add_uint64(SampleField::kPeakCount, Rounded(peak->count));
@@ -173,6 +179,7 @@ void AppendPeakSample(std::string& process_dump,
   sample.add_uint64(SampleField::kCumulativeFreed, Rounded(totals.freed.bytes));
   sample.add_uint64(SampleField::kCumulativeAllocCount, Rounded(totals.allocated.count));
   sample.add_uint64(SampleField::kCumulativeFreeCount, Rounded(totals.freed.count));
+  AddSampleErrors(sample, totals);
 }
 
 void AppendThread(std::string& process_dump,
@@ -207,6 +214,24 @@ void AppendShape(std::string& process_dump, uint64_t callstack_iid, const ShapeR
   message.add_uint64(ShapeField::kCount, Rounded(row.estimate.count));
   AddError(message, ShapeField::kBytesError, row.estimate.bytes_variance);
   AddError(message, ShapeField::kCountError, row.estimate.count_variance);
+}
+
+void AppendBlocks(std::string& process_dump,
+                  std::span<const LiveBlock> blocks,
+                  const std::vector<uint64_t>& callstack_iids) {
+  std::vector<uint64_t> deltas;
+  std::vector<uint64_t> sizes;
+  uint64_t last = 0;
+  for (const LiveBlock& block : blocks) {
+    deltas.push_back(block.address - std::exchange(last, block.address));
+    sizes.push_back(block.size);
+  }
+  pbf_writer writer(process_dump);
+  pbf_writer message(writer, DumpField::kLiveBlocks);
+  message.add_packed_uint64(BlocksField::kAddressDelta, deltas.begin(), deltas.end());
+  message.add_packed_uint64(BlocksField::kSize, sizes.begin(), sizes.end());
+  message.add_packed_uint64(BlocksField::kCallstackId, callstack_iids.begin(),
+                            callstack_iids.end());
 }
 
 }  // namespace heapprofd

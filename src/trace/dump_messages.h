@@ -1,8 +1,11 @@
 // ProcessHeapSamples: the header and the samples of one heap at one moment, serialized.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "profile/model.h"
 
@@ -62,5 +65,14 @@ void AppendThread(std::string& process_dump,
 
 // Appends a row of a histogram to a ProcessHeapSamples.
 void AppendShape(std::string& process_dump, uint64_t callstack_iid, const ShapeRow& row);
+
+// Blocks in one message.
+inline constexpr size_t kBlocksTogether = 1024;
+
+// Appends at most kBlocksTogether blocks, in the order of their addresses, to a
+// ProcessHeapSamples; `callstack_iids`: of each.
+void AppendBlocks(std::string& process_dump,
+                  std::span<const LiveBlock> blocks,
+                  const std::vector<uint64_t>& callstack_iids);
 
 }  // namespace heapprofd

@@ -43,6 +43,18 @@ std::string AddressSymbols(uint64_t rel_pc, const std::vector<SourceLine>& lines
   return message;
 }
 
+bool IsNamed(const Mapping& mapping, NamedModules named) {
+  return !mapping.build_id.empty() || named == NamedModules::kAll ||
+         (named == NamedModules::kFiles && mapping.path.starts_with('/'));
+}
+
+bool AreSameLines(const std::vector<SourceLine>& a, const std::vector<SourceLine>& b) {
+  return std::ranges::equal(a, b, [](const SourceLine& left, const SourceLine& right) {
+    return left.function == right.function && left.file == right.file &&
+           left.line == right.line;
+  });
+}
+
 }  // namespace
 
 std::vector<std::string_view> PathComponents(std::string_view path) {
@@ -57,21 +69,29 @@ std::vector<std::string_view> PathComponents(std::string_view path) {
 }
 
 std::vector<std::string> ModuleSymbolsMessages(std::span<const Mapping> mappings,
-                                               std::span<const Frame> frames) {
-  std::map<std::pair<std::string, std::string_view>, std::map<uint64_t, const Frame*>>
-      modules;
+                                               std::span<const Frame> frames,
+                                               NamedModules named) {
+  using Frames =
+      std::map<uint64_t, const Frame*>;  // nullptr: they contradict one another
+  std::map<std::pair<std::string, std::string_view>, Frames> modules;
   for (const Frame& frame : frames) {
     if (frame.mapping == kNoId || frame.lines.empty())
       continue;
     const Mapping& mapping = mappings[frame.mapping];
-    if (!mapping.build_id.empty())
-      modules[{ReaderName(BoundedText(mapping.path)), BoundedText(mapping.build_id)}]
-          .emplace(frame.rel_pc, &frame);
+    if (!IsNamed(mapping, named))
+      continue;
+    const auto [entry, is_new] =
+        modules[{ReaderName(BoundedText(mapping.path)), BoundedText(mapping.build_id)}]
+            .emplace(frame.rel_pc, &frame);
+    if (!is_new && mapping.build_id.empty() && entry->second != nullptr &&
+        !AreSameLines(entry->second->lines, frame.lines))
+      entry->second = nullptr;
   }
   std::vector<std::string> messages;
-  for (const auto& [module, named] : modules) {
-    auto next = named.begin();
-    while (next != named.end()) {
+  for (auto& [module, known] : modules) {
+    std::erase_if(known, [](const auto& entry) { return entry.second == nullptr; });
+    auto next = known.begin();
+    while (next != known.end()) {
       std::string& message = messages.emplace_back();
       pbf_writer writer(message);
       writer.add_string(field::ModuleSymbols::kPath, module.first);
@@ -82,7 +102,7 @@ std::vector<std::string> ModuleSymbolsMessages(std::span<const Mapping> mappings
         if (message.size() + address.size() > kPacketTarget)
           break;
         writer.add_message(field::ModuleSymbols::kAddressSymbols, address);
-      } while (++next != named.end());
+      } while (++next != known.end());
     }
   }
   return messages;

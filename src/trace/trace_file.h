@@ -22,6 +22,9 @@ class TraceFile {
   // later call.
   Status Append(const std::string& packet);
 
+  // Where this process can read it, whatever its name stands for by now.
+  std::string own_path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
+
   // Bytes appended so far.
   uint64_t size() const { return size_ + buffer_.size(); }
 

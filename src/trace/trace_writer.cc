@@ -10,6 +10,7 @@
 #include "trace/limits.h"
 #include "trace/mark_packets.h"
 #include "trace/module_symbols.h"
+#include "trace/recording_end.h"
 #include "trace/service_packets.h"
 #include "trace/unsampled_children.h"
 
@@ -269,9 +270,28 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
       AppendShape(message, *iid, row);
     HPD_TRY(WriteFullPart(message, header));
   }
+  HPD_TRY(WriteBlocks(message, header, dump, iids));
   HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
   HPD_TRY(WriteInterned(profile, dump, target, new_callsites));
   return WriteProfilePacket("", /*is_continued=*/false);
+}
+
+// Their callsites are among the dump's, which have their ids.
+Status TraceWriter::WriteBlocks(std::string& message,
+                                const std::string& header,
+                                const HeapDump& dump,
+                                FlatMap<uint64_t>& iids) {
+  std::span<const LiveBlock> rest = dump.blocks;
+  while (!rest.empty()) {
+    const auto blocks = rest.first(std::min(kBlocksTogether, rest.size()));
+    rest = rest.subspan(blocks.size());
+    std::vector<uint64_t> of_blocks;
+    for (const LiveBlock& block : blocks)
+      of_blocks.push_back(*iids.Find(block.callsite));
+    AppendBlocks(message, blocks, of_blocks);
+    HPD_TRY(WriteFullPart(message, header));
+  }
+  return {};
 }
 
 Status TraceWriter::WriteInterned(const TargetProfile& profile,
@@ -403,6 +423,14 @@ Status TraceWriter::WriteUnsampledChildren(const TargetProfile& profile) {
                                     UnsampledChildrenMessage(profile)));
 }
 
+Status TraceWriter::WriteEnd(const RecordingEnd& end) {
+  for (const ProcessEnd& process : end.processes)
+    HPD_TRY(file_.Append(
+        ServicePacket(field::TracePacket::kProcessEnd, ProcessEndMessage(process))));
+  return file_.Append(
+      ServicePacket(field::TracePacket::kRecordingEnd, RecordingEndMessage(end)));
+}
+
 Status TraceWriter::WritePacket(uint32_t field, const std::string& message) {
   return file_.Append(ServicePacket(field, message));
 }
@@ -422,9 +450,9 @@ Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
   return {};
 }
 
-Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile) {
+Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile, NamedModules named) {
   for (const std::string& message :
-       ModuleSymbolsMessages(profile.mappings, profile.frames))
+       ModuleSymbolsMessages(profile.mappings, profile.frames, named))
     HPD_TRY(file_.Append(ServicePacket(field::TracePacket::kModuleSymbols, message)));
   return {};
 }

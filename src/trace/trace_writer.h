@@ -27,7 +27,9 @@
 #include "base/flat_map.h"
 #include "base/status.h"
 #include "profile/model.h"
+#include "profile/recording_end.h"
 #include "trace/dump_messages.h"
+#include "trace/module_symbols.h"
 #include "trace/trace_file.h"
 
 namespace heapprofd {
@@ -85,7 +87,10 @@ class TraceWriter {
 
   // Function names, files and lines, inlined calls included. Behind the dumps whose
   // frames they describe.
-  Status WriteModuleSymbols(const TargetProfile& profile);
+  Status WriteModuleSymbols(const TargetProfile& profile, NamedModules named);
+
+  // What no dump tells; behind all of them.
+  Status WriteEnd(const RecordingEnd& end);
 
   // A packet for the allocations and one for the frees; nothing for neither.
   Status WriteStream(int32_t pid, const StreamedEvents& events);
@@ -98,6 +103,9 @@ class TraceWriter {
 
   // Bytes written so far.
   uint64_t size() const { return file_.size(); }
+
+  // TraceFile::own_path.
+  std::string own_path() const { return file_.own_path(); }
 
  private:
   // What of one target has been written already: its ids in the sequence.
@@ -121,6 +129,10 @@ class TraceWriter {
                    const HeapDump& dump,
                    Target& target,
                    const DumpFlags& flags);
+  Status WriteBlocks(std::string& message,
+                     const std::string& header,
+                     const HeapDump& dump,
+                     FlatMap<uint64_t>& iids);
   Status WriteInterned(const TargetProfile& profile,
                        const HeapDump& dump,
                        Target& target,

@@ -113,7 +113,7 @@ TEST_F(TraceWriterTest, EndlessNamesStayInSmallPackets) {
   TraceWriter writer = Create();
   ASSERT_TRUE(writer.WriteHeader({}).ok());
   ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
-  ASSERT_TRUE(writer.WriteModuleSymbols(profile).ok());
+  ASSERT_TRUE(writer.WriteModuleSymbols(profile, NamedModules::kWithBuildId).ok());
   ASSERT_TRUE(writer.Finish().ok());
   EXPECT_GT(Packets().size(), 5u);
   for (const std::string& packet : Packets())

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kAttachedBlockTimeoutUs = 50'000;
 // A process that is about to change (it starts, it executes a program) is asked
 // again.
-constexpr uint64_t kPlaceNs = 300'000'000;
+constexpr uint64_t kPlaceNs = 1'000'000'000;
 constexpr uint64_t kPlaceAgainNs = 5'000'000;
 // Children of the others are attached to like any process.
 constexpr size_t kMaxSeeds = 4096;

@@ -13,10 +13,6 @@
 namespace heapprofd {
 namespace {
 
-uint64_t FarEnd() {
-  return MonotonicNs() + 60'000'000'000;
-}
-
 class DrainLoopTest : public testing::Test {
  protected:
   DrainLoopTest() { clock_.Update(); }

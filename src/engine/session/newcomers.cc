@@ -57,6 +57,8 @@ UnrecordedReason ReasonOf(Obstacle obstacle) {
       break;
     case Obstacle::k32Bit:
       return UnrecordedReason::k32Bit;
+    case Obstacle::kOtherMachine:
+      return UnrecordedReason::kOtherMachine;
     case Obstacle::kStatic:
       return UnrecordedReason::kStatic;
     case Obstacle::kPrivileged:

@@ -17,10 +17,6 @@
 namespace heapprofd {
 namespace {
 
-uint64_t FarEnd() {
-  return MonotonicNs() + 60'000'000'000;
-}
-
 class SessionTargetsTest : public testing::Test {
  protected:
   ~SessionTargetsTest() override {

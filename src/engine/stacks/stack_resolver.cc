@@ -13,9 +13,9 @@ constexpr size_t kMaxFrameCache = 1'000'000;
 
 StackCopy CopyOf(const SampleParts& sample) {
   const StackCopyHeader& header = sample.copy;
-  StackCopy copy{.cursor = {.key = header.key, .sp = header.sp, .bp = header.bp},
-                 .bytes = sample.copy_bytes,
-                 .anchor = {}};
+  const Cursor first{.key = header.key, .sp = header.sp, .bp = header.bp};
+  StackCopy copy{
+      .cursor = WithLink(first, header.link), .bytes = sample.copy_bytes, .anchor = {}};
   if (sample.record.outer_hash != 0 && (sample.record.flags & kSampleIsCheck) == 0)
     copy.anchor =
         Cursor{.key = header.anchor_key, .sp = header.anchor_sp, .bp = header.anchor_bp};

@@ -10,15 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/target/test_target.h"
 #include "walk/stack_hash.h"
 #include "wire/allocation_function.h"
 
 namespace heapprofd {
 namespace {
-
-uint64_t KeyInOwnCode(uint64_t offset) {
-  return reinterpret_cast<uint64_t>(&KeyInOwnCode) + offset;
-}
 
 class StackResolverTest : public testing::Test {
  protected:

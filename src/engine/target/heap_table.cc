@@ -25,34 +25,8 @@ std::string ReadHeapName(const HeapEntry& entry) {
 }  // namespace
 
 void CustomHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
-  const auto [entry, is_new] =
-      numbers_.try_emplace(allocation.callsite, static_cast<uint32_t>(callsites_.size()));
-  if (is_new)
-    callsites_.push_back(allocation.callsite);
   interval_ = std::max(interval_, allocation.interval);
-  SampledAllocation numbered = allocation;
-  numbered.callsite = entry->second;
-  live_.Allocate(numbered, now_ns);
-}
-
-size_t CustomHeap::bytes() const {
-  constexpr size_t kPerNumber = 40;  // a node and its place
-  return live_.bytes() + numbers_.size() * kPerNumber +
-         callsites_.capacity() * sizeof(CallsiteId);
-}
-
-template <typename Value>
-CallsiteRows<Value> CustomHeap::ByCallsite(const CallsiteRows<Value>& by_number) const {
-  std::vector<std::pair<CallsiteId, const Value*>> order;
-  order.reserve(by_number.size());
-  for (const auto& [number, value] : by_number)
-    order.emplace_back(callsites_[number], &value);
-  std::sort(order.begin(), order.end());
-  CallsiteRows<Value> rows;
-  rows.reserve(order.size());
-  for (const auto& [callsite, value] : order)
-    rows.emplace(callsite, *value);
-  return rows;
+  live_.Allocate(allocation, now_ns);
 }
 
 void CustomHeap::Snapshot(const HeapRules& rules, HeapDump* dump) const {
@@ -60,23 +34,7 @@ void CustomHeap::Snapshot(const HeapRules& rules, HeapDump* dump) const {
   dump->original_sampling_interval = first_interval_;
   // No sample may have come since it was raised last.
   dump->sampling_interval = std::max(interval_, IntervalInForce(rules, first_interval_));
-  HeapDump by_number = *dump;
-  live_.Snapshot(&by_number);
-  dump->callsites = ByCallsite(by_number.callsites);
-  dump->peak = ByCallsite(by_number.peak);
-  dump->peak_ns = by_number.peak_ns;
-  dump->peak_total = by_number.peak_total;
-  dump->certain_live = by_number.certain_live;
-  dump->possible_live = by_number.possible_live;
-  dump->threads = std::move(by_number.threads);
-}
-
-uint64_t CustomHeap::SnapshotShapes(uint64_t now_ns, HeapDump* dump) const {
-  const uint64_t left_out = live_.SnapshotShapes(now_ns, dump);
-  for (ShapeRow& row : dump->shapes)
-    row.callsite = callsites_[row.callsite];
-  SortShapes(&dump->shapes);
-  return left_out;
+  live_.Snapshot(dump);
 }
 
 CustomHeap& HeapTable::Get(uint8_t heap_id,
@@ -146,17 +104,17 @@ uint64_t HeapTable::SnapshotShapes(uint64_t now_ns, std::span<HeapDump> dumps) c
   auto dump = dumps.begin();
   for (const auto& heap : heaps_) {
     if (heap != nullptr)
-      left_out += heap->SnapshotShapes(now_ns, &*dump++);
+      left_out += heap->live().SnapshotShapes(now_ns, &*dump++);
   }
   return left_out;
 }
 
 bool HeapTable::MayAdd(const CustomHeap& heap, CallsiteId callsite) const {
-  if (heap.HasCallsite(callsite))
+  if (heap.live().HasCallsite(callsite))
     return true;
   size_t count = 0;
   for (const auto& other : heaps_)
-    count += other != nullptr ? other->callsite_count() : 0;
+    count += other != nullptr ? other->live().callsite_count() : 0;
   return count < kMaxCallsites;
 }
 
@@ -170,7 +128,7 @@ size_t HeapTable::live_samples() const {
 size_t HeapTable::bytes() const {
   size_t bytes = 0;
   for (const auto& heap : heaps_)
-    bytes += heap != nullptr ? heap->bytes() : 0;
+    bytes += heap != nullptr ? heap->live().bytes() : 0;
   return bytes;
 }
 

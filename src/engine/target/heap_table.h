@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "profile/live_heap.h"
@@ -16,8 +15,6 @@
 
 namespace heapprofd {
 
-// A live heap that numbers the callsites it has seen by itself: many heaps that each see
-// few of a process's callsites cost what they see.
 class CustomHeap {
  public:
   explicit CustomHeap(std::string name, uint64_t first_interval)
@@ -34,30 +31,15 @@ class CustomHeap {
 
   const LiveHeap& live() const { return live_; }
 
-  size_t callsite_count() const { return callsites_.size(); }
-
-  // What it takes of our memory.
-  size_t bytes() const;
-
-  bool HasCallsite(CallsiteId callsite) const { return numbers_.contains(callsite); }
-
   // Fills all of the dump that can be known from the records. `dump` has its exact totals
   // already.
   void Snapshot(const HeapRules& rules, HeapDump* dump) const;
 
-  // As LiveHeap's.
-  uint64_t SnapshotShapes(uint64_t now_ns, HeapDump* dump) const;
-
  private:
-  template <typename Value>
-  CallsiteRows<Value> ByCallsite(const CallsiteRows<Value>& by_number) const;
-
   std::string name_;
   uint64_t first_interval_;
   uint64_t interval_;  // the largest of its samples; adaptive sampling raises it
-  LiveHeap live_;      // by the numbers of callsites_
-  std::unordered_map<CallsiteId, uint32_t> numbers_;
-  std::vector<CallsiteId> callsites_;
+  LiveHeap live_;
 };
 
 class HeapTable {

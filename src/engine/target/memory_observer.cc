@@ -1,5 +1,7 @@
 #include "engine/target/memory_observer.h"
 
+#include <algorithm>
+
 #include "engine/process_info.h"
 
 namespace heapprofd {
@@ -26,7 +28,13 @@ void MemoryObserver::Read(double live_bytes) {
     ReadReport();
 }
 
-void MemoryObserver::Look(double live_bytes) {
+void MemoryObserver::Look(double live_bytes, uint64_t now_ns) {
+  constexpr uint64_t kLongestNs = 100'000'000;
+  if (now_ns < next_look_ns_)
+    return;
+  const uint64_t first_ns = first_look_ns_.value_or(now_ns);
+  first_look_ns_ = first_ns;
+  next_look_ns_ = now_ns + std::min((now_ns - first_ns) / 8, kLongestNs);
   const MemoryContext now = ReadMemoryStatus(pid_);
   if (now.rss_kib == 0)
     return;

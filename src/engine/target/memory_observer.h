@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "engine/target/shared_memory.h"
 #include "profile/model.h"
@@ -29,8 +30,10 @@ class MemoryObserver {
   // process that is gone, what was seen last stands.
   void Read(double live_bytes);
 
-  // The cheap part of it, to have something when the process ends unseen.
-  void Look(double live_bytes);
+  // The cheap part of it, to have something when the process ends unseen. May be called
+  // at any rate: it reads when an eighth of the time since the first look has passed, and
+  // ten times a second at most from then on. `now_ns`: CLOCK_MONOTONIC.
+  void Look(double live_bytes, uint64_t now_ns);
 
  private:
   void ReadReport();
@@ -39,6 +42,8 @@ class MemoryObserver {
   SharedMemory* memory_;
   MemoryContext* seen_;
   uint32_t question_ = 0;  // the number of the last one
+  std::optional<uint64_t> first_look_ns_;
+  uint64_t next_look_ns_ = 0;
 };
 
 }  // namespace heapprofd

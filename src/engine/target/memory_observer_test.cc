@@ -3,17 +3,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kRingSize = 64 * 1024;
+constexpr uint64_t kObservedRingSize = 64 * 1024;
 
 class MemoryObserverTest : public testing::Test {
  protected:
   MemoryObserverTest()
-      : memory_(SharedMemory::Create(kRingSize).value()),
+      : memory_(SharedMemory::Create(kObservedRingSize).value()),
         observer_(getpid(), memory_.get(), &seen_) {}
 
   // As the client does.
@@ -37,7 +38,7 @@ TEST_F(MemoryObserverTest, TheKernelsFiguresStandBesideOurEstimate) {
   EXPECT_GT(seen_.pss_kib, 0u);
   EXPECT_EQ(seen_.requested, 1234);
   EXPECT_EQ(seen_.allocator, "");
-  observer_.Look(99);
+  observer_.Look(99, 0);
   EXPECT_GT(seen_.rss_kib, 0u);
   EXPECT_EQ(seen_.requested, 99);
 }
@@ -75,7 +76,7 @@ TEST_F(MemoryObserverTest, AnAnswerOfNoKnownAllocatorIsNone) {
 TEST_F(MemoryObserverTest, WhatTheAllocatorSaidIsNotMixedWithLaterFigures) {
   Answer(kQuestionAtExit);
   observer_.Read(1234);
-  observer_.Look(99);
+  observer_.Look(99, 0);
   EXPECT_EQ(seen_.requested, 1234);
 }
 
@@ -83,9 +84,24 @@ TEST_F(MemoryObserverTest, OfAProcessThatIsGoneWhatWasSeenLastStands) {
   seen_.rss_kib = 7;
   MemoryObserver gone(0x7fffffff, memory_.get(), &seen_);
   gone.Read(1);
-  gone.Look(1);
+  gone.Look(1, 0);
   EXPECT_EQ(seen_.rss_kib, 7u);
   EXPECT_EQ(seen_.requested, 0);
+}
+
+TEST_F(MemoryObserverTest, LooksAreFewAndNoneOfThemIsOld) {
+  constexpr uint64_t kMs = 1'000'000;
+  constexpr uint64_t kStart = 777 * kMs;
+  size_t looks = 0;
+  double seen = -1;
+  for (uint64_t age = 0; age < 2000 * kMs; age += 5 * kMs) {
+    observer_.Look(static_cast<double>(age), kStart + age);
+    looks += seen != seen_.requested;
+    seen = seen_.requested;
+    EXPECT_LE(static_cast<double>(age) - seen,
+              std::min(static_cast<double>(age) / 8, 100.0 * kMs));
+  }
+  EXPECT_LE(looks, 50u);  // of 400 calls
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kMaxMarks = 10'000;
 constexpr size_t kMaxDumps = 1000;
-// What they cost the trace, the spool and the finisher, counted in call sites.
+// What they cost the trace and the finisher, counted in call sites.
 constexpr uint64_t kMaxCost = 2'000'000;
 constexpr uint64_t kCostOfHeap = 16;  // also of an empty one
 

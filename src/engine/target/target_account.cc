@@ -37,7 +37,8 @@ uint64_t TargetAccount::EstimatedBytes() const {
   for (const HeapDump& dump : profile.heaps)
     bytes += sizeof(dump) + dump.callsites.bytes() + dump.peak.bytes() +
              dump.threads.capacity() * sizeof(CallsiteTotals) +
-             dump.shapes.capacity() * sizeof(ShapeRow);
+             dump.shapes.capacity() * sizeof(ShapeRow) +
+             dump.blocks.capacity() * sizeof(LiveBlock);
   if (heaps_ != nullptr)
     bytes += sizeof(TargetRecorder) + heaps_->bytes() + stacks_->bytes();
   return bytes;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "engine/target/exact_totals.h"
+#include "profile/whole_figures.h"
 
 namespace heapprofd {
 
@@ -18,6 +19,10 @@ void TargetDumper::Finish() {
   Update();
   parts_.profile->quality.unshaped_blocks =
       parts_.heaps->SnapshotShapes(previous_ns_, parts_.profile->heaps);
+  if (parts_.lists_blocks)
+    parts_.profile->quality.unlisted_blocks =
+        parts_.heaps->SnapshotBlocks(parts_.profile->heaps);
+  MakeFiguresWhole();
 }
 
 void TargetDumper::UpdateAt(uint64_t time_ns) {
@@ -32,7 +37,13 @@ void TargetDumper::LookAtHeaps() {
   profile.unrecorded_heaps = parts_.heaps->FindUnrecorded();
   profile.hooks_malloc = client.ring.lacks_malloc.load(std::memory_order_relaxed) == 0;
   profile.heaps = parts_.heaps->Snapshot();
+  MakeFiguresWhole();
   parts_.children->Count(client);
+}
+
+void TargetDumper::MakeFiguresWhole() {
+  for (HeapDump& dump : parts_.profile->heaps)
+    MakeWhole(&dump);
 }
 
 void TargetDumper::Stamp(uint64_t end_ns) {

@@ -25,6 +25,7 @@ class TargetDumper {
     const RingDrain* ring;
     const AddressSpace* code;
     FollowedChildren* children;
+    bool lists_blocks = false;  // in the last dump
   };
 
   explicit TargetDumper(const Parts& parts)
@@ -33,7 +34,8 @@ class TargetDumper {
   // Any number of times.
   void Update();
 
-  // The same for the last time, with the shapes of blocks, which take longer.
+  // The same for the last time, with the shapes of blocks, which take longer, and, if
+  // they are to be listed, the blocks themselves.
   void Finish();
 
   // The same as Update for a moment of the target, CLOCK_MONOTONIC: what has been read is
@@ -43,6 +45,7 @@ class TargetDumper {
  private:
   void LookAtHeaps();
   void LookAtQuality();
+  void MakeFiguresWhole();
   void Stamp(uint64_t end_ns);
 
   Parts parts_;

@@ -6,6 +6,11 @@
 #include "engine/target/exact_totals.h"
 
 namespace heapprofd {
+namespace {
+
+constexpr size_t kMaxListedBlocks = 1'000'000;  // of a process
+
+}  // namespace
 
 TargetHeaps::TargetHeaps(SharedMemory* memory)
     : memory_(memory),
@@ -59,6 +64,12 @@ uint64_t TargetHeaps::SnapshotShapes(uint64_t now_ns, std::span<HeapDump> dumps)
     dumps = dumps.subspan(1);
   }
   return left_out + others_.SnapshotShapes(now_ns, dumps);
+}
+
+uint64_t TargetHeaps::SnapshotBlocks(std::span<HeapDump> dumps) const {
+  return !dumps.empty() && dumps[0].heap_name == kMallocHeapName
+             ? malloc_.SnapshotBlocks(kMaxListedBlocks, dumps.data())
+             : 0;
 }
 
 HeapDump TargetHeaps::CountedMalloc() const {

@@ -57,6 +57,9 @@ class TargetHeaps {
   // As LiveHeap's, of these dumps, which Snapshot has returned.
   uint64_t SnapshotShapes(uint64_t now_ns, std::span<HeapDump> dumps) const;
 
+  // The same of blocks, those of malloc alone.
+  uint64_t SnapshotBlocks(std::span<HeapDump> dumps) const;
+
   // Of all together; no more than the exact totals allow.
   double LiveBytes() const;
 

@@ -24,7 +24,8 @@ class TargetHeapsTest : public testing::Test {
   }
 
   void Allocate(uint8_t heap_id, uint64_t address, uint64_t size) {
-    heaps_.Allocate(heap_id, {.address = address, .size = size, .interval = 1}, 1);
+    heaps_.Allocate(heap_id,
+                    {.address = address, .size = size, .interval = 1, .callsite = 1}, 1);
   }
 
   static FreeRecord FreeOf(uint8_t heap_id, uint64_t address, bool is_realloc = false) {

@@ -21,12 +21,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kAll = 1'000'000;
+constexpr size_t kAllRecords = 1'000'000;
 const Target::Origin kOwn{.pid = getpid(), .thread = getpid()};
-
-uint64_t KeyInOwnCode(uint64_t offset) {
-  return reinterpret_cast<uint64_t>(&KeyInOwnCode) + offset;
-}
 
 class TargetTest : public testing::Test {
  protected:
@@ -80,7 +76,7 @@ class TargetTest : public testing::Test {
   const HeapDump& DrainAndDump() {
     clock_.Update();
     do {
-      target_->recorder().Drain(kAll, /*writers_gone=*/false);
+      target_->recorder().Drain(kAllRecords, /*writers_gone=*/false);
     } while (target_->recorder().ring().is_behind());
     target_->recorder().UpdateDump();
     return target_->profile().heaps.at(0);
@@ -349,9 +345,9 @@ TEST_F(TargetTest, MarksHaveABoundForOneTargetAndForAllOfAUser) {
     for (uint64_t i = 0; i < kMany; ++i) {
       Write(RecordType::kMark, std::vector<std::byte>(sizeof(MarkRecord)));
       if (i % 100 == 0)
-        target.recorder().Drain(kAll, /*writers_gone=*/true);
+        target.recorder().Drain(kAllRecords, /*writers_gone=*/true);
     }
-    while (target.recorder().Drain(kAll, /*writers_gone=*/true) > 0) {
+    while (target.recorder().Drain(kAllRecords, /*writers_gone=*/true) > 0) {
     }
     EXPECT_EQ(target.profile().marks.size() + target.profile().quality.refused_marks,
               kMany);
@@ -424,7 +420,7 @@ TEST_F(TargetTest, RequestedDumpsOfManyHeapsHaveABoundForAllTargetsOfAUser) {
     writer_ = WriterOf(memory);
     for (int i = 0; i < kAsked; ++i)
       Write(RecordType::kDumpNow, std::vector<std::byte>(sizeof(MarkRecord)));
-    while (target.recorder().Drain(kAll, /*writers_gone=*/true) > 0) {
+    while (target.recorder().Drain(kAllRecords, /*writers_gone=*/true) > 0) {
     }
     EXPECT_EQ(
         target.profile().requested_dumps.size() + target.profile().quality.refused_dumps,
@@ -568,6 +564,25 @@ TEST_F(TargetTest, TheLastDumpHasTheShapesOfBlocks) {
   EXPECT_EQ(counts[ShapeKind::kLiveSize], 2);
   EXPECT_EQ(counts[ShapeKind::kAge], 2);
   EXPECT_EQ(counts[ShapeKind::kLifetime], 1);
+}
+
+TEST_F(TargetTest, LiveBlocksAreListedForThoseWhoAsk) {
+  for (const bool asks : {false, true}) {
+    config_.list_live_blocks = asks;
+    SetUp();
+    for (uint64_t i = 1; i <= 3; ++i)
+      WriteSample(TestSample(16 * i, 100 * i), {KeyInOwnCode(4)});
+    WriteFree(RecordType::kFree, 16, /*is_realloc=*/false);
+    EXPECT_TRUE(DrainAndDump().blocks.empty());
+    target_->recorder().FinishDump();
+    const HeapDump& dump = target_->profile().heaps[0];
+    ASSERT_EQ(dump.blocks.size(), asks ? 2u : 0u);
+    if (!asks)
+      continue;
+    EXPECT_EQ(dump.blocks[0].address, 32u);
+    EXPECT_EQ(dump.blocks[1].size, 300u);
+    EXPECT_EQ(dump.blocks[1].callsite, dump.callsites.begin()->first);
+  }
 }
 
 TEST_F(TargetTest, TheLastDumpStandsWhenTheRecorderIsReleased) {

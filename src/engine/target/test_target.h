@@ -15,9 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/session_config.h"
 #include "engine/target/target.h"
 #include "engine/tsc_clock.h"
+#include "rt/machine.h"
 #include "unwind/address_space.h"
 #include "unwind/module.h"
 #include "walk/stack_hash.h"
@@ -25,6 +27,16 @@
 #include "wire/ring_writer.h"
 
 namespace heapprofd {
+
+// Of a turn that no test takes long enough to see.
+inline uint64_t FarEnd() {
+  return MonotonicNs() + 60'000'000'000;
+}
+
+// Of a call from this process's code.
+inline uint64_t KeyInOwnCode(uint64_t offset) {
+  return reinterpret_cast<uint64_t>(&KeyInOwnCode) + offset;
+}
 
 // For what the client does with this memory.
 inline RingWriter WriterOf(SharedMemory& memory) {
@@ -46,7 +58,7 @@ inline SampleRecord TestSample(uint64_t address,
                                uint64_t outer_hash = kEmptyStackHash) {
   return {.address = address,
           .size = size,
-          .tsc = __builtin_ia32_rdtsc(),
+          .tsc = rt::ReadTsc(),
           .outer_hash = outer_hash,
           .interval = 1,
           .function = 0,

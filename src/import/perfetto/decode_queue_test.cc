@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "import/perfetto/test_traces.h"
 
 namespace heapprofd {
@@ -42,6 +45,32 @@ TEST_P(DecodingTest, WholeStacksHoldTheFramesOfCallsites) {
   EXPECT_EQ(got->Allocations(), want->Allocations());
   EXPECT_EQ(got->trace.callsites.row_count(), 0u);
   EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
+}
+
+TEST_P(DecodingTest, WholeStacksBecomeTheCallsitesOfOneDecodedAtOnce) {
+  const auto want = ReadFixture(GetParam());
+  const auto got = std::make_unique<TestTrace>();
+  got->builder.ReadWholeStacks();
+  const std::string bytes = FixtureBytes(GetParam());
+  MemorySource source(bytes);
+  ASSERT_TRUE(ReadTrace(source, GetParam(), got->builder).ok());
+  EXPECT_EQ(got->trace.callsites.row_count(), 0u);
+  got->builder.UseCallsites();
+  EXPECT_EQ(got->trace.stacks.row_count(), 0u);
+  EXPECT_EQ(got->Allocations(), want->Allocations());
+  EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
+  if (GetParam() == std::string_view("outlines"))
+    return;  // callsites in outlines become others, and stay where they were
+  ASSERT_EQ(got->trace.callsites.row_count(), want->trace.callsites.row_count());
+  for (uint32_t row = 0; row < want->trace.callsites.row_count(); ++row) {
+    EXPECT_EQ(got->trace.callsites.parent[row], want->trace.callsites.parent[row]);
+    EXPECT_EQ(got->trace.callsites.frame[row], want->trace.callsites.frame[row]);
+    EXPECT_EQ(got->trace.callsites.depth[row], want->trace.callsites.depth[row]);
+  }
+  EXPECT_TRUE(std::ranges::equal(got->trace.allocations.callsite.span(),
+                                 want->trace.allocations.callsite.span()));
+  EXPECT_TRUE(std::ranges::equal(got->trace.estimates.callsite.span(),
+                                 want->trace.estimates.callsite.span()));
 }
 
 // Their stacks come before, between and after samples, and from several sequences.

@@ -46,8 +46,8 @@ Quality ReadDumpQuality(std::string_view message) {
 }
 
 void ImportUnsampledChildren(TraceBuilder& builder, std::string_view message) {
-  constexpr size_t kMaxRows = size_t{1} << 20;  // a hostile file's
-  if (builder.trace().unsampled_children.size() >= kMaxRows)
+  constexpr size_t kMaxUnsampledChildren = size_t{1} << 20;  // a hostile file's
+  if (builder.trace().unsampled_children.size() >= kMaxUnsampledChildren)
     return;
   int64_t pid = 0;
   int64_t profiling_start = 0;

@@ -112,6 +112,12 @@ struct HeapGraphDump {
     std::optional<int64_t> height;
   };
 
+  struct DirectBuffer {
+    uint64_t object = 0;  // an id
+    uint64_t address = 0;
+    uint64_t bytes = 0;
+  };
+
   int64_t pid = 0;
   int64_t ts = 0;
   std::optional<int64_t> heap_size;
@@ -130,6 +136,7 @@ struct HeapGraphDump {
   std::vector<std::pair<uint32_t, int64_t>>
       registry_sizes;  // by NativeAllocationRegistry
   std::vector<BitmapFields> bitmaps;
+  Column<DirectBuffer> direct_buffers;
 
   uint32_t ObjectOf(uint64_t id) {
     const uint32_t number = object_ids.NumberOf(id);

@@ -1,4 +1,4 @@
-// Add reads one packet: Add{Field,Location,Type,Roots,Object} put what it holds into the
+// Add reads one packet: Add{Field,Location,Type,Roots,DirectBuffer,Object} put what it holds into the
 // dump that is being read, where everything has a number in order of its first mention;
 // names and types may come after the objects that need them, even in a later packet. The
 // last packet of a series ends the dump (FinishDump); HeapGraphQueue makes tables of it
@@ -93,6 +93,9 @@ void HeapGraphImporter::Add(std::string_view message, int64_t ts) {
         break;
       case GraphField::kHeapBytesAllocated:
         dump_->heap_size = reader.Int();
+        break;
+      case GraphField::kDirectBuffers:
+        AddDirectBuffer(reader.Bytes());
         break;
       default:
         break;
@@ -203,6 +206,20 @@ void HeapGraphImporter::AddRoots(std::string_view message) {
   }
   for (const uint64_t id : ids)
     dump_->roots.push_back({id, type});
+}
+
+void HeapGraphImporter::AddDirectBuffer(std::string_view message) {
+  HeapGraphDump::DirectBuffer buffer;
+  MessageReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() == field::DirectBuffer::kObjectId)
+      buffer.object = reader.Uint();
+    else if (reader.field() == field::DirectBuffer::kAddress)
+      buffer.address = reader.Uint();
+    else if (reader.field() == field::DirectBuffer::kBytes)
+      buffer.bytes = reader.Uint();
+  }
+  dump_->direct_buffers.push_back(buffer);
 }
 
 void HeapGraphImporter::AddObject(std::string_view message) {

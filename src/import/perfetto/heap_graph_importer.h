@@ -33,6 +33,7 @@ class HeapGraphImporter {
   void AddLocation(std::string_view message);
   void AddType(std::string_view message);
   void AddRoots(std::string_view message);
+  void AddDirectBuffer(std::string_view message);
   void AddObject(std::string_view message);
   void AddReferences(uint32_t number,
                      const std::vector<uint64_t>& fields,

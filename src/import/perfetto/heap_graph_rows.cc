@@ -45,6 +45,7 @@ class GraphRows {
     InferSuperclasses();
     AddNativeSizes();
     AddBitmaps();
+    AddDirectBuffers();
     SetRootDistances(first_row_, builder_.Intern(kReferentField), &tables_);
     if (dump_.heap_size)
       graph.heap_size = dump_.heap_size;
@@ -297,6 +298,13 @@ class GraphRows {
       add("mWidth", int_type, bitmap.width);
       add("mHeight", int_type, bitmap.height);
       tables_.object_data.push_back({rows_[bitmap.object], set});
+    }
+  }
+
+  void AddDirectBuffers() {
+    for (const HeapGraphDump::DirectBuffer& buffer : dump_.direct_buffers.span()) {
+      if (const uint32_t row = RowOf(buffer.object); row != kNoId)
+        tables_.direct_buffers.push_back({row, buffer.address, buffer.bytes});
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "trace/field_reader.h"
 #include "trace/fields.h"
@@ -9,6 +10,7 @@
 namespace heapprofd {
 namespace {
 
+using BlocksField = field::ProfilePacket::LiveBlocks;
 using ShapeField = field::ProfilePacket::BlockShape;
 using SampleField = field::ProfilePacket::HeapSample;
 using DumpField = field::ProfilePacket::ProcessHeapSamples;
@@ -23,6 +25,8 @@ struct ProfileDecoder::Sample {
   uint64_t free_count = 0;
   bool is_peak = false;
   bool has_estimate = false;
+  bool has_cumulative = false;
+  TraceBuilder::CallsiteTotalsAtEnd cumulative;
   TraceBuilder::CallsiteEstimate estimate;
 };
 
@@ -107,6 +111,10 @@ bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
     value = read;
     sample.has_estimate = true;
   };
+  const auto set_cumulative = [&](int64_t& value, uint64_t read) {
+    value = Signed(read);
+    sample.has_cumulative = true;
+  };
   FieldReader reader(bytes);
   while (reader.Next()) {
     switch (reader.field()) {
@@ -151,6 +159,18 @@ bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
       case SampleField::kPeakCount:
         set_estimate(estimate.peak_count, Signed(reader.Uint()));
         break;
+      case SampleField::kCumulativeAllocated:
+        set_cumulative(sample.cumulative.alloc_size, reader.Uint());
+        break;
+      case SampleField::kCumulativeFreed:
+        set_cumulative(sample.cumulative.free_size, reader.Uint());
+        break;
+      case SampleField::kCumulativeAllocCount:
+        set_cumulative(sample.cumulative.alloc_count, reader.Uint());
+        break;
+      case SampleField::kCumulativeFreeCount:
+        set_cumulative(sample.cumulative.free_count, reader.Uint());
+        break;
       default:
         break;
     }
@@ -162,6 +182,8 @@ bool ProfileDecoder::AddSamples(const SampleStep& step, Heap& heap) {
   FieldReader reader(step.message);
   while (reader.Next()) {
     if (reader.field() == DumpField::kShapes && !AddShape(reader.Bytes()))
+      return false;
+    if (reader.field() == DumpField::kLiveBlocks && !AddLiveBlocks(reader.Bytes()))
       return false;
     if (reader.field() != DumpField::kSamples)
       continue;
@@ -220,6 +242,37 @@ bool ProfileDecoder::AddShape(std::string_view bytes) {
   return true;
 }
 
+// False, and none of them: the columns differ in length.
+bool ProfileDecoder::AddLiveBlocks(std::string_view bytes) {
+  std::vector<uint64_t> deltas;
+  std::vector<uint64_t> sizes;
+  std::vector<uint64_t> callstacks;
+  const auto append_to = [](std::vector<uint64_t>& column) {
+    return [&column](uint64_t value) { column.push_back(value); };
+  };
+  FieldReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == BlocksField::kAddressDelta)
+      reader.Uints(append_to(deltas));
+    else if (reader.field() == BlocksField::kSize)
+      reader.Uints(append_to(sizes));
+    else if (reader.field() == BlocksField::kCallstackId)
+      reader.Uints(append_to(callstacks));
+  }
+  if (reader.is_malformed() || sizes.size() != deltas.size() ||
+      callstacks.size() != deltas.size())
+    return false;
+  uint64_t address = 0;
+  for (size_t i = 0; i < deltas.size(); ++i) {
+    address += deltas[i];
+    if (const uint32_t callsite = FindCallstack(callstacks[i]); callsite != kNoId)
+      builder_->AddLiveBlock(callsite, address, sizes[i]);
+    else
+      builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
+  }
+  return true;
+}
+
 void ProfileDecoder::AddSample(const Sample& sample, const SampleStep& step, Heap& heap) {
   uint32_t slot = heap.slots.Find(sample.callstack);
   if (slot == kNoId) {
@@ -244,7 +297,9 @@ void ProfileDecoder::AddSample(const Sample& sample, const SampleStep& step, Hea
   if (sample.is_peak)
     builder_->trace().dumps[step.dump].is_peak = true;
   AddRows(sample, step, totals);
-  if (sample.has_estimate)
+  if (sample.is_peak && sample.has_cumulative)
+    builder_->AddCumulative(totals.callsite, sample.cumulative, sample.estimate);
+  else if (sample.has_estimate)
     builder_->AddEstimate(totals.callsite, sample.estimate);
 }
 

@@ -70,6 +70,7 @@ class ProfileDecoder : public Decoder {
   static bool ReadSample(std::string_view bytes, Sample& sample);
   bool AddSamples(const SampleStep& step, Heap& heap);
   bool AddShape(std::string_view bytes);
+  bool AddLiveBlocks(std::string_view bytes);
   void AddSample(const Sample& sample, const SampleStep& step, Heap& heap);
   void AddRows(const Sample& sample, const SampleStep& step, Totals& totals);
 

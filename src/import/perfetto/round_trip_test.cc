@@ -91,7 +91,7 @@ TEST_F(RoundTripTest, SumsOfRowsAreTheStateAtEachDump) {
     }
     ASSERT_TRUE(writer.WriteDump(profile_, 0, {}).ok());
   }
-  ASSERT_TRUE(writer.WriteModuleSymbols(profile_).ok());
+  ASSERT_TRUE(writer.WriteModuleSymbols(profile_, NamedModules::kWithBuildId).ok());
   ASSERT_TRUE(writer.Finish().ok());
   Read();
   ASSERT_EQ(test_.trace.dumps.size(), 5u);
@@ -176,6 +176,37 @@ TEST_F(RoundTripTest, ShapesOfBlocksAreThoseOfTheirStacks) {
     ASSERT_EQ(rows.count[row], 3);
     ASSERT_EQ(rows.size_error[row], 4);
     ASSERT_EQ(rows.count_error[row], 0);
+  }
+}
+
+TEST_F(RoundTripTest, LiveBlocksKeepTheirAddressesAndStacks) {
+  TraceWriter writer = Create();
+  ASSERT_TRUE(writer.WriteHeader("").ok());
+  HeapDump& dump = profile_.heaps[0];
+  dump.end_ns = 1000;
+  for (CallsiteId id = 0; id < kCallsites; ++id)
+    dump.callsites[id].allocated = {.bytes = 1, .count = 1};
+  constexpr uint64_t kBlocks = 200'000;  // more than fit into a packet
+  for (uint64_t i = 0; i < kBlocks; ++i)
+    dump.blocks.push_back({.address = 0x7f00'0000'0000 + i * i,
+                           .size = i * 1001,
+                           .callsite = static_cast<CallsiteId>(i % kCallsites)});
+  dump.blocks.push_back({.address = UINT64_MAX, .size = UINT64_MAX, .callsite = 0});
+  ASSERT_TRUE(writer.WriteDump(profile_, 0, {}).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  Read();
+  const LiveBlockTable& rows = test_.trace.live_blocks;
+  ASSERT_EQ(rows.row_count(), dump.blocks.size());
+  for (size_t row = 0; row < rows.row_count(); ++row) {
+    ASSERT_EQ(rows.address[row], dump.blocks[row].address);
+    ASSERT_EQ(rows.size[row], dump.blocks[row].size);
+    ASSERT_EQ(rows.dump[row], 0u);
+    ASSERT_EQ(test_.trace.callsites.frame[rows.callsite[row]],
+              test_.trace.callsites.frame[rows.callsite[row % kCallsites]]);
+  }
+  for (CallsiteId id = 0; id < kCallsites; ++id) {
+    const std::string stack = test_.Stack(rows.callsite[id]);
+    EXPECT_EQ(stack.substr(stack.rfind(';') + 1), "f" + std::to_string(id));
   }
 }
 

@@ -75,7 +75,8 @@ TEST_F(SymbolizeTraceTest, SymbolsWrittenBehindTheTraceFindTheirFrames) {
   AddFrame(draw_, 0x10000, shapes_.build_id);
   const UnnamedCode code = Symbolized();
   std::string symbols;
-  for (const std::string& message : ModuleSymbolsMessages(code.mappings, code.frames)) {
+  for (const std::string& message :
+       ModuleSymbolsMessages(code.mappings, code.frames, NamedModules::kWithBuildId)) {
     std::string packet;
     protozero::pbf_writer(packet).add_message(field::TracePacket::kModuleSymbols,
                                               message);

@@ -23,7 +23,7 @@ void Read(const std::string& bytes, TestTrace& test) {
 }  // namespace
 
 std::vector<uint32_t> TestTrace::FramesOf(uint32_t callsite) const {
-  if (builder.is_for_conversion()) {
+  if (builder.has_whole_stacks()) {
     const std::span<const uint32_t> stack = trace.stacks.FramesOf(callsite);
     return {stack.begin(), stack.end()};
   }

@@ -12,6 +12,7 @@
 #include "import/perfetto/apply_deobfuscation.h"
 #include "import/perfetto/art_metadata.h"
 #include "import/perfetto/dump_counters.h"
+#include "import/perfetto/end_importer.h"
 #include "import/perfetto/heap_graph_importer.h"
 #include "import/perfetto/inflate.h"
 #include "import/perfetto/system_importer.h"
@@ -236,6 +237,12 @@ void TraceImporter::ImportData(uint32_t field,
       return ImportTraceStats(*builder_, message);
     case field::TracePacket::kUnsampledChildren:
       return ImportUnsampledChildren(*builder_, message);
+    case field::TracePacket::kRecordingEnd:
+      return ImportRecordingEnd(*builder_, message);
+    case field::TracePacket::kProcessEnd:
+      return ImportProcessEnd(*builder_, message);
+    case field::TracePacket::kTraceConfig:
+      return ImportTraceConfig(*builder_, message);
     case field::TracePacket::kCompressedPackets:
     case field::TracePacket::kZstdCompressedPackets:
       return ImportCompressed(field, message);
@@ -243,7 +250,6 @@ void TraceImporter::ImportData(uint32_t field,
     case field::TracePacket::kTrustedPacketSequenceId:
     case field::TracePacket::kInternedData:
     case field::TracePacket::kSequenceFlags:
-    case field::TracePacket::kTraceConfig:
     case field::TracePacket::kSynchronizationMarker:
     case field::TracePacket::kIncrementalStateCleared:
     case field::TracePacket::kPreviousPacketDropped:

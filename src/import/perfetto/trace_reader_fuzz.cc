@@ -5,10 +5,27 @@
 #include <string_view>
 
 #include "import/perfetto/trace_reader.h"
+#include "tables/block_index.h"
 #include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {
+
+void CheckBlocks(const ImportedTrace& trace, size_t callsites) {
+  const LiveBlockTable& blocks = trace.live_blocks;
+  for (size_t row = 0; row < blocks.row_count(); ++row) {
+    HPD_CHECK(blocks.dump[row] < trace.dumps.size());
+    HPD_CHECK(blocks.callsite[row] < callsites);
+  }
+  const BlockIndex index(trace);
+  const HeapGraphTables& heap = trace.heap_graph;
+  for (const HeapDirectBuffer& buffer : heap.direct_buffers) {
+    HPD_CHECK(buffer.object < heap.objects.row_count());
+    const uint32_t upid = heap.graphs[heap.objects.graph[buffer.object]].upid;
+    const uint32_t block = index.Find(upid, buffer.address);
+    HPD_CHECK(block == kNoId || blocks.address[block] <= buffer.address);
+  }
+}
 
 void CheckTables(const ImportedTrace& trace) {
   for (size_t row = 0; row < trace.callsites.row_count(); ++row) {
@@ -26,6 +43,8 @@ void CheckTables(const ImportedTrace& trace) {
     const uint32_t set = trace.frames.symbol_set[row];
     HPD_CHECK(set == kNoId || trace.symbols.set[set] == set);
   }
+  for (const ImportedProcess& process : trace.processes)
+    HPD_CHECK(process.end == kNoId || process.end < trace.process_ends.size());
   size_t rows = 0;
   for (const ImportedDump& dump : trace.dumps) {
     HPD_CHECK(dump.upid < trace.processes.size());
@@ -37,6 +56,7 @@ void CheckTables(const ImportedTrace& trace) {
       std::max(trace.callsites.row_count(), trace.stacks.row_count());
   for (size_t row = 0; row < rows; ++row)
     HPD_CHECK(trace.allocations.callsite[row] < callsites);
+  CheckBlocks(trace, callsites);
 }
 
 // Decoding later gives the same.
@@ -50,6 +70,7 @@ void CheckDeferred(std::string_view bytes, const ImportedTrace& want) {
   CheckTables(trace);
   HPD_CHECK(trace.callsites.row_count() == want.callsites.row_count());
   HPD_CHECK(trace.allocations.row_count() == want.allocations.row_count());
+  HPD_CHECK(trace.live_blocks.row_count() == want.live_blocks.row_count());
   HPD_CHECK(trace.stats.values() == want.stats.values());
 }
 

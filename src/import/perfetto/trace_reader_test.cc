@@ -301,5 +301,27 @@ TEST(TraceReaderTest, ASecondFileHasOtherProcesses) {
   EXPECT_EQ(test->trace.callsites.row_count(), 3u);  // the same stacks
 }
 
+TEST(TraceReaderTest, WhatTheRecorderKnewBelongsToTheProgramOfItsProcess) {
+  const auto test = ReadFixture("recording_end");
+  const ImportedTrace& trace = test->trace;
+  const auto process_of = [&](const char* name) {
+    for (const ImportedProcess& process : trace.processes) {
+      if (process.name != kNoId && trace.Text(process.name) == name)
+        return process;
+    }
+    return ImportedProcess();
+  };
+  ASSERT_EQ(trace.process_ends.size(), 3u);
+  EXPECT_EQ(process_of("/bin/next").end, 0u);
+  EXPECT_EQ(process_of("/bin/prog").end, 1u);
+  EXPECT_EQ(trace.process_ends[0].history, (std::vector<double>{1, 2, 1.5}));
+  EXPECT_EQ(trace.process_ends[1].rss_kib, 10u);
+  ASSERT_TRUE(trace.recording_end.has_value());
+  EXPECT_EQ(trace.recording_end->seconds, 1.5);
+  ASSERT_EQ(trace.recording_end->unrecorded.size(), 2u);
+  EXPECT_EQ(trace.recording_end->unrecorded[1].reason, UnrecordedReason::kNotLoaded);
+  EXPECT_EQ(trace.trace_config, "\x08\x01");
+}
+
 }  // namespace
 }  // namespace heapprofd
