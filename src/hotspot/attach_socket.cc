@@ -143,26 +143,29 @@ bool IsWorthWaiting(const Status& status) {
   return status.code() == StatusCode::kNotFound || status.code() == StatusCode::kTryAgain;
 }
 
-Status NotConnected(StatusCode last, uint64_t patience_ns) {
-  const std::string time = FormatDuration(static_cast<double>(patience_ns) / 1e9);
+Status NotConnected(StatusCode last, const MachinePatience& patience) {
+  const std::string time =
+      FormatDuration(static_cast<double>(patience.until_it_listens_ns) / 1e9);
   if (last == StatusCode::kTryAgain)
-    return Status(last, "for " + time +
-                            " so many others have waited to be heard by it that nobody "
-                            "else may; try again later");
+    return Status(StatusCode::kUnavailable,
+                  "for " + time +
+                      " so many others have waited to be heard by it that nobody "
+                      "else may; try again later");
   return Status(last, "it has not begun to listen within " + time +
                           "; if it has printed its threads instead, start it without "
-                          "-XX:+DisableAttachMechanism, and if not, wait longer with "
-                          "--timeout");
+                          "-XX:+DisableAttachMechanism, and if not, " +
+                          patience.advice);
 }
 
 Result<ScopedFd> AwaitConnection(const Attachment& attachment) {
   const uint64_t begin = MonotonicNs();
   while (true) {
-    Result<ScopedFd> socket = TryToConnect(attachment.process, attachment.temporary);
+    Result<ScopedFd> socket =
+        TryToConnect(attachment.process, attachment.temporary.get());
     if (socket.ok() || !IsWorthWaiting(socket.status()))
       return socket;
-    if (MonotonicNs() - begin >= attachment.listen_patience_ns)
-      return NotConnected(socket.status().code(), attachment.listen_patience_ns);
+    if (MonotonicNs() - begin >= attachment.patience.until_it_listens_ns)
+      return NotConnected(socket.status().code(), attachment.patience);
     HPD_TRY(attachment.sender.Pause(kPauseNs));
   }
 }
@@ -180,14 +183,23 @@ Result<ScopedFd> OpenTemporary(const JavaProcess& process) {
   return temporary;
 }
 
+Result<Attachment> OpenAttachment(const JavaProcess& process,
+                                  const Sender& sender,
+                                  const MachinePatience& patience) {
+  sender.Tell("its /tmp being looked up");
+  HPD_TRY_ASSIGN(ScopedFd temporary, OpenTemporary(process));
+  return Attachment{process, std::move(temporary), sender, patience};
+}
+
 Result<ScopedFd> ConnectTo(const Attachment& attachment) {
   const JavaProcess& process = attachment.process;
-  Result<ScopedFd> socket = TryToConnect(process, attachment.temporary);
+  Result<ScopedFd> socket = TryToConnect(process, attachment.temporary.get());
   if (socket.ok() || !IsWorthWaiting(socket.status()))
     return socket;
   if (socket.status().code() == StatusCode::kTryAgain)
     return AwaitConnection(attachment);
-  HPD_TRY_ASSIGN(const Trigger trigger, Trigger::Create(process, attachment.temporary));
+  HPD_TRY_ASSIGN(const Trigger trigger,
+                 Trigger::Create(process, attachment.temporary.get()));
   HPD_TRY(SendQuit(process));
   return AwaitConnection(attachment);
 }

@@ -21,13 +21,24 @@ namespace heapprofd {
 // The process's own /tmp, links in it resolved as the process would.
 Result<ScopedFd> OpenTemporary(const JavaProcess& process);
 
+struct MachinePatience {
+  uint64_t until_it_listens_ns = 0;
+  uint64_t without_progress_ns = 0;  // of any kind, from then on
+  const char* advice = "";           // what whoever runs out of it can do: ends a message
+};
+
 // Whom is asked, by whom.
 struct Attachment {
   const JavaProcess& process;
-  int temporary;  // its /tmp
+  ScopedFd temporary;  // its /tmp
   const Sender& sender;
-  uint64_t listen_patience_ns;  // until it listens; else the sender's patience is the one
+  const MachinePatience& patience;  // until it listens; else the sender's is the one
 };
+
+// All of these must outlive it.
+Result<Attachment> OpenAttachment(const JavaProcess& process,
+                                  const Sender& sender,
+                                  const MachinePatience& patience);
 
 // A connection to the process itself: to nobody else who listens in its place. Makes it
 // listen if need be, and leaves no file behind.

@@ -17,6 +17,7 @@
 
 #include "base/test_limits.h"
 #include "hotspot/attach_answer.h"
+#include "hotspot/machine_errand.h"
 
 namespace heapprofd {
 namespace {
@@ -64,7 +65,9 @@ class AttachSocketTest : public testing::Test {
   }
 
   Result<ScopedFd> Connect(uint64_t patience_ns) {
-    return ConnectTo({process_, temporary_.get(), sender_, patience_ns});
+    const MachinePatience patience{.until_it_listens_ns = patience_ns,
+                                   .advice = "have patience"};
+    return ConnectTo({process_, ScopedFd(dup(temporary_.get())), sender_, patience});
   }
 
   // What is made of it when the machine writes `bytes` and ends.
@@ -100,7 +103,18 @@ TEST_F(AttachSocketTest, HowLongItMayTakeToListenIsTheCallers) {
   EXPECT_NE(socket.status().message().find("has not begun to listen within 1 ms"),
             std::string::npos)
       << socket.status().message();
+  EXPECT_TRUE(socket.status().message().ends_with("and if not, have patience"))
+      << socket.status().message();
   EXPECT_FALSE(fs::exists(Place("attach")));
+}
+
+// An option that not every command has is advised by those that have it.
+TEST(MachineErrandTest, WhatToDoWhenPatienceEndsIsTheCallers) {
+  EXPECT_EQ(CauseOf(Status(StatusCode::kTryAgain, "dumping"),
+                    {.without_progress_ns = 1'000'000'000, .advice = "have patience"}),
+            "nothing has come for 1.0 s (dumping); look what it does, or have patience");
+  EXPECT_EQ(CauseOf(Status(StatusCode::kIo, "it is gone"), {.advice = "have patience"}),
+            "it is gone");
 }
 
 TEST_F(AttachSocketTest, OneWithALongQueueDoesListen) {
@@ -112,6 +126,7 @@ TEST_F(AttachSocketTest, OneWithALongQueueDoesListen) {
     socket = Connect(1'000'000);
   }
   ASSERT_FALSE(socket.ok());
+  EXPECT_EQ(socket.status().code(), StatusCode::kUnavailable);  // not the messenger's
   EXPECT_NE(socket.status().message().find("so many others have waited"),
             std::string::npos)
       << socket.status().message();

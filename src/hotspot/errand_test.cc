@@ -16,7 +16,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kLongNs = 60'000'000'000;
+constexpr uint64_t kPatienceNs = 60'000'000'000;
 
 Errand As(std::function<Result<std::string>(const Sender&)> run) {
   return {.user = getuid(), .group = getgid(), .kept = {}, .run = std::move(run)};
@@ -24,7 +24,7 @@ Errand As(std::function<Result<std::string>(const Sender&)> run) {
 
 ErrandWait Patient() {
   return {.progress = [] { return uint64_t{0}; },
-          .patience_ns = kLongNs,
+          .patience_ns = kPatienceNs,
           .show = [](const std::string&) {}};
 }
 

@@ -41,10 +41,19 @@ uint64_t SizeOf(int fd) {
   return fstat(fd, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
 }
 
+struct DumpOrder {
+  const DumpRequest& request;
+  std::string pipe_name;
+  int output;
+  uint64_t room;
+};
+
 // All that the virtual machine writes, until it closes the pipe, or answers without.
 // Gives the number of bytes.
-Result<uint64_t> Pump(
-    const DumpPipe& pipe, int socket, int output, uint64_t room, const Sender& sender) {
+Result<uint64_t> Pump(const DumpPipe& pipe,
+                      int socket,
+                      const DumpOrder& order,
+                      const Sender& sender) {
   std::string piece(kPieceBytes, '\0');
   uint64_t bytes = 0;
   SideProgress beside;
@@ -70,13 +79,12 @@ Result<uint64_t> Pump(
     if (bytes == 0)
       sender.Tell(kStageDump);
     bytes += static_cast<uint64_t>(count);
-    if (bytes > room)
-      return Status(StatusCode::kIo,
-                    "the dump is larger than the " +
-                        FormatBytes(static_cast<double>(room)) +
-                        " that it may have; give it a file where there is room "
-                        "for it with --keep");
-    const int error = WriteAll(output, {piece.data(), static_cast<size_t>(count)});
+    if (bytes > order.room)
+      return Status(StatusCode::kIo, "the dump is larger than the " +
+                                         FormatBytes(static_cast<double>(order.room)) +
+                                         " that it may have; " +
+                                         order.request.room_advice);
+    const int error = WriteAll(order.output, {piece.data(), static_cast<size_t>(count)});
     if (error != 0)
       return Status::FromErrno("the dump cannot be written", error);
   }
@@ -110,35 +118,27 @@ Result<std::string> FiguresIn(const std::string& answer, uint64_t bytes) {
   return std::to_string(bytes) + " " + std::to_string(seconds);
 }
 
-struct DumpOrder {
-  bool with_garbage;
-  uint64_t listen_patience_ns;
-  std::string pipe_name;
-  int output;
-  uint64_t room;
-};
-
 // In the messenger.
 Result<std::string> Dump(const JavaProcess& process,
                          const DumpOrder& order,
                          const Sender& sender) {
+  const bool with_garbage = order.request.with_garbage;
+  HPD_TRY_ASSIGN(const Attachment attachment,
+                 OpenAttachment(process, sender, order.request.patience));
   sender.Tell(kStageConnect);
-  HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
-  const Attachment attachment{process, temporary.get(), sender, order.listen_patience_ns};
   HPD_TRY_ASSIGN(const std::string help,
                  AskMachine(attachment, {"jcmd", "help GC.heap_dump"}));
   HPD_TRY(CheckKnowsPipes(help, process.pid));
   if (HasSideFiles(help))
     HPD_TRY(CheckRoomBeside(attachment));
   HPD_TRY_ASSIGN(const ScopedFd socket, ConnectTo(attachment));
-  HPD_TRY_ASSIGN(DumpPipe pipe, DumpPipe::Create(temporary.get(), order.pipe_name));
-  const std::string command = "GC.heap_dump " +
-                              std::string(order.with_garbage ? "-all " : "") +
+  HPD_TRY_ASSIGN(DumpPipe pipe,
+                 DumpPipe::Create(attachment.temporary.get(), order.pipe_name));
+  const std::string command = "GC.heap_dump " + std::string(with_garbage ? "-all " : "") +
                               "-overwrite " + pipe.path();
   HPD_TRY(SendQuestion(socket.get(), {"jcmd", command}, sender));
-  sender.Tell(order.with_garbage ? kStageBegin : kStageCollect);
-  HPD_TRY_ASSIGN(const uint64_t bytes,
-                 Pump(pipe, socket.get(), order.output, order.room, sender));
+  sender.Tell(with_garbage ? kStageBegin : kStageCollect);
+  HPD_TRY_ASSIGN(const uint64_t bytes, Pump(pipe, socket.get(), order, sender));
   sender.Tell(kStageEnd);
   HPD_TRY_ASSIGN(const std::string answer, ReceiveAnswer(socket.get(), sender));
   HPD_TRY_ASSIGN(const std::string figures, FiguresIn(answer, bytes));
@@ -171,8 +171,7 @@ Result<TakenDump> TakeHeapDump(const JavaProcess& process,
                                const DumpRequest& request,
                                int output,
                                uint64_t room) {
-  const DumpOrder order{request.with_garbage, request.patience.until_it_listens_ns,
-                        DumpPipe::FreshName(process.inner_pid), output, room};
+  const DumpOrder order{request, DumpPipe::FreshName(process.inner_pid), output, room};
   Errand errand = ErrandTo(
       process, [&](const Sender& sender) { return Dump(process, order, sender); });
   errand.kept.push_back(output);

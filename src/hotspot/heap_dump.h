@@ -16,6 +16,7 @@ namespace heapprofd {
 struct DumpRequest {
   bool with_garbage = false;  // without it a full garbage collection comes first
   MachinePatience patience = {};
+  const char* room_advice = "";  // of a dump that does not fit: ends a message
   // Now and then: how it goes, in one line.
   std::function<void(const std::string& text)> show = nullptr;
   int stop_fd = -1;  // readable: it is no longer wanted

@@ -132,16 +132,10 @@ class MemoryReader {
 };
 
 // In the messenger.
-Result<std::string> AskFigures(const JavaProcess& process,
-                               const MachinePatience& patience,
-                               const Sender& sender) {
-  sender.Tell("its /tmp being looked up");
-  HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
-  const Attachment attachment{process, temporary.get(), sender,
-                              patience.until_it_listens_ns};
+Result<std::string> AskFigures(const Attachment& attachment) {
   std::string answers;
   for (const char* command : {"GC.heap_info", "Compiler.codecache"}) {
-    sender.Tell(std::string("asking for ") + command);
+    attachment.sender.Tell(std::string("asking for ") + command);
     HPD_TRY_ASSIGN(const std::string answer, AskMachine(attachment, {"jcmd", command}));
     answers += answer + "\n";
   }
@@ -160,18 +154,11 @@ MachineMemory MachineMemoryIn(std::string_view answers) {
 Result<MachineMemory> AskForMemory(const JavaProcess& process,
                                    const MachinePatience& patience,
                                    int stop_fd) {
-  const Errand errand = ErrandTo(process, [&](const Sender& sender) {
-    return AskFigures(process, patience, sender);
-  });
-  const Result<std::string> answers =
-      RunErrand(errand, {.progress = [] { return uint64_t{0}; },
-                         .patience_ns = patience.without_progress_ns,
-                         .show = [](const std::string&) {},
-                         .stop_fd = stop_fd});
+  const Result<std::string> answers = AskOnErrand(process, patience, stop_fd, AskFigures);
   if (!answers.ok())
     return Status(answers.status().code(),
                   "cannot ask " + process.Description() +
-                      " for its memory: " + CauseOf(answers.status(), patience));
+                      " for its memory: " + answers.status().message());
   return MachineMemoryIn(answers.value());
 }
 

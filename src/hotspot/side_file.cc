@@ -52,7 +52,8 @@ Status CheckRoomBeside(const Attachment& attachment) {
                   "it does not say how large its heap is, and would first collect the "
                   "dump in its /tmp; it answers \"" +
                       info + "\"");
-  const uint64_t room = RoomInTemporary(attachment.temporary, attachment.process.pid);
+  const uint64_t room =
+      RoomInTemporary(attachment.temporary.get(), attachment.process.pid);
   if (used <= room / kDumpPerHeap)
     return {};
   return Status(StatusCode::kUnavailable,

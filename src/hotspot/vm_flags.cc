@@ -15,20 +15,13 @@ constexpr char kPrint[] = "printflag";
 using Questions = std::vector<AttachQuestion>;
 
 // In the messenger. Gives the answers, a line each.
-Result<std::string> AskAll(const JavaProcess& process,
-                           const Questions& questions,
-                           const MachinePatience& patience,
-                           const Sender& sender) {
-  sender.Tell("its /tmp being looked up");
-  HPD_TRY_ASSIGN(const ScopedFd temporary, OpenTemporary(process));
-  const Attachment attachment{process, temporary.get(), sender,
-                              patience.until_it_listens_ns};
+Result<std::string> AskAll(const Attachment& attachment, const Questions& questions) {
   std::string answers;
   std::string done;
   for (const AttachQuestion& question : questions) {
     std::string what = question.command == kSet ? "setting " : "reading ";
     what += question.first;
-    sender.Tell(what + done);
+    attachment.sender.Tell(what + done);
     const Result<std::string> answer = AskMachine(attachment, question);
     if (!answer.ok())
       return Status(answer.status().code(),
@@ -43,17 +36,14 @@ Result<std::string> AskAll(const JavaProcess& process,
 Result<std::string> Ask(const JavaProcess& process,
                         const Questions& questions,
                         const MachinePatience& patience) {
-  const Errand errand = ErrandTo(process, [&](const Sender& sender) {
-    return AskAll(process, questions, patience, sender);
-  });
-  Result<std::string> answers =
-      RunErrand(errand, {.progress = [] { return uint64_t{0}; },
-                         .patience_ns = patience.without_progress_ns,
-                         .show = [](const std::string&) {}});
+  constexpr int kNobodyStopsIt = -1;
+  Result<std::string> answers = AskOnErrand(
+      process, patience, kNobodyStopsIt,
+      [&](const Attachment& attachment) { return AskAll(attachment, questions); });
   if (answers.ok())
     return answers;
   return Status(answers.status().code(), "cannot set flags of " + process.Description() +
-                                             ": " + CauseOf(answers.status(), patience));
+                                             ": " + answers.status().message());
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ Result<std::string> Converted(const std::string& bytes, bool app_heap_only = fal
   return output;
 }
 
-class EveryIdSize : public testing::TestWithParam<uint32_t> {};
+class ConvertEveryIdSize : public testing::TestWithParam<uint32_t> {};
 
-INSTANTIATE_TEST_SUITE_P(ConvertTest, EveryIdSize, testing::Values(4u, 8u));
+INSTANTIATE_TEST_SUITE_P(ConvertTest, ConvertEveryIdSize, testing::Values(4u, 8u));
 
-TEST_P(EveryIdSize, AndroidsRootsAndHeapsBecomeOrdinary) {
+TEST_P(ConvertEveryIdSize, AndroidsRootsAndHeapsBecomeOrdinary) {
   TestDump dump(GetParam(), '3');
   TestDump want(GetParam(), '2');
   const std::string numbers = TestDump::Number(1) + TestDump::Number(2);
@@ -40,7 +40,7 @@ TEST_P(EveryIdSize, AndroidsRootsAndHeapsBecomeOrdinary) {
   EXPECT_EQ(made.value(), want.End().bytes());
 }
 
-TEST_P(EveryIdSize, OnlyTheAppsHeapIsKeptOnRequest) {
+TEST_P(ConvertEveryIdSize, OnlyTheAppsHeapIsKeptOnRequest) {
   TestDump dump(GetParam(), '3');
   TestDump want(GetParam(), '2');
   const std::string object = dump.Instance(1, 2, "abcd");
@@ -54,7 +54,7 @@ TEST_P(EveryIdSize, OnlyTheAppsHeapIsKeptOnRequest) {
   EXPECT_EQ(made.value(), want.End().bytes());
 }
 
-TEST_P(EveryIdSize, CutAtEveryByteIsRefused) {
+TEST_P(ConvertEveryIdSize, CutAtEveryByteIsRefused) {
   const std::string whole = Lists(GetParam(), '3').bytes();
   EXPECT_TRUE(Converted(whole).ok());
   const size_t heap = whole.find(std::string("\x1c\0\0\0\0\0", 6));

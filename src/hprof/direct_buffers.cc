@@ -25,11 +25,12 @@ struct BufferFields {
 class BufferFinder : public HeapVisitor {
  public:
   BufferFinder(const DumpFile& file, const HeapGraph& heap)
-      : file_(file), heap_(heap), id_bytes_(file.id_bytes()) {
+      : heap_(heap), id_bytes_(file.id_bytes()) {
     const ClassTable& classes = heap.census.classes;
     const FieldLayouts layouts(file, classes);
     for (uint32_t row = 0; row < classes.size(); ++row) {
-      if (heap.graph.types()[row].name == kBufferClass && of_class_.size() < kMostClasses)
+      if (heap.graph.types()[row].name == kBufferClass && classes[row].instances > 0 &&
+          of_class_.size() < kMostClasses)
         of_class_.emplace_back(classes[row].id, FieldsOf(layouts, row));
     }
   }
@@ -40,6 +41,9 @@ class BufferFinder : public HeapVisitor {
         Add(record, fields);
     }
   }
+
+  // False: a walk would find none.
+  bool may_find() const { return !of_class_.empty(); }
 
   std::vector<DirectBuffer> Finish() {
     std::ranges::stable_sort(found_, std::ranges::less(), &DirectBuffer::address);
@@ -52,21 +56,12 @@ class BufferFinder : public HeapVisitor {
   }
 
  private:
-  BufferFields FieldsOf(const FieldLayouts& layouts, uint32_t row) const {
+  static BufferFields FieldsOf(const FieldLayouts& layouts, uint32_t row) {
     BufferFields fields;
-    layouts.ForEachField(
-        row, heap_.census.classes[row].most_bytes,
-        [&](uint32_t, const uint8_t* field, uint8_t type, uint32_t offset) {
-          const std::string_view name = file_.StringOf(GetId(field, id_bytes_));
-          if (name == "address" && type == kLong)
-            fields.address = offset;
-          else if (name == "capacity" && type == kInt)
-            fields.capacity = offset;
-          else if (name == "att" && type == kObject)
-            fields.whole = offset;
-          else if (name == "fd" && type == kObject)
-            fields.file = offset;
-        });
+    layouts.FindFields(row, {{"address", kLong, &fields.address},
+                             {"capacity", kInt, &fields.capacity},
+                             {"att", kObject, &fields.whole},
+                             {"fd", kObject, &fields.file}});
     return fields;
   }
 
@@ -88,7 +83,6 @@ class BufferFinder : public HeapVisitor {
       found_.push_back(buffer);
   }
 
-  const DumpFile& file_;
   const HeapGraph& heap_;
   const uint32_t id_bytes_;
   std::vector<std::pair<uint64_t, BufferFields>> of_class_;  // by the ids of classes
@@ -101,7 +95,8 @@ std::vector<DirectBuffer> DirectBuffersOf(const DumpFile& file,
                                           const HeapDump& dump,
                                           const HeapGraph& heap) {
   BufferFinder finder(file, heap);
-  WalkDump(file, dump, finder);
+  if (finder.may_find())
+    WalkDump(file, dump, finder);
   return finder.Finish();
 }
 

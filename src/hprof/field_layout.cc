@@ -37,4 +37,16 @@ void FieldLayouts::Add(uint32_t row) {
                });
 }
 
+void FieldLayouts::FindFields(uint32_t row,
+                              std::initializer_list<WantedField> wanted) const {
+  ForEachField(row, classes_[row].most_bytes,
+               [&](uint32_t, const uint8_t* field, uint8_t type, uint32_t offset) {
+                 const std::string_view name = file_.StringOf(GetId(field, id_bytes_));
+                 for (const WantedField& one : wanted) {
+                   if (name == one.name && type == one.type)
+                     *one.offset = offset;
+                 }
+               });
+}
+
 }  // namespace heapprofd::hprof

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "hprof/class_table.h"
@@ -37,6 +39,16 @@ class FieldLayouts {
       }
     }
   }
+
+  struct WantedField {
+    std::string_view name;
+    uint8_t type;
+    uint32_t* offset;  // stays as it is when no instance has the field
+  };
+
+  // Where instances of the class at `row` have fields of these names. Of two of a name
+  // that of the superclass counts.
+  void FindFields(uint32_t row, std::initializer_list<WantedField> wanted) const;
 
  private:
   void Add(uint32_t row);

@@ -4,7 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "hprof/direct_buffers.h"
 #include "hprof/field_layout.h"
+#include "hprof/graph_contents.h"
 #include "hprof/load_graph.h"
 
 namespace heapprofd::hprof {
@@ -274,6 +276,29 @@ void AddObjects(const HeapGraph& heap,
   }
 }
 
+// The object that stands for a class gets a type of its own, named as in a trace of
+// Android: "java.lang.Class<com.example.Node>".
+void AddTypesOfClassObjects(const HeapGraph& heap,
+                            uint32_t first_class,
+                            uint32_t first_row,
+                            TraceBuilder* builder) {
+  const uint32_t class_class = heap.census.class_class;
+  HeapGraphTables& tables = builder->trace().heap_graph;
+  for (uint32_t row = 0; row < heap.census.classes.size(); ++row) {
+    const ObjectType& type = heap.graph.types()[row];
+    if (!heap.census.classes[row].is_dumped || type.object == kNoObject ||
+        heap.graph.TypeOf(type.object) != class_class)
+      continue;
+    tables.objects.type[first_row + type.object] =
+        static_cast<uint32_t>(tables.classes.size());
+    heapprofd::HeapClass own;
+    own.name = builder->Intern(std::string(kClassClass) + "<" + type.name + ">");
+    own.superclass = first_class + class_class;
+    own.kind = HeapClassKind::kClass;
+    tables.classes.push_back(own);
+  }
+}
+
 void AddRoots(const HeapGraph& heap, uint32_t first_row, HeapGraphTables* tables) {
   for (const GraphRoot& root : heap.graph.roots()) {
     HeapRootType& type = tables->objects.root_type[first_row + root.object];
@@ -290,7 +315,7 @@ Status AddGraph(const DumpFile& file,
                 GraphSource* source,
                 TraceBuilder* builder,
                 std::vector<std::string>* notes) {
-  HPD_TRY_ASSIGN(const HeapGraph heap, LoadGraph(file, dump));
+  HPD_TRY_ASSIGN(HeapGraph heap, LoadGraph(file, dump));
   notes->insert(notes->end(), heap.census.damage.begin(), heap.census.damage.end());
   HeapGraphTables& tables = builder->trace().heap_graph;
   const auto graph = static_cast<uint32_t>(tables.graphs.size());
@@ -303,6 +328,7 @@ Status AddGraph(const DumpFile& file,
     return full;
   AddClasses(heap, first_class, builder);
   AddObjects(heap, graph, first_class, &tables);
+  AddTypesOfClassObjects(heap, first_class, first_row, builder);
   AddRoots(heap, first_row, &tables);
   ReferenceRows references(file, heap, first_row, &source->name_bytes_left, builder);
   WalkDump(file, dump, references);
@@ -311,14 +337,22 @@ Status AddGraph(const DumpFile& file,
   if (references.has_short_names())
     notes->emplace_back(
         "names of fields would take more than 64 MiB: some are without their class");
+  for (const DirectBuffer& buffer : DirectBuffersOf(file, dump, heap))
+    tables.direct_buffers.push_back(
+        {first_row + buffer.object, buffer.address, buffer.bytes});
   SetRootDistances(first_row, builder->Intern(kReferentField), &tables);
   ImportedHeapGraph added;
   added.upid = source->upid;
   added.ts = source->ts;
-  added.is_dump_file = true;
+  added.has_contents = source->contents != nullptr;
   added.truncated = source->is_damaged || !heap.census.damage.empty();
   added.first_object = first_row;
   added.object_count = heap.graph.object_count();
+  if (source->contents != nullptr)
+    source->contents->push_back(std::make_shared<GraphContents>(
+        source->kept, dump, std::move(heap.census.classes), tables,
+        GraphRows{first_row, added.object_count, first_class,
+                  static_cast<uint32_t>(tables.classes.size()) - first_class}));
   tables.graphs.push_back(added);
   return {};
 }

@@ -3,18 +3,24 @@
 // References are those that are not null, named as in a trace
 // ("java.util.HashMap.table"); elements of arrays have no names, and what declares a
 // field's type is not in a dump. An object holds its class by a reference only where
-// nothing else keeps that for ever.
+// nothing else keeps that for ever. An object that stands for a class has a class of its
+// own: "java.lang.Class<com.example.Node>".
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "hprof/dump_file.h"
+#include "tables/object_contents.h"
 #include "tables/trace_builder.h"
 
 namespace heapprofd::hprof {
+
+struct KeptDump;
+using GraphContentsList = std::vector<std::shared_ptr<ObjectContents>>;
 
 struct GraphSource {
   uint32_t upid = 0;
@@ -23,6 +29,10 @@ struct GraphSource {
   // For the names of fields of all dumps of a file together, each with that of its class:
   // there may be as many of them as pairs of both. When it is used up they stand alone.
   uint64_t name_bytes_left = uint64_t{64} << 20;
+  // For who will ask what is in the objects: the file, and what receives the answers of
+  // each graph; null: nobody will.
+  std::shared_ptr<const KeptDump> kept;
+  GraphContentsList* contents = nullptr;
 };
 
 // Adds one dump as a graph. `notes` receives what could not be read.
@@ -42,9 +52,11 @@ Status AddGraphs(const DumpFile& file,
 // into without taking it away, such as a pipe.
 bool IsDump(const std::string& path);
 
-// The same for a file by its name, as a process of this name.
+// The same for a file by its name, as a process of this name. It stays open for
+// `contents`.
 Status ImportDumps(const std::string& path,
                    TraceBuilder* builder,
+                   GraphContentsList* contents,
                    std::vector<std::string>* notes);
 
 }  // namespace heapprofd::hprof

@@ -77,6 +77,12 @@ TEST_F(GraphTablesTest, NamesOfFieldsAreBoundedTogether) {
   EXPECT_EQ(trace_.strings.Get(last), "field" + std::to_string(kFields - 1));
 }
 
+TEST_F(GraphTablesTest, AGraphWhoseFileIsNotKeptHasNoContents) {
+  Add(ManyNames(1, 10, 1, 0));
+  ASSERT_EQ(trace_.heap_graph.graphs.size(), 1u);
+  EXPECT_FALSE(trace_.heap_graph.graphs[0].has_contents);
+}
+
 TEST_F(GraphTablesTest, ATimeThatIsNoneIsNotShown) {
   TestDump made = Lists(4);
   std::string bytes = made.bytes();

@@ -3,18 +3,22 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hprof/convert.h"
 #include "hprof/direct_buffers.h"
-#include "hprof/duplicate_strings.h"
+#include "hprof/find_objects.h"
+#include "hprof/graph_contents.h"
 #include "hprof/graph_tables.h"
 #include "hprof/histogram.h"
 #include "hprof/load_graph.h"
 #include "hprof/object_values.h"
-#include "hprof/string_texts.h"
+#include "hprof/strings/duplicate_strings.h"
+#include "hprof/strings/string_texts.h"
 #include "hprof/threads.h"
 #include "object_graph/dominators.h"
 #include "object_graph/paths.h"
@@ -37,6 +41,17 @@ void CheckContents(const DumpFile& file, const HeapDump& dump, const HeapGraph& 
               values->values.size() <= std::min<uint64_t>(values->count, kMost));
   }
   HPD_CHECK(FindTexts(file, dump, heap.census.classes, ids, kMost).size() <= ids.size());
+  for (const char* condition : {"a=1", "value~a", "value="}) {
+    uint64_t used = 0;
+    const Result<FoundObjects> found =
+        FindObjects(file, dump, heap.census, {"*", {ParseCondition(condition).value()}},
+                    [&used](const FoundObject& object) {
+                      ++used;
+                      for (const StringBytes& text : object.texts)
+                        HPD_CHECK(TextOf(text, kMost).size() <= 3 * kMost);
+                    });
+    HPD_CHECK(!found.ok() || found.value().count == used);
+  }
   uint64_t last = 0;
   for (const DirectBuffer& buffer : DirectBuffersOf(file, dump, heap)) {
     HPD_CHECK(buffer.object < heap.graph.object_count() && buffer.address > last);
@@ -86,6 +101,28 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
   CheckContents(file, dump, heap);
 }
 
+// All that SQL could ask for.
+void CheckValues(ObjectContents& contents, uint32_t object_count) {
+  HPD_CHECK(contents.Load().ok());
+  uint64_t fields = 0;
+  for (uint32_t object = 0; object < object_count; ++object) {
+    const uint64_t end = contents.FirstFieldOf(object + 1);
+    for (; fields < end; ++fields) {
+      HPD_CHECK(contents.OwnerOf(fields) == object);
+      HPD_CHECK(NameOf(contents.TypeOf(fields)) != nullptr);
+      static_cast<void>(contents.NameOf(fields));
+      static_cast<void>(contents.ValueOf(fields));
+    }
+    static_cast<void>(contents.TextOf(object));
+    const std::optional<NumberArray> array = contents.ArrayOf(object);
+    const uint64_t bytes = array && array->has_data
+                               ? uint64_t{array->length} * heapprofd::BytesOf(array->type)
+                               : 0;
+    HPD_CHECK(contents.DataOf(object).size() == bytes);
+  }
+  HPD_CHECK(fields == contents.field_count());
+}
+
 }  // namespace
 }  // namespace heapprofd::hprof
 
@@ -109,6 +146,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ImportedTrace trace;
   TraceBuilder builder(&trace);
   std::vector<std::string> notes;
-  static_cast<void>(hprof::AddGraphs(file.value(), {}, &builder, &notes));
+  const auto kept = std::make_shared<const hprof::KeptDump>(
+      hprof::KeptDump{std::nullopt, std::move(file).value()});
+  hprof::GraphSource source;
+  hprof::GraphContentsList contents;
+  source.kept = kept;
+  source.contents = &contents;
+  if (!hprof::AddGraphs(kept->file, source, &builder, &notes).ok())
+    return 0;
+  HPD_CHECK(contents.size() == trace.heap_graph.graphs.size());
+  for (size_t i = 0; i < contents.size(); ++i)
+    hprof::CheckValues(*contents[i], trace.heap_graph.graphs[i].object_count);
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "hprof/graph_contents.h"
 #include "hprof/graph_tables.h"
 #include "hprof/merge.h"
 #include "import/formats.h"
@@ -27,19 +28,24 @@ bool IsDump(const std::string& path) {
 
 Status ImportDumps(const std::string& path,
                    TraceBuilder* builder,
+                   GraphContentsList* contents,
                    std::vector<std::string>* notes) {
-  HPD_TRY_ASSIGN(const MappedInput input, OpenWhole(path, notes));
-  HPD_TRY_ASSIGN(const DumpFile file, DumpFile::Read(input.bytes(), path));
-  for (const std::string& damage : {input.damage(), file.damage()}) {
+  HPD_TRY_ASSIGN(MappedInput input, OpenWhole(path, notes));
+  HPD_TRY_ASSIGN(DumpFile file, DumpFile::Read(input.bytes(), path));
+  const auto kept =
+      std::make_shared<const KeptDump>(KeptDump{std::move(input), std::move(file)});
+  GraphSource source;
+  for (const std::string& damage : {kept->input->damage(), kept->file.damage()}) {
+    source.is_damaged = source.is_damaged || !damage.empty();
     if (!damage.empty())
       notes->push_back(damage);
   }
   builder->BeginSource();
-  GraphSource source;
   source.upid = AddNamedProcess(FileName(path), *builder);
-  source.is_damaged = !input.damage().empty() || !file.damage().empty();
-  HPD_TRY(AddGraphs(file, source, builder, notes));
-  return input.Check();
+  source.kept = kept;
+  source.contents = contents;
+  HPD_TRY(AddGraphs(kept->file, source, builder, notes));
+  return kept->input->Check();
 }
 
 }  // namespace heapprofd::hprof

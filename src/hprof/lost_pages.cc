@@ -18,7 +18,7 @@ struct Guarded {
   std::atomic<bool> has_lost_pages;
 };
 
-constinit std::array<Guarded, 8> g_guarded{};
+constinit std::array<Guarded, kMostGuarded> g_guarded{};
 
 constinit struct sigaction g_previous {};
 
@@ -65,14 +65,16 @@ void HandleSignal() {
 
 }  // namespace
 
-void GuardPages(std::string_view mapping) {
+bool GuardPages(std::string_view mapping) {
   if (g_page_size == 0)
     HandleSignal();
-  if (Guarded* const vacant = Find(0)) {
-    vacant->has_lost_pages.store(false);
-    vacant->size.store(mapping.size());
-    vacant->begin.store(BeginOf(mapping));
-  }
+  Guarded* const vacant = Find(0);
+  if (vacant == nullptr)
+    return false;
+  vacant->has_lost_pages.store(false);
+  vacant->size.store(mapping.size());
+  vacant->begin.store(BeginOf(mapping));
+  return true;
 }
 
 void UnguardPages(std::string_view mapping) {

@@ -3,12 +3,15 @@
 // zeros, and it can be asked for.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace heapprofd::hprof {
 
-// For a mapping that lasts until Unguard; a few at a time.
-void GuardPages(std::string_view mapping);
+inline constexpr size_t kMostGuarded = 64;
+
+// For a mapping that lasts until Unguard. False: there are kMostGuarded already.
+[[nodiscard]] bool GuardPages(std::string_view mapping);
 void UnguardPages(std::string_view mapping);
 
 // The rest of it, from some page on, reads as zeros.

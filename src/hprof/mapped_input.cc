@@ -12,8 +12,10 @@
 
 #include "base/files/temporary_directory.h"
 #include "base/files/write_all.h"
+#include "hprof/inflate_members.h"
 #include "hprof/lost_pages.h"
 #include "import/perfetto/byte_source.h"
+#include "import/perfetto/read_ahead.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -50,11 +52,13 @@ bool MustBeCopied(int fd) {
          CompressionOf({first.data(), static_cast<size_t>(count)}) != Compression::kNone;
 }
 
+Status CannotWrite(const std::string& directory, int error) {
+  return Status::FromErrno("cannot write a temporary file in " + directory, error);
+}
+
 Status WriteTo(int temporary, std::string_view bytes, const std::string& directory) {
   const int error = WriteAll(temporary, bytes);
-  return error == 0
-             ? Status()
-             : Status::FromErrno("cannot write a temporary file in " + directory, error);
+  return error == 0 ? Status() : CannotWrite(directory, error);
 }
 
 Result<ScopedFd> MakeTemporary(const std::string& directory) {
@@ -64,25 +68,68 @@ Result<ScopedFd> MakeTemporary(const std::string& directory) {
   return file;
 }
 
+// As much as can be inflated by all processors at once. Both files then stand behind it.
+Status CopyMembers(const ScopedFd& from,
+                   const std::string& path,
+                   const ScopedFd& copy,
+                   const std::string& directory) {
+  ScopedFd own(fcntl(from.get(), F_DUPFD_CLOEXEC, 0));
+  HPD_TRY_ASSIGN(const MappedInput input, MappedInput::Map(std::move(own), path));
+  InflatedPart part;
+  if (const int error = InflateMembers(input.bytes(), copy.get(), &part); error != 0)
+    return CannotWrite(directory, error);
+  HPD_TRY(input.Check());
+  const auto inflated = static_cast<off_t>(part.inflated);
+  if (ftruncate(copy.get(), inflated) != 0 || lseek(copy.get(), inflated, SEEK_SET) < 0 ||
+      lseek(from.get(), static_cast<off_t>(part.compressed), SEEK_SET) < 0)
+    return CannotWrite(directory, errno);
+  return {};
+}
+
+bool HasMembers(int fd) {
+  struct stat status {};
+
+  std::array<char, 4> first{};
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+         lseek(fd, 0, SEEK_CUR) == 0 &&
+         pread(fd, first.data(), first.size(), 0) == static_cast<ssize_t>(first.size()) &&
+         CompressionOf({first.data(), first.size()}) == Compression::kGzip;
+}
+
+// All of the source, to where the file stands.
+Status CopyRest(ByteSource& source,
+                const ScopedFd& copy,
+                const std::string& directory,
+                std::string* damage) {
+  std::string piece(size_t{1} << 20, '\0');
+  while (true) {
+    const Result<size_t> count = source.Read(piece);
+    if (!count.ok() && count.status().code() != StatusCode::kCorrupt)
+      return count.status();
+    if (!count.ok())
+      *damage = count.status().message();
+    if (!count.ok() || count.value() == 0)
+      return {};
+    HPD_TRY(
+        WriteTo(copy.get(), std::string_view(piece).substr(0, count.value()), directory));
+  }
+}
+
 // A file without a name that has all that can be read and inflated.
 Result<ScopedFd> Copy(ScopedFd from, const std::string& path, std::string* damage) {
   const std::string directory = TemporaryDirectory();
   HPD_TRY_ASSIGN(ScopedFd copy, MakeTemporary(directory));
+  if (HasMembers(from.get()))
+    HPD_TRY(CopyMembers(from, path, copy, directory));
   FileSource file(std::move(from), path);
-  InflatingSource source(&file);
-  std::string piece(size_t{1} << 20, '\0');
-  while (true) {
-    Result<size_t> count = source.Read(piece);
-    if (!count.ok() && count.status().code() == StatusCode::kCorrupt)
-      *damage = count.status().message();
-    else if (!count.ok())
-      return std::move(count).status();
-    if (!count.ok() || count.value() == 0)
-      break;
-    HPD_TRY(
-        WriteTo(copy.get(), std::string_view(piece).substr(0, count.value()), directory));
+  InflatingSource inflating(&file);
+  if (file.may_block()) {
+    HPD_TRY(CopyRest(inflating, copy, directory, damage));
+  } else {  // one thread inflates, one writes
+    ReadAheadSource ahead(&inflating);
+    HPD_TRY(CopyRest(ahead, copy, directory, damage));
   }
-  if (source.is_truncated())
+  if (inflating.is_truncated())
     *damage = "it ends in the middle of a compressed stream";
   return copy;
 }
@@ -125,7 +172,10 @@ Result<MappedInput> MappedInput::Map(ScopedFd fd, const std::string& name) {
   input.bytes_ = {static_cast<const char*>(memory), size};
   input.fd_ = std::move(fd);
   input.name_ = name;
-  GuardPages(input.bytes_);
+  if (!GuardPages(input.bytes_))
+    return Status(StatusCode::kUnavailable,
+                  "cannot open " + name + ": " + std::to_string(kMostGuarded) +
+                      " heap dumps are open already; open fewer at a time");
   return input;
 }
 

@@ -8,8 +8,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/quiet_thread.h"
 #include "base/test_child.h"
+#include "hprof/lost_pages.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -32,6 +35,38 @@ TEST(MappedInputTest, AFileThatIsShortenedReadsAsZerosAndIsAnError) {
   EXPECT_NE(status.message().find(path + ": it was shortened"), std::string::npos);
   close(fd);
   unlink(path.c_str());
+}
+
+TEST(MappedInputTest, AThreadThatBlocksSignalsReadsAShortenedFileToo) {
+  const ScopedFd memory(memfd_create("x", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(memory.get(), 1 << 20), 0);
+  Result<MappedInput> input = MappedInput::Map(ScopedFd(dup(memory.get())), "x");
+  ASSERT_TRUE(input.ok());
+  ASSERT_EQ(ftruncate(memory.get(), 0), 0);
+  pthread_t thread{};
+  char read = 'x';
+  ASSERT_TRUE(StartQuietThread([&] { read = input.value().bytes()[1 << 19]; }, &thread));
+  pthread_join(thread, nullptr);
+  EXPECT_EQ(read, '\0');
+  EXPECT_FALSE(input.value().Check().ok());
+}
+
+TEST(MappedInputTest, SoManyAreOpenAtATime) {
+  std::vector<MappedInput> inputs;
+  const auto add = [&] {
+    const int fd = memfd_create("x", MFD_CLOEXEC);
+    EXPECT_EQ(ftruncate(fd, 1), 0);
+    return MappedInput::Map(ScopedFd(fd), "x");
+  };
+  while (inputs.size() < kMostGuarded) {
+    Result<MappedInput> input = add();
+    ASSERT_TRUE(input.ok());
+    inputs.push_back(std::move(input).value());
+  }
+  EXPECT_EQ(add().status().message(),
+            "cannot open x: 64 heap dumps are open already; open fewer at a time");
+  inputs.pop_back();
+  EXPECT_TRUE(add().ok());
 }
 
 TEST(MappedInputTest, WhatTheSystemRefusesIsNamed) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hprof/string_texts.h"
+#include "hprof/strings/string_texts.h"
 #include "hprof/test_dump.h"
 
 namespace heapprofd::hprof {

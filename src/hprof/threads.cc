@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "hprof/field_layout.h"
-#include "hprof/string_texts.h"
+#include "hprof/strings/string_texts.h"
 #include "hprof/wanted_ids.h"
 
 namespace heapprofd::hprof {

@@ -1,18 +1,16 @@
-#include "hprof/java_string.h"
+#include "hprof/strings/java_string.h"
 
 #include <algorithm>
 
 namespace heapprofd::hprof {
 namespace {
 
-constexpr uint8_t kUtf16 = 1;  // of String.coder
-
 bool Has(const InstanceRecord& record, uint32_t offset, uint32_t bytes) {
   return offset != StringFields::kNone && uint64_t{offset} + bytes <= record.byte_count;
 }
 
 uint32_t WidthOf(const StringBytes& bytes) {
-  return bytes.type == kChar || bytes.coder == kUtf16 ? 2 : 1;
+  return bytes.type == kChar || bytes.coder == kUtf16Coder ? 2 : 1;
 }
 
 uint32_t UnitAt(const StringBytes& bytes, uint64_t index) {
@@ -20,7 +18,7 @@ uint32_t UnitAt(const StringBytes& bytes, uint64_t index) {
   if (bytes.type == kChar)
     return Get16(at);
   // HotSpot keeps UTF-16 in bytes of the machine's order: all it runs on are little.
-  return bytes.coder == kUtf16 ? at[0] | uint32_t{at[1]} << 8 : at[0];
+  return bytes.coder == kUtf16Coder ? at[0] | uint32_t{at[1]} << 8 : at[0];
 }
 
 void AppendUtf8(uint32_t character, std::string* text) {
@@ -44,24 +42,24 @@ void AppendUtf8(uint32_t character, std::string* text) {
 
 }  // namespace
 
-StringFields StringFieldsOf(const DumpFile& file,
-                            const FieldLayouts& layouts,
-                            const ClassTable& classes,
-                            uint32_t row) {
+bool IsStringClass(const DumpFile& file, const ClassTable& classes, uint32_t row) {
+  return file.ClassName(classes[row].id) == "java.lang.String";
+}
+
+uint32_t RowOfStringClass(const DumpFile& file, const ClassTable& classes) {
+  for (uint32_t row = 0; row < classes.size(); ++row) {
+    if (classes[row].instances > 0 && IsStringClass(file, classes, row))
+      return row;
+  }
+  return UINT32_MAX;
+}
+
+StringFields StringFieldsOf(const FieldLayouts& layouts, uint32_t row) {
   StringFields fields;
-  layouts.ForEachField(
-      row, classes[row].most_bytes,
-      [&](uint32_t, const uint8_t* field, uint8_t type, uint32_t offset) {
-        const std::string_view name = file.StringOf(GetId(field, file.id_bytes()));
-        if (name == "value" && type == kObject)
-          fields.value = offset;
-        else if (name == "coder" && type == kByte)
-          fields.coder = offset;
-        else if (name == "offset" && type == kInt)
-          fields.offset = offset;
-        else if (name == "count" && type == kInt)
-          fields.count = offset;
-      });
+  layouts.FindFields(row, {{"value", kObject, &fields.value},
+                           {"coder", kByte, &fields.coder},
+                           {"offset", kInt, &fields.offset},
+                           {"count", kInt, &fields.count}});
   return fields;
 }
 

@@ -9,6 +9,8 @@
 
 namespace heapprofd::hprof {
 
+inline constexpr uint8_t kUtf16Coder = 1;  // of String.coder
+
 // Where the fields are in an instance of the class in this row.
 struct StringFields {
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -19,10 +21,13 @@ struct StringFields {
   uint32_t count = kNone;
 };
 
-StringFields StringFieldsOf(const DumpFile& file,
-                            const FieldLayouts& layouts,
-                            const ClassTable& classes,
-                            uint32_t row);
+// Whether the class in this row is java.lang.String; several class loaders may have one.
+bool IsStringClass(const DumpFile& file, const ClassTable& classes, uint32_t row);
+
+// The first that has instances; UINT32_MAX: there is none.
+uint32_t RowOfStringClass(const DumpFile& file, const ClassTable& classes);
+
+StringFields StringFieldsOf(const FieldLayouts& layouts, uint32_t row);
 
 // What a String says of the array with its characters.
 struct StringCharacters {

@@ -1,4 +1,4 @@
-#include "hprof/duplicate_strings.h"
+#include "hprof/strings/duplicate_strings.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include "base/random_seed.h"
 #include "base/row_index.h"
-#include "hprof/java_string.h"
+#include "hprof/strings/java_string.h"
 #include "object_graph/address_index.h"
 
 namespace heapprofd::hprof {
@@ -19,15 +19,6 @@ struct CharacterArray {
   uint32_t strings = 0;
   uint64_t hash = 0;
 };
-
-uint32_t RowOfClass(const DumpFile& file, const ClassTable& classes) {
-  for (uint32_t row = 0; row < classes.size(); ++row) {
-    if (classes[row].instances > 0 &&
-        file.ClassName(classes[row].id) == "java.lang.String")
-      return row;
-  }
-  return UINT32_MAX;
-}
 
 class StringCollector : public HeapVisitor {
  public:
@@ -157,12 +148,11 @@ DuplicateStrings FindDuplicateStrings(const DumpFile& file,
                                       const HeapCensus& census,
                                       size_t most) {
   DuplicateStrings found;
-  const uint32_t row = RowOfClass(file, census.classes);
+  const uint32_t row = RowOfStringClass(file, census.classes);
   if (row == UINT32_MAX)
     return found;
-  StringCollector collector(
-      file.id_bytes(), census.classes[row].id,
-      StringFieldsOf(file, FieldLayouts(file, census.classes), census.classes, row));
+  StringCollector collector(file.id_bytes(), census.classes[row].id,
+                            StringFieldsOf(FieldLayouts(file, census.classes), row));
   WalkDump(file, dump, collector);
   TextFinder finder(collector.Finish(), census.layout);
   WalkDump(file, dump, finder);

@@ -1,9 +1,9 @@
-#include "hprof/string_texts.h"
+#include "hprof/strings/string_texts.h"
 
 #include <array>
 #include <utility>
 
-#include "hprof/java_string.h"
+#include "hprof/strings/java_string.h"
 #include "hprof/wanted_ids.h"
 
 namespace heapprofd::hprof {
@@ -41,7 +41,7 @@ class StringTexts : public HeapVisitor {
     if (askers.empty())
       return;
     const StringCharacters characters =
-        CharactersOf(record, StringFieldsOf(file_, layouts_, classes_, row), id_bytes_);
+        CharactersOf(record, StringFieldsOf(layouts_, row), id_bytes_);
     for (const auto& [asker, whole] : askers)
       next_[characters.array].emplace_back(asker, characters);
   }

@@ -1,4 +1,4 @@
-#include "hprof/duplicate_strings.h"
+#include "hprof/strings/duplicate_strings.h"
 
 #include <gtest/gtest.h>
 

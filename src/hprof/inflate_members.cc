@@ -1,0 +1,188 @@
+#include "hprof/inflate_members.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/quiet_thread.h"
+#include "import/perfetto/inflate.h"
+
+namespace heapprofd::hprof {
+namespace {
+
+// Members that follow each other, to be inflated by one thread.
+struct Share {
+  uint64_t begin;     // in the compressed file
+  uint64_t end;       // of it
+  uint64_t position;  // in the inflated file
+  uint64_t bytes;     // there
+};
+
+constexpr size_t kGzipHeaderBytes = 10;
+constexpr size_t kGzipTrailerBytes = 8;
+
+// Ten bytes that could be in the middle of a member as well: who inflates it finds out.
+bool MayBeHeader(const char* at) {
+  const auto byte = [at](size_t i) { return static_cast<uint8_t>(at[i]); };
+  constexpr uint8_t kUnusedFlags = 0xE0;
+  constexpr uint8_t kLastSystem = 13;
+  constexpr uint8_t kUnknownSystem = 255;
+  return (byte(3) & kUnusedFlags) == 0 &&
+         (byte(8) == 0 || byte(8) == 2 || byte(8) == 4) &&
+         (byte(9) <= kLastSystem || byte(9) == kUnknownSystem);
+}
+
+// Where the next member seems to begin; at the end none.
+uint64_t NextHeader(std::string_view compressed, uint64_t from) {
+  constexpr std::string_view kGzip("\x1f\x8b\x08", 3);
+  for (size_t at = compressed.find(kGzip, from); at != std::string_view::npos;
+       at = compressed.find(kGzip, at + 1)) {
+    if (compressed.size() - at < kGzipHeaderBytes)
+      break;
+    if (MayBeHeader(compressed.data() + at))
+      return at;
+  }
+  return compressed.size();
+}
+
+// What the member that ends here says of its size.
+uint32_t SizeBefore(std::string_view compressed, uint64_t end) {
+  uint32_t size = 0;
+  memcpy(&size, compressed.data() + end - sizeof(size), sizeof(size));
+  return size;
+}
+
+// All that a file may inflate to.
+std::vector<Share> SharesOf(std::string_view compressed, uint64_t share_bytes) {
+  std::vector<Share> shares;
+  InflationBudget budget;
+  Share share{};
+  uint64_t begin = 0;  // of a member
+  while (begin < compressed.size()) {
+    const uint64_t end =
+        NextHeader(compressed, begin + kGzipHeaderBytes + kGzipTrailerBytes);
+    if (end - begin < kGzipHeaderBytes + kGzipTrailerBytes)
+      break;
+    const uint32_t bytes = SizeBefore(compressed, end);
+    share.bytes += bytes;
+    share.end = end;
+    if (!budget.Take(end - begin, bytes))
+      break;
+    if (end - share.begin >= share_bytes || end == compressed.size()) {
+      shares.push_back(share);
+      share = {end, end, share.position + share.bytes, 0};
+    }
+    begin = end;
+  }
+  return shares;
+}
+
+class MemberInflater {
+ public:
+  MemberInflater(std::string_view compressed, std::vector<Share> shares, int to)
+      : compressed_(compressed), shares_(std::move(shares)), to_(to) {}
+
+  // 0, or errno of writing.
+  int Run(InflatedPart* part) {
+    const size_t others =
+        std::clamp<size_t>(std::thread::hardware_concurrency(), 1, shares_.size()) - 1;
+    std::vector<pthread_t> threads;
+    for (size_t i = 0; i < others; ++i) {
+      pthread_t thread = {};
+      if (!StartQuietThread([this] { Work(); }, &thread))
+        break;
+      threads.push_back(thread);
+    }
+    Work();
+    for (const pthread_t thread : threads)
+      pthread_join(thread, nullptr);
+    const size_t done = std::min<size_t>(first_bad_, shares_.size());
+    if (done > 0)
+      *part = {shares_[done - 1].end,
+               shares_[done - 1].position + shares_[done - 1].bytes};
+    return error_;
+  }
+
+ private:
+  void Work() {
+    std::string piece(kPieceBytes, '\0');
+    while (error_ == 0) {
+      const size_t at = next_++;
+      if (at >= std::min<size_t>(first_bad_, shares_.size()))
+        return;
+      if (Inflate(shares_[at], &piece))
+        continue;
+      size_t known = first_bad_;
+      while (at < known && !first_bad_.compare_exchange_weak(known, at)) {
+      }
+    }
+  }
+
+  // False: it is not what it seemed to be: whole members, one behind the other.
+  bool Inflate(const Share& share, std::string* piece) {
+    std::string_view rest = compressed_.substr(share.begin, share.end - share.begin);
+    uint64_t done = 0;
+    while (CompressionOf(rest) == Compression::kGzip) {
+      const std::unique_ptr<Inflater> member = Inflater::Create(Compression::kGzip);
+      Inflater::Progress progress;
+      while (!progress.is_end) {
+        Result<Inflater::Progress> next = member->Inflate(rest, *piece);
+        if (!next.ok() || next.value().consumed + next.value().produced == 0)
+          return false;
+        progress = next.value();
+        if (progress.produced > share.bytes - done ||
+            !Write(std::string_view(*piece).substr(0, progress.produced),
+                   share.position + done))
+          return false;
+        rest.remove_prefix(progress.consumed);
+        done += progress.produced;
+      }
+    }
+    return rest.empty() && done == share.bytes;
+  }
+
+  bool Write(std::string_view bytes, uint64_t position) {
+    while (!bytes.empty()) {
+      const ssize_t count =
+          pwrite(to_, bytes.data(), bytes.size(), static_cast<off_t>(position));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0) {
+        error_ = count < 0 ? errno : EIO;
+        return false;
+      }
+      bytes.remove_prefix(static_cast<size_t>(count));
+      position += static_cast<uint64_t>(count);
+    }
+    return true;
+  }
+
+  static constexpr size_t kPieceBytes = size_t{256} << 10;
+
+  const std::string_view compressed_;
+  const std::vector<Share> shares_;
+  const int to_;
+  std::atomic<size_t> next_ = 0;
+  std::atomic<size_t> first_bad_ = SIZE_MAX;  // of the shares
+  std::atomic<int> error_ = 0;                // of writing
+};
+
+}  // namespace
+
+int InflateMembers(std::string_view compressed,
+                   int to,
+                   InflatedPart* part,
+                   uint64_t share_bytes) {
+  std::vector<Share> shares = SharesOf(compressed, share_bytes);
+  return shares.size() < 2 ? 0
+                           : MemberInflater(compressed, std::move(shares), to).Run(part);
+}
+
+}  // namespace heapprofd::hprof
