@@ -28,13 +28,25 @@ std::vector<bool> AllocatorFrames(const ImportedTrace& trace) {
   return is_allocator;
 }
 
-// From the leaves on: an operator new that has called malloc is left out as well.
-void MoveToCallers(const ImportedTrace& trace, ValuesByCallsite* values) {
+// Callers have smaller ids than what they call, so an operator new that has called malloc
+// is left out as well.
+std::vector<uint32_t> HoldersOf(const ImportedTrace& trace) {
   const std::vector<bool> is_allocator = AllocatorFrames(trace);
-  for (size_t callsite = values->size(); callsite-- > 0;) {
+  std::vector<uint32_t> holders(trace.callsites.row_count());
+  for (uint32_t callsite = 0; callsite < holders.size(); ++callsite) {
     const uint32_t parent = trace.callsites.parent[callsite];
-    if (parent != kNoId && is_allocator[trace.callsites.frame[callsite]])
-      values->Move(callsite, parent);
+    const bool is_moved =
+        parent != kNoId && is_allocator[trace.callsites.frame[callsite]];
+    holders[callsite] = is_moved ? holders[parent] : callsite;
+  }
+  return holders;
+}
+
+void MoveToCallers(const ImportedTrace& trace, ValuesByCallsite* values) {
+  const std::vector<uint32_t> holders = HoldersOf(trace);
+  for (uint32_t callsite = 0; callsite < values->size(); ++callsite) {
+    if (holders[callsite] != callsite)
+      values->Move(callsite, holders[callsite]);
   }
 }
 

@@ -2,6 +2,7 @@
 // What is ours to show is told of its caller.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "query/flame_tree.h"
@@ -11,6 +12,10 @@ namespace heapprofd {
 
 // By frame: whether it is an allocation function and nothing else.
 std::vector<bool> AllocatorFrames(const ImportedTrace& trace);
+
+// By callsite: the one that holds what is allocated there. Memory that malloc and the like
+// allocate is their callers'.
+std::vector<uint32_t> HoldersOf(const ImportedTrace& trace);
 
 // Memory allocated in malloc and the like becomes memory of who called it.
 void MoveToCallers(const ImportedTrace& trace, ValuesByCallsite* values);

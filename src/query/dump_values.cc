@@ -49,7 +49,7 @@ ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t id) {
 
 ValuesByCallsite PeakValuesAt(const ImportedTrace& trace, uint32_t id) {
   const ImportedDump& dump = trace.dumps[id];
-  ValuesByCallsite values(trace.callsites.row_count());
+  ValuesByCallsite values(trace.callsite_limit());
   for (size_t i = 0; i < dump.estimate_count; ++i) {
     const size_t row = dump.first_estimate + i;
     const FlameValues peak = {.count = trace.estimates.peak_count[row],

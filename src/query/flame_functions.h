@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "query/content_rows.h"
 #include "query/sqlite/database.h"
 #include "tables/imported_trace.h"
 
@@ -19,10 +20,15 @@ Status AddHeapGraphFunctions(const ImportedTrace& trace, Database* database);
 Status AddHeapGraphSummaries(const ImportedTrace& trace, Database* database);
 
 // heap_graph_object_data and heap_graph_primitive.
-Status AddHeapGraphValues(const ImportedTrace& trace, Database* database);
+Status AddHeapGraphValues(const ImportedTrace& trace,
+                          const ContentsOfGraphs& contents,
+                          Database* database);
 
 // Ours: flamegraph(dump, view), diff(dump_a, dump_b, view), and those below.
 Status AddOwnFunctions(const ImportedTrace& trace, Database* database);
+
+// heap_profile_growth(dump, view).
+Status AddGrowth(const ImportedTrace& trace, Database* database);
 
 // callers(name, dump) and top(view, n, dump).
 Status AddSummingFunctions(const ImportedTrace& trace, Database* database);

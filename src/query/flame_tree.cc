@@ -13,7 +13,6 @@
 
 #include "query/child_lists.h"
 #include "query/sum.h"
-#include "symbolize/demangle.h"
 #include "tables/trace_builder.h"
 
 namespace heapprofd {
@@ -24,11 +23,7 @@ constexpr uint32_t kCallsitesPerCancelCheck = 1 << 14;
 class TreeBuilder {
  public:
   TreeBuilder(const ImportedTrace& trace, const FlameOptions& options)
-      : trace_(trace), options_(options), demangled_(std::make_shared<StringPool>()) {
-    if (options.names == NameStyle::kDemangled)
-      name_ids_.assign(trace.strings.size(), kNoId);
-    first_functions_.resize(trace.frames.row_count(), kNoId);
-  }
+      : trace_(trace), options_(options), functions_(trace, options.names) {}
 
   Result<FlameTree> Build(ValuesByCallsite values, const CancelFlag& cancelled) {
     MarkUsed(values);
@@ -38,22 +33,19 @@ class TreeBuilder {
     tree_.variances = std::move(parts.variances);
     for (uint32_t callsite = 0; callsite < rows_.size(); ++callsite) {
       if (callsite % kCallsitesPerCancelCheck == 0 && cancelled)
-        return Status(StatusCode::kUnavailable,
-                      "cannot finish the query: it was cancelled");
+        return WasCancelled();
       if (is_used_[callsite])
         AddCallsite(callsite);
       if (options_.merging == Merging::kNone)
-        next_id_ += FunctionCount(trace_.callsites.frame[callsite]);
+        next_id_ += functions_.CountAt(trace_.callsites.frame[callsite]);
     }
     // What is not needed any more makes room for the sums.
     rows_ = {};
     index_ = RowIndex();
     later_children_ = {};
     AddCumulative(&tree_);
-    // The trace outlives everything that is made of it.
-    tree_.names = options_.names == NameStyle::kDemangled
-                      ? std::shared_ptr<const StringPool>(demangled_)
-                      : std::shared_ptr<const StringPool>(demangled_, &trace_.strings);
+    tree_.names = functions_.names();
+    tree_.functions = std::move(functions_.table());
     return std::move(tree_);
   }
 
@@ -70,48 +62,10 @@ class TreeBuilder {
     }
   }
 
-  uint32_t FunctionCount(uint32_t frame) const {
-    const uint32_t set = trace_.frames.symbol_set[frame];
-    const size_t end = set == kNoId ? 0 : trace_.symbols.EndOf(set);
-    return end > set ? static_cast<uint32_t>(end - set) : 1;
-  }
-
-  // Rows of tree_.functions, the innermost first.
-  std::span<const uint32_t> FunctionsOf(uint32_t frame) {
-    const uint32_t count = FunctionCount(frame);
-    uint32_t& first = first_functions_[frame];
-    if (first == kNoId) {
-      first = static_cast<uint32_t>(functions_.size());
-      AddFunctions(frame, count);
-    }
-    return functions_.span().subspan(first, count);
-  }
-
-  void AddFunctions(uint32_t frame, uint32_t count) {
-    const FrameTable& frames = trace_.frames;
-    const uint32_t mapping = frames.mapping[frame];
-    TreeFunction function;
-    if (mapping != kNoId)
-      function.mapping_name = trace_.mappings[mapping].name;
-    const uint32_t set = frames.symbol_set[frame];
-    for (uint32_t i = 0; i < count; ++i) {
-      StringId name = frames.name[frame];
-      if (set != kNoId && trace_.symbols.EndOf(set) > set) {
-        name = trace_.symbols.name[set + i];
-        function.source_file = trace_.symbols.source_file[set + i];
-        function.line = trace_.symbols.line[set + i];
-      } else if (frames.deobfuscated_name[frame] != kNoId) {
-        name = frames.deobfuscated_name[frame];
-      }
-      function.name = NameId(name);
-      functions_.push_back(tree_.functions.Intern(function));
-    }
-  }
-
   void AddCallsite(uint32_t callsite) {
     const uint32_t caller = trace_.callsites.parent[callsite];
     const std::span<const uint32_t> functions =
-        FunctionsOf(trace_.callsites.frame[callsite]);
+        functions_.At(trace_.callsites.frame[callsite]);
     uint32_t row = caller == kNoId ? kNoId : rows_[caller];
     for (size_t i = functions.size(); i-- > 0;) {
       row = AddNode(row, functions[i]);
@@ -139,11 +93,11 @@ class TreeBuilder {
     const FlameNode& node = tree_.nodes[row];
     return node.parent == parent &&
            (node.function == function ||
-            tree_.functions[node.function].HasSameName(tree_.functions[function]));
+            functions_.table()[node.function].HasSameName(functions_.table()[function]));
   }
 
   uint64_t HashOf(uint32_t parent, uint32_t function) const {
-    return Mix(tree_.functions[function].NameHash() ^ parent);
+    return Mix(functions_.table()[function].NameHash() ^ parent);
   }
 
   // The child of this name, or `new_row`, which it is known by from here on. Stacks come
@@ -173,51 +127,23 @@ class TreeBuilder {
       const uint32_t known = FindNode(parent, function, row);
       if (known != row) {
         if (tree_.nodes[known].function != function)
-          MergeFunction(function, tree_.nodes[known]);
+          tree_.nodes[known].function =
+              functions_.table().Merge(tree_.nodes[known].function, function);
         return known;
       }
     }
     return tree_.AddNode({.parent = parent, .function = function});
   }
 
-  // What of the place in the source both agree on.
-  void MergeFunction(uint32_t function, FlameNode& node) {
-    const TreeFunction& other = tree_.functions[function];
-    TreeFunction merged = tree_.functions[node.function];
-    if (merged.source_file != other.source_file)
-      merged.source_file = kNoId;
-    if (merged.line != other.line)
-      merged.line = 0;
-    if (merged != tree_.functions[node.function])
-      node.function = tree_.functions.Intern(merged);
-  }
-
-  // In demangled_ when names are demangled, else in the trace.
-  uint32_t NameId(StringId name) {
-    if (options_.names == NameStyle::kAsRecorded)
-      return name;
-    if (name >= name_ids_.size())
-      return demangled_->Intern("unknown");
-    uint32_t& id = name_ids_[name];
-    if (id == kNoId) {
-      const std::string_view text = trace_.Text(name);
-      id = demangled_->Intern(text.empty() ? "unknown" : Demangle(text));
-    }
-    return id;
-  }
-
   const ImportedTrace& trace_;
   const FlameOptions options_;
   FlameTree tree_;
-  std::shared_ptr<StringPool> demangled_;
-  std::vector<uint32_t> name_ids_;  // trace's id -> demangled_'s
+  FrameFunctions functions_;
   // By callsite: at first the row of its values, then that of its innermost function.
   Column<uint32_t> rows_;
   std::vector<bool> is_used_;
-  Column<uint32_t> first_functions_;  // by frame: in functions_; kNoId: not wanted yet
-  Column<uint32_t> functions_;        // of the frames
-  Column<uint32_t> later_children_;   // all but those that come next to their parent
-  RowIndex index_;                    // of later_children_, by parent and name
+  Column<uint32_t> later_children_;  // all but those that come next to their parent
+  RowIndex index_;                   // of later_children_, by parent and name
   uint32_t next_id_ = 0;
 };
 
@@ -385,7 +311,7 @@ void AddAllocations(const ImportedTrace& trace,
 
 ValuesByCallsite SumAllocations(const ImportedTrace& trace,
                                 const DumpSelection& selection) {
-  ValuesByCallsite sums(trace.callsites.row_count());
+  ValuesByCallsite sums(trace.callsite_limit());
   AddAllocations(trace, selection, &sums);
   return sums;
 }

@@ -13,8 +13,8 @@
 #include "base/column.h"
 #include "base/small_numbers.h"
 #include "base/status.h"
-#include "query/function_table.h"
 #include "query/sqlite/database.h"
+#include "query/stacks/frame_functions.h"
 #include "tables/imported_trace.h"
 
 namespace heapprofd {
@@ -97,11 +97,6 @@ class ValuesByCallsite {
   Column<uint32_t> rows_;
   Column<FlameValues> values_;
   Column<double> variances_;
-};
-
-enum class NameStyle : uint8_t {
-  kAsRecorded,  // as linkers know the functions
-  kDemangled,
 };
 
 enum class Merging : uint8_t {

@@ -14,14 +14,15 @@ namespace {
 
 class GraphTreeBuilder {
  public:
-  GraphTreeBuilder(const ImportedTrace& trace, GraphNaming naming)
-      : trace_(trace), tables_(trace.heap_graph), naming_(naming) {}
+  GraphTreeBuilder(const ImportedTrace& trace, const GraphTreeOptions& options)
+      : trace_(trace), tables_(trace.heap_graph), options_(options) {}
 
   void Add(uint32_t graph, const ObjectTree& objects) {
     graph_ = graph;
     first_object_ = tables_.graphs[graph].first_object;
     node_of_.clear();
     node_of_.resize(tables_.graphs[graph].object_count, kNoId);
+    is_folded_.assign(tables_.graphs[graph].object_count, false);
     index_.clear();
     for (const uint32_t object : objects.order)
       AddObject(object, objects.parent[object - first_object_]);
@@ -50,6 +51,7 @@ class GraphTreeBuilder {
     HeapRootType root_type = HeapRootType::kNone;
     HeapType heap_type = HeapType::kUnknown;
     bool is_native = false;
+    uint32_t depth = 0;  // below a root
     uint32_t graph = 0;
     uint32_t first_object = 0;
     FlameValues values;
@@ -62,9 +64,7 @@ class GraphTreeBuilder {
     const uint32_t type = tables_.objects.type[object];
     class_names_.resize(tables_.classes.size(), kNoId);
     if (class_names_[type] == kNoId) {
-      const HeapClass& row = tables_.classes[type];
-      class_names_[type] = names_->Intern(
-          trace_.Text(row.deobfuscated_name != kNoId ? row.deobfuscated_name : row.name));
+      class_names_[type] = names_->Intern(trace_.Text(tables_.classes[type].ShownName()));
     }
     return class_names_[type];
   }
@@ -87,46 +87,71 @@ class GraphTreeBuilder {
 
   void AddObject(uint32_t object, uint32_t parent_object) {
     const HeapObjectTable& objects = tables_.objects;
-    Node node;
-    node.name = ClassName(object);
+    const uint32_t at = object - first_object_;
+    const uint32_t above =
+        parent_object == kNoId ? kNoId : node_of_[parent_object - first_object_];
     uint32_t row = kNoId;
-    if (parent_object == kNoId) {
-      node.root_type = objects.root_type[object];
-      if (naming_ == GraphNaming::kFlamegraph)
-        node.name = RootName(node.name, node.root_type);
-    } else {
-      node.parent = node_of_[parent_object - first_object_];
-      if (naming_ == GraphNaming::kClasses && nodes_[node.parent].name == node.name)
-        row = node.parent;
+    if (parent_object == kNoId || !is_folded_[parent_object - first_object_])
+      row = NodeOfObject(object, above);
+    if (row == kNoId) {
+      is_folded_[at] = true;
+      row = above;
     }
-    if (naming_ == GraphNaming::kClasses)
-      node.heap_type = objects.heap_type[object];
-    if (row == kNoId)
-      row = NodeOf(node, object);
     nodes_[row].values += FlameValues{1, objects.self_size[object], 0, 0};
     nodes_[row].first_object = std::min(nodes_[row].first_object, object);
-    node_of_[object - first_object_] = row;
+    node_of_[at] = row;
     if (objects.native_size[object] != 0)
       AddNative(object, row);
+  }
+
+  // `above`: the node of what it hangs on. kNoId: there is no room for its own.
+  uint32_t NodeOfObject(uint32_t object, uint32_t above) {
+    Node node;
+    node.parent = above;
+    node.name = ClassName(object);
+    if (above == kNoId) {
+      node.root_type = tables_.objects.root_type[object];
+      if (options_.naming == GraphNaming::kFlamegraph)
+        node.name = RootName(node.name, node.root_type);
+    } else if (options_.naming == GraphNaming::kClasses &&
+               nodes_[above].name == node.name) {
+      return above;
+    }
+    if (options_.naming == GraphNaming::kClasses)
+      node.heap_type = tables_.objects.heap_type[object];
+    return NodeOf(std::move(node), object);
   }
 
   void AddNative(uint32_t object, uint32_t owner) {
     Node node;
     node.parent = owner;
     node.name = NativeName(nodes_[owner].name);
-    node.root_type =
-        naming_ == GraphNaming::kClasses ? nodes_[owner].root_type : HeapRootType::kNone;
+    node.root_type = options_.naming == GraphNaming::kClasses ? nodes_[owner].root_type
+                                                              : HeapRootType::kNone;
     node.is_native = true;
-    nodes_[NodeOf(node, object)].values +=
+    uint32_t row = kNoId;
+    if (!is_folded_[object - first_object_])
+      row = NodeOf(std::move(node), object);
+    nodes_[row == kNoId ? owner : row].values +=
         FlameValues{1, tables_.objects.native_size[object], 0, 0};
   }
 
+  // kNoId: there is no room for another one. Roots have room always.
   uint32_t NodeOf(Node node, uint32_t object) {
     const auto row = static_cast<uint32_t>(nodes_.size());
-    const auto [known, is_new] = index_.try_emplace(
-        {node.parent, node.name, node.root_type, node.heap_type, node.is_native}, row);
-    if (!is_new)
+    const Key key = {node.parent, node.name, node.root_type, node.heap_type,
+                     node.is_native};
+    const auto known = index_.find(key);
+    if (known != index_.end())
       return known->second;
+    if (node.parent != kNoId) {
+      node.depth = nodes_[node.parent].depth + 1;
+      if (row >= options_.max_nodes || node.depth >= options_.max_depth) {
+        made_.is_folded = true;
+        return kNoId;
+      }
+    }
+    index_.emplace(key, row);
     (node.parent == kNoId ? top_ : nodes_[node.parent].children).push_back(row);
     node.graph = graph_;
     node.first_object = object;
@@ -176,7 +201,7 @@ class GraphTreeBuilder {
 
   const ImportedTrace& trace_;
   const HeapGraphTables& tables_;
-  const GraphNaming naming_;
+  const GraphTreeOptions options_;
   std::shared_ptr<StringPool> names_ = std::make_shared<StringPool>();
   std::vector<StringId> class_names_;  // by class, in names_; kNoId: not asked for yet
   std::map<std::pair<StringId, HeapRootType>, StringId> root_names_;
@@ -191,19 +216,21 @@ class GraphTreeBuilder {
   uint32_t first_object_ = 0;
   std::map<Key, uint32_t> index_;
   Column<uint32_t> node_of_;  // by object; kNoId: not reached
+  // By object: it had no room and is in the node of one above. What hangs on it is there,
+  // too: children of that node belong to others.
+  std::vector<bool> is_folded_;
 };
 
 }  // namespace
 
 Result<GraphTree> BuildGraphTree(const ImportedTrace& trace,
                                  std::span<const uint32_t> graphs,
-                                 GraphHierarchy hierarchy,
-                                 GraphNaming naming,
+                                 const GraphTreeOptions& options,
                                  const CancelFlag& cancelled) {
-  GraphTreeBuilder builder(trace, naming);
+  GraphTreeBuilder builder(trace, options);
   for (const uint32_t graph : graphs) {
     HPD_TRY_ASSIGN(const ObjectTree objects,
-                   hierarchy == GraphHierarchy::kShortestPaths
+                   options.hierarchy == GraphHierarchy::kShortestPaths
                        ? ShortestPathTree(trace, graph, cancelled)
                        : DominatorObjectTree(trace, graph, cancelled));
     builder.Add(graph, objects);

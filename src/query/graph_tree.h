@@ -21,6 +21,14 @@ enum class GraphNaming : uint8_t {
 
 enum class GraphHierarchy : uint8_t { kShortestPaths, kDominators };
 
+struct GraphTreeOptions {
+  GraphHierarchy hierarchy = GraphHierarchy::kShortestPaths;
+  GraphNaming naming = GraphNaming::kFlamegraph;
+  // What is beyond, or deeper, counts for the node above it. Roots are always there.
+  size_t max_nodes = SIZE_MAX;
+  uint32_t max_depth = UINT32_MAX;
+};
+
 struct GraphTree {
   // Of a node those first whose first object comes first, each with all that is below.
   FlameTree tree;
@@ -30,13 +38,13 @@ struct GraphTree {
   Column<HeapType> heap_types;      // for kClasses only
   Column<bool> is_native;
   Column<uint64_t> path_hashes;  // the same for a path of names in every trace
+  bool is_folded = false;        // there were more, or deeper, nodes than are wanted
 };
 
 // `graphs` are rows of heap_graph; each has its own roots. kUnavailable when cancelled.
 Result<GraphTree> BuildGraphTree(const ImportedTrace& trace,
                                  std::span<const uint32_t> graphs,
-                                 GraphHierarchy hierarchy,
-                                 GraphNaming naming,
+                                 const GraphTreeOptions& options,
                                  const CancelFlag& cancelled);
 
 }  // namespace heapprofd

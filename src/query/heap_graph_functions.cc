@@ -86,9 +86,10 @@ Status AddTree(const char* name,
                    make](std::span<const Cell>) -> MadeTable {
     std::vector<uint32_t> graphs(trace.heap_graph.graphs.size());
     std::iota(graphs.begin(), graphs.end(), 0);
-    HPD_TRY_ASSIGN(GraphTree made,
-                   BuildGraphTree(trace, graphs, hierarchy, GraphNaming::kClasses,
-                                  database->cancel_flag()));
+    HPD_TRY_ASSIGN(GraphTree made, BuildGraphTree(trace, graphs,
+                                                  {.hierarchy = hierarchy,
+                                                   .naming = GraphNaming::kClasses},
+                                                  database->cancel_flag()));
     return std::make_shared<const Table>(make(trace, std::move(made)));
   };
   return database->AddFunction(std::move(function));
@@ -132,8 +133,7 @@ Status AddHeapGraphFunctions(const ImportedTrace& trace, Database* database) {
   HPD_TRY(AddTree("_heap_graph_dominator_class_tree", kDominators, ClassTreeTable, trace,
                   database));
   HPD_TRY(AddDominatorTree(trace, database));
-  HPD_TRY(AddHeapGraphSummaries(trace, database));
-  return AddHeapGraphValues(trace, database);
+  return AddHeapGraphSummaries(trace, database);
 }
 
 }  // namespace heapprofd

@@ -101,8 +101,7 @@ Table AggregationTable(const ImportedTrace& trace, std::vector<ClassRow> made) {
     return trace.heap_graph.graphs[rows[row].graph];
   };
   const auto name_of = [&trace, &rows](size_t row) {
-    const HeapClass& type = trace.heap_graph.classes[rows[row].type];
-    return type.deobfuscated_name != kNoId ? type.deobfuscated_name : type.name;
+    return trace.heap_graph.classes[rows[row].type].ShownName();
   };
   Table table;
   table.row_count = rows.size();

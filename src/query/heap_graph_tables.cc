@@ -1,10 +1,10 @@
 // heap_graph, heap_graph_object, _class, _reference, and what is told of heaps that were
 // full.
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "query/content_rows.h"
 #include "query/heap_dominators.h"
 #include "query/sqlite/columns.h"
 #include "query/trace_tables.h"
@@ -45,12 +45,9 @@ Table ClassTable(const ImportedTrace& trace) {
   return table;
 }
 
-TableColumn ObjectDataColumn(const std::vector<HeapObjectData>& rows) {
-  return NumberColumn("object_data_id", [&rows](size_t row) {
-    const auto found = std::ranges::lower_bound(rows, row, {}, &HeapObjectData::object);
-    return found == rows.end() || found->object != row
-               ? std::optional<int64_t>()
-               : std::optional<int64_t>(found - rows.begin());
+TableColumn ObjectDataColumn(const HeapGraphTables& tables) {
+  return NumberColumn("object_data_id", [&tables](size_t row) {
+    return ObjectDataRowOf(tables, static_cast<uint32_t>(row));
   });
 }
 
@@ -118,7 +115,7 @@ Table ObjectTable(const ImportedTrace& trace) {
                     }),
       NumberColumn("root_distance",
                    [&rows](size_t row) { return rows.root_distance[row]; }),
-      ObjectDataColumn(trace.heap_graph.object_data),
+      ObjectDataColumn(trace.heap_graph),
       AddressColumn(rows.address),
       RetainedSizeColumn(trace),
   };

@@ -85,8 +85,7 @@ Result<ObjectTree> ShortestPathTree(const ImportedTrace& trace,
   std::vector<uint32_t> held;
   for (size_t next = 0; next < tree.order.size(); ++next) {
     if (next % kObjectsPerCancelCheck == 0 && cancelled)
-      return Status(StatusCode::kUnavailable,
-                    "cannot finish the query: it was cancelled");
+      return WasCancelled();
     const uint32_t owner = tree.order[next];
     CollectHeld(trace, row, owner, &held);
     for (const uint32_t object : held)

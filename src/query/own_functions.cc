@@ -121,6 +121,7 @@ Status AddDiff(const ImportedTrace& trace, Database* database) {
 Status AddOwnFunctions(const ImportedTrace& trace, Database* database) {
   HPD_TRY(AddFlamegraph(trace, database));
   HPD_TRY(AddDiff(trace, database));
+  HPD_TRY(AddGrowth(trace, database));
   return AddSummingFunctions(trace, database);
 }
 

@@ -4,12 +4,14 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 
-#include "profile/block_shapes.h"
 #include "profile/figures.h"
+#include "query/histogram.h"
 #include "query/sqlite/columns.h"
 #include "query/sum.h"
 #include "query/trace_tables.h"
+#include "tables/block_index.h"
 
 namespace heapprofd {
 namespace {
@@ -157,38 +159,6 @@ Table EstimateErrorTable(const ImportedTrace& trace) {
   return table;
 }
 
-Cell NameOf(ShapeKind kind) {
-  switch (kind) {
-    case ShapeKind::kAllocatedSize:
-      return Cell::Text("allocated_size");
-    case ShapeKind::kLifetime:
-      return Cell::Text("lifetime");
-    case ShapeKind::kTemporary:
-      return Cell::Text("temporary");
-    case ShapeKind::kLiveSize:
-      return Cell::Text("live_size");
-    case ShapeKind::kAge:
-      return Cell::Text("age");
-  }
-  return Cell::Text("");
-}
-
-bool IsShortest(ShapeKind kind, uint8_t log2) {
-  return log2 == 0 && (kind == ShapeKind::kLifetime || kind == ShapeKind::kAge);
-}
-
-// Bytes or ns.
-uint64_t LowOf(ShapeKind kind, uint8_t log2) {
-  return kind == ShapeKind::kTemporary || IsShortest(kind, log2) ? 0
-                                                                 : uint64_t{1} << log2;
-}
-
-uint64_t HighOf(ShapeKind kind, uint8_t log2) {
-  if (kind == ShapeKind::kTemporary)
-    return kTemporaryNs;
-  return IsShortest(kind, log2) ? kShortestTimeNs - 1 : (uint64_t{2} << log2) - 1;
-}
-
 Table HistogramTable(const ImportedTrace& trace) {
   const ShapeTable& rows = trace.shapes;
   const auto kind_of = [&rows](size_t row) {
@@ -196,8 +166,9 @@ Table HistogramTable(const ImportedTrace& trace) {
   };
   Table table = TableByCallsite(trace, rows.dump, rows.callsite);
   const TableColumn columns[] = {
-      TableColumn::Computed("kind", ColumnType::kText,
-                            [kind_of](size_t row) { return NameOf(kind_of(row)); }),
+      TableColumn::Computed(
+          "kind", ColumnType::kText,
+          [kind_of](size_t row) { return Cell::Text(NameOf(kind_of(row))); }),
       NumberColumn(
           "low",
           [&rows, kind_of](size_t row) { return LowOf(kind_of(row), rows.log2[row]); }),
@@ -326,6 +297,48 @@ Table UnsampledChildrenTable(const ImportedTrace& trace) {
   return table;
 }
 
+// Of each direct buffer the stack that allocated its memory, which is looked for when a
+// query first asks.
+TableColumn BufferCallsiteColumn(const ImportedTrace& trace) {
+  struct Callsites {
+    std::once_flag is_made;
+    std::vector<uint32_t> rows;  // by buffer; kNoId: no sampled block has its address
+  };
+
+  const auto callsites = std::make_shared<Callsites>();
+  return IdColumn("callsite_id", [&trace, callsites](size_t row) {
+    std::call_once(callsites->is_made, [&trace, &rows = callsites->rows] {
+      const HeapGraphTables& heap = trace.heap_graph;
+      const BlockIndex blocks(trace);
+      for (const HeapDirectBuffer& buffer : heap.direct_buffers) {
+        const uint32_t upid = heap.graphs[heap.objects.graph[buffer.object]].upid;
+        const uint32_t block = blocks.Find(upid, buffer.address);
+        rows.push_back(block == kNoId ? kNoId : trace.live_blocks.callsite[block]);
+      }
+    });
+    return callsites->rows[row];
+  });
+}
+
+Table DirectBufferTable(const ImportedTrace& trace) {
+  const std::vector<HeapDirectBuffer>& rows = trace.heap_graph.direct_buffers;
+  const HeapGraphTables& heap = trace.heap_graph;
+  Table table;
+  table.row_count = rows.size();
+  table.columns = {
+      TableColumn::RowNumber("id"),
+      NumberColumn("upid",
+                   [&rows, &heap](size_t row) {
+                     return heap.graphs[heap.objects.graph[rows[row].object]].upid;
+                   }),
+      NumberColumn("object_id", [&rows](size_t row) { return rows[row].object; }),
+      NumberColumn("address", [&rows](size_t row) { return rows[row].address; }),
+      NumberColumn("bytes", [&rows](size_t row) { return rows[row].bytes; }),
+      BufferCallsiteColumn(trace),
+  };
+  return table;
+}
+
 }  // namespace
 
 void AddOwnTables(const ImportedTrace& trace, NamedTables* tables) {
@@ -336,6 +349,7 @@ void AddOwnTables(const ImportedTrace& trace, NamedTables* tables) {
   tables->emplace_back("heap_profile_quality", QualityTable(trace));
   tables->emplace_back("process_memory", ProcessMemoryTable(trace));
   tables->emplace_back("heap_profile_unsampled_children", UnsampledChildrenTable(trace));
+  tables->emplace_back("heap_profile_direct_buffer", DirectBufferTable(trace));
 }
 
 }  // namespace heapprofd

@@ -131,9 +131,7 @@ Result<FlameTree> JavaTree(const ImportedTrace& trace,
   for (uint32_t graph = 0; graph < graphs.size(); ++graph) {
     if (graphs[graph].ts == arguments.ts && !arguments.upids.empty() &&
         graphs[graph].upid == arguments.upids[0]) {
-      HPD_TRY_ASSIGN(GraphTree made,
-                     BuildGraphTree(trace, {&graph, 1}, GraphHierarchy::kShortestPaths,
-                                    GraphNaming::kFlamegraph, cancelled));
+      HPD_TRY_ASSIGN(GraphTree made, BuildGraphTree(trace, {&graph, 1}, {}, cancelled));
       return made.tree.nodes.empty() && graphs[graph].truncated ? IncompleteGraph()
                                                                 : std::move(made.tree);
     }

@@ -124,17 +124,30 @@ Result<std::unique_ptr<TraceDatabase>> TraceDatabase::Create(
 }
 
 Status TraceDatabase::Decode() {
-  if (undecoded_.builder == nullptr)
+  if (undecoded_.builder == nullptr || is_decoded_)
     return {};
   const std::vector<std::string> known = TraceWarnings(trace_->stats);
   if (!undecoded_.builder->decoding().Finish(*undecoded_.builder, cancel_flag()))
     return Status(StatusCode::kUnavailable, "it was cancelled");
-  undecoded_.builder.reset();
+  is_decoded_ = true;
+  if (!undecoded_.builder->has_whole_stacks())
+    undecoded_.builder.reset();
   tables_ = TablesOf(*trace_);
   for (const std::string& warning : TraceWarnings(trace_->stats)) {
     if (undecoded_.warn && std::find(known.begin(), known.end(), warning) == known.end())
       undecoded_.warn(warning);
   }
+  return {};
+}
+
+Status TraceDatabase::UseCallsites() {
+  HPD_TRY(Decode());
+  if (undecoded_.builder == nullptr)
+    return {};
+  if (!undecoded_.builder->UseCallsites(cancel_flag()))
+    return WasCancelled();
+  undecoded_.builder.reset();
+  tables_ = TablesOf(*trace_);
   return {};
 }
 
@@ -152,6 +165,7 @@ Status TraceDatabase::AddTables() {
   database_->PrepareWith([this] { return Decode(); });
   HPD_TRY(AddTraceTables(/*need_decoding=*/true));
   HPD_TRY(AddPerfettoFunctions(*trace_, database_.get()));
+  HPD_TRY(AddHeapGraphValues(*trace_, undecoded_.contents, database_.get()));
   HPD_TRY(AddOwnFunctions(*trace_, database_.get()));
   HPD_TRY(database_->AddScalar("demangle", 1, DemangleFunction));
   HPD_TRY(AddTimes(*trace_, database_.get()));
@@ -187,10 +201,27 @@ Status TraceDatabase::RunStatement(std::string_view sql, ResultSink& sink) {
     HPD_TRY(sink.BeginResult(statement));
   while (true) {
     HPD_TRY_ASSIGN(const bool is_row, statement.Step());
-    if (!is_row)
+    if (!is_row) {
+      HPD_TRY(CheckContents());
       return has_result ? sink.EndResult() : Status();
+    }
     HPD_TRY(sink.AddRow(statement));
   }
+}
+
+// A file that rows were looked up in may have become shorter meanwhile.
+Status TraceDatabase::CheckContents() {
+  uint64_t unnamed = 0;
+  for (const std::shared_ptr<ObjectContents>& contents : undecoded_.contents) {
+    HPD_TRY(contents->Check());
+    unnamed += contents->unnamed_classes();
+  }
+  if (unnamed > unnamed_classes_ && undecoded_.warn)
+    undecoded_.warn(std::to_string(unnamed) +
+                    " classes are missing in the names of their fields, which would take "
+                    "more than 64 MiB");
+  unnamed_classes_ = unnamed;
+  return {};
 }
 
 }  // namespace heapprofd

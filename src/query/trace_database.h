@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "query/content_rows.h"
 #include "query/sqlite/database.h"
 #include "query/trace_tables.h"
 #include "tables/imported_trace.h"
@@ -29,10 +30,13 @@ class ResultSink {
 };
 
 // What is left to be done of a trace whose decoding was deferred
-// (TraceBuilder::DeferDecoding): the first query that needs it does it.
+// (TraceBuilder::DeferDecoding), and what was left in heap dumps: the first query that
+// needs it does it.
 struct UndecodedPart {
   std::unique_ptr<TraceBuilder> builder;
-  std::function<void(const std::string&)> warn;  // takes what TraceWarnings would say
+  std::function<void(const std::string&)> warn;  // takes what TraceWarnings would say,
+  // and what looking into contents has shown
+  ContentsOfGraphs contents = {};
 };
 
 class TraceDatabase {
@@ -46,6 +50,11 @@ class TraceDatabase {
   // Decodes what was left to be decoded, for who reads trace(). kUnavailable when
   // cancelled.
   Status Decode();
+
+  // The same, and whole stacks (TraceBuilder::ReadWholeStacks) become callsites: without
+  // them tables and functions that tell of callsites are empty or wrong. When it was
+  // cancelled they are still whole.
+  Status UseCallsites();
 
   // Runs all statements of a script.
   Status Run(std::string_view script, ResultSink& sink);
@@ -67,6 +76,7 @@ class TraceDatabase {
   Status AddTraceTables(bool need_decoding);
   Status RunScript(std::string_view script, ResultSink& sink);
   Status RunStatement(std::string_view sql, ResultSink& sink);
+  Status CheckContents();
 
   struct TraceTable {
     std::string name;
@@ -76,7 +86,9 @@ class TraceDatabase {
   static std::vector<TraceTable> TablesOf(const ImportedTrace& trace);
 
   std::unique_ptr<const ImportedTrace> trace_;
-  UndecodedPart undecoded_;             // behind the trace
+  UndecodedPart undecoded_;  // behind the trace
+  bool is_decoded_ = false;
+  uint64_t unnamed_classes_ = 0;        // of the contents, as was told last
   std::vector<TraceTable> tables_;      // as the trace is now
   std::unique_ptr<Database> database_;  // behind the trace: its tables point there
   std::atomic<bool> is_running_ = false;

@@ -121,5 +121,56 @@ TEST_F(UndecodedTraceTest, WhatAQueryAsksForInVainIsNamedWithWhatThereIs) {
     EXPECT_NE(Ask(sql).find(words), std::string::npos) << Ask(sql);
 }
 
+// Contents that have run out of room for names.
+class UnnamedContents : public ObjectContents {
+ public:
+  Status Load() override { return {}; }
+
+  Status Check() const override { return {}; }
+
+  uint64_t field_count() const override { return 0; }
+
+  uint64_t FirstFieldOf(uint32_t /*object*/) const override { return 0; }
+
+  uint32_t OwnerOf(uint64_t /*field*/) const override { return 0; }
+
+  std::string_view NameOf(uint64_t /*field*/) const override { return {}; }
+
+  uint64_t unnamed_classes() const override { return unnamed; }
+
+  NumberType TypeOf(uint64_t /*field*/) const override { return NumberType::kByte; }
+
+  std::optional<Number> ValueOf(uint64_t /*field*/) const override { return {}; }
+
+  std::optional<std::string> TextOf(uint32_t /*object*/) const override { return {}; }
+
+  std::optional<NumberArray> ArrayOf(uint32_t /*object*/) const override { return {}; }
+
+  std::string DataOf(uint32_t /*object*/) const override { return {}; }
+
+  uint64_t unnamed = 0;
+};
+
+TEST(ContentsTest, ClassesThatAreMissingInNamesAreTold) {
+  const auto contents = std::make_shared<UnnamedContents>();
+  std::vector<std::string> warnings;
+  Result<std::unique_ptr<TraceDatabase>> database = TraceDatabase::Create(
+      std::make_unique<ImportedTrace>(),
+      {nullptr,
+       [&warnings](const std::string& warning) { warnings.push_back(warning); },
+       {contents}});
+  ASSERT_TRUE(database.ok());
+  TextSink sink;
+  ASSERT_TRUE(database.value()->Run("select 1", sink).ok());
+  EXPECT_TRUE(warnings.empty());
+  contents->unnamed = 2;
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(database.value()->Run("select 1", sink).ok());
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0],
+            "2 classes are missing in the names of their fields, which would take more "
+            "than 64 MiB");
+}
+
 }  // namespace
 }  // namespace heapprofd

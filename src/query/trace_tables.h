@@ -29,7 +29,7 @@ void AddHeapGraphTables(const ImportedTrace& trace, NamedTables* tables);
 void AddSystemTables(const ImportedTrace& trace, NamedTables* tables);
 
 // heap_dump, heap_profile_estimate, heap_profile_thread, heap_profile_quality,
-// process_memory, heap_profile_unsampled_children
+// process_memory, heap_profile_unsampled_children, heap_profile_direct_buffer
 void AddOwnTables(const ImportedTrace& trace, NamedTables* tables);
 
 // heap_profile_label

@@ -70,7 +70,7 @@ struct ImportedHeapGraph {
   int64_t ts = 0;
   std::optional<int64_t> heap_size;
   bool truncated = false;     // packets are missing
-  bool is_dump_file = false;  // hprof: values of fields are not read
+  bool has_contents = false;  // ObjectContents, of a dump file; it comes before others
   StringId dump_reason = UINT32_MAX;
   uint32_t first_object = 0;
   uint32_t object_count = 0;
@@ -84,6 +84,11 @@ struct HeapClass {
   uint32_t classloader = UINT32_MAX;  // an object
   HeapClassKind kind = HeapClassKind::kUnknown;
   bool is_array = false;
+
+  // The name that people gave the class, where it is known.
+  StringId ShownName() const {
+    return deobfuscated_name != UINT32_MAX ? deobfuscated_name : name;
+  }
 };
 
 struct HeapObjectTable {
@@ -111,19 +116,26 @@ struct HeapReferenceTable {
   size_t row_count() const { return owner.size(); }
 };
 
-// A row of `heap_graph_object_data`. Of an object it is found by its place: they are in
-// the order of objects.
+// A row of `heap_graph_object_data`, of a trace's object. Of an object it is found by its
+// place: they are in the order of objects.
 struct HeapObjectData {
   uint32_t object = 0;
   uint32_t first_primitive = 0;  // its set
 };
 
-// A row of `heap_graph_primitive`: the value of a field, which is an int or a long.
+// A row of `heap_graph_primitive`, the same: the value of a field: an int or a long.
 struct HeapPrimitive {
   uint32_t set = 0;
   StringId field_name = 0;
   StringId field_type = 0;
   int64_t value = 0;
+};
+
+// Ours: memory outside the heap that an object stands for.
+struct HeapDirectBuffer {
+  uint32_t object = 0;
+  uint64_t address = 0;
+  uint64_t bytes = 0;
 };
 
 // A row of `android_heap_graph_java_oome_details`.
@@ -142,6 +154,7 @@ struct HeapGraphTables {
   HeapReferenceTable references;
   std::vector<HeapObjectData> object_data;
   std::vector<HeapPrimitive> primitives;
+  std::vector<HeapDirectBuffer> direct_buffers;
   std::vector<OutOfMemoryDetails> out_of_memory;
 };
 

@@ -12,16 +12,19 @@
 // one row, whatever process or packet it came from.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/column.h"
 #include "base/small_numbers.h"
 #include "base/string_pool.h"
 #include "profile/model.h"
+#include "profile/recording_end.h"
 #include "tables/clock_table.h"
 #include "tables/heap_graph.h"
 #include "tables/trace_stats.h"
@@ -37,6 +40,7 @@ struct ImportedProcess {
   std::optional<int64_t> uid;
   uint32_t parent_upid = kNoId;
   bool name_is_comm = false;  // cut at 15 bytes by the kernel
+  uint32_t end = kNoId;       // ours: -> ImportedTrace::process_ends
 };
 
 // `thread`. Row 0 is the idle thread.
@@ -68,6 +72,11 @@ struct FrameTable {
   Column<StringId> type;               // "native", "jit", ...; kNoId: NULL
 
   size_t row_count() const { return name.size(); }
+
+  // The name that people gave the function, where it is known.
+  StringId ShownName(size_t row) const {
+    return deobfuscated_name[row] != kNoId ? deobfuscated_name[row] : name[row];
+  }
 };
 
 // `stack_profile_callsite`: a stack is a leaf and its parents, which have smaller ids.
@@ -145,6 +154,31 @@ struct EstimateTable {
   size_t row_count() const { return dump.size(); }
 };
 
+// Ours: what stands beside a dump of the peak (dump_at_max): the state at its end. The
+// rows of a dump are consecutive.
+struct CumulativeTable {
+  Column<uint32_t> dump;
+  Column<uint32_t> callsite;
+  Column<int64_t> alloc_size;
+  Column<int64_t> alloc_count;
+  Column<int64_t> free_size;
+  Column<int64_t> free_count;
+  Column<double> live_size_error;  // standard errors
+  Column<double> live_count_error;
+  Column<double> alloc_size_error;
+  Column<double> alloc_count_error;
+
+  // Those of a dump.
+  std::pair<size_t, size_t> RowsOf(uint32_t id) const {
+    const std::span<const uint32_t> dumps = dump.span();
+    const auto [first, last] = std::equal_range(dumps.begin(), dumps.end(), id);
+    return {static_cast<size_t>(first - dumps.begin()),
+            static_cast<size_t>(last - dumps.begin())};
+  }
+
+  size_t row_count() const { return dump.size(); }
+};
+
 // Ours: the blocks of a callsite in the last dump of a heap whose size or time is at
 // least 2^log2 and less than twice that (profile/model.h). Not for conversions.
 struct ShapeTable {
@@ -156,6 +190,17 @@ struct ShapeTable {
   Column<int64_t> size;        // bytes
   Column<double> count_error;  // standard errors
   Column<double> size_error;
+
+  size_t row_count() const { return dump.size(); }
+};
+
+// Ours, where it was asked for: sampled blocks that were live at the last dump of a heap.
+// Not for conversions. Empty as a rule, for addresses are nobody else's business.
+struct LiveBlockTable {
+  Column<uint32_t> dump;
+  Column<uint32_t> callsite;
+  Column<uint64_t> address;
+  Column<uint64_t> size;  // bytes asked for
 
   size_t row_count() const { return dump.size(); }
 };
@@ -305,19 +350,30 @@ struct ImportedTrace {
   std::vector<ImportedDump> dumps;  // in the order of the file
   AllocationTable allocations;
   EstimateTable estimates;
+  CumulativeTable cumulative;
   ShapeTable shapes;
+  LiveBlockTable live_blocks;
   std::vector<ThreadTotals> thread_totals;
   std::vector<Quality> qualities;
 
   HeapGraphTables heap_graph;
   std::vector<ProcessCounter> counters;
   std::vector<ImportedChildren> unsampled_children;
+  std::vector<ProcessEnd> process_ends;       // ours; in the recorder's order
+  uint64_t process_end_bytes = 0;             // memory of all of them
+  std::optional<RecordingEnd> recording_end;  // ours; without processes
+  std::string trace_config;  // TraceConfig, serialized; of several files the first
   std::vector<ImportedSmaps> smaps;
   std::vector<ImportedPackage> packages;
   std::vector<ImportedMetadata> metadata;
   TraceStats stats;
 
   std::string_view Text(StringId id) const { return strings.Get(id); }
+
+  // How many rows a column `callsite` may name: of `callsites`, or of `stacks`.
+  size_t callsite_limit() const {
+    return stacks.row_count() > 0 ? stacks.row_count() : callsites.row_count();
+  }
 };
 
 }  // namespace heapprofd

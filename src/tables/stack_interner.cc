@@ -166,7 +166,7 @@ uint32_t StackInterner::InternRun(uint32_t parent,
 }
 
 uint32_t StackInterner::Intern(std::span<const uint32_t> frames) {
-  if (builder_->is_for_conversion())
+  if (builder_->has_whole_stacks())
     return builder_->InternStack(frames);
   size_t depth = SharedDepth(frames);
   // A whole run costs less than what is left of it.

@@ -32,11 +32,11 @@ class StackInterner {
   // Instead of End(): the frames were for nothing.
   void Drop() { frames_.resize(begin_, 0); }
 
-  // `visit(id, callsite of the innermost frame)` for all ended stacks in their order; for
-  // conversions it is a row of `stacks`. kNoId for a stack without frames.
+  // `visit(id, callsite of the innermost frame)` for all ended stacks in their order;
+  // where whole stacks are read it is a row of `stacks`. kNoId for a stack without frames.
   template <typename Visit>
   void Flush(Visit visit) {
-    if (!builder_->is_for_conversion())
+    if (!builder_->has_whole_stacks())
       PrefetchBatch();
     for (size_t i = 0; i < count_; ++i)
       visit(batch_[i].id, Intern(FramesOf(batch_[i])));

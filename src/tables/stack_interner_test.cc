@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <utility>
@@ -108,6 +109,27 @@ TEST_F(StackInternerTest, WholeStacksAreKeptOnceEachInTheOrderOfTheirFirstOnes) 
   EXPECT_EQ(trace_.stacks.row_count(), rows.size() - 1);
   EXPECT_EQ(trace_.stacks.frames.size(), frames);
   EXPECT_EQ(trace_.callsites.row_count(), 0u);
+}
+
+TEST_F(StackInternerTest, WhoWasCancelledGoesOnLater) {
+  const Stacks stacks = RandomStacks(1000);
+  ImportedTrace trace;
+  TraceBuilder at_once(&trace);
+  builder_.ReadWholeStacks();
+  for (const std::vector<uint32_t>& stack : stacks) {
+    at_once.InternWhole(stack);
+    builder_.InternWhole(stack);
+  }
+  const size_t rows = trace_.stacks.row_count();
+  EXPECT_FALSE(builder_.UseCallsites(/*cancelled=*/true));
+  EXPECT_TRUE(builder_.has_whole_stacks());
+  EXPECT_EQ(trace_.stacks.row_count(), rows);
+  EXPECT_TRUE(builder_.UseCallsites());
+  EXPECT_EQ(trace_.stacks.row_count(), 0u);
+  EXPECT_TRUE(
+      std::ranges::equal(trace_.callsites.parent.span(), trace.callsites.parent.span()));
+  EXPECT_TRUE(
+      std::ranges::equal(trace_.callsites.frame.span(), trace.callsites.frame.span()));
 }
 
 }  // namespace

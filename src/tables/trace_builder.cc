@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "tables/decode_queue.h"
+#include "tables/stack_interner.h"
 
 namespace heapprofd {
 namespace {
@@ -192,6 +194,53 @@ uint32_t TraceBuilder::InternStack(std::span<const uint32_t> frames) {
   return row;
 }
 
+uint32_t TraceBuilder::InternWhole(std::span<const uint32_t> frames) {
+  if (has_whole_stacks_)
+    return InternStack(frames);
+  uint32_t callsite = kNoId;
+  for (const uint32_t frame : frames)
+    callsite = InternCallsite(callsite, frame);
+  return callsite;
+}
+
+// Stacks have numbers in the order in which they were read, so callsites get theirs in
+// that order, too. Those in outlines (import/perfetto/apply_deobfuscation.cc) are gone.
+bool TraceBuilder::UseCallsites(const std::atomic<bool>& cancelled) {
+  if (!has_whole_stacks_)
+    return true;
+  decoding_->Run();
+  has_whole_stacks_ = false;
+  const StackTable& stacks = trace_->stacks;
+  Column<uint32_t> callsites;  // by stack
+  StackInterner interner(this);
+  const auto flush = [&] {
+    interner.Flush(
+        [&](uint64_t /*row*/, uint32_t callsite) { callsites.push_back(callsite); });
+  };
+  for (uint32_t row = 0; row < stacks.row_count(); ++row) {
+    for (const uint32_t frame : stacks.FramesOf(row))
+      interner.Push(frame);
+    if (interner.End(row)) {
+      flush();
+      // What was interned is found again by who tries again.
+      has_whole_stacks_ = cancelled;
+      if (has_whole_stacks_)
+        return false;
+    }
+  }
+  flush();
+  for (Column<uint32_t>* rows :
+       {&trace_->allocations.callsite, &trace_->estimates.callsite,
+        &trace_->cumulative.callsite, &trace_->shapes.callsite,
+        &trace_->live_blocks.callsite}) {
+    for (uint32_t& row : *rows)
+      row = callsites[row];
+  }
+  trace_->stacks = {};
+  stack_index_ = RowIndex();
+  return true;
+}
+
 void TraceBuilder::PrefetchCallsite(uint32_t parent, uint32_t frame) const {
   callsite_index_.Prefetch(CallsiteHash(parent, frame));
 }
@@ -260,7 +309,7 @@ void TraceBuilder::AddAllocation(uint32_t callsite, int64_t count, int64_t size)
 
 void TraceBuilder::AddEstimate(uint32_t callsite, const CallsiteEstimate& estimate) {
   EstimateTable& rows = trace_->estimates;
-  if (is_for_conversion_ || rows.row_count() >= kMaxRows)
+  if (!needs_estimates_ || rows.row_count() >= kMaxRows)
     return;
   rows.dump.push_back(rows_dump_);
   rows.callsite.push_back(callsite);
@@ -271,6 +320,24 @@ void TraceBuilder::AddEstimate(uint32_t callsite, const CallsiteEstimate& estima
   rows.peak_bytes.push_back(estimate.peak_bytes);
   rows.peak_count.push_back(estimate.peak_count);
   ++trace_->dumps[rows_dump_].estimate_count;
+}
+
+void TraceBuilder::AddCumulative(uint32_t callsite,
+                                 const CallsiteTotalsAtEnd& totals,
+                                 const CallsiteEstimate& estimate) {
+  CumulativeTable& rows = trace_->cumulative;
+  if (rows.row_count() >= kMaxRows)
+    return;
+  rows.dump.push_back(rows_dump_);
+  rows.callsite.push_back(callsite);
+  rows.alloc_size.push_back(totals.alloc_size);
+  rows.alloc_count.push_back(totals.alloc_count);
+  rows.free_size.push_back(totals.free_size);
+  rows.free_count.push_back(totals.free_count);
+  rows.live_size_error.push_back(estimate.live_bytes_error);
+  rows.live_count_error.push_back(estimate.live_count_error);
+  rows.alloc_size_error.push_back(estimate.allocated_bytes_error);
+  rows.alloc_count_error.push_back(estimate.alloc_count_error);
 }
 
 // The estimates are the state at the dump already.
@@ -301,6 +368,7 @@ void TraceBuilder::KeepLastDumps() {
   const EstimateTable estimates = std::exchange(trace_->estimates, {});
   const std::vector<ImportedDump> dumps = std::exchange(trace_->dumps, {});
   const std::vector<Quality> qualities = std::exchange(trace_->qualities, {});
+  const std::vector<ThreadTotals> threads = std::exchange(trace_->thread_totals, {});
   for (uint32_t id = 0; id < dumps.size(); ++id) {
     Heap& heap = heaps[{dumps[id].upid, dumps[id].heap_name}];
     heap.last = id;
@@ -322,15 +390,33 @@ void TraceBuilder::KeepLastDumps() {
     for (const auto& [row, sum] : heap.sums)
       AddAllocation(row.first, sum.first, sum.second);
     CopyEstimates(estimates, last);
+    const auto [begin, end] =
+        std::equal_range(threads.begin(), threads.end(), ThreadTotals{.dump = heap.last},
+                         [](const auto& a, const auto& b) { return a.dump < b.dump; });
+    for (auto thread = begin; thread != end; ++thread) {
+      trace_->thread_totals.push_back(*thread);
+      trace_->thread_totals.back().dump = static_cast<uint32_t>(trace_->dumps.size() - 1);
+    }
   }
+  trace_->cumulative = {};
   trace_->shapes = {};
-  trace_->thread_totals.clear();
+  trace_->live_blocks = {};
   trace_->counters.clear();
+}
+
+void TraceBuilder::AddLiveBlock(uint32_t callsite, uint64_t address, uint64_t size) {
+  LiveBlockTable& rows = trace_->live_blocks;
+  if (!needs_estimates_ || rows.row_count() >= kMaxRows)
+    return;
+  rows.dump.push_back(rows_dump_);
+  rows.callsite.push_back(callsite);
+  rows.address.push_back(address);
+  rows.size.push_back(size);
 }
 
 void TraceBuilder::AddShape(uint32_t callsite, const CallsiteShape& shape) {
   ShapeTable& rows = trace_->shapes;
-  if (is_for_conversion_ || rows.row_count() >= kMaxRows)
+  if (!needs_estimates_ || rows.row_count() >= kMaxRows)
     return;
   rows.dump.push_back(rows_dump_);
   rows.callsite.push_back(callsite);

@@ -14,6 +14,7 @@
 // added.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -28,6 +29,8 @@
 namespace heapprofd {
 
 class DecodeQueue;
+
+inline constexpr std::atomic<bool> kNeverCancelled = false;
 
 class TraceBuilder {
  public:
@@ -50,9 +53,20 @@ class TraceBuilder {
   // What is read is wanted for conversions only: stacks become rows of `stacks`, which
   // takes a third of the time and memory of callsites, and estimates are left out. To be
   // called before anything is read.
-  void ReadForConversion() { is_for_conversion_ = true; }
+  void ReadForConversion() {
+    has_whole_stacks_ = true;
+    needs_estimates_ = false;
+  }
 
-  bool is_for_conversion() const { return is_for_conversion_; }
+  // The same for who needs estimates, and perhaps callsites later.
+  void ReadWholeStacks() { has_whole_stacks_ = true; }
+
+  bool has_whole_stacks() const { return has_whole_stacks_; }
+
+  // Decodes what was read so far and makes its stacks callsites, with the ids that they
+  // have where callsites are read at once, as they are from here on. False: `cancelled`
+  // was set, and they still are whole stacks.
+  bool UseCallsites(const std::atomic<bool>& cancelled = kNeverCancelled);
 
   // For who has pushed to decoding().
   void DecodeUnlessDeferred();
@@ -83,9 +97,15 @@ class TraceBuilder {
   // A row of `stacks`; kNoId for a stack without frames. `frames`: outermost first.
   uint32_t InternStack(std::span<const uint32_t> frames);
 
-  // No callsite will be interned any more: what finds them is freed, which for many is
-  // more than they are themselves.
-  void ForgetCallsites() { callsite_index_ = RowIndex(); }
+  // A row of `stacks` where whole stacks are read, else the callsite.
+  uint32_t InternWhole(std::span<const uint32_t> frames);
+
+  // No callsite or stack will be interned any more: what finds them is freed, which for
+  // many is more than they are themselves.
+  void ForgetCallsites() {
+    callsite_index_ = RowIndex();
+    stack_index_ = RowIndex();
+  }
 
   // For who interns many callsites: prefetches the memory that the look-up of a callsite
   // needs; then, a little later, names the one that it most likely is (kNoId: none) and
@@ -119,6 +139,18 @@ class TraceBuilder {
 
   void AddEstimate(uint32_t callsite, const CallsiteEstimate& estimate);
 
+  struct CallsiteTotalsAtEnd {
+    int64_t alloc_size = 0;
+    int64_t alloc_count = 0;
+    int64_t free_size = 0;
+    int64_t free_count = 0;
+  };
+
+  // Of a dump of the peak: a row of `cumulative`. Of the estimate its errors count.
+  void AddCumulative(uint32_t callsite,
+                     const CallsiteTotalsAtEnd& totals,
+                     const CallsiteEstimate& estimate);
+
   struct CallsiteShape {
     ShapeKind kind = ShapeKind::kAllocatedSize;
     uint8_t log2 = 0;
@@ -136,13 +168,17 @@ class TraceBuilder {
   // A row of `shapes`.
   void AddShape(uint32_t callsite, const CallsiteShape& shape);
 
+  // A row of `live_blocks`.
+  void AddLiveBlock(uint32_t callsite, uint64_t address, uint64_t size);
+
  private:
   void CopyEstimates(const EstimateTable& from, const ImportedDump& dump);
 
   ImportedTrace* trace_;
   std::unique_ptr<DecodeQueue> decoding_;
   bool defers_decoding_ = false;
-  bool is_for_conversion_ = false;
+  bool has_whole_stacks_ = false;
+  bool needs_estimates_ = true;
   uint32_t rows_dump_ = 0;  // whose rows are added
   RowIndex mapping_index_;
   RowIndex frame_index_;

@@ -1,5 +1,7 @@
 #include "tables/trace_stats.h"
 
+#include <algorithm>
+
 namespace heapprofd {
 namespace {
 
@@ -123,6 +125,16 @@ std::vector<std::string> TraceWarnings(const TraceStats& stats) {
     warnings.push_back(line + ": " + stat.description);
   }
   return warnings;
+}
+
+bool IsToldByFigures(std::string_view warning) {
+  constexpr StatId kTold[] = {
+      StatId::kHeapprofdBufferCorrupted, StatId::kHeapprofdBufferOverran,
+      StatId::kHeapprofdClientError, StatId::kHeapprofdHitGuardrail};
+  return std::ranges::any_of(kTold, [warning](StatId id) {
+    return warning.starts_with(
+        std::string(StatDescriptions()[static_cast<size_t>(id)].name) + " ");
+  });
 }
 
 }  // namespace heapprofd

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -114,5 +115,10 @@ class TraceStats {
 // What a reader of the trace should know before trusting it, a line each: what was lost,
 // left out or damaged, in which process, and what to do about it. Empty: nothing.
 std::vector<std::string> TraceWarnings(const TraceStats& stats);
+
+// Whether such a line is of a flag that a recording of ours tells in more words by its
+// figures of quality (profile/figures.h). What the reader of a file has noticed no figure
+// tells.
+bool IsToldByFigures(std::string_view warning);
 
 }  // namespace heapprofd

@@ -49,7 +49,7 @@ bool CanMakeTemporaryFiles() {
 Status ErrorOf(sqlite3* handle, int code) {
   const int primary = code & 0xff;
   if (primary == SQLITE_INTERRUPT)
-    return Status(StatusCode::kUnavailable, "cannot finish the query: it was cancelled");
+    return WasCancelled();
   if (primary == SQLITE_NOMEM)
     return Status(StatusCode::kUnavailable,
                   "cannot finish the query: it needs more memory than is allowed; "
@@ -169,6 +169,10 @@ void FinishPacking(sqlite3_context* context) {
 
 }  // namespace
 
+Status WasCancelled() {
+  return Status(StatusCode::kUnavailable, "cannot finish the query: it was cancelled");
+}
+
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
   sqlite3_finalize(statement);
 }
@@ -184,7 +188,7 @@ std::string_view Statement::column_name(size_t column) const {
 Result<bool> Statement::Step() {
   // The progress handler sees the flag only now and then, a short query never.
   if (cancelled_->load(std::memory_order_relaxed))
-    return Status(StatusCode::kUnavailable, "cannot finish the query: it was cancelled");
+    return WasCancelled();
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW)
     return true;

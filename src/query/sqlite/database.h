@@ -38,6 +38,9 @@ using ScalarFunction = std::function<Result<OwnedCell>(std::span<const Cell>)>;
 // Set from any thread or signal handler to stop the running query.
 using CancelFlag = std::atomic<bool>;
 
+// kUnavailable, of what has found its flag set.
+Status WasCancelled();
+
 // One compiled statement and its position in the result.
 class Statement {
  public:

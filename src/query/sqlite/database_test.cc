@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace heapprofd {
 namespace {
 
@@ -40,6 +45,7 @@ struct Numbers {
   std::vector<int64_t> scattered;
   std::vector<uint32_t> parents;
   std::vector<double> halves;
+  std::vector<int64_t> sets;  // each named by the first row that is in it
 };
 
 constexpr size_t kRows = 1000;
@@ -53,6 +59,7 @@ class DatabaseTest : public testing::Test {
       numbers_.scattered.push_back(value * 7919 % 101);
       numbers_.parents.push_back(i == 0 ? UINT32_MAX : static_cast<uint32_t>(i / 2));
       numbers_.halves.push_back(static_cast<double>(i) / 2);
+      numbers_.sets.push_back(i < 10 ? 0 : value < 900 ? value / 7 * 7 : value);
     }
     Result<std::unique_ptr<Database>> database = Database::Create(uint64_t{256} << 20);
     ASSERT_TRUE(database.ok());
@@ -65,6 +72,20 @@ class DatabaseTest : public testing::Test {
         TableColumn::Integers("scattered", numbers_.scattered),
         TableColumn::Ids("parent", numbers_.parents),
         TableColumn::Reals("half", numbers_.halves),
+        TableColumn::Integers("set_id", numbers_.sets, ColumnOrder::kAscending),
+        TableColumn::Computed(
+            "dear", ColumnType::kInteger,
+            [this](size_t row) {
+              ++computed_;
+              return row % 2 == 0 ? Cell::Null()
+                                  : Cell::Integer(static_cast<int64_t>(kRows - row));
+            }),
+        TableColumn::Made("made",
+                          [](size_t row) {
+                            return row % 10 == 0
+                                       ? std::nullopt
+                                       : std::optional("row " + std::to_string(row % 50));
+                          }),
         TableColumn::Computed("name", ColumnType::kText,
                               [](size_t row) {
                                 return row % 2 == 0 ? Cell::Text("even")
@@ -100,7 +121,37 @@ class DatabaseTest : public testing::Test {
   Numbers numbers_;
   std::unique_ptr<Database> database_;
   int calls_ = 0;
+  size_t computed_ = 0;  // cells of `dear`
 };
+
+TEST_F(DatabaseTest, SetsThatAreNamedByTheirFirstRow) {
+  for (int64_t set = -1; set <= static_cast<int64_t>(kRows); ++set) {
+    const auto [first, last] = std::ranges::equal_range(numbers_.sets, set);
+    const std::string number = std::to_string(set);
+    EXPECT_EQ(RunQuery(*database_,
+                       "SELECT count(*), coalesce(min(id), -1) FROM numbers "
+                       "WHERE set_id = " +
+                           number),
+              std::to_string(last - first) + "|" +
+                  (first == last ? "-1" : std::to_string(first - numbers_.sets.begin())) +
+                  "\n");
+  }
+}
+
+TEST_F(DatabaseTest, TextsThatAreMadeWhenTheyAreAskedFor) {
+  EXPECT_EQ(RunQuery(*database_, "SELECT id FROM numbers WHERE made = 'row 7' LIMIT 3"),
+            "7\n57\n107\n");
+  EXPECT_EQ(RunQuery(*database_, "SELECT made FROM numbers WHERE id IN (9, 10, 11)"),
+            "row 9\nNULL\nrow 11\n");
+  EXPECT_EQ(RunQuery(*database_,
+                     "SELECT count(*) FROM numbers a JOIN numbers b "
+                     "USING (made) WHERE a.id < 50"),
+            "900\n");
+  EXPECT_EQ(RunQuery(*database_,
+                     "SELECT made, count(*) FROM numbers GROUP BY made "
+                     "ORDER BY made DESC LIMIT 2"),
+            "row 9|20\nrow 8|20\n");
+}
 
 TEST_F(DatabaseTest, ARowIsFoundByItsId) {
   EXPECT_EQ(Query("select id, sorted, parent, half, name from numbers where id = 7"),
@@ -113,7 +164,8 @@ TEST_F(DatabaseTest, ARowIsFoundByItsId) {
 // Each condition as the virtual table answers it and as SQLite does when the table cannot
 // see it (unary + hides a column), for every kind of column and of value.
 TEST_F(DatabaseTest, ConditionsGiveTheRowsThatSqliteItselfWouldChoose) {
-  const char* columns[] = {"id", "sorted", "scattered", "parent", "half", "name"};
+  const char* columns[] = {"id",   "sorted", "scattered", "parent",
+                           "half", "name",   "set_id",    "made"};
   const char* operators[] = {"=", "<", "<=", ">", ">="};
   const char* values[] = {"20",    "20.5",  "'20'",  "'x'",   "null",
                           "-1",    "1e30",  "-1e30", "x'00'", "9223372036854775807",
@@ -133,6 +185,18 @@ TEST_F(DatabaseTest, ConditionsGiveTheRowsThatSqliteItselfWouldChoose) {
       }
     }
   }
+}
+
+// What is dear to compute, as the hash of an array, is computed once for all look-ups.
+TEST_F(DatabaseTest, ComputedNumbersAreComputedOnceForAJoin) {
+  EXPECT_EQ(Query("select sum(n) from (select (select count(*) from numbers b where "
+                  "b.dear = a.id) as n from numbers a)"),
+            "500\n");
+  EXPECT_LE(computed_, 3 * kRows);  // by the first look-up, which has no index; for the
+                                    // index; and for SQLite's own check of what is found
+  EXPECT_EQ(Query("select a.id from numbers a join numbers b on a.id = b.dear "
+                  "where a.id < 4 order by 1"),
+            "1\n3\n");
 }
 
 TEST_F(DatabaseTest, RepeatedLookupsByAnUnorderedColumnFindAllRows) {

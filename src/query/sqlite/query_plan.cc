@@ -101,7 +101,7 @@ class Planner {
       return SQLITE_OK;
     const bool is_text = function_.columns[column].type == ColumnType::kText;
     if (is_text &&
-        (code != kCodeEqual ||
+        (function_.columns[column].is_made || code != kCodeEqual ||
          sqlite3_stricmp(sqlite3_vtab_collation(&info_, index), "BINARY") != 0))
       return SQLITE_OK;
     Take(index, column, *code, code == kCodeEqual && !is_text);

@@ -58,25 +58,68 @@ bool Satisfies(const Cell& cell, const RowConstraint& constraint) {
   return false;
 }
 
+// The first place in [low, end) that is not less (or not less-or-equal), by what `order`
+// says of each.
+template <typename Order>
+size_t Bound(size_t low, size_t end, bool include_equal, const Order& order) {
+  size_t count = end > low ? end - low : 0;
+  while (count > 0) {
+    const size_t half = count / 2;
+    const std::strong_ordering at = order(low + half);
+    if (at < 0 || (include_equal && at == 0)) {
+      low += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return low;
+}
+
 }  // namespace
 
-const std::vector<uint32_t>* IndexedTable::EqualityIndex(size_t column) {
-  Index& index = indexes_[column];
-  if (index.lookups++ == 0 || table_->row_count > UINT32_MAX)
-    return nullptr;
-  if (!index.rows) {
-    const TableColumn& values = table_->columns[column];
-    std::vector<uint32_t> rows;
-    for (size_t row = 0; row < table_->row_count; ++row) {
-      if (!values.At(row).is_null())
-        rows.push_back(static_cast<uint32_t>(row));
-    }
-    std::stable_sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) {
-      return Compare(values.At(a), values.At(b)) < 0;
-    });
-    index.rows = std::move(rows);
+IndexedTable::Index IndexedTable::SortedByKey(const TableColumn& values,
+                                              size_t row_count) {
+  std::vector<std::pair<int64_t, uint32_t>> pairs;
+  for (size_t row = 0; row < row_count; ++row) {
+    if (const Cell cell = values.At(row); !cell.is_null())
+      pairs.emplace_back(cell.integer, static_cast<uint32_t>(row));
   }
-  return &*index.rows;
+  std::sort(pairs.begin(), pairs.end());
+  Index index;
+  index.rows.reserve(pairs.size());
+  index.keys.reserve(pairs.size());
+  for (const auto& [key, row] : pairs) {
+    index.rows.push_back(row);
+    index.keys.push_back(key);
+  }
+  return index;
+}
+
+IndexedTable::Index IndexedTable::Sorted(const TableColumn& values, size_t row_count) {
+  Index index;
+  for (size_t row = 0; row < row_count; ++row) {
+    if (!values.At(row).is_null())
+      index.rows.push_back(static_cast<uint32_t>(row));
+  }
+  std::stable_sort(index.rows.begin(), index.rows.end(), [&](uint32_t a, uint32_t b) {
+    return Compare(values.At(a), values.At(b)) < 0;
+  });
+  return index;
+}
+
+const IndexedTable::Index* IndexedTable::EqualityIndex(size_t column) {
+  IndexedColumn& indexed = indexes_[column];
+  if (indexed.lookups++ == 0 || table_->row_count > UINT32_MAX)
+    return nullptr;
+  if (!indexed.index) {
+    const TableColumn& values = table_->columns[column];
+    const bool computes_integers = std::holds_alternative<ComputedCells>(values.source) &&
+                                   values.type == ColumnType::kInteger;
+    indexed.index = computes_integers ? SortedByKey(values, table_->row_count)
+                                      : Sorted(values, table_->row_count);
+  }
+  return &*indexed.index;
 }
 
 void RowFilter::Start(std::span<const RowConstraint> constraints) {
@@ -103,21 +146,9 @@ void RowFilter::Start(std::span<const RowConstraint> constraints) {
 
 void RowFilter::NarrowOrdered(const RowConstraint& constraint) {
   const TableColumn& column = table_.table().columns[constraint.column];
-  // First row in [position_, end_) that is not less (or not less-or-equal).
   const auto bound = [&](bool include_equal) {
-    size_t low = position_;
-    size_t count = end_ > low ? end_ - low : 0;
-    while (count > 0) {
-      const size_t half = count / 2;
-      const std::strong_ordering order = Compare(column.At(low + half), constraint.value);
-      if (order < 0 || (include_equal && order == 0)) {
-        low += half + 1;
-        count -= half + 1;
-      } else {
-        count = half;
-      }
-    }
-    return low;
+    return Bound(position_, end_, include_equal,
+                 [&](size_t at) { return Compare(column.At(at), constraint.value); });
   };
   if (std::holds_alternative<RowNumbers>(column.source) &&
       constraint.comparison == Comparison::kEqual &&
@@ -133,9 +164,9 @@ void RowFilter::NarrowOrdered(const RowConstraint& constraint) {
   }
   switch (constraint.comparison) {
     case Comparison::kEqual: {
-      const size_t first = bound(false);
+      if (!StartAtNamesake(column, constraint.value))
+        position_ = bound(false);
       end_ = bound(true);
-      position_ = first;
       break;
     }
     case Comparison::kLess:
@@ -153,20 +184,36 @@ void RowFilter::NarrowOrdered(const RowConstraint& constraint) {
   }
 }
 
+// Sets of rows are often named by the first one of them.
+bool RowFilter::StartAtNamesake(const TableColumn& column, const Cell& value) {
+  if (value.kind != CellKind::kInteger)
+    return false;
+  const auto row = static_cast<size_t>(value.integer);
+  const auto order = [&](size_t at) { return Compare(column.At(at), value); };
+  if (row < position_ || row >= end_ || order(row) != 0 ||
+      (row > position_ && order(row - 1) == 0))
+    return false;
+  position_ = row;
+  size_t step = 1;
+  while (step < end_ - row && order(row + step) == 0)
+    step *= 2;
+  end_ = row + std::min(step, end_ - row);
+  return true;
+}
+
 bool RowFilter::UseIndex(const RowConstraint& constraint) {
-  const std::vector<uint32_t>* index = table_.EqualityIndex(constraint.column);
+  const IndexedTable::Index* index = table_.EqualityIndex(constraint.column);
   if (index == nullptr)
     return false;
   const TableColumn& column = table_.table().columns[constraint.column];
-  const auto first = std::partition_point(
-      index->begin(), index->end(),
-      [&](uint32_t row) { return Compare(column.At(row), constraint.value) < 0; });
-  const auto last = std::partition_point(first, index->end(), [&](uint32_t row) {
-    return Compare(column.At(row), constraint.value) == 0;
-  });
-  list_ = index->data();
-  position_ = static_cast<size_t>(first - index->begin());
-  end_ = static_cast<size_t>(last - index->begin());
+  const auto order = [&](size_t at) {
+    return Compare(
+        index->keys.empty() ? column.At(index->rows[at]) : Cell::Integer(index->keys[at]),
+        constraint.value);
+  };
+  position_ = Bound(0, index->rows.size(), /*include_equal=*/false, order);
+  end_ = Bound(position_, index->rows.size(), /*include_equal=*/true, order);
+  list_ = index->rows.data();
   return true;
 }
 

@@ -31,18 +31,27 @@ class IndexedTable {
 
   const Table& table() const { return *table_; }
 
-  // Row numbers in ascending order of value, NULLs left out; rows of one value ascend.
-  // The first call for a column returns nullptr: one lookup is not worth sorting for.
-  const std::vector<uint32_t>* EqualityIndex(size_t column);
-
- private:
   struct Index {
-    uint32_t lookups = 0;
-    std::optional<std::vector<uint32_t>> rows;
+    std::vector<uint32_t> rows;  // in ascending order of value, NULLs left out; rows of
+                                 // one value ascend
+    std::vector<int64_t> keys;   // their values, where a column computes integers: that
+                                 // may mean to hash all of an array; else empty
   };
 
+  // The first call for a column returns nullptr: one lookup is not worth sorting for.
+  const Index* EqualityIndex(size_t column);
+
+ private:
+  struct IndexedColumn {
+    uint32_t lookups = 0;
+    std::optional<Index> index;
+  };
+
+  static Index SortedByKey(const TableColumn& values, size_t row_count);
+  static Index Sorted(const TableColumn& values, size_t row_count);
+
   std::shared_ptr<const Table> table_;
-  std::vector<Index> indexes_;
+  std::vector<IndexedColumn> indexes_;
 };
 
 // Iterates over the rows that satisfy all constraints, in ascending order.
@@ -73,6 +82,9 @@ class RowFilter {
 
  private:
   void NarrowOrdered(const RowConstraint& constraint);
+  // Goes to the rows of `value`, with a few others behind them perhaps. False: they do not
+  // begin at the row of this number.
+  bool StartAtNamesake(const TableColumn& column, const Cell& value);
   bool UseIndex(const RowConstraint& constraint);
   void SkipMismatches();
 

@@ -1,5 +1,7 @@
 #include "query/sqlite/table.h"
 
+#include "base/status.h"
+
 namespace heapprofd {
 namespace {
 
@@ -30,6 +32,11 @@ struct CellAt {
   }
 
   Cell operator()(const ComputedCells& compute) const { return compute(row); }
+
+  Cell operator()(const MadeTexts&) const {
+    HPD_CHECK(false);  // the planner leaves them to SQLite
+    return {};
+  }
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,13 +59,19 @@ struct InternedTexts {
 };
 
 using ComputedCells = std::function<Cell(size_t row)>;
+
+// Texts that are made when they are asked for, and belong to who has asked. SQLite
+// compares them: rows are not found by them.
+using MadeTexts = std::function<std::optional<std::string>(size_t row)>;
+
 using ColumnSource = std::variant<RowNumbers,
                                   std::span<const int64_t>,
                                   std::span<const uint64_t>,  // shown as int64
                                   std::span<const uint32_t>,  // UINT32_MAX is NULL
                                   std::span<const double>,
                                   InternedTexts,
-                                  ComputedCells>;
+                                  ComputedCells,
+                                  MadeTexts>;
 
 struct TableColumn {
   std::string name;
@@ -107,6 +114,11 @@ struct TableColumn {
     return {std::move(name), type, std::move(cell), ColumnOrder::kNone};
   }
 
+  static TableColumn Made(std::string name, MadeTexts text) {
+    return {std::move(name), ColumnType::kText, std::move(text), ColumnOrder::kNone};
+  }
+
+  // Not of MadeTexts.
   Cell At(size_t row) const;
 };
 

@@ -333,6 +333,11 @@ struct ResultAt {
   void operator()(const ComputedCells& compute) const {
     SetResult(context, compute(row), SQLITE_STATIC);
   }
+
+  void operator()(const MadeTexts& make) const {
+    const std::optional<std::string> text = make(row);
+    SetResult(context, text ? Cell::Text(*text) : Cell::Null(), SQLITE_TRANSIENT);
+  }
 };
 
 int ColumnAt(sqlite3_vtab_cursor* base, sqlite3_context* context, int index) {
@@ -379,8 +384,8 @@ std::vector<ColumnSpec> SpecOf(const Table& table) {
   std::vector<ColumnSpec> specs;
   for (const TableColumn& column : table.columns)
     specs.push_back({column.name, column.type, column.order,
-                     std::holds_alternative<RowNumbers>(column.source),
-                     column.is_hidden});
+                     std::holds_alternative<RowNumbers>(column.source), column.is_hidden,
+                     std::holds_alternative<MadeTexts>(column.source)});
   return specs;
 }
 

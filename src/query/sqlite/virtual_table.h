@@ -30,6 +30,7 @@ struct ColumnSpec {
   ColumnOrder order = ColumnOrder::kNone;
   bool is_row_number = false;
   bool is_hidden = false;  // not in SELECT *
+  bool is_made = false;    // MadeTexts
 };
 
 // An argument that was not given is NULL, too: functions treat both alike.

@@ -44,6 +44,19 @@ class FunctionTable {
     return row;
   }
 
+  // Of two functions with the same name: the one with what of the place in the source
+  // both agree on.
+  uint32_t Merge(uint32_t a, uint32_t b) {
+    TreeFunction merged = rows_[a];
+    if (merged.source_file != rows_[b].source_file)
+      merged.source_file = kNoId;
+    if (merged.line != rows_[b].line)
+      merged.line = 0;
+    return merged == rows_[a] ? a : Intern(merged);
+  }
+
+  size_t size() const { return rows_.size(); }
+
  private:
   static uint64_t HashOf(const TreeFunction& function) {
     const uint64_t place = uint64_t{function.source_file} << 32 | function.line;

@@ -1,0 +1,156 @@
+#include "query/stacks/stack_order.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "query/allocators.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr size_t kMostFunctions = size_t{1} << 28;
+
+// Stacks that are the same up to a depth.
+struct EqualStacks {
+  size_t begin;
+  size_t end;
+  uint32_t depth;
+};
+
+}  // namespace
+
+Result<std::optional<StackOrder>> StackOrder::Of(const ImportedTrace& trace,
+                                                 const CancelFlag& cancelled) {
+  StackOrder order(trace);
+  HPD_TRY_ASSIGN(const bool has_room, order.AddStacks(trace, cancelled));
+  if (!has_room)
+    return std::optional<StackOrder>();
+  order.FindGroups();
+  HPD_TRY(order.Sort(cancelled));
+  return std::optional<StackOrder>(std::move(order));
+}
+
+Result<bool> StackOrder::AddStacks(const ImportedTrace& trace,
+                                   const CancelFlag& cancelled) {
+  const std::vector<bool> is_allocator = AllocatorFrames(trace);
+  for (uint32_t stack = 0; stack < trace.stacks.row_count(); ++stack) {
+    if (cancelled)
+      return WasCancelled();
+    std::span<const uint32_t> frames = trace.stacks.FramesOf(stack);
+    while (frames.size() > 1 && is_allocator[frames.back()])
+      frames = frames.first(frames.size() - 1);
+    for (const uint32_t frame : frames) {
+      const std::span<const uint32_t> functions = functions_.At(frame);
+      if (functions.size() > kMostFunctions - of_stacks_.size())
+        return false;
+      for (size_t i = functions.size(); i-- > 0;)
+        of_stacks_.push_back(functions[i]);
+    }
+    ends_.push_back(static_cast<uint32_t>(of_stacks_.size()));
+  }
+  return true;
+}
+
+// What functions agree on is a function, too, and added to the table meanwhile.
+void StackOrder::FindGroups() {
+  FunctionTable groups;
+  FunctionTable& functions = functions_.table();
+  for (uint32_t row = 0; row < functions.size(); ++row) {
+    TreeFunction named;
+    named.name = functions[row].name;
+    named.mapping_name = functions[row].mapping_name;
+    const uint32_t group = groups.Intern(named);
+    group_of_.push_back(group);
+    if (group == merged_.size())
+      merged_.push_back(row);
+    else
+      merged_[group] = functions.Merge(merged_[group], row);
+  }
+}
+
+// Stacks that end come before those that go on.
+uint64_t StackOrder::KeyAt(uint32_t stack, uint32_t depth) const {
+  const std::span<const uint32_t> functions = FunctionsOf(stack);
+  const uint64_t key =
+      depth < functions.size() ? uint64_t{group_of_[functions[depth]]} + 1 : 0;
+  return key << 32 | stack;
+}
+
+// From this depth on: the first one where they differ, or one has ended.
+uint32_t StackOrder::FirstDifference(uint32_t a, uint32_t b, uint32_t depth) const {
+  const std::span<const uint32_t> of_a = FunctionsOf(a);
+  const std::span<const uint32_t> of_b = FunctionsOf(b);
+  const size_t end = std::min(of_a.size(), of_b.size());
+  while (depth < end && group_of_[of_a[depth]] == group_of_[of_b[depth]])
+    ++depth;
+  return depth;
+}
+
+// Most groups are a few stacks that go on together for long: so each is compared with
+// others as far as it takes, and not all of them at each depth. `place`: of the first.
+void StackOrder::SortFew(std::span<uint64_t> keys, size_t place, uint32_t depth) {
+  const auto is_before = [&](uint64_t a, uint64_t b) {
+    const auto [left, right] =
+        std::pair(static_cast<uint32_t>(a), static_cast<uint32_t>(b));
+    const uint32_t shared = FirstDifference(left, right, depth);
+    return KeyAt(left, shared) < KeyAt(right, shared);
+  };
+  for (auto key = keys.begin(); key != keys.end(); ++key)
+    std::rotate(std::upper_bound(keys.begin(), key, *key, is_before), key, key + 1);
+  for (size_t i = 1; i < keys.size(); ++i)
+    shared_[place + i] = FirstDifference(static_cast<uint32_t>(keys[i - 1]),
+                                         static_cast<uint32_t>(keys[i]), depth);
+}
+
+// One function after the other, from the outermost inward, each time only among those that
+// are the same up to there. Keys and the stacks they are of lie together: what the stacks
+// themselves say is read once for each depth.
+Status StackOrder::Sort(const CancelFlag& cancelled) {
+  constexpr size_t kFew = 8;
+  std::vector<uint64_t> keys(ends_.size());
+  shared_.resize(keys.size(), 0);
+  for (uint32_t stack = 0; stack < keys.size(); ++stack)
+    keys[stack] = stack;
+  std::vector<EqualStacks> waiting;
+  if (!keys.empty())
+    waiting.push_back({0, keys.size(), 0});
+  while (!waiting.empty()) {
+    if (cancelled)
+      return WasCancelled();
+    const EqualStacks equal = waiting.back();
+    waiting.pop_back();
+    const std::span<uint64_t> part(&keys[equal.begin], equal.end - equal.begin);
+    if (part.size() <= kFew) {
+      SortFew(part, equal.begin, equal.depth);
+      continue;
+    }
+    for (uint64_t& key : part)
+      key = KeyAt(static_cast<uint32_t>(key), equal.depth);
+    if (!std::is_sorted(part.begin(), part.end()))
+      std::sort(part.begin(), part.end());
+    for (size_t begin = equal.begin, end = begin; begin < equal.end; begin = end) {
+      const uint64_t key = keys[begin] >> 32;
+      while (end < equal.end && keys[end] >> 32 == key)
+        ++end;
+      shared_[begin] = begin == equal.begin ? shared_[begin] : equal.depth;
+      if (key == 0)
+        std::fill(&shared_[begin] + 1, &shared_[begin] + (end - begin), equal.depth);
+      else if (end - begin > 1)
+        waiting.push_back({begin, end, equal.depth + 1});
+    }
+  }
+  for (const uint64_t key : keys)
+    stacks_.push_back(static_cast<uint32_t>(key));
+  return {};
+}
+
+uint32_t StackOrder::FunctionAt(std::span<const uint32_t> stacks, uint32_t depth) {
+  uint32_t function = FunctionsOf(stacks[0])[depth];
+  const uint32_t all = merged_[group_of_[function]];
+  for (size_t i = 1; i < stacks.size() && function != all; ++i)
+    function = functions_.table().Merge(function, FunctionsOf(stacks[i])[depth]);
+  return function;
+}
+
+}  // namespace heapprofd
