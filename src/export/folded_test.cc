@@ -6,7 +6,7 @@ namespace heapprofd {
 namespace {
 
 // main -> {inlined Parse -> Read, unknown}, and main -> Read once more from elsewhere.
-TargetProfile SmallProfile() {
+TargetProfile ProfileToFold() {
   TargetProfile profile;
   Mapping mapping;
   mapping.path = "/usr/lib/libx.so";
@@ -32,14 +32,14 @@ TargetProfile SmallProfile() {
 }
 
 TEST(FoldedTest, StacksRunFromTheOutermostFunctionAndEqualOnesAreOneLine) {
-  const TargetProfile profile = SmallProfile();
+  const TargetProfile profile = ProfileToFold();
   EXPECT_EQ(EncodeFolded(profile, profile.heaps[0], View::kAllocSpace),
             "main;Parse;Re:ad  120\n"
             "main;Parse;libx.so+0x30 7\n");
 }
 
 TEST(FoldedTest, TheAllocationFunctionAtTheEndIsLeftOut) {
-  TargetProfile profile = SmallProfile();
+  TargetProfile profile = ProfileToFold();
   Frame& leaf = profile.frames[3];
   leaf.lines = {{.function = "malloc", .system_name = {}, .file = {}, .line = 0}};
   leaf.is_allocator = true;
@@ -50,7 +50,7 @@ TEST(FoldedTest, TheAllocationFunctionAtTheEndIsLeftOut) {
 }
 
 TEST(FoldedTest, StacksWithoutValueAreLeftOut) {
-  const TargetProfile profile = SmallProfile();
+  const TargetProfile profile = ProfileToFold();
   EXPECT_EQ(EncodeFolded(profile, profile.heaps[0], View::kObjects),
             "main;Parse;Re:ad  12\n");
 }

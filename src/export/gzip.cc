@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <array>
 #include <cerrno>
 
 #include "base/files/write_all.h"
@@ -16,13 +17,19 @@ std::string Gzip(std::string_view bytes, int level) {
   HPD_CHECK(bytes.size() <= UINT32_MAX / 2);
   HPD_CHECK(deflateInit2(&stream, level, Z_DEFLATED, kGzipWindow, 8,
                          Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string compressed(deflateBound(&stream, bytes.size()) + 32, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
-  stream.avail_out = static_cast<uInt>(compressed.size());
-  HPD_CHECK(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  compressed.resize(stream.total_out);
+  // What it may become at worst would be much more memory than what it becomes.
+  std::array<char, 1 << 16> part;
+  std::string compressed;
+  int result = Z_OK;
+  while (result == Z_OK) {
+    stream.next_out = reinterpret_cast<Bytef*>(part.data());
+    stream.avail_out = static_cast<uInt>(part.size());
+    result = deflate(&stream, Z_FINISH);
+    compressed.append(part.data(), part.size() - stream.avail_out);
+  }
+  HPD_CHECK(result == Z_STREAM_END);
   deflateEnd(&stream);
   return compressed;
 }

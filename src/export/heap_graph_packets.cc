@@ -45,6 +45,7 @@ class GraphWriter {
       HPD_TRY(FlushWhenFull());
     }
     HPD_TRY(WriteRoots());
+    HPD_TRY(WriteDirectBuffers());
     return Flush(/*is_last=*/true);
   }
 
@@ -130,6 +131,21 @@ class GraphWriter {
         }
         HPD_TRY(FlushWhenFull());
       }
+    }
+    return {};
+  }
+
+  Status WriteDirectBuffers() {
+    for (const HeapDirectBuffer& buffer : tables_.direct_buffers) {
+      if (buffer.object < first_ || buffer.object >= end_)
+        continue;
+      {
+        pbf_writer writer(graph_, GraphField::kDirectBuffers);
+        writer.add_uint64(field::DirectBuffer::kObjectId, ObjectId(buffer.object));
+        writer.add_uint64(field::DirectBuffer::kAddress, buffer.address);
+        writer.add_uint64(field::DirectBuffer::kBytes, buffer.bytes);
+      }
+      HPD_TRY(FlushWhenFull());
     }
     return {};
   }

@@ -100,6 +100,27 @@ TEST(HeapGraphPacketsTest, AGraphReadBackIsTheSame) {
   }
 }
 
+TEST(HeapGraphPacketsTest, DirectBuffersAreThoseOfTheirObjects) {
+  ImportedTrace trace;
+  TraceBuilder builder(&trace);
+  AddChain(5, &builder);
+  trace.heap_graph.direct_buffers = {
+      {4, UINT64_MAX, 7}, {2, 4096, UINT64_MAX}, {5, 1, 1}};
+  std::string bytes;
+  ASSERT_TRUE(WriteHeapGraph(trace, 0, {.pid = 12}, [&](const std::string& packet) {
+                protozero::pbf_writer(bytes).add_message(field::Trace::kPacket, packet);
+                return Status();
+              }).ok());
+  const std::unique_ptr<TestTrace> read = ReadBytes(bytes);
+  const std::vector<HeapDirectBuffer>& buffers = read->trace.heap_graph.direct_buffers;
+  ASSERT_EQ(buffers.size(), 2u);  // the last one is of no object of this graph
+  EXPECT_EQ(buffers[0].object, 4u);
+  EXPECT_EQ(buffers[0].address, UINT64_MAX);
+  EXPECT_EQ(buffers[0].bytes, 7u);
+  EXPECT_EQ(buffers[1].object, 2u);
+  EXPECT_EQ(buffers[1].bytes, UINT64_MAX);
+}
+
 TEST(HeapGraphPacketsTest, AnErrorEndsIt) {
   ImportedTrace trace;
   TraceBuilder builder(&trace);

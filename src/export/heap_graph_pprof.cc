@@ -103,9 +103,7 @@ Status ConvertHeapGraphsToPprof(const ImportedTrace& trace,
     const ImportedHeapGraph& graph = trace.heap_graph.graphs[row];
     if (graph.object_count == 0 || !IsSelected(trace, selection, graph.upid, graph.ts))
       continue;
-    HPD_TRY_ASSIGN(GraphTree graph_tree,
-                   BuildGraphTree(trace, {&row, 1}, GraphHierarchy::kShortestPaths,
-                                  GraphNaming::kFlamegraph, never));
+    HPD_TRY_ASSIGN(GraphTree graph_tree, BuildGraphTree(trace, {&row, 1}, {}, never));
     const int64_t pid = trace.processes[graph.upid].pid;
     FlameTree tree = std::move(graph_tree.tree);
     DumpProfile profile;

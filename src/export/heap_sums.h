@@ -1,6 +1,7 @@
 // From the rows of a heap's dumps to what each callsite holds at one of them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -36,11 +37,28 @@ class HeapSums {
     }
   }
 
+  // What stands beside a dump of the peak (ImportedTrace::cumulative): of its end.
+  void AddEnd(const ImportedTrace& trace, uint32_t dump) {
+    const CumulativeTable& rows = trace.cumulative;
+    const auto live = [](int64_t allocated, int64_t freed) {
+      return allocated - std::clamp<int64_t>(freed, 0, std::max<int64_t>(0, allocated));
+    };
+    const auto [first, last] = rows.RowsOf(dump);
+    for (size_t row = first; row < last; ++row) {
+      const HeapValues added = {rows.alloc_count[row], rows.alloc_size[row],
+                                live(rows.alloc_count[row], rows.free_count[row]),
+                                live(rows.alloc_size[row], rows.free_size[row])};
+      HeapValues& values = Of(rows.callsite[row]);
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = WrappingSum(values[i], added[i]);
+    }
+  }
+
   const Column<uint32_t>& callsites() const { return callsites_; }
 
   const HeapValues& values(size_t i) const { return values_[i]; }
 
- private:
+  // Those of a callsite, which has some from then on.
   HeapValues& Of(uint32_t callsite) {
     slots_.Prepare([&](uint32_t slot) { return Mix(callsites_[slot]); });
     uint32_t& slot = slots_.Find(
@@ -54,6 +72,7 @@ class HeapSums {
     return values_[slot];
   }
 
+ private:
   RowIndex slots_;
   Column<uint32_t> callsites_;
   Column<HeapValues> values_;

@@ -24,20 +24,14 @@ class PprofEncoder {
     message_.AddSampleType("alloc_space", "bytes");
     message_.AddSampleType("objects", "count");
     message_.AddSampleType("space", "bytes");
-    if (options.with_maximum) {
-      message_.AddSampleType("max_objects", "count");
-      message_.AddSampleType("max_space", "bytes");
-    }
     WriteProgramMapping();
-    WriteSamples(options.with_maximum);
+    WriteSamples();
     PprofMessage::Header header{
         .time_unix_ns = options.time_unix_ns,
         .duration_ns = dump_.end_ns - std::min(dump_.end_ns, profile_.process.start_ns),
         .sampling_interval = dump_.sampling_interval,
-        .default_sample_type = options.with_maximum ? "max_space" : "space",
+        .default_sample_type = "space",
         .comments = options.comments};
-    if (options.with_maximum)
-      header.comments.push_back(PeakComment(dump_.peak_total));
     header.comments.push_back(QualityComment(profile_.quality));
     message_.Finish(header);
     return std::move(bytes_);
@@ -54,7 +48,7 @@ class PprofEncoder {
     }
   }
 
-  void WriteSamples(bool with_maximum) {
+  void WriteSamples() {
     std::vector<uint64_t> locations;
     std::vector<PprofMessage::Label> labels;
     std::vector<int64_t> values;
@@ -70,12 +64,6 @@ class PprofEncoder {
       }
       values = {ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
                 ValueOf(totals, View::kObjects), ValueOf(totals, View::kSpace)};
-      if (with_maximum) {
-        const auto peak = dump_.peak.find(id);
-        const Estimate at_max = peak != dump_.peak.end() ? peak->second : Estimate();
-        values.push_back(RoundedFigure(at_max.count));
-        values.push_back(RoundedFigure(at_max.bytes));
-      }
       message_.AddSample(locations, values, labels);
     }
   }
@@ -168,12 +156,6 @@ std::string QualityComment(const Quality& quality) {
       text += std::string(" ") + figure.name + "=" + std::to_string(value);
   }
   return text;
-}
-
-std::string PeakComment(const BoundedBytes& peak) {
-  return "peak: " + std::to_string(RoundedFigure(peak.bytes)) + " bytes, 95 % limits " +
-         std::to_string(RoundedFigure(peak.low)) + " and " +
-         std::to_string(RoundedFigure(peak.high));
 }
 
 std::string EncodePprof(const TargetProfile& profile,

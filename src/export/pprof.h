@@ -14,8 +14,6 @@ namespace heapprofd {
 struct PprofOptions {
   uint64_t time_unix_ns = 0;          // wall clock at the dump
   std::vector<std::string> comments;  // shown by pprof -comments
-  bool with_maximum = false;  // two more views, max_objects and max_space (the default):
-                              // what was live when most was
 };
 
 // The serialized profile of one heap with the four views of the seed: alloc_objects,
@@ -26,8 +24,5 @@ std::string EncodePprof(const TargetProfile& profile,
 
 // What the recording was worth, in words: one of the comments.
 std::string QualityComment(const Quality& quality);
-
-// How much was live at most, in words: a comment where the maximum is in the profile.
-std::string PeakComment(const BoundedBytes& peak);
 
 }  // namespace heapprofd

@@ -82,17 +82,6 @@ TEST(PprofTest, LiveIsTheDifferenceOfWhatWasRounded) {
   EXPECT_EQ(ValueOf(totals, View::kSpace), 0);
 }
 
-TEST(PprofTest, TheMaximumComesWithItsLimits) {
-  TargetProfile profile = SmallProfile();
-  HeapDump& dump = profile.heaps[0];
-  dump.peak_total = {.bytes = 1539.6, .low = 1500, .high = 1600};
-  constexpr auto kComment = "peak: 1540 bytes, 95 % limits 1500 and 1600";
-  EXPECT_EQ(EncodePprof(profile, dump, {}).find(kComment), std::string::npos);
-  PprofOptions options;
-  options.with_maximum = true;
-  EXPECT_NE(EncodePprof(profile, dump, options).find(kComment), std::string::npos);
-}
-
 TEST(PprofTest, FunctionsThatAllocateAreToBeDropped) {
   const TargetProfile profile = SmallProfile();
   const std::string bytes = EncodePprof(profile, profile.heaps[0], {});

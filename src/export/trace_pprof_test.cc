@@ -110,6 +110,40 @@ TEST(TracePprofTest, APeakIsTheStateAtThatMoment) {
   EXPECT_EQ(profiles[0].bytes.find("95 %"), std::string::npos);  // it is not told
 }
 
+TEST(TracePprofTest, OfADumpAtMaximumThatTellsOfItsEndThereAreBoth) {
+  const auto profiles = Convert(*ReadFixtureForConversion("dump_at_max_end"));
+  ASSERT_EQ(profiles.size(), 1u);
+  const Decoded profile(profiles[0].bytes);
+  EXPECT_EQ(profile.types,
+            (std::vector<std::string>{"alloc_objects", "alloc_space", "objects", "space",
+                                      "max_objects", "max_space"}));
+  EXPECT_EQ(profile.default_type, "max_space");
+  ASSERT_EQ(profile.samples.size(), 2u);
+  EXPECT_EQ(profile.Sample(0), "demo::parse(int);main 30 3000 5 500 6 1000");
+  EXPECT_EQ(profile.Sample(1), "render;main 7 70 7 70 0 0");
+  EXPECT_TRUE(profile.comments.contains("peak: 1090 bytes, 95 % limits 1000 and 1200"));
+}
+
+TEST(TracePprofTest, CallsitesGiveTheSameProfilesAsWholeStacks) {
+  for (const char* name : {"two_dumps", "two_heaps", "dump_at_max_end"}) {
+    const auto whole = Convert(*ReadFixtureForConversion(name));
+    const auto callsites = Convert(*ReadFixture(name));
+    ASSERT_EQ(whole.size(), callsites.size());
+    for (size_t i = 0; i < whole.size(); ++i)
+      EXPECT_EQ(whole[i].bytes, callsites[i].bytes) << name;
+  }
+}
+
+TEST(TracePprofTest, FilesAreNamedByWhatIsInThem) {
+  EXPECT_EQ(
+      PprofFileName({.pid = 7, .heap_name = "libc.malloc", .encode = {}, .dump = 0}, 3),
+      "heap_dump.3.7.libc.malloc");
+  EXPECT_EQ(PprofFileName({.pid = 7, .heap_name = "../a b", .encode = {}, .dump = 0}, 1),
+            "heap_dump.1.7..._a_b");
+  EXPECT_EQ(PprofFileName({.pid = 7, .heap_name = {}, .encode = {}}, 2),
+            "java_heap_dump.2.7");
+}
+
 TEST(TracePprofTest, AProgramThatWasReplacedByExecHasAProfileOfItsOwn) {
   const auto profiles = Convert(*ReadFixtureForConversion("exec"));
   ASSERT_EQ(profiles.size(), 2u);

@@ -16,10 +16,14 @@ inline void AppendBlock(std::string_view bytes, std::string& out) {
   out += bytes;
 }
 
-// Numbers of seven bits a byte, the lowest first; the highest bit: more follow.
+// Numbers of seven bits a byte, the lowest first; the highest bit: more follow. Without
+// any byte when all are 0.
 class NumberColumnWriter {
  public:
+  bool operator==(const NumberColumnWriter&) const = default;
+
   void Add(uint64_t value) {
+    is_zero_ = is_zero_ && value == 0;
     for (; value >= 0x80; value >>= 7)
       bytes_ += static_cast<char>(value | 0x80);
     bytes_ += static_cast<char>(value);
@@ -30,10 +34,13 @@ class NumberColumnWriter {
     Add((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
   }
 
-  void AppendTo(std::string& out) const { AppendBlock(bytes_, out); }
+  void AppendTo(std::string& out) const {
+    AppendBlock(is_zero_ ? std::string_view() : bytes_, out);
+  }
 
  private:
   std::string bytes_;
+  bool is_zero_ = true;
 };
 
 }  // namespace heapprofd

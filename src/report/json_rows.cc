@@ -9,6 +9,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr size_t kBytesOfValue = sizeof(json);
+
 json ValueOf(const Cell& cell) {
   switch (cell.kind) {
     case CellKind::kNull:
@@ -26,19 +28,27 @@ json ValueOf(const Cell& cell) {
 }  // namespace
 
 Status JsonRows::BeginResult(const Statement& statement) {
-  json columns = json::array();
-  for (size_t i = 0; i < statement.column_count(); ++i)
-    columns.push_back(std::string(statement.column_name(i)));
-  result = {{"columns", std::move(columns)}, {"rows", json::array()}};
+  result = {{"columns", json::array()}, {"rows", json::array()}};
+  for (size_t i = 0; i < statement.column_count(); ++i) {
+    const std::string name(statement.column_name(i));
+    bytes_ += kBytesOfValue + name.size();
+    if (bytes_ > max_bytes_)
+      return TooMany();
+    result["columns"].push_back(name);
+  }
   return {};
+}
+
+Status JsonRows::TooMany() {
+  is_cut_ = true;
+  return Status(StatusCode::kUnavailable, "cannot tell all rows: there are too many");
 }
 
 Status JsonRows::AddRow(const Statement& statement) {
   for (size_t i = 0; i < statement.column_count(); ++i)
-    text_bytes_ += statement.At(i).text.size();
-  is_cut_ = result["rows"].size() >= max_rows_ || text_bytes_ > max_text_bytes_;
-  if (is_cut_)
-    return Status(StatusCode::kUnavailable, "cannot tell all rows: there are too many");
+    bytes_ += kBytesOfValue + statement.At(i).text.size();
+  if (result["rows"].size() >= max_rows_ || bytes_ > max_bytes_)
+    return TooMany();
   json row = json::array();
   for (size_t i = 0; i < statement.column_count(); ++i)
     row.push_back(ValueOf(statement.At(i)));

@@ -10,11 +10,11 @@
 
 namespace heapprofd {
 
-// Of several statements the last one's. Numbers that are none (infinity) are null.
+// Of several statements the last one's; their bounds are those of all. Numbers that are none (infinity) are null.
 class JsonRows : public ResultSink {
  public:
-  explicit JsonRows(size_t max_rows = SIZE_MAX, size_t max_text_bytes = SIZE_MAX)
-      : max_rows_(max_rows), max_text_bytes_(max_text_bytes) {}
+  explicit JsonRows(size_t max_rows = SIZE_MAX, size_t max_bytes = SIZE_MAX)
+      : max_rows_(max_rows), max_bytes_(max_bytes) {}
 
   Status BeginResult(const Statement& statement) override;
   Status AddRow(const Statement& statement) override;
@@ -27,9 +27,11 @@ class JsonRows : public ResultSink {
   nlohmann::json result;
 
  private:
+  Status TooMany();
+
   size_t max_rows_;
-  size_t max_text_bytes_;
-  size_t text_bytes_ = 0;
+  size_t max_bytes_;  // of names and values, with the room that each of them takes
+  size_t bytes_ = 0;
   bool is_cut_ = false;
 };
 

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "query/allocators.h"
 #include "query/dump_values.h"
+#include "query/stacks/stack_order.h"
 #include "report/columns.h"
 #include "report/report_facts.h"
 #include "report/report_functions.h"
+#include "report/report_graphs.h"
 #include "report/report_tree.h"
+#include "report/stack_tree.h"
 
 namespace heapprofd {
 namespace {
@@ -60,20 +64,77 @@ std::vector<Moment> MomentsOf(const ImportedTrace& trace,
   return moments;
 }
 
-Result<FlameTree> TreeOf(TraceDatabase& database, const Moment& moment) {
-  const ImportedTrace& trace = database.trace();
-  ValuesByCallsite values =
-      moment.is_peak ? PeakValuesAt(trace, moment.dump) : ValuesAt(trace, moment.dump);
-  if (!moment.is_peak)
-    AddVariances(trace, moment.dump, ProfileView::kLiveSize, &values);
-  MoveToCallers(trace, &values);
-  return BuildFlameTree(trace, std::move(values), {}, database.cancel_flag());
+ValuesByCallsite ValuesOf(const ImportedTrace& trace, const Moment& moment) {
+  if (moment.is_peak)
+    return PeakValuesAt(trace, moment.dump);
+  ValuesByCallsite values = ValuesAt(trace, moment.dump);
+  AddVariances(trace, moment.dump, ProfileView::kLiveSize, &values);
+  return values;
+}
+
+// The tree of a moment, made of whole stacks or of callsites.
+class MomentTree {
+ public:
+  // `order`: of the trace's stacks; nullptr: it has callsites.
+  static Result<MomentTree> Of(TraceDatabase& database,
+                               const Moment& moment,
+                               StackOrder* order) {
+    const ImportedTrace& trace = database.trace();
+    ValuesByCallsite values = ValuesOf(trace, moment);
+    if (order != nullptr) {
+      HPD_TRY_ASSIGN(StackTree tree,
+                     StackTree::Of(*order, values, database.cancel_flag()));
+      return MomentTree(std::move(tree));
+    }
+    MoveToCallers(trace, &values);
+    HPD_TRY_ASSIGN(FlameTree tree,
+                   BuildFlameTree(trace, std::move(values), {}, database.cancel_flag()));
+    return MomentTree(std::move(tree));
+  }
+
+  size_t node_count() const {
+    return flame_ ? flame_->nodes.size() : stacks_->node_count();
+  }
+
+  bool has_errors() const {
+    return flame_ ? !flame_->variances.empty() : stacks_->has_errors();
+  }
+
+  Result<uint32_t> AppendTo(const ReportTreeLimits& limits,
+                            ReportFunctions& functions,
+                            std::string& out) const {
+    if (flame_)
+      return AppendReportTree(*flame_, limits, functions, out);
+    return stacks_->AppendTo(limits, functions, out);
+  }
+
+ private:
+  explicit MomentTree(FlameTree tree) : flame_(std::move(tree)) {}
+
+  explicit MomentTree(StackTree tree) : stacks_(std::move(tree)) {}
+
+  // One of them.
+  std::optional<FlameTree> flame_;
+  std::optional<StackTree> stacks_;
+};
+
+// nullopt: the trace has callsites, as it may have from now on.
+Result<std::optional<StackOrder>> OrderOf(TraceDatabase& database) {
+  if (database.trace().stacks.row_count() > 0) {
+    HPD_TRY_ASSIGN(std::optional<StackOrder> order,
+                   StackOrder::Of(database.trace(), database.cancel_flag()));
+    if (order)
+      return order;
+  }
+  HPD_TRY(database.UseCallsites());
+  return std::optional<StackOrder>();
 }
 
 // The trees, one behind the other, and what there is of them.
 struct Trees {
   std::string bytes;
   json list = json::array();
+  size_t room = 0;  // nodes that there may be still
 };
 
 Result<Trees> AppendTrees(TraceDatabase& database,
@@ -81,7 +142,9 @@ Result<Trees> AppendTrees(TraceDatabase& database,
                           const ReportOptions& options,
                           ReportFunctions& functions) {
   Trees trees;
-  size_t room = options.max_nodes;
+  HPD_TRY_ASSIGN(std::optional<StackOrder> order, OrderOf(database));
+  size_t& room = trees.room;
+  room = options.max_nodes;
   const std::vector<Moment> moments = MomentsOf(database.trace(), dump_ids, options);
   std::map<Heap, uint32_t> too_large;  // a heap's earliest dump whose tree had no room
   for (const Moment& moment : moments) {
@@ -93,21 +156,22 @@ Result<Trees> AppendTrees(TraceDatabase& database,
     const auto known = too_large.find({dump.upid, dump.heap_name});
     if (moment.rank > 1 && known != too_large.end() && known->second < moment.dump)
       continue;
-    HPD_TRY_ASSIGN(const FlameTree tree, TreeOf(database, moment));
-    if (tree.nodes.size() > room && moment.rank > 1) {
+    HPD_TRY_ASSIGN(const MomentTree tree,
+                   MomentTree::Of(database, moment, order ? &*order : nullptr));
+    if (tree.node_count() > room && moment.rank > 1) {
       too_large[{dump.upid, dump.heap_name}] = moment.dump;
       continue;
     }
     // The first of several trees leaves room for the others.
     const size_t limit =
         moment.rank == 0 && moments.size() > 1 ? std::max(room / 2, kLeastNodes) : room;
-    const bool is_whole = tree.nodes.size() <= limit;
-    const uint32_t nodes = AppendReportTree(tree, {limit}, functions, trees.bytes);
+    const bool is_whole = tree.node_count() <= limit;
+    HPD_TRY_ASSIGN(const uint32_t nodes, tree.AppendTo({limit}, functions, trees.bytes));
     room -= std::min<size_t>(room, nodes);
     trees.list.push_back({{"dump", moment.dump},
                           {"is_peak", moment.is_peak},
                           {"is_whole", is_whole},
-                          {"has_errors", !tree.variances.empty()},
+                          {"has_errors", tree.has_errors()},
                           {"nodes", nodes}});
   }
   return trees;
@@ -142,13 +206,20 @@ Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& o
   // Asking decodes the trace.
   HPD_TRY_ASSIGN(json facts, ReportFacts(database));
   ReportFunctions functions(database.trace());
-  HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, DumpsIn(facts), options, functions));
+  const ReportRoom kept = LeastRoomForGraphs(database.trace());
+  ReportOptions of_heaps = options;
+  of_heaps.max_nodes -= std::min(of_heaps.max_nodes, kept.nodes);
+  of_heaps.max_trees -= std::min(of_heaps.max_trees, kept.trees);
+  HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, DumpsIn(facts), of_heaps, functions));
+  const ReportRoom room = {options.max_nodes - of_heaps.max_nodes + trees.room,
+                           options.max_trees - trees.list.size()};
+  facts["trees"] = std::move(trees.list);
+  HPD_TRY(AppendGraphs(database, room, functions, &facts, trees.bytes));
   if (functions.TextBytes() > options.max_text_bytes)
     return Status(StatusCode::kUnavailable,
                   "cannot make the report: the names of its functions are longer than " +
                       std::to_string(options.max_text_bytes >> 20) +
                       " MiB together; heap_profile query reads the file");
-  facts["trees"] = std::move(trees.list);
   facts["version"] = options.version;
   facts["is_served"] = options.is_served;
   facts["files"] = options.files;
@@ -158,7 +229,8 @@ Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& o
   // Texts of the trace may hold any bytes.
   AppendBlock(facts.dump(-1, ' ', false, json::error_handler_t::replace), bytes);
   functions.AppendTo(bytes);
-  return bytes + trees.bytes;
+  bytes += trees.bytes;
+  return bytes;
 }
 
 }  // namespace heapprofd

@@ -4,11 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <random>
 
 #include <nlohmann/json.hpp>
 
 #include "base/byte_reader.h"
 #include "import/perfetto/test_traces.h"
+#include "query/dump_values.h"
+#include "report/json_rows.h"
+#include "report/report_facts.h"
+#include "report/report_functions.h"
+#include "report/stack_tree.h"
 #include "tables/trace_builder.h"
 
 namespace heapprofd {
@@ -68,6 +74,8 @@ class Decoder {
 
   std::vector<uint64_t> Column(size_t count) {
     const std::string_view bytes = Block();
+    if (bytes.empty())
+      return std::vector<uint64_t>(count);
     std::vector<uint64_t> values(1);
     int shift = 0;
     for (const char c : bytes) {
@@ -107,11 +115,12 @@ class Decoder {
 
   void ReadTree() {
     const size_t count = reader_.Read<uint32_t>();
+    const bool all_is_live = reader_.Read<uint32_t>() == 1;
     const std::vector<uint64_t> steps = Column(count);
     const std::vector<uint64_t> rows = Column(count);
     std::array<std::vector<uint64_t>, 5> columns;
-    for (std::vector<uint64_t>& column : columns)
-      column = Column(count);
+    for (size_t i = 0; i < columns.size(); ++i)
+      columns[i] = all_is_live && (i == 2 || i == 3) ? columns[i - 2] : Column(count);
     Tree& tree = trees.emplace_back();
     for (size_t i = 0; i < count; ++i)
       tree.push_back({i == 0 ? 0 : tree[i - 1].depth + 1 - steps[i],
@@ -155,6 +164,17 @@ class ReportDataTest : public testing::Test {
     return Decoder(bytes.value());
   }
 
+  void AddShape(ShapeKind kind, uint8_t log2, uint32_t callsite, int64_t size) {
+    trace_->shapes.dump.push_back(0);
+    trace_->shapes.callsite.push_back(callsite);
+    trace_->shapes.kind.push_back(static_cast<uint8_t>(kind));
+    trace_->shapes.log2.push_back(log2);
+    trace_->shapes.count.push_back(3 * size);
+    trace_->shapes.size.push_back(size);
+    trace_->shapes.count_error.push_back(0.5);
+    trace_->shapes.size_error.push_back(0.25);
+  }
+
   // Of a process that has no heap unless it is process 0.
   void AddResident(uint32_t upid, int64_t ts, int64_t bytes) {
     trace_->counters.push_back(
@@ -176,6 +196,118 @@ TEST_F(ReportDataTest, TreesAreThoseOfTheTraceTheLargerCalleesFirst) {
             "main;large 20 2\nmain;large;leaf 300 3\nmain;small 10 1\nother 5 1\n");
   EXPECT_EQ(decoded.facts["files"], (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(decoded.facts["trees"][0]["is_whole"], true);
+}
+
+// Of so many objects, each of a class of its own, which holds the next one; behind them
+// one that nothing holds.
+void AddHeapGraph(uint32_t length, TraceBuilder* builder) {
+  HeapGraphTables& tables = builder->trace().heap_graph;
+  const auto graph = static_cast<uint32_t>(tables.graphs.size());
+  const auto first = static_cast<uint32_t>(tables.objects.graph.size());
+  tables.graphs.push_back({.upid = builder->ProcessOf(1),
+                           .ts = 5 + graph,
+                           .heap_size = {},
+                           .first_object = first,
+                           .object_count = length + 1});
+  for (uint32_t i = 0; i <= length; ++i) {
+    const bool is_held = i < length;
+    tables.classes.push_back({.name = builder->Intern("Class" + std::to_string(i))});
+    tables.objects.graph.push_back(graph);
+    tables.objects.type.push_back(first + i);
+    tables.objects.self_size.push_back(16);
+    tables.objects.native_size.push_back(is_held ? 0 : 1);
+    tables.objects.first_reference.push_back(first + i);
+    tables.objects.reference_count.push_back(1);
+    tables.objects.root_distance.push_back(is_held ? static_cast<int32_t>(i) : -1);
+    tables.objects.root_type.push_back(i == 0 ? HeapRootType::kJniGlobal
+                                              : HeapRootType::kNone);
+    tables.objects.heap_type.push_back(HeapType::kApp);
+    tables.references.owner.push_back(first + i);
+    tables.references.owned.push_back(i + 1 < length ? first + i + 1 : kNoId);
+    tables.references.field_name.push_back(kEmptyString);
+    tables.references.field_type_name.push_back(kEmptyString);
+    tables.references.deobfuscated_field_name.push_back(kNoId);
+  }
+}
+
+// The row of `dumps` with this id, by column.
+nlohmann::json DumpIn(const nlohmann::json& facts, int64_t id) {
+  nlohmann::json found;
+  const nlohmann::json& columns = facts["dumps"]["columns"];
+  for (const nlohmann::json& row : facts["dumps"]["rows"]) {
+    for (size_t i = 0; row[0] == id && i < row.size(); ++i)
+      found[columns[i].get<std::string>()] = row[i];
+  }
+  return found;
+}
+
+TEST_F(ReportDataTest, AGraphOfAManagedHeapHasTwoTrees) {
+  Add({"main"}, 10, 1);
+  AddHeapGraph(2, &builder_);
+  const Decoder decoded = Encode();
+  ASSERT_EQ(decoded.trees.size(), 3u);
+  EXPECT_EQ(Decoder::Folded(decoded.trees[0]), "main 10 1\n");
+  for (const size_t tree : {1u, 2u})
+    EXPECT_EQ(Decoder::Folded(decoded.trees.at(tree)),
+              "Class0 16 1\nClass0;Class1 16 1\n");
+  const nlohmann::json path = DumpIn(decoded.facts, decoded.facts["trees"][1]["dump"]);
+  EXPECT_EQ(path["heap_name"], "managed, by path to root");
+  EXPECT_EQ(path["live_size"], 32);
+  EXPECT_EQ(path["live_count"], 2);
+  EXPECT_EQ(path["unreachable_size"], 17);
+  EXPECT_EQ(path["unreachable_count"], 2) << "with what it owns outside of the heap";
+  EXPECT_EQ(path["is_complete"], 1);
+  EXPECT_EQ(DumpIn(decoded.facts, decoded.facts["trees"][2]["dump"])["heap_name"],
+            "managed, by dominator (retained)");
+  EXPECT_FALSE(DumpIn(decoded.facts, 0).contains("unreachable_size"));
+}
+
+TEST_F(ReportDataTest, OfADeepGraphTheEndIsTakenTogether) {
+  AddHeapGraph(2000, &builder_);
+  const Decoder decoded = Encode();
+  ASSERT_EQ(decoded.trees.size(), 2u);
+  for (const Decoder::Tree& tree : decoded.trees) {
+    EXPECT_EQ(tree.size(), 501u);
+    EXPECT_EQ(tree.back().size, 1501 * 16);
+  }
+  EXPECT_EQ(decoded.facts["trees"][0]["is_folded"], true);
+  EXPECT_EQ(decoded.facts["trees"][0]["is_whole"], true);
+}
+
+TEST_F(ReportDataTest, AGraphHasAsManyObjectsAsItsTrees) {
+  AddHeapGraph(2, &builder_);
+  trace_->heap_graph.objects.native_size[1] = 5;
+  const Decoder decoded = Encode();
+  for (const size_t tree : {0u, 1u}) {
+    EXPECT_EQ(Decoder::Folded(decoded.trees.at(tree)),
+              "Class0 16 1\nClass0;Class1 16 1\nClass0;Class1;[native] Class1 5 1\n");
+    EXPECT_EQ(DumpIn(decoded.facts, decoded.facts["trees"][tree]["dump"])["live_count"],
+              3);
+  }
+}
+
+TEST_F(ReportDataTest, OtherHeapsLeaveRoomForTheLastGraph) {
+  for (int i = 0; i < 4000; ++i)
+    Add({"main", "f" + std::to_string(i)}, i + 1, 1);
+  AddHeapGraph(2, &builder_);
+  AddHeapGraph(3, &builder_);
+  const Decoder decoded = Encode({.max_nodes = 3000, .max_trees = 3});
+  ASSERT_EQ(decoded.trees.size(), 3u);
+  EXPECT_LE(decoded.trees[0].size(), 1000u);
+  for (const size_t tree : {1u, 2u})
+    EXPECT_EQ(DumpIn(decoded.facts, decoded.facts["trees"][tree]["dump"])["ts"], 6);
+}
+
+TEST_F(ReportDataTest, OfTooManyGraphsTheLastAreThereAndTheirNumberIsTold) {
+  for (int i = 0; i < 3; ++i)
+    AddHeapGraph(2, &builder_);
+  const Decoder decoded = Encode({.max_trees = 5});
+  std::vector<int64_t> times;
+  for (const nlohmann::json& tree : decoded.facts["trees"])
+    times.push_back(DumpIn(decoded.facts, tree["dump"])["ts"]);
+  EXPECT_EQ(times, (std::vector<int64_t>{7, 7, 6, 6}));
+  EXPECT_EQ(decoded.facts["counts"]["columns"][2], "graphs");
+  EXPECT_EQ(decoded.facts["counts"]["rows"][0][2], 3);
 }
 
 TEST_F(ReportDataTest, FreedMemoryIsSubtractedAndStaysAllocated) {
@@ -276,6 +408,202 @@ TEST_F(ReportDataTest, OfTooMuchMemoryTheLastIsThereAndTheRestIsSpread) {
   for (size_t i = 1; i < rows.size(); ++i)
     ASSERT_EQ(rows[i][0], static_cast<int64_t>(3 * i - 2));
   EXPECT_EQ(decoded.facts["counts"]["rows"][0][1], kRows);
+}
+
+TEST_F(ReportDataTest, SumsOfBlocksAreThoseOfSql) {
+  const uint32_t mapping = builder_.InternMapping({});
+  std::vector<uint32_t> callsites;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    const uint32_t caller = builder_.InternCallsite(
+        kNoId, builder_.InternFrame(builder_.Intern(name), mapping, 0));
+    callsites.push_back(builder_.InternCallsite(
+        caller, builder_.InternFrame(builder_.Intern("malloc"), mapping, 0)));
+  }
+  Add({"main"}, 1, 1);
+  for (uint8_t log2 = 0; log2 < 4; ++log2) {
+    for (uint32_t row = 0; row < 20; ++row)
+      AddShape(static_cast<ShapeKind>(row % 5), log2, callsites[row % 4],
+               10 * row + log2 + 1);
+  }
+  Result<std::unique_ptr<TraceDatabase>> database =
+      TraceDatabase::Create(std::move(trace_));
+  ASSERT_TRUE(database.ok());
+  const auto rows_of = [&database](const std::string& sql) {
+    JsonRows rows;
+    EXPECT_TRUE(database.value()->Run(sql, rows).ok());
+    return rows.result;
+  };
+  const auto facts = ReportFacts(*database.value());
+  ASSERT_TRUE(facts.ok());
+  EXPECT_EQ(facts.value()["histogram"],
+            rows_of("SELECT dump_id, kind, low, high, sum(count) AS count, sum(size) AS "
+                    "size, sum(count_error * count_error) AS variance FROM "
+                    "heap_profile_histogram GROUP BY 1, 2, 3 ORDER BY instr("
+                    "'allocated_size lifetime temporary live_size age', kind), low"));
+  EXPECT_EQ(facts.value()["temporary"],
+            rows_of("SELECT dump_id, kind, low, count, size, count_error, (SELECT f.name "
+                    "FROM stack_profile_callsite c JOIN stack_profile_callsite p ON p.id "
+                    "= c.parent_id JOIN stack_profile_frame f ON f.id = p.frame_id WHERE "
+                    "c.id = callsite_id) AS stack FROM heap_profile_histogram WHERE kind "
+                    "= 'temporary' ORDER BY count DESC"));
+  EXPECT_EQ(facts.value()["size_holders"],
+            rows_of("SELECT dump_id, kind, low, count, size, count_error, (SELECT f.name "
+                    "FROM stack_profile_callsite c JOIN stack_profile_callsite p ON p.id "
+                    "= c.parent_id JOIN stack_profile_frame f ON f.id = p.frame_id WHERE "
+                    "c.id = callsite_id) AS stack FROM (SELECT *, row_number() OVER "
+                    "(PARTITION BY kind, low ORDER BY size DESC) AS place FROM "
+                    "heap_profile_histogram WHERE kind IN ('allocated_size', "
+                    "'live_size')) WHERE place <= 3 ORDER BY size DESC"));
+}
+
+// As call trees name them: what was inlined is there, and what linkers call it is not.
+TEST_F(ReportDataTest, StacksOfBlocksHaveTheNamesOfTheirFunctions) {
+  const uint32_t lib = builder_.InternMapping({.name = builder_.Intern("/lib/libx.so")});
+  const uint32_t outer = builder_.InternFrame(builder_.Intern(""), lib, 1);
+  const uint32_t inner = builder_.InternFrame(builder_.Intern(""), lib, 2);
+  const StringId file = builder_.Intern("x.cc");
+  trace_->frames.symbol_set[inner] =
+      builder_.AddSymbol(builder_.AddSymbol(kNoId, builder_.Intern("inlined"), file, 1),
+                         builder_.Intern("_ZN1x4makeEv"), file, 2);
+  uint32_t callsite = builder_.InternCallsite(kNoId, outer);
+  callsite = builder_.InternCallsite(callsite, inner);
+  callsite = builder_.InternCallsite(
+      callsite, builder_.InternFrame(builder_.Intern("malloc"), lib, 3));
+  Add({"main"}, 1, 1);
+  AddShape(ShapeKind::kTemporary, 0, callsite, 10);
+  EXPECT_EQ(Encode().facts["temporary"]["rows"][0][6], "inlined←x::make()←[libx.so]");
+}
+
+// Random stacks of few functions at several addresses, in two dumps; some memory is freed.
+void AddRandomStacks(TraceBuilder& builder) {
+  std::mt19937 random(3);
+  const char* const names[] = {"main", "parse", "std::vector<int>::push_back", "read"};
+  ImportedTrace& trace = builder.trace();
+  std::vector<std::vector<uint32_t>> stacks(3000);
+  for (std::vector<uint32_t>& stack : stacks) {
+    do {
+      const size_t name = random() % std::size(names);
+      const uint32_t frame =
+          builder.InternFrame(builder.Intern(names[name]), kNoId, random() % 3);
+      if (trace.frames.symbol_set[frame] == kNoId && name == 1)
+        trace.frames.symbol_set[frame] = builder.AddSymbol(
+            builder.AddSymbol(kNoId, builder.Intern("inlined"), builder.Intern("a.h"),
+                              random() % 2 == 0 ? 1u : 2u),
+            builder.Intern(names[name]), builder.Intern("a.cc"), 3);
+      stack.push_back(frame);
+    } while (random() % 5 != 0);
+    if (random() % 2 == 0)
+      stack.push_back(builder.InternFrame(builder.Intern("malloc"), kNoId, 0));
+  }
+  for (const int64_t ts : {10, 20}) {
+    ImportedDump dump;
+    dump.upid = builder.ProcessOf(7);
+    dump.heap_name = builder.Intern("libc.malloc");
+    dump.ts = ts;
+    builder.BeginDump(dump);
+    for (const std::vector<uint32_t>& stack : stacks) {
+      if (random() % 3 == 0)
+        continue;
+      const uint32_t id = builder.InternWhole(stack);
+      builder.AddAllocation(id, 2, static_cast<int64_t>(1 + random() % 1000));
+      if (random() % 4 == 0)
+        builder.AddAllocation(id, -1, -static_cast<int64_t>(random() % 1000));
+      builder.AddEstimate(id, {.live_bytes_error = static_cast<double>(random() % 90),
+                               .live_count_error = 1,
+                               .allocated_bytes_error = 2,
+                               .alloc_count_error = 3,
+                               .peak_bytes = static_cast<int64_t>(random() % 50),
+                               .peak_count = 1});
+      builder.AddShape(id, {.kind = ShapeKind::kTemporary,
+                            .log2 = 0,
+                            .count = static_cast<int64_t>(random()),
+                            .size = 5});
+    }
+  }
+}
+
+Decoder ReportOfRandomStacks(bool are_whole, const ReportOptions& options) {
+  auto trace = std::make_unique<ImportedTrace>();
+  auto builder = std::make_unique<TraceBuilder>(trace.get());
+  if (are_whole)
+    builder->ReadWholeStacks();
+  AddRandomStacks(*builder);
+  EXPECT_EQ(trace->stacks.row_count() > 0, are_whole);
+  Result<std::unique_ptr<TraceDatabase>> database =
+      TraceDatabase::Create(std::move(trace), {std::move(builder), {}});
+  EXPECT_TRUE(database.ok());
+  Result<std::string> bytes = EncodeReport(*database.value(), options);
+  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+  return Decoder(bytes.value());
+}
+
+// Each node with its callers and all that is told of it.
+std::vector<std::string> NodesOf(const Decoder::Tree& tree) {
+  std::vector<std::string> lines;
+  std::vector<std::string> path;
+  for (const Decoder::Node& node : tree) {
+    path.resize(node.depth);
+    path.push_back(node.name);
+    std::string line;
+    for (const std::string& name : path)
+      line += name + ";";
+    for (const int64_t figure :
+         {node.size, node.count, node.alloc_size, node.alloc_count, node.error})
+      line += " " + std::to_string(figure);
+    lines.push_back(line);
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+TEST(WholeStacksTest, GiveTheReportOfCallsites) {
+  const Decoder want = ReportOfRandomStacks(false, {});
+  const Decoder got = ReportOfRandomStacks(true, {});
+  EXPECT_EQ(got.facts, want.facts);
+  ASSERT_EQ(got.trees.size(), want.trees.size());
+  EXPECT_EQ(got.trees.size(), 3u) << "the end, the peak before it, the first dump";
+  for (size_t i = 0; i < want.trees.size(); ++i)
+    EXPECT_EQ(NodesOf(got.trees[i]), NodesOf(want.trees[i]));
+}
+
+TEST(WholeStacksTest, AreCancelled) {
+  ImportedTrace trace;
+  TraceBuilder builder(&trace);
+  builder.ReadWholeStacks();
+  AddRandomStacks(builder);
+  CancelFlag cancelled = false;
+  Result<std::optional<StackOrder>> order = StackOrder::Of(trace, cancelled);
+  ASSERT_TRUE(order.ok());
+  StackOrder& stacks = *order.value();
+  const Result<StackTree> tree = StackTree::Of(stacks, ValuesAt(trace, 0), cancelled);
+  ASSERT_TRUE(tree.ok());
+  cancelled = true;
+  ReportFunctions functions(trace);
+  std::string out;
+  EXPECT_EQ(tree.value().AppendTo({}, functions, out).status().code(),
+            StatusCode::kUnavailable);
+  EXPECT_EQ(StackTree::Of(stacks, ValuesAt(trace, 0), cancelled).status().code(),
+            StatusCode::kUnavailable);
+}
+
+TEST(WholeStacksTest, WhatIsTooSmallIsTakenTogether) {
+  const Decoder whole = ReportOfRandomStacks(true, {});
+  const Decoder cut = ReportOfRandomStacks(true, {.max_nodes = 3000});
+  const Decoder::Tree& tree = cut.trees[0];
+  EXPECT_EQ(cut.facts["trees"][0]["is_whole"], false);
+  EXPECT_LE(tree.size(), 1500u);
+  EXPECT_GT(tree.size(), 400u);
+  Decoder::Node sum{};
+  for (const Decoder::Node& node : tree) {
+    sum.size += node.size;
+    sum.alloc_count += node.alloc_count;
+  }
+  for (const Decoder::Node& node : whole.trees[0]) {
+    sum.size -= node.size;
+    sum.alloc_count -= node.alloc_count;
+  }
+  EXPECT_EQ(sum.size, 0);
+  EXPECT_EQ(sum.alloc_count, 0);
 }
 
 TEST_F(ReportDataTest, AnEmptyTraceIsEmpty) {

@@ -1,7 +1,19 @@
 #include "report/report_facts.h"
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+#include "query/histogram.h"
+#include "query/stacks/frame_functions.h"
 #include "report/json_rows.h"
 
 namespace heapprofd {
@@ -14,21 +26,13 @@ struct Question {
   const char* sql;
 };
 
-// Of the rows of `top`, by their callsite_id: the innermost functions first, the
-// allocation function left out. Functions without a name have their file's, without its
-// directories.
-#define HPD_NAMED_STACKS                                                             \
-  "chain(row, id, level) AS (SELECT callsite_id, c.parent_id, 1 FROM top JOIN "      \
-  "stack_profile_callsite c ON c.id = callsite_id UNION SELECT row, c.parent_id, "   \
-  "level + 1 FROM chain JOIN stack_profile_callsite c ON c.id = chain.id WHERE "     \
-  "c.parent_id IS NOT NULL AND level < 20), named AS (SELECT row, level, "           \
-  "substr(coalesce(f.deobfuscated_name, nullif(f.name, ''), '[' || replace(m.name, " \
-  "rtrim(m.name, replace(m.name, '/', '')), '') || ']'), 1, 1000) AS name FROM "     \
-  "chain JOIN stack_profile_callsite c USING (id) JOIN stack_profile_frame f ON "    \
-  "f.id = c.frame_id JOIN stack_profile_mapping m ON m.id = f.mapping) "
-#define HPD_STACK                                                               \
-  "(SELECT group_concat(name, '←') FROM (SELECT name FROM named WHERE row = " \
-  "callsite_id ORDER BY level))"
+// What is told of the sizes and times of blocks.
+constexpr size_t kMostBins = 20'000;
+constexpr size_t kMostTemporary = 200;
+constexpr size_t kMostHolders = 500;
+constexpr size_t kMostErrors = 20'000;
+constexpr size_t kMostNamedFunctions = 20;
+constexpr size_t kMostNameCharacters = 1000;
 
 // Each has a limit: a file may hold anything. What is beyond it is left out, and the page
 // says how much there is (`counts`).
@@ -48,39 +52,16 @@ constexpr Question kQuestions[] = {
      "(PARTITION BY upid, heap_name ORDER BY id DESC) - 1 AS newer, count(*) OVER () AS "
      "total FROM heap_dump) WHERE newer % (1 + total / 20000) = 0 OR label IS NOT NULL "
      "ORDER BY newer > 0, label IS NULL, iif(newer = 0, -alloc_size, newer) LIMIT 20000"},
-    {"errors",
-     "SELECT dump_id, sum(live_size_error * live_size_error) AS live_size_variance, "
-     "sum(live_count_error * live_count_error) AS live_count_variance, "
-     "sum(alloc_size_error * alloc_size_error) AS alloc_size_variance, "
-     "sum(alloc_count_error * alloc_count_error) AS alloc_count_variance "
-     "FROM heap_profile_estimate WHERE dump_id IN (SELECT max(id) FROM heap_dump GROUP "
-     "BY upid, heap_name) GROUP BY dump_id LIMIT 20000"},
     {"processes",
      "SELECT upid, pid, substr(name, 1, 4096) AS name, substr(cmdline, 1, 4096) AS "
-     "cmdline, start_ts FROM process WHERE upid IN (SELECT upid FROM heap_dump) LIMIT "
-     "5000"},
+     "cmdline, start_ts FROM process WHERE upid IN (SELECT upid FROM heap_dump UNION "
+     "SELECT upid "
+     "FROM heap_graph) LIMIT 5000"},
     {"threads",
      "SELECT dump_id, tid, substr(thread_name, 1, 1000) AS thread_name, live_size, "
      "live_count, alloc_size, alloc_count FROM heap_profile_thread WHERE dump_id IN "
      "(SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) ORDER BY dump_id, "
      "live_size DESC LIMIT 2000"},
-    {"histogram",
-     "SELECT dump_id, kind, low, high, sum(count) AS count, sum(size) AS size, "
-     "sum(count_error * count_error) AS variance FROM heap_profile_histogram "
-     "GROUP BY 1, 2, 3 LIMIT 20000"},
-    {"temporary",
-     "WITH RECURSIVE top AS (SELECT dump_id, callsite_id, count, size, count_error FROM "
-     "heap_profile_histogram WHERE kind = 'temporary' ORDER BY count DESC LIMIT "
-     "200), " HPD_NAMED_STACKS "SELECT dump_id, count, size, count_error, " HPD_STACK
-     " AS stack FROM top"},
-    // Of each size those who hold, or have allocated, most in blocks of it.
-    {"size_holders",
-     "WITH RECURSIVE top AS (SELECT dump_id, kind, low, callsite_id, size FROM (SELECT "
-     "*, "
-     "row_number() OVER (PARTITION BY dump_id, kind, low ORDER BY size DESC) AS place "
-     "FROM heap_profile_histogram WHERE kind IN ('allocated_size', 'live_size')) WHERE "
-     "place <= 3 ORDER BY size DESC LIMIT 500), " HPD_NAMED_STACKS
-     "SELECT dump_id, kind, low, size, " HPD_STACK " AS stack FROM top"},
     // Of too many every n-th, counted from each process's last one, which is there.
     {"memory",
      "SELECT ts, upid, name, value FROM (SELECT *, row_number() OVER (PARTITION BY upid "
@@ -97,18 +78,175 @@ constexpr Question kQuestions[] = {
     {"counts",
      "SELECT (SELECT count(*) FROM heap_dump) AS dumps, (SELECT count(*) FROM "
      "process_memory WHERE name = 'mem.rss' AND upid IN (SELECT upid FROM heap_dump)) AS "
-     "memory, (SELECT count(*) FROM heap_graph) AS heap_graphs"},
+     "memory, (SELECT count(*) FROM heap_graph) AS graphs"},
 };
+
+json NumberOrNull(double value) {
+  return std::isfinite(value) ? json(value) : json();
+}
+
+// At most so many characters of it, and as many bytes as those can have: what is no UTF-8
+// may consist of continuations alone.
+std::string_view Begin(std::string_view text, size_t count) {
+  constexpr size_t kMostBytes = 4;
+  text = text.substr(0, kMostBytes * count);
+  size_t at = 0;
+  for (; at < text.size(); ++at) {
+    const bool goes_on = (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+    if (!goes_on && count-- == 0)
+      break;
+  }
+  return text.substr(0, at);
+}
+
+// Stacks as the names of their functions, those of call trees.
+class StackTexts {
+ public:
+  explicit StackTexts(const ImportedTrace& trace)
+      : trace_(trace), functions_(trace, NameStyle::kDemangled) {}
+
+  // The innermost functions first, the allocation function left out.
+  json Of(uint32_t callsite) {
+    text_.clear();
+    names_ = 0;
+    if (trace_.stacks.row_count() > 0) {
+      const std::span<const uint32_t> frames = trace_.stacks.FramesOf(callsite);
+      for (size_t i = 1; i < frames.size(); ++i)
+        Add(frames[frames.size() - 1 - i]);
+    } else {
+      uint32_t at = trace_.callsites.parent[callsite];
+      for (; at != kNoId && names_ < kMostNamedFunctions;
+           at = trace_.callsites.parent[at])
+        Add(trace_.callsites.frame[at]);
+    }
+    return text_.empty() ? json() : json(text_);
+  }
+
+ private:
+  void Add(uint32_t frame) {
+    for (const uint32_t function : functions_.At(frame)) {
+      if (names_++ < kMostNamedFunctions)
+        text_ += (text_.empty() ? "" : "←") + NameOf(functions_.table()[function]);
+    }
+  }
+
+  // Without a name its file's, without directories.
+  std::string NameOf(const TreeFunction& function) const {
+    const std::string_view name = functions_.names()->Get(function.name);
+    if (name != "unknown")
+      return std::string(Begin(name, kMostNameCharacters));
+    std::string file = "[";
+    file += FileName(trace_.Text(function.mapping_name));
+    return std::string(Begin(file + "]", kMostNameCharacters));
+  }
+
+  const ImportedTrace& trace_;
+  FrameFunctions functions_;
+  std::string text_;
+  size_t names_ = 0;
+};
+
+// Rows of heap_profile_histogram, each with its stack.
+json StacksOfRows(const ShapeTable& shapes,
+                  const std::vector<uint32_t>& ids,
+                  StackTexts& stacks) {
+  json rows = json::array();
+  for (const uint32_t id : ids) {
+    const auto kind = static_cast<ShapeKind>(shapes.kind[id]);
+    rows.push_back({shapes.dump[id], NameOf(kind), LowOf(kind, shapes.log2[id]),
+                    shapes.count[id], shapes.size[id],
+                    NumberOrNull(shapes.count_error[id]),
+                    stacks.Of(shapes.callsite[id])});
+  }
+  return {
+      {"columns", {"dump_id", "kind", "low", "count", "size", "count_error", "stack"}},
+      {"rows", std::move(rows)}};
+}
+
+// Of the last dump of each heap the variances of all its callsites, as
+// heap_profile_estimate has them.
+json ErrorFacts(const ImportedTrace& trace) {
+  std::map<std::pair<uint32_t, StringId>, uint32_t> last;
+  for (uint32_t id = 0; id < trace.dumps.size(); ++id)
+    last[{trace.dumps[id].upid, trace.dumps[id].heap_name}] = id;
+  std::map<uint32_t, json> rows;
+  for (const auto& [heap, id] : last) {
+    const ImportedDump& dump = trace.dumps[id];
+    if (dump.estimate_count == 0)
+      continue;
+    const auto variance_of = [&dump](const Column<double>& errors) {
+      double sum = 0;
+      for (const double error :
+           errors.span().subspan(dump.first_estimate, dump.estimate_count))
+        sum += error * error;
+      return NumberOrNull(sum);
+    };
+    const EstimateTable& estimates = trace.estimates;
+    rows[id] = {id, variance_of(estimates.live_bytes_error),
+                variance_of(estimates.live_count_error),
+                variance_of(estimates.allocated_bytes_error),
+                variance_of(estimates.alloc_count_error)};
+  }
+  json answer = {{"columns",
+                  {"dump_id", "live_size_variance", "live_count_variance",
+                   "alloc_size_variance", "alloc_count_variance"}},
+                 {"rows", json::array()}};
+  for (auto& [id, row] : rows) {
+    if (answer["rows"].size() < kMostErrors)
+      answer["rows"].push_back(std::move(row));
+  }
+  return answer;
+}
+
+json HistogramFacts(const std::map<HistogramBin, HistogramSum>& sums) {
+  json rows = json::array();
+  for (const auto& [bin, sum] : sums) {
+    if (rows.size() == kMostBins)
+      break;
+    rows.push_back({bin.dump, NameOf(bin.kind), bin.low, sum.high, sum.count, sum.size,
+                    NumberOrNull(sum.variance)});
+  }
+  return {{"columns", {"dump_id", "kind", "low", "high", "count", "size", "variance"}},
+          {"rows", std::move(rows)}};
+}
+
+// Of each size those who hold, or have allocated, most in blocks of it.
+std::vector<uint32_t> SizeHolders(const ShapeTable& shapes,
+                                  const std::map<HistogramBin, HistogramSum>& sums) {
+  std::vector<uint32_t> rows;
+  for (const auto& [bin, sum] : sums) {
+    if (bin.kind == ShapeKind::kAllocatedSize || bin.kind == ShapeKind::kLiveSize)
+      std::copy_if(sum.largest.begin(), sum.largest.end(), std::back_inserter(rows),
+                   [](uint32_t row) { return row != kNoId; });
+  }
+  std::sort(rows.begin(), rows.end(), [&shapes](uint32_t a, uint32_t b) {
+    return shapes.size[a] != shapes.size[b] ? shapes.size[a] > shapes.size[b] : a < b;
+  });
+  rows.resize(std::min(rows.size(), kMostHolders));
+  return rows;
+}
+
+Status Answer(TraceDatabase& database, const std::string& sql, json& answer) {
+  JsonRows rows;
+  HPD_TRY(database.Run(sql, rows));
+  answer = std::move(rows.result);
+  return {};
+}
 
 }  // namespace
 
 Result<json> ReportFacts(TraceDatabase& database) {
   json facts = json::object();
-  for (const Question& question : kQuestions) {
-    JsonRows rows;
-    HPD_TRY(database.Run(question.sql, rows));
-    facts[question.name] = std::move(rows.result);
-  }
+  for (const Question& question : kQuestions)
+    HPD_TRY(Answer(database, question.sql, facts[question.name]));
+  const ShapeTable& shapes = database.trace().shapes;
+  const std::map<HistogramBin, HistogramSum> sums = SumHistogram(shapes);
+  facts["histogram"] = HistogramFacts(sums);
+  facts["errors"] = ErrorFacts(database.trace());
+  StackTexts stacks(database.trace());
+  facts["temporary"] =
+      StacksOfRows(shapes, LargestTemporary(shapes, kMostTemporary), stacks);
+  facts["size_holders"] = StacksOfRows(shapes, SizeHolders(shapes, sums), stacks);
   return facts;
 }
 

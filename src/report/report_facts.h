@@ -1,5 +1,7 @@
 // What a report tells beside call trees: the answers to SQL queries that anybody can ask
-// of the same trace, so that there is one truth.
+// of the same trace, so that there is one truth. Sums over all rows of
+// heap_profile_histogram and heap_profile_estimate, and stacks, are what SQL gives, too,
+// but are not made by it: that takes longer than all the rest of a report.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

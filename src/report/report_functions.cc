@@ -6,21 +6,38 @@
 namespace heapprofd {
 
 ReportFunctions::ReportFunctions(const ImportedTrace& trace)
-    : trace_(trace), functions_(2, Function{}) {}
-
-uint32_t ReportFunctions::Text(std::string_view text) {
-  return texts_.Intern(text);
+    : trace_(trace), functions_(2, Function{}) {
+  for (size_t row = 0; row < functions_.size(); ++row)
+    index_.CountAdded();
 }
 
-uint32_t ReportFunctions::Row(const FlameTree& tree, const TreeFunction& function) {
-  const Function row = {.name = Text(tree.names->Get(function.name)),
-                        .module = Text(trace_.Text(function.mapping_name)),
-                        .file = Text(trace_.Text(function.source_file)),
-                        .line = function.line};
-  const auto [at, is_new] = rows_.emplace(row, functions_.size());
-  if (is_new)
-    functions_.push_back(row);
-  return at->second;
+// Files are few, and those of many functions.
+uint32_t ReportFunctions::TraceText(StringId id) {
+  if (id >= trace_.strings.size())
+    return kEmptyString;
+  if (id >= of_trace_.size())
+    of_trace_.resize(trace_.strings.size(), kNoId);
+  uint32_t& text = of_trace_[id];
+  if (text == kNoId)
+    text = texts_.Intern(trace_.Text(id));
+  return text;
+}
+
+uint32_t ReportFunctions::Row(const StringPool& names, const TreeFunction& function) {
+  const Function added = {.name = texts_.Intern(names.Get(function.name)),
+                          .module = TraceText(function.mapping_name),
+                          .file = TraceText(function.source_file),
+                          .line = function.line};
+  index_.Prepare([this](uint32_t row) { return HashOf(functions_[row]); });
+  uint32_t& row = index_.Find(HashOf(added), [&](uint32_t other) {
+    return other > kLeftOut && functions_[other] == added;
+  });
+  if (row == RowIndex::kNone) {
+    row = static_cast<uint32_t>(functions_.size());
+    functions_.push_back(added);
+    index_.CountAdded();
+  }
+  return row;
 }
 
 size_t ReportFunctions::TextBytes() const {

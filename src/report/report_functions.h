@@ -3,13 +3,11 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/row_index.h"
 #include "base/string_pool.h"
-#include "query/flame_tree.h"
-#include "query/function_table.h"
+#include "query/stacks/function_table.h"
 #include "tables/imported_trace.h"
 
 namespace heapprofd {
@@ -22,8 +20,8 @@ class ReportFunctions {
 
   explicit ReportFunctions(const ImportedTrace& trace);
 
-  // The row of a function of `tree`.
-  uint32_t Row(const FlameTree& tree, const TreeFunction& function);
+  // The row of a function of a tree whose names are in `names`.
+  uint32_t Row(const StringPool& names, const TreeFunction& function);
 
   size_t TextBytes() const;
 
@@ -44,19 +42,18 @@ class ReportFunctions {
     bool operator==(const Function&) const = default;
   };
 
-  struct Hash {
-    size_t operator()(const Function& function) const {
-      return Mix((uint64_t{function.name} << 32 | function.module) ^
-                 Mix(uint64_t{function.file} << 32 | function.line));
-    }
-  };
+  static uint64_t HashOf(const Function& function) {
+    return Mix((uint64_t{function.name} << 32 | function.module) ^
+               Mix(uint64_t{function.file} << 32 | function.line));
+  }
 
-  uint32_t Text(std::string_view text);
+  uint32_t TraceText(StringId id);
 
   const ImportedTrace& trace_;
   StringPool texts_;
+  std::vector<uint32_t> of_trace_;  // by its ids: the text here, or kNoId
   std::vector<Function> functions_;
-  std::unordered_map<Function, uint32_t, Hash> rows_;
+  RowIndex index_;
 };
 
 }  // namespace heapprofd

@@ -17,6 +17,6 @@ enum class PageKind : uint8_t {
 std::string ReportPage(std::string_view data, PageKind kind = PageKind::kFile);
 
 // As in RFC 4648, with padding.
-std::string Base64(std::string_view bytes);
+void AppendBase64(std::string_view bytes, std::string& text);
 
 }  // namespace heapprofd

@@ -5,6 +5,12 @@
 namespace heapprofd {
 namespace {
 
+std::string Base64(std::string_view bytes) {
+  std::string text;
+  AppendBase64(bytes, text);
+  return text;
+}
+
 TEST(Base64Test, IsThatOfTheStandard) {
   EXPECT_EQ(Base64(""), "");
   EXPECT_EQ(Base64("f"), "Zg==");

@@ -1,24 +1,15 @@
 #include "report/report_tree.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
 
 #include "query/child_lists.h"
-#include "report/columns.h"
+#include "report/tree_columns.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr std::array kFigures = {&FlameValues::size, &FlameValues::count,
-                                 &FlameValues::alloc_size, &FlameValues::alloc_count};
-
-struct Totals {
-  FlameValues values;
-  double variance = 0;
-};
 
 // How large nodes are, as the largest of their shares in any of the four figures.
 class Shares {
@@ -33,7 +24,7 @@ class Shares {
   double Of(size_t row) const {
     const FlameValues values = tree_.CumulativeOf(row);
     double share = 0;
-    for (const auto figure : kFigures) {
+    for (const auto figure : kTreeFigures) {
       if (all_.*figure != 0)
         share = std::max(share, std::abs(static_cast<double>(values.*figure) /
                                          static_cast<double>(all_.*figure)));
@@ -58,20 +49,13 @@ class Shares {
   FlameValues all_;
 };
 
-// In whole bytes. Variances come from files: they may be anything.
-uint64_t ErrorOf(double variance) {
-  constexpr double kMost = 1e15;
-  const double error = variance > 0 ? std::min(std::sqrt(variance), kMost) : 0;
-  return static_cast<uint64_t>(std::llround(error));
-}
-
 class TreeWriter {
  public:
   TreeWriter(const FlameTree& tree,
              const ReportTreeLimits& limits,
              ReportFunctions& functions)
       : tree_(tree),
-        functions_(functions),
+        rows_(*tree.names, tree.functions, functions),
         children_(ChildListsOf(tree.nodes.size(),
                                [&tree](uint32_t row) { return tree.nodes[row].parent; })),
         shares_(tree),
@@ -81,7 +65,7 @@ class TreeWriter {
                          : shares_.LeastOf(limits.max_nodes / 2)) {}
 
   uint32_t Write(std::string& out) {
-    AddNode(0, ReportFunctions::kRoot, {});
+    columns_.AddNode(0, ReportFunctions::kRoot, {});
     for (uint32_t row = 0; row < tree_.nodes.size(); ++row) {
       if (tree_.nodes[row].parent == kNoId)
         callees_.push_back(row);
@@ -91,17 +75,12 @@ class TreeWriter {
       const Waiting next = waiting_.back();
       waiting_.pop_back();
       if (next.row == kNoId)
-        AddNode(next.depth, ReportFunctions::kLeftOut, left_out_[next.left_out]);
+        columns_.AddNode(next.depth, ReportFunctions::kLeftOut, left_out_[next.left_out]);
       else
         AddRow(next.row, next.depth);
     }
-    AppendNumber(count_, out);
-    depths_.AppendTo(out);
-    rows_.AppendTo(out);
-    for (const NumberColumnWriter& figure : figures_)
-      figure.AppendTo(out);
-    errors_.AppendTo(out);
-    return count_;
+    columns_.AppendTo(out);
+    return columns_.count();
   }
 
  private:
@@ -113,43 +92,34 @@ class TreeWriter {
 
   void AddRow(uint32_t row, uint32_t depth) {
     const FlameNode& node = tree_.nodes[row];
-    AddNode(depth, FunctionOf(node), OwnOf(row));
+    columns_.AddNode(depth, rows_.Of(node.function), OwnOf(row));
     for (uint32_t child = children_.first[row]; child != kNoId;
          child = children_.next[child])
       callees_.push_back(child);
     PushCallees(depth + 1);
   }
 
-  uint32_t FunctionOf(const FlameNode& node) {
-    if (node.function >= known_functions_.size())
-      known_functions_.resize(node.function + 1, kNoId);
-    uint32_t& row = known_functions_[node.function];
-    if (row == kNoId)
-      row = functions_.Row(tree_, tree_.functions[node.function]);
-    return row;
-  }
-
-  Totals OwnOf(uint32_t row) const {
+  NodeTotals OwnOf(uint32_t row) const {
     const uint32_t self = tree_.nodes[row].self_row;
     return {tree_.SelfOf(row),
             self == kNoId || tree_.variances.empty() ? 0 : tree_.variances[self]};
   }
 
-  Totals AllOf(uint32_t row) const {
+  NodeTotals AllOf(uint32_t row) const {
     return {tree_.CumulativeOf(row), tree_.variances.empty() ? 0 : tree_.VarianceOf(row)};
   }
 
   // Takes what is in `callees_`. The largest comes next, so that it is put down last.
   void PushCallees(uint32_t depth) {
     std::vector<uint32_t>& rows = callees_;
-    Totals rest;
+    NodeTotals rest;
     const auto is_small = [&](uint32_t row) {
       return least_share_ > 0 && shares_.Of(row) < least_share_;
     };
     for (const uint32_t row : rows) {
       if (!is_small(row))
         continue;
-      const Totals all = AllOf(row);
+      const NodeTotals all = AllOf(row);
       rest.values += all.values;
       rest.variance += all.variance;
     }
@@ -169,31 +139,15 @@ class TreeWriter {
     rows.clear();
   }
 
-  void AddNode(uint32_t depth, uint32_t function, const Totals& own) {
-    depths_.Add(count_ == 0 ? 0 : last_depth_ + 1 - depth);
-    last_depth_ = depth;
-    rows_.Add(function);
-    for (size_t i = 0; i < kFigures.size(); ++i)
-      figures_[i].AddSigned(own.values.*kFigures[i]);
-    errors_.Add(ErrorOf(own.variance));
-    ++count_;
-  }
-
   const FlameTree& tree_;
-  ReportFunctions& functions_;
+  FunctionRows rows_;
   const ChildLists children_;
   const Shares shares_;
   const double least_share_;
-  std::vector<uint32_t> known_functions_;  // by function of the tree: its row, or kNoId
-  std::vector<uint32_t> callees_;          // of the node at hand
-  std::vector<Waiting> waiting_;           // the next one last
-  std::vector<Totals> left_out_;
-  uint32_t count_ = 0;
-  uint32_t last_depth_ = 0;
-  NumberColumnWriter depths_;
-  NumberColumnWriter rows_;
-  std::array<NumberColumnWriter, kFigures.size()> figures_;
-  NumberColumnWriter errors_;
+  std::vector<uint32_t> callees_;  // of the node at hand
+  std::vector<Waiting> waiting_;   // the next one last
+  std::vector<NodeTotals> left_out_;
+  TreeColumns columns_;
 };
 
 }  // namespace

@@ -15,10 +15,11 @@ struct ReportTreeLimits {
   size_t max_nodes = size_t{1} << 20;
 };
 
-// Appends the number of nodes, and the columns: depth (how much less than one more than
-// that of the node before), function, and of the node's own memory live size, live count,
-// allocated size, allocated count and the standard error of the live size. The first node
-// is the root of all. Returns the number of nodes.
+// Appends the number of nodes, whether all that was allocated is live (0 or 1), and the
+// columns: depth (how much less than one more than that of the node before), function, and
+// of the node's own memory live size, live count, unless all is live allocated size and
+// allocated count, and the standard error of the live size. The first node is the root of
+// all. Returns the number of nodes.
 uint32_t AppendReportTree(const FlameTree& tree,
                           const ReportTreeLimits& limits,
                           ReportFunctions& functions,

@@ -16,7 +16,7 @@ struct AnsweringThread::State {
 
   size_t most = 0;
   std::atomic<bool>* cancel = nullptr;
-  mutable std::mutex mutex;  // of all below
+  std::mutex mutex;  // of all below
   std::condition_variable changed;
   std::deque<Piece> waiting;
   uint64_t last_number = 0;
@@ -68,17 +68,21 @@ uint64_t AnsweringThread::Submit(Work work) {
   return state_->last_number;
 }
 
+size_t AnsweringThread::CountAhead(uint64_t number) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto waiting = std::count_if(
+      state_->waiting.begin(), state_->waiting.end(),
+      [number](const State::Piece& piece) { return piece.number < number; });
+  const bool is_behind_another = state_->at_work != 0 && state_->at_work < number;
+  return static_cast<size_t>(waiting) + (is_behind_another ? 1 : 0);
+}
+
 void AnsweringThread::Cancel(uint64_t number) {
   const std::lock_guard lock(state_->mutex);
   if (state_->at_work == number)
     state_->cancel->store(true);
   std::erase_if(state_->waiting,
                 [number](const State::Piece& piece) { return piece.number == number; });
-}
-
-bool AnsweringThread::is_busy() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->at_work != 0 || !state_->waiting.empty();
 }
 
 bool AnsweringThread::Stop(std::chrono::milliseconds patience) {

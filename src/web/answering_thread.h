@@ -26,10 +26,11 @@ class AnsweringThread {
   // The number of the piece of work; 0: there are too many.
   uint64_t Submit(Work work);
 
+  // Pieces that are at work or wait before this one.
+  size_t CountAhead(uint64_t number) const;
+
   // Tells it to end, or takes it back if it has not begun.
   void Cancel(uint64_t number);
-
-  bool is_busy() const;
 
   // Cancels everything. False: what is at work has not ended in time; the thread goes on
   // with it, and what that needs must stay.

@@ -46,7 +46,17 @@ TEST_F(AnsweringThreadTest, TakesNoMoreThanItsShare) {
   EXPECT_NE(SubmitLongOne(), 0u);
   EXPECT_NE(thread_.Submit([] {}), 0u);
   EXPECT_EQ(thread_.Submit([] {}), 0u);
-  EXPECT_TRUE(thread_.is_busy());
+  let_go_.set_value();
+}
+
+TEST_F(AnsweringThreadTest, CountsWhatIsBefore) {
+  const uint64_t at_work = SubmitLongOne();
+  const uint64_t waiting = thread_.Submit([] {});
+  EXPECT_EQ(thread_.CountAhead(at_work), 0u);
+  EXPECT_EQ(thread_.CountAhead(waiting), 1u);
+  EXPECT_EQ(thread_.CountAhead(waiting + 1), 2u);
+  thread_.Cancel(waiting);
+  EXPECT_EQ(thread_.CountAhead(waiting + 1), 1u);
   let_go_.set_value();
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <csignal>
 #include <list>
 #include <memory>
@@ -105,6 +106,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void HasRead(error_code error);
   std::optional<WebAnswer> AnswerAtOnce();
   std::optional<WebAnswer> WorkOn(WebRequest request);
+  void AwaitTurn();
+  void Begin();
   void WatchClient();
   void AwaitCancel(std::chrono::milliseconds patience, bool is_cancelled);
   void Deliver(WebAnswer answer);
@@ -119,6 +122,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool is_admitted_ = false;
   bool is_page_ = false;
   uint64_t work_ = 0;  // its number
+  bool has_begun_ = false;
   bool is_answered_ = false;
   WebAnswer answer_;
   http::response<http::span_body<const char>> response_;
@@ -176,6 +180,10 @@ std::optional<WebAnswer> Session::AnswerAtOnce() {
 std::optional<WebAnswer> Session::WorkOn(WebRequest request) {
   work_ = server_.answers().Submit(
       [weak = weak_from_this(), &server = server_, request = std::move(request)] {
+        asio::post(server.io(), [weak] {
+          if (const std::shared_ptr<Session> self = weak.lock())
+            self->Begin();
+        });
         WebAnswer answer = server.site().answer(request);
         asio::post(server.io(), [weak, answer = std::move(answer)]() mutable {
           if (const std::shared_ptr<Session> self = weak.lock())
@@ -184,9 +192,31 @@ std::optional<WebAnswer> Session::WorkOn(WebRequest request) {
       });
   if (work_ == 0)
     return WebError(503, "too many requests wait for their answers", "try again later");
-  AwaitCancel(server_.limits().work, /*is_cancelled=*/false);
+  AwaitTurn();
   WatchClient();
   return std::nullopt;
+}
+
+// As long as those before it may take; with nobody there it begins at once, but not
+// necessarily before this thread goes on.
+void Session::AwaitTurn() {
+  const WebLimits& limits = server_.limits();
+  const size_t ahead = std::max<size_t>(server_.answers().CountAhead(work_), 1);
+  late_.expires_after(ahead * (limits.work + limits.grace));
+  late_.async_wait([self = shared_from_this()](error_code error) {
+    if (error || self->has_begun_ || self->is_answered_)
+      return;
+    self->server_.answers().Cancel(self->work_);
+    self->Deliver(
+        WebError(503, "the answers before this one take too long", "try again later"));
+  });
+}
+
+// Its time is that of its own answer.
+void Session::Begin() {
+  has_begun_ = true;
+  if (!is_answered_)
+    AwaitCancel(server_.limits().work, /*is_cancelled=*/false);
 }
 
 // Nobody is left to take the answer when the other side has closed.
@@ -315,9 +345,14 @@ void Server::RestartIdle() {
     return;
   idle_.expires_after(limits_.idle);
   idle_.async_wait([this](error_code error) {
-    if (!error && answers_.is_busy())
+    if (error)
+      return;
+    // An answer that nobody waits for any more may have no end.
+    const bool is_used = std::any_of(sessions_.begin(), sessions_.end(),
+                                     [](const Session* s) { return s->is_admitted(); });
+    if (is_used)
       RestartIdle();
-    else if (!error)
+    else
       End(WebEnd::kIdle);
   });
 }

@@ -28,7 +28,7 @@ WebAnswer WebError(unsigned status, const std::string& error, const std::string&
 struct WebLimits {
   std::chrono::milliseconds idle{0};            // without a request it ends; 0: never
   std::chrono::milliseconds request{10'000};    // from connecting to the request's end
-  std::chrono::milliseconds work{20'000};       // until an answer is cancelled
+  std::chrono::milliseconds work{20'000};       // on an answer until it is cancelled
   std::chrono::milliseconds grace{5'000};       // for it to be cancelled
   std::chrono::milliseconds delivery{120'000};  // of an answer
   size_t connections = 64;

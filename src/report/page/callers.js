@@ -78,17 +78,10 @@ function treesAround(tree, functions, group) {
 const MOST_CALLS = 200;  // rows of a table
 
 function callTable(app, title, rows, total) {
-  const { functions } = app.report;
-  const name = (group) => (group === ROOT_FUNCTION ? make("span", { class: "quiet" }, "(nobody: it is outermost)")
-    : group < 0 ? make("span", { class: "quiet" }, "(itself)")
-      : button(cut(functions.name(group), 240), { class: "link", title: cut(functions.module(group), 200) }, () => app.set({ pivot: group })));
-  return make("section", { class: "card" }, make("h2", {}, title),
-    rows.length === 0 ? make("p", { class: "quiet" }, "None.") : make("table", {}, make("tbody", {},
-      ...rows.slice(0, MOST_CALLS).map(([group, value]) => make("tr", {},
-        make("td", { class: "number", title: formatExactly(value, app.view.unit) }, formatValue(value, app.view.unit)),
-        make("td", { class: "number" }, formatShare(value, total)),
-        make("td", {}, name(group)))))),
-    moreRows(rows.length, MOST_CALLS));
+  const name = (group) => (group > ROOT_FUNCTION ? app.linkTo(group)
+    : make("span", { class: "quiet" }, group === ROOT_FUNCTION ? "(nobody: it is outermost)" : "(itself)"));
+  return card(title, rows.length === 0 ? quiet("None.") : table([], rows.slice(0, MOST_CALLS).map(([group, value]) =>
+    [figure(value, app.view.unit), formatShare(value, total), name(group)]), { numbers: [0, 1] }), moreRows(rows.length, MOST_CALLS));
 }
 
 function renderCallers(app, main) {
@@ -101,19 +94,18 @@ function renderCallers(app, main) {
   main.append(
     make("section", { class: "card" },
       make("h2", { id: "pivot" }, cut(functions.name(group), 1000)),
-      make("p", { class: "quiet" }, cut([functions.place(group), functions.module(group)].filter(Boolean).join(" · "), 400)),
+      quiet(cut([functions.place(group), functions.module(group)].filter(Boolean).join(" · "), 400)),
       make("p", { id: "around", title: formatExactly(total, view.unit), "data-value": String(total) }, ofFunction + " ",
         button("Show in the flame graph", { class: "link" }, () => app.set({ page: "flame", query: searchText(functions.name(group)), isInverted: false, zoom: 0 })))),
     ...["callers", "callees"].map((side) => {
       const graph = app.graphsAround[side];
       graph.show(around.trees[side], view.unit, app.palette, 0);
       fitTo(graph, 260);
-      return make("section", { class: "card" },
-        make("h2", {}, side === "callers" ? "Who calls it: its callers above it" : "What it calls: callees below it"), graph.element);
+      return card(side === "callers" ? "Who calls it: its callers above it" : "What it calls: callees below it", graph.element);
     }),
     make("div", { class: "columns even" },
       callTable(app, "Callers", around.callers, total),
       callTable(app, "Callees", (around.own === 0 ? [] : [[-1, around.own]]).concat(around.callees).sort((a, b) => b[1] - a[1]), total)),
-    make("p", { class: "quiet" }, "All of the moment, without filters. A click on a function makes it the one that is shown. " +
+    quiet("All of the moment, without filters. A click on a function makes it the one that is shown. " +
       "Recursion is counted once, at the outermost call."));
 }

@@ -1,48 +1,35 @@
 // Two moments, of one heap or of two: what grew and what shrank from A to B.
 
-// A tree's nodes and columns in a new one whose widths are `weights`.
-function reweighted(tree, weights, columns) {
-  const maker = new TreeMaker(tree.count, { columns: columns.length + 1 });
-  const made = new Int32Array(tree.count);
-  for (let node = 1; node < tree.count; ++node) {
-    made[node] = maker.callee(made[tree.parents[node]], tree.functions[node]);
-    [weights, ...columns].forEach((column, i) => maker.add(made[node], column[node], i));
-  }
-  return maker.finish();
-}
-
-// Columns: all of both, A, B, and the variance of their difference (0 where it is not known).
-function pairOf(a, b, view, functions) {
-  const hasErrors = view === "space" && a.about.has_errors && b.about.has_errors;
-  const parts = [a, b].map((tree, i) => {
-    const own = tree.own(view);
-    const figures = [[0, own.map(Math.abs)], [1 + i, own]];
-    if (hasErrors) figures.push([3, tree.ownErrors().map((error) => error ** 2)]);
-    return { tree, figures };
-  });
-  return { tree: unionTree(parts, 4, functions.alike()), hasErrors };
-}
-
-// With what is below: by node.
-function totalsOf(tree, own) {
-  const totals = own.slice();
-  for (let node = tree.count - 1; node > 0; --node) totals[tree.parents[node]] += totals[node];
-  return totals;
+// What nodes of a moment hold and the variance of that, with filters: a tree with the columns by
+// which filters keep a node, held, variance.
+function filteredSide({ tree }, view, hasErrors, { filters, functions }) {
+  const held = tree.own(view);
+  const variances = hasErrors ? tree.ownErrors().map((error) => error ** 2) : new Float64Array(tree.count);
+  if (filters.length === 0) return { tree, held, variances };
+  const weights = held.map((value, node) => Math.abs(value) + variances[node]);
+  const whole = Object.assign(new Tree(tree.depths, tree.functions, weights), { columns: [weights, held, variances] });
+  const left = filtered(whole, filters, functions);
+  return { tree: left, held: left.columns[1], variances: left.columns[2] };
 }
 
 class Comparison {
   constructor(app, a, b) {
     const { functions } = app.report;
-    const { tree, hasErrors } = pairOf(a.tree, b.tree, app.state.view, functions);
-    const left = filtered(tree, app.state.filters, functions);
-    const [, ownA, ownB, variances] = left.columns;
-    this.hasErrors = hasErrors;
-    this.tree = reweighted(left, ownA.map((value, node) => Math.abs(ownB[node] - value)), [ownA, ownB, variances]);
-    [this.a, this.b, this.variances] = this.tree.columns.slice(1).map((column) => totalsOf(this.tree, column));
-    const sum = (column) => column.reduce((all, value) => all + value, 0);
-    this.totals = [sum(ownA), sum(ownB)];
-    this.variance = sum(variances);
-    this.rows = this.sumByFunction(functions);
+    const { view, filters } = app.state;
+    this.hasErrors = view === "space" && a.tree.about.has_errors && b.tree.about.has_errors;
+    const sides = [a, b].map((moment) => filteredSide(moment, view, this.hasErrors, { filters, functions }));
+    const counts = sides.map((side) => side.tree.count);
+    const isAlike = a.heap === b.heap;  // of others little may be the same
+    const maker = new TreeMaker(isAlike ? largest(counts) : counts[0] + counts[1], { columns: 3 });
+    sides.forEach(({ tree, held, variances }, i) => maker.addTree(tree, functions.alike(), [[i, held], [2, variances]]));
+    this.rows = this.sumByFunction(maker, functions);
+    const [heldByA, heldByB] = maker.columns;
+    const changes = heldByA.map((value, node) => Math.abs(heldByB[node] - value));
+    maker.sumCallees();
+    this.totals = [heldByA[0], heldByB[0]];
+    this.variance = maker.columns[2][0];
+    this.tree = maker.finish(changes);
+    [this.a, this.b, this.variances] = this.tree.columns;  // with callees
   }
 
   // Half of a 95 % interval.
@@ -54,19 +41,16 @@ class Comparison {
     return this.hasErrors && Math.abs(change) <= Comparison.noise(variance);
   }
 
-  sumByFunction(functions) {
-    const rows = new Map();
-    const [, ownA, ownB, variances] = this.tree.columns;
-    for (let node = 1; node < this.tree.count; ++node) {
-      if (ownA[node] === ownB[node]) continue;
-      const fn = functions.groups[this.tree.functions[node]];
-      const row = rows.get(fn) || { function: fn, a: 0, b: 0, variance: 0 };
-      row.a += ownA[node];
-      row.b += ownB[node];
-      row.variance += variances[node];
-      rows.set(fn, row);
+  // Of functions that hold more or less: all of A and of B.
+  sumByFunction({ count, functions: made, columns }, functions) {
+    const sums = columns.map(() => new Float64Array(functions.count));
+    for (let node = 1; node < count; ++node) {
+      const fn = functions.groups[made[node]];
+      for (let i = 0; i < sums.length; ++i) sums[i][fn] += columns[i][node];
     }
-    return [...rows.values()].filter((row) => row.a !== row.b).sort((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a));
+    const rows = [];
+    sums[0].forEach((a, fn) => sums[1][fn] !== a && rows.push({ function: fn, a, b: sums[1][fn], variance: sums[2][fn] }));
+    return rows.sort((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a));
   }
 
   // How a graph shows a node.
@@ -118,7 +102,7 @@ function momentTitle(app, moment) {
   const process = app.report.processById.get(heap.upid) || {};
   const where = [
     app.report.files.length > 1 ? cut(app.report.files[app.fileOf(heap)] || "", 80) + ":" : "",
-    app.heaps.length > 1 ? `${cut(process.name || process.cmdline || "process", 50)}${process.pid > 0 ? ` (pid ${process.pid})` : ""}, ${cut(heap.name, 60)},` : "",
+    app.heaps.length > 1 ? `${processTitle(process)}, ${cut(heap.name, 60)},` : "",
   ];
   return [...where, moment.title].filter(Boolean).join(" ");
 }
@@ -132,22 +116,15 @@ function momentChooser(app, side, chosen, change) {
 const MOST_CHANGES = 250;  // rows
 
 function changeTable(app, comparison) {
-  const { functions } = app.report;
   const { unit } = app.view;
   const { rows } = comparison;
-  return make("table", { class: "changes" },
-    make("thead", {}, make("tr", {}, ...["B − A", "±", "A", "B", "Function", "Module"].map((title, i) => make("th", { class: i < 4 ? "number" : "", scope: "col" }, title)))),
-    make("tbody", {}, ...rows.slice(0, MOST_CHANGES).map((row) => {
-      const isNoise = comparison.isNoise(row.b - row.a, row.variance);
-      return make("tr", { class: isNoise ? "noise" : "" },
-        make("td", { class: "number", title: formatExactly(row.b - row.a, unit) }, formatChange(row.b - row.a, unit)),
-        make("td", { class: "number quiet" }, comparison.hasErrors ? (isNoise ? "noise, " : "") + formatValue(Comparison.noise(row.variance), unit) : "?"),
-        make("td", { class: "number" }, formatValue(row.a, unit)),
-        make("td", { class: "number" }, formatValue(row.b, unit)),
-        make("td", {}, button(cut(functions.name(row.function), 240), { class: "link", title: "Callers and callees, in B" },
-          () => app.set({ page: "callers", pivot: row.function }))),
-        make("td", { class: "quiet" }, cut(functions.moduleName(row.function), 60)));
-    })));
+  const shown = rows.slice(0, MOST_CHANGES);
+  const isNoise = (row) => comparison.isNoise(row.b - row.a, row.variance);
+  return table(["B − A", "±", "A", "B", "Function", "Module"], shown.map((row) => [
+    make("td", { class: "number", title: formatExactly(row.b - row.a, unit) }, formatChange(row.b - row.a, unit)),
+    comparison.hasErrors ? (isNoise(row) ? "noise, " : "") + formatValue(Comparison.noise(row.variance), unit) : "?",
+    figure(row.a, unit), figure(row.b, unit), app.linkTo(row.function), app.moduleCell(row.function)]),
+  { numbers: [0, 1, 2, 3], className: "changes", rowAt: (at) => ({ class: isNoise(shown[at]) ? "noise" : "" }) });
 }
 
 // Of the moments that the state names.
@@ -172,20 +149,18 @@ function renderCompare(app, main) {
       make("p", { id: "change", "data-value": String(change) }, make("b", {}, `B − A = ${formatChange(change, view.unit)}`),
         `${inA > 0 ? ` (${formatShare(change, inA)} of A)` : ""}: from ${formatValue(inA, view.unit)} to ${formatValue(inB, view.unit)} ${view.title.toLowerCase()}`,
         comparison.isNoise(change, comparison.variance) && change !== 0 ? ", within the sampling error" : ""),
-      make("p", { class: "quiet" }, a === b ? "Both are the same moment. Choose another one, or make a page of two files: heap_profile report BEFORE AFTER."
+      quiet(a === b ? "Both are the same moment. Choose another one, or make a page of two files: heap_profile report BEFORE AFTER."
         : "▲ and orange: more in B. ▼ and blue: less in B. " + (comparison.hasErrors
           ? "Grey: changes within the sampling error (95 %)." : "The sampling error of these figures is not known.")),
       make("div", { class: "toolbar" }, ...chipsOf(app))));
   if (comparison.rows.length === 0) {
-    main.append(make("section", { class: "card empty", id: "empty" }, make("h2", {}, "Nothing changed"),
-      make("p", {}, `Every function holds as much in B as in A, by ${view.title.toLowerCase()}${state.filters.length ? " and with these filters" : ""}.`)));
+    main.append(emptyCard("Nothing changed",
+      `Every function holds as much in B as in A, by ${view.title.toLowerCase()}${state.filters.length ? " and with these filters" : ""}.`));
     return;
   }
   const graph = app.changeGraph;
   graph.show(comparison.tree, view.unit, app.palette, state.zoom, comparison.style(view.unit, app.report.functions));
   fitTo(graph, 340);
-  main.append(
-    make("section", { class: "card" }, make("h2", {}, "Where it changed: boxes are as wide as what grew and what shrank in them, together"), graph.element),
-    changeTable(app, comparison),
-    moreRows(comparison.rows.length, MOST_CHANGES, "more functions") ?? "");
+  fill(main, card("Where it changed: boxes are as wide as what grew and what shrank in them, together", graph.element),
+    changeTable(app, comparison), moreRows(comparison.rows.length, MOST_CHANGES, "more functions"));
 }

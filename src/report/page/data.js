@@ -23,15 +23,20 @@ class Reader {
   }
 }
 
-// Fills `into` (a typed array) with the numbers of a column; null: one is more than `most`.
+// Fills `into` (a typed array of 0) with the numbers of a column; null: one is more than `most`.
 function readColumn(bytes, into, most = Infinity) {
+  if (bytes.length === 0) return into;
   let at = 0;
   for (let row = 0; row < into.length; ++row) {
     let byte = bytes[at++];
     let value = byte & 127;
-    for (let unit = 128; byte > 127; unit *= 128) {
+    if (byte > 127) {
       byte = bytes[at++];
-      value += (byte & 127) * unit;
+      value |= (byte & 127) << 7;
+      for (let unit = 16384; byte > 127; unit *= 128) {
+        byte = bytes[at++];
+        value += (byte & 127) * unit;
+      }
     }
     if (value > most) return null;
     into[row] = value;
@@ -41,13 +46,14 @@ function readColumn(bytes, into, most = Infinity) {
 
 // Of a column with numbers of either sign. Most are small, and half as large in memory.
 function readSignedColumn(bytes, count) {
-  const into = readColumn(bytes, new Uint32Array(count), 0xfffffffe) || readColumn(bytes, new Float64Array(count));
-  const result = into instanceof Float64Array ? into : new Int32Array(into.buffer);
-  for (let row = 0; row < count; ++row) {
-    const value = into[row];
-    result[row] = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  const small = readColumn(bytes, new Uint32Array(count), 0xfffffffe);
+  if (small) {
+    const result = new Int32Array(small.buffer);
+    for (let row = 0; row < count; ++row) result[row] = (small[row] >>> 1) ^ -(small[row] & 1);
+    return result;
   }
-  return result;
+  const large = readColumn(bytes, new Float64Array(count));
+  return large.map((value) => (value % 2 === 0 ? value / 2 : -(value + 1) / 2));
 }
 
 // From how much less each depth is than one more than that of the node before; null: one
@@ -69,9 +75,9 @@ function release(buffer) {
 }
 
 // Characters that would steer what is around them (other directions of writing, controls)
-// stand for nothing but themselves.
+// stand for nothing but themselves, and lines do not end.
 function printable(text) {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, "\ufffd");
+  return text.replace(/[\t\n\r]/g, " ").replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
 // Texts become strings when they are needed: most never are.
@@ -109,12 +115,12 @@ class Functions {
   constructor(reader, texts) {
     this.texts = texts;
     this.count = reader.number();
-    const column = () => readColumn(reader.block(), new Uint32Array(this.count));
+    const column = (Numbers = Uint32Array) => readColumn(reader.block(), new Numbers(this.count));
     this.nameIds = column();
     this.moduleIds = column();
     this.fileIds = column();
     this.lines = column();
-    this.flags = column();
+    this.flags = column(Uint8Array);
     this.unnamed = this.findUnnamed();
     this.groups = new Uint32Array(this.count);
     const first = new Map();
@@ -141,11 +147,12 @@ class Functions {
 
   // By row: 1 where nobody knows the name; Perfetto's traces say "unknown".
   findUnnamed() {
-    const isUnknown = new Map();
-    return Uint8Array.from(this.nameIds, (id, row) => {
-      if (!isUnknown.has(id)) isUnknown.set(id, id === 0 || (this.texts.lengthOf(id) === 7 && this.texts.get(id) === "unknown"));
-      return Number(row > LEFT_OUT_FUNCTION && isUnknown.get(id));
-    });
+    const unnamed = new Uint8Array(this.count);
+    for (let row = LEFT_OUT_FUNCTION + 1; row < this.count; ++row) {
+      const id = this.nameIds[row];
+      unnamed[row] = Number(id === 0 || (this.texts.lengthOf(id) === 7 && this.texts.get(id) === "unknown"));
+    }
+    return unnamed;
   }
 
   module(row) {
@@ -197,11 +204,13 @@ class StoredTree {
   constructor(reader, about) {
     this.about = about;
     this.count = reader.number();
+    const allIsLive = reader.number() === 1;
     const steps = reader.block();
     this.depths = readDepths(steps, new Uint16Array(this.count)) || readDepths(steps, new Uint32Array(this.count));
     const functions = reader.block();
     this.functions = readColumn(functions, new Uint16Array(this.count), 0xffff) || readColumn(functions, new Uint32Array(this.count));
-    const [liveSize, liveCount, allocSize, allocCount] = [0, 0, 0, 0].map(() => reader.block());
+    const [liveSize, liveCount] = [reader.block(), reader.block()];
+    const [allocSize, allocCount] = allIsLive ? [liveSize, liveCount] : [reader.block(), reader.block()];
     this.figures = { space: liveSize, objects: liveCount, alloc_space: allocSize, alloc_objects: allocCount };
     this.errors = reader.block();
   }

@@ -58,19 +58,29 @@ class TreeMaker {
       this.slots[this.slotOf(this.parents[node], this.functions[node])] = node;
   }
 
-  // By node: what it and its callees hold in the first column, whatever the sign.
-  sizes() {
-    const { count, parents } = this;
-    const sizes = this.columns[0].slice(0, count).map(Math.abs);
-    for (let node = count - 1; node > 0; --node) sizes[parents[node]] += sizes[node];
-    return sizes;
+  // A tree of the report. `figures`: pairs of a column here and what its nodes have there.
+  // `groups`: by function, which ones are the same.
+  addTree(tree, groups, figures) {
+    const path = [0];  // by depth: the node here
+    for (let node = 1; node < tree.count; ++node) {
+      const depth = tree.depths[node];
+      const at = this.callee(path[depth - 1], groups[tree.functions[node]]);
+      path[depth] = at;
+      for (const [column, values] of figures) this.columns[column][at] += values[node];
+    }
   }
 
-  // Depth first, callees by size; those without memory are left out. The tree holds the
-  // first column, and has all of them in its order (`columns`).
-  finish() {
+  // Callees come behind their callers.
+  sumCallees(columns = this.columns) {
+    for (const column of columns) for (let node = this.count - 1; node > 0; --node) column[this.parents[node]] += column[node];
+  }
+
+  // Depth first, callees by size; those without memory are left out. The tree holds `own`,
+  // and has all columns in its order (`columns`).
+  finish(own = this.columns[0]) {
     const { count, parents } = this;
-    const sizes = this.sizes();
+    const sizes = own.slice(0, count).map(Math.abs);
+    this.sumCallees([sizes]);
     const firsts = new Int32Array(count);
     const nexts = new Int32Array(count);
     for (let node = 1; node < count; ++node) {
@@ -97,25 +107,8 @@ class TreeMaker {
       for (let i = 0; i < made; ++i) result[i] = array[order[i]];
       return result;
     };
-    const columns = this.columns.map(ordered);
-    return Object.assign(new Tree(depths.slice(0, made), ordered(this.functions), columns[0]), { columns });
+    return Object.assign(new Tree(depths.slice(0, made), ordered(this.functions), ordered(own)), { columns: this.columns.map(ordered) });
   }
-}
-
-// Trees in one. Parts: a StoredTree and its figures, as pairs of a column of the new tree
-// and what nodes have there. `groups`: by function, which ones are the same.
-function unionTree(parts, columns, groups) {
-  const maker = new TreeMaker(Math.max(...parts.map((part) => part.tree.count)), { columns });
-  for (const { tree, figures } of parts) {
-    const path = [0];  // by depth: the node of the new tree
-    for (let node = 1; node < tree.count; ++node) {
-      const depth = tree.depths[node];
-      const at = maker.callee(path[depth - 1], groups[tree.functions[node]]);
-      path[depth] = at;
-      for (const [column, values] of figures) maker.add(at, values[node], column);
-    }
-  }
-  return maker.finish();
 }
 
 // What filters do to a stack. Each has a text or /regular expression/ that names must

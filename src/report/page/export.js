@@ -300,7 +300,7 @@ async function saveAs(app, kind) {
 function showExports(app) {
   const status = make("p", { class: "bad", role: "status" });
   const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Save as a file"),
-    make("p", { class: "quiet" }, `${app.view.title}, ${app.moment.title}`),
+    quiet(`${app.view.title}, ${app.moment.title}`),
     make("dl", {}, ...EXPORTS.flatMap((kind) => [
       make("dt", {}, button(kind.title, { "data-export": kind.name }, () => saveAs(app, kind).then(() => dialog.close(), (error) => {
         status.textContent = `This cannot be saved: ${error.message}`;

@@ -64,7 +64,7 @@ class FlameGraph {
   // at the bottom. `whole`: of what shares are told.
   constructor(functions, handlers, { isUpward = false, whole = "all", title = "Flame graph" } = {}) {
     Object.assign(this, { functions, handlers, isUpward, whole });
-    this.colors = colorsOf(functions);
+    this.colors = functions.colors = functions.colors || colorsOf(functions);
     this.canvas = make("canvas", { "aria-hidden": "true" });
     this.spacer = make("div", { class: "flame-spacer" }, this.canvas);
     this.tip = make("div", { class: "tip", hidden: true });
@@ -299,7 +299,7 @@ class FlameGraph {
       return;
     }
     if (!this.tip.isConnected) document.body.append(this.tip);
-    this.tip.replaceChildren(...(this.style ? this.style.describe(node) : describeNode(this.tree, node, this.functions, this.unit, this.whole)));
+    this.tip.replaceChildren(...(this.style ? this.style.describe(node) : describeNode(this.tree, node, this.functions, this.unit, this.whole)), make("div", {}, this.handlers.more?.(node)));
     this.tip.hidden = false;
     const { offsetWidth, offsetHeight } = this.tip;
     this.tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - offsetWidth - 8)) + "px";

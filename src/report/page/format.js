@@ -26,13 +26,23 @@ function formatCount(count) {
   return (unit === 0 ? String(Math.round(count)) : threeDigits(count)) + units[unit];
 }
 
+function formatCounted(count, one, many) {
+  const number = formatCount(count);
+  return number + " " + (number === "1" ? one : many);
+}
+
 function formatValue(value, unit) {
   return unit === "bytes" ? formatBytes(value) : formatCount(value);
 }
 
+// Of a whole number: "16,777,216"; toLocaleString would first load what the browser knows of languages.
+function grouped(number) {
+  return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
 // To the last digit: "16,777,216 bytes".
 function formatExactly(value, unit) {
-  return Math.round(value).toLocaleString("en-US") + " " + (unit === "bytes" ? "bytes" : "objects");
+  return grouped(Math.round(value)) + " " + (unit === "bytes" ? "bytes" : "objects");
 }
 
 function formatShare(part, whole) {
@@ -64,6 +74,16 @@ function formatError(error, value) {
   return error > 0 && value > 0 ? formatLimits(value, value - 1.96 * error, value + 1.96 * error) : "";
 }
 
+// Of any number of values; as arguments of Math.max they would have to fit the stack.
+function largest(values, least = -Infinity) {
+  return values.reduce((most, value) => Math.max(most, value), least);
+}
+
+// "server (pid 7)"; files need not tell a pid.
+function processTitle(process) {
+  return cut(process.name || process.cmdline || "process", 50) + (process.pid > 0 ? ` (pid ${process.pid})` : "");
+}
+
 // Texts of a profile are cut to what can be shown.
 function cut(text, length) {
   return text.length <= length ? text : text.slice(0, length - 1) + "…";
@@ -79,17 +99,41 @@ function make(tag, properties, ...children) {
     else if (name.includes("-") || name === "role") element.setAttribute(name, value);
     else element[name] = value;
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return fill(element, ...children);
+}
+
+// What is null or "" among the children is none.
+function fill(element, ...children) {
+  element.append(...children.filter(Boolean));
   return element;
 }
 
-// Columns' titles and rows of cells (texts or elements). `numbers`: which columns are figures.
-function table(titles, rows, { numbers = [], className = "" } = {}) {
-  const kind = (i) => (numbers.includes(i) ? "number" : "");
+function quiet(...texts) {
+  return make("p", { class: "quiet" }, ...texts);
+}
+
+function card(title, ...children) {
+  return make("section", { class: "card" }, make("h2", {}, title), ...children);
+}
+
+// Instead of a page.
+function emptyCard(title, ...texts) {
+  return make("section", { class: "card empty", id: "empty" }, make("h2", {}, title), ...texts.map((text) => make("p", {}, text)));
+}
+
+// A cell of a table, with its exact value for the pointer.
+function figure(value, unit, ...more) {
+  return make("td", { class: "number", title: formatExactly(value, unit) }, formatValue(value, unit), ...more);
+}
+
+// Columns' titles and rows of cells: texts, elements, or whole cells. `numbers`: which columns are figures.
+// `rowAt`: properties of rows.
+function table(titles, rows, { numbers = [], className = "", rowAt = () => ({}) } = {}) {
+  const cellOf = (tag, properties) => (content, i) => (content?.tagName === tag ? content
+    : make(tag, { class: content?.className === "share" ? "size-bar" : numbers.includes(i) ? "number" : "", ...properties }, content));
   return make("table", { class: className },
-    make("thead", {}, make("tr", {}, ...titles.map((title, i) => make("th", { class: kind(i), scope: "col" }, title)))),
-    make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, i) =>
-      make("td", { class: cell instanceof Element && cell.className === "share" ? "size-bar" : kind(i) }, cell))))));
+    titles.length ? make("thead", {}, make("tr", {}, ...titles.map(cellOf("TH", { scope: "col" })))) : null,
+    make("tbody", {}, ...rows.map((cells, at) => make("tr", rowAt(at), ...cells.map(cellOf("TD"))))));
 }
 
 function shareBar(part) {
@@ -100,7 +144,7 @@ function shareBar(part) {
 
 // What is left out of a table that shows at most `most` of its rows; null: nothing.
 function moreRows(count, most, what = "more") {
-  return count > most ? make("p", { class: "quiet" }, `and ${(count - most).toLocaleString("en-US")} ${what}`) : null;
+  return count > most ? quiet(`and ${grouped(count - most)} ${what}`) : null;
 }
 
 // By which a person knows a control again.

@@ -11,7 +11,7 @@ const EVIDENCE = [
 ];
 
 function bars(values) {
-  const most = Math.max(...values, 1);
+  const most = largest(values, 1);
   return values.map((value) => "▁▂▃▄▅▆▇█"[Math.max(0, Math.min(7, Math.floor((8 * value) / most)))]).join("");
 }
 
@@ -32,16 +32,17 @@ function findLeaks(app, heap) {
   const { functions } = app.report;
   const moments = heap.moments.filter((moment) => !moment.isPeak || moment === heap.end).sort((a, b) => a.dump.id - b.dump.id);
   const SERIES = 3;  // first of the columns by moment, behind live and allocated at the end, and the variance
-  const parts = moments.map(({ tree }, i) => {
+  const maker = new TreeMaker(largest(moments.map((moment) => moment.tree.count)), { columns: SERIES + moments.length });
+  moments.forEach(({ tree }, i) => {
     const live = tree.own("space");
     const figures = [[SERIES + i, live]];
     if (moments[i] === heap.end) {
       figures.push([0, live], [1, tree.own("alloc_space")]);
       if (tree.about.has_errors) figures.push([2, tree.ownErrors().map((error) => error ** 2)]);
     }
-    return { tree, figures };
+    maker.addTree(tree, functions.groups, figures);
   });
-  const tree = filtered(unionTree(parts, SERIES + moments.length, functions.groups), app.state.filters, functions);
+  const tree = filtered(maker.finish(), app.state.filters, functions);
   const tellsFrees = app.totalOf(heap.end, "alloc_space") > app.totalOf(heap.end, "space");
   const rows = [];
   for (let node = 1; node < tree.count; ++node) {
@@ -58,18 +59,15 @@ function findLeaks(app, heap) {
 function leakRow(app, leaks, row) {
   const { functions } = app.report;
   const stack = leaks.tree.pathOf(row.node).reverse().map((node) => leaks.tree.functions[node]);
-  const figure = (value) => make("td", { class: "number", title: formatExactly(value, "bytes") }, formatBytes(value));
-  return make("tr", {},
-    make("td", { title: EVIDENCE[row.evidence].text }, EVIDENCE[row.evidence].title),
-    make("td", { class: "number", title: formatExactly(row.live, "bytes") }, formatBytes(row.live),
-      make("span", { class: "quiet" }, " " + formatError(Math.sqrt(row.variance), row.live))),
+  const series = row.series.map(formatBytes).join(", ");
+  return [
+    make("span", { title: EVIDENCE[row.evidence].text }, EVIDENCE[row.evidence].title),
+    figure(row.live, "bytes", make("span", { class: "quiet" }, " " + formatError(Math.sqrt(row.variance), row.live))),
     make("td", { class: "number", title: formatExactly(row.growth, "bytes") }, leaks.moments.length > 1 ? formatChange(row.growth, "bytes") : "?"),
-    make("td", { class: "bars", "aria-label": row.series.map(formatBytes).join(", "), title: row.series.map(formatBytes).join(", ") },
-      leaks.moments.length > 1 ? bars(row.series) : ""),
-    leaks.tellsFrees ? figure(Math.max(0, row.allocated - row.live)) : make("td", { class: "number" }, "?"),
-    make("td", {}, button(cut(functions.name(stack[0]), 240), { class: "link", title: "Callers and callees" },
-      () => app.set({ page: "callers", pivot: stack[0], view: "space", moment: app.heap.end.index })),
-    make("div", { class: "quiet" }, cut(stack.slice(1, 6).map((fn) => "← " + cut(functions.name(fn), 60)).join(" "), 330))));
+    make("td", { class: "bars", "aria-label": series, title: series }, leaks.moments.length > 1 ? bars(row.series) : ""),
+    leaks.tellsFrees ? figure(Math.max(0, row.allocated - row.live), "bytes") : "?",
+    make("td", {}, app.linkTo(stack[0], { view: "space", moment: app.heap.end.index }),
+      make("div", { class: "quiet" }, cut(stack.slice(1, 6).map((fn) => "← " + cut(functions.name(fn), 60)).join(" "), 330)))];
 }
 
 function renderLeaks(app, main) {
@@ -77,20 +75,16 @@ function renderLeaks(app, main) {
   const { rows, moments } = leaks;
   const held = rows.reduce((sum, row) => sum + row.live, 0);
   main.append(
-    make("section", { class: "card" }, make("h2", {}, "Stacks that grow or keep what they allocate"),
+    card("Stacks that grow or keep what they allocate",
       make("p", { id: "leaks" }, rows.length === 0 ? "There is none."
-        : `${rows.length.toLocaleString("en-US")} stacks hold ${formatBytes(held)} at the end, ${formatShare(held, leaks.tree.total())} of what is live then. ` +
+        : `${grouped(rows.length)} stacks hold ${formatBytes(held)} at the end, ${formatShare(held, leaks.tree.total())} of what is live then. ` +
           "This is evidence, not proof: the program may still need it."),
-      moments.length < LEAST_DUMPS ? make("p", { class: "quiet" }, `Growth is seen in ${LEAST_DUMPS} dumps or more, and the report has ${moments.length} of this heap. ` +
+      moments.length < LEAST_DUMPS ? quiet(`Growth is seen in ${LEAST_DUMPS} dumps or more, and the report has ${moments.length} of this heap. ` +
         "Record with heap_profile -c 1000 for a dump every second.")
-        : make("p", { class: "quiet" }, `In ${moments.length} dumps, from ${moments[0].title} to ${moments[moments.length - 1].title}.`),
-      leaks.tellsFrees ? null : make("p", { class: "quiet" }, "Nothing was freed at all, or the file does not tell: never to be freed is no evidence here."),
+        : quiet(`In ${moments.length} dumps, from ${moments[0].title} to ${moments[moments.length - 1].title}.`),
+      leaks.tellsFrees ? null : quiet("Nothing was freed at all, or the file does not tell: never to be freed is no evidence here."),
       make("div", { class: "toolbar" }, ...chipsOf(app))));
   if (rows.length === 0) return;
-  main.append(
-    make("table", { class: "leaks" },
-      make("thead", {}, make("tr", {}, ...["Evidence", "Live at the end", "Growth", "By dump", "Freed", "Allocated by"].map((title, i) =>
-        make("th", { class: [1, 2, 4].includes(i) ? "number" : "", scope: "col" }, title)))),
-      make("tbody", {}, ...rows.slice(0, MOST_LEAKS).map((row) => leakRow(app, leaks, row)))),
-    moreRows(rows.length, MOST_LEAKS) ?? "");
+  fill(main, table(["Evidence", "Live at the end", "Growth", "By dump", "Freed", "Allocated by"],
+    rows.slice(0, MOST_LEAKS).map((row) => leakRow(app, leaks, row)), { numbers: [1, 2, 4], className: "leaks" }), moreRows(rows.length, MOST_LEAKS));
 }

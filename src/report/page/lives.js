@@ -29,21 +29,21 @@ function temporaryByFunction(rows, functions) {
   return [...sums.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
 }
 
+const estimated = (count, variance) => `${formatCount(count)} ${formatError(Math.sqrt(variance), count)}`.trim();
+
 const ratioOf = (part, whole) => (whole ? part / whole : 0);
 
 // A card with one table; `textColumn` is the one that is no figure.
 function livesCard(id, title, text, titles, rows, textColumn) {
-  return make("section", { class: "card", id }, make("h2", {}, title), make("p", { class: "quiet" }, text),
-    table(titles, rows, { numbers: [0, 1, 2, 3, 4].filter((i) => i !== textColumn), className: "sizes" }));
+  return Object.assign(card(title, quiet(text),
+    table(titles, rows, { numbers: [0, 1, 2, 3, 4].filter((i) => i !== textColumn), className: "sizes" })), { id });
 }
 
 function timesCard(id, title, text, rows) {
-  const most = Math.max(...rows.map((row) => row.count));
+  const most = largest(rows.map((row) => row.count));
   const all = rows.reduce((sum, row) => sum + row.count, 0);
-  return livesCard(id, title, text, ["Less than", "", "Share", "Blocks", "Bytes"], rows.map((row) => {
-    const blocks = [formatCount(row.count), formatError(Math.sqrt(row.variance), row.count)].filter(Boolean).join(" ");
-    return [formatTime(row.high + 1), shareBar(ratioOf(row.count, most)), formatShare(row.count, all), blocks, formatBytes(row.size)];
-  }), 1);
+  return livesCard(id, title, text, ["Less than", "", "Share", "Blocks", "Bytes"], rows.map((row) =>
+    [formatTime(row.high + 1), shareBar(ratioOf(row.count, most)), formatShare(row.count, all), estimated(row.count, row.variance), formatBytes(row.size)]), 1);
 }
 
 function renderLives(app, main) {
@@ -52,8 +52,7 @@ function renderLives(app, main) {
   const of = (kind) => report.histogram.filter((row) => row.dump_id === id && row.kind === kind).sort((a, b) => a.low - b.low);
   const [lifetimes, ages, [temporary]] = [of("lifetime"), of("age"), of("temporary")];
   if (lifetimes.length + ages.length === 0) {
-    main.append(make("section", { class: "card empty", id: "empty" }, make("h2", {}, "No lives are known"),
-      make("p", {}, "Only recordings of heap_profile that have ended by themselves tell when blocks were allocated and freed.")));
+    main.append(emptyCard("No lives are known", "Only recordings of heap_profile that have ended by themselves tell when blocks were allocated and freed."));
     return;
   }
   const allocated = app.totalOf(heap.end, "alloc_objects");
@@ -64,9 +63,9 @@ function renderLives(app, main) {
     `Freed within ${formatTime(SHORTEST_LIFE)} by the thread that allocated them: memory on the stack, or one buffer for all, would do. ` +
       "A realloc ends a block.",
     ["Function", "Share", "Blocks", "Bytes", "Mean size"], rows.map((row) => [cut(row.name, 120), formatShare(row.count, allocated),
-      [formatCount(row.count), formatError(Math.sqrt(row.variance), row.count)].filter(Boolean).join(" "), formatBytes(row.size),
+      estimated(row.count, row.variance), formatBytes(row.size),
       formatBytes(ratioOf(row.size, row.count))]), 0)
-    : make("p", { class: "quiet" }, "Nothing was temporary: freed within 1 ms by the thread that allocated it."));
+    : quiet("Nothing was temporary: freed within 1 ms by the thread that allocated it."));
   if (lifetimes.length)
     main.append(timesCard("lifetimes", "How long freed blocks lived", "From malloc to free or realloc, whoever freed them.", lifetimes));
   if (ages.length)

@@ -16,6 +16,7 @@ class App {
       onZoom: (node) => this.set(this.state.page === "flame" ? { zoom: node } : { page: "flame", zoom: node }),
       onSelect: () => this.showSelection(),
       onMenu: (node, x, y) => this.showMenu(node, x, y),
+      more: (node) => this.growthText(node),
     });
     this.graphsAround = this.makeGraphsAround();
     this.changeGraph = new FlameGraph(report.functions, {
@@ -92,7 +93,7 @@ class App {
   }
 
   weightOf(heap) {
-    return Math.max(...heap.moments.map((moment) => this.totalOf(moment, "space") || this.totalOf(moment, "alloc_space") / 1e6));
+    return largest(heap.moments.map((moment) => this.totalOf(moment, "space") || this.totalOf(moment, "alloc_space") / 1e6));
   }
 
   totalOf(moment, key) {
@@ -152,8 +153,8 @@ class App {
   // The stack that is zoomed stays, or as many of its functions as have memory in the view.
   setView(view) {
     if (this.state.page === "compare") return this.set({ view, zoom: 0 });
-    const stack = this.heap ? this.tree.pathOf(this.state.zoom).map((node) => this.tree.functions[node]) : [];
-    const zoom = this.heap ? this.treesOf(this.moment, { ...this.state, view }).shown.nodeOf(stack) : 0;
+    const { groups } = this.report.functions;
+    const zoom = this.heap ? this.treesOf(this.moment, { ...this.state, view }).shown.nodeLike(this.tree, this.state.zoom, groups) : 0;
     this.set({ view, zoom });
   }
 
@@ -282,7 +283,7 @@ class App {
     this.root.replaceChildren(this.header(), ...this.banner(), main);
     const isEmpty = this.heap ? page.needsMemory && this.tree.totals[0] <= 0 : page.key !== "sql";
     if (isEmpty) {
-      main.append(make("section", { class: "card empty", id: "empty" }, ...emptyText(this)));
+      main.append(emptyText(this));
       if (this.heap && page.key === "overview") main.prepend(tiles(this));
     } else {
       page.render(this, main);
@@ -304,6 +305,17 @@ class App {
     if (next) next.focus({ preventScroll: true });
   }
 
+  // To its callers and callees.
+  linkTo(fn, change = {}) {
+    const { functions } = this.report;
+    return button(cut(functions.name(fn), 240), { class: "link", title: cut(`Callers and callees; ${functions.module(fn)}`, 240) },
+      () => this.set({ page: "callers", pivot: fn, ...change }));
+  }
+
+  moduleCell(fn) {
+    return make("td", { class: "quiet" }, cut(this.report.functions.moduleName(fn), 60));
+  }
+
   header() {
     const process = this.heap && this.report.processById.get(this.heap.upid);
     const name = (process && (process.cmdline || process.name)) || this.report.files.join(", ") || "Heap profile";
@@ -315,9 +327,10 @@ class App {
         make("h1", { title: cut(name, 2000) }, cut(name, 100)),
         process && process.pid > 0 ? make("span", { class: "quiet" }, "pid " + process.pid) : null,
         this.heapChooser(), make("span", { class: "spring" }), tabs,
-        button(this.theme() === "dark" ? "☀" : "☾", { class: "icon", title: "Light or dark (t)", "aria-label": "Light or dark" }, () => this.toggleTheme()),
-        this.heap ? button("⤓", { class: "icon", title: "Save as a file (x)", "aria-label": "Save as a file" }, () => showExports(this)) : null,
-        button("?", { class: "icon", title: "Keys (?)", "aria-label": "Keys" }, () => this.showHelp())),
+        make("span", { class: "icons" },
+          button(this.theme() === "dark" ? "☀" : "☾", { title: "Light or dark (t)", "aria-label": "Light or dark" }, () => this.toggleTheme()),
+          this.heap ? button("⤓", { title: "Save as a file (x)", "aria-label": "Save as a file" }, () => showExports(this)) : null,
+          button("?", { title: "Keys (?)", "aria-label": "Keys" }, () => this.showHelp()))),
       this.heap ? this.controls() : null);
   }
 
@@ -329,7 +342,7 @@ class App {
     } }, ...this.heaps.map((heap, i) => {
       const process = this.report.processById.get(heap.upid) || {};
       return make("option", { value: String(i), selected: heap === this.heap },
-        cut(`${cut(process.name || process.cmdline || "process", 50)} (pid ${process.pid ?? "?"}), ${heap.name}`, 120) +
+        cut(`${processTitle(process)}, ${heap.name}`, 120) +
           ": " + formatBytes(this.totalOf(heap.end, "space")));
     }));
     return chooser;
@@ -368,7 +381,7 @@ class App {
     if (this.search.value !== this.state.query) this.search.value = this.state.query;
     this.search.setAttribute("aria-invalid", String(this.isBadQuery));
     const text = this.isBadQuery ? "no regular expression"
-      : this.found ? `${formatValue(this.found.value, this.view.unit)}, ${formatShare(this.found.value, this.tree.totals[0])} in ${this.found.names.toLocaleString("en-US")} functions` : "";
+      : this.found ? `${formatValue(this.found.value, this.view.unit)}, ${formatShare(this.found.value, this.tree.totals[0])} in ${grouped(this.found.names)} functions` : "";
     return make("span", { class: "search" }, make("output", { id: "found", class: this.isBadQuery ? "bad" : "quiet",
       "data-value": this.found ? String(this.found.value) : "" }, text), this.search);
   }
@@ -391,7 +404,18 @@ class App {
     const { functions } = this.report;
     const total = this.tree.totals[node];
     return `${cut(functions.name(this.tree.functions[node]), 300)}: ${formatValue(total, this.view.unit)} ` +
-      `(${formatShare(total, this.tree.totals[0])}), itself ${formatValue(this.tree.own[node], this.view.unit)}`;
+      `(${formatShare(total, this.tree.totals[0])}), itself ${formatValue(this.tree.own[node], this.view.unit)}` +
+      (node > 0 ? this.growthText(node).replace(/^(?=.)/, "; ") : "");
+  }
+
+  // What a stack has more than at the heap's first dump; "": this is the first.
+  growthText(node) {
+    const first = this.moments.find((moment) => !moment.isPeak);
+    if (!first || this.moments.indexOf(this.moment) <= this.moments.indexOf(first)) return "";
+    const tree = this.treesOf(first, this.state).shown;
+    const like = tree.nodeLike(this.tree, node, this.report.functions.groups);
+    const before = tree.depths[like] === this.tree.depths[node] ? tree.totals[like] : 0;
+    return `since ${first.title}: ${formatChange(this.tree.totals[node] - before, this.view.unit)}`;
   }
 
   showSelection() {

@@ -1,8 +1,12 @@
 // The pages: each answers one question, from what the app (main.js) has made ready.
 
+// The heap of a virtual machine: what nobody holds is in the dump, too, and nothing is known of allocations.
+const isManaged = (dump) => dump.unreachable_size >= 0;
+
 // How the process's resident memory comes about, as far as it is known: parts that add
 // up to it. null: nothing is known.
 function residentParts(report, dump) {
+  if (isManaged(dump)) return null;
   const rows = report.memory.filter((row) => row.upid === dump.upid && row.ts <= dump.ts + 1e9);
   const resident = rows.length ? rows[rows.length - 1].value : null;
   const live = Math.max(0, dump.live_size);
@@ -28,52 +32,48 @@ function problemsOf(report) {
   const adjusted = report.dumps.find((dump) => dump.sampling_interval > dump.original_sampling_interval && dump.original_sampling_interval > 0);
   if (adjusted)
     problems.push([false, `the sampling interval was raised from ${adjusted.original_sampling_interval} to ${adjusted.sampling_interval} bytes to keep up`]);
-  const incomplete = report.dumps.filter((dump) => !dump.is_complete).length;
+  const others = report.dumps.filter((dump) => !isManaged(dump));
+  const graphs = report.dumps.filter(isManaged).filter((_, at) => at % 2 === 0);  // each is there as two heaps
+  const incomplete = [...others, ...graphs].filter((dump) => !dump.is_complete).length;
   if (incomplete > 0) problems.push([true, `the end of ${incomplete} dumps is missing: the recording was cut off`]);
   if (report.trees.some((tree) => !tree.about.is_whole))
     problems.push([false, "the smallest callees were taken together to keep the report small; heap_profile query has all"]);
+  if (report.trees.some((tree) => tree.about.is_folded))
+    problems.push([false, "in managed heaps what is deeper than 500 classes, or beyond 1,048,576 nodes, counts for the node above it; heap_profile query has all"]);
+  if (report.counts.graphs > graphs.length)
+    problems.push([false, `the last ${graphs.length} of ${report.counts.graphs} dumps of managed heaps are in the report; heap_profile query has all`]);
   const heaps = new Set(report.dumps.map((dump) => dump.upid + " " + dump.heap_name));
   const shown = new Set(report.trees.map((tree) => report.dumpById.get(tree.about.dump)).map((dump) => dump.upid + " " + dump.heap_name));
   if (shown.size < heaps.size)
     problems.push([false, `call trees of ${shown.size} of ${heaps.size} heaps are in the report; heap_profile query has all`]);
-  if (report.counts.dumps > report.dumps.length)
-    problems.push([false, `${report.dumps.length} of ${report.counts.dumps} dumps are in the report, evenly spread; heap_profile query has all`]);
+  if (report.counts.dumps > others.length)
+    problems.push([false, `${others.length} of ${report.counts.dumps} dumps are in the report, evenly spread; heap_profile query has all`]);
   if (report.counts.memory > report.memory.length)
     problems.push([false, `${report.memory.length} of ${report.counts.memory} values of resident memory are in the report, evenly spread; heap_profile query has all`]);
   return problems;
 }
 
-// Why there is nothing to see, and what to do: elements.
+// Why there is nothing to see, and what to do.
 function emptyText(app) {
-  const { report, moment } = app;
-  if (!moment) {
-    const graphs = report.counts.heap_graphs;
-    return [
-      make("h2", {}, "This file has no heap profile"),
-      make("p", {}, graphs > 0
-        ? `It has ${graphs} graphs of Java heaps, which this report does not show yet: ` +
-          "heap_profile traceconv profile FILE makes pprof profiles of them, and ui.perfetto.dev shows them."
-        : "It can be read, and holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM"),
-    ];
-  }
+  const { moment } = app;
+  if (!moment)
+    return emptyCard("This file has no heap profile", "It can be read, and holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM");
   const reason = moment.dump.reason;
   const isFiltered = app.wholeTree.total() > 0;
   const others = app.moments
     .flatMap((other) => VIEWS.map((view) => ({ other, view, total: app.totalOf(other, view.key) })))
     .filter(({ other, view, total }) => total > 0 && (other === moment || view.key === app.state.view));
-  return [
-    make("h2", {}, isFiltered ? "The filters leave nothing" : `No ${app.view.title.toLowerCase()} at: ${moment.title}`),
-    reason ? make("p", {}, reason) : null,
-    isFiltered ? make("p", {}, button("Remove all filters", {}, () => app.set({ filters: [], zoom: 0 }))) : null,
-    !isFiltered && moment.isPeak && app.state.view.startsWith("alloc")
-      ? make("p", {}, "For the peak, only what was live is known.") : null,
-    others.length ? make("p", {}, "There is something here:") : null,
+  return emptyCard(isFiltered ? "The filters leave nothing" : `No ${app.view.title.toLowerCase()} at: ${moment.title}`, ...[
+    reason,
+    isFiltered && button("Remove all filters", {}, () => app.set({ filters: [], zoom: 0 })),
+    !isFiltered && moment.isPeak && app.state.view.startsWith("alloc") && "For the peak, only what was live is known.",
+    others.length && "There is something here:",
     ...others.slice(0, 6).map(({ other, view, total }) =>
-      make("p", {}, button(`${other.title}: ${view.title.toLowerCase()}, ${formatValue(total, view.unit)}`, {},
-        () => app.set({ moment: other.index, view: view.key, filters: [], zoom: 0 })))),
-    !reason && others.length === 0 ? make("p", {}, "Nothing was sampled: the program allocated less than the sampling " +
-      "interval, or not by malloc. Record again with a smaller one: heap_profile -i 1 -- PROGRAM") : null,
-  ].filter(Boolean);
+      button(`${other.title}: ${view.title.toLowerCase()}, ${formatValue(total, view.unit)}`, {},
+        () => app.set({ moment: other.index, view: view.key, filters: [], zoom: 0 }))),
+    !reason && others.length === 0 && "Nothing was sampled: the program allocated less than the sampling " +
+      "interval, or not by malloc. Record again with a smaller one: heap_profile -i 1 -- PROGRAM",
+  ].filter(Boolean));
 }
 
 function tile(title, value, note, exact, key) {
@@ -100,14 +100,16 @@ function tiles(app) {
   const resident = residentParts(report, last);
   return make("section", { class: "tiles", "aria-label": "Figures" },
     tile(last.is_peak ? "Live at the maximum" : "Live at end", formatBytes(live),
-      [plusMinus, formatCount(last.live_count) + " objects"].filter(Boolean).join(" · "),
+      [plusMinus, formatCounted(last.live_count, "object", "objects")].filter(Boolean).join(" · "),
       formatExactly(live, "bytes"), "live"),
     last.peak_size > 0
       ? tile("Peak", formatBytes(last.peak_size),
         [peakPlusMinus, last.peak_ts === null ? "" : "at " + formatSeconds(app.timeline.seconds(last.peak_ts))].filter(Boolean).join(" · "),
         formatExactly(last.peak_size, "bytes"), "peak")
       : peak && tile("Peak", formatBytes(app.totalOf(peak, "space")), "", formatExactly(app.totalOf(peak, "space"), "bytes"), "peak"),
-    tile("Allocated", formatBytes(allocated), formatCount(calls) + " calls" + (isExact ? "" : " (estimate)"),
+    isManaged(last) ? tile("Unreachable", formatBytes(last.unreachable_size), formatCounted(last.unreachable_count, "object", "objects"),
+      formatExactly(last.unreachable_size, "bytes"), "unreachable")
+      : tile("Allocated", formatBytes(allocated), formatCounted(calls, "call", "calls") + (isExact ? "" : " (estimate)"),
       formatExactly(allocated, "bytes"), "allocated"),
     resident && resident.resident !== null
       ? tile("Resident (RSS)", formatBytes(resident.resident), "of the whole process", formatExactly(resident.resident, "bytes"), "rss") : null,
@@ -128,9 +130,8 @@ function reconciliation(app) {
     bar.append(piece);
     list.append(make("li", {}, make("i", { class: "part" + i }), `${name} `, make("b", {}, formatBytes(value))));
   });
-  return make("section", { class: "card" },
-    make("h2", {}, resident.resident === null ? "The allocator's memory at the end" : "Where the resident memory goes, at the end"), bar, list,
-    resident.isMore ? make("p", { class: "quiet" }, "Parts of the heap were not resident: never touched, or swapped out.") : null);
+  return card(resident.resident === null ? "The allocator's memory at the end" : "Where the resident memory goes, at the end", bar, list,
+    resident.isMore ? quiet("Parts of the heap were not resident: never touched, or swapped out.") : null);
 }
 
 function topList(app) {
@@ -164,14 +165,13 @@ function renderOverview(app, main) {
   top.querySelectorAll(".top-row").forEach((row, i) => {
     row.textContent = cut(app.report.functions.name(app.topHolders()[i].function), 200);
   });
-  main.append(...[
+  fill(main,
     tiles(app),
     app.explanation ? make("p", { class: "explanation" }, app.explanation) : null,
-    make("section", { class: "card" }, make("h2", {}, "Memory over time"), app.timelineView.element),
+    card("Memory over time", app.timelineView.element),
     make("div", { class: "columns" },
-      make("section", { class: "card" }, make("h2", {}, "Flame graph"), app.flame.element), top),
-    reconciliation(app),
-  ].filter(Boolean));
+      card("Flame graph", app.flame.element), top),
+    reconciliation(app));
 }
 
 function renderFlame(app, main) {
@@ -225,30 +225,21 @@ function renderFunctions(app, main) {
   if (text) rows.sort((a, b) => (text(a) < text(b) ? -1 : 1));
   else rows.sort((a, b) => b[state.sort] - a[state.sort] || b.total - a.total);
   const total = app.wholeTree.total();
-  const head = (key, title, className) =>
+  const head = (key, title, className = "") =>
     make("th", { class: className, "aria-sort": state.sort === key ? (text ? "ascending" : "descending") : "none", scope: "col" },
       button(title, {}, () => app.set({ sort: key })));
-  const body = make("tbody");
-  const addRows = (from, to) =>
-    body.append(...rows.slice(from, to).map((row) => make("tr", {},
-      make("td", { class: "number", title: formatExactly(row.own, view.unit) }, formatValue(row.own, view.unit)),
-      make("td", { class: "number" }, formatShare(row.own, total)),
-      make("td", { class: "number", title: formatExactly(row.total, view.unit) }, formatValue(row.total, view.unit)),
-      make("td", { class: "number" }, formatShare(row.total, total)),
-      make("td", {}, button(cut(report.functions.name(row.function), 240), { class: "link", title: "Callers and callees" },
-        () => app.set({ page: "callers", pivot: row.function }))),
-      make("td", { class: "quiet" }, cut(report.functions.moduleName(row.function), 60)))));
-  addRows(0, FIRST_ROWS);
-  const more = button(`Show all ${rows.length.toLocaleString("en-US")}`, {}, () => {
-    addRows(FIRST_ROWS, rows.length);
+  const tableOf = (shown) => table([head("own", "Itself", "number"), "%", head("total", "Total", "number"), "%", head("name", "Function"), head("module", "Module")],
+    shown.map((row) => [figure(row.own, view.unit), formatShare(row.own, total), figure(row.total, view.unit), formatShare(row.total, total),
+      app.linkTo(row.function), app.moduleCell(row.function)]), { numbers: [1, 3] });
+  const some = tableOf(rows.slice(0, FIRST_ROWS));
+  const more = button(`Show all ${grouped(rows.length)}`, {}, () => {
+    some.replaceWith(tableOf(rows));
     more.remove();
   });
   main.append(
-    make("p", { class: "quiet" }, `${rows.length.toLocaleString("en-US")} functions. “Itself” is what a function has allocated directly, ` +
+    quiet(`${grouped(rows.length)} functions. “Itself” is what a function has allocated directly, ` +
       "“total” what came through it, with recursion counted once."),
-    make("table", {}, make("thead", {}, make("tr", {}, head("own", "Itself", "number"), make("th", { class: "number", scope: "col" }, "%"),
-      head("total", "Total", "number"), make("th", { class: "number", scope: "col" }, "%"), head("name", "Function", ""), head("module", "Module", ""))), body),
-    rows.length > FIRST_ROWS ? more : "");
+    some, rows.length > FIRST_ROWS ? more : "");
 }
 
 const MOST_DUMPS = 1000;  // in the table: the last ones
@@ -259,25 +250,20 @@ function renderTimeline(app, main) {
   const first = Math.max(0, dumps.length - MOST_DUMPS);
   const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.tree.about.is_peak);
   main.append(
-    make("section", { class: "card" }, make("h2", {}, "Memory over time"), app.timelineView.element,
-      make("p", { class: "quiet" }, "◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known. " +
+    card("Memory over time", app.timelineView.element,
+      quiet("◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known. " +
         "Drag from one to another to see what changed.")),
-    make("table", {}, make("thead", {}, make("tr", {}, ...["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""].map((title, i) =>
-      make("th", { class: i > 0 && i < 6 ? "number" : "", scope: "col" }, title)))),
-      make("tbody", {}, ...dumps.slice(first).map((dump, at) => {
-        const i = first + at;
-        const moment = treeOf(dump);
-        const change = dump.live_size - (i > 0 ? dumps[i - 1].live_size : 0);
-        return make("tr", {},
-          make("td", {}, dump.label || (dump === dumps[dumps.length - 1] ? "end" : dump.is_peak ? "maximum" : String(i + 1))),
-          make("td", { class: "number" }, formatSeconds(app.timeline.seconds(dump.ts))),
-          make("td", { class: "number", title: formatExactly(dump.live_size, "bytes") }, formatBytes(dump.live_size)),
-          make("td", { class: "number" }, (change > 0 ? "▲ " : change < 0 ? "▼ " : "") + formatBytes(Math.abs(change))),
-          make("td", { class: "number" }, formatCount(dump.live_count)),
-          make("td", { class: "number", title: formatExactly(dump.alloc_size, "bytes") }, formatBytes(dump.alloc_size)),
-          make("td", {}, moment ? button("Flame graph", { class: "link" }, () => app.set({ page: "flame", moment: moment.index, zoom: 0 }))
-            : make("span", { class: "quiet" }, "not in the report")));
-      }))));
+    table(["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""], dumps.slice(first).map((dump, at) => {
+      const i = first + at;
+      const moment = treeOf(dump);
+      const change = dump.live_size - (i > 0 ? dumps[i - 1].live_size : 0);
+      return [
+        dump.label || (dump === dumps[dumps.length - 1] ? "end" : dump.is_peak ? "maximum" : String(i + 1)),
+        formatSeconds(app.timeline.seconds(dump.ts)), figure(dump.live_size, "bytes"), formatChange(change, "bytes"),
+        figure(dump.live_count, "objects"), figure(dump.alloc_size, "bytes"),
+        moment ? button("Flame graph", { class: "link" }, () => app.set({ page: "flame", moment: moment.index, zoom: 0 }))
+          : make("span", { class: "quiet" }, "not in the report")];
+    }), { numbers: [1, 2, 3, 4, 5] }));
 }
 
 function renderQuality(app, main) {
@@ -287,24 +273,23 @@ function renderQuality(app, main) {
   const quality = report.quality.filter((row) => row.dump_id === dump.id);
   const unnamed = app.unnamedModules();
   const total = app.wholeTree.total();
-  main.append(...[
-    make("section", { class: "card" }, make("h2", {}, "How far the figures can be trusted"),
+  fill(main,
+    card("How far the figures can be trusted",
       problems.length
         ? make("ul", {}, ...problems.map(([isBad, text]) => make("li", { class: isBad ? "bad" : "" }, text)))
         : make("p", {}, "Nothing was lost and nothing was wrong, as far as the file tells."),
       dump.sampling_interval > 1
-        ? make("p", { class: "quiet" }, `Sizes and counts are unbiased estimates from samples, one per ${formatBytes(dump.sampling_interval)} on average; ` +
+        ? quiet(`Sizes and counts are unbiased estimates from samples, one per ${formatBytes(dump.sampling_interval)} on average; ` +
           "small figures are less certain than large ones.") : null),
-    unnamed.length ? make("section", { class: "card" }, make("h2", {}, "Functions without names"),
+    unnamed.length ? card("Functions without names",
       table(["Module", app.view.title, "Share"], unnamed.map((row) => [row.module || "(none)", formatValue(row.value, app.view.unit), formatShare(row.value, total)]), { numbers: [1, 2] }),
-      make("p", { class: "quiet" }, "Record again with the debug symbols of these files installed, or name directories with symbol files in PERFETTO_BINARY_PATH and make the report again: heap_profile report FILE.")) : null,
-    quality.length ? make("section", { class: "card" }, make("h2", {}, "Of the recording"),
-      table(["Counter", "Value", "Meaning"], quality.map((row) => [row.name, row.value.toLocaleString("en-US"), row.description || ""]), { numbers: [1] })) : null,
-    make("section", { class: "card" }, make("h2", {}, "About this report"),
+      quiet("Record again with the debug symbols of these files installed, or name directories with symbol files in PERFETTO_BINARY_PATH and make the report again: heap_profile report FILE.")) : null,
+    quality.length ? card("Of the recording",
+      table(["Counter", "Value", "Meaning"], quality.map((row) => [row.name, grouped(row.value), row.description || ""]), { numbers: [1] })) : null,
+    card("About this report",
       make("p", {}, "Made by heap_profile " + report.version + " from " + report.files.map((file) => cut(file, 200)).join(", ") +
         (report.isServed ? ". It asks only the heap_profile view on this machine that has served it." : ". It holds all of its data and asks no network for anything.") +
-        " The same figures in SQL: heap_profile query FILE.")),
-  ].filter(Boolean));
+        " The same figures in SQL: heap_profile query FILE.")));
 }
 
 // By letter, the key of each. Some need the server.

@@ -46,31 +46,19 @@ function renderSizes(app, main) {
   const rows = measured.length ? measured
     : app.remember(`sizes ${moment.index} ${views[0]}`, () => sumBySize(moment.tree, functions, views));
   if (rows.length === 0) {
-    main.append(make("section", { class: "card empty", id: "empty" }, make("h2", {}, "No sizes are known"),
-      make("p", {}, "The file tells how many bytes, but not in how many objects.")));
+    main.append(emptyCard("No sizes are known", "The file tells how many bytes, but not in how many objects."));
     return;
   }
-  const figure = view.unit === "bytes" ? "bytes" : "objects";
-  const [all, most] = [rows.reduce((sum, row) => sum + row[figure], 0), Math.max(...rows.map((row) => row[figure]))];
-  const link = ([group, value]) => [button(cut(functions.name(group), 80), { class: "link", title: formatExactly(value, "bytes") },
-    () => app.set({ page: "callers", pivot: group })), make("span", { class: "quiet" }, ` ${formatBytes(value)}  `)];
+  const { unit } = view;
+  const [all, most] = [rows.reduce((sum, row) => sum + row[unit], 0), largest(rows.map((row) => row[unit]))];
+  const link = ([group, value]) => [app.linkTo(group), make("span", { class: "quiet" }, ` ${formatBytes(value)}  `)];
   main.append(
-    make("p", { class: "quiet" }, measured.length
+    quiet(measured.length
       ? `${view.title}, ${moment.title}, by the size that was asked for.`
       : `${view.title}, ${moment.title}, by the mean size of a stack's blocks: sizes are measured at the end of a recording alone, and ` +
         "all else has the sums of stacks, so that one that allocates small and large blocks is in one row."),
-    make("table", { class: "sizes" },
-      make("thead", {}, make("tr", {}, ...["Blocks of", "", "Share", "Bytes", "Objects", "Mostly of"].map((title, i) =>
-        make("th", { class: [0, 2, 3, 4].includes(i) ? "number" : "", scope: "col" }, title)))),
-      make("tbody", {}, ...rows.map((row) => {
-        const holders = [...row.holders].sort((a, b) => b[1] - a[1]).slice(0, 3);
-        return make("tr", {},
-          make("td", { class: "number" }, `${formatBytes(2 ** row.power)} or more`),
-          make("td", { class: "size-bar" }, shareBar(row[figure] / most)),
-          make("td", { class: "number" }, formatShare(row[figure], all)),
-          make("td", { class: "number", title: formatExactly(row.bytes, "bytes") }, formatBytes(row.bytes)),
-          make("td", { class: "number", title: formatExactly(row.objects, "objects") },
-            [formatCount(row.objects), row.error ? formatError(row.error, row.objects) : ""].filter(Boolean).join(" ")),
-          make("td", {}, ...holders.flatMap(link)));
-      }))));
+    table(["Blocks of", "", "Share", "Bytes", "Objects", "Mostly of"], rows.map((row) => [
+      `${formatBytes(2 ** row.power)} or more`, shareBar(row[unit] / most), formatShare(row[unit], all), figure(row.bytes, "bytes"),
+      figure(row.objects, "objects", row.error ? " " + formatError(row.error, row.objects) : ""),
+      make("td", {}, ...[...row.holders].sort((a, b) => b[1] - a[1]).slice(0, 3).flatMap(link))]), { numbers: [0, 2, 3, 4], className: "sizes" }));
 }

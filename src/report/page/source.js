@@ -1,7 +1,7 @@
 // Lines of source code with what they hold. The server reads files that the trace names,
 // where they are at hand.
 
-const MOST_LINES = 3000;  // of larger files those near a line that holds something
+const MOST_LINES = 3000;  // of larger files those near the lines that hold most
 const NEAR = 30;
 
 class SourcePage {
@@ -9,9 +9,9 @@ class SourcePage {
     this.app = app;
     this.key = "";  // of what is shown
     this.files = make("select", { size: 10, class: "files", "aria-label": "Source files", onchange: () => this.showFile() });
-    this.note = make("p", { class: "quiet" });
+    this.note = quiet();
     this.lines = make("div", { id: "source" });
-    this.element = make("div", {}, make("section", { class: "card" }, make("h2", {}, "Source files"), this.note, this.files), this.lines);
+    this.element = make("div", {}, card("Source files", this.note, this.files), this.lines);
   }
 
   // Of the moment and the value that are chosen.
@@ -32,8 +32,8 @@ class SourcePage {
       const { files, count } = await ask("sources", this.parameters());
       if (key !== this.key) return;
       const { unit } = this.app.view;
-      this.note.textContent = count === 0 ? "No function of this moment has a file and a line: the program was built without -g, its symbols are not at hand, or the file has none."
-        : `${count.toLocaleString("en-US")} files, those whose lines allocate most first` + (count > files.length ? `; ${files.length} are listed.` : ".");
+      this.note.textContent = count === 0 ? "No function of this moment has a file and a line. Programs built with -g have them, where their symbols are at hand."
+        : `${grouped(count)} files, those whose lines allocate most first` + (count > files.length ? `; ${files.length} are listed.` : ".");
       this.files.append(...files.map((file) => make("option", { value: String(file.id), selected: printable(file.name) === chosen },
         `${formatValue(file.own, unit)}, through it ${formatValue(file.total, unit)}  ${printable(file.name)}`)));
       this.files.hidden = count === 0;
@@ -58,32 +58,40 @@ class SourcePage {
     }
   }
 
-  annotated({ name, lines, text, reason }) {
+  annotated({ name, lines, count, text, is_cut, reason }) {
     const { unit } = this.app.view;
     const byLine = new Map(lines.map(([line, own, total]) => [line, { own, total }]));
     const last = text ? text.length : 0;
-    const most = Math.max(...lines.map(([, own]) => own));
-    const isShown = (line) => last <= MOST_LINES || lines.some(([other]) => Math.abs(other - line) <= NEAR);
-    const numbers = text ? text.map((_, at) => at + 1).filter(isShown) : [];
-    const beyond = lines.map(([line]) => line).filter((line) => line > last);
-    const cell = (value) => make("td", { class: "number", title: value ? formatExactly(value, unit) : "" }, value ? formatValue(value, unit) : "");
-    const row = (line) => {
-      const { own, total } = byLine.get(line) || {};
-      return make("tr", { class: own && own === most ? "held most" : total ? "held" : "", "data-line": String(line) },
-        cell(own), cell(total), make("td", { class: "number quiet" }, String(line)), make("td", { class: "code" }, text ? printable(text[line - 1] ?? "") : ""));
-    };
+    const most = largest(lines.map(([, own]) => own));
+    const shown = new Set(last <= MOST_LINES ? (text || []).map((_, at) => at + 1) : []);
+    const limit = shown.size + MOST_LINES;
+    for (const [line] of [...lines].sort((a, b) => b[1] - a[1] || b[2] - a[2])) {
+      if (shown.size >= limit) break;
+      shown.add(line);
+      for (let near = Math.max(1, line - NEAR); near <= Math.min(last, line + NEAR); ++near) shown.add(near);
+    }
+    const left = count - lines.filter(([line]) => shown.has(line)).length;
+    const numbers = [...shown].sort((a, b) => a - b);
+    const rows = numbers.map((line) => ({ own: 0, total: 0, ...byLine.get(line) }));
+    const cell = (value) => (value ? figure(value, unit) : "");
     return [
       make("h2", {}, printable(name)),
       reason ? make("p", { class: "bad" }, `${printable(reason)}. The lines and what they hold are known all the same.`) : null,
-      text && beyond.length ? make("p", { class: "bad" }, "The file here is shorter than the one that was compiled: it is another version.") : null,
-      make("table", { class: "source" },
-        make("thead", {}, make("tr", {}, ...["Itself", "Through it", "Line", ""].map((title, i) => make("th", { class: i < 3 ? "number" : "", scope: "col" }, title)))),
-        make("tbody", {}, ...[...numbers, ...beyond].map(row))),
+      text && !is_cut && largest(lines.map(([line]) => line)) > last ? make("p", { class: "bad" }, "The profile has lines that the file here does not have.") : null,
+      left ? quiet(`Lines that hold least are left out: ${grouped(left)}.`) : null,
+      table(["Itself", "Through it", "Line", ""], numbers.map((line, at) => [cell(rows[at].own), cell(rows[at].total),
+        make("td", { class: "number quiet" }, String(line)), make("td", { class: "code" }, text ? (text[line - 1] ?? "").split("\t").map(printable).join("\t") : "")]), {
+        numbers: [0, 1, 2], className: "source",
+        rowAt: (at) => ({ class: rows[at].own && rows[at].own === most ? "held most" : rows[at].total ? "held" : "", "data-line": String(numbers[at]) }) }),
     ].filter(Boolean);
   }
 }
 
 function renderSource(app, main) {
+  if (isManaged(app.moment.dump)) {
+    main.append(card("Source files", make("p", {}, "Of managed heaps there are no lines of source code: a dump has objects, and not who allocated them.")));
+    return;
+  }
   app.sourcePage = app.sourcePage || new SourcePage(app);
   main.append(app.sourcePage.element);
   app.sourcePage.show();

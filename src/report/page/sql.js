@@ -133,7 +133,7 @@ class SqlPage {
     const graph = make("div");
     this.result.replaceChildren(...[
       make("div", { class: "toolbar" },
-        make("span", { id: "rows" }, `${rows.length.toLocaleString("en-US")} rows${answer.is_cut ? ", and there are more: use LIMIT or narrow it down" : ""}, ${formatSeconds(seconds)}`),
+        make("span", { id: "rows" }, `${grouped(rows.length)} rows${answer.is_cut ? ", and there are more: use LIMIT or narrow it down" : ""}, ${formatSeconds(seconds)}`),
         columns.length ? button("Save as CSV", {}, () => saveFile("answer.csv", new Blob(csvOf(columns, rows), { type: "text/csv" }))) : null,
         columns.includes("stack") && columns.includes("value") && rows.length
           ? button("Show as flame graph", { id: "as-graph" }, () => graph.replaceChildren(graphOf(answer, this.app.palette))) : null),

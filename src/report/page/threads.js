@@ -4,18 +4,16 @@ function renderThreads(app, main) {
   const { dump } = app.heap.end;
   const rows = app.report.threads.filter((row) => row.dump_id === dump.id);
   if (rows.length === 0) {
-    main.append(make("section", { class: "card empty", id: "empty" }, make("h2", {}, "No threads are known"),
-      make("p", {}, "The file does not tell which thread has allocated what: recordings of heap_profile do, those of Perfetto, " +
-        "pprof profiles, folded stacks and heaptrack's do not.")));
+    main.append(emptyCard("No threads are known", "The file does not tell which thread has allocated what: recordings of heap_profile do, " +
+      "those of Perfetto, pprof profiles, folded stacks and heaptrack's do not."));
     return;
   }
-  const most = Math.max(...rows.map((row) => row.live_size), 1);
-  const figure = (value) => make("span", { title: formatExactly(value, "bytes") }, formatBytes(value));
+  const most = largest(rows.map((row) => row.live_size), 1);
   main.append(
-    make("p", { class: "quiet" }, "At the end, by the thread that allocated: what of it is still live, whoever will free it, and all that it has ever allocated. " +
+    quiet("At the end, by the thread that allocated: what of it is still live, whoever will free it, and all that it has ever allocated. " +
       "Threads without a name had ended before they could be asked, or live elsewhere."),
     table(["Thread", "", "Live", "Share", "Objects", "Allocated", "In calls"], rows.map((row) => [
       row.tid === null ? "(further threads)" : `${cut(row.thread_name || "(unknown)", 120)} ${row.tid}`, shareBar(row.live_size / most),
-      figure(row.live_size), formatShare(row.live_size, dump.live_size), formatCount(row.live_count), figure(row.alloc_size), formatCount(row.alloc_count)]),
+      figure(row.live_size, "bytes"), formatShare(row.live_size, dump.live_size), formatCount(row.live_count), figure(row.alloc_size, "bytes"), formatCount(row.alloc_count)]),
     { numbers: [2, 3, 4, 5, 6] }));
 }

@@ -8,7 +8,7 @@ const TIMELINE_MARGIN = { left: 76, right: 18, top: 12, bottom: 24 };
 // What there is to draw of one heap. Times are seconds since its recording began.
 function timelineOf(report, upid, heapName) {
   const dumps = report.dumps.filter((dump) => dump.upid === upid && dump.heap_name === heapName);
-  const start = Math.min(...dumps.map((dump) => dump.start_ts ?? dump.ts));
+  const start = -largest(dumps.map((dump) => -(dump.start_ts ?? dump.ts)));
   const seconds = (ts) => (ts - start) / 1e9;
   const points = dumps.map((dump) => ({ time: seconds(dump.ts), value: dump.live_size, dump: dump.id, isPeak: dump.is_peak === 1 }));
   const last = dumps[dumps.length - 1];

@@ -14,49 +14,49 @@ class Tree {
   }
 
   findParents() {
+    const { count, depths } = this;
     const path = [];
-    this.parents = new Int32Array(this.count);
-    for (let node = 0; node < this.count; ++node) {
-      const depth = this.depths[node];
-      this.parents[node] = depth === 0 ? -1 : path[depth - 1];
+    const parents = new Int32Array(count);
+    for (let node = 0; node < count; ++node) {
+      const depth = depths[node];
+      parents[node] = depth === 0 ? -1 : path[depth - 1];
       path[depth] = node;
     }
+    this.parents = parents;
     this.height = path.length;
   }
 
   // A program can free more than a profile has seen it allocate: such nodes have no width.
   sum() {
-    const { parents } = this;
-    this.totals = new Float64Array(this.own);
-    let isNegative = false;
-    for (let node = this.count - 1; node > 0; --node) {
-      this.totals[parents[node]] += this.totals[node];
-      isNegative = isNegative || this.own[node] < 0;  // ||= would keep older browsers from saying that they are too old
-    }
-    this.widths = this.totals;
-    if (!isNegative) return;
-    this.widths = new Float64Array(this.own).map((value) => Math.max(value, 0));
-    for (let node = this.count - 1; node > 0; --node) this.widths[parents[node]] += this.widths[node];
+    const sumsOf = (own) => {
+      const { parents } = this;
+      const sums = new Float64Array(own);
+      for (let node = this.count - 1; node > 0; --node) sums[parents[node]] += sums[node];
+      return sums;
+    };
+    this.totals = this.widths = sumsOf(this.own);
+    if (this.own.some((value) => value < 0)) this.widths = sumsOf(this.own.map((value) => Math.max(value, 0)));
   }
 
   // From the left, and by row: the nodes of a depth are in the order of their places.
   place() {
     const { count, depths, parents, widths } = this;
-    this.lefts = new Float64Array(count);
+    const lefts = new Float64Array(count);
     const next = new Float64Array(this.height + 1);  // by depth: where the next callee goes
     for (let node = 0; node < count; ++node) {
       const depth = depths[node];
       const left = next[depth];
-      this.lefts[node] = left;
+      lefts[node] = left;
       next[depth] = left + widths[node];
       next[depth + 1] = left;
     }
-    this.rowStarts = new Uint32Array(this.height + 1);
-    for (let node = 0; node < count; ++node) ++this.rowStarts[depths[node] + 1];
-    for (let depth = 0; depth < this.height; ++depth) this.rowStarts[depth + 1] += this.rowStarts[depth];
-    this.rows = new Uint32Array(count);
-    const at = this.rowStarts.slice();
-    for (let node = 0; node < count; ++node) this.rows[at[depths[node]]++] = node;
+    const starts = new Uint32Array(this.height + 1);
+    for (let node = 0; node < count; ++node) ++starts[depths[node] + 1];
+    for (let depth = 0; depth < this.height; ++depth) starts[depth + 1] += starts[depth];
+    const rows = new Uint32Array(count);
+    const at = starts.slice();
+    for (let node = 0; node < count; ++node) rows[at[depths[node]]++] = node;
+    Object.assign(this, { lefts, rows, rowStarts: starts });
   }
 
   total() {
@@ -111,12 +111,14 @@ class Tree {
     return path.reverse();
   }
 
-  // The node that functions lead to, from the outermost inward, as far as they are there.
-  nodeOf(functions) {
+  // The node that the path to another tree's leads to, as far as it is there. `groups`: by
+  // function, which ones are the same.
+  nodeLike(other, at, groups) {
     let node = 0;
-    for (const fn of functions) {
+    for (const wanted of other.pathOf(at)) {
+      const group = groups[other.functions[wanted]];
       let callee = this.firstCallee(node);
-      while (callee >= 0 && this.functions[callee] !== fn) callee = this.sibling(callee, 1);
+      while (callee >= 0 && groups[this.functions[callee]] !== group) callee = this.sibling(callee, 1);
       if (callee < 0) break;
       node = callee;
     }
@@ -152,28 +154,36 @@ function sumByFunction(tree, functions) {
 // allocator's or container's own; with the callers in its largest stack. Largest first.
 // `errors`: standard errors of what nodes hold, or null.
 function topHolders(tree, functions, count, errors) {
-  const holders = [0];  // by depth, of the stack at hand
-  const sums = new Map();
+  const { depths, own } = tree;
+  const { flags, groups } = functions;
+  const holders = new Uint32Array(tree.height + 1);  // by depth, of the stack at hand
+  // By group of functions.
+  const sums = new Float64Array(functions.count);
+  const variances = new Float64Array(functions.count);
+  const most = new Float64Array(functions.count);  // of what one node holds, and which one
+  const nodes = new Uint32Array(functions.count);
   for (let node = 1; node < tree.count; ++node) {
-    const depth = tree.depths[node];
-    holders[depth] = functions.isAllocator(tree.functions[node]) && depth > 1 ? holders[depth - 1] : node;
-    if (tree.own[node] === 0) continue;
+    const depth = depths[node];
+    const isInside = depth > 1 && (flags[tree.functions[node]] & 1) !== 0;
+    holders[depth] = isInside ? holders[depth - 1] : node;
+    if (own[node] === 0) continue;
     // Nothing but allocators: the innermost one.
-    const holder = functions.isAllocator(tree.functions[holders[depth]]) ? node : holders[depth];
-    const group = functions.groups[tree.functions[holder]];
-    const sum = sums.get(group) || { function: group, value: 0, variance: 0, largest: -Infinity, node: holder };
-    sum.value += tree.own[node];
-    if (errors) sum.variance += errors[node] ** 2;
-    if (tree.own[node] > sum.largest) {
-      sum.largest = tree.own[node];
-      sum.node = holder;
+    const holder = isInside && functions.isAllocator(tree.functions[holders[depth]]) ? node : holders[depth];
+    const group = groups[tree.functions[holder]];
+    sums[group] += own[node];
+    if (errors) variances[group] += errors[node] ** 2;
+    if (nodes[group] === 0 || own[node] > most[group]) {
+      most[group] = own[node];
+      nodes[group] = holder;
     }
-    sums.set(group, sum);
   }
-  return [...sums.values()]
-    .filter((sum) => sum.value > 0)
-    .sort((a, b) => b.value - a.value)
-    .slice(0, count);
+  const least = sums.slice().sort()[Math.max(0, sums.length - count)];
+  const rows = [];
+  for (let group = 0; group < sums.length; ++group) {
+    if (sums[group] > 0 && sums[group] >= least)
+      rows.push({ function: group, value: sums[group], variance: variances[group], node: nodes[group] });
+  }
+  return rows.sort((a, b) => b.value - a.value).slice(0, count);
 }
 
 // What a search finds: which functions, and the memory that goes through them, each byte
