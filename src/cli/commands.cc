@@ -1,9 +1,11 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/completions.h"
 #include "cli/convert/traceconv.h"
+#include "cli/device/java_heap_dump_command.h"
 #include "cli/doctor.h"
 #include "cli/hprof/hprof_command.h"
 #include "cli/hprof/java_command.h"
@@ -30,6 +32,7 @@ const std::vector<Command>& Programs() {
       {"traceconv", "", TraceconvProgramLine},
       {"trace_processor_shell", "", TraceProcessorShellLine},
       {"hprof-conv", "", HprofConvLine},
+      {"java_heap_dump", "", JavaHeapDumpLine},
   };
   return programs;
 }
@@ -86,17 +89,15 @@ DescribedCommand WholeProgramHelp() {
 }
 
 Result<std::string> GeneratedText(const std::string& what) {
-  DescribedCommand program = WholeProgramHelp();
-  std::vector<CompletedCommand> commands;
+  CompletedProgram whole = {.described = WholeProgramHelp()};
   for (const Command& command : Commands())
-    commands.push_back({command.name, Described(command.line())});
+    whole.commands.push_back({command.name, Described(command.line())});
   for (const char* word : {"host", "android"})
-    program.text.words.push_back({word, ""});
-  if (what == "zsh")
-    return ZshCompletion(program, commands);
-  if (what == "fish")
-    return FishCompletion(program, commands);
-  return Invalid("cannot generate " + what + ": use zsh or fish");
+    whole.described.text.words.push_back({word, ""});
+  std::vector<CompletedProgram> programs = {std::move(whole)};
+  for (const Command& program : Programs())
+    programs.push_back({.described = Described(program.line())});
+  return Completions(what, programs);
 }
 
 int RunHeapProfile(const std::string& program, const Words& arguments) {

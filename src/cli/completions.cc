@@ -63,43 +63,79 @@ std::string FishFlags(const std::string& program,
   return text;
 }
 
-}  // namespace
-
-std::string ZshCompletion(const DescribedCommand& program,
-                          const std::vector<CompletedCommand>& commands) {
-  std::string text = "#compdef " + program.text.name + "\ncase $words[2] in\n";
-  for (const CompletedCommand& command : commands) {
-    const std::string words = WordsOf(command.described);
-    text +=
-        command.word + ")\n_arguments -S \\\n" + ZshFlags(command.described.flags) +
-        "  " + ShellQuoted("1:verb:") + " \\\n" +
-        (words.empty() ? "" : "  " + ShellQuoted("2:word:(" + words + ")") + " \\\n") +
-        "  " + ShellQuoted("*:file:_files") + "\n;;\n";
-  }
-  return text + "*)\n_arguments -S \\\n" + ZshFlags(program.flags) + "  " +
-         ShellQuoted("1:verb:(" + WordsOf(program) + ")") + " \\\n  " +
-         ShellQuoted("*::program:_normal") + "\n;;\nesac\n";
+// `words` are lines for the first arguments that are no flags, `rest` is for the others.
+std::string ZshArguments(const DescribedCommand& command,
+                         const std::string& words,
+                         const std::string& rest) {
+  return "_arguments -S \\\n" + ZshFlags(command.flags) + words + "  " +
+         ShellQuoted(rest) + "\n";
 }
 
-std::string FishCompletion(const DescribedCommand& program,
-                           const std::vector<CompletedCommand>& commands) {
-  const std::string& name = program.text.name;
-  std::string text = "# fish completion for " + name + "\n" +
-                     FishFlags(name, "", program.flags) + "complete -c " + name +
-                     " -n __fish_use_subcommand -a '" + WordsOf(program) + "'\n";
-  for (const CompletedCommand& command : commands) {
+std::string ZshWords(const std::string& which, const DescribedCommand& command) {
+  const std::string words = WordsOf(command);
+  return words.empty() ? "" : "  " + ShellQuoted(which + ":(" + words + ")") + " \\\n";
+}
+
+std::string ZshProgram(const CompletedProgram& program) {
+  const DescribedCommand& whole = program.described;
+  if (program.commands.empty())
+    return ZshArguments(whole, ZshWords("1:word", whole), "*:file:_files");
+  std::string text = "case $words[2] in\n";
+  for (const CompletedCommand& command : program.commands)
+    text += command.word + ")\n" +
+            ZshArguments(command.described,
+                         "  " + ShellQuoted("1:verb:") + " \\\n" +
+                             ZshWords("2:word", command.described),
+                         "*:file:_files") +
+            ";;\n";
+  return text + "*)\n" +
+         ZshArguments(whole, ZshWords("1:verb", whole), "*::program:_normal") +
+         ";;\nesac\n";
+}
+
+// What may stand where no flag is.
+std::string FishWords(const std::string& program,
+                      const std::string& condition,
+                      const DescribedCommand& command) {
+  const std::string words = WordsOf(command);
+  return words.empty() ? ""
+                       : std::string("complete -c ")
+                             .append(program)
+                             .append(condition)
+                             .append(" -a '" + words + "'\n");
+}
+
+std::string FishProgram(const CompletedProgram& program) {
+  const std::string& name = program.described.text.name;
+  std::string text = FishFlags(name, "", program.described.flags) +
+                     FishWords(name, " -n __fish_use_subcommand", program.described);
+  for (const CompletedCommand& command : program.commands) {
     const std::string condition =
         " -n '__fish_seen_subcommand_from " + command.word + "'";
-    const std::string words = WordsOf(command.described);
-    if (!words.empty())
-      text.append("complete -c ")
-          .append(name)
-          .append(condition)
-          .append(" -a '")
-          .append(words)
-          .append("'\n");
-    text += FishFlags(name, condition, command.described.flags);
+    text += FishWords(name, condition, command.described) +
+            FishFlags(name, condition, command.described.flags);
   }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> Completions(const std::string& shell,
+                                const std::vector<CompletedProgram>& programs) {
+  std::string text;
+  if (shell == "zsh") {
+    text = "#compdef";
+    for (const CompletedProgram& program : programs)
+      text += " " + program.described.text.name;
+    text += "\ncase $service in\n";
+    for (const CompletedProgram& program : programs)
+      text += program.described.text.name + ")\n" + ZshProgram(program) + ";;\n";
+    return text + "esac\n";
+  }
+  if (shell != "fish")
+    return Invalid("cannot generate " + shell + ": use zsh or fish");
+  for (const CompletedProgram& program : programs)
+    text += FishProgram(program);
   return text;
 }
 

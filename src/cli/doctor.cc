@@ -1,5 +1,6 @@
 #include "cli/doctor.h"
 
+#include <linux/capability.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -17,15 +18,13 @@
 #include "attach/patch_plan.h"
 #include "attach/remote_process.h"
 #include "attach/traced_thread.h"
+#include "base/files/own_rights.h"
 #include "base/print.h"
 #include "cli/flag_values.h"
 #include "cli/record/launch.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr unsigned kCapSysPtrace = 19;
-constexpr unsigned kCapSysAdmin = 21;
 
 class Findings {
  public:
@@ -51,11 +50,6 @@ std::string StatusText(pid_t pid) {
   return ReadProcFile(ProcPath(pid, "status"), 16384);
 }
 
-bool HasCapability(unsigned capability) {
-  const std::string set = StatusField(StatusText(getpid()), "CapEff");
-  return (strtoull(set.c_str(), nullptr, 16) >> capability & 1) != 0;
-}
-
 void CheckPreload(Findings* findings) {
   const Result<std::string> library = FindPreloadLibrary();
   if (library.ok())
@@ -70,7 +64,7 @@ void CheckAttach(Findings* findings) {
   if (scope == 3)
     findings->Bad("attach to a process: ptrace is switched off (yama/ptrace_scope is 3)",
                   "it can only be switched on again by a restart of the machine");
-  else if (HasCapability(kCapSysPtrace))
+  else if (HasCapability(CAP_SYS_PTRACE))
     findings->Good("attach to processes of all users: heap_profile -p PID");
   else if (scope != 0)
     findings->Bad("attach to processes: yama/ptrace_scope is " + std::to_string(scope),
@@ -102,11 +96,11 @@ void CheckTracer(pid_t pid, Findings* findings) {
         "end that first");
   if (!IsUnderSeccomp(pid))
     return;
-  if (HasCapability(kCapSysAdmin))
+  const std::string obstacle = ObstacleToSuspendingFilters();
+  if (obstacle.empty())
     findings->Note("it runs under a seccomp filter, which is suspended for a moment");
   else
-    findings->Bad("it runs under a seccomp filter, which only root can suspend",
-                  "run heap_profile as root");
+    findings->Bad("suspend its seccomp filter", obstacle);
 }
 
 void CheckAllocators(const RemoteProcess& process, Findings* findings) {

@@ -72,18 +72,19 @@ ApplyValue DurationValue(const std::string& flag, std::chrono::milliseconds* tar
   return [flag, target](const std::string& text) {
     constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
         {"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}};
-    constexpr uint64_t kMost = 1'000'000'000;  // of any unit; all are less than 2^63 ms
+    constexpr uint64_t kMostMs = uint64_t{366} * 24 * 3'600'000;
     const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    const std::optional<uint64_t> value = ParseNumber(text.substr(0, digits), kMost);
+    const std::optional<uint64_t> value = ParseNumber(text.substr(0, digits), kMostMs);
     const std::string unit = text.substr(digits);
     for (const auto& [name, ms] : kUnits) {
-      if (value && (unit == name || text == "0")) {
+      if (value && *value * ms <= kMostMs && (unit == name || text == "0")) {
         *target = std::chrono::milliseconds(*value * ms);
         return Status();
       }
     }
-    return Invalid("cannot use " + flag + " " + text +
-                   ": it must be a time like 500ms, 90s, 30min or 2h");
+    return Invalid(
+        "cannot use " + flag + " " + text +
+        ": it must be a time like 500ms, 90s, 30min or 2h, and at most a year");
   };
 }
 

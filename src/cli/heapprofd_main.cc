@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/print.h"
 #include "cli/command_line.h"
+#include "cli/completions.h"
 #include "cli/flag_values.h"
 #include "cli/record/own_limits.h"
 #include "cli/record/recording_service.h"
@@ -35,6 +36,19 @@ struct DaemonOptions {
   bool exit_when_idle = false;
 };
 
+CommandLine DaemonLine();
+
+Status PrintCompletions(const std::string& shell) {
+  const Result<std::string> text = Completions(shell, {{Described(DaemonLine())}});
+  if (!text.ok())
+    return text.status();
+  PrintText(text.value());
+  Status printed = FlushOutput();
+  if (printed.ok())
+    exit(kExitOk);
+  return printed;
+}
+
 std::vector<Flag> DaemonFlags(DaemonOptions& options) {
   const std::string group = "options";
   return {
@@ -55,6 +69,12 @@ std::vector<Flag> DaemonFlags(DaemonOptions& options) {
        .help = "Leave when the last recording has ended.",
        .group = group,
        .apply = Switch(&options.exit_when_idle)},
+      {.name = "generate",
+       .value_name = "WHAT",
+       .help = "Print the completions for zsh or fish.",
+       .group = group,
+       .apply = PrintCompletions,
+       .is_rare = true},
       {.name = "cleanup-after-crash",
        .help = "Nothing to clean up on Linux: exits at once.",
        .group = group,

@@ -48,8 +48,9 @@ TEST(HelpTextTest, OnlyTheLongHelpHasDetails) {
 }
 
 TEST(HelpTextTest, CompletionsQuoteWhatTheirShellWouldTake) {
-  EXPECT_TRUE(Contains(ZshCompletion(Tool(), {}), "[Some \\[bytes\\]\\: it'\\''s all.]"));
-  EXPECT_TRUE(Contains(FishCompletion(Tool(), {}),
+  EXPECT_TRUE(Contains(Completions("zsh", {{Tool()}}).value(),
+                       "[Some \\[bytes\\]\\: it'\\''s all.]"));
+  EXPECT_TRUE(Contains(Completions("fish", {{Tool()}}).value(),
                        "-l interval -s i -x -d 'Some [bytes]: it\\'s all.'"));
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/format.h"
 #include "base/print.h"
 #include "import/perfetto/apply_deobfuscation.h"
 #include "import/perfetto/symbolize_trace.h"
@@ -51,9 +52,10 @@ Result<std::vector<DeobfuscationMap>> ReadProguardMaps(
   for (const ProguardSource& source : sources) {
     HPD_TRY_ASSIGN(ProguardMap map, ReadProguardMap(source));
     if (map.skipped_lines > 0)
-      Warn(tool, "mapping file " + source.path + ": " +
-                     std::to_string(map.skipped_lines) +
-                     " lines left out, the first is " + map.first_problem);
+      Warn(tool,
+           "mapping file " + source.path + ": " +
+               FormatCounted(static_cast<double>(map.skipped_lines), "line", "lines") +
+               " left out, the first is " + map.first_problem);
     maps.push_back(std::move(map.map));
   }
   return maps;

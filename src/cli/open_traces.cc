@@ -11,9 +11,10 @@ namespace {
 
 Status ImportHeapDumps(const std::string& path,
                        TraceBuilder& builder,
+                       hprof::GraphContentsList* contents,
                        std::vector<std::string>* warnings) {
   std::vector<std::string> notes;
-  HPD_TRY(hprof::ImportDumps(path, &builder, &notes));
+  HPD_TRY(hprof::ImportDumps(path, &builder, contents, &notes));
   for (std::string& note : notes)
     warnings->push_back(note.insert(0, path + ": "));
   return {};
@@ -24,16 +25,22 @@ Status ImportHeapDumps(const std::string& path,
 Result<std::unique_ptr<TraceDatabase>> OpenTraces(
     const std::vector<std::string>& paths,
     const std::string& tool,
-    const std::function<void(const std::string&)>& warn) {
+    const std::function<void(const std::string&)>& warn,
+    StackForm form,
+    bool keeps_contents) {
   ReturnFreedMemory();
   auto trace = std::make_unique<ImportedTrace>();
   auto builder = std::make_unique<TraceBuilder>(trace.get());
   builder->DeferDecoding();
+  if (form == StackForm::kWhole)
+    builder->ReadWholeStacks();
   std::vector<std::string> warnings;
   std::vector<std::string> others;
+  hprof::GraphContentsList contents;
   for (const std::string& path : paths) {
     if (hprof::IsDump(path))
-      HPD_TRY(ImportHeapDumps(path, *builder, &warnings));
+      HPD_TRY(ImportHeapDumps(path, *builder, keeps_contents ? &contents : nullptr,
+                              &warnings));
     else
       others.push_back(path);
   }
@@ -42,7 +49,8 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(
   std::for_each(warnings.begin(), warnings.end(), warn);
   HPD_TRY(SymbolizeLoaded(tool, *builder));
   HPD_TRY(DeobfuscateLoaded(tool, *builder));
-  return TraceDatabase::Create(std::move(trace), {std::move(builder), warn});
+  return TraceDatabase::Create(std::move(trace),
+                               {std::move(builder), warn, std::move(contents)});
 }
 
 }  // namespace heapprofd

@@ -1,6 +1,7 @@
 // Files with heap profiles as a database, for the commands that answer from one.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,12 +17,20 @@ inline constexpr char kReadableFiles[] =
     "A FILE is a raw-trace, a trace of Perfetto, a pprof profile, folded stacks or a\n"
     "heaptrack recording; plain, gzip or zstd.\n";
 
+enum class StackForm : uint8_t {
+  kCallsites,
+  kWhole,  // until TraceDatabase::UseCallsites(): quicker, for reports
+};
+
 // Symbols and names that the environment names are applied; `tool` begins the lines on
 // stderr about them. `warn` takes what was not right in the files, also later, when the
-// first query decodes them.
+// first query decodes them. `keeps_contents`: heap dumps stay open for the values of their
+// fields, inflated ones on the disk.
 Result<std::unique_ptr<TraceDatabase>> OpenTraces(
     const std::vector<std::string>& paths,
     const std::string& tool,
-    const std::function<void(const std::string&)>& warn);
+    const std::function<void(const std::string&)>& warn,
+    StackForm form = StackForm::kCallsites,
+    bool keeps_contents = true);
 
 }  // namespace heapprofd

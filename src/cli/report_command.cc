@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -16,7 +15,6 @@
 #include "cli/output_file.h"
 #include "cli/record/signals.h"
 #include "cli/text_layout.h"
-#include "hprof/graph_tables.h"
 #include "report/report_data.h"
 #include "report/report_page.h"
 
@@ -56,16 +54,6 @@ void PrintPath(const std::string& path) {
   Print(stderr, "%s", line.c_str());
 }
 
-// The page shows stacks.
-Status RefuseDumps(const std::vector<std::string>& files) {
-  const auto dump = std::find_if(files.begin(), files.end(), hprof::IsDump);
-  if (dump == files.end())
-    return {};
-  return Invalid("cannot make a report of " + *dump +
-                 ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
-                 "heap_profile query FILE show what is in it");
-}
-
 Status WritePage(const ReportArguments& arguments) {
   if (arguments.files.empty())
     return Invalid(
@@ -75,7 +63,6 @@ Status WritePage(const ReportArguments& arguments) {
     return Invalid(
         "cannot write report.html: it is there already; -o report.html "
         "replaces it");
-  HPD_TRY(RefuseDumps(arguments.files));
   ReportOptions options = {.version = HPD_VERSION, .files = arguments.files};
   const auto warn = [&](const std::string& warning) {
     options.warnings.push_back(warning);
@@ -83,7 +70,8 @@ Status WritePage(const ReportArguments& arguments) {
       Print(stderr, "%s: %s\n", kProgram, warning.c_str());
   };
   HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
-                 OpenTraces(arguments.files, kProgram, warn));
+                 OpenTraces(arguments.files, kProgram, warn, StackForm::kWhole,
+                            /*keeps_contents=*/false));
   HPD_TRY_ASSIGN(const std::string data, EncodeReport(*database, options));
   // Before there is a file: whoever is ended meanwhile leaves none behind.
   const std::string page = ReportPage(data);
@@ -107,7 +95,8 @@ CommandLine ReportCommandLine() {
                    kReadableFiles +
                    std::string("The page is one file that holds all of its data and asks "
                                "no network\nfor anything. Of two files it tells what "
-                               "changed from the first to the second.\n")},
+                               "changed from the first to the second.\nA heap dump of "
+                               "Java (hprof) is shown by classes.\n")},
       .flags = ReportFlags(*arguments),
       .take_word = TakeWords(&arguments->files),
       .run = [arguments]() -> Result<int> {

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/scoped_fd.h"
+#include "base/text.h"
 #include "cli/execute.h"
 #include "cli/exit_code.h"
 
@@ -21,31 +22,63 @@ constexpr size_t kMaxOutput = size_t{64} << 10;
 
 [[noreturn]] void BecomeCommand(const std::vector<std::string>& command,
                                 const sigset_t& mask,
-                                int output) {
+                                int output,
+                                int error_fd) {
   setpgid(0, 0);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   dup2(output, STDOUT_FILENO);
-  Execute(command);
-  _exit(kExitNoProgram);
+  Execute(command, error_fd);
 }
 
-// False: it took too long.
-bool TakeOutput(int fd, const Impatience& impatience, std::string* output) {
+struct Pipe {
+  ScopedFd read_end;
+  ScopedFd write_end;
+};
+
+Result<Pipe> CreatePipe() {
+  std::array<int, 2> fds{};
+  if (pipe2(fds.data(), O_CLOEXEC) != 0)
+    return Status::FromErrno("cannot create a pipe", errno);
+  return Pipe{ScopedFd(fds[0]), ScopedFd(fds[1])};
+}
+
+// kNotFound only of what is not there.
+Status ExecutionFailure(const std::string& program, int error) {
+  const std::string cannot = "cannot run " + program;
+  const NoExecution why = WhyNotExecuted(program, error);
+  if (!why.interpreter.empty())
+    return Status(StatusCode::kUnavailable, cannot + ": its interpreter " +
+                                                Printable(why.interpreter) +
+                                                " does not exist; install that");
+  if (why.is_missing)
+    return Status(StatusCode::kNotFound, cannot + ": it is not installed");
+  if (error == EACCES || error == ENOEXEC)
+    return Status(StatusCode::kUnavailable, cannot + ": " + strerror(error) +
+                                                "; check that it is an executable file");
+  return Status::FromErrno(cannot, error);
+}
+
+// What `fd` says until its end. False: it took too long.
+bool TakeAll(int fd, const Impatience& impatience, std::string* output) {
   std::array<char, 4096> buffer{};
   while (true) {
     std::array<pollfd, 2> fds = {
         pollfd{.fd = fd, .events = POLLIN, .revents = 0},
         pollfd{.fd = impatience.fd, .events = POLLIN, .revents = 0}};
     poll(fds.data(), fds.size(), kLookMs);
-    if (impatience.is_over && impatience.is_over())
-      return false;
-    if (fds[0].revents == 0)
+    const bool is_over = impatience.is_over && impatience.is_over();
+    if (fds[0].revents == 0) {
+      if (is_over)
+        return false;
       continue;
+    }
     const ssize_t got = read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR)
       continue;
     if (got <= 0)
-      return true;
+      return true;  // also at the last moment
+    if (is_over)
+      return false;
     if (output->size() < kMaxOutput)
       output->append(buffer.data(), static_cast<size_t>(got));
   }
@@ -55,23 +88,22 @@ bool TakeOutput(int fd, const Impatience& impatience, std::string* output) {
 
 Result<RunningCommand> RunningCommand::Start(const std::vector<std::string>& command,
                                              const sigset_t& mask) {
-  std::array<int, 2> pipe_fds{};
-  if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0)
-    return Status::FromErrno("cannot create a pipe", errno);
-  ScopedFd read_end(pipe_fds[0]);
-  const ScopedFd write_end(pipe_fds[1]);
+  HPD_TRY_ASSIGN(Pipe output, CreatePipe());
+  HPD_TRY_ASSIGN(Pipe execution, CreatePipe());
   const pid_t pid = fork();
   if (pid < 0)
     return Status::FromErrno("cannot start " + command[0], errno);
   if (pid == 0)
-    BecomeCommand(command, mask, write_end.get());
+    BecomeCommand(command, mask, output.write_end.get(), execution.write_end.get());
   setpgid(pid, pid);  // whoever of us is first
-  return RunningCommand(command[0], pid, std::move(read_end));
+  return RunningCommand(command[0], pid, std::move(execution.read_end),
+                        std::move(output.read_end));
 }
 
 RunningCommand::RunningCommand(RunningCommand&& other) noexcept
     : name_(std::move(other.name_)),
       pid_(std::exchange(other.pid_, 0)),
+      execution_(std::move(other.execution_)),
       output_(std::move(other.output_)) {}
 
 RunningCommand::~RunningCommand() {
@@ -83,7 +115,9 @@ RunningCommand::~RunningCommand() {
 
 Result<CommandResult> RunningCommand::Await(const Impatience& impatience) {
   CommandResult result;
-  const bool is_done = TakeOutput(output_.get(), impatience, &result.output);
+  std::string error;
+  const bool is_done = TakeAll(execution_.get(), impatience, &error) &&
+                       TakeAll(output_.get(), impatience, &result.output);
   if (!is_done)
     kill(-pid_, SIGKILL);
   int status = 0;
@@ -91,9 +125,9 @@ Result<CommandResult> RunningCommand::Await(const Impatience& impatience) {
   if (!is_done)
     return Status(StatusCode::kTryAgain,
                   "cannot run " + name_ + ": it did not answer and was ended");
+  if (!error.empty())
+    return ExecutionFailure(name_, ExecutionError(error));
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure;
-  if (result.exit_code == kExitNoProgram)
-    return Status(StatusCode::kNotFound, "cannot run " + name_ + ": it is not installed");
   while (!result.output.empty() && strchr("\r\n ", result.output.back()) != nullptr)
     result.output.pop_back();
   return result;

@@ -43,15 +43,20 @@ class RunningCommand {
   ~RunningCommand();
 
   // Its end; once. Takes its standard output without trailing blanks, at most 64 KiB of
-  // it; until this is called it can write what a pipe holds. kTryAgain: it was killed.
+  // it; until this is called it can write what a pipe holds. kTryAgain: it was killed,
+  // perhaps before it ran. kNotFound: it is not there.
   Result<CommandResult> Await(const Impatience& impatience);
 
  private:
-  RunningCommand(std::string name, pid_t pid, ScopedFd output)
-      : name_(std::move(name)), pid_(pid), output_(std::move(output)) {}
+  RunningCommand(std::string name, pid_t pid, ScopedFd execution, ScopedFd output)
+      : name_(std::move(name)),
+        pid_(pid),
+        execution_(std::move(execution)),
+        output_(std::move(output)) {}
 
   std::string name_;
-  pid_t pid_;  // 0: it has ended
+  pid_t pid_;           // 0: it has ended
+  ScopedFd execution_;  // says what has kept it from running; ends when it runs
   ScopedFd output_;
 };
 

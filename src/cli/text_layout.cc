@@ -2,6 +2,7 @@
 
 #include <locale.h>
 #include <sys/ioctl.h>
+#include <wchar.h>
 
 #include <algorithm>
 #include <array>
@@ -9,9 +10,34 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace heapprofd {
+namespace {
+
+// Characters that take no column can be as many as somebody likes.
+constexpr size_t kMostBytesPerColumn = 16;
+
+struct Character {
+  size_t bytes = 1;
+  size_t columns = 1;
+};
+
+// What is no UTF-8 takes a column per byte.
+Character CharacterAt(const std::string& text, size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  const size_t length = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (length == 1)
+    return {};
+  auto code = static_cast<wchar_t>(lead & (0xff >> (length + 1)));
+  size_t bytes = 1;
+  for (; bytes < length && at + bytes < text.size() && (text[at + bytes] & 0xc0) == 0x80;
+       ++bytes)
+    code = (code << 6) | (text[at + bytes] & 0x3f);
+  const int columns = wcwidth(code);
+  return {.bytes = bytes, .columns = columns < 0 ? 1 : static_cast<size_t>(columns)};
+}
+
+}  // namespace
 
 std::string ClockText(double seconds) {
   std::array<char, 32> text{};
@@ -21,9 +47,13 @@ std::string ClockText(double seconds) {
 }
 
 size_t Columns(const std::string& text) {
-  // Continuation bytes of UTF-8 take no column.
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+  size_t columns = 0;
+  for (size_t at = 0; at < text.size();) {
+    const Character character = CharacterAt(text, at);
+    columns += character.columns;
+    at += character.bytes;
+  }
+  return columns;
 }
 
 std::string Pad(const std::string& text, size_t width) {
@@ -32,9 +62,19 @@ std::string Pad(const std::string& text, size_t width) {
 }
 
 std::string Cut(const std::string& text, size_t width) {
-  if (text.size() <= width)
-    return text;
-  return std::string(CutUtf8(text, width - 3)) + "...";
+  const size_t dots = std::min<size_t>(width, 3);
+  size_t columns = 0;
+  size_t kept = 0;  // bytes that leave room for the dots
+  for (size_t at = 0; at < text.size();) {
+    const Character character = CharacterAt(text, at);
+    columns += character.columns;
+    at += character.bytes;
+    if (columns > width || at > kMostBytesPerColumn * width)
+      return text.substr(0, kept) + std::string(dots, '.');
+    if (columns + dots <= width)
+      kept = at;
+  }
+  return text;
 }
 
 std::string Wrap(const std::string& text, size_t indent, size_t width) {

@@ -6,16 +6,17 @@
 
 namespace heapprofd {
 
-// Number of characters of UTF-8 text.
 // "05:07": minutes and seconds.
 std::string ClockText(double seconds);
 
+// That UTF-8 text takes on a terminal: two for characters of East Asia, none for those
+// that are put onto another. By the locale, as far as one was chosen.
 size_t Columns(const std::string& text);
 
 // With blanks behind it up to `width`.
 std::string Pad(const std::string& text, size_t width);
 
-// At most `width` bytes, the last three dots when something is missing.
+// At most `width` columns, the last three dots when something is missing.
 std::string Cut(const std::string& text, size_t width);
 
 // Breaks `text`, which begins in column `indent`, at blanks so that no line is longer

@@ -1,5 +1,4 @@
 // traceconv profile: the heap dumps of a trace as pprof files, native or Java.
-#include <algorithm>
 #include <cstdio>
 
 #include "base/print.h"
@@ -12,17 +11,6 @@
 
 namespace heapprofd {
 namespace {
-
-// Heap names come from the trace.
-std::string AsFileName(std::string name) {
-  constexpr size_t kMaxLength = 100;
-  name.resize(std::min(name.size(), kMaxLength));
-  for (char& c : name) {
-    if (c == '/' || static_cast<unsigned char>(c) <= ' ' || c == 127)
-      c = '_';
-  }
-  return name;
-}
 
 // What is needed only for building the trace is gone when this returns.
 Status Load(const TraceconvOptions& options, ImportedTrace& trace) {
@@ -37,28 +25,26 @@ class ProfileFiles {
  public:
   explicit ProfileFiles(std::string directory) : directory_(std::move(directory)) {}
 
-  // `kind` begins and `rest` ends the file's name. The directory appears with the first.
-  Status Write(const std::string& kind,
-               const std::string& rest,
-               const DumpProfile& dump) {
+  // The directory appears with the first.
+  Status Write(const DumpProfile& dump) {
     if (count_++ == 0) {
       HPD_TRY_ASSIGN(directory_, UseOutputDirectory(directory_));
     }
-    HPD_TRY_ASSIGN(OutputFile file,
-                   OutputFile::Create(directory_ + "/" + kind + "." +
-                                      std::to_string(count_) + "." + rest + ".pb"));
+    HPD_TRY_ASSIGN(
+        OutputFile file,
+        OutputFile::Create(directory_ + "/" + PprofFileName(dump, count_) + ".pb"));
     // Errors stick to the file.
     dump.encode([&](std::string_view piece) { static_cast<void>(file.Write(piece)); });
     return file.Finish();
   }
 
-  int count() const { return count_; }
+  size_t count() const { return count_; }
 
   const std::string& directory() const { return directory_; }
 
  private:
   std::string directory_;
-  int count_ = 0;
+  size_t count_ = 0;
 };
 
 Result<ProfileKind> KindOf(const TraceconvOptions& options, const ImportedTrace& trace) {
@@ -88,12 +74,11 @@ Status ConvertToProfiles(const TraceconvOptions& options) {
         trace, selection, [&](const DumpProfile& dump) -> Status {
           if (!dump.note.empty())
             Print(stderr, "traceconv: %s\n", dump.note.c_str());
-          return files.Write("java_heap_dump", std::to_string(dump.pid), dump);
+          return files.Write(dump);
         }));
   } else {
     HPD_TRY(ConvertToPprof(trace, selection, [&](const DumpProfile& dump) -> Status {
-      return files.Write(
-          "heap_dump", std::to_string(dump.pid) + "." + AsFileName(dump.heap_name), dump);
+      return files.Write(dump);
     }));
   }
   if (files.count() == 0)

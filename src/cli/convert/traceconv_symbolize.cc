@@ -30,7 +30,8 @@ Result<std::string> SymbolPackets(const TraceconvOptions& options,
           static_cast<unsigned long long>(summary.frames - summary.unnamed_frames),
           static_cast<unsigned long long>(summary.frames));
   std::string packets;
-  for (const std::string& message : ModuleSymbolsMessages(code.mappings, code.frames))
+  for (const std::string& message :
+       ModuleSymbolsMessages(code.mappings, code.frames, NamedModules::kWithBuildId))
     AppendPacket(packets, field::TracePacket::kModuleSymbols, message);
   return packets;
 }

@@ -117,10 +117,10 @@ Status PrintComparison(OpenedDump older, OpenedDump& newer, const HprofView& vie
     PrintJson(newer, "classes", std::move(list), std::move(all));
     return {};
   }
-  Print(stdout, "%s: %s objects, %s; before: %s objects, %s\n\n", newer.path.c_str(),
-        FormatCount(static_cast<double>(now.objects)).c_str(),
+  Print(stdout, "%s: %s, %s; before: %s, %s\n\n", newer.path.c_str(),
+        FormatCounted(static_cast<double>(now.objects), "object", "objects").c_str(),
         FormatBytes(static_cast<double>(now.bytes)).c_str(),
-        FormatCount(static_cast<double>(before.objects)).c_str(),
+        FormatCounted(static_cast<double>(before.objects), "object", "objects").c_str(),
         FormatBytes(static_cast<double>(before.bytes)).c_str());
   PrintTable(rows, shown, view.retained);
   return {};

@@ -18,7 +18,6 @@
 namespace heapprofd {
 namespace {
 
-constexpr char kWholeNumber[] = "a whole number";
 constexpr int kExitConvFailed = 255;  // Android's program's own
 
 struct HprofOptions {
@@ -29,19 +28,10 @@ struct HprofOptions {
   std::vector<std::string> words;
 };
 
-const std::vector<CommandWord>& Verbs() {
-  static const std::vector<CommandWord> verbs = {
-      {"histogram", "objects and bytes of each class; --retained: what would be freed"},
-      {"leaks", "where memory has piled up, what of, and what holds it"},
-      {"dominators", "the objects that retain most; of one: what it alone holds"},
-      {"path", "the shortest way from a root to an object: why it is there"},
-      {"object", "what is in an object: values of fields, elements of arrays"},
-      {"compare", "what classes have more and less from one dump to another"},
-      {"strings", "texts that are there several times, and what that wastes"},
-      {"threads", "what threads were doing, and what they and their stacks hold"},
-      {"conv", "Android's dump as others read it; -z: only the app's heap"},
-      {"merge", "the two files that Dalvik 1.0 and 1.1 write, as one"},
-  };
+std::vector<CommandWord> Verbs() {
+  std::vector<CommandWord> verbs = ViewWords();
+  verbs.push_back({"conv", "Android's dump as others read it; -z: only the app's heap"});
+  verbs.push_back({"merge", "the two files that Dalvik 1.0 and 1.1 write, as one"});
   return verbs;
 }
 
@@ -55,29 +45,19 @@ Flag AppHeapFlag(HprofOptions& options) {
 
 std::vector<Flag> HprofFlags(HprofOptions& options) {
   const std::string group = "options";
-  return {{.name = "json",
-           .help = "For programs.",
-           .group = group,
-           .apply = Switch(&options.view.json)},
-          {.name = "top",
-           .value_name = "N",
-           .help = "So many rows, 20 when not said; 0: all.",
-           .group = group,
-           .apply = NumberValue("--top", &options.view.top, UINT64_MAX, kWholeNumber)},
-          {.name = "dump",
-           .value_name = "N",
-           .help = "Of several dumps in a file; the last one when not said.",
-           .group = group,
-           .apply = NumberValue("--dump", &options.dump, UINT64_MAX, kWholeNumber)},
-          {.name = "retained",
-           .help = "histogram, compare: also what would be freed with the objects.",
-           .group = group,
-           .apply = Switch(&options.view.retained)},
-          {.name = "strict",
-           .help = "A damaged dump is shown as far as it goes, and fails.",
-           .group = group,
-           .apply = Switch(&options.strict)},
-          AppHeapFlag(options)};
+  std::vector<Flag> flags = DumpViewFlags(group, &options.view);
+  flags.push_back(
+      {.name = "dump",
+       .value_name = "N",
+       .help = "Of several dumps in a file; the last one when not said.",
+       .group = group,
+       .apply = NumberValue("--dump", &options.dump, UINT64_MAX, "a whole number")});
+  flags.push_back({.name = "strict",
+                   .help = "A damaged dump is shown as far as it goes, and fails.",
+                   .group = group,
+                   .apply = Switch(&options.strict)});
+  flags.push_back(AppHeapFlag(options));
+  return flags;
 }
 
 bool AreSameFile(const std::string& a, const std::string& b) {
@@ -193,18 +173,13 @@ CommandLine HprofLine() {
   return {.text = {.name = "heap_profile hprof",
                    .summary = "Examines heap dumps of Java virtual machines (hprof): of "
                               "HotSpot and of Android, plain or gzip.",
-                   .usage = "heap_profile hprof histogram [--retained] FILE\n"
-                            "heap_profile hprof leaks FILE\n"
-                            "heap_profile hprof dominators FILE [ADDRESS|CLASS]\n"
-                            "heap_profile hprof path FILE ADDRESS|CLASS\n"
-                            "heap_profile hprof object FILE ADDRESS|CLASS\n"
-                            "heap_profile hprof compare [--retained] OLDER NEWER\n"
-                            "heap_profile hprof conv [-z] INPUT OUTPUT\n"
+                   .usage = ViewUsage("heap_profile hprof", "FILE") +
+                            "\nheap_profile hprof conv [-z] INPUT OUTPUT\n"
                             "heap_profile hprof merge HEAD [TAIL] OUTPUT",
                    .words_title = "verbs",
                    .words = Verbs(),
                    .epilogue = "- is standard input or output. A class stands for the "
-                               "object of it that\nretains most.\n"},
+                               "object of it that\nretains most; for find for all.\n"},
           .flags = HprofFlags(*options),
           .take_word = TakeWords(&options->words),
           .run = [options]() -> Result<int> {

@@ -11,9 +11,11 @@
 
 #include "base/format.h"
 #include "base/print.h"
+#include "cli/flag_values.h"
 #include "cli/hprof/class_sums.h"
 #include "cli/hprof/compare_report.h"
 #include "cli/hprof/examined_dump.h"
+#include "cli/hprof/find_report.h"
 #include "cli/hprof/leak_report.h"
 #include "cli/hprof/object_report.h"
 #include "cli/hprof/report_parts.h"
@@ -108,50 +110,111 @@ Status PrintPath(OpenedDump& opened, const HprofView& view) {
   return {};
 }
 
-Status PrintAsAsked(OpenedDump& opened,
-                    std::optional<OpenedDump> older,
-                    const HprofView& view) {
-  if (view.verb == "histogram")
-    return PrintHistogram(opened, view);
-  if (view.verb == "dominators")
-    return PrintDominators(opened, view);
-  if (view.verb == "strings")
-    return PrintStrings(opened, view);
-  if (view.verb == "threads")
-    return PrintThreads(opened, view);
-  if (view.verb == "object")
-    return PrintObject(opened, view);
-  if (older)
-    return PrintComparison(std::move(*older), opened, view);
-  return view.verb == "leaks" ? PrintLeaks(opened, view) : PrintPath(opened, view);
+// What there is to see. What is added here is there in hprof and in java, and in the help
+// of both.
+struct ViewKind {
+  const char* verb;
+  const char* flags;  // own ones, for the usage
+  const char* words;  // behind it and the dump, for the usage
+  size_t fewest_words;
+  size_t most_words;
+  const char* needs;  // when there are more or fewer
+  Status (*print)(OpenedDump& opened, const HprofView& view);  // nullptr: compare
+  const char* help;
+};
+
+constexpr char kCompare[] = "compare";
+constexpr char kNoObjectNeeded[] = "it is of no single object";
+constexpr char kOneObject[] = "one object is needed";
+
+constexpr std::array<ViewKind, 9> kViewKinds = {{
+    {"histogram", "[--retained]", "", 0, 0, kNoObjectNeeded, PrintHistogram,
+     "objects and bytes of each class; --retained: what would be freed"},
+    {"leaks", "", "", 0, 0, kNoObjectNeeded, PrintLeaks,
+     "where memory has piled up, what of, and what holds it"},
+    {"dominators", "", "[ADDRESS|CLASS]", 0, 1, "at most one object can be named",
+     PrintDominators, "the objects that retain most; of one: what it alone holds"},
+    {"path", "", "ADDRESS|CLASS", 1, 1, kOneObject, PrintPath,
+     "the shortest way from a root to an object: why it is there"},
+    {"object", "", "ADDRESS|CLASS", 1, 1, kOneObject, PrintObject,
+     "what is in an object: values of fields, elements of arrays"},
+    {"find", "[--retained]", "CLASS [FIELD=VALUE]...", 1, SIZE_MAX,
+     "a class is needed, in which * stands for anything", PrintFound,
+     "objects by class, by values of fields (FIELD=VALUE), by texts (FIELD~TEXT)"},
+    {kCompare, "[--retained]", "OLDER", 1, 1, "one older dump is needed", nullptr,
+     "what classes have more and less from one dump to another"},
+    {"strings", "", "", 0, 0, kNoObjectNeeded, PrintStrings,
+     "texts that are there several times, and what that wastes"},
+    {"threads", "", "", 0, 0, kNoObjectNeeded, PrintThreads,
+     "what threads were doing, and what they and their stacks hold"},
+}};
+
+// nullptr: there is none.
+const ViewKind* ViewKindOf(const std::string& verb) {
+  const auto* const kind =
+      std::find_if(kViewKinds.begin(), kViewKinds.end(),
+                   [&verb](const ViewKind& candidate) { return verb == candidate.verb; });
+  return kind == kViewKinds.end() ? nullptr : kind;
 }
 
 }  // namespace
 
 bool IsView(const std::string& verb) {
-  constexpr std::array<std::string_view, 8> kViews = {"histogram", "leaks",  "dominators",
-                                                      "path",      "object", "compare",
-                                                      "strings",   "threads"};
-  return std::find(kViews.begin(), kViews.end(), verb) != kViews.end();
+  return ViewKindOf(verb) != nullptr;
+}
+
+std::vector<CommandWord> ViewWords() {
+  std::vector<CommandWord> words;
+  words.reserve(kViewKinds.size());
+  for (const ViewKind& kind : kViewKinds)
+    words.push_back({kind.verb, kind.help});
+  return words;
+}
+
+std::string ViewUsage(const std::string& command, const std::string& file) {
+  std::string usage;
+  for (const ViewKind& kind : kViewKinds) {
+    usage += (usage.empty() ? "" : "\n") + command + " " + kind.verb;
+    const bool is_older_first = kind.verb == std::string_view(kCompare);
+    for (const std::string& part :
+         {std::string(kind.flags), is_older_first ? kind.words : file,
+          is_older_first ? file : kind.words})
+      usage += part.empty() ? "" : " " + part;
+  }
+  return usage;
+}
+
+std::vector<Flag> DumpViewFlags(const std::string& group, HprofView* view) {
+  return {{.name = "retained",
+           .help = "histogram, find, compare: also what would be freed with the objects.",
+           .group = group,
+           .apply = Switch(&view->retained)},
+          {.name = "top",
+           .value_name = "N",
+           .help = "So many rows, 20 when not said; 0: all.",
+           .group = group,
+           .apply = NumberValue("--top", &view->top, UINT64_MAX, "a whole number")},
+          {.name = "json",
+           .help = "For programs.",
+           .group = group,
+           .apply = Switch(&view->json)}};
 }
 
 Status SetObject(const std::vector<std::string>& words, HprofView* view) {
-  const bool needs_object =
-      view->verb == "path" || view->verb == "object" || view->verb == "compare";
-  const bool takes_object = needs_object || view->verb == "dominators";
-  if (words.size() > (takes_object ? 1 : 0) || words.size() < (needs_object ? 1 : 0))
-    return Invalid("cannot show " + view->verb + ": " +
-                   (view->verb == "compare" ? "one older dump is needed"
-                    : needs_object          ? "one object is needed"
-                    : takes_object          ? "at most one object can be named"
-                                            : "it is of no single object") +
+  const ViewKind& kind = *ViewKindOf(view->verb);
+  if (words.size() > kind.most_words || words.size() < kind.fewest_words)
+    return Invalid("cannot show " + view->verb + ": " + kind.needs +
                    "; --help shows how");
   view->object = words.empty() ? "" : words[0];
+  for (size_t i = 1; i < words.size(); ++i) {
+    HPD_TRY_ASSIGN(hprof::FieldCondition condition, hprof::ParseCondition(words[i]));
+    view->conditions.push_back(std::move(condition));
+  }
   return {};
 }
 
 Result<std::optional<OpenedDump>> OpenOlder(const HprofView& view) {
-  if (view.verb != "compare")
+  if (view.verb != kCompare)
     return std::optional<OpenedDump>();
   HPD_TRY_ASSIGN(OpenedDump older, OpenDump(view.object, 0));
   return std::optional<OpenedDump>(std::move(older));
@@ -160,7 +223,8 @@ Result<std::optional<OpenedDump>> OpenOlder(const HprofView& view) {
 Status PrintView(OpenedDump& opened,
                  std::optional<OpenedDump> older,
                  const HprofView& view) {
-  Status status = PrintAsAsked(opened, std::move(older), view);
+  Status status = older ? PrintComparison(std::move(*older), opened, view)
+                        : ViewKindOf(view.verb)->print(opened, view);
   HPD_TRY(opened.input.Check());
   for (const std::string& note : opened.notes)
     Print(stderr, "%s: %s\n", opened.path.c_str(), note.c_str());

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/flag_table.h"
+#include "cli/help_text.h"
 #include "cli/hprof/opened_dump.h"
+#include "hprof/find_objects.h"
 
 namespace heapprofd {
 
@@ -15,14 +18,23 @@ namespace heapprofd {
 struct HprofView {
   std::string verb = "histogram";
   // An address, or a class, whose object that retains most is meant; empty: all of the
-  // heap. compare: the file with an older dump.
+  // heap. compare: the file with an older dump. find: names of classes.
   std::string object = {};
+  std::vector<hprof::FieldCondition> conditions = {};  // find
   bool json = false;
-  bool retained = false;  // histogram, compare: with retained sizes
+  bool retained = false;  // with retained sizes, where the view can be without
   uint64_t top = 20;      // rows; 0: all
 };
 
 bool IsView(const std::string& verb);
+
+// The views, for --help, each in a line of usage: `command` comes before it, and `file`
+// behind it where the view names its dump.
+std::vector<CommandWord> ViewWords();
+std::string ViewUsage(const std::string& command, const std::string& file);
+
+// --retained, --top, --json.
+std::vector<Flag> DumpViewFlags(const std::string& group, HprofView* view);
 
 // `words`: what is named behind the verb and the dump.
 Status SetObject(const std::vector<std::string>& words, HprofView* view);

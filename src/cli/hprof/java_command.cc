@@ -14,8 +14,9 @@
 #include "base/format.h"
 #include "base/print.h"
 #include "cli/flag_values.h"
+#include "cli/hprof/device_heap.h"
 #include "cli/hprof/hprof_report.h"
-#include "cli/hprof/kept_dump.h"
+#include "cli/kept_dump.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
 #include "hotspot/dump_room.h"
@@ -35,6 +36,8 @@ struct JavaOptions {
   std::string name;
   std::string keep;
   std::string oom_path;
+  std::string pull;
+  bool on_device = false;
   std::optional<uint64_t> timeout_s;
   bool with_garbage = false;
   bool arm_oom = false;
@@ -44,23 +47,24 @@ struct JavaOptions {
 };
 
 CommandText JavaCommand() {
-  return {.name = "heap_profile java",
-          .summary =
-              "Shows the heap of a running Java virtual machine: HotSpot, from JDK 17 "
-              "on\n(for --arm-oom any).",
-          .usage =
-              "heap_profile java\n"
-              "heap_profile java -p PID|-n NAME [histogram] [--retained]\n"
-              "heap_profile java -p PID|-n NAME leaks\n"
-              "heap_profile java -p PID|-n NAME dominators [ADDRESS|CLASS]\n"
-              "heap_profile java -p PID|-n NAME path|object ADDRESS|CLASS\n"
-              "heap_profile java -p PID|-n NAME compare [--retained] OLDER.hprof\n"
-              "heap_profile java -p PID|-n NAME --arm-oom|--disarm-oom",
-          .epilogue =
-              "Without -p and -n it lists the virtual machines that run.\n"
-              "\n"
-              "The virtual machine stands still while it collects garbage and dumps: a\n"
-              "few tenths of a second for each 100 MB of objects.\n"};
+  return {
+      .name = "heap_profile java",
+      .summary =
+          "Shows the heap of a running Java virtual machine (HotSpot, JDK 17 or later).",
+      .usage = "heap_profile java\n" + ViewUsage("heap_profile java -p PID|-n NAME", "") +
+               "\nheap_profile java -p PID|-n NAME --arm-oom|--disarm-oom"
+               "\nheap_profile java android -p PID|-n NAME|--pull PATH [VIEW]",
+      .words_title = "views",
+      .words = ViewWords(),
+      .epilogue =
+          "Without -p and -n it lists the virtual machines that run; without a view "
+          "it\nshows the histogram.\n"
+          "\n"
+          "The virtual machine stands still while it collects garbage and dumps: a\n"
+          "few tenths of a second for each 100 MB of objects.\n"
+          "\n"
+          "With android it is one on a device behind adb: ART, or Dalvik of any age.\n"
+          "ANDROID_SERIAL chooses among several devices.\n"};
 }
 
 std::vector<Flag> DumpFlags(JavaOptions* options) {
@@ -74,7 +78,7 @@ std::vector<Flag> DumpFlags(JavaOptions* options) {
       {.letter = 'n',
        .name = "name",
        .value_name = "NAME",
-       .help = "The one of this name, or with this argument: a class, a jar.",
+       .help = "The one of this name, or with this argument.",
        .group = "which",
        .apply = TextValue("--name", &options->name)},
       {.name = "all",
@@ -83,12 +87,17 @@ std::vector<Flag> DumpFlags(JavaOptions* options) {
        .apply = Switch(&options->with_garbage)},
       {.name = "keep",
        .value_name = "FILE",
-       .help = "Also leave the dump in FILE, a new one (hprof, mode 0600).",
+       .help = "Also leave the dump in FILE, a new one.",
        .details = "Without it the dump lies in our memory, in at most half of what is "
                   "available. Since JDK 22 the virtual machine collects it in its "
                   "own /tmp first: it is asked only when there is room.",
        .group = "the dump",
        .apply = TextValue("--keep", &options->keep)},
+      {.name = "pull",
+       .value_name = "PATH",
+       .help = "android: a dump that is there already.",
+       .group = "the dump",
+       .apply = TextValue("--pull", &options->pull)},
       {.name = "timeout",
        .value_name = "SECONDS",
        .help = "Give up when nothing has come for so long.",
@@ -98,40 +107,27 @@ std::vector<Flag> DumpFlags(JavaOptions* options) {
                             "a number of seconds up to a week")}};
 }
 
-std::vector<Flag> OtherFlags(JavaOptions* options) {
-  return {
-      {.name = "arm-oom",
-       .help = "Have it leave a dump when it runs out of memory.",
-       .group = "out of memory",
-       .apply = Switch(&options->arm_oom)},
-      {.name = "oom-path",
-       .value_name = "PATH",
-       .help = "With --arm-oom: the file or directory for that, as it sees it.",
-       .group = "out of memory",
-       .apply = TextValue("--oom-path", &options->oom_path)},
-      {.name = "disarm-oom",
-       .help = "Have it leave none, not even when it was started to do so.",
-       .group = "out of memory",
-       .apply = Switch(&options->disarm_oom)},
-      {.name = "retained",
-       .help = "histogram, compare: also what would be freed with the objects.",
-       .group = "what is shown",
-       .apply = Switch(&options->view.retained)},
-      {.name = "top",
-       .value_name = "N",
-       .help = "So many rows, 20 when not said; 0: all.",
-       .group = "what is shown",
-       .apply = NumberValue("--top", &options->view.top, UINT32_MAX, "a whole number")},
-      {.name = "json",
-       .help = "For programs.",
-       .group = "what is shown",
-       .apply = Switch(&options->view.json)}};
+std::vector<Flag> OutOfMemoryFlags(JavaOptions* options) {
+  return {{.name = "arm-oom",
+           .help = "Have it leave a dump when it runs out of memory.",
+           .group = "out of memory",
+           .apply = Switch(&options->arm_oom)},
+          {.name = "oom-path",
+           .value_name = "PATH",
+           .help = "With --arm-oom: where to, as it sees it.",
+           .group = "out of memory",
+           .apply = TextValue("--oom-path", &options->oom_path)},
+          {.name = "disarm-oom",
+           .help = "Have it leave none, not even when it was started to do so.",
+           .group = "out of memory",
+           .apply = Switch(&options->disarm_oom)}};
 }
 
 std::vector<Flag> JavaFlags(JavaOptions* options) {
   std::vector<Flag> flags = DumpFlags(options);
-  const std::vector<Flag> others = OtherFlags(options);
-  flags.insert(flags.end(), others.begin(), others.end());
+  for (std::vector<Flag> others :
+       {OutOfMemoryFlags(options), DumpViewFlags("what is shown", &options->view)})
+    flags.insert(flags.end(), others.begin(), others.end());
   return flags;
 }
 
@@ -151,7 +147,28 @@ Status CheckHaveEffect(const JavaOptions& options, bool is_about_flags) {
   return {};
 }
 
+Status CheckOnDevice(const JavaOptions& options) {
+  if (options.arm_oom || options.disarm_oom || !options.oom_path.empty())
+    return Invalid(
+        "cannot use --arm-oom, --disarm-oom or --oom-path with android: they are for "
+        "HotSpot");
+  const size_t named = options.pids.size() + (options.name.empty() ? 0 : 1) +
+                       (options.pull.empty() ? 0 : 1);
+  if (named != 1)
+    return Invalid(
+        "cannot choose a heap on the device: name one process by -p or -n, or one dump "
+        "by --pull");
+  if (options.with_garbage && !options.pull.empty())
+    return Invalid("cannot use --all with --pull: that dump has been taken already");
+  return {};
+}
+
 Status CheckTogether(const JavaOptions& options) {
+  if (options.on_device)
+    return CheckOnDevice(options);
+  if (!options.pull.empty())
+    return Invalid(
+        "cannot use --pull: it only makes sense with heap_profile java android");
   const bool is_about_flags = options.arm_oom || options.disarm_oom;
   if (options.arm_oom && options.disarm_oom)
     return Invalid("cannot use --arm-oom together with --disarm-oom");
@@ -175,12 +192,13 @@ Status ReadView(JavaOptions* options) {
   std::vector<std::string> words = options->words;
   if (words.empty())
     return {};
-  if (!IsView(words[0]))
-    return Invalid(
-        "cannot show " + words[0] + ": there is no such view; " +
-        DidYouMean(words[0],
-                   {"histogram", "leaks", "dominators", "path", "object", "compare"},
-                   "heap_profile java --help lists them"));
+  if (!IsView(words[0])) {
+    Words views;
+    for (const CommandWord& view : ViewWords())
+      views.push_back(view.name);
+    return Invalid("cannot show " + words[0] + ": there is no such view; " +
+                   DidYouMean(words[0], views, "heap_profile java --help lists them"));
+  }
   options->view.verb = words[0];
   words.erase(words.begin());
   return SetObject(words, &options->view);
@@ -236,7 +254,8 @@ void ListMachines() {
 
 MachinePatience PatienceOf(const JavaOptions& options) {
   return {options.timeout_s.value_or(kListenTimeoutS) * kNsPerSecond,
-          options.timeout_s.value_or(kTimeoutS) * kNsPerSecond};
+          options.timeout_s.value_or(kTimeoutS) * kNsPerSecond,
+          "wait longer with --timeout"};
 }
 
 Status ArmOom(const JavaProcess& process, const JavaOptions& options) {
@@ -267,13 +286,14 @@ Result<TakenDump> TakeDump(const JavaProcess& process,
   const SteeringSignals signals(SignalSource::kTerminal);
   const ScopedFd stop = StopRequests();
   StatusLine line(/*is_wanted=*/true);
-  Result<TakenDump> taken =
-      TakeHeapDump(process,
-                   {.with_garbage = options.with_garbage,
-                    .patience = PatienceOf(options),
-                    .show = [&line](const std::string& text) { line.Show(text); },
-                    .stop_fd = stop.get()},
-                   kept->fd(), kept->room());
+  Result<TakenDump> taken = TakeHeapDump(
+      process,
+      {.with_garbage = options.with_garbage,
+       .patience = PatienceOf(options),
+       .room_advice = "give it a file where there is room for it with --keep",
+       .show = [&line](const std::string& text) { line.Show(text); },
+       .stop_fd = stop.get()},
+      kept->fd(), kept->room());
   line.Clear();
   if (!taken.ok())
     return taken;
@@ -302,9 +322,23 @@ Status ShowHeap(const JavaProcess& process, const JavaOptions& options) {
   return PrintView(dump, std::move(older), options.view);
 }
 
+DeviceDumpRequest DeviceRequest(const JavaOptions& options) {
+  return {
+      .process = options.pids.empty() ? options.name : std::to_string(options.pids[0]),
+      .existing = options.pull,
+      .with_garbage = options.with_garbage,
+      .patience_ns = PatienceOf(options).without_progress_ns};
+}
+
 Status RunJava(JavaOptions& options) {
+  if (!options.words.empty() && options.words[0] == "android") {
+    options.on_device = true;
+    options.words.erase(options.words.begin());
+  }
   HPD_TRY(CheckTogether(options));
   HPD_TRY(ReadView(&options));
+  if (options.on_device)
+    return ShowDeviceHeap(DeviceRequest(options), options.keep, options.view);
   if (options.pids.empty() && options.name.empty()) {
     ListMachines();
     return {};

@@ -12,7 +12,7 @@
 #include "cli/hprof/report_parts.h"
 #include "cli/text_layout.h"
 #include "hprof/object_values.h"
-#include "hprof/string_texts.h"
+#include "hprof/strings/string_texts.h"
 
 namespace heapprofd {
 namespace {
@@ -97,8 +97,9 @@ void PrintValues(const Examined& examined,
     Print(stdout, "  %s = %s\n", Printable(value.name).c_str(),
           ValueText(examined, opened, texts, value).c_str());
   if (!values.has_data)
-    Print(stdout, "  %s elements, which the dump does not have\n",
-          FormatCount(static_cast<double>(values.count)).c_str());
+    Print(
+        stdout, "  %s, which the dump does not have\n",
+        FormatCounted(static_cast<double>(values.count), "element", "elements").c_str());
   else if (values.count > values.values.size())
     Print(stdout, "  and %s more\n",
           FormatCount(static_cast<double>(values.count - values.values.size())).c_str());

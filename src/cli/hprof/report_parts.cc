@@ -23,8 +23,8 @@ size_t Shown(size_t rows, const HprofView& view) {
 }
 
 void PrintTotal(const OpenedDump& opened, uint64_t objects, uint64_t bytes) {
-  Print(stdout, "%s: %s objects, %s\n\n", opened.path.c_str(),
-        FormatCount(static_cast<double>(objects)).c_str(),
+  Print(stdout, "%s: %s, %s\n\n", opened.path.c_str(),
+        FormatCounted(static_cast<double>(objects), "object", "objects").c_str(),
         FormatBytes(static_cast<double>(bytes)).c_str());
 }
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/hprof/report_parts.h"
-#include "hprof/duplicate_strings.h"
+#include "hprof/strings/duplicate_strings.h"
 
 namespace heapprofd {
 namespace {
@@ -51,8 +51,9 @@ Status PrintStrings(OpenedDump& opened, const HprofView& view) {
                {"wasted", found.wasted}});
     return {};
   }
-  Print(stdout, "%s: %s strings, %s; %s would be saved if each text was there once\n\n",
-        opened.path.c_str(), FormatCount(static_cast<double>(found.strings)).c_str(),
+  Print(stdout, "%s: %s, %s; %s would be saved if each text was there once\n\n",
+        opened.path.c_str(),
+        FormatCounted(static_cast<double>(found.strings), "string", "strings").c_str(),
         FormatBytes(static_cast<double>(found.bytes)).c_str(),
         FormatBytes(static_cast<double>(found.wasted)).c_str());
   Print(stdout, "%12s %14s %14s  %s\n", "strings", "bytes", "wasted", "text");

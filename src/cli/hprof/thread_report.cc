@@ -92,8 +92,8 @@ Status PrintThreads(OpenedDump& opened, const HprofView& view) {
     PrintJson(opened, "threads", std::move(list), {{"all_threads", count}});
     return {};
   }
-  Print(stdout, "%s: %s threads\n", opened.path.c_str(),
-        FormatCount(static_cast<double>(count)).c_str());
+  Print(stdout, "%s: %s\n", opened.path.c_str(),
+        FormatCounted(static_cast<double>(count), "thread", "threads").c_str());
   for (const hprof::HeapThread& thread : threads) {
     Print(stdout, "\n");
     PrintThread(examined, opened, thread);

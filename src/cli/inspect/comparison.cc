@@ -63,11 +63,13 @@ std::vector<FunctionChange> ChangesOf(const HeldByFunction& held) {
 
 ChosenHeap LargestHeap(const OpenedFile& file,
                        const std::string& heap_name,
-                       const std::optional<uint64_t>& pid) {
+                       const ProcessChoice& choice) {
   ChosenHeap largest{.file = &file};
   bool is_named = false;
   for (const auto& process : file.processes) {
-    if (pid && static_cast<uint64_t>(process->profile().process.pid) != *pid)
+    const auto pid = static_cast<uint64_t>(process->profile().process.pid);
+    if ((choice.pid && pid != *choice.pid) ||
+        (choice.upid && process->upid() != *choice.upid))
       continue;
     for (const HeapDump& heap : process->profile().heaps) {
       const bool has_name = heap.heap_name == heap_name;

@@ -20,11 +20,16 @@ struct ChosenHeap {
   const HeapDump* heap = nullptr;
 };
 
-// The heap of the file that was largest, of those named `heap_name` if there are any;
-// with `pid` only of this process.
+// Of whose heaps one is chosen; any process's where nothing is said.
+struct ProcessChoice {
+  std::optional<uint64_t> pid = {};
+  std::optional<uint64_t> upid = {};
+};
+
+// The heap of the file that was largest, of those named `heap_name` if there are any.
 ChosenHeap LargestHeap(const OpenedFile& file,
                        const std::string& heap_name,
-                       const std::optional<uint64_t>& pid = {});
+                       const ProcessChoice& choice = {});
 
 struct FigureChange {
   HeapFigure a;

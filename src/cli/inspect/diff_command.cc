@@ -210,12 +210,8 @@ Result<int> RunDiff(const DiffOptions& options) {
   std::vector<std::unique_ptr<OpenedFile>> files;
   for (const std::string& path : options.files) {
     HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file, OpenFile(path, kDiffCommand));
-    const std::string reason = file->ReasonForNothing();
-    if (!reason.empty()) {
-      Print(stderr, "%s: nothing to compare in %s: %s\n", kDiffCommand, path.c_str(),
-            reason.c_str());
+    if (!file->TellsSomething(kDiffCommand))
       return static_cast<int>(kExitNothing);
-    }
     files.push_back(std::move(file));
   }
   const ChosenHeap a = LargestHeap(*files[0], "");

@@ -74,12 +74,8 @@ Result<int> RunExport(const ExportOptions& options) {
                  OpenFile(options.files[0], kExportCommand));
   for (const std::string& warning : file->warnings)
     Print(stderr, "%s: %s\n", kExportCommand, warning.c_str());
-  const std::string reason = file->ReasonForNothing();
-  if (!reason.empty()) {
-    Print(stderr, "%s: nothing to export of %s: %s\n", kExportCommand, file->path.c_str(),
-          reason.c_str());
+  if (!file->TellsSomething(kExportCommand))
     return static_cast<int>(kExitNothing);
-  }
   HPD_TRY_ASSIGN(const std::string text, Export(*file, options.choice));
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
   HPD_TRY(output.Write(text));

@@ -77,11 +77,14 @@ std::vector<std::string> NamesOf(const Rows& rows) {
 
 // What the choice leaves of the file.
 Result<ChosenHeap> ChooseHeap(const OpenedFile& file, const ExportChoice& choice) {
-  const ChosenHeap heap = LargestHeap(file, choice.heap, choice.pid);
+  const ChosenHeap heap =
+      LargestHeap(file, choice.heap, {.pid = choice.pid, .upid = choice.upid});
   const std::string what =
       heap.heap == nullptr
           ? "it has no profile" +
-                (choice.pid ? " of process " + std::to_string(*choice.pid) : "")
+                (choice.pid    ? " of process " + std::to_string(*choice.pid)
+                 : choice.upid ? " of upid " + std::to_string(*choice.upid)
+                               : "")
       : !choice.heap.empty() && heap.heap->heap_name != choice.heap
           ? "it has no heap named " + choice.heap
           : "";
@@ -146,7 +149,7 @@ Status ExportChoice::SetPid(const std::string& option, const std::string& text) 
 Result<std::string> Export(const OpenedFile& file, const ExportChoice& choice) {
   HPD_TRY_ASSIGN(ChosenHeap heap, ChooseHeap(file, choice));
   HeapDump at_maximum;
-  if (!file.tells_end()) {
+  if (file.is_at_maximum()) {
     at_maximum = AtMaximum(*heap.heap);
     heap.heap = &at_maximum;
   }

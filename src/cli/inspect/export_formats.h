@@ -26,8 +26,9 @@ std::span<const ExportFormat> ExportFormats();
 struct ExportChoice {
   const ExportFormat* format = nullptr;
   View view = View::kSpace;
-  std::optional<uint64_t> pid = {};  // unless the largest heap's
-  std::string heap = {};             // "": the largest one
+  std::optional<uint64_t> pid = {};   // unless the largest heap's
+  std::optional<uint64_t> upid = {};  // of those that had one pid, and of several files
+  std::string heap = {};              // "": the largest one
 
   Status SetFormat(const std::string& option, const std::string& name);
   Status SetView(const std::string& option, const std::string& name);

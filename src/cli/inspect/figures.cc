@@ -15,17 +15,6 @@ BoundedBytes Exact(double value) {
   return {.bytes = value, .low = value, .high = value};
 }
 
-// Counted by the recorder, or the sum of the samples.
-Estimate AllocatedOf(const HeapDump& heap) {
-  if (heap.exact_alloc_calls > 0)
-    return {.bytes = static_cast<double>(heap.exact_alloc_bytes),
-            .count = static_cast<double>(heap.exact_alloc_calls)};
-  Estimate allocated;
-  for (const auto& [callsite, totals] : heap.callsites)
-    allocated += totals.allocated;
-  return allocated;
-}
-
 }  // namespace
 
 std::vector<HeapFigure> FiguresOf(std::span<const HeapDump* const> heaps,
@@ -39,7 +28,7 @@ std::vector<HeapFigure> FiguresOf(std::span<const HeapDump* const> heaps,
     limits.low += heap->certain_live;
     limits.high += heap->possible_live;
     peak = SumOf(peak, heap->peak_total);
-    allocated += AllocatedOf(*heap);
+    allocated += AllocatedTotal(*heap);
   }
   const bool tells_peak =
       peak.high > 0 || std::any_of(heaps.begin(), heaps.end(), [](const HeapDump* heap) {

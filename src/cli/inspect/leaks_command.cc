@@ -95,8 +95,10 @@ void PrintTable(const ChosenHeap& heap, const Leaks& leaks, size_t top) {
   if (leaks.stacks.empty())
     text += "  There is none.\n";
   else
-    text += "  " + std::to_string(leaks.stacks.size()) + " stacks hold " +
-            FormatBytes(leaks.held()) + " at the end, " +
+    text += "  " +
+            FormatCounted(static_cast<double>(leaks.stacks.size()), "stack holds",
+                          "stacks hold") +
+            " " + FormatBytes(leaks.held()) + " at the end, " +
             FormatShare(leaks.held(), leaks.live) +
             " of what is live then.\n  This is evidence, not proof: the program may "
             "still need it.\n";
@@ -158,12 +160,11 @@ Result<int> RunLeaks(const LeaksOptions& options) {
         "raw-trace");
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
                  OpenFile(options.files[0], kLeaksCommand));
-  std::string reason = file->ReasonForNothing();
-  if (reason.empty() && !file->tells_end())
-    reason = "its dumps are of the maximum (--dump-at-max), not of the end";
-  if (!reason.empty()) {
-    Print(stderr, "%s: nothing to look at in %s: %s\n", kLeaksCommand, file->path.c_str(),
-          reason.c_str());
+  if (!file->TellsSomething(kLeaksCommand))
+    return static_cast<int>(kExitNothing);
+  if (!file->tells_end()) {
+    SayNothingToTell(kLeaksCommand, *file,
+                     "its dumps are of the maximum (--dump-at-max), not of the end");
     return static_cast<int>(kExitNothing);
   }
   const ChosenHeap heap = LargestHeap(*file, "");

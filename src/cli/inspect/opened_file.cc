@@ -4,30 +4,14 @@
 #include <map>
 #include <utility>
 
+#include "base/print.h"
 #include "cli/open_traces.h"
-#include "cli/record/named_targets.h"
+#include "cli/results/process_order.h"
 #include "hprof/graph_tables.h"
 #include "query/allocators.h"
 
 namespace heapprofd {
 namespace {
-
-// The last dump of each heap.
-std::vector<uint32_t> LastDumps(const ImportedTrace& trace) {
-  std::map<std::pair<uint32_t, StringId>, uint32_t> last;
-  for (uint32_t id = 0; id < trace.dumps.size(); ++id) {
-    const ImportedDump& dump = trace.dumps[id];
-    const auto [entry, is_new] = last.try_emplace({dump.upid, dump.heap_name}, id);
-    if (!is_new && trace.dumps[entry->second].ts <= dump.ts)
-      entry->second = id;
-  }
-  std::vector<uint32_t> dumps;
-  dumps.reserve(last.size());
-  for (const auto& [heap, id] : last)
-    dumps.push_back(id);
-  std::sort(dumps.begin(), dumps.end());
-  return dumps;
-}
 
 void AddProcesses(OpenedFile& file) {
   const ImportedTrace& trace = file.trace();
@@ -46,7 +30,49 @@ void AddProcesses(OpenedFile& file) {
                    });
 }
 
+Result<std::unique_ptr<OpenedFile>> OpenDecoded(const std::vector<std::string>& paths,
+                                                const std::string& tool,
+                                                StackForm form) {
+  auto file = std::make_unique<OpenedFile>();
+  for (const std::string& path : paths)
+    file->path += (file->path.empty() ? "" : ", ") + path;
+  HPD_TRY_ASSIGN(file->database, OpenTraces(
+                                     paths, tool,
+                                     [it = file.get()](const std::string& warning) {
+                                       it->warnings.push_back(warning);
+                                     },
+                                     form));
+  HPD_TRY(file->database->Decode());
+  return file;
+}
+
 }  // namespace
+
+std::vector<uint32_t> LastDumps(const ImportedTrace& trace) {
+  std::map<std::pair<uint32_t, StringId>, uint32_t> last;
+  for (uint32_t id = 0; id < trace.dumps.size(); ++id) {
+    const ImportedDump& dump = trace.dumps[id];
+    const auto [entry, is_new] = last.try_emplace({dump.upid, dump.heap_name}, id);
+    if (!is_new && trace.dumps[entry->second].ts <= dump.ts)
+      entry->second = id;
+  }
+  std::vector<uint32_t> dumps;
+  dumps.reserve(last.size());
+  for (const auto& [heap, id] : last)
+    dumps.push_back(id);
+  std::sort(dumps.begin(), dumps.end());
+  return dumps;
+}
+
+Status OpenedFile::Complete() {
+  if (is_complete)
+    return {};
+  HPD_TRY(database->UseCallsites());
+  is_allocator = AllocatorFrames(trace());
+  AddProcesses(*this);
+  is_complete = true;
+  return {};
+}
 
 std::vector<uint32_t> OpenedFile::DumpsOf(uint32_t upid,
                                           const std::string& heap_name) const {
@@ -59,9 +85,13 @@ std::vector<uint32_t> OpenedFile::DumpsOf(uint32_t upid,
   return dumps;
 }
 
+bool OpenedFile::is_at_maximum() const {
+  return std::any_of(trace().dumps.begin(), trace().dumps.end(),
+                     [](const ImportedDump& dump) { return dump.is_peak; });
+}
+
 bool OpenedFile::tells_end() const {
-  return std::none_of(trace().dumps.begin(), trace().dumps.end(),
-                      [](const ImportedDump& dump) { return dump.is_peak; });
+  return !is_at_maximum() || trace().cumulative.row_count() > 0;
 }
 
 double OpenedFile::seconds() const {
@@ -84,35 +114,46 @@ std::string OpenedFile::ReasonForNothing() const {
       return process->profile().reason;
   }
   if (!trace().heap_graph.graphs.empty())
-    return "it has Java heaps only; heap_profile query and heap_profile traceconv "
-           "java_heap_profile read them";
+    return "it has Java heaps only; heap_profile report, heap_profile query and "
+           "heap_profile traceconv java_heap_profile show them";
   return processes.empty() ? "it has no heap profile"
                            : "no sample was taken of its processes' allocations";
 }
 
+bool OpenedFile::TellsSomething(const char* command) const {
+  const std::string reason = ReasonForNothing();
+  if (!reason.empty())
+    SayNothingToTell(command, *this, reason);
+  return reason.empty();
+}
+
+void SayNothingToTell(const char* command,
+                      const OpenedFile& file,
+                      const std::string& reason) {
+  Print(stderr, "%s: nothing to tell of %s: %s\n", command, file.path.c_str(),
+        reason.c_str());
+}
+
 Result<std::unique_ptr<OpenedFile>> OpenFile(const std::string& path,
                                              const std::string& tool) {
+  if (hprof::IsDump(path))
+    return Invalid("cannot read " + path +
+                   ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
+                   "heap_profile report FILE show what is in it");
   return OpenFiles({path}, tool);
 }
 
 Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& paths,
                                               const std::string& tool) {
-  auto file = std::make_unique<OpenedFile>();
-  for (const std::string& path : paths) {
-    if (hprof::IsDump(path))
-      return Invalid("cannot read " + path +
-                     ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
-                     "heap_profile query FILE show what is in it");
-    file->path += (file->path.empty() ? "" : ", ") + path;
-  }
-  HPD_TRY_ASSIGN(file->database,
-                 OpenTraces(paths, tool, [it = file.get()](const std::string& warning) {
-                   it->warnings.push_back(warning);
-                 }));
-  HPD_TRY(file->database->Decode());
-  file->is_allocator = AllocatorFrames(file->trace());
-  AddProcesses(*file);
+  HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file,
+                 OpenDecoded(paths, tool, StackForm::kCallsites));
+  HPD_TRY(file->Complete());
   return file;
+}
+
+Result<std::unique_ptr<OpenedFile>> OpenFilesForReport(
+    const std::vector<std::string>& paths, const std::string& tool) {
+  return OpenDecoded(paths, tool, StackForm::kWhole);
 }
 
 }  // namespace heapprofd

@@ -13,19 +13,26 @@
 namespace heapprofd {
 
 struct OpenedFile {
+  // What only some ask for: callsites and what follows from them. Once.
+  Status Complete();
+
   std::string path;  // of several, all of them
   std::unique_ptr<TraceDatabase> database;
   std::vector<bool> is_allocator;  // AllocatorFrames()
   std::vector<std::unique_ptr<RestoredProfile>> processes;
   std::vector<std::string> warnings;  // what was not right in the file, one line each
+  bool is_complete = false;
 
   const ImportedTrace& trace() const { return database->trace(); }
 
   // Rows of heap_dump of a heap of a process, in order.
   std::vector<uint32_t> DumpsOf(uint32_t upid, const std::string& heap_name) const;
 
-  // False: its dumps are of the maximum (dump_at_max), and of the end of a heap only the
-  // limits are known (HeapDump::certain_live, possible_live).
+  // It has dumps of the maximum (dump_at_max).
+  bool is_at_maximum() const;
+
+  // False: they are of another program, and of the end of a heap only the limits are
+  // known (HeapDump::certain_live, possible_live), if anything.
   bool tells_end() const;
 
   // Of the recording, as far as the file tells; 0: it does not.
@@ -33,15 +40,30 @@ struct OpenedFile {
 
   // Why there is nothing to tell of; "" when there is a heap with allocations.
   std::string ReasonForNothing() const;
+
+  // False: there is nothing to tell of, and `command` has said why.
+  bool TellsSomething(const char* command) const;
 };
+
+// The last dump of each heap, in order.
+std::vector<uint32_t> LastDumps(const ImportedTrace& trace);
+
+// What a command says then.
+void SayNothingToTell(const char* command,
+                      const OpenedFile& file,
+                      const std::string& reason);
 
 // `tool` begins the lines on stderr about symbols. kInvalidArgument for heap dumps of
 // Java, which other commands examine.
 Result<std::unique_ptr<OpenedFile>> OpenFile(const std::string& path,
                                              const std::string& tool);
 
-// Several as one.
+// Several as one, also heap dumps of Java, whose objects are in its tables.
 Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& paths,
                                               const std::string& tool);
+
+// The same until Complete() with whole stacks, which is enough for a report.
+Result<std::unique_ptr<OpenedFile>> OpenFilesForReport(
+    const std::vector<std::string>& paths, const std::string& tool);
 
 }  // namespace heapprofd

@@ -17,6 +17,10 @@
 namespace heapprofd {
 namespace {
 
+double Square(double error) {
+  return error * error;
+}
+
 uint64_t Unsigned(int64_t ts) {
   return static_cast<uint64_t>(std::max<int64_t>(0, ts));
 }
@@ -88,6 +92,7 @@ RestoredProfile::RestoredProfile(const ImportedTrace& trace,
     : trace_(trace), is_allocator_(is_allocator), upid_(upid) {
   AddProcess();
   AddMemory();
+  AddEnd();
 }
 
 void RestoredProfile::AddProcess() {
@@ -121,6 +126,20 @@ void RestoredProfile::AddMemory() {
   profile_.memory.rss_kib = kib("mem.rss");
   profile_.memory.swap_kib = kib("mem.swap");
   profile_.memory.anonymous_kib = kib("mem.rss.anon");
+}
+
+void RestoredProfile::AddEnd() {
+  if (const uint32_t row = trace_.processes[upid_].end; row != kNoId)
+    end_ = &trace_.process_ends[row];
+  if (end_ == nullptr)
+    return;
+  profile_.process.executable = end_->executable;
+  profile_.hooks_malloc = end_->hooks_malloc;
+  profile_.unrecorded_heaps = end_->unrecorded_heaps;
+  profile_.late_files = end_->late_files;
+  profile_.memory.rss_kib = end_->rss_kib;
+  profile_.memory.anonymous_kib = end_->anonymous_kib;
+  profile_.memory.swap_kib = end_->swap_kib;
 }
 
 MappingId RestoredProfile::MappingOf(uint32_t row) {
@@ -195,21 +214,46 @@ void RestoredProfile::AddValues(uint32_t dump, HeapDump* heap) {
   }
 }
 
+// In the place of what a dump of the maximum says of the end.
+void RestoredProfile::AddCumulative(uint32_t dump, HeapDump* heap) {
+  const CumulativeTable& rows = trace_.cumulative;
+  const auto [first, last] = rows.RowsOf(dump);
+  if (first == last)
+    return;
+  std::map<CallsiteId, CallsiteTotals> sums;
+  for (size_t row = first; row < last; ++row) {
+    const double bytes_variance = Square(rows.alloc_size_error[row]);
+    const double count_variance = Square(rows.alloc_count_error[row]);
+    CallsiteTotals& totals = sums[CallsiteOf(rows.callsite[row])];
+    totals.allocated += {.bytes = static_cast<double>(rows.alloc_size[row]),
+                         .count = static_cast<double>(rows.alloc_count[row]),
+                         .bytes_variance = bytes_variance,
+                         .count_variance = count_variance};
+    totals.freed +=
+        {.bytes = static_cast<double>(rows.free_size[row]),
+         .count = static_cast<double>(rows.free_count[row]),
+         .bytes_variance = bytes_variance - Square(rows.live_size_error[row]),
+         .count_variance = count_variance - Square(rows.live_count_error[row])};
+  }
+  heap->callsites = CallsiteRows<CallsiteTotals>();
+  for (const auto& [callsite, totals] : sums)
+    heap->callsites.emplace(callsite, totals);
+}
+
 void RestoredProfile::AddErrors(const ImportedDump& dump, HeapDump* heap) {
   const EstimateTable& estimates = trace_.estimates;
   std::map<CallsiteId, Estimate> peaks;
   for (size_t i = 0; i < dump.estimate_count; ++i) {
     const size_t row = dump.first_estimate + i;
     const CallsiteId callsite = CallsiteOf(estimates.callsite[row]);
-    const auto square = [](double error) { return error * error; };
     CallsiteTotals& totals = heap->callsites[callsite];
-    totals.allocated.bytes_variance += square(estimates.allocated_bytes_error[row]);
-    totals.allocated.count_variance += square(estimates.alloc_count_error[row]);
+    totals.allocated.bytes_variance += Square(estimates.allocated_bytes_error[row]);
+    totals.allocated.count_variance += Square(estimates.alloc_count_error[row]);
     // So that the difference has the variance of what is live.
-    totals.freed.bytes_variance += square(estimates.allocated_bytes_error[row]) -
-                                   square(estimates.live_bytes_error[row]);
-    totals.freed.count_variance += square(estimates.alloc_count_error[row]) -
-                                   square(estimates.live_count_error[row]);
+    totals.freed.bytes_variance += Square(estimates.allocated_bytes_error[row]) -
+                                   Square(estimates.live_bytes_error[row]);
+    totals.freed.count_variance += Square(estimates.alloc_count_error[row]) -
+                                   Square(estimates.live_count_error[row]);
     if (estimates.peak_bytes[row] > 0)
       peaks[callsite] += {.bytes = static_cast<double>(estimates.peak_bytes[row]),
                           .count = static_cast<double>(estimates.peak_count[row])};
@@ -249,7 +293,9 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
   heap.exact_alloc_calls = row.exact_alloc_calls;
   heap.exact_alloc_bytes = row.exact_alloc_bytes;
   AddValues(dump, &heap);
-  if (!row.is_peak)
+  if (row.is_peak)
+    AddCumulative(dump, &heap);
+  else
     AddErrors(row, &heap);
   AddShapes(dump, &heap);
   double live = 0;
@@ -268,8 +314,12 @@ void RestoredProfile::ForgetHeaps() {
 
 void RestoredProfile::AddHeap(uint32_t dump) {
   const ImportedDump& row = trace_.dumps[dump];
-  profile_.heaps.push_back(Restore(dump));
-  profile_.memory.requested += LiveTotal(profile_.heaps.back()).bytes;
+  if (end_ == nullptr || end_->has_heaps)
+    profile_.heaps.push_back(Restore(dump));
+  if (end_ != nullptr)
+    profile_.memory.requested = end_->requested;
+  else
+    profile_.memory.requested += LiveTotal(profile_.heaps.back()).bytes;
   profile_.from_startup = row.from_startup || profile_.process.pid == 0;
   profile_.hit_guardrail = row.hit_guardrail;
   if (row.client_error == static_cast<uint32_t>(ClientFault::kHitTimeout))

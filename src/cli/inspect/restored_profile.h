@@ -21,11 +21,15 @@ class RestoredProfile {
 
   // The heap of one row of heap_dump, from its beginning up to the dump. Callsites are
   // those of profile(), for all dumps of the process. Of a dump of the maximum
-  // (dump_at_max) `peak` has what was live then, and nothing is known of the end.
+  // (dump_at_max) `peak` has what was live then; of the end nothing is known where the
+  // file has no ImportedTrace::cumulative.
   HeapDump Restore(uint32_t dump);
 
   // Adds a process's heap and what the dump tells of the process.
   void AddHeap(uint32_t dump);
+
+  // The callsite of profile() that is this row of the trace's.
+  CallsiteId CallsiteOf(uint32_t row);
 
   // For those of another moment.
   void ForgetHeaps();
@@ -37,19 +41,24 @@ class RestoredProfile {
 
   uint32_t upid() const { return upid_; }
 
+  // What the recorder knew at the end; nullptr: the file does not tell.
+  const ProcessEnd* end() const { return end_; }
+
  private:
   void AddProcess();
   void AddMemory();
+  void AddEnd();
   MappingId MappingOf(uint32_t row);
   FrameId FrameOf(uint32_t row);
-  CallsiteId CallsiteOf(uint32_t row);
   void AddValues(uint32_t dump, HeapDump* heap);
+  void AddCumulative(uint32_t dump, HeapDump* heap);
   void AddErrors(const ImportedDump& dump, HeapDump* heap);
   void AddShapes(uint32_t dump, HeapDump* heap);
 
   const ImportedTrace& trace_;
   const std::vector<bool>& is_allocator_;
   uint32_t upid_;
+  const ProcessEnd* end_ = nullptr;
   TargetProfile profile_;
   std::unordered_map<uint32_t, MappingId> mappings_;  // by the trace's rows
   std::unordered_map<uint32_t, FrameId> frames_;

@@ -137,12 +137,8 @@ Result<int> RunStats(const StatsOptions& options) {
         "raw-trace");
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
                  OpenFile(options.files[0], kStatsCommand));
-  const std::string reason = file->ReasonForNothing();
-  if (!reason.empty()) {
-    Print(stderr, "%s: nothing to tell of %s: %s\n", kStatsCommand, file->path.c_str(),
-          reason.c_str());
+  if (!file->TellsSomething(kStatsCommand))
     return static_cast<int>(kExitNothing);
-  }
   const std::vector<HeapFigure> figures = FiguresOf(HeapsOf(*file), file->tells_end());
   HPD_TRY(CheckKnown(options.thresholds, figures, file->path));
   std::vector<Verdict> verdicts;

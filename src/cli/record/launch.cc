@@ -15,7 +15,6 @@
 #include "cli/execute.h"
 #include "cli/exit_code.h"
 #include "cli/record/own_limits.h"
-#include "engine/obstacle.h"
 #include "wire/handshake.h"
 
 namespace heapprofd {
@@ -46,27 +45,20 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
     signal(SIGINT, SIG_IGN);
   sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   RestoreLimits();
-  Execute(command);
-  const int error = errno;
-  const ssize_t ignored = write(error_fd, &error, sizeof(error));
-  static_cast<void>(ignored);
-  _exit(kExitNoProgram);
+  Execute(command, error_fd);
 }
 
-// A script and a program whose interpreter is missing are there, though the kernel says
-// that they are not.
 LaunchError CannotRun(const std::string& program, int error) {
-  const bool is_missing = error == ENOENT || error == ENOTDIR;
+  const NoExecution why = WhyNotExecuted(program, error);
   const std::string cannot = "cannot run " + program + ": ";
-  const std::string missing = is_missing ? MissingInterpreter(program) : "";
-  if (!missing.empty())
+  if (!why.interpreter.empty())
     return {kExitNoProgram,
-            cannot + "its interpreter " + Printable(missing) +
+            cannot + "its interpreter " + Printable(why.interpreter) +
                 " does not exist; install that, or name another in the program"};
-  return {is_missing ? kExitNoProgram : kExitCannotRun,
-          cannot + strerror(error) +
-              (is_missing ? "; check the name and PATH"
-                          : "; check that it is an executable file")};
+  if (why.is_missing)
+    return {kExitNoProgram, cannot + strerror(ENOENT) + "; check the name and PATH"};
+  return {kExitCannotRun,
+          cannot + strerror(error) + "; check that it is an executable file"};
 }
 
 }  // namespace
@@ -96,9 +88,7 @@ Launched Launch(const std::vector<std::string>& command,
     BecomeProgram(command, signal_mask, ignores_interrupt, write_end.get());
   }
   write_end.reset();
-  int error = 0;
-  if (read(read_end.get(), &error, sizeof(error)) ==
-      static_cast<ssize_t>(sizeof(error))) {
+  if (const int error = AwaitExecution(read_end.get()); error != 0) {
     launched.error = CannotRun(command[0], error);
     return launched;
   }

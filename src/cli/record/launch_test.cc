@@ -119,6 +119,18 @@ TEST_F(LaunchTest, AMissingProgramIsToldApartFromOneThatCannotRun) {
   EXPECT_NE(folder.error.message.find("cannot run " + folder_), std::string::npos);
 }
 
+// The kernel's answer is that of a folder that may not be searched, also for root.
+TEST_F(LaunchTest, AFolderOfThisNameInPathIsNoProgram) {
+  fs::create_directory(folder_ + "/backup");
+  const std::string path = getenv("PATH");
+  setenv("PATH", folder_.c_str(), 1);
+  const Launched launched = Start({"backup"});
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(launched.error.exit_code, kExitNoProgram);
+  EXPECT_EQ(launched.error.message,
+            "cannot run backup: No such file or directory; check the name and PATH");
+}
+
 TEST_F(LaunchTest, AMissingInterpreterIsNamed) {
   const std::string script = folder_ + "/script";
   std::ofstream(script) << "#!/no/such/interpreter -x\n";

@@ -42,7 +42,7 @@ void LiveView::Observe(const std::vector<Target*>& targets) {
       continue;
     History& history = histories_[target];
     history.live_bytes.push_back(target->recorder().LiveBytes());
-    target->recorder().observer().Look(history.live_bytes.back());
+    target->recorder().observer().Look(history.live_bytes.back(), observed_ns_);
     is_full |= history.live_bytes.size() >= kMaxPoints;
   }
   if (is_full)
@@ -75,10 +75,10 @@ std::string LiveView::StatusText(const std::vector<Target*>& targets) const {
   }
   std::array<char, 128> text{};
   snprintf(text.data(), text.size(),
-           "* %s  live %s  %s samples  ring %.0f%%  %llu dropped  Ctrl-C to stop",
+           "* %s  live %s  %s  ring %.0f%%  %llu dropped  Ctrl-C to stop",
            ClockText(seconds()).c_str(), FormatBytes(live).c_str(),
-           FormatCount(static_cast<double>(samples)).c_str(), fill * 100,
-           static_cast<unsigned long long>(lost));
+           FormatCounted(static_cast<double>(samples), "sample", "samples").c_str(),
+           fill * 100, static_cast<unsigned long long>(lost));
   return text.data();
 }
 

@@ -4,20 +4,13 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/results/process_name.h"
+#include "cli/results/process_order.h"
 #include "cli/results/unnamed_advice.h"
 #include "jit/jit_frames.h"
 #include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
-
-double SizeOf(const TargetProfile& profile) {
-  double size = 0;
-  for (const HeapDump& dump : profile.heaps)
-    size += dump.peak_total.bytes > 0 ? dump.peak_total.bytes : LiveTotal(dump).bytes;
-  return size;
-}
 
 double LiveBytes(const TargetProfile& profile) {
   LiveSum live;
@@ -38,22 +31,6 @@ void NameJitFrames(Target& target, int cancel_fd, SymbolizeReport& symbols) {
   if (jit.unnamed_frames == 0)
     return;
   symbols.modules.push_back(ModuleOfJitCode(target.profile(), jit));
-}
-
-// The program that the user has named goes before its helpers, unless it is a mere
-// wrapper of one that has much more.
-void PutProgramFirst(pid_t program, std::vector<NamedTarget>& named) {
-  constexpr double kWrapperShare = 0.25;
-  if (named.empty())
-    return;
-  const auto own = std::find_if(named.begin(), named.end(), [&](const NamedTarget& it) {
-    return it.target->profile().process.pid == program;
-  });
-  const TargetProfile& first = *named[0].result.profile;
-  if (own == named.end() || HasSamples(*own->result.profile) < HasSamples(first) ||
-      SizeOf(*own->result.profile) < kWrapperShare * SizeOf(first))
-    return;
-  std::rotate(named.begin(), own, own + 1);
 }
 
 // The peak may have been between two looks at the heap, and the end behind the last one.
@@ -92,16 +69,6 @@ std::vector<NamedTarget> AllTargets(const TraceRecording& recording,
 
 }  // namespace
 
-// The estimate of a peak can be 0 where samples were taken.
-std::pair<bool, double> RankOf(const TargetProfile& profile) {
-  return {HasSamples(profile), SizeOf(profile)};
-}
-
-bool HasSamples(const TargetProfile& profile) {
-  return std::any_of(profile.heaps.begin(), profile.heaps.end(),
-                     [](const HeapDump& dump) { return !dump.callsites.empty(); });
-}
-
 std::vector<NamedTarget> NameTargets(const TraceRecording& recording,
                                      const LiveView& view,
                                      const SymbolizeOptions& options,
@@ -125,12 +92,15 @@ std::vector<NamedTarget> NameTargets(const TraceRecording& recording,
     if (HasSamples(process.target->profile()))
       NameJitFrames(*process.target, options.cancel_fd, process.result.symbols);
   }
-  std::stable_sort(named.begin(), named.end(),
-                   [](const NamedTarget& a, const NamedTarget& b) {
-                     return RankOf(*a.result.profile) > RankOf(*b.result.profile);
-                   });
-  PutProgramFirst(program, named);
-  return named;
+  std::vector<const TargetProfile*> unordered;
+  unordered.reserve(named.size());
+  for (const NamedTarget& process : named)
+    unordered.push_back(process.result.profile);
+  std::vector<NamedTarget> ordered;
+  ordered.reserve(named.size());
+  for (const size_t i : OrderOf(unordered, program))
+    ordered.push_back(std::move(named[i]));
+  return ordered;
 }
 
 bool WasInterrupted(const std::vector<NamedTarget>& named) {
@@ -140,21 +110,6 @@ bool WasInterrupted(const std::vector<NamedTarget>& named) {
       return module.reason == NoSymbolsReason::kCancelled;
     });
   });
-}
-
-std::string LargerThanFirst(const std::vector<NamedTarget>& named) {
-  return named.size() > 1 &&
-                 SizeOf(*named[1].result.profile) > SizeOf(*named[0].result.profile)
-             ? ProcessName(named[1].target->profile())
-             : "";
-}
-
-std::string ProgramBehindFirst(const std::vector<NamedTarget>& named, pid_t program) {
-  for (const NamedTarget& process : named) {
-    if (process.target->profile().process.pid == program)
-      return &process == named.data() ? "" : ProcessName(process.target->profile());
-  }
-  return "";
 }
 
 }  // namespace heapprofd

@@ -67,8 +67,11 @@ Status CheckOptions(Options& options) {
   if (!options.command.empty() && targets.no_startup)
     return Invalid(
         "cannot use --no-startup with a program to start; use it with --name or --pid");
+  options.session.list_live_blocks = options.with_java;
   if (options.with_java && options.platform == Platform::kAndroid)
-    return Invalid("cannot use --with-java on a device; adb shell am dumpheap takes one");
+    return Invalid(
+        "cannot use --with-java on a device; heap_profile java android shows a heap "
+        "there");
   if (options.with_java && options.command.empty() && !targets.names.empty())
     return Invalid(
         "cannot use --with-java with --name: name the processes by --pid; heap_profile "

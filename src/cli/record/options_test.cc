@@ -157,11 +157,15 @@ TEST(OptionsTest, AProgramWithoutSeparatorIsNotGuessed) {
 TEST(OptionsTest, JavaHeapsAreThoseOfNamedProcesses) {
   EXPECT_TRUE(Parse({"--with-java", "--pid", "1,2"}).with_java);
   EXPECT_TRUE(Parse({"--with-java", "--", "java"}).with_java);
+  // Addresses are nobody's business otherwise.
+  EXPECT_TRUE(Parse({"--with-java", "--pid", "1"}).session.list_live_blocks);
+  EXPECT_FALSE(Parse({"--pid", "1"}).session.list_live_blocks);
   EXPECT_NE(
       ErrorOf({"--with-java", "--name", "java"}).find("name the processes by --pid"),
       std::string::npos);
-  EXPECT_EQ(ErrorOf({"android", "--with-java", "--name", "app"}),
-            "cannot use --with-java on a device; adb shell am dumpheap takes one");
+  EXPECT_EQ(
+      ErrorOf({"android", "--with-java", "--name", "app"}),
+      "cannot use --with-java on a device; heap_profile java android shows a heap there");
 }
 
 }  // namespace

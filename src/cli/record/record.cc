@@ -9,11 +9,10 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/files/temporary_directory.h"
 #include "base/print.h"
 #include "cli/exit_code.h"
+#include "cli/managed/managed_heaps.h"
 #include "cli/record/launch.h"
-#include "cli/record/managed_heaps.h"
 #include "cli/record/output_directory.h"
 #include "cli/record/preload_path.h"
 #include "cli/record/program_run.h"
@@ -42,15 +41,13 @@ void AnswerMark(TraceRecording& recording, ScopedFd connection) {
   static_cast<void>(ignored);  // whoever asked is gone
 }
 
-// `directory` takes what is needed meanwhile.
 Result<std::unique_ptr<TraceRecording>> CreateRecording(const Options& options,
-                                                        TraceFile trace,
-                                                        const std::string& directory) {
+                                                        TraceFile trace) {
   HPD_TRY_ASSIGN(std::unique_ptr<Session> session, Session::Create(options.session));
   std::vector<std::unique_ptr<Session>> sessions;
   sessions.push_back(std::move(session));
   auto recording = std::make_unique<TraceRecording>(
-      ConfigOf(options), std::move(sessions), std::move(trace), directory);
+      ConfigOf(options), std::move(sessions), std::move(trace));
   recording->sessions()[0]->socket()->set_control_handler(
       [recording = recording.get()](ScopedFd connection) {
         AnswerMark(*recording, std::move(connection));
@@ -279,7 +276,7 @@ int RunProgram(const Options& options) {
   if (!trace.ok())
     return Fail(trace.status());
   Result<std::unique_ptr<TraceRecording>> created =
-      CreateRecording(options, std::move(trace).value(), directory.value());
+      CreateRecording(options, std::move(trace).value());
   if (!created.ok()) {
     RemoveOutput(directory.value());
     return Fail(created.status());
@@ -300,10 +297,9 @@ int DumpProgram(const Options& options, TraceFile trace) {
   if (!needs.ok())
     return Fail(needs.status());
   Result<std::unique_ptr<TraceRecording>> created =
-      CreateRecording(options, std::move(trace), TemporaryDirectory());
+      CreateRecording(options, std::move(trace));
   if (!created.ok())
     return Fail(created.status());
-  created.value()->KeepNoDumps();
   return RecordProgram(options, *created.value(), std::move(needs).value(),
                        {.quiet = true, .only_dumps = true})
       .exit_code;

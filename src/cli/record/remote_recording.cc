@@ -237,7 +237,7 @@ Result<ControlChannel> StartRecording(const RemoteRequest& request, int stop_fd)
 // The exit code of one whom a signal has ended; `otherwise` when none has.
 int ExitCodeOf(SteeringSignals& signals, int otherwise) {
   while (const std::optional<signalfd_siginfo> info = signals.Next()) {
-    if (info->ssi_signo != SIGCHLD)
+    if (info->ssi_signo != SIGCHLD && info->ssi_signo != SIGUSR1)
       return 128 + static_cast<int>(info->ssi_signo);
   }
   return otherwise;

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <time.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,10 +16,9 @@
 #include "cli/record/signals.h"
 #include "cli/results/deobfuscate_profile.h"
 #include "cli/results/nothing_recorded.h"
-#include "cli/terminal_color.h"
-#include "cli/text_layout.h"
-#include "export/gzip.h"
-#include "export/pprof.h"
+#include "cli/results/process_order.h"
+#include "cli/results/recording_results.h"
+#include "cli/results/unnamed_modules.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {
@@ -31,93 +30,12 @@ Status WriteSymbols(const std::string& directory, const TraceRecording& recordin
   HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(directory + "/symbols"));
   TraceWriter writer(std::move(file));
   for (const Target* target : recording.targets())
-    HPD_TRY(writer.WriteModuleSymbols(target->profile()));
+    HPD_TRY(writer.WriteModuleSymbols(target->profile(), NamedModules::kWithBuildId));
   // The trace has them already; scripts look for it by this name.
   const std::string complete = directory + "/symbolized-trace";
   if (symlink("raw-trace", complete.c_str()) != 0)
     return Status::FromErrno("cannot create " + complete, errno);
   return writer.Finish();
-}
-
-std::string JoinCommand(const std::vector<std::string>& command) {
-  std::string text;
-  for (const std::string& argument : command)
-    text += (text.empty() ? "" : " ") + argument;
-  return text;
-}
-
-// Wall clock time of a moment on CLOCK_MONOTONIC.
-uint64_t WallClockNs(uint64_t monotonic_ns) {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
-         static_cast<uint64_t>(now.tv_nsec) - (MonotonicNs() - monotonic_ns);
-}
-
-bool DumpsAtMax(const RecordingConfig& config) {
-  return std::any_of(config.sessions.begin(), config.sessions.end(),
-                     [](const SessionConfig& session) { return session.dumps.at_max; });
-}
-
-// Writes pprof files with running numbers.
-class PprofFiles {
- public:
-  PprofFiles(std::string directory, const RecordingConfig& config)
-      : directory_(std::move(directory)) {
-    options_.with_maximum = DumpsAtMax(config);
-  }
-
-  // Nothing for a heap without samples.
-  Status Write(const TargetProfile& profile, const HeapDump& dump, const DumpMark& mark) {
-    last_path_.clear();
-    if (dump.callsites.empty())
-      return {};
-    std::string path = directory_ + "/heap_dump." + std::to_string(++number_) + "." +
-                       std::to_string(profile.process.pid) + "." + dump.heap_name +
-                       ".pb.gz";
-    options_.time_unix_ns = WallClockNs(dump.end_ns);
-    options_.comments = {
-        "command: " + JoinCommand(profile.process.cmdline),
-        "sampling interval: " + std::to_string(dump.sampling_interval) + " bytes",
-        "counts and bytes are unbiased estimates from samples"};
-    if (!mark.label.empty())
-      options_.comments.push_back("dump: " + mark.label);
-    HPD_TRY(WriteGzipFile(path, EncodePprof(profile, dump, options_)));
-    last_path_ = std::move(path);
-    return {};
-  }
-
-  // Empty when the last heap had no samples.
-  const std::string& last_path() const { return last_path_; }
-
- private:
-  std::string directory_;
-  PprofOptions options_;
-  int number_ = 0;
-  std::string last_path_;
-};
-
-// Earlier dumps first, then the last of each process in the order of `named`; the paths
-// of the first process come back.
-Result<std::vector<std::string>> WritePprofs(const std::string& directory,
-                                             const TraceRecording& recording,
-                                             const std::vector<NamedTarget>& named) {
-  PprofFiles files(directory, recording.config());
-  HPD_TRY(recording.ForEachEarlierHeap(
-      [&](const TargetProfile& profile, const HeapDump& dump, const DumpMark& mark) {
-        return files.Write(profile, dump, mark);
-      }));
-  std::vector<std::string> first_paths;
-  for (const NamedTarget& process : named) {
-    if (!recording.IsInFinalDump(*process.target))
-      continue;
-    for (const HeapDump& dump : process.result.profile->heaps) {
-      HPD_TRY(files.Write(*process.result.profile, dump, DumpMark()));
-      if (&process == &named[0] && !files.last_path().empty())
-        first_paths.push_back(files.last_path());
-    }
-  }
-  return first_paths;
 }
 
 // What went wrong with processes that were attached to.
@@ -174,13 +92,6 @@ void PrintNothing(const TraceRecording& recording,
     Print(stderr, "  trace  %s\n", options.trace_path.c_str());
 }
 
-void PrintSummary(const std::vector<ProcessResult>& results,
-                  const SummaryOptions& options) {
-  const std::string text = "\n" + FormatSummary(results, options);
-  // Printable already, and no name has brought the colours.
-  fputs((ShowsColor(STDERR_FILENO) ? WithColor(text) : text).c_str(), stderr);
-}
-
 // Shows how the search for names goes once it has taken longer than one likes to wait
 // without a word.
 class NamesProgress {
@@ -219,7 +130,41 @@ std::vector<NamedTarget> NameWithProgress(const TraceRecording& recording,
   return NameTargets(recording, view, symbols, program);
 }
 
-// Writes the files of a finished recording. A failure is said, and those that can be
+ProcessEnd EndOf(const ProcessResult& process) {
+  const TargetProfile& profile = *process.profile;
+  return {.pid = profile.process.pid,
+          .start_ns = profile.process.start_ns,
+          .executable = profile.process.executable,
+          .hooks_malloc = profile.hooks_malloc,
+          .has_heaps = !profile.heaps.empty(),
+          .unrecorded_heaps = profile.unrecorded_heaps,
+          .late_files = profile.late_files,
+          .rss_kib = process.resident_kib,
+          .anonymous_kib = profile.memory.anonymous_kib,
+          .swap_kib = profile.memory.swap_kib,
+          .rss_limit_kib = process.resident_limit_kib,
+          .requested = profile.memory.requested,
+          .history = process.history,
+          .unnamed = UnnamedModulesOf(profile, process.symbols)};
+}
+
+// What the summary needs beside the profiles, for whoever shows it again.
+RecordingEnd EndOf(const TraceRecording& recording,
+                   const std::vector<NamedTarget>& named,
+                   const FinishOptions& options) {
+  RecordingEnd end;
+  end.seconds = options.seconds;
+  end.program_pid = ProgramOf(recording, options);
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    for (UnrecordedPrograms& programs : session->programs().Unrecorded())
+      end.unrecorded.push_back(std::move(programs));
+  }
+  for (const NamedTarget& process : named)
+    end.processes.push_back(EndOf(process.result));
+  return end;
+}
+
+// Writes the trace and what else is not made of it. A failure is said, and those that can be
 // written are.
 class ResultFiles {
  public:
@@ -233,17 +178,14 @@ class ResultFiles {
     else
       for (const NamedTarget& process : named)
         DeobfuscateFrames(deobfuscator.value(), process.target->code());
-    has_trace_ = Note(recording_.WriteRest());
+    const RecordingEnd end = EndOf(recording_, named, options_);
+    has_trace_ = Note(recording_.WriteRest(end));
     if (has_trace_ && options_.on_trace)
       options_.on_trace();
     if (options_.directory.empty())
       return;
-    Result<std::vector<std::string>> paths =
-        WritePprofs(options_.directory, recording_, named);
-    if (paths.ok())
-      pprof_paths_ = std::move(paths).value();
-    else
-      Note(paths.status());
+    if (!has_trace_)
+      Rescue(end);
     if (!options_.symbols.binary_path.empty() && has_trace_)
       Note(WriteSymbols(options_.directory, recording_));
     if (deobfuscator.ok() && has_trace_)
@@ -251,8 +193,6 @@ class ResultFiles {
   }
 
   bool has_trace() const { return has_trace_; }
-
-  const std::vector<std::string>& pprof_paths() const { return pprof_paths_; }
 
   // kExitOk: all of them are written.
   int exit_code() const { return exit_code_; }
@@ -264,16 +204,24 @@ class ResultFiles {
     return status.ok();
   }
 
+  // The disk is full: what the trace lacks is kept in memory until it has been shown.
+  void Rescue(const RecordingEnd& end) {
+    const int fd = memfd_create("rescued-trace", MFD_CLOEXEC);
+    if (fd < 0)
+      return;
+    static_cast<void>(
+        recording_.WriteAnew(TraceFile(ScopedFd(fd), "rescued-trace"), end));
+  }
+
   TraceRecording& recording_;
   const FinishOptions& options_;
   bool has_trace_ = false;
-  std::vector<std::string> pprof_paths_;
   int exit_code_ = kExitOk;
 };
 
 // Whoever looks at the dumps has shown all the rest.
 int FinishDumps(TraceRecording& recording, const FinishOptions& options) {
-  const Status status = recording.WriteRest();
+  const Status status = recording.WriteRest(EndOf(recording, {}, options));
   PrintCause(recording, options);
   PrintAttachProblems(recording);
   if (!status.ok())
@@ -295,8 +243,12 @@ int FinishRecording(TraceRecording& recording,
   if (options.only_dumps)
     return FinishDumps(recording, options);
   const pid_t program = ProgramOf(recording, options);
-  const std::vector<NamedTarget> named =
+  std::vector<NamedTarget> named =
       NameWithProgress(recording, view, options, stop_requests.get(), program);
+  for (NamedTarget& process : named) {
+    if (process.target->profile().process.pid == options.program)
+      process.result.resident_limit_kib = options.program_peak_kib;
+  }
   ResultFiles files(recording, options);
   files.Write(named);
   const int failure = files.exit_code() == kExitOk && WasInterrupted(named)
@@ -311,29 +263,15 @@ int FinishRecording(TraceRecording& recording,
       PrintNothing(recording, options, files.has_trace());
     return failure == kExitOk && !may_be_empty ? static_cast<int>(kExitNothing) : failure;
   }
-  if (options.quiet)
+  if (options.directory.empty())
     return failure;
-  std::vector<ProcessResult> results;
-  results.reserve(named.size());
-  for (const NamedTarget& process : named) {
-    results.push_back(process.result);
-    if (process.result.profile->process.pid == options.program)
-      results.back().resident_limit_kib = options.program_peak_kib;
-  }
-  PrintSummary(results,
-               {.heaps = recording.config().sessions[0].heaps,
-                .block_timeout_us = recording.config().sessions[0].block_timeout_us,
-                .top = options.top,
-                .seconds = options.seconds,
-                .width = TerminalWidth(STDERR_FILENO),
-                .use_unicode = TerminalShowsUnicode(),
-                .dump_at_max = DumpsAtMax(recording.config()),
-                .program = ProgramBehindFirst(named, program),
-                .largest = LargerThanFirst(named),
-                .warnings = ProgramWarnings(recording),
-                .trace_path = files.has_trace() ? options.trace_path : "",
-                .pprof_paths = files.pprof_paths()});
-  return failure;
+  const int results = LeaveResults({.trace_path = options.trace_path,
+                                    .read_path = recording.own_path(),
+                                    .directory = options.directory,
+                                    .top = options.top,
+                                    .with_summary = !options.quiet,
+                                    .is_whole = files.has_trace()});
+  return failure == kExitOk ? results : failure;
 }
 
 }  // namespace heapprofd

@@ -60,9 +60,9 @@ std::string ReasonOf(const TargetProfile& profile, const HeapSelection& heaps) {
            "and it has registered no heap; start it under heap_profile -- PROGRAM, or "
            "with LD_PRELOAD";
   if (profile.quality.lost_samples > 0)
-    return std::to_string(profile.quality.lost_samples) +
-           " samples did not fit into the buffer, and no other was taken; raise "
-           "--shmem-size";
+    return FormatCounted(static_cast<double>(profile.quality.lost_samples), "sample",
+                         "samples") +
+           " did not fit into the buffer, and no other was taken; raise --shmem-size";
   uint64_t calls = profile.forked.alloc_calls;  // its own, and its forked children's
   uint64_t bytes = profile.forked.alloc_bytes;
   for (const HeapDump& dump : profile.heaps) {
@@ -71,8 +71,9 @@ std::string ReasonOf(const TargetProfile& profile, const HeapSelection& heaps) {
   }
   if (calls == 0)
     return "";
-  return "no sample was taken of " + FormatCount(static_cast<double>(calls)) +
-         " allocations with " + FormatBytes(static_cast<double>(bytes)) +
+  return "no sample was taken of " +
+         FormatCounted(static_cast<double>(calls), "allocation", "allocations") +
+         " with " + FormatBytes(static_cast<double>(bytes)) +
          "; use a smaller --interval (1 records everything)";
 }
 

@@ -37,9 +37,8 @@ class StatsJsonTest : public testing::Test {
     sessions.push_back(std::move(session).value());
     Result<TraceFile> trace = TraceFile::Create(path_ + ".trace");
     ASSERT_TRUE(trace.ok()) << trace.status().message();
-    recording_ =
-        std::make_unique<TraceRecording>(RecordingConfig(), std::move(sessions),
-                                         std::move(trace).value(), testing::TempDir());
+    recording_ = std::make_unique<TraceRecording>(RecordingConfig(), std::move(sessions),
+                                                  std::move(trace).value());
     const Result<std::string> preload = FindPreloadLibrary();
     ASSERT_TRUE(preload.ok()) << preload.status().message();
     SteeringSignals signals;

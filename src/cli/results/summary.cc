@@ -88,15 +88,10 @@ std::string FormatTemporary(const HeapDump& dump) {
 
 // Counted by the recorder; else as far as samples tell.
 std::string FormatAllocated(const HeapDump& dump) {
-  if (dump.exact_alloc_calls > 0)
-    return FormatBytes(static_cast<double>(dump.exact_alloc_bytes)) + " in " +
-           FormatCount(static_cast<double>(dump.exact_alloc_calls)) + " calls" +
-           FormatTemporary(dump);
-  Estimate allocated;
-  for (const auto& [callsite, totals] : dump.callsites)
-    allocated += totals.allocated;
-  return FormatBytes(allocated.bytes) + " in " + FormatCount(allocated.count) +
-         " calls (estimate)";
+  const Estimate allocated = AllocatedTotal(dump);
+  return FormatBytes(allocated.bytes) + " in " +
+         FormatCounted(allocated.count, "call", "calls") +
+         (dump.exact_alloc_calls > 0 ? FormatTemporary(dump) : " (estimate)");
 }
 
 std::string Sparkline(const std::vector<double>& values) {
@@ -201,7 +196,10 @@ std::string FormatOtherHeaps(const ProcessResult& process,
             "\n" + FormatFigures(without_history, heaps[i], options) +
             FormatTopTables(*process.profile, heaps[i], options);
   if (heaps.size() > kOtherHeaps + 1)
-    text += "\n  and " + std::to_string(heaps.size() - kOtherHeaps - 1) + " more heaps\n";
+    text += "\n  and " +
+            FormatCounted(static_cast<double>(heaps.size() - kOtherHeaps - 1),
+                          "more heap", "more heaps") +
+            "\n";
   return text;
 }
 
@@ -220,11 +218,13 @@ ForkedChildren SumOfForked(const std::vector<ProcessResult>& processes) {
 std::string FormatForked(const ForkedChildren& forked) {
   if (forked.alloc_calls == 0)
     return "";
-  return "  also " + FormatCount(static_cast<double>(forked.count)) +
-         (forked.count == 1 ? " forked child" : " forked children") +
+  return "  also " +
+         FormatCounted(static_cast<double>(forked.count), "forked child",
+                       "forked children") +
          " that took no sample: allocated " +
          FormatBytes(static_cast<double>(forked.alloc_bytes)) + " in " +
-         FormatCount(static_cast<double>(forked.alloc_calls)) + " calls, counted\n";
+         FormatCounted(static_cast<double>(forked.alloc_calls), "call", "calls") +
+         ", counted\n";
 }
 
 std::string FormatOthers(const std::vector<ProcessResult>& processes) {
@@ -238,8 +238,10 @@ std::string FormatOthers(const std::vector<ProcessResult>& processes) {
             FormatBytes(LiveTotal(*dump).bytes) + "\n";
   }
   if (processes.size() > kOtherProcesses + 1)
-    text += "  and " + std::to_string(processes.size() - kOtherProcesses - 1) +
-            " more processes\n";
+    text += "  and " +
+            FormatCounted(static_cast<double>(processes.size() - kOtherProcesses - 1),
+                          "more process", "more processes") +
+            "\n";
   text += FormatForked(SumOfForked(processes));
   return text.empty() ? "" : "\n" + text;
 }
@@ -298,15 +300,6 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
     text += "\n";
   for (const std::string& warning : warnings)
     text += Line("  ! ", Printable(warning), options);
-  if (!options.lists_files)
-    return PrintableLines(text);
-  text += "\n" + (options.trace_path.empty()
-                      ? Line("  ! ", "there is no complete trace; a line above says why",
-                             options)
-                      : FileLine("trace", options.trace_path, "(open in ui.perfetto.dev)",
-                                 options.width));
-  for (const std::string& path : options.pprof_paths)
-    text += FileLine("pprof", path, "(go tool pprof, speedscope.app)", options.width);
   return PrintableLines(text);
 }
 

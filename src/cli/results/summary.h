@@ -7,7 +7,7 @@
 
 #include "engine/heap_selection.h"
 #include "profile/model.h"
-#include "symbolize/symbolize_profile.h"
+#include "profile/symbolize_report.h"
 
 namespace heapprofd {
 
@@ -32,10 +32,7 @@ struct SummaryOptions {
   std::string program = {};  // "g++ (pid 12)": what the user named, when another
                              // process had more memory
   std::string largest = {};  // the process that had more memory than the first
-  std::vector<std::string> warnings = {};     // of the whole recording, one line each
-  bool lists_files = true;                    // those that the recording has left
-  std::string trace_path = {};                // empty: it could not be written
-  std::vector<std::string> pprof_paths = {};  // of the process shown first
+  std::vector<std::string> warnings = {};  // of the whole recording, one line each
 };
 
 // The first process in full, the others in a line each.

@@ -47,13 +47,12 @@ TEST(SummaryTest, TheFiguresAreThoseOfTheProfile) {
   result.resident_kib = 402 * 1024;
   SummaryOptions options;
   options.seconds = 12.4;
-  options.trace_path = "/o/raw-trace";
   const std::string text = FormatSummary({result}, options);
   for (const char* words :
        {"Recorded 12.4 s of program (pid 4711), heap libc.malloc, 1 sample per 4.00 KiB",
         "live at end  3.00 MiB (±98%)", "peak 7.00 MiB (±14%) at 2.5 s",
         "allocated    5.00 GiB in 22.1 M calls", "RSS          402 MiB", "1  Insert",
-        "← main", "trace  /o/raw-trace"})
+        "← main"})
     EXPECT_TRUE(Holds(text, words)) << words << "\n" << text;
   EXPECT_FALSE(Holds(text, "  ! ")) << text;
 }
@@ -72,8 +71,6 @@ TEST(SummaryTest, NoNameSteersTheTerminalOrLooksLikeALineOfOurs) {
   other.profile().process.cmdline = {hostile};
   SummaryOptions options;
   options.use_unicode = true;
-  options.trace_path = hostile;
-  options.pprof_paths = {hostile};
   options.warnings = {hostile};
   const std::string text = FormatSummary({ResultOf(test), ResultOf(other)}, options);
   for (const char* words :
@@ -123,7 +120,7 @@ TEST(SummaryTest, NothingIsShownThatExactCountsDoNotAllow) {
   test.dump().exact_alloc_calls = 1;
   const std::string text = FormatSummary({ResultOf(test)}, {});
   EXPECT_TRUE(Holds(text, "live at end  38.0 MiB")) << text;
-  EXPECT_TRUE(Holds(text, "allocated    38.0 MiB in 1 calls\n")) << text;
+  EXPECT_TRUE(Holds(text, "allocated    38.0 MiB in 1 call\n")) << text;
   EXPECT_TRUE(Holds(text, "38.0 MiB      100%")) << text;
   EXPECT_FALSE(Holds(text, "40.0 MiB")) << text;
 }
@@ -160,7 +157,7 @@ TEST(SummaryTest, WhatAFileDoesNotTellIsNotMadeUp) {
   test.profile().process.pid = 0;
   test.dump().sampling_interval = 0;
   test.dump().peak_total = {};
-  const std::string text = FormatSummary({ResultOf(test)}, {.lists_files = false});
+  const std::string text = FormatSummary({ResultOf(test)}, {});
   EXPECT_TRUE(Holds(text, "Profile of program, heap libc.malloc\n")) << text;
   EXPECT_TRUE(Holds(text, "live at end  4.88 KiB\n")) << text;
   EXPECT_TRUE(Holds(text, " calls (estimate)\n")) << text;
@@ -174,7 +171,7 @@ TEST(SummaryTest, OfADumpOfTheMaximumTheEndHasLimitsOnly) {
   test.dump().possible_live = 2048;
   ProcessResult result = ResultOf(test);
   result.tells_end = false;
-  const std::string text = FormatSummary({result}, {.lists_files = false});
+  const std::string text = FormatSummary({result}, {});
   EXPECT_TRUE(Holds(text, "live at end  1.00 KiB to 2.00 KiB")) << text;
 }
 
@@ -504,9 +501,7 @@ TEST(SummaryTest, TheProgramThatTheUserNamedIsInTheHeadline) {
 TEST(SummaryTest, WithoutATraceNoneIsOffered) {
   TestProfile test;
   test.Add({"f"}, 5000);
-  const std::string text = FormatSummary({ResultOf(test)}, {});
-  EXPECT_FALSE(Holds(text, "ui.perfetto.dev")) << text;
-  EXPECT_TRUE(Holds(text, "! there is no complete trace")) << text;
+  EXPECT_FALSE(Holds(FormatSummary({ResultOf(test)}, {}), "ui.perfetto.dev"));
 }
 
 size_t LongestLine(const std::string& text) {
@@ -528,7 +523,6 @@ TEST(SummaryTest, LinesFitTheTerminalAndUseIt) {
     test.profile().quality.lost_records = 100;
     SummaryOptions options;
     options.width = width;
-    options.trace_path = "/tmp/" + std::string(60, 'x');
     const std::string text = FormatSummary({ResultOf(test)}, options);
     EXPECT_LE(LongestLine(text), width) << text;
     EXPECT_GE(LongestLine(text), width * 7 / 10) << text;

@@ -13,6 +13,9 @@ const char* TextOf(UnrecordedReason reason) {
              "builds";
     case UnrecordedReason::k32Bit:
       return "32-bit, and only 64-bit programs can be recorded; use 64-bit builds";
+    case UnrecordedReason::kOtherMachine:
+      return "for another machine, and only programs for this one can be recorded; use "
+             "builds for this machine";
     case UnrecordedReason::kPrivileged:
       return "gaining privileges at the start (setuid or capabilities), so the loader "
              "ignores LD_PRELOAD; run heap_profile as root";

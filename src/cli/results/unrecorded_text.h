@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/unrecorded.h"
+#include "profile/unrecorded_programs.h"
 
 namespace heapprofd {
 

@@ -33,6 +33,9 @@ TEST(UnrecordedTextTest, EveryReasonHasItsOwnWordsAndARemedy) {
   EXPECT_EQ(line_of(UnrecordedReason::k32Bit),
             "1 program was not recorded (x): 32-bit, and only 64-bit programs can be "
             "recorded; use 64-bit builds");
+  EXPECT_EQ(line_of(UnrecordedReason::kOtherMachine),
+            "1 program was not recorded (x): for another machine, and only programs for "
+            "this one can be recorded; use builds for this machine");
   EXPECT_EQ(line_of(UnrecordedReason::kPrivileged),
             "1 program was not recorded (x): gaining privileges at the start (setuid or "
             "capabilities), so the loader ignores LD_PRELOAD; run heap_profile as root");

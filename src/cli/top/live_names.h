@@ -2,11 +2,11 @@
 // each turn, so that nobody who presses a key waits for all.
 #pragma once
 
+#include <cstdint>
 #include <map>
-#include <memory>
 #include <vector>
 
-#include "cli/inspect/restored_profile.h"
+#include "cli/top/live_trace.h"
 #include "symbolize/symbolize_profile.h"
 
 namespace heapprofd {
@@ -17,8 +17,16 @@ class LiveNames {
   explicit LiveNames(SymbolizeOptions options) : options_(std::move(options)) {}
 
   // Looks for names of at most a thousand frames that have none and were not looked for
-  // yet. True: some have been found.
-  bool Find(const std::vector<std::unique_ptr<RestoredProfile>>& processes);
+  // yet.
+  void Find(const LiveProcesses& processes);
+
+  // There are frames that were not looked for yet.
+  bool HasMore(const LiveProcesses& processes) const;
+
+  // There are names that nobody was told of yet. Rows are grouped by them anew, which
+  // costs as much as another look: the first ones are told of at once, then those of a
+  // second, then the last.
+  bool TakeNews(const LiveProcesses& processes, uint64_t now_ns);
 
  private:
   struct Part {
@@ -32,6 +40,8 @@ class LiveNames {
 
   SymbolizeOptions options_;
   std::map<const RestoredProfile*, size_t> asked_;  // frames before this one
+  bool has_news_ = false;
+  uint64_t told_ns_ = 0;
 };
 
 }  // namespace heapprofd

@@ -62,10 +62,9 @@ LiveRows::Stacks LiveRows::LookAt(const TargetProfile& profile,
   return stacks;
 }
 
-void LiveRows::Look(const std::vector<std::unique_ptr<RestoredProfile>>& processes,
-                    uint64_t now_ns) {
+void LiveRows::Look(const LiveProcesses& processes, uint64_t now_ns) {
   std::map<Place, SeenHeap> heaps;
-  for (const auto& process : processes) {
+  for (RestoredProfile* process : processes) {
     for (const HeapDump& heap : process->profile().heaps) {
       const Place place{process->upid(), heap.heap_name};
       SeenHeap& seen = heaps[place];
@@ -87,10 +86,9 @@ void LiveRows::Look(const std::vector<std::unique_ptr<RestoredProfile>>& process
   GroupByFunction();
 }
 
-void LiveRows::Rename() {
+void LiveRows::ForgetNames() {
   holders_.clear();
   names_.clear();
-  GroupByFunction();
 }
 
 const std::string& LiveRows::HolderOf(const TargetProfile& profile, CallsiteId callsite) {
@@ -116,7 +114,7 @@ void LiveRows::GroupByFunction() {
       total_ += stack.figures;
       double& most = largest[name];
       if (row.profile == nullptr || stack.figures.live > most) {
-        row.function = name;
+        row.name = name;
         row.profile = stack.profile;
         row.callsite = callsite;
         most = stack.figures.live;
@@ -125,11 +123,43 @@ void LiveRows::GroupByFunction() {
   }
 }
 
-std::vector<LiveRow> LiveRows::Sorted(LiveOrder order, const std::string& filter) const {
+void LiveRows::LookAtThreads(const std::vector<LiveThread>& threads) {
+  std::map<ThreadKey, SeenThread> seen;
+  for (const LiveThread& thread : threads) {
+    const ThreadKey key(thread.upid, thread.utid);
+    SeenThread& now = seen[key];
+    SeenThread& before = threads_[key];
+    if (before.thread.end_ns == thread.end_ns) {  // its dump is late
+      now = std::move(before);
+      continue;
+    }
+    LiveFigures figures = {.live = thread.live,
+                           .change = thread.live - before.thread.live,
+                           .objects = thread.objects};
+    if (before.thread.end_ns != 0 && before.thread.end_ns < thread.end_ns)
+      figures.per_second =
+          std::max(0.0, thread.allocated - before.thread.allocated) /
+          (static_cast<double>(thread.end_ns - before.thread.end_ns) / 1e9);
+    now = {.thread = thread,
+           .row = {.name = thread.name, .figures = figures, .thread = key}};
+  }
+  threads_ = std::move(seen);
+}
+
+std::vector<LiveRow> LiveRows::Sorted(LiveKind kind,
+                                      LiveOrder order,
+                                      const std::string& filter) const {
   std::vector<LiveRow> rows;
-  for (const auto& [name, row] : rows_) {
-    if (Matches(name, filter))
+  const auto add = [&](const LiveRow& row) {
+    if (Matches(row.name, filter))
       rows.push_back(row);
+  };
+  if (kind == LiveKind::kThreads) {
+    for (const auto& [id, seen] : threads_)
+      add(seen.row);
+  } else {
+    for (const auto& [name, row] : rows_)
+      add(row);
   }
   std::stable_sort(rows.begin(), rows.end(), [order](const LiveRow& a, const LiveRow& b) {
     return KeyOf(a.figures, order) > KeyOf(b.figures, order);

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/inspect/restored_profile.h"
 #include "cli/results/top_list.h"
+#include "cli/top/live_trace.h"
 
 namespace heapprofd {
 
@@ -23,13 +23,24 @@ struct LiveFigures {
   LiveFigures& operator+=(const LiveFigures& more);
 };
 
+using ThreadKey = std::pair<uint32_t, uint32_t>;  // upid and utid
+
 struct LiveRow {
-  std::string function;  // who holds it, as in the summary; not yet fit to be shown
+  std::string name;  // of who holds it; not yet fit to be shown
   LiveFigures figures;
-  // Its largest stack.
+  std::optional<ThreadKey> thread = {};  // of a function: none
+  // The largest stack of a function.
   const TargetProfile* profile = nullptr;
   CallsiteId callsite = kNoId;
+
+  // Of the same function or thread, in another look maybe. Threads may share their name.
+  bool IsSame(const LiveRow& other) const {
+    return thread == other.thread && (thread || name == other.name);
+  }
 };
+
+// Who holds it: functions as in the summary, or the threads that have allocated it.
+enum class LiveKind : uint8_t { kFunctions, kThreads };
 
 enum class LiveOrder : uint8_t { kLive, kChange, kPerSecond, kObjects };
 
@@ -37,15 +48,21 @@ class LiveRows {
  public:
   // Another look. `now_ns`: the time of the dumps. Of the first one everything is a
   // change and its pace unknown.
-  void Look(const std::vector<std::unique_ptr<RestoredProfile>>& processes,
-            uint64_t now_ns);
+  void Look(const LiveProcesses& processes, uint64_t now_ns);
 
-  // The same look, when functions have got their names.
-  void Rename();
+  // Functions have other names from the next look on, or from GroupByFunction(), which is
+  // the same look once more.
+  void ForgetNames();
+  void GroupByFunction();
 
-  // The first is the one that leads in `order`. Those whose function does not have
-  // `filter` in it, whatever the case, are left out.
-  std::vector<LiveRow> Sorted(LiveOrder order, const std::string& filter) const;
+  // What goes with Look().
+  void LookAtThreads(const std::vector<LiveThread>& threads);
+
+  // The first is the one that leads in `order`. Those whose name does not have `filter`
+  // in it, whatever the case, are left out.
+  std::vector<LiveRow> Sorted(LiveKind kind,
+                              LiveOrder order,
+                              const std::string& filter) const;
 
   const LiveFigures& total() const { return total_; }
 
@@ -75,13 +92,19 @@ class LiveRows {
                        const HeapDump& heap,
                        const Stacks& before,
                        double seconds);
-  void GroupByFunction();
   const std::string& HolderOf(const TargetProfile& profile, CallsiteId callsite);
 
   std::map<const TargetProfile*, StackNames> names_;
   std::map<std::pair<const TargetProfile*, CallsiteId>, std::string> holders_;
   std::map<Place, SeenHeap> heaps_;
-  std::map<std::string, LiveRow> rows_;
+  std::map<std::string, LiveRow> rows_;  // of functions
+
+  struct SeenThread {
+    LiveThread thread;
+    LiveRow row;
+  };
+
+  std::map<ThreadKey, SeenThread> threads_;
   LiveFigures total_;
   uint64_t looked_ns_ = 0;
 };

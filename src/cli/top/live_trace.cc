@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "query/allocators.h"
 #include "trace/framing.h"
@@ -69,19 +70,83 @@ Result<bool> LiveTrace::Update() {
   return true;
 }
 
+// By upid.
+std::set<uint32_t> LiveTrace::ShownProcesses() const {
+  std::map<uint32_t, const ImportedDump*> last;
+  for (const ImportedDump& dump : trace_.dumps) {
+    const ImportedDump*& known = last[dump.upid];
+    if (known == nullptr || dump.ts >= known->ts)
+      known = &dump;
+  }
+  std::set<uint32_t> running;
+  std::set<uint32_t> all;
+  for (const auto& [upid, dump] : last) {
+    all.insert(upid);
+    if (!dump->disconnected)
+      running.insert(upid);
+  }
+  if (!running.empty())
+    return running;
+  for (const RestoredProfile* process : shown_)
+    running.insert(process->upid());
+  return shown_.empty() ? all : running;
+}
+
+std::string LiveTrace::ThreadName(uint32_t utid) const {
+  if (utid == kNoId)
+    return "[threads that are not told apart]";
+  const ImportedThread& thread = trace_.threads[utid];
+  const std::string number = "thread " + std::to_string(thread.tid);
+  const std::string_view name = thread.name == kNoId ? "" : trace_.Text(thread.name);
+  return name.empty() ? number : std::string(name) + " (" + number + ")";
+}
+
+std::vector<LiveThread> LiveTrace::Threads() const {
+  std::map<std::pair<uint32_t, uint32_t>, LiveThread> threads;
+  for (const RestoredProfile* process : shown_)
+    threads[{process->upid(), kNoId}] = {};
+  for (const ThreadTotals& row : trace_.thread_totals) {
+    const ImportedDump& dump = trace_.dumps[row.dump];
+    if (!threads.contains({dump.upid, kNoId}))  // of a process that is not shown
+      continue;
+    LiveThread& thread = threads[{dump.upid, row.utid}];
+    thread.upid = dump.upid;
+    thread.utid = row.utid;
+    thread.end_ns =
+        std::max(thread.end_ns, static_cast<uint64_t>(std::max<int64_t>(dump.ts, 0)));
+    const auto size = static_cast<double>(row.alloc_size);
+    thread.allocated += size;
+    thread.live += size - static_cast<double>(row.free_size);
+    thread.objects +=
+        static_cast<double>(row.alloc_count) - static_cast<double>(row.free_count);
+  }
+  std::vector<LiveThread> known;
+  for (auto& [place, thread] : threads) {
+    if (thread.end_ns == 0)
+      continue;
+    thread.name = ThreadName(thread.utid);
+    known.push_back(std::move(thread));
+  }
+  return known;
+}
+
 void LiveTrace::RestoreHeaps() {
+  const std::set<uint32_t> upids = ShownProcesses();
   is_allocator_ = AllocatorFrames(trace_);
-  for (const auto& process : processes_)
+  shown_.clear();
+  for (const uint32_t upid : upids) {
+    std::unique_ptr<RestoredProfile>& process = restored_[upid];
+    if (process == nullptr)
+      process = std::make_unique<RestoredProfile>(trace_, is_allocator_, upid);
     process->ForgetHeaps();
+    shown_.push_back(process.get());
+  }
   for (uint32_t id = 0; id < trace_.dumps.size(); ++id) {
     const ImportedDump& dump = trace_.dumps[id];
     latest_ns_ =
         std::max(latest_ns_, static_cast<uint64_t>(std::max<int64_t>(dump.ts, 0)));
-    const auto [entry, is_new] = by_upid_.try_emplace(dump.upid, processes_.size());
-    if (is_new)
-      processes_.push_back(
-          std::make_unique<RestoredProfile>(trace_, is_allocator_, dump.upid));
-    processes_[entry->second]->AddHeap(id);
+    if (upids.contains(dump.upid))
+      restored_[dump.upid]->AddHeap(id);
   }
 }
 

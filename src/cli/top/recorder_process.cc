@@ -52,6 +52,19 @@ int RecordInto(const Options& options, ScopedFd trace) {
                          .may_start_service = options.may_stand_in});
 }
 
+// A dump that is asked for before anybody listens is none: it ends neither who is asked
+// nor, as it is no longer handled there, a program that is started.
+void OutliveEarlyRequests() {
+  struct sigaction action {};
+
+  sigaction(SIGUSR1, nullptr, &action);
+  if (action.sa_handler != SIG_DFL)
+    return;
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
 // In the child. What is said goes to `messages`, whatever the program says elsewhere.
 [[noreturn]] void BecomeRecorder(Options options,
                                  pid_t viewer,
@@ -81,6 +94,7 @@ Result<RecorderProcess> RecorderProcess::Start(const Options& options,
   HPD_TRY_ASSIGN(ScopedFd trace, FileInMemory("heap_profile-trace"));
   HPD_TRY_ASSIGN(ScopedFd messages, FileInMemory("heap_profile-messages"));
   fcntl(messages.get(), F_SETFL, O_APPEND);
+  OutliveEarlyRequests();
   const pid_t viewer = getpid();
   const pid_t pid = fork();
   if (pid < 0)

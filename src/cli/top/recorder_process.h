@@ -28,7 +28,7 @@ class RecorderProcess {
   // The trace, to be read from the beginning and to be emptied behind the reader.
   int trace_fd() const { return trace_.get(); }
 
-  // Not before there is something in the trace: nobody listens yet.
+  // Before there is something in the trace nobody listens, and none comes.
   void RequestDump() const;
 
   // Asks it to end, in order.

@@ -30,15 +30,20 @@ ScopedFd OpenTerminal() {
 
 bool Screen::IsPossible() {
   const char* terminal = getenv("TERM");
-  return isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0 && terminal != nullptr &&
-         std::string_view(terminal) != "dumb" && OpenTerminal().valid();
+  // Of another terminal than the one that controls us nobody says who is in front of it.
+  return tcgetpgrp(STDIN_FILENO) >= 0 && tcgetpgrp(STDOUT_FILENO) >= 0 &&
+         terminal != nullptr && std::string_view(terminal) != "dumb" &&
+         OpenTerminal().valid();
 }
 
 Screen::Screen(int wake_fd) : terminal_(OpenTerminal()), wake_fd_(wake_fd) {}
 
+bool Screen::IsInFront() const {
+  return tcgetpgrp(terminal_.get()) == getpgrp();
+}
+
 void Screen::Enter() {
-  if (is_entered_ || tcgetpgrp(terminal_.get()) != getpgrp() ||
-      tcgetattr(terminal_.get(), &before_) != 0)
+  if (is_entered_ || !IsInFront() || tcgetattr(terminal_.get(), &before_) != 0)
     return;
   termios keys = before_;
   keys.c_lflag &=
@@ -55,7 +60,8 @@ void Screen::Leave() {
     return;
   is_entered_ = false;
   Write(kEndScreen, /*wake_fd=*/-1);  // now or never
-  tcsetattr(terminal_.get(), TCSANOW, &before_);
+  if (IsInFront())                    // else its modes are another's by now
+    tcsetattr(terminal_.get(), TCSANOW, &before_);
 }
 
 ScreenSize Screen::size() const {
@@ -67,8 +73,14 @@ ScreenSize Screen::size() const {
 }
 
 bool Screen::TakeKeys(std::string* keys) {
+  if (!is_entered_)
+    return tcgetpgrp(terminal_.get()) >= 0;
   std::array<char, 256> buffer{};
   const ssize_t got = read(terminal_.get(), buffer.data(), buffer.size());
+  if (got < 0 && errno == EIO && tcgetpgrp(terminal_.get()) >= 0) {
+    Leave();  // sent to the background meanwhile
+    return true;
+  }
   if (got > 0)
     keys->append(buffer.data(), static_cast<size_t>(got));
   return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));

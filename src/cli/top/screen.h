@@ -22,7 +22,7 @@ struct ScreenSize {
 
 class Screen {
  public:
-  // Standard input and output are a terminal that can be drawn on.
+  // Standard input and output are our terminal, and it can be drawn on.
   static bool IsPossible();
 
   // Enter() begins. `wake_fd`: readable when drawing is to be given up.
@@ -33,22 +33,28 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Nothing as long as we are in the background, where the terminal is another's.
+  // Nothing as long as we are in the background, where the terminal is another's. SIGTTIN
+  // and SIGTTOU are blocked: whoever is sent there in between is not stopped.
   void Enter();
   void Leave();
+
+  // We have it: it is drawn on, and keys are read.
+  bool is_entered() const { return is_entered_; }
 
   // Readable when a key was pressed, or the terminal is gone.
   int fd() const { return terminal_.get(); }
 
   ScreenSize size() const;
 
-  // The keys pressed since the last call; false: the terminal is gone.
+  // The keys pressed since the last call, which are ours only where the screen is; false:
+  // the terminal is gone.
   bool TakeKeys(std::string* keys);
 
-  // Lines from the top on; what is longer than the screen is wide is cut by it.
+  // Lines from the top on, none of them wider than the screen.
   void Draw(const std::vector<std::string>& lines);
 
  private:
+  bool IsInFront() const;
   void Write(const std::string& text, int wake_fd);
 
   ScopedFd terminal_;

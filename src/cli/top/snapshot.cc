@@ -1,11 +1,15 @@
 #include "cli/top/snapshot.h"
 
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <utility>
 
 #include "base/clock.h"
+#include "cli/kept_dump.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {
@@ -13,19 +17,20 @@ namespace {
 
 constexpr int kMostSnapshots = 1000;
 
-struct NewFile {
+struct NextFile {
   std::string name;
-  TraceFile file;
+  KeptDump file;
 };
 
-Result<NewFile> CreateNext() {
+Result<NextFile> CreateNext() {
   for (int number = 1; number <= kMostSnapshots; ++number) {
     const std::string name =
         "heap-" + std::to_string(getpid()) + "-" + std::to_string(number) + ".trace";
-    if (access(name.c_str(), F_OK) == 0)
-      continue;
-    HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(name));
-    return NewFile{.name = name, .file = std::move(file)};
+    Result<KeptDump> file = KeptDump::Create(name);
+    if (file.ok())
+      return NextFile{.name = name, .file = std::move(file).value()};
+    if (file.status().code() != StatusCode::kInvalidArgument)  // else it is there
+      return file.status();
   }
   return Status(StatusCode::kUnavailable,
                 "cannot write a snapshot: there are a thousand of this view already; "
@@ -54,19 +59,23 @@ TargetProfile WithMonotonicTimes(TargetProfile profile) {
 
 }  // namespace
 
-Result<std::string> WriteSnapshot(
-    const std::vector<std::unique_ptr<RestoredProfile>>& processes) {
-  HPD_TRY_ASSIGN(NewFile next, CreateNext());
-  TraceWriter writer(std::move(next.file));
+Result<std::string> WriteSnapshot(const LiveProcesses& processes) {
+  HPD_TRY_ASSIGN(NextFile next, CreateNext());
+  ScopedFd fd(fcntl(next.file.fd(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid())
+    return Status::FromErrno("cannot write trace " + next.name, errno);
+  TraceWriter writer(TraceFile(std::move(fd), next.name));
   HPD_TRY(writer.WriteHeader(""));
   uint64_t id = 0;
-  for (const auto& process : processes) {
+  for (RestoredProfile* process : processes) {
     const TargetProfile profile = WithMonotonicTimes(process->profile());
     HPD_TRY(writer.WriteProcessTree({&profile.process, 1}));
     HPD_TRY(writer.WriteDump(profile, id++, DumpFlags()));
-    HPD_TRY(writer.WriteModuleSymbols(profile));
+    HPD_TRY(writer.WriteModuleSymbols(
+        profile, processes.size() == 1 ? NamedModules::kAll : NamedModules::kFiles));
   }
   HPD_TRY(writer.Finish());
+  HPD_TRY_ASSIGN(const ScopedFd kept, next.file.Keep());
   return next.name;
 }
 

@@ -1,17 +1,14 @@
 // What the live view shows, as a trace that every other command reads.
 #pragma once
 
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
-#include "cli/inspect/restored_profile.h"
+#include "cli/top/live_trace.h"
 
 namespace heapprofd {
 
 // Writes a new file in the working directory; gives its name.
-Result<std::string> WriteSnapshot(
-    const std::vector<std::unique_ptr<RestoredProfile>>& processes);
+Result<std::string> WriteSnapshot(const LiveProcesses& processes);
 
 }  // namespace heapprofd

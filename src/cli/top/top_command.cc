@@ -86,8 +86,9 @@ CommandLine TopLine() {
                     "heap_profile top [OPTIONS] -- PROGRAM [ARGUMENTS]",
            .epilogue =
                "keys: t live bytes, d change of the last second, a allocated per\n"
-               "second, o live objects: by what rows are in order; f filter by name,\n"
-               "Enter stack of the row, space pause, s snapshot, q quit.\n"
+               "second, o live objects: by what rows are in order; h threads, or\n"
+               "functions again; f filter by name, Enter stack of the row, space pause,\n"
+               "s snapshot, q quit.\n"
                "\n"
                "It is an ordinary recording that is written nowhere; a snapshot is a\n"
                "trace in the working directory, for all other commands. Where standard\n"

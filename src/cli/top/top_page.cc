@@ -44,13 +44,13 @@ std::string FiguresText(const LiveFigures& figures) {
          ToTheRight(FormatCount(std::max(0.0, figures.objects))) + "  ";
 }
 
-std::string TableHead(LiveOrder order) {
+std::string TableHead(LiveOrder order, const std::string& kind) {
   const auto title = [order](const char* text, LiveOrder of) {
     return ToTheRight(std::string(order == of ? "*" : "") + text);
   };
   return title("live", LiveOrder::kLive) + title("change", LiveOrder::kChange) +
          title("allocated/s", LiveOrder::kPerSecond) +
-         title("objects", LiveOrder::kObjects) + "  function";
+         title("objects", LiveOrder::kObjects) + "  " + kind;
 }
 
 std::string TotalsText(const TopFacts& facts) {
@@ -58,7 +58,7 @@ std::string TotalsText(const TopFacts& facts) {
          FormatBytes(std::max(0.0, facts.total.live)) + "  change " +
          SignedBytes(facts.total.change) + "  allocated " +
          FormatBytes(facts.total.per_second) + "/s  " +
-         FormatCount(std::max(0.0, facts.total.objects)) + " objects";
+         FormatCounted(std::max(0.0, facts.total.objects), "object", "objects");
 }
 
 // Without anything that steers the terminal, and in its characters.
@@ -98,7 +98,7 @@ std::string TopPage::Shown(const std::string& name) const {
 
 void TopPage::Show(const LiveRows& rows, const TopFacts& facts) {
   facts_ = facts;
-  rows_ = rows.Sorted(order_, filter_);
+  rows_ = rows.Sorted(kind_, order_, filter_);
   is_outdated_ = false;
 }
 
@@ -150,10 +150,14 @@ TopRequest TopPage::PressInTable(const std::string& key) {
     return TopRequest::kSnapshot;
   if (key == " ")
     is_paused_ = !is_paused_;
+  if (key == "h") {
+    kind_ = kind_ == LiveKind::kThreads ? LiveKind::kFunctions : LiveKind::kThreads;
+    is_outdated_ = true;
+  }
   if (key == "f" || key == "/")
     asks_filter_ = true;
   if (key == "\n" || key == "\r")
-    shows_stack_ = !rows_.empty();
+    shows_stack_ = HasStacks() && !rows_.empty();
   if (key == kUpKey || key == "k")
     Move(-1);
   if (key == kDownKey || key == "j")
@@ -165,73 +169,76 @@ TopRequest TopPage::PressInTable(const std::string& key) {
   return TopRequest::kNothing;
 }
 
-// The chosen row follows its function, wherever that is.
+// The chosen row follows its function or thread, wherever that is; without it the first
+// one is chosen.
+size_t TopPage::Chosen() const {
+  const auto chosen =
+      std::find_if(rows_.begin(), rows_.end(),
+                   [this](const LiveRow& row) { return row.IsSame(chosen_); });
+  return chosen == rows_.end() ? 0 : static_cast<size_t>(chosen - rows_.begin());
+}
+
 void TopPage::Move(int64_t by) {
   if (rows_.empty())
     return;
-  const auto chosen =
-      std::find_if(rows_.begin(), rows_.end(),
-                   [this](const LiveRow& row) { return row.function == chosen_; });
-  const int64_t at = (chosen == rows_.end() ? 0 : chosen - rows_.begin()) + by;
   const auto last = static_cast<int64_t>(rows_.size()) - 1;
-  chosen_ = rows_[static_cast<size_t>(std::clamp<int64_t>(at, 0, last))].function;
+  const int64_t at = static_cast<int64_t>(Chosen()) + by;
+  chosen_ = rows_[static_cast<size_t>(std::clamp<int64_t>(at, 0, last))];
 }
 
 std::vector<std::string> TopPage::Lines(const ScreenSize& size) {
-  std::vector<std::string> lines = shows_stack_ ? Stack(size) : Table(size);
-  lines.resize(std::max<size_t>(size.rows, 1) - 1);
-  lines.push_back(LastLine());
-  return lines;
-}
-
-std::vector<std::string> TopPage::Table(const ScreenSize& size) {
-  page_ = size.rows > kOtherLines ? size.rows - kOtherLines : 1;
-  size_t chosen = 0;
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].function == chosen_)
-      chosen = i;
-  }
-  first_ = std::clamp(first_, chosen - std::min(chosen, page_ - 1), chosen);
-  const auto marked = [this](const char* sequence, const std::string& text) {
-    return style_.use_color ? sequence + text + kNoMark : text;
-  };
-  std::vector<std::string> lines = {
-      marked(kBoldHead, Cut(Shown(facts_.what), std::max<size_t>(size.columns, 20))),
-      TotalsText(facts_) + (is_paused_ ? "  paused" : ""), "",
-      marked(kBoldHead, "  " + TableHead(order_))};
-  for (size_t i = first_; i < rows_.size() && i < first_ + page_; ++i) {
-    const std::string line = (i == chosen ? "> " : "  ") + FiguresText(rows_[i].figures) +
-                             Shown(rows_[i].function);
-    lines.push_back(i == chosen ? marked(kInverse, line) : line);
-  }
-  if (rows_.empty())
-    lines.emplace_back(filter_.empty()
-                           ? "  nothing is live that was allocated meanwhile"
-                           : "  no function has " + Shown(filter_) + " in its name");
-  return lines;
-}
-
-std::vector<std::string> TopPage::Stack(const ScreenSize& size) const {
+  std::vector<Line> all = shows_stack_ ? Stack(size.rows) : Table(size.rows);
+  all.resize(std::max<size_t>(size.rows, 1) - 1);
+  all.push_back({LastLine()});
   std::vector<std::string> lines;
-  const auto chosen =
-      std::find_if(rows_.begin(), rows_.end(),
-                   [this](const LiveRow& row) { return row.function == chosen_; });
+  for (const Line& line : all) {
+    const std::string text = Cut(line.text, size.columns);
+    const bool is_marked = style_.use_color && line.mark != nullptr;
+    lines.push_back(is_marked ? line.mark + text + kNoMark : text);
+  }
+  return lines;
+}
+
+std::vector<TopPage::Line> TopPage::Table(size_t height) {
+  page_ = height > kOtherLines ? height - kOtherLines : 1;
+  const size_t chosen = Chosen();
+  first_ = std::clamp(first_, chosen - std::min(chosen, page_ - 1), chosen);
+  std::vector<Line> lines = {{Shown(facts_.what), kBoldHead},
+                             {TotalsText(facts_) + (is_paused_ ? "  paused" : "")},
+                             {},
+                             {"  " + TableHead(order_, KindName()), kBoldHead}};
+  for (size_t i = first_; i < rows_.size() && i < first_ + page_; ++i)
+    lines.push_back({(i == chosen ? "> " : "  ") + FiguresText(rows_[i].figures) +
+                         Shown(rows_[i].name),
+                     i == chosen ? kInverse : nullptr});
   if (rows_.empty())
-    return {"  nothing is chosen"};
-  const LiveRow& row = chosen == rows_.end() ? rows_[0] : *chosen;
-  lines.push_back("  The largest stack of " + Shown(row.function));
-  lines.emplace_back();
+    lines.push_back({!facts_.has_figures ? "  no figures have come yet"
+                     : filter_.empty() ? "  nothing is live that was allocated meanwhile"
+                                       : "  no " + KindName() + " has " + Shown(filter_) +
+                                             " in its name"});
+  return lines;
+}
+
+std::vector<TopPage::Line> TopPage::Stack(size_t height) const {
+  if (rows_.empty() || rows_[Chosen()].profile == nullptr)
+    return {{"  nothing is chosen"}};
+  const LiveRow& row = rows_[Chosen()];
+  std::vector<Line> lines = {{"  The largest stack of " + Shown(row.name)}, {}};
   for (const StackFunction& function :
        StackNames(*row.profile).HolderStack(row.callsite)) {
-    if (lines.size() + 3 > size.rows) {
-      lines.emplace_back("  ...");
+    if (lines.size() + 3 > height) {
+      lines.push_back({"  ..."});
       break;
     }
     lines.push_back(
-        "  " + Shown(function.label) +
-        (function.module.empty() ? "" : "  (" + Shown(function.module) + ")"));
+        {"  " + Shown(function.label) +
+         (function.module.empty() ? "" : "  (" + Shown(function.module) + ")")});
   }
   return lines;
+}
+
+std::string TopPage::KindName() const {
+  return kind_ == LiveKind::kThreads ? "thread" : "function";
 }
 
 std::string TopPage::LastLine() const {
@@ -241,9 +248,10 @@ std::string TopPage::LastLine() const {
     return message_;
   if (shows_stack_)
     return "any key: back   q: quit";
-  return "by: t live  d change  a allocated/s  o objects   f filter" +
-         (filter_.empty() ? "" : " (" + Shown(filter_) + ")") +
-         "  Enter stack  space pause  s snapshot  q quit";
+  return "by: t d a o  h " +
+         std::string(kind_ == LiveKind::kThreads ? "functions" : "threads") +
+         "  f filter" + (filter_.empty() ? "" : " (" + Shown(filter_) + ")") +
+         (HasStacks() ? "  Enter stack" : "") + "  space pause  s snapshot  q quit";
 }
 
 std::string PlainTable(const LiveRows& rows,
@@ -252,12 +260,12 @@ std::string PlainTable(const LiveRows& rows,
                        const TopStyle& style) {
   std::string text =
       TotalsText(facts) + "  " + FitToShow(facts.what, style.use_unicode) + "\n";
-  std::vector<LiveRow> sorted = rows.Sorted(LiveOrder::kLive, "");
+  std::vector<LiveRow> sorted = rows.Sorted(LiveKind::kFunctions, LiveOrder::kLive, "");
   sorted.resize(std::min(sorted.size(), count));
   if (!sorted.empty())
-    text += TableHead(LiveOrder::kLive) + "\n";
+    text += TableHead(LiveOrder::kLive, "function") + "\n";
   for (const LiveRow& row : sorted)
-    text += FiguresText(row.figures) + FitToShow(row.function, style.use_unicode) + "\n";
+    text += FiguresText(row.figures) + FitToShow(row.name, style.use_unicode) + "\n";
   return text + "\n";
 }
 

@@ -19,6 +19,7 @@ struct TopStyle {
 struct TopFacts {
   std::string what;  // "python3 (pid 12), 1 sample per 4.00 KiB"; fit to be shown
   double seconds = 0;
+  bool has_figures = false;  // a dump has come
   LiveFigures total;
 };
 
@@ -50,22 +51,33 @@ class TopPage {
   bool is_outdated() const { return is_outdated_; }
 
  private:
+  struct Line {
+    std::string text;            // fit to be shown, of any width
+    const char* mark = nullptr;  // sequence before it, where there is colour
+  };
+
   TopRequest PressInFilter(const std::string& key);
   TopRequest PressInTable(const std::string& key);
   void Move(int64_t by);
-  std::vector<std::string> Table(const ScreenSize& size);
-  std::vector<std::string> Stack(const ScreenSize& size) const;
+  size_t Chosen() const;
+
+  bool HasStacks() const { return kind_ == LiveKind::kFunctions; }
+
+  std::vector<Line> Table(size_t height);
+  std::vector<Line> Stack(size_t height) const;
   std::string LastLine() const;
+  std::string KindName() const;
   std::string Shown(const std::string& name) const;
 
   TopStyle style_;
   TopFacts facts_;
   std::vector<LiveRow> rows_;
+  LiveKind kind_ = LiveKind::kFunctions;
   LiveOrder order_ = LiveOrder::kLive;
   std::string filter_;
-  std::string chosen_;  // function of the chosen row
-  size_t first_ = 0;    // row on the screen
-  size_t page_ = 1;     // rows on the screen
+  LiveRow chosen_;    // as it was then
+  size_t first_ = 0;  // row on the screen
+  size_t page_ = 1;   // rows on the screen
   bool is_paused_ = false;
   bool is_outdated_ = false;
   bool asks_filter_ = false;

@@ -27,15 +27,19 @@ constexpr uint64_t kRequestNs = 1'000'000'000;
 constexpr uint64_t kLookNs = 100'000'000;
 
 // The signals that tell of another size, or of another program that had the terminal.
+// Those that stop who uses it from the background are blocked, too.
 ScopedFd ScreenSignals() {
+  const sigset_t stops = SetOf({SIGTTIN, SIGTTOU});
+  sigprocmask(SIG_BLOCK, &stops, nullptr);
   const sigset_t signals = SetOf({SIGWINCH, SIGCONT});
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return DescriptorOf(signals);
 }
 
-void WatchFor(int fd, const ScopedFd& to) {
-  epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-  epoll_ctl(to.get(), EPOLL_CTL_ADD, fd, &event);
+void WatchFor(uint32_t events, int fd, const ScopedFd& to) {
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  if (epoll_ctl(to.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    epoll_ctl(to.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
 }  // namespace
@@ -50,11 +54,9 @@ TopRun::TopRun(RecorderProcess* recorder, TopOptions options)
       page_(options_.style),
       started_ns_(MonotonicNs()) {
   // Not SIGCHLD, by which every process that has looked for names says that it is done.
-  WatchFor(urgent_signals_.get(), wake_);
-  if (options_.has_screen) {
+  WatchFor(EPOLLIN, urgent_signals_.get(), wake_);
+  if (options_.has_screen)
     screen_.emplace(wake_.get());
-    WatchFor(screen_->fd(), wake_);
-  }
   SymbolizeOptions symbols = options_.symbols;
   symbols.cancel_fd = wake_.get();
   names_.emplace(std::move(symbols));
@@ -87,6 +89,8 @@ int TopRun::MillisecondsToNext() const {
 }
 
 void TopRun::Wait() {
+  if (screen_)  // in the background others' keys are none of our business
+    WatchFor(screen_->is_entered() ? uint32_t{EPOLLIN} : 0, screen_->fd(), wake_);
   std::array<pollfd, 3> fds = {
       pollfd{.fd = wake_.get(), .events = POLLIN, .revents = 0},
       pollfd{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
@@ -111,16 +115,18 @@ void TopRun::TakeSignals() {
   if (read(resized_.get(), &info, sizeof(info)) <= 0 || !screen_ || IsOver())
     return;
   screen_->Leave();  // whoever had the terminal meanwhile has left it in another state
-  screen_->Enter();
-  screen_->Draw(page_.Lines(screen_->size()));
+  Redraw();
 }
 
 void TopRun::Suspend() {
   if (screen_)
     screen_->Leave();
   StopLikeOthers();
-  if (!screen_)
-    return;
+  if (screen_)
+    Redraw();
+}
+
+void TopRun::Redraw() {
   screen_->Enter();
   screen_->Draw(page_.Lines(screen_->size()));
 }
@@ -144,7 +150,13 @@ void TopRun::TakeKeys() {
   }
   if (page_.is_outdated())
     page_.Show(rows_, Facts());
-  screen_->Draw(page_.Lines(screen_->size()));
+  Redraw();
+}
+
+// True: rows have other names.
+bool TopRun::LookForNames() {
+  names_->Find(trace_.processes());
+  return names_->TakeNews(trace_.processes(), MonotonicNs());
 }
 
 void TopRun::Look() {
@@ -161,23 +173,28 @@ void TopRun::Look() {
   const bool is_new =
       has_more_ && (!has_more.value() || now_ns - looked_ns_ > kLongestNs);
   has_more_ = has_more.value();
+  const bool has_names = LookForNames();
+  if (has_names)
+    rows_.ForgetNames();
   if (is_new) {
     rows_.Look(trace_.processes(), trace_.latest_ns());
+    rows_.LookAtThreads(trace_.Threads());
     looked_ns_ = now_ns;
+  } else if (has_names) {
+    rows_.GroupByFunction();
   }
-  const bool has_names = names_->Find(trace_.processes());
-  if (has_names)
-    rows_.Rename();
   const bool is_waiting = trace_.processes().empty();
   if (is_new || (screen_ && (has_names || is_waiting)))
     Show();
+  else if (screen_ && !screen_->is_entered())
+    Redraw();  // in front again, maybe
 }
 
 void TopRun::Show() {
   if (screen_) {
     if (!page_.is_paused())
       page_.Show(rows_, Facts());
-    screen_->Draw(page_.Lines(screen_->size()));
+    Redraw();
     return;
   }
   PrintText(PlainTable(rows_, Facts(), options_.rows, options_.style));
@@ -188,6 +205,7 @@ void TopRun::Show() {
 TopFacts TopRun::Facts() const {
   TopFacts facts{.what = "",
                  .seconds = static_cast<double>(MonotonicNs() - started_ns_) / 1e9,
+                 .has_figures = !trace_.processes().empty(),
                  .total = rows_.total()};
   if (trace_.processes().empty())
     facts.what = trace_.has_begun() ? "waiting for the first allocations" : "beginning";
@@ -195,7 +213,8 @@ TopFacts TopRun::Facts() const {
     facts.what = ProcessName(trace_.processes()[0]->profile());
   if (trace_.processes().size() > 1)
     facts.what +=
-        " and " + std::to_string(trace_.processes().size() - 1) + " more processes";
+        " and " + FormatCounted(static_cast<double>(trace_.processes().size() - 1),
+                                "more process", "more processes");
   facts.what +=
       options_.interval_bytes == 1
           ? ", every allocation"
@@ -215,9 +234,10 @@ void TopRun::LookAgain() {
   const Result<bool> has_more = trace_.Update();
   if (has_more_ || (has_more.ok() && has_more.value()))
     rows_.Look(trace_.processes(), trace_.latest_ns());
-  for (int turn = 0; turn < kTurns && names_->Find(trace_.processes()); ++turn)
-    continue;
-  rows_.Rename();
+  for (int turn = 0; turn < kTurns && names_->HasMore(trace_.processes()); ++turn)
+    names_->Find(trace_.processes());
+  rows_.ForgetNames();
+  rows_.GroupByFunction();
   if (!trace_.processes().empty())
     PrintText(PlainTable(rows_, Facts(), options_.rows, options_.style));
 }

@@ -41,8 +41,10 @@ class TopRun {
   void TakeKeys();
   void Suspend();
   void Look();
+  bool LookForNames();
   void LookAgain();
   void Show();
+  void Redraw();
   void TakeSnapshot();
   int End();
   TopFacts Facts() const;

@@ -15,53 +15,79 @@ namespace {
 
 constexpr off_t kMostSourceBytes = 4 << 20;
 constexpr size_t kMostLineBytes = 1000;
-constexpr size_t kCallsitesPerLook = 1024;  // whether it is cancelled
+constexpr size_t kMostTextLines = 50'000;
 
 void AddOnce(LineSums& sums, int64_t value, uint32_t stack) {
   if (std::exchange(sums.last_stack, stack) != stack)
     sums.total += value;
 }
 
-void AddStackLines(const ImportedTrace& trace,
-                   uint32_t callsite,
-                   int64_t value,
-                   SumsByFile* files) {
-  const uint32_t stack = callsite + 1;
-  bool is_innermost = true;
-  for (; callsite != kNoId; callsite = trace.callsites.parent[callsite]) {
-    const uint32_t set = trace.frames.symbol_set[trace.callsites.frame[callsite]];
-    if (set == kNoId)
-      continue;
-    const size_t end = trace.symbols.EndOf(set);
-    for (size_t row = set; row < end; ++row) {
-      const StringId name = trace.symbols.source_file[row];
-      const uint32_t number = trace.symbols.line[row];
-      if (name == kNoId || name == kEmptyString || number == 0)
-        continue;
-      FileSums& file = (*files)[name];
-      LineSums& line = file.lines[number];
-      AddOnce(file.all, value, stack);
-      AddOnce(line, value, stack);
-      if (std::exchange(is_innermost, false)) {
-        file.all.own += value;
-        line.own += value;
-      }
+class LineSummer {
+ public:
+  LineSummer(const ImportedTrace& trace, const CancelFlag& cancelled)
+      : trace_(trace), cancelled_(cancelled) {}
+
+  // False: it was cancelled.
+  bool AddStack(uint32_t callsite, int64_t value) {
+    const uint32_t stack = callsite + 1;
+    bool is_innermost = true;
+    for (; callsite != kNoId; callsite = trace_.callsites.parent[callsite]) {
+      if (--until_look_ == 0 && IsCancelled())
+        return false;
+      const uint32_t set = trace_.frames.symbol_set[trace_.callsites.frame[callsite]];
+      const size_t end = set == kNoId ? 0 : trace_.symbols.EndOf(set);
+      for (size_t row = set; row < end; ++row)
+        AddRow(row, value, stack, &is_innermost);
+    }
+    return true;
+  }
+
+  SumsByFile TakeFiles() { return std::move(files_); }
+
+ private:
+  static constexpr uint32_t kFramesPerLook = 65536;
+
+  bool IsCancelled() {
+    until_look_ = kFramesPerLook;
+    return cancelled_;
+  }
+
+  void AddRow(size_t row, int64_t value, uint32_t stack, bool* is_innermost) {
+    const StringId name = trace_.symbols.source_file[row];
+    const uint32_t number = trace_.symbols.line[row];
+    if (name == kNoId || name == kEmptyString || number == 0)
+      return;
+    FileSums& file = files_[name];
+    LineSums& line = file.lines[number];
+    AddOnce(file.all, value, stack);
+    AddOnce(line, value, stack);
+    if (std::exchange(*is_innermost, false)) {
+      file.all.own += value;
+      line.own += value;
     }
   }
-}
+
+  const ImportedTrace& trace_;
+  const CancelFlag& cancelled_;
+  uint32_t until_look_ = 1;
+  SumsByFile files_;
+};
 
 Status CannotShow(const std::string& path, const std::string& cause) {
   return Status(StatusCode::kNotFound, "cannot show " + path + ": " + cause);
 }
 
-std::vector<std::string> TextLines(const std::string& text) {
-  std::vector<std::string> lines;
+SourceText TextLines(const std::string& text) {
+  SourceText source;
   for (size_t at = 0; at < text.size();) {
+    source.is_cut = source.lines.size() == kMostTextLines;
+    if (source.is_cut)
+      break;
     const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, std::min(end - at, kMostLineBytes)));
+    source.lines.push_back(text.substr(at, std::min(end - at, kMostLineBytes)));
     at = end + 1;
   }
-  return lines;
+  return source;
 }
 
 }  // namespace
@@ -70,20 +96,18 @@ Result<SumsByFile> SumByLine(const ImportedTrace& trace,
                              ValuesByCallsite values,
                              ProfileView view,
                              const CancelFlag& cancelled) {
-  SumsByFile files;
+  LineSummer summer(trace, cancelled);
   MoveToCallers(trace, &values);
   for (uint32_t callsite = 0; callsite < values.size(); ++callsite) {
-    if (callsite % kCallsitesPerLook == 0 && cancelled)
+    const int64_t value = values[callsite].*FigureOf(view);
+    if (value != 0 && !summer.AddStack(callsite, value))
       return Status(StatusCode::kUnavailable,
                     "cannot sum the lines of the source: it was cancelled");
-    const int64_t value = values[callsite].*FigureOf(view);
-    if (value != 0)
-      AddStackLines(trace, callsite, value, &files);
   }
-  return files;
+  return summer.TakeFiles();
 }
 
-Result<std::vector<std::string>> ReadSource(const std::string& path) {
+Result<SourceText> ReadSource(const std::string& path) {
   // What a trace names may lie anywhere.
   const ScopedFd fd = OpenForeignPath(path);
 

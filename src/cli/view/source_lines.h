@@ -32,8 +32,12 @@ Result<SumsByFile> SumByLine(const ImportedTrace& trace,
                              ProfileView view,
                              const CancelFlag& cancelled);
 
-// The lines of the file at `path`, cut where they are long. kNotFound: it is not at hand,
-// or is no text.
-Result<std::vector<std::string>> ReadSource(const std::string& path);
+struct SourceText {
+  std::vector<std::string> lines;  // cut where they are long
+  bool is_cut = false;             // it has more of them
+};
+
+// The first lines of the file at `path`. kNotFound: it is not at hand, or is no text.
+Result<SourceText> ReadSource(const std::string& path);
 
 }  // namespace heapprofd

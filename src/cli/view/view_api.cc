@@ -18,8 +18,9 @@ using nlohmann::json;
 
 constexpr uint64_t kUsualRows = 1000;
 constexpr uint64_t kMostRows = 10'000;
-constexpr size_t kMostTextBytes = 16 << 20;  // of the rows of an answer
+constexpr size_t kMostBytes = 16 << 20;  // of the values in an answer
 constexpr size_t kMostSources = 2000;
+constexpr size_t kMostLines = 10'000;             // of a source file, with figures
 constexpr int64_t kMostExact = int64_t{1} << 53;  // of numbers in a browser
 
 WebAnswer JsonAnswer(const json& value) {
@@ -40,14 +41,11 @@ unsigned HttpStatusOf(StatusCode code) {
   }
 }
 
-// "cannot <verb> <object>: <cause>; <what to do>".
+// What a message says is to be done is part of it: where that begins nobody knows who has
+// only the text, as what it quotes may have any words.
 WebAnswer ErrorAnswer(const Status& status) {
-  const std::string& message = status.message();
-  const size_t hint = message.rfind("; ");
-  return WebError(HttpStatusOf(status.code()), message.substr(0, hint),
-                  hint == std::string::npos
-                      ? "narrow it down, or look into docs/sql.md and docs/view.md"
-                      : message.substr(hint + 2));
+  return WebError(HttpStatusOf(status.code()), status.message(),
+                  "docs/sql.md and docs/view.md have what can be asked");
 }
 
 // A browser would show the nearest one that it has.
@@ -61,6 +59,24 @@ void KeepExact(json& rows) {
         cell = std::to_string(number);
     }
   }
+}
+
+// Number, own and total, by the number.
+json LinesThatHoldMost(const FileSums& file) {
+  std::vector<std::tuple<uint32_t, int64_t, int64_t>> lines;
+  for (const auto& [number, line] : file.lines)
+    lines.emplace_back(number, line.own, line.total);
+  if (lines.size() > kMostLines) {
+    std::nth_element(
+        lines.begin(), lines.begin() + kMostLines, lines.end(),
+        [](const auto& a, const auto& b) {
+          return std::tuple(-std::get<1>(a), -std::get<2>(a), std::get<0>(a)) <
+                 std::tuple(-std::get<1>(b), -std::get<2>(b), std::get<0>(b));
+        });
+    lines.resize(kMostLines);
+    std::sort(lines.begin(), lines.end());
+  }
+  return lines;
 }
 
 Result<uint64_t> NumberOf(const WebRequest& request,
@@ -84,11 +100,12 @@ WebAnswer ViewApi::Answer(const WebRequest& request) {
     const char* path;
     bool is_post;
     Result<WebAnswer> (ViewApi::*answer)(const WebRequest&);
+    bool needs_callsites = true;  // the page has needed whole stacks only
   };
 
   static constexpr Route kRoutes[] = {
       {"api/sql", true, &ViewApi::Query},
-      {"api/tables", false, &ViewApi::Tables},
+      {"api/tables", false, &ViewApi::Tables, /*needs_callsites=*/false},
       {"api/export", false, &ViewApi::ExportedFile},
       {"api/sources", false, &ViewApi::Sources},
       {"api/source", false, &ViewApi::Source},
@@ -99,6 +116,10 @@ WebAnswer ViewApi::Answer(const WebRequest& request) {
     if (request.is_post != route.is_post)
       return WebError(405, "this method is not answered here",
                       route.is_post ? "use POST" : "use GET");
+    const Status status =
+        route.needs_callsites ? file_.database->UseCallsites() : Status();
+    if (!status.ok())
+      return ErrorAnswer(status);
     Result<WebAnswer> answer = (this->*route.answer)(request);
     return answer.ok() ? std::move(answer).value() : ErrorAnswer(answer.status());
   }
@@ -108,7 +129,7 @@ WebAnswer ViewApi::Answer(const WebRequest& request) {
 Result<WebAnswer> ViewApi::Query(const WebRequest& request) {
   HPD_TRY_ASSIGN(const uint64_t limit, NumberOf(request, "limit", kUsualRows, kMostRows));
   const uint64_t begin_ns = MonotonicNs();
-  JsonRows rows(limit, kMostTextBytes);
+  JsonRows rows(limit, kMostBytes);
   const Status status = file_.database->Run(request.body, rows);
   if (!status.ok() && !rows.is_cut())
     return status;
@@ -136,6 +157,10 @@ Result<WebAnswer> ViewApi::ExportedFile(const WebRequest& request) {
     HPD_TRY(choice.SetView("view=", view));
   if (const std::string pid = request.Parameter("pid"); !pid.empty())
     HPD_TRY(choice.SetPid("pid=", pid));
+  if (!request.Parameter("upid").empty()) {
+    HPD_TRY_ASSIGN(choice.upid, NumberOf(request, "upid", 0, UINT32_MAX));
+  }
+  HPD_TRY(file_.Complete());
   HPD_TRY_ASSIGN(std::string text, Export(file_, choice));
   return WebAnswer{.type = "application/octet-stream",
                    .body = std::move(text),
@@ -174,11 +199,14 @@ Result<WebAnswer> ViewApi::Sources(const WebRequest& request) {
            std::tuple(-b.second.own, -b.second.total, b.first);
   });
   json rows = json::array();
-  for (size_t i = 0; i < std::min(files.size(), kMostSources); ++i)
-    rows.push_back({{"id", files[i].first},
-                    {"name", std::string(file_.trace().Text(files[i].first))},
-                    {"own", files[i].second.own},
-                    {"total", files[i].second.total}});
+  size_t bytes = 0;
+  for (const auto& [id, all] : files) {
+    const std::string name(file_.trace().Text(id));
+    bytes += name.size();
+    if (rows.size() == kMostSources || bytes > kMostBytes)
+      break;
+    rows.push_back({{"id", id}, {"name", name}, {"own", all.own}, {"total", all.total}});
+  }
   return JsonAnswer({{"files", std::move(rows)}, {"count", files.size()}});
 }
 
@@ -192,16 +220,17 @@ Result<WebAnswer> ViewApi::Source(const WebRequest& request) {
     return Status(StatusCode::kNotFound,
                   "cannot show source file " + std::to_string(id) +
                       ": no stack of this dump names it; api/sources lists those");
-  json lines = json::array();
-  for (const auto& [number, line] : file->second.lines)
-    lines.push_back({number, line.own, line.total});
   const std::string path(file_.trace().Text(file->first));
-  json answer = {{"name", path}, {"lines", std::move(lines)}};
-  const Result<std::vector<std::string>> text = ReadSource(path);
-  if (text.ok())
-    answer["text"] = text.value();
-  else
+  json answer = {{"name", path},
+                 {"lines", LinesThatHoldMost(file->second)},
+                 {"count", file->second.lines.size()}};
+  const Result<SourceText> text = ReadSource(path);
+  if (text.ok()) {
+    answer["text"] = text.value().lines;
+    answer["is_cut"] = text.value().is_cut;
+  } else {
     answer["reason"] = text.status().message();
+  }
   return JsonAnswer(answer);
 }
 

@@ -6,8 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include <nlohmann/json.hpp>
+
+#include "cli/results/test_profile.h"
+#include "export/gzip.h"
+#include "export/pprof.h"
+#include "query/dump_values.h"
 
 namespace heapprofd {
 namespace {
@@ -21,7 +27,7 @@ class ViewApiTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(place), nullptr);
     directory_ = place;
     std::ofstream(directory_ / "stacks") << "main;f 10\nmain;g;h 30\n";
-    auto file = OpenFiles({directory_ / "stacks"}, "view_api_test");
+    auto file = OpenFilesForReport({directory_ / "stacks"}, "view_api_test");
     ASSERT_TRUE(file.ok()) << file.status().message();
     file_ = std::move(file).value();
     api_ = std::make_unique<ViewApi>(*file_);
@@ -71,6 +77,33 @@ TEST_F(ViewApiTest, RowsAndTextsHaveLimits) {
                       .body);
   EXPECT_EQ(large["is_cut"], true);
   EXPECT_EQ(large["rows"].size(), 2u);
+}
+
+TEST_F(ViewApiTest, NumbersAndNamesTakeRoomToo) {
+  std::string columns = "1";
+  for (int i = 1; i < 1000; ++i)
+    columns += ", 1";
+  const json numbers = json::parse(
+      Sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT " +
+              columns + " FROM n",
+          {{"limit", "10000"}})
+          .body);
+  EXPECT_EQ(numbers["is_cut"], true);
+  EXPECT_GT(numbers["rows"].size(), 500u);
+  EXPECT_LT(numbers["rows"].size(), 2000u);
+  std::string names = "a.*";
+  for (int i = 1; i < 1000; ++i)
+    names += ", a.*";
+  const WebAnswer answer = Sql("WITH a AS (SELECT 1 AS \"" + std::string(60'000, 'x') +
+                               "\") SELECT " + names + " FROM a");
+  EXPECT_LT(answer.body.size(), size_t{20} << 20);
+  EXPECT_EQ(json::parse(answer.body)["is_cut"], true);
+}
+
+TEST_F(ViewApiTest, MessagesAreWhole) {
+  const json answer = json::parse(Sql("SELECT [one; two] FROM heap_dump").body);
+  EXPECT_NE(answer["error"].get<std::string>().find("one; two"), std::string::npos);
+  EXPECT_EQ(answer["hint"], "docs/sql.md and docs/view.md have what can be asked");
 }
 
 TEST_F(ViewApiTest, NumbersThatABrowserCannotHoldAreTexts) {
@@ -126,6 +159,82 @@ TEST_F(ViewApiTest, ExportsAsTheCommandDoes) {
   EXPECT_EQ(Get("api/export", {{"format", "csv"}, {"heap", "\"\r\nX: y"}}).status, 404u);
 }
 
+TEST_F(ViewApiTest, ExportsTheProcessThatIsMeant) {
+  std::ofstream(directory_ / "others") << "main;other 50\n";
+  auto both =
+      OpenFilesForReport({directory_ / "stacks", directory_ / "others"}, "view_api_test");
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  ViewApi api(*both.value());
+  const auto get = [&](const std::string& upid) {
+    return api.Answer(
+        {.path = "api/export", .parameters = {{"format", "folded"}, {"upid", upid}}});
+  };
+  const json rows =
+      json::parse(api.Answer({.is_post = true,
+                              .path = "api/sql",
+                              .body = "SELECT upid FROM heap_dump ORDER BY live_size"})
+                      .body)["rows"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(get(rows[0][0].dump()).body, "main;f 10\nmain;g;h 30\n");
+  EXPECT_EQ(get(rows[1][0].dump()).body, "main;other 50\n");
+  EXPECT_EQ(get("77").status, 404u);
+  EXPECT_NE(get("77").body.find("no profile of upid 77"), std::string::npos);
+  EXPECT_EQ(get("x").status, 400u);
+}
+
+TEST_F(ViewApiTest, OfManyLinesThoseWithMostAreTold) {
+  TestProfile profile;
+  for (uint32_t line = 1; line <= 12'000; ++line) {
+    const CallsiteId callsite =
+        profile.Add({"f" + std::to_string(line)}, line % 2 == 0 ? 1000 : line);
+    profile.LineOf(callsite).file = "/none.cc";
+    profile.LineOf(callsite).line = line;
+  }
+  std::ofstream(directory_ / "many.pb.gz")
+      << Gzip(EncodePprof(profile.profile(), profile.dump(), {}));
+  auto file = OpenFilesForReport({directory_ / "many.pb.gz"}, "view_api_test");
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  ViewApi api(*file.value());
+  const json files = json::parse(api.Answer({.path = "api/sources"}).body)["files"];
+  ASSERT_EQ(files.size(), 1u);
+  const json source = json::parse(
+      api.Answer({.path = "api/source", .parameters = {{"id", files[0]["id"].dump()}}})
+          .body);
+  EXPECT_EQ(source["count"], 12'000);
+  ASSERT_EQ(source["lines"].size(), 10'000u);
+  EXPECT_EQ(source["lines"][0][0], 2);           // the odd ones up to 999 have least
+  EXPECT_EQ(source["lines"].back()[0], 11'999);  // of equal ones the last are left out
+}
+
+TEST_F(ViewApiTest, SummingLinesEndsWhereverItIs) {
+  std::string stacks;
+  std::string stack = "f";
+  for (int depth = 0; depth < 1000; ++depth, stack += ";f")
+    stacks += stack + " 1\n";
+  std::ofstream(directory_ / "deep") << stacks;
+  auto file = OpenFilesForReport({directory_ / "deep"}, "view_api_test");
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const ImportedTrace& trace = file.value()->trace();
+  CancelFlag cancelled = false;
+  // When another thread gets its turn is not ours to say.
+  for (int attempt = 0; attempt < 10'000; ++attempt) {
+    cancelled = false;
+    std::atomic<bool> has_begun = false;
+    std::thread other([&] {
+      while (!has_begun)
+        continue;
+      cancelled = true;
+    });
+    has_begun = true;
+    const bool is_done =
+        SumByLine(trace, ValuesAt(trace, 0), ProfileView::kLiveSize, cancelled).ok();
+    other.join();
+    if (!is_done)
+      return;
+  }
+  FAIL() << "it never noticed";
+}
+
 TEST_F(ViewApiTest, SourceIsOnlyWhatTheTraceNames) {
   EXPECT_EQ(json::parse(Get("api/sources").body)["count"], 0);
   EXPECT_EQ(Get("api/sources", {{"dump", "9"}}).status, 400u);
@@ -153,8 +262,11 @@ TEST_F(ReadSourceTest, ReadsTextAndSaysWhyNot) {
     std::ofstream(directory_ / "a.cc") << text;
     return ReadSource(directory_ / "a.cc");
   };
-  EXPECT_EQ(write("a\n\nb").value(), (std::vector<std::string>{"a", "", "b"}));
-  EXPECT_EQ(write(std::string(5000, 'x')).value()[0].size(), 1000u);
+  EXPECT_EQ(write("a\n\nb").value().lines, (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(write(std::string(5000, 'x')).value().lines[0].size(), 1000u);
+  EXPECT_FALSE(write(std::string(50'000, '\n')).value().is_cut);
+  EXPECT_TRUE(write(std::string(50'001, '\n')).value().is_cut);
+  EXPECT_EQ(write(std::string(4 << 20, '\n')).value().lines.size(), 50'000u);
   EXPECT_FALSE(write(std::string("a\0b", 3)).ok());
   EXPECT_FALSE(write(std::string((4 << 20) + 1, 'x')).ok());
   EXPECT_FALSE(ReadSource(directory_).ok());

@@ -54,7 +54,7 @@ Result<int> RunView(const ViewOptions& options) {
     return Invalid(
         "cannot view: no file is named; for example: heap_profile view raw-trace");
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
-                 OpenFiles(options.files, kViewCommand));
+                 OpenFilesForReport(options.files, kViewCommand));
   for (const std::string& warning : file->warnings)
     Print(stderr, "%s: %s\n", kViewCommand, warning.c_str());
   HPD_TRY_ASSIGN(std::string page, PageOf(*file, options.files));

@@ -1,4 +1,4 @@
-#include "cli/record/managed_heaps.h"
+#include "cli/managed/managed_heaps.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,112 +7,48 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <map>
 #include <utility>
 
 #include "base/format.h"
 #include "base/print.h"
 #include "cli/exit_code.h"
-#include "cli/hprof/examined_dump.h"
-#include "cli/hprof/kept_dump.h"
+#include "cli/hprof/opened_dump.h"
+#include "cli/kept_dump.h"
+#include "cli/managed/buffer_holders.h"
+#include "cli/managed/native_side.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
+#include "cli/text_layout.h"
 #include "export/heap_graph_packets.h"
 #include "hotspot/heap_dump.h"
-#include "hprof/direct_buffers.h"
 #include "hprof/graph_tables.h"
-#include "import/import_file.h"
-#include "profile/model.h"
 #include "trace/service_packets.h"
 #include "trace/trace_file.h"
 
 namespace heapprofd {
 namespace {
 
+constexpr char kAskAlone[] = "ask it alone by heap_profile java, which has --timeout";
 constexpr MachinePatience kDumpPatience = {.until_it_listens_ns = 10'000'000'000,
-                                           .without_progress_ns = 300'000'000'000};
+                                           .without_progress_ns = 300'000'000'000,
+                                           .advice = kAskAlone};
 constexpr MachinePatience kFiguresPatience = {.until_it_listens_ns = 10'000'000'000,
-                                              .without_progress_ns = 10'000'000'000};
+                                              .without_progress_ns = 10'000'000'000,
+                                              .advice = kAskAlone};
 constexpr uint32_t kSequence = 0x4a415641;  // of the trace: nobody else's
-
-// What the recording says of malloc in the process; nullopt: nothing.
-std::optional<MallocEstimate> MallocOf(pid_t pid, const std::string& trace_path) {
-  ImportedTrace trace;
-  TraceBuilder builder(&trace);
-  builder.ReadForConversion();
-  if (!ImportFile(trace_path, builder).ok())
-    return std::nullopt;
-  std::map<uint32_t, double> live;  // by upid: it may have run several programs
-  const ImportedDump* last = nullptr;
-  for (const ImportedDump& dump : trace.dumps) {
-    if (trace.processes[dump.upid].pid != pid || dump.is_peak ||
-        trace.Text(dump.heap_name) != kMallocHeapName)
-      continue;
-    last = &dump;
-    for (size_t i = 0; i < dump.allocation_count; ++i)
-      live[dump.upid] +=
-          static_cast<double>(trace.allocations.size[dump.first_allocation + i]);
-  }
-  if (last == nullptr || !last->live_low || !last->live_high)
-    return std::nullopt;
-  return MallocEstimate{live[last->upid], static_cast<double>(*last->live_low),
-                        static_cast<double>(*last->live_high)};
-}
-
-bool IsLibraryClass(const std::string& name) {
-  return name.ends_with("[]") ||
-         std::ranges::any_of(
-             std::initializer_list<const char*>{"java.", "javax.", "jdk.", "sun."},
-             [&](const char* prefix) { return name.starts_with(prefix); });
-}
-
-// Of the nearest that holds `object` alone and is not of Java's own classes; else of the
-// outermost.
-std::string OwnerOf(const Examined& examined,
-                    const hprof::DumpFile& file,
-                    uint32_t object) {
-  const Column<uint32_t>& dominator = examined.tree.dominator;
-  if (dominator[object] == kUnreachable)
-    return "nobody: they are garbage";
-  std::string name = "several at once";
-  for (uint32_t at = dominator[object]; at != kHeldByRoots; at = dominator[at]) {
-    constexpr std::string_view kClass = "class ";
-    name = ObjectName(examined.heap, file, at);
-    name.erase(0, name.starts_with(kClass) ? kClass.size() : 0);
-    if (!IsLibraryClass(name))
-      break;
-  }
-  return name;
-}
-
-Result<std::vector<BufferOwner>> OwnersIn(OpenedDump* opened) {
-  HPD_TRY_ASSIGN(const Examined examined, Examine(opened));
-  std::map<std::string, BufferOwner> by_name;
-  for (const hprof::DirectBuffer& buffer :
-       hprof::DirectBuffersOf(opened->file, *opened->dump, examined.heap)) {
-    BufferOwner& owner = by_name[OwnerOf(examined, opened->file, buffer.object)];
-    ++owner.buffers;
-    owner.bytes += buffer.bytes;
-  }
-  std::vector<BufferOwner> owners;
-  owners.reserve(by_name.size());
-  for (auto& [name, owner] : by_name)
-    owners.push_back({name, owner.buffers, owner.bytes});
-  std::ranges::stable_sort(owners, std::ranges::greater(), &BufferOwner::bytes);
-  return owners;
-}
 
 // All or nothing.
 Status AppendPackets(const ImportedTrace& trace,
                      const HeapGraphSource& source,
                      const std::string& trace_path) {
   const ScopedFd file(open(trace_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  ScopedFd duplicate(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
 
   struct stat status {};
 
-  if (!file.valid() || fstat(file.get(), &status) != 0)
+  if (!duplicate.valid() || fstat(file.get(), &status) != 0)
     return Status::FromErrno("cannot open " + trace_path, errno);
-  TraceFile output(ScopedFd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), trace_path);
+  TraceFile output(std::move(duplicate), trace_path);
   Status written = WriteHeapGraph(trace, 0, source, [&output](const std::string& packet) {
     return output.Append(packet);
   });
@@ -164,6 +100,7 @@ void ManagedHeaps::TakeOne(Heap* heap, bool quiet) {
       TakeHeapDump(heap->process,
                    {.with_garbage = true,
                     .patience = kDumpPatience,
+                    .room_advice = "heap_profile java --keep writes one to a file",
                     .show = [&line](const std::string& text) { line.Show(text); },
                     .stop_fd = stop.get()},
                    kept.value().fd(), kept.value().room());
@@ -189,13 +126,20 @@ void ManagedHeaps::TakeOne(Heap* heap, bool quiet) {
 }
 
 bool ManagedHeaps::AddTo(const std::string& trace_path, bool quiet) {
+  const bool has_tables = !quiet && std::ranges::any_of(heaps_, [](const Heap& heap) {
+    return heap.dump.valid() && heap.resident;
+  });
+  // Once for all, and before anything is added.
+  std::optional<NativeSide> native;
+  if (has_tables)
+    native.emplace(trace_path);
   bool are_all_there = true;
   for (Heap& heap : heaps_) {
     if (!heap.dump.valid()) {
       are_all_there = false;
       continue;
     }
-    const Status status = AddOne(&heap, trace_path, quiet);
+    const Status status = AddOne(&heap, trace_path, native ? &*native : nullptr);
     if (!status.ok())
       Fail(status);
     are_all_there &= status.ok();
@@ -203,12 +147,14 @@ bool ManagedHeaps::AddTo(const std::string& trace_path, bool quiet) {
   return are_all_there;
 }
 
-Status ManagedHeaps::AddOne(Heap* heap, const std::string& trace_path, bool quiet) {
+Status ManagedHeaps::AddOne(Heap* heap,
+                            const std::string& trace_path,
+                            NativeSide* native) {
   const std::string process = heap->process.Description();
-  const std::optional<MallocEstimate> malloc = MallocOf(heap->process.pid, trace_path);
   HPD_TRY_ASSIGN(hprof::MappedInput input,
                  hprof::MappedInput::Map(std::move(heap->dump), process));
   HPD_TRY_ASSIGN(OpenedDump opened, OpenDump(std::move(input), process, 0));
+  std::vector<HeapDirectBuffer> buffers;
   {
     ImportedTrace trace;
     TraceBuilder builder(&trace);
@@ -217,22 +163,25 @@ Status ManagedHeaps::AddOne(Heap* heap, const std::string& trace_path, bool quie
     HPD_TRY(AppendPackets(
         trace, {.pid = heap->process.pid, .ts = heap->ts, .sequence_id = kSequence},
         trace_path));
+    buffers = std::move(trace.heap_graph.direct_buffers);
   }
   for (const std::string& note : opened.notes)
     Print(stderr, "%s: %s\n", process.c_str(), note.c_str());
-  if (quiet || !heap->resident)
+  if (native == nullptr || !heap->resident)
     return {};
-  Result<std::vector<BufferOwner>> owners = OwnersIn(&opened);
-  if (!owners.ok())
-    Print(stderr, "%s: %s\n", process.c_str(), owners.status().message().c_str());
-  Print(stderr, "\n%s",
-        FormatResidentTable({.process = process,
-                             .resident = *heap->resident,
-                             .memory = *heap->memory,
-                             .malloc = malloc,
-                             .owners = owners.ok() ? std::move(owners).value()
-                                                   : std::vector<BufferOwner>()})
-            .c_str());
+  MachineFigures figures{.process = process,
+                         .resident = *heap->resident,
+                         .memory = *heap->memory,
+                         .malloc = native->MallocOf(heap->process.pid),
+                         .use_unicode = TerminalShowsUnicode()};
+  Result<HeldBuffers> held = FindHolders(buffers, heap->process.pid, &opened, native);
+  if (held.ok()) {
+    figures.owners = std::move(held.value().owners);
+    figures.unsampled = held.value().unsampled;
+  } else {
+    Print(stderr, "%s: %s\n", process.c_str(), held.status().message().c_str());
+  }
+  Print(stderr, "\n%s", FormatResidentTable(figures).c_str());
   return {};
 }
 

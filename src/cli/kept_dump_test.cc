@@ -1,5 +1,5 @@
 // What becomes of a dump that cannot be kept; tests/e2e/java_test.py has the others.
-#include "cli/hprof/kept_dump.h"
+#include "cli/kept_dump.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/hprof/kept_dump.h"
+#include "cli/kept_dump.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
-// Where a dump of a running virtual machine goes: memory, or a file that the user keeps.
-// Nothing has its name before Keep(). Memory is gone when this process is, whatever ends
-// it; the file, too, where the file system knows files without names (O_TMPFILE). Where
+// Where a dump goes: memory, or a file that the user keeps. Nothing has its name before
+// Keep(), and nothing that has this name by then is replaced or followed. Memory is gone
+// when this process is, whatever ends it; the file, too, where the file system knows files without names (O_TMPFILE). Where
 // it does not, one that is killed leaves .NAME.XXXXXXXX, and nobody takes that for a
 // dump.
 #pragma once

@@ -10,10 +10,12 @@
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
-#include "cli/record/resident_table.h"
+#include "cli/managed/resident_table.h"
 #include "hotspot/java_process.h"
 
 namespace heapprofd {
+
+class NativeSide;
 
 class ManagedHeaps {
  public:
@@ -38,7 +40,8 @@ class ManagedHeaps {
   };
 
   static void TakeOne(Heap* heap, bool quiet);
-  static Status AddOne(Heap* heap, const std::string& trace_path, bool quiet);
+  // `native`: of the trace; nullptr: nothing is to be printed.
+  static Status AddOne(Heap* heap, const std::string& trace_path, NativeSide* native);
 
   std::vector<Heap> heaps_;
 };

@@ -1,0 +1,148 @@
+#include "cli/hprof/find_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/print.h"
+#include "base/text.h"
+#include "cli/hprof/report_parts.h"
+#include "cli/text_layout.h"
+#include "hprof/find_objects.h"
+
+namespace heapprofd {
+namespace {
+
+using nlohmann::json;
+
+// Characters of a text: for people, and in JSON as long as all together are not too many.
+constexpr size_t kShownFoundText = 100;
+constexpr size_t kJsonFoundText = 10'000;
+constexpr size_t kAllJsonFoundText = size_t{64} << 20;
+
+struct FoundRow {
+  hprof::FoundObject object;
+  uint64_t retained = 0;  // 0 unless asked for
+};
+
+// The largest of what is added, in bounded memory when their number is.
+class LargestRows {
+ public:
+  explicit LargestRows(uint64_t most) : most_(most == 0 ? SIZE_MAX : most) {}
+
+  void Add(FoundRow row) {
+    rows_.push_back(std::move(row));
+    if (rows_.size() / 2 >= most_)
+      Cut();
+  }
+
+  std::vector<FoundRow>& Finish() {
+    Cut();
+    return rows_;
+  }
+
+ private:
+  static bool IsLarger(const FoundRow& a, const FoundRow& b) {
+    return a.retained != b.retained ? a.retained > b.retained
+                                    : a.object.bytes > b.object.bytes;
+  }
+
+  void Cut() {
+    std::stable_sort(rows_.begin(), rows_.end(), IsLarger);
+    if (rows_.size() > most_)
+      rows_.resize(most_);
+  }
+
+  const size_t most_;
+  std::vector<FoundRow> rows_;
+};
+
+// Takes what it needs off `room`.
+json JsonOfTexts(const std::vector<hprof::StringBytes>& texts,
+                 size_t* room,
+                 bool* is_cut) {
+  json list = json::array();
+  for (const hprof::StringBytes& text : texts) {
+    const size_t most = *room < kJsonFoundText ? kShownFoundText : kJsonFoundText;
+    list.push_back(hprof::TextOf(text, most));
+    *is_cut = *is_cut || text.length() > most;
+    *room -= std::min({*room, most, size_t{text.length()}});
+  }
+  return list;
+}
+
+json JsonOfFound(const std::vector<FoundRow>& rows, bool with_retained) {
+  json list = json::array();
+  size_t room = kAllJsonFoundText;
+  for (const FoundRow& row : rows) {
+    bool is_cut = false;
+    json texts = JsonOfTexts(row.object.texts, &room, &is_cut);
+    list.push_back({{"class", row.object.class_name},
+                    {"address", hprof::HexOf(row.object.id)},
+                    {"bytes", row.object.bytes},
+                    {"texts", std::move(texts)},
+                    {"is_cut", is_cut}});
+    if (with_retained)
+      list.back()["retained"] = row.retained;
+  }
+  return list;
+}
+
+void PrintFoundRows(const std::vector<FoundRow>& rows, bool with_retained) {
+  Print(stdout, "%14s  %s\n", with_retained ? "retained" : "bytes", "object");
+  for (const FoundRow& row : rows) {
+    std::string line = row.object.class_name + " " + hprof::HexOf(row.object.id);
+    for (const hprof::StringBytes& text : row.object.texts)
+      line += " \"" +
+              Cut(Printable(hprof::TextOf(text, kShownFoundText + 1)), kShownFoundText) +
+              "\"";
+    Print(
+        stdout, "%14llu  %s\n",
+        static_cast<unsigned long long>(with_retained ? row.retained : row.object.bytes),
+        line.c_str());
+  }
+}
+
+}  // namespace
+
+Status PrintFound(OpenedDump& opened, const HprofView& view) {
+  std::optional<Examined> examined;
+  std::optional<hprof::HeapCensus> own_census;
+  if (view.retained) {
+    HPD_TRY_ASSIGN(examined, Examine(&opened));
+  } else {
+    own_census = hprof::TakeCensus(opened.file, *opened.dump);
+    AddDamage(*own_census, &opened);
+  }
+  LargestRows rows(view.top);
+  HPD_TRY_ASSIGN(
+      const hprof::FoundObjects found,
+      hprof::FindObjects(
+          opened.file, *opened.dump, examined ? examined->heap.census : *own_census,
+          {view.object, view.conditions}, [&](hprof::FoundObject object) {
+            const uint32_t row =
+                examined ? examined->heap.ids.Find(object.id) : kNoObject;
+            rows.Add({std::move(object), row == kNoObject ? 0 : examined->retained[row]});
+          }));
+  if (!found.is_whole)
+    opened.notes.emplace_back(
+        "parts of its texts are shared by so many strings that not all were compared");
+  if (!found.has_all_fields)
+    opened.notes.emplace_back("classes have more than " +
+                              std::to_string(hprof::kMostNamesakes) +
+                              " fields of a name: the others were not compared");
+  if (view.json) {
+    PrintJson(opened, "objects", JsonOfFound(rows.Finish(), view.retained),
+              {{"all_objects", found.count}, {"bytes", found.bytes}});
+    return {};
+  }
+  PrintTotal(opened, found.count, found.bytes);
+  PrintFoundRows(rows.Finish(), view.retained);
+  return {};
+}
+
+}  // namespace heapprofd
