@@ -7,7 +7,8 @@
 //   64,000 mappings, and a sample of 512 addresses that are in none of them
 // hold SOCKET FD early|late
 //   says Hello and waits, before that (early) or after it was welcomed (late), in an mmap
-//   of this file with the kernel's lock on its own mappings; late, it sends samples then
+//   of this file with the kernel's lock on its own mappings; late, it waits for a byte
+//   of its input before that, and sends samples before and after
 // rubbish SOCKET SECONDS
 //   one session after the other with hostile rings, tables and positions
 // flood SOCKET SECONDS
@@ -147,12 +148,15 @@ class HostileSession {
     alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
     iovec part{.iov_base = &welcome, .iov_len = sizeof(welcome)};
     msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != sizeof(welcome))
-      return false;
+    do {
+      message = {};
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof(welcome))
+        return false;
+    } while (welcome.status == heapprofd::WelcomeStatus::kWait);
     const cmsghdr* header = CMSG_FIRSTHDR(&message);
     if (header == nullptr || header->cmsg_len != CMSG_LEN(2 * sizeof(int)))
       return false;
@@ -295,6 +299,10 @@ int HoldWhileRecorded(const char* path, int fd, bool is_early) {
   if (!is_early) {
     session.Map();
     WriteAll(session, samples);
+    SayWhileHolding("welcomed\n");
+    char go = 0;
+    if (read(STDIN_FILENO, &go, 1) != 1)  // until all of them are: who is late waits
+      return 1;
     HoldMappings(fd);
     WriteAll(session, samples);
     SayWhileHolding("ready\n");

@@ -11,13 +11,11 @@ import time
 
 import config_pb2
 import control_pb2
+import handshake
 from attack_tools import ALICE, HELLO_LIMIT_S, Child, Figure, patience
 from service_run import full_pipe
 from service_under_attack import Recorder
 
-HANDSHAKE_MAGIC, WIRE_VERSION = 0x3130646670616568, 4  # src/wire/handshake.h
-ORIGIN_DORMANT = 2
-WELCOME_SIZE, WELCOME_WAIT = 32, 2  # src/wire/handshake.h
 CONTROL_MAGIC, CONTROL_START, CONTROL_PREPARE = 0x3130746370616568, 2, 4  # src/wire/control.h
 CONTROL_STARTED, CONTROL_NOTE, CONTROL_DONE, CONTROL_READY = 18, 20, 16, 23
 MAX_CONTROL_PAYLOAD = 1 << 20
@@ -30,14 +28,14 @@ def connect(path):
 
 
 def hello_bytes():
-    return struct.pack("<QIIQ", HANDSHAKE_MAGIC, WIRE_VERSION, ORIGIN_DORMANT, 0)
+    return handshake.hello(handshake.DORMANT)
 
 
 def receive_welcome(connection):
     """Descriptors that came with it; none: declined."""
-    data, ancillary, _, _ = connection.recvmsg(WELCOME_SIZE, 1024)
-    while len(data) == WELCOME_SIZE and struct.unpack_from("<QII", data)[2] == WELCOME_WAIT:
-        data, ancillary, _, _ = connection.recvmsg(WELCOME_SIZE, 1024)
+    data, ancillary, _, _ = connection.recvmsg(handshake.WELCOME_SIZE, 1024)
+    while len(data) == handshake.WELCOME_SIZE and handshake.status_of(data) == handshake.WAIT:
+        data, ancillary, _, _ = connection.recvmsg(handshake.WELCOME_SIZE, 1024)
     fds = array.array("i")
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:

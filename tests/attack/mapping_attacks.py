@@ -120,7 +120,13 @@ class Holders:
         writer, trap = fuse_server.mapping_trap(node, HELD_S)
         for moment in ("late", "early"):
             programs = [subprocess.Popen([HOSTILE_CLIENT, "hold", place.socket, str(trap), moment], close_fds=False,
-                                         stdout=subprocess.PIPE) for _ in range(count)]
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)]
+            if moment == "late":
+                for program in programs:
+                    assert program.stdout.readline() == b"welcomed\n", "a program is not recorded"
+                for program in programs:
+                    program.stdin.write(b"x")
+                    program.stdin.flush()
             for program in programs:
                 assert program.stdout.readline() == b"ready\n", f"a program does not hold ({moment})"
         if count:

@@ -141,6 +141,16 @@ class AttachTest(unittest.TestCase):
             self.assertGreater(attached.stats["alloc_calls"], 0)
             self.assertEqual(changed_code_bytes(target.pid), 0)
 
+    @unittest.skipUnless(os.path.exists(program("exits_musl_static")), "no musl-gcc here")
+    def test_a_static_program_without_free(self):
+        """musl links none into a program that frees nothing."""
+        with Running([program("exits_musl_static"), "grow"]) as target:
+            attached = Attached(target.pid, 100, ["-i", "1"])
+            self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
+            self.assertGreater(attached.stats["alloc_calls"], 0)
+            self.assertIn("kept_block", attached.result.stderr)
+            self.assertEqual(changed_code_bytes(target.pid), 0)
+
     def test_a_stopped_process_stays_stopped(self):
         with storm(30) as target:
             os.kill(target.pid, signal.SIGSTOP)

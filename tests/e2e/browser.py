@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import unittest
 
 CHROMIUM = shutil.which("chromium")
 PATIENCE = 60  # seconds, for any single answer
@@ -183,3 +184,18 @@ class Page:
     def close(self):
         self.browser.listeners.remove(self._hear)
         self.browser.call("Target.closeTarget", targetId=self.target)
+
+
+class WithPage(unittest.TestCase):
+    """A page for each test, in one browser for all of a class."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        super().setUp()
+        self.page = Page(self.browser)
+        self.addCleanup(self.page.close)

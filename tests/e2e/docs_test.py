@@ -9,12 +9,12 @@ import subprocess
 import tempfile
 import unittest
 
-from profile_run import program, run
-from running_process import MAY_ATTACH, MAY_CATCH, Running
+from profile_run import HEAP_PROFILE, program, run
+from running_process import MAY_ATTACH, MAY_CATCH, Attached, Running, child_named
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 COMPAT = os.environ["COMPAT"]
-TOOLS = ("heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "perfetto", "heapprofd", "bpftrace", "cat", "cmake")
+TOOLS = ("c++", "heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "perfetto", "heapprofd", "bpftrace", "cat", "cmake")
 # Shown where another test runs them: page, and how they begin.
 ELSEWHERE = [
     ("docs/hprof.md", ("heap_profile ", "hprof-conv ")),  # hprof_test, java_test
@@ -22,26 +22,38 @@ ELSEWHERE = [
     ("docs/terminal.md", ("heap_profile top ",)),  # top_test
     ("docs/custom-allocators.md", ("bpftrace ",)),  # custom_heaps_test
 ]
+# Where what is printed is shown, too: as of the program that the first of them builds.
+SHOWN = ["docs/first-profile.md", "docs/leaks.md", "docs/peak.md"]
 PATIENCE = 120
+MIB = 1 << 20
 SOURCE = "#include <map>\n#include <string>\nint main() { return std::map<std::string, int>{{\"a\", 1}}.size() - 1; }\n"
 
 
 def pages():
-    yield "README.md"
+    names = ["README.md", *SHOWN]
     for name in sorted(os.listdir(os.path.join(ROOT, "docs"))):
-        if name.endswith(".md") and name != "benchmarks.md":  # hours
-            yield "docs/" + name
+        if name.endswith(".md") and name != "benchmarks.md" and "docs/" + name not in SHOWN:  # hours
+            names.append("docs/" + name)
+    return names
+
+
+def blocks(page):
+    with open(os.path.join(ROOT, page)) as file:
+        return re.findall(r"^```\n(.*?)^```", file.read(), re.DOTALL | re.MULTILINE)
+
+
+def commands_in(block):
+    for line in block.splitlines():
+        line = line.removeprefix("$ ")
+        if re.sub(r"^([A-Z_]+=\S+ )*(tools/)?", "", line).split(" ")[0] in TOOLS:
+            yield line
 
 
 def commands():
     """(page, command) for each command line in a block of code."""
     for page in pages():
-        with open(os.path.join(ROOT, page)) as file:
-            blocks = re.findall(r"^```\n(.*?)^```", file.read(), re.DOTALL | re.MULTILINE)
-        for line in "".join(blocks).splitlines():
-            line = line.removeprefix("$ ")
-            word = re.sub(r"^([A-Z_]+=\S+ )*(tools/)?", "", line).split(" ")[0]
-            if word in TOOLS and not any(page == other and line.startswith(begins) for other, begins in ELSEWHERE):
+        for line in commands_in("".join(blocks(page))):
+            if not any(page == other and line.startswith(begins) for other, begins in ELSEWHERE):
                 yield page, line
 
 
@@ -52,6 +64,7 @@ class Commands(unittest.TestCase):
         cls.addClassCleanup(cls.holder.cleanup)
         cls.directory = cls.holder.name
         os.symlink(COMPAT, cls.path("tools"))
+        os.symlink(os.path.join(ROOT, "examples"), cls.path("examples"))
         os.mkdir(cls.path("dir"))
         shutil.copy(program("exits"), cls.path("dir"))
         recorded = run([program("exits"), "return"], ["-i", "1"])
@@ -99,6 +112,7 @@ class Commands(unittest.TestCase):
 
     def test_every_command_works(self):
         seen = 0
+        printed = dict.fromkeys(SHOWN, "")
         with Running([program("patient"), "1"], stdin=subprocess.PIPE) as patient:
             for page, command in commands():
                 seen += 1
@@ -106,7 +120,7 @@ class Commands(unittest.TestCase):
                 if runs_until_ctrl_c and not (MAY_CATCH if " -n " in command else MAY_ATTACH):
                     continue
                 command = command.replace("PROGRAM ARGUMENTS", "/bin/ls /").replace("PID", str(patient.pid))
-                command = command.replace("NAME ", "patient ")
+                command = re.sub(r"(?<= -n )NAME\b", "patient", command)
                 with self.subTest(page=page, command=command):
                     if runs_until_ctrl_c:
                         code, stdout, stderr = self.record_until_ctrl_c(command, patient)
@@ -117,7 +131,49 @@ class Commands(unittest.TestCase):
                         stdout, stderr = process.communicate(timeout=PATIENCE)
                         code = process.returncode
                     self.assertEqual(code, 0, stdout + stderr)
+                    if page in printed:
+                        printed[page] += stdout + stderr
         self.assertGreater(seen, 12)
+        for page, text in printed.items():
+            self.assert_shows(page, text)
+
+    def assert_shows(self, page, text):
+        """Figures differ from run to run, and with them one or many; words do not."""
+        for block in blocks(page):
+            if not list(commands_in(block)):
+                for word in re.findall(r"[A-Za-z_]{5,}", block):
+                    self.assertIn(word.rstrip("s"), text, page)
+
+
+def memory_of(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return {name: int(value.split()[0]) * 1024 for name, value in (line.split(":") for line in status) if name.startswith("Vm")}
+
+
+class Figures(unittest.TestCase):
+    """What recording.md says that a program gets."""
+
+    def assert_is_as_told(self, before, after):
+        self.assertAlmostEqual((after["VmSize"] - before["VmSize"]) / MIB, 30, delta=4)
+        self.assertLess(after["VmRSS"] - before["VmRSS"], 1.5 * MIB)
+
+    @unittest.skipUnless(MAY_ATTACH, "needs root's rights, to attach")
+    def test_memory_that_stays_after_attaching(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as patient:
+            before = memory_of(patient.pid)
+            self.assertIn(Attached(patient.pid, 50).result.returncode, (0, 4))  # it allocates nothing
+            self.assert_is_as_told(before, memory_of(patient.pid))
+
+    def test_memory_of_the_library(self):
+        with Running([program("patient")], stdin=subprocess.PIPE) as plain:
+            before = memory_of(plain.pid)
+        with tempfile.TemporaryDirectory() as directory:
+            recorded = subprocess.Popen([HEAP_PROFILE, "-q", "-o", directory + "/out", "--", program("patient")], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.assertEqual(recorded.stdout.readline(), "ready\n")
+            after = memory_of(child_named(recorded.pid, "patient"))
+            recorded.communicate("q", timeout=PATIENCE)
+        self.assert_is_as_told(before, after)
 
 
 class Paths(unittest.TestCase):

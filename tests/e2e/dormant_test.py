@@ -1,5 +1,6 @@
 """Programs that have preloaded the library and that nobody profiles: how they find a service, and what they cost."""
 
+import math
 import os
 import shutil
 import signal
@@ -98,28 +99,37 @@ class Finding(ServiceTest):
 
 
 class Cost(ServiceTest):
-    def best(self, patient):
-        return min(int(patient.tell("t")) for _ in range(5))
+    def becomes_less(self, dear, cheap, factor, rounds=300):
+        """Whether allocating costs `dear` less than `factor` times what it costs `cheap`, measured in turns.
+
+        The noise of a busy machine only adds: one quiet moment of each is enough.
+        """
+        least = {dear: math.inf, cheap: math.inf}
+        for _ in range(rounds):
+            for patient in least:
+                least[patient] = min(least[patient], int(patient.tell("t")))
+            if least[dear] < factor * least[cheap]:
+                return True
+        return False
 
     def test_a_killed_service_leaves_a_program_as_cheap_as_a_dormant_one(self):
         self.place.start()
-        dormant = self.best(self.patient().wait_ready())
+        other_name = shutil.copy(program("patient"), os.path.join(self.place.directory, "dormant"))
+        dormant = self.patient([other_name]).wait_ready()
         first = self.record("-n", "patient", "-i", "1").wait_active()
         patient = self.patient().wait_ready()
-        recorded = self.best(patient)
+        # Recording every allocation costs many times more than a look at the shared number.
+        self.assertFalse(self.becomes_less(patient, dormant, 4, rounds=5))
         self.place.kill()
         patient.tell("t")  # notices
-        abandoned = self.best(patient)
+        self.assertTrue(self.becomes_less(patient, dormant, 2))
         first.finish(stop=None)
-        # Recording every allocation costs many times more than a look at the shared number.
-        self.assertGreater(recorded, 4 * dormant)
-        self.assertLess(abandoned, 2 * dormant)
         self.place.start()
         second = self.record("-p", str(patient.pid), "-i", "1").wait_active()
         patient.tell("a")
         second.finish()
         self.assertEqual(second.pprofs[0].of("kept_block")["space"], ROUND)
-        self.assertLess(self.best(patient), 2 * dormant)
+        self.assertTrue(self.becomes_less(patient, dormant, 2))
 
 
 class Background(ServiceTest):

@@ -143,6 +143,21 @@ class Environment(unittest.TestCase):
         self.assertIn("nothing recorded: 1 program was not recorded (/bin/echo: cannot size shared memory: File too "
                       "large; raise ulimit -f)", done.stderr)
 
+    def test_where_even_memory_files_are_limited_the_last_dump_on_the_disk_is_shown(self):
+        with tempfile.TemporaryDirectory() as directory:
+            trace = os.path.join(directory, "out", "raw-trace")
+            script = ("import os, resource, time\n"
+                      f"end = time.monotonic() + {DEADLINE_S}\n"
+                      f"while (size := os.stat({trace!r}).st_size) < 20000 and time.monotonic() < end:\n"
+                      "    time.sleep(0.01)\n"
+                      "resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (size, size))\n")
+            done = subprocess.run([HEAP_PROFILE, "-i", "1", "-c", "20", "--no-report", "-o", os.path.join(directory, "out"), "--",
+                                   "/usr/bin/python3", "-c", script], capture_output=True, text=True, timeout=2 * DEADLINE_S)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, "cannot write trace .*: File too large")
+        self.assertIn("Top live memory", done.stderr)
+        self.assertIn("! there is no complete trace; a line above says why", done.stderr)
+
     def test_a_program_without_address_space_for_the_buffer_runs_and_is_named(self):
         limited = "ulimit -v 60000; exec /bin/echo ran"
         for command in (["/bin/bash", "-c", limited], ["/bin/sh", "-c", f"/bin/bash -c '{limited}'; true"]):
@@ -200,6 +215,9 @@ class Environment(unittest.TestCase):
         self.assertEqual(finished.returncode, 1, finished.stderr)
         self.assertRegex(finished.stderr, "cannot write trace .*: No space left on device; free space there or choose another")
         self.assertIn("cannot make the report", finished.stderr)
+        self.assertIn("! there is no complete trace; a line above says why", finished.stderr)
+        self.assertRegex(finished.stderr, r"allocated .* MiB in \d+ calls")  # no disk is needed to show that
+        self.assertRegex(finished.stderr, r"cannot make the pprof files: cannot write .*: No space left on device\n")
         self.assertNotIn("the trace is complete", finished.stderr)
 
     def test_a_program_outlives_a_profiler_that_is_killed(self):

@@ -24,6 +24,21 @@ def hprof(*arguments, **kwargs):
     return subprocess.run([HEAP_PROFILE, "hprof", *arguments], capture_output=True, text=True, timeout=120, **kwargs)
 
 
+def murmur(data):
+    """MurmurHash64A, as Perfetto names the content of an array."""
+    factor, whole = 0xC6A4A7935BD1E995, 2**64 - 1
+    result = 0xE17A1465 ^ len(data) * factor & whole
+    for at in range(0, len(data), 8):
+        word = int.from_bytes(data[at:at + 8], "little")
+        if at + 8 <= len(data):
+            word = word * factor & whole
+            word = (word ^ word >> 47) * factor & whole
+        result = (result ^ word) * factor & whole
+    result = (result ^ result >> 47) * factor & whole
+    result ^= result >> 47
+    return result - 2**64 if result >= 2**63 else result
+
+
 class HprofTest(WithDirectory):
     def read(self, name):
         with open(self.path(name), "rb") as file:
@@ -245,7 +260,7 @@ class Examination(HprofTest):
         self.write("heap-dump-tm1-pid2.hprof-head", head)
         self.write("heap-dump-tm1-pid2.hprof", tail)
         commands = [line for block in blocks for line in block.splitlines()
-                    if line.startswith(("heap_profile hprof ", "heap_profile query ", "hprof-conv "))]
+                    if line.startswith(("heap_profile hprof ", "heap_profile query ", "heap_profile report ", "hprof-conv "))]
         self.assertGreater(len(commands), 8)
         for command in commands:
             name, *arguments = shlex.split(command, comments=True)
@@ -260,8 +275,13 @@ def query(path, sql):
     return json.loads(done.stdout), done.stderr
 
 
-OF_CLASSES = ("SELECT c.name AS class, count(*) AS objects, sum(self_size) AS bytes FROM heap_graph_object o "
-              "JOIN heap_graph_class c ON c.id = type_id GROUP BY 1")
+OF_CLASSES = ("SELECT iif(c.name LIKE 'java.lang.Class<%', 'java.lang.Class', c.name) AS class, count(*) AS objects, "
+              "sum(self_size) AS bytes FROM heap_graph_object o JOIN heap_graph_class c ON c.id = type_id GROUP BY 1")
+VALUES = """
+SELECT c.name AS class, p.field_name, p.field_type, coalesce(int_value, long_value, float_value, double_value) AS value
+FROM heap_graph_object o JOIN heap_graph_class c ON c.id = o.type_id
+JOIN heap_graph_object_data d ON d.id = o.object_data_id JOIN heap_graph_primitive p USING (field_set_id)
+"""
 
 
 class Strings(HprofTest):
@@ -288,6 +308,73 @@ class Strings(HprofTest):
         done = hprof("strings", "--json", self.write("a.hprof", phone()))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["strings"], [])
+
+
+class Finding(HprofTest):
+    def found(self, *arguments):
+        done = hprof("find", "--json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def setUp(self):
+        super().setUp()
+        dump = Dump(version="1.0.2").string(2, "value").string(3, "name")
+        dump.load_class(20, "java/lang/String").load_class(30, "Owner")
+        dump.segment(dump.root(0xFF, 400), dump.class_dump(20, 0, [2]), dump.class_dump(30, 0, [3]), dump.instance(100, 20, 200),
+                     dump.numbers(200, b"pool \x1b[1m"), dump.instance(400, 30, 100), dump.instance(408, 30, 0),
+                     dump.numbers(216, b"x" * 100)).end()
+        self.dump = self.write("a.hprof", dump.bytes)
+
+    def test_by_class_by_value_and_by_text(self):
+        for arguments, addresses in [(["Owner"], ["0x190", "0x198"]), (["Owner", "name=null"], ["0x198"]),
+                                     (["*", "Owner.name~pool"], ["0x190"]), (["java.lang.String", "value~pool"], ["0x64"]),
+                                     (["Owner", "name=0x64"], ["0x190"]), (["Owner", "name=pool"], [])]:
+            found = self.found(self.dump, *arguments)
+            self.assertEqual([row["address"] for row in found["objects"]], addresses, arguments)
+            self.assertEqual(found["all_objects"], len(addresses))
+        self.assertEqual(self.found(self.dump, "Owner", "name~pool")["objects"][0]["texts"], ["pool \x1b[1m"])
+
+    def test_the_largest_come_first(self):
+        rows = self.found("--top", "1", self.dump, "*[]")
+        self.assertEqual(([row["address"] for row in rows["objects"]], rows["all_objects"]), (["0xd8"], 2))
+        rows = self.found("--retained", self.dump, "Owner")["objects"]
+        self.assertEqual([row["address"] for row in rows], ["0x190", "0x198"])
+        self.assertGreater(rows[0]["retained"], rows[0]["bytes"])
+        self.assertEqual(rows[1]["retained"], 0, "nothing holds it")
+
+    def test_as_text_for_people(self):
+        done = hprof("find", self.dump, "Owner", "name~pool")
+        self.assertRegex(done.stdout, r'^.*a\.hprof: 1 object, 16 B\n\n +bytes  object\n +16  Owner 0x190 "pool \?\[1m"\n$')
+
+    def test_long_texts_are_whole_in_json_and_say_where_they_are_not(self):
+        dump = Dump(version="1.0.2").string(2, "value").load_class(20, "java/lang/String")
+        lengths = (1000, 10_000, 10_001)
+        dump.segment(dump.class_dump(20, 0, [2]), *(dump.instance(100 + i, 20, 200 + i) for i in range(3)),
+                     *(dump.numbers(200 + i, b"x" * length) for i, length in enumerate(lengths))).end()
+        path = self.write("long.hprof", dump.bytes)
+        rows = sorted(self.found(path, "java.lang.String", "value~x")["objects"], key=lambda row: row["address"])
+        self.assertEqual([(row["texts"], row["is_cut"]) for row in rows],
+                         [(["x" * 1000], False), (["x" * 10_000], False), (["x" * 10_000], True)])
+        self.assertIn(' "' + "x" * 90, hprof("find", path, "java.lang.String", "value~x").stdout)
+        self.assertNotIn("x" * 101, hprof("find", path, "java.lang.String", "value~x").stdout)
+
+    def test_many_fields_of_one_name_are_said_not_to_be_compared(self):
+        dump = Dump(version="1.0.2").string(2, "field").load_class(20, "Owner")
+        dump.segment(dump.class_dump(20, 0, [2] * 65), dump.instance(100, 20, *[0] * 64, 5)).end()
+        path = self.write("many.hprof", dump.bytes)
+        found = self.found(path, "Owner", "field=0x5")
+        self.assertEqual((found["objects"], found["notes"]),
+                         ([], ["classes have more than 64 fields of a name: the others were not compared"]))
+        self.assertIn("more than 64 fields", hprof("find", path, "Owner", "field=0x5").stderr)
+
+    def test_what_cannot_be_found(self):
+        for arguments, code, cause in [(["Missing"], 1, "cannot find objects of Missing: the dump has no such class"),
+                                       (["Owner", "nam=1"], 1, "cannot find objects by nam: no class that Owner names has a field"),
+                                       (["Owner", "name"], 2, "cannot find objects by name: it is neither FIELD=VALUE nor FIELD~TEXT"),
+                                       ([], 2, "cannot show find: a class is needed")]:
+            done = hprof("find", self.dump, *arguments)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+            self.assertIn("heap_profile hprof: " + cause, done.stderr)
 
 
 class Tables(HprofTest):
@@ -331,20 +418,34 @@ class Tables(HprofTest):
         for row in dominators:
             self.assertEqual(kept[int(row["address"], 16)], row["retained"])
 
-    def test_values_of_fields_are_not_there_and_said_to_be(self):
-        done = subprocess.run([HEAP_PROFILE, "query", self.write("a.hprof", phone()), "SELECT * FROM heap_graph_primitive"],
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("are not read from heap dumps of Java", done.stderr)
+    def test_what_is_in_arrays(self):
+        path = self.write("a.hprof", phone(no_data=True, kinds=(0x41,)))
+        rows, _ = query(path, "SELECT address, array_element_type AS type, array_element_count AS count, "
+                              "array_data_id IS NOT NULL AS has_data, array_data_hash AS hash, "
+                              "__intrinsic_heap_graph_get_array_json(array_data_id, array_element_type, array_element_count) AS json "
+                              "FROM heap_graph_object o JOIN heap_graph_object_data d ON d.id = o.object_data_id "
+                              "WHERE array_element_type IS NOT NULL ORDER BY 1")
+        self.assertEqual(rows, [
+            {"address": 103, "type": "byte", "count": 10, "has_data": 1, "hash": murmur(b"some bytes"),
+             "json": str(list(b"some bytes")).replace(" ", "")},
+            {"address": 104, "type": "int", "count": 5, "has_data": 0, "hash": None, "json": None}])
 
-    def test_no_report_is_made_of_it(self):
-        done = subprocess.run([HEAP_PROFILE, "report", "-o", self.path("r.html"), self.write("a.hprof", phone())],
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("cannot make a report of ", done.stderr)
-        self.assertIn(": it is a heap dump of Java; heap_profile hprof leaks FILE and heap_profile query FILE show what is in it",
-                      done.stderr)
-        self.assertEqual(os.listdir(self.directory), ["a.hprof"])
+    def test_class_objects_are_named_by_their_class(self):
+        rows, _ = query(self.write("a.hprof", phone(kinds=(0x41,))),
+                        "SELECT address, name, kind FROM heap_graph_object o JOIN heap_graph_class c ON c.id = type_id "
+                        "WHERE name LIKE 'java.lang.Class%' ORDER BY 1")
+        self.assertEqual([(row["address"], row["name"]) for row in rows],
+                         [(10, "java.lang.Class<java.lang.Class>"), (20, "java.lang.Class<com.example.Node>"),
+                          (30, "java.lang.Class<com.example.Node[]>")])
+        self.assertEqual({row["kind"] for row in rows}, {"KIND_CLASS"})
+
+    def test_commands_about_stacks_name_those_about_objects(self):
+        path = self.write("a.hprof", phone())
+        for verb in ("show", "stats", "leaks"):
+            done = subprocess.run([HEAP_PROFILE, verb, path], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"cannot read {path}: it is a heap dump of Java; heap_profile hprof leaks FILE and heap_profile report "
+                          "FILE show what is in it", done.stderr)
 
 
 class LiveMachine(WithMachine):
@@ -433,6 +534,33 @@ class LiveMachine(WithMachine):
                               [(row["address"], row["bytes"], row["retained"]) for row in views["objects"]])
         rows, _ = query(path, "SELECT sum(self_size) AS bytes FROM heap_graph_object WHERE reachable")
         self.assertEqual(rows[0]["bytes"], views["reachable_bytes"])
+
+    def test_values_of_fields(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        path = self.path("a.hprof")
+        rows, _ = query(path, VALUES + "WHERE c.name = 'java.lang.Class<java.lang.Math>' AND field_name = 'PI'")
+        self.assertEqual(rows, [{"class": "java.lang.Class<java.lang.Math>", "field_name": "PI", "field_type": "double",
+                                 "value": 3.141593}])
+        rows, _ = query(path, VALUES + "WHERE c.name = 'java.util.HashMap' AND field_name = 'java.util.HashMap.loadFactor'")
+        self.assertGreater(len(rows), 10)
+        self.assertLessEqual({0.75}, {row["value"] for row in rows})
+        rows, _ = query(path, "SELECT count(*) AS entries FROM heap_graph_reference r JOIN heap_graph_object t ON t.id = owned_id "
+                              "JOIN heap_graph_object_data d ON d.id = t.object_data_id "
+                              "WHERE field_name = 'Leaky$Entry.text' AND value_string LIKE 'entry %'")
+        self.assertEqual(rows, [{"entries": 5000}])
+        shown = json.loads(hprof("object", "--json", "--top", "0", path, "java.util.ArrayList").stdout)
+        rows, _ = query(path, "SELECT field_name, int_value FROM heap_graph_object o JOIN heap_graph_object_data d "
+                              "ON d.id = o.object_data_id JOIN heap_graph_primitive USING (field_set_id) "
+                              f"WHERE address = {int(shown['object']['address'], 16)}")
+        self.assertEqual({row["field_name"]: str(row["int_value"]) for row in rows},
+                         {value["name"]: value["value"] for value in shown["values"] if value["type"] == "int"})
+        rows, _ = query(path, "SELECT field_type, count(*) AS fields, sum((bool_value IS NOT NULL) + (byte_value IS NOT NULL) + "
+                              "(char_value IS NOT NULL) + (short_value IS NOT NULL) + (int_value IS NOT NULL) + "
+                              "(long_value IS NOT NULL) + (float_value IS NOT NULL) + (double_value IS NOT NULL)) AS valued "
+                              "FROM heap_graph_primitive WHERE field_type NOT IN ('float', 'double') GROUP BY 1")
+        self.assertGreater(len(rows), 4)
+        for row in rows:
+            self.assertEqual(row["fields"], row["valued"], row)
 
     def test_the_machines_own_compression(self):
         process = self.start()

@@ -11,11 +11,14 @@ import tempfile
 import unittest
 
 import pprof_pb2
+import trace_pb2
+from google.protobuf import text_format
 from profile_run import HEAP_PROFILE, program
 from terminal_test import at_terminal
 
 PYTHON = "/usr/bin/python3"
 MIB = 1 << 20
+TRACES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "traces")
 
 
 def tool(*arguments, **kwargs):
@@ -81,17 +84,41 @@ class InspectTest(unittest.TestCase):
 
 
 class Show(InspectTest):
+    def check_is_summary(self, name, said, top="10"):
+        """Byte for byte, but for the files that the recording lists."""
+        self.assertIn("\nRecorded ", said)
+        summary = said[said.index("\nRecorded ") + 1:said.index("\n  trace ")]
+        self.assertEqual(self.run_tool("show", "--top", top, self.trace(name)).stdout, summary)
+
     def test_it_is_the_recordings_summary(self):
-        for name, top in (("small", "3"), ("growing", "2"), ("exact", "10")):
+        for name, top in (("small", "3"), ("large", "10"), ("again", "10"), ("growing", "2"), ("exact", "10"), ("shell", "10")):
             with self.subTest(name):
-                shown = self.run_tool("show", "--top", top, self.trace(name)).stdout.splitlines()
-                said = self.said[name].split("\n\n  trace ")[0].strip("\n").splitlines()
-                said = said[[line.startswith("Recorded") for line in said].index(True):]
-                without = [line for line in said if not line.startswith(("  ! ", "  RSS", "Recorded"))]
-                self.assertEqual([line for line in shown if not line.startswith(("  ! ", "  RSS", "Recorded"))],
-                                 [line for i, line in enumerate(without) if line or i + 1 < len(without)])
-                of = re.compile(" of (.*)")
-                self.assertEqual(of.search(shown[0])[1], of.search(said[0])[1])
+                self.check_is_summary(name, self.said[name], top)
+
+    def test_so_it_is_of_what_went_wrong_or_is_odd(self):
+        several = f"{PYTHON} -c 'import json' & {PYTHON} -c 'import re, email.message' & wait"
+        forked = ("import os\nfor i in range(3):\n if os.fork() == 0:\n  b = [bytes(9999) for i in range(300 * i)]\n  os._exit(0)\n"
+                  " os.wait()")
+        for name, options, command, said in [
+                ("unrecorded", [], ["/bin/sh", "-c", f"env -i /bin/echo a; env -i /bin/true; {PYTHON} -c 1"],
+                 "! 2 programs were not recorded"),
+                ("static", ["-i", "1"], [program("starter"), program("static_hello"), "a"], "statically linked"),
+                ("lost", ["-i", "1", "--shmem-size", "16384", "--no-block-client"], [program("known_stacks"), "30"],
+                 "(incomplete)"),
+                ("several", ["-i", "100"], ["/bin/sh", "-c", several], "  also python3"),
+                ("forked", [], [PYTHON, "-c", forked], "forked child"),
+                ("exec", [], ["/bin/sh", "-c", f"exec {PYTHON} -c 'import email.message'"], "Recorded"),
+                ("heaps", ["-i", "1", "--all-heaps"], [program("custom_heaps")], "heap com.example.blocks"),
+                ("unwanted", ["-i", "1"], [program("custom_heaps")], "add --all-heaps"),
+                ("absent", ["--heaps", "libc.malloc=1,absent"], [program("custom_heaps")], "no heap named absent"),
+                ("requested", ["-i", "1", "--all-heaps"], [program("annotated")], "heap com.example.pool"),
+                ("allocator", ["--malloc-info"], [PYTHON, "-c", script(50)], "Memory of the process"),
+                ("unnamed", ["-i", "1"], [PYTHON, "-c", "import sqlite3; sqlite3.connect(':memory:').execute('select 1')"],
+                 "without a name")]:
+            with self.subTest(name):
+                result = tool("--no-report", *options, "-o", self.path(name), "--", *command)
+                self.assertIn(said, result.stderr)
+                self.check_is_summary(name, result.stderr)
 
     def test_processes_are_all_there(self):
         shown = self.run_tool("show", self.trace("shell")).stdout
@@ -109,9 +136,10 @@ class Show(InspectTest):
         self.assertNotIn("\033[", self.run_tool("show", self.trace("small")).stdout)
 
     def test_of_a_maximum_what_was_live_then_is_shown(self):
+        self.check_is_summary("maximum", self.said["maximum"])
         shown = self.run_tool("show", self.trace("maximum")).stdout
         self.assertIn("Top live memory at peak", shown)
-        self.assertRegex(shown, r"live at end  \S+ MiB to \S+ MiB")
+        self.assertNotRegex(shown, r"live at end .* to ")
 
     def test_a_peak_far_above_the_end_comes_first(self):
         directory = self.path("peak")
@@ -120,6 +148,26 @@ class Show(InspectTest):
         for text in (said, shown):
             self.assertRegex(text, r"(?s)Top live memory at peak.*4\.00 MiB.*Top live memory at end")
             self.assertNotIn("4.00 MiB", text[text.index("Top live memory at end"):])
+
+    def test_a_recording_whose_trace_is_replaced_tells_of_its_own(self):
+        other = self.trace("small")
+        for i, change in enumerate(("rm raw-trace", f"cp {other} new; mv new raw-trace", "rm raw-trace; mkfifo raw-trace")):
+            with self.subTest(change):
+                directory = self.path(f"gone{i}")
+                result = tool("-i", "1", "--no-report", "-o", directory, "--", "/bin/sh", "-c",
+                              f"cd {directory}; {change}; exec {program('known_stacks')}")
+                self.assertIn("known_stacks", result.stderr)
+                self.assertIn("Top live memory", result.stderr)
+                self.assertTrue([name for name in os.listdir(directory) if name.endswith(".pb.gz")], result.stderr)
+
+    def test_what_could_not_be_made_of_a_trace_is_named_with_the_way_to_make_it(self):
+        directory = self.path("taken")
+        result = tool("-i", "1", "--no-report", "-o", directory, "--", "/bin/sh", "-c",
+                      f"for i in 1 2 3 4 5; do mkdir {directory}/heap_dump.$i.$$.libc.malloc.pb.gz; done; exec {program('known_stacks')}")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("Top live memory", result.stderr)
+        self.assertRegex(result.stderr, "heap_profile: cannot make the pprof files: cannot rename .*: Is a directory; "
+                                        f"try heap_profile traceconv profile {directory}/raw-trace")
 
     def test_other_files_and_several(self):
         folded = self.file("some.folded", "main;load 4096\nmain;parse 8192\n")
@@ -131,11 +179,18 @@ class Show(InspectTest):
 
 
 class Nothing(InspectTest):
+    def test_perfettos_dumps_of_the_maximum_do_not_tell_what_is_left(self):
+        path = self.path("theirs")
+        with open(os.path.join(TRACES, "dump_at_max.textproto")) as text, open(path, "wb") as file:
+            file.write(text_format.Parse(text.read(), trace_pb2.Trace()).SerializeToString())
+        self.assertIn("its dumps are of the maximum", self.run_tool("leaks", path, code=4).stderr)
+        self.assertRegex(self.run_tool("show", path).stdout, "live at end  unknown")
+
     def test_nothing_to_tell_is_4_and_said(self):
         empty = self.file("empty.folded", "main 0\n")
         for arguments in (["show", empty], ["stats", empty], ["stats", "--fail-if", "peak>1", empty], ["leaks", empty],
                           ["diff", empty, self.trace("small")], ["diff", self.trace("small"), empty],
-                          ["export", "--format", "folded", empty], ["leaks", self.trace("maximum")]):
+                          ["export", "--format", "folded", empty]):
             with self.subTest(arguments):
                 result = self.run_tool(*arguments, code=4)
                 self.assertRegex(result.stderr, r"^heap_profile \w+: nothing to \w+( at)? (of|in) \S+: ")

@@ -12,7 +12,7 @@ import time
 import unittest
 
 from profile_run import HEAP_PROFILE, Started, program, run
-from service_run import wait_for
+from service_run import Place, wait_for
 from service_test import ServiceTest
 
 DEADLINE_S = 60
@@ -30,17 +30,20 @@ class Terminal:
 
     def wait_for(self, words):
         """Reads until the words have come; gives all that was read."""
+        return self.wait_until(lambda text: words in text, repr(words))
+
+    def wait_until(self, is_there, what):
         end = time.monotonic() + DEADLINE_S
-        while words not in self.text:
+        while not is_there(self.text):
             if time.monotonic() > end:
-                raise TimeoutError(f"no {words!r} in {self.text!r}")
+                raise TimeoutError(f"no {what} in {self.text!r}")
             if not select.select([self.fd], [], [], 1)[0]:
                 continue
             try:
                 self.text += os.read(self.fd, 4096).decode(errors="replace")
             except OSError:  # the other side has closed
-                if words not in self.text:
-                    raise TimeoutError(f"no {words!r} in {self.text!r}") from None
+                if not is_there(self.text):
+                    raise TimeoutError(f"no {what} in {self.text!r}") from None
         return self.text
 
     def press(self, key):
@@ -96,6 +99,17 @@ class Interrupt(unittest.TestCase):
             self.assertTrue(any(name.startswith("heap_dump.") for name in os.listdir(directory)))
             out, _ = process.communicate("\n", timeout=DEADLINE_S)  # until the program closes its end
             self.assertEqual(out, "still here 200\n")
+
+    def test_a_dump_that_is_asked_for_too_early_is_no_end(self):
+        def ask():
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        with Place() as place:
+            done = subprocess.run([HEAP_PROFILE, "--no-start", "--no-report", "-o", os.path.join(place.directory, "out"), "-n", "x"], preexec_fn=ask,
+                                  capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE_S,
+                                  env={**os.environ, **place.env})
+        self.assertEqual(done.returncode, 1, done.stderr)
 
     def test_a_signal_that_kills_the_program_is_its_exit_code(self):
         result = run(["/bin/sh", "-c", "kill -TERM $$"])

@@ -12,6 +12,7 @@ import threading
 import unittest
 
 from running_process import DEADLINE_S
+from with_directory import WithDirectory
 
 # All virtual machines of this machine.
 JAVAS = sorted({os.path.realpath(path) for path in [shutil.which("java") or "", *glob.glob("/usr/lib/jvm/*/bin/java")] if path})
@@ -163,21 +164,13 @@ def compiled():
 
 
 @unittest.skipUnless(HAS_JAVA, "no Java development kit here")
-class WithMachine(unittest.TestCase):
+class WithMachine(WithDirectory):
     """`classes` is a directory with the compiled programs, `directory` one for the test."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.classes = compiled()
-
-    def setUp(self):
-        super().setUp()
-        self.directory = tempfile.mkdtemp(prefix="java_test_")
-        self.addCleanup(shutil.rmtree, self.directory)
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
 
     def start(self, *flags, times=1, program=None, java="java", wrapper=(), **kwargs):
         """Leaky, or the `program` with its arguments."""

@@ -164,7 +164,7 @@ class Views(WithMachine):
         commands = []
         for page in ("README.md", "docs/hprof.md"):
             with open(os.path.join(ROOT, page)) as file:
-                commands += re.findall(r"(?m)^(?:tools/)?heap_profile java.*", file.read())
+                commands += re.findall(r"(?m)^(?:tools/)?heap_profile java(?! android).*", file.read())
         self.assertGreater(len(commands), 7)
         means = {"PID": str(process.pid), "app.jar": "Leaky", "com.example.Node": "Leaky$Entry"}
         for command in commands:
@@ -191,7 +191,7 @@ class Views(WithMachine):
         process = self.start()
         pid = str(process.pid)
         for arguments, code, cause in [
-                (["-p", pid, "shrink"], 2, "there is no such view"), (["histogram"], 2, "neither -p nor -n is given"),
+                (["-p", pid, "shrink"], 2, "there is no such view; heap_profile java --help lists them"), (["histogram"], 2, "neither -p nor -n is given"),
                 (["-p", pid, "path"], 2, "one object is needed"), (["-p", pid, "compare"], 2, "one older dump is needed"),
                 (["-p", pid, "compare", self.path("none")], 1, "No such file"), (["-p", pid, "histogram", "X"], 2, "of no single object"),
                 (["-p", pid, "-n", "x"], 2, "name one of them"), (["-n", "no such name"], 1, "cannot find a virtual machine"),

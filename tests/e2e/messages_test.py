@@ -13,6 +13,7 @@ import unittest
 from profile_run import HEAP_PROFILE, program, run, script
 from running_process import MAY_ATTACH, MAY_CATCH, Attached, Engine, Running
 from service_run import HEAPPROFD, Place, Recording
+from with_directory import WithDirectory
 
 ROUND = 1000 * 1000
 NOT_A_PID = 2 ** 22 - 1
@@ -209,12 +210,7 @@ class Refusals(unittest.TestCase):
                 self.assertIn(words, result.stderr)
 
 
-class WhatCannotBeWritten(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
-
+class WhatCannotBeWritten(WithDirectory):
     def test_a_result_in_the_place_of_a_directory(self):
         stacks = os.path.join(self.directory, "stacks")
         with open(stacks, "w") as file:

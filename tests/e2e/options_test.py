@@ -12,6 +12,7 @@ from profile_run import HEAP_PROFILE, Started, program, run
 
 BUILD_DIRECTORY = os.environ["BUILD_DIRECTORY"]
 COMPAT = os.environ["COMPAT"]
+HEAPPROFD = os.path.join(COMPAT, "heapprofd")
 COMPLETION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "heap_profile.bash")
 ROUND = 1000 * 1000
 COMMAND = [program("patient"), "1"]  # keeps one round
@@ -178,10 +179,38 @@ class Generated(unittest.TestCase):
                                         cwd=COMPAT, env={**os.environ, "PATH": COMPAT + ":" + os.environ["PATH"]})
                 self.assertEqual(set(result.stdout.split()), expected)
 
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_completes_what_the_commands_take(self):
+        daemon = subprocess.run([HEAPPROFD, "--generate", "fish"], capture_output=True, text=True, check=True).stdout
+        with tempfile.TemporaryDirectory() as home:
+            script = os.path.join(home, "completions.fish")
+            with open(script, "w") as file:
+                file.write(generated("fish") + daemon)
+            for line, expected in [
+                ("heap_profile --no-st", {"--no-start", "--no-startup"}),
+                ("heap_profile hprof --j", {"--json"}),
+                ("traceconv sym", {"symbolize"}),
+                ("trace_processor_shell --j", {"--json"}),
+                ("perfetto --txt-", {"--txt-lossy"}),
+                ("heapprofd --d", {"--directory"}),
+            ]:
+                with self.subTest(line):
+                    result = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]', script, line],
+                                            capture_output=True, text=True, check=True, cwd=home,
+                                            env={"HOME": home, "PATH": COMPAT + ":" + os.environ["PATH"]})
+                    self.assertEqual({row.split("\t")[0].rstrip("=") for row in result.stdout.splitlines()}, expected)
+
+    def test_zsh_reads_what_is_generated_for_it(self):
+        text = generated("zsh")
+        self.assertEqual(text.splitlines()[0], "#compdef heap_profile perfetto traceconv trace_processor_shell hprof-conv java_heap_dump")
+        if shutil.which("zsh"):
+            subprocess.run(["zsh", "--no-rcs", "-n"], input=text, text=True, check=True)
+
     def test_what_cannot_be_generated_is_refused(self):
-        result = tool("--generate", "pdf")
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("zsh or fish", result.stderr)
+        for program in (HEAP_PROFILE, HEAPPROFD):
+            result = subprocess.run([program, "--generate", "pdf"], capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("zsh or fish", result.stderr)
 
 
 if __name__ == "__main__":

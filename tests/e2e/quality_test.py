@@ -40,6 +40,10 @@ class Quality(unittest.TestCase):
     def test_perl(self):
         self.check(["perl", "-MPOSIX", "-e", "my %h; push @{$h{$_ % 97}}, \"x$_\" for 1..20000; print keys(%h) + 0"])
 
+    @unittest.skipUnless(os.path.exists(program("patient_musl_dynamic")), "no musl-gcc here")
+    def test_musl_whose_own_code_has_no_unwind_information(self):
+        self.check([program("patient_musl_dynamic"), "10"])
+
     def test_a_compiler(self):
         with tempfile.TemporaryDirectory() as directory:
             source = os.path.join(directory, "a.cc")

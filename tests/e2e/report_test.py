@@ -15,8 +15,10 @@ import unittest
 import xml.etree.ElementTree
 
 import pprof_pb2
-from browser import CHROMIUM, Browser, Page
+from browser import CHROMIUM, WithPage
+from hprof_dump import Dump
 from profile_run import HEAP_PROFILE, program
+from with_directory import WithRecording
 
 VIEWS = ["space", "alloc_space", "objects", "alloc_objects"]
 HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "a\u202eb", "__proto__"]
@@ -41,6 +43,89 @@ def awaited_writer(fifo):
             if time.monotonic() > end:
                 raise
             time.sleep(0.01)
+
+
+PAGES = "ofuadlshriq"  # by their keys
+# What comes before a key (keys, or what is done by a script), and what is true after it and not before.
+STATE = "heapReport.state."
+FOUND = "js:heapReport.set({query: 'leaks'})"
+FOUND_SELECTED = "heapReport.found?.nodes.includes(heapReport.flame.selected) === true"
+# The first two callees of one function.
+SIBLINGS = """js:globalThis.siblings = (() => {
+  const { parents, count } = heapReport.tree, first = new Map();
+  for (let node = 1; node < count; ++node) {
+    if (first.has(parents[node])) return [first.get(parents[node]), node];
+    first.set(parents[node], node);
+  }
+})()"""
+KEYS = {
+    "1": ("2", STATE + "view === 'space'"), "2": ("", STATE + "view === 'alloc_space'"),
+    "3": ("", STATE + "view === 'objects'"), "4": ("", STATE + "view === 'alloc_objects'"),
+    "p": ("e", "heapReport.moment === heapReport.heap.peak"), "e": ("p", "heapReport.moment === heapReport.heap.end"),
+    "[": (["]"], "heapReport.moment === heapReport.moments[0]"), "]": (["["], "heapReport.moment === heapReport.moments.at(-1)"),
+    "b": ("", STATE + "isInverted"), "/": ("", "document.activeElement === heapReport.search"),
+    "Enter": (["ArrowDown", "ArrowDown"], STATE + "zoom > 0"), "Escape": (["ArrowDown", "ArrowDown", "Enter"], STATE + "zoom === 0"),
+    "ArrowDown": (["ArrowDown"], "heapReport.flame.selected > 0"), "ArrowUp": (["ArrowDown", "ArrowDown"], "heapReport.flame.selected === 0"),
+    "ArrowRight": ([SIBLINGS, "js:heapReport.goTo(siblings[0])"], "heapReport.flame.selected === siblings[1]"),
+    "ArrowLeft": ([SIBLINGS, "js:heapReport.goTo(siblings[1])"], "heapReport.flame.selected === siblings[0]"),
+    "n": ([FOUND], FOUND_SELECTED), "N": ([FOUND], FOUND_SELECTED),
+    "m": (["ArrowDown", "ArrowDown"], "document.querySelector('.menu') !== null"),
+    "c": (["ArrowDown", "ArrowDown", "js:heapReport.copy = (text) => { globalThis.copied = text; }"], "globalThis.copied?.includes('bytes')"),
+    "x": ("", "document.querySelector('dialog [data-export]') !== null"), "?": ("", "document.querySelector('dialog.help') !== null"),
+    "t": ("", "document.documentElement.dataset.theme === 'dark'"),
+    **{key: ("f" if key != "f" else "o", f"heapReport.pageOf('{key}') === {STATE}page") for key in PAGES},
+}
+# Elements whose own text is hard to read, by the contrast of WCAG; what cannot be used may be faint.
+FAINT_TEXTS = """(() => {
+  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
+  const luminance = (color) => {
+    const [r, g, b] = color.map((one) => (one / 255 <= 0.03928 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const back = (element) => {
+    for (; element; element = element.parentElement) {
+      const color = channels(getComputedStyle(element).backgroundColor);
+      if (color.length === 3) return color;
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll("#app *")) {
+    const text = [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data.trim()).join("");
+    if (!text || element.disabled || element.getClientRects().length === 0) continue;
+    const [one, other] = [luminance(channels(getComputedStyle(element).color)), luminance(back(element))];
+    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (contrast < 4.5) faint.push(`${element.tagName}.${element.className} "${text.slice(0, 30)}" ${contrast.toFixed(2)}`);
+  }
+  return faint;
+})()"""
+# As red, green and blue.
+CHANGE_COLORS = """(() => {
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  return [GREW, GREW_PARTLY, SHRANK, SHRANK_PARTLY].map((color) => {
+    context.fillStyle = heapReport.flame.palette.boxes[color];
+    context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  });
+})()"""
+# Of linear light: what is seen without one kind of cones (Machado, Oliveira, Fernandes 2009).
+EYES = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+}
+
+
+def color_distance(one, other, eyes):
+    """CIE 1976, of colours as those eyes see them."""
+    def lab(color):
+        linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
+        seen = [max(0, sum(weight * part for weight, part in zip(row, linear))) for row in eyes]
+        xyz = [sum(weight * part for weight, part in zip(row, seen)) / white for row, white in
+               zip(((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505)), (0.9505, 1, 1.089))]
+        x, y, z = (part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116 for part in xyz)
+        return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+    return sum((a - b) ** 2 for a, b in zip(lab(one), lab(other))) ** 0.5
 
 
 class FilesTest(unittest.TestCase):
@@ -112,20 +197,8 @@ class FilesTest(unittest.TestCase):
 
 
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")
-class BrowserTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.directory = pathlib.Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.directory)
-        cls.trace = cls.directory / "out" / "raw-trace"
-        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", cls.trace.parent, "--", program("known_stacks")],
-                       capture_output=True, check=True)
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
-
-    def setUp(self):
-        self.page = Page(self.browser)
-        self.addCleanup(self.page.close)
+class BrowserTest(WithPage, WithRecording):
+    OPTIONS = ()
 
     def open(self, path, hash=""):
         self.page.open(path, hash)
@@ -289,6 +362,56 @@ class BrowserTest(unittest.TestCase):
         self.open(page, "#page=compare")
         self.assertEqual(self.changes(), [("f", "▲ +30 B", "100 B", "130 B")])
 
+    def test_a_heap_dump_of_java_is_shown_by_class(self):
+        """A and C hold B, which holds D: by path B hangs on A, and no object dominates it. E is garbage."""
+        names = {10: "A", 20: "B", 30: "C", 40: "D", 50: "E"}
+        dump = Dump(version="1.0.2").string(2, "first").string(3, "second")
+        for number, name in names.items():
+            dump.load_class(number, name)
+        dump.segment(dump.root(0xFF, 100), dump.root(0xFF, 300), *(dump.class_dump(number, 0, [2, 3]) for number in names),
+                     dump.instance(100, 10, 200, 0), dump.instance(200, 20, 400, 0), dump.instance(300, 30, 0, 200),
+                     dump.instance(400, 40, 0, 0), dump.instance(500, 50, 0, 0)).end()
+        (self.directory / "a.hprof").write_bytes(dump.bytes)
+        report(self.directory / "a.hprof", self.directory / "managed.html")
+        self.open(self.directory / "managed.html")
+        texts = lambda selector: self.page.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
+        self.assertEqual([text.split(", ", 1)[1].split(":")[0] for text in texts("header option")],
+                         ["managed, by path to root", "managed, by dominator (retained)"])
+        self.assertEqual([text for text in texts("option") if "pid" in text], [])  # a dump does not tell it
+        self.assertEqual(texts("[data-key=unreachable] .tile-value"), ["24 B"])
+        self.assertIn("objects", texts("[data-key=live]")[0])
+        self.assertEqual(texts("[data-key=allocated], .bar"), [])
+        self.assertIn("D", texts(".top-row"))
+        stacks = ("(() => { const { tree, report } = heapReport; return [...Array(tree.count).keys()].slice(1).map((node) => "
+                  "tree.pathOf(node).map((at) => report.functions.name(tree.functions[at])).join(';')).filter((one) => "
+                  "!one.includes('java.lang.Class')).sort(); })()")
+        self.assertEqual([stack.removeprefix("all;") for stack in self.page.evaluate(stacks)], ["A", "A;B", "A;B;D", "C"])
+        self.page.evaluate("heapReport.set({ moment: 1 })")
+        self.assertEqual([stack.removeprefix("all;") for stack in self.page.evaluate(stacks)], ["A", "B", "B;D", "C"])
+        for page in ("flame", "functions", "callers", "compare", "leaks", "sizes", "lives", "threads", "timeline", "quality"):
+            self.page.evaluate(f"heapReport.set({{ page: '{page}' }})")
+            self.assertTrue(self.page.evaluate("document.getElementById('page').textContent.length > 0"), page)
+
+    def test_what_is_left_out_of_managed_heaps_is_told(self):
+        """130 dumps, of which 128 have room; the last one has a chain of more classes than a tree is deep."""
+        classes = 510
+        dump = Dump(version="1.0.2").string(2, "next")
+        for i in range(classes):
+            dump.load_class(1000 + i, f"C{i}")
+        for _ in range(129):
+            dump.segment(dump.root(0xFF, 100), dump.class_dump(1000, 0, [2]), dump.instance(100, 1000, 0)).end()
+        dump.segment(dump.root(0xFF, 5000), *(dump.class_dump(1000 + i, 0, [2]) for i in range(classes)),
+                     *(dump.instance(5000 + i, 1000 + i, 5001 + i if i + 1 < classes else 0) for i in range(classes))).end()
+        (self.directory / "many.hprof").write_bytes(dump.bytes)
+        report(self.directory / "many.hprof", self.directory / "many.html")
+        self.open(self.directory / "many.html")
+        told = lambda: [text for _, text in self.page.evaluate("problemsOf(heapReport.report)")]
+        self.assertEqual(told(), ["in managed heaps what is deeper than 500 classes, or beyond 1,048,576 nodes, counts for the node above it; "
+                                  "heap_profile query has all",
+                                  "the last 128 of 130 dumps of managed heaps are in the report; heap_profile query has all"])
+        self.page.evaluate("heapReport.report.counts.dumps = 1")
+        self.assertIn("0 of 1 dumps are in the report", "".join(told()), "managed heaps are none of them")
+
     def test_the_page_itself_is_small(self):
         page = (self.trace.parent / "report.html").read_bytes()
         at = page.index(b"application/octet-stream\">")
@@ -305,6 +428,39 @@ class BrowserTest(unittest.TestCase):
                                      f"from diff({dumps[0]}, {dumps[1]}, '{view}')")
             self.assertEqual(self.page.evaluate(f"comparisonOf(heapReport).totals"), [row["a"], row["b"]], view)
             self.assertEqual(int(self.page.evaluate("document.getElementById('change').dataset.value")), row["change"], view)
+            of_all = self.page.evaluate("[comparisonOf(heapReport).a[0], comparisonOf(heapReport).b[0]]")
+            self.assertEqual(of_all, [row["a"], row["b"]], "what has not changed is part of A and B")
+            sums = {}
+            for name, a, b in self.page.evaluate("comparisonOf(heapReport).rows.map((row) => [heapReport.report.functions.name(row.function), row.a, row.b])"):
+                known = sums.get(name, (0, 0))
+                sums[name] = known[0] + a, known[1] + b
+            rows = self.query_file(out / "raw-trace", "select name, sum(self_a) as a, sum(self_b) as b "
+                                   f"from diff({dumps[0]}, {dumps[1]}, '{view}') group by name")
+            told = {row["name"]: (row["a"], row["b"]) for row in rows}
+            named = {name: pair for name, pair in sums.items() if not name.startswith("[")}
+            self.assertGreater(len(named), 0)
+            self.assertEqual(named, {name: told[name] for name in named}, view)
+
+    def test_a_box_tells_how_its_stack_has_grown(self):
+        out = self.with_marks("growth", "[malloc(j + 1000) for j in range(1000)]", 2, "-i", "64")
+        self.open(out / "report.html", "#page=flame&filters=none")
+        self.page.key("e")
+        first, last = self.page.evaluate("[heapReport.moments.find((one) => !one.isPeak).dump.id, heapReport.moment.dump.id]")
+        self.assertNotEqual(first, last)
+        (row,) = self.query_file(out / "raw-trace", f"select cumulative_delta as growth from diff({first}, {last}, 'space') "
+                                 "where parent_id is null order by cumulative_b desc limit 1")
+        self.page.key("ArrowDown")
+        self.page.key("ArrowDown")
+        self.assertEqual(self.page.evaluate("heapReport.flame.selected"), 1)
+        change = self.page.evaluate(f"formatChange({row['growth']}, 'bytes')")
+        self.assertTrue(change.startswith("▲"), change)
+        self.assertTrue(self.page.evaluate("document.getElementById('selection').textContent").endswith(change), change)
+        self.page.evaluate("heapReport.set({moment: heapReport.moments.find((one) => !one.isPeak).index})")
+        self.assertEqual(self.page.evaluate("heapReport.growthText(1)"), "", "it is the first")
+
+    def test_lines_and_directions_of_texts_end_with_them(self):
+        self.open(self.folded("main 1\n"))
+        self.assertEqual(self.page.evaluate("printable('a\\nb\\tc\\u202ed\\u0007')"), "a b c\ufffdd\ufffd")
 
     def test_changes_within_the_sampling_error_are_grey(self):
         self.open(self.two_files("main;load 100000\nmain;other 100\n", "main;load 101000\nmain;other 90000\n"), "#page=compare")
@@ -709,7 +865,7 @@ class BrowserTest(unittest.TestCase):
         rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => "
                                   "[row.cells[0].textContent, row.cells[3].textContent])")
         self.assertEqual(len(rows), 1000)
-        self.assertEqual(rows[0], ["501", "▲ 1.00 KiB"])
+        self.assertEqual(rows[0], ["501", "▲ +1.00 KiB"])
 
     def test_few_trees_are_remembered(self):
         self.open(self.trace.parent / "report.html")
@@ -736,10 +892,54 @@ class BrowserTest(unittest.TestCase):
             bright = self.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] > 128")
             self.assertEqual(bright, theme == "light")
 
+    def test_every_key_of_the_list_does_what_it_says(self):
+        self.open(self.trace.parent / "report.html", "#page=flame")
+        self.page.key("?")
+        listed = self.page.evaluate("[...document.querySelectorAll('dialog kbd')].flatMap((one) => one.textContent.split(' '))")
+        self.page.key("Escape")
+        for key, (before, after) in KEYS.items():
+            with self.subTest(key=key):
+                self.open(self.trace.parent / "report.html", "#page=flame")
+                for one in before:
+                    self.page.evaluate(one[3:]) if one.startswith("js:") else self.page.key(one)
+                self.assertFalse(self.page.evaluate(after), "it is so already")
+                self.page.key(key)
+                self.assertTrue(self.page.evaluate(after))
+        arrows = {"←": "ArrowLeft", "→": "ArrowRight", "↑": "ArrowUp", "↓": "ArrowDown"}
+        self.assertEqual(sorted({arrows.get(key, key) for key in listed} - set(KEYS)), [], "keys without a test")
+        self.assertEqual(self.page.evaluate("heapReport.pages.map((page) => page.letter).join('')"), PAGES)
+
+    def test_every_export_is_saved(self):
+        self.open(self.trace.parent / "report.html", "#page=flame")
+        self.page.key("x")
+        kinds = self.page.evaluate("[...document.querySelectorAll('[data-export]')].map((one) => one.dataset.export)")
+        self.page.key("Escape")
+        begins = {"pb.gz": rb"\x1f\x8b", "folded": rb"[^\n]+;[^\n]+ \d+\n", "speedscope.json": rb"{", "csv": rb"function,", "svg": rb"<svg ", "png": rb"\x89PNG"}
+        self.assertEqual(sorted(kinds), sorted(begins))
+        for kind in kinds:
+            self.assertRegex(self.saved(kind).read_bytes(), rb"\A" + begins[kind], kind)
+
+    def test_texts_can_be_read_in_both_themes(self):
+        for theme in ("light", "dark"):
+            self.page.theme(theme)
+            self.open(self.trace.parent / "report.html")
+            for key in PAGES:
+                self.page.key(key)
+                self.assertEqual(self.page.evaluate(FAINT_TEXTS), [], f"{theme}, page {key}")
+
+    def test_signs_of_changes_are_told_apart_by_all_eyes(self):
+        for theme in ("light", "dark"):
+            self.page.theme(theme)
+            self.open(self.trace.parent / "report.html")
+            grown, little_grown, shrunk, little_shrunk = self.page.evaluate(CHANGE_COLORS)
+            for eyes, matrix in EYES.items():
+                for one, other in ((grown, shrunk), (little_grown, little_shrunk)):
+                    self.assertGreaterEqual(color_distance(one, other, matrix), 20, f"{theme}, {eyes}")
+
     def test_every_page_shows_something_at_every_width(self):
         for width in (1600, 1000, 420):
             self.page.size(width, 800)
-            for key in "ofuadlsiq":
+            for key in PAGES:
                 self.open(self.trace.parent / "report.html")
                 self.page.key(key)
                 self.assertGreater(len(self.page.evaluate("document.getElementById('page').textContent")), 30)
@@ -747,7 +947,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_names_never_become_html(self):
         self.open(self.folded(b"".join(name.replace(" ", "\t").encode() + b";x 1\n" for name in HOSTILE)))
-        for key in "ofuadlsiq":
+        for key in PAGES:
             self.page.key(key)
             self.assertEqual(self.page.evaluate("[document.querySelectorAll('img, iframe, object').length, "
                                                 "document.scripts.length]"), [0, 1])
@@ -762,7 +962,7 @@ class BrowserTest(unittest.TestCase):
         self.page.key("b")
         self.assertEqual(self.total(), 1000)
         self.open(self.folded("main 1\n" + "x" * ((1 << 20) - 100) + ";y 6\n", "long"))
-        for key in "ofuadlsiq":
+        for key in PAGES:
             self.page.key(key)
         self.assertEqual(self.total(), 7)
 

@@ -1,22 +1,26 @@
 """What the users of a machine can do to each other and to root by way of a service: nothing."""
 
 import array
+import itertools
 import os
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import unittest
 
+import handshake
 from profile_run import HEAP_PROFILE, program
 from running_process import MAY_ATTACH
 from service_run import full_pipe, wait_for
 from service_test import ROUND, ServiceTest
 
 ALICE, MALLORY = 61001, 61002
-HELLO = struct.pack("<QIIQ", 0x3130646670616568, 3, 0, 1)  # wire/handshake.h
-WELCOME_SIZE, DECLINE = 32, 1
+
+
+def command_line(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
 
 
 def status_of(pid, field):
@@ -188,8 +192,9 @@ class Users(ServiceTest):
         self.assertEqual(len(own.dumps_of(patient.pid)), 2)
 
     def test_a_program_with_more_rights_is_not_taken_for_whoever_has_connected(self):
-        """He connects, becomes su, and somebody else says Hello: its address space would be in the answer."""
-        for owner in (0, MALLORY):
+        """He connects, becomes su, and somebody else says Hello: its address space would be in the answer. Whoever keeps
+        his rights has the answer that he asks for."""
+        for owner, file in itertools.product((0, MALLORY), ("/usr/bin/su", "/usr/bin/cat")):
             recording = self.record("-n", "su", "--all-heaps", user=owner, group=owner, extra_groups=[]).wait_active()
             ours, theirs = socket.socketpair()
             pid = os.fork()
@@ -206,19 +211,23 @@ class Users(ServiceTest):
                 os.dup2(read_end, 0)
                 os.dup2(null, 1)
                 os.dup2(null, 2)
-                os.execv("/usr/bin/su", ["su", "root"])
+                os.execv(file, ["su", "-"])
             try:
                 _, fds, _, _ = socket.recv_fds(ours, 1, 1)
-                wait_for(lambda pid=pid: os.readlink(f"/proc/{pid}/exe").endswith("/su"), "no su")
+                # The kernel tells of the file first, of the name a moment later.
+                wait_for(lambda pid=pid, file=file: os.readlink(f"/proc/{pid}/exe") == os.path.realpath(file)
+                         and command_line(pid).startswith(b"su\0"), "no su")
                 with socket.socket(fileno=fds[0]) as connection:
                     connection.settimeout(60)
-                    connection.sendall(HELLO)
-                    answer, given, _, _ = socket.recv_fds(connection, WELCOME_SIZE, 4)
+                    connection.sendall(handshake.hello(handshake.STARTUP))
+                    answer, given, _, _ = socket.recv_fds(connection, handshake.WELCOME_SIZE, 4)
             finally:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-            self.assertEqual(struct.unpack_from("<QII", answer)[2], DECLINE)
-            self.assertEqual(given, [])
+            for fd in given:
+                os.close(fd)
+            self.assertEqual((handshake.status_of(answer), len(given)),
+                             (handshake.DECLINE, 0) if file == "/usr/bin/su" else (handshake.PROFILE, 2))
             recording.finish()
 
 

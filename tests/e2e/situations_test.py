@@ -65,7 +65,7 @@ class Files(Situation):
     def test_a_trace_with_java_heaps_only_has_no_native_figures(self):
         result = tool("show", self.trace_of("heap_graph"))
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("it has Java heaps only; heap_profile query and heap_profile traceconv java_heap_profile read them",
+        self.assertIn("it has Java heaps only; heap_profile report, heap_profile query and heap_profile traceconv java_heap_profile show them",
                       result.stderr)
 
     def test_of_a_damaged_trace_the_beginning_is_used(self):

@@ -51,6 +51,17 @@ class Symbols(unittest.TestCase):
         self.assertGreater(result.main.of("Hidden")["alloc_space"], 15_000_000)
         self.assertGreater(result.main.of("Inlined")["alloc_space"], 15_000_000)
 
+    def test_a_program_without_a_build_id_has_its_names_in_all_dumps(self):
+        """Also those of frames that the trace had before their names were known."""
+        source = os.path.join(self.directory, "program.cc")
+        subprocess.run(["g++", "-O2", "-g", "-fno-omit-frame-pointer", "-Wl,--build-id=none", source, "-o", self.program], check=True)
+        for options in ([], ["--dump-at-max"], ["-c", "5"]):
+            with self.subTest(options):
+                result = run([self.program], options)
+                self.assertGreater(result.main.of("Hidden")["alloc_space"], 0, result.stderr)
+                self.assertGreater(result.main.of("Inlined")["alloc_space"], 0, result.stderr)
+                self.assertRegex(result.stderr, r"1  Inlined  program.cc:4 +1\d\.\d MiB")
+
     def test_a_renamed_file_is_found_by_build_id(self):
         os.makedirs(os.path.join(self.symbols, "deep", "down"))
         os.rename(self.full, os.path.join(self.symbols, "deep", "down", "renamed"))

@@ -2,17 +2,21 @@
 
 import json
 import os
+import pty
 import re
+import resource
+import select
 import signal
 import subprocess
-import tempfile
 import termios
+import time
 import unittest
 
-from interrupt_test import Terminal
+from interrupt_test import DEADLINE_S, Terminal
 from profile_run import HEAP_PROFILE
 from running_process import MAY_ATTACH, Running, changed_code_bytes
 from service_run import Place, wait_for
+from with_directory import WithDirectory
 
 PYTHON = "/usr/bin/python3"
 GROWING = "import time\nkept = []\nwhile True:\n    kept.append(bytearray(1 << 20))\n    time.sleep(0.05)\n"
@@ -20,12 +24,12 @@ HOLDER = "[python3."  # what Debian's python3 calls from has no name
 ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
 
 
-class TopTest(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return [int(child) for child in children.read().split()]
 
+
+class TopTest(WithDirectory):
     def top(self, *arguments, env=None, columns=100):
         """At a terminal, in a shell that tells the terminal's modes before and after."""
         script = 'trap : INT; cd "$0"; stty -g; "$@"; echo "ended $?"; stty -g; echo all'
@@ -50,6 +54,45 @@ class TopTest(unittest.TestCase):
         terminal = self.top(*arguments, **options)
         terminal.wait_for(HOLDER)
         return terminal
+
+
+class OtherTerminals(TopTest):
+    """Where the terminal is not ours to use."""
+
+    def test_in_the_background_it_neither_stops_nor_reads_keys(self):
+        place = Place()
+        self.addCleanup(place.close)
+        script = ('set -m; "$@" & read -r line; echo "read $line"; jobs -s | grep -c . ; fg > /dev/null; echo "ended $?"')
+        terminal = Terminal(["/usr/bin/env", "HEAPPROFD_DIRECTORY=" + place.directory, "/bin/bash", "-c", script, "bash",
+                             HEAP_PROFILE, "top", "-i", "1", "--", PYTHON, "-c", GROWING])
+        self.addCleanup(terminal.close)
+        child = wait_for(lambda: children_of(terminal.pid), "it has not been started")[0]
+        wait_for(lambda: children_of(child), "no recording")
+        terminal.press(b"qqq")  # to whoever reads first
+        terminal.press(b"\n")
+        self.assertIn("read qqq\r\n0\r\n", terminal.wait_for("\r\n0\r\n"))
+        terminal.wait_for(HOLDER)  # in front it shows what it has
+        terminal.press(b"q")
+        text = terminal.wait_for("ended ")
+        terminal.exit_code()
+        self.assertEqual(text.count(ENTERED), text.count(LEFT))
+
+    def test_at_a_terminal_that_does_not_control_it_there_are_tables(self):
+        main, other = pty.openpty()
+        self.addCleanup(os.close, main)
+        with Place() as place, os.fdopen(other, "r+b", buffering=0) as terminal:
+            process = subprocess.Popen([HEAP_PROFILE, "top", "-i", "1", "--count", "2", "--", PYTHON, "-c", GROWING], stdin=terminal,
+                                       stdout=terminal, stderr=subprocess.DEVNULL, start_new_session=True,
+                                       env={**os.environ, "TERM": "xterm", **place.env})
+            self.addCleanup(process.kill)
+            text, end = "", time.monotonic() + DEADLINE_S
+            while text.count(" objects  python3 ") < 2:
+                self.assertLess(time.monotonic(), end, text)
+                if select.select([main], [], [], 1)[0]:
+                    text += os.read(main, 4096).decode(errors="replace")
+            process.wait(timeout=DEADLINE_S)
+        self.assertRegex(text, r"(?m)^00:0\d  live ")
+        self.assertNotIn("\x1b", text)
 
 
 class Started(TopTest):
@@ -105,6 +148,19 @@ class Started(TopTest):
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("nothing recorded: ", done.stderr)
 
+    @unittest.skipIf(os.environ.get("SANITIZE"), "the sanitizers need descriptors of their own")
+    def test_without_descriptors_the_cause_is_said(self):
+        said = []
+        for most in range(4, 16):  # how many are open by then is its own affair
+            done = subprocess.run([HEAP_PROFILE, "top", "--", "/bin/true"], text=True, capture_output=True, timeout=120,
+                                  stdin=subprocess.DEVNULL, preexec_fn=lambda most=most: resource.setrlimit(
+                                      resource.RLIMIT_NOFILE, (most, most)))
+            said.append(done.stderr)
+            if "cannot create a file in memory: Too many open files" in done.stderr:
+                self.assertEqual(done.returncode, 1)
+                return
+        self.fail(said)
+
     def test_wrong_command_lines_are_2(self):
         for arguments, words in (([], "cannot profile: no program is named"), (["--dump-at-max", "-p", "1"], "--dump-at-max"),
                                  (["--count", "x", "-p", "1"], "cannot use --count x")):
@@ -137,8 +193,7 @@ class Attached(TopTest):
 
     def child_of(self, pid):
         """The viewer: the shell's child."""
-        with open(f"/proc/{pid}/task/{pid}/children") as children:
-            return int(children.read().split()[0])
+        return children_of(pid)[0]
 
     def test_a_terminal_that_is_stopped_keeps_nobody_from_ending(self):
         terminal = self.shown("-p", str(self.target().pid))
@@ -205,8 +260,8 @@ class Attached(TopTest):
         terminal = self.shown("-p", str(self.target().pid))
         terminal.text = ""
         termios.tcsetwinsize(terminal.fd, (9, 60))
-        frame = terminal.wait_for("\x1b[J")
-        self.assertEqual(frame[frame.rindex("\x1b[H"):].count("\n") + 1, 9, frame)
+        terminal.wait_until(lambda text: any(frame.count("\n") + 1 == 9 for frame in re.findall(r"\x1b\[H[^\x1b]*(?:\x1b(?!\[[HJ])[^\x1b]*)*\x1b\[J", text)),
+                            "frame of 9 lines")
         terminal.press(b"q")
         terminal.wait_for("\nall")
         terminal.exit_code()

@@ -184,7 +184,7 @@ class Traceconv(unittest.TestCase):
         mapping = self.path("mapping.txt", b"com.example.Store -> a.b:\n    void read() -> c\nnonsense\n")
         done = traceconv("deobfuscate", self.trace, env={"PERFETTO_PROGUARD_MAP": "com.example=" + mapping})
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"1 lines left out, the first is line 3", done.stderr)
+        self.assertIn(b"1 line left out, the first is line 3", done.stderr)
         packet = trace_pb2.Trace.FromString(done.stdout).packet[0].deobfuscation_mapping
         self.assertEqual(packet.package_name, "com.example")
         self.assertEqual(packet.obfuscated_classes[0].obfuscated_methods[0].deobfuscated_name, "com.example.Store.read")

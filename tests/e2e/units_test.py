@@ -14,6 +14,10 @@ UNIT = os.path.join(ROOT, "packaging/systemd/system/heapprofd.service")
 # linux/capability.h
 CAPABILITIES = {"DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8,
                 "IPC_LOCK": 14, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_NICE": 23, "SYS_RESOURCE": 24, "PERFMON": 38}
+# What systemd makes seccomp filters of (systemd.exec(5)), besides what implies one of these.
+FILTERS = ("SystemCallFilter", "SystemCallArchitectures", "SystemCallLog", "RestrictAddressFamilies", "RestrictNamespaces",
+           "RestrictRealtime", "RestrictSUIDSGID", "MemoryDenyWriteExecute", "LockPersonality", "PrivateDevices", "ProtectClock",
+           "ProtectHostname", "ProtectKernelLogs", "ProtectKernelModules", "ProtectKernelTunables", "DynamicUser")
 
 
 def setting(name):
@@ -33,6 +37,12 @@ class Units(ServiceTest):
         self.assertEqual(int(fields["CapPrm"], 16), kept & possible)
         self.assertEqual(int(fields["CapBnd"], 16), kept & possible)
         self.assertEqual(fields["NoNewPrivs"].strip(), "1")
+
+    def test_no_seccomp_filter_is_in_force(self):
+        """From under one nobody may attach to programs that have one, as those in containers do."""
+        with open(UNIT) as unit:
+            names = {line.split("=", 1)[0] for line in unit}
+        self.assertEqual(names.intersection(FILTERS), set())
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd is not installed")
     def test_every_exposure_has_its_reason(self):

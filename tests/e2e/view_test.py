@@ -6,7 +6,6 @@ import os
 import pathlib
 import pty
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,8 +15,10 @@ import unittest
 import urllib.parse
 
 import pprof_pb2
-from browser import CHROMIUM, Browser, Page
-from profile_run import HEAP_PROFILE, program, script
+from browser import CHROMIUM, WithPage
+from hprof_dump import Dump
+from profile_run import HEAP_PROFILE, script
+from with_directory import WithRecording
 
 PATIENCE = 120  # seconds
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -72,15 +73,11 @@ class Server:
         return self.process.returncode, *output
 
 
-class ViewTest(unittest.TestCase):
+class ViewTest(WithRecording):
     @classmethod
     def setUpClass(cls):
-        cls.directory = pathlib.Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.directory)
-        cls.trace = cls.directory / "out" / "raw-trace"
-        done = subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "--no-report", "-o", cls.trace.parent, "--", program("known_stacks")],
-                              capture_output=True, check=True)
-        cls.truth = json.loads(done.stdout)  # function: [alloc_count, alloc_bytes, live_count, live_bytes]
+        super().setUpClass()
+        cls.truth = json.loads(cls.printed)  # function: [alloc_count, alloc_bytes, live_count, live_bytes]
         cls.server = Server(cls.trace)
         cls.addClassCleanup(cls.server.end)
 
@@ -352,17 +349,7 @@ class AnswersTest(ViewTest):
 
 
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")
-class BrowserTest(ViewTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
-
-    def setUp(self):
-        self.page = Page(self.browser)
-        self.addCleanup(self.page.close)
-
+class BrowserTest(WithPage, ViewTest):
     def tearDown(self):
         self.assertEqual(self.page.complaints, [])
         self.assertEqual([url for url in self.page.requests if not url.startswith((self.server.url, "blob:" + self.server.url[:20]))], [])
@@ -391,6 +378,21 @@ class BrowserTest(ViewTest):
         self.page.open(report, "#page=sql")
         self.assertEqual(self.page.evaluate("heapReport.state.page"), "overview")
         self.assertEqual(self.page.evaluate("heapReport.pages.filter((page) => page.needsServer).length"), 0)
+        self.page.requests.clear()
+
+    def test_of_a_managed_heap_nothing_is_asked_that_has_no_answer(self):
+        dump = Dump(version="1.0.2").string(2, "next").load_class(20, "Node")
+        dump.segment(dump.root(0xFF, 100), dump.class_dump(20, 0, [2]), dump.instance(100, 20, 0)).end()
+        path = self.directory / "managed.hprof"
+        path.write_bytes(dump.bytes)
+        server = Server(path)
+        self.addCleanup(server.end)
+        self.page.open(server.url, "#page=source")
+        self.assertIn("Of managed heaps there are no lines", self.page.evaluate("document.getElementById('page').textContent"))
+        self.page.evaluate("showExports(heapReport)")
+        self.assertEqual(self.page.evaluate("document.querySelectorAll('dialog a').length"), 0)
+        self.assertIn("not of managed ones", self.page.evaluate("document.querySelector('dialog').textContent"))
+        self.assertEqual([url for url in self.page.requests if "api/" in url], [])
         self.page.requests.clear()
 
     def test_questions_are_answered(self):
@@ -439,6 +441,28 @@ class BrowserTest(ViewTest):
         self.assertGreater(self.page.evaluate("document.querySelectorAll('#source tr.held').length"), 0)
         self.assertIn("malloc", self.page.evaluate("document.getElementById('source').textContent"))
 
+    def test_of_a_large_source_file_what_is_near_most_memory_is_shown(self):
+        self.page.open(self.server.url, "#page=source")
+        rows, notes = self.page.evaluate("""(() => {
+          const lines = Array.from({ length: 10000 }, (_, i) => [5 * i + 1, i === 7000 ? 1000 : i % 97, 2000]);
+          const text = Array.from({ length: 50000 }, (_, i) => `line ${i + 1}`);
+          const made = heapReport.sourcePage.annotated({ name: "large.cc", lines, count: 20000, text, is_cut: true });
+          const rows = [...made.at(-1).querySelectorAll("tbody tr")].map((row) => Number(row.dataset.line));
+          return [rows, made.map((one) => one.textContent).join(" ")];
+        })()""")
+        self.assertLess(len(rows), 4000)
+        self.assertEqual(rows, sorted(set(rows)))
+        self.assertIn(35001, rows)
+        self.assertIn("Lines that hold least are left out: ", notes)
+        beyond = self.page.evaluate("heapReport.sourcePage.annotated({ name: 'a', lines: [[9, 1, 1]], count: 1, text: ['x'], is_cut: false })"
+                                    ".map((one) => one.textContent).join(' ')")
+        self.assertIn("The profile has lines that the file here does not have.", beyond)
+        indented = self.page.evaluate("heapReport.sourcePage.annotated({ name: 'a', lines: [[1, 1, 1]], count: 1, text: ['\\tx'], is_cut: false })"
+                                      ".at(-1).querySelector('.code').textContent")
+        self.assertEqual(indented, "\tx")
+        # More than a call takes arguments.
+        self.assertEqual(self.page.evaluate("largest(Array.from({ length: 1000000 }, (_, i) => i))"), 999999)
+
     def test_threads_have_their_memory(self):
         self.page.open(self.server.url, "#page=threads")
         (row,) = self.server.sql("SELECT count(*) FROM heap_profile_thread WHERE dump_id = (SELECT max(id) FROM heap_dump)")[1]["rows"]
@@ -458,7 +482,7 @@ class BrowserTest(ViewTest):
         self.page.open(server.url, "#page=sql")
         server.end()
         self.run_sql("SELECT 1")
-        self.assertIn("Run heap_profile view again", self.page.evaluate("document.getElementById('result').textContent"))
+        self.assertIn("run heap_profile view again", self.page.evaluate("document.getElementById('result').textContent"))
         self.page.complaints.clear()  # of the connection that was refused
         self.page.requests.clear()
 

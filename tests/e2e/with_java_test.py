@@ -19,6 +19,15 @@ SELECT (SELECT count(*) FROM heap_profile_allocation a WHERE a.upid = p.upid) AS
        (SELECT count(*) FROM heap_graph g WHERE g.upid = p.upid AND g.ts >= (SELECT max(ts) FROM heap_profile_allocation)) AS graphs
 FROM process p WHERE p.pid = %d
 """
+BUFFERS = """
+SELECT count(*) AS buffers, sum(b.bytes) AS bytes, count(callsite_id) AS known, count(DISTINCT o.id) AS objects,
+       sum(callsite_id IN (SELECT c.id FROM stack_profile_callsite c JOIN stack_profile_callsite p ON p.id = c.parent_id
+                           JOIN stack_profile_frame f ON f.id = p.frame_id JOIN stack_profile_mapping m ON m.id = f.mapping
+                           WHERE m.name LIKE '%%/libjvm.so')) AS of_machine
+FROM heap_profile_direct_buffer b JOIN process USING (upid)
+  JOIN heap_graph_object o ON o.id = b.object_id AND o.upid = b.upid JOIN heap_graph_class c ON c.id = o.type_id
+WHERE c.name = 'java.nio.DirectByteBuffer' AND b.bytes = 100000 AND pid = %d
+"""
 SIZE = r"[\d.,]+ (?:[KMG]i)?B"
 
 
@@ -28,8 +37,8 @@ def end(pid):
 
 
 class Both(WithMachine):
-    def rows(self, pid):
-        done = subprocess.run([HEAP_PROFILE, "query", "--csv", os.path.join(self.out, "raw-trace"), BOTH % pid], capture_output=True,
+    def rows(self, pid, query=BOTH):
+        done = subprocess.run([HEAP_PROFILE, "query", "--csv", os.path.join(self.out, "raw-trace"), query % pid], capture_output=True,
                               text=True, timeout=DEADLINE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return list(csv.DictReader(io.StringIO(done.stdout)))
@@ -54,10 +63,10 @@ class Both(WithMachine):
         super().setUp()
         self.out = self.path("out")
 
-    def launch(self, *flags):
+    def launch(self, *flags, java=()):
         """A program under the profiler."""
         with open(self.path("errors"), "w") as errors:
-            process = subprocess.Popen([HEAP_PROFILE, "--with-java", "-o", self.out, *flags, "--", "java", "-XX:-UsePerfData", "-Xmx64m",
+            process = subprocess.Popen([HEAP_PROFILE, "--with-java", "-o", self.out, *flags, "--", "java", "-XX:-UsePerfData", "-Xmx64m", *java,
                                         "-cp", self.classes, "Leaks", "buffers"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                                        text=True)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
@@ -86,7 +95,10 @@ class Both(WithMachine):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, r"took [\d.]+ m?s to dump [\d.]+ MiB of its Java heap\n")
         self.assertRegex(done.stderr, r"100 direct buffers, most of malloc; held by\n +9.54 MiB  Leaks\$Pool\n")
+        self.assertRegex(done.stderr, rf"(?m)^ +{SIZE}  in \d+ of them without a stack: allocated before or after the recording, or not by malloc$")
         self.assertEqual(self.rows(process.pid)[0]["pools"], "1")
+        row, = self.rows(process.pid, BUFFERS)
+        self.assertEqual((row["buffers"], row["known"]), ("100", "0"))
         self.assertIsNone(process.poll())
         self.assertTrue(os.path.exists(os.path.join(self.out, "report.html")))
 
@@ -99,6 +111,33 @@ class Both(WithMachine):
         self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGTERM, self.errors())
         self.check_both(pid)
         self.check_table(self.errors(), pid)
+
+    def buffers_of_launched(self, *flags, java=()):
+        """What is known of the program's buffers, and what was printed."""
+        process = self.launch(*flags, java=java)
+        pid = self.child_of(process)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGTERM, self.errors())
+        row, = self.rows(pid, BUFFERS)
+        self.assertEqual((row["buffers"], row["bytes"], row["objects"]), ("100", "10000000", "100"))
+        return int(row["known"]), int(row["of_machine"]), self.errors()
+
+    def test_each_buffer_has_the_stack_that_allocated_it(self):
+        for java in ([], ["-XX:NativeMemoryTracking=summary"], ["-Dsun.nio.PageAlignDirectMemory=true"]):
+            with self.subTest(java):
+                self.out = self.path("out" + "".join(java)[-8:])
+                known, of_machine, errors = self.buffers_of_launched("-i", "1", java=java)
+                self.assertEqual((known, of_machine), (100, 100))
+                self.assertRegex(errors, rf"(?m)^ +9.54 MiB  Leaks\$Pool\n +{SIZE}  by .+$")
+                self.assertNotIn("without a stack", errors)
+
+    def test_what_sampling_misses_is_told(self):
+        # Each buffer is a sample with probability 1 - exp(-1/2): these limits are 6 standard deviations away.
+        known, _, errors = self.buffers_of_launched("-i", "200000")
+        self.assertGreater(known, 9)
+        self.assertLess(known, 70)
+        self.assertRegex(errors, rf"(?m)^ +{SIZE}  in {100 - known} of them without a stack: "
+                         rf"1 sample per 195 KiB misses about {SIZE}(; the rest: .*)?$")
 
     def test_when_its_time_is_over_the_program_runs_on(self):
         process = self.launch("-d", "10000")
@@ -113,6 +152,28 @@ class Both(WithMachine):
         self.assertEqual(process.returncode, 1, self.errors())
         self.assertRegex(self.errors(), r"heap_profile: cannot ask process \d+ for its Java heap: it has ended; give --duration or end the recording by Ctrl-C\n")
         self.assertNotIn("resident memory of", self.errors())
+
+    @unittest.skipUnless(MAY_ATTACH, "may not attach")
+    def test_each_of_several_has_its_table(self):
+        processes = [self.start(program=["Leaks", "buffers"]) for _ in range(2)]
+        done = subprocess.run([HEAP_PROFILE, "--with-java", "-p", ",".join(str(process.pid) for process in processes), "-d", "300", "-i", "1",
+                               "-o", self.out], capture_output=True, text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        tables = done.stderr.split("  resident memory of ")[1:]
+        self.assertEqual([table.split(" ")[1] for table in tables], [str(process.pid) for process in processes], done.stderr)
+        for process, table in zip(processes, tables):
+            self.assertRegex(table, rf"(?m)^ +{SIZE}  live in malloc, by the samples: {SIZE} to {SIZE}$")
+            self.assertEqual(self.rows(process.pid)[0]["pools"], "1")
+
+    @unittest.skipUnless(MAY_ATTACH, "may not attach")
+    def test_one_that_does_not_listen_is_left_with_advice_that_works(self):
+        process = self.start("-XX:+DisableAttachMechanism", program=["Leaks", "buffers"])
+        done = subprocess.run([HEAP_PROFILE, "--with-java", "-p", str(process.pid), "-d", "300", "-i", "1", "-o", self.out], capture_output=True,
+                              text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("and if not, ask it alone by heap_profile java, which has --timeout\n", done.stderr)
+        self.assertNotIn("wait longer", done.stderr)
+        self.assertIsNone(process.poll())
 
     def test_others_are_refused_before_anything_is_recorded(self):
         other = subprocess.Popen(["sleep", "1000"])

@@ -1,6 +1,7 @@
 """A fresh Debian: the packages installed, used, upgraded, removed; a clone of the tree. As root; fetches Debian packages."""
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -101,6 +102,45 @@ class FreshDebian(unittest.TestCase):
         self.use_the_tool()
         self.run_there("apt-get -qq purge heapprofd heapprofd-daemon libheapprofd-client1 libheapprofd-client-dev")
         self.assertEqual(files_of(self.root) - before, set())
+
+    def build_sidecar(self):
+        """What its Dockerfile says, without Docker: this is the Debian that it begins with."""
+        with open(os.path.join(ROOT, "packaging", "sidecar", "Dockerfile")) as file:
+            steps = re.sub(r"\\\n|^#.*\n", "", file.read(), flags=re.MULTILINE).splitlines()
+        for step in steps:
+            word, rest = step.split(" ", 1)
+            if word == "FROM":
+                self.assertEqual(rest, "debian:bookworm-slim")
+            elif word == "COPY":
+                *patterns, to = rest.split()
+                os.makedirs(self.root + to)
+                for pattern in patterns:
+                    (path,) = glob.glob(os.path.join(PACKAGES, pattern))
+                    shutil.copy(path, self.root + to)
+            elif word == "RUN":
+                self.run_there(rest)
+            elif word == "ENTRYPOINT":
+                return json.loads(rest)
+            else:
+                self.assertEqual(word, "WORKDIR")
+                os.makedirs(self.root + rest, exist_ok=True)
+        raise AssertionError("it has no ENTRYPOINT")
+
+    def test_the_sidecar_looks_into_another_container(self):
+        shutil.rmtree(self.root + "/packages")
+        entry = self.build_sidecar()
+        with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", f"echo ready; exec sleep {PATIENCE}"],
+                              stdout=subprocess.PIPE, text=True) as target:
+            self.addCleanup(target.kill)
+            self.assertEqual(target.stdout.readline(), "ready\n")
+            with open(f"/proc/{target.pid}/task/{target.pid}/children") as children:
+                pid = children.read().strip()
+            script = f'mount -t proc proc {self.root}/proc && mount -t tmpfs tmpfs {self.root}/tmp && exec chroot {self.root} "$@"'
+            said = subprocess.run(["nsenter", "-t", pid, "-p", "unshare", "--mount", "sh", "-c", script, "sh", *entry, "doctor", "-p", "1"],
+                                  capture_output=True, text=True, timeout=PATIENCE)
+            target.kill()
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        self.assertRegex(said.stdout, r"ok    allocator in \S+/libc\.so\.6")
 
     def test_without_packages_a_clone_is_enough(self):
         """It installs what it needs and builds; what is not committed is not in it."""

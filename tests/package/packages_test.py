@@ -83,6 +83,10 @@ class Packages(unittest.TestCase):
     def test_each_command_has_completions(self):
         for package, name in [*(("heapprofd", name) for name in COMMANDS), ("heapprofd-daemon", "heapprofd")]:
             self.path(package, "usr/share/bash-completion/completions/" + name)
+            self.path(package, f"usr/share/fish/vendor_completions.d/{name}.fish")
+        for package, name in (("heapprofd", "heap_profile"), ("heapprofd-daemon", "heapprofd")):
+            with open(self.path(package, "usr/share/zsh/vendor-completions/_" + name)) as file:
+                self.assertIn(" " + name, file.readline())
 
     def test_nothing_names_the_place_where_it_was_built(self):
         place = os.path.realpath(os.path.join(PACKAGES, "..", "..", "..")).encode()

@@ -10,9 +10,23 @@
 void call_on_stack(void (*function)(void), void* top, uintptr_t word);
 __asm__(
     ".text\n"
-    ".type call_on_stack, @function\n"
+    ".type call_on_stack, STT_FUNC\n"
     "call_on_stack:\n"
     "  .cfi_startproc\n"
+#if defined(__aarch64__)
+    "  stp x29, x30, [sp, #-32]!\n"
+    "  str x19, [sp, #16]\n"
+    "  mov x19, sp\n"
+    "  .cfi_def_cfa sp, 16\n"
+    "  .cfi_offset x30, -8\n"
+    "  stp xzr, x2, [x1, #-16]!\n"
+    "  mov sp, x1\n"
+    "  blr x0\n"
+    "  mov sp, x19\n"
+    "  ldr x19, [sp, #16]\n"
+    "  ldp x29, x30, [sp], #32\n"
+    "  ret\n"
+#else
     "  push %rbx\n"
     "  mov %rsp, %rbx\n"
     "  mov %rdx, -16(%rsi)\n"
@@ -21,6 +35,7 @@ __asm__(
     "  mov %rbx, %rsp\n"
     "  pop %rbx\n"
     "  ret\n"
+#endif
     "  .cfi_endproc\n"
     ".size call_on_stack, .-call_on_stack\n");
 
