@@ -124,7 +124,7 @@ Status Make(const std::string& path, uint32_t callsites, uint32_t leaves) {
   HPD_TRY(writer.WriteHeader(""));
   HPD_TRY(writer.WriteProcessTree({&profile.process, 1}));
   HPD_TRY(writer.WriteDump(profile, 1, {}));
-  HPD_TRY(writer.WriteModuleSymbols(profile));
+  HPD_TRY(writer.WriteModuleSymbols(profile, NamedModules::kWithBuildId));
   return writer.Finish();
 }
 

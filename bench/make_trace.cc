@@ -80,7 +80,7 @@ Status Write(const std::string& path, uint32_t callsites) {
   HPD_TRY(writer.WriteHeader(""));
   HPD_TRY(writer.WriteProcessTree({&profile.process, 1}));
   HPD_TRY(writer.WriteDump(profile, 0, {}));
-  HPD_TRY(writer.WriteModuleSymbols(profile));
+  HPD_TRY(writer.WriteModuleSymbols(profile, NamedModules::kWithBuildId));
   return writer.Finish();
 }
 

@@ -1,4 +1,4 @@
-"""For tools/bench hprof: a large heap made by a program in Java, dumped and examined on one processor."""
+"""For tools/bench hprof: a large heap made by a program in Java, dumped and examined."""
 
 import os
 import subprocess
@@ -65,7 +65,7 @@ OBJECTS_OF_A_CUSTOMER = 34.7
 
 
 def make_dump(directory, objects):
-    """Path of a dump with about so many objects."""
+    """Paths of a dump with about so many objects, and of the same as HotSpot compresses it."""
     with open(os.path.join(directory, "Heap.java"), "w") as file:
         file.write(JAVA)
     subprocess.run(["javac", "-d", directory, os.path.join(directory, "Heap.java")], check=True)
@@ -74,30 +74,34 @@ def make_dump(directory, objects):
                            str(round(objects / OBJECTS_OF_A_CUSTOMER))],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         process.stdout.readline()
-        subprocess.run(["jcmd", str(process.pid), "GC.heap_dump", dump], check=True, stdout=subprocess.DEVNULL)
+        for arguments in ([dump], ["-gz=1", dump + ".gz"]):
+            subprocess.run(["jcmd", str(process.pid), "GC.heap_dump", *arguments], check=True, stdout=subprocess.DEVNULL)
         process.kill()
-    return dump
+    return dump, dump + ".gz"
 
 
 def measure(tool, rounds, objects):
     with tempfile.TemporaryDirectory() as directory:
-        dump = make_dump(directory, objects)
+        dump, compressed = make_dump(directory, objects)
         size = os.path.getsize(dump)
-        print(f"{size / 1e9:.2f} GB; one processor, file in memory; least of {rounds} rounds\n")
+        print(f"{size / 1e9:.2f} GB, {os.path.getsize(compressed) / 1e9:.2f} GB as gzip; file in memory; least of {rounds} rounds\n")
         print("| what | wall | CPU | GB/s | most memory beside the file |")
         print("|---|--:|--:|--:|--:|")
-        for name, arguments in [("histogram", ["histogram", dump]),
-                                ("references, dominators, retained sizes", ["dominators", dump]),
-                                ("the same, and by class", ["histogram", "--retained", dump])]:
-            runs = [run_once([tool, "hprof", *arguments]) for _ in range(rounds)]
+        for name, arguments, processors in [
+                ("histogram", ["histogram", dump], "0"),
+                ("references, dominators, retained sizes", ["dominators", dump], "0"),
+                ("the same, and by class", ["histogram", "--retained", dump], "0"),
+                ("histogram, of gzip", ["histogram", compressed], "0"),
+                ("histogram, of gzip, two processors", ["histogram", compressed], "0,1")]:
+            runs = [run_once([tool, "hprof", *arguments], processors) for _ in range(rounds)]
             wall, cpu, memory = (min(column) for column in zip(*runs))
             print(f"| {name} | {wall:.2f} s | {cpu:.2f} s | {size / 1e9 / cpu:.2f} | {memory / 2**20:.0f} MiB |")
 
 
-def run_once(command):
+def run_once(command, processors):
     """Wall and CPU seconds, peak of anonymous memory in bytes (the mapped file is not counted)."""
     begin = time.monotonic()
-    process = subprocess.Popen(["taskset", "-c", "0", *command], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(["taskset", "-c", processors, *command], stdout=subprocess.DEVNULL)
     most = 0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)

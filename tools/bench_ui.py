@@ -1,5 +1,6 @@
 """What reports cost to make, and how they behave in a browser: tools/bench ui."""
 
+import gzip
 import os
 import random
 import subprocess
@@ -37,10 +38,11 @@ FRAMES = """(async () => {
 STEP = "(() => {{ const begin = performance.now(); heapReport.set({0}); return performance.now() - begin; }})()"
 
 
-def write_folded(path, nodes):
+def write_folded(path, nodes, seed=1):
     """A tree with about that many nodes: a stack leaves the one before it somewhere."""
     numbers = random.Random(1)
     names = [f"{numbers.choice(WORDS)}::{numbers.choice(WORDS)}_{i}(int, char const*)" for i in range(40_000)]
+    numbers.seed(seed)
     with open(path, "w") as file:
         stack, made = [], 0
         while made < nodes:
@@ -52,19 +54,25 @@ def write_folded(path, nodes):
             file.write(";".join(stack) + f" {int(2 ** (numbers.random() * 20)) + 1}\n")
 
 
-def make(tool, source, page, rounds):
-    """Least wall time and CPU time, and peak memory (MiB) of making a page."""
+def cost(process):
+    """CPU time (s) and peak memory (MiB) of a process, once it has ended."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def run(command, rounds):
+    """Least wall time and CPU time, and peak memory of a command."""
     walls, cpus, memory = [], [], 0
     for _ in range(rounds):
         begin = time.monotonic()
-        process = subprocess.Popen([tool, "report", "-q", "-o", page, source])
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        cpu, peak = cost(process)
         if process.returncode != 0:
-            sys.exit(f"cannot measure: no report of {source}")
+            sys.exit(f"cannot measure: {command} has failed")
         walls.append(time.monotonic() - begin)
-        cpus.append(usage.ru_utime + usage.ru_stime)
-        memory = max(memory, usage.ru_maxrss / 1024)
+        cpus.append(cpu)
+        memory = max(memory, peak)
     return min(walls), min(cpus), memory
 
 
@@ -86,6 +94,62 @@ def look(browser, page, rounds):
     return min(paints), min(heaps), {name: min(times) for name, times in steps.items()}, frames
 
 
+def compare(tool, browser, directory, rounds):
+    """First paint of a report of two profiles of 1e5 stacks, with their differences."""
+    files = [os.path.join(directory, f"{name}.folded") for name in "ab"]
+    for seed, file in enumerate(files, 2):
+        write_folded(file, 385_000, seed)  # about 1e5 stacks
+    page = os.path.join(directory, "both.html")
+    subprocess.run([tool, "report", "-q", "-o", page, *files], check=True)
+    paints = []
+    for _ in range(rounds):
+        tab = Page(browser, 1500, 800)
+        tab.open(page, "#page=compare")
+        paints.append(tab.evaluate("performance.getEntriesByName('painted')[0].startTime"))
+        tab.close()
+    with open(files[0]) as stacks:
+        return min(paints), sum(1 for _ in stacks)
+
+
+def serve(tool, browser, trace, rounds):
+    """Least wall time from the start of `view` to its first picture, and CPU time of the server until then."""
+    walls, cpus = [], []
+    for _ in range(rounds):
+        begin = time.monotonic()
+        server = subprocess.Popen([tool, "view", "--no-open", trace], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        tab = Page(browser, 1500, 800)
+        tab.open(server.stdout.readline().strip())
+        walls.append(time.monotonic() - begin)
+        tab.close()
+        server.terminate()
+        cpus.append(cost(server)[0])
+        server.stdout.close()
+    return min(walls), min(cpus)
+
+
+def measure_goals(build, directory, browser, rounds):
+    """Those of the goals that the table of reports does not have."""
+    tool = os.path.join(build, "src", "cli", "heap_profile")
+    trace = os.path.join(directory, "large")
+    subprocess.run([os.path.join(build, "bench", "make_trace"), trace, "100"], check=True)
+    read, _, _ = run(["cat", trace], rounds)
+    query, query_cpu, _ = run([tool, "query", trace, "SELECT count(*) FROM heap_profile_allocation"], rounds)
+    view, view_cpu = serve(tool, browser, trace, rounds)
+    small, page = os.path.join(directory, "small.folded"), os.path.join(directory, "small.html")
+    with open(small, "w") as file:
+        file.write("main 1\n")
+    subprocess.run([tool, "report", "-q", "-o", page, small], check=True)
+    with open(page, "rb") as file:
+        text = file.read()
+    paint, stacks = compare(tool, browser, directory, rounds)
+    print("\n| measured | |\n|---|--:|")
+    print(f"| `view` of a trace of {os.path.getsize(trace) / 1e6:.0f} MB: start to first picture | {view:.2f} s, CPU of the server {view_cpu:.2f} s |")
+    print(f"| the same opened by `query`; `cat` of it | {query:.2f} s, CPU {query_cpu:.2f} s; {read:.2f} s |")
+    print(f"| two profiles of {stacks} stacks compared: first paint | {paint:.0f} ms |")
+    print(f"| page without data; by gzip -9 | {len(text) / 1e3:.1f} kB; {len(gzip.compress(text, 9)) / 1e3:.1f} kB |")
+    print(f"| `heap_profile -h` | {1e3 * run([tool, '-h'], 20)[0]:.1f} ms |")
+
+
 def measure(build, rounds):
     tool = os.path.join(build, "src", "cli", "heap_profile")
     with tempfile.TemporaryDirectory() as directory:
@@ -101,10 +165,11 @@ def measure(build, rounds):
         print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
         for name, source in sources:
             page = os.path.join(directory, "report.html")
-            wall, cpu, memory = make(tool, source, page, rounds)
+            wall, cpu, memory = run([tool, "report", "-q", "-o", page, source], rounds)
             paint, heap, steps, frames = look(browser, page, rounds)
             print(f"| {name} | {wall:.2f} s | {cpu:.2f} s | {memory:.0f} MiB | {os.path.getsize(page) / 1e6:.2f} MB "
                   f"| {paint:.0f} ms | {heap:.0f} MB | {frames['median']:.1f}, {frames['p95']:.1f} ms "
                   f"| {frames['rectangles']} | {steps['search']:.0f} ms | {steps['other value']:.0f} ms "
                   f"| {steps['bottom-up']:.0f} ms |", flush=True)
+        measure_goals(build, directory, browser, rounds)
         browser.close()

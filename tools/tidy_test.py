@@ -1,4 +1,4 @@
-"""tidy looks at a source again exactly when something has changed that its findings depend on."""
+"""tidy looks at a source again exactly when something has changed that its findings depend on, and at each in every batch."""
 
 import importlib.machinery
 import importlib.util
@@ -51,6 +51,36 @@ class Tidy(unittest.TestCase):
         self.assertNotEqual(self.key("c++ -DX -c"), self.before)
         self.write(".clang-tidy", "Checks: performance-*")
         self.assertNotEqual(self.key(), self.before)
+
+    def test_a_batch_has_one_module_the_same_flags_and_an_end(self):
+        sources = [self.tidy.SOURCES / f"a/{number}.cc" for number in range(15)]
+        others = [self.tidy.SOURCES / "a/other.cc", self.tidy.SOURCES / "b/one.cc"]
+        commands = {source: f"c++ -o {source.stem}.o -c {source}" for source in [*sources, *others]}
+        commands[others[0]] += " -DX"
+        self.assertEqual(self.tidy.batches_of(commands, commands), [sources[:12], sources[12:], others[:1], others[1:]])
+
+    def test_findings_of_a_batch_are_those_of_its_sources_alone(self):
+        batch = [self.tidy.SOURCES / "a/good.cc", self.tidy.SOURCES / "a/bad.cc"]
+        found = {pathlib.Path("batch_0.cc"): "clash and more", batch[1]: "more"}
+        self.tidy.findings_of = lambda source: found.get(source, "")
+        self.assertEqual(self.tidy.check(pathlib.Path("batch_0.cc"), batch), ({batch[0]: "", batch[1]: "more"}, True))
+        self.assertEqual(self.tidy.check(pathlib.Path("batch_1.cc"), batch), ({batch[0]: "", batch[1]: ""}, False))
+
+    def test_a_finding_in_any_source_of_a_batch_is_seen(self):
+        self.tidy.PASSED = self.tidy.ROOT
+        self.write(".clang-tidy", "Checks: '-*,google-explicit-constructor'\nHeaderFilterRegex: '^.*/src/.*'\nWarningsAsErrors: '*'\n")
+        batch = [self.tidy.SOURCES / "a/good.cc", self.tidy.SOURCES / "a/bad.cc"]
+        self.write("src/a/good.cc", "struct Good {\n  explicit Good(int);\n};\n")
+        self.write("src/a/bad.cc", "struct Bad {\n  Bad(int);\n};\n")
+        commands = {source: f"c++ -c {source}" for source in batch}
+        self.tidy.BUILD = self.tidy.ROOT
+        [path] = self.tidy.write_batches([batch], commands)
+        self.tidy.write_commands(commands)
+        found, apart = self.tidy.check(path, batch)
+        self.assertTrue(apart)
+        self.assertEqual(found[batch[0]], "")
+        self.assertIn("google-explicit-constructor", found[batch[1]])
+        self.assertNotIn("bugprone-suspicious-include", self.tidy.findings_of(path))
 
 
 if __name__ == "__main__":
