@@ -48,4 +48,4 @@ _heap_profile() {
   [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- "$current")
 }
 
-complete -o filenames -F _heap_profile heap_profile heapprofd traceconv trace_processor_shell perfetto hprof-conv
+complete -o filenames -F _heap_profile heap_profile heapprofd traceconv trace_processor_shell perfetto hprof-conv java_heap_dump
