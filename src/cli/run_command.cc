@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,11 +23,16 @@ constexpr size_t kMaxOutput = size_t{64} << 10;
 
 [[noreturn]] void BecomeCommand(const std::vector<std::string>& command,
                                 const sigset_t& mask,
+                                CommandManner manner,
                                 int output,
                                 int error_fd) {
+  if (manner.ends_with_us)
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
   setpgid(0, 0);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   dup2(output, STDOUT_FILENO);
+  if (manner.with_errors)
+    dup2(output, STDERR_FILENO);
   Execute(command, error_fd);
 }
 
@@ -87,14 +93,16 @@ bool TakeAll(int fd, const Impatience& impatience, std::string* output) {
 }  // namespace
 
 Result<RunningCommand> RunningCommand::Start(const std::vector<std::string>& command,
-                                             const sigset_t& mask) {
+                                             const sigset_t& mask,
+                                             CommandManner manner) {
   HPD_TRY_ASSIGN(Pipe output, CreatePipe());
   HPD_TRY_ASSIGN(Pipe execution, CreatePipe());
   const pid_t pid = fork();
   if (pid < 0)
     return Status::FromErrno("cannot start " + command[0], errno);
   if (pid == 0)
-    BecomeCommand(command, mask, output.write_end.get(), execution.write_end.get());
+    BecomeCommand(command, mask, manner, output.write_end.get(),
+                  execution.write_end.get());
   setpgid(pid, pid);  // whoever of us is first
   return RunningCommand(command[0], pid, std::move(execution.read_end),
                         std::move(output.read_end));
@@ -111,6 +119,13 @@ RunningCommand::~RunningCommand() {
     return;
   kill(-pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
+}
+
+bool RunningCommand::HasEnded() const {
+  siginfo_t info{};
+  return pid_ == 0 || (waitid(P_PID, static_cast<id_t>(pid_), &info,
+                              WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                       info.si_pid == pid_);
 }
 
 Result<CommandResult> RunningCommand::Await(const Impatience& impatience) {

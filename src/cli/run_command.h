@@ -26,13 +26,19 @@ struct Impatience {
   std::function<bool()> is_over = nullptr;
 };
 
+struct CommandManner {
+  bool with_errors = false;   // takes what it says on standard error, too
+  bool ends_with_us = false;  // asked to by SIGTERM when we are gone
+};
+
 // A program that runs beside us.
 class RunningCommand {
  public:
   // `command`: the program, looked up in PATH, and its arguments. It runs with this
   // signal mask and in a process group of its own: Ctrl-C at the terminal is for us.
   static Result<RunningCommand> Start(const std::vector<std::string>& command,
-                                      const sigset_t& mask);
+                                      const sigset_t& mask,
+                                      CommandManner manner = {});
 
   RunningCommand(RunningCommand&& other) noexcept;
   RunningCommand& operator=(RunningCommand&&) = delete;
@@ -41,6 +47,9 @@ class RunningCommand {
 
   // Kills it when nobody has awaited it.
   ~RunningCommand();
+
+  // Whether Await would not wait long.
+  bool HasEnded() const;
 
   // Its end; once. Takes its standard output without trailing blanks, at most 64 KiB of
   // it; until this is called it can write what a pipe holds. kTryAgain: it was killed,

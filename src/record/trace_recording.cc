@@ -118,6 +118,7 @@ void TraceRecording::ServeSchedule() {
     if (!IsDue(i, now))
       continue;
     DumpSession(*sessions_[i], "");
+    ++dump_rounds_;
     // From the schedule, not from now: dumps that take long must not make the next ones
     // late. Those that were missed altogether are left out.
     const uint64_t period = sessions_[i]->config().dumps.interval_ms * kNsPerMs;
@@ -180,6 +181,7 @@ void TraceRecording::Dump(const std::string& label) {
     if (!session->is_stopped())
       DumpSession(*session, text);
   }
+  ++dump_rounds_;
 }
 
 void TraceRecording::DumpSession(Session& session, const std::string& label) {

@@ -68,6 +68,10 @@ class TraceRecording {
   // A dump of every process now. `label` may be empty.
   void Dump(const std::string& label);
 
+  // How often all processes have been dumped before the end, on request or by the
+  // schedule.
+  uint64_t dump_rounds() const { return dump_rounds_; }
+
   // Ends the sessions; the final state of every heap is in the targets' profiles.
   void Stop(StopCause cause);
 
@@ -137,6 +141,7 @@ class TraceRecording {
   uint64_t drained_ns_ = 0;
   std::function<void()> between_dumps_;
   StopCause cause_ = StopCause::kNone;
+  uint64_t dump_rounds_ = 0;
   Status status_;
 };
 

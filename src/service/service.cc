@@ -118,6 +118,7 @@ int Service::ServeRecordings() {
     wait_ms = std::min(wait_ms, hosted->recording->Serve(kIdleWaitMs, turn_end_ns));
     if (HasNothingLeft(*hosted->recording))
       hosted->recording->Stop(StopCause::kRequested);
+    TellDumps(*hosted);
     TellStatus(*hosted, hooks_.observe(*hosted->recording));
   }
   return wait_ms;
@@ -135,6 +136,17 @@ void Service::TellStatus(const Hosted& hosted, const std::string& text) {
     return;
   const Status ignored = connection->channel.Send(ControlType::kStatus, text);
   static_cast<void>(ignored);  // its end shows on the channel
+}
+
+// One that does not read is told later how many there were.
+void Service::TellDumps(Hosted& hosted) {
+  const uint64_t dumps = hosted.recording->dump_rounds();
+  if (!hosted.request.wants_dumps || dumps == hosted.told_dumps)
+    return;
+  Connection* const connection = FindConnection(hosted.connection);
+  if (connection != nullptr && !connection->awaits_start &&
+      connection->channel.Send(ControlType::kDumped, std::to_string(dumps)).ok())
+    hosted.told_dumps = dumps;
 }
 
 // While one recording takes its time.
@@ -281,6 +293,7 @@ Status Service::Start(Connection& connection, ControlMessage message) {
                      .top = request.top(),
                      .quiet = request.quiet(),
                      .wants_status = request.wants_status(),
+                     .wants_dumps = request.wants_dumps(),
                      .only_dumps = request.only_dumps(),
                      .environment = FinisherEnvironment(request)};
   hosted->standard_error = std::move(message.fds[1]);

@@ -32,6 +32,7 @@ struct FinishRequest {
   uint32_t top = 10;
   bool quiet = false;
   bool wants_status = false;             // while it runs
+  bool wants_dumps = false;              // to know of each
   bool only_dumps = false;               // no names, no summary
   std::vector<std::string> environment;  // NAME=VALUE of the owner, for the finisher
 };
@@ -87,6 +88,7 @@ class Service : private Host {
     FinishRequest request;
     ScopedFd standard_error;
     size_t connection;  // serial number; the recording ends with it
+    uint64_t told_dumps = 0;
   };
 
   struct Connection {
@@ -128,6 +130,7 @@ class Service : private Host {
   void Finish(Hosted& hosted);
   [[noreturn]] void RunFinisher(Hosted& hosted, int connection);
   void TellStatus(const Hosted& hosted, const std::string& text);
+  void TellDumps(Hosted& hosted);
   Connection* FindConnection(size_t serial);
 
   std::unique_ptr<Door> door_;

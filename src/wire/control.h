@@ -31,6 +31,8 @@ enum class ControlType : uint32_t {
   kNote = 20,    // something that the caller should know; payload: one line. May come
                  // before any other answer
   kStatus = 22,  // payload: one line about a recording that goes on
+  kDumped = 24,  // all processes of a recording that goes on have been dumped, on request
+                 // or by its schedule; payload: how often until now
   kMarked = 19,  // payload: the number of recordings that have a new dump
   kReady = 23,   // answers kPrepare: descriptors may be sent
 };

@@ -65,7 +65,7 @@ WITH_PROGRAM = {
     "simpleperf": ([], lambda result: noted(result, "--simpleperf")),
 }
 # Tested below, or in service_test.py or with_java_test.py, in a way of their own.
-OTHERWISE = {"pid", "no-startup", "output", "print-config", "help", "version", "generate", "with-java"}
+OTHERWISE = {"pid", "no-startup", "output", "print-config", "help", "version", "generate", "with-java", "java-dumps"}
 
 
 def noted(result, option):

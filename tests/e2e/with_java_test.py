@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 from java_machine import WithMachine, next_line
@@ -27,6 +28,11 @@ SELECT count(*) AS buffers, sum(b.bytes) AS bytes, count(callsite_id) AS known, 
 FROM heap_profile_direct_buffer b JOIN process USING (upid)
   JOIN heap_graph_object o ON o.id = b.object_id AND o.upid = b.upid JOIN heap_graph_class c ON c.id = o.type_id
 WHERE c.name = 'java.nio.DirectByteBuffer' AND b.bytes = 100000 AND pid = %d
+"""
+GRAPHS = """
+SELECT count(DISTINCT o.id) AS pools, (SELECT count(DISTINCT d.ts) FROM heap_dump d WHERE d.upid = g.upid AND d.ts <= g.ts) AS before
+FROM heap_graph g JOIN process p USING (upid) JOIN heap_graph_object o ON o.upid = g.upid AND o.graph_sample_ts = g.ts JOIN heap_graph_class c ON c.id = o.type_id
+WHERE p.pid = %d AND c.name = 'Leaks$Pool' GROUP BY g.ts ORDER BY g.ts
 """
 SIZE = r"[\d.,]+ (?:[KMG]i)?B"
 
@@ -152,6 +158,94 @@ class Both(WithMachine):
         self.assertEqual(process.returncode, 1, self.errors())
         self.assertRegex(self.errors(), r"heap_profile: cannot ask process \d+ for its Java heap: it has ended; give --duration or end the recording by Ctrl-C\n")
         self.assertNotIn("resident memory of", self.errors())
+
+    def graphs(self, pid):
+        """(pools, native dumps before it) of each graph, in time."""
+        rows = self.rows(pid, GRAPHS)
+        return [(int(row["pools"]), int(row["before"])) for row in rows]
+
+    def await_errors(self, pattern, process):
+        """Until it has said that."""
+        end_s = time.monotonic() + DEADLINE_S
+        while not re.search(pattern, self.errors()):
+            self.assertIsNone(process.poll(), self.errors())
+            self.assertLess(time.monotonic(), end_s, self.errors())
+            time.sleep(0.01)
+
+    TOOK = r"process \d+ \(java\) took [\d.]+ m?s to dump [\d.]+ MiB\n"
+
+    def test_marks_have_dumps_of_both_kinds(self):
+        process = self.launch("--java-dumps", "2")
+        pid = self.child_of(process)
+        for count in (1, 2):
+            process.send_signal(signal.SIGUSR1)
+            self.await_errors("(" + self.TOOK + "){%d}" % count, process)
+        process.send_signal(signal.SIGUSR1)  # one too many, which is taken before the recording ends
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGTERM, self.errors())
+        self.assertEqual([pools for pools, _ in self.graphs(pid)], [1, 1, 1])
+        self.assertEqual([before for _, before in self.graphs(pid)][:2], [1, 2])
+        self.assertNotIn("hprof", " ".join(os.listdir(self.out)))
+        self.assertIn("1 of 3 dumps of the Java heap were left out: --java-dumps allows 2\n", self.errors())
+        row, = self.rows(pid, BUFFERS)  # of the end only: the list of blocks is the end's
+        self.assertEqual(row["buffers"], "100")
+
+    @unittest.skipUnless(MAY_ATTACH, "may not attach")
+    def test_marks_of_a_service_have_dumps_of_both_kinds(self):
+        java = self.start(program=["Leaks", "buffers"])
+        with open(self.path("errors"), "w") as errors:
+            process = subprocess.Popen([HEAP_PROFILE, "--with-java", "--java-dumps", "3", "-p", str(java.pid), "-o", self.out], stderr=errors)
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        self.await_errors("Profiling active", process)
+        mark = subprocess.run([HEAP_PROFILE, "mark", "half"], capture_output=True, text=True, timeout=DEADLINE_S)
+        self.assertEqual(mark.returncode, 0, mark.stderr)
+        self.await_errors(self.TOOK, process)
+        process.send_signal(signal.SIGUSR1)
+        self.await_errors("(" + self.TOOK + "){2}", process)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(DEADLINE_S), 0, self.errors())
+        self.assertEqual(self.graphs(java.pid), [(1, 1), (1, 2), (1, 3)])
+        self.assertNotIn("left out", self.errors())
+        self.assertIsNone(java.poll())
+
+    def test_each_so_often_has_a_dump_of_both_kinds(self):
+        process = self.launch("--java-dumps", "1", "-c", "200")
+        pid = self.child_of(process)
+        self.await_errors(self.TOOK, process)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGTERM, self.errors())
+        self.assertEqual(len(self.graphs(pid)), 2)
+
+    def test_one_that_stands_still_is_left_when_the_recording_is_over(self):
+        process = self.launch("--java-dumps", "1")
+        pid = self.child_of(process)
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(end, pid)
+        process.send_signal(signal.SIGUSR1)
+        # Its dump is asked for by a process of its own.
+        end_s = time.monotonic() + DEADLINE_S
+        while not any("--no-view" in line for line in self.children_of(process)):
+            self.assertLess(time.monotonic(), end_s, self.errors())
+            time.sleep(0.01)
+        process.send_signal(signal.SIGUSR1)
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:  # the second one ends the dump, and the third that of the end
+            self.assertLess(time.monotonic(), end_s, self.errors())
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+            if "is left out: it was ended by the interrupt" in self.errors():
+                os.kill(pid, signal.SIGCONT)
+        self.assertIn(f"heap_profile: a dump of the Java heap of process {pid} (java) is left out: it was ended by the interrupt\n", self.errors())
+        self.assertNotIn("hprof", " ".join(os.listdir(self.out)))
+
+    def children_of(self, process):
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            children = file.read().split()
+        lines = []
+        for child in children:
+            with contextlib.suppress(OSError), open(f"/proc/{child}/cmdline") as file:
+                lines.append(file.read())
+        return lines
 
     @unittest.skipUnless(MAY_ATTACH, "may not attach")
     def test_each_of_several_has_its_table(self):

@@ -40,6 +40,7 @@ struct JavaOptions {
   bool on_device = false;
   std::optional<uint64_t> timeout_s;
   bool with_garbage = false;
+  bool no_view = false;
   bool arm_oom = false;
   bool disarm_oom = false;
   HprofView view;
@@ -93,6 +94,10 @@ std::vector<Flag> DumpFlags(JavaOptions* options) {
                   "own /tmp first: it is asked only when there is room.",
        .group = "the dump",
        .apply = TextValue("--keep", &options->keep)},
+      {.name = "no-view",
+       .help = "With --keep: show nothing of it.",
+       .group = "the dump",
+       .apply = Switch(&options->no_view)},
       {.name = "pull",
        .value_name = "PATH",
        .help = "android: a dump that is there already.",
@@ -164,6 +169,11 @@ Status CheckOnDevice(const JavaOptions& options) {
 }
 
 Status CheckTogether(const JavaOptions& options) {
+  if (options.no_view &&
+      (options.keep.empty() || !options.words.empty() || options.on_device))
+    return Invalid(
+        "cannot use --no-view: it only makes sense with --keep, without a view, and not "
+        "with android");
   if (options.on_device)
     return CheckOnDevice(options);
   if (!options.pull.empty())
@@ -316,6 +326,8 @@ Status ShowHeap(const JavaProcess& process, const JavaOptions& options) {
   if (!taken.left.empty())
     Print(stderr, "%s: %s; remove it\n", process.Description().c_str(),
           taken.left.c_str());
+  if (options.no_view)
+    return {};
   HPD_TRY_ASSIGN(hprof::MappedInput input,
                  hprof::MappedInput::Map(std::move(file), process.Description()));
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(std::move(input), process.Description(), 0));

@@ -1,11 +1,8 @@
 #include "cli/managed/managed_heaps.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <utility>
 
@@ -14,16 +11,14 @@
 #include "cli/exit_code.h"
 #include "cli/hprof/opened_dump.h"
 #include "cli/kept_dump.h"
+#include "cli/managed/append_graph.h"
 #include "cli/managed/buffer_holders.h"
 #include "cli/managed/native_side.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
 #include "cli/text_layout.h"
-#include "export/heap_graph_packets.h"
 #include "hotspot/heap_dump.h"
-#include "hprof/graph_tables.h"
 #include "trace/service_packets.h"
-#include "trace/trace_file.h"
 
 namespace heapprofd {
 namespace {
@@ -35,31 +30,6 @@ constexpr MachinePatience kDumpPatience = {.until_it_listens_ns = 10'000'000'000
 constexpr MachinePatience kFiguresPatience = {.until_it_listens_ns = 10'000'000'000,
                                               .without_progress_ns = 10'000'000'000,
                                               .advice = kAskAlone};
-constexpr uint32_t kSequence = 0x4a415641;  // of the trace: nobody else's
-
-// All or nothing.
-Status AppendPackets(const ImportedTrace& trace,
-                     const HeapGraphSource& source,
-                     const std::string& trace_path) {
-  const ScopedFd file(open(trace_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  ScopedFd duplicate(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
-
-  struct stat status {};
-
-  if (!duplicate.valid() || fstat(file.get(), &status) != 0)
-    return Status::FromErrno("cannot open " + trace_path, errno);
-  TraceFile output(std::move(duplicate), trace_path);
-  Status written = WriteHeapGraph(trace, 0, source, [&output](const std::string& packet) {
-    return output.Append(packet);
-  });
-  if (written.ok())
-    written = output.Flush();
-  if (!written.ok() && ftruncate(file.get(), status.st_size) != 0)
-    Print(stderr, "heap_profile: %s has a part of a Java heap at its end\n",
-          trace_path.c_str());
-  return written;
-}
-
 }  // namespace
 
 Result<ManagedHeaps> ManagedHeaps::Of(const std::vector<pid_t>& pids) {
@@ -154,19 +124,11 @@ Status ManagedHeaps::AddOne(Heap* heap,
   HPD_TRY_ASSIGN(hprof::MappedInput input,
                  hprof::MappedInput::Map(std::move(heap->dump), process));
   HPD_TRY_ASSIGN(OpenedDump opened, OpenDump(std::move(input), process, 0));
-  std::vector<HeapDirectBuffer> buffers;
-  {
-    ImportedTrace trace;
-    TraceBuilder builder(&trace);
-    hprof::GraphSource source;
-    HPD_TRY(AddGraph(opened.file, *opened.dump, &source, &builder, &opened.notes));
-    HPD_TRY(AppendPackets(
-        trace, {.pid = heap->process.pid, .ts = heap->ts, .sequence_id = kSequence},
-        trace_path));
-    buffers = std::move(trace.heap_graph.direct_buffers);
-  }
-  for (const std::string& note : opened.notes)
-    Print(stderr, "%s: %s\n", process.c_str(), note.c_str());
+  HPD_TRY_ASSIGN(
+      const std::vector<HeapDirectBuffer> buffers,
+      AppendGraph(&opened,
+                  {.pid = heap->process.pid, .ts = heap->ts, .with_buffers = true},
+                  trace_path));
   if (native == nullptr || !heap->resident)
     return {};
   MachineFigures figures{.process = process,

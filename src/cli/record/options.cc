@@ -68,6 +68,8 @@ Status CheckOptions(Options& options) {
     return Invalid(
         "cannot use --no-startup with a program to start; use it with --name or --pid");
   options.session.list_live_blocks = options.with_java;
+  if (options.java_dumps > 0 && !options.with_java)
+    return Invalid("cannot use --java-dumps: it only makes sense with --with-java");
   if (options.with_java && options.platform == Platform::kAndroid)
     return Invalid(
         "cannot use --with-java on a device; heap_profile java android shows a heap "

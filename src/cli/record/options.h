@@ -44,6 +44,7 @@ struct Options {
   bool print_config = false;            // instead of recording
   bool may_stand_in = true;             // for a service that does not run
   bool with_java = false;               // dumps of Java heaps at the end, too
+  uint32_t java_dumps = 0;              // at most so many before
   std::string generate;                 // "zsh" or "fish": print that instead
   AndroidOptions android;
   std::string converter;             // path of a traceconv for the files; empty: built in

@@ -22,6 +22,8 @@ double Seconds(const timeval& time) {
 
 int ProgramRun::Run(pid_t program) {
   program_ = program;
+  if (java_dumps_ != nullptr)
+    java_dumps_->set_program(program);
   program_is_running_ = true;
   const uint64_t started_ns = MonotonicNs();
   Record();
@@ -43,7 +45,18 @@ void ProgramRun::Record() {
     recording_->ServeSchedule();
     view_->Update(recording_->targets());
     SayWaiting();
+    LookAfterJava();
   }
+}
+
+void ProgramRun::LookAfterJava() {
+  if (java_dumps_ == nullptr)
+    return;
+  const std::string text = java_dumps_->Look(recording_->dump_rounds());
+  if (text.empty())
+    return;
+  status_line_->Clear();
+  Print(stderr, "%s", text.c_str());
 }
 
 // Whoever has started it through us waits for its exit code, recorded or not.

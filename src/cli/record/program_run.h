@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cli/managed/dumps_meanwhile.h"
 #include "cli/record/live_view.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
@@ -41,6 +42,9 @@ class ProgramRun {
   // asked for something then.
   void EndAtFirstRequest() { ends_at_first_request_ = ignores_interrupt_ = true; }
 
+  // Looked after as long as it is recorded.
+  void set_java_dumps(DumpsMeanwhile* dumps) { java_dumps_ = dumps; }
+
   // After Run: ends the program when such a request has come, and gives its exit code. A
   // further request ends the wait.
   int EndProgram(int exit_code);
@@ -61,11 +65,13 @@ class ProgramRun {
   void HandleSignals();
   void ReapProgram();
   void SayWaiting();
+  void LookAfterJava();
 
   TraceRecording* recording_;
   LiveView* view_;
   StatusLine* status_line_;
   SteeringSignals* signals_;
+  DumpsMeanwhile* java_dumps_ = nullptr;  // nullptr: there are none
   pid_t program_ = -1;
   bool program_is_running_ = false;
   bool said_waiting_ = false;

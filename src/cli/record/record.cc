@@ -11,6 +11,7 @@
 
 #include "base/print.h"
 #include "cli/exit_code.h"
+#include "cli/managed/dumps_meanwhile.h"
 #include "cli/managed/managed_heaps.h"
 #include "cli/record/launch.h"
 #include "cli/record/output_directory.h"
@@ -84,6 +85,27 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
              : "";
 }
 
+// nullptr: there are to be none.
+std::unique_ptr<DumpsMeanwhile> JavaDumps(const Options& options,
+                                          const std::string& directory) {
+  if (options.java_dumps == 0)
+    return nullptr;
+  return std::make_unique<DumpsMeanwhile>(
+      options.session.targets.pids, directory,
+      DumpsMeanwhile::Limits{.most = options.java_dumps, .quiet = options.quiet});
+}
+
+// The next Ctrl-C ends the dump that is still being taken.
+void EndJavaDumps(DumpsMeanwhile* dumps) {
+  if (dumps == nullptr)
+    return;
+  SteeringSignals signals;
+  Print(stderr, "%s", dumps->End(StopRequests().get()).c_str());
+  while (signals.Next())
+    continue;
+  sigprocmask(SIG_SETMASK, &signals.original_mask(), nullptr);
+}
+
 // Of the program, while it still runs.
 Result<ManagedHeaps> TakeManagedHeaps(const Options& options,
                                       const ProgramRun& run,
@@ -100,19 +122,31 @@ Result<ManagedHeaps> TakeManagedHeaps(const Options& options,
   return heaps;
 }
 
+struct JavaHeaps {
+  Result<ManagedHeaps>& at_end;
+  DumpsMeanwhile* before = nullptr;
+};
+
 // The exit code of a recording with its Java heaps, which are something recorded.
-int AddManagedHeaps(ManagedHeaps& heaps,
+int AddManagedHeaps(JavaHeaps heaps,
                     const Options& options,
                     const std::string& trace_path,
                     bool is_whole,
                     int exit_code) {
+  const bool is_asked = heaps.at_end.ok();
+  if (!is_asked)
+    exit_code = Fail(heaps.at_end.status());
   if (!options.with_java)
     return exit_code;
   if (!is_whole) {
     Print(stderr, "heap_profile: the Java heap is left out: the recording is cut\n");
     return exit_code;
   }
-  if (!heaps.AddTo(trace_path, options.quiet))
+  const bool has_those_before =
+      heaps.before == nullptr || heaps.before->AddTo(trace_path);
+  if (!is_asked)
+    return exit_code;
+  if (!heaps.at_end.value().AddTo(trace_path, options.quiet) || !has_those_before)
     return kExitFailure;
   return exit_code == kExitNothing ? static_cast<int>(kExitOk) : exit_code;
 }
@@ -123,6 +157,7 @@ struct Recorded {
   const LiveView& view;
   ProgramUsage usage;
   Result<ManagedHeaps> heaps;
+  DumpsMeanwhile* java_dumps = nullptr;
 };
 
 // The report is made while the other files are, unless Java heaps are to follow in the
@@ -141,11 +176,8 @@ int LeaveResults(const Options& options, Recorded recorded, FinishOptions finish
   if (const Status status = WriteStatsJson(recorded.recording, recorded.usage);
       !status.ok())
     failure = Fail(status);
-  if (!recorded.heaps.ok())
-    failure = Fail(recorded.heaps.status());
-  else
-    failure = AddManagedHeaps(recorded.heaps.value(), options, finish.trace_path,
-                              is_whole, failure);
+  failure = AddManagedHeaps({recorded.heaps, recorded.java_dumps}, options,
+                            finish.trace_path, is_whole, failure);
   if (with_report)
     report.Finish(is_complete, options.quiet);
   return failure;
@@ -191,11 +223,14 @@ Outcome RecordProgram(const Options& options,
   ProgramRun run(&recording, &view, &status_line, &signals);
   if (options.with_java)
     run.EndAtFirstRequest();
+  const std::unique_ptr<DumpsMeanwhile> java_dumps = JavaDumps(options, finish.directory);
+  run.set_java_dumps(java_dumps.get());
   int exit_code = run.Run(launched.pid);
   const size_t program_itself =
       recording.sessions()[0]->live().IsProfiling(launched.pid) ? 1 : 0;
   const bool has_others = recording.live_targets() > program_itself;
   recording.Stop(StopCause::kRequested);
+  EndJavaDumps(java_dumps.get());
   Result<ManagedHeaps> heaps = TakeManagedHeaps(options, run, launched.pid);
   exit_code = run.EndProgram(exit_code);
   if (run.program_is_running() || has_others)
@@ -213,7 +248,8 @@ Outcome RecordProgram(const Options& options,
                                    {.recording = recording,
                                     .view = view,
                                     .usage = run.usage(),
-                                    .heaps = std::move(heaps)},
+                                    .heaps = std::move(heaps),
+                                    .java_dumps = java_dumps.get()},
                                    finish);
   // Its own exit code is what the caller waits for, also when it has allocated nothing.
   const bool has_failed =
@@ -245,6 +281,8 @@ int RunOnProcesses(const Options& options) {
   request.top = options.top;
   request.quiet = options.quiet;
   request.may_start_service = options.may_stand_in;
+  const std::unique_ptr<DumpsMeanwhile> java_dumps = JavaDumps(options, absolute);
+  request.java_dumps = java_dumps.get();
   int exit_code = RecordRemotely(request);
   const bool is_complete = IsComplete(exit_code);
 
@@ -255,10 +293,11 @@ int RunOnProcesses(const Options& options) {
     RemoveOutput(absolute);  // nothing has begun
   // After Ctrl-C during the search for names only these are missing.
   const bool is_whole = is_complete || exit_code == kExitSignalBase + SIGINT;
+  EndJavaDumps(java_dumps.get());
   if (is_whole)
     heaps.value().Take(options.quiet);
-  exit_code =
-      AddManagedHeaps(heaps.value(), options, request.trace_path, is_whole, exit_code);
+  exit_code = AddManagedHeaps({heaps, java_dumps.get()}, options, request.trace_path,
+                              is_whole, exit_code);
   if (options.with_report)
     RecordingReport(request.trace_path).Finish(is_complete, options.quiet);
   return exit_code;

@@ -206,6 +206,17 @@ std::vector<Flag> DumpingFlags(Options& options) {
                   "duration is over or at Ctrl-C, which does not reach it before.",
        .group = group,
        .apply = Switch(&options.with_java)},
+      {.name = "java-dumps",
+       .value_name = "N",
+       .help = "Up to N Java dumps at -c and marks, too.",
+       .details = "With --with-java. Each stops the virtual machine for as long as it "
+                  "dumps, lies on the disk beside the trace until the end, and makes the "
+                  "trace larger; all of a process's are in memory when it is read. One "
+                  "that is asked for while another is taken is left out. Default 0.",
+       .group = group,
+       .apply = NumberValue("--java-dumps", &options.java_dumps, 1000,
+                            "a number from 0 to 1000"),
+       .is_rare = true},
   };
 }
 

@@ -200,6 +200,7 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request, int sto
   message.set_quiet(request.quiet);
   message.set_only_dumps(request.only_dumps);
   message.set_wants_status(StatusLine(!request.quiet).is_shown_at_all());
+  message.set_wants_dumps(request.java_dumps != nullptr);
   for (const char* name : kFinisherVariables) {
     if (const char* value = getenv(name))
       message.add_environment(std::string(name) + "=" + FromAnywhere(name, value));
@@ -261,6 +262,7 @@ class RemoteRun {
       }
       if (const std::optional<int> exit_code = HandleMessages())
         return *exit_code;
+      LookAfterJava();
     }
   }
 
@@ -274,6 +276,17 @@ class RemoteRun {
             "%s\n",
             request_->trace_path.c_str());
     return 128 + SIGQUIT;
+  }
+
+  // None begins when the end is near.
+  void LookAfterJava() {
+    if (request_->java_dumps == nullptr)
+      return;
+    const std::string text = request_->java_dumps->Look(said_waiting_ ? 0 : dumps_);
+    if (text.empty())
+      return;
+    status_line_.Clear();
+    Print(stderr, "%s", text.c_str());
   }
 
   void HandleSignal(int signal) {
@@ -310,6 +323,8 @@ class RemoteRun {
       const ControlMessage& message = *received.value();
       if (message.type == ControlType::kStatus && !said_waiting_)
         status_line_.Show(message.payload);
+      if (message.type == ControlType::kDumped)
+        dumps_ = strtoull(message.payload.c_str(), nullptr, 10);
       if (message.type == ControlType::kFailed) {
         status_line_.Clear();
         return Fail(Status(StatusCode::kUnavailable, message.payload));
@@ -322,6 +337,7 @@ class RemoteRun {
   ControlChannel* channel_;
   const RemoteRequest* request_;
   bool said_waiting_ = false;
+  uint64_t dumps_ = 0;
   StatusLine status_line_;
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/scoped_fd.h"
+#include "cli/managed/dumps_meanwhile.h"
 #include "config/recording_config.h"
 
 namespace heapprofd {
@@ -20,6 +21,8 @@ struct RemoteRequest {
   bool may_start_service = true;
   // Written and closed once clients are served: a zero byte, or why they are not.
   int started_fd = -1;
+  // Looked after as long as it is recorded; nullptr: there are none.
+  DumpsMeanwhile* java_dumps = nullptr;
 };
 
 // Returns when the recording is over; gives the exit code. Signals steer it: SIGINT,

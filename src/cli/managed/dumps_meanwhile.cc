@@ -1,0 +1,165 @@
+#include "cli/managed/dumps_meanwhile.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "base/print.h"
+#include "cli/exit_code.h"
+#include "cli/hprof/opened_dump.h"
+#include "cli/managed/append_graph.h"
+#include "hotspot/java_process.h"
+#include "trace/service_packets.h"
+
+namespace heapprofd {
+namespace {
+
+std::string CountedDumps(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " dump" : " dumps") + " of the Java heap";
+}
+
+// What heap_profile java advises has no meaning in a recording.
+std::string ForRecordings(std::string text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kAdvice = {
+      {{"wait longer with --timeout",
+        "ask it alone by heap_profile java, which has --timeout"},
+       {"give it a file where there is room for it with --keep",
+        "name a directory where there is room for it with --output"}}};
+  for (const auto& [theirs, ours] : kAdvice) {
+    if (const size_t at = text.find(theirs); at != std::string::npos)
+      text.replace(at, theirs.size(), ours);
+  }
+  return text;
+}
+
+}  // namespace
+
+// Native dumps that came together, such as marks in a row, are one request and those
+// behind it were for the same moment.
+void DumpsMeanwhile::Request() {
+  if (requests_ == limits_.most) {
+    ++left_out_beyond_;
+    return;
+  }
+  if (running_ || !due_.empty()) {
+    ++left_out_busy_;
+    return;
+  }
+  ++requests_;
+  due_.assign(pids_.begin(), pids_.end());
+}
+
+std::string DumpsMeanwhile::Look(uint64_t native_dumps) {
+  std::string text;
+  if (running_ && running_->HasEnded())
+    text = Take({});
+  for (; seen_dumps_ < native_dumps; ++seen_dumps_)
+    Request();
+  while (!running_ && !due_.empty())
+    text += BeginNext();
+  return text;
+}
+
+// Whoever is no virtual machine, not yet or not any more, is not asked.
+std::string DumpsMeanwhile::BeginNext() {
+  const pid_t pid = due_.front();
+  due_.pop_front();
+  const Result<JavaProcess> process = OpenJavaProcess(pid);
+  if (!process.ok())
+    return "heap_profile: a dump of a Java heap is left out: " +
+           process.status().message() + "\n";
+  const std::string path = directory_ + "/.java_heap." + std::to_string(requests_) + "." +
+                           std::to_string(pid) + ".hprof";
+  sigset_t none;
+  sigemptyset(&none);
+  current_ = {.pid = pid,
+              .ts = BootTimeNs(),
+              .process = process.value().Description(),
+              .path = path};
+  Result<RunningCommand> started =
+      RunningCommand::Start({"/proc/self/exe", "java", "--pid", std::to_string(pid),
+                             "--all", "--no-view", "--keep", path},
+                            none, {.with_errors = true, .ends_with_us = true});
+  if (!started.ok()) {
+    has_failed_ = true;
+    return "heap_profile: " + started.status().message() + "\n";
+  }
+  running_.emplace(std::move(started).value());
+  return "";
+}
+
+// What it says is ours to say, but for where the dump is: nowhere soon.
+std::string DumpsMeanwhile::Take(const Impatience& impatience) {
+  const Result<CommandResult> result = running_->Await(impatience);
+  running_.reset();
+  std::string said = result.ok() ? result.value().output : "";
+  if (result.ok() && result.value().exit_code == kExitOk) {
+    current_.file = ScopedFd(open(current_.path.c_str(), O_RDONLY | O_CLOEXEC));
+    const int error = errno;
+    unlink(current_.path.c_str());
+    if (current_.file.valid()) {
+      taken_.push_back(std::move(current_));
+      if (limits_.quiet)
+        return "";
+      const size_t place = said.find(", which are in ");
+      const size_t rest = said.find('\n');
+      return said.substr(0, place) +
+             (rest == std::string::npos ? "" : said.substr(rest)) + "\n";
+    }
+    said = "heap_profile: " +
+           Status::FromErrno("cannot open " + current_.path, error).message();
+  }
+  has_failed_ = true;
+  if (!result.ok() && result.status().code() == StatusCode::kTryAgain)
+    return "heap_profile: a dump of the Java heap of " + current_.process +
+           " is left out: it was ended by the interrupt\n";
+  return said.empty() ? "heap_profile: a dump of the Java heap of " + current_.process +
+                            " is missing: the process that took it has ended\n"
+                      : ForRecordings(said) + "\n";
+}
+
+std::string DumpsMeanwhile::End(int stop_fd) {
+  std::string text;
+  if (running_)
+    text = Take({.fd = stop_fd, .is_over = [stop_fd] {
+                   pollfd request = {.fd = stop_fd, .events = POLLIN, .revents = 0};
+                   return poll(&request, 1, 0) > 0;
+                 }});
+  left_out_busy_ += due_.empty() ? 0 : 1;
+  due_.clear();
+  const uint64_t left_out = left_out_busy_ + left_out_beyond_;
+  if (left_out == 0 || limits_.quiet)
+    return text;
+  text += "heap_profile: " + std::to_string(left_out) + " of " +
+          CountedDumps(left_out + requests_) + " were left out:";
+  if (left_out_busy_ > 0)
+    text += " at " + std::to_string(left_out_busy_) + " another was still being taken";
+  if (left_out_beyond_ > 0)
+    text += std::string(left_out_busy_ > 0 ? "," : "") + " --java-dumps allows " +
+            std::to_string(limits_.most);
+  return text + "\n";
+}
+
+bool DumpsMeanwhile::AddTo(const std::string& trace_path) {
+  for (Dump& dump : taken_) {
+    const auto add = [&]() -> Status {
+      HPD_TRY_ASSIGN(hprof::MappedInput input,
+                     hprof::MappedInput::Map(std::move(dump.file), dump.process));
+      HPD_TRY_ASSIGN(OpenedDump opened, OpenDump(std::move(input), dump.process, 0));
+      return AppendGraph(&opened, {.pid = dump.pid, .ts = dump.ts}, trace_path).status();
+    };
+    if (const Status status = add(); !status.ok()) {
+      Fail(status);
+      has_failed_ = true;
+    }
+  }
+  return !has_failed_;
+}
+
+}  // namespace heapprofd

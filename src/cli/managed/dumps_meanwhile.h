@@ -1,0 +1,73 @@
+// Dumps of Java heaps in the middle of a recording (--java-dumps), one for each native
+// dump that is taken on request or by schedule, so that both heaps are known at the same
+// moments. Each is taken by a process of its own, heap_profile java, into a nameless file
+// beside the trace: the recording goes on meanwhile. One at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/scoped_fd.h"
+#include "cli/run_command.h"
+
+namespace heapprofd {
+
+class DumpsMeanwhile {
+ public:
+  struct Limits {
+    uint32_t most = 0;   // of each process
+    bool quiet = false;  // nothing but what went wrong is told
+  };
+
+  // Of these processes; in `directory` files have names for a moment.
+  DumpsMeanwhile(std::vector<pid_t> pids, std::string directory, Limits limits)
+      : pids_(std::move(pids)), directory_(std::move(directory)), limits_(limits) {}
+
+  // Of one that is started later.
+  void set_program(pid_t pid) { pids_ = {pid}; }
+
+  // Begins what is due and takes what has come; never waits. `native_dumps`: how many
+  // there were until now. Gives lines to print; "": there are none.
+  std::string Look(uint64_t native_dumps);
+
+  // The recording is over: waits for the dump that is being taken; when `stop_fd` is
+  // readable that is ended. Gives lines to print.
+  std::string End(int stop_fd);
+
+  // Puts them behind what is in the finished trace. False: one that was begun is missing,
+  // which has been said.
+  bool AddTo(const std::string& trace_path);
+
+ private:
+  struct Dump {
+    pid_t pid = 0;
+    uint64_t ts = 0;      // CLOCK_BOOTTIME
+    std::string process;  // for messages
+    std::string path;
+    ScopedFd file = {};
+  };
+
+  void Request();
+  std::string BeginNext();
+  std::string Take(const Impatience& impatience);
+
+  std::vector<pid_t> pids_;
+  std::string directory_;
+  Limits limits_;
+  uint64_t seen_dumps_ = 0;
+  uint32_t requests_ = 0;  // that were granted
+  std::deque<pid_t> due_;  // of the request that is being served
+  std::optional<RunningCommand> running_;
+  Dump current_;  // which that takes
+  std::vector<Dump> taken_;
+  uint64_t left_out_busy_ = 0;
+  uint64_t left_out_beyond_ = 0;
+  bool has_failed_ = false;
+};
+
+}  // namespace heapprofd
