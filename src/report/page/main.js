@@ -166,7 +166,8 @@ class App {
 
   // The moment of a point of the timeline, if the report has it.
   momentAt(point) {
-    return this.moments.find((moment) => moment.dump.id === point.dump && moment.isPeak === point.isPeak);
+    const moments = point.isOther ? this.allMoments : this.moments;
+    return moments.find((moment) => moment.dump.id === point.dump && moment.isPeak === point.isPeak);
   }
 
   pick(point) {

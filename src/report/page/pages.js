@@ -252,6 +252,7 @@ function renderTimeline(app, main) {
   main.append(
     card("Memory over time", app.timelineView.element,
       quiet("◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known. " +
+        (app.timeline.others.length > 0 ? `◇ a dump of the same process's ${app.timeline.otherTitle}, which a click chooses. ` : "") +
         "Drag from one to another to see what changed.")),
     table(["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""], dumps.slice(first).map((dump, at) => {
       const i = first + at;

@@ -5,10 +5,20 @@
 const LEAST_RANGE = 8;  // px: less is a click
 const TIMELINE_MARGIN = { left: 76, right: 18, top: 12, bottom: 24 };
 
+// Of the process's heaps of the other kind the one with most memory: beside a native heap
+// the managed one and the other way around.
+function dumpsOfOtherKind(report, upid, dumps) {
+  const isOther = (dump) => dump.upid === upid && dumps.length > 0 && isManaged(dump) !== isManaged(dumps[0]);
+  const others = report.dumps.filter(isOther);
+  const most = others.reduce((best, dump) => (best && best.live_size >= dump.live_size ? best : dump), null);
+  return others.filter((dump) => dump.heap_name === most.heap_name);
+}
+
 // What there is to draw of one heap. Times are seconds since its recording began.
 function timelineOf(report, upid, heapName) {
   const dumps = report.dumps.filter((dump) => dump.upid === upid && dump.heap_name === heapName);
-  const start = -largest(dumps.map((dump) => -(dump.start_ts ?? dump.ts)));
+  const others = dumpsOfOtherKind(report, upid, dumps);
+  const start = -largest([...dumps, ...others].map((dump) => -(dump.start_ts ?? dump.ts)));
   const seconds = (ts) => (ts - start) / 1e9;
   const points = dumps.map((dump) => ({ time: seconds(dump.ts), value: dump.live_size, dump: dump.id, isPeak: dump.is_peak === 1 }));
   const last = dumps[dumps.length - 1];
@@ -20,7 +30,10 @@ function timelineOf(report, upid, heapName) {
     .filter((row) => row.upid === upid)
     .map((row) => ({ time: seconds(row.ts), value: row.value }))
     .filter((point) => point.time >= 0);
-  return { points, resident: resident.length > 1 ? resident : [], seconds };
+  const otherPoints = others.map((dump) => ({ time: seconds(dump.ts), value: dump.live_size, dump: dump.id, isPeak: dump.is_peak === 1, isOther: true }))
+    .sort((a, b) => a.time - b.time);
+  const otherTitle = others.length === 0 ? "" : isManaged(others[0]) ? "managed heap" : others[0].heap_name;
+  return { points, others: otherPoints, otherTitle, resident: resident.length > 1 ? resident : [], seconds };
 }
 
 class Timeline {
@@ -60,7 +73,7 @@ class Timeline {
       const point = this.pointUnder(event);
       this.canvas.classList.toggle("over", point !== null);
       this.canvas.title = point
-        ? (point.isPeak ? "peak" : "dump") + " at " + formatSeconds(point.time) + ": " + formatExactly(point.value, "bytes")
+        ? (point.isPeak ? "peak" : point.isOther ? "dump of " + this.data.otherTitle : "dump") + " at " + formatSeconds(point.time) + ": " + formatExactly(point.value, "bytes")
         : "";
     });
   }
@@ -90,7 +103,7 @@ class Timeline {
     canvas.style.width = width + "px";
     canvas.style.height = height + "px";
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    const all = [...data.points, ...data.resident];
+    const all = [...data.points, ...data.others, ...data.resident];
     const most = Math.max(1, ...all.map((point) => point.value)) * 1.08;
     const end = Math.max(1e-9, ...all.map((point) => point.time));
     const { left, right, top, bottom } = TIMELINE_MARGIN;
@@ -99,7 +112,8 @@ class Timeline {
     this.drawScales(most, end, width);
     this.drawLine(data.resident, this.palette.second, [4, 3]);
     this.drawLine(data.points, this.palette.accent, []);
-    for (const point of data.points) this.drawPoint(point);
+    this.drawLine(data.others, this.palette.quiet, [1, 3]);
+    for (const point of [...data.others, ...data.points]) this.drawPoint(point);
     this.drawLegend(width);
     if (this.range) {
       context.fillStyle = this.palette.range;
@@ -159,8 +173,13 @@ class Timeline {
       context.lineTo(x - size, y);
     }
     context.closePath();
-    context.fillStyle = palette.accent;
+    context.fillStyle = point.isOther ? palette.back : palette.accent;
     context.fill();
+    if (point.isOther) {
+      context.strokeStyle = palette.quiet;
+      context.lineWidth = 1.5;
+      context.stroke();
+    }
     if (this.isChosen(point)) {
       context.strokeStyle = palette.outline;
       context.lineWidth = 2;
@@ -174,6 +193,7 @@ class Timeline {
     context.textBaseline = "top";
     let x = width - TIMELINE_MARGIN.right;
     const entries = [["live heap", palette.accent]];
+    if (data.others.length > 0) entries.push(["◇ " + data.otherTitle, palette.quiet]);
     if (data.resident.length > 0) entries.push(["resident (RSS)", palette.second]);
     for (const [text, color] of entries) {
       context.fillStyle = color;
@@ -187,7 +207,7 @@ class Timeline {
     const box = this.canvas.getBoundingClientRect();
     let best = null;
     let least = 14;  // px
-    for (const point of this.data.points) {
+    for (const point of [...this.data.points, ...this.data.others]) {
       const distance = Math.hypot(this.x(point.time) - event.clientX + box.left, this.y(point.value) - event.clientY + box.top);
       if (point.dump >= 0 && distance < least) {
         least = distance;
