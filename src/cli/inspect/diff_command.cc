@@ -144,10 +144,11 @@ void PrintTable(const ChosenHeap& a,
 }
 
 Json HeapJson(const ChosenHeap& heap) {
-  return {{"file", heap.file->path},
-          {"pid", heap.profile->process.pid},
-          {"name", ProgramName(*heap.profile)},
-          {"heap", heap.heap->heap_name}};
+  Json json = {{"file", heap.file->path},
+               {"name", ProgramName(*heap.profile)},
+               {"heap", heap.heap->heap_name}};
+  AddPid(*heap.profile, &json);
+  return json;
 }
 
 void PrintJson(const ChosenHeap& a,

@@ -67,6 +67,11 @@ void AddFigure(const HeapFigure& figure, nlohmann::ordered_json* json) {
   (*json)[figure.json_name + "_high"] = RoundedFigure(figure.value.high);
 }
 
+void AddPid(const TargetProfile& profile, nlohmann::ordered_json* json) {
+  if (profile.process.pid != 0)
+    (*json)["pid"] = profile.process.pid;
+}
+
 nlohmann::ordered_json VerdictsJson(const std::vector<Threshold>& thresholds,
                                     const std::vector<Verdict>& verdicts) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();

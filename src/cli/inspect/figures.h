@@ -37,6 +37,9 @@ std::string FormatFigure(double value, FigureUnit unit);
 // Adds NAME, NAME_low and NAME_high; null when it is not known.
 void AddFigure(const HeapFigure& figure, nlohmann::ordered_json* json);
 
+// Files of other tools tell none.
+void AddPid(const TargetProfile& profile, nlohmann::ordered_json* json);
+
 // Of JSON for programs: how the gates came out, and whether one has failed.
 nlohmann::ordered_json VerdictsJson(const std::vector<Threshold>& thresholds,
                                     const std::vector<Verdict>& verdicts);

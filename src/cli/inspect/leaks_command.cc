@@ -139,7 +139,6 @@ Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
 void PrintJson(const ChosenHeap& heap, const Leaks& leaks) {
   Json json = {{"version", kLeaksJsonVersion},
                {"file", heap.file->path},
-               {"pid", heap.profile->process.pid},
                {"name", ProgramName(*heap.profile)},
                {"heap", heap.heap->heap_name},
                {"dumps", leaks.dumps},
@@ -148,6 +147,7 @@ void PrintJson(const ChosenHeap& heap, const Leaks& leaks) {
                {"held_bytes", RoundedFigure(leaks.held())},
                {"stacks", Json::array()},
                {"warnings", heap.file->warnings}};
+  AddPid(*heap.profile, &json);
   for (const SuspectStack& suspect : leaks.stacks)
     json["stacks"].push_back(StackJson(suspect, leaks));
   PrintText(JsonText(json));

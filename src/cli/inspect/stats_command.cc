@@ -72,12 +72,13 @@ Json ProcessJson(const TargetProfile& profile, bool tells_end) {
   Json quality = Json::object();
   for (const Figure& figure : kFigures)
     quality[figure.name] = profile.quality.*figure.value;
-  return {{"pid", profile.process.pid},
-          {"name", ProgramName(profile)},
-          {"from_startup", profile.from_startup},
-          {"rss_kb", profile.memory.rss_kib},
-          {"heaps", std::move(heaps)},
-          {"quality", std::move(quality)}};
+  Json json = {{"name", ProgramName(profile)},
+               {"from_startup", profile.from_startup},
+               {"rss_kb", profile.memory.rss_kib},
+               {"heaps", std::move(heaps)},
+               {"quality", std::move(quality)}};
+  AddPid(profile, &json);
+  return json;
 }
 
 void PrintJson(const OpenedFile& file,
