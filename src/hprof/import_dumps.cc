@@ -45,7 +45,9 @@ Status ImportDumps(const std::string& path,
   source.kept = kept;
   source.contents = contents;
   HPD_TRY(AddGraphs(kept->file, source, builder, notes));
-  return kept->input->Check();
+  HPD_TRY(kept->input->Check());
+  kept->input->Release();
+  return {};
 }
 
 }  // namespace heapprofd::hprof

@@ -179,6 +179,11 @@ Result<MappedInput> MappedInput::Map(ScopedFd fd, const std::string& name) {
   return input;
 }
 
+void MappedInput::Release() const {
+  if (!bytes_.empty())  // a wish
+    madvise(const_cast<char*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
+}
+
 Status MappedInput::Check() const {
   if (!HasLostPages(bytes_))
     return {};

@@ -34,6 +34,9 @@ class MappedInput {
   // file has no such bytes any more.
   Status Check() const;
 
+  // Takes no memory until it is read again: the file has it all.
+  void Release() const;
+
   // "it ends in the middle of a compressed stream", when it does; the bytes are those
   // before that.
   const std::string& damage() const { return damage_; }
