@@ -136,8 +136,11 @@ Result<std::string> AskFigures(const Attachment& attachment) {
   std::string answers;
   for (const char* command : {"GC.heap_info", "Compiler.codecache"}) {
     attachment.sender.Tell(std::string("asking for ") + command);
-    HPD_TRY_ASSIGN(const std::string answer, AskMachine(attachment, {"jcmd", command}));
-    answers += answer + "\n";
+    const Result<std::string> answer = AskMachine(attachment, {"jcmd", command});
+    if (!answer.ok())
+      return Status(answer.status().code(),
+                    std::string(command) + ": " + answer.status().message());
+    answers += answer.value() + "\n";
   }
   return answers;
 }
