@@ -66,6 +66,16 @@ TEST_F(TargetAccountTest, WhatTheProfileHoldsIsCharged) {
   EXPECT_GE(Charged(), empty + 1000 * sizeof(Callsite) + 100 * sizeof(Frame) + 500);
 }
 
+TEST_F(TargetAccountTest, TheListOfLiveBlocksIsCharged) {
+  account_.End();
+  profile_.heaps.resize(1);
+  account_.Charge();
+  const uint64_t without = Charged();
+  profile_.heaps[0].blocks.resize(1000);
+  account_.Charge();
+  EXPECT_EQ(Charged(), without + 1000 * sizeof(LiveBlock));
+}
+
 TEST_F(TargetAccountTest, LiveSamplesAreLimitedAsSeenNowAndThen) {
   account_.Begin(&heaps_, &stacks_, /*max_live_samples=*/2);
   EXPECT_TRUE(account_.HasRoom(0, /*samples=*/0));

@@ -41,6 +41,13 @@ class TargetDumperTest : public testing::Test {
                         .ring = &drain_,
                         .code = &code_,
                         .children = &children_}};
+  TargetDumper listing_dumper_{{.profile = &profile_,
+                                .memory = memory_.get(),
+                                .heaps = &heaps_,
+                                .ring = &drain_,
+                                .code = &code_,
+                                .children = &children_,
+                                .lists_blocks = true}};
 };
 
 TEST_F(TargetDumperTest, EachDumpBeginsWhereTheOneBeforeEnded) {
@@ -68,6 +75,20 @@ TEST_F(TargetDumperTest, WhatTheClientSaysOfItselfIsTakenOver) {
   EXPECT_FALSE(profile_.hooks_malloc);
   EXPECT_EQ(profile_.forked.count, 4u);
   EXPECT_EQ(profile_.client_fault, ClientFault::kHitTimeout);
+}
+
+TEST_F(TargetDumperTest, OfMoreThanAMillionLiveBlocksTheLargestAreListed) {
+  constexpr uint64_t kMost = 1'000'000;
+  constexpr uint64_t kBeyond = 5;
+  for (uint64_t i = 1; i <= kMost + kBeyond; ++i)
+    heaps_.Allocate(0, {.address = 16 * i, .size = i, .interval = 1}, i);
+  dumper_.Finish();
+  EXPECT_TRUE(profile_.heaps[0].blocks.empty()) << "nobody has asked";
+  EXPECT_EQ(profile_.quality.unlisted_blocks, 0u);
+  listing_dumper_.Finish();
+  ASSERT_EQ(profile_.heaps[0].blocks.size(), kMost);
+  EXPECT_EQ(profile_.heaps[0].blocks[0].size, kBeyond + 1);
+  EXPECT_EQ(profile_.quality.unlisted_blocks, kBeyond);
 }
 
 TEST_F(TargetDumperTest, CountersThatNobodyReachesAreCut) {
