@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -75,6 +76,31 @@ TEST_F(RunCommandTest, AnExitCodeIsTheProgramsOwn) {
   const Result<CommandResult> result = RunCommand({"sh", "-c", "exit 127"}, mask);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result.value().exit_code, 127);
+}
+
+TEST_F(RunCommandTest, WhatIsSaidOnStandardErrorIsTakenWhereItIsWanted) {
+  sigset_t mask;
+  sigprocmask(SIG_SETMASK, nullptr, &mask);
+  Result<RunningCommand> running = RunningCommand::Start(
+      {"sh", "-c", "echo out; echo error >&2"}, mask, {.with_errors = true});
+  ASSERT_TRUE(running.ok());
+  EXPECT_EQ(running.value().Await({}).value().output, "out\nerror");
+}
+
+TEST_F(RunCommandTest, WhetherItHasEndedIsKnownWithoutWaiting) {
+  sigset_t mask;
+  sigprocmask(SIG_SETMASK, nullptr, &mask);
+  const std::string fifo = folder_ + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  Result<RunningCommand> running =
+      RunningCommand::Start({"sh", "-c", "read line <" + fifo}, mask);
+  ASSERT_TRUE(running.ok());
+  EXPECT_FALSE(running.value().HasEnded());
+  std::ofstream(fifo) << "go\n";
+  while (!running.value().HasEnded())
+    usleep(1000);
+  EXPECT_EQ(running.value().Await({}).value().exit_code, 0);
+  EXPECT_TRUE(running.value().HasEnded());
 }
 
 TEST_F(RunCommandTest, OneThatDoesNotAnswerIsEnded) {

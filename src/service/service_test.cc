@@ -85,7 +85,7 @@ class ServiceTest : public testing::Test {
     return service_->is_idle();
   }
 
-  static std::string Request(const std::string& unique_name) {
+  static std::string Request(const std::string& unique_name, bool wants_dumps = false) {
     RecordingConfig config;
     config.sessions.emplace_back();
     config.sessions[0].targets.names = {"nobody-has-this-name"};
@@ -95,6 +95,7 @@ class ServiceTest : public testing::Test {
     config.unique_name = unique_name;
     protos::StartRequest request;
     request.set_trace_config(SerializeTraceConfig(config));
+    request.set_wants_dumps(wants_dumps);
     return request.SerializeAsString();
   }
 
@@ -131,6 +132,24 @@ TEST_F(ServiceTest, ARecordingBeginsIsMarkedAndIsFinishedInAProcessOfItsOwn) {
   EXPECT_EQ(done.payload, "0");
   EXPECT_EQ(forgotten_, 1);
   EXPECT_TRUE(BecomesIdle());
+}
+
+TEST_F(ServiceTest, WhoWantsToKnowOfDumpsIsToldHowManyThereWere) {
+  ControlChannel channel = ConnectAndPrepare();
+  const std::string path = place_ + "/trace";
+  const ScopedFd trace(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_TRUE(channel
+                  .Send(ControlType::kStart, Request("", /*wants_dumps=*/true),
+                        {trace.get(), STDERR_FILENO})
+                  .ok());
+  EXPECT_EQ(AnswerOn(channel).type, ControlType::kStarted);
+  for (const char* count : {"1", "2"}) {
+    ASSERT_TRUE(channel.Send(ControlType::kMark, "").ok());
+    EXPECT_EQ(AnswerOn(channel).type, ControlType::kMarked);
+    const ControlMessage dumped = AnswerOn(channel);
+    EXPECT_EQ(dumped.type, ControlType::kDumped);
+    EXPECT_EQ(dumped.payload, count);
+  }
 }
 
 TEST_F(ServiceTest, ARecordingThatEndsAtOnceHasBegunBefore) {

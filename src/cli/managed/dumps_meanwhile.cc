@@ -43,7 +43,7 @@ std::string ForRecordings(std::string text) {
 // Native dumps that came together, such as marks in a row, are one request and those
 // behind it were for the same moment.
 void DumpsMeanwhile::Request() {
-  if (requests_ == limits_.most) {
+  if (begun_ == limits_.most) {
     ++left_out_beyond_;
     return;
   }
@@ -51,7 +51,7 @@ void DumpsMeanwhile::Request() {
     ++left_out_busy_;
     return;
   }
-  ++requests_;
+  has_begun_ = false;
   due_.assign(pids_.begin(), pids_.end());
 }
 
@@ -71,10 +71,14 @@ std::string DumpsMeanwhile::BeginNext() {
   const pid_t pid = due_.front();
   due_.pop_front();
   const Result<JavaProcess> process = OpenJavaProcess(pid);
-  if (!process.ok())
-    return "heap_profile: a dump of a Java heap is left out: " +
-           process.status().message() + "\n";
-  const std::string path = directory_ + "/.java_heap." + std::to_string(requests_) + "." +
+  if (!process.ok()) {
+    ++left_out_unasked_;
+    why_unasked_ = process.status().message();
+    return "";
+  }
+  if (!std::exchange(has_begun_, true))
+    ++begun_;
+  const std::string path = directory_ + "/.java_heap." + std::to_string(begun_) + "." +
                            std::to_string(pid) + ".hprof";
   sigset_t none;
   sigemptyset(&none);
@@ -133,16 +137,21 @@ std::string DumpsMeanwhile::End(int stop_fd) {
                  }});
   left_out_busy_ += due_.empty() ? 0 : 1;
   due_.clear();
-  const uint64_t left_out = left_out_busy_ + left_out_beyond_;
+  const uint64_t left_out = left_out_busy_ + left_out_beyond_ + left_out_unasked_;
   if (left_out == 0 || limits_.quiet)
     return text;
-  text += "heap_profile: " + std::to_string(left_out) + " of " +
-          CountedDumps(left_out + requests_) + " were left out:";
-  if (left_out_busy_ > 0)
-    text += " at " + std::to_string(left_out_busy_) + " another was still being taken";
-  if (left_out_beyond_ > 0)
-    text += std::string(left_out_busy_ > 0 ? "," : "") + " --java-dumps allows " +
-            std::to_string(limits_.most);
+  text += "heap_profile: " + CountedDumps(left_out) +
+          (left_out == 1 ? " was left out: " : " were left out: ");
+  std::string reasons;
+  const auto add = [&reasons](uint64_t count, const std::string& reason) {
+    if (count > 0)
+      reasons +=
+          (reasons.empty() ? "" : "; ") + std::to_string(count) + " because " + reason;
+  };
+  add(left_out_busy_, "another one was being taken");
+  add(left_out_beyond_, "--java-dumps allows " + std::to_string(limits_.most));
+  add(left_out_unasked_, "there was nobody to ask (" + why_unasked_ + ")");
+  text += reasons;
   return text + "\n";
 }
 

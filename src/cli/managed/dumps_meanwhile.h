@@ -60,13 +60,16 @@ class DumpsMeanwhile {
   std::string directory_;
   Limits limits_;
   uint64_t seen_dumps_ = 0;
-  uint32_t requests_ = 0;  // that were granted
-  std::deque<pid_t> due_;  // of the request that is being served
+  uint32_t begun_ = 0;      // requests of which a dump was begun
+  bool has_begun_ = false;  // that of `due_`
+  std::deque<pid_t> due_;   // of the request that is being served
   std::optional<RunningCommand> running_;
   Dump current_;  // which that takes
   std::vector<Dump> taken_;
   uint64_t left_out_busy_ = 0;
   uint64_t left_out_beyond_ = 0;
+  uint64_t left_out_unasked_ = 0;
+  std::string why_unasked_;  // the last one
   bool has_failed_ = false;
 };
 

@@ -157,6 +157,9 @@ TEST(OptionsTest, AProgramWithoutSeparatorIsNotGuessed) {
 TEST(OptionsTest, JavaHeapsAreThoseOfNamedProcesses) {
   EXPECT_TRUE(Parse({"--with-java", "--pid", "1,2"}).with_java);
   EXPECT_TRUE(Parse({"--with-java", "--", "java"}).with_java);
+  EXPECT_EQ(Parse({"--with-java", "--java-dumps", "3", "--pid", "1"}).java_dumps, 3u);
+  EXPECT_EQ(ErrorOf({"--java-dumps", "3", "--pid", "1"}),
+            "cannot use --java-dumps: it only makes sense with --with-java");
   // Addresses are nobody's business otherwise.
   EXPECT_TRUE(Parse({"--with-java", "--pid", "1"}).session.list_live_blocks);
   EXPECT_FALSE(Parse({"--pid", "1"}).session.list_live_blocks);
