@@ -5,7 +5,9 @@ import gzip
 import io
 import json
 import os
+import pty
 import re
+import select
 import shlex
 import subprocess
 import unittest
@@ -282,6 +284,39 @@ SELECT c.name AS class, p.field_name, p.field_type, coalesce(int_value, long_val
 FROM heap_graph_object o JOIN heap_graph_class c ON c.id = o.type_id
 JOIN heap_graph_object_data d ON d.id = o.object_data_id JOIN heap_graph_primitive p USING (field_set_id)
 """
+
+
+class InflatedCopies(HprofTest):
+    """What compressed dumps inflate to is in nameless files."""
+
+    COPY = 20_000_000
+
+    def test_they_do_not_stay_in_memory(self):
+        dump = Dump(version="1.0.2").load_class(20, "Node")
+        dump.segment(dump.root(0x05, 20), dump.class_dump(20), dump.numbers(100, os.urandom(self.COPY))).end()
+        paths = [self.write(f"{i}.hprof.gz", gzip.compress(dump.bytes, 1)) for i in range(3)]
+        parent, child = pty.openpty()
+        process = subprocess.Popen([HEAP_PROFILE, "query", *paths], stdin=child, stdout=child, stderr=child, close_fds=True,
+                                   env={**os.environ, "HOME": self.directory, "TERM": "dumb"})
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        os.close(child)
+        os.write(parent, b"select count(*) + 4700 + 8 as n from heap_graph;\n")
+        output = b""
+        while b"4711" not in output:
+            self.assertTrue(select.select([parent], [], [], 60)[0], output)
+            output += os.read(parent, 4096)
+        sizes, is_copy = {"Size": 0, "Rss": 0}, False
+        with open(f"/proc/{process.pid}/smaps") as file:
+            for line in file:
+                name = line.split(":")[0]
+                if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                    is_copy = line.endswith("(deleted)\n") and "/#" in line
+                elif is_copy and name in sizes:
+                    sizes[name] += int(line.split()[1]) * 1024
+        os.write(parent, b".quit\n")
+        os.close(parent)
+        self.assertGreater(sizes["Size"], 3 * self.COPY, "they are mapped")
+        self.assertLess(sizes["Rss"], self.COPY // 2)
 
 
 class Strings(HprofTest):

@@ -165,6 +165,7 @@ class Refusals(unittest.TestCase):
                 (["hprof", "merge", "x"], "cannot merge: a head, a tail and an output are needed; for example: heap_profile hprof"),
                 (["java", "-p", "1", "--arm-oom", "--disarm-oom"], "cannot use --arm-oom together with --disarm-oom"),
                 (["java", "-p", "1", "--arm-oom", "--top", "3"], "cannot use --all, --json, --retained or --top with --arm-oom or"),
+                (["java", "-p", "1", "--no-view"], "cannot use --no-view: it only makes sense with --keep, without a view"),
                 (["java", "--arm-oom"], "cannot ask a virtual machine: neither -p nor -n is given; heap_profile java"),
             ]:
                 with self.subTest(arguments):
