@@ -440,7 +440,7 @@ class BrowserTest(WithPage, WithRecording):
         self.assertEqual([line for line in told if "heapprofd_buffer_overran" in line or "heapprofd_hit_guardrail" in line], [], "told once")
 
     def test_every_figure_of_quality_is_on_the_page(self):
-        fields = trace_pb2.ProfilePacket.ProcessHeapSamples.Quality.DESCRIPTOR.fields_by_name
+        fields = trace_pb2.ProfilePacket.Quality.DESCRIPTOR.fields_by_name
         quality = " ".join(f"{name}: {1000 + i}" for i, name in enumerate(fields))
         file, page = self.textproto("""
             packet { trusted_packet_sequence_id: 2 sequence_flags: 1 timestamp: 1100 profile_packet { index: 0
