@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -214,19 +216,34 @@ json QualityFacts(const ImportedTrace& trace) {
           {"rows", std::move(rows)}};
 }
 
+// Stacks that read the same are one, and their sizes what a file says.
+void AddBuffers(const BufferGroup& group, json* row) {
+  const auto known = row->at(3).get<uint64_t>();
+  const uint64_t sum = known + group.bytes;
+  row->at(2) = row->at(2).get<uint64_t>() + group.buffers;
+  row->at(3) = sum < known ? UINT64_MAX : sum;
+}
+
 Result<json> BufferFacts(TraceDatabase& database, StackTexts& stacks) {
-  json rows = json::array();
+  std::vector<json> rows;
   if (!database.trace().heap_graph.direct_buffers.empty()) {
     HPD_TRY_ASSIGN(const std::vector<BufferGroup> groups,
                    GroupBuffers(database.trace(), database.cancel_flag()));
+    std::map<std::tuple<uint32_t, std::string_view, json>, size_t> known;
     for (const BufferGroup& group : groups) {
-      if (rows.size() == kMostBufferGroups)
+      json stack = group.callsite == kNoId ? json() : stacks.Of(group.callsite);
+      const auto [entry, is_new] =
+          known.try_emplace({group.upid, group.owner, stack}, rows.size());
+      if (is_new && rows.size() == kMostBufferGroups)
         break;
-      rows.push_back({group.upid, Begin(group.owner, kMostNameCharacters), group.buffers,
-                      group.bytes,
-                      group.callsite == kNoId ? json() : stacks.Of(group.callsite)});
+      if (is_new)
+        rows.push_back({group.upid, Begin(group.owner, kMostNameCharacters), 0, 0,
+                        std::move(stack)});
+      AddBuffers(group, &rows[entry->second]);
     }
   }
+  std::ranges::stable_sort(rows, std::ranges::greater(),
+                           [](const json& row) { return row[3].get<uint64_t>(); });
   return json{{"columns", {"upid", "owner", "buffers", "bytes", "stack"}},
               {"rows", std::move(rows)}};
 }

@@ -289,8 +289,8 @@ TEST(QualityWarningsTest, EveryFigureThatIsAFaultHasWords) {
     TestProfile test;
     test.profile().quality.samples = 1000;
     test.profile().quality.*figure.value = 1000;
-    if (figure.is_fault)
-      EXPECT_EQ(QualityWarnings(ResultOf(test)).size(), 1u) << figure.name;
+    const size_t least = figure.is_fault ? 1 : 0;
+    EXPECT_GE(QualityWarnings(ResultOf(test)).size(), least) << figure.name;
   }
 }
 
