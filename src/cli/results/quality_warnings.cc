@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "base/text.h"
 #include "cli/results/process_name.h"
 #include "cli/results/quality_words.h"
 #include "cli/results/unnamed_advice.h"

@@ -1,6 +1,5 @@
 #include "cli/results/report_warnings.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,7 +15,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMostLines = 200;  // of all processes: a file may have any number
+constexpr size_t kMostToldLines = 200;  // of all processes: a file may have any number
 
 // What the dumps of a process say of how it went.
 struct ProcessFlags {
@@ -120,7 +119,7 @@ void TellOfRecordings(const ImportedTrace& trace, ReportOptions* options) {
     for (const std::string& words : has_figures
                                         ? WordsOfFigures(trace, flags, block_timeout_us)
                                         : WordsOfFlags(trace, flags)) {
-      if (lines.size() < kMostLines)
+      if (lines.size() < kMostToldLines)
         lines.push_back(prefix + words);
       else
         ++left_out;
