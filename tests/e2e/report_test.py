@@ -958,6 +958,15 @@ class BrowserTest(WithPage, WithRecording):
                               (3599.7, "1 h 0 min"), (7260, "2 h 1 min")):
             self.assertEqual(self.page.evaluate(f"formatSeconds({seconds})"), text)
 
+    def test_the_timeline_ends_with_the_process(self):
+        self.open(self.trace.parent / "report.html")
+        self.assertTrue(self.page.evaluate("""(() => {
+          const { report, heap } = heapReport, { upid, ts } = heap.end.dump;
+          report.memory.push({ upid, ts: ts - 5, value: 1 }, { upid, ts: ts + 1e9, value: 2 });
+          const { points, resident } = timelineOf(report, upid, heap.name);
+          return resident.at(-1).value === 2 && resident.at(-1).time === points.at(-1).time;
+        })()"""))
+
     def test_the_last_of_many_dumps_have_their_numbers(self):
         self.open(self.trace.parent / "report.html")
         self.page.evaluate("heapReport.report.dumps = Array.from({length: 1500}, (_, i) => "
