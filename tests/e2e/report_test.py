@@ -460,6 +460,23 @@ class BrowserTest(WithPage, WithRecording):
         self.assertIn("lost_records", faults)
         self.assertNotIn("samples", faults)
 
+    def test_functions_without_names_have_their_remedy(self):
+        _, page = self.textproto("""
+            packet { process_tree { processes { pid: 42 ppid: 1 cmdline: "/bin/prog" profiling_start: 100 } } }
+            packet { trusted_packet_sequence_id: 2 sequence_flags: 1 timestamp: 1100
+              interned_data {
+                build_ids { iid: 1 str: "\\xab" } mapping_paths { iid: 2 str: "usr" } mapping_paths { iid: 3 str: "libdemo.so" }
+                mappings { iid: 4 build_id: 1 path_string_ids: 2 path_string_ids: 3 start: 0x10000 end: 0x20000 }
+                frames { iid: 8 mapping_id: 4 rel_pc: 0x1401 } callstacks { iid: 11 frame_ids: 8 } }
+              profile_packet { index: 0 process_dumps { pid: 42 heap_name: "libc.malloc" timestamp: 1100
+                samples { callstack_id: 11 self_allocated: 800 alloc_count: 2 } } } }
+            packet { process_end { pid: 42 profiling_start: 100 executable: "/bin/prog" unnamed { path: "/usr/libdemo.so" unnamed_frames: 1 reason: 3 } } }""",
+                                 "unnamed")
+        self.open(page, "#page=quality")
+        self.assertEqual(self.page.evaluate("[...document.querySelectorAll('#page tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"),
+                         [["/usr/libdemo.so", "800 B", "100%",
+                           "another build of it is in its place; put the file that ran into a directory of PERFETTO_BINARY_PATH"]])
+
     def test_direct_buffers_have_owners_stacks_and_a_file(self):
         text = (TRACES.parent.parent / "queries" / "direct_buffers" / "in.textproto").read_text()
         _, page = self.textproto(text, "buffers")

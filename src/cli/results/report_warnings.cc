@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/results/quality_words.h"
+#include "cli/results/unnamed_advice.h"
 #include "cli/results/unrecorded_text.h"
 #include "cli/text_layout.h"
 #include "config/recording_config.h"
@@ -106,6 +107,21 @@ std::string PrefixOf(const ImportedTrace& trace, uint32_t upid, size_t processes
   return text + (process.pid > 0 ? " (pid " + std::to_string(process.pid) + "): " : ": ");
 }
 
+// Of functions without names, as far as the recorders knew.
+void AddRemedies(const ImportedTrace& trace, std::vector<UnnamedRemedy>* remedies) {
+  constexpr size_t kMost = 2000;
+  for (uint32_t upid = 0; upid < trace.processes.size(); ++upid) {
+    const uint32_t end = trace.processes[upid].end;
+    if (end == kNoId)
+      continue;
+    for (const UnnamedModule& module : trace.process_ends[end].unnamed) {
+      std::string text = AdviceOfFile(module);
+      if (!text.empty() && remedies->size() < kMost)
+        remedies->push_back({.upid = upid, .path = module.path, .text = std::move(text)});
+    }
+  }
+}
+
 }  // namespace
 
 void TellOfRecordings(const ImportedTrace& trace, ReportOptions* options) {
@@ -133,6 +149,7 @@ void TellOfRecordings(const ImportedTrace& trace, ReportOptions* options) {
     for (std::string& warning : UnrecordedWarnings(trace.recording_end->unrecorded))
       lines.push_back(std::move(warning));
   }
+  AddRemedies(trace, &options->remedies);
   std::erase_if(options->warnings, IsToldByFigures);
   options->warnings.insert(options->warnings.begin(), lines.begin(), lines.end());
 }

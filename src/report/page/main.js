@@ -266,6 +266,12 @@ class App {
     return [...sums].map(([module, value]) => ({ module, value })).sort((a, b) => b.value - a.value).slice(0, 20);
   }
 
+  // What gives names to the functions of such a file.
+  remedyFor(module) {
+    const known = this.report.remedies.find((row) => row.upid === this.heap.upid && row.path === module);
+    return known ? known.text : "install its debug symbols, or name a directory with its symbol file in PERFETTO_BINARY_PATH";
+  }
+
   theme() {
     return this.state.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   }

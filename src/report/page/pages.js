@@ -288,8 +288,9 @@ function renderQuality(app, main) {
         ? quiet(`Sizes and counts are unbiased estimates from samples, one per ${formatBytes(dump.sampling_interval)} on average; ` +
           "small figures are less certain than large ones.") : null),
     unnamed.length ? card("Functions without names",
-      table(["Module", app.view.title, "Share"], unnamed.map((row) => [row.module || "(none)", formatValue(row.value, app.view.unit), formatShare(row.value, total)]), { numbers: [1, 2] }),
-      quiet("Record again with the debug symbols of these files installed, or name directories with symbol files in PERFETTO_BINARY_PATH and make the report again: heap_profile report FILE.")) : null,
+      table(["Module", app.view.title, "Share", "Why, and what to do"], unnamed.map((row) => [row.module || "(memory without a file)",
+        formatValue(row.value, app.view.unit), formatShare(row.value, total), cut(app.remedyFor(row.module), 400)]), { numbers: [1, 2] }),
+      quiet("Names come with the next recording, or, where a file with the symbols is there now, with the next report: heap_profile report FILE.")) : null,
     quality.length ? card("Of the recording",
       table(["Figure", "Value", "Meaning"], quality.map((row) => [row.name, grouped(row.value), row.description]),
         { numbers: [1], rowAt: (at) => ({ class: quality[at].is_fault ? "bad" : "" }) }),
