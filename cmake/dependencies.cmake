@@ -34,6 +34,10 @@ find_package(nlohmann_json QUIET)
 if(NOT nlohmann_json_FOUND)
   message(FATAL_ERROR "cannot find nlohmann_json: not installed; apt-get install nlohmann-json3-dev")
 endif()
+find_program(ESBUILD esbuild)  # which makes the page of reports small
+if(NOT ESBUILD)
+  message(FATAL_ERROR "cannot find esbuild: not installed; apt-get install esbuild")
+endif()
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)  # whose instructions it decodes
   find_package(Zydis QUIET CONFIG)
   if(NOT Zydis_FOUND)

@@ -2,6 +2,9 @@
 #include "cli/kept_dump.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
 
 #include "base/test_limits.h"
 
@@ -17,6 +20,16 @@ TEST(KeptDumpTest, WhatIsThereStays) {
   EXPECT_EQ(KeptDump::Create("/etc/passwd").status().message(),
             "cannot keep the dump as /etc/passwd: there is something of this name; name "
             "another file");
+}
+
+TEST(KeptDumpTest, NoLinkIsFollowed) {
+  const std::string link = testing::TempDir() + "kept_dump_test_link";
+  unlink(link.c_str());
+  ASSERT_EQ(symlink("/nonexistent/victim", link.c_str()), 0);
+  EXPECT_EQ(KeptDump::Create(link).status().message(),
+            "cannot keep the dump as " + link +
+                ": there is something of this name; name another file");
+  unlink(link.c_str());
 }
 
 TEST(KeptDumpTest, WithoutDescriptorsThereIsNoRoomInMemory) {

@@ -14,6 +14,7 @@
 #include "cli/open_traces.h"
 #include "cli/output_file.h"
 #include "cli/record/signals.h"
+#include "cli/results/report_warnings.h"
 #include "cli/text_layout.h"
 #include "report/report_data.h"
 #include "report/report_page.h"
@@ -72,6 +73,8 @@ Status WritePage(const ReportArguments& arguments) {
   HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
                  OpenTraces(arguments.files, kProgram, warn, StackForm::kWhole,
                             /*keeps_contents=*/false));
+  HPD_TRY(database->Decode());
+  TellOfRecordings(database->trace(), &options);
   HPD_TRY_ASSIGN(const std::string data, EncodeReport(*database, options));
   // Before there is a file: whoever is ended meanwhile leaves none behind.
   const std::string page = ReportPage(data);

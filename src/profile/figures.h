@@ -15,7 +15,10 @@ struct Figure {
   uint32_t field;    // of ProcessHeapSamples.Quality in proto/trace.proto
   uint64_t Quality::*value;
   const char* meaning;
+  bool is_fault = false;  // more than 0: something is missing, or worse than it could be
 };
+
+constexpr bool kIsFault = true;
 
 constexpr auto kFigures = std::to_array<Figure>({
     {"samples", 1, &Quality::samples, "allocations that were sampled"},
@@ -32,14 +35,16 @@ constexpr auto kFigures = std::to_array<Figure>({
     {"settled_copies", 20, &Quality::settled_copies,
      "settled samples whose stack was copied"},
     {"lost_records", 6, &Quality::lost_records,
-     "records that did not fit into the buffer"},
+     "records that did not fit into the buffer", kIsFault},
     {"lost_samples", 7, &Quality::lost_samples, "lost records that were samples"},
-    {"corrupt_records", 8, &Quality::corrupt_records, "records that made no sense"},
+    {"corrupt_records", 8, &Quality::corrupt_records, "records that made no sense",
+     kIsFault},
     {"cut_records", 17, &Quality::cut_records,
      "records that a thread was writing when its process ended"},
     {"truncated_stacks", 9, &Quality::truncated_stacks,
-     "stacks whose outermost frames are missing"},
-    {"unknown_stacks", 10, &Quality::unknown_stacks, "samples whose stack never arrived"},
+     "stacks whose outermost frames are missing", kIsFault},
+    {"unknown_stacks", 10, &Quality::unknown_stacks, "samples whose stack never arrived",
+     kIsFault},
     {"unmapped_frames", 11, &Quality::unmapped_frames,
      "return addresses outside every known file"},
     {"postponed_frames", 16, &Quality::postponed_frames,
@@ -47,27 +52,30 @@ constexpr auto kFigures = std::to_array<Figure>({
      "read for each"},
     {"late_files", 18, &Quality::late_files,
      "mapped files that did not open in time at first: code of theirs was unknown until "
-     "they did"},
+     "they did",
+     kIsFault},
     {"unwind_errors", 12, &Quality::unwind_errors,
-     "copied stacks that could not be unwound"},
+     "copied stacks that could not be unwound", kIsFault},
     {"unwind_time_us", 13, &Quality::unwind_time_us,
      "time spent unwinding copied stacks"},
     {"map_reparses", 21, &Quality::map_reparses, "times the memory map was read again"},
     {"threads_without_slot", 14, &Quality::threads_without_slot,
-     "threads beyond the number that can be profiled"},
+     "threads beyond the number that can be profiled", kIsFault},
     {"reports_without_slot", 22, &Quality::reports_without_slot,
-     "reported allocations of threads beyond the number that can be profiled"},
+     "reported allocations of threads beyond the number that can be profiled", kIsFault},
     {"refused_samples", 15, &Quality::refused_samples,
-     "samples left out because too many were live"},
+     "samples left out because too many were live", kIsFault},
     {"refused_dumps", 23, &Quality::refused_dumps,
-     "dumps that the program asked for and that were not made"},
+     "dumps that the program asked for and that were not made", kIsFault},
     {"refused_marks", 24, &Quality::refused_marks,
-     "marks that the program set and that were not kept"},
+     "marks that the program set and that were not kept", kIsFault},
     {"unshaped_blocks", 25, &Quality::unshaped_blocks,
-     "sampled blocks that are in no histogram of sizes or times: there are too many"},
+     "sampled blocks that are in no histogram of sizes or times: there are too many",
+     kIsFault},
     {"unlisted_blocks", 26, &Quality::unlisted_blocks,
      "live sampled blocks that a list of them, where one was asked for, does not have: "
-     "there are too many"},
+     "there are too many",
+     kIsFault},
 });
 
 static_assert(sizeof(Quality) == sizeof(UnwindTimes) + kFigures.size() * sizeof(uint64_t),

@@ -218,8 +218,9 @@ Status TraceDatabase::CheckContents() {
   }
   if (unnamed > unnamed_classes_ && undecoded_.warn)
     undecoded_.warn(std::to_string(unnamed) +
-                    " classes are missing in the names of their fields, which would take "
-                    "more than 64 MiB");
+                    (unnamed == 1 ? " class is" : " classes are") +
+                    " missing in the names of their fields, which would take more than "
+                    "64 MiB");
   unnamed_classes_ = unnamed;
   return {};
 }

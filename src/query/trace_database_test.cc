@@ -163,6 +163,10 @@ TEST(ContentsTest, ClassesThatAreMissingInNamesAreTold) {
   TextSink sink;
   ASSERT_TRUE(database.value()->Run("select 1", sink).ok());
   EXPECT_TRUE(warnings.empty());
+  contents->unnamed = 1;
+  ASSERT_TRUE(database.value()->Run("select 1", sink).ok());
+  EXPECT_TRUE(warnings.at(0).starts_with("1 class is missing ")) << warnings[0];
+  warnings.clear();
   contents->unnamed = 2;
   for (int i = 0; i < 2; ++i)
     ASSERT_TRUE(database.value()->Run("select 1", sink).ok());

@@ -10,6 +10,7 @@
 #include "engine/process_info.h"
 #include "engine/target/target_text.h"
 #include "record/allocator_question.h"
+#include "record/no_calls.h"
 
 namespace heapprofd {
 namespace {
@@ -43,12 +44,13 @@ std::string ReasonOf(const TargetProfile& profile) {
     calls += dump.exact_alloc_calls;
   }
   if (profile.heaps.empty())
-    return "none of the heaps asked for is in this process";
+    return "none of the heaps asked for is in this process; --all-heaps records and "
+           "names those it has";
   if (!profile.hooks_malloc)
     return "malloc cannot be seen in this process, only heaps that it reports; use "
            "--all-heaps, or start it with LD_PRELOAD";
   if (calls == 0)
-    return "the program called no allocation function that can be seen";
+    return profile.from_startup ? kNoCallsSeen : kNoCallsMeanwhile;
   return profile.from_startup
              ? "none of its allocations was sampled; use a smaller --interval (1 records "
                "everything)"

@@ -225,6 +225,11 @@ Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& o
   facts["files"] = options.files;
   facts["file_ends"] = database.trace().file_ends;
   facts["warnings"] = options.warnings;
+  json remedies = json::array();
+  for (const UnnamedRemedy& remedy : options.remedies)
+    remedies.push_back({remedy.upid, remedy.path, remedy.text});
+  facts["remedies"] = {{"columns", {"upid", "path", "text"}},
+                       {"rows", std::move(remedies)}};
   std::string bytes = "hpdrep1\n";
   // Texts of the trace may hold any bytes.
   AppendBlock(facts.dump(-1, ' ', false, json::error_handler_t::replace), bytes);

@@ -3,6 +3,7 @@
 // tables as the answers to SQL queries.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,19 @@
 
 namespace heapprofd {
 
+// Why functions of a file have no names in a process, with what to do about it.
+struct UnnamedRemedy {
+  uint32_t upid = 0;
+  std::string path = {};  // empty: memory without a file
+  std::string text = {};
+};
+
 struct ReportOptions {
   std::string version = {};             // of the program
   std::vector<std::string> files = {};  // that the trace was read from, for people
   // What is told about the reading of the files, one line each.
   std::vector<std::string> warnings = {};
+  std::vector<UnnamedRemedy> remedies = {};
   bool is_served = false;  // the page can ask who has made it (heap_profile view)
   size_t max_nodes = size_t{1} << 20;  // of all trees together
   size_t max_earlier_dumps = 16;       // per heap: with a tree, besides the last and peak

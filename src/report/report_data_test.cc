@@ -10,6 +10,7 @@
 
 #include "base/byte_reader.h"
 #include "import/perfetto/test_traces.h"
+#include "profile/figures.h"
 #include "query/dump_values.h"
 #include "report/json_rows.h"
 #include "report/report_facts.h"
@@ -184,6 +185,20 @@ class ReportDataTest : public testing::Test {
   std::unique_ptr<ImportedTrace> trace_;
   TraceBuilder builder_;
 };
+
+// So that a new figure cannot be forgotten.
+TEST_F(ReportDataTest, AllFiguresOfQualityThatAreNotZeroAreThere) {
+  Add({"main"}, 10, 1);
+  Quality& quality = trace_->qualities.emplace_back();
+  trace_->dumps[0].quality = 0;
+  for (size_t i = 1; i < kFigures.size(); ++i)
+    quality.*kFigures[i].value = i;
+  const nlohmann::json rows = Encode().facts["quality"]["rows"];
+  ASSERT_EQ(rows.size(), kFigures.size() - 1);
+  for (size_t i = 1; i < kFigures.size(); ++i)
+    EXPECT_EQ(rows[i - 1], nlohmann::json({0, kFigures[i].name, i, kFigures[i].meaning,
+                                           kFigures[i].is_fault}));
+}
 
 TEST_F(ReportDataTest, TreesAreThoseOfTheTraceTheLargerCalleesFirst) {
   Add({"main", "small"}, 10, 1);

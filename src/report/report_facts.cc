@@ -2,18 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "profile/figures.h"
 #include "query/histogram.h"
 #include "query/stacks/frame_functions.h"
+#include "report/buffer_owners.h"
 #include "report/json_rows.h"
 
 namespace heapprofd {
@@ -31,6 +35,8 @@ constexpr size_t kMostBins = 20'000;
 constexpr size_t kMostTemporary = 200;
 constexpr size_t kMostHolders = 500;
 constexpr size_t kMostErrors = 20'000;
+constexpr size_t kMostFigures = 20'000;
+constexpr size_t kMostBufferGroups = 2000;
 constexpr size_t kMostNamedFunctions = 20;
 constexpr size_t kMostNameCharacters = 1000;
 
@@ -68,13 +74,6 @@ constexpr Question kQuestions[] = {
      "ORDER BY ts DESC) - 1 AS newer, count(*) OVER () AS total FROM process_memory "
      "WHERE name = 'mem.rss' AND upid IN (SELECT upid FROM heap_dump)) WHERE newer % (1 "
      "+ total / 40000) = 0 ORDER BY newer > 0, ts LIMIT 60000"},
-    {"quality",
-     "SELECT dump_id, name, value, description FROM heap_profile_quality WHERE dump_id "
-     "IN (SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) AND value != 0 LIMIT "
-     "20000"},
-    {"stats",
-     "SELECT name, idx, severity, value, description FROM stats WHERE value != 0 AND "
-     "severity != 'info' LIMIT 1000"},
     {"counts",
      "SELECT (SELECT count(*) FROM heap_dump) AS dumps, (SELECT count(*) FROM "
      "process_memory WHERE name = 'mem.rss' AND upid IN (SELECT upid FROM heap_dump)) AS "
@@ -198,6 +197,57 @@ json ErrorFacts(const ImportedTrace& trace) {
   return answer;
 }
 
+// All figures of the table that are not 0, of the last dump of each process.
+json QualityFacts(const ImportedTrace& trace) {
+  std::map<uint32_t, uint32_t> last;  // of a process: its row of `qualities`
+  for (const ImportedDump& dump : trace.dumps) {
+    if (dump.quality != kNoId)
+      last[dump.upid] = dump.quality;
+  }
+  json rows = json::array();
+  for (const auto& [upid, row] : last) {
+    for (const Figure& figure : kFigures) {
+      const uint64_t value = trace.qualities[row].*figure.value;
+      if (value != 0 && rows.size() < kMostFigures)
+        rows.push_back({upid, figure.name, value, figure.meaning, figure.is_fault});
+    }
+  }
+  return {{"columns", {"upid", "name", "value", "description", "is_fault"}},
+          {"rows", std::move(rows)}};
+}
+
+// Stacks that read the same are one, and their sizes what a file says.
+void AddBuffers(const BufferGroup& group, json* row) {
+  const auto known = row->at(3).get<uint64_t>();
+  const uint64_t sum = known + group.bytes;
+  row->at(2) = row->at(2).get<uint64_t>() + group.buffers;
+  row->at(3) = sum < known ? UINT64_MAX : sum;
+}
+
+Result<json> BufferFacts(TraceDatabase& database, StackTexts& stacks) {
+  std::vector<json> rows;
+  if (!database.trace().heap_graph.direct_buffers.empty()) {
+    HPD_TRY_ASSIGN(const std::vector<BufferGroup> groups,
+                   GroupBuffers(database.trace(), database.cancel_flag()));
+    std::map<std::tuple<uint32_t, std::string_view, json>, size_t> known;
+    for (const BufferGroup& group : groups) {
+      json stack = group.callsite == kNoId ? json() : stacks.Of(group.callsite);
+      const auto [entry, is_new] =
+          known.try_emplace({group.upid, group.owner, stack}, rows.size());
+      if (is_new && rows.size() == kMostBufferGroups)
+        break;
+      if (is_new)
+        rows.push_back({group.upid, Begin(group.owner, kMostNameCharacters), 0, 0,
+                        std::move(stack)});
+      AddBuffers(group, &rows[entry->second]);
+    }
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater(),
+                           [](const json& row) { return row[3].get<uint64_t>(); });
+  return json{{"columns", {"upid", "owner", "buffers", "bytes", "stack"}},
+              {"rows", std::move(rows)}};
+}
+
 json HistogramFacts(const std::map<HistogramBin, HistogramSum>& sums) {
   json rows = json::array();
   for (const auto& [bin, sum] : sums) {
@@ -243,7 +293,9 @@ Result<json> ReportFacts(TraceDatabase& database) {
   const std::map<HistogramBin, HistogramSum> sums = SumHistogram(shapes);
   facts["histogram"] = HistogramFacts(sums);
   facts["errors"] = ErrorFacts(database.trace());
+  facts["quality"] = QualityFacts(database.trace());
   StackTexts stacks(database.trace());
+  HPD_TRY_ASSIGN(facts["buffers"], BufferFacts(database, stacks));
   facts["temporary"] =
       StacksOfRows(shapes, LargestTemporary(shapes, kMostTemporary), stacks);
   facts["size_holders"] = StacksOfRows(shapes, SizeHolders(shapes, sums), stacks);

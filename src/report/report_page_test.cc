@@ -37,7 +37,7 @@ TEST(ReportPageTest, AServedPageMayAskItsServerOnly) {
 
 // What it costs everybody who keeps a report.
 TEST(ReportPageTest, ItIsSmall) {
-  EXPECT_LT(ReportPage("").size(), 150u * 1000);
+  EXPECT_LT(ReportPage("").size(), 120u * 1000);
 }
 
 }  // namespace

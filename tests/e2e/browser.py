@@ -78,7 +78,7 @@ class Browser:
                 listener(message)
 
 
-KEYS = {"Escape": 27, "Enter": 13, "ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39}
+KEYS = {"Tab": 9, "Escape": 27, "Enter": 13, "ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39}
 
 
 class Page:

@@ -141,6 +141,27 @@ class Started(TopTest):
         self.assertIn(HOLDER, tables[-1].splitlines()[2])
         self.assertRegex(tables[-1].splitlines()[2], r"^ +\d+\.?\d* MiB +\+\d")
 
+    def test_what_has_ended_holds_nothing(self):
+        """A child that held 30 MiB and is gone counts no more, as with a build's compilers."""
+        gone = self.path("gone")
+        script = ("import subprocess, sys, time\n"
+                  "subprocess.run([sys.executable, '-c', 'import os; kept = bytearray(30 << 20); os._exit(0)'])\n"
+                  f"open({gone!r}, 'w').close()\nkept = []\nwhile True:\n    kept.append(bytearray(1 << 10))\n    time.sleep(0.05)\n")
+        with Place() as place:
+            process = subprocess.Popen([HEAP_PROFILE, "top", "-i", "512", "--top", "1", "--", PYTHON, "-c", script], text=True, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, **place.env})
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(lambda: (process.kill(), process.wait()))
+            end, live = time.monotonic() + DEADLINE_S, []
+            while not (os.path.exists(gone) and live and live[-1] < 20 << 20):
+                self.assertLess(time.monotonic(), end, live)
+                line = process.stdout.readline()
+                self.assertNotEqual(line, "", "it has ended")
+                if figures := re.match(r"\d\d:\d\d  live ([\d.]+) (\w+)", line):
+                    live.append(float(figures[1]) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}[figures[2]])
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=DEADLINE_S)
+
     def test_nothing_is_4(self):
         with Place() as place:
             done = subprocess.run([HEAP_PROFILE, "top", "--", "/bin/true"], text=True, capture_output=True, timeout=120,
@@ -234,6 +255,19 @@ class Attached(TopTest):
         self.assertIn(" python3.", shown.stdout)
         stats = json.loads(subprocess.run([HEAP_PROFILE, "stats", "--json", path], capture_output=True, text=True).stdout)
         self.assertGreater(stats["live_bytes"], 1 << 20)
+
+    def test_a_snapshot_goes_through_no_link(self):
+        target = self.target()
+        terminal = self.shown("-i", "1", "-p", str(target.pid))
+        (viewer,) = children_of(terminal.pid)
+        victim = self.path("victim")
+        os.symlink(victim, self.path(f"heap-{viewer}-1.trace"))
+        terminal.press(b"s")
+        terminal.wait_for(f"wrote heap-{viewer}-2.trace")
+        self.assertFalse(os.path.exists(victim))
+        terminal.press(b"q")
+        terminal.wait_for("\nall")
+        terminal.exit_code()
 
     def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(self):
         target = self.target()

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/results/process_order.h"
+#include "cli/results/quality_words.h"
 #include "cli/results/unnamed_modules.h"
 #include "cli/results/unrecorded_text.h"
 #include "config/recording_config.h"
@@ -55,6 +56,8 @@ void AddRecording(const ImportedTrace& trace,
     return;
   const RecordingEnd& end = *trace.recording_end;
   std::erase_if(options->warnings, IsToldByFigures);
+  if (std::ranges::any_of(trace.dumps, &ImportedDump::hit_guardrail))
+    options->warnings.push_back(GuardrailWords());
   if (end.seconds > 0)
     options->seconds = end.seconds;
   options->program = ProgramBehindFirst(results, end.program_pid);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,16 +9,10 @@
 
 #include "cli/hprof/examined_dump.h"
 #include "profile/estimate.h"
+#include "report/buffer_owners.h"
 
 namespace heapprofd {
 namespace {
-
-bool IsLibraryClass(const std::string& name) {
-  return name.ends_with("[]") ||
-         std::ranges::any_of(
-             std::initializer_list<const char*>{"java.", "javax.", "jdk.", "sun."},
-             [&](const char* prefix) { return name.starts_with(prefix); });
-}
 
 // Of the nearest that holds `object` alone and is not of Java's own classes; else of the
 // outermost.
@@ -28,8 +21,8 @@ std::string OwnerOf(const Examined& examined,
                     uint32_t object) {
   const Column<uint32_t>& dominator = examined.tree.dominator;
   if (dominator[object] == kUnreachable)
-    return "nobody: they are garbage";
-  std::string name = "several at once";
+    return kHeldByNobody;
+  std::string name = kHeldBySeveral;
   for (uint32_t at = dominator[object]; at != kHeldByRoots; at = dominator[at]) {
     constexpr std::string_view kClass = "class ";
     name = ObjectName(examined.heap, file, at);

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "cli/results/heap_notes.h"
 #include "cli/results/unrecorded_text.h"
+#include "record/no_calls.h"
 
 namespace heapprofd {
 namespace {
@@ -103,12 +104,7 @@ std::string ReasonForNothing(const TraceRecording& recording,
     if (!reason.empty())
       return reason;
   }
-  if (!targets[0]->profile().from_startup)
-    return "the program called no allocation function while it was recorded; record it "
-           "for longer, or while it works";
-  return "the program called no allocation function that can be seen: it allocates "
-         "nothing, or its allocator is linked statically into it; link that one "
-         "dynamically";
+  return targets[0]->profile().from_startup ? kNoCallsSeen : kNoCallsMeanwhile;
 }
 
 }  // namespace heapprofd

@@ -3,124 +3,23 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "base/text.h"
 #include "cli/results/process_name.h"
+#include "cli/results/quality_words.h"
 #include "cli/results/unnamed_advice.h"
 #include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr double kWorthAWarning = 0.01;  // of the stacks
-
-std::string Share(uint64_t part, uint64_t whole) {
-  return FormatShare(static_cast<double>(part), static_cast<double>(whole));
-}
-
-bool IsMuch(uint64_t stacks, const Quality& quality) {
-  return static_cast<double>(stacks) >
-         static_cast<double>(quality.samples) * kWorthAWarning;
-}
-
-std::string Counted(uint64_t count, const char* one, const char* many) {
-  return std::to_string(count) + (count == 1 ? one : many);
-}
-
-// A wait without a bound ends only when the profiler stands still (docs/design/
-// ring-wait.md).
-std::string LossWarning(const TargetProfile& profile, uint64_t block_timeout_us) {
-  const Quality& quality = profile.quality;
-  const bool has_waited = profile.client_fault == ClientFault::kHitTimeout;
-  const bool is_bounded = block_timeout_us != 0 || !profile.from_startup;
-  const std::string advice =
-      !has_waited  ? "; raise --shmem-size or --interval"
-      : is_bounded ? "; raise --shmem-size, --interval or --block-client-timeout"
-                   : "; do not stop the profiler, leave it some processor time, or raise "
-                     "--shmem-size or --interval";
-  return Counted(quality.lost_records, " record (", " records (") +
-         Counted(quality.lost_samples, " sample)", " samples)") +
-         " did not fit into the buffer" +
-         (!has_waited  ? ""
-          : is_bounded ? ", though the program waited as long as it may,"
-                       : ", though the program waited until the profiler had stood still "
-                         "for a second,") +
-         (quality.lost_records == 1 ? " and is missing" : " and are missing") + advice;
-}
-
-void AddLosses(const TargetProfile& profile,
-               const HeapDump& dump,
-               uint64_t block_timeout_us,
-               std::vector<std::string>* warnings) {
-  const Quality& quality = profile.quality;
-  if (quality.lost_records > 0)
-    warnings->push_back(LossWarning(profile, block_timeout_us));
-  if (dump.sampling_interval != dump.original_sampling_interval)
-    warnings->push_back("the sampling interval was raised from " +
-                        std::to_string(dump.original_sampling_interval) + " to " +
-                        std::to_string(dump.sampling_interval) +
-                        " bytes to keep up; start with --interval " +
-                        std::to_string(dump.sampling_interval));
-  if (quality.corrupt_records > 0)
-    warnings->push_back(Counted(quality.corrupt_records, " record was", " records were") +
-                        " damaged and left out; the program may write "
-                        "outside of its own memory, which AddressSanitizer finds");
-  if (quality.threads_without_slot > 0)
-    warnings->push_back(
-        Counted(quality.threads_without_slot, " thread was", " threads were") +
-        " not recorded: more than 4096 at once");
-  if (quality.reports_without_slot > 0)
-    warnings->push_back(
-        Counted(quality.reports_without_slot, " allocation", " allocations") +
-        " in the program's own heaps could not be recorded: too "
-        "many threads use too many heaps; record fewer with --heaps");
-  if (quality.refused_samples > 0)
-    warnings->push_back(Counted(quality.refused_samples, " sample was", " samples were") +
-                        " left out: too many are live at once; record with "
-                        "a larger --interval");
-  if (quality.refused_dumps > 0)
-    warnings->push_back(Counted(quality.refused_dumps, " dump", " dumps") +
-                        " that the program asked for could not be made: more than 1000, "
-                        "or together too large for all programs of its user");
-  if (quality.refused_marks > 0)
-    warnings->push_back(
-        Counted(quality.refused_marks, " mark was", " marks were") +
-        " not kept: more than 10,000 of the program, or with its dumps too much for all "
-        "programs of its user");
-}
-
-void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {
-  if (IsMuch(quality.truncated_stacks, quality))
-    warnings->push_back(Share(quality.truncated_stacks, quality.samples) +
-                        " of the stacks lack their outermost frames: they are deeper "
-                        "than 512 frames, or larger than what is copied of a stack");
-  if (IsMuch(quality.unwind_errors, quality))
-    warnings->push_back(Share(quality.unwind_errors, quality.samples) +
-                        " of the stacks end early: no way was found from a function to "
-                        "its caller; code built with -fasynchronous-unwind-tables has "
-                        "what is needed");
-  if (quality.agreed_samples < quality.checked_samples)
-    warnings->push_back(std::to_string(quality.checked_samples - quality.agreed_samples) +
-                        " of " + std::to_string(quality.checked_samples) +
-                        " checked stacks disagreed with a full unwind");
-}
-
-// What is on a file system that answers late, or that somebody else serves.
-void AddLateFiles(const TargetProfile& profile, std::vector<std::string>* warnings) {
-  constexpr size_t kNamed = 3;
-  const std::vector<std::string>& files = profile.late_files;
-  if (files.empty())
-    return;
-  std::string names;
-  for (size_t i = 0; i < std::min(files.size(), kNamed); ++i)
-    names += (i == 0 ? "" : ", ") + Printable(files[i]);
-  if (files.size() > kNamed)
-    names += ", ...";
-  warnings->push_back(
-      std::to_string(files.size()) +
-      (files.size() == 1 ? " mapped file" : " mapped files") + " did not open in time (" +
-      names +
-      "): stacks through code of theirs may end early or lack names; record again when "
-      "the file system answers");
+ProfileFaults FaultsOf(const TargetProfile& profile, uint64_t block_timeout_us) {
+  const HeapDump& dump = profile.heaps[0];
+  return {.quality = profile.quality,
+          .from_startup = profile.from_startup,
+          .has_waited = profile.client_fault == ClientFault::kHitTimeout,
+          .block_timeout_us = block_timeout_us,
+          .sampling_interval = dump.sampling_interval,
+          .original_sampling_interval = dump.original_sampling_interval,
+          .late_files = profile.late_files};
 }
 
 // Live memory is less than what the process holds: this is not the profiler's error.
@@ -160,9 +59,8 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process,
     return warnings;
   if (!profile.from_startup)
     warnings.push_back(AttachedWarning(process));
-  AddLosses(profile, profile.heaps[0], block_timeout_us, &warnings);
-  AddStacks(profile.quality, &warnings);
-  AddLateFiles(profile, &warnings);
+  for (std::string& words : WordsOf(FaultsOf(profile, block_timeout_us)))
+    warnings.push_back(std::move(words));
   if (std::optional<std::string> advice = UnnamedAdvice(process))
     warnings.push_back(std::move(*advice));
   return warnings;
@@ -186,7 +84,7 @@ void AddSilent(const std::vector<ProcessResult>& processes,
   }
   if (count > 0)
     warnings->push_back(
-        Counted(count, " process has", " processes have") +
+        CountedExactly(count, " process has", " processes have") +
         " memory, but called no allocation function that can be seen: " + names +
         "; they allocated nothing meanwhile, or keep pools of their own" +
         (may_be_static ? ", or have an allocator linked statically" : ""));
@@ -209,20 +107,22 @@ std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& proc
     damaged += profile.quality.corrupt_records;
   }
   if (attached > 0)
-    warnings.push_back(Counted(attached, " other process was", " other processes were") +
-                       " attached to while running: what was allocated before is not "
-                       "seen");
+    warnings.push_back(
+        CountedExactly(attached, " other process was", " other processes were") +
+        " attached to while running: what was allocated before is not "
+        "seen");
   if (uncounted > 0)
-    warnings.push_back(Counted(uncounted, " forked child was", " forked children were") +
-                       " not even counted: more than 4096 were "
-                       "there at once");
+    warnings.push_back(
+        CountedExactly(uncounted, " forked child was", " forked children were") +
+        " not even counted: more than 4096 were "
+        "there at once");
   if (lost > 0)
-    warnings.push_back(Counted(lost, " record", " records") + " of the other processes " +
-                       (lost == 1 ? "is" : "are") +
+    warnings.push_back(CountedExactly(lost, " record", " records") +
+                       " of the other processes " + (lost == 1 ? "is" : "are") +
                        " missing; raise --shmem-size "
                        "or --interval");
   if (damaged > 0)
-    warnings.push_back(Counted(damaged, " record", " records") +
+    warnings.push_back(CountedExactly(damaged, " record", " records") +
                        " of the other processes " + (damaged == 1 ? "was" : "were") +
                        " damaged and left out");
   AddSilent(processes, &warnings);

@@ -11,6 +11,7 @@
 #include "cli/results/unnamed_advice.h"
 #include "cli/terminal_color.h"
 #include "cli/text_layout.h"
+#include "profile/figures.h"
 
 namespace heapprofd {
 namespace {
@@ -260,6 +261,14 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
        "10,000"},
       {[](TestProfile& t) { t.profile().quality.threads_without_slot = 2; }, "2 threads",
        "4096"},
+      {[](TestProfile& t) { t.profile().quality.unshaped_blocks = 1; },
+       "1 sampled block is missing in the figures of sizes", "larger --interval"},
+      {[](TestProfile& t) { t.profile().quality.unlisted_blocks = 3; },
+       "3 live blocks, the smallest, are not listed, so that the stacks of direct "
+       "buffers",
+       "larger --interval"},
+      {[](TestProfile& t) { t.profile().quality.unknown_stacks = 20; },
+       "2.0% of the samples are without a stack", "never arrived"},
       {[](TestProfile& t) {
          t.profile().late_files = {"/mnt/a.so", "/mnt/b.so"};
        },
@@ -271,6 +280,17 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
     const std::string warning = OnlyWarning(test);
     EXPECT_TRUE(Holds(warning, tested.cause)) << warning;
     EXPECT_TRUE(Holds(warning, tested.remedy)) << warning;
+  }
+}
+
+// So that a new figure cannot be forgotten.
+TEST(QualityWarningsTest, EveryFigureThatIsAFaultHasWords) {
+  for (const Figure& figure : kFigures) {
+    TestProfile test;
+    test.profile().quality.samples = 1000;
+    test.profile().quality.*figure.value = 1000;
+    const size_t least = figure.is_fault ? 1 : 0;
+    EXPECT_GE(QualityWarnings(ResultOf(test)).size(), least) << figure.name;
   }
 }
 

@@ -134,6 +134,10 @@ std::string DebuginfodServer() {
   return "";
 }
 
+constexpr char kStripped[] =
+    "it has no symbols for them; build it without stripping, or name a directory with "
+    "its symbol file in PERFETTO_BINARY_PATH";
+
 std::string AdviceForStripped(const ModuleSymbols& module) {
   const char* servers = getenv("DEBUGINFOD_URLS");
   const bool has_servers = servers != nullptr && *servers != 0;
@@ -143,8 +147,7 @@ std::string AdviceForStripped(const ModuleSymbols& module) {
     return std::string("it has no symbols for them; ") +
            (has_servers ? "" : "set DEBUGINFOD_URLS" + DebuginfodServer() + " or ") +
            "install " + DebugPackage(*package);
-  return "it has no symbols for them; build it without stripping, or name a directory "
-         "with its symbol file in PERFETTO_BINARY_PATH";
+  return kStripped;
 }
 
 std::string Advice(const ModuleSymbols& module) {
@@ -192,6 +195,14 @@ std::optional<std::string> UnnamedAdvice(const ProcessResult& process) {
          (worst->path.empty() ? "memory without a file"
                               : std::string(FileName(worst->path))) +
          ": " + Advice(*worst);
+}
+
+std::string AdviceOfFile(const UnnamedModule& module) {
+  const bool is_stripped = module.reason == NoSymbolsReason::kNone ||
+                           module.reason == NoSymbolsReason::kNoSymbols;
+  if (is_stripped && !module.path.empty())
+    return kStripped;
+  return Advice({.path = module.path, .reason = module.reason, .error = module.error});
 }
 
 // Only a compiler whose runtime is there is blamed.

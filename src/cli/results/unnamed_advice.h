@@ -7,6 +7,7 @@
 
 #include "cli/results/summary.h"
 #include "jit/jit_frames.h"
+#include "profile/recording_end.h"
 
 namespace heapprofd {
 
@@ -15,6 +16,10 @@ namespace heapprofd {
 // nobody. Code that java or node has made counts wherever it is on the stack: they can be
 // told to name it. Nothing when that is less than a hundredth.
 std::optional<std::string> UnnamedAdvice(const ProcessResult& process);
+
+// The same of one file alone, from what the trace tells. Nothing of this machine is looked
+// at: the file may be of another one.
+std::string AdviceOfFile(const UnnamedModule& module);
 
 // Code that belongs to no file, as a module of the report.
 ModuleSymbols ModuleOfJitCode(const TargetProfile& profile, const JitReport& jit);

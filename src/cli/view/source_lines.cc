@@ -84,7 +84,8 @@ SourceText TextLines(const std::string& text) {
     if (source.is_cut)
       break;
     const size_t end = std::min(text.find('\n', at), text.size());
-    source.lines.push_back(text.substr(at, std::min(end - at, kMostLineBytes)));
+    source.lines.push_back(text.substr(at, std::min(end - at, kMostLineBytes)) +
+                           (end - at > kMostLineBytes ? " …" : ""));
     at = end + 1;
   }
   return source;

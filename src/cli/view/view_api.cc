@@ -137,6 +137,10 @@ Result<WebAnswer> ViewApi::Query(const WebRequest& request) {
     rows.result = {{"columns", json::array()}, {"rows", json::array()}};
   KeepExact(rows.result["rows"]);
   rows.result["is_cut"] = rows.is_cut();
+  const std::vector<std::string>& warnings = file_.warnings;
+  if (warnings.size() > told_warnings_)
+    rows.result["warnings"] = std::vector<std::string>(
+        warnings.begin() + static_cast<ptrdiff_t>(told_warnings_), warnings.end());
   rows.result["seconds"] = static_cast<double>(MonotonicNs() - begin_ns) / 1e9;
   return JsonAnswer(rows.result);
 }

@@ -15,7 +15,9 @@ namespace heapprofd {
 
 class ViewApi {
  public:
-  explicit ViewApi(OpenedFile& file) : file_(file) {}
+  // What the file's warnings are now the page tells; later ones are in answers.
+  explicit ViewApi(OpenedFile& file)
+      : file_(file), told_warnings_(file.warnings.size()) {}
 
   // For one thread. Stops when the database's cancel_flag() says so.
   WebAnswer Answer(const WebRequest& request);
@@ -31,6 +33,7 @@ class ViewApi {
   Result<const SumsByFile*> SumsOf(const WebRequest& request);
 
   OpenedFile& file_;
+  size_t told_warnings_;
   SumsKey sums_key_;  // of sums_: the last ones that were asked for
   SumsByFile sums_;
   bool has_sums_ = false;

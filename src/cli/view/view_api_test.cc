@@ -79,6 +79,14 @@ TEST_F(ViewApiTest, RowsAndTextsHaveLimits) {
   EXPECT_EQ(large["rows"].size(), 2u);
 }
 
+TEST_F(ViewApiTest, WhatQueriesShowToBeWrongIsTold) {
+  EXPECT_FALSE(json::parse(Sql("SELECT 1").body).contains("warnings"));
+  file_->warnings.emplace_back("classes are missing");  // as a query does
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(json::parse(Sql("SELECT 1").body)["warnings"],
+              json({"classes are missing"}));
+}
+
 TEST_F(ViewApiTest, NumbersAndNamesTakeRoomToo) {
   std::string columns = "1";
   for (int i = 1; i < 1000; ++i)
@@ -263,7 +271,9 @@ TEST_F(ReadSourceTest, ReadsTextAndSaysWhyNot) {
     return ReadSource(directory_ / "a.cc");
   };
   EXPECT_EQ(write("a\n\nb").value().lines, (std::vector<std::string>{"a", "", "b"}));
-  EXPECT_EQ(write(std::string(5000, 'x')).value().lines[0].size(), 1000u);
+  EXPECT_EQ(write(std::string(1001, 'x')).value().lines[0],
+            std::string(1000, 'x') + " …");
+  EXPECT_EQ(write(std::string(1000, 'x')).value().lines[0], std::string(1000, 'x'));
   EXPECT_FALSE(write(std::string(50'000, '\n')).value().is_cut);
   EXPECT_TRUE(write(std::string(50'001, '\n')).value().is_cut);
   EXPECT_EQ(write(std::string(4 << 20, '\n')).value().lines.size(), 50'000u);

@@ -9,6 +9,7 @@
 #include "base/print.h"
 #include "cli/flag_values.h"
 #include "cli/open_traces.h"
+#include "cli/results/report_warnings.h"
 #include "cli/view/browser_start.h"
 #include "cli/view/view_api.h"
 #include "report/report_data.h"
@@ -41,11 +42,12 @@ std::vector<Flag> ViewFlags(ViewOptions& options) {
 }
 
 Result<std::string> PageOf(const OpenedFile& file, const Words& paths) {
-  HPD_TRY_ASSIGN(const std::string data,
-                 EncodeReport(*file.database, {.version = HPD_VERSION,
-                                               .files = paths,
-                                               .warnings = file.warnings,
-                                               .is_served = true}));
+  ReportOptions options = {.version = HPD_VERSION,
+                           .files = paths,
+                           .warnings = file.warnings,
+                           .is_served = true};
+  TellOfRecordings(file.trace(), &options);
+  HPD_TRY_ASSIGN(const std::string data, EncodeReport(*file.database, options));
   return ReportPage(data, PageKind::kServed);
 }
 

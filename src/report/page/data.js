@@ -241,7 +241,7 @@ class Report {
     this.files = facts.files.map(printable);
     this.fileEnds = facts.file_ends;  // by file: one behind its last process
     this.warnings = facts.warnings.map(printable);
-    for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "stats", "histogram", "temporary", "size_holders"])
+    for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "histogram", "temporary", "size_holders", "buffers", "remedies"])
       this[name] = rowsOf(facts[name]);
     this.dumps.sort((a, b) => a.id - b.id);
     this.memory.sort((a, b) => a.ts - b.ts);

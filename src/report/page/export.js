@@ -270,6 +270,7 @@ const EXPORTS = [
   { name: "csv", title: "Functions as CSV", note: "of the value, without filters", type: "text/csv", make: functionsCsv },
   { name: "svg", title: "Flame graph as SVG", note: "as it is zoomed, with the filters", type: "image/svg+xml", make: svgText },
   { name: "png", title: "Flame graph as PNG", note: "the same as pixels", type: "image/png", make: pngFile },
+  { name: "buffers.csv", title: "Direct buffers as CSV", note: "of the process, by who holds and who has allocated them", type: "text/csv", make: buffersCsv, needs: (app) => buffersOf(app).length > 0 },
 ];
 
 function saveFile(name, blob) {
@@ -284,7 +285,7 @@ function exportSource(app) {
   const process = app.report.processById.get(app.heap.upid);
   const program = (process && process.name) || app.report.files[0] || "heap";
   const { whole, shown } = app.treesOf(moment, { ...app.state, isInverted: false });
-  return { moment, view, flame, functions, whole, shown, title: `${cut(program, 200)}: ${view.title.toLowerCase()}, ${moment.title}` };
+  return { moment, view, flame, functions, whole, shown, buffers: buffersOf(app), title: `${cut(program, 200)}: ${view.title.toLowerCase()}, ${moment.title}` };
 }
 
 function fileNameOf(source, kind) {
@@ -301,7 +302,7 @@ function showExports(app) {
   const status = make("p", { class: "bad", role: "status" });
   const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Save as a file"),
     quiet(`${app.view.title}, ${app.moment.title}`),
-    make("dl", {}, ...EXPORTS.flatMap((kind) => [
+    make("dl", {}, ...EXPORTS.filter(({ needs }) => !needs || needs(app)).flatMap((kind) => [
       make("dt", {}, button(kind.title, { "data-export": kind.name }, () => saveAs(app, kind).then(() => dialog.close(), (error) => {
         status.textContent = `This cannot be saved: ${error.message}`;
       }))),

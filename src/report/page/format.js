@@ -16,6 +16,11 @@ function formatBytes(bytes) {
   return (unit === 0 ? String(Math.round(bytes)) : threeDigits(bytes)) + " " + units[unit];
 }
 
+// What is at least `low` and less than `end`, each given by `format`.
+function formatRange(low, end, format) {
+  return (low > 0 ? format(low) + " to " : "") + "under " + format(end);
+}
+
 function formatCount(count) {
   const units = ["", " k", " M", " G", " T"];
   let unit = 0;
@@ -63,15 +68,15 @@ function formatSeconds(seconds) {
 
 // A figure's 95 % interval as the summary at the terminal has it: "±1.8%", its longer side; "≤15.0 KiB", its
 // upper end, where that side is longer than the figure; "" when nothing is left to chance.
-function formatLimits(value, low, high) {
+function formatLimits(value, low, high, unit = "bytes") {
   const side = Math.max(high - value, value - low);
   if (side < 0.5) return "";
-  return side >= value ? "≤" + formatBytes(high) : "±" + formatShare(side, value);
+  return side >= value ? "≤" + formatValue(high, unit) : "±" + formatShare(side, value);
 }
 
-// The same of a sum of bytes with a standard error; "" when it is not known.
-function formatError(error, value) {
-  return error > 0 && value > 0 ? formatLimits(value, value - 1.96 * error, value + 1.96 * error) : "";
+// The same of a sum with a standard error; "" when it is not known.
+function formatError(error, value, unit = "bytes") {
+  return error > 0 && value > 0 ? formatLimits(value, value - 1.96 * error, value + 1.96 * error, unit) : "";
 }
 
 // Of any number of values; as arguments of Math.max they would have to fit the stack.

@@ -1,8 +1,6 @@
 // How long blocks live: of freed ones the lifetime, of live ones the age, and who allocates
 // what the same thread frees at once. Of the heap's end, from heap_profile_histogram.
 
-const SHORTEST_LIFE = 1e6;  // ns, of what counts as temporary
-
 function formatTime(ns) {
   if (ns < 999.5) return Math.round(ns) + " ns";
   if (ns < 999.5e3) return threeDigits(ns / 1e3) + " µs";
@@ -29,7 +27,7 @@ function temporaryByFunction(rows, functions) {
   return [...sums.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
 }
 
-const estimated = (count, variance) => `${formatCount(count)} ${formatError(Math.sqrt(variance), count)}`.trim();
+const estimated = (count, variance) => `${formatCount(count)} ${formatError(Math.sqrt(variance), count, "objects")}`.trim();
 
 const ratioOf = (part, whole) => (whole ? part / whole : 0);
 
@@ -42,8 +40,8 @@ function livesCard(id, title, text, titles, rows, textColumn) {
 function timesCard(id, title, text, rows) {
   const most = largest(rows.map((row) => row.count));
   const all = rows.reduce((sum, row) => sum + row.count, 0);
-  return livesCard(id, title, text, ["Less than", "", "Share", "Blocks", "Bytes"], rows.map((row) =>
-    [formatTime(row.high + 1), shareBar(ratioOf(row.count, most)), formatShare(row.count, all), estimated(row.count, row.variance), formatBytes(row.size)]), 1);
+  return livesCard(id, title, text, ["For", "", "Share", "Blocks", "Bytes"], rows.map((row) =>
+    [make("td", { class: "number", title: `${grouped(row.low)} to ${grouped(row.high)} ns` }, formatRange(row.low, row.high + 1, formatTime)), shareBar(ratioOf(row.count, most)), formatShare(row.count, all), estimated(row.count, row.variance), formatBytes(row.size)]), 1);
 }
 
 function renderLives(app, main) {
@@ -57,12 +55,12 @@ function renderLives(app, main) {
   }
   const allocated = app.totalOf(heap.end, "alloc_objects");
   const rows = temporaryByFunction(report.temporary.filter((row) => row.dump_id === id), report.functions).slice(0, 50);
-  const error = temporary ? formatError(Math.sqrt(temporary.variance), temporary.count) : "";
+  const error = temporary ? formatError(Math.sqrt(temporary.variance), temporary.count, "objects") : "";
   const share = temporary ? `${formatShare(temporary.count, allocated)} of all allocations${error && " (" + error + ")"}` : "";
   main.append(temporary ? livesCard("temporary", `Temporary: ${share}`,
-    `Freed within ${formatTime(SHORTEST_LIFE)} by the thread that allocated them: memory on the stack, or one buffer for all, would do. ` +
+    `Freed within 1 ms by the thread that allocated them: memory on the stack, or one buffer for all, would do. ` +
       "A realloc ends a block.",
-    ["Function", "Share", "Blocks", "Bytes", "Mean size"], rows.map((row) => [cut(row.name, 120), formatShare(row.count, allocated),
+    ["Function", "Share", "Blocks", "Bytes", "Mean size"], rows.map((row) => [app.linkToName(row.name, { view: "alloc_objects", moment: heap.end.index }), formatShare(row.count, allocated),
       estimated(row.count, row.variance), formatBytes(row.size),
       formatBytes(ratioOf(row.size, row.count))]), 0)
     : quiet("Nothing was temporary: freed within 1 ms by the thread that allocated it."));

@@ -8,7 +8,7 @@ const MOST_REMEMBERED = 6;  // the timeline, who holds it, and four trees: a lar
 class App {
   constructor(report) {
     this.report = report;
-    this.pages = PAGES.filter((page) => report.isServed || !page.needsServer);
+    this.pages = PAGES.filter(({ needs }) => !needs || needs(report));
     this.totals = new Map();
     this.cache = new Map();
     this.heaps = this.findHeaps();
@@ -267,6 +267,12 @@ class App {
     return [...sums].map(([module, value]) => ({ module, value })).sort((a, b) => b.value - a.value).slice(0, 20);
   }
 
+  // What gives names to the functions of such a file.
+  remedyFor(module) {
+    const known = this.report.remedies.find((row) => row.upid === this.heap.upid && row.path === module);
+    return known ? known.text : "install its debug symbols, or name a directory with its symbol file in PERFETTO_BINARY_PATH";
+  }
+
   theme() {
     return this.state.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   }
@@ -280,7 +286,7 @@ class App {
     const focused = this.root.contains(document.activeElement) ? nameOf(document.activeElement) : "";
     const { selectionStart, selectionEnd } = this.search;
     const page = this.pages.find((one) => one.key === this.state.page);
-    const main = make("main", { id: "page", class: "page-" + page.key });
+    const main = make("main", { id: "page", class: "page-" + page.key, tabIndex: -1 });
     this.root.replaceChildren(this.header(), ...this.banner(), main);
     const isEmpty = this.heap ? page.needsMemory && this.tree.totals[0] <= 0 : page.key !== "sql";
     if (isEmpty) {
@@ -311,6 +317,13 @@ class App {
     const { functions } = this.report;
     return button(cut(functions.name(fn), 240), { class: "link", title: cut(`Callers and callees; ${functions.module(fn)}`, 240) },
       () => this.set({ page: "callers", pivot: fn, ...change }));
+  }
+
+  // The same of a name that stands in a text of stacks; of one that no tree has the name alone.
+  linkToName(name, change) {
+    const { functions } = this.report;
+    const fn = functions.rowOf(name);
+    return fn > LEFT_OUT_FUNCTION ? this.linkTo(functions.groups[fn], change) : cut(name, 240);
   }
 
   moduleCell(fn) {
@@ -367,7 +380,7 @@ class App {
   // (accents, other scripts) is not disturbed by a render.
   makeSearch() {
     const search = () => this.set({ query: this.search.value });
-    return make("input", { id: "search", type: "search", placeholder: "Search: text or /regex/  ( / )",
+    return make("input", { id: "search", type: "search", placeholder: "Search: text, /regex/ ( / )",
       "aria-label": "Search functions", spellcheck: false, autocomplete: "off",
       oninput: (event) => event.isComposing || search(),
       oncompositionend: search,
@@ -397,6 +410,15 @@ class App {
     if (bad.length === 0 || this.state.page === "quality") return [];
     return [make("div", { class: "banner", role: "note" }, "⚠ " + cut(bad[0][1], 240) + (bad.length > 1 ? ` (and ${bad.length - 1} more)` : "") + " ",
       button("Data quality", { class: "link" }, () => this.set({ page: "quality" })))];
+  }
+
+  // What an answer of the server has shown.
+  addWarnings(warnings) {
+    const { warnings: known } = this.report;
+    const more = warnings.map(printable).filter((text) => !known.includes(text));
+    if (more.length === 0) return;
+    known.push(...more);
+    this.render();
   }
 
   selectionText() {
@@ -556,10 +578,16 @@ class App {
     return this.pages.find((page) => page.letter === letter)?.key;
   }
 
+  // Whoever goes there by a key is in it: the next Tab leads to what it has, and arrows scroll it.
+  goToPage(page) {
+    this.set({ page });
+    document.getElementById("page").focus({ preventScroll: true });
+  }
+
   actionOf(key, target) {
     const page = this.pageOf(key);
     if (page === "callers" && this.flame.selected > 0 && this.state.page !== page) return () => this.showCallers(this.flame.selected);
-    if (page) return () => this.set({ page });
+    if (page) return () => this.goToPage(page);
     if (/^[1-4]$/.test(key)) return () => this.setView(VIEWS[Number(key) - 1].key);
     if (key === "[" || key === "]") return () => this.step(key === "]" ? 1 : -1);
     if (key.startsWith("Arrow") && ["flame", "overview", "callers", "compare"].includes(this.state.page)) return () => this.walk(key);

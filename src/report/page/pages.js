@@ -9,47 +9,45 @@ function residentParts(report, dump) {
   if (isManaged(dump)) return null;
   const rows = report.memory.filter((row) => row.upid === dump.upid && row.ts <= dump.ts + 1e9);
   const resident = rows.length ? rows[rows.length - 1].value : null;
+  const managed = report.dumps.filter((one) => isManaged(one) && one.upid === dump.upid).pop();
   const live = Math.max(0, dump.live_size);
   const parts = [["live heap (estimate)", live]];
+  const unknown = ["code", "stacks", "mapped files"];
   if (dump.allocator !== null) {
     parts.push(["allocator's overhead", Math.max(0, dump.allocator_in_use_size - live)]);
     parts.push(["free in the allocator", Math.max(0, dump.allocator_free_size)]);
+  } else {
+    unknown.unshift("allocator's overhead");
   }
-  if (resident === null) return dump.allocator === null ? null : { resident, parts };
+  if (managed) {
+    parts.push(["objects of Java, garbage too", managed.live_size + managed.unreachable_size]);
+    unknown.unshift("free room in the Java heap");
+  }
+  if (resident === null) return parts.length === 1 ? null : { resident, parts };
   const known = parts.reduce((sum, part) => sum + part[1], 0);
-  const rest = dump.allocator === null ? "allocator's overhead, code, stacks, mapped files" : "code, stacks, mapped files";
-  parts.push([rest, Math.max(0, resident - known)]);
+  parts.push([unknown.join(", "), Math.max(0, resident - known)]);
   return { resident, parts, isMore: known > resident };
 }
 
 // What a reader must know before he trusts the figures: [is bad, text].
 function problemsOf(report) {
   const problems = report.warnings.map((warning) => [true, warning]);
-  for (const stat of report.stats)
-    problems.push([true, `${stat.description || stat.name} (${stat.name}: ${stat.value})`]);
-  const lost = report.quality.filter((row) => row.name === "lost_records").reduce((sum, row) => sum + row.value, 0);
-  if (lost > 0) problems.push([true, `${formatCount(lost)} records did not fit into the buffer and are missing; raise --shmem-size or --interval`]);
-  const adjusted = report.dumps.find((dump) => dump.sampling_interval > dump.original_sampling_interval && dump.original_sampling_interval > 0);
-  if (adjusted)
-    problems.push([false, `the sampling interval was raised from ${adjusted.original_sampling_interval} to ${adjusted.sampling_interval} bytes to keep up`]);
+  const note = (condition, text) => condition && problems.push([false, text + "; heap_profile query has all"]);
   const others = report.dumps.filter((dump) => !isManaged(dump));
   const graphs = report.dumps.filter(isManaged).filter((_, at) => at % 2 === 0);  // each is there as two heaps
   const incomplete = [...others, ...graphs].filter((dump) => !dump.is_complete).length;
-  if (incomplete > 0) problems.push([true, `the end of ${incomplete} dumps is missing: the recording was cut off`]);
-  if (report.trees.some((tree) => !tree.about.is_whole))
-    problems.push([false, "the smallest callees were taken together to keep the report small; heap_profile query has all"]);
-  if (report.trees.some((tree) => tree.about.is_folded))
-    problems.push([false, "in managed heaps what is deeper than 500 classes, or beyond 1,048,576 nodes, counts for the node above it; heap_profile query has all"]);
-  if (report.counts.graphs > graphs.length)
-    problems.push([false, `the last ${graphs.length} of ${report.counts.graphs} dumps of managed heaps are in the report; heap_profile query has all`]);
-  const heaps = new Set(report.dumps.map((dump) => dump.upid + " " + dump.heap_name));
-  const shown = new Set(report.trees.map((tree) => report.dumpById.get(tree.about.dump)).map((dump) => dump.upid + " " + dump.heap_name));
-  if (shown.size < heaps.size)
-    problems.push([false, `call trees of ${shown.size} of ${heaps.size} heaps are in the report; heap_profile query has all`]);
-  if (report.counts.dumps > others.length)
-    problems.push([false, `${others.length} of ${report.counts.dumps} dumps are in the report, evenly spread; heap_profile query has all`]);
-  if (report.counts.memory > report.memory.length)
-    problems.push([false, `${report.memory.length} of ${report.counts.memory} values of resident memory are in the report, evenly spread; heap_profile query has all`]);
+  if (incomplete > 0)
+    problems.push([true, `the end of ${incomplete === 1 ? "a dump" : incomplete + " dumps"} is missing: the recording was cut off`]);
+  const heapsOf = (dumps) => new Set(dumps.map((dump) => dump.upid + " " + dump.heap_name)).size;
+  const [shown, heaps] = [heapsOf(report.trees.map((tree) => report.dumpById.get(tree.about.dump))), heapsOf(report.dumps)];
+  note(report.trees.some((tree) => !tree.about.is_whole), "the smallest callees were taken together to keep the report small");
+  note(report.trees.some((tree) => tree.about.is_folded),
+    "in managed heaps what is deeper than 500 classes, or beyond 1,048,576 nodes, counts for the node above it");
+  note(report.counts.graphs > graphs.length, `the last ${graphs.length} of ${report.counts.graphs} dumps of managed heaps are in the report`);
+  note(shown < heaps, `call trees of ${shown} of ${heaps} heaps are in the report`);
+  note(report.counts.dumps > others.length, `${others.length} of ${report.counts.dumps} dumps are in the report, evenly spread`);
+  note(report.counts.memory > report.memory.length,
+    `${report.memory.length} of ${report.counts.memory} values of resident memory are in the report, evenly spread`);
   return problems;
 }
 
@@ -115,23 +113,29 @@ function tiles(app) {
       ? tile("Resident (RSS)", formatBytes(resident.resident), "of the whole process", formatExactly(resident.resident, "bytes"), "rss") : null,
     last.sampling_interval > 0
       ? tile("Sampled", last.sampling_interval === 1 ? "every byte" : "1 per " + formatBytes(last.sampling_interval),
-        "± is the longer side of the 95 % interval") : null);
+        "± is the longer side of the 95\u00a0% interval") : null);
 }
 
 function reconciliation(app) {
   const resident = residentParts(app.report, app.heap.end.dump);
-  if (!resident) return null;
-  const sum = resident.parts.reduce((all, part) => all + part[1], 0) || 1;
+  const buffers = sumOfBuffers(buffersOf(app));
+  if (!resident && !buffers) return null;
+  const { parts } = resident || { parts: [] };
+  const sum = parts.reduce((all, part) => all + part[1], 0) || 1;
   const bar = make("div", { class: "bar" });
   const list = make("ul", { class: "parts" });
-  resident.parts.forEach(([name, value], i) => {
+  parts.forEach(([name, value], i) => {
     const piece = make("span", { class: "part part" + i, title: name + ": " + formatExactly(value, "bytes") });
     piece.style.width = (100 * value) / sum + "%";
     bar.append(piece);
     list.append(make("li", {}, make("i", { class: "part" + i }), `${name} `, make("b", {}, formatBytes(value))));
   });
-  return card(resident.resident === null ? "The allocator's memory at the end" : "Where the resident memory goes, at the end", bar, list,
-    resident.isMore ? quiet("Parts of the heap were not resident: never touched, or swapped out.") : null);
+  return card(!resident ? "Memory outside the Java heap" : resident.resident === null ? "The allocator's memory at the end" : "Where the resident memory goes, at the end",
+    resident ? bar : null, resident ? list : null,
+    resident?.isMore ? quiet("Parts of the heap were not resident: never touched, or swapped out.") : null,
+    buffers ? make("p", { id: "buffers" }, isManaged(app.heap.end.dump) ? "" : "Of it, most of it in the live heap: ",
+      make("b", {}, formatBytes(buffers.bytes)), ` in ${formatCounted(buffers.buffers, "direct buffer", "direct buffers")} of Java. `,
+      button("Who holds them, and who has allocated them", { class: "link" }, () => app.set({ page: "buffers" }))) : null);
 }
 
 function topList(app) {
@@ -165,6 +169,7 @@ function renderOverview(app, main) {
   top.querySelectorAll(".top-row").forEach((row, i) => {
     row.textContent = cut(app.report.functions.name(app.topHolders()[i].function), 200);
   });
+  fitTo(app.flame, 400);
   fill(main,
     tiles(app),
     app.explanation ? make("p", { class: "explanation" }, app.explanation) : null,
@@ -176,6 +181,7 @@ function renderOverview(app, main) {
 
 function renderFlame(app, main) {
   const { state, flame } = app;
+  flame.element.style.height = "";  // as high as the page
   const zoomed = state.zoom > 0 ? flame.tree.pathOf(state.zoom) : [];
   const crumbs = zoomed.slice(-6);
   main.append(
@@ -238,7 +244,7 @@ function renderFunctions(app, main) {
   });
   main.append(
     quiet(`${grouped(rows.length)} functions. “Itself” is what a function has allocated directly, ` +
-      "“total” what came through it, with recursion counted once."),
+      "“total” what came through it, with recursion counted once. What allocators and containers have allocated is their callers’ on Overview, and theirs here."),
     some, rows.length > FIRST_ROWS ? more : "");
 }
 
@@ -271,7 +277,7 @@ function renderQuality(app, main) {
   const { report } = app;
   const { dump } = app.heap.end;
   const problems = problemsOf(report);
-  const quality = report.quality.filter((row) => row.dump_id === dump.id);
+  const quality = report.quality.filter((row) => row.upid === dump.upid);
   const unnamed = app.unnamedModules();
   const total = app.wholeTree.total();
   fill(main,
@@ -283,17 +289,20 @@ function renderQuality(app, main) {
         ? quiet(`Sizes and counts are unbiased estimates from samples, one per ${formatBytes(dump.sampling_interval)} on average; ` +
           "small figures are less certain than large ones.") : null),
     unnamed.length ? card("Functions without names",
-      table(["Module", app.view.title, "Share"], unnamed.map((row) => [row.module || "(none)", formatValue(row.value, app.view.unit), formatShare(row.value, total)]), { numbers: [1, 2] }),
-      quiet("Record again with the debug symbols of these files installed, or name directories with symbol files in PERFETTO_BINARY_PATH and make the report again: heap_profile report FILE.")) : null,
+      table(["Module", app.view.title, "Share", "Why, and what to do"], unnamed.map((row) => [row.module || "(memory without a file)",
+        formatValue(row.value, app.view.unit), formatShare(row.value, total), cut(app.remedyFor(row.module), 400)]), { numbers: [1, 2] }),
+      quiet("Names come with the next recording, or, where a file with the symbols is there now, with the next report: heap_profile report FILE.")) : null,
     quality.length ? card("Of the recording",
-      table(["Counter", "Value", "Meaning"], quality.map((row) => [row.name, grouped(row.value), row.description || ""]), { numbers: [1] })) : null,
+      table(["Figure", "Value", "Meaning"], quality.map((row) => [row.name, grouped(row.value), row.description]),
+        { numbers: [1], rowAt: (at) => ({ class: quality[at].is_fault ? "bad" : "" }) }),
+      quiet("Since the profiling of the process began. Red: something is missing, or worse than it could be.")) : null,
     card("About this report",
       make("p", {}, "Made by heap_profile " + report.version + " from " + report.files.map((file) => cut(file, 200)).join(", ") +
         (report.isServed ? ". It asks only the heap_profile view on this machine that has served it." : ". It holds all of its data and asks no network for anything.") +
         " The same figures in SQL: heap_profile query FILE.")));
 }
 
-// By letter, the key of each. Some need the server.
+// By letter, the key of each. Some need the server, or what not all files have.
 const PAGES = [
   { key: "overview", letter: "o", title: "Overview", render: renderOverview, needsMemory: true },
   { key: "flame", letter: "f", title: "Flame graph", render: renderFlame, needsMemory: true },
@@ -305,7 +314,8 @@ const PAGES = [
   { key: "lives", letter: "h", title: "Lifetimes", render: renderLives },
   { key: "threads", letter: "r", title: "Threads", render: renderThreads },
   { key: "timeline", letter: "i", title: "Timeline", render: renderTimeline },
-  { key: "source", letter: "w", title: "Source", render: renderSource, needsServer: true },
-  { key: "sql", letter: "y", title: "SQL", render: renderSql, needsServer: true },
+  { key: "buffers", letter: "j", title: "Direct buffers", render: renderBuffers, needs: (report) => report.buffers.length > 0 },
+  { key: "source", letter: "w", title: "Source", render: renderSource, needs: (report) => report.isServed },
+  { key: "sql", letter: "y", title: "SQL", render: renderSql, needs: (report) => report.isServed },
   { key: "quality", letter: "q", title: "Data quality", render: renderQuality },
 ];

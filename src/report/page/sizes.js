@@ -58,7 +58,7 @@ function renderSizes(app, main) {
       : `${view.title}, ${moment.title}, by the mean size of a stack's blocks: sizes are measured at the end of a recording alone, and ` +
         "all else has the sums of stacks, so that one that allocates small and large blocks is in one row."),
     table(["Blocks of", "", "Share", "Bytes", "Objects", "Mostly of"], rows.map((row) => [
-      `${formatBytes(2 ** row.power)} or more`, shareBar(row[unit] / most), formatShare(row[unit], all), figure(row.bytes, "bytes"),
-      figure(row.objects, "objects", row.error ? " " + formatError(row.error, row.objects) : ""),
+      formatRange(row.power && 2 ** row.power, 2 ** (row.power + 1), formatBytes), shareBar(row[unit] / most), formatShare(row[unit], all), figure(row.bytes, "bytes"),
+      figure(row.objects, "objects", row.error ? " " + formatError(row.error, row.objects, "objects") : ""),
       make("td", {}, ...[...row.holders].sort((a, b) => b[1] - a[1]).slice(0, 3).flatMap(link))]), { numbers: [0, 2, 3, 4], className: "sizes" }));
 }

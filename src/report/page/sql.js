@@ -116,6 +116,7 @@ class SqlPage {
     this.stopButton.disabled = false;
     try {
       const answer = await ask("sql", { limit: MOST_ANSWERS }, { method: "POST", body: this.text.value, signal: this.running.signal });
+      this.app.addWarnings(answer.warnings || []);
       this.show(answer);
     } catch (error) {
       this.result.replaceChildren(...errorText(error));

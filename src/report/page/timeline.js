@@ -26,9 +26,11 @@ function timelineOf(report, upid, heapName) {
     points.push({ time: seconds(last.peak_ts), value: last.peak_size, dump: last.id, isPeak: true });
   if (last && last.from_startup) points.push({ time: 0, value: 0, dump: -1, isPeak: false });
   points.sort((a, b) => a.time - b.time);
+  // Of a process that is gone the file has what was seen last, at the time when that was written.
+  const end = last && last.disconnected ? seconds(last.ts) : Infinity;
   const resident = report.memory
     .filter((row) => row.upid === upid)
-    .map((row) => ({ time: seconds(row.ts), value: row.value }))
+    .map((row) => ({ time: Math.min(seconds(row.ts), end), value: row.value }))
     .filter((point) => point.time >= 0);
   const otherPoints = others.map((dump) => ({ time: seconds(dump.ts), value: dump.live_size, dump: dump.id, isPeak: dump.is_peak === 1, isOther: true }))
     .sort((a, b) => a.time - b.time);
