@@ -68,6 +68,16 @@ class Sessions(ServiceTest):
         self.assertEqual(patient.tell("f"), "freed")
         self.assertEqual(patient.end(), 0)
 
+    def test_a_recording_misses_nothing_when_the_program_has_not_noticed_the_end_of_the_last(self):
+        patient = self.patient().wait_ready()
+        for options in (["-p", str(patient.pid)], ["-p", str(patient.pid)], ["-n", "patient"]):
+            recording = self.record(*options, "-i", "1").wait_active()
+            patient.tell("a")
+            recording.finish()
+            self.assertEqual(recording.exit_code, 0, recording.stderr)
+            self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
+        self.assertEqual(patient.end(), 0)
+
     def test_running_and_starting_processes_can_be_left_out(self):
         old = self.patient().wait_ready()
         no_running = self.record("-n", "patient", "-i", "1", "--no-running").wait_active()
