@@ -41,7 +41,7 @@ LEFT_OUT = ["./boot", "./libraries", "./usr/lib/modules", "./usr/share/doc", "./
 
 
 def pack(folder, archive, left_out=()):
-    """In the kernel's format, all of it root's."""
+    """In the format that the kernel unpacks."""
     subprocess.run(["bsdtar", "-c", "--format", "newc", *(f"--exclude={path}/*" for path in left_out), "-f", archive, "-C", folder, "."],
                    check=True)
 
