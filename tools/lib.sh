@@ -38,6 +38,19 @@ hpd_require_packages() {
   rm -f "$log"
 }
 
+# Debian 12, with the packages of a section, as a folder made by mmdebstrap with the options given; again when the list
+# changes: hpd_fetch_debian FOLDER SECTION [OPTION...]
+hpd_fetch_debian() {
+  local folder=$1 list
+  list=$(hpd_packages "$2" | paste -sd,)
+  shift 2
+  [ "$(cat "$folder/libraries" 2>/dev/null)" != "$list" ] || return 0
+  rm -rf "$folder"
+  mkdir -p "$(dirname "$folder")"
+  mmdebstrap --quiet --aptopt='Acquire::Retries "5"' "$@" --include="$list" bookworm "$folder"
+  echo "$list" >"$folder/libraries"
+}
+
 # Configures and builds a preset: hpd_build PRESET [TARGET...]. Quiet unless it fails.
 hpd_build() {
   local preset=$1 log

@@ -185,6 +185,14 @@ HPD_COLD void WakeUp() {
   BecomeActive();
 }
 
+// The next session may have begun before anybody here noticed that the last one is over.
+// False as well while a thread ends that one, which may be this one, interrupted by a
+// signal handler.
+bool HasNextBegun() {
+  return g_session.state.load(std::memory_order_acquire) == SessionState::kDormant &&
+         IsWoken();
+}
+
 // Slots of earlier sessions are left behind when a program is profiled again.
 bool IsSlotOfSession(const ThreadSlot* slot) {
   const ThreadSlot* slots = g_session.client()->slots;
@@ -342,7 +350,7 @@ ThreadSlot* EnterSession() {
   const uint32_t session = g_session.number.load(std::memory_order_acquire);
   if (IsSessionOver(g_session.engine()->control)) {
     GoDormant(session, ClientError::kNone);
-    return nullptr;
+    return HasNextBegun() ? EnterSession() : nullptr;
   }
   ThreadSlot* slot = t_slot;
   if (HPD_LIKELY(IsSlotOfSession(slot))) {

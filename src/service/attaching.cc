@@ -111,8 +111,10 @@ bool Attach(Session& session,
     session.missed().NoteFailed();
     return false;
   }
-  if (WillReport(*clients, session))
+  if (WillReport(*clients, session)) {
+    session.missed().NoteAsleep();
     return true;
+  }
   if (policy.is_taken(pid)) {
     session.missed().NoteTaken(DescribeProcess(pid));
     return true;

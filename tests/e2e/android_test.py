@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import stat
@@ -151,7 +152,7 @@ class Android(unittest.TestCase):
         self.assertIn(f"report  {self.out}/report.html", errors.splitlines()[-1])
         self.assertEqual(set(modes.values()), {0o600})
         self.assertEqual(Pprof(os.path.join(self.out, profile)).of("kept_block")["space"], 1000 * 1000)
-        raw, added, complete = (open(os.path.join(self.out, name), "rb").read()
+        raw, added, complete = (pathlib.Path(self.out, name).read_bytes()
                                 for name in ("raw-trace", "symbols", "symbolized-trace"))
         self.assertEqual(complete, raw + added)
 
@@ -181,7 +182,7 @@ class Android(unittest.TestCase):
     def test_ctrl_c_stops_the_device(self):
         process = self.start("-n", "a")
         log = os.path.join(self.home.name, "log")
-        wait_for(lambda: os.path.exists(log) and "/proc/4711" in open(log).read(), "perfetto is not watched")
+        wait_for(lambda: os.path.exists(log) and "/proc/4711" in pathlib.Path(log).read_text(), "perfetto is not watched")
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, errors)

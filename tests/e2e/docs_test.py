@@ -1,26 +1,30 @@
 """Every command that README and docs show runs as it stands there."""
 
 import gzip
+import http.server
 import os
 import re
 import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import unittest
+import urllib.parse
 
 from profile_run import HEAP_PROFILE, program, run
 from running_process import MAY_ATTACH, MAY_CATCH, Attached, Running, child_named
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 COMPAT = os.environ["COMPAT"]
-TOOLS = ("c++", "heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "perfetto", "heapprofd", "bpftrace", "cat", "cmake")
+TOOLS = ("c++", "heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "perfetto", "heapprofd", "bpftrace", "cat", "cmake", "curl")
 # Shown where another test runs them: page, and how they begin.
 ELSEWHERE = [
     ("docs/hprof.md", ("heap_profile ", "hprof-conv ")),  # hprof_test, java_test
     ("README.md", ("heap_profile java ",)),  # java_test
     ("docs/terminal.md", ("heap_profile top ",)),  # top_test
     ("docs/custom-allocators.md", ("bpftrace ",)),  # custom_heaps_test
+    ("docs/fleets.md", ("heap_profile doctor", "heap_profile record ", "curl ")),  # Fleets
 ]
 # Where what is printed is shown, too: as of the program that the first of them builds.
 SHOWN = ["docs/first-profile.md", "docs/leaks.md", "docs/peak.md"]
@@ -143,6 +147,111 @@ class Commands(unittest.TestCase):
             if not list(commands_in(block)):
                 for word in re.findall(r"[A-Za-z_]{5,}", block):
                     self.assertIn(word.rstrip("s"), text, page)
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Stands in for an engine: keeps what it was sent, and answers with the server's status."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append((self.path, dict(self.headers), body))
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class Fleets(unittest.TestCase):
+    """What docs/fleets.md has for each host, in its order, and for engines."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.directory = holder.name
+        with open(os.path.join(ROOT, "docs/fleets.md")) as file:
+            self.page = file.read()
+
+    def command(self, begins):
+        (command,) = [line for line in commands_in("".join(blocks("docs/fleets.md"))) if line.startswith(begins)]
+        return command
+
+    def start(self, command):
+        env = {**os.environ, "PATH": COMPAT + ":" + os.environ["PATH"], "HEAPPROFD_DIRECTORY": self.directory + "/service"}
+        return subprocess.Popen(["/bin/sh", "-c", command], cwd=self.directory, env=env, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def config(self, milliseconds):
+        """The page's, for a shorter time."""
+        (text,) = re.findall(r"(?:^    .*\n)+", self.page, re.MULTILINE)
+        self.assertIn("duration_ms: 60000", text)
+        text = text.replace("duration_ms: 60000", f"duration_ms: {milliseconds}").replace("dump_interval_ms: 20000", "dump_interval_ms: 100")
+        with open(self.directory + "/fleet.config", "w") as file:
+            file.write(text)
+
+    def test_the_doctor_has_a_verdict(self):
+        process = self.start(self.command("heap_profile doctor"))
+        stdout, stderr = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0 if "\nno  " not in "\n" + stdout else 1, stdout + stderr)
+
+    @unittest.skipUnless(MAY_ATTACH, "needs root's rights, to attach")
+    def test_a_recording_by_the_configuration_and_its_files(self):
+        server = shutil.copy(program("patient"), self.directory + "/server")
+        self.config(2000)
+        with Running([server], stdin=subprocess.PIPE) as running:
+            recording = self.start(self.command("heap_profile record"))
+            while recording.poll() is None:
+                for letter in "af":
+                    running.process.stdin.write(letter)
+                    running.process.stdin.flush()
+                    running.process.stdout.readline()
+            stdout, stderr = recording.communicate()
+            pid = running.pid
+        self.assertEqual((recording.returncode, stdout), (0, ""), stderr)
+        profile = self.directory + "/profile"
+        names = sorted(os.listdir(profile))
+        self.assertIn("raw-trace", names)
+        self.assertGreater(sum(re.fullmatch(rf"heap_dump\.\d+\.{pid}\.libc\.malloc\.pb\.gz", name) is not None for name in names), 1, names)
+        self.assertEqual({os.stat(os.path.join(profile, name)).st_mode & 0o777 for name in names}, {0o600})
+
+    def test_where_no_process_has_the_name_it_fails_with_4(self):
+        self.config(100)
+        process = self.start(self.command("heap_profile record"))
+        _, stderr = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 4, stderr)
+
+    def send(self, status):
+        """What a receiver of our own gets by the page's command, and how that ends."""
+        recorded = run([program("exits"), "return"], ["-i", "1"])
+        self.sent = gzip.compress(recorded.main.profile.SerializeToString())
+        with open(self.directory + "/after.pb.gz", "wb") as file:
+            file.write(self.sent)
+        with http.server.HTTPServer(("127.0.0.1", 0), Receiver) as server:
+            server.received, server.status, server.timeout = [], status, PATIENCE
+            command = self.command("curl ").replace("curl ", "curl --noproxy '*' ").replace("pyroscope:4040", f"127.0.0.1:{server.server_port}")
+            command = command.replace("FROM", "1700000000").replace("UNTIL", "1700000060")
+            thread = threading.Thread(target=server.handle_request)
+            thread.start()
+            process = self.start(command)
+            _, stderr = process.communicate(timeout=PATIENCE)
+            thread.join()
+        return process.returncode, server.received, stderr
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl here")
+    def test_pprof_for_an_engine_over_http(self):
+        code, ((path, _, body),), stderr = self.send(200)
+        self.assertEqual(code, 0, stderr)
+        url = urllib.parse.urlsplit(path)
+        self.assertEqual(url.path, "/ingest")
+        self.assertEqual(urllib.parse.parse_qs(url.query), {"name": ["server{version=7}"], "from": ["1700000000"], "until": ["1700000060"],
+                                                            "format": ["pprof"]})
+        self.assertEqual(body, self.sent)
+
+    @unittest.skipUnless(shutil.which("curl"), "no curl here")
+    def test_what_an_engine_refuses_is_an_error(self):
+        code, _, stderr = self.send(422)
+        self.assertEqual(code, 22, stderr)  # curl's own
+        self.assertIn("422", stderr)
 
 
 def memory_of(pid):

@@ -285,6 +285,14 @@ class Diff(InspectTest):
         self.assertTrue(all(row["is_noise"] == (abs(row["change"]) <= row["error"]) for row in diff["functions"]
                             if abs(abs(row["change"]) - row["error"]) > 1))
 
+    def test_noise_is_explained_where_it_is_shown(self):
+        files = self.trace("small"), self.trace("large")
+        rows = json.loads(self.run_tool("diff", "--json", *files).stdout)["functions"]
+        self.assertFalse(rows[0]["is_noise"])
+        for top in (1, len(rows)):
+            shown = self.run_tool("diff", "--top", str(top), *files).stdout
+            self.assertEqual("noise: the change is within" in shown, any(row["is_noise"] for row in rows[:top]), shown)
+
     def test_functions_add_up_to_what_sql_has(self):
         diff = json.loads(self.run_tool("diff", "--json", self.trace("small"), self.trace("large")).stdout)
         totals = [self.query(self.trace(name), "select live_size from heap_dump")[0]["live_size"] for name in ("small", "large")]

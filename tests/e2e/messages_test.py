@@ -396,7 +396,7 @@ class Headline(unittest.TestCase):
 
     def test_a_wrapper_is_named_and_what_it_has_started_is_shown(self):
         result = run(["/bin/sh", "-c", f"{program('patient')} 20 < /dev/null; exit 0"])
-        self.assertRegex(result.stderr, r"Recorded .* of sh \(pid \d+\); most memory had patient \(pid \d+\), heap")
+        self.assertRegex(result.stderr, r"Recorded .* of sh \(pid \d+\); the most memory was in patient \(pid \d+\), heap")
 
 
 class Directories(unittest.TestCase):

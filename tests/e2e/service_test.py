@@ -68,6 +68,29 @@ class Sessions(ServiceTest):
         self.assertEqual(patient.tell("f"), "freed")
         self.assertEqual(patient.end(), 0)
 
+    def test_a_recording_misses_nothing_when_the_program_has_not_noticed_the_end_of_the_last(self):
+        patient = self.patient().wait_ready()
+        for options in (["-p", str(patient.pid)], ["-p", str(patient.pid)], ["-n", "patient"]):
+            recording = self.record(*options, "-i", "1").wait_active()
+            patient.tell("a")
+            recording.finish()
+            self.assertEqual(recording.exit_code, 0, recording.stderr)
+            self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
+        self.assertEqual(patient.end(), 0)
+
+    def test_programs_that_slept_through_it_are_not_said_to_be_missing(self):
+        patients = [self.patient().wait_ready(), self.patient().wait_ready()]
+        for options, said in ((["-p", str(patients[0].pid)], "nothing recorded: 1 process that was asked for has the profiling library in it and "
+                                                             "never reported, which it does when it allocates; record for longer"),
+                              (["-n", "patient"], "nothing recorded: 2 processes that were asked for have the profiling library in them and "
+                                                  "never reported, which they do when they allocate; record for longer")):
+            recording = self.record(*options).wait_active()
+            recording.finish()
+            self.assertEqual(recording.exit_code, 4, recording.stderr)
+            self.assertIn(said, recording.stderr)
+        for patient in patients:
+            self.assertEqual(patient.end(), 0)
+
     def test_running_and_starting_processes_can_be_left_out(self):
         old = self.patient().wait_ready()
         no_running = self.record("-n", "patient", "-i", "1", "--no-running").wait_active()

@@ -122,18 +122,28 @@ class Programs(Situation):
         self.assertIn("the program never reported: it ended before the profiling library was loaded, clears its environment, or",
                       result.stderr)
 
-    def test_children_that_outlive_the_program_are_waited_for(self):
-        command = [HEAP_PROFILE, "-o", self.path("out"), "--", "/bin/sh", "-c",
-                   f"exec 3<&0; {program('patient')} 1 <&3 >/dev/null & exit 0"]
+    def said_at_the_end_of(self, script, line_wanted):
+        """Of a program that leaves children behind, which end when nobody writes to them any more."""
+        command = [HEAP_PROFILE, "-o", self.path("out"), "--", "/bin/sh", "-c", script]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             impatience = threading.Timer(60, process.kill)
             impatience.start()
             line = process.stderr.readline()
-            while line and "the program has ended; still recording 1 process(es) it started, Ctrl-C stops" not in line:
+            while line and not re.search(line_wanted, line):
                 line = process.stderr.readline()
             impatience.cancel()
             self.assertTrue(line)
             process.communicate(timeout=60)
+
+    def test_a_child_that_outlives_the_program_is_waited_for(self):
+        self.said_at_the_end_of(f"exec 3<&0; {program('patient')} 1 <&3 >/dev/null & exit 0",
+                                "the program has ended; still recording 1 process it started, Ctrl-C stops")
+
+    def test_children_that_outlive_the_program_are_waited_for(self):
+        # Two, and parts of the shell that have only just ended.
+        child = f"{program('patient')} 1 <&3 &"
+        self.said_at_the_end_of(f"exec 3<&0; {{ {child} {child} }} | {{ read one; read other; }}",
+                                r"the program has ended; still recording [2-4] processes it started, Ctrl-C stops")
 
     def test_a_heap_profile_without_its_library_says_so(self):
         alone = shutil.copy(HEAP_PROFILE, self.path("heap_profile"))

@@ -1,6 +1,7 @@
 """Running programs that are linked with libheapprofd_client and not preloaded, switched on by a service."""
 
 import os
+import pathlib
 import subprocess
 import unittest
 
@@ -169,10 +170,10 @@ class SwitchOn(unittest.TestCase):
     def test_a_child_of_a_recorded_program_is_switched_on_by_later_sessions(self):
         target = self.switched()
         recording = self.record(target, ["--heaps", "com.example.silent=100000000"])  # too rare to be sampled
-        wait_for(lambda: "memfd:heapprofd-ring" in open(f"/proc/{target.pid}/maps").read() or target.is_sampled(), "joined")
+        wait_for(lambda: "memfd:heapprofd-ring" in pathlib.Path(f"/proc/{target.pid}/maps").read_text() or target.is_sampled(), "joined")
         target.tell("p")
         recording.finish()
-        child = int(open(f"/proc/{target.pid}/task/{target.pid}/children").read())
+        child = int(pathlib.Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
         later = Recording(self.place, ["-p", str(child), *EVERYTHING]).wait_active()
         wait_for(target.is_sampled, "the session was not joined")
         later.finish()

@@ -1,6 +1,7 @@
 """Where names come from: symbol directories, the cache, and files that are damaged."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import tempfile
@@ -100,7 +101,7 @@ class Symbols(unittest.TestCase):
         with open(self.full, "rb") as file:
             data = bytearray(file.read())
         subprocess.run(["objcopy", "--dump-section", f".debug_info={damaged}", self.full, "/dev/null"], check=False)
-        begin = data.find(open(damaged, "rb").read()[:64]) if os.path.exists(damaged) else len(data) // 2
+        begin = data.find(pathlib.Path(damaged).read_bytes()[:64]) if os.path.exists(damaged) else len(data) // 2
         for i in range(begin + 11, min(begin + 4000, len(data))):
             data[i] = (data[i] * 7 + i) % 256
         with open(self.full, "wb") as file:
@@ -116,7 +117,7 @@ class Symbols(unittest.TestCase):
             out = os.path.join(self.directory, "out")
             subprocess.run([HEAP_PROFILE, "-q", "-o", out, "--", self.program], check=True, cwd=self.directory,
                            env={**os.environ, "PERFETTO_PROGUARD_MAP": "com.example=mapping.txt", **env})
-            raw, added, complete = (open(os.path.join(out, name), "rb").read()
+            raw, added, complete = (pathlib.Path(out, name).read_bytes()
                                     for name in ("raw-trace", "deobfuscation-packets", "symbolized-trace"))
             self.assertIn(b"com.example.Store", added)
             self.assertEqual(complete, raw + added)

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import boot
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of the build; of the programs for tests all.
 FILES = ["src/cli/heap_profile", "src/cli/heapprofd", "src/client/libheapprofd_preload.so"]
@@ -51,8 +53,9 @@ class Tree:
         target = self.folder / target
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-        if open(source, "rb").read(4) != b"\x7fELF":
-            return
+        with open(source, "rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return
         subprocess.run(["aarch64-linux-gnu-strip", "--strip-debug", target], check=True)
         for name in re.findall(r"NEEDED.*\[(.*)\]", output_of("readelf", "-dW", source)):
             if name in self.looked_at:
@@ -70,7 +73,7 @@ def command_of(test):
     if kind == "unit":
         program, _, rest = name.partition(" ")
         return f"/build/unit/{program} --gtest_brief=1 {shlex.quote(rest)}"
-    return f"python3 -m unittest -v {name}"
+    return boot.python_test(name)
 
 
 def make_tree(folder, build, sysroot, machine, tests):
@@ -99,7 +102,7 @@ def make_tree(folder, build, sysroot, machine, tests):
         subprocess.run(["protoc", f"--python_out={folder}/tests/proto", f"-I{ROOT}/proto", schema], check=True)
     (folder / "init").write_text(INIT)
     (folder / "init").chmod(0o755)
-    (folder / "tests/commands").write_text("".join(f"echo '=== {test}'; {command_of(test)} </dev/null; echo \"=== {test}: $?\"\n" for test in tests))
+    (folder / "tests/commands").write_text(boot.commands(tests, command_of))
 
 
 def main():
@@ -112,16 +115,7 @@ def main():
         subprocess.run(f"find . | busybox cpio -o -H newc 2>/dev/null | gzip -1 >{archive}", shell=True, check=True, cwd=folder)
         shutil.rmtree(folder)
         kernel = next((machine / "boot").glob("vmlinuz-*"))
-        passed = set()
-        with subprocess.Popen(["timeout", "--kill-after=5", "1800", *EMULATOR, "-kernel", kernel, "-initrd", archive], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              text=True, errors="replace") as emulator:
-            for line in emulator.stdout:
-                print(line.rstrip("\r\n"), flush=True)
-                if ended := re.match(r"=== (.*): 0\r?$", line):
-                    passed.add(ended[1])
-    failed = [test for test in tests if test not in passed]
-    print(f"{len(passed)} passed, {len(failed)} failed", *failed)
-    return 1 if failed else 0
+        return boot.run(EMULATOR, kernel, archive, tests)
 
 
 if __name__ == "__main__":

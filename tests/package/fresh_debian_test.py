@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
+from newer import make_newer
+
 PACKAGES = os.path.abspath(os.environ["PACKAGES"])
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 PATIENCE = 1800
@@ -58,19 +60,9 @@ class FreshDebian(unittest.TestCase):
         self.assertEqual(result.returncode, 0, (script, result.stdout, result.stderr))
         return result.stdout
 
-    def make_newer(self, package):
-        """The same package with a higher version, in the place of an upgrade."""
+    def add_newer(self, package):
         (deb,) = glob.glob(os.path.join(PACKAGES, package + "_*.deb"))
-        with tempfile.TemporaryDirectory() as directory:
-            tree = os.path.join(directory, "tree")
-            subprocess.run(["dpkg-deb", "-R", deb, tree], check=True)
-            control = os.path.join(tree, "DEBIAN", "control")
-            with open(control) as file:
-                text = re.sub(r"(^Version: |\(= )([0-9.]+)", r"\g<1>\g<2>+next", file.read(), flags=re.MULTILINE)
-            with open(control, "w") as file:
-                file.write(text)
-            subprocess.run(["dpkg-deb", "-b", tree, os.path.join(self.root, "packages", package + "_next.deb")], check=True,
-                           capture_output=True)
+        make_newer(deb, os.path.join(self.root, "packages", package + "_next.deb"))
 
     def use_the_tool(self):
         self.run_there("heap_profile -i 1 -o /tmp/profile -- ls / && test -s /tmp/profile/report.html && "
@@ -95,7 +87,7 @@ class FreshDebian(unittest.TestCase):
         self.use_the_tool()
         self.use_the_library()
         for package in ("heapprofd", "heapprofd-daemon", "libheapprofd-client1", "libheapprofd-client-dev"):
-            self.make_newer(package)
+            self.add_newer(package)
         self.run_there("apt-get -qq install --no-install-recommends /packages/*_next.deb")
         versions = self.run_there("dpkg-query -W -f '${Version}\\n' heapprofd heapprofd-daemon libheapprofd-client1")
         self.assertEqual(versions.count("+next"), 3)

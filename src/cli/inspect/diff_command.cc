@@ -125,6 +125,13 @@ std::string FunctionRows(const Comparison& comparison, size_t top) {
   return text;
 }
 
+bool ShowsNoise(const Comparison& comparison, size_t top) {
+  const size_t shown = std::min(top, comparison.functions.size());
+  return std::any_of(comparison.functions.begin(),
+                     comparison.functions.begin() + static_cast<ptrdiff_t>(shown),
+                     [](const auto& row) { return row.IsNoise(); });
+}
+
 void PrintTable(const ChosenHeap& a,
                 const ChosenHeap& b,
                 const Comparison& comparison,
@@ -133,9 +140,10 @@ void PrintTable(const ChosenHeap& a,
   for (const FigureChange& figure : comparison.figures)
     text += FigureRow(figure);
   text += FunctionRows(comparison, options.top);
-  text += comparison.error_is_known
-              ? "\n  noise: the change is within the sampling error (95 %)\n"
-              : "\n  the sampling error of these figures is not known\n";
+  if (!comparison.error_is_known)
+    text += "\n  the sampling error of these figures is not known\n";
+  else if (ShowsNoise(comparison, options.top))
+    text += "\n  noise: the change is within the sampling error (95 %)\n";
   for (const OpenedFile* file : {a.file, b.file}) {
     for (const std::string& warning : file->warnings)
       text += "  ! " + Printable(file->path) + ": " + warning + "\n";

@@ -122,9 +122,9 @@ void ProgramRun::SayWaiting() {
   said_waiting_ = true;
   status_line_->Clear();
   Print(stderr,
-        "heap_profile: the program has ended; still recording %zu process(es) it "
-        "started, Ctrl-C stops\n",
-        children);
+        "heap_profile: the program has ended; still recording %zu %s it started, Ctrl-C "
+        "stops\n",
+        children, children == 1 ? "process" : "processes");
 }
 
 void ProgramRun::HandleSignals() {

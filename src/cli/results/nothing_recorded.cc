@@ -17,6 +17,19 @@ std::string Listed(const std::vector<std::string>& names) {
   return text;
 }
 
+// Of processes that a session would have woken.
+std::string NeverWoke(size_t count) {
+  const std::string then = "; record for longer, or while work is done";
+  if (count == 1)
+    return "1 process that was asked for has the profiling library in it and never "
+           "reported, which it does when it allocates" +
+           then;
+  return std::to_string(count) +
+         " processes that were asked for have the profiling library in them and never "
+         "reported, which they do when they allocate" +
+         then;
+}
+
 // None of the processes that were asked for came.
 std::string ReasonWithoutTargets(const TraceRecording& recording, bool has_program) {
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
@@ -32,6 +45,10 @@ std::string ReasonWithoutTargets(const TraceRecording& recording, bool has_progr
         return session->missed().has_failed() || !session->attach_problems().empty();
       }))
     return "no process that was asked for could be recorded; the lines above say why";
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    if (session->missed().asleep() > 0)
+      return NeverWoke(session->missed().asleep());
+  }
   if (std::ranges::any_of(recording.sessions(), [](const auto& session) {
         return session->missed().others() > 0;
       }))

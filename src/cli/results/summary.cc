@@ -261,10 +261,11 @@ std::string Headline(const TargetProfile& profile,
   const std::string shown = ProcessName(profile);
   return (options.seconds > 0 ? "Recorded " + FormatDuration(options.seconds) + " of "
                               : "Profile of ") +
-         (options.program.empty() ? shown
-                                  : options.program + "; most memory had " + shown) +
+         (options.program.empty()
+              ? shown
+              : options.program + "; the most memory was in " + shown) +
          ", heap " + Printable(dump.heap_name) + FormatInterval(dump) +
-         (options.largest.empty() ? "" : "; more memory had " + options.largest);
+         (options.largest.empty() ? "" : "; more memory was in " + options.largest);
 }
 
 std::vector<std::string> AllWarnings(const std::vector<ProcessResult>& processes,

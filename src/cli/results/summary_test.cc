@@ -315,7 +315,7 @@ TEST(FormatSummaryTest, AProcessWithMoreMemoryThanTheFirstIsNamed) {
   SummaryOptions options;
   options.largest = "cc1plus (pid 12)";
   const std::string text = FormatSummary({ResultOf(test)}, options);
-  EXPECT_TRUE(Holds(text, "; more memory had cc1plus (pid 12)\n")) << text;
+  EXPECT_TRUE(Holds(text, "; more memory was in cc1plus (pid 12)\n")) << text;
 }
 
 TEST(FormatSummaryTest, WhatOtherProcessesLackIsTold) {
@@ -515,7 +515,7 @@ TEST(SummaryTest, TheProgramThatTheUserNamedIsInTheHeadline) {
   SummaryOptions options;
   options.program = "g++ (pid 12)";
   EXPECT_TRUE(Holds(FormatSummary({ResultOf(test)}, options),
-                    " of g++ (pid 12); most memory had cc1plus (pid 4711), heap"));
+                    " of g++ (pid 12); the most memory was in cc1plus (pid 4711), heap"));
 }
 
 TEST(SummaryTest, WithoutATraceNoneIsOffered) {

@@ -28,6 +28,11 @@ class MissedProcesses {
 
   size_t others() const { return others_; }
 
+  // Of a wanted name or number, with our library in it: comes when it allocates.
+  void NoteAsleep() { ++asleep_; }
+
+  size_t asleep() const { return asleep_; }
+
   // Of a wanted name or number, and attaching to it failed, which was said.
   void NoteFailed() { has_failed_ = true; }
 
@@ -39,6 +44,7 @@ class MissedProcesses {
   ProgramWatch* programs_;
   std::vector<std::unique_ptr<TargetProfile>> taken_;
   size_t others_ = 0;
+  size_t asleep_ = 0;
   bool has_failed_ = false;
 };
 
