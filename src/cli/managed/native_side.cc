@@ -1,5 +1,6 @@
 #include "cli/managed/native_side.h"
 
+#include "cli/results/quality_warnings.h"
 #include "import/import_file.h"
 #include "profile/model.h"
 #include "query/allocators.h"
@@ -49,10 +50,11 @@ MallocSampling NativeSide::SamplingOf(int64_t pid) const {
   const ImportedDump* const last = LastOf(pid);
   if (last == nullptr)
     return {};
+  const Quality quality =
+      last->quality == kNoId ? Quality() : trace_.qualities[last->quality];
   return {.interval = last->sampling_interval,
-          .unlisted_blocks = last->quality == kNoId
-                                 ? 0
-                                 : trace_.qualities[last->quality].unlisted_blocks};
+          .unlisted_blocks = quality.unlisted_blocks,
+          .lacks_records = IsIncomplete(quality)};
 }
 
 const std::vector<std::string>* NativeSide::StackOf(int64_t pid, uint64_t address) {
