@@ -158,6 +158,7 @@ class TraceWriter {
   std::unordered_map<std::string, uint64_t> strings_;           // kind and text to iid
   uint64_t label_mapping_iid_ = 0;                              // 0: not yet
   uint64_t next_iid_ = 1;
+  uint64_t next_frame_iid_ = 1;  // of their own: stacks are long, and small numbers short
   uint64_t next_index_ = 0;
   bool sequence_has_begun_ = false;
 };
