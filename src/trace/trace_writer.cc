@@ -192,6 +192,10 @@ Status TraceWriter::WriteHeaps(const TargetProfile& profile,
   Target& target = targets_[target_id];
   target.mapping_iids.resize(profile.mappings.size());
   target.frame_iids.resize(profile.frames.size());
+  if (target.last_dump_ns.empty()) {  // earlier dumps may be in another trace
+    for (const HeapDump& dump : heaps)
+      target.last_dump_ns.emplace(dump.heap_name, profile.process.start_ns);
+  }
   if (heaps.empty())
     return WriteHeap(profile, DumpOfNothing(profile), target, flags);
   for (const HeapDump& dump : heaps)

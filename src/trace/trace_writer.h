@@ -104,8 +104,7 @@ class TraceWriter {
   // Bytes written so far.
   uint64_t size() const { return file_.size(); }
 
-  // TraceFile::own_path.
-  std::string own_path() const { return file_.own_path(); }
+  const TraceFile& file() const { return file_; }
 
  private:
   // What of one target has been written already: its ids in the sequence.
