@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "attach/remote_process.h"
+#include "base/fd_path.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
@@ -38,8 +39,7 @@ ScopedFd OpenMemoryFile(const std::string& path) {
   errno = EINVAL;
   if (!S_ISREG(status.st_mode) || status.st_nlink != 0)
     return ScopedFd();
-  ScopedFd file(
-      open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDWR | O_CLOEXEC));
+  ScopedFd file(open(FdPath(place.get()).c_str(), O_RDWR | O_CLOEXEC));
   const int seals = file.valid() ? fcntl(file.get(), F_GET_SEALS) : -1;
   if (seals < 0 || (seals & F_SEAL_SEAL) != 0)
     return ScopedFd();

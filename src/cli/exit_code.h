@@ -17,11 +17,6 @@ enum ExitCode : int {
   kExitSignalBase = 128,  // + signal number: the program was killed
 };
 
-// Of a recording: all of its files are written, if only to say that nothing happened.
-constexpr bool IsComplete(int exit_code) {
-  return exit_code == kExitOk || exit_code == kExitNothing;
-}
-
 // Of a process whose end wait(2) has told with this status.
 int ExitCodeOf(int wait_status);
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/fd_path.h"
 #include "base/random_seed.h"
 #include "base/text.h"
 #include "hotspot/dump_room.h"
@@ -103,7 +104,7 @@ Result<ScopedFd> KeptDump::Keep() {
 bool KeptDump::GiveName() {
   const int to = directory_.get();
   if (stand_in_.empty()) {
-    const std::string link = "/proc/self/fd/" + std::to_string(fd_.get());
+    const std::string link = FdPath(fd_.get());
     return linkat(AT_FDCWD, link.c_str(), to, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
   }
   bool has_name =

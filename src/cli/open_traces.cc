@@ -53,4 +53,18 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(
                                {std::move(builder), warn, std::move(contents)});
 }
 
+Result<std::unique_ptr<TraceDatabase>> OpenOwnTrace(
+    ByteSource& source,
+    const std::string& name,
+    const std::function<void(const std::string&)>& warn) {
+  auto trace = std::make_unique<ImportedTrace>();
+  auto builder = std::make_unique<TraceBuilder>(trace.get());
+  builder->DeferDecoding();
+  builder->ReadWholeStacks();
+  std::vector<std::string> warnings;
+  HPD_TRY(ImportSource(source, name, *builder, &warnings));
+  std::for_each(warnings.begin(), warnings.end(), warn);
+  return TraceDatabase::Create(std::move(trace), {std::move(builder), warn, {}});
+}
+
 }  // namespace heapprofd

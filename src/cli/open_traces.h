@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "import/perfetto/byte_source.h"
 #include "query/trace_database.h"
 
 namespace heapprofd {
@@ -32,5 +33,11 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(
     const std::function<void(const std::string&)>& warn,
     StackForm form = StackForm::kCallsites,
     bool keeps_contents = true);
+
+// A trace that names its functions itself, with whole stacks. `name` is for messages.
+Result<std::unique_ptr<TraceDatabase>> OpenOwnTrace(
+    ByteSource& source,
+    const std::string& name,
+    const std::function<void(const std::string&)>& warn);
 
 }  // namespace heapprofd

@@ -15,6 +15,7 @@
 #include "cli/output_file.h"
 #include "cli/record/signals.h"
 #include "cli/results/report_warnings.h"
+#include "cli/run_command.h"
 #include "cli/text_layout.h"
 #include "report/report_data.h"
 #include "report/report_page.h"
@@ -24,7 +25,7 @@ namespace {
 
 constexpr char kProgram[] = "heap_profile report";
 constexpr char kUsualName[] = "report.html";
-constexpr uint64_t kPatienceNs = 60'000'000'000;  // of a recording that is over
+constexpr uint64_t kPatienceNs = 300'000'000'000;  // of a recording that is over
 
 struct ReportArguments {
   std::vector<std::string> files;
@@ -49,12 +50,6 @@ std::vector<Flag> ReportFlags(ReportArguments& arguments) {
   };
 }
 
-void PrintPath(const std::string& path) {
-  const std::string line =
-      FileLine("report", path, "(open in a browser)", TerminalWidth(STDERR_FILENO));
-  Print(stderr, "%s", line.c_str());
-}
-
 Status WritePage(const ReportArguments& arguments) {
   if (arguments.files.empty())
     return Invalid(
@@ -73,16 +68,9 @@ Status WritePage(const ReportArguments& arguments) {
   HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
                  OpenTraces(arguments.files, kProgram, warn, StackForm::kWhole,
                             /*keeps_contents=*/false));
-  HPD_TRY(database->Decode());
-  TellOfRecordings(database->trace(), &options);
-  HPD_TRY_ASSIGN(const std::string data, EncodeReport(*database, options));
-  // Before there is a file: whoever is ended meanwhile leaves none behind.
-  const std::string page = ReportPage(data);
-  HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(path));
-  HPD_TRY(file.Write(page));
-  HPD_TRY(file.Finish());
+  HPD_TRY(WriteReport(*database, options, path));
   if (!arguments.quiet && path != "-")
-    PrintPath(path);
+    PrintReportPath(path);
   return {};
 }
 
@@ -108,50 +96,67 @@ CommandLine ReportCommandLine() {
       }};
 }
 
-std::string RecordingReport::PagePath() const {
-  return trace_path_.substr(0, trace_path_.rfind('/') + 1) + kUsualName;
+Status WriteReport(TraceDatabase& database,
+                   ReportOptions options,
+                   const std::string& path) {
+  HPD_TRY(database.Decode());
+  TellOfRecordings(database.trace(), &options);
+  HPD_TRY_ASSIGN(const std::string data, EncodeReport(database, options));
+  // Before there is a file: whoever is ended meanwhile leaves none behind.
+  const std::string page = ReportPage(data);
+  HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(path));
+  HPD_TRY(file.Write(page));
+  return file.Finish();
+}
+
+std::string ReportPathBeside(const std::string& trace_path) {
+  return trace_path.substr(0, trace_path.rfind('/') + 1) + kUsualName;
+}
+
+void PrintReportPath(const std::string& path) {
+  const std::string line =
+      FileLine("report", path, "(open in a browser)", TerminalWidth(STDERR_FILENO));
+  Print(stderr, "%s", line.c_str());
+}
+
+void PrintNoReport(const std::string& cause,
+                   bool has_whole_trace,
+                   const std::string& trace_path) {
+  Print(stderr,
+        "heap_profile: cannot make the report: %s; %sheap_profile report %s makes it\n",
+        cause.c_str(), has_whole_trace ? "the trace is complete, " : "",
+        Printable(trace_path).c_str());
 }
 
 // Runs this program again.
-void RecordingReport::Begin() {
+void MakeReportBeside(const std::string& trace_path, bool has_whole_trace, bool quiet) {
   struct stat trace {};
 
-  if (stat(trace_path_.c_str(), &trace) != 0 || trace.st_size == 0)
+  if (stat(trace_path.c_str(), &trace) != 0 || trace.st_size == 0)
     return;  // what went wrong is said
-  sigset_t none;
-  sigemptyset(&none);
-  end_ns_ = MonotonicNs() + kPatienceNs;
-  running_.emplace(RunningCommand::Start(
-      {"/proc/self/exe", "report", "-q", "-o", PagePath(), "--", trace_path_}, none));
-}
-
-void RecordingReport::Finish(bool is_complete, bool quiet) {
+  const std::string path = ReportPathBeside(trace_path);
   const SteeringSignals signals;
   const ScopedFd stop_requests = StopRequests();
-  if (!running_)
-    Begin();
-  if (!running_)
-    return;
+  sigset_t none;
+  sigemptyset(&none);
+  const uint64_t end_ns = MonotonicNs() + kPatienceNs;
   const auto is_over = [&] {
     pollfd request = {.fd = stop_requests.get(), .events = POLLIN, .revents = 0};
-    return MonotonicNs() >= end_ns_ || poll(&request, 1, 0) > 0;
+    return MonotonicNs() >= end_ns || poll(&request, 1, 0) > 0;
   };
   const Result<CommandResult> result =
-      running_->ok()
-          ? running_->value().Await({.fd = stop_requests.get(), .is_over = is_over})
-          : running_->status();
+      RunCommand({"/proc/self/exe", "report", "-q", "-o", path, "--", trace_path}, none,
+                 {.fd = stop_requests.get(), .is_over = is_over});
   if (result.ok() && result.value().exit_code == 0) {
     if (!quiet)
-      PrintPath(PagePath());
+      PrintReportPath(path);
     return;
   }
   const bool was_ended = !result.ok() && result.status().code() == StatusCode::kTryAgain;
-  Print(stderr,
-        "heap_profile: cannot make the report: %s; %sheap_profile report %s makes it\n",
-        was_ended     ? "it took too long or was interrupted"
-        : result.ok() ? "a line above says why, or the system has ended it"
-                      : result.status().message().c_str(),
-        is_complete ? "the trace is complete, " : "", Printable(trace_path_).c_str());
+  PrintNoReport(was_ended     ? "it took too long or was interrupted"
+                : result.ok() ? "a line above says why, or the system has ended it"
+                              : result.status().message(),
+                has_whole_trace, trace_path);
 }
 
 }  // namespace heapprofd

@@ -1,39 +1,35 @@
-// `heap_profile report FILE...`: the profile as one page of HTML; and the same at the end
-// of a recording.
+// `heap_profile report FILE...`: the profile as one page of HTML; and the same beside the
+// trace of a recording.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <utility>
 
+#include "base/status.h"
 #include "cli/command_line.h"
-#include "cli/run_command.h"
+#include "query/trace_database.h"
+#include "report/report_data.h"
 
 namespace heapprofd {
 
 CommandLine ReportCommandLine();
 
-// The page beside the trace of a recording. It is made in a process of its own, so that
-// whatever goes wrong there, takes too long or is ended by Ctrl-C does no harm to the
-// recording, nor to its exit code.
-class RecordingReport {
- public:
-  explicit RecordingReport(std::string trace_path) : trace_path_(std::move(trace_path)) {}
+// With what was wrong with the recordings. `path`: replaced when all of it is written.
+Status WriteReport(TraceDatabase& database,
+                   ReportOptions options,
+                   const std::string& path);
 
-  // The trace is written. What else a recording leaves can be made meanwhile.
-  void Begin();
+// Of the page of a recording.
+std::string ReportPathBeside(const std::string& trace_path);
 
-  // Begins, if nobody has, and waits; says where the page is, or why there is none, and
-  // whether the trace is complete.
-  void Finish(bool is_complete, bool quiet);
+void PrintReportPath(const std::string& path);
 
- private:
-  std::string PagePath() const;
+void PrintNoReport(const std::string& cause,
+                   bool has_whole_trace,
+                   const std::string& trace_path);
 
-  std::string trace_path_;
-  uint64_t end_ns_ = 0;  // CLOCK_MONOTONIC, of our patience
-  std::optional<Result<RunningCommand>> running_;
-};
+// Makes the page beside the trace of a recording, in a process of its own: whatever goes
+// wrong there, takes too long or is ended by Ctrl-C does no harm to the recording, nor to
+// its exit code. Says where the page is, or why there is none.
+void MakeReportBeside(const std::string& trace_path, bool has_whole_trace, bool quiet);
 
 }  // namespace heapprofd

@@ -8,8 +8,12 @@
 
 namespace heapprofd {
 
-// `bytes`: at most 2 GiB. `level`: zlib's, from 1 (fast) to 9 (small); -1: its usual one.
-std::string Gzip(std::string_view bytes, int level = -1);
+// zlib's, from 1 (fast) to 9 (small): half the time of its usual one, for 2 % more bytes of
+// a report and 6 % of a pprof file.
+inline constexpr int kGzipLevel = 4;
+
+// `bytes`: at most 2 GiB.
+std::string Gzip(std::string_view bytes, int level = kGzipLevel);
 
 // Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
 // half a file.

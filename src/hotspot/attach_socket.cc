@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/fd_path.h"
 #include "base/format.h"
 #include "hotspot/attach_answer.h"
 
@@ -117,7 +118,7 @@ Result<ScopedFd> TryToConnect(const JavaProcess& process, int temporary) {
   ScopedFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  const std::string path = FdPath(file.get());
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
               sizeof(address)) == 0) {

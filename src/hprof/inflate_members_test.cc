@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include "base/fd_path.h"
 #include "base/scoped_fd.h"
 #include "hprof/mapped_input.h"
 #include "import/perfetto/byte_source.h"
@@ -73,8 +74,7 @@ std::string Opened(const std::string& packed, std::string* damage) {
   const ScopedFd file(memfd_create("packed", MFD_CLOEXEC));
   EXPECT_EQ(write(file.get(), packed.data(), packed.size()),
             static_cast<ssize_t>(packed.size()));
-  const Result<MappedInput> input =
-      MappedInput::Open("/proc/self/fd/" + std::to_string(file.get()));
+  const Result<MappedInput> input = MappedInput::Open(FdPath(file.get()));
   EXPECT_TRUE(input.ok());
   *damage = input.value().damage();
   return std::string(input.value().bytes());

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd_path.h"
 #include "base/quiet_thread.h"
 #include "base/test_child.h"
 #include "hprof/lost_pages.h"
@@ -72,7 +73,7 @@ TEST(MappedInputTest, SoManyAreOpenAtATime) {
 TEST(MappedInputTest, WhatTheSystemRefusesIsNamed) {
   const ScopedFd memory(memfd_create("x", MFD_CLOEXEC));
   ASSERT_EQ(ftruncate(memory.get(), 4096), 0);
-  const std::string path = "/proc/self/fd/" + std::to_string(memory.get());
+  const std::string path = FdPath(memory.get());
   ScopedFd written(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   EXPECT_EQ(MappedInput::Map(std::move(written), "x").status().message(),
             "cannot map x: Permission denied");

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/fd_path.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "hprof/merge.h"
@@ -21,7 +22,7 @@ heapprofd::ScopedFd FileOf(const uint8_t* data, size_t size) {
 }
 
 std::string PathOf(const heapprofd::ScopedFd& fd) {
-  return "/proc/self/fd/" + std::to_string(fd.get());
+  return FdPath(fd.get());
 }
 
 }  // namespace

@@ -89,9 +89,10 @@ Result<ImportReport> ImportTrace(ByteSource& source,
   return ImportReport{read.bytes, 0, std::move(read.damage)};
 }
 
-void AddWarnings(const std::string& path,
-                 const ImportReport& report,
-                 std::vector<std::string>* warnings) {
+void AddFile(const std::string& path,
+             const ImportReport& report,
+             TraceBuilder& builder,
+             std::vector<std::string>* warnings) {
   if (!report.damage.empty())
     warnings->push_back(path + " is incomplete: " + report.damage +
                         "; what comes before is used");
@@ -100,6 +101,13 @@ void AddWarnings(const std::string& path,
                         (report.bad_records == 1
                              ? " record makes no sense and was left out"
                              : " records make no sense and were left out"));
+  builder.trace().file_ends.push_back(
+      static_cast<uint32_t>(builder.trace().processes.size()));
+}
+
+void AddTraceWarnings(TraceBuilder& builder, std::vector<std::string>* warnings) {
+  for (std::string& warning : TraceWarnings(builder.trace().stats))
+    warnings->push_back(std::move(warning));
 }
 
 Result<ImportReport> ImportAs(FileFormat format,
@@ -165,17 +173,24 @@ void ReturnFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, kOwnMapping);
 }
 
+Status ImportSource(ByteSource& source,
+                    const std::string& name,
+                    TraceBuilder& builder,
+                    std::vector<std::string>* warnings) {
+  HPD_TRY_ASSIGN(const ImportReport report, ImportBytes(source, name, builder));
+  AddFile(name, report, builder, warnings);
+  AddTraceWarnings(builder, warnings);
+  return {};
+}
+
 Status ImportFiles(std::span<const std::string> paths,
                    TraceBuilder& builder,
                    std::vector<std::string>* warnings) {
   for (const std::string& path : paths) {
     HPD_TRY_ASSIGN(const ImportReport report, ImportFile(path, builder));
-    AddWarnings(path, report, warnings);
-    builder.trace().file_ends.push_back(
-        static_cast<uint32_t>(builder.trace().processes.size()));
+    AddFile(path, report, builder, warnings);
   }
-  for (std::string& warning : TraceWarnings(builder.trace().stats))
-    warnings->push_back(std::move(warning));
+  AddTraceWarnings(builder, warnings);
   return {};
 }
 

@@ -38,8 +38,14 @@ Result<ImportReport> ImportBytes(ByteSource& source,
 // system before the next step's tables grow. For the whole process.
 void ReturnFreedMemory();
 
-// Adds several files, in the order given, to one trace. `warnings` receives a line for
-// each thing that was not right.
+// ImportBytes of the only source of a trace. `warnings` receives a line for each thing that
+// was not right.
+Status ImportSource(ByteSource& source,
+                    const std::string& name,
+                    TraceBuilder& builder,
+                    std::vector<std::string>* warnings);
+
+// The same of several files, in the order given.
 Status ImportFiles(std::span<const std::string> paths,
                    TraceBuilder& builder,
                    std::vector<std::string>* warnings);

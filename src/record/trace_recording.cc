@@ -375,17 +375,15 @@ Status TraceRecording::WriteRest(const RecordingEnd& end) {
   return status_;
 }
 
-Status TraceRecording::WriteAnew(TraceFile trace, const RecordingEnd& end) {
-  TraceWriter before = std::exchange(writer_, TraceWriter(std::move(trace)));
-  status_ = {};
+void TraceRecording::WriteAnew(const RecordingEnd& end) {
+  const Status failure = std::exchange(status_, {});
+  writer_ = TraceWriter(TraceFile::InMemory());
   target_states_.clear();
   rejected_ids_.clear();
   next_target_id_ = 0;
   Note(writer_.WriteHeader(SerializeTraceConfig(config_)));
-  Status status = WriteRest(end);
-  if (!status.ok())
-    writer_ = std::move(before);
-  return status;
+  static_cast<void>(WriteRest(end));  // memory is no disk that could be full
+  status_ = failure;
 }
 
 void TraceRecording::LeaveToParent() {

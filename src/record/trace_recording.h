@@ -92,12 +92,12 @@ class TraceRecording {
   // After Stop, when frames have their names: writes final dumps, symbols and `end`.
   Status WriteRest(const RecordingEnd& end);
 
-  // Where this process can read the trace (TraceFile::own_path).
-  std::string own_path() const { return writer_.own_path(); }
+  // Where the trace is.
+  const TraceFile& file() const { return writer_.file(); }
 
-  // After WriteRest has failed: all that is still in memory, into another file, which is
-  // the trace from then on unless that fails, too.
-  Status WriteAnew(TraceFile trace, const RecordingEnd& end);
+  // After WriteRest has failed: makes a trace in memory of all that is still known, which
+  // takes the place of the one that could not be written. status() stays.
+  void WriteAnew(const RecordingEnd& end);
 
  private:
   struct SessionState {

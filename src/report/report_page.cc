@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::string_view kDataMark = "%DATA%";
 constexpr std::string_view kConnectMark = "%CONNECT%";
-constexpr int kLevel = 4;        // half the time of the usual one, for 2 % more bytes
 constexpr int kServedLevel = 1;  // nobody keeps that one
 
 // Three bytes, fewer at the end of all.
@@ -48,7 +47,7 @@ std::string ReportPage(std::string_view data, PageKind kind) {
   const size_t mark = page.find(kDataMark);
   HPD_CHECK(connect < mark && mark != std::string_view::npos);
   const std::string packed =
-      Gzip(data, kind == PageKind::kServed ? kServedLevel : kLevel);
+      Gzip(data, kind == PageKind::kServed ? kServedLevel : kGzipLevel);
   std::string text;
   text.reserve(page.size() + packed.size() / 2 * 3);  // enough: base64 is 4 for 3
   text += page.substr(0, connect);

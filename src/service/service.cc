@@ -428,9 +428,11 @@ void Service::RunFinisher(Hosted& hosted, int connection) {
   if (hosted.standard_error.valid())
     dup2(hosted.standard_error.get(), STDERR_FILENO);
   MakePatient(&stderr, STDERR_FILENO);
-  const int exit_code = hooks_.finish(*hosted.recording, hosted.request);
+  const RecordingOutcome outcome = hooks_.finish(*hosted.recording, hosted.request);
   if (connection >= 0) {
-    const Status ignored = channel.Send(ControlType::kDone, std::to_string(exit_code));
+    const Status ignored =
+        channel.Send(ControlType::kDone, std::to_string(outcome.exit_code) +
+                                             (outcome.has_whole_trace ? " whole" : ""));
     static_cast<void>(ignored);
   }
   _exit(0);

@@ -17,6 +17,7 @@
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
+#include "record/recording_outcome.h"
 #include "record/trace_recording.h"
 #include "service/control_channel.h"
 #include "service/door.h"
@@ -40,8 +41,8 @@ struct FinishRequest {
 // What the service leaves to whoever runs it.
 struct ServiceHooks {
   // Symbolizes and writes what is left; runs in a process of its own, with the rights and
-  // the standard error of the recording's owner. Gives an exit code.
-  std::function<int(TraceRecording&, const FinishRequest&)> finish;
+  // the standard error of the recording's owner.
+  std::function<RecordingOutcome(TraceRecording&, const FinishRequest&)> finish;
   // Now and then while a recording runs. Gives a line for its owner, or "".
   std::function<std::string(TraceRecording&)> observe;
   // The recording is about to go.

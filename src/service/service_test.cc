@@ -40,7 +40,9 @@ class ServiceTest : public testing::Test {
     ASSERT_TRUE(directory.ok()) << directory.status().message();
     ServiceHooks hooks{.finish =
                            [](TraceRecording& recording, const FinishRequest&) {
-                             return recording.WriteRest({}).ok() ? 0 : 1;
+                             return RecordingOutcome{
+                                 .exit_code = 3,
+                                 .has_whole_trace = recording.WriteRest({}).ok()};
                            },
                        .observe = [](TraceRecording&) { return std::string(); },
                        .forget = [this](TraceRecording&) { ++forgotten_; }};
@@ -129,7 +131,7 @@ TEST_F(ServiceTest, ARecordingBeginsIsMarkedAndIsFinishedInAProcessOfItsOwn) {
   ASSERT_TRUE(channel.Send(ControlType::kStop, "").ok());
   const ControlMessage done = AnswerOn(channel);
   EXPECT_EQ(done.type, ControlType::kDone);
-  EXPECT_EQ(done.payload, "0");
+  EXPECT_EQ(done.payload, "3 whole");
   EXPECT_EQ(forgotten_, 1);
   EXPECT_TRUE(BecomesIdle());
 }

@@ -277,10 +277,11 @@ class Pool {
 
   // False: cancelled.
   bool Run() {
+    const int cancel_fd = limits_.cancel_fd;
     while (true) {
       GiveTasks();
       if (workers_.empty())
-        return true;
+        return limits_.cancel_fd == cancel_fd;
       if (!Wait())
         return false;
     }
@@ -328,9 +329,22 @@ class Pool {
       limits_.on_progress(done_);
     if (limits_.request_fd >= 0 && (fds.back().revents & POLLIN) != 0)
       limits_.on_request();
+    if (limits_.cancel_fd >= 0 && fds[cancel].revents != 0)
+      return Cancel();
     for (size_t i = workers_.size(); i-- > 0;)  // backwards: some are removed
       Check(i, fds[i].revents != 0);
-    return limits_.cancel_fd < 0 || fds[cancel].revents == 0;
+    return true;
+  }
+
+  // False: nothing is left to be done.
+  bool Cancel() {
+    limits_.cancel_fd = -1;
+    const size_t first_wanted = count_ - std::min(count_, limits_.not_cancelled);
+    std::erase_if(workers_, [first_wanted](const std::unique_ptr<Worker>& worker) {
+      return worker->task() < first_wanted;
+    });
+    next_ = std::max(next_, first_wanted);
+    return next_ < count_ || !workers_.empty();
   }
 
   void Check(size_t i, bool is_readable) {

@@ -32,7 +32,8 @@ struct WorkerLimits {
   uint32_t wall_seconds = 180;                  // per task
   uint64_t result_bytes = uint64_t{512} << 20;  // per task
   unsigned workers = 0;                         // 0: WorkersByDefault()
-  int cancel_fd = -1;  // readable: the caller waits no longer; -1: there is none
+  int cancel_fd = -1;        // readable: the caller waits no longer; -1: there is none
+  size_t not_cancelled = 0;  // so many of the last tasks are waited for all the same
   WorkerRights rights = WorkerRights::kAll;
   std::vector<int> kept_fds = {};  // of a worker without rights
   // Called here when it is readable: answers what a worker may ask for meanwhile.

@@ -89,6 +89,30 @@ TEST(WorkerPoolTest, WhoIsCancelledReturnsAtOnceWithWhatIsDone) {
   EXPECT_EQ(done, std::vector<size_t>{0});
 }
 
+TEST(WorkerPoolTest, WhatIsNotCancelledIsDoneAllTheSame) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const ScopedFd read_end(ends[0]);
+  ScopedFd write_end(ends[1]);
+  write_end.reset();  // cancelled before it has begun
+  std::vector<size_t> done;
+  const bool is_complete = RunInWorkers(
+      4,
+      [](size_t index) {
+        while (index < 2)
+          pause();
+        return std::string("done");
+      },
+      [&](size_t index, const Result<std::string>& result) {
+        EXPECT_TRUE(result.ok());
+        done.push_back(index);
+      },
+      {.workers = 2, .cancel_fd = read_end.get(), .not_cancelled = 2});
+  EXPECT_FALSE(is_complete);
+  std::sort(done.begin(), done.end());
+  EXPECT_EQ(done, (std::vector<size_t>{2, 3}));
+}
+
 TEST(WorkerPoolTest, AFileTruncatedUnderItsReaderCostsThatTaskOnly) {
   const auto results = RunAll(5, [](size_t index) {
     if (index != 2)

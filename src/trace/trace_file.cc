@@ -37,6 +37,8 @@ Status TraceFile::Append(const std::string& packet) {
 }
 
 Status TraceFile::Flush() {
+  if (is_in_memory())
+    return status_;
   size_t done = 0;
   while (status_.ok() && done < buffer_.size()) {
     const ssize_t written =

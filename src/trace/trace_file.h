@@ -1,10 +1,13 @@
-// The file behind a trace: packets are appended; whatever was appended is a valid trace.
+// What is behind a trace, a file or memory: packets are appended; whatever was appended is
+// a valid trace.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "base/fd_path.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -18,17 +21,25 @@ class TraceFile {
   // Appends to an open file; `path` is for messages.
   TraceFile(ScopedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
+  // Keeps all in memory of this process: where no file can be written.
+  static TraceFile InMemory() { return TraceFile(ScopedFd(), ""); }
+
   // Appends one serialized TracePacket. Errors stick: they are reported here and by every
   // later call.
   Status Append(const std::string& packet);
 
-  // Where this process can read it, whatever its name stands for by now.
-  std::string own_path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
+  bool is_in_memory() const { return !fd_.valid(); }
+
+  // Where this process can read it, whatever its name stands for by now. Of a file.
+  std::string own_path() const { return FdPath(fd_.get()); }
+
+  // All that was appended. Of one in memory.
+  std::string_view bytes() const { return buffer_; }
 
   // Bytes appended so far.
   uint64_t size() const { return size_ + buffer_.size(); }
 
-  // Writes what is buffered.
+  // Writes what is buffered, if there is a file.
   Status Flush();
 
  private:

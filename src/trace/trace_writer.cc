@@ -5,6 +5,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "trace/callstack_bytes.h"
 #include "trace/fields.h"
 #include "trace/framing.h"
 #include "trace/limits.h"
@@ -191,6 +192,10 @@ Status TraceWriter::WriteHeaps(const TargetProfile& profile,
   Target& target = targets_[target_id];
   target.mapping_iids.resize(profile.mappings.size());
   target.frame_iids.resize(profile.frames.size());
+  if (target.last_dump_ns.empty()) {  // earlier dumps may be in another trace
+    for (const HeapDump& dump : heaps)
+      target.last_dump_ns.emplace(dump.heap_name, profile.process.start_ns);
+  }
   if (heaps.empty())
     return WriteHeap(profile, DumpOfNothing(profile), target, flags);
   for (const HeapDump& dump : heaps)
@@ -298,19 +303,22 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
                                   const HeapDump& dump,
                                   Target& target,
                                   const std::vector<CallsiteId>& callsites) {
+  if (callsites.empty())
+    return {};
   FlatMap<uint64_t>& iids = target.callstack_iids[dump.heap_name];
   InternedBatch batch;
-  std::vector<uint64_t> frames;
+  CallstackBytes frames(profile.callsites);
+  std::string callstack;
   for (const CallsiteId id : callsites) {
-    frames.clear();
-    for (CallsiteId at = id; at != kNoId; at = profile.callsites[at].parent) {
-      frames.push_back(InternFrame(profile, profile.callsites[at].frame, target, batch));
+    for (const CallsiteId at : frames.Begin(id)) {
+      frames.Add(at, InternFrame(profile, profile.callsites[at].frame, target, batch));
       HPD_TRY(WriteBatch(batch, kPacketTarget));
     }
-    pbf_writer callstack(batch.writer(), field::InternedData::kCallstacks);
-    callstack.add_uint64(field::Callstack::kIid, *iids.Find(id));
-    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
-      callstack.add_uint64(field::Callstack::kFrameIds, *frame);
+    callstack.clear();
+    pbf_writer(callstack).add_uint64(field::Callstack::kIid, *iids.Find(id));
+    callstack += frames.bytes();
+    batch.writer().add_message(field::InternedData::kCallstacks, callstack);
+    HPD_TRY(WriteBatch(batch, kPacketTarget));
   }
   return WriteBatch(batch, /*min_bytes=*/1);
 }
@@ -402,7 +410,7 @@ uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
         outermost.system_name.empty() ? outermost.function : outermost.system_name,
         batch);
   }
-  iid = next_iid_++;
+  iid = next_frame_iid_++;
   pbf_writer writer(batch.writer(), field::InternedData::kFrames);
   writer.add_uint64(field::Frame::kIid, iid);
   writer.add_uint64(field::Frame::kFunctionNameId, name);

@@ -104,8 +104,7 @@ class TraceWriter {
   // Bytes written so far.
   uint64_t size() const { return file_.size(); }
 
-  // TraceFile::own_path.
-  std::string own_path() const { return file_.own_path(); }
+  const TraceFile& file() const { return file_; }
 
  private:
   // What of one target has been written already: its ids in the sequence.
@@ -158,6 +157,7 @@ class TraceWriter {
   std::unordered_map<std::string, uint64_t> strings_;           // kind and text to iid
   uint64_t label_mapping_iid_ = 0;                              // 0: not yet
   uint64_t next_iid_ = 1;
+  uint64_t next_frame_iid_ = 1;  // of their own: stacks are long, and small numbers short
   uint64_t next_index_ = 0;
   bool sequence_has_begun_ = false;
 };

@@ -198,14 +198,21 @@ TEST_F(TraceWriterTest, NoTwoDumpsOfAProcessHaveOneTimeAndEachBeginsWhereTheLast
     }
     ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
   }
-  ASSERT_TRUE(writer.WriteDump(profile, 1, {}).ok());  // after an exec: the same pid
+  profile.process.start_ns = 150;  // after an exec: the same pid
+  ASSERT_TRUE(writer.WriteDump(profile, 1, {}).ok());
+  profile.heaps.push_back(profile.heaps[0]);
+  profile.heaps[2].heap_name = "late";
+  ASSERT_TRUE(writer.WriteDump(profile, 1, {}).ok());
   ASSERT_TRUE(writer.Finish().ok());
   EXPECT_EQ(DumpsIn(Packets()), (std::vector<Written>{{"libc.malloc", 0, 100},
                                                       {"pool", 0, 101},
                                                       {"libc.malloc", 100, 200},
                                                       {"pool", 101, 201},
-                                                      {"libc.malloc", 100, 202},
-                                                      {"pool", 100, 203}}));
+                                                      {"libc.malloc", 150, 202},
+                                                      {"pool", 150, 203},
+                                                      {"libc.malloc", 202, 204},
+                                                      {"pool", 203, 205},
+                                                      {"late", 100, 206}}));
 }
 
 // Programs may ask for as many dumps at a time as they like, in any order.
@@ -246,6 +253,21 @@ TEST_F(TraceWriterTest, TheIntervalOfADumpOfThePeakEndsAtThePeak) {
   EXPECT_EQ(DumpsIn(Packets()), (std::vector<Written>{{"libc.malloc", 0, 30},
                                                       {"libc.malloc", 30, 31},
                                                       {"libc.malloc", 31, 250}}));
+}
+
+TEST_F(TraceWriterTest, ATraceInMemoryHasTheSameBytes) {
+  const TargetProfile profile = ProfileWith(40);
+  const auto write = [&](TraceWriter& writer) {
+    ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
+    ASSERT_TRUE(writer.Finish().ok());
+  };
+  TraceWriter on_disk = Create();
+  write(on_disk);
+  TraceWriter in_memory(TraceFile::InMemory());
+  write(in_memory);
+  EXPECT_FALSE(on_disk.file().is_in_memory());
+  ASSERT_TRUE(in_memory.file().is_in_memory());
+  EXPECT_EQ(in_memory.file().bytes().size(), std::filesystem::file_size(path()));
 }
 
 TEST_F(TraceWriterTest, AnExistingFileIsNotOverwritten) {

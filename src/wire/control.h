@@ -24,7 +24,7 @@ enum class ControlType : uint32_t {
   kPrepare = 4,  // kStart is to follow. Whoever listens takes no descriptors until he
                  // knows whose they are
   // Answers.
-  kDone = 16,         // the recording is finished; payload: exit code
+  kDone = 16,         // payload: exit code, " whole" behind it if the trace is
   kFailed = 17,       // payload: an error message
   kStarted = 18,      // clients are being served
   kUnavailable = 21,  // as kFailed, but the request was in order

@@ -127,6 +127,8 @@ class Debuginfod(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 10)
         self.assertEqual(profiler.returncode, 128 + signal.SIGINT, stderr)
         self.assertIn("the search for names was interrupted", stderr)
+        self.assertIn(f"cannot make the report: it was interrupted; the trace is complete, heap_profile report {output}/raw-trace makes it", stderr)
+        self.assertIn("Top live memory", stderr)
         done = subprocess.run([HEAP_PROFILE, "query", output + "/raw-trace",
                                "select sum(size) from heap_profile_allocation where size > 0"],
                               capture_output=True, text=True)

@@ -1,11 +1,15 @@
 """What surrounds a run: the environment of children, a full disk, a profiler that dies."""
 
+import array
+import fcntl
+import json
 import os
 import shutil
 import signal
 import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -17,6 +21,13 @@ DEADLINE_S = 60
 def can_mount(directory):
     return subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", directory],
                           capture_output=True).returncode == 0
+
+
+def unread(pipe):
+    """Bytes that a pipe holds."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 def write_32_bit_program(path):
@@ -143,20 +154,51 @@ class Environment(unittest.TestCase):
         self.assertIn("nothing recorded: 1 program was not recorded (/bin/echo: cannot size shared memory: File too "
                       "large; raise ulimit -f)", done.stderr)
 
-    def test_where_even_memory_files_are_limited_the_last_dump_on_the_disk_is_shown(self):
+    def test_what_no_file_may_hold_any_more_is_shown_as_it_was_at_the_end(self):
         with tempfile.TemporaryDirectory() as directory:
             trace = os.path.join(directory, "out", "raw-trace")
-            script = ("import os, resource, time\n"
+            script = ("import os, resource, signal, time\n"
+                      "largest = bytearray(30_000_000)\n"
+                      "del largest\n"
+                      f"begin = os.stat({trace!r}).st_size\n"
+                      "os.kill(os.getppid(), signal.SIGUSR1)\n"
                       f"end = time.monotonic() + {DEADLINE_S}\n"
-                      f"while (size := os.stat({trace!r}).st_size) < 20000 and time.monotonic() < end:\n"
+                      f"while (size := os.stat({trace!r}).st_size) == begin and time.monotonic() < end:\n"
                       "    time.sleep(0.01)\n"
-                      "resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (size, size))\n")
-            done = subprocess.run([HEAP_PROFILE, "-i", "1", "-c", "20", "--no-report", "-o", os.path.join(directory, "out"), "--",
-                                   "/usr/bin/python3", "-c", script], capture_output=True, text=True, timeout=2 * DEADLINE_S)
+                      "resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (size, size))\n"
+                      "kept = bytearray(20_000_000)\n"
+                      "os._exit(0)\n")
+            done = subprocess.run([HEAP_PROFILE, "-o", os.path.join(directory, "out"), "--", "/usr/bin/python3", "-c", script],
+                                  capture_output=True, text=True, timeout=2 * DEADLINE_S)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, "cannot write trace .*: File too large")
-        self.assertIn("Top live memory", done.stderr)
+        # The dump that is on the disk has neither this nor, as its interval begins with the recording, another time.
+        self.assertRegex(done.stderr, r"live at end  (19|2\d)\.\d MiB .* peak [23]\d\.\d MiB .*at [1-9]")
         self.assertIn("! there is no complete trace; a line above says why", done.stderr)
+        self.assertRegex(done.stderr, "cannot make the pprof files: cannot write .*: File too large\n")
+
+    def test_told_to_end_while_results_are_made_it_leaves_figures_and_a_whole_trace(self):
+        with tempfile.TemporaryDirectory() as directory:
+            figures, out = os.path.join(directory, "figures"), os.path.join(directory, "out")
+            ours, theirs = os.pipe()
+            size = fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+            with subprocess.Popen([HEAP_PROFILE, "-i", "1", "--top", "1000", "--no-report", "-o", out, "--", "/usr/bin/python3", "-c",
+                                   "import json, decimal"], stderr=theirs, env={**os.environ, "HEAPPROFD_STATS_JSON": figures}) as process:
+                os.close(theirs)
+                end = time.monotonic() + DEADLINE_S
+                while unread(ours) < size and time.monotonic() < end:  # until the summary has no room
+                    time.sleep(0.01)
+                self.assertEqual(unread(ours), size)
+                process.send_signal(signal.SIGTERM)
+                with open(ours, encoding="utf-8", errors="replace") as pipe:
+                    said = pipe.read()
+                self.assertEqual(process.wait(DEADLINE_S), 1, said)
+            self.assertTrue(said.endswith(f"heap_profile: cannot show what was recorded: it was interrupted; try heap_profile show {out}/raw-trace\n"),
+                            said)
+            with open(figures) as file:
+                self.assertGreater(json.load(file)["alloc_calls"], 0)
+            shown = subprocess.run([HEAP_PROFILE, "show", os.path.join(out, "raw-trace")], capture_output=True, text=True, timeout=DEADLINE_S)
+            self.assertIn("Top live memory", shown.stdout, shown.stderr)
 
     def test_a_program_without_address_space_for_the_buffer_runs_and_is_named(self):
         limited = "ulimit -v 60000; exec /bin/echo ran"

@@ -166,10 +166,10 @@ class FilesTest(unittest.TestCase):
     def test_a_page_that_takes_long_is_given_up_on_request(self):
         for number in (signal.SIGINT, signal.SIGQUIT):
             with self.subTest(number=number), tempfile.TemporaryDirectory() as libraries:
-                # What makes the page is started last, and waits for a library that never comes.
+                # Where nothing was recorded, a program of its own makes the page. It waits for a library that never comes.
                 fifo = pathlib.Path(libraries) / "libz.so.1"
                 process = subprocess.Popen(
-                    [HEAP_PROFILE, "-q", "-i", "1", "-o", f"{libraries}/out", "--", "sh", "-c", f"exec mkfifo {fifo}"],
+                    [HEAP_PROFILE, "-q", "--heaps", "of.nobody", "-o", f"{libraries}/out", "--", "sh", "-c", f"exec mkfifo {fifo}"],
                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                     env={**os.environ, "LD_LIBRARY_PATH": libraries},
                     preexec_fn=lambda number=number: signal.signal(number, signal.SIG_DFL))

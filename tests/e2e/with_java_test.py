@@ -5,6 +5,7 @@ import csv
 import io
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -134,6 +135,33 @@ class Both(WithBoth):
         self.assertEqual((row["buffers"], row["known"]), ("100", "0"))
         self.assertIsNone(process.poll())
         self.assertTrue(os.path.exists(os.path.join(self.out, "report.html")))
+
+    @unittest.skipUnless(MAY_ATTACH, "may not attach")
+    def test_it_is_in_the_trace_also_where_a_pprof_file_cannot_be_written(self):
+        process = self.start(program=["Leaks", "buffers"])
+        with subprocess.Popen([HEAP_PROFILE, "--with-java", "-p", str(process.pid), "-i", "1", "-o", self.out], stderr=subprocess.PIPE,
+                              text=True) as run:
+            self.assertEqual(run.stderr.readline(), "Profiling active. Press Ctrl+C to terminate.\n")
+            os.mkdir(os.path.join(self.out, f"heap_dump.1.{process.pid}.libc.malloc.pb.gz"))  # which no file takes the place of
+            run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=DEADLINE_S)
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertRegex(errors, "cannot make the pprof files: cannot rename .*: Is a directory; try heap_profile traceconv profile ")
+        self.assertNotIn("is left out", errors)
+        self.check_both(process.pid)
+
+    def test_where_the_trace_cannot_be_written_it_is_left_out(self):
+        process = self.launch()
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, 1))
+        self.child_of(process)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGTERM, self.errors())
+        self.assertIn("the Java heap is left out: there is no complete trace that it could be added to\n", self.errors())
+
+    def test_that_malloc_was_not_recorded_is_told(self):
+        _, _, errors = self.buffers_of_launched("--heaps", "of.nobody")
+        self.assertRegex(errors, rf"(?m)^ +{SIZE}  in 100 of them without a stack: the trace has nothing of malloc in this process$")
+        self.assertNotIn("live in malloc", errors)
 
     def test_interrupt_asks_before_the_program_ends(self):
         process = self.launch()

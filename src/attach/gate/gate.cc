@@ -14,6 +14,7 @@
 
 #include "attach/remote_process.h"
 #include "base/clock.h"
+#include "base/fd_path.h"
 #include "base/files/passed_fds.h"
 
 namespace heapprofd {
@@ -28,8 +29,7 @@ constexpr size_t kStatusSize = 4096;
 
 std::string PathOf(int fd) {
   std::array<char, PATH_MAX> path;
-  const ssize_t length =
-      readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
+  const ssize_t length = readlink(FdPath(fd).c_str(), path.data(), path.size());
   return std::string(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
 }
 
@@ -318,7 +318,7 @@ void Gate::MarkMounts(Watcher& watcher, bool is_readable) {
       NoteLeftOut();
     if (packet.fds.empty())
       break;
-    const std::string path = "/proc/self/fd/" + std::to_string(packet.fds[0].get());
+    const std::string path = FdPath(packet.fds[0].get());
     if (mark_(path.c_str()))
       ++marks_;
     else

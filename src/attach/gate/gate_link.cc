@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/fd_path.h"
 
 namespace heapprofd {
 namespace {
@@ -32,7 +33,7 @@ bool OpenGateEnds(GateEnds* watchers, GateEnds* gates) {
   gates->pipe = ScopedFd(pipe[0]);
   const ScopedFd writer(pipe[1]);
   // Can also be read: writing to it is no SIGPIPE when the gate has ended.
-  const std::string path = "/proc/self/fd/" + std::to_string(writer.get());
+  const std::string path = FdPath(writer.get());
   watchers->pipe = ScopedFd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   return watchers->pipe.valid() && shutdown(gates->socket.get(), SHUT_RD) == 0;
 }

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd_path.h"
 #include "base/files/mount_info.h"
 #include "base/files/mount_namespace.h"
 #include "base/files/passed_fds.h"
@@ -217,7 +218,7 @@ ScopedFd OpenAny(const std::vector<std::string>& paths,
     if (!place.valid() || fstat(place.get(), status) != 0 || !S_ISREG(status->st_mode) ||
         (inode != 0 && status->st_ino != inode))
       continue;
-    const std::string link = "/proc/self/fd/" + std::to_string(place.get());
+    const std::string link = FdPath(place.get());
     if (ScopedFd fd(open(link.c_str(), kFlags)); fd.valid())
       return fd;
   }

@@ -156,4 +156,16 @@ Result<std::unique_ptr<OpenedFile>> OpenFilesForReport(
   return OpenDecoded(paths, tool, StackForm::kWhole);
 }
 
+Result<std::unique_ptr<OpenedFile>> OpenOwn(ByteSource& source, const std::string& name) {
+  auto file = std::make_unique<OpenedFile>();
+  file->path = name;
+  HPD_TRY_ASSIGN(
+      file->database,
+      OpenOwnTrace(source, name, [it = file.get()](const std::string& warning) {
+        it->warnings.push_back(warning);
+      }));
+  HPD_TRY(file->database->Decode());
+  return file;
+}
+
 }  // namespace heapprofd

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "cli/inspect/restored_profile.h"
+#include "import/perfetto/byte_source.h"
 #include "query/trace_database.h"
 
 namespace heapprofd {
@@ -65,5 +66,8 @@ Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& pa
 // The same until Complete() with whole stacks, which is enough for a report.
 Result<std::unique_ptr<OpenedFile>> OpenFilesForReport(
     const std::vector<std::string>& paths, const std::string& tool);
+
+// The same of OpenOwnTrace.
+Result<std::unique_ptr<OpenedFile>> OpenOwn(ByteSource& source, const std::string& name);
 
 }  // namespace heapprofd

@@ -146,16 +146,16 @@ MappingId RestoredProfile::MappingOf(uint32_t row) {
   const ImportedMapping& mapping = trace_.mappings[row];
   if (trace_.Text(mapping.name).empty() && mapping.end == 0)
     return kNoId;
-  const auto [entry, is_new] =
-      mappings_.try_emplace(row, static_cast<MappingId>(profile_.mappings.size()));
+  const auto [id, is_new] =
+      mappings_.Insert(row, static_cast<MappingId>(profile_.mappings.size()));
   if (is_new)
     profile_.mappings.push_back(MappingOfProfile(trace_, mapping));
-  return entry->second;
+  return *id;
 }
 
 FrameId RestoredProfile::FrameOf(uint32_t row) {
-  const auto [entry, is_new] =
-      frames_.try_emplace(row, static_cast<FrameId>(profile_.frames.size()));
+  const auto [id, is_new] =
+      frames_.Insert(row, static_cast<FrameId>(profile_.frames.size()));
   if (is_new) {
     const uint32_t mapping = trace_.frames.mapping[row];
     Frame frame{.mapping = MappingOf(mapping),
@@ -166,15 +166,15 @@ FrameId RestoredProfile::FrameOf(uint32_t row) {
         FileName(trace_.Text(trace_.mappings[mapping].name)) == kLabelMappingName;
     profile_.frames.push_back(std::move(frame));
   }
-  return entry->second;
+  return *id;
 }
 
 CallsiteId RestoredProfile::CallsiteOf(uint32_t row) {
   std::vector<uint32_t> missing;
   CallsiteId parent = kNoId;
   for (uint32_t at = row; at != kNoId; at = trace_.callsites.parent[at]) {
-    if (const auto known = callsites_.find(at); known != callsites_.end()) {
-      parent = known->second;
+    if (const CallsiteId* known = callsites_.Find(at)) {
+      parent = *known;
       break;
     }
     missing.push_back(at);
@@ -183,7 +183,7 @@ CallsiteId RestoredProfile::CallsiteOf(uint32_t row) {
     profile_.callsites.push_back(
         {.parent = parent, .frame = FrameOf(trace_.callsites.frame[*at])});
     parent = static_cast<CallsiteId>(profile_.callsites.size() - 1);
-    callsites_.emplace(*at, parent);
+    callsites_.Insert(*at, parent);
   }
   return parent;
 }

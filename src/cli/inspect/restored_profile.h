@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "profile/code_table.h"
 #include "profile/model.h"
 #include "tables/imported_trace.h"
@@ -60,9 +60,9 @@ class RestoredProfile {
   uint32_t upid_;
   const ProcessEnd* end_ = nullptr;
   TargetProfile profile_;
-  std::unordered_map<uint32_t, MappingId> mappings_;  // by the trace's rows
-  std::unordered_map<uint32_t, FrameId> frames_;
-  std::unordered_map<uint32_t, CallsiteId> callsites_;
+  FlatMap<MappingId> mappings_;  // by the trace's rows
+  FlatMap<FrameId> frames_;
+  FlatMap<CallsiteId> callsites_;
 };
 
 }  // namespace heapprofd

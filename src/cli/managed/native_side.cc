@@ -1,5 +1,6 @@
 #include "cli/managed/native_side.h"
 
+#include "cli/results/quality_warnings.h"
 #include "import/import_file.h"
 #include "profile/model.h"
 #include "query/allocators.h"
@@ -39,7 +40,8 @@ const ImportedDump* NativeSide::LastOf(int64_t pid) const {
 
 std::optional<MallocEstimate> NativeSide::MallocOf(int64_t pid) const {
   const ImportedDump* const last = LastOf(pid);
-  if (last == nullptr || last->is_peak || !last->live_low || !last->live_high)
+  if (last == nullptr || last->sampling_interval == 0 || last->is_peak ||
+      !last->live_low || !last->live_high)
     return std::nullopt;
   return MallocEstimate{live_.at(last->upid), static_cast<double>(*last->live_low),
                         static_cast<double>(*last->live_high)};
@@ -49,10 +51,11 @@ MallocSampling NativeSide::SamplingOf(int64_t pid) const {
   const ImportedDump* const last = LastOf(pid);
   if (last == nullptr)
     return {};
+  const Quality quality =
+      last->quality == kNoId ? Quality() : trace_.qualities[last->quality];
   return {.interval = last->sampling_interval,
-          .unlisted_blocks = last->quality == kNoId
-                                 ? 0
-                                 : trace_.qualities[last->quality].unlisted_blocks};
+          .unlisted_blocks = quality.unlisted_blocks,
+          .lacks_records = IsIncomplete(quality)};
 }
 
 const std::vector<std::string>* NativeSide::StackOf(int64_t pid, uint64_t address) {
@@ -61,11 +64,7 @@ const std::vector<std::string>* NativeSide::StackOf(int64_t pid, uint64_t addres
       last == nullptr || !blocks_ ? kNoId : blocks_->Find(last->upid, address);
   if (block == kNoId)
     return nullptr;
-  auto known = processes_.find(pid);
-  if (known == processes_.end())
-    known =
-        processes_.try_emplace(pid, RestoredProfile(trace_, is_allocator_, last->upid))
-            .first;
+  const auto known = processes_.try_emplace(pid, trace_, is_allocator_, last->upid).first;
   Process& process = known->second;
   const uint32_t callsite = trace_.live_blocks.callsite[block];
   const auto [stack, is_new] = process.stacks.try_emplace(callsite);

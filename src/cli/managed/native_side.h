@@ -35,7 +35,10 @@ class NativeSide {
 
  private:
   struct Process {
-    explicit Process(const RestoredProfile& from) : profile(from) {}
+    Process(const ImportedTrace& trace,
+            const std::vector<bool>& is_allocator,
+            uint32_t upid)
+        : profile(trace, is_allocator, upid) {}
 
     RestoredProfile profile;
     StackNames names{profile.profile()};

@@ -59,25 +59,44 @@ std::string StackRows(const BufferOwner& owner, int indent, bool use_unicode) {
   return text;
 }
 
-std::string UnsampledRow(const UnsampledBuffers& unsampled, int indent) {
+std::string SmallestSamples(uint64_t count) {
+  return count == 1 ? "the smallest sample, which is not listed"
+                    : "one of the " + FormatCount(static_cast<double>(count)) +
+                          " smallest samples, which are not listed";
+}
+
+// What may have become of buffers that chance does not account for.
+std::string BesideChance(const MallocSampling& sampling) {
+  std::vector<std::string> reasons = {"allocated before or after the recording",
+                                      "not by malloc"};
+  if (sampling.unlisted_blocks > 0)
+    reasons.push_back(SmallestSamples(sampling.unlisted_blocks));
+  if (sampling.lacks_records)
+    reasons.emplace_back("among the records that are missing");
+  std::string text;
+  for (size_t i = 0; i < reasons.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == reasons.size() ? ", or " : ", ") + reasons[i];
+  return text;
+}
+
+std::string WhyUnsampled(const UnsampledBuffers& unsampled) {
   constexpr double kSurelyMore = 3;  // standard deviations
-  const auto bytes = static_cast<double>(unsampled.sum.bytes);
+  if (unsampled.sampling.interval == 0)
+    return "the trace has nothing of malloc in this process";
   std::string why;
   if (unsampled.expected >= 1)
     why = "1 sample per " + Bytes(unsampled.sampling.interval) + " misses about " +
           FormatBytes(unsampled.expected);
-  if (bytes > unsampled.expected + kSurelyMore * std::sqrt(unsampled.variance))
-    why += (why.empty() ? "" : "; the rest: ") +
-           std::string("allocated before or after the recording, or not by malloc");
-  if (unsampled.sampling.unlisted_blocks > 0)
-    why += (why.empty() ? "" : "; ") +
-           FormatCount(static_cast<double>(unsampled.sampling.unlisted_blocks)) +
-           " samples, the smallest, are not listed";
-  if (why.empty())
-    why = "as chance would have it";
+  if (static_cast<double>(unsampled.sum.bytes) >
+      unsampled.expected + kSurelyMore * std::sqrt(unsampled.variance))
+    why += (why.empty() ? "" : "; the rest: ") + BesideChance(unsampled.sampling);
+  return why.empty() ? "as chance would have it" : why;
+}
+
+std::string UnsampledRow(const UnsampledBuffers& unsampled, int indent) {
   return ResidentRow(indent, unsampled.sum.bytes,
                      "in " + FormatCount(static_cast<double>(unsampled.sum.buffers)) +
-                         " of them without a stack: " + why);
+                         " of them without a stack: " + WhyUnsampled(unsampled));
 }
 
 std::string OwnerRows(const MachineFigures& figures, int indent) {

@@ -21,9 +21,9 @@ struct MallocEstimate {
 
 // How blocks of malloc became samples.
 struct MallocSampling {
-  uint64_t interval = 0;  // bytes; 0: not told
-  uint64_t unlisted_blocks =
-      0;  // live ones that the trace leaves out: there are too many
+  uint64_t interval = 0;         // bytes; 0: the trace has nothing of malloc
+  uint64_t unlisted_blocks = 0;  // live ones that it leaves out: there are too many
+  bool lacks_records = false;    // some were lost
 };
 
 struct BufferSum {

@@ -81,10 +81,26 @@ TEST(ResidentTableTest, WhyBuffersHaveNoStackIsTold) {
       BufferRows({owner}, unsampled),
       begin +
           "1 sample per 4.00 KiB misses about 512 KiB; the rest: allocated before or "
-          "after the recording, or not by malloc; 12 samples, the smallest, are not "
-          "listed\n");
-  EXPECT_EQ(BufferRows({owner}, UnsampledBuffers{.sum = {2, kMebibyte}}),
+          "after the recording, not by malloc, or one of the 12 smallest samples, which "
+          "are not listed\n");
+  unsampled = {.sum = {2, kMebibyte}, .sampling = {.interval = 1}};
+  EXPECT_EQ(BufferRows({owner}, unsampled),
             begin + "allocated before or after the recording, or not by malloc\n");
+}
+
+TEST(ResidentTableTest, LostRecordsAndMallocsAbsenceAreNamed) {
+  const BufferOwner owner{"a.Cache", {9, 9 * kMebibyte}};
+  UnsampledBuffers unsampled{.sum = {2, kMebibyte},
+                             .sampling = {.interval = 1, .lacks_records = true}};
+  EXPECT_NE(BufferRows({owner}, unsampled)
+                .find("without a stack: allocated before or after the recording, not by "
+                      "malloc, or among the records that are missing\n"),
+            std::string::npos);
+  unsampled.sampling = {};
+  EXPECT_NE(
+      BufferRows({owner}, unsampled)
+          .find("without a stack: the trace has nothing of malloc in this process\n"),
+      std::string::npos);
 }
 
 TEST(ResidentTableTest, WhatIsNotKnownHasNone) {

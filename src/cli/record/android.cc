@@ -106,8 +106,8 @@ int RunOnAndroid(const Options& options) {
                                             .annotate = options.android.annotate,
                                             .quiet = options.quiet});
   if (options.with_report)
-    RecordingReport(directory.value() + "/raw-trace")
-        .Finish(exit_code == kExitOk, options.quiet);
+    MakeReportBeside(directory.value() + "/raw-trace", exit_code == kExitOk,
+                     options.quiet);
   return exit_code;
 }
 

@@ -23,7 +23,6 @@
 #include "cli/report_command.h"
 #include "cli/results/deobfuscate_profile.h"
 #include "cli/results/finish.h"
-#include "cli/results/stats_json.h"
 #include "cli/results/unrecorded_text.h"
 #include "engine/obstacle.h"
 #include "service/control_channel.h"
@@ -132,56 +131,49 @@ struct JavaHeaps {
 int AddManagedHeaps(JavaHeaps heaps,
                     const Options& options,
                     const std::string& trace_path,
-                    bool is_whole,
-                    int exit_code) {
+                    RecordingOutcome outcome) {
+  if (!options.with_java)
+    return outcome.exit_code;
   const bool is_asked = heaps.at_end.ok();
   if (!is_asked)
-    exit_code = Fail(heaps.at_end.status());
-  if (!options.with_java)
-    return exit_code;
-  if (!is_whole) {
-    Print(stderr, "heap_profile: the Java heap is left out: the recording is cut\n");
-    return exit_code;
+    outcome.exit_code = Fail(heaps.at_end.status());
+  if (!outcome.has_whole_trace) {
+    Print(stderr,
+          "heap_profile: the Java heap is left out: there is no complete trace that it "
+          "could be added to\n");
+    return outcome.exit_code;
   }
   const bool has_those_before =
       heaps.before == nullptr || heaps.before->AddTo(trace_path);
   if (!is_asked)
-    return exit_code;
+    return outcome.exit_code;
   if (!heaps.at_end.value().AddTo(trace_path, options.quiet) || !has_those_before)
     return kExitFailure;
-  return exit_code == kExitNothing ? static_cast<int>(kExitOk) : exit_code;
+  return outcome.exit_code == kExitNothing ? static_cast<int>(kExitOk)
+                                           : outcome.exit_code;
 }
 
 // What has ended when results are left.
 struct Recorded {
   TraceRecording& recording;
   const LiveView& view;
-  ProgramUsage usage;
   Result<ManagedHeaps> heaps;
   DumpsMeanwhile* java_dumps = nullptr;
 };
 
-// The report is made while the other files are, unless Java heaps are to follow in the
-// trace.
+// Whoever has Java heaps gets the report when they are in the trace, too.
 int LeaveResults(const Options& options, Recorded recorded, FinishOptions finish) {
   const bool with_report = options.with_report && !finish.only_dumps;
-  RecordingReport report(finish.trace_path);
-  bool is_whole = false;  // the trace
-  finish.on_trace = [&] {
-    is_whole = true;
-    if (with_report && !options.with_java)
-      report.Begin();
-  };
-  int failure = FinishRecording(recorded.recording, recorded.view, finish);
-  const bool is_complete = IsComplete(failure);
-  if (const Status status = WriteStatsJson(recorded.recording, recorded.usage);
-      !status.ok())
-    failure = Fail(status);
-  failure = AddManagedHeaps({recorded.heaps, recorded.java_dumps}, options,
-                            finish.trace_path, is_whole, failure);
+  finish.with_report = with_report && !options.with_java;
+  const RecordingOutcome outcome =
+      FinishRecording(recorded.recording, recorded.view, finish);
+  if (!options.with_java)
+    return outcome.exit_code;
+  const int exit_code = AddManagedHeaps({recorded.heaps, recorded.java_dumps}, options,
+                                        finish.trace_path, outcome);
   if (with_report)
-    report.Finish(is_complete, options.quiet);
-  return failure;
+    MakeReportBeside(finish.trace_path, outcome.has_whole_trace, options.quiet);
+  return exit_code;
 }
 
 // What is looked for before anything is begun.
@@ -241,14 +233,13 @@ Outcome RecordProgram(const Options& options,
           options.command[0].c_str(), launched.pid);
   finish.seconds = run.seconds();
   finish.program = launched.pid;
-  finish.program_peak_kib = static_cast<uint64_t>(run.usage().peak_rss_kib);
+  finish.usage = run.usage();
   finish.obstacle = ObstacleIn(options, recording);
   finish.symbols = std::move(needs.symbols);
   finish.status_line = &status_line;
   const int failure = LeaveResults(options,
                                    {.recording = recording,
                                     .view = view,
-                                    .usage = run.usage(),
                                     .heaps = std::move(heaps),
                                     .java_dumps = java_dumps.get()},
                                    finish);
@@ -284,23 +275,20 @@ int RunOnProcesses(const Options& options) {
   request.may_start_service = options.may_stand_in;
   const std::unique_ptr<DumpsMeanwhile> java_dumps = JavaDumps(options, absolute);
   request.java_dumps = java_dumps.get();
-  int exit_code = RecordRemotely(request);
-  const bool is_complete = IsComplete(exit_code);
+  const RecordingOutcome outcome = RecordRemotely(request);
 
   struct stat status {};
 
-  if (exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
+  if (outcome.exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
       status.st_size == 0)
     RemoveOutput(absolute);  // nothing has begun
-  // After Ctrl-C during the search for names only these are missing.
-  const bool is_whole = is_complete || exit_code == kExitSignalBase + SIGINT;
   EndJavaDumps(java_dumps.get());
-  if (is_whole)
+  if (outcome.has_whole_trace)
     heaps.value().Take(options.quiet);
-  exit_code = AddManagedHeaps({heaps, java_dumps.get()}, options, request.trace_path,
-                              is_whole, exit_code);
+  const int exit_code = AddManagedHeaps({heaps, java_dumps.get()}, options,
+                                        request.trace_path, outcome);
   if (options.with_report)
-    RecordingReport(request.trace_path).Finish(is_complete, options.quiet);
+    MakeReportBeside(request.trace_path, outcome.has_whole_trace, options.quiet);
   return exit_code;
 }
 

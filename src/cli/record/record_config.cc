@@ -184,10 +184,10 @@ Status AwaitStart(int fd) {
 }
 
 int RecordAndReport(const RemoteRequest& request, bool with_report) {
-  const int exit_code = RecordRemotely(request);
+  const RecordingOutcome outcome = RecordRemotely(request);
   if (with_report)
-    RecordingReport(request.trace_path).Finish(IsComplete(exit_code), request.quiet);
-  return exit_code;
+    MakeReportBeside(request.trace_path, outcome.has_whole_trace, request.quiet);
+  return outcome.exit_code;
 }
 
 // The recording goes on in a child; the parent tells its process id and leaves.

@@ -12,7 +12,6 @@
 #include "cli/record/live_view.h"
 #include "cli/record/signals.h"
 #include "cli/results/finish.h"
-#include "cli/results/stats_json.h"
 #include "service/desk_door.h"
 #include "service/own_door.h"
 #include "service/service.h"
@@ -63,14 +62,14 @@ class RecordingService {
             .forget = [this](TraceRecording& recording) { views_.erase(&recording); }};
   }
 
-  int Finish(TraceRecording& recording, const FinishRequest& request) {
+  RecordingOutcome Finish(TraceRecording& recording, const FinishRequest& request) {
     const LiveView& view = ViewOf(recording);
     for (const std::string& entry : request.environment)
       putenv(const_cast<char*>(entry.c_str()));  // both live until the end
     Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
     if (!symbols.ok())
       Fail(symbols.status());
-    const int exit_code = FinishRecording(
+    return FinishRecording(
         recording, view,
         {.directory = request.directory,
          .trace_path = request.trace_path,
@@ -79,8 +78,6 @@ class RecordingService {
          .only_dumps = request.only_dumps,
          .seconds = view.seconds(),
          .symbols = symbols.ok() ? std::move(symbols).value() : SymbolizeOptions()});
-    const Status status = WriteStatsJson(recording, {});
-    return status.ok() ? exit_code : Fail(status);
   }
 
   LiveView& ViewOf(const TraceRecording& recording) {

@@ -249,7 +249,7 @@ class RemoteRun {
   RemoteRun(ControlChannel* channel, const RemoteRequest* request)
       : channel_(channel), request_(request), status_line_(!request->quiet) {}
 
-  int Run(SteeringSignals& signals) {
+  RecordingOutcome Run(SteeringSignals& signals) {
     while (true) {
       std::array<pollfd, 2> fds = {
           pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
@@ -257,11 +257,11 @@ class RemoteRun {
       poll(fds.data(), fds.size(), -1);
       while (const std::optional<signalfd_siginfo> info = signals.Next()) {
         if (info->ssi_signo == SIGQUIT)
-          return Leave();
+          return {.exit_code = Leave()};
         HandleSignal(static_cast<int>(info->ssi_signo));
       }
-      if (const std::optional<int> exit_code = HandleMessages())
-        return *exit_code;
+      if (const std::optional<RecordingOutcome> outcome = HandleMessages())
+        return *outcome;
       LookAfterJava();
     }
   }
@@ -307,16 +307,16 @@ class RemoteRun {
     static_cast<void>(ignored);  // its end shows on the channel
   }
 
-  // The exit code when the recording is over.
-  std::optional<int> HandleMessages() {
+  // What there is when the recording is over.
+  std::optional<RecordingOutcome> HandleMessages() {
     while (true) {
       const Result<std::optional<ControlMessage>> received = channel_->Receive();
       if (!received.ok()) {
         status_line_.Clear();
-        return Fail(Status(StatusCode::kUnavailable,
-                           "the service ended before the recording did; what was "
-                           "dumped until then is in " +
-                               request_->trace_path));
+        return Failed(Status(StatusCode::kUnavailable,
+                             "the service ended before the recording did; what was "
+                             "dumped until then is in " +
+                                 request_->trace_path));
       }
       if (!received.value())
         return std::nullopt;
@@ -327,11 +327,17 @@ class RemoteRun {
         dumps_ = strtoull(message.payload.c_str(), nullptr, 10);
       if (message.type == ControlType::kFailed) {
         status_line_.Clear();
-        return Fail(Status(StatusCode::kUnavailable, message.payload));
+        return Failed(Status(StatusCode::kUnavailable, message.payload));
       }
       if (message.type == ControlType::kDone)
-        return atoi(message.payload.c_str());  // NOLINT(cert-err34-c)
+        return RecordingOutcome{
+            .exit_code = atoi(message.payload.c_str()),  // NOLINT(cert-err34-c)
+            .has_whole_trace = message.payload.ends_with(" whole")};
     }
+  }
+
+  static RecordingOutcome Failed(const Status& status) {
+    return {.exit_code = Fail(status)};
   }
 
   ControlChannel* channel_;
@@ -386,7 +392,7 @@ std::vector<std::string> RecordingSockets() {
 
 }  // namespace
 
-int RecordRemotely(const RemoteRequest& request) {
+RecordingOutcome RecordRemotely(const RemoteRequest& request) {
   SteeringSignals waiting;  // not Ctrl-\ and Ctrl-Z: there is no status line yet
   Result<ControlChannel> channel = StartRecording(request, StopRequests().get());
   ReportStarted(request, channel.ok() ? Status() : channel.status());
@@ -395,7 +401,7 @@ int RecordRemotely(const RemoteRequest& request) {
       unlink(request.trace_path.c_str());
       rmdir(request.directory.c_str());
     }
-    return ExitCodeOf(waiting, Fail(channel.status()));
+    return {.exit_code = ExitCodeOf(waiting, Fail(channel.status()))};
   }
   SteeringSignals signals(SignalSource::kTerminal);
   if (!request.quiet)

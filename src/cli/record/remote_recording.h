@@ -7,6 +7,7 @@
 #include "base/scoped_fd.h"
 #include "cli/managed/dumps_meanwhile.h"
 #include "config/recording_config.h"
+#include "record/recording_outcome.h"
 
 namespace heapprofd {
 
@@ -25,9 +26,9 @@ struct RemoteRequest {
   DumpsMeanwhile* java_dumps = nullptr;
 };
 
-// Returns when the recording is over; gives the exit code. Signals steer it: SIGINT,
-// SIGTERM and SIGHUP end it, SIGUSR1 adds a dump.
-int RecordRemotely(const RemoteRequest& request);
+// Returns when the recording is over, or nobody wants to wait for that. Signals steer it:
+// SIGINT, SIGTERM and SIGHUP end it, SIGUSR1 adds a dump.
+RecordingOutcome RecordRemotely(const RemoteRequest& request);
 
 // Labels a dump of everything that is recorded for this user; gives the exit code.
 int MarkRecordings(const std::string& label);

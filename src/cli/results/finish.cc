@@ -1,8 +1,6 @@
 #include "cli/results/finish.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/record/named_targets.h"
 #include "cli/record/signals.h"
+#include "cli/report_command.h"
 #include "cli/results/deobfuscate_profile.h"
 #include "cli/results/nothing_recorded.h"
 #include "cli/results/process_order.h"
@@ -180,22 +179,21 @@ class ResultFiles {
         DeobfuscateFrames(deobfuscator.value(), process.target->code());
     const RecordingEnd end = EndOf(recording_, named, options_);
     has_trace_ = Note(recording_.WriteRest(end));
-    if (has_trace_ && options_.on_trace)
-      options_.on_trace();
+    Note(WriteStatsJson(recording_, options_.usage));
     if (options_.directory.empty())
       return;
-    if (!has_trace_)
-      Rescue(end);
+    if (!has_trace_)  // what it lacks is shown
+      recording_.WriteAnew(end);
     if (!options_.symbols.binary_path.empty() && has_trace_)
       Note(WriteSymbols(options_.directory, recording_));
     if (deobfuscator.ok() && has_trace_)
       Note(WriteDeobfuscation(options_.directory));
   }
 
-  bool has_trace() const { return has_trace_; }
-
   // kExitOk: all of them are written.
-  int exit_code() const { return exit_code_; }
+  RecordingOutcome outcome() const {
+    return {.exit_code = exit_code_, .has_whole_trace = has_trace_};
+  }
 
  private:
   bool Note(const Status& status) {
@@ -204,41 +202,41 @@ class ResultFiles {
     return status.ok();
   }
 
-  // The disk is full: what the trace lacks is kept in memory until it has been shown.
-  void Rescue(const RecordingEnd& end) {
-    const int fd = memfd_create("rescued-trace", MFD_CLOEXEC);
-    if (fd < 0)
-      return;
-    static_cast<void>(
-        recording_.WriteAnew(TraceFile(ScopedFd(fd), "rescued-trace"), end));
-  }
-
   TraceRecording& recording_;
   const FinishOptions& options_;
   bool has_trace_ = false;
   int exit_code_ = kExitOk;
 };
 
+bool HasSomething(const TraceRecording& recording) {
+  const std::vector<Target*> targets = recording.targets();
+  return std::any_of(targets.begin(), targets.end(),
+                     [](const Target* target) { return HasSamples(target->profile()); });
+}
+
 // Whoever looks at the dumps has shown all the rest.
-int FinishDumps(TraceRecording& recording, const FinishOptions& options) {
-  const Status status = recording.WriteRest(EndOf(recording, {}, options));
+RecordingOutcome FinishDumps(TraceRecording& recording, const FinishOptions& options) {
+  const Status trace = recording.WriteRest(EndOf(recording, {}, options));
+  const Status figures = WriteStatsJson(recording, options.usage);
   PrintCause(recording, options);
   PrintAttachProblems(recording);
-  if (!status.ok())
-    return Fail(status);
-  const std::vector<Target*> targets = recording.targets();
-  if (std::any_of(targets.begin(), targets.end(),
-                  [](const Target* target) { return HasSamples(target->profile()); }))
-    return kExitOk;
-  PrintNothing(recording, options, /*has_trace=*/false);
-  return kExitNothing;
+  RecordingOutcome outcome{.exit_code = kExitOk, .has_whole_trace = trace.ok()};
+  for (const Status& status : {trace, figures}) {
+    if (!status.ok())
+      outcome.exit_code = Fail(status);
+  }
+  if (outcome.exit_code == kExitOk && !HasSomething(recording)) {
+    PrintNothing(recording, options, /*has_trace=*/false);
+    outcome.exit_code = kExitNothing;
+  }
+  return outcome;
 }
 
 }  // namespace
 
-int FinishRecording(TraceRecording& recording,
-                    const LiveView& view,
-                    const FinishOptions& options) {
+RecordingOutcome FinishRecording(TraceRecording& recording,
+                                 const LiveView& view,
+                                 const FinishOptions& options) {
   const ScopedFd stop_requests = StopRequests();
   if (options.only_dumps)
     return FinishDumps(recording, options);
@@ -247,31 +245,38 @@ int FinishRecording(TraceRecording& recording,
       NameWithProgress(recording, view, options, stop_requests.get(), program);
   for (NamedTarget& process : named) {
     if (process.target->profile().process.pid == options.program)
-      process.result.resident_limit_kib = options.program_peak_kib;
+      process.result.resident_limit_kib =
+          static_cast<uint64_t>(options.usage.peak_rss_kib);
   }
   ResultFiles files(recording, options);
   files.Write(named);
-  const int failure = files.exit_code() == kExitOk && WasInterrupted(named)
-                          ? kExitSignalBase + SIGINT
-                          : files.exit_code();
+  RecordingOutcome outcome = files.outcome();
+  if (outcome.exit_code == kExitOk && WasInterrupted(named))
+    outcome.exit_code = kExitSignalBase + SIGINT;
   PrintCause(recording, options);
   PrintAttachProblems(recording);
+  int results = kExitOk;
   if (named.empty() || !HasSamples(*named[0].result.profile)) {
     const bool may_be_empty =
         options.directory.empty();  // others ask for other data, too
     if (!options.quiet || !may_be_empty)
-      PrintNothing(recording, options, files.has_trace());
-    return failure == kExitOk && !may_be_empty ? static_cast<int>(kExitNothing) : failure;
+      PrintNothing(recording, options, outcome.has_whole_trace);
+    results = may_be_empty ? kExitOk : kExitNothing;
+    if (options.with_report)
+      MakeReportBeside(options.trace_path, outcome.has_whole_trace, options.quiet);
+  } else if (!options.directory.empty()) {
+    results = LeaveResults({.trace_path = options.trace_path,
+                            .file = &recording.file(),
+                            .directory = options.directory,
+                            .top = options.top,
+                            .with_summary = !options.quiet,
+                            .with_report = options.with_report,
+                            .is_whole = outcome.has_whole_trace,
+                            .status_line = options.status_line});
   }
-  if (options.directory.empty())
-    return failure;
-  const int results = LeaveResults({.trace_path = options.trace_path,
-                                    .read_path = recording.own_path(),
-                                    .directory = options.directory,
-                                    .top = options.top,
-                                    .with_summary = !options.quiet,
-                                    .is_whole = files.has_trace()});
-  return failure == kExitOk ? results : failure;
+  if (outcome.exit_code == kExitOk)
+    outcome.exit_code = results;
+  return outcome;
 }
 
 }  // namespace heapprofd

@@ -1,14 +1,15 @@
-// What a recording leaves behind: names for its frames, the rest of the trace, pprof
-// files and the summary.
+// What a recording leaves behind: names for its frames, the rest of the trace, figures for
+// scripts, pprof files, the summary and the report.
 #pragma once
 
 #include <sys/types.h>
 
-#include <functional>
 #include <string>
 
 #include "cli/record/live_view.h"
 #include "cli/record/status_line.h"
+#include "cli/results/stats_json.h"
+#include "record/recording_outcome.h"
 #include "record/trace_recording.h"
 #include "symbolize/symbolize_profile.h"
 
@@ -22,19 +23,19 @@ struct FinishOptions {
   bool only_dumps = false;  // names are looked up by somebody else, nothing is shown
   double seconds = 0;       // length of the recording
   pid_t program = 0;        // that was started for it; 0: none
-  uint64_t program_peak_kib = 0;  // of its memory, or more: what it was started by counts
-  std::string obstacle = {};      // why nothing could be recorded, when that is known
+  ProgramUsage usage = {};  // of that; its memory or more: what it was started by counts
+  std::string obstacle = {};  // why nothing could be recorded, when that is known
   SymbolizeOptions symbols = {};
-  StatusLine* status_line = nullptr;    // for work that takes long; nullptr: nobody looks
-  std::function<void()> on_trace = {};  // called when all of the trace is written
+  StatusLine* status_line = nullptr;  // for work that takes long; nullptr: nobody looks
+  bool with_report = false;           // report.html in the directory
 };
 
-// After TraceRecording::Stop. Prints to standard error; gives an exit code, kExitNothing
-// where profiles were wanted and no process has samples. A signal that
-// StopRequests() tells of ends the search for names, and nothing else: what was recorded
-// is written.
-int FinishRecording(TraceRecording& recording,
-                    const LiveView& view,
-                    const FinishOptions& options);
+// After TraceRecording::Stop. Prints to standard error; the exit code is kExitNothing
+// where profiles were wanted and no process has samples. A signal that StopRequests()
+// tells of ends the search for names; what was recorded is written. Behind that see
+// LeaveResults.
+RecordingOutcome FinishRecording(TraceRecording& recording,
+                                 const LiveView& view,
+                                 const FinishOptions& options);
 
 }  // namespace heapprofd

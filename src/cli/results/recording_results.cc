@@ -1,28 +1,35 @@
 #include "cli/results/recording_results.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/exit_code.h"
 #include "cli/inspect/file_summary.h"
 #include "cli/inspect/opened_file.h"
+#include "cli/record/signals.h"
+#include "cli/report_command.h"
 #include "cli/terminal_color.h"
 #include "cli/text_layout.h"
 #include "export/gzip.h"
 #include "export/trace_pprof.h"
-#include "import/import_file.h"
 #include "symbolize/worker_pool.h"
-#include "tables/trace_builder.h"
 
 namespace heapprofd {
 namespace {
@@ -66,13 +73,8 @@ PprofOrder OrderOfPprofs(const ImportedTrace& trace) {
 
 // Gives the paths of those that tell of the end of the process shown first, each ended by
 // a zero byte.
-Result<std::string> WritePprofs(const RecordingResults& wanted) {
-  ImportedTrace trace;
-  TraceBuilder builder(&trace);
-  builder.ReadForConversion();
-  std::vector<std::string> told_with_the_summary;
-  const std::vector<std::string> files = {wanted.read_path};
-  HPD_TRY(ImportFiles(files, builder, &told_with_the_summary));
+Result<std::string> WritePprofs(const ImportedTrace& trace,
+                                const std::string& directory) {
   const PprofOrder order = OrderOfPprofs(trace);
   std::vector<size_t> numbers(trace.dumps.size());
   size_t number = 0;
@@ -87,8 +89,7 @@ Result<std::string> WritePprofs(const RecordingResults& wanted) {
         std::string bytes;
         dump.encode([&bytes](std::string_view piece) { bytes += piece; });
         std::string& path = paths[numbers[dump.dump]];
-        path =
-            wanted.directory + "/" + PprofFileName(dump, numbers[dump.dump]) + ".pb.gz";
+        path = directory + "/" + PprofFileName(dump, numbers[dump.dump]) + ".pb.gz";
         return WriteGzipFile(path, bytes);
       }));
   std::string first_paths;
@@ -97,19 +98,20 @@ Result<std::string> WritePprofs(const RecordingResults& wanted) {
   return first_paths;
 }
 
-Result<std::string> MakeSummary(const RecordingResults& wanted) {
-  // What they name is in the trace.
-  unsetenv("PERFETTO_BINARY_PATH");
-  unsetenv("PERFETTO_PROGUARD_MAP");
-  HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file,
-                 OpenFile(wanted.read_path, "heap_profile"));
-  if (const std::string reason = file->ReasonForNothing(); !reason.empty())
+Result<std::string> MakeSummary(OpenedFile& file, uint32_t top) {
+  HPD_TRY(file.Complete());
+  if (const std::string reason = file.ReasonForNothing(); !reason.empty())
     return Status(StatusCode::kIo, "the trace tells of nothing: " + reason);
-  std::string text = FormatFile(*file, {.top = wanted.top,
-                                        .width = TerminalWidth(STDERR_FILENO),
-                                        .use_unicode = TerminalShowsUnicode()});
-  static_cast<void>(file.release());  // this process ends: that is quicker
-  return text;
+  return FormatFile(file, {.top = top,
+                           .width = TerminalWidth(STDERR_FILENO),
+                           .use_unicode = TerminalShowsUnicode()});
+}
+
+// "": there is no trace that a command could read.
+std::string Remedy(const RecordingResults& wanted, const char* command) {
+  return wanted.is_whole ? std::string("; try heap_profile ") + command + " " +
+                               Printable(wanted.trace_path)
+                         : "";
 }
 
 void PrintSummary(const RecordingResults& wanted,
@@ -135,57 +137,172 @@ std::string Encode(const Result<std::string>& made) {
   return made.ok() ? "+" + made.value() : "-" + made.status().message();
 }
 
-struct Answer {
-  bool is_made = false;
-  std::string text = "its process did not answer";  // or what was made, or why it was not
-};
-
-// With the name that the user knows.
-std::string WithTold(const RecordingResults& wanted, std::string text) {
-  if (const size_t at = text.find(wanted.read_path); at != std::string::npos)
-    text.replace(at, wanted.read_path.size(), wanted.trace_path);
-  return text;
+Result<std::string> Decode(const Result<std::string>& answer) {
+  if (!answer.ok() || answer.value().starts_with('+'))
+    return answer.ok() ? answer.value().substr(1) : answer;
+  return Status(StatusCode::kIo, answer.value().substr(!answer.value().empty()));
 }
 
-Answer Decode(const Result<std::string>& answer) {
-  if (!answer.ok())
-    return {.is_made = false, .text = answer.status().message()};
-  const std::string& text = answer.value();
-  return {.is_made = text.starts_with('+'), .text = text.empty() ? "" : text.substr(1)};
+// Makes them of the decoded trace, each in a process of its own.
+class ResultsMaker {
+ public:
+  ResultsMaker(const RecordingResults& wanted, OpenedFile& file)
+      : wanted_(wanted), file_(file) {}
+
+  // `no_report_fd`: readable when nobody waits for the report. Gives an exit code.
+  int Run(int no_report_fd) {
+    // The longest first.
+    if (wanted_.with_report)
+      parts_.push_back({.make = [this] { return MakeReport(); }, .made = &report_});
+    const size_t optional_parts = parts_.size();
+    parts_.push_back(
+        {.make = [this] { return WritePprofs(file_.trace(), wanted_.directory); },
+         .made = &pprofs_});
+    if (wanted_.with_summary)
+      parts_.push_back({.make = [this] { return MakeSummary(file_, wanted_.top); },
+                        .made = &summary_});
+    RunInWorkers(
+        parts_.size(), [this](size_t part) { return Encode(parts_[part].make()); },
+        [this](size_t part, const Result<std::string>& answer) {
+          *parts_[part].made = Decode(answer);
+          ShowSummary();
+        },
+        {.cpu_seconds = kPatienceSeconds,
+         .wall_seconds = kPatienceSeconds,
+         .workers = static_cast<unsigned>(parts_.size()),
+         .cancel_fd = no_report_fd,
+         .not_cancelled = parts_.size() - optional_parts,
+         .on_progress = [this](size_t) { ShowProgress(); }});
+    ClearProgress();
+    ShowReport();
+    return exit_code_;
+  }
+
+ private:
+  struct Part {
+    std::function<Result<std::string>()> make;
+    std::optional<Result<std::string>>* made;
+  };
+
+  Result<std::string> MakeReport() {
+    HPD_TRY(WriteReport(*file_.database,
+                        {.version = HPD_VERSION,
+                         .files = {wanted_.trace_path},
+                         .warnings = file_.warnings},
+                        ReportPathBeside(wanted_.trace_path)));
+    return std::string();
+  }
+
+  void ShowProgress() {
+    constexpr uint64_t kPatienceNs = 700'000'000;
+    if (wanted_.status_line != nullptr && MonotonicNs() - started_ns_ >= kPatienceNs)
+      wanted_.status_line->Show(
+          wanted_.with_report
+              ? "* writing pprof files and report; Ctrl-C goes on without the report"
+              : "* writing pprof files");
+  }
+
+  void ClearProgress() {
+    if (wanted_.status_line != nullptr)
+      wanted_.status_line->Clear();
+  }
+
+  // When it and the paths that stand below it are there.
+  void ShowSummary() {
+    if (is_shown_ || !pprofs_ || (wanted_.with_summary && !summary_))
+      return;
+    is_shown_ = true;
+    ClearProgress();
+    if (summary_ && summary_->ok())
+      PrintSummary(wanted_, summary_->value(), pprofs_->ok() ? pprofs_->value() : "");
+    if (summary_)
+      Note(*summary_, "the summary", "show");
+    Note(*pprofs_, "the pprof files", "traceconv profile");
+  }
+
+  void ShowReport() {
+    if (wanted_.with_report && report_ && report_->ok() && wanted_.with_summary)
+      PrintReportPath(ReportPathBeside(wanted_.trace_path));
+    else if (wanted_.with_report && (!report_ || !report_->ok()))
+      PrintNoReport(report_ ? report_->status().message() : "it was interrupted",
+                    wanted_.is_whole, wanted_.trace_path);
+  }
+
+  void Note(const Result<std::string>& made, const char* what, const char* command) {
+    if (!made.ok())
+      exit_code_ = Fail(Status(StatusCode::kIo, std::string("cannot make ") + what +
+                                                    ": " + made.status().message() +
+                                                    Remedy(wanted_, command)));
+  }
+
+  const RecordingResults& wanted_;
+  OpenedFile& file_;
+  uint64_t started_ns_ = MonotonicNs();
+  std::vector<Part> parts_;
+  // None: not yet.
+  std::optional<Result<std::string>> report_;
+  std::optional<Result<std::string>> pprofs_;
+  std::optional<Result<std::string>> summary_;
+  bool is_shown_ = false;
+  int exit_code_ = kExitOk;
+};
+
+Result<std::unique_ptr<ByteSource>> Open(const TraceFile& file) {
+  std::unique_ptr<ByteSource> source;
+  if (file.is_in_memory()) {
+    source = std::make_unique<MemorySource>(file.bytes());
+  } else {
+    HPD_TRY_ASSIGN(source, FileSource::Open(file.own_path()));
+  }
+  return source;
+}
+
+// In a process of its own; gives an exit code.
+Result<int> DecodeAndMake(const RecordingResults& wanted, int no_report_fd) {
+  HPD_TRY_ASSIGN(const std::unique_ptr<ByteSource> source, Open(*wanted.file));
+  HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file, OpenOwn(*source, wanted.trace_path));
+  const int exit_code = ResultsMaker(wanted, *file).Run(no_report_fd);
+  static_cast<void>(file.release());  // this process ends: that is quicker
+  return exit_code;
 }
 
 }  // namespace
 
 int LeaveResults(const RecordingResults& wanted) {
-  Answer paths;
-  Answer summary;
+  const ScopedFd interrupted = DescriptorOf(SetOf({SIGINT}));
+  const ScopedFd ended = DescriptorOf(SetOf({SIGTERM, SIGHUP, SIGQUIT}));
+  std::array<int, 2> ends = {-1, -1};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    return Fail(Status::FromErrno("cannot create a pipe", errno));
+  const ScopedFd no_report(ends[0]);
+  ScopedFd wants_report(ends[1]);
+  const auto leave_out_report_if_interrupted = [&] {
+    signalfd_siginfo taken{};
+    if (read(interrupted.get(), &taken, sizeof(taken)) > 0)
+      wants_report.reset();
+  };
+  leave_out_report_if_interrupted();
+  std::string made = "-it was interrupted";
   RunInWorkers(
-      wanted.with_summary ? 2 : 1,
-      [&](size_t task) {
-        return Encode(task == 0 ? WritePprofs(wanted) : MakeSummary(wanted));
+      1,
+      [&](size_t) {
+        wants_report.reset();
+        const Result<int> exit_code = DecodeAndMake(wanted, no_report.get());
+        return exit_code.ok() ? "+" + std::to_string(exit_code.value())
+                              : "-" + exit_code.status().message();
       },
-      [&](size_t task, const Result<std::string>& answer) {
-        (task == 0 ? paths : summary) = Decode(answer);
+      [&](size_t, const Result<std::string>& answer) {
+        made = answer.ok() ? answer.value() : "-" + answer.status().message();
       },
       {.cpu_seconds = kPatienceSeconds,
-       .wall_seconds = kPatienceSeconds,
-       .workers = wanted.with_summary ? 2U : 1U});
-  if (wanted.with_summary && summary.is_made)
-    PrintSummary(wanted, summary.text, paths.is_made ? paths.text : "");
-  int exit_code = kExitOk;
-  const auto note = [&](const Answer& made, const char* what, const char* command) {
-    if (made.is_made)
-      return;
-    const std::string remedy =
-        std::string("; try heap_profile ") + command + " " + Printable(wanted.trace_path);
-    exit_code = Fail(Status(StatusCode::kIo, std::string("cannot make ") + what + ": " +
-                                                 WithTold(wanted, made.text) +
-                                                 (wanted.is_whole ? remedy : "")));
-  };
-  if (wanted.with_summary)
-    note(summary, "the summary", "show");
-  note(paths, "the pprof files", "traceconv profile");
-  return exit_code;
+       .wall_seconds = 2 * kPatienceSeconds,
+       .cancel_fd = ended.get(),
+       .request_fd = interrupted.get(),
+       .on_request = leave_out_report_if_interrupted});
+  if (made.starts_with('+'))
+    return atoi(made.c_str() + 1);  // NOLINT(cert-err34-c)
+  return Fail(Status(StatusCode::kIo, "cannot show what was recorded: " + made.substr(1) +
+                                          Remedy(wanted, "show")));
 }
 
 }  // namespace heapprofd

@@ -1,23 +1,33 @@
-// What a recording leaves beside its trace and the report: pprof files and the summary,
-// made of the trace by the code that serves `show` and `traceconv profile`.
+// What a recording leaves beside its trace: pprof files, the summary and the report, made
+// of the trace by the code that serves `show`, `traceconv profile` and `report`.
+//
+//   the trace --decoded once--> a process of its own --forked--> one for each
+//
+// Whatever goes wrong there does no harm to the recording, and its memory is not ours.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "cli/record/status_line.h"
+#include "trace/trace_file.h"
+
 namespace heapprofd {
 
 struct RecordingResults {
-  std::string trace_path = {};  // to be told
-  std::string read_path = {};   // of the very file that was written
-  std::string directory = {};   // for the pprof files
-  uint32_t top = 10;            // rows of the summary
-  bool with_summary = true;     // to standard error
-  bool is_whole = true;         // the trace
+  std::string trace_path = {};      // to be told
+  const TraceFile* file = nullptr;  // that was written, or what stands for it
+  std::string directory = {};       // for files
+  uint32_t top = 10;                // rows of the summary
+  bool with_summary = true;         // to standard error
+  bool with_report = false;
+  bool is_whole = true;               // the trace
+  StatusLine* status_line = nullptr;  // for work that takes long; nullptr: nobody looks
 };
 
-// Prints to standard error; gives an exit code. Works in a process of its own: whatever
-// goes wrong there does no harm to the recording, and its memory is not ours.
+// Prints to standard error; gives an exit code, which a missing report does not change.
+// Ctrl-C ends the report, SIGTERM, SIGHUP and SIGQUIT all that is not done yet: they are
+// to be blocked, as SteeringSignals does.
 int LeaveResults(const RecordingResults& wanted);
 
 }  // namespace heapprofd

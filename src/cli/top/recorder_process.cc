@@ -49,7 +49,8 @@ int RecordInto(const Options& options, ScopedFd trace) {
                          .trace_path = kViewName,
                          .quiet = true,
                          .only_dumps = true,
-                         .may_start_service = options.may_stand_in});
+                         .may_start_service = options.may_stand_in})
+      .exit_code;
 }
 
 // A dump that is asked for before anybody listens is none: it ends neither who is asked

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/fd_path.h"
 #include "base/files/passed_fds.h"
 #include "base/files/temporary_directory.h"
 #include "base/random_seed.h"
@@ -80,7 +81,7 @@ Status SessionSocket::Listen() {
   if (!socket_.valid() || !directory.valid())
     return Status::FromErrno("cannot create the session's socket", errno);
   // By a path that /proc/net/unix may show to everybody.
-  const std::string path = "/proc/self/fd/" + std::to_string(directory.get()) + "/socket";
+  const std::string path = FdPath(directory.get()) + "/socket";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
