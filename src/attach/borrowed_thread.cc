@@ -14,12 +14,15 @@
 #include "attach/registers.h"
 #include "attach/return_places.h"
 #include "attach/stopped_process.h"
+#include "attach/wait_limit.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr uint64_t kRunTimeoutNs = 5'000'000'000;  // of our code in a borrowed thread
-constexpr uint64_t kLookNs = 1'000'000;            // after this long we look where it is
+// Until a thread of ours is put back, whatever has been waited for before.
+constexpr uint64_t kTakeBackNs = 1'000'000'000;
+constexpr uint64_t kLookNs = 1'000'000;  // after this long we look where it is
 constexpr uint64_t kPollNs = 5'000;
 
 // Threads in the order in which they are asked: those last that wait for a signal, which
@@ -117,7 +120,7 @@ Result<TracedThread> BorrowAny(const RemoteProcess& process, bool* is_starved) {
 // On a busy machine a thread stops as soon as it would have run: it may take its time.
 Result<TracedThread> BorrowThread(const RemoteProcess& process) {
   constexpr uint64_t kStarvedNs = 2'000'000'000;
-  const uint64_t last = MonotonicNs() + kStarvedNs;
+  const uint64_t last = WaitUntil(kStarvedNs);
   while (true) {
     bool is_starved = false;
     Result<TracedThread> thread = BorrowAny(process, &is_starved);
@@ -134,7 +137,7 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
   TracedThread leader(pid);
   if (IsUninterruptible(pid) || !leader.Seize(/*is_filtered=*/false))
     return 0;
-  const uint64_t last = MonotonicNs() + kStarvedNs;
+  const uint64_t last = WaitUntil(kStarvedNs);
   TracedThread::Wait outcome = leader.WaitForStop(MonotonicNs() + kPatienceNs);
   while (outcome == TracedThread::Wait::kTimedOut && IsReady(pid) && MonotonicNs() < last)
     outcome = leader.WaitForStop(MonotonicNs() + kPatienceNs);
@@ -187,7 +190,8 @@ Status TakeBack(const RemoteProcess& process,
                 const Place& place,
                 TracedThread* thread) {
   const pid_t pid = process.pid();
-  for (const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
+  for (const uint64_t deadline =
+           std::max(WaitUntil(kRunTimeoutNs), MonotonicNs() + kTakeBackNs);
        MonotonicNs() < deadline;) {
     thread->Interrupt();
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
@@ -237,7 +241,7 @@ Result<SetupResult> AwaitSetup(
     uint64_t state,
     TracedThread* thread,
     const std::function<bool(const SetupResult&)>& take_files) {
-  const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
+  const uint64_t deadline = WaitUntil(kRunTimeoutNs);
   bool was_asked = false;
   while (MonotonicNs() < deadline) {
     SetupResult result{};
@@ -272,14 +276,15 @@ bool IsAnyIn(const std::vector<TracedThread>& threads, const OurCode& code) {
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;  // longer than the setup may take
   constexpr uint64_t kRetryNs = 5'000'000;
-  for (const uint64_t deadline = MonotonicNs() + kPatienceNs; MonotonicNs() < deadline;) {
+  const uint64_t deadline = WaitUntil(kPatienceNs);
+  do {
     {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
       if (!IsAnyIn(stopped.threads(), code))
         return {};
     }
     SleepNs(kRetryNs);
-  }
+  } while (MonotonicNs() < deadline);
   return LostRace(process.pid(),
                   "a thread of it has not ended what a heap_profile that was killed had "
                   "begun; if the process is stopped, let it go on");
