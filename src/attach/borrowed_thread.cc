@@ -48,10 +48,29 @@ Status NoThreadStops(pid_t pid) {
                       "its threads are in an uninterruptible sleep; try again later");
 }
 
+// Which threads are taken, and what was seen of those that were not.
+struct Search {
+  // Also those that our system calls take registers from (VectorState). We put those back,
+  // but a thread that goes back by itself, as we have died or get no processor, cannot.
+  bool takes_vectors = false;
+  bool has_vectors = false;  // one of them has such
+  bool is_starved = false;   // one of them has only got no processor
+};
+
+bool IsTooPrecious(const TracedThread& thread, Search* search) {
+  VectorState vectors;
+  if (search->takes_vectors || !ReadVectorState(thread.tid(), &vectors) ||
+      !HasVectors(vectors))
+    return false;
+  search->has_vectors = true;
+  return true;
+}
+
 // Whether the thread, which has been asked to stop, can run our code. It is let go when
 // not.
 Status TryToBorrow(const RemoteProcess& process,
                    uint64_t deadline,
+                   Search* search,
                    TracedThread* thread) {
   const pid_t pid = process.pid();
   switch (thread->WaitForStop(deadline)) {
@@ -69,6 +88,8 @@ Status TryToBorrow(const RemoteProcess& process,
     status = LostRace(pid, "it has just become another program");
   else if (thread->IsInRestartableSequence(process))
     status = LostRace(pid, "its threads do not leave a restartable sequence");
+  else if (IsTooPrecious(*thread, search))
+    status = Status(StatusCode::kTryAgain, "");  // and then it is taken
   if (!status.ok())
     thread->Release();
   return status;
@@ -76,8 +97,7 @@ Status TryToBorrow(const RemoteProcess& process,
 
 // One that cannot stop stays ours until it can, and meanwhile keeps signals from the
 // program: those that can be seen to be such are left alone, and not many are tried.
-// `*is_starved`: one of them has only got no processor.
-Result<TracedThread> BorrowAny(const RemoteProcess& process, bool* is_starved) {
+Result<TracedThread> BorrowAny(const RemoteProcess& process, Search* search) {
   const pid_t pid = process.pid();
   constexpr int kMaxTried = 8;
   constexpr uint64_t kPerThreadNs = 100'000'000;
@@ -102,11 +122,12 @@ Result<TracedThread> BorrowAny(const RemoteProcess& process, bool* is_starved) {
         continue;  // the leader has ended, others may live
       }
       ++tried;
-      Status tried_status =
-          TryToBorrow(process, std::min(MonotonicNs() + kPerThreadNs, deadline), &thread);
+      Status tried_status = TryToBorrow(
+          process, std::min(MonotonicNs() + kPerThreadNs, deadline), search, &thread);
       if (tried_status.ok())
         return thread;
-      *is_starved |= tried_status.code() == StatusCode::kUnavailable && IsReady(tid);
+      search->is_starved |=
+          tried_status.code() == StatusCode::kUnavailable && IsReady(tid);
       if (tried_status.code() != StatusCode::kNotFound)
         status = std::move(tried_status);
     }
@@ -121,11 +142,14 @@ Result<TracedThread> BorrowAny(const RemoteProcess& process, bool* is_starved) {
 Result<TracedThread> BorrowThread(const RemoteProcess& process) {
   constexpr uint64_t kStarvedNs = 2'000'000'000;
   const uint64_t last = WaitUntil(kStarvedNs);
+  Search search;
   while (true) {
-    bool is_starved = false;
-    Result<TracedThread> thread = BorrowAny(process, &is_starved);
+    search.is_starved = false;
+    Result<TracedThread> thread = BorrowAny(process, &search);
     TracedThread::ReleaseStragglers();
-    if (thread.ok() || !is_starved || MonotonicNs() >= last)
+    if (!thread.ok() && search.has_vectors && !search.takes_vectors)
+      search.takes_vectors = true;
+    else if (thread.ok() || !search.is_starved || MonotonicNs() >= last)
       return thread;
   }
 }
@@ -156,13 +180,16 @@ namespace {
 struct Place {
   user_regs_struct registers;
   uint64_t signal_mask;
+  VectorState vectors;
 };
 
 Result<Place> PlaceOf(const RemoteProcess& process, const TracedThread& thread) {
   const std::optional<uint64_t> mask = thread.SignalMask();
-  if (!mask)
+  Place place{
+      .registers = thread.registers(), .signal_mask = mask.value_or(0), .vectors = {}};
+  if (!mask || !ReadVectorState(thread.tid(), &place.vectors))
     return SeizeError(process.pid(), ESRCH);
-  return Place{.registers = thread.registers(), .signal_mask = *mask};
+  return place;
 }
 
 // Lets the stopped thread go on at `address`, with all signals blocked. In this order:
@@ -199,6 +226,7 @@ Status TakeBack(const RemoteProcess& process,
     const uint64_t ip = ProgramCounter(thread->registers());
     if (ip >= code.wait_begin && ip < code.end) {
       if (!thread->SetSignalMask(place.signal_mask) ||
+          !WriteVectorState(thread->tid(), place.vectors) ||
           !thread->SetRegisters(place.registers))
         return SeizeError(pid, ESRCH);
       thread->registers() = place.registers;
