@@ -47,7 +47,7 @@ hpd_fetch_debian() {
   [ "$(cat "$folder/libraries" 2>/dev/null)" != "$list" ] || return 0
   rm -rf "$folder"
   mkdir -p "$(dirname "$folder")"
-  mmdebstrap --quiet --aptopt='Acquire::Retries "5"' "$@" --include="$list" bookworm "$folder"
+  timeout --foreground 1800 mmdebstrap --quiet --aptopt='Acquire::Retries "5"' "$@" --include="$list" bookworm "$folder"
   echo "$list" >"$folder/libraries"
 }
 

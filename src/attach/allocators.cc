@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "rt/machine.h"
 #include "unwind/module.h"
 
 namespace heapprofd {
@@ -212,7 +213,8 @@ std::string NoAllocatorReason(const ProcessCode& code) {
            "its "
            "file system, or try again";
   if (!code.is_64_bit)
-    return "its program is not a 64-bit x86 one; profile the 64-bit build";
+    return std::string("its program is not built for ") + rt::kName +
+           "; profile its 64-bit build for that";
   if (code.is_go)
     return "it is a Go program, whose allocator cannot be hooked; use Go's own pprof";
   if (code.is_stripped && !code.has_loader)

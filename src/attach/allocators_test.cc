@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <string>
+
+#include "rt/machine.h"
 
 namespace heapprofd {
 namespace {
@@ -39,8 +42,9 @@ TEST(NoAllocatorReasonTest, WhatIsNotKnownIsSaidBeforeWhatIsMissing) {
 
 TEST(NoAllocatorReasonTest, EachKindOfProgramHasItsOwn) {
   ProcessCode code;
-  EXPECT_EQ(NoAllocatorReason(code),
-            "its program is not a 64-bit x86 one; profile the 64-bit build");
+  EXPECT_EQ(NoAllocatorReason(code), std::string("its program is not built for ") +
+                                         rt::kName +
+                                         "; profile its 64-bit build for that");
   code.is_64_bit = true;
   EXPECT_EQ(NoAllocatorReason(code), "none of its modules defines malloc and free");
   code.lacks_free = true;

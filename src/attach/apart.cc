@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "attach/traced_thread.h"
+#include "attach/wait_limit.h"
 #include "base/clock.h"
 #include "base/files/proc_files.h"
 #include "base/quiet_thread.h"
@@ -59,13 +60,15 @@ class Stalls {
 
 class Work {
  public:
-  Work(const GuardedUser& user, std::function<void()> function)
-      : user_(user), function_(std::move(function)) {}
+  // `end_ns`: of its own waits.
+  Work(const GuardedUser& user, std::function<void()> function, uint64_t end_ns)
+      : user_(user), function_(std::move(function)), end_ns_(end_ns) {}
 
   const GuardedUser& user() const { return user_; }
 
   // On the new thread.
   void Run() {
+    const WaitLimit limit(end_ns_);
     tid_ = gettid();
     function_();
     function_ = nullptr;  // what it holds may be waited for
@@ -100,6 +103,7 @@ class Work {
 
   GuardedUser user_;
   std::function<void()> function_;
+  uint64_t end_ns_;
   std::atomic<pid_t> tid_ = 0;
   std::mutex mutex_;
   std::condition_variable done_;
@@ -134,7 +138,8 @@ bool RunApart(const GuardedUser& user,
     return false;
   ApartPatience left = patience;
   left.stalled_ns /= 1 + t_abandoned.size();
-  const auto shared = std::make_shared<Work>(user, std::move(work));
+  const auto shared =
+      std::make_shared<Work>(user, std::move(work), MonotonicNs() + patience.own_ns);
   pthread_t thread{};
   if (!StartQuietThread([shared] { shared->Run(); }, &thread))
     return false;

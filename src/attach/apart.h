@@ -15,8 +15,10 @@
 namespace heapprofd {
 
 struct ApartPatience {
-  // Longer than all waits for a program that is attached to.
   uint64_t all_ns = 20'000'000'000;
+  // Of which the work waits for the program, in all its parts together (WaitLimit). What
+  // comes behind the end of that is to let go of threads, and may take some seconds.
+  uint64_t own_ns = 14'000'000'000;
   // Of which the work stands still in the kernel, with another user's process. Its own
   // waits, in which it looks again and again, are none of these. What `between` cannot
   // do meanwhile, as another recording's begin, waits so long; beside N works that have

@@ -18,6 +18,7 @@
 #include "attach/return_places.h"
 #include "attach/shared_files.h"
 #include "attach/stopped_process.h"
+#include "attach/wait_limit.h"
 #include "base/random_seed.h"
 #include "rt/machine.h"
 #include "wire/shared_memory.h"
@@ -178,7 +179,7 @@ Status AttachedProcess::PlaceInChild(const std::vector<MapEntry>& maps,
                                      const Options& options) {
   const std::string seccomp =
       StatusField(ReadProcFile(ProcPath(pid(), "status"), 16384), "Seccomp");
-  if (atoi(seccomp.c_str()) == 1)  // NOLINT(cert-err34-c)
+  if (rt::kMayTscBeForbidden && atoi(seccomp.c_str()) == 1)  // NOLINT(cert-err34-c)
     return CannotAttach(pid(),
                         "it is under strict seccomp, which ends a process that "
                         "reads the time stamp counter");
@@ -369,7 +370,7 @@ Status AttachedProcess::PutHooksIn() {
     process_.Unlock();
     return is_told ? Status() : LostRace(pid(), "it has just ended");
   }
-  for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
+  for (int i = 0; i == 0 || (i < kPatchTries && MayWait()); ++i, PauseBeforeRetry()) {
     HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
     if (!process_.IsSameImage())
       return LostRace(pid(), "it has just become another program");

@@ -9,6 +9,7 @@
 #include "attach/borrowed_thread.h"
 #include "attach/client_image.h"
 #include "attach/stopped_process.h"
+#include "attach/wait_limit.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
@@ -158,7 +159,7 @@ Status AttachedProcess::TakeHooksOut() {
   if (!is_hooked_)
     return {};
   Status status;
-  for (int i = 0; i < kPatchTries; ++i, PauseBeforeRetry()) {
+  for (int i = 0; i == 0 || (i < kPatchTries && MayWait()); ++i, PauseBeforeRetry()) {
     if (!process_.IsSameImage()) {
       is_hooked_ = false;
       return {};

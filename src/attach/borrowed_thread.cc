@@ -14,12 +14,15 @@
 #include "attach/registers.h"
 #include "attach/return_places.h"
 #include "attach/stopped_process.h"
+#include "attach/wait_limit.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr uint64_t kRunTimeoutNs = 5'000'000'000;  // of our code in a borrowed thread
-constexpr uint64_t kLookNs = 1'000'000;            // after this long we look where it is
+// Until a thread of ours is put back, whatever has been waited for before.
+constexpr uint64_t kTakeBackNs = 1'000'000'000;
+constexpr uint64_t kLookNs = 1'000'000;  // after this long we look where it is
 constexpr uint64_t kPollNs = 5'000;
 
 // Threads in the order in which they are asked: those last that wait for a signal, which
@@ -45,10 +48,29 @@ Status NoThreadStops(pid_t pid) {
                       "its threads are in an uninterruptible sleep; try again later");
 }
 
+// Which threads are taken, and what was seen of those that were not.
+struct Search {
+  // Also those that our system calls take registers from (VectorState). We put those back,
+  // but a thread that goes back by itself, as we have died or get no processor, cannot.
+  bool takes_vectors = false;
+  bool has_vectors = false;  // one of them has such
+  bool is_starved = false;   // one of them has only got no processor
+};
+
+bool IsTooPrecious(const TracedThread& thread, Search* search) {
+  VectorState vectors;
+  if (search->takes_vectors || !ReadVectorState(thread.tid(), &vectors) ||
+      !HasVectors(vectors))
+    return false;
+  search->has_vectors = true;
+  return true;
+}
+
 // Whether the thread, which has been asked to stop, can run our code. It is let go when
 // not.
 Status TryToBorrow(const RemoteProcess& process,
                    uint64_t deadline,
+                   Search* search,
                    TracedThread* thread) {
   const pid_t pid = process.pid();
   switch (thread->WaitForStop(deadline)) {
@@ -66,6 +88,8 @@ Status TryToBorrow(const RemoteProcess& process,
     status = LostRace(pid, "it has just become another program");
   else if (thread->IsInRestartableSequence(process))
     status = LostRace(pid, "its threads do not leave a restartable sequence");
+  else if (IsTooPrecious(*thread, search))
+    status = Status(StatusCode::kTryAgain, "");  // and then it is taken
   if (!status.ok())
     thread->Release();
   return status;
@@ -73,8 +97,7 @@ Status TryToBorrow(const RemoteProcess& process,
 
 // One that cannot stop stays ours until it can, and meanwhile keeps signals from the
 // program: those that can be seen to be such are left alone, and not many are tried.
-// `*is_starved`: one of them has only got no processor.
-Result<TracedThread> BorrowAny(const RemoteProcess& process, bool* is_starved) {
+Result<TracedThread> BorrowAny(const RemoteProcess& process, Search* search) {
   const pid_t pid = process.pid();
   constexpr int kMaxTried = 8;
   constexpr uint64_t kPerThreadNs = 100'000'000;
@@ -99,11 +122,12 @@ Result<TracedThread> BorrowAny(const RemoteProcess& process, bool* is_starved) {
         continue;  // the leader has ended, others may live
       }
       ++tried;
-      Status tried_status =
-          TryToBorrow(process, std::min(MonotonicNs() + kPerThreadNs, deadline), &thread);
+      Status tried_status = TryToBorrow(
+          process, std::min(MonotonicNs() + kPerThreadNs, deadline), search, &thread);
       if (tried_status.ok())
         return thread;
-      *is_starved |= tried_status.code() == StatusCode::kUnavailable && IsReady(tid);
+      search->is_starved |=
+          tried_status.code() == StatusCode::kUnavailable && IsReady(tid);
       if (tried_status.code() != StatusCode::kNotFound)
         status = std::move(tried_status);
     }
@@ -117,12 +141,15 @@ Result<TracedThread> BorrowAny(const RemoteProcess& process, bool* is_starved) {
 // On a busy machine a thread stops as soon as it would have run: it may take its time.
 Result<TracedThread> BorrowThread(const RemoteProcess& process) {
   constexpr uint64_t kStarvedNs = 2'000'000'000;
-  const uint64_t last = MonotonicNs() + kStarvedNs;
+  const uint64_t last = WaitUntil(kStarvedNs);
+  Search search;
   while (true) {
-    bool is_starved = false;
-    Result<TracedThread> thread = BorrowAny(process, &is_starved);
+    search.is_starved = false;
+    Result<TracedThread> thread = BorrowAny(process, &search);
     TracedThread::ReleaseStragglers();
-    if (thread.ok() || !is_starved || MonotonicNs() >= last)
+    if (!thread.ok() && search.has_vectors && !search.takes_vectors)
+      search.takes_vectors = true;
+    else if (thread.ok() || !search.is_starved || MonotonicNs() >= last)
       return thread;
   }
 }
@@ -134,7 +161,7 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
   TracedThread leader(pid);
   if (IsUninterruptible(pid) || !leader.Seize(/*is_filtered=*/false))
     return 0;
-  const uint64_t last = MonotonicNs() + kStarvedNs;
+  const uint64_t last = WaitUntil(kStarvedNs);
   TracedThread::Wait outcome = leader.WaitForStop(MonotonicNs() + kPatienceNs);
   while (outcome == TracedThread::Wait::kTimedOut && IsReady(pid) && MonotonicNs() < last)
     outcome = leader.WaitForStop(MonotonicNs() + kPatienceNs);
@@ -153,13 +180,16 @@ namespace {
 struct Place {
   user_regs_struct registers;
   uint64_t signal_mask;
+  VectorState vectors;
 };
 
 Result<Place> PlaceOf(const RemoteProcess& process, const TracedThread& thread) {
   const std::optional<uint64_t> mask = thread.SignalMask();
-  if (!mask)
+  Place place{
+      .registers = thread.registers(), .signal_mask = mask.value_or(0), .vectors = {}};
+  if (!mask || !ReadVectorState(thread.tid(), &place.vectors))
     return SeizeError(process.pid(), ESRCH);
-  return Place{.registers = thread.registers(), .signal_mask = *mask};
+  return place;
 }
 
 // Lets the stopped thread go on at `address`, with all signals blocked. In this order:
@@ -187,7 +217,8 @@ Status TakeBack(const RemoteProcess& process,
                 const Place& place,
                 TracedThread* thread) {
   const pid_t pid = process.pid();
-  for (const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
+  for (const uint64_t deadline =
+           std::max(WaitUntil(kRunTimeoutNs), MonotonicNs() + kTakeBackNs);
        MonotonicNs() < deadline;) {
     thread->Interrupt();
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
@@ -195,6 +226,7 @@ Status TakeBack(const RemoteProcess& process,
     const uint64_t ip = ProgramCounter(thread->registers());
     if (ip >= code.wait_begin && ip < code.end) {
       if (!thread->SetSignalMask(place.signal_mask) ||
+          !WriteVectorState(thread->tid(), place.vectors) ||
           !thread->SetRegisters(place.registers))
         return SeizeError(pid, ESRCH);
       thread->registers() = place.registers;
@@ -237,7 +269,7 @@ Result<SetupResult> AwaitSetup(
     uint64_t state,
     TracedThread* thread,
     const std::function<bool(const SetupResult&)>& take_files) {
-  const uint64_t deadline = MonotonicNs() + kRunTimeoutNs;
+  const uint64_t deadline = WaitUntil(kRunTimeoutNs);
   bool was_asked = false;
   while (MonotonicNs() < deadline) {
     SetupResult result{};
@@ -272,14 +304,15 @@ bool IsAnyIn(const std::vector<TracedThread>& threads, const OurCode& code) {
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;  // longer than the setup may take
   constexpr uint64_t kRetryNs = 5'000'000;
-  for (const uint64_t deadline = MonotonicNs() + kPatienceNs; MonotonicNs() < deadline;) {
+  const uint64_t deadline = WaitUntil(kPatienceNs);
+  do {
     {
       HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
       if (!IsAnyIn(stopped.threads(), code))
         return {};
     }
     SleepNs(kRetryNs);
-  }
+  } while (MonotonicNs() < deadline);
   return LostRace(process.pid(),
                   "a thread of it has not ended what a heap_profile that was killed had "
                   "begun; if the process is stopped, let it go on");

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 
+#include "attach/apart.h"
 #include "attach/vfork_waiter.h"
 
 namespace heapprofd {
@@ -80,6 +82,33 @@ TEST(BorrowThreadTest, AThreadThatGetsNoProcessorIsWaitedFor) {
   ASSERT_TRUE(process.ok()) << process.status().message();
   const Result<TracedThread> thread = BorrowThread(process.value());
   EXPECT_TRUE(thread.ok()) << thread.status().message();
+}
+
+// The sum of their limits would be longer than the work is waited for, and what is said
+// then, that the kernel hangs, would not be so.
+TEST(BorrowThreadTest, AllWaitsOfAWorkEndBeforeItCountsAsHanging) {
+  const PinnedProcess stray([] {
+    while (true)
+      asm volatile("");
+  });
+  // In which its one thread is for ever.
+  constexpr OurCode kEverywhere{.begin = 0, .end = ~uint64_t{0}};
+  constexpr int kWaits = 70;  // of 2 s each
+  constexpr ApartPatience kPatience{.all_ns = 120'000'000'000, .own_ns = 0};
+  const auto given_up = std::make_shared<int>(0);
+  const pid_t pid = stray.pid();
+  EXPECT_TRUE(RunApart(
+      pid,
+      [pid, given_up, kEverywhere] {
+        const Result<RemoteProcess> process = RemoteProcess::Open(pid);
+        for (int i = 0; process.ok() && i < kWaits; ++i)
+          *given_up += AwaitStrayThread(process.value(), kEverywhere).ok() ? 0 : 1;
+      },
+      [] {}, kPatience));
+  EXPECT_EQ(*given_up, kWaits);
+  constexpr ApartPatience kUsual{};
+  constexpr uint64_t kToLetGoNs = 4'000'000'000;
+  EXPECT_LE(kUsual.own_ns + kToLetGoNs, kUsual.all_ns);
 }
 
 }  // namespace

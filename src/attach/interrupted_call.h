@@ -34,8 +34,10 @@ std::optional<user_regs_struct> RestartedCall(pid_t tid,
 bool IsExecBegunAnew(const user_regs_struct& registers);
 
 // Registers with which an interrupted thread can be sent on from an arbitrary place:
-// calls that the kernel would restart, which it does not do from there, begin anew.
-user_regs_struct ResumedElsewhere(const user_regs_struct& registers);
+// calls that the kernel would restart, which it does not do from there, begin anew. `call`:
+// that it waited in, if known.
+user_regs_struct ResumedElsewhere(const WaitingCall& call,
+                                  const user_regs_struct& registers);
 
 // Calls that end with EINTR after any stop, even if no signal is delivered: signal(7),
 // and transfers on sockets with a time limit.

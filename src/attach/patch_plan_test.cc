@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <vector>
 
 #include "attach/client_image.h"
+#include "attach/prologue.h"
 
 namespace heapprofd {
 namespace {
@@ -59,6 +62,36 @@ TEST_F(PatchPlanTest, AnAllocatorKeepsItsNumberWhenAnotherIsLoadedBeforeIt) {
   EXPECT_NE(second.state.originals[1][static_cast<size_t>(Hook::kMalloc)], 0u);
   const PatchPlan third = Plan({other}, first.state);  // libc's is not wanted any more
   EXPECT_EQ(third.state.originals[0][static_cast<size_t>(Hook::kMalloc)], original);
+}
+
+// Of an earlier session, for malloc: with fewer bytes than a jump has.
+AttachState StateWithoutRoomForAJump() {
+  const auto* code = reinterpret_cast<const uint8_t*>(&malloc);
+  const size_t skipped = SkippedPrefix(std::span(code, 16));
+  AttachState state{};
+  state.patch_count = 1;
+  state.patches[0].address = AddressOf(&malloc) + skipped;
+  state.patches[0].length = 1;
+  state.patches[0].original[0] = code[skipped];
+  return state;
+}
+
+// What was never written is zeros, and would be put over the function.
+TEST_F(PatchPlanTest, AJumpThatCouldNotBeMadeIsNotBelievedInByTheNextSession) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's malloc cannot be patched everywhere";
+#endif
+  const Allocator libc = AllocatorAt("libc.so.6", AddressOf(&malloc), AddressOf(&free));
+  const PatchPlan first = Plan({libc}, StateWithoutRoomForAJump());
+  ASSERT_EQ(first.unpatched.size(), 1u);
+  EXPECT_EQ(first.state.patches[0].hook, 0u);
+  const PatchPlan second = Plan({libc}, first.state);
+  ASSERT_FALSE(second.patches.empty());
+  for (const size_t index : second.patches) {
+    const PatchRecord& record = second.state.patches[index];
+    EXPECT_NE(std::count(record.written, record.written + record.length, 0),
+              static_cast<ptrdiff_t>(record.length));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "attach/wait_limit.h"
+
 namespace heapprofd {
 void PauseBeforeRetry() {
   SleepNs(500'000);
@@ -89,7 +91,7 @@ Result<StoppedProcess> StoppedProcess::Stop(const RemoteProcess& process) {
   constexpr uint64_t kFirstPatienceNs = 10'000'000;
   constexpr uint64_t kLastPatienceNs = 320'000'000;
   constexpr uint64_t kStarvedNs = 4'000'000'000;
-  const uint64_t last = MonotonicNs() + kStarvedNs;
+  const uint64_t last = WaitUntil(kStarvedNs);
   Attempt attempt{.patience_ns = kFirstPatienceNs};
   while (true) {
     Result<StoppedProcess> stopped = TryToStop(process, &attempt);

@@ -266,7 +266,7 @@ void TracedThread::RestartInterruptedCall() {
 }
 
 user_regs_struct TracedThread::ResumeState() const {
-  return ResumedElsewhere(registers_);
+  return ResumedElsewhere(waiting_in_, registers_);
 }
 
 bool TracedThread::SetRegisters(const user_regs_struct& registers) const {

@@ -14,8 +14,8 @@ import trace_pb2
 from google.protobuf.message import DecodeError
 
 from profile_run import HEAP_PROFILE, Pprof, program, run, script
-from running_process import (GATE, MAY_ATTACH, MAY_CATCH, Attached, Engine, Running, changed_code_bytes, child_named,
-                             state_of, storm, wait_until)
+from running_process import (GATE, LONG_S, MAY_ATTACH, MAY_CATCH, Attached, Engine, Running, changed_code_bytes,
+                             child_named, state_of, storm, wait_until)
 from service_run import PRELOAD, Recording
 
 PYTHON_PROGRAM = """
@@ -76,7 +76,7 @@ class AttachTest(unittest.TestCase):
             self.assertEqual(changed_code_bytes(target.pid), 0)
 
     def test_ctrl_c_takes_the_hooks_out(self):
-        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+        with storm(LONG_S) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
             tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
             wait_until(lambda: changed_code_bytes(target.pid) > 0)
             tool.send_signal(signal.SIGINT)
@@ -94,7 +94,7 @@ class AttachTest(unittest.TestCase):
             self.assertEqual(target.process.wait(60), 0, target.process.stdout.read())
 
     def test_a_killed_engine_leaves_a_healthy_process_that_the_next_one_puts_right(self):
-        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+        with storm(LONG_S) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
             with engine.tool("-p", str(target.pid), "-o", os.path.join(directory, "out"), stderr=subprocess.PIPE) as tool:
                 while b"Profiling active" not in tool.stderr.readline():
                     self.assertIsNone(tool.poll())
@@ -107,7 +107,7 @@ class AttachTest(unittest.TestCase):
             self.assertIsNone(target.process.poll())
 
     def test_two_recordings_of_one_process_are_refused(self):
-        with storm(30) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
+        with storm(LONG_S) as target, Engine() as engine, tempfile.TemporaryDirectory() as directory:
             tool = engine.tool("-p", str(target.pid), "-q", "-o", os.path.join(directory, "out"))
             wait_until(lambda: changed_code_bytes(target.pid) > 0)
             self.assertIn("another session", engine.attach(target.pid, 50).result.stderr)
@@ -135,7 +135,7 @@ class AttachTest(unittest.TestCase):
             self.assertIn(True, recorded)
 
     def test_a_statically_linked_program(self):
-        with Running([program("static_storm"), "30", "static"]) as target:
+        with Running([program("static_storm"), str(LONG_S), "static"]) as target:
             attached = Attached(target.pid, 100)
             self.assertEqual(attached.result.returncode, 0, attached.result.stderr)
             self.assertGreater(attached.stats["alloc_calls"], 0)
@@ -152,7 +152,7 @@ class AttachTest(unittest.TestCase):
             self.assertEqual(changed_code_bytes(target.pid), 0)
 
     def test_a_stopped_process_stays_stopped(self):
-        with storm(30) as target:
+        with storm(LONG_S) as target:
             os.kill(target.pid, signal.SIGSTOP)
             wait_until(lambda: state_of(target.pid) == "T")
             attached = Attached(target.pid, 50, ["-q"])

@@ -138,5 +138,9 @@ def wait_until(condition):
         time.sleep(0.01)
 
 
+# Of a program that its test ends: longer than a test takes on the slowest machine, an emulated one.
+LONG_S = 600
+
+
 def storm(seconds):
     return Running([program("storm"), str(seconds)])

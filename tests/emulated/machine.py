@@ -80,29 +80,36 @@ def make_tree(folder, build, sysroot, machine, tests):
     shutil.copytree(machine, folder, symlinks=True, ignore=lambda path, names: [
         name for name in names if f"{path}/{name}"[len(str(machine)):] in
         ("/boot", "/dev", "/usr/lib/modules", "/lib/modules", "/usr/share/doc", "/usr/share/man", "/usr/share/locale", "/usr/lib/udev", "/var")])
-    for name in ("build", "tests", "proc", "sys", "dev", "root", "tmp"):
-        (folder / name).mkdir(exist_ok=True)
+    for name in ("build", "tests/e2e", "proc", "sys", "dev", "root", "tmp"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     tree = Tree(folder, sysroot)
+    for test in tests:
+        if test.startswith("unit/"):
+            program = test[5:].split(" ")[0]
+            tree.add(next(build.glob(f"src/*/{program}")), f"build/unit/{program}")
+    if any(test.startswith("e2e/") for test in tests):
+        add_what_is_recorded(tree, build)
+    (folder / "init").write_text(INIT)
+    (folder / "init").chmod(0o755)
+    (folder / "tests/commands").write_text(boot.commands(tests, command_of))
+
+
+def add_what_is_recorded(tree, build):
+    """What end-to-end tests need: the profiler, programs for it to record, the tests themselves."""
+    folder = tree.folder
     for name in FILES:
         tree.add(build / name, f"build/{name}")
     for path in (build / "tests/programs").iterdir():
         if path.is_file() and os.access(path, os.X_OK):
             tree.add(path, f"build/tests/programs/{path.name}")
-    for test in tests:
-        if test.startswith("unit/"):
-            program = test[5:].split(" ")[0]
-            tree.add(next(build.glob(f"src/*/{program}")), f"build/unit/{program}")
     shutil.copytree(build / "src/client/platforms", folder / "build/src/client/platforms", symlinks=True)
     (folder / "build/compat").mkdir()
     for link in (build / "compat").iterdir():  # to where the build was made
         (folder / "build/compat" / link.name).symlink_to(pathlib.Path("/build") / pathlib.Path(os.readlink(link)).relative_to(build))
-    shutil.copytree(ROOT / "tests/e2e", folder / "tests/e2e", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "tests/proto").mkdir()
+    shutil.copytree(ROOT / "tests/e2e", folder / "tests/e2e", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "tests/proto").mkdir(parents=True)
     for schema in (ROOT / "proto").glob("*.proto"):
         subprocess.run(["protoc", f"--python_out={folder}/tests/proto", f"-I{ROOT}/proto", schema], check=True)
-    (folder / "init").write_text(INIT)
-    (folder / "init").chmod(0o755)
-    (folder / "tests/commands").write_text(boot.commands(tests, command_of))
 
 
 def main():
@@ -114,7 +121,9 @@ def main():
         archive = f"{scratch}/initrd"
         subprocess.run(f"find . | busybox cpio -o -H newc 2>/dev/null | gzip -1 >{archive}", shell=True, check=True, cwd=folder)
         shutil.rmtree(folder)
-        kernel = next((machine / "boot").glob("vmlinuz-*"))
+        kernel = next((machine / "boot").glob("vmlinuz-*"), None)
+        if kernel is None:
+            sys.exit(f"cannot start a machine: {machine}/boot has no kernel; remove {machine}, and it is fetched again")
         return boot.run(EMULATOR, kernel, archive, tests)
 
 

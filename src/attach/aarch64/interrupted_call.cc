@@ -96,8 +96,15 @@ std::optional<user_regs_struct> RestartedCall(pid_t tid,
   return IsHandlerDue(tid) ? std::nullopt : std::make_optional(restarted);
 }
 
-user_regs_struct ResumedElsewhere(const user_regs_struct& registers) {
-  return registers;
+// Not by restart_syscall(2): rt_sigreturn(2), which such a thread goes back by, has it end
+// with EINTR. A sleep that begins anew is too long, but none that nobody has interrupted
+// ends too early.
+user_regs_struct ResumedElsewhere(const WaitingCall& call,
+                                  const user_regs_struct& registers) {
+  user_regs_struct resume = registers;
+  if (registers.regs[8] == SYS_restart_syscall && IsForATime(call))
+    resume.regs[8] = static_cast<uint64_t>(call.number);
+  return resume;
 }
 
 // x0 is what execve(2) has returned, or its first argument again: a pointer, or for

@@ -8,8 +8,10 @@
 #include <sys/user.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <vector>
 
 #include "rt/resume_registers.h"
 
@@ -64,6 +66,55 @@ inline rt::ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) 
       .x = {}, .sp = registers.sp, .pc = registers.pc, .pstate = registers.pstate};
   std::copy(std::begin(registers.regs), std::end(registers.regs), std::begin(resume.x));
   return resume;
+}
+
+// What a system call clears of the registers of the thread that makes it: what SVE and SME
+// have beyond the vectors of 128 bits, when the thread was stopped among such
+// instructions.
+struct VectorState {
+  long set = 0;  // of registers, by its ptrace name; 0: there is nothing to lose
+  std::vector<std::byte> bytes;
+};
+
+// False: the thread is gone.
+inline bool ReadVectorState(pid_t tid, VectorState* state) {
+  constexpr long kSve = 0x405;        // NT_ARM_SVE
+  constexpr long kStreaming = 0x40b;  // NT_ARM_SSVE: the same in SME's streaming mode
+  constexpr uint16_t kIsInUse = 1;    // SVE_PT_REGS_SVE
+  constexpr size_t kMaxSize = 65536;
+
+  struct Header {  // of <asm/ptrace.h>, which cannot be included beside <sys/ptrace.h>
+    uint32_t size;
+    uint32_t max_size;
+    uint16_t vector_length;
+    uint16_t max_vector_length;
+    uint16_t flags;
+    uint16_t reserved;
+  };
+
+  for (const long number : {kSve, kStreaming}) {
+    Header header{};
+    iovec begin{.iov_base = &header, .iov_len = sizeof(header)};
+    const bool is_there = ptrace(PTRACE_GETREGSET, tid, number, &begin) == 0;
+    if (!is_there || (header.flags & kIsInUse) == 0)
+      continue;  // the processor has no such registers, or they are not in use
+    state->bytes.resize(std::min<size_t>(header.size, kMaxSize));
+    iovec all{.iov_base = state->bytes.data(), .iov_len = state->bytes.size()};
+    if (ptrace(PTRACE_GETREGSET, tid, number, &all) != 0 || all.iov_len != header.size)
+      return false;
+    state->set = number;
+  }
+  return true;
+}
+
+inline bool HasVectors(const VectorState& state) {
+  return state.set != 0;
+}
+
+inline bool WriteVectorState(pid_t tid, const VectorState& state) {
+  iovec all{.iov_base = const_cast<std::byte*>(state.bytes.data()),
+            .iov_len = state.bytes.size()};
+  return state.set == 0 || ptrace(PTRACE_SETREGSET, tid, state.set, &all) == 0;
 }
 
 // Of a perf event at one instruction, bytes.

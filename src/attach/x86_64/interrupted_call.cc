@@ -41,7 +41,8 @@ std::optional<user_regs_struct> RestartedCall(pid_t tid,
   return restarted;
 }
 
-user_regs_struct ResumedElsewhere(const user_regs_struct& registers) {
+user_regs_struct ResumedElsewhere(const WaitingCall& /*call*/,
+                                  const user_regs_struct& registers) {
   user_regs_struct resume = registers;
   if (static_cast<int64_t>(resume.orig_rax) < 0)
     return resume;
@@ -65,7 +66,7 @@ user_regs_struct ResumedElsewhere(const user_regs_struct& registers) {
 bool IsExecBegunAnew(const user_regs_struct& registers) {
   const auto call = static_cast<int64_t>(registers.orig_rax);
   return (call == SYS_execve || call == SYS_execveat) &&
-         ResumedElsewhere(registers).rip != registers.rip;
+         ResumedElsewhere({}, registers).rip != registers.rip;
 }
 
 }  // namespace heapprofd

@@ -68,6 +68,22 @@ inline rt::ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) 
           .ip = registers.rip};
 }
 
+// What a system call clears of the registers of the thread that makes it: nothing that our
+// code does not put back itself.
+struct VectorState {};
+
+inline bool ReadVectorState(pid_t /*tid*/, VectorState* /*state*/) {
+  return true;
+}
+
+inline bool HasVectors(const VectorState& /*state*/) {
+  return false;
+}
+
+inline bool WriteVectorState(pid_t /*tid*/, const VectorState& /*state*/) {
+  return true;
+}
+
 // Of a perf event at one instruction, bytes.
 inline constexpr uint64_t kBreakpointLength = sizeof(long);
 

@@ -15,6 +15,10 @@
       ", STT_FUNC\n" #name ":\n" __VA_ARGS__ ".size " #name ", .-" #name      \
       "\n.popsection\n")
 
+// A number that is defined, as the assembler reads it.
+#define HPD_DIGITS(number) HPD_DIGITS_OF(number)
+#define HPD_DIGITS_OF(number) #number
+
 #if defined(__x86_64__)
 #include "client/image/x86_64/hook_entry.h"  // IWYU pragma: export
 #elif defined(__aarch64__)

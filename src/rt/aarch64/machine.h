@@ -45,6 +45,9 @@ inline uint64_t ReadTsc() {
   return ticks;
 }
 
+// Also under strict seccomp.
+inline constexpr bool kMayTscBeForbidden = false;
+
 inline constexpr uint64_t kNanosecondsPerSecond = 1'000'000'000;
 
 // Hz; the board's: 24 MHz to 1 GHz.

@@ -39,6 +39,9 @@ inline uint64_t ReadTsc() {
   return __builtin_ia32_rdtsc();
 }
 
+// Strict seccomp ends a process that reads it (the kernel's TIF_NOTSC).
+inline constexpr bool kMayTscBeForbidden = true;
+
 // Of any processor's, about.
 inline constexpr uint64_t kTicksPerNanosecond = 2;
 

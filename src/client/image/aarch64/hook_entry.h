@@ -22,8 +22,12 @@
   HPD_ENTRY_WITH(name, target, "x3", "x4", "mov w5, #" #number "\n")
 #define HPD_ENTRY_4(name, target) HPD_ENTRY_WITH(name, target, "x4", "x5", "")
 
-#define HPD_ORIGINAL_IN_ASM(hook, number) \
-  "hpd_attach_state + 448 + 8 * (40 * " #number " + " #hook ")"
+// What the assembler needs to know of AttachState (attach_hooks.cc makes sure of it).
+#define HPD_ORIGINALS_AT 448
+
+#define HPD_ORIGINAL_IN_ASM(hook, number)                                                \
+  "hpd_attach_state + " HPD_DIGITS(HPD_ORIGINALS_AT) " + 8 * (40 * " #number " + " #hook \
+                                                     ")"
 
 #define HPD_NEW_ENTRY(name, target, hook, number) \
   HPD_IMAGE_FUNCTION(                                                                \
@@ -47,6 +51,3 @@
       "\n"                                                                           \
       "ldr x16, [x16, #:lo12:" HPD_ORIGINAL_IN_ASM(hook, number) "]\n"               \
       "br x16\n")
-
-// What the assembler needs to know of AttachState.
-#define HPD_ORIGINALS_AT 448

@@ -14,19 +14,20 @@
   HPD_ENTRY_WITH(name, target, "rcx", "r8", "mov $" #number ", %r9d\n")
 #define HPD_ENTRY_4(name, target) HPD_ENTRY_WITH(name, target, "r8", "r9", "")
 
-#define HPD_NEW_ENTRY(name, target, hook, number)                   \
-  HPD_IMAGE_FUNCTION(name,                                          \
-                     "mov %rsp, %rcx\n"                             \
-                     "mov %rbp, %r8\n"                              \
-                     "mov $" #number                                \
-                     ", %r9d\n"                                     \
-                     "push %rdi\npush %rsi\nsub $8, %rsp\n"         \
-                     "call " #target                                \
-                     "\n"                                           \
-                     "add $8, %rsp\npop %rsi\npop %rdi\n"           \
-                     "test %rax, %rax\njz 1f\nret\n"                \
-                     "1: jmp *320 + 8 * (40 * " #number " + " #hook \
-                     ") + hpd_attach_state(%rip)\n")
-
-// What the assembler needs to know of AttachState.
+// What the assembler needs to know of AttachState (attach_hooks.cc makes sure of it).
 #define HPD_ORIGINALS_AT 320
+
+#define HPD_NEW_ENTRY(name, target, hook, number)                                 \
+  HPD_IMAGE_FUNCTION(                                                             \
+      name,                                                                       \
+      "mov %rsp, %rcx\n"                                                          \
+      "mov %rbp, %r8\n"                                                           \
+      "mov $" #number                                                             \
+      ", %r9d\n"                                                                  \
+      "push %rdi\npush %rsi\nsub $8, %rsp\n"                                      \
+      "call " #target                                                             \
+      "\n"                                                                        \
+      "add $8, %rsp\npop %rsi\npop %rdi\n"                                        \
+      "test %rax, %rax\njz 1f\nret\n"                                             \
+      "1: jmp *" HPD_DIGITS(HPD_ORIGINALS_AT) " + 8 * (40 * " #number " + " #hook \
+                                              ") + hpd_attach_state(%rip)\n")
