@@ -40,11 +40,11 @@ std::optional<std::string> FindInPath(const std::string& program) {
 }
 
 // First bytes of the file; empty when it cannot be read. The path may come from a target.
-std::string ReadHead(const std::string& path, pid_t process) {
+std::string ReadHead(const std::string& path, pid_t process, uint64_t patience_ns) {
   ForeignRequest request;
   request.paths = {path};
   request.process = process;
-  const ScopedFd fd = OpenForeign(request, kServingPatienceNs).fd;
+  const ScopedFd fd = OpenForeign(request, patience_ns).fd;
   std::array<char, 4096> head{};
   const ssize_t size = fd.valid() ? read(fd.get(), head.data(), head.size()) : -1;
   return size > 0 ? std::string(head.data(), static_cast<size_t>(size)) : std::string();
@@ -129,7 +129,7 @@ FoundObstacle FindObstacle(const std::string& program,
   for (int depth = 0; depth < kMaxScriptDepth; ++depth) {
     if (!directory.empty() && !path.starts_with("/"))
       path.insert(0, directory + "/");
-    const std::string head = ReadHead(path, process);
+    const std::string head = ReadHead(path, process, kServingPatienceNs);
     if (head.starts_with(ELFMAG))
       return {.kind = ElfObstacle(path, head), .file = path};
     if (!head.starts_with("#!"))
@@ -167,7 +167,8 @@ std::string MissingInterpreter(const std::string& program) {
   for (int depth = 0; depth < kMaxScriptDepth && !path.empty(); ++depth) {
     if (access(path.c_str(), F_OK) != 0)
       return depth == 0 ? "" : path;
-    const std::string head = ReadHead(path, 0);
+    // Nothing runs that would have to wait meanwhile.
+    const std::string head = ReadHead(path, 0, kOwnPatienceNs);
     if (head.starts_with("#!"))
       path = InterpreterOf(head);
     else if (head.starts_with(ELFMAG) && head.size() >= sizeof(Elf64_Ehdr))
