@@ -23,8 +23,8 @@ enum class NoSymbolsReason : uint8_t {
 // All mappings of one file in one profile.
 struct ModuleSymbols {
   std::string path;
-  std::string build_id;             // raw bytes
-  std::vector<MappingId> mappings;  // lets the caller add up the bytes
+  std::string build_id = {};             // raw bytes
+  std::vector<MappingId> mappings = {};  // lets the caller add up the bytes
   uint64_t frames = 0;
   uint64_t unnamed_frames = 0;
   bool has_debug_info = false;

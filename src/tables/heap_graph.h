@@ -68,7 +68,7 @@ int RankOf(HeapRootType type);
 struct ImportedHeapGraph {
   uint32_t upid = 0;
   int64_t ts = 0;
-  std::optional<int64_t> heap_size;
+  std::optional<int64_t> heap_size = {};
   bool truncated = false;     // packets are missing
   bool has_contents = false;  // ObjectContents, of a dump file; it comes before others
   StringId dump_reason = UINT32_MAX;

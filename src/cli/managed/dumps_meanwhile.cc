@@ -135,7 +135,7 @@ std::string DumpsMeanwhile::End(int stop_fd) {
                    pollfd request = {.fd = stop_fd, .events = POLLIN, .revents = 0};
                    return poll(&request, 1, 0) > 0;
                  }});
-  left_out_busy_ += due_.empty() ? 0 : 1;
+  left_out_busy_ += due_.empty() ? 0u : 1u;
   due_.clear();
   const uint64_t left_out = left_out_busy_ + left_out_beyond_ + left_out_unasked_;
   if (left_out == 0 || limits_.quiet)
