@@ -134,9 +134,12 @@ class MemberInflater {
       Inflater::Progress progress;
       while (!progress.is_end) {
         Result<Inflater::Progress> next = member->Inflate(rest, *piece);
-        if (!next.ok() || next.value().consumed + next.value().produced == 0)
+        if (!next.ok())
           return false;
         progress = next.value();
+        // The end may come with nothing: all had been taken, and the piece was full.
+        if (progress.consumed + progress.produced == 0 && !progress.is_end)
+          return false;
         if (progress.produced > share.bytes - done ||
             !Write(std::string_view(*piece).substr(0, progress.produced),
                    share.position + done))

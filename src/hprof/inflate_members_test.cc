@@ -106,6 +106,18 @@ TEST(InflateMembersTest, OneMemberIsLeftToOthers) {
   EXPECT_EQ(damage, "");
 }
 
+// HotSpot's have 1 MiB each: the end of a member comes when its last piece is full.
+TEST(InflateMembersTest, MembersOfWholePiecesAreWhole) {
+  Chain chain;
+  for (uint32_t i = 0; i < 4; ++i) {
+    chain.Add(Noise(size_t{1} << 20, i));
+    chain.Add(std::string(size_t{1} << 20, 'x'));
+  }
+  InflatedPart part;
+  EXPECT_TRUE(Inflated(chain.packed, &part) == chain.plain);
+  EXPECT_EQ(part.compressed, chain.packed.size());
+}
+
 // Stored members hold whole gzip files, which are no members.
 TEST(InflateMembersTest, WhatLooksLikeAMemberInsideOfOneIsNone) {
   const std::string inner = Gzip(Noise(300'000, 1));
