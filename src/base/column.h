@@ -3,7 +3,8 @@
 //
 // Unlike std::vector it grows without holding the old and the new array at once: large
 // blocks are moved by the kernel (mremap), and what is reserved but not yet used costs no
-// memory. Running out of memory ends the program, as everywhere.
+// memory. Beyond a budget it is in a file (base/column_memory.h). Running out of memory
+// ends the program, as everywhere.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,11 +12,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include "base/column_memory.h"
 #include "base/status.h"
 
 namespace heapprofd {
@@ -30,19 +31,21 @@ class Column {
   Column(Column&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)),
-        capacity_(std::exchange(other.capacity_, 0)) {}
+        capacity_(std::exchange(other.capacity_, 0)),
+        memory_(std::exchange(other.memory_, {})) {}
 
   Column& operator=(Column&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
+    std::swap(memory_, other.memory_);
     return *this;
   }
 
   Column(const Column&) = delete;
   Column& operator=(const Column&) = delete;
 
-  ~Column() { free(data_); }
+  ~Column() { memory_.Free(); }
 
   size_t size() const { return size_; }
 
@@ -72,6 +75,8 @@ class Column {
       Reserve(capacity_ < kFirstCapacity ? kFirstCapacity : capacity_ + capacity_ / 2);
     data_[size_++] = value;
   }
+
+  void pop_back() { --size_; }
 
   // `values` are no part of this column. Spans and references end here.
   void append(std::span<const T> values) {
@@ -112,15 +117,15 @@ class Column {
 
   void Reserve(size_t capacity) {
     HPD_CHECK(capacity <= SIZE_MAX / sizeof(T));
-    void* const data = realloc(data_, capacity * sizeof(T));
-    HPD_CHECK(data != nullptr);
-    data_ = static_cast<T*>(data);
+    memory_.Resize(capacity * sizeof(T));
+    data_ = static_cast<T*>(memory_.data);
     capacity_ = capacity;
   }
 
   T* data_ = nullptr;
   size_t size_ = 0;
   size_t capacity_ = 0;
+  ColumnMemory memory_;
 };
 
 }  // namespace heapprofd

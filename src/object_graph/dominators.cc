@@ -269,7 +269,7 @@ class DominatorFinder {
   const std::atomic<bool>& cancelled_;
   ReferenceCounts counts_;
   std::vector<bool> is_root_type_;
-  std::vector<Visit> visits_;
+  Column<Visit> visits_;
   uint64_t steps_ = 0;
   Column<uint32_t> number_;     // by object
   Column<uint32_t> object_of_;  // this and what follows: by number
@@ -280,7 +280,7 @@ class DominatorFinder {
   Column<uint32_t> predecessors_;
   Column<uint32_t> label_;
   Column<uint32_t> ancestor_;
-  std::vector<uint32_t> path_;
+  Column<uint32_t> path_;
 };
 
 }  // namespace

@@ -164,7 +164,7 @@ class Refusals(unittest.TestCase):
                 (["hprof", "conv", "x"], "cannot convert: one input and one output are needed; for example: heap_profile hprof conv"),
                 (["hprof", "merge", "x"], "cannot merge: a head, a tail and an output are needed; for example: heap_profile hprof"),
                 (["java", "-p", "1", "--arm-oom", "--disarm-oom"], "cannot use --arm-oom together with --disarm-oom"),
-                (["java", "-p", "1", "--arm-oom", "--top", "3"], "cannot use --all, --json, --retained or --top with --arm-oom or"),
+                (["java", "-p", "1", "--arm-oom", "--top", "3"], "cannot use --all, --json, --memory-budget, --retained or --top with --arm-oom or"),
                 (["java", "-p", "1", "--no-view"], "cannot use --no-view: it only makes sense with --keep, without a view"),
                 (["java", "--arm-oom"], "cannot ask a virtual machine: neither -p nor -n is given; heap_profile java"),
             ]:

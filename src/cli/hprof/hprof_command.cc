@@ -11,6 +11,7 @@
 #include "base/print.h"
 #include "cli/flag_values.h"
 #include "cli/hprof/hprof_report.h"
+#include "cli/memory_budget.h"
 #include "cli/output_file.h"
 #include "hprof/convert.h"
 #include "hprof/merge.h"
@@ -132,6 +133,7 @@ Status ExamineFile(HprofOptions options) {
   if (options.words.empty())
     return Invalid(
         "cannot examine: no file is named; heap_profile hprof --help shows how");
+  HPD_TRY(UseMemoryBudget(options.view.memory_budget));
   if (options.view.verb == "compare") {  // the older one is named first
     if (options.words.size() != 2 || options.dump != 0)
       return Invalid(

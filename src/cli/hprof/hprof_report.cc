@@ -21,6 +21,7 @@
 #include "cli/hprof/report_parts.h"
 #include "cli/hprof/string_report.h"
 #include "cli/hprof/thread_report.h"
+#include "cli/memory_budget.h"
 
 namespace heapprofd {
 namespace {
@@ -194,6 +195,7 @@ std::vector<Flag> DumpViewFlags(const std::string& group, HprofView* view) {
            .help = "So many rows, 20 when not said; 0: all.",
            .group = group,
            .apply = NumberValue("--top", &view->top, UINT64_MAX, "a whole number")},
+          MemoryBudgetFlag(group, &view->memory_budget),
           {.name = "json",
            .help = "For programs.",
            .group = group,

@@ -22,8 +22,9 @@ struct HprofView {
   std::string object = {};
   std::vector<hprof::FieldCondition> conditions = {};  // find
   bool json = false;
-  bool retained = false;  // with retained sizes, where the view can be without
-  uint64_t top = 20;      // rows; 0: all
+  bool retained = false;       // with retained sizes, where the view can be without
+  uint64_t top = 20;           // rows; 0: all
+  uint64_t memory_budget = 0;  // bytes for what is known of the objects; 0: none
 };
 
 bool IsView(const std::string& verb);
@@ -33,7 +34,7 @@ bool IsView(const std::string& verb);
 std::vector<CommandWord> ViewWords();
 std::string ViewUsage(const std::string& command, const std::string& file);
 
-// --retained, --top, --json.
+// --retained, --top, --memory-budget, --json.
 std::vector<Flag> DumpViewFlags(const std::string& group, HprofView* view);
 
 // `words`: what is named behind the verb and the dump.

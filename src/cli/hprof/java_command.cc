@@ -17,6 +17,7 @@
 #include "cli/hprof/device_heap.h"
 #include "cli/hprof/hprof_report.h"
 #include "cli/kept_dump.h"
+#include "cli/memory_budget.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
 #include "hotspot/dump_room.h"
@@ -140,15 +141,16 @@ std::vector<Flag> JavaFlags(JavaOptions* options) {
 Status CheckHaveEffect(const JavaOptions& options, bool is_about_flags) {
   const HprofView usual;
   const bool is_of_dump = options.with_garbage || options.view.json ||
-                          options.view.retained || options.view.top != usual.top;
+                          options.view.retained || options.view.top != usual.top ||
+                          options.view.memory_budget != usual.memory_budget;
   if (is_about_flags && is_of_dump)
     return Invalid(
-        "cannot use --all, --json, --retained or --top with --arm-oom or --disarm-oom: "
-        "these only set flags");
+        "cannot use --all, --json, --memory-budget, --retained or --top with --arm-oom "
+        "or --disarm-oom: these only set flags");
   if (options.pids.empty() && options.name.empty() && (is_of_dump || options.timeout_s))
     return Invalid(
-        "cannot use --all, --json, --retained, --timeout or --top: neither -p nor -n is "
-        "given, without which virtual machines are listed");
+        "cannot use --all, --json, --memory-budget, --retained, --timeout or --top: "
+        "neither -p nor -n is given, without which virtual machines are listed");
   return {};
 }
 
@@ -314,6 +316,7 @@ Result<TakenDump> TakeDump(const JavaProcess& process,
 
 Status ShowHeap(const JavaProcess& process, const JavaOptions& options) {
   // What cannot be answered anyway must not stop a virtual machine.
+  HPD_TRY(UseMemoryBudget(options.view.memory_budget));
   HPD_TRY_ASSIGN(std::optional<OpenedDump> older, OpenOlder(options.view));
   VolunteerToBeEnded();
   HPD_TRY_ASSIGN(KeptDump kept, KeptDump::Create(options.keep));
@@ -349,8 +352,10 @@ Status RunJava(JavaOptions& options) {
   }
   HPD_TRY(CheckTogether(options));
   HPD_TRY(ReadView(&options));
-  if (options.on_device)
+  if (options.on_device) {
+    HPD_TRY(UseMemoryBudget(options.view.memory_budget));
     return ShowDeviceHeap(DeviceRequest(options), options.keep, options.view);
+  }
   if (options.pids.empty() && options.name.empty()) {
     ListMachines();
     return {};
