@@ -26,10 +26,8 @@ if(HPD_PORTABLE)
   if(TARGET Zydis::Zydis)  # Debian has no archive of it
     install(FILES $<TARGET_FILE:Zydis::Zydis> RENAME libZydis.so.4.0 DESTINATION lib/heapprofd COMPONENT daemon)
   endif()
-  file(REAL_PATH ${pkgcfg_lib_ISAL_PKG_isal} isal)  # nor of this one
-  install(FILES ${isal} RENAME libisal.so.2 DESTINATION lib/heapprofd COMPONENT daemon)
   # What is linked into the programs goes with its licence.
-  foreach(package libboost-dev libbsd-dev libbz2-dev libdw-dev libedit-dev libelf-dev libiberty-dev libisal-dev liblzma-dev
+  foreach(package libboost-dev libbsd-dev libbz2-dev libdw-dev libedit-dev libelf-dev libiberty-dev liblzma-dev
           libmd-dev libncurses-dev libprotobuf-dev libprotozero-dev libsqlite3-dev libstdc++-12-dev libtraceevent-dev libzstd-dev libzydis-dev
           nlohmann-json3-dev zlib1g-dev)
     file(REAL_PATH /usr/share/doc/${package} documents)  # often a link to those of the library

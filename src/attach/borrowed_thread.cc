@@ -225,9 +225,10 @@ Status TakeBack(const RemoteProcess& process,
       return LostThread(pid, thread->tid());
     const uint64_t ip = ProgramCounter(thread->registers());
     if (ip >= code.wait_begin && ip < code.end) {
-      if (!thread->SetSignalMask(place.signal_mask) ||
-          !WriteVectorState(thread->tid(), place.vectors) ||
-          !thread->SetRegisters(place.registers))
+      // All of it, whatever fails: the thread is not to stay in our code.
+      const bool has_vectors = WriteVectorState(thread->tid(), place.vectors);
+      const bool has_registers = thread->SetRegisters(place.registers);
+      if (!thread->SetSignalMask(place.signal_mask) || !has_registers || !has_vectors)
         return SeizeError(pid, ESRCH);
       thread->registers() = place.registers;
       return {};
@@ -269,7 +270,9 @@ Result<SetupResult> AwaitSetup(
     uint64_t state,
     TracedThread* thread,
     const std::function<bool(const SetupResult&)>& take_files) {
-  const uint64_t deadline = WaitUntil(kRunTimeoutNs);
+  // Whoever has been led there gets the time that going back takes, at least.
+  const uint64_t deadline =
+      std::max(WaitUntil(kRunTimeoutNs), MonotonicNs() + kTakeBackNs);
   bool was_asked = false;
   while (MonotonicNs() < deadline) {
     SetupResult result{};

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/scoped_fd.h"
+
 namespace heapprofd {
 namespace {
 
@@ -43,13 +45,19 @@ int Allocate(int file, size_t bytes) {
   return error;
 }
 
+void* MapFile(int file, size_t bytes) {
+  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (data == MAP_FAILED)
+    GiveUp("cannot map a temporary file", errno);
+  return data;
+}
+
 void GrowInFile(ColumnMemory* memory, size_t bytes) {
   if (const int error = Allocate(memory->file, bytes); error != 0)
     GiveUp("cannot make a temporary file larger", error);
-  void* const data = mremap(memory->data, memory->bytes, bytes, MREMAP_MAYMOVE);
-  HPD_CHECK(data != MAP_FAILED);
+  munmap(memory->data, memory->bytes);  // the file has what was written
+  memory->data = MapFile(memory->file, bytes);
   in_files += bytes - memory->bytes;
-  memory->data = data;
   memory->bytes = bytes;
 }
 
@@ -60,8 +68,7 @@ void MoveToFile(ColumnMemory* memory, size_t bytes) {
     GiveUp("cannot make a temporary file", errno);
   if (const int error = Allocate(file, bytes); error != 0)
     GiveUp("cannot make a temporary file larger", error);
-  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  HPD_CHECK(data != MAP_FAILED);
+  void* const data = MapFile(file, bytes);
   if (memory->bytes > 0)
     memcpy(data, memory->data, std::min(memory->bytes, bytes));
   memory->Free();
@@ -72,10 +79,15 @@ void MoveToFile(ColumnMemory* memory, size_t bytes) {
 }  // namespace
 
 Status SetColumnBudget(ColumnBudget budget) {
+  const ScopedFd file(
+      open(budget.directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file.valid())
+    return Status::FromErrno("cannot make a temporary file in " + budget.directory,
+                             errno);
+
   struct statfs system {};
 
-  if (statfs(budget.directory.c_str(), &system) != 0)
-    return Status::FromErrno("cannot look into " + budget.directory, errno);
+  fstatfs(file.get(), &system);
   if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
     return Status(StatusCode::kInvalidArgument,
                   "cannot keep to a memory budget: files in " + budget.directory +
@@ -93,8 +105,8 @@ uint64_t ColumnBytesInFiles() {
 }
 
 void ColumnMemory::Resize(size_t new_bytes) {
-  if (file >= 0 && new_bytes > bytes)
-    return GrowInFile(this, new_bytes);
+  if (file >= 0)
+    return new_bytes > bytes ? GrowInFile(this, new_bytes) : void();
   // While it is moved there are the old and the new one; the kernel does that in place.
   const uint64_t others = in_memory - Counted(bytes);
   if (set_budget != nullptr && Counted(new_bytes) > 0 &&

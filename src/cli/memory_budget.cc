@@ -1,5 +1,6 @@
 #include "cli/memory_budget.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -41,6 +42,7 @@ Flag MemoryBudgetFlag(const std::string& group, uint64_t* bytes) {
 Status UseMemoryBudget(uint64_t bytes) {
   if (bytes == 0)
     return {};
+  signal(SIGXFSZ, SIG_IGN);  // ulimit -f is an error of the file like others
   return SetColumnBudget(
       {.bytes = bytes, .directory = TemporaryDirectory(), .give_up = GiveUpForRoom});
 }

@@ -14,9 +14,6 @@ constexpr size_t kMaxAnswer = size_t{16} << 10;
 Status AnswerStatus(const std::string& code, const std::string& text) {
   if (code == "0")
     return {};
-  if (text.find("Unknown diagnostic command") != std::string::npos)
-    return Status(StatusCode::kNotFound,
-                  "its version does not know that: JDK 17 or later does");
   return Status(StatusCode::kUnavailable, "it answers " + code + ", \"" + text + "\"");
 }
 

@@ -175,14 +175,6 @@ TEST_F(AttachSocketTest, ANumberOtherThanZeroIsAnError) {
             "it answers 101, \"no such thing\"");
 }
 
-// As JDK 8 answers to GC.heap_info.
-TEST_F(AttachSocketTest, AQuestionThatItDoesNotKnowIsOneOfLaterVersions) {
-  EXPECT_EQ(Answer("1\njava.lang.IllegalArgumentException: Unknown diagnostic command\n")
-                .status()
-                .message(),
-            "its version does not know that: JDK 17 or later does");
-}
-
 TEST_F(AttachSocketTest, AnAnswerWithoutALineIsNone) {
   EXPECT_EQ(Answer(std::string(size_t{20} << 10, '0')).status().message(),
             "it closed the connection without an answer");

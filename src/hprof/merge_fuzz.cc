@@ -22,7 +22,7 @@ heapprofd::ScopedFd FileOf(const uint8_t* data, size_t size) {
 }
 
 std::string PathOf(const heapprofd::ScopedFd& fd) {
-  return FdPath(fd.get());
+  return heapprofd::FdPath(fd.get());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "query/object_tree.h"
@@ -33,16 +34,24 @@ class OwnersInGraph {
         first_(trace.heap_graph.graphs[graph].first_object),
         tree_(std::move(tree)) {}
 
-  std::string_view Of(uint32_t object) const {
+  std::string_view Of(uint32_t object) {
     if (trace_.heap_graph.objects.root_distance[object] < 0)
       return kHeldByNobody;
     std::string_view name = kHeldBySeveral;
+    passed_.clear();
     for (uint32_t at = tree_.parent[object - first_]; at != kNoId;
          at = tree_.parent[at - first_]) {
+      if (const auto known = known_.find(at); known != known_.end()) {
+        name = known->second;
+        break;
+      }
+      passed_.push_back(at);
       name = OwnerName(trace_, at);
       if (!IsLibraryClass(name))
         break;
     }
+    for (const uint32_t at : passed_)
+      known_[at] = name;
     return name;
   }
 
@@ -50,6 +59,9 @@ class OwnersInGraph {
   const ImportedTrace& trace_;
   uint32_t first_;
   ObjectTree tree_;
+  // By holder that has been passed: buffers in one long list would walk all of it each.
+  std::unordered_map<uint32_t, std::string_view> known_;
+  std::vector<uint32_t> passed_;
 };
 
 // Sizes are what a file says.

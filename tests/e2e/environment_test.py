@@ -163,9 +163,9 @@ class Environment(unittest.TestCase):
                       f"begin = os.stat({trace!r}).st_size\n"
                       "os.kill(os.getppid(), signal.SIGUSR1)\n"
                       f"end = time.monotonic() + {DEADLINE_S}\n"
-                      f"while (size := os.stat({trace!r}).st_size) == begin and time.monotonic() < end:\n"
+                      f"while os.stat({trace!r}).st_size == begin and time.monotonic() < end:\n"
                       "    time.sleep(0.01)\n"
-                      "resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (size, size))\n"
+                      "resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (512, 512))\n"
                       "kept = bytearray(20_000_000)\n"
                       "os._exit(0)\n")
             done = subprocess.run([HEAP_PROFILE, "-o", os.path.join(directory, "out"), "--", "/usr/bin/python3", "-c", script],
@@ -175,7 +175,7 @@ class Environment(unittest.TestCase):
         # The dump that is on the disk has neither this nor, as its interval begins with the recording, another time.
         self.assertRegex(done.stderr, r"live at end  (19|2\d)\.\d MiB .* peak [23]\d\.\d MiB .*at [1-9]")
         self.assertIn("! there is no complete trace; a line above says why", done.stderr)
-        self.assertRegex(done.stderr, "cannot make the pprof files: cannot write .*: File too large\n")
+        self.assertRegex(done.stderr, "cannot make the pprof files: cannot write .*: File too large; raise ulimit -f\n")
 
     def test_told_to_end_while_results_are_made_it_leaves_figures_and_a_whole_trace(self):
         with tempfile.TemporaryDirectory() as directory:

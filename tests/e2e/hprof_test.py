@@ -326,10 +326,9 @@ class Budget(HprofTest):
 
     def test_without_room_on_the_disk_it_ends_and_says_so(self):
         def limit_us():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
         done = subprocess.run([HEAP_PROFILE, "hprof", "dominators", "--memory-budget", "1M", self.large], capture_output=True, text=True,
-                              preexec_fn=limit_us, restore_signals=False, env={**os.environ, "TMPDIR": "/var/tmp"})
+                              preexec_fn=limit_us, env={**os.environ, "TMPDIR": "/var/tmp"})
         self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
         self.assertRegex(done.stderr, r"^heap_profile: cannot keep to --memory-budget: cannot make a temporary file larger in /var/tmp: "
                          r"File too large; free room there, name another directory in TMPDIR, or give more\n$")
@@ -339,12 +338,6 @@ class Budget(HprofTest):
                               env={**os.environ, "TMPDIR": "/dev/shm"})
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertIn("cannot keep to a memory budget: files in /dev/shm are in memory themselves", done.stderr)
-
-    def test_a_directory_that_is_missing_is_named(self):
-        done = subprocess.run([HEAP_PROFILE, "hprof", "dominators", "--memory-budget", "1M", self.large], capture_output=True, text=True,
-                              env={**os.environ, "TMPDIR": "/nonexistent"})
-        self.assertEqual(done.stdout, "", done.stderr)
-        self.assertIn("cannot look into /nonexistent: No such file or directory", done.stderr)
 
 
 class InflatedCopies(HprofTest):
@@ -357,7 +350,7 @@ class InflatedCopies(HprofTest):
         dump.segment(dump.root(0x05, 20), dump.class_dump(20), dump.numbers(100, os.urandom(self.COPY))).end()
         paths = [self.write(f"{i}.hprof.gz", gzip.compress(dump.bytes, 1)) for i in range(3)]
         parent, child = pty.openpty()
-        process = subprocess.Popen([HEAP_PROFILE, "query", *paths], stdin=child, stdout=child, stderr=child, close_fds=True,
+        process = subprocess.Popen([HEAP_PROFILE, "query", "-i", "-Q", "select 1 as one", *paths], stdin=child, stdout=child, stderr=child, close_fds=True,
                                    env={**os.environ, "HOME": self.directory, "TERM": "dumb"})
         self.addCleanup(lambda: (process.kill(), process.wait()))
         os.close(child)
@@ -365,7 +358,10 @@ class InflatedCopies(HprofTest):
         output = b""
         while b"4711" not in output:
             self.assertTrue(select.select([parent], [], [], 60)[0], output)
-            output += os.read(parent, 4096)
+            try:
+                output += os.read(parent, 4096)
+            except OSError:  # it has ended
+                self.fail(output)
         sizes, is_copy = {"Size": 0, "Rss": 0}, False
         with open(f"/proc/{process.pid}/smaps") as file:
             for line in file:

@@ -188,7 +188,7 @@ class Generated(unittest.TestCase):
                 file.write(generated("fish") + daemon)
             for line, expected in [
                 ("heap_profile --no-st", {"--no-start", "--no-startup"}),
-                ("heap_profile hprof --j", {"--json"}),
+                ("heap_profile hprof --js", {"--json"}),
                 ("traceconv sym", {"symbolize"}),
                 ("trace_processor_shell --j", {"--json"}),
                 ("perfetto --txt-", {"--txt-lossy"}),

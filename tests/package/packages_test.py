@@ -15,7 +15,7 @@ NAMES = {"heapprofd", "heapprofd-daemon", "libheapprofd-client1", "libheapprofd-
 VERBS = ("record", "mark", "doctor", "report", "view", "show", "top", "stats", "diff", "leaks", "export", "query", "hprof", "java")
 COMMANDS = ("heap_profile", "traceconv", "trace_processor_shell")
 # Run-time libraries of the tarball's programs, the one that comes along first.
-LIBRARIES = {"libZydis.so.4.0", "libisal.so.2", "libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+LIBRARIES = {"libZydis.so.4.0", "libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 
 
 def output_of(*command, **kwargs):

@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "cli/hprof/examined_dump.h"
 #include "profile/estimate.h"
@@ -16,20 +18,31 @@ namespace {
 
 // Of the nearest that holds `object` alone and is not of Java's own classes; else of the
 // outermost.
+// `known`: by holder that has been passed; buffers in one long list would walk all of it
+// each.
 std::string OwnerOf(const Examined& examined,
                     const hprof::DumpFile& file,
-                    uint32_t object) {
+                    uint32_t object,
+                    std::unordered_map<uint32_t, std::string>* known) {
   const Column<uint32_t>& dominator = examined.tree.dominator;
   if (dominator[object] == kUnreachable)
     return kHeldByNobody;
   std::string name = kHeldBySeveral;
+  std::vector<uint32_t> passed;
   for (uint32_t at = dominator[object]; at != kHeldByRoots; at = dominator[at]) {
+    if (const auto found = known->find(at); found != known->end()) {
+      name = found->second;
+      break;
+    }
+    passed.push_back(at);
     constexpr std::string_view kClass = "class ";
     name = ObjectName(examined.heap, file, at);
     name.erase(0, name.starts_with(kClass) ? kClass.size() : 0);
     if (!IsLibraryClass(name))
       break;
   }
+  for (const uint32_t at : passed)
+    (*known)[at] = name;
   return name;
 }
 
@@ -65,8 +78,9 @@ Result<HeldBuffers> FindHolders(const std::vector<HeapDirectBuffer>& buffers,
   UnsampledBuffers unsampled;
   unsampled.sampling = native->SamplingOf(pid);
   std::map<std::string, Holding> by_name;
+  std::unordered_map<uint32_t, std::string> known;
   for (const HeapDirectBuffer& buffer : buffers) {
-    Holding& holding = by_name[OwnerOf(examined, opened->file, buffer.object)];
+    Holding& holding = by_name[OwnerOf(examined, opened->file, buffer.object, &known)];
     holding.sum.Add(buffer.bytes);
     ExpectMisses(buffer.bytes, &unsampled);
     if (const auto* functions = native->StackOf(pid, buffer.address))

@@ -20,6 +20,13 @@
 namespace heapprofd {
 namespace {
 
+// Of a dump, which may hold anything: whatever becomes of it.
+struct NamelessFromHere {
+  std::string path;
+
+  ~NamelessFromHere() { unlink(path.c_str()); }
+};
+
 std::string CountedDumps(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " dump" : " dumps") + " of the Java heap";
 }
@@ -102,19 +109,19 @@ std::string DumpsMeanwhile::BeginNext() {
 std::string DumpsMeanwhile::Take(const Impatience& impatience) {
   const Result<CommandResult> result = running_->Await(impatience);
   running_.reset();
+  const NamelessFromHere nameless{current_.path};
   std::string said = result.ok() ? result.value().output : "";
   if (result.ok() && result.value().exit_code == kExitOk) {
     current_.file = ScopedFd(open(current_.path.c_str(), O_RDONLY | O_CLOEXEC));
     const int error = errno;
-    unlink(current_.path.c_str());
     if (current_.file.valid()) {
       taken_.push_back(std::move(current_));
       if (limits_.quiet)
         return "";
       const size_t place = said.find(", which are in ");
-      const size_t rest = said.find('\n');
-      return said.substr(0, place) +
-             (rest == std::string::npos ? "" : said.substr(rest)) + "\n";
+      if (place != std::string::npos)
+        said.erase(place, said.find('\n', place) - place);
+      return said + "\n";
     }
     said = "heap_profile: " +
            Status::FromErrno("cannot open " + current_.path, error).message();
@@ -123,6 +130,8 @@ std::string DumpsMeanwhile::Take(const Impatience& impatience) {
   if (!result.ok() && result.status().code() == StatusCode::kTryAgain)
     return "heap_profile: a dump of the Java heap of " + current_.process +
            " is left out: it was ended by the interrupt\n";
+  if (!result.ok())
+    said = "heap_profile: " + result.status().message();
   return said.empty() ? "heap_profile: a dump of the Java heap of " + current_.process +
                             " is missing: the process that took it has ended\n"
                       : ForRecordings(said) + "\n";

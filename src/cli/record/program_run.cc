@@ -69,6 +69,7 @@ void ProgramRun::SayUnprofiledAndAwait() {
 }
 
 int ProgramRun::EndProgram(int exit_code) {
+  ReapProgram();  // whoever took a Java heap meanwhile has taken the signal, too
   if (!program_is_running_ || !ends_at_first_request_ || stop_requests_ == 0)
     return exit_code;
   kill(program_, SIGTERM);
@@ -82,6 +83,7 @@ void ProgramRun::AwaitProgram(int requests) {
     pollfd signals{.fd = signals_->fd(), .events = POLLIN, .revents = 0};
     poll(&signals, 1, -1);
     HandleSignals();
+    ReapProgram();
   }
 }
 

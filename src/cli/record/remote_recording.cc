@@ -332,7 +332,9 @@ class RemoteRun {
       if (message.type == ControlType::kDone)
         return RecordingOutcome{
             .exit_code = atoi(message.payload.c_str()),  // NOLINT(cert-err34-c)
-            .has_whole_trace = message.payload.ends_with(" whole")};
+            // A service of the version before says the code only.
+            .has_whole_trace =
+                message.payload == "0" || message.payload.ends_with(" whole")};
     }
   }
 

@@ -1,6 +1,5 @@
 #include "import/perfetto/inflate.h"
 
-#include <isa-l/igzip_lib.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -12,52 +11,15 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMostAtOnce = size_t{1} << 30;  // whose lengths have 32 bits
-
-// Several times as fast as zlib: dumps are large. Checks the sum at the end, too.
-class GzipInflater : public Inflater {
- public:
-  GzipInflater() {
-    isal_inflate_init(&state_);
-    state_.crc_flag = ISAL_GZIP;
-  }
-
-  Result<Progress> Inflate(std::string_view input, std::span<char> output) override {
-    const size_t given = std::min(input.size(), kMostAtOnce);
-    const size_t room = std::min(output.size(), kMostAtOnce);
-    state_.next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(input.data()));
-    state_.avail_in = static_cast<uint32_t>(given);
-    state_.next_out = reinterpret_cast<uint8_t*>(output.data());
-    state_.avail_out = static_cast<uint32_t>(room);
-    const int result = isal_inflate(&state_);
-    if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT)
-      return Status(StatusCode::kCorrupt,
-                    std::string("cannot inflate: ") + DescribeDamage(result));
-    return Progress{.consumed = given - state_.avail_in,
-                    .produced = room - state_.avail_out,
-                    .is_end = state_.block_state == ISAL_BLOCK_FINISH};
-  }
-
- private:
-  static const char* DescribeDamage(int result) {
-    switch (result) {
-      case ISAL_INVALID_WRAPPER:
-        return "incorrect header check";
-      case ISAL_UNSUPPORTED_METHOD:
-        return "unknown compression method";
-      case ISAL_INCORRECT_CHECKSUM:
-        return "incorrect data check";
-      default:
-        return "damaged data";
-    }
-  }
-
-  inflate_state state_;
-};
-
 class ZlibInflater : public Inflater {
  public:
-  ZlibInflater() { HPD_CHECK(inflateInit(&stream_) == Z_OK); }
+  explicit ZlibInflater(Compression compression) {
+    constexpr int kWindow = 15;
+    constexpr int kGzipHeader = 16;
+    HPD_CHECK(inflateInit2(&stream_, compression == Compression::kGzip
+                                         ? kWindow + kGzipHeader
+                                         : kWindow) == Z_OK);
+  }
 
   ZlibInflater(const ZlibInflater&) = delete;
   ZlibInflater& operator=(const ZlibInflater&) = delete;
@@ -65,8 +27,9 @@ class ZlibInflater : public Inflater {
   ~ZlibInflater() override { inflateEnd(&stream_); }
 
   Result<Progress> Inflate(std::string_view input, std::span<char> output) override {
-    const size_t given = std::min(input.size(), kMostAtOnce);
-    const size_t room = std::min(output.size(), kMostAtOnce);
+    constexpr size_t kMax = size_t{1} << 30;
+    const size_t given = std::min(input.size(), kMax);
+    const size_t room = std::min(output.size(), kMax);
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input.data()));
     stream_.avail_in = static_cast<uInt>(given);
     stream_.next_out = reinterpret_cast<Bytef*>(output.data());
@@ -143,9 +106,7 @@ std::string UnpackLimitText() {
 std::unique_ptr<Inflater> Inflater::Create(Compression compression) {
   if (compression == Compression::kZstd)
     return std::make_unique<ZstdInflater>();
-  if (compression == Compression::kGzip)
-    return std::make_unique<GzipInflater>();
-  return std::make_unique<ZlibInflater>();
+  return std::make_unique<ZlibInflater>(compression);
 }
 
 std::string InflateAll(Compression compression,
