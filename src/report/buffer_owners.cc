@@ -111,6 +111,7 @@ Result<std::vector<BufferGroup>> GroupBuffers(const ImportedTrace& trace,
     group.bytes = AddBounded(group.bytes, buffer.bytes);
   }
   std::vector<BufferGroup> sorted;
+  sorted.reserve(groups.size());
   for (auto& [key, group] : groups)
     sorted.push_back(std::move(group));
   std::ranges::stable_sort(sorted, std::ranges::greater(), &BufferGroup::bytes);
