@@ -19,14 +19,22 @@ def heap_profile(*arguments):
 
 
 class Recording(unittest.TestCase):
-    def test_totals_are_exact_and_stacks_are_those_of_the_program(self):
+    def recorded(self):
+        """What the program has counted, figures, stacks."""
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder) / "out/raw-trace"
             ran = heap_profile("-i", "1", "-o", trace.parent, "--", *EMULATOR, PROGRAM)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             truth = json.loads(next(line for line in ran.stdout.splitlines() if line.startswith("{")))
             stats = json.loads(heap_profile("stats", "--json", trace).stdout)
-            folded = heap_profile("export", "--format", "folded", "--view", "space", trace).stdout
+            return truth, stats, heap_profile("export", "--format", "folded", "--view", "space", trace).stdout
+
+    def test_totals_are_exact_and_stacks_are_those_of_the_program(self):
+        # The emulator shows mappings as they were when its file was opened: on a busy machine before libc is there.
+        for _ in range(10):
+            truth, stats, folded = self.recorded()
+            if "[unknown]" not in folded:
+                break
         calls, size, _, live = map(sum, zip(*truth.values()))
         [heap] = stats["processes"][0]["heaps"]
         # Beside what the program counts: the buffer of its standard output.
