@@ -285,8 +285,8 @@ int RunOnProcesses(const Options& options) {
   EndJavaDumps(java_dumps.get());
   if (outcome.has_whole_trace)
     heaps.value().Take(options.quiet);
-  const int exit_code = AddManagedHeaps({heaps, java_dumps.get()}, options,
-                                        request.trace_path, outcome);
+  const int exit_code =
+      AddManagedHeaps({heaps, java_dumps.get()}, options, request.trace_path, outcome);
   if (options.with_report)
     MakeReportBeside(request.trace_path, outcome.has_whole_trace, options.quiet);
   return exit_code;
