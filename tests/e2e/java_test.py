@@ -422,6 +422,8 @@ class Others(WithMachine):
         process = self.start(user=ALICE, group=ALICE)
         for name in (".java_pid", ".attach_pid"):
             place = f"/tmp/{name}{process.pid}"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(place)  # of a virtual machine that had this number and was killed
             if name == ".java_pid":
                 with socket.socket(socket.AF_UNIX) as impostor:
                     impostor.bind(place)

@@ -83,7 +83,9 @@ class TerminalTest(unittest.TestCase):
         self.assertEqual(terminal.exit_code(), 128 + signal.SIGQUIT)
 
     def test_ctrl_z_takes_the_status_line_away_until_it_goes_on(self):
-        script = 'set -m; "$@"; echo "stopped $?"; read -r; fg > /dev/null; echo "ended $?"'
+        # Until all of the job stand still: the program, which reads the terminal, could take the line that is for read.
+        script = ('set -m; "$@"; code=$?; for pid in $(pgrep -g "$(jobs -p)"); do until grep -q "^State:.T" /proc/$pid/status; do :; done; done; '
+                  'echo "stopped $code"; read -r; fg > /dev/null; echo "ended $?"')
         terminal = Terminal(["/bin/bash", "-c", script, "bash", HEAP_PROFILE, "-i", "1", "-o", self.directory.name + "/o",
                              "--", program("patient"), "1"])
         self.addCleanup(terminal.close)
