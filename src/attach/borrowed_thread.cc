@@ -24,6 +24,7 @@ constexpr uint64_t kRunTimeoutNs = 5'000'000'000;  // of our code in a borrowed 
 constexpr uint64_t kTakeBackNs = 1'000'000'000;
 constexpr uint64_t kLookNs = 1'000'000;  // after this long we look where it is
 constexpr uint64_t kPollNs = 5'000;
+constexpr uint64_t kLongestRunNs = 200'000'000;  // on a busy machine, between two looks
 
 // Threads in the order in which they are asked: those last that wait for a signal, which
 // must not be kept from it.
@@ -209,6 +210,16 @@ bool IsOnStack(const TracedThread& thread, const OurCode& code) {
   return code.stack_begin != 0 && sp >= code.stack_begin && sp <= code.stack_end;
 }
 
+// False: it has gone.
+bool LetRun(uint64_t time_ns, TracedThread* thread) {
+  for (const uint64_t end_ns = MonotonicNs() + time_ns; MonotonicNs() < end_ns;) {
+    if (!thread->Serve())
+      return false;
+    SleepNs(kPollNs);
+  }
+  return true;
+}
+
 // Puts the thread back where it was. It has done its work in `code`, or is about to have.
 // Not by its own means as long as we live: on its way a signal handler could take it out
 // of our code for any time, to return when the next session has changed where that leads.
@@ -217,9 +228,12 @@ Status TakeBack(const RemoteProcess& process,
                 const Place& place,
                 TracedThread* thread) {
   const pid_t pid = process.pid();
-  for (const uint64_t deadline =
-           std::max(WaitUntil(kRunTimeoutNs), MonotonicNs() + kTakeBackNs);
-       MonotonicNs() < deadline;) {
+  const uint64_t deadline =
+      std::max(WaitUntil(kRunTimeoutNs), MonotonicNs() + kTakeBackNs);
+  // Longer each time: one that is asked to stop again before it had a processor does not
+  // get any further.
+  for (uint64_t run_ns = kPollNs; MonotonicNs() < deadline;
+       run_ns = std::min(2 * run_ns, kLongestRunNs)) {
     thread->Interrupt();
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
       return LostThread(pid, thread->tid());
@@ -236,7 +250,8 @@ Status TakeBack(const RemoteProcess& process,
     if (!IsAnyIn({*thread}, code))
       break;
     thread->Continue();
-    SleepNs(kPollNs);
+    if (!LetRun(run_ns, thread))
+      return LostThread(pid, thread->tid());
   }
   return LostRace(pid,
                   "a thread of it could not wait for its profiler any longer (too much "
@@ -304,6 +319,8 @@ bool IsAnyIn(const std::vector<TracedThread>& threads, const OurCode& code) {
   return is_on_stack || IsAnyInside(threads, ranges);
 }
 
+// What lies on a stack may be only a rest of what was there, and nobody knows who has left
+// a thread in our code: that is all that can be said of it.
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;  // longer than the setup may take
   constexpr uint64_t kRetryNs = 5'000'000;
@@ -317,7 +334,7 @@ Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code) {
     SleepNs(kRetryNs);
   } while (MonotonicNs() < deadline);
   return LostRace(process.pid(),
-                  "a thread of it has not ended what a heap_profile that was killed had "
+                  "a thread of it may still be in what an earlier attempt to attach has "
                   "begun; if the process is stopped, let it go on");
 }
 
@@ -361,7 +378,7 @@ Result<SetupResult> RunSetup(
     const std::function<Status(const SetupResult&)>& take_files) {
   const uint64_t state = base + ClientHeader().state;
   HPD_TRY_ASSIGN(const Place place, PlaceOf(process, *thread));
-  const ResumeRegisters resume = ToResumeRegisters(thread->ResumeState());
+  const ResumeRegisters resume = thread->ResumeState();
   if (!process.WriteObject(state + offsetof(AttachState, resume), resume) ||
       !process.WriteObject(state + offsetof(AttachState, request.signal_mask),
                            place.signal_mask))

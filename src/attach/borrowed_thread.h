@@ -36,8 +36,9 @@ struct OurCode {
 // handler.
 bool IsAnyIn(const std::vector<TracedThread>& threads, const OurCode& code);
 
-// An engine that was killed, or a process that was stopped, may have left a thread in our
-// code, whose parameters must not change then. Returns when there is none; waits for it.
+// An engine that was killed, or that has given up on a thread that got no processor or was
+// stopped, has left it in our code, whose parameters must not change then. Returns when
+// there is none; waits for it.
 Status AwaitStrayThread(const RemoteProcess& process, const OurCode& code);
 
 // Maps the image's memory at `base`, from code that is already there. The thread is

@@ -9,6 +9,7 @@
 
 #include "attach/apart.h"
 #include "attach/vfork_waiter.h"
+#include "attach/wait_limit.h"
 
 namespace heapprofd {
 namespace {
@@ -109,6 +110,28 @@ TEST(BorrowThreadTest, AllWaitsOfAWorkEndBeforeItCountsAsHanging) {
   constexpr ApartPatience kUsual{};
   constexpr uint64_t kToLetGoNs = 4'000'000'000;
   EXPECT_LE(kUsual.own_ns + kToLetGoNs, kUsual.all_ns);
+}
+
+TEST(BorrowThreadTest, OfAStrayThreadNoMoreIsSaidThanIsSeen) {
+  const PinnedProcess stray([] {
+    while (true)
+      asm volatile("");
+  });
+  const Result<RemoteProcess> process = RemoteProcess::Open(stray.pid());
+  ASSERT_TRUE(process.ok()) << process.status().message();
+  const WaitLimit soon(MonotonicNs() + 1'000'000'000);
+  constexpr uint64_t kNowhere = 0xfeed'f00d'dead'0001;
+  EXPECT_TRUE(
+      AwaitStrayThread(process.value(), {.begin = kNowhere, .end = kNowhere + 1}).ok());
+  const Status status =
+      AwaitStrayThread(process.value(), {.begin = 0, .end = ~uint64_t{0}});
+  EXPECT_EQ(status.code(), StatusCode::kTryAgain);
+  EXPECT_NE(
+      status.message().find(": a thread of it may still be in what an earlier attempt to "
+                            "attach has begun; if the process is stopped, let it go "
+                            "on; try again"),
+      std::string::npos)
+      << status.message();
 }
 
 }  // namespace

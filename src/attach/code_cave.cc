@@ -8,7 +8,6 @@
 #include <cstring>
 #include <optional>
 
-#include "attach/registers.h"
 #include "base/text.h"
 #include "unwind/elf_functions.h"
 #include "unwind/module.h"
@@ -119,11 +118,9 @@ Result<CodeCave> FindCodeCave(const RemoteProcess& process,
                 "its code leaves no room for the first instructions of the profiler");
 }
 
-std::vector<uint8_t> MakeStub(const StubRequest& request,
-                              const user_regs_struct& resume) {
+std::vector<uint8_t> MakeStub(const StubRequest& request, const ResumeRegisters& resume) {
   std::vector<uint8_t> stub(hpd_stub, hpd_stub_end);
-  const StubParameters parameters{.request = request,
-                                  .resume = ToResumeRegisters(resume)};
+  const StubParameters parameters{.request = request, .resume = resume};
   HPD_CHECK(hpd_stub_end - hpd_stub_parameters == sizeof(parameters));
   memcpy(stub.data() + (hpd_stub_parameters - hpd_stub), &parameters, sizeof(parameters));
   return stub;

@@ -5,8 +5,6 @@
 // libc, the vdso.
 #pragma once
 
-#include <sys/user.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -35,7 +33,7 @@ struct StubRequest {
 };
 
 // The code for the cave: maps memory, waits, and goes on with `resume`.
-std::vector<uint8_t> MakeStub(const StubRequest& request, const user_regs_struct& resume);
+std::vector<uint8_t> MakeStub(const StubRequest& request, const ResumeRegisters& resume);
 
 // Of its first instruction behind the mapping, in bytes from its start.
 uint64_t StubWaitOffset();

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "rt/resume_registers.h"
+
 namespace heapprofd {
 
 // A call that a thread waits in, as long as it is not stopped; of all but number and
@@ -33,11 +35,13 @@ std::optional<user_regs_struct> RestartedCall(pid_t tid,
 // Whether a thread that has come out of execve(2) makes that call anew.
 bool IsExecBegunAnew(const user_regs_struct& registers);
 
-// Registers with which an interrupted thread can be sent on from an arbitrary place:
+// Registers with which an interrupted thread can go on by itself from an arbitrary place:
 // calls that the kernel would restart, which it does not do from there, begin anew. `call`:
-// that it waited in, if known.
-user_regs_struct ResumedElsewhere(const WaitingCall& call,
-                                  const user_regs_struct& registers);
+// that it waited in, if known. `is_filtered`: a seccomp filter may punish it for calls that
+// it does not make itself.
+rt::ResumeRegisters ResumedElsewhere(const WaitingCall& call,
+                                     const user_regs_struct& registers,
+                                     bool is_filtered);
 
 // Calls that end with EINTR after any stop, even if no signal is delivered: signal(7),
 // and transfers on sockets with a time limit.

@@ -136,6 +136,13 @@ bool IsLoaded(const RemoteProcess& process, const Loader& loader) {
          first != 0 && IsConsistent(process, loader);
 }
 
+// A signal that would end the program, of a kernel that says more than others.
+bool IsOurStep(pid_t tid, int signal) {
+  siginfo_t info{};
+  return kFromBreakpoint == PTRACE_SINGLESTEP && signal == SIGTRAP &&
+         ptrace(PTRACE_GETSIGINFO, tid, 0, &info) == 0 && info.si_code == TRAP_TRACE;
+}
+
 Status RunToConsistent(const RemoteProcess& process,
                        const Loader& loader,
                        const std::function<bool()>& may_wait,
@@ -153,13 +160,15 @@ Status RunToConsistent(const RemoteProcess& process,
       return SeizeError(process.pid(), ESRCH);
     if (outcome == TracedThread::Wait::kTimedOut)
       break;
-    if (status >> 16 != 0 || !breakpoint.IsHit(WSTOPSIG(status))) {
+    if (status >> 16 == 0 && IsOurStep(thread->tid(), WSTOPSIG(status))) {
+      thread->Continue();
+    } else if (status >> 16 != 0 || !breakpoint.IsHit(WSTOPSIG(status))) {
       thread->PassOn(status);
     } else if (IsConsistent(process, loader)) {
       thread->NoteStopped();
       return {};
     } else {
-      thread->Continue();
+      ptrace(kFromBreakpoint, thread->tid(), 0, 0);
     }
   }
   return CannotAttach(process.pid(),

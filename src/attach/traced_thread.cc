@@ -265,8 +265,8 @@ void TracedThread::RestartInterruptedCall() {
     registers_ = *restarted;
 }
 
-user_regs_struct TracedThread::ResumeState() const {
-  return ResumedElsewhere(waiting_in_, registers_);
+rt::ResumeRegisters TracedThread::ResumeState() const {
+  return ResumedElsewhere(waiting_in_, registers_, IsUnderSeccomp(tid_));
 }
 
 bool TracedThread::SetRegisters(const user_regs_struct& registers) const {

@@ -59,9 +59,9 @@ class TracedThread {
   // Asks a running thread to stop.
   void Interrupt() const;
 
-  // Registers with which the interrupted code can go on from an arbitrary place, system
-  // calls begun anew.
-  user_regs_struct ResumeState() const;
+  // Registers with which the interrupted code can go on by itself from an arbitrary place,
+  // system calls begun anew.
+  rt::ResumeRegisters ResumeState() const;
 
   bool SetRegisters(const user_regs_struct& registers) const;
 

@@ -10,15 +10,18 @@
 #include <unistd.h>
 
 #include "attach/traced_thread.h"
+#include "base/child_process.h"
 
 namespace heapprofd {
 
 // A process whose thread waits for the child of its vfork, and cannot be stopped.
 class VforkWaiter {
  public:
-  VforkWaiter() : pid_(fork()) {
+  VforkWaiter() {
+    const pid_t parent = getpid();
+    pid_ = fork();
     if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      EndWithParent(parent, SIGKILL);
       const pid_t waiter = getpid();
       if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -33,6 +36,8 @@ class VforkWaiter {
   }
 
   ~VforkWaiter() {
+    if (pid_ <= 0)  // -1 would be all processes
+      return;
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, __WALL);
   }
@@ -40,7 +45,7 @@ class VforkWaiter {
   pid_t pid() const { return pid_; }
 
  private:
-  pid_t pid_;
+  pid_t pid_ = -1;
 };
 
 }  // namespace heapprofd

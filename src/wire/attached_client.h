@@ -81,7 +81,7 @@ inline constexpr size_t kMaxPatchLength = 20;  // bytes
 inline constexpr size_t kMaxIslands = kMaxAllocators;
 inline constexpr size_t kIslandSize = 4096;  // bytes
 
-inline constexpr uint64_t kAttachMagic = 0x3331686361747461;  // "attach13"
+inline constexpr uint64_t kAttachMagic = 0x3431686361747461;  // "attach14"
 
 // At the start of the image. All fields are offsets from the start, or sizes, in bytes.
 struct AttachHeader {

@@ -1,6 +1,7 @@
 """Attaching to running processes, and catching new ones by name."""
 
 import concurrent.futures
+import contextlib
 import glob
 import os
 import shutil
@@ -153,14 +154,28 @@ class AttachTest(unittest.TestCase):
 
     def test_a_stopped_process_stays_stopped(self):
         with storm(LONG_S) as target:
-            os.kill(target.pid, signal.SIGSTOP)
-            wait_until(lambda: state_of(target.pid) == "T")
-            attached = Attached(target.pid, 50, ["-q"])
-            self.assertEqual(attached.result.returncode, 4, attached.result.stderr)
-            wait_until(lambda: state_of(target.pid) == "T")
-            self.assertEqual(changed_code_bytes(target.pid), 0)
-            os.kill(target.pid, signal.SIGCONT)
-            wait_until(lambda: state_of(target.pid) != "T")
+            self.attach_while_stopped(target)
+
+    # What was asked to stop before it had had a processor came no further: half of the attempts failed.
+    def test_a_stopped_process_is_given_time_among_others(self):
+        with contextlib.ExitStack() as others:
+            for _ in range(4 * os.cpu_count()):
+                other = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+                others.callback(other.communicate)
+                others.callback(other.kill)
+            for _ in range(3):
+                with storm(LONG_S) as target:
+                    self.attach_while_stopped(target)
+
+    def attach_while_stopped(self, target):
+        os.kill(target.pid, signal.SIGSTOP)
+        wait_until(lambda: state_of(target.pid) == "T")
+        attached = Attached(target.pid, 50, ["-q"])
+        self.assertEqual(attached.result.returncode, 4, attached.result.stderr)
+        wait_until(lambda: state_of(target.pid) == "T")
+        self.assertEqual(changed_code_bytes(target.pid), 0)
+        os.kill(target.pid, signal.SIGCONT)
+        wait_until(lambda: state_of(target.pid) != "T")
 
     def test_reasons_are_given(self):
         self.assertIn("there is no such process", Attached(2 ** 22 - 1, 50).result.stderr)

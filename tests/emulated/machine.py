@@ -72,7 +72,7 @@ def command_of(test):
     kind, name = test.split("/", 1)
     if kind == "unit":
         program, _, rest = name.partition(" ")
-        return f"/build/unit/{program} --gtest_brief=1 {shlex.quote(rest)}"
+        return f"/build/unit/{program} --gtest_brief=1 {shlex.quote(rest) if rest else ''}"
     return boot.python_test(name)
 
 

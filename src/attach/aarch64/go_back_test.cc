@@ -56,9 +56,11 @@ constexpr uint64_t kBlocked = 1u << (SIGUSR1 - 1);
 
 std::array<char, 65536> g_alternate;  // the stack for signals
 bool g_is_filtered = false;
+rt::ResumeRegisters g_registers;
 
 uint64_t Wanted(uint64_t number) {
-  return number * 0x0101010101010101;
+  const bool is_spent = number == 0 && g_registers.sleeps_on != 0;
+  return is_spent ? g_registers.pc : (number + 1) * 0x0101010101010101;
 }
 
 // The first value that is wrong, from 1; 0: none.
@@ -81,7 +83,7 @@ int FindWrong(const uint64_t* found) {
       (sigaltstack(nullptr, &alternate) != 0 || alternate.ss_sp != g_alternate.data() ||
        alternate.ss_size != g_alternate.size()))
     return 43;
-  return 0;
+  return reinterpret_cast<uint64_t>(found) == g_registers.sp ? 0 : 44;
 }
 
 // As a filter of a program that sets up no stack for signals any more.
@@ -98,30 +100,32 @@ bool ForbidSigaltstack() {
 }
 
 // In the calling process. What lies in the memory looks like a stack for signals.
-[[noreturn]] void GoBack() {
+[[noreturn]] void GoBack(bool sleeps_on = false) {
   static std::array<uint64_t, 8192> stack;
   stack.fill(uint64_t{1} << 40);
   const stack_t alternate{
       .ss_sp = g_alternate.data(), .ss_flags = 0, .ss_size = g_alternate.size()};
   if (!g_is_filtered)
     sigaltstack(&alternate, nullptr);
-  rt::ResumeRegisters registers{};
   for (uint64_t i = 0; i < 31; ++i)
-    registers.x[i] = Wanted(i);
-  registers.sp = (reinterpret_cast<uint64_t>(&stack[7168]) + 15) & ~uint64_t{15};
-  registers.pc = reinterpret_cast<uint64_t>(hpd_test_landed);
-  registers.pstate = kFlags;
-  hpd_test_go_back(&stack[4096], &registers, kBlocked);
+    g_registers.x[i] = Wanted(i);
+  g_registers.sp = (reinterpret_cast<uint64_t>(&stack[7168]) + 15) & ~uint64_t{15};
+  g_registers.pc = reinterpret_cast<uint64_t>(hpd_test_landed);
+  g_registers.pstate = kFlags;
+  g_registers.sleeps_on = sleeps_on ? 1 : 0;
+  hpd_test_go_back(&stack[4096], &g_registers, kBlocked);
 }
 
 TEST(GoBackTest, AllRegistersAndTheSignalsAreAsTheyWere) {
-  const pid_t child = fork();
-  if (child == 0)
-    GoBack();
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  for (const bool sleeps_on : {false, true}) {
+    const pid_t child = fork();
+    if (child == 0)
+      GoBack(sleeps_on);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 0) << sleeps_on;
+  }
 }
 
 // Who has suspended a filter, the profiler, is gone.

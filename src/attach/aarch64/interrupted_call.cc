@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 
+#include "attach/registers.h"
 #include "attach/signal_sets.h"
 #include "base/files/proc_files.h"
 
@@ -96,14 +97,21 @@ std::optional<user_regs_struct> RestartedCall(pid_t tid,
   return IsHandlerDue(tid) ? std::nullopt : std::make_optional(restarted);
 }
 
-// Not by restart_syscall(2): rt_sigreturn(2), which such a thread goes back by, has it end
-// with EINTR. A sleep that begins anew is too long, but none that nobody has interrupted
-// ends too early.
-user_regs_struct ResumedElsewhere(const WaitingCall& call,
-                                  const user_regs_struct& registers) {
-  user_regs_struct resume = registers;
-  if (registers.regs[8] == SYS_restart_syscall && IsForATime(call))
-    resume.regs[8] = static_cast<uint64_t>(call.number);
+// By restart_syscall(2) a sleep ends when it would have ended. rt_sigprocmask(2) comes before
+// it then, which filters may punish (rt/aarch64/go_back.h). Of those that are under one, a
+// sleep begins anew: too long, but none that nobody has interrupted ends too early, if it is
+// known which call it was.
+rt::ResumeRegisters ResumedElsewhere(const WaitingCall& call,
+                                     const user_regs_struct& registers,
+                                     bool is_filtered) {
+  rt::ResumeRegisters resume = ToResumeRegisters(registers);
+  const bool is_at_call = call.number >= 0 && registers.pc == call.code - kSvcLength;
+  if (!is_at_call || registers.regs[8] != SYS_restart_syscall)
+    return resume;
+  if (!is_filtered)
+    resume.sleeps_on = 1;
+  else if (IsForATime(call))
+    resume.x[8] = static_cast<uint64_t>(call.number);
   return resume;
 }
 

@@ -9,37 +9,56 @@
 namespace heapprofd {
 namespace {
 
-// As RestartedCall has them when the tracer lets the thread go on.
+constexpr uint64_t kSvc = 0x1000;
+
+WaitingCall CallOf(int64_t number) {
+  return {.number = number, .code = kSvc + 4};
+}
+
+// As the kernel, or RestartedCall, has them when the thread is to go on.
 user_regs_struct Restarted() {
   user_regs_struct registers{};
   registers.regs[0] = 0x7000;
   registers.regs[8] = SYS_restart_syscall;
-  registers.pc = 0x1000;
+  registers.pc = kSvc;
   return registers;
 }
 
-TEST(InterruptedCallTest, ASleepBeginsAnewWhereTheKernelWouldEndIt) {
-  WaitingCall futex{.number = SYS_futex};
+TEST(InterruptedCallTest, ASleepGoesOnThatIsKnownToWaitAtThatPlace) {
+  for (const int64_t number : {SYS_nanosleep, SYS_restart_syscall})
+    EXPECT_EQ(ResumedElsewhere(CallOf(number), Restarted(), false).sleeps_on, 1u);
+  user_regs_struct elsewhere = Restarted();
+  elsewhere.pc += 4;  // the call has ended, the number is still there
+  EXPECT_EQ(ResumedElsewhere(CallOf(SYS_nanosleep), elsewhere, false).sleeps_on, 0u);
+  EXPECT_EQ(ResumedElsewhere(WaitingCall(), Restarted(), false).sleeps_on, 0u);
+  user_regs_struct reads = Restarted();
+  reads.regs[8] = SYS_read;
+  EXPECT_EQ(ResumedElsewhere(CallOf(SYS_read), reads, false).sleeps_on, 0u);
+}
+
+TEST(InterruptedCallTest, UnderAFilterASleepBeginsAnewWhereTheKernelWouldEndIt) {
+  WaitingCall futex = CallOf(SYS_futex);
   futex.arguments[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
   futex.arguments[3] = 0x7100;
-  for (const WaitingCall& call : {WaitingCall{.number = SYS_nanosleep},
-                                  WaitingCall{.number = SYS_clock_nanosleep}, futex}) {
-    const user_regs_struct resume = ResumedElsewhere(call, Restarted());
-    EXPECT_EQ(resume.regs[8], static_cast<uint64_t>(call.number));
-    EXPECT_EQ(resume.regs[0], 0x7000u);
-    EXPECT_EQ(resume.pc, 0x1000u);
+  for (const WaitingCall& call :
+       {CallOf(SYS_nanosleep), CallOf(SYS_clock_nanosleep), futex}) {
+    const rt::ResumeRegisters resume = ResumedElsewhere(call, Restarted(), true);
+    EXPECT_EQ(resume.x[8], static_cast<uint64_t>(call.number));
+    EXPECT_EQ(resume.x[0], 0x7000u);
+    EXPECT_EQ(resume.pc, kSvc);
+    EXPECT_EQ(resume.sleeps_on, 0u);
   }
 }
 
-TEST(InterruptedCallTest, OtherCallsAreLeftAsTheyAre) {
-  WaitingCall until{.number = SYS_clock_nanosleep};
+TEST(InterruptedCallTest, UnderAFilterOtherCallsAreLeftAsTheyAre) {
+  WaitingCall until = CallOf(SYS_clock_nanosleep);
   until.arguments[1] = TIMER_ABSTIME;
-  for (const WaitingCall& call : {WaitingCall(), until})
-    EXPECT_EQ(ResumedElsewhere(call, Restarted()).regs[8],
+  for (const WaitingCall& call : {WaitingCall(), until, CallOf(SYS_restart_syscall)})
+    EXPECT_EQ(ResumedElsewhere(call, Restarted(), true).x[8],
               static_cast<uint64_t>(SYS_restart_syscall));
-  user_regs_struct reads{};
+  user_regs_struct reads = Restarted();
   reads.regs[8] = SYS_read;
-  EXPECT_EQ(ResumedElsewhere({.number = SYS_nanosleep}, reads).regs[8],
+  EXPECT_EQ(ResumedElsewhere(CallOf(SYS_nanosleep), reads, true).x[8],
             static_cast<uint64_t>(SYS_read));
 }
 

@@ -62,8 +62,11 @@ inline uint64_t ThreadPointerOf(pid_t tid, const user_regs_struct& /*registers*/
 }
 
 inline rt::ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) {
-  rt::ResumeRegisters resume{
-      .x = {}, .sp = registers.sp, .pc = registers.pc, .pstate = registers.pstate};
+  rt::ResumeRegisters resume{.x = {},
+                             .sp = registers.sp,
+                             .pc = registers.pc,
+                             .pstate = registers.pstate,
+                             .sleeps_on = 0};
   std::copy(std::begin(registers.regs), std::end(registers.regs), std::begin(resume.x));
   return resume;
 }
@@ -119,5 +122,10 @@ inline bool WriteVectorState(pid_t tid, const VectorState& state) {
 
 // Of a perf event at one instruction, bytes.
 inline constexpr uint64_t kBreakpointLength = 4;
+
+// How a thread goes on from there to the next such event. The kernel switches all of its
+// breakpoints off until it has made one step, which PTRACE_CONT keeps it from; it says
+// nothing of that step.
+inline constexpr auto kFromBreakpoint = PTRACE_SINGLESTEP;
 
 }  // namespace heapprofd

@@ -42,6 +42,6 @@ asm(".pushsection .rodata\n"
     ".balign 8\n"
     "hpd_stub_parameters: .skip 5 * 8\n"  // StubRequest: base, sizes, hold_ticks, mask
     "hpd_stub_resume: .skip 31 * 8\n"     // ResumeRegisters
-    "hpd_stub_sp: .skip 3 * 8\n"
+    "hpd_stub_sp: .skip 4 * 8\n"
     "hpd_stub_end:\n"
     ".popsection\n");

@@ -21,6 +21,7 @@
 
 #include "attach/gate/gate_process.h"
 #include "attach/gate/mount_scan.h"
+#include "base/child_process.h"
 #include "base/clock.h"
 #include "base/files/passed_fds.h"
 #include "sandbox/sandbox.h"
@@ -78,14 +79,13 @@ pid_t ForkWith(const ScopedFd& socket, const std::function<void(ScopedFd)>& run)
   const pid_t pid = fork();
   if (pid != 0)
     return pid;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  EndWithParent(parent, SIGKILL);
   // Where messages go must not become something else.
   constexpr int kOnly = STDERR_FILENO + 1;
   const int kept = fcntl(socket.get(), F_DUPFD_CLOEXEC, kOnly + 1);
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (getppid() != parent || dup2(nowhere, STDIN_FILENO) < 0 ||
-      dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0 ||
-      dup2(kept, kOnly) != kOnly)
+  if (dup2(nowhere, STDIN_FILENO) < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
+      dup2(nowhere, STDERR_FILENO) < 0 || dup2(kept, kOnly) != kOnly)
     _exit(1);
   CloseAllBut(std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, kOnly});
   run(ScopedFd(kOnly));

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "attach/registers.h"
 #include "attach/signal_sets.h"
 
 namespace heapprofd {
@@ -41,8 +42,9 @@ std::optional<user_regs_struct> RestartedCall(pid_t tid,
   return restarted;
 }
 
-user_regs_struct ResumedElsewhere(const WaitingCall& /*call*/,
-                                  const user_regs_struct& registers) {
+namespace {
+
+user_regs_struct BegunAnew(const user_regs_struct& registers) {
   user_regs_struct resume = registers;
   if (static_cast<int64_t>(resume.orig_rax) < 0)
     return resume;
@@ -63,10 +65,18 @@ user_regs_struct ResumedElsewhere(const WaitingCall& /*call*/,
   return resume;
 }
 
+}  // namespace
+
+rt::ResumeRegisters ResumedElsewhere(const WaitingCall& /*call*/,
+                                     const user_regs_struct& registers,
+                                     bool /*is_filtered*/) {
+  return ToResumeRegisters(BegunAnew(registers));
+}
+
 bool IsExecBegunAnew(const user_regs_struct& registers) {
   const auto call = static_cast<int64_t>(registers.orig_rax);
   return (call == SYS_execve || call == SYS_execveat) &&
-         ResumedElsewhere({}, registers).rip != registers.rip;
+         BegunAnew(registers).rip != registers.rip;
 }
 
 }  // namespace heapprofd

@@ -87,4 +87,7 @@ inline bool WriteVectorState(pid_t /*tid*/, const VectorState& /*state*/) {
 // Of a perf event at one instruction, bytes.
 inline constexpr uint64_t kBreakpointLength = sizeof(long);
 
+// How a thread goes on from there to the next such event.
+inline constexpr auto kFromBreakpoint = PTRACE_CONT;
+
 }  // namespace heapprofd
