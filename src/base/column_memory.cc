@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/scoped_fd.h"
@@ -31,21 +32,23 @@ size_t Counted(size_t bytes) {
   return bytes >= kLeastCounted ? bytes : 0;
 }
 
-// Does not return.
-void GiveUp(const std::string& what, int error) {
+[[noreturn]] void GiveUp(const std::string& what, int error) {
   set_budget->give_up(what + " in " + set_budget->directory + ": " + strerror(error));
   abort();
 }
 
-// All of its blocks, so that no write to the mapping finds the disk full.
-int Allocate(int file, size_t bytes) {
+// Without a name. Negative: errno says why there can be none.
+int MakeFile(const std::string& directory) {
+  return open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+// So many bytes of it, with all of their blocks: no write to them finds the disk full.
+void* MapFile(int file, size_t bytes) {
   int error = EINTR;
   while (error == EINTR)
     error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
-  return error;
-}
-
-void* MapFile(int file, size_t bytes) {
+  if (error != 0)
+    GiveUp("cannot make a temporary file larger", error);
   void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (data == MAP_FAILED)
     GiveUp("cannot map a temporary file", errno);
@@ -53,8 +56,6 @@ void* MapFile(int file, size_t bytes) {
 }
 
 void GrowInFile(ColumnMemory* memory, size_t bytes) {
-  if (const int error = Allocate(memory->file, bytes); error != 0)
-    GiveUp("cannot make a temporary file larger", error);
   munmap(memory->data, memory->bytes);  // the file has what was written
   memory->data = MapFile(memory->file, bytes);
   in_files += bytes - memory->bytes;
@@ -62,12 +63,9 @@ void GrowInFile(ColumnMemory* memory, size_t bytes) {
 }
 
 void MoveToFile(ColumnMemory* memory, size_t bytes) {
-  const int file =
-      open(set_budget->directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const int file = MakeFile(set_budget->directory);
   if (file < 0)
     GiveUp("cannot make a temporary file", errno);
-  if (const int error = Allocate(file, bytes); error != 0)
-    GiveUp("cannot make a temporary file larger", error);
   void* const data = MapFile(file, bytes);
   if (memory->bytes > 0)
     memcpy(data, memory->data, std::min(memory->bytes, bytes));
@@ -79,8 +77,7 @@ void MoveToFile(ColumnMemory* memory, size_t bytes) {
 }  // namespace
 
 Status SetColumnBudget(ColumnBudget budget) {
-  const ScopedFd file(
-      open(budget.directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  const ScopedFd file(MakeFile(budget.directory));
   if (!file.valid())
     return Status::FromErrno("cannot make a temporary file in " + budget.directory,
                              errno);
@@ -113,6 +110,9 @@ void ColumnMemory::Resize(size_t new_bytes) {
       others + new_bytes > set_budget->bytes)
     return MoveToFile(this, new_bytes);
   void* const resized = realloc(data, new_bytes);
+  // As operator new does: who has limited our memory says how that ends.
+  if (const std::new_handler end = std::get_new_handler(); resized == nullptr && end)
+    end();
   HPD_CHECK(resized != nullptr);
   in_memory += Counted(new_bytes) - Counted(bytes);  // may wrap around, and back
   data = resized;

@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/child_process.h"
 #include "base/clock.h"
 #include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
@@ -74,11 +74,12 @@ class ProcessOfUser {
     int ready[2];
     if (pipe(ready) != 0)
       return;
+    const pid_t parent = getpid();
     pid_ = fork();
     if (pid_ == 0) {
       const bool is_his = (!has_own_mounts || unshare(CLONE_NEWNS) == 0) &&
                           setresuid(user, user, user) == 0;
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      EndWithParent(parent, SIGKILL);
       if (!is_his || write(ready[1], "", 1) != 1)
         _exit(1);
       while (true)
@@ -91,6 +92,8 @@ class ProcessOfUser {
   }
 
   ~ProcessOfUser() {
+    if (pid_ <= 0)  // -1 would be all processes
+      return;
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }

@@ -1,0 +1,39 @@
+// A file that appears whole or not at all. It has no name until then where the file system
+// knows files without names (O_TMPFILE): whoever writes it may be killed, and nothing is
+// left. Elsewhere PATH.XXXXXX is left then.
+#pragma once
+
+#include <string>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+
+namespace heapprofd {
+
+class NewFile {
+ public:
+  // In the directory of `path`, which must be there; for its owner alone (0600).
+  static Result<NewFile> Create(const std::string& path);
+
+  NewFile(NewFile&& other) noexcept;
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile();
+
+  // For writing.
+  int fd() const { return fd_.get(); }
+
+  // Gives it the name `path`; what had it is replaced, but no directory. Once.
+  Status Appear();
+
+ private:
+  NewFile(ScopedFd fd, std::string path, std::string stand_in);
+
+  // errno of its failure; 0: it has the name.
+  int Link(const std::string& name) const;
+
+  ScopedFd fd_;
+  std::string path_;
+  std::string stand_in_;  // what it is called; empty: it is nameless, or has its name
+};
+
+}  // namespace heapprofd
