@@ -27,7 +27,7 @@ if(HPD_PORTABLE)
     install(FILES $<TARGET_FILE:Zydis::Zydis> RENAME libZydis.so.4.0 DESTINATION lib/heapprofd COMPONENT daemon)
   endif()
   # What is linked into the programs goes with its licence.
-  foreach(package libboost-dev libbsd-dev libbz2-dev libdw-dev libedit-dev libelf-dev libiberty-dev liblzma-dev
+  foreach(package libboost-dev libbsd-dev libbz2-dev libdeflate-dev libdw-dev libedit-dev libelf-dev libiberty-dev liblzma-dev
           libmd-dev libncurses-dev libprotobuf-dev libprotozero-dev libsqlite3-dev libstdc++-12-dev libtraceevent-dev libzstd-dev libzydis-dev
           nlohmann-json3-dev zlib1g-dev)
     file(REAL_PATH /usr/share/doc/${package} documents)  # often a link to those of the library

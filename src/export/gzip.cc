@@ -1,14 +1,11 @@
 #include "export/gzip.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <array>
-#include <cerrno>
 
+#include "base/files/new_file.h"
 #include "base/files/write_all.h"
-#include "base/scoped_fd.h"
 
 namespace heapprofd {
 std::string Gzip(std::string_view bytes, int level) {
@@ -38,21 +35,10 @@ Status WriteGzipFile(const std::string& path, const std::string& bytes) {
   if (bytes.size() > UINT32_MAX / 2)
     return Status(StatusCode::kUnavailable,
                   "cannot write " + path + ": the profile is larger than 2 GiB");
-  const std::string compressed =
-      Gzip(bytes);  // whoever is ended meanwhile leaves no file
-  const std::string temporary = path + ".tmp";
-  unlink(temporary.c_str());  // of a run that was interrupted
-  ScopedFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd.valid())
-    return Status::FromErrno("cannot create " + temporary, errno);
-  Status status;
-  if (const int error = WriteAll(fd.get(), compressed); error != 0)
-    status = Status::FromErrno("cannot write " + path, error);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
-    status = Status::FromErrno("cannot rename " + temporary, errno);
-  if (!status.ok())
-    unlink(temporary.c_str());
-  return status;
+  HPD_TRY_ASSIGN(NewFile file, NewFile::Create(path));
+  if (const int error = WriteAll(file.fd(), Gzip(bytes)); error != 0)
+    return Status::FromErrno("cannot write " + path, error);
+  return file.Appear();
 }
 
 }  // namespace heapprofd

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -112,12 +113,12 @@ class MemberInflater {
 
  private:
   void Work() {
-    std::string piece(kPieceBytes, '\0');
+    Tools tools{.whole = {}, .piece = std::string(kPieceBytes, '\0')};
     while (error_ == 0) {
       const size_t at = next_++;
       if (at >= std::min<size_t>(first_bad_, shares_.size()))
         return;
-      if (Inflate(shares_[at], &piece))
+      if (Inflate(shares_[at], &tools))
         continue;
       size_t known = first_bad_;
       while (at < known && !first_bad_.compare_exchange_weak(known, at)) {
@@ -125,36 +126,66 @@ class MemberInflater {
     }
   }
 
+  // What a thread works with.
+  struct Tools {
+    WholeInflater whole;
+    std::string piece;  // of the inflated file; a member of HotSpot's as a whole
+  };
+
+  // How far a share is.
+  struct Progress {
+    std::string_view rest;  // of its bytes
+    uint64_t done = 0;      // bytes inflated
+  };
+
   // False: it is not what it seemed to be: whole members, one behind the other.
-  bool Inflate(const Share& share, std::string* piece) {
-    std::string_view rest = compressed_.substr(share.begin, share.end - share.begin);
-    uint64_t done = 0;
-    while (CompressionOf(rest) == Compression::kGzip) {
-      const std::unique_ptr<Inflater> member = Inflater::Create(Compression::kGzip);
-      Inflater::Progress progress;
-      while (!progress.is_end) {
-        Result<Inflater::Progress> next = member->Inflate(rest, *piece);
-        if (!next.ok())
-          return false;
-        progress = next.value();
-        // The end may come with nothing: all had been taken, and the piece was full.
-        if (progress.consumed + progress.produced == 0 && !progress.is_end)
-          return false;
-        if (progress.produced > share.bytes - done ||
-            !Write(std::string_view(*piece).substr(0, progress.produced),
-                   share.position + done))
-          return false;
-        rest.remove_prefix(progress.consumed);
-        done += progress.produced;
-      }
+  bool Inflate(const Share& share, Tools* tools) {
+    Progress at{.rest = compressed_.substr(share.begin, share.end - share.begin)};
+    while (CompressionOf(at.rest) == Compression::kGzip) {
+      const std::optional<Inflater::Progress> member =
+          tools->whole.Inflate(at.rest, tools->piece);
+      if (!(member ? Keep(*member, share, tools->piece, &at)
+                   : InflatePieces(share, &tools->piece, &at)))
+        return false;
     }
-    return rest.empty() && done == share.bytes;
+    return at.rest.empty() && at.done == share.bytes;
+  }
+
+  // A member that does not fit into the piece, or is damaged.
+  bool InflatePieces(const Share& share, std::string* piece, Progress* at) {
+    const std::unique_ptr<Inflater> member = Inflater::Create(Compression::kGzip);
+    Inflater::Progress progress;
+    while (!progress.is_end) {
+      Result<Inflater::Progress> next = member->Inflate(at->rest, *piece);
+      if (!next.ok())
+        return false;
+      progress = next.value();
+      // The end may come with nothing: all had been taken, and the piece was full.
+      if (progress.consumed + progress.produced == 0 && !progress.is_end)
+        return false;
+      if (!Keep(progress, share, *piece, at))
+        return false;
+    }
+    return true;
+  }
+
+  // What the piece begins with is part of the share.
+  bool Keep(const Inflater::Progress& progress,
+            const Share& share,
+            std::string_view piece,
+            Progress* at) {
+    if (progress.produced > share.bytes - at->done ||
+        !Write(piece.substr(0, progress.produced), share.position + at->done))
+      return false;
+    at->rest.remove_prefix(progress.consumed);
+    at->done += progress.produced;
+    return true;
   }
 
   bool Write(std::string_view bytes, uint64_t position) {
     while (!bytes.empty()) {
-      const ssize_t count =
-          pwrite(to_, bytes.data(), bytes.size(), static_cast<off_t>(position));
+      const ssize_t count = pwrite(to_, bytes.data(), std::min(bytes.size(), kWriteBytes),
+                                   static_cast<off_t>(position));
       if (count < 0 && errno == EINTR)
         continue;
       if (count <= 0) {
@@ -167,7 +198,9 @@ class MemberInflater {
     return true;
   }
 
-  static constexpr size_t kPieceBytes = size_t{256} << 10;
+  static constexpr size_t kPieceBytes = size_t{1} << 20;
+  // At once: on ext4 writes of 1 MiB sometimes took several times as long for each byte.
+  static constexpr size_t kWriteBytes = size_t{256} << 10;
 
   const std::string_view compressed_;
   const std::vector<Share> shares_;

@@ -18,10 +18,13 @@
 namespace heapprofd::hprof {
 namespace {
 
-std::string Gzip(const std::string& bytes, int level = 1) {
+std::string Gzip(const std::string& bytes, int level = 1, int has_header_checksum = 0) {
   constexpr int kGzip = 15 + 16;
   z_stream stream{};
   EXPECT_EQ(deflateInit2(&stream, level, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  gz_header header{};
+  header.hcrc = has_header_checksum;
+  EXPECT_EQ(deflateSetHeader(&stream, &header), Z_OK);
   std::string packed(deflateBound(&stream, bytes.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -112,6 +115,21 @@ TEST(InflateMembersTest, MembersOfWholePiecesAreWhole) {
   for (uint32_t i = 0; i < 4; ++i) {
     chain.Add(Noise(size_t{1} << 20, i));
     chain.Add(std::string(size_t{1} << 20, 'x'));
+  }
+  InflatedPart part;
+  EXPECT_TRUE(Inflated(chain.packed, &part) == chain.plain);
+  EXPECT_EQ(part.compressed, chain.packed.size());
+}
+
+// Among those that are inflated at once.
+TEST(InflateMembersTest, LargeMembersAndThoseWithCheckedHeadersAreWhole) {
+  Chain chain;
+  for (uint32_t i = 0; i < 4; ++i) {
+    chain.Add(Noise((size_t{3} << 20) + i, i));
+    const std::string bytes = Noise(100'000, 100 + i);
+    chain.packed += Gzip(bytes, 1, /*has_header_checksum=*/1);
+    chain.plain += bytes;
+    chain.Add(Noise(300'000, 200 + i));
   }
   InflatedPart part;
   EXPECT_TRUE(Inflated(chain.packed, &part) == chain.plain);

@@ -1,5 +1,6 @@
 #include "import/perfetto/inflate.h"
 
+#include <libdeflate.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -107,6 +108,28 @@ std::unique_ptr<Inflater> Inflater::Create(Compression compression) {
   if (compression == Compression::kZstd)
     return std::make_unique<ZstdInflater>();
   return std::make_unique<ZlibInflater>(compression);
+}
+
+WholeInflater::WholeInflater() : decompressor_(libdeflate_alloc_decompressor()) {
+  HPD_CHECK(decompressor_ != nullptr);
+}
+
+WholeInflater::~WholeInflater() {
+  libdeflate_free_decompressor(decompressor_);
+}
+
+std::optional<Inflater::Progress> WholeInflater::Inflate(std::string_view input,
+                                                         std::span<char> output) {
+  constexpr size_t kFlags = 3;           // of the header
+  constexpr int kHasHeaderChecksum = 2;  // which libdeflate does not look at
+  if (input.size() <= kFlags || (input[kFlags] & kHasHeaderChecksum) != 0)
+    return std::nullopt;
+  Inflater::Progress progress{.is_end = true};
+  if (libdeflate_gzip_decompress_ex(decompressor_, input.data(), input.size(),
+                                    output.data(), output.size(), &progress.consumed,
+                                    &progress.produced) != LIBDEFLATE_SUCCESS)
+    return std::nullopt;
+  return progress;
 }
 
 std::string InflateAll(Compression compression,

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
+
+struct libdeflate_decompressor;
 
 namespace heapprofd {
 
@@ -67,6 +70,25 @@ class Inflater {
 
   // kCorrupt: the input is no such stream.
   virtual Result<Progress> Inflate(std::string_view input, std::span<char> output) = 0;
+};
+
+// Gzip streams that are in memory as a whole, twice as fast as piece by piece.
+class WholeInflater {
+ public:
+  WholeInflater();
+
+  WholeInflater(const WholeInflater&) = delete;
+  WholeInflater& operator=(const WholeInflater&) = delete;
+
+  ~WholeInflater();
+
+  // The stream that `input` begins with. nullopt: it is for an Inflater to say what there
+  // is: the output has no room for it, its header has a checksum, or it is damaged.
+  std::optional<Inflater::Progress> Inflate(std::string_view input,
+                                            std::span<char> output);
+
+ private:
+  libdeflate_decompressor* decompressor_;
 };
 
 // A whole stream. What does not fit into `max_bytes` or is damaged is left out:

@@ -181,7 +181,7 @@ bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
 bool ProfileDecoder::AddSamples(const SampleStep& step, Heap& heap) {
   FieldReader reader(step.message);
   while (reader.Next()) {
-    if (reader.field() == DumpField::kShapes && !AddShape(reader.Bytes()))
+    if (reader.field() == DumpField::kShapes && !AddShape(reader.Bytes(), step.upid))
       return false;
     if (reader.field() == DumpField::kLiveBlocks && !AddLiveBlocks(reader.Bytes()))
       return false;
@@ -197,7 +197,7 @@ bool ProfileDecoder::AddSamples(const SampleStep& step, Heap& heap) {
   return !reader.is_malformed();
 }
 
-bool ProfileDecoder::AddShape(std::string_view bytes) {
+bool ProfileDecoder::AddShape(std::string_view bytes, uint32_t upid) {
   TraceBuilder::CallsiteShape shape;
   uint64_t callstack = 0;
   uint64_t kind = 0;
@@ -225,6 +225,9 @@ bool ProfileDecoder::AddShape(std::string_view bytes) {
         break;
       case ShapeField::kCountError:
         shape.count_error = reader.Double();
+        break;
+      case ShapeField::kTid:
+        shape.utid = builder_->FindThread(Signed(reader.Uint()), upid);
         break;
       default:
         break;

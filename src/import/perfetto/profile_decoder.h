@@ -69,7 +69,7 @@ class ProfileDecoder : public Decoder {
   uint32_t FindCallstack(uint64_t iid) const;
   static bool ReadSample(std::string_view bytes, Sample& sample);
   bool AddSamples(const SampleStep& step, Heap& heap);
-  bool AddShape(std::string_view bytes);
+  bool AddShape(std::string_view bytes, uint32_t upid);
   bool AddLiveBlocks(std::string_view bytes);
   void AddSample(const Sample& sample, const SampleStep& step, Heap& heap);
   void AddRows(const Sample& sample, const SampleStep& step, Totals& totals);

@@ -152,6 +152,8 @@ TEST_F(RoundTripTest, ShapesOfBlocksAreThoseOfTheirStacks) {
   ASSERT_TRUE(writer.WriteHeader("").ok());
   HeapDump& dump = profile_.heaps[0];
   dump.end_ns = 1000;
+  profile_.threads = {{}, {.tid = 7, .name = "a"}, {.tid = 8, .name = "b"}};
+  dump.threads.assign(3, {.allocated = {.bytes = 1, .count = 1}, .freed = {}});
   for (CallsiteId id = 0; id < kCallsites; ++id) {
     dump.callsites[id].allocated = {.bytes = 1, .count = 1};
     for (uint8_t log2 = 0; log2 < 57; ++log2)  // more than fit into a packet
@@ -159,6 +161,7 @@ TEST_F(RoundTripTest, ShapesOfBlocksAreThoseOfTheirStacks) {
           {.callsite = id,
            .kind = static_cast<ShapeKind>(log2 % 5),
            .log2 = log2,
+           .thread = log2 % 3u,
            .estimate = {.bytes = 7.0 * id, .count = 3, .bytes_variance = 16}});
   }
   ASSERT_TRUE(writer.WriteDump(profile_, 0, {}).ok());
@@ -172,6 +175,11 @@ TEST_F(RoundTripTest, ShapesOfBlocksAreThoseOfTheirStacks) {
     ASSERT_EQ(stack.substr(stack.rfind(';') + 1), "f" + std::to_string(want.callsite));
     ASSERT_EQ(rows.kind[row], static_cast<uint8_t>(want.kind));
     ASSERT_EQ(rows.log2[row], want.log2);
+    const uint32_t utid = rows.utid[row];
+    if (want.thread == kUnknownThread)
+      ASSERT_EQ(utid, kNoId);
+    else
+      ASSERT_EQ(test_.trace.threads[utid].tid, 6 + want.thread);
     ASSERT_EQ(rows.size[row], 7 * want.callsite);
     ASSERT_EQ(rows.count[row], 3);
     ASSERT_EQ(rows.size_error[row], 4);
