@@ -1,16 +1,13 @@
 #include "hotspot/dump_room.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/files/proc_files.h"
-#include "base/scoped_fd.h"
 
 namespace heapprofd {
 namespace {
@@ -100,12 +97,6 @@ uint64_t RoomInTemporary(int directory, pid_t pid) {
   const bool is_in_memory = fstatfs(directory, &about) == 0 &&
                             (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
   return is_in_memory ? std::min(room, RoomInMemory(std::to_string(pid))) : room;
-}
-
-void VolunteerToBeEnded() {
-  const ScopedFd fd(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
-  constexpr char kMost[] = "1000";
-  (void)write(fd.get(), kMost, sizeof(kMost) - 1);  // a wish
 }
 
 }  // namespace heapprofd

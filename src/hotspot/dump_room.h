@@ -25,8 +25,4 @@ uint64_t RoomInTemporary(int directory, pid_t pid);
 // /proc/PID/cgroup.
 uint64_t RoomInGroups(const std::string& groups, const std::string& cgroups);
 
-// When memory runs out all the same, it is this process that is ended, and its children,
-// not the one with the most memory.
-void VolunteerToBeEnded();
-
 }  // namespace heapprofd

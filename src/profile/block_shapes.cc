@@ -6,16 +6,18 @@
 namespace heapprofd {
 namespace {
 
-constexpr int kKindShift = 8;
-constexpr int kCallsiteShift = 16;
+constexpr int kLog2Shift = 16;  // above the thread: there are fewer
+constexpr int kKindShift = 24;
+constexpr int kCallsiteShift = 32;
 
 uint64_t Log2(uint64_t value) {
   return static_cast<uint64_t>(value == 0 ? 0 : std::bit_width(value) - 1);
 }
 
-uint64_t KeyOf(CallsiteId callsite, ShapeKind kind, uint64_t log2) {
-  return uint64_t{callsite} << kCallsiteShift |
-         static_cast<uint64_t>(kind) << kKindShift | log2;
+uint64_t KeyOf(const BlockShapes::Origin& origin, ShapeKind kind, uint64_t log2) {
+  return uint64_t{origin.callsite} << kCallsiteShift |
+         static_cast<uint64_t>(kind) << kKindShift | log2 << kLog2Shift |
+         (origin.thread & 0xffff);
 }
 
 Estimate Negative(const Estimate& estimate) {
@@ -35,25 +37,32 @@ Estimate TemporaryBlocks(const HeapDump& dump) {
 
 void SortShapes(std::vector<ShapeRow>* rows) {
   std::ranges::sort(*rows, {}, [](const ShapeRow& row) {
-    return KeyOf(row.callsite, row.kind, row.log2);
+    return KeyOf({row.callsite, row.thread}, row.kind, row.log2);
   });
 }
 
-void BlockShapes::Add(CallsiteId callsite,
+void BlockShapes::Add(const Origin& origin,
                       ShapeKind kind,
                       uint64_t value,
                       const Estimate& estimate) {
-  const uint64_t key = KeyOf(callsite, kind, Log2(value));
-  if (Estimate* sum = sums_.Find(key))
+  const uint64_t key = KeyOf(origin, kind, Log2(value));
+  const bool has_thread = origin.thread != kUnknownThread;
+  if (Estimate* sum = sums_.Find(key)) {
     *sum += estimate;
-  else if (sums_.size() < kMaxSums)
+  } else if (HasRoom(has_thread)) {
     sums_.Insert(key, estimate);
-  else
+    with_threads_ += has_thread ? 1 : 0;
+  } else if (has_thread) {
+    Add({.callsite = origin.callsite}, kind, value, estimate);
+  } else {
     ++left_out_;
+  }
 }
 
-void BlockShapes::Allocate(CallsiteId callsite, uint64_t size, const Estimate& estimate) {
-  Add(callsite, ShapeKind::kAllocatedSize, size, estimate);
+void BlockShapes::Allocate(const Origin& origin,
+                           uint64_t size,
+                           const Estimate& estimate) {
+  Add(origin, ShapeKind::kAllocatedSize, size, estimate);
 }
 
 void BlockShapes::Free(CallsiteId callsite,
@@ -63,17 +72,17 @@ void BlockShapes::Free(CallsiteId callsite,
   if (end.lived_ns == 0)
     return;
   const Estimate change = sign < 0 ? Negative(estimate) : estimate;
-  Add(callsite, ShapeKind::kLifetime, end.lived_ns, change);
+  Add({.callsite = callsite}, ShapeKind::kLifetime, end.lived_ns, change);
   if (end.is_temporary)
-    Add(callsite, ShapeKind::kTemporary, 0, change);
+    Add({.callsite = callsite}, ShapeKind::kTemporary, 0, change);
 }
 
-void BlockShapes::AddLive(CallsiteId callsite,
+void BlockShapes::AddLive(const Origin& origin,
                           uint64_t size,
                           uint64_t age_ns,
                           const Estimate& estimate) {
-  Add(callsite, ShapeKind::kLiveSize, size, estimate);
-  Add(callsite, ShapeKind::kAge, age_ns, estimate);
+  Add(origin, ShapeKind::kLiveSize, size, estimate);
+  Add({.callsite = origin.callsite}, ShapeKind::kAge, age_ns, estimate);
 }
 
 void BlockShapes::AppendTo(std::vector<ShapeRow>* rows) const {
@@ -83,7 +92,8 @@ void BlockShapes::AppendTo(std::vector<ShapeRow>* rows) const {
       return;
     rows->push_back({.callsite = static_cast<CallsiteId>(key >> kCallsiteShift),
                      .kind = static_cast<ShapeKind>(key >> kKindShift & 0xff),
-                     .log2 = static_cast<uint8_t>(key & 0xff),
+                     .log2 = static_cast<uint8_t>(key >> kLog2Shift & 0xff),
+                     .thread = static_cast<ThreadId>(key & 0xffff),
                      .estimate = estimate});
   });
 }

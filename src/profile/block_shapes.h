@@ -33,14 +33,20 @@ class BlockShapes {
     bool is_temporary = false;
   };
 
+  // Where blocks come from. Of too many threads only the callsites are told apart.
+  struct Origin {
+    CallsiteId callsite = 0;
+    ThreadId thread = kUnknownThread;
+  };
+
   // `size`: bytes that were asked for.
-  void Allocate(CallsiteId callsite, uint64_t size, const Estimate& estimate);
+  void Allocate(const Origin& origin, uint64_t size, const Estimate& estimate);
 
   // `sign` -1: it did not end after all.
   void Free(CallsiteId callsite, const End& end, const Estimate& estimate, double sign);
 
   // A block that is live now.
-  void AddLive(CallsiteId callsite,
+  void AddLive(const Origin& origin,
                uint64_t size,
                uint64_t age_ns,
                const Estimate& estimate);
@@ -58,10 +64,22 @@ class BlockShapes {
 
  private:
   static constexpr size_t kMaxSums = 262'144;
+  // Beside those; beyond it sums of threads become those of their callsites. As many as
+  // the table has room for then without growing.
+  static constexpr size_t kMaxSumsWithThreads = 98'304;
 
-  void Add(CallsiteId callsite, ShapeKind kind, uint64_t value, const Estimate& estimate);
+  bool HasRoom(bool has_thread) const {
+    return has_thread ? with_threads_ < kMaxSumsWithThreads
+                      : sums_.size() - with_threads_ < kMaxSums;
+  }
 
-  FlatMap<Estimate> sums_;  // by callsite, kind and power of two
+  void Add(const Origin& origin,
+           ShapeKind kind,
+           uint64_t value,
+           const Estimate& estimate);
+
+  FlatMap<Estimate> sums_;   // by callsite, kind, power of two and thread
+  size_t with_threads_ = 0;  // of them
   uint64_t left_out_ = 0;
 };
 

@@ -18,7 +18,7 @@ std::vector<ShapeRow> RowsOf(const BlockShapes& shapes) {
 TEST(BlockShapesTest, SumsAreByPowersOfTwo) {
   BlockShapes shapes;
   for (const uint64_t size : {0u, 1u, 2u, 3u, 4u, 1023u, 1024u})
-    shapes.Allocate(7, size, kOne);
+    shapes.Allocate({7}, size, kOne);
   const std::vector<ShapeRow> rows = RowsOf(shapes);
   ASSERT_EQ(rows.size(), 5u);
   const std::vector<std::pair<uint8_t, double>> expected = {
@@ -34,8 +34,8 @@ TEST(BlockShapesTest, SumsAreByPowersOfTwo) {
 
 TEST(BlockShapesTest, TheLargestSizeAndTheLongestTimeHaveTheirPlaces) {
   BlockShapes shapes;
-  shapes.Allocate(0, uint64_t{1} << 56, kOne);
-  shapes.AddLive(UINT32_MAX, 1, UINT64_MAX, kOne);
+  shapes.Allocate({0}, uint64_t{1} << 56, kOne);
+  shapes.AddLive({UINT32_MAX}, 1, UINT64_MAX, kOne);
   const std::vector<ShapeRow> rows = RowsOf(shapes);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].log2, 56);
@@ -71,11 +71,67 @@ TEST(BlockShapesTest, WhatHasNoRoomIsCounted) {
   BlockShapes shapes;
   CallsiteId callsite = 0;
   while (shapes.left_out() == 0)
-    shapes.Allocate(callsite++, 1, kOne);
-  shapes.Allocate(0, 1, kOne);
+    shapes.Allocate({callsite++}, 1, kOne);
+  shapes.Allocate({0}, 1, kOne);
   EXPECT_EQ(shapes.left_out(), 1u);
   EXPECT_EQ(RowsOf(shapes).size(), callsite - 1u);
   EXPECT_LT(shapes.bytes(), 32u << 20);
+}
+
+TEST(BlockShapesTest, SizesAreThoseOfThreads) {
+  BlockShapes shapes;
+  for (const ThreadId thread : {16'383u, 2u, 2u})
+    shapes.Allocate({.callsite = 1, .thread = thread}, 8, kOne);
+  shapes.AddLive({.callsite = 1, .thread = 2}, 8, 500, kOne);
+  const std::vector<ShapeRow> rows = RowsOf(shapes);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].thread, 2u);
+  EXPECT_EQ(rows[0].log2, 3);
+  EXPECT_EQ(rows[0].estimate.count, 2);
+  EXPECT_EQ(rows[1].thread, 16'383u);
+  EXPECT_EQ(rows[2].kind, ShapeKind::kLiveSize);
+  EXPECT_EQ(rows[2].thread, 2u);
+  EXPECT_EQ(rows[3].kind, ShapeKind::kAge);
+  EXPECT_EQ(rows[3].thread, kUnknownThread);
+}
+
+TEST(BlockShapesTest, ThreadsTakeNoRoomFromCallsites) {
+  BlockShapes shapes;
+  CallsiteId callsite = 0;
+  while (shapes.left_out() == 0)
+    shapes.Allocate({callsite++}, 1, kOne);
+  const CallsiteId room = callsite;
+  shapes = BlockShapes();
+  for (ThreadId thread = 1; thread <= 16'000; ++thread) {
+    for (callsite = 0; callsite < 10; ++callsite)
+      shapes.Allocate({callsite, thread}, 1, kOne);
+  }
+  for (callsite = 10; shapes.left_out() == 0;)
+    shapes.Allocate({callsite++}, 1, kOne);
+  EXPECT_EQ(callsite, room);
+  EXPECT_LT(shapes.bytes(), 32u << 20);
+}
+
+TEST(BlockShapesTest, OfTooManyThreadsTheCallsitesStayWhole) {
+  BlockShapes shapes;
+  constexpr CallsiteId kCallsites = 100;
+  constexpr ThreadId kThreads = 4000;
+  for (ThreadId thread = 1; thread <= kThreads; ++thread) {
+    for (CallsiteId callsite = 0; callsite < kCallsites; ++callsite)
+      shapes.Allocate({callsite, thread}, 1, kOne);
+  }
+  EXPECT_EQ(shapes.left_out(), 0u);
+  double of_first = 0;
+  double without_thread = 0;
+  for (const ShapeRow& row : RowsOf(shapes)) {
+    if (row.callsite == 0)
+      of_first += row.estimate.count;
+    if (row.callsite == 0 && row.thread == kUnknownThread)
+      without_thread = row.estimate.count;
+  }
+  EXPECT_EQ(of_first, kThreads);
+  EXPECT_GT(without_thread, kThreads / 2);
+  EXPECT_LT(without_thread, kThreads);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ void LiveHeap::Allocate(const SampledAllocation& allocation, uint64_t now_ns) {
   CallsiteState& state = Touch(row);
   state.totals.allocated += estimate;
   state.live_certain.Add(*entry, 1);
-  shapes_.Allocate(row, allocation.size, estimate);
+  shapes_.Allocate({row, allocation.thread}, allocation.size, estimate);
   TotalsOf(allocation.thread).allocated += estimate;
   allocated_ += estimate;
   AddLive(estimate, now_ns);
@@ -251,7 +251,7 @@ void LiveHeap::Snapshot(HeapDump* dump) const {
 uint64_t LiveHeap::SnapshotShapes(uint64_t now_ns, HeapDump* dump) const {
   BlockShapes live;
   samples_.ForEach([&](uint64_t /*address*/, const Sample& sample) {
-    live.AddLive(sample.row(), sample.size(), sample.AgeNs(now_ns),
+    live.AddLive({sample.row(), sample.thread()}, sample.size(), sample.AgeNs(now_ns),
                  EstimateOfSample(sample.size(), sample.interval()));
   });
   dump->shapes.clear();

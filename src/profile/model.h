@@ -132,7 +132,8 @@ struct ShapeRow {
   CallsiteId callsite = 0;
   ShapeKind kind = ShapeKind::kAllocatedSize;
   uint8_t log2 = 0;
-  Estimate estimate;
+  ThreadId thread = kUnknownThread;  // that allocated them; only sizes have it
+  Estimate estimate = {};
 };
 
 // A sampled block that is live.

@@ -1,5 +1,6 @@
 #include "query/dump_values.h"
 
+#include <algorithm>
 #include <string>
 
 namespace heapprofd {
@@ -56,6 +57,27 @@ ValuesByCallsite PeakValuesAt(const ImportedTrace& trace, uint32_t id) {
                               .size = trace.estimates.peak_bytes[row]};
     if (!peak.IsZero())
       values.At(trace.estimates.callsite[row]) += peak;
+  }
+  return values;
+}
+
+ValuesByCallsite ThreadValuesAt(const ImportedTrace& trace, uint32_t id, uint32_t utid) {
+  const ShapeTable& rows = trace.shapes;
+  ValuesByCallsite values(trace.callsite_limit());
+  const auto [begin, end] =
+      std::equal_range(rows.dump.span().begin(), rows.dump.span().end(), id);
+  for (auto at = begin; at != end; ++at) {
+    const auto row = static_cast<size_t>(at - rows.dump.span().begin());
+    if (rows.utid[row] != utid)
+      continue;
+    const auto kind = static_cast<ShapeKind>(rows.kind[row]);
+    if (kind == ShapeKind::kAllocatedSize) {
+      values.At(rows.callsite[row]) +=
+          {.alloc_count = rows.count[row], .alloc_size = rows.size[row]};
+    } else if (kind == ShapeKind::kLiveSize) {
+      values.At(rows.callsite[row]) += {.count = rows.count[row], .size = rows.size[row]};
+      values.AddVariance(rows.callsite[row], rows.size_error[row] * rows.size_error[row]);
+    }
   }
   return values;
 }

@@ -20,6 +20,10 @@ ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t dump);
 // What was live of it at the peak before this dump, as far as the trace tells.
 ValuesByCallsite PeakValuesAt(const ImportedTrace& trace, uint32_t dump);
 
+// What a thread has allocated up to the last dump of a heap, and what of that is live,
+// with the variances of live bytes.
+ValuesByCallsite ThreadValuesAt(const ImportedTrace& trace, uint32_t dump, uint32_t utid);
+
 // Adds the variances of one figure of these values; none when the trace does not tell.
 void AddVariances(const ImportedTrace& trace,
                   uint32_t dump,

@@ -2,7 +2,6 @@
 
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "query/object_tree.h"
 #include "query/sum.h"
@@ -15,10 +14,9 @@ class GraphDominators {
   GraphDominators(const ImportedTrace& trace,
                   const ImportedHeapGraph& graph,
                   const ObjectTree& tree)
-      : objects_(trace.heap_graph.objects),
-        first_(graph.first_object),
-        tree_(tree),
-        nodes_(graph.object_count) {}
+      : objects_(trace.heap_graph.objects), first_(graph.first_object), tree_(tree) {
+    nodes_.resize(graph.object_count, Node{});
+  }
 
   void AddTo(HeapDominators* rows) {
     SetDepths();
@@ -100,7 +98,7 @@ class GraphDominators {
   const HeapObjectTable& objects_;
   const uint32_t first_;
   const ObjectTree& tree_;
-  std::vector<Node> nodes_;  // by object
+  Column<Node> nodes_;  // by object
   uint32_t first_root_ = kNoId;
 };
 

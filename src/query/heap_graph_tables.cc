@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/column.h"
 #include "query/content_rows.h"
 #include "query/heap_dominators.h"
 #include "query/sqlite/columns.h"
@@ -66,7 +67,7 @@ TableColumn AddressColumn(const Column<uint64_t>& addresses) {
 TableColumn RetainedSizeColumn(const ImportedTrace& trace) {
   struct Retained {
     std::once_flag is_made;
-    std::vector<int64_t> sizes;  // 0: it cannot be reached
+    Column<int64_t> sizes;  // 0: it cannot be reached
   };
 
   const auto retained = std::make_shared<Retained>();

@@ -14,15 +14,13 @@ bool IsShortest(ShapeKind kind, uint8_t log2) {
 }
 
 // Rows come in ascending order; of equal ones the first stays in front.
-void KeepLargest(const Column<int64_t>& size,
-                 uint32_t row,
-                 std::array<uint32_t, 3>& largest) {
+void KeepLargest(SizedRow next, std::array<SizedRow, 3>& largest) {
   size_t place = 0;
-  while (place < largest.size() && largest[place] != kNoId &&
-         size[largest[place]] >= size[row])
+  while (place < largest.size() && largest[place].row != kNoId &&
+         largest[place].size >= next.size)
     ++place;
   for (; place < largest.size(); ++place)
-    std::swap(largest[place], row);
+    std::swap(largest[place], next);
 }
 
 }  // namespace
@@ -54,17 +52,35 @@ uint64_t HighOf(ShapeKind kind, uint8_t log2) {
   return IsShortest(kind, log2) ? kShortestTimeNs - 1 : (uint64_t{2} << log2) - 1;
 }
 
+ShapeSum SumOfThreads(const ShapeTable& rows, uint32_t row) {
+  ShapeSum sum;
+  const auto is_like_row = [&](uint32_t at) {
+    return rows.callsite[at] == rows.callsite[row] && rows.kind[at] == rows.kind[row] &&
+           rows.log2[at] == rows.log2[row] && rows.dump[at] == rows.dump[row];
+  };
+  uint32_t at = row;
+  do {
+    sum.count = Sum(sum.count, rows.count[at]);
+    sum.size = Sum(sum.size, rows.size[at]);
+    sum.variance += rows.count_error[at] * rows.count_error[at];
+  } while (++at < rows.row_count() && is_like_row(at));
+  sum.end = at;
+  return sum;
+}
+
 std::map<HistogramBin, HistogramSum> SumHistogram(const ShapeTable& rows) {
   std::map<HistogramBin, HistogramSum> sums;
-  for (uint32_t row = 0; row < rows.row_count(); ++row) {
+  for (uint32_t row = 0; row < rows.row_count();) {
+    const ShapeSum of_row = SumOfThreads(rows, row);
     const auto kind = static_cast<ShapeKind>(rows.kind[row]);
     HistogramSum& sum =
         sums[{.dump = rows.dump[row], .kind = kind, .low = LowOf(kind, rows.log2[row])}];
     sum.high = HighOf(kind, rows.log2[row]);
-    sum.count = Sum(sum.count, rows.count[row]);
-    sum.size = Sum(sum.size, rows.size[row]);
-    sum.variance += rows.count_error[row] * rows.count_error[row];
-    KeepLargest(rows.size, row, sum.largest);
+    sum.count = Sum(sum.count, of_row.count);
+    sum.size = Sum(sum.size, of_row.size);
+    sum.variance += of_row.variance;
+    KeepLargest({row, of_row.size}, sum.largest);
+    row = of_row.end;
   }
   return sums;
 }

@@ -30,15 +30,33 @@ std::string_view NameOf(ShapeKind kind);
 uint64_t LowOf(ShapeKind kind, uint8_t log2);
 uint64_t HighOf(ShapeKind kind, uint8_t log2);
 
+// A row of ShapeTable, and the bytes of SumOfThreads.
+struct SizedRow {
+  uint32_t row = kNoId;
+  int64_t size = 0;
+
+  bool operator==(const SizedRow&) const = default;
+};
+
 // One bin with the blocks of all callsites.
 struct HistogramSum {
   uint64_t high = 0;  // see HighOf
   int64_t count = 0;
   int64_t size = 0;     // bytes
   double variance = 0;  // of the count
-  // Rows of ShapeTable with the most bytes, the largest first; kNoId: there are fewer.
-  std::array<uint32_t, 3> largest = {kNoId, kNoId, kNoId};
+  // Those with the most bytes, the largest first; kNoId: there are fewer.
+  std::array<SizedRow, 3> largest = {};
 };
+
+// A row of ShapeTable with the ones behind it that differ from it in the thread alone.
+struct ShapeSum {
+  int64_t count = 0;
+  int64_t size = 0;     // bytes
+  double variance = 0;  // of the count
+  uint32_t end = 0;     // one behind the last of them
+};
+
+ShapeSum SumOfThreads(const ShapeTable& rows, uint32_t row);
 
 // SELECT ... GROUP BY dump_id, kind, low, which SQLite would sort all rows for: of a
 // compiler's recording that takes longer than all the rest of a report.

@@ -179,6 +179,7 @@ Table HistogramTable(const ImportedTrace& trace) {
       TableColumn::Integers("size", rows.size.span()),
       TableColumn::Reals("count_error", rows.count_error.span()),
       TableColumn::Reals("size_error", rows.size_error.span()),
+      IdColumn("utid", [&rows](size_t row) { return rows.utid[row]; }),
   };
   table.columns.insert(table.columns.end(), std::begin(columns), std::end(columns));
   return table;
