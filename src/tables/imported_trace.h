@@ -190,6 +190,7 @@ struct ShapeTable {
   Column<int64_t> size;        // bytes
   Column<double> count_error;  // standard errors
   Column<double> size_error;
+  Column<uint32_t> utid;  // that allocated them; kNoId: threads are not told apart
 
   size_t row_count() const { return dump.size(); }
 };

@@ -117,6 +117,11 @@ uint32_t TraceBuilder::ThreadOf(int64_t tid, uint32_t upid) {
   return entry->second;
 }
 
+uint32_t TraceBuilder::FindThread(int64_t tid, uint32_t upid) const {
+  const auto found = threads_.find({upid, tid});
+  return found == threads_.end() ? kNoId : found->second;
+}
+
 uint32_t TraceBuilder::InternMapping(const ImportedMapping& mapping) {
   std::vector<ImportedMapping>& rows = trace_->mappings;
   mapping_index_.Prepare([&](uint32_t row) { return HashOf(rows[row]); });
@@ -426,6 +431,7 @@ void TraceBuilder::AddShape(uint32_t callsite, const CallsiteShape& shape) {
   rows.size.push_back(shape.size);
   rows.count_error.push_back(shape.count_error);
   rows.size_error.push_back(shape.size_error);
+  rows.utid.push_back(shape.utid);
 }
 
 }  // namespace heapprofd

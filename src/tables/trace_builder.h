@@ -86,6 +86,9 @@ class TraceBuilder {
 
   uint32_t ThreadOf(int64_t tid, uint32_t upid);
 
+  // kNoId: nothing has named it yet.
+  uint32_t FindThread(int64_t tid, uint32_t upid) const;
+
   uint32_t InternMapping(const ImportedMapping& mapping);
 
   // `mapping`: kNoId gives the mapping without a name or range.
@@ -158,6 +161,7 @@ class TraceBuilder {
     int64_t size = 0;
     double count_error = 0;
     double size_error = 0;
+    uint32_t utid = kNoId;
   };
 
   // Of each heap only the last dump stays, with the sums of all before it, and of

@@ -204,7 +204,10 @@ void AppendThread(std::string& process_dump,
             totals);
 }
 
-void AppendShape(std::string& process_dump, uint64_t callstack_iid, const ShapeRow& row) {
+void AppendShape(std::string& process_dump,
+                 uint64_t callstack_iid,
+                 const ShapeRow& row,
+                 uint32_t tid) {
   pbf_writer writer(process_dump);
   pbf_writer message(writer, DumpField::kShapes);
   message.add_uint64(ShapeField::kCallstackId, callstack_iid);
@@ -214,6 +217,8 @@ void AppendShape(std::string& process_dump, uint64_t callstack_iid, const ShapeR
   message.add_uint64(ShapeField::kCount, Rounded(row.estimate.count));
   AddError(message, ShapeField::kBytesError, row.estimate.bytes_variance);
   AddError(message, ShapeField::kCountError, row.estimate.count_variance);
+  if (tid != 0)
+    message.add_uint64(ShapeField::kTid, tid);
 }
 
 void AppendBlocks(std::string& process_dump,

@@ -63,8 +63,11 @@ void AppendThread(std::string& process_dump,
                   const ThreadDescription& thread,
                   const CallsiteTotals& totals);
 
-// Appends a row of a histogram to a ProcessHeapSamples.
-void AppendShape(std::string& process_dump, uint64_t callstack_iid, const ShapeRow& row);
+// Appends a row of a histogram to a ProcessHeapSamples. `tid`: of its thread; 0: unknown.
+void AppendShape(std::string& process_dump,
+                 uint64_t callstack_iid,
+                 const ShapeRow& row,
+                 uint32_t tid);
 
 // Blocks in one message.
 inline constexpr size_t kBlocksTogether = 1024;

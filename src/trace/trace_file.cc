@@ -6,6 +6,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "base/fd_path.h"
 #include "trace/fields.h"
 
 namespace heapprofd {
@@ -28,6 +29,13 @@ Result<TraceFile> TraceFile::Create(const std::string& path) {
   if (!fd.valid())
     return Status::FromErrno("cannot create " + path, errno);
   return TraceFile(std::move(fd), path);
+}
+
+Result<ScopedFd> TraceFile::OpenToRead() const {
+  ScopedFd fd(open(FdPath(fd_.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid())
+    return Status::FromErrno("cannot open trace " + path_, errno);
+  return fd;
 }
 
 Status TraceFile::Append(const std::string& packet) {

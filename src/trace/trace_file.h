@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/fd_path.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -30,8 +29,11 @@ class TraceFile {
 
   bool is_in_memory() const { return !fd_.valid(); }
 
-  // Where this process can read it, whatever its name stands for by now. Of a file.
-  std::string own_path() const { return FdPath(fd_.get()); }
+  // To be read from its begin, whatever its name stands for by now. Of a file.
+  Result<ScopedFd> OpenToRead() const;
+
+  // For messages.
+  const std::string& path() const { return path_; }
 
   // All that was appended. Of one in memory.
   std::string_view bytes() const { return buffer_; }

@@ -272,7 +272,8 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
   }
   for (const ShapeRow& row : dump.shapes) {
     if (const uint64_t* iid = iids.Find(row.callsite))
-      AppendShape(message, *iid, row);
+      AppendShape(message, *iid, row,
+                  row.thread == kUnknownThread ? 0 : profile.threads[row.thread].tid);
     HPD_TRY(WriteFullPart(message, header));
   }
   HPD_TRY(WriteBlocks(message, header, dump, iids));

@@ -11,6 +11,7 @@
 
 #include <protozero/pbf_reader.hpp>
 
+#include "base/test_limits.h"
 #include "trace/fields.h"
 
 namespace heapprofd {
@@ -275,6 +276,18 @@ TEST_F(TraceWriterTest, AnExistingFileIsNotOverwritten) {
   const Result<TraceFile> file = TraceFile::Create(path());
   ASSERT_FALSE(file.ok());
   EXPECT_NE(file.status().message().find("cannot create " + path()), std::string::npos);
+}
+
+TEST_F(TraceWriterTest, ItIsReadByWhateverNameItHasAndErrorsNameItsOwn) {
+  Result<TraceFile> file = TraceFile::Create(path());
+  ASSERT_TRUE(file.ok());
+  std::filesystem::remove(path());
+  EXPECT_TRUE(file.value().OpenToRead().ok());
+  if (!kMayRunOutOfDescriptors)
+    GTEST_SKIP();
+  const ScopedLimit none(RLIMIT_NOFILE, 0);
+  EXPECT_EQ(file.value().OpenToRead().status().message(),
+            "cannot open trace " + path() + ": Too many open files; raise ulimit -n");
 }
 
 TEST_F(TraceWriterTest, ALinkInPlaceOfTheFileIsNotFollowed) {
