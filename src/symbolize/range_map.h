@@ -28,9 +28,11 @@ class RangeMap {
 
   // Must be called once after the last Add and before the first Find.
   void Build() {
-    std::stable_sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) {
+    const auto outer_first = [](const Piece& a, const Piece& b) {
       return a.start != b.start ? a.start < b.start : a.end > b.end;
-    });
+    };
+    if (!std::ranges::is_sorted(pieces_, outer_first))
+      std::ranges::stable_sort(pieces_, outer_first);
     std::vector<Piece> disjoint;
     disjoint.reserve(pieces_.size());
     std::vector<Piece> open;  // ranges that hold the current address, innermost last

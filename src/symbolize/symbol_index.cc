@@ -81,6 +81,7 @@ class SymbolReader {
     if (data == nullptr || found->sh_entsize == 0)
       return;
     const uint64_t count = data->d_size / found->sh_entsize;
+    symbols.reserve(symbols.size() + std::min(count, data->d_size / sizeof(Elf32_Sym)));
     for (int i = 0; static_cast<uint64_t>(i) < std::min<uint64_t>(count, INT32_MAX); ++i)
       ReadSymbol(data, i, found->sh_link, symbols);
   }
@@ -115,6 +116,24 @@ class SymbolReader {
   std::vector<GElf_Shdr> sections_;
 };
 
+// `symbols` by start; those with a size are in `names` already.
+void AddWithoutSize(const std::vector<Symbol>& symbols, RangeMap<const char*>* names) {
+  RangeMap<const char*> sized = *names;
+  sized.Build();
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    const Symbol& symbol = symbols[i];
+    const bool is_alias = i > 0 && symbols[i - 1].start == symbol.start;
+    if (symbol.has_size || is_alias || sized.Find(symbol.start))
+      continue;
+    const auto next =
+        std::find_if(symbols.begin() + static_cast<ptrdiff_t>(i), symbols.end(),
+                     [&](const Symbol& other) { return other.start > symbol.start; });
+    const uint64_t limit =
+        next == symbols.end() ? symbol.end : std::min(symbol.end, next->start);
+    names->Add(symbol.start, limit, symbol.name);
+  }
+}
+
 }  // namespace
 
 SymbolIndex::SymbolIndex(std::span<const ElfModule::Image> images) {
@@ -126,32 +145,18 @@ SymbolIndex::SymbolIndex(std::span<const ElfModule::Image> images) {
   }
   std::stable_sort(symbols.begin(), symbols.end(), ByStartThenRank);
 
-  RangeMap<const char*> sized;
-  uint64_t covered_start =
-      0;  // [covered_start, covered_end): held by better names of the same start
+  // [covered_start, covered_end): held by better names of the same start
+  uint64_t covered_start = 0;
   uint64_t covered_end = 0;
   for (const Symbol& symbol : symbols) {
     if (!symbol.has_size || (symbol.start == covered_start && symbol.end <= covered_end))
       continue;
     covered_end = symbol.end;
     covered_start = symbol.start;
-    sized.Add(symbol.start, symbol.end, symbol.name);
     names_.Add(symbol.start, symbol.end, symbol.name);
   }
-  sized.Build();
-
-  for (size_t i = 0; i < symbols.size(); ++i) {
-    const Symbol& symbol = symbols[i];
-    const bool is_alias = i > 0 && symbols[i - 1].start == symbol.start;
-    if (symbol.has_size || is_alias || sized.Find(symbol.start))
-      continue;
-    const auto next =
-        std::find_if(symbols.begin() + static_cast<ptrdiff_t>(i), symbols.end(),
-                     [&](const Symbol& other) { return other.start > symbol.start; });
-    const uint64_t limit =
-        next == symbols.end() ? symbol.end : std::min(symbol.end, next->start);
-    names_.Add(symbol.start, limit, symbol.name);
-  }
+  if (!std::ranges::all_of(symbols, &Symbol::has_size))
+    AddWithoutSize(symbols, &names_);
   names_.Build();
 }
 

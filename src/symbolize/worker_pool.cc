@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/child_process.h"
 #include "base/files/passed_fds.h"
 #include "base/scoped_fd.h"
 #include "sandbox/sandbox.h"
@@ -72,11 +72,14 @@ uint64_t DataBytes() {
 // The share of one of `workers` in half of the machine's memory, at most the limit, and
 // what this process, which may be a worker itself, has left.
 uint64_t MemoryPerWorker(const WorkerLimits& limits, unsigned workers) {
-  const auto pages = static_cast<uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
-  const uint64_t share = std::max(pages * 4096 / 2 / workers, kMinMemoryBytes);
   rlimit own{};
   getrlimit(RLIMIT_DATA, &own);
-  const uint64_t left = own.rlim_cur - std::min<uint64_t>(own.rlim_cur, DataBytes());
+  const rlim_t most = limits.divides_memory ? own.rlim_cur : own.rlim_max;
+  const uint64_t left = most - std::min<uint64_t>(most, DataBytes());
+  if (!limits.divides_memory)
+    return std::min(limits.memory_bytes, left);
+  const auto pages = static_cast<uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
+  const uint64_t share = std::max(pages * 4096 / 2 / workers, kMinMemoryBytes);
   return std::min({limits.memory_bytes, share, left});
 }
 
@@ -99,7 +102,7 @@ constexpr uint64_t kOpenersCapabilities =
     CapabilityBit(CAP_DAC_READ_SEARCH) | CapabilityBit(CAP_SETPCAP) |
     CapabilityBit(CAP_SETUID) | CapabilityBit(CAP_SETGID) | CapabilityBit(CAP_KILL);
 
-Status GiveUpRights(int parent, const WorkerLimits& limits) {
+Status GiveUpRights(int socket, const WorkerLimits& limits) {
   if (limits.rights == WorkerRights::kToOpen) {
     HPD_TRY(ForbidNewPrivileges());
     return DropCapabilities(kOpenersCapabilities);
@@ -107,33 +110,34 @@ Status GiveUpRights(int parent, const WorkerLimits& limits) {
   if (limits.rights == WorkerRights::kAll)
     return {};
   std::vector<int> kept = limits.kept_fds;
-  kept.push_back(parent);
+  kept.push_back(socket);
   return BecomeReader(kept, limits.on_request ? SystemCalls::kUseWhatIsOpenAndAsk
                                               : SystemCalls::kUseWhatIsOpen);
 }
 
-[[noreturn]] void ServeTasks(int parent,
+[[noreturn]] void ServeTasks(int socket,
                              const WorkerTask& task,
                              const WorkerLimits& limits) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const int number : {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGABRT, SIGXCPU})
     signal(number, SIG_DFL);
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_DATA, DataBytes() + limits.memory_bytes);
+  if (!limits.divides_memory)
+    VolunteerToBeEnded();
   std::set_new_handler([] { _exit(kOutOfMemoryExit); });
   // Memory given back and taken again costs its page faults twice; a worker lives short.
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_MMAP_THRESHOLD, kMaxHeapBlock);
   mallopt(M_TOP_PAD, kHeapStep);
-  if (!GiveUpRights(parent, limits).ok())
+  if (!GiveUpRights(socket, limits).ok())
     _exit(kKeepsRightsExit);
   uint64_t index = 0;
-  while (ReadExactly(parent, &index, sizeof(index))) {
+  while (ReadExactly(socket, &index, sizeof(index))) {
     AllowCpuSeconds(limits.cpu_seconds);
     const std::string result = task(index);
     const uint64_t size = result.size();
-    if (!WriteExactly(parent, &size, sizeof(size)) ||
-        !WriteExactly(parent, result.data(), result.size()))
+    if (!WriteExactly(socket, &size, sizeof(size)) ||
+        !WriteExactly(socket, result.data(), result.size()))
       break;
   }
   _exit(0);
@@ -168,10 +172,12 @@ class Worker {
     worker->socket_ = ScopedFd(ends[0]);
     RefuseFds(ends[0]);  // whoever parses may be somebody else's by then
     const ScopedFd child_end(ends[1]);
+    const pid_t parent = getpid();
     worker->pid_ = fork();
     if (worker->pid_ < 0)
       return nullptr;
     if (worker->pid_ == 0) {
+      EndWithParent(parent, SIGKILL);
       // Our ends of the sockets: held there they would keep workers from noticing that
       // we are gone.
       worker->CloseInChild();

@@ -27,7 +27,11 @@ enum class WorkerRights : uint8_t {
 };
 
 struct WorkerLimits {
-  uint64_t memory_bytes = uint64_t{4} << 30;    // per worker, beyond what the caller uses
+  uint64_t memory_bytes = uint64_t{4} << 30;  // per worker, beyond what the caller uses
+  // Each has at most its share of half of the machine's memory and of what the caller's
+  // own limit leaves. False: `memory_bytes` is all that counts, and workers are the first
+  // to be ended when memory runs out.
+  bool divides_memory = true;
   uint32_t cpu_seconds = 120;                   // per task
   uint32_t wall_seconds = 180;                  // per task
   uint64_t result_bytes = uint64_t{512} << 20;  // per task

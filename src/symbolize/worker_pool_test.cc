@@ -160,6 +160,24 @@ TEST(WorkerPoolTest, ATaskThatNeedsTooMuchMemoryIsStopped) {
   EXPECT_EQ(results.at(0), "error: the worker needed more than 64 MiB of memory");
   EXPECT_EQ(results.at(1), "xxxx");
 }
+
+TEST(WorkerPoolTest, WhatAWorkersWorkersAddIsWithinItsLimitUnlessTheyHaveTheirOwn) {
+  for (const bool divides : {true, false}) {
+    const auto results =
+        RunAll(1,
+               [divides](size_t) {
+                 const std::string kept(size_t{200} << 20, 'x');
+                 const WorkerLimits limits = {.memory_bytes = uint64_t{400} << 20,
+                                              .divides_memory = divides};
+                 const auto added = [&kept](size_t) {
+                   return std::string(kept.size(), 'y').substr(0, 4);
+                 };
+                 return RunAll(1, added, limits).at(0).substr(0, 30);
+               },
+               {.memory_bytes = uint64_t{300} << 20});
+    EXPECT_EQ(results.at(0), divides ? "error: the worker needed more " : "yyyy");
+  }
+}
 #endif
 
 TEST(WorkerPoolTest, AResultWithoutEndIsNotTaken) {

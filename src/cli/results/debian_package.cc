@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
 
 namespace heapprofd {
 namespace {
@@ -41,16 +47,41 @@ std::string ContentsOf(const std::filesystem::path& path) {
   return text;
 }
 
+// How many letters the names of a file and of a list of files begin with alike.
+size_t Likeness(std::string_view file, std::string_view list) {
+  const auto differs = std::ranges::mismatch(file, list, [](unsigned char a, char b) {
+    return std::tolower(a) == b;  // packages have no capitals
+  });
+  return static_cast<size_t>(differs.in1 - file.begin());
+}
+
+// The likely ones first: libfoo.so.1 is mostly in libfoo1.
+std::vector<std::filesystem::path> ListsFor(std::string_view file,
+                                            const std::string& lists) {
+  std::vector<std::pair<size_t, std::filesystem::path>> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(lists, error)) {
+    if (entry.path().extension() == ".list")
+      found.emplace_back(Likeness(file, entry.path().filename().native()), entry.path());
+  }
+  std::ranges::stable_sort(found, std::greater(),
+                           [](const auto& list) { return list.first; });
+  std::vector<std::filesystem::path> paths;
+  paths.reserve(found.size());
+  for (auto& [likeness, path] : found)
+    paths.push_back(std::move(path));
+  return paths;
+}
+
 }  // namespace
 
 std::optional<std::string> DebianPackageOf(const std::string& path,
                                            const std::string& lists) {
   const std::array<std::string, 2> wanted = {path, WithoutUsr(path)};
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(lists, error)) {
-    if (entry.path().extension() != ".list" || !HasLine(ContentsOf(entry.path()), wanted))
+  for (const std::filesystem::path& list : ListsFor(FileName(path), lists)) {
+    if (!HasLine(ContentsOf(list), wanted))
       continue;
-    const std::string name = entry.path().stem();  // "libfoo1:amd64"
+    const std::string name = list.stem();  // "libfoo1:amd64"
     return name.substr(0, name.find(':'));
   }
   return std::nullopt;

@@ -42,6 +42,13 @@ TEST_F(DebianPackageTest, LinesThatHaveThePathAreOtherFiles) {
   EXPECT_FALSE(DebianPackageOf("/bin/tool.2", lists_));
 }
 
+// Which of them come first is a guess by name; the contents decide.
+TEST_F(DebianPackageTest, AListOfASimilarNameIsNotTakenForIt) {
+  Write("libbar-2:amd64.list", "/usr/lib/libBar-3.so\n");
+  Write("another.list", "/usr/lib/libBar-2.so.1\n");
+  EXPECT_EQ(DebianPackageOf("/usr/lib/libBar-2.so.1", lists_), "another");
+}
+
 TEST_F(DebianPackageTest, OtherFilesAreNobodys) {
   EXPECT_FALSE(DebianPackageOf("/usr/lib/libfoo.so", lists_));
   EXPECT_FALSE(DebianPackageOf("/usr/bin/other", lists_));
