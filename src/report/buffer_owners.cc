@@ -5,11 +5,12 @@
 #include <limits>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "query/object_tree.h"
+#include "report/holder_walk.h"
 #include "tables/block_index.h"
+#include "tables/last_dumps.h"
 
 namespace heapprofd {
 namespace {
@@ -31,37 +32,23 @@ class OwnersInGraph {
  public:
   OwnersInGraph(const ImportedTrace& trace, uint32_t graph, ObjectTree tree)
       : trace_(trace),
-        first_(trace.heap_graph.graphs[graph].first_object),
-        tree_(std::move(tree)) {}
+        tree_(std::move(tree)),
+        walk_([this, first = trace.heap_graph.graphs[graph].first_object](
+                  uint32_t object) { return tree_.parent[object - first]; },
+              [this](uint32_t object) { return OwnerName(trace_, object); }) {}
+
+  OwnersInGraph(const OwnersInGraph&) = delete;
+  OwnersInGraph& operator=(const OwnersInGraph&) = delete;
 
   std::string_view Of(uint32_t object) {
-    if (trace_.heap_graph.objects.root_distance[object] < 0)
-      return kHeldByNobody;
-    std::string_view name = kHeldBySeveral;
-    passed_.clear();
-    for (uint32_t at = tree_.parent[object - first_]; at != kNoId;
-         at = tree_.parent[at - first_]) {
-      if (const auto known = known_.find(at); known != known_.end()) {
-        name = known->second;
-        break;
-      }
-      passed_.push_back(at);
-      name = OwnerName(trace_, at);
-      if (!IsLibraryClass(name))
-        break;
-    }
-    for (const uint32_t at : passed_)
-      known_[at] = name;
-    return name;
+    return trace_.heap_graph.objects.root_distance[object] < 0 ? kHeldByNobody
+                                                               : walk_.OwnerOf(object);
   }
 
  private:
   const ImportedTrace& trace_;
-  uint32_t first_;
   ObjectTree tree_;
-  // By holder that has been passed: buffers in one long list would walk all of it each.
-  std::unordered_map<uint32_t, std::string_view> known_;
-  std::vector<uint32_t> passed_;
+  HolderWalk<std::string_view> walk_;
 };
 
 // Sizes are what a file says.
@@ -84,16 +71,14 @@ bool IsLibraryClass(std::string_view name) {
 Result<std::vector<BufferGroup>> GroupBuffers(const ImportedTrace& trace,
                                               const CancelFlag& cancelled) {
   const HeapGraphTables& heap = trace.heap_graph;
-  std::map<uint32_t, uint32_t> last_graphs;  // by process
-  for (uint32_t graph = 0; graph < heap.graphs.size(); ++graph)
-    last_graphs[heap.graphs[graph].upid] = graph;
+  const std::map<uint32_t, uint32_t> last_graphs = LastGraphs(trace);
   const BlockIndex blocks(trace);
   std::map<uint32_t, OwnersInGraph> owners;  // by graph
   std::map<std::tuple<uint32_t, std::string, uint32_t>, BufferGroup> groups;
   for (const HeapDirectBuffer& buffer : heap.direct_buffers) {
     const uint32_t graph = heap.objects.graph[buffer.object];
     const uint32_t upid = heap.graphs[graph].upid;
-    if (last_graphs[upid] != graph)
+    if (last_graphs.at(upid) != graph)
       continue;
     auto known = owners.find(graph);
     if (known == owners.end()) {

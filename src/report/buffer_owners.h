@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -22,15 +21,7 @@ struct BufferGroup {
   uint64_t bytes = 0;
 };
 
-// Of Java's own classes and of arrays, which hold things for others.
-bool IsLibraryClass(std::string_view name);
-
-// Whom owners are called that no class names.
-inline constexpr char kHeldByNobody[] = "nobody: they are garbage";
-inline constexpr char kHeldBySeveral[] = "several at once";
-
-// Of the last dump of each process, the largest first. The owner is the nearest that
-// holds a buffer's object alone and is not of Java's own classes; else the outermost.
+// Of the last dump of each process, the largest first; owners are those of HolderWalk.
 // kUnavailable when cancelled.
 Result<std::vector<BufferGroup>> GroupBuffers(const ImportedTrace& trace,
                                               const CancelFlag& cancelled);

@@ -1,8 +1,11 @@
 #include "report/report_data.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -22,12 +25,15 @@ namespace {
 
 using nlohmann::json;
 
-// One moment of one heap.
+// One moment of one heap, or of one thread in it.
 struct Moment {
   uint32_t dump = 0;
-  bool is_peak = false;  // what the estimates of the dump tell of the peak before it
-  size_t rank = 0;       // 0: must be shown
+  bool is_peak = false;   // what the estimates of the dump tell of the peak before it
+  uint32_t utid = kNoId;  // kNoId: of all threads
+  size_t rank = 0;        // 0: must be shown
 };
+
+constexpr size_t kRankOfThreads = 3;
 
 using Heap = std::pair<uint32_t, StringId>;  // process, name
 
@@ -37,8 +43,34 @@ bool TellsPeak(const ImportedTrace& trace, const ImportedDump& dump) {
   return std::any_of(peaks.begin(), peaks.end(), [](int64_t bytes) { return bytes > 0; });
 }
 
-// Of each heap the last dump, then its peak, then earlier dumps; of too many heaps those
-// that changed in most places. `dump_ids`: those to choose from, ascending.
+// Those of a dump that hold, or have allocated, most; none where there are no two. Of a
+// dump of the maximum it is not known which thread held what.
+std::vector<uint32_t> ThreadsOf(const ImportedTrace& trace, uint32_t dump, size_t most) {
+  std::vector<ThreadTotals> totals;
+  const std::span<const uint32_t> dumps = trace.shapes.dump.span();
+  if (trace.dumps[dump].is_peak || !std::binary_search(dumps.begin(), dumps.end(), dump))
+    return {};
+  for (auto row =
+           std::ranges::lower_bound(trace.thread_totals, dump, {}, &ThreadTotals::dump);
+       row != trace.thread_totals.end() && row->dump == dump; ++row) {
+    if (row->utid != kNoId)
+      totals.push_back(*row);
+  }
+  if (totals.size() < 2)
+    return {};
+  const auto size_of = [](const ThreadTotals& row) {
+    const auto allocated = static_cast<double>(row.alloc_size);  // files may say anything
+    return std::pair(allocated - static_cast<double>(row.free_size), allocated);
+  };
+  std::ranges::stable_sort(totals, std::ranges::greater(), size_of);
+  std::vector<uint32_t> threads;
+  for (size_t i = 0; i < std::min(most, totals.size()); ++i)
+    threads.push_back(totals[i].utid);
+  return threads;
+}
+
+// Of each heap the last dump, then its peak, then earlier dumps, then threads; of too
+// many heaps those that changed in most places. `dump_ids`: those to choose from, ascending.
 std::vector<Moment> MomentsOf(const ImportedTrace& trace,
                               const std::vector<uint32_t>& dump_ids,
                               const ReportOptions& options) {
@@ -47,10 +79,13 @@ std::vector<Moment> MomentsOf(const ImportedTrace& trace,
     heaps[{trace.dumps[id].upid, trace.dumps[id].heap_name}].push_back(id);
   std::vector<Moment> moments;
   for (auto& [heap, dumps] : heaps) {
+    std::ranges::stable_sort(dumps, {}, [&](uint32_t id) { return trace.dumps[id].ts; });
     const uint32_t last = dumps.back();
     moments.push_back({.dump = last, .is_peak = false, .rank = 0});
     if (TellsPeak(trace, trace.dumps[last]))
       moments.push_back({.dump = last, .is_peak = true, .rank = 1});
+    for (const uint32_t utid : ThreadsOf(trace, last, options.max_threads))
+      moments.push_back({.dump = last, .utid = utid, .rank = kRankOfThreads});
     dumps.pop_back();
     for (const uint32_t dump : ChosenDumps(trace, dumps, options.max_earlier_dumps))
       moments.push_back({.dump = dump, .is_peak = false, .rank = 2});
@@ -67,6 +102,8 @@ std::vector<Moment> MomentsOf(const ImportedTrace& trace,
 ValuesByCallsite ValuesOf(const ImportedTrace& trace, const Moment& moment) {
   if (moment.is_peak)
     return PeakValuesAt(trace, moment.dump);
+  if (moment.utid != kNoId)
+    return ThreadValuesAt(trace, moment.dump, moment.utid);
   ValuesByCallsite values = ValuesAt(trace, moment.dump);
   AddVariances(trace, moment.dump, ProfileView::kLiveSize, &values);
   return values;
@@ -146,6 +183,8 @@ Result<Trees> AppendTrees(TraceDatabase& database,
   size_t& room = trees.room;
   room = options.max_nodes;
   const std::vector<Moment> moments = MomentsOf(database.trace(), dump_ids, options);
+  const bool has_several =
+      moments.size() > 1 && moments[1].rank < kRankOfThreads;  // they come last
   std::map<Heap, uint32_t> too_large;  // a heap's earliest dump whose tree had no room
   for (const Moment& moment : moments) {
     constexpr size_t kLeastNodes = 1000;
@@ -154,17 +193,20 @@ Result<Trees> AppendTrees(TraceDatabase& database,
     // Later dumps have no fewer stacks: what was ever allocated stays.
     const ImportedDump& dump = database.trace().dumps[moment.dump];
     const auto known = too_large.find({dump.upid, dump.heap_name});
-    if (moment.rank > 1 && known != too_large.end() && known->second < moment.dump)
+    if (moment.rank == 2 && known != too_large.end() && known->second < moment.dump)
       continue;
     HPD_TRY_ASSIGN(const MomentTree tree,
                    MomentTree::Of(database, moment, order ? &*order : nullptr));
+    if (tree.node_count() == 0 && moment.rank == kRankOfThreads)
+      continue;
     if (tree.node_count() > room && moment.rank > 1) {
-      too_large[{dump.upid, dump.heap_name}] = moment.dump;
+      if (moment.rank == 2)
+        too_large[{dump.upid, dump.heap_name}] = moment.dump;
       continue;
     }
-    // The first of several trees leaves room for the others.
+    // The first of several trees leaves room for the others, but not for threads.
     const size_t limit =
-        moment.rank == 0 && moments.size() > 1 ? std::max(room / 2, kLeastNodes) : room;
+        moment.rank == 0 && has_several ? std::max(room / 2, kLeastNodes) : room;
     const bool is_whole = tree.node_count() <= limit;
     HPD_TRY_ASSIGN(const uint32_t nodes, tree.AppendTo({limit}, functions, trees.bytes));
     room -= std::min<size_t>(room, nodes);
@@ -173,6 +215,8 @@ Result<Trees> AppendTrees(TraceDatabase& database,
                           {"is_whole", is_whole},
                           {"has_errors", tree.has_errors()},
                           {"nodes", nodes}});
+    if (moment.utid != kNoId)
+      trees.list.back()["thread"] = database.trace().threads[moment.utid].tid;
   }
   return trees;
 }

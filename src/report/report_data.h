@@ -28,6 +28,7 @@ struct ReportOptions {
   bool is_served = false;  // the page can ask who has made it (heap_profile view)
   size_t max_nodes = size_t{1} << 20;  // of all trees together
   size_t max_earlier_dumps = 16;       // per heap: with a tree, besides the last and peak
+  size_t max_threads = 16;             // per heap: with a tree of the last dump
   size_t max_trees = 256;
   // Of functions. All blocks together then have less than 2 GiB, as Gzip() wants.
   size_t max_text_bytes = size_t{1} << 30;

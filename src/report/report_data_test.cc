@@ -174,6 +174,7 @@ class ReportDataTest : public testing::Test {
     trace_->shapes.size.push_back(size);
     trace_->shapes.count_error.push_back(0.5);
     trace_->shapes.size_error.push_back(0.25);
+    trace_->shapes.utid.push_back(kNoId);
   }
 
   // Of a process that has no heap unless it is process 0.
@@ -185,6 +186,78 @@ class ReportDataTest : public testing::Test {
   std::unique_ptr<ImportedTrace> trace_;
   TraceBuilder builder_;
 };
+
+// In the one dump there is.
+class ReportThreadsTest : public ReportDataTest {
+ protected:
+  // `size` bytes in `count` blocks at the last stack, half of them live.
+  void AddToThread(int64_t tid, int64_t size, int64_t count) {
+    const auto callsite = trace_->allocations.callsite.span().back();
+    const uint32_t utid = tid == 0 ? kNoId : builder_.ThreadOf(tid, 0);
+    for (const ShapeKind kind : {ShapeKind::kAllocatedSize, ShapeKind::kLiveSize}) {
+      const int64_t divisor = kind == ShapeKind::kLiveSize ? 2 : 1;
+      AddShape(kind, 3, callsite, size / divisor);
+      trace_->shapes.count[trace_->shapes.row_count() - 1] = count / divisor;
+      trace_->shapes.utid[trace_->shapes.row_count() - 1] = utid;
+    }
+    AddShape(ShapeKind::kAge, 3, callsite, size);
+    for (ThreadTotals& row : trace_->thread_totals) {
+      if (row.utid == utid)
+        row.alloc_size += size;
+    }
+    if (std::ranges::none_of(trace_->thread_totals,
+                             [&](const auto& row) { return row.utid == utid; }))
+      trace_->thread_totals.push_back({.utid = utid, .alloc_size = size});
+  }
+};
+
+TEST_F(ReportThreadsTest, EachHasATreeOfWhatItHasAllocated) {
+  Add({"main", "f"}, 100, 10);
+  AddToThread(7, 40, 4);
+  AddToThread(9, 60, 6);
+  Add({"main", "g"}, 24, 2);
+  AddToThread(9, 20, 2);
+  AddToThread(0, 4, 2);
+  const Decoder decoded = Encode();
+  ASSERT_EQ(decoded.trees.size(), 3u);
+  const nlohmann::json& trees = decoded.facts["trees"];
+  EXPECT_FALSE(trees[0].contains("thread"));
+  EXPECT_EQ(trees[1]["thread"], 9);
+  EXPECT_EQ(Decoder::Folded(decoded.trees[1]), "main;f 30 3\nmain;g 10 1\n");
+  EXPECT_EQ(decoded.trees[1][2].alloc_size, 60);
+  EXPECT_EQ(decoded.trees[1][2].alloc_count, 6);
+  EXPECT_EQ(trees[1]["has_errors"], true);
+  EXPECT_EQ(trees[2]["thread"], 7);
+  EXPECT_EQ(Decoder::Folded(decoded.trees[2]), "main;f 20 2\n");
+}
+
+TEST_F(ReportThreadsTest, OfOneAloneThereIsNoTree) {
+  Add({"main"}, 100, 10);
+  AddToThread(7, 40, 4);
+  EXPECT_EQ(Encode().facts["trees"].size(), 1u);
+}
+
+TEST_F(ReportThreadsTest, OfTooManyThoseWithMostHaveOne) {
+  Add({"main"}, 100, 10);
+  for (int64_t tid = 1; tid <= 5; ++tid)
+    AddToThread(tid, 10 * tid, 2);
+  const nlohmann::json trees = Encode({.max_threads = 2}).facts["trees"];
+  ASSERT_EQ(trees.size(), 3u);
+  EXPECT_EQ(trees[1]["thread"], 5);
+  EXPECT_EQ(trees[2]["thread"], 4);
+}
+
+// A tree of all is never made smaller for their sake.
+TEST_F(ReportThreadsTest, TheyHaveTheRoomThatIsLeft) {
+  for (int i = 0; i < 1500; ++i) {
+    Add({"main", "f" + std::to_string(i)}, i + 1, 1);
+    AddToThread(1 + i % 2, 10, 2);
+  }
+  const Decoder decoded = Encode({.max_nodes = 2000});
+  ASSERT_EQ(decoded.trees.size(), 1u);
+  EXPECT_EQ(decoded.trees[0].size(), 1502u);
+  EXPECT_EQ(decoded.facts["trees"][0]["is_whole"], true);
+}
 
 // So that a new figure cannot be forgotten.
 TEST_F(ReportDataTest, AllFiguresOfQualityThatAreNotZeroAreThere) {
@@ -311,6 +384,68 @@ TEST_F(ReportDataTest, OtherHeapsLeaveRoomForTheLastGraph) {
   EXPECT_LE(decoded.trees[0].size(), 1000u);
   for (const size_t tree : {1u, 2u})
     EXPECT_EQ(DumpIn(decoded.facts, decoded.facts["trees"][tree]["dump"])["ts"], 6);
+}
+
+// Buffers of `owners` classes, 100 bytes each, that main allocated; the first class has one
+// byte more that another callsite which reads the same allocated.
+void AddBuffers(uint32_t owners, TraceBuilder* builder) {
+  HeapGraphTables& tables = builder->trace().heap_graph;
+  tables.graphs.push_back({.upid = builder->ProcessOf(1),
+                           .ts = 5,
+                           .first_object = 0,
+                           .object_count = 2 * owners + 1});
+  for (uint32_t i = 0; i <= 2 * owners; ++i) {
+    const bool is_owner = i < owners;
+    const std::string name = is_owner ? "Owner" + std::to_string(i) : "java.nio.Buffer";
+    tables.classes.push_back({.name = builder->Intern(name)});
+    tables.objects.graph.push_back(0);
+    tables.objects.type.push_back(i);
+    tables.objects.self_size.push_back(16);
+    tables.objects.native_size.push_back(0);
+    tables.objects.root_distance.push_back(is_owner ? 0 : 1);
+    tables.objects.root_type.push_back(is_owner ? HeapRootType::kJniGlobal
+                                                : HeapRootType::kNone);
+    tables.objects.heap_type.push_back(HeapType::kApp);
+  }
+  for (uint32_t i = 0; i <= 2 * owners; ++i) {
+    std::vector<uint32_t> owned;
+    if (i < owners)
+      owned.push_back(owners + i);
+    if (i == 0)
+      owned.push_back(2 * owners);
+    tables.objects.first_reference.push_back(
+        owned.empty() ? kNoId : static_cast<uint32_t>(tables.references.owner.size()));
+    tables.objects.reference_count.push_back(static_cast<uint32_t>(owned.size()));
+    for (const uint32_t object : owned) {
+      tables.references.owner.push_back(i);
+      tables.references.owned.push_back(object);
+      tables.references.field_name.push_back(kEmptyString);
+      tables.references.field_type_name.push_back(kEmptyString);
+      tables.references.deobfuscated_field_name.push_back(kNoId);
+    }
+    if (i >= owners)
+      tables.direct_buffers.push_back({.object = i,
+                                       .address = i < 2 * owners ? 4096u : 8192u,
+                                       .bytes = i < 2 * owners ? 100u : 1u});
+  }
+}
+
+TEST_F(ReportDataTest, OfTooManyGroupsOfBuffersThoseThatAreThereAreWhole) {
+  constexpr uint32_t kMost = 2000;
+  Add({"main"}, 100, 1);
+  AddBuffers(kMost + 5, &builder_);
+  const auto main_at = [this](uint64_t place) {
+    return builder_.InternCallsite(
+        kNoId, builder_.InternFrame(builder_.Intern("main"), kNoId, place));
+  };
+  builder_.AddLiveBlock(main_at(0), 4096, 100);
+  builder_.AddLiveBlock(main_at(8), 8192, 1);
+  const Decoder decoded = Encode();
+  const nlohmann::json& rows = decoded.facts["buffers"]["rows"];
+  ASSERT_EQ(rows.size(), kMost);
+  EXPECT_EQ(rows[0][1], "Owner0");
+  EXPECT_EQ(rows[0][2], 2);
+  EXPECT_EQ(rows[0][3], 101);
 }
 
 TEST_F(ReportDataTest, OfTooManyGraphsTheLastAreThereAndTheirNumberIsTold) {

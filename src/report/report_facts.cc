@@ -19,6 +19,7 @@
 #include "query/stacks/frame_functions.h"
 #include "report/buffer_owners.h"
 #include "report/json_rows.h"
+#include "tables/last_dumps.h"
 
 namespace heapprofd {
 namespace {
@@ -63,11 +64,16 @@ constexpr Question kQuestions[] = {
      "cmdline, start_ts FROM process WHERE upid IN (SELECT upid FROM heap_dump UNION "
      "SELECT upid "
      "FROM heap_graph) LIMIT 5000"},
+    // Of each last dump at least those that have trees.
     {"threads",
-     "SELECT dump_id, tid, substr(thread_name, 1, 1000) AS thread_name, live_size, "
-     "live_count, alloc_size, alloc_count FROM heap_profile_thread WHERE dump_id IN "
-     "(SELECT max(id) FROM heap_dump GROUP BY upid, heap_name) ORDER BY dump_id, "
-     "live_size DESC LIMIT 2000"},
+     "SELECT dump_id, tid, thread_name, live_size, live_count, alloc_size, alloc_count "
+     "FROM (SELECT dump_id, tid, substr(thread_name, 1, 1000) AS thread_name, live_size, "
+     "live_count, alloc_size, alloc_count, row_number() OVER (PARTITION BY dump_id ORDER "
+     "BY live_size DESC, alloc_size DESC) AS place FROM heap_profile_thread WHERE "
+     "dump_id "
+     "IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY upid, heap_name "
+     "ORDER BY ts DESC, id DESC) AS newer FROM heap_dump) WHERE newer = 1)) ORDER BY "
+     "place > 16, dump_id, place LIMIT 2000"},
     // Of too many every n-th, counted from each process's last one, which is there.
     {"memory",
      "SELECT ts, upid, name, value FROM (SELECT *, row_number() OVER (PARTITION BY upid "
@@ -152,9 +158,9 @@ json StacksOfRows(const ShapeTable& shapes,
   json rows = json::array();
   for (const uint32_t id : ids) {
     const auto kind = static_cast<ShapeKind>(shapes.kind[id]);
+    const ShapeSum sum = SumOfThreads(shapes, id);
     rows.push_back({shapes.dump[id], NameOf(kind), LowOf(kind, shapes.log2[id]),
-                    shapes.count[id], shapes.size[id],
-                    NumberOrNull(shapes.count_error[id]),
+                    sum.count, sum.size, NumberOrNull(std::sqrt(sum.variance)),
                     stacks.Of(shapes.callsite[id])});
   }
   return {
@@ -165,13 +171,13 @@ json StacksOfRows(const ShapeTable& shapes,
 // Of the last dump of each heap the variances of all its callsites, as
 // heap_profile_estimate has them.
 json ErrorFacts(const ImportedTrace& trace) {
-  std::map<std::pair<uint32_t, StringId>, uint32_t> last;
-  for (uint32_t id = 0; id < trace.dumps.size(); ++id)
-    last[{trace.dumps[id].upid, trace.dumps[id].heap_name}] = id;
-  std::map<uint32_t, json> rows;
-  for (const auto& [heap, id] : last) {
+  json answer = {{"columns",
+                  {"dump_id", "live_size_variance", "live_count_variance",
+                   "alloc_size_variance", "alloc_count_variance"}},
+                 {"rows", json::array()}};
+  for (const uint32_t id : LastDumps(trace)) {
     const ImportedDump& dump = trace.dumps[id];
-    if (dump.estimate_count == 0)
+    if (dump.estimate_count == 0 || answer["rows"].size() == kMostErrors)
       continue;
     const auto variance_of = [&dump](const Column<double>& errors) {
       double sum = 0;
@@ -181,33 +187,21 @@ json ErrorFacts(const ImportedTrace& trace) {
       return NumberOrNull(sum);
     };
     const EstimateTable& estimates = trace.estimates;
-    rows[id] = {id, variance_of(estimates.live_bytes_error),
-                variance_of(estimates.live_count_error),
-                variance_of(estimates.allocated_bytes_error),
-                variance_of(estimates.alloc_count_error)};
-  }
-  json answer = {{"columns",
-                  {"dump_id", "live_size_variance", "live_count_variance",
-                   "alloc_size_variance", "alloc_count_variance"}},
-                 {"rows", json::array()}};
-  for (auto& [id, row] : rows) {
-    if (answer["rows"].size() < kMostErrors)
-      answer["rows"].push_back(std::move(row));
+    answer["rows"].push_back({id, variance_of(estimates.live_bytes_error),
+                              variance_of(estimates.live_count_error),
+                              variance_of(estimates.allocated_bytes_error),
+                              variance_of(estimates.alloc_count_error)});
   }
   return answer;
 }
 
 // All figures of the table that are not 0, of the last dump of each process.
 json QualityFacts(const ImportedTrace& trace) {
-  std::map<uint32_t, uint32_t> last;  // of a process: its row of `qualities`
-  for (const ImportedDump& dump : trace.dumps) {
-    if (dump.quality != kNoId)
-      last[dump.upid] = dump.quality;
-  }
   json rows = json::array();
-  for (const auto& [upid, row] : last) {
+  for (const auto& [upid, id] : LastDumpsWithQuality(trace)) {
+    const Quality& quality = trace.qualities[trace.dumps[id].quality];
     for (const Figure& figure : kFigures) {
-      const uint64_t value = trace.qualities[row].*figure.value;
+      const uint64_t value = quality.*figure.value;
       if (value != 0 && rows.size() < kMostFigures)
         rows.push_back({upid, figure.name, value, figure.meaning, figure.is_fault});
     }
@@ -229,17 +223,20 @@ Result<json> BufferFacts(TraceDatabase& database, StackTexts& stacks) {
   if (!database.trace().heap_graph.direct_buffers.empty()) {
     HPD_TRY_ASSIGN(const std::vector<BufferGroup> groups,
                    GroupBuffers(database.trace(), database.cancel_flag()));
-    std::map<std::tuple<uint32_t, std::string_view, json>, size_t> known;
+    using Key = std::tuple<uint32_t, std::string_view, json>;
+    std::map<Key, size_t> known;
     for (const BufferGroup& group : groups) {
       json stack = group.callsite == kNoId ? json() : stacks.Of(group.callsite);
-      const auto [entry, is_new] =
-          known.try_emplace({group.upid, group.owner, stack}, rows.size());
-      if (is_new && rows.size() == kMostBufferGroups)
-        break;
-      if (is_new)
+      Key key(group.upid, group.owner, stack);
+      auto row = known.find(key);
+      if (row == known.end()) {
+        if (rows.size() == kMostBufferGroups)
+          continue;  // others may yet belong to those that are there
+        row = known.emplace(std::move(key), rows.size()).first;
         rows.push_back({group.upid, Begin(group.owner, kMostNameCharacters), 0, 0,
                         std::move(stack)});
-      AddBuffers(group, &rows[entry->second]);
+      }
+      AddBuffers(group, &rows[row->second]);
     }
   }
   std::ranges::stable_sort(rows, std::ranges::greater(),
@@ -261,18 +258,21 @@ json HistogramFacts(const std::map<HistogramBin, HistogramSum>& sums) {
 }
 
 // Of each size those who hold, or have allocated, most in blocks of it.
-std::vector<uint32_t> SizeHolders(const ShapeTable& shapes,
-                                  const std::map<HistogramBin, HistogramSum>& sums) {
-  std::vector<uint32_t> rows;
+std::vector<uint32_t> SizeHolders(const std::map<HistogramBin, HistogramSum>& sums) {
+  std::vector<SizedRow> holders;
   for (const auto& [bin, sum] : sums) {
     if (bin.kind == ShapeKind::kAllocatedSize || bin.kind == ShapeKind::kLiveSize)
-      std::copy_if(sum.largest.begin(), sum.largest.end(), std::back_inserter(rows),
-                   [](uint32_t row) { return row != kNoId; });
+      std::copy_if(sum.largest.begin(), sum.largest.end(), std::back_inserter(holders),
+                   [](const SizedRow& holder) { return holder.row != kNoId; });
   }
-  std::sort(rows.begin(), rows.end(), [&shapes](uint32_t a, uint32_t b) {
-    return shapes.size[a] != shapes.size[b] ? shapes.size[a] > shapes.size[b] : a < b;
+  std::ranges::sort(holders, [](const SizedRow& a, const SizedRow& b) {
+    return a.size != b.size ? a.size > b.size : a.row < b.row;
   });
-  rows.resize(std::min(rows.size(), kMostHolders));
+  holders.resize(std::min(holders.size(), kMostHolders));
+  std::vector<uint32_t> rows;
+  rows.reserve(holders.size());
+  for (const SizedRow& holder : holders)
+    rows.push_back(holder.row);
   return rows;
 }
 
@@ -298,7 +298,7 @@ Result<json> ReportFacts(TraceDatabase& database) {
   HPD_TRY_ASSIGN(facts["buffers"], BufferFacts(database, stacks));
   facts["temporary"] =
       StacksOfRows(shapes, LargestTemporary(shapes, kMostTemporary), stacks);
-  facts["size_holders"] = StacksOfRows(shapes, SizeHolders(shapes, sums), stacks);
+  facts["size_holders"] = StacksOfRows(shapes, SizeHolders(sums), stacks);
   return facts;
 }
 

@@ -243,7 +243,7 @@ class BrowserTest(WithPage, WithRecording):
             self.assertEqual(self.total(), row["total"], view)
 
     def test_functions_are_those_of_sql(self):
-        self.open(self.trace.parent / "report.html", "#moment=0&page=functions")
+        self.open(self.trace.parent / "report.html", "#moment=0&page=functions&filters=none")
         shown = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => [row.cells[4].textContent, "
                                    "row.cells[0].title, row.cells[2].title])")
         exactly = "{:,} bytes".format
@@ -253,8 +253,36 @@ class BrowserTest(WithPage, WithRecording):
         self.assertEqual(sorted(map(tuple, shown)),
                          sorted((row["name"], exactly(row["self"]), exactly(row["cumulative"])) for row in told))
 
+    def test_functions_and_callers_are_those_of_filtered_stacks(self):
+        page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\nmain;std::vector<int>::push_back 5\n")
+        rows = lambda: self.page.evaluate("[...document.querySelectorAll('#page tbody tr')].map((row) => "
+                                          "[row.cells[4].textContent, row.cells[0].title, row.cells[2].title])")
+        table = lambda **figures: sorted([name, f"{own} bytes", f"{total} bytes"] for name, (own, total) in figures.items())
+        filters = lambda kind, text: "#page=functions&filters=" + json.dumps([{"kind": kind, "text": text, "exact": True}])
+        for kind, text, told in (("keep", "parse", {"main": (0, 70), "load": (0, 70), "parse": (70, 70)}),
+                                 ("merge", "load", {"main": (20, 105), "parse": (70, 70), "save": (10, 10), "std::vector<int>::push_back": (5, 5)}),
+                                 ("from", "load", {"load": (20, 90), "parse": (70, 70)})):
+            self.open(page, filters(kind, text))
+            self.assertEqual(sorted(rows()), table(**told), kind)
+            self.assertEqual(len(list(csv.reader(self.saved("csv").read_text().splitlines()))), 1 + len(told), kind)
+            self.page.key("b")  # the direction is the flame graph's alone
+            self.page.key("u")
+            self.assertEqual(sorted(rows()), table(**told), kind)
+        self.open(page, filters("hide", "load"))
+        self.page.evaluate("heapReport.set({page: 'callers', pivot: heapReport.report.functions.rowOf('main')})")
+        around = lambda: self.page.evaluate("document.getElementById('around').dataset.value")
+        self.assertEqual(around(), "15")
+        self.page.evaluate("heapReport.set({pivot: heapReport.report.functions.rowOf('load')})")
+        self.assertEqual(around(), "0")
+        self.assertIn("The filters leave nothing of it", self.page.evaluate("document.getElementById('page').textContent"))
+        self.page.evaluate("document.querySelector('.chip button').focus()")
+        self.page.key("Enter")
+        self.assertEqual(around(), "90")
+        self.open(page, "#page=functions")
+        self.assertNotIn("push_back", str(rows()), "containers are merged from the start, as in the flame graph")
+
     def test_callers_are_those_of_sql(self):
-        self.open(self.trace.parent / "report.html", "#moment=0&page=functions&sort=name")
+        self.open(self.trace.parent / "report.html", "#moment=0&page=functions&sort=name&filters=none")
         names = self.page.evaluate("[...document.querySelectorAll('td .link')].map((one) => one.textContent)")
         self.assertGreater(len(names), 10)
         for i, name in enumerate(names):
@@ -680,6 +708,94 @@ class BrowserTest(WithPage, WithRecording):
             self.page.click(x + second, y + height)
             self.assertEqual(self.page.evaluate("[heapReport.state.page, heapReport.moment.title]"), [page, "2"])
 
+    def test_functions_have_their_memory_over_time(self):
+        out = self.with_marks("series", "malloc(300_000)\n free(malloc(100_000))", 4)
+        self.open(out / "report.html", "#page=timeline&filters=none")
+        moments = "heapReport.heap.moments.filter((one) => !one.isPeak)"
+        dumps = self.page.evaluate(moments + ".map((one) => one.dump.id)")
+        self.assertEqual(len(dumps), 5, "four marks and the end")
+        for view in VIEWS:
+            self.page.key(str(1 + VIEWS.index(view)))
+            shown = self.page.evaluate(f"(({{series, totals}}) => [series.map((one) => [one.group ? heapReport.report.functions.name(one.group) : '', "
+                                       f"one.values]), totals])(seriesOf(heapReport, {moments}))")
+            self.assertEqual(len(shown[0]), 9, "and all others")
+            for i, dump in enumerate(dumps):
+                (row,) = self.query_file(out / "raw-trace", f"select sum(self) as total from flamegraph({dump}, '{view}')")
+                self.assertEqual(shown[1][i], row["total"], (view, dump))
+                self.assertEqual(sum(values[i] for _, values in shown[0]), row["total"], (view, dump))
+                told = {row["name"]: row["self"] for row in self.query_file(out / "raw-trace", f"select name, sum(self) as self from top('{view}', 100000, {dump}) group by name")}
+                named = {name: values[i] for name, values in shown[0] if name in told}
+                self.assertGreater(len(named), 2)
+                self.assertEqual(named, {name: told[name] for name in named}, (view, dump))
+            cells = self.page.evaluate("[...document.querySelectorAll('.series tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))")
+            self.assertEqual([row[0] for row in cells], [*"12345678", "…"])
+            self.assertEqual(cells[8][1], "all others")
+        self.page.key("1")
+        self.assertIn("by function", self.page.evaluate("document.getElementById('page').textContent"))
+        self.page.evaluate("heapReport.seriesView.canvas.scrollIntoView()")
+        x, y, points = self.page.evaluate("((view) => (({x, y}) => [x, y, view.data.points.map((point) => [view.x(point.time), view.y(point.value)])])("
+                                          "view.canvas.getBoundingClientRect()))(heapReport.seriesView)")
+        self.page.click(x + points[1][0], y + points[1][1])
+        self.assertEqual(self.page.evaluate("[heapReport.state.page, heapReport.moment.time]"),
+                         ["timeline", self.page.evaluate("heapReport.seriesView.data.points[1].time")])
+        colors = self.page.evaluate("[...document.querySelectorAll('.series td:first-child')].map((cell) => cell.style.background)")
+        self.assertEqual(len(set(colors)), 9)
+        self.page.evaluate("[...document.querySelectorAll('.series .link')][0].focus()")
+        self.page.key("Enter")
+        self.assertEqual(self.page.evaluate("heapReport.state.page"), "callers")
+        name = self.page.evaluate("document.getElementById('pivot').textContent")
+        link = "#page=timeline&filters=" + json.dumps([{"kind": "hide", "text": name, "exact": True}])
+        self.open(out / "report.html", link)
+        self.assertNotIn(name, self.page.evaluate("[...document.querySelectorAll('.series .link')].map((one) => one.textContent)"))
+        self.open(self.folded("main;load 70\n"), "#page=timeline")
+        self.assertIn("heap_profile -c 1000", self.page.evaluate("document.getElementById('page').textContent"))
+
+    def test_a_thread_has_a_flame_graph_of_what_it_has_allocated(self):
+        out = self.directory / "workers"
+        script = ("import ctypes, threading\nlibc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\n"
+                  "libc.free.argtypes = [ctypes.c_void_p]\n"
+                  "def work(size):\n libc.prctl(15, b'worker%d' % size)\n for i in range(50):\n  libc.malloc(size)\n  libc.free(libc.malloc(size))\n"
+                  "for size in (1000, 9000, 5000):\n thread = threading.Thread(target=work, args=(size,))\n thread.start()\n thread.join()")
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "--no-children", "-o", out, "--", "/usr/bin/python3", "-c", script], capture_output=True, check=True)
+        rows = self.query_file(out / "raw-trace", "select tid, live_size, alloc_size, live_count, alloc_count from heap_profile_thread where dump_id = "
+                               "(select max(id) from heap_dump) order by live_size desc")
+        self.assertEqual(len(rows), 4)
+        self.open(out / "report.html", "#page=threads")
+        names = self.page.evaluate("[...document.querySelectorAll('tbody .link')].map((one) => one.textContent)")
+        self.assertEqual([int(name.split()[-1]) for name in names], [row["tid"] for row in rows])
+        for i, row in enumerate(rows):
+            self.page.key("r")
+            self.page.evaluate(f"document.querySelectorAll('tbody .link')[{i}].focus()")
+            self.page.key("Enter")
+            self.assertEqual(self.page.evaluate("[heapReport.state.page, heapReport.moment.tid]"), ["flame", row["tid"]])
+            for number, column in enumerate(("live_size", "alloc_size", "live_count", "alloc_count"), 1):
+                self.page.key(str(number))
+                self.assertEqual(self.total(), row[column], (row["tid"], column))
+            self.page.key("1")
+        chosen = lambda: self.page.evaluate("document.querySelector('[aria-label=Thread]').selectedOptions[0].textContent.split(':')[0]")
+        choose = lambda index: self.page.evaluate(f"((list) => {{ list.selectedIndex = {index}; list.dispatchEvent(new Event('change')); }})"
+                                                  "(document.querySelector('[aria-label=Thread]'))")
+        choose(1)
+        self.assertEqual(chosen(), "thread " + names[0])
+        self.page.key("u")
+        total = self.page.evaluate("document.querySelector('#page tbody').innerText")
+        link = self.page.evaluate("location.hash")
+        self.open(out / "report.html", link)
+        self.assertEqual(chosen(), "thread " + names[0], "the address has it")
+        self.assertEqual(self.page.evaluate("document.querySelector('#page tbody').innerText"), total)
+        self.assertIn(str(rows[0]["tid"]), self.saved("folded").name)
+        for key in PAGES:
+            self.page.key(key)
+            self.assertGreater(len(self.page.evaluate("document.getElementById('page').textContent")), 30, key)
+        self.page.key("f")
+        choose(0)
+        self.assertEqual([chosen(), self.page.evaluate("heapReport.moment === heapReport.heap.end")], ["all threads", True])
+        choose(2)
+        self.page.key("[")
+        self.assertEqual(self.page.evaluate("heapReport.moment === heapReport.moments.at(-2)"), True, "before the end")
+        self.open(self.trace.parent / "report.html")
+        self.assertFalse(self.page.evaluate("Boolean(document.querySelector('[aria-label=Thread]'))"), "there is one alone")
+
     def test_leaks_are_ranked_by_evidence(self):
         out = self.with_marks("leaks", "malloc(100_000)\n free(malloc(50_000))", 8)
         self.open(out / "report.html", "#page=leaks&filters=none")
@@ -872,7 +988,7 @@ class BrowserTest(WithPage, WithRecording):
         subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "--dump-at-max", "-o", out, "--", program("known_stacks")],
                        capture_output=True, check=True)
         self.open(out / "report.html", "#page=timeline")
-        rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => row.lastChild.textContent)")
+        rows = self.page.evaluate("[...document.querySelectorAll('table:not(.series) tbody tr')].map((row) => row.lastChild.textContent)")
         self.assertEqual(set(rows), {"Flame graph"})
 
     def test_the_focus_and_the_caret_stay(self):
@@ -899,6 +1015,8 @@ class BrowserTest(WithPage, WithRecording):
             self.page.key(key)
             self.assertEqual(self.page.evaluate("document.activeElement.id"), "page", key)
         self.page.key("u")
+        self.page.key("Tab")
+        self.assertTrue(self.page.evaluate("document.activeElement.matches('#page .chip button')"))
         self.page.key("Tab")
         self.assertTrue(self.page.evaluate("document.activeElement.matches('#page th button')"))
         self.page.key("Enter")
@@ -989,7 +1107,7 @@ class BrowserTest(WithPage, WithRecording):
         self.page.evaluate("heapReport.report.dumps = Array.from({length: 1500}, (_, i) => "
                            "({...heapReport.heap.end.dump, label: null, live_size: i * 1024}))")
         self.page.key("i")
-        rows = self.page.evaluate("[...document.querySelectorAll('tbody tr')].map((row) => "
+        rows = self.page.evaluate("[...document.querySelectorAll('table:not(.series) tbody tr')].map((row) => "
                                   "[row.cells[0].textContent, row.cells[3].textContent])")
         self.assertEqual(len(rows), 1000)
         self.assertEqual(rows[0], ["501", "▲ +1.00 KiB"])

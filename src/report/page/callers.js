@@ -78,20 +78,29 @@ function treesAround(tree, functions, group) {
 const MOST_CALLS = 200;  // rows of a table
 
 function callTable(app, title, rows, total) {
+  const nobody = app.state.filters.some(({ kind }) => kind === "from") ? "(nobody that the filters leave)" : "(nobody: it is outermost)";
   const name = (group) => (group > ROOT_FUNCTION ? app.linkTo(group)
-    : make("span", { class: "quiet" }, group === ROOT_FUNCTION ? "(nobody: it is outermost)" : "(itself)"));
+    : make("span", { class: "quiet" }, group === ROOT_FUNCTION ? nobody : "(itself)"));
   return card(title, rows.length === 0 ? quiet("None.") : table([], rows.slice(0, MOST_CALLS).map(([group, value]) =>
     [figure(value, app.view.unit), formatShare(value, total), name(group)]), { numbers: [0, 1] }), moreRows(rows.length, MOST_CALLS));
+}
+
+// Why there is nothing of a function.
+function absenceOf({ report: { functions: { groups } }, state, wholeTree: { functions, totals } }, group) {
+  const isThere = functions.some((fn, node) => groups[fn] === group && totals[node] !== 0);
+  return isThere && state.filters.length ? "The filters leave nothing of it. " : "At this moment there is nothing of it in this value. ";
 }
 
 function renderCallers(app, main) {
   const { report: { functions }, view, state } = app;
   const group = app.pivot();
-  const around = app.remember(`around ${app.moment.index} ${state.view} ${group}`, () =>
-    ({ ...callsOf(app.wholeTree, functions, group), trees: treesAround(app.wholeTree, functions, group) }));
+  const tree = app.filteredTree();
+  const around = app.remember(["around", app.moment.index, state.view, group, JSON.stringify(state.filters)].join(" "), () =>
+    ({ ...callsOf(tree, functions, group), trees: treesAround(tree, functions, group) }));
   const { total } = around.trees;
-  const ofFunction = `${formatValue(total, view.unit)}, ${formatShare(total, app.wholeTree.total())} of all; itself ${formatValue(around.own, view.unit)}`;
+  const ofFunction = `${formatValue(total, view.unit)}, ${formatShare(total, tree.total())} of all; itself ${formatValue(around.own, view.unit)}`;
   main.append(
+    filterBar(app),
     make("section", { class: "card" },
       make("h2", { id: "pivot" }, cut(functions.name(group), 1000)),
       quiet(cut([functions.place(group), functions.module(group)].filter(Boolean).join(" · "), 400)),
@@ -106,6 +115,7 @@ function renderCallers(app, main) {
     make("div", { class: "columns even" },
       callTable(app, "Callers", around.callers, total),
       callTable(app, "Callees", (around.own === 0 ? [] : [[-1, around.own]]).concat(around.callees).sort((a, b) => b[1] - a[1]), total)),
-    quiet("All of the moment, without filters. A click on a function makes it the one that is shown. " +
-      "Recursion is counted once, at the outermost call."));
+    quiet((around.callers.length ? "" : absenceOf(app, group)) +
+      (state.filters.length ? "Figures are of the stacks that the filters leave: between two functions there may be others that are merged. " : "") +
+      "A click on a function makes it the one that is shown. Recursion is counted once, at the outermost call."));
 }

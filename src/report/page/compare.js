@@ -108,9 +108,8 @@ function momentTitle(app, moment) {
 }
 
 function momentChooser(app, side, chosen, change) {
-  return make("label", {}, make("b", {}, side + " "), make("select", { "aria-label": "Moment " + side, onchange: (event) => change(Number(event.target.value)) },
-    ...app.allMoments.map((moment) => make("option", { value: String(moment.index), selected: moment === chosen },
-      `${momentTitle(app, moment)}: ${formatValue(app.totalOf(moment, app.state.view), app.view.unit)}`))));
+  return make("label", {}, make("b", {}, side + " "), chooser("Moment " + side, app.allMoments, chosen,
+    (moment) => `${momentTitle(app, moment)}: ${formatValue(app.totalOf(moment, app.state.view), app.view.unit)}`, (moment) => change(moment.index)));
 }
 
 const MOST_CHANGES = 250;  // rows
@@ -152,7 +151,7 @@ function renderCompare(app, main) {
       quiet(a === b ? "Both are the same moment. Choose another one, or make a page of two files: heap_profile report BEFORE AFTER."
         : "▲ and orange: more in B. ▼ and blue: less in B. " + (comparison.hasErrors
           ? "Grey: changes within the sampling error (95 %)." : "The sampling error of these figures is not known.")),
-      make("div", { class: "toolbar" }, ...chipsOf(app))));
+      filterBar(app)));
   if (comparison.rows.length === 0) {
     main.append(emptyCard("Nothing changed",
       `Every function holds as much in B as in A, by ${view.title.toLowerCase()}${state.filters.length ? " and with these filters" : ""}.`));

@@ -231,6 +231,9 @@ function rowsOf(answer) {
   return answer.rows.map((row) => Object.fromEntries(answer.columns.map((column, i) => [column, cell(row[i])])));
 }
 
+// The last of several at one time is the last one in the file, as in SQL.
+const byTime = (a, b) => a.ts - b.ts || a.id - b.id;
+
 class Report {
   constructor(bytes) {
     const reader = new Reader(bytes);
@@ -243,7 +246,7 @@ class Report {
     this.warnings = facts.warnings.map(printable);
     for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "histogram", "temporary", "size_holders", "buffers", "remedies"])
       this[name] = rowsOf(facts[name]);
-    this.dumps.sort((a, b) => a.id - b.id);
+    this.dumps.sort(byTime);
     this.memory.sort((a, b) => a.ts - b.ts);
     this.counts = rowsOf(facts.counts)[0];
     this.texts = new Texts(reader);

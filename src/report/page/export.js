@@ -70,10 +70,10 @@ function csvText(text) {
   return `"${text.replace(/^[=+\-@\t\r]/, "'$&").replace(/"/g, '""')}"`;
 }
 
-function functionsCsv({ whole, functions }) {
+function functionsCsv({ shown, functions }) {
   const text = new FileText();
   text.add("function,module,place,itself,total\n");
-  for (const row of sumByFunction(whole, functions).sort((a, b) => b.own - a.own || b.total - a.total))
+  for (const row of sumByFunction(shown, functions).sort((a, b) => b.own - a.own || b.total - a.total))
     text.add([functions.name(row.function), functions.module(row.function), functions.place(row.function)].map(csvText).join(), `,${Math.round(row.own)},${Math.round(row.total)}\n`);
   return text.pieces;
 }
@@ -267,7 +267,7 @@ const EXPORTS = [
   { name: "pb.gz", title: "pprof profile", note: "all of the moment, in all its values, without filters", type: "application/octet-stream", make: pprofFile },
   { name: "folded", title: "Folded stacks", note: "of the value, with the filters: flamegraph.pl, speedscope", type: "text/plain", make: foldedText },
   { name: "speedscope.json", title: "speedscope JSON", note: "of the value, with the filters", type: "application/json", make: speedscopeText },
-  { name: "csv", title: "Functions as CSV", note: "of the value, without filters", type: "text/csv", make: functionsCsv },
+  { name: "csv", title: "Functions as CSV", note: "of the value, with the filters", type: "text/csv", make: functionsCsv },
   { name: "svg", title: "Flame graph as SVG", note: "as it is zoomed, with the filters", type: "image/svg+xml", make: svgText },
   { name: "png", title: "Flame graph as PNG", note: "the same as pixels", type: "image/png", make: pngFile },
   { name: "buffers.csv", title: "Direct buffers as CSV", note: "of the process, by who holds and who has allocated them", type: "text/csv", make: buffersCsv, needs: (app) => buffersOf(app).length > 0 },
@@ -284,8 +284,7 @@ function exportSource(app) {
   const { moment, view, flame, report: { functions } } = app;
   const process = app.report.processById.get(app.heap.upid);
   const program = (process && process.name) || app.report.files[0] || "heap";
-  const { whole, shown } = app.treesOf(moment, { ...app.state, isInverted: false });
-  return { moment, view, flame, functions, whole, shown, buffers: buffersOf(app), title: `${cut(program, 200)}: ${view.title.toLowerCase()}, ${moment.title}` };
+  return { moment, view, flame, functions, shown: app.filteredTree(), buffers: buffersOf(app), title: `${cut(program, 200)}: ${view.title.toLowerCase()}, ${moment.title}` };
 }
 
 function fileNameOf(source, kind) {

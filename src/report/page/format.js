@@ -157,6 +157,12 @@ function nameOf(element) {
   return element.id || element.getAttribute("aria-label") || element.textContent;
 }
 
+// A list that one of `items` is chosen from: `pick(item)`.
+function chooser(label, items, chosen, textOf, pick) {
+  return make("select", { "aria-label": label, onchange: (event) => pick(items[event.target.value]) },
+    ...items.map((item, i) => make("option", { value: String(i), selected: item === chosen }, textOf(item))));
+}
+
 function button(text, properties, action) {
   return make("button", { type: "button", onclick: action, ...properties }, text);
 }

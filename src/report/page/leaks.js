@@ -10,9 +10,11 @@ const EVIDENCE = [
   { title: "nothing freed", text: "Allocated and kept. What a program needs until its end looks like this, too." },
 ];
 
-function bars(values) {
+function barsCell(values, unit) {
   const most = largest(values, 1);
-  return values.map((value) => "▁▂▃▄▅▆▇█"[Math.max(0, Math.min(7, Math.floor((8 * value) / most)))]).join("");
+  const title = values.map((value) => formatValue(value, unit)).join(", ");
+  return make("td", { class: "bars", "aria-label": title, title },
+    values.map((value) => "▁▂▃▄▅▆▇█"[Math.max(0, Math.min(7, Math.floor((8 * value) / most)))]).join(""));
 }
 
 // The number of its evidence; -1: there is none.
@@ -30,7 +32,7 @@ function evidenceOf({ series, live, allocated }, tellsFrees) {
 // Stacks with memory at the end of a heap, those with the strongest evidence first.
 function findLeaks(app, heap) {
   const { functions } = app.report;
-  const moments = heap.moments.filter((moment) => !moment.isPeak || moment === heap.end).sort((a, b) => a.dump.id - b.dump.id);
+  const moments = heap.moments.filter((moment) => !moment.isPeak || moment === heap.end).sort((a, b) => byTime(a.dump, b.dump));
   const SERIES = 3;  // first of the columns by moment, behind live and allocated at the end, and the variance
   const maker = new TreeMaker(largest(moments.map((moment) => moment.tree.count)), { columns: SERIES + moments.length });
   moments.forEach(({ tree }, i) => {
@@ -59,12 +61,11 @@ function findLeaks(app, heap) {
 function leakRow(app, leaks, row) {
   const { functions } = app.report;
   const stack = leaks.tree.pathOf(row.node).reverse().map((node) => leaks.tree.functions[node]);
-  const series = row.series.map(formatBytes).join(", ");
   return [
     make("span", { title: EVIDENCE[row.evidence].text }, EVIDENCE[row.evidence].title),
     figure(row.live, "bytes", make("span", { class: "quiet" }, " " + formatError(Math.sqrt(row.variance), row.live))),
     make("td", { class: "number", title: formatExactly(row.growth, "bytes") }, leaks.moments.length > 1 ? formatChange(row.growth, "bytes") : "?"),
-    make("td", { class: "bars", "aria-label": series, title: series }, leaks.moments.length > 1 ? bars(row.series) : ""),
+    leaks.moments.length > 1 ? barsCell(row.series, "bytes") : "",
     leaks.tellsFrees ? figure(Math.max(0, row.allocated - row.live), "bytes") : "?",
     make("td", {}, app.linkTo(stack[0], { view: "space", moment: app.heap.end.index }),
       make("div", { class: "quiet" }, cut(stack.slice(1, 6).map((fn) => "← " + cut(functions.name(fn), 60)).join(" "), 330)))];
@@ -79,11 +80,10 @@ function renderLeaks(app, main) {
       make("p", { id: "leaks" }, rows.length === 0 ? "There is none."
         : `${grouped(rows.length)} stacks hold ${formatBytes(held)} at the end, ${formatShare(held, leaks.tree.total())} of what is live then. ` +
           "This is evidence, not proof: the program may still need it."),
-      moments.length < LEAST_DUMPS ? quiet(`Growth is seen in ${LEAST_DUMPS} dumps or more, and the report has ${moments.length} of this heap. ` +
-        "Record with heap_profile -c 1000 for a dump every second.")
+      moments.length < LEAST_DUMPS ? quiet(`Growth is seen in ${LEAST_DUMPS} dumps or more, and the report has ${moments.length} of this heap. ` + moreTrees(app))
         : quiet(`In ${moments.length} dumps, from ${moments[0].title} to ${moments[moments.length - 1].title}.`),
       leaks.tellsFrees ? null : quiet("Nothing was freed at all, or the file does not tell: never to be freed is no evidence here."),
-      make("div", { class: "toolbar" }, ...chipsOf(app))));
+      filterBar(app)));
   if (rows.length === 0) return;
   fill(main, table(["Evidence", "Live at the end", "Growth", "By dump", "Freed", "Allocated by"],
     rows.slice(0, MOST_LEAKS).map((row) => leakRow(app, leaks, row)), { numbers: [1, 2, 4], className: "leaks" }), moreRows(rows.length, MOST_LEAKS));

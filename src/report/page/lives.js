@@ -53,6 +53,7 @@ function renderLives(app, main) {
     main.append(emptyCard("No lives are known", "Only recordings of heap_profile that have ended by themselves tell when blocks were allocated and freed."));
     return;
   }
+  if (app.moment.tid) main.append(quiet("Of all threads, not of the chosen one alone: lives are not told apart by thread."));
   const allocated = app.totalOf(heap.end, "alloc_objects");
   const rows = temporaryByFunction(report.temporary.filter((row) => row.dump_id === id), report.functions).slice(0, 50);
   const error = temporary ? formatError(Math.sqrt(temporary.variance), temporary.count, "objects") : "";

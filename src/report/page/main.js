@@ -24,8 +24,10 @@ class App {
       onSelect: () => {},
       onMenu: () => {},
     }, { title: "Changes" });
-    this.timelineView = new Timeline((point) => this.pick(point), (from, to) =>
+    const timeline = () => new Timeline((point) => this.pick(point), (from, to) =>
       this.set({ page: "compare", base: this.momentAt(from).index, moment: this.momentAt(to).index, zoom: 0 }));
+    this.timelineView = timeline();
+    this.seriesView = timeline();
     this.search = this.makeSearch();
     this.root = document.getElementById("app");
     this.state = this.readState();
@@ -62,12 +64,12 @@ class App {
     const heaps = new Map();
     this.allMoments = this.report.trees.map((tree, index) => {
       const dump = this.report.dumpById.get(tree.about.dump);
-      return { index, tree, dump, isPeak: tree.about.is_peak || dump.is_peak === 1 };
+      return { index, tree, dump, tid: tree.about.thread, isPeak: tree.about.is_peak || dump.is_peak === 1 };
     });
     for (const moment of this.allMoments) {
       const key = moment.dump.upid + " " + moment.dump.heap_name;
-      if (!heaps.has(key)) heaps.set(key, { upid: moment.dump.upid, name: moment.dump.heap_name, moments: [] });
-      heaps.get(key).moments.push(moment);
+      if (!heaps.has(key)) heaps.set(key, { upid: moment.dump.upid, name: moment.dump.heap_name, moments: [], threads: [] });
+      heaps.get(key)[moment.tid ? "threads" : "moments"].push(moment);
       moment.heap = heaps.get(key);
     }
     for (const heap of heaps.values()) this.nameMoments(heap);
@@ -76,7 +78,7 @@ class App {
 
   nameMoments(heap) {
     const timeline = timelineOf(this.report, heap.upid, heap.name);
-    const last = heap.moments.filter((moment) => !moment.tree.about.is_peak).sort((a, b) => a.dump.id - b.dump.id).pop();
+    const last = heap.moments.filter((moment) => !moment.tree.about.is_peak).sort((a, b) => byTime(a.dump, b.dump)).pop();
     heap.end = last || heap.moments[0];
     heap.peak = heap.moments.find((moment) => moment.isPeak);
     for (const moment of heap.moments) {
@@ -84,7 +86,11 @@ class App {
       moment.time = timeline.seconds(ts);
       moment.title = moment.isPeak ? "peak" : moment === heap.end ? "end" : moment.dump.label || formatSeconds(moment.time);
     }
-    heap.moments.sort((a, b) => a.time - b.time || Number(b.isPeak) - Number(a.isPeak));
+    for (const moment of heap.threads) {
+      const row = this.report.threads.find((one) => one.dump_id === moment.dump.id && one.tid === moment.tid);
+      moment.title = `thread ${cut(row?.thread_name || "(unknown)", 120)} ${moment.tid}`;
+    }
+    heap.moments.sort((a, b) => a.time - b.time || Number(b.isPeak) - Number(a.isPeak) || a.dump.id - b.dump.id);
   }
 
   // The number of the file that it is of.
@@ -100,7 +106,7 @@ class App {
     const name = moment.index + " " + key;
     if (!this.totals.has(name)) {
       const view = VIEWS.find((one) => one.key === key);
-      const total = moment.tree.about.is_peak
+      const total = moment.tree.about.is_peak || moment.tid
         ? moment.tree.own(key).reduce((sum, value) => sum + value, 0)
         : moment.dump[view.column];
       this.totals.set(name, total);
@@ -220,6 +226,11 @@ class App {
     return { whole, shown };
   }
 
+  // What filters leave of the moment, callers first, whichever way the flame graph has it.
+  filteredTree() {
+    return this.treesOf(this.moment, { ...this.state, isInverted: false }).shown;
+  }
+
   showFlame() {
     const { tree } = this.state.page === "compare" ? comparisonOf(this) : this;
     if (this.state.zoom >= tree.count) this.state.zoom = 0;
@@ -235,7 +246,10 @@ class App {
     const { pivot } = this.state;
     if (pivot > LEFT_OUT_FUNCTION && pivot < functions.count) return functions.groups[pivot];
     const node = this.flame.selected > 0 ? this.flame.selected : this.state.zoom;
-    const fn = node > 0 ? this.tree.functions[node] : this.topHolders()[0]?.function ?? this.wholeTree.functions[1];
+    const isOne = (fn) => fn > LEFT_OUT_FUNCTION;  // and not many
+    const topOf = (tree) => topHolders(tree, functions, 2, null).map((row) => row.function).find(isOne);
+    const fn = node > 0 && isOne(this.tree.functions[node]) ? this.tree.functions[node]
+      : topOf(this.filteredTree()) ?? topOf(this.wholeTree) ?? this.wholeTree.functions[1];
     return functions.groups[fn];
   }
 
@@ -300,6 +314,7 @@ class App {
       graph.request();
     }
     this.timelineView.draw();
+    this.seriesView.draw();
     const chosen = document.querySelector(".moments [aria-pressed=true]");
     if (chosen) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 60;
     if (focused) this.focus(focused);
@@ -312,9 +327,10 @@ class App {
     if (next) next.focus({ preventScroll: true });
   }
 
-  // To its callers and callees.
+  // To its callers and callees; what stands for many functions has none of its own.
   linkTo(fn, change = {}) {
     const { functions } = this.report;
+    if (fn <= LEFT_OUT_FUNCTION) return make("span", { class: "quiet" }, functions.name(fn));
     return button(cut(functions.name(fn), 240), { class: "link", title: cut(`Callers and callees; ${functions.module(fn)}`, 240) },
       () => this.set({ page: "callers", pivot: fn, ...change }));
   }
@@ -348,18 +364,19 @@ class App {
       this.heap ? this.controls() : null);
   }
 
+  // Of the end; elsewhere threads are not told apart.
+  threadChooser() {
+    const { threads, end } = this.heap;
+    return threads.length ? chooser("Thread", [end, ...threads], this.moment,
+      (moment) => (moment.tid ? `${moment.title}: ${formatBytes(this.totalOf(moment, "space"))}` : "all threads"),
+      (moment) => this.set({ moment: moment.index, zoom: 0 })) : null;
+  }
+
   heapChooser() {
     if (this.heaps.length < 2) return this.heap ? make("span", { class: "quiet" }, "heap " + cut(this.heap.name, 60)) : null;
-    const chooser = make("select", { "aria-label": "Process and heap", onchange: (event) => {
-      const heap = this.heaps[Number(event.target.value)];
-      this.set({ moment: this.usualMoment(heap)[0].index, zoom: 0 });
-    } }, ...this.heaps.map((heap, i) => {
-      const process = this.report.processById.get(heap.upid) || {};
-      return make("option", { value: String(i), selected: heap === this.heap },
-        cut(`${processTitle(process)}, ${heap.name}`, 120) +
-          ": " + formatBytes(this.totalOf(heap.end, "space")));
-    }));
-    return chooser;
+    return chooser("Process and heap", this.heaps, this.heap,
+      (heap) => cut(`${processTitle(this.report.processById.get(heap.upid) || {})}, ${heap.name}`, 120) + ": " + formatBytes(this.totalOf(heap.end, "space")),
+      (heap) => this.set({ moment: this.usualMoment(heap)[0].index, zoom: 0 }));
   }
 
   controls() {
@@ -368,7 +385,7 @@ class App {
       () => this.set({ moment: moment.index, zoom: 0 }));
     const total = this.tree.totals[0];
     return make("div", { class: "bar-row" },
-      make("span", { class: "switch moments", role: "group", "aria-label": "Moment" }, ...this.moments.map(momentButton)),
+      make("span", { class: "switch moments", role: "group", "aria-label": "Moment" }, ...this.moments.map(momentButton)), this.threadChooser(),
       make("span", { class: "switch", role: "group", "aria-label": "Value" }, ...VIEWS.map((view, i) =>
         button(view.title, { "aria-pressed": String(view === this.view), "data-view": view.key, title: `Key ${i + 1}` }, () => this.setView(view.key)))),
       make("output", { id: "total", title: formatExactly(total, this.view.unit), "data-value": String(total) },
@@ -610,7 +627,7 @@ class App {
   }
 
   step(by) {
-    const at = this.moments.indexOf(this.moment) + by;
+    const at = this.moments.indexOf(this.moment.tid ? this.heap.end : this.moment) + by;
     if (at >= 0 && at < this.moments.length) this.set({ moment: this.moments[at].index, zoom: 0 });
   }
 
@@ -635,11 +652,17 @@ function showFailure(error) {
     make("p", {}, "heap_profile query FILE \"SELECT * FROM top('space', 20)\" tells who holds the memory.")));
 }
 
+// The build keeps no other names (CMakeLists.txt).
+const FOR_TESTS = {
+  EXPORTS, FileText, GREW, GREW_PARTLY, LEFT_OUT_FUNCTION, MOST_BYTES, SAME, SHRANK, SHRANK_PARTLY, Tree, comparisonOf, estimated, evidenceOf, findLeaks,
+  formatChange, formatError, formatRange, formatSeconds, formatTime, largest, printable, problemsOf, SAVED_QUERIES, seriesOf, showExports, timelineOf,
+};
+
 async function begin() {
   const element = document.getElementById("app");
   try {
     const app = new App(await loadReport());
-    globalThis.heapReport = app;
+    Object.assign(globalThis, { heapReport: app }, FOR_TESTS);
     app.render();
     requestAnimationFrame(() => {
       performance.mark("painted");

@@ -58,11 +58,12 @@ function emptyText(app) {
     return emptyCard("This file has no heap profile", "It can be read, and holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM");
   const reason = moment.dump.reason;
   const isFiltered = app.wholeTree.total() > 0;
-  const others = app.moments
+  const others = [...new Set([moment, ...app.moments])]
     .flatMap((other) => VIEWS.map((view) => ({ other, view, total: app.totalOf(other, view.key) })))
     .filter(({ other, view, total }) => total > 0 && (other === moment || view.key === app.state.view));
   return emptyCard(isFiltered ? "The filters leave nothing" : `No ${app.view.title.toLowerCase()} at: ${moment.title}`, ...[
     reason,
+    threadGap(app, moment, app.view),
     isFiltered && button("Remove all filters", {}, () => app.set({ filters: [], zoom: 0 })),
     !isFiltered && moment.isPeak && app.state.view.startsWith("alloc") && "For the peak, only what was live is known.",
     others.length && "There is something here:",
@@ -203,8 +204,13 @@ function renderFlame(app, main) {
         make("span", {}, " › "),
         button(cut(app.report.functions.name(flame.tree.functions[node]), 40), {}, () => app.set({ zoom: node })),
       ])),
+    quiet(threadGap(app, app.moment, app.view)),
     flame.element,
     make("div", { class: "status", id: "selection", role: "status", "aria-live": "polite" }, app.selectionText()));
+}
+
+function filterBar(app) {
+  return make("div", { class: "toolbar" }, ...chipsOf(app));
 }
 
 function chipsOf(app) {
@@ -226,11 +232,12 @@ const FIRST_ROWS = 250;
 function renderFunctions(app, main) {
   const { report, state, view } = app;
   const test = state.query ? nameTest(state.query) : null;
-  const rows = sumByFunction(app.wholeTree, report.functions).filter((row) => !test || test(report.functions.name(row.function)));
+  const tree = app.filteredTree();
+  const rows = sumByFunction(tree, report.functions).filter((row) => !test || test(report.functions.name(row.function)));
   const text = { name: (row) => report.functions.name(row.function), module: (row) => report.functions.moduleName(row.function) }[state.sort];
   if (text) rows.sort((a, b) => (text(a) < text(b) ? -1 : 1));
   else rows.sort((a, b) => b[state.sort] - a[state.sort] || b.total - a.total);
-  const total = app.wholeTree.total();
+  const total = tree.total();
   const head = (key, title, className = "") =>
     make("th", { class: className, "aria-sort": state.sort === key ? (text ? "ascending" : "descending") : "none", scope: "col" },
       button(title, {}, () => app.set({ sort: key })));
@@ -243,8 +250,9 @@ function renderFunctions(app, main) {
     more.remove();
   });
   main.append(
+    filterBar(app),
     quiet(`${grouped(rows.length)} functions. “Itself” is what a function has allocated directly, ` +
-      "“total” what came through it, with recursion counted once. What allocators and containers have allocated is their callers’ on Overview, and theirs here."),
+      "“total” what came through it, with recursion counted once."),
     some, rows.length > FIRST_ROWS ? more : "");
 }
 
@@ -260,6 +268,7 @@ function renderTimeline(app, main) {
       quiet("◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known. " +
         (app.timeline.others.length > 0 ? `◇ a dump of the same process's ${app.timeline.otherTitle}, which a click chooses. ` : "") +
         "Drag from one to another to see what changed.")),
+    seriesCard(app),
     table(["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""], dumps.slice(first).map((dump, at) => {
       const i = first + at;
       const moment = treeOf(dump);

@@ -10,8 +10,9 @@ class SourcePage {
     this.key = "";  // of what is shown
     this.files = make("select", { size: 10, class: "files", "aria-label": "Source files", onchange: () => this.showFile() });
     this.note = quiet();
+    this.threads = quiet();
     this.lines = make("div", { id: "source" });
-    this.element = make("div", {}, card("Source files", this.note, this.files), this.lines);
+    this.element = make("div", {}, card("Source files", this.threads, this.note, this.files), this.lines);
   }
 
   // Of the moment and the value that are chosen.
@@ -21,6 +22,7 @@ class SourcePage {
   }
 
   async show() {
+    this.threads.textContent = this.app.moment.tid ? "Lines have the figures of all threads, not of the chosen one alone." : "";
     const key = JSON.stringify(this.parameters());
     if (key === this.key) return;
     this.key = key;

@@ -14,7 +14,8 @@ function dumpsOfOtherKind(report, upid, dumps) {
   return others.filter((dump) => dump.heap_name === most.heap_name);
 }
 
-// What there is to draw of one heap. Times are seconds since its recording began.
+// What there is to draw of one heap: `points` of its own line, `others`, `resident`, in `unit`; `areas`, one upon
+// the other, have a value for each point. Times are seconds since its recording began.
 function timelineOf(report, upid, heapName) {
   const dumps = report.dumps.filter((dump) => dump.upid === upid && dump.heap_name === heapName);
   const others = dumpsOfOtherKind(report, upid, dumps);
@@ -35,7 +36,7 @@ function timelineOf(report, upid, heapName) {
   const otherPoints = others.map((dump) => ({ time: seconds(dump.ts), value: dump.live_size, dump: dump.id, isPeak: dump.is_peak === 1, isOther: true }))
     .sort((a, b) => a.time - b.time);
   const otherTitle = others.length === 0 ? "" : isManaged(others[0]) ? "managed heap" : others[0].heap_name;
-  return { points, others: otherPoints, otherTitle, resident: resident.length > 1 ? resident : [], seconds };
+  return { points, others: otherPoints, otherTitle, resident: resident.length > 1 ? resident : [], areas: [], unit: "bytes", seconds };
 }
 
 class Timeline {
@@ -75,7 +76,7 @@ class Timeline {
       const point = this.pointUnder(event);
       this.canvas.classList.toggle("over", point !== null);
       this.canvas.title = point
-        ? (point.isPeak ? "peak" : point.isOther ? "dump of " + this.data.otherTitle : "dump") + " at " + formatSeconds(point.time) + ": " + formatExactly(point.value, "bytes")
+        ? (point.isPeak ? "peak" : point.isOther ? "dump of " + this.data.otherTitle : "dump") + " at " + formatSeconds(point.time) + ": " + formatExactly(point.value, this.data.unit)
         : "";
     });
   }
@@ -111,12 +112,13 @@ class Timeline {
     const { left, right, top, bottom } = TIMELINE_MARGIN;
     this.x = (time) => left + (time / end) * (width - left - right);
     this.y = (value) => height - bottom - (value / most) * (height - top - bottom);
+    this.drawAreas();
     this.drawScales(most, end, width);
     this.drawLine(data.resident, this.palette.second, [4, 3]);
     this.drawLine(data.points, this.palette.accent, []);
     this.drawLine(data.others, this.palette.quiet, [1, 3]);
     for (const point of [...data.others, ...data.points]) this.drawPoint(point);
-    this.drawLegend(width);
+    if (data.areas.length === 0) this.drawLegend(width);  // theirs is a table
     if (this.range) {
       context.fillStyle = this.palette.range;
       context.fillRect(Math.min(...this.range), top, Math.abs(this.range[1] - this.range[0]), height - top - bottom);
@@ -137,12 +139,33 @@ class Timeline {
       context.moveTo(TIMELINE_MARGIN.left, this.y(value));
       context.lineTo(width - TIMELINE_MARGIN.right, this.y(value));
       context.stroke();
-      context.fillText(formatBytes(value), TIMELINE_MARGIN.left - 8, this.y(value));
+      context.fillText(formatValue(value, this.data.unit), TIMELINE_MARGIN.left - 8, this.y(value));
     }
     context.textAlign = "center";
     context.textBaseline = "top";
     for (const share of [0, 0.25, 0.5, 0.75, 1])
       context.fillText(formatSeconds(end * share), Math.min(this.x(end * share), width - 24), this.y(0) + 8);
+  }
+
+  // Each has its number where it is highest, if there is room.
+  drawAreas() {
+    const { context, palette, data: { areas, points } } = this;
+    const tops = points.map(() => 0);
+    context.font = "bold 11px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    areas.forEach((values, i) => {
+      const at = values.indexOf(largest(values));
+      const low = tops.map((value) => this.y(value));
+      const high = values.map((value, j) => this.y((tops[j] += value)));
+      context.beginPath();
+      high.forEach((y, j) => context.lineTo(this.x(points[j].time), y));
+      for (let j = low.length; j-- > 0; ) context.lineTo(this.x(points[j].time), low[j]);
+      context.fillStyle = seriesColor(palette, i);
+      context.fill();
+      context.fillStyle = palette.text;
+      if (low[at] - high[at] > 12) context.fillText(seriesName(i), Math.max(this.x(points[at].time) - 10, TIMELINE_MARGIN.left + 8), (low[at] + high[at]) / 2);
+    });
   }
 
   drawLine(points, color, dashes) {
