@@ -32,7 +32,7 @@ Flag MemoryBudgetFlag(const std::string& group, uint64_t* bytes) {
       .value_name = "BYTES",
       .help = "Put objects beyond this into files in TMPDIR.",
       .details =
-          "What is known of the objects of a heap, some 42 bytes for each, "
+          "What is known of the objects of a heap, 42 to 180 bytes for each, "
           "may take so much memory. The files have no names and are gone "
           "at the end; the disk must have room for them. Units: 500M, 2GiB.",
       .group = group,

@@ -1,4 +1,4 @@
-// --memory-budget: how much memory the columns of what is examined may take; the rest of
+// --memory-budget of what opens heap dumps: how much memory the columns of what is examined may take; the rest of
 // them goes to nameless files in TMPDIR (base/column_memory.h).
 #pragma once
 

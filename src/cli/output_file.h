@@ -2,9 +2,12 @@
 // standard output.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/files/new_file.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -15,23 +18,23 @@ class OutputFile {
   // "-" is standard output. An existing file is replaced when Finish() succeeds.
   static Result<OutputFile> Create(const std::string& path);
 
-  OutputFile(OutputFile&&) noexcept;
-  OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile();
-
   // Errors stick: Finish() reports them too.
   Status Write(std::string_view bytes);
 
   Status Finish();
 
  private:
-  OutputFile(ScopedFd fd, std::string path, std::string temporary);
+  OutputFile(std::string path, ScopedFd standard_output, std::optional<NewFile> file)
+      : path_(std::move(path)),
+        stdout_(std::move(standard_output)),
+        file_(std::move(file)) {}
+
   Status Flush();
   void WriteOut(std::string_view bytes);
 
-  ScopedFd fd_;
   std::string path_;
-  std::string temporary_;  // empty: there is none, or no longer
+  ScopedFd stdout_;
+  std::optional<NewFile> file_;  // nullopt: standard output
   std::string buffer_;
   Status status_;
 };

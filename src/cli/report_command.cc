@@ -11,6 +11,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/flag_values.h"
+#include "cli/memory_budget.h"
 #include "cli/open_traces.h"
 #include "cli/output_file.h"
 #include "cli/record/signals.h"
@@ -31,6 +32,7 @@ struct ReportArguments {
   std::vector<std::string> files;
   std::string output;
   bool quiet = false;
+  uint64_t memory_budget = 0;  // bytes; 0: there is none
 };
 
 std::vector<Flag> ReportFlags(ReportArguments& arguments) {
@@ -47,6 +49,7 @@ std::vector<Flag> ReportFlags(ReportArguments& arguments) {
        .help = "Print nothing but errors.",
        .group = group,
        .apply = Switch(&arguments.quiet)},
+      MemoryBudgetFlag(group, &arguments.memory_budget),
   };
 }
 
@@ -59,6 +62,7 @@ Status WritePage(const ReportArguments& arguments) {
     return Invalid(
         "cannot write report.html: it is there already; -o report.html "
         "replaces it");
+  HPD_TRY(UseMemoryBudget(arguments.memory_budget));
   ReportOptions options = {.version = HPD_VERSION, .files = arguments.files};
   const auto warn = [&](const std::string& warning) {
     options.warnings.push_back(warning);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/child_process.h"
 #include "base/scoped_fd.h"
 #include "base/text.h"
 #include "cli/execute.h"
@@ -21,19 +21,25 @@ namespace {
 constexpr int kLookMs = 1000;
 constexpr size_t kMaxOutput = size_t{64} << 10;
 
+// What it has of us.
+struct Inheritance {
+  pid_t parent;
+  const sigset_t& mask;
+  int output;
+  int error_fd;
+};
+
 [[noreturn]] void BecomeCommand(const std::vector<std::string>& command,
-                                const sigset_t& mask,
-                                CommandManner manner,
-                                int output,
-                                int error_fd) {
+                                const Inheritance& inheritance,
+                                CommandManner manner) {
   if (manner.ends_with_us)
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    EndWithParent(inheritance.parent, SIGTERM);
   setpgid(0, 0);
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
-  dup2(output, STDOUT_FILENO);
+  sigprocmask(SIG_SETMASK, &inheritance.mask, nullptr);
+  dup2(inheritance.output, STDOUT_FILENO);
   if (manner.with_errors)
-    dup2(output, STDERR_FILENO);
-  Execute(command, error_fd);
+    dup2(inheritance.output, STDERR_FILENO);
+  Execute(command, inheritance.error_fd);
 }
 
 struct Pipe {
@@ -97,12 +103,17 @@ Result<RunningCommand> RunningCommand::Start(const std::vector<std::string>& com
                                              CommandManner manner) {
   HPD_TRY_ASSIGN(Pipe output, CreatePipe());
   HPD_TRY_ASSIGN(Pipe execution, CreatePipe());
+  const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)
     return Status::FromErrno("cannot start " + command[0], errno);
   if (pid == 0)
-    BecomeCommand(command, mask, manner, output.write_end.get(),
-                  execution.write_end.get());
+    BecomeCommand(command,
+                  {.parent = parent,
+                   .mask = mask,
+                   .output = output.write_end.get(),
+                   .error_fd = execution.write_end.get()},
+                  manner);
   setpgid(pid, pid);  // whoever of us is first
   return RunningCommand(command[0], pid, std::move(execution.read_end),
                         std::move(output.read_end));

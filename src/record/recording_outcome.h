@@ -6,6 +6,7 @@ namespace heapprofd {
 struct RecordingOutcome {
   int exit_code = 0;             // of all that it was to leave
   bool has_whole_trace = false;  // whatever else could not be made of it
+  bool is_awaited = true;        // false: the trace may still be written
 };
 
 }  // namespace heapprofd

@@ -126,7 +126,7 @@ Result<ControlMessage> ControlChannel::Wait(int timeout_ms, int stop_fd) {
         pollfd{.fd = stop_fd, .events = POLLIN, .revents = 0}};
     const int ready = poll(readable.data(), readable.size(), timeout_ms);
     if (ready == 0 || readable[1].revents != 0)
-      return Status(StatusCode::kUnavailable, "the other side does not answer");
+      return Status(StatusCode::kTryAgain, "the other side does not answer");
   }
 }
 

@@ -47,7 +47,8 @@ class ControlChannel {
   Result<std::optional<ControlMessage>> Receive();
 
   // The next message, waiting at most `timeout_ms` (-1: for ever) for each piece of it,
-  // and no longer than until `stop_fd`, if there is one, is readable.
+  // and no longer than until `stop_fd`, if there is one, is readable: kTryAgain then, else
+  // as Receive().
   Result<ControlMessage> Wait(int timeout_ms, int stop_fd = -1);
 
  private:

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/child_process.h"
 #include "base/files/passed_fds.h"
 #include "control.pb.h"
 #include "service/attaching.h"
@@ -395,9 +395,12 @@ void Service::Finish(Hosted& hosted) {
   Connection* connection = FindConnection(hosted.connection);
   if (connection != nullptr)
     TellStarted(*connection);  // it was very short
+  const pid_t service = getpid();
   const pid_t pid = fork();
-  if (pid == 0)
+  if (pid == 0) {
+    EndWithParent(service, SIGKILL);  // nobody else ends those that take too long
     RunFinisher(hosted, connection != nullptr ? connection->channel.fd() : -1);
+  }
   if (pid > 0)
     finishers_.Add(pid);
   if (connection == nullptr)
@@ -420,7 +423,6 @@ void Service::RunFinisher(Hosted& hosted, int connection) {
   ControlChannel channel{
       ScopedFd(connection >= 0 ? fcntl(connection, F_DUPFD_CLOEXEC, 0) : -1)};
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody else ends those that take too long
   door_->LeaveToParent();
   for (const std::unique_ptr<Hosted>& other : hosted_)
     other->recording->LeaveToParent();

@@ -200,6 +200,27 @@ class Environment(unittest.TestCase):
             shown = subprocess.run([HEAP_PROFILE, "show", os.path.join(out, "raw-trace")], capture_output=True, text=True, timeout=DEADLINE_S)
             self.assertIn("Top live memory", shown.stdout, shown.stderr)
 
+    def test_of_results_that_need_more_memory_than_is_allowed_the_report_is_told_of_too(self):
+        if os.environ.get("SANITIZE"):
+            self.skipTest("a sanitizer reserves terabytes")
+        with tempfile.TemporaryDirectory() as directory:
+            out = os.path.join(directory, "out")
+            script = ("import decimal, json, os, resource\n"
+                      "ours = os.getppid()\n"
+                      "with open(f'/proc/{ours}/status') as status:\n"
+                      "    used = next(int(line.split()[1]) for line in status if line.startswith('VmData:')) * 1024\n"
+                      "resource.prlimit(ours, resource.RLIMIT_DATA, (used + 3_000_000,) * 2)\n")
+            done = subprocess.run([HEAP_PROFILE, "-i", "1", "-o", out, "--", "/usr/bin/python3", "-c", script], capture_output=True, text=True,
+                                  timeout=DEADLINE_S)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            cause = r"the worker needed more than \d MiB of memory; "
+            trace = f"{out}/raw-trace"
+            self.assertRegex(done.stderr, f"heap_profile: cannot show what was recorded: {cause}try heap_profile show {trace}\n"
+                             f"heap_profile: cannot make the report: {cause}the trace is complete, heap_profile report {trace} makes it\n$")
+            made = subprocess.run([HEAP_PROFILE, "report", "-q", "-o", os.path.join(out, "report.html"), trace], capture_output=True, text=True,
+                                  timeout=DEADLINE_S)
+            self.assertEqual(made.returncode, 0, made.stderr)
+
     def test_a_program_without_address_space_for_the_buffer_runs_and_is_named(self):
         limited = "ulimit -v 60000; exec /bin/echo ran"
         for command in (["/bin/bash", "-c", limited], ["/bin/sh", "-c", f"/bin/bash -c '{limited}'; true"]):

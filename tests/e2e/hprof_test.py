@@ -7,11 +7,9 @@ import json
 import os
 import pty
 import re
-import resource
 import select
 import shlex
 import signal
-import struct
 import subprocess
 import unittest
 
@@ -287,57 +285,6 @@ SELECT c.name AS class, p.field_name, p.field_type, coalesce(int_value, long_val
 FROM heap_graph_object o JOIN heap_graph_class c ON c.id = o.type_id
 JOIN heap_graph_object_data d ON d.id = o.object_data_id JOIN heap_graph_primitive p USING (field_set_id)
 """
-
-
-class Budget(HprofTest):
-    """Beyond --memory-budget what is known of objects is in files: the kernel counts private memory alone (RLIMIT_DATA)."""
-
-    OBJECTS = 2_000_000
-    STEP = 8 << 20
-
-    def limited(self, limit, *arguments, **kwargs):
-        def limit_us():
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        return subprocess.run([HEAP_PROFILE, "hprof", *arguments], capture_output=True, text=True, preexec_fn=limit_us, **kwargs)
-
-    def setUp(self):
-        super().setUp()
-        if os.environ.get("SANITIZE"):
-            self.skipTest("a sanitizer has memory of its own")
-        # A list: each object holds the next one.
-        dump = Dump(version="1.0.2").string(2, "next").load_class(20, "Node")
-        nodes = b"".join(struct.pack(">BIIIII", 0x21, 1000 + 8 * i, 0, 20, 4, 1008 + 8 * i if i + 1 < self.OBJECTS else 0)
-                         for i in range(self.OBJECTS))
-        dump.segment(dump.root(0x05, 20), dump.root(0xFF, 1000), dump.class_dump(20, 0, [2]), nodes).end()
-        self.large = self.write("large.hprof", dump.bytes)
-        small = self.write("small.hprof", phone())
-        self.limit = next(limit for limit in range(self.STEP, 100 * self.STEP, self.STEP)
-                          if self.limited(limit, "dominators", small).returncode == 0) + 4 * self.STEP
-
-    def test_what_does_not_fit_into_memory_has_the_same_answers(self):
-        arguments = ["dominators", "--json", "--top", "5", self.large]
-        free = hprof(*arguments)
-        self.assertEqual(free.returncode, 0, free.stderr)
-        self.assertNotEqual(self.limited(self.limit, *arguments).returncode, 0, "the limit is none")
-        bounded = self.limited(self.limit, *arguments, "--memory-budget", "1M", env={**os.environ, "TMPDIR": "/var/tmp"})
-        self.assertEqual(bounded.returncode, 0, bounded.stderr)
-        self.assertEqual(bounded.stdout, free.stdout)
-
-    def test_without_room_on_the_disk_it_ends_and_says_so(self):
-        def limit_us():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-        done = subprocess.run([HEAP_PROFILE, "hprof", "dominators", "--memory-budget", "1M", self.large], capture_output=True, text=True,
-                              preexec_fn=limit_us, env={**os.environ, "TMPDIR": "/var/tmp"})
-        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
-        self.assertRegex(done.stderr, r"^heap_profile: cannot keep to --memory-budget: cannot make a temporary file larger in /var/tmp: "
-                         r"File too large; free room there, name another directory in TMPDIR, or give more\n$")
-
-    def test_a_directory_in_memory_is_refused(self):
-        done = subprocess.run([HEAP_PROFILE, "hprof", "dominators", "--memory-budget", "1M", self.large], capture_output=True, text=True,
-                              env={**os.environ, "TMPDIR": "/dev/shm"})
-        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-        self.assertIn("cannot keep to a memory budget: files in /dev/shm are in memory themselves", done.stderr)
 
 
 class InflatedCopies(HprofTest):

@@ -193,8 +193,13 @@ class Services(Situation):
         self.assertNotEqual(result.returncode, 0)
         return result.stderr
 
-    def test_one_that_closes_the_connection_does_not_answer(self):
-        self.assertRegex(self.said_when_answered(b""), "the service does not answer; restart it, should it be of another version")
+    def test_one_that_closes_the_connection_is_not_called_silent(self):
+        self.assertIn("cannot record: the service has ended the connection; restart it, should it be of another version than this heap_profile "
+                      "(the other side has closed the connection)", self.said_when_answered(b""))
+
+    def test_one_whose_answer_is_no_message(self):
+        self.assertIn("cannot record: the service's answer cannot be understood; restart it, should it be of another version",
+                      self.said_when_answered(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
 
     def test_one_that_says_something_else(self):
         done = struct.pack("<QII", 0x3130746370616568, 16, 0)

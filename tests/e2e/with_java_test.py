@@ -100,13 +100,34 @@ class WithBoth(WithMachine):
         rows = self.rows(pid, GRAPHS)
         return [(int(row["pools"]), int(row["natives"])) for row in rows]
 
-    def await_errors(self, pattern, process):
-        """Until it has said that."""
+    def record(self, dumps, *machines):
+        """A service's recording of these, with so many dumps of Java heaps."""
+        with open(self.path("errors"), "w") as errors:
+            process = subprocess.Popen([HEAP_PROFILE, "--with-java", "--java-dumps", dumps, "-p", ",".join(str(java.pid) for java in machines),
+                                        "-o", self.out], stderr=errors)
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        self.await_errors("Profiling active", process)
+        return process
+
+    def wait_until(self, condition, process):
         end_s = time.monotonic() + DEADLINE_S
-        while not re.search(pattern, self.errors()):
+        while not condition():
             self.assertIsNone(process.poll(), self.errors())
             self.assertLess(time.monotonic(), end_s, self.errors())
             time.sleep(0.01)
+
+    def await_errors(self, pattern, process):
+        """Until it has said that."""
+        self.wait_until(lambda: re.search(pattern, self.errors()), process)
+
+    def descriptors(self, process, kind):
+        """How many of these a process has."""
+        folder = f"/proc/{process.pid}/fd"
+        count = 0
+        for name in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                count += os.readlink(os.path.join(folder, name)).startswith(kind)
+        return count
 
     TOOK = r"process \d+ \(java\) took [\d.]+ m?s to dump [\d.]+ MiB\n"
 
@@ -234,10 +255,7 @@ class Both(WithBoth):
     @unittest.skipUnless(MAY_ATTACH, "may not attach")
     def test_marks_of_a_service_have_dumps_of_both_kinds(self):
         java = self.start(program=["Leaks", "buffers"])
-        with open(self.path("errors"), "w") as errors:
-            process = subprocess.Popen([HEAP_PROFILE, "--with-java", "--java-dumps", "3", "-p", str(java.pid), "-o", self.out], stderr=errors)
-        self.addCleanup(lambda: (process.kill(), process.wait()))
-        self.await_errors("Profiling active", process)
+        process = self.record("3", java)
         mark = subprocess.run([HEAP_PROFILE, "mark", "half"], capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(mark.returncode, 0, mark.stderr)
         self.await_errors(self.TOOK, process)
@@ -257,17 +275,64 @@ class Both(WithBoth):
         self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGTERM, self.errors())
         self.assertEqual(len(self.graphs(pid)), 2)
 
-    def test_one_that_stands_still_is_left_when_the_recording_is_over(self):
-        process = self.launch("--java-dumps", "1")
-        pid = self.child_of(process)
+    def ask(self, process, pid):
+        """For a dump that comes to no end: the machine stands still."""
         os.kill(pid, signal.SIGSTOP)
         self.addCleanup(end, pid)
         process.send_signal(signal.SIGUSR1)
-        # Its dump is asked for by a process of its own.
-        end_s = time.monotonic() + DEADLINE_S
-        while not any("--no-view" in line for line in self.children_of(process)):
-            self.assertLess(time.monotonic(), end_s, self.errors())
-            time.sleep(0.01)
+        # It is asked for by a process of its own.
+        self.wait_until(lambda: any("--no-view" in line for line in self.children_of(process)), process)
+
+    def test_told_to_end_it_does_not_go_on_when_it_has_left_the_dump(self):
+        process = self.launch("--java-dumps", "1")
+        pid = self.child_of(process)
+        self.ask(process, pid)
+        before = self.descriptors(process, "anon_inode:[signalfd]")
+        process.send_signal(signal.SIGINT)
+        # It waits for the dump with descriptors for signals of its own.
+        self.wait_until(lambda: self.descriptors(process, "anon_inode:[signalfd]") >= before + 2, process)
+        process.send_signal(signal.SIGTERM)
+        self.assertNotEqual(process.wait(DEADLINE_S), 0, self.errors())
+        self.assertIn(f"a dump of the Java heap of process {pid} (java) is left out: it was ended by the interrupt\n", self.errors())
+        self.assertIn("cannot make the report: it took too long or was interrupted; ", self.errors())
+        self.assertFalse(os.path.exists(os.path.join(self.out, "report.html")))
+        self.assertNotIn("hprof", " ".join(os.listdir(self.out)))
+
+    @unittest.skipUnless(MAY_ATTACH, "may not attach")
+    def test_when_the_end_is_near_no_dump_of_another_begins(self):
+        machines = [self.start(program=["Leaks", "buffers"]) for _ in range(2)]
+        process = self.record("1", *machines)
+        self.ask(process, machines[0].pid)
+        process.send_signal(signal.SIGINT)
+        self.wait_until(lambda: self.descriptors(process, "socket:") == 0, process)  # the service has ended the recording
+        process.send_signal(signal.SIGINT)
+        self.await_errors("left out: it was ended by the interrupt", process)
+        os.kill(machines[0].pid, signal.SIGCONT)
+        process.wait(DEADLINE_S)
+        self.assertIn("1 dump of the Java heap was left out: 1 because the recording was ending\n", self.errors())
+
+    @unittest.skipUnless(MAY_ATTACH, "may not attach")
+    def test_ctrl_backslash_leaves_all_to_the_service_at_once(self):
+        java = self.start(program=["Leaks", "buffers"])
+        process = self.record("1", java)
+        self.ask(process, java.pid)
+        process.send_signal(signal.SIGQUIT)
+        self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGQUIT, self.errors())
+        os.kill(java.pid, signal.SIGCONT)
+        trace = os.path.join(self.out, "raw-trace")
+        # The service says on the same descriptor, now or later, what it has found.
+        self.assertIn(
+            f"heap_profile: not waiting for the end of the recording; the service writes {trace}\n"
+            "heap_profile: the Java heap is left out: the end of the recording is not waited for\n"
+            f"heap_profile: cannot make the report: the service still writes the trace; heap_profile report {trace} makes it\n",
+            self.errors())
+        self.assertFalse(os.path.exists(os.path.join(self.out, "report.html")))
+        self.assertNotIn("hprof", " ".join(os.listdir(self.out)))
+
+    def test_one_that_stands_still_is_left_when_the_recording_is_over(self):
+        process = self.launch("--java-dumps", "1")
+        pid = self.child_of(process)
+        self.ask(process, pid)
         process.send_signal(signal.SIGINT)
         left = (rf"heap_profile: (a dump of the Java heap of process {pid} \(java\) is left out: it was ended by the interrupt|"
                 r"cannot take a heap dump of .* it has not begun to listen within .* ask it alone by heap_profile java, which has --timeout)\n")

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/child_process.h"
 #include "base/files/guarded_read.h"
 #include "base/files/proc_files.h"
 #include "base/format.h"
@@ -20,7 +21,6 @@
 #include "cli/memory_budget.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
-#include "hotspot/dump_room.h"
 #include "hotspot/heap_dump.h"
 #include "hotspot/vm_flags.h"
 

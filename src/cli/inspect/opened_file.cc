@@ -9,6 +9,7 @@
 #include "cli/results/process_order.h"
 #include "hprof/graph_tables.h"
 #include "query/allocators.h"
+#include "tables/last_dumps.h"
 
 namespace heapprofd {
 namespace {
@@ -30,44 +31,12 @@ void AddProcesses(OpenedFile& file) {
                    });
 }
 
-Result<std::unique_ptr<OpenedFile>> OpenDecoded(const std::vector<std::string>& paths,
-                                                const std::string& tool,
-                                                StackForm form) {
-  auto file = std::make_unique<OpenedFile>();
-  for (const std::string& path : paths)
-    file->path += (file->path.empty() ? "" : ", ") + path;
-  HPD_TRY_ASSIGN(file->database, OpenTraces(
-                                     paths, tool,
-                                     [it = file.get()](const std::string& warning) {
-                                       it->warnings.push_back(warning);
-                                     },
-                                     form));
-  HPD_TRY(file->database->Decode());
-  return file;
-}
-
 }  // namespace
-
-std::vector<uint32_t> LastDumps(const ImportedTrace& trace) {
-  std::map<std::pair<uint32_t, StringId>, uint32_t> last;
-  for (uint32_t id = 0; id < trace.dumps.size(); ++id) {
-    const ImportedDump& dump = trace.dumps[id];
-    const auto [entry, is_new] = last.try_emplace({dump.upid, dump.heap_name}, id);
-    if (!is_new && trace.dumps[entry->second].ts <= dump.ts)
-      entry->second = id;
-  }
-  std::vector<uint32_t> dumps;
-  dumps.reserve(last.size());
-  for (const auto& [heap, id] : last)
-    dumps.push_back(id);
-  std::sort(dumps.begin(), dumps.end());
-  return dumps;
-}
 
 Status OpenedFile::Complete() {
   if (is_complete)
     return {};
-  HPD_TRY(database->UseCallsites());
+  HPD_TRY(database->Decode());
   is_allocator = AllocatorFrames(trace());
   AddProcesses(*this);
   is_complete = true;
@@ -140,20 +109,24 @@ Result<std::unique_ptr<OpenedFile>> OpenFile(const std::string& path,
     return Invalid("cannot read " + path +
                    ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
                    "heap_profile report FILE show what is in it");
-  return OpenFiles({path}, tool);
-}
-
-Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& paths,
-                                              const std::string& tool) {
-  HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file,
-                 OpenDecoded(paths, tool, StackForm::kCallsites));
+  HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file, OpenFiles({path}, tool));
   HPD_TRY(file->Complete());
   return file;
 }
 
-Result<std::unique_ptr<OpenedFile>> OpenFilesForReport(
-    const std::vector<std::string>& paths, const std::string& tool) {
-  return OpenDecoded(paths, tool, StackForm::kWhole);
+Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& paths,
+                                              const std::string& tool) {
+  auto file = std::make_unique<OpenedFile>();
+  for (const std::string& path : paths)
+    file->path += (file->path.empty() ? "" : ", ") + path;
+  HPD_TRY_ASSIGN(file->database, OpenTraces(
+                                     paths, tool,
+                                     [it = file.get()](const std::string& warning) {
+                                       it->warnings.push_back(warning);
+                                     },
+                                     StackForm::kWhole));
+  HPD_TRY(file->database->Decode());
+  return file;
 }
 
 Result<std::unique_ptr<OpenedFile>> OpenOwn(ByteSource& source, const std::string& name) {

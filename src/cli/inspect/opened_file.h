@@ -14,7 +14,7 @@
 namespace heapprofd {
 
 struct OpenedFile {
-  // What only some ask for: callsites and what follows from them. Once.
+  // What only some ask for: the processes. Once.
   Status Complete();
 
   std::string path;  // of several, all of them
@@ -46,9 +46,6 @@ struct OpenedFile {
   bool TellsSomething(const char* command) const;
 };
 
-// The last dump of each heap, in order.
-std::vector<uint32_t> LastDumps(const ImportedTrace& trace);
-
 // What a command says then.
 void SayNothingToTell(const char* command,
                       const OpenedFile& file,
@@ -59,13 +56,10 @@ void SayNothingToTell(const char* command,
 Result<std::unique_ptr<OpenedFile>> OpenFile(const std::string& path,
                                              const std::string& tool);
 
-// Several as one, also heap dumps of Java, whose objects are in its tables.
+// Several as one, also heap dumps of Java, whose objects are in its tables; its processes
+// are there from Complete() on.
 Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& paths,
                                               const std::string& tool);
-
-// The same until Complete() with whole stacks, which is enough for a report.
-Result<std::unique_ptr<OpenedFile>> OpenFilesForReport(
-    const std::vector<std::string>& paths, const std::string& tool);
 
 // The same of OpenOwnTrace.
 Result<std::unique_ptr<OpenedFile>> OpenOwn(ByteSource& source, const std::string& name);

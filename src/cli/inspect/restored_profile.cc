@@ -169,7 +169,35 @@ FrameId RestoredProfile::FrameOf(uint32_t row) {
   return *id;
 }
 
+CallsiteId RestoredProfile::AddCallsite(CallsiteId parent, uint32_t frame) {
+  profile_.callsites.push_back({.parent = parent, .frame = FrameOf(frame)});
+  return static_cast<CallsiteId>(profile_.callsites.size() - 1);
+}
+
 CallsiteId RestoredProfile::CallsiteOf(uint32_t row) {
+  return trace_.stacks.row_count() > 0 ? CallsiteOfStack(row) : CallsiteOfLeaf(row);
+}
+
+// What it shares with the stack before is not made again: recorders write stacks one
+// beside the other that have most in common.
+CallsiteId RestoredProfile::CallsiteOfStack(uint32_t row) {
+  if (row == kNoId)
+    return kNoId;
+  if (const CallsiteId* known = callsites_.Find(row))
+    return *known;
+  const std::span<const uint32_t> frames = trace_.stacks.FramesOf(row);
+  const auto differs = std::ranges::mismatch(frames, last_stack_);
+  last_callsites_.resize(static_cast<size_t>(differs.in1 - frames.begin()));
+  for (const uint32_t frame : frames.subspan(last_callsites_.size()))
+    last_callsites_.push_back(
+        AddCallsite(last_callsites_.empty() ? kNoId : last_callsites_.back(), frame));
+  last_stack_ = frames;
+  const CallsiteId callsite = frames.empty() ? kNoId : last_callsites_.back();
+  callsites_.Insert(row, callsite);
+  return callsite;
+}
+
+CallsiteId RestoredProfile::CallsiteOfLeaf(uint32_t row) {
   std::vector<uint32_t> missing;
   CallsiteId parent = kNoId;
   for (uint32_t at = row; at != kNoId; at = trace_.callsites.parent[at]) {
@@ -180,9 +208,7 @@ CallsiteId RestoredProfile::CallsiteOf(uint32_t row) {
     missing.push_back(at);
   }
   for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
-    profile_.callsites.push_back(
-        {.parent = parent, .frame = FrameOf(trace_.callsites.frame[*at])});
-    parent = static_cast<CallsiteId>(profile_.callsites.size() - 1);
+    parent = AddCallsite(parent, trace_.callsites.frame[*at]);
     callsites_.Insert(*at, parent);
   }
   return parent;

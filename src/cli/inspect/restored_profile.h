@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -28,7 +29,8 @@ class RestoredProfile {
   // Adds a process's heap and what the dump tells of the process.
   void AddHeap(uint32_t dump);
 
-  // The callsite of profile() that is this row of the trace's.
+  // The callsite of profile() that is this row of the trace's, or this stack of it where
+  // it has whole ones; those share their callers only with neighbours.
   CallsiteId CallsiteOf(uint32_t row);
 
   // For those of another moment.
@@ -50,6 +52,9 @@ class RestoredProfile {
   void AddEnd();
   MappingId MappingOf(uint32_t row);
   FrameId FrameOf(uint32_t row);
+  CallsiteId AddCallsite(CallsiteId parent, uint32_t frame);
+  CallsiteId CallsiteOfStack(uint32_t row);
+  CallsiteId CallsiteOfLeaf(uint32_t row);
   void AddValues(uint32_t dump, HeapDump* heap);
   void AddCumulative(uint32_t dump, HeapDump* heap);
   void AddErrors(const ImportedDump& dump, HeapDump* heap);
@@ -63,6 +68,8 @@ class RestoredProfile {
   FlatMap<MappingId> mappings_;  // by the trace's rows
   FlatMap<FrameId> frames_;
   FlatMap<CallsiteId> callsites_;
+  std::span<const uint32_t> last_stack_;    // that became callsites
+  std::vector<CallsiteId> last_callsites_;  // of its frames
 };
 
 }  // namespace heapprofd

@@ -5,44 +5,22 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cli/hprof/examined_dump.h"
 #include "profile/estimate.h"
-#include "report/buffer_owners.h"
+#include "report/holder_walk.h"
 
 namespace heapprofd {
 namespace {
 
-// Of the nearest that holds `object` alone and is not of Java's own classes; else of the
-// outermost.
-// `known`: by holder that has been passed; buffers in one long list would walk all of it
-// each.
-std::string OwnerOf(const Examined& examined,
-                    const hprof::DumpFile& file,
-                    uint32_t object,
-                    std::unordered_map<uint32_t, std::string>* known) {
-  const Column<uint32_t>& dominator = examined.tree.dominator;
-  if (dominator[object] == kUnreachable)
-    return kHeldByNobody;
-  std::string name = kHeldBySeveral;
-  std::vector<uint32_t> passed;
-  for (uint32_t at = dominator[object]; at != kHeldByRoots; at = dominator[at]) {
-    if (const auto found = known->find(at); found != known->end()) {
-      name = found->second;
-      break;
-    }
-    passed.push_back(at);
-    constexpr std::string_view kClass = "class ";
-    name = ObjectName(examined.heap, file, at);
-    name.erase(0, name.starts_with(kClass) ? kClass.size() : 0);
-    if (!IsLibraryClass(name))
-      break;
-  }
-  for (const uint32_t at : passed)
-    (*known)[at] = name;
+std::string ClassName(const Examined& examined,
+                      const hprof::DumpFile& file,
+                      uint32_t object) {
+  constexpr std::string_view kClass = "class ";
+  std::string name = ObjectName(examined.heap, file, object);
+  name.erase(0, name.starts_with(kClass) ? kClass.size() : 0);
   return name;
 }
 
@@ -78,9 +56,14 @@ Result<HeldBuffers> FindHolders(const std::vector<HeapDirectBuffer>& buffers,
   UnsampledBuffers unsampled;
   unsampled.sampling = native->SamplingOf(pid);
   std::map<std::string, Holding> by_name;
-  std::unordered_map<uint32_t, std::string> known;
+  const Column<uint32_t>& dominator = examined.tree.dominator;
+  static_assert(kHeldByRoots == kNoId, "the walk ends there");
+  HolderWalk<std::string> walk(
+      [&](uint32_t object) { return dominator[object]; },
+      [&](uint32_t object) { return ClassName(examined, opened->file, object); });
   for (const HeapDirectBuffer& buffer : buffers) {
-    Holding& holding = by_name[OwnerOf(examined, opened->file, buffer.object, &known)];
+    const bool is_garbage = dominator[buffer.object] == kUnreachable;
+    Holding& holding = by_name[is_garbage ? kHeldByNobody : walk.OwnerOf(buffer.object)];
     holding.sum.Add(buffer.bytes);
     ExpectMisses(buffer.bytes, &unsampled);
     if (const auto* functions = native->StackOf(pid, buffer.address))

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -27,6 +28,11 @@ struct NamelessFromHere {
   ~NamelessFromHere() { unlink(path.c_str()); }
 };
 
+bool HasEnded(const ScopedFd& handle) {
+  pollfd end = {.fd = handle.get(), .events = POLLIN, .revents = 0};
+  return poll(&end, 1, 0) > 0;
+}
+
 std::string CountedDumps(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " dump" : " dumps") + " of the Java heap";
 }
@@ -47,6 +53,32 @@ std::string ForRecordings(std::string text) {
 
 }  // namespace
 
+DumpsMeanwhile::DumpsMeanwhile(const std::vector<pid_t>& pids,
+                               std::string directory,
+                               Limits limits)
+    : directory_(std::move(directory)), limits_(limits) {
+  for (const pid_t pid : pids)
+    Add(pid);
+}
+
+DumpsMeanwhile::~DumpsMeanwhile() {
+  if (!running_)
+    return;
+  running_.reset();
+  unlink(current_.path.c_str());
+}
+
+void DumpsMeanwhile::set_program(pid_t pid) {
+  processes_.clear();
+  Add(pid);
+}
+
+void DumpsMeanwhile::Add(pid_t pid) {
+  ScopedFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const int error = handle.valid() ? 0 : errno;
+  processes_.push_back({.pid = pid, .handle = std::move(handle), .error = error});
+}
+
 // Native dumps that came together, such as marks in a row, are one request and those
 // behind it were for the same moment.
 void DumpsMeanwhile::Request() {
@@ -54,12 +86,23 @@ void DumpsMeanwhile::Request() {
     ++left_out_beyond_;
     return;
   }
+  if (is_ending_) {
+    ++left_out_ending_;
+    return;
+  }
   if (running_ || !due_.empty()) {
     ++left_out_busy_;
     return;
   }
   has_begun_ = false;
-  due_.assign(pids_.begin(), pids_.end());
+  for (size_t i = 0; i < processes_.size(); ++i)
+    due_.push_back(i);
+}
+
+void DumpsMeanwhile::BeginNoMore() {
+  is_ending_ = true;
+  left_out_ending_ += due_.empty() ? 0u : 1u;
+  due_.clear();
 }
 
 std::string DumpsMeanwhile::Look(uint64_t native_dumps) {
@@ -74,29 +117,40 @@ std::string DumpsMeanwhile::Look(uint64_t native_dumps) {
 }
 
 // Whoever is no virtual machine, not yet or not any more, is not asked.
+std::string DumpsMeanwhile::FindProcess(const Process& process) {
+  const std::string name = "process " + std::to_string(process.pid);
+  if (!process.handle.valid())
+    return Status::FromErrno("cannot hold " + name, process.error).message();
+  const Result<JavaProcess> found = OpenJavaProcess(process.pid);
+  if (HasEnded(process.handle))  // what was found may be another one
+    return name + " has ended";
+  if (!found.ok())
+    return found.status().message();
+  current_.process = found.value().Description();
+  return "";
+}
+
 std::string DumpsMeanwhile::BeginNext() {
-  const pid_t pid = due_.front();
+  const Process& process = processes_[due_.front()];
   due_.pop_front();
-  const Result<JavaProcess> process = OpenJavaProcess(pid);
-  if (!process.ok()) {
+  current_ = {.pid = process.pid};
+  if (const std::string why = FindProcess(process); !why.empty()) {
     ++left_out_unasked_;
-    why_unasked_ = process.status().message();
+    why_unasked_ = why;
     return "";
   }
   if (!std::exchange(has_begun_, true))
     ++begun_;
   const std::string path = directory_ + "/.java_heap." + std::to_string(begun_) + "." +
-                           std::to_string(pid) + ".hprof";
+                           std::to_string(process.pid) + ".hprof";
   sigset_t none;
   sigemptyset(&none);
-  current_ = {.pid = pid,
-              .ts = BootTimeNs(),
-              .process = process.value().Description(),
-              .path = path};
-  Result<RunningCommand> started =
-      RunningCommand::Start({"/proc/self/exe", "java", "--pid", std::to_string(pid),
-                             "--all", "--no-view", "--keep", path},
-                            none, {.with_errors = true, .ends_with_us = true});
+  current_.ts = BootTimeNs();
+  current_.path = path;
+  Result<RunningCommand> started = RunningCommand::Start(
+      {"/proc/self/exe", "java", "--pid", std::to_string(process.pid), "--all",
+       "--no-view", "--keep", path},
+      none, {.with_errors = true, .ends_with_us = true});
   if (!started.ok()) {
     has_failed_ = true;
     return "heap_profile: " + started.status().message() + "\n";
@@ -144,9 +198,9 @@ std::string DumpsMeanwhile::End(int stop_fd) {
                    pollfd request = {.fd = stop_fd, .events = POLLIN, .revents = 0};
                    return poll(&request, 1, 0) > 0;
                  }});
-  left_out_busy_ += due_.empty() ? 0u : 1u;
-  due_.clear();
-  const uint64_t left_out = left_out_busy_ + left_out_beyond_ + left_out_unasked_;
+  BeginNoMore();
+  const uint64_t left_out =
+      left_out_busy_ + left_out_beyond_ + left_out_ending_ + left_out_unasked_;
   if (left_out == 0 || limits_.quiet)
     return text;
   text += "heap_profile: " + CountedDumps(left_out) +
@@ -159,6 +213,7 @@ std::string DumpsMeanwhile::End(int stop_fd) {
   };
   add(left_out_busy_, "another one was being taken");
   add(left_out_beyond_, "--java-dumps allows " + std::to_string(limits_.most));
+  add(left_out_ending_, "the recording was ending");
   add(left_out_unasked_, "there was nobody to ask (" + why_unasked_ + ")");
   text += reasons;
   return text + "\n";

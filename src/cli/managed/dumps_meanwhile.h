@@ -24,16 +24,25 @@ class DumpsMeanwhile {
     bool quiet = false;  // nothing but what went wrong is told
   };
 
-  // Of these processes; in `directory` files have names for a moment.
-  DumpsMeanwhile(std::vector<pid_t> pids, std::string directory, Limits limits)
-      : pids_(std::move(pids)), directory_(std::move(directory)), limits_(limits) {}
+  // Of these processes, and of no others that get their numbers; in `directory` files have
+  // names for a moment.
+  DumpsMeanwhile(const std::vector<pid_t>& pids, std::string directory, Limits limits);
+
+  DumpsMeanwhile(const DumpsMeanwhile&) = delete;
+  DumpsMeanwhile& operator=(const DumpsMeanwhile&) = delete;
+
+  // Ends the dump that is being taken; nothing is said.
+  ~DumpsMeanwhile();
 
   // Of one that is started later.
-  void set_program(pid_t pid) { pids_ = {pid}; }
+  void set_program(pid_t pid);
 
   // Begins what is due and takes what has come; never waits. `native_dumps`: how many
   // there were until now. Gives lines to print; "": there are none.
   std::string Look(uint64_t native_dumps);
+
+  // The end is near: what is due is left out, and what comes.
+  void BeginNoMore();
 
   // The recording is over: waits for the dump that is being taken; when `stop_fd` is
   // readable that is ended. Gives lines to print.
@@ -44,30 +53,41 @@ class DumpsMeanwhile {
   bool AddTo(const std::string& trace_path);
 
  private:
+  struct Process {
+    pid_t pid = 0;
+    ScopedFd handle = {};  // pidfd
+    int error = 0;         // why there is none
+  };
+
   struct Dump {
     pid_t pid = 0;
-    uint64_t ts = 0;      // CLOCK_BOOTTIME
-    std::string process;  // for messages
-    std::string path;
+    uint64_t ts = 0;           // CLOCK_BOOTTIME
+    std::string process = {};  // for messages
+    std::string path = {};
     ScopedFd file = {};
   };
 
+  void Add(pid_t pid);
   void Request();
   std::string BeginNext();
+  // Why there is nobody to ask; "": current_.process says whom.
+  std::string FindProcess(const Process& process);
   std::string Take(const Impatience& impatience);
 
-  std::vector<pid_t> pids_;
+  std::vector<Process> processes_;
   std::string directory_;
   Limits limits_;
   uint64_t seen_dumps_ = 0;
   uint32_t begun_ = 0;      // requests of which a dump was begun
   bool has_begun_ = false;  // that of `due_`
-  std::deque<pid_t> due_;   // of the request that is being served
+  bool is_ending_ = false;
+  std::deque<size_t> due_;  // in `processes_`, of the request that is being served
   std::optional<RunningCommand> running_;
   Dump current_;  // which that takes
   std::vector<Dump> taken_;
   uint64_t left_out_busy_ = 0;
   uint64_t left_out_beyond_ = 0;
+  uint64_t left_out_ending_ = 0;
   uint64_t left_out_unasked_ = 0;
   std::string why_unasked_;  // the last one
   bool has_failed_ = false;

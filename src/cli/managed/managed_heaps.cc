@@ -42,11 +42,10 @@ Result<ManagedHeaps> ManagedHeaps::Of(const std::vector<pid_t>& pids) {
 }
 
 void ManagedHeaps::Take(bool quiet) {
-  SteeringSignals signals;
+  const SteeringSignals signals;
   for (Heap& heap : heaps_)
     TakeOne(&heap, quiet);
-  while (signals.Next())  // they were for the dump, and end nothing else
-    continue;
+  TakeInterrupt();
   sigprocmask(SIG_SETMASK, &signals.original_mask(), nullptr);
 }
 

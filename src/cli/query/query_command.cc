@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/print.h"
+#include "cli/memory_budget.h"
 #include "cli/open_traces.h"
 #include "cli/query/query_shell.h"
 
@@ -90,6 +91,7 @@ Status RunQueries(TraceDatabase& database, const QueryOptions& options) {
 Result<int> RunQuery(QueryDialect dialect, QueryOptions& options) {
   const std::string program = ProgramName(dialect);
   HPD_TRY(CheckQueryOptions(dialect, options));
+  HPD_TRY(UseMemoryBudget(options.memory_budget));
   HPD_TRY_ASSIGN(
       const std::unique_ptr<TraceDatabase> database,
       OpenTraces(options.traces, program, [&program](const std::string& warning) {

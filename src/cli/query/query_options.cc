@@ -6,6 +6,7 @@
 
 #include "cli/command_line.h"
 #include "cli/flag_values.h"
+#include "cli/memory_budget.h"
 
 namespace heapprofd {
 namespace {
@@ -84,7 +85,8 @@ std::vector<Flag> QueryFlags(QueryOptions& options) {
            .name = "interactive",
            .help = "Start a shell after the queries.",
            .group = group,
-           .apply = Switch(&options.interactive)}};
+           .apply = Switch(&options.interactive)},
+          MemoryBudgetFlag(group, &options.memory_budget)};
 }
 
 Status CheckQueryOptions(QueryDialect dialect, QueryOptions& options) {

@@ -21,7 +21,8 @@ struct QueryOptions {
   std::vector<std::string> traces;
   std::vector<std::string> scripts;  // SQL, in order
   ResultFormat format = ResultFormat::kTable;
-  bool interactive = false;  // a shell, after the scripts
+  bool interactive = false;    // a shell, after the scripts
+  uint64_t memory_budget = 0;  // bytes; 0: there is none
 };
 
 // The flags; -q reads the file it names. `options` must outlive them.

@@ -13,6 +13,7 @@ namespace heapprofd {
 namespace {
 
 constexpr int kIdleWaitMs = 20;
+constexpr int kLookMs = 50;  // at the time, while a program's end is waited for
 
 double Seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -52,6 +53,8 @@ void ProgramRun::Record() {
 void ProgramRun::LookAfterJava() {
   if (java_dumps_ == nullptr)
     return;
+  if (stop_requests_ > 0)  // none begins when the end is near
+    java_dumps_->BeginNoMore();
   const std::string text = java_dumps_->Look(recording_->dump_rounds());
   if (text.empty())
     return;
@@ -65,23 +68,25 @@ void ProgramRun::SayUnprofiledAndAwait() {
         "heap_profile: %s; pid %d runs on unprofiled, and heap_profile waits for it\n",
         recording_->status().message().c_str(), program_);
   ends_at_first_request_ = false;  // there is nothing to end any more but the program
-  AwaitProgram(2);
+  AwaitProgram(2, kForever);
 }
 
-int ProgramRun::EndProgram(int exit_code) {
+int ProgramRun::EndProgram(int exit_code, uint64_t patience_ns) {
   ReapProgram();  // whoever took a Java heap meanwhile has taken the signal, too
   if (!program_is_running_ || !ends_at_first_request_ || stop_requests_ == 0)
     return exit_code;
   kill(program_, SIGTERM);
-  AwaitProgram(stop_requests_ + 1);
+  AwaitProgram(stop_requests_ + 1, patience_ns);
   return program_is_running_ ? exit_code : exit_code_;
 }
 
-// Until so many requests have come.
-void ProgramRun::AwaitProgram(int requests) {
-  while (program_is_running_ && stop_requests_ < requests) {
+// Until so many requests have come, or for so long.
+void ProgramRun::AwaitProgram(int requests, uint64_t patience_ns) {
+  const uint64_t begin_ns = MonotonicNs();
+  while (program_is_running_ && stop_requests_ < requests &&
+         MonotonicNs() - begin_ns < patience_ns) {
     pollfd signals{.fd = signals_->fd(), .events = POLLIN, .revents = 0};
-    poll(&signals, 1, -1);
+    poll(&signals, 1, patience_ns == kForever ? -1 : kLookMs);
     HandleSignals();
     ReapProgram();
   }

@@ -45,9 +45,11 @@ class ProgramRun {
   // Looked after as long as it is recorded.
   void set_java_dumps(DumpsMeanwhile* dumps) { java_dumps_ = dumps; }
 
+  static constexpr uint64_t kForever = UINT64_MAX;
+
   // After Run: ends the program when such a request has come, and gives its exit code. A
-  // further request ends the wait.
-  int EndProgram(int exit_code);
+  // further request ends the wait, or the end of our patience.
+  int EndProgram(int exit_code, uint64_t patience_ns);
 
   // Length of the recording.
   double seconds() const { return seconds_; }
@@ -59,7 +61,7 @@ class ProgramRun {
  private:
   void Record();
   void SayUnprofiledAndAwait();
-  void AwaitProgram(int requests);
+  void AwaitProgram(int requests, uint64_t patience_ns);
   bool IsOver();
   bool HasChildren();
   void HandleSignals();

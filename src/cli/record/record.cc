@@ -95,15 +95,27 @@ std::unique_ptr<DumpsMeanwhile> JavaDumps(const Options& options,
       DumpsMeanwhile::Limits{.most = options.java_dumps, .quiet = options.quiet});
 }
 
-// The next Ctrl-C ends the dump that is still being taken.
+// The next Ctrl-C ends the dump that is still being taken; other requests do so, too, and
+// stay pending, to end what follows.
 void EndJavaDumps(DumpsMeanwhile* dumps) {
   if (dumps == nullptr)
     return;
-  SteeringSignals signals;
+  const SteeringSignals signals;
   Print(stderr, "%s", dumps->End(StopRequests().get()).c_str());
-  while (signals.Next())
-    continue;
+  TakeInterrupt();
   sigprocmask(SIG_SETMASK, &signals.original_mask(), nullptr);
+}
+
+// The service has the recording to itself.
+int SayLeft(const Options& options, const RemoteRequest& request, int exit_code) {
+  if (options.with_java)
+    Print(stderr,
+          "heap_profile: the Java heap is left out: the end of the recording is not "
+          "waited for\n");
+  if (options.with_report)
+    PrintNoReport("the service still writes the trace", /*has_whole_trace=*/false,
+                  request.trace_path);
+  return exit_code;
 }
 
 // Of the program, while it still runs.
@@ -225,7 +237,13 @@ Outcome RecordProgram(const Options& options,
   recording.Stop(StopCause::kRequested);
   EndJavaDumps(java_dumps.get());
   Result<ManagedHeaps> heaps = TakeManagedHeaps(options, run, launched.pid);
-  exit_code = run.EndProgram(exit_code);
+  // It is no sign of impatience with the program's end, but that of what comes after it.
+  const int told_to_end = TakeEnd();
+  constexpr uint64_t kUrgentNs = 2'000'000'000;
+  exit_code =
+      run.EndProgram(exit_code, told_to_end != 0 ? kUrgentNs : ProgramRun::kForever);
+  if (told_to_end != 0)
+    raise(told_to_end);
   if (run.program_is_running() || has_others)
     needs.preload.Keep();
   if (run.program_is_running())
@@ -276,6 +294,8 @@ int RunOnProcesses(const Options& options) {
   const std::unique_ptr<DumpsMeanwhile> java_dumps = JavaDumps(options, absolute);
   request.java_dumps = java_dumps.get();
   const RecordingOutcome outcome = RecordRemotely(request);
+  if (!outcome.is_awaited)
+    return SayLeft(options, request, outcome.exit_code);
 
   struct stat status {};
 

@@ -185,8 +185,11 @@ Status AwaitStart(int fd) {
 
 int RecordAndReport(const RemoteRequest& request, bool with_report) {
   const RecordingOutcome outcome = RecordRemotely(request);
-  if (with_report)
+  if (with_report && outcome.is_awaited)
     MakeReportBeside(request.trace_path, outcome.has_whole_trace, request.quiet);
+  else if (with_report)
+    PrintNoReport("the service still writes the trace", /*has_whole_trace=*/false,
+                  request.trace_path);
   return outcome.exit_code;
 }
 

@@ -85,18 +85,31 @@ void HavePlace() {
   setenv(kDirectoryVariable, other.c_str(), 1);
 }
 
+std::string HowItEnded(int wait_status) {
+  return WIFSIGNALED(wait_status)
+             ? "it was ended by signal " + std::to_string(WTERMSIG(wait_status))
+             : "it has ended with exit code " + std::to_string(ExitCodeOf(wait_status));
+}
+
 // Connected to the service that was just started, or to another one. kNotFound: none
-// answers.
+// answers, and why ours does not.
 Result<ControlChannel> AwaitService(pid_t service, uint64_t end_ns) {
-  bool is_over = false;
+  std::string why = service < 0
+                        ? std::string("no process could be started: ") + strerror(errno)
+                        : "it does not answer";
+  bool runs = true;
   while (true) {
     Result<ControlChannel> channel = ConnectToService();
-    if (channel.ok() || channel.status().code() != StatusCode::kNotFound ||
-        MonotonicNs() >= end_ns)
+    if (channel.ok() || channel.status().code() != StatusCode::kNotFound)
       return channel;
+    if (MonotonicNs() >= end_ns)
+      return Status(StatusCode::kNotFound, why);
     // Somebody else's may have been faster, and be about to listen.
-    if (!is_over && (service < 0 || waitpid(service, nullptr, WNOHANG) == service)) {
-      is_over = true;
+    int status = 0;
+    if (runs && (service < 0 || waitpid(service, &status, WNOHANG) == service)) {
+      runs = false;
+      if (service >= 0)
+        why = HowItEnded(status);
       end_ns = std::min(end_ns, MonotonicNs() + kRivalPatienceNs);
     }
     SleepNs(10'000'000);
@@ -120,9 +133,9 @@ Result<ControlChannel> FindService(bool may_start) {
     if (channel.ok() || channel.status().code() != StatusCode::kNotFound)
       return channel;
   }
-  return Status(StatusCode::kUnavailable, "cannot start " + ServicePath() +
-                                              ": it does not answer; run it by hand to "
-                                              "see why");
+  return Status(StatusCode::kUnavailable, "cannot start " + ServicePath() + ": " +
+                                              channel.status().message() +
+                                              "; run it by hand to see why");
 }
 
 // The path as it is meant here: the service has another working directory.
@@ -176,11 +189,22 @@ Status AwaitReady(ControlChannel& channel, int stop_fd) {
   if (!answer.ok() && IsReadable(stop_fd))
     return Status(StatusCode::kUnavailable,
                   "cannot record: interrupted before the service answered");
-  if (!answer.ok())
+  if (!answer.ok()) {
+    const std::string cause = (sent.ok() ? answer.status() : sent).message();
+    if (sent.ok() && answer.status().code() == StatusCode::kTryAgain)
+      return Status(StatusCode::kTryAgain,
+                    "cannot record: the service does not answer; restart it, should it "
+                    "be of another version than this heap_profile (" +
+                        cause + ")");
+    if (answer.status().code() == StatusCode::kCorrupt)
+      return Status(StatusCode::kTryAgain,
+                    "cannot record: the service's answer cannot be understood; restart "
+                    "it, should it be of another version than this heap_profile");
     return Status(StatusCode::kTryAgain,
-                  "cannot record: the service does not answer; restart it, should it be "
-                  "of another version than this heap_profile (" +
-                      (sent.ok() ? answer.status() : sent).message() + ")");
+                  "cannot record: the service has ended the connection; restart it, "
+                  "should it be of another version than this heap_profile (" +
+                      cause + ")");
+  }
   HPD_TRY(StatusOf(answer.value()));
   if (answer.value().type != ControlType::kReady)
     return Status(StatusCode::kUnavailable,
@@ -257,32 +281,35 @@ class RemoteRun {
       poll(fds.data(), fds.size(), -1);
       while (const std::optional<signalfd_siginfo> info = signals.Next()) {
         if (info->ssi_signo == SIGQUIT)
-          return {.exit_code = Leave()};
+          return Leave();
         HandleSignal(static_cast<int>(info->ssi_signo));
       }
-      if (const std::optional<RecordingOutcome> outcome = HandleMessages())
+      const std::optional<RecordingOutcome> outcome = HandleMessages();
+      LookAfterJava(said_waiting_ || outcome);
+      if (outcome)
         return *outcome;
-      LookAfterJava();
     }
   }
 
  private:
   // For a service that does not answer; one that does ends the recording as if asked to.
-  int Leave() {
+  RecordingOutcome Leave() {
     status_line_.Clear();
     if (!request_->quiet)
       Print(stderr,
             "heap_profile: not waiting for the end of the recording; the service writes "
             "%s\n",
             request_->trace_path.c_str());
-    return 128 + SIGQUIT;
+    return {.exit_code = 128 + SIGQUIT, .is_awaited = false};
   }
 
   // None begins when the end is near.
-  void LookAfterJava() {
+  void LookAfterJava(bool is_ending) {
     if (request_->java_dumps == nullptr)
       return;
-    const std::string text = request_->java_dumps->Look(said_waiting_ ? 0 : dumps_);
+    if (is_ending)
+      request_->java_dumps->BeginNoMore();
+    const std::string text = request_->java_dumps->Look(dumps_);
     if (text.empty())
       return;
     status_line_.Clear();

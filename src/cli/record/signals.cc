@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace heapprofd {
 
 namespace {
@@ -48,6 +50,18 @@ std::optional<signalfd_siginfo> SteeringSignals::Next() {
   if (read(fd_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info)))
     return std::nullopt;
   return info;
+}
+
+int TakeEnd() {
+  const sigset_t ends = SetOf({SIGTERM, SIGHUP, SIGQUIT});
+  const timespec now{};
+  return std::max(sigtimedwait(&ends, nullptr, &now), 0);
+}
+
+void TakeInterrupt() {
+  const ScopedFd interrupts = DescriptorOf(SetOf({SIGINT}));
+  signalfd_siginfo taken{};
+  [[maybe_unused]] const ssize_t size = read(interrupts.get(), &taken, sizeof(taken));
 }
 
 // Not by SIGSTOP: the kernel stops nobody by Ctrl-Z whom no shell could let go on.

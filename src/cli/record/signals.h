@@ -42,6 +42,13 @@ class SteeringSignals {
   sigset_t original_mask_{};
 };
 
+// Takes SIGTERM, SIGHUP or SIGQUIT, which ask for the end of whatever is done, if one of
+// them is pending. 0: none was.
+int TakeEnd();
+
+// Takes SIGINT if it is pending: it has ended what it was for. Others stay.
+void TakeInterrupt();
+
 // Does what Ctrl-Z asks for, in one who has kept it from doing so.
 void StopLikeOthers();
 

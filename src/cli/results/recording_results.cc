@@ -29,12 +29,21 @@
 #include "cli/text_layout.h"
 #include "export/gzip.h"
 #include "export/trace_pprof.h"
+#include "hotspot/dump_room.h"
 #include "symbolize/worker_pool.h"
+#include "tables/last_dumps.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr uint32_t kPatienceSeconds = 300;
+constexpr uint64_t kMinMemoryBytes = uint64_t{512} << 20;
+
+// For one process, beyond what is used already: that which decodes the trace, and each of
+// those that share what it has decoded.
+uint64_t MemoryForMore() {
+  return std::max(RoomInMemory("self"), kMinMemoryBytes);
+}
 
 // Dumps with profiles in the order of their files.
 struct PprofOrder {
@@ -167,7 +176,9 @@ class ResultsMaker {
           *parts_[part].made = Decode(answer);
           ShowSummary();
         },
-        {.cpu_seconds = kPatienceSeconds,
+        {.memory_bytes = MemoryForMore(),
+         .divides_memory = false,
+         .cpu_seconds = kPatienceSeconds,
          .wall_seconds = kPatienceSeconds,
          .workers = static_cast<unsigned>(parts_.size()),
          .cancel_fd = no_report_fd,
@@ -252,7 +263,8 @@ Result<std::unique_ptr<ByteSource>> Open(const TraceFile& file) {
   if (file.is_in_memory()) {
     source = std::make_unique<MemorySource>(file.bytes());
   } else {
-    HPD_TRY_ASSIGN(source, FileSource::Open(file.own_path()));
+    HPD_TRY_ASSIGN(ScopedFd fd, file.OpenToRead());
+    source = std::make_unique<FileSource>(std::move(fd), file.path());
   }
   return source;
 }
@@ -294,15 +306,24 @@ int LeaveResults(const RecordingResults& wanted) {
       [&](size_t, const Result<std::string>& answer) {
         made = answer.ok() ? answer.value() : "-" + answer.status().message();
       },
-      {.cpu_seconds = kPatienceSeconds,
+      {.memory_bytes = MemoryForMore(),
+       .divides_memory = false,
+       .cpu_seconds = kPatienceSeconds,
        .wall_seconds = 2 * kPatienceSeconds,
        .cancel_fd = ended.get(),
        .request_fd = interrupted.get(),
        .on_request = leave_out_report_if_interrupted});
   if (made.starts_with('+'))
     return atoi(made.c_str() + 1);  // NOLINT(cert-err34-c)
-  return Fail(Status(StatusCode::kIo, "cannot show what was recorded: " + made.substr(1) +
-                                          Remedy(wanted, "show")));
+  const std::string cause = made.substr(1);
+  const int exit_code =
+      Fail(Status(StatusCode::kIo,
+                  "cannot show what was recorded: " + cause + Remedy(wanted, "show")));
+  // Its worker may have been faster; the directory was empty before.
+  if (wanted.with_report &&
+      access(ReportPathBeside(wanted.trace_path).c_str(), F_OK) != 0)
+    PrintNoReport(cause, wanted.is_whole, wanted.trace_path);
+  return exit_code;
 }
 
 }  // namespace heapprofd

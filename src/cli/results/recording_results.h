@@ -3,7 +3,9 @@
 //
 //   the trace --decoded once--> a process of its own --forked--> one for each
 //
-// Whatever goes wrong there does no harm to the recording, and its memory is not ours.
+// Whatever goes wrong there does no harm to the recording, and its memory is not ours:
+// each process may add half of what the machine has left to what it shares with the others,
+// and is the first to be ended when memory runs out.
 #pragma once
 
 #include <cstdint>

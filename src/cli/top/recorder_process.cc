@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/child_process.h"
 #include "base/clock.h"
 #include "cli/exit_code.h"
 #include "cli/record/record.h"
@@ -72,9 +72,7 @@ void OutliveEarlyRequests() {
                                  bool owns_terminal,
                                  ScopedFd trace,
                                  const ScopedFd& messages) {
-  prctl(PR_SET_PDEATHSIG, SIGINT);
-  if (getppid() != viewer)
-    _exit(kExitFailure);
+  EndWithParent(viewer, SIGINT);
   if (owns_terminal)
     GiveUpTerminal();
   if (options.command.empty())

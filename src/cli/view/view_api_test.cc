@@ -27,7 +27,7 @@ class ViewApiTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(place), nullptr);
     directory_ = place;
     std::ofstream(directory_ / "stacks") << "main;f 10\nmain;g;h 30\n";
-    auto file = OpenFilesForReport({directory_ / "stacks"}, "view_api_test");
+    auto file = OpenFiles({directory_ / "stacks"}, "view_api_test");
     ASSERT_TRUE(file.ok()) << file.status().message();
     file_ = std::move(file).value();
     api_ = std::make_unique<ViewApi>(*file_);
@@ -169,8 +169,7 @@ TEST_F(ViewApiTest, ExportsAsTheCommandDoes) {
 
 TEST_F(ViewApiTest, ExportsTheProcessThatIsMeant) {
   std::ofstream(directory_ / "others") << "main;other 50\n";
-  auto both =
-      OpenFilesForReport({directory_ / "stacks", directory_ / "others"}, "view_api_test");
+  auto both = OpenFiles({directory_ / "stacks", directory_ / "others"}, "view_api_test");
   ASSERT_TRUE(both.ok()) << both.status().message();
   ViewApi api(*both.value());
   const auto get = [&](const std::string& upid) {
@@ -200,7 +199,7 @@ TEST_F(ViewApiTest, OfManyLinesThoseWithMostAreTold) {
   }
   std::ofstream(directory_ / "many.pb.gz")
       << Gzip(EncodePprof(profile.profile(), profile.dump(), {}));
-  auto file = OpenFilesForReport({directory_ / "many.pb.gz"}, "view_api_test");
+  auto file = OpenFiles({directory_ / "many.pb.gz"}, "view_api_test");
   ASSERT_TRUE(file.ok()) << file.status().message();
   ViewApi api(*file.value());
   const json files = json::parse(api.Answer({.path = "api/sources"}).body)["files"];
@@ -220,7 +219,7 @@ TEST_F(ViewApiTest, SummingLinesEndsWhereverItIs) {
   for (int depth = 0; depth < 1000; ++depth, stack += ";f")
     stacks += stack + " 1\n";
   std::ofstream(directory_ / "deep") << stacks;
-  auto file = OpenFilesForReport({directory_ / "deep"}, "view_api_test");
+  auto file = OpenFiles({directory_ / "deep"}, "view_api_test");
   ASSERT_TRUE(file.ok()) << file.status().message();
   const ImportedTrace& trace = file.value()->trace();
   CancelFlag cancelled = false;

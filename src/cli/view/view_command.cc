@@ -8,6 +8,7 @@
 
 #include "base/print.h"
 #include "cli/flag_values.h"
+#include "cli/memory_budget.h"
 #include "cli/open_traces.h"
 #include "cli/results/report_warnings.h"
 #include "cli/view/browser_start.h"
@@ -24,6 +25,7 @@ struct ViewOptions {
   Words files;
   std::chrono::milliseconds idle = std::chrono::minutes(30);
   bool is_opened = true;
+  uint64_t memory_budget = 0;  // bytes; 0: there is none
 };
 
 std::vector<Flag> ViewFlags(ViewOptions& options) {
@@ -38,7 +40,8 @@ std::vector<Flag> ViewFlags(ViewOptions& options) {
       {.name = "no-open",
        .help = "Open no browser; without a display or a terminal none is.",
        .group = group,
-       .apply = Switch(&options.is_opened, false)}};
+       .apply = Switch(&options.is_opened, false)},
+      MemoryBudgetFlag(group, &options.memory_budget)};
 }
 
 Result<std::string> PageOf(const OpenedFile& file, const Words& paths) {
@@ -55,8 +58,9 @@ Result<int> RunView(const ViewOptions& options) {
   if (options.files.empty())
     return Invalid(
         "cannot view: no file is named; for example: heap_profile view raw-trace");
+  HPD_TRY(UseMemoryBudget(options.memory_budget));
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
-                 OpenFilesForReport(options.files, kViewCommand));
+                 OpenFiles(options.files, kViewCommand));
   for (const std::string& warning : file->warnings)
     Print(stderr, "%s: %s\n", kViewCommand, warning.c_str());
   HPD_TRY_ASSIGN(std::string page, PageOf(*file, options.files));
