@@ -12,10 +12,10 @@ TOOLS = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534
 # Makes the program that the build makes, and notes each build.
 CMAKE = """#!/bin/sh
-[ "$1" = --build ] || exit 0
-mkdir -p "$2/src/cli"
-printf '#!/bin/sh\\necho "ran $*"\\n' > "$2/src/cli/heap_profile"
-chmod 755 "$2/src/cli/heap_profile"
+[ "$1 $2" = "--build --preset" ] || exit 0
+mkdir -p "build/$3/src/cli"
+printf '#!/bin/sh\\necho "ran $*"\\n' > "build/$3/src/cli/heap_profile"
+chmod 755 "build/$3/src/cli/heap_profile"
 echo "$*" >> "$BUILDS"
 """
 

@@ -56,7 +56,7 @@ hpd_build() {
   local preset=$1 log
   shift
   log=$(mktemp)
-  if ! { cmake -S "$hpd_root" --preset "$preset" && cmake --build "$hpd_root/build/$preset" ${1:+--target "$@"}; } \
+  if ! (cd "$hpd_root" && cmake --preset "$preset" && cmake --build --preset "$preset" ${1:+--target "$@"}) \
        >"$log" 2>&1; then
     tail -n 60 "$log" >&2
     rm -f "$log"
