@@ -87,6 +87,8 @@ Status TryToBorrow(const RemoteProcess& process,
   Status status;
   if (!process.IsSameImage())
     status = LostRace(pid, "it has just become another program");
+  else if (!thread->SuspendFilters() && IsUnderSeccomp(thread->tid()))
+    status = SeizeError(pid, EPERM);
   else if (thread->IsInRestartableSequence(process))
     status = LostRace(pid, "its threads do not leave a restartable sequence");
   else if (IsTooPrecious(*thread, search))

@@ -143,6 +143,10 @@ void TracedThread::AskToStop() {
   Interrupt();
 }
 
+bool TracedThread::SuspendFilters() const {
+  return ptrace(PTRACE_SETOPTIONS, tid_, 0, static_cast<long>(kSuspendSeccomp)) == 0;
+}
+
 bool TracedThread::SeizeForExec(bool is_filtered, pid_t pid) {
   const long options = PTRACE_O_TRACEEXEC | (is_filtered ? kSuspendSeccomp : 0);
   tid_after_exec_ = pid;

@@ -34,7 +34,11 @@ class TracedThread {
   // while we trace. errno is set when false.
   bool Seize(bool is_filtered);
 
-  // The same for a thread of process `pid` that is about to become another program: it
+  // The same once it is stopped, for one that may have put itself under a filter since, or
+  // may be put there by another thread. False: filters are in force, if there are any.
+  bool SuspendFilters() const;
+
+  // As Seize, for a thread of process `pid` that is about to become another program: it
   // runs on, and stops when it has; its id is `pid` then.
   bool SeizeForExec(bool is_filtered, pid_t pid);
 

@@ -1,6 +1,7 @@
 // When its standard input ends, forks children that allow themselves a few system calls
-// only, none of them for waiting, and then allocate. Exits with the number of those that
-// were killed for another one.
+// only, none of them for waiting, and then allocate: one sooner after its first block,
+// another later, so that some do it while they are attached to. Exits with the number of
+// those that were killed for another one.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ALLOW(call)                                      \
@@ -38,6 +40,17 @@ static void Allocate(void) {
   }
 }
 
+static void SpinFor(long microseconds) {
+  struct timespec begin;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while ((now.tv_sec - begin.tv_sec) * 1000000 +
+               (now.tv_nsec - begin.tv_nsec) / 1000 <
+           microseconds);
+}
+
 int main(void) {
   char byte;
   free(malloc(100));
@@ -46,9 +59,11 @@ int main(void) {
   while (read(STDIN_FILENO, &byte, 1) > 0) {
   }
   int killed = 0;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 500; ++i) {
     const pid_t child = fork();
     if (child == 0) {
+      free(malloc(100));
+      SpinFor(20 * (i % 250));
       Confine();
       Allocate();
       _exit(0);
@@ -57,5 +72,5 @@ int main(void) {
     waitpid(child, &status, 0);
     killed += status != 0;
   }
-  return killed;
+  return killed < 99 ? killed : 99;
 }
