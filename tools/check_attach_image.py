@@ -12,6 +12,9 @@ RELATIVE = {"R_X86_64_PC32", "R_X86_64_PLT32", "R_X86_64_NONE", "R_X86_64_GOTPCR
             "R_AARCH64_CALL26", "R_AARCH64_JUMP26", "R_AARCH64_PREL32", "R_AARCH64_CONDBR19", "R_AARCH64_TSTBR14"}
 # Where a thread goes back by itself (rt/aarch64/go_back.h): they are only read.
 SAVED = {f"q{number}" for number in range(32)}
+# Only the setup may call the kernel: a hook would do so under a seccomp filter of the program's.
+SYSTEM_CALL = re.compile(r"\t(?:syscall|sysenter|int|svc)\b")
+SETUP = {"HpdSetup", "HpdSetupEntry", "HpdSetupWait"}
 MAX_IMAGE = 128 * 1024  # bytes with contents
 
 
@@ -40,6 +43,12 @@ def problems_of(path, objdump):
         yield f"has more than {MAX_IMAGE} bytes"
     code = output_of(objdump, "-d", "--no-show-raw-insn", "-j", ".text", path)
     registers = set(re.findall(r"%[xyz]mm\d+|\b[vqds]\d+\b(?!:| <)", code)) - SAVED
+    function = ""
+    for line in code.splitlines():
+        label = re.match(r"[0-9a-f]+ <(.*)>:$", line)
+        function = label[1] if label else function
+        if SYSTEM_CALL.search(line) and function not in SETUP:
+            yield f"makes a system call in {function}"
     if registers:
         yield f"uses {' '.join(sorted(registers))}, which the setup must leave alone"
 

@@ -146,7 +146,6 @@ void AttachedProcess::FillRequest(const Options& options, SetupRequest* request)
   request->hold_ticks = TicksPerSecond() / 1000 * (kHoldNs / 1'000'000);
   request->stale_ticks = TicksPerSecond() * kStaleSeconds;
   request->pid = static_cast<uint32_t>(InnerId(pid()));
-  request->may_wait = IsAnyUnderSeccomp(pid()) ? 0 : 1;
   request->children = options.children;
 }
 

@@ -66,9 +66,6 @@ class AttachedProcess {
 
   ScopedFd TakeClientFile() { return std::move(client_file_); }
 
-  // Waiting for space takes a system call, which a seccomp filter of its may punish.
-  bool may_wait() const { return request_.may_wait != 0; }
-
   // A forked child whose hooks have counted since it began.
   bool counts_already() const { return counts_already_; }
 

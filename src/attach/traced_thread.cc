@@ -38,18 +38,6 @@ bool IsUnderSeccomp(pid_t tid) {
   return !mode.empty() && mode != "0";
 }
 
-bool IsAnyUnderSeccomp(pid_t pid) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(
-      opendir(ProcPath(pid, "task").c_str()), closedir);
-  while (const dirent* entry =
-             directory != nullptr ? readdir(directory.get()) : nullptr) {
-    const int tid = atoi(entry->d_name);  // NOLINT(cert-err34-c): "." and ".." give 0
-    if (tid > 0 && IsUnderSeccomp(tid))
-      return true;
-  }
-  return false;
-}
-
 // The kernel's conditions for PTRACE_O_SUSPEND_SECCOMP.
 std::string ObstacleToSuspendingFilters() {
   if (IsSelfUnderSeccomp())

@@ -125,9 +125,6 @@ class TracedThread {
 // Whether a thread is under a seccomp filter.
 bool IsUnderSeccomp(pid_t tid);
 
-// Of any thread of a process.
-bool IsAnyUnderSeccomp(pid_t pid);
-
 // Why this process cannot suspend another's seccomp filter, and what to do; empty: nothing
 // is known to be in the way.
 std::string ObstacleToSuspendingFilters();

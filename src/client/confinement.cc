@@ -7,7 +7,9 @@
 
 namespace heapprofd {
 
+#ifndef HPD_FLAT_CLIENT
 constinit std::atomic<uint32_t> g_is_confined{};
+#endif
 
 void Nap(long nanoseconds) {
   if (!IsConfined()) {

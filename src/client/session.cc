@@ -236,7 +236,7 @@ HPD_COLD void HandleFork() {
     BecomeDormant();
     return;
   }
-  if (IsConfined())  // it is counted, and cannot be recorded
+  if (!kIsAttached && IsConfined())  // it is counted, and cannot be recorded
     CountConfinedChildren(1);
   t_slot = BeginCounting();
   g_session.join.Release();
@@ -319,7 +319,8 @@ ThreadSlot* EnterSession() {
     switch (g_session.state.load(std::memory_order_acquire)) {
       case SessionState::kUninitialized:
       case SessionState::kInitializing:
-        Initialize();
+        if constexpr (!kIsAttached)  // its setup begins a session, never a hook
+          Initialize();
         break;
       case SessionState::kActive:
       case SessionState::kForkPending:
@@ -333,7 +334,8 @@ ThreadSlot* EnterSession() {
       case SessionState::kDormant:
         if (HPD_LIKELY(!IsWoken()) || IsConfined())
           return nullptr;
-        WakeUp();
+        if constexpr (!kIsAttached)
+          WakeUp();
         break;
     }
     if (g_wiped.active.load(std::memory_order_acquire) == 0)

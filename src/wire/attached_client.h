@@ -81,7 +81,7 @@ inline constexpr size_t kMaxPatchLength = 20;  // bytes
 inline constexpr size_t kMaxIslands = kMaxAllocators;
 inline constexpr size_t kIslandSize = 4096;  // bytes
 
-inline constexpr uint64_t kAttachMagic = 0x3431686361747461;  // "attach14"
+inline constexpr uint64_t kAttachMagic = 0x3531686361747461;  // "attach15"
 
 // At the start of the image. All fields are offsets from the start, or sizes, in bytes.
 struct AttachHeader {
@@ -168,7 +168,7 @@ struct SetupRequest {
                           // back, then it goes back by itself
   ChildrenMode children;
   uint16_t keeps_counting;  // 1: a forked child that counts already (kHasOwnFiles)
-  uint32_t may_wait;        // 0: no system call may be made in a hook
+  uint32_t reserved;
 };
 
 struct SetupResult {

@@ -130,10 +130,10 @@ class ChildrenTest(unittest.TestCase):
         own, children = ([int(cell) for cell in line.split(",")] for line in answer.split() if line[0].isdigit())
         return {"unsampled_children": children[0], "alloc_calls": own[0] + children[2], "alloc_bytes": own[1] + children[3]}
 
-    def attached(self, command, interval):
+    def attached(self, command, interval, *options):
         """What heap_profile -p says of a program that begins when its standard input ends."""
         with Running(command, stdin=subprocess.PIPE) as running, Engine() as engine, subprocess.Popen(
-                self.tool("-i", interval, "-p", str(running.pid)), env={**self.env, **engine.env}, stderr=subprocess.PIPE,
+                self.tool("-i", interval, *options, "-p", str(running.pid)), env={**self.env, **engine.env}, stderr=subprocess.PIPE,
                 text=True) as tool:
             while "Profiling active" not in (line := tool.stderr.readline()):
                 self.assertTrue(line)
@@ -160,6 +160,15 @@ class ChildrenTest(unittest.TestCase):
     @unittest.skipUnless(MAY_ATTACH and os.geteuid() == 0, "attaching is not allowed here")
     def test_children_that_confine_themselves_are_not_killed_for_a_system_call_of_ours(self):
         self.attached([program("confined_children")], "1")
+
+    @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
+    def test_one_that_confines_itself_later_is_not_killed_for_waiting(self):
+        """For space in a ring that is full at once, and at its end until all has been read."""
+        self.attached([program("confined_children"), "300000"], "1", "--shmem-size", "16384")
+        with open(self.stats) as file:
+            stats = json.load(file)
+        self.assertEqual(stats["alloc_calls"], 300000)
+        self.assertGreater(stats["samples"], 10)
 
     def test_of_many_children_none_is_missed(self):
         self.preloaded("fork", "524288", children=6000)  # more than can be there at once

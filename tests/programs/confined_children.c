@@ -1,7 +1,8 @@
 // When its standard input ends, forks children that allow themselves a few system calls
 // only, none of them for waiting, and then allocate: one sooner after its first block,
 // another later, so that some do it while they are attached to. Exits with the number of
-// those that were killed for another one.
+// those that were killed for another one. With an argument: does so itself, allocates
+// as often as it says and exits.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -33,9 +34,9 @@ static void Confine(void) {
     _exit(1);
 }
 
-static void Allocate(void) {
-  for (int i = 0; i < 100; ++i) {
-    char* volatile block = malloc(9000);
+static void Allocate(int count, size_t size) {
+  for (int i = 0; i < count; ++i) {
+    char* volatile block = malloc(size);
     *block = 1;
   }
 }
@@ -46,17 +47,21 @@ static void SpinFor(long microseconds) {
   clock_gettime(CLOCK_MONOTONIC, &begin);
   do {
     clock_gettime(CLOCK_MONOTONIC, &now);
-  } while ((now.tv_sec - begin.tv_sec) * 1000000 +
-               (now.tv_nsec - begin.tv_nsec) / 1000 <
+  } while ((now.tv_sec - begin.tv_sec) * 1000000 + (now.tv_nsec - begin.tv_nsec) / 1000 <
            microseconds);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   char byte;
   free(malloc(100));
   if (write(STDOUT_FILENO, "ready\n", 6) != 6)
     return 99;
   while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  if (argc > 1) {
+    Confine();
+    Allocate(atoi(argv[1]), 50);
+    exit(0);
   }
   int killed = 0;
   for (int i = 0; i < 500; ++i) {
@@ -65,7 +70,7 @@ int main(void) {
       free(malloc(100));
       SpinFor(20 * (i % 250));
       Confine();
-      Allocate();
+      Allocate(100, 9000);
       _exit(0);
     }
     int status = 0;

@@ -9,8 +9,8 @@
 // - No exception may cross our frames, which have no unwind information that the target
 //   knows of. A throwing operator new is therefore served by its nothrow twin, and
 //   jumped to without any frame of ours when that fails.
-// - No system call is made in a process under seccomp: the engine never lets the ring
-//   block there.
+// - No system call is made: the process may have put itself under a seccomp filter, which
+//   might end it for one. Whoever waits for the engine spins.
 #include <cstddef>
 #include <cstdint>
 
@@ -81,8 +81,7 @@ static_assert(HPD_ORIGINAL(0, kNewArrayAligned) == HPD_ORIGINALS_AT + 8 * 18);
 // What the last samples say must be looked up while the process is there.
 #define HPD_EXIT_HOOK(number)                       \
   HPD_HIDDEN void HpdHook_Exit_##number(int code) { \
-    if (hpd_attach_state.request.may_wait != 0)     \
-      heapprofd::WaitUntilDrained();                \
+    heapprofd::WaitUntilDrained();                  \
     Original<void(int)>(number, Hook::kExit)(code); \
   }
 
@@ -150,7 +149,7 @@ static_assert(heapprofd::kMaxAllocators == 4);
   ".long HpdHook_" #name "_\\number - HpdImageStart\n"
 asm(".pushsection .image_header, \"a\"\n"
     "HpdImageStart:\n"
-    ".quad 0x3431686361747461\n"  // kAttachMagic
+    ".quad 0x3531686361747461\n"  // kAttachMagic
     ".long HpdCodeEnd - HpdImageStart\n"
     ".long HpdGates - HpdImageStart\n"
     ".long HpdContentsEnd - HpdImageStart\n"
@@ -164,7 +163,7 @@ asm(".pushsection .image_header, \"a\"\n"
     ".long HpdSetupWait - HpdImageStart\n"
     ".irp number, 0, 1, 2, 3\n" HPD_HOOK_LIST(HPD_OFFSET_OF_HOOK) ".endr\n"
     ".popsection\n");
-static_assert(heapprofd::kAttachMagic == 0x3431686361747461);
+static_assert(heapprofd::kAttachMagic == 0x3531686361747461);
 static_assert(heapprofd::kSetupStackSize == 65536);
 static_assert(offsetof(heapprofd::AttachHeader, hooks) == 52);
 static_assert(offsetof(heapprofd::WipedOnFork, active) == 0);

@@ -65,14 +65,6 @@ FlatThread& FindFlatThread(uint64_t thread_pointer) {
 }
 
 // An attached client is begun by HpdSetup below, never by a hook, and has no socket.
-bool ReadSessionVariable(ClientSession&) {
-  return false;
-}
-
-bool IsProfilingForbidden() {
-  return false;
-}
-
 const bool g_hooks_malloc = true;
 
 bool Connect(ClientSession&, ClientOrigin) {
@@ -86,20 +78,6 @@ void RetireClient(const SessionMemory&) {}
 void Unmap(SessionMemory*) {}
 
 constinit ServicePlace g_service_places[kServicePlaces];
-
-void OpenServicePlaces() {}
-
-bool JoinService(bool) {
-  return false;
-}
-
-bool WaitForService() {
-  return false;
-}
-
-bool PrepareShell() {
-  return true;
-}
 
 namespace {
 

@@ -195,8 +195,7 @@ HPD_XALLOCX_SLOW(3);
 // outlive it.
 HPD_HIDDEN int HpdDlcloseSlow(void* handle, uint64_t, uint64_t, unsigned allocator) {
   // What was sampled in this module must be looked up while it is still there.
-  if (hpd_attach_state.request.may_wait != 0)
-    heapprofd::WaitUntilDrained();
+  heapprofd::WaitUntilDrained();
   const int result = Original<int(void*)>(allocator, Hook::kDlclose)(handle);
   heapprofd::RecordModulesChanged();
   return result;

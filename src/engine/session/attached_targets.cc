@@ -27,11 +27,9 @@ constexpr uint64_t kPlaceAgainNs = 5'000'000;
 // Children of the others are attached to like any process.
 constexpr size_t kMaxSeeds = 4096;
 
-SessionConfig ConfigFor(const AttachedProcess& attached, SessionConfig config) {
+SessionConfig AttachedConfig(SessionConfig config) {
   if (config.block_timeout_us == 0)
     config.block_timeout_us = kAttachedBlockTimeoutUs;
-  if (!attached.may_wait())
-    config.when_full = WhenFull::kDrop;
   return config;
 }
 
@@ -130,10 +128,10 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
   const Target::Origin origin{.pid = pid,
                               .thread = attached->opened_view(),
                               .from_startup = from_startup || attached->counts_already()};
-  HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
-                 Target::CreateWith(std::move(memory), origin,
-                                    ConfigFor(*attached, *context_->config),
-                                    context_->modules, context_->clock));
+  HPD_TRY_ASSIGN(
+      std::unique_ptr<Target> target,
+      Target::CreateWith(std::move(memory), origin, AttachedConfig(*context_->config),
+                         context_->modules, context_->clock));
   context_->programs->Recorded(pid, MonotonicNs());
   LiveTarget& live = context_->targets->Add(std::move(target), std::move(pidfd));
   live.was_attached = true;
