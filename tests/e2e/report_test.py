@@ -1126,8 +1126,21 @@ class BrowserTest(WithPage, WithRecording):
                                          ("from", "load", 90, 3)):
             self.open(page, filters(kind, text))
             self.assertEqual(self.page.evaluate("[heapReport.tree.total(), heapReport.tree.count]"), [total, nodes], kind)
-        self.page.evaluate("document.querySelector('.chip button').click()")
+        self.page.evaluate("document.querySelector('.chip button').focus()")
+        self.page.key("Enter")
         self.assertEqual(self.total(), 100)
+        self.assertEqual(self.page.evaluate("document.activeElement.id"), "page", "keys go on from the page, not from its very beginning")
+
+    def test_what_has_no_filters_says_so(self):
+        page = self.folded("main;load;parse 70\nmain;load 20\nmain;save 10\n")
+        says = lambda: "filters do not count here" in self.page.evaluate("document.getElementById('page').textContent")
+        chosen = json.dumps([{"kind": "hide", "text": "parse"}])
+        for key, is_filtered in (("overview", False), ("flame", True), ("functions", True)):
+            for state in "", "&filters=none", f"&filters={chosen}":
+                self.open(page, f"#page={key}{state}")
+                self.assertEqual(says(), state.endswith(chosen) and not is_filtered, key + state)
+        self.open(self.trace.parent / "report.html", f"#page=sizes&filters={chosen}")
+        self.assertTrue(says())
 
     def test_both_themes_are_those_of_the_system(self):
         for theme in ("light", "dark"):

@@ -226,6 +226,13 @@ class App {
     return { whole, shown };
   }
 
+  // What has no filters says so where some are in force; those that each moment begins with need no words.
+  unfiltered() {
+    const usual = JSON.stringify(this.usualFilters());
+    const { filters } = this.state;
+    return filters.length > 0 && JSON.stringify(filters) !== usual ? "Of all stacks: filters do not count here." : "";
+  }
+
   // What filters leave of the moment, callers first, whichever way the flame graph has it.
   filteredTree() {
     return this.treesOf(this.moment, { ...this.state, isInverted: false }).shown;
@@ -324,7 +331,7 @@ class App {
   // What a render has made anew, or put elsewhere, loses the focus.
   focus(name) {
     const next = [...this.root.querySelectorAll("button, input, select, textarea, [tabindex]")].find((element) => nameOf(element) === name);
-    if (next) next.focus({ preventScroll: true });
+    (next || document.getElementById("page")).focus({ preventScroll: true });
   }
 
   // To its callers and callees; what stands for many functions has none of its own.

@@ -145,6 +145,7 @@ function topList(app) {
   const total = app.wholeTree.total();
   return make("section", { class: "card top" },
     make("h2", {}, `Who holds it: ${app.view.title.toLowerCase()}, ${app.moment.title}`),
+    app.unfiltered() ? quiet(app.unfiltered()) : null,
     make("ol", {}, ...rows.map((row) => {
       const callers = app.wholeTree.pathOf(row.node).reverse().slice(1, 4);
       return make("li", {},

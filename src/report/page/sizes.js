@@ -52,6 +52,7 @@ function renderSizes(app, main) {
   const { unit } = view;
   const [all, most] = [rows.reduce((sum, row) => sum + row[unit], 0), largest(rows.map((row) => row[unit]))];
   const link = ([group, value]) => [app.linkTo(group), make("span", { class: "quiet" }, ` ${formatBytes(value)}  `)];
+  if (app.unfiltered()) main.append(quiet(app.unfiltered()));
   main.append(
     quiet(measured.length
       ? `${view.title}, ${moment.title}, by the size that was asked for.`
