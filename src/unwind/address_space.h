@@ -5,10 +5,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
-#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,8 +15,13 @@
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "profile/model.h"
+#include "unwind/known_code.h"
+#include "unwind/late_code.h"
 #include "unwind/module.h"
+#include "unwind/opened_files.h"
 #include "unwind/proc_maps.h"
+#include "unwind/refresh_pause.h"
+#include "unwind/vain_lookups.h"
 
 namespace heapprofd {
 
@@ -49,30 +52,20 @@ struct RefreshOutcome {
   bool is_late = false;
 };
 
-// When the maps may be read again for an address that is not known. What a target can
-// make this cost is bounded to a tenth of our time: 64,000 mappings are legal, and so
-// are addresses that lie in none.
-class RefreshPause {
- public:
-  bool IsOver(uint64_t now_ns) const { return now_ns >= until_ns_; }
-
-  // A refresh has lasted from `begin_ns` to `end_ns`. `was_vain`: it did not help.
-  void Note(uint64_t begin_ns, uint64_t end_ns, bool was_vain);
-
- private:
-  uint64_t until_ns_ = 0;  // CLOCK_MONOTONIC
-  int64_t credit_ns_ = 0;  // for refreshes that help
-  uint64_t credited_ns_ = 0;
-};
-
 class AddressSpace {
  public:
+  static constexpr uint64_t kFilesNs = 50'000'000;
+
   // New executable mappings are appended to `mappings`, which outlives this object.
-  AddressSpace(pid_t pid, ModuleCache* modules, std::vector<Mapping>* mappings);
+  // `files_ns`: how long one refresh may open files; what is left comes with the next.
+  AddressSpace(pid_t pid,
+               ModuleCache* modules,
+               std::vector<Mapping>* mappings,
+               uint64_t files_ns = kFilesNs);
 
   // Reads the process's maps anew. An error when the process is gone; what is known then
-  // stays.
-  Result<RefreshOutcome> Refresh();
+  // stays. The file of code at `wanted` is opened however long others have taken.
+  Result<RefreshOutcome> Refresh(uint64_t wanted = 0);
 
   std::optional<CodeLocation> Find(uint64_t pc) const;
 
@@ -90,15 +83,19 @@ class AddressSpace {
   // Reads the maps anew if so; false: not read.
   bool RefreshIfCheap();
 
+  // Whether the last refresh had no time for some files, whose code is unknown until the
+  // next: what was taken for no code then grows replacements().
+  bool has_unopened_files() const { return has_unopened_files_; }
+
   // Addresses for which the maps were not read although that might have helped: not
   // again so soon, or not in time.
-  uint64_t postponed() const { return postponed_; }
+  uint64_t postponed() const { return vain_.postponed(); }
 
   // Files that did not open in time when they were first looked at, by name. Until they
   // do, code of theirs is unknown.
-  const std::vector<std::string>& late_files() const { return late_files_; }
+  const std::vector<std::string>& late_files() const { return late_.files(); }
 
-  uint64_t refreshes() const { return refreshes_; }
+  uint64_t refreshes() const { return vain_.readings(); }
 
   // Grows when code has come to lie where other code was, seen by any Refresh. Whoever
   // keeps what it derived from code compares this with the number it saw last: the
@@ -115,27 +112,22 @@ class AddressSpace {
   const std::vector<AddressRange>& writable_regions() const { return writable_; }
 
   // Whether there is code that no file holds, as compilers at run time make it.
-  bool HasCodeWithoutFile() const { return has_code_without_file_; }
+  bool HasCodeWithoutFile() const { return known_.has_any_without_file(); }
 
   // What is kept of the mappings in memory, about.
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return known_.bytes(); }
 
   // The process is gone: keeps what OpenFileOf and ModuleOf need.
   void Release();
 
   // The image of a mapping, also when it is unmapped by now; nullptr when there is none.
-  Module* ModuleOf(MappingId mapping) const { return modules_of_[mapping].get(); }
+  Module* ModuleOf(MappingId mapping) const { return known_.ModuleOf(mapping); }
 
   // The file behind one of the mappings (an element of the vector given at construction),
   // invalid when there is none.
-  ScopedFd OpenFileOf(const Mapping& mapping) const;
+  ScopedFd OpenFileOf(const Mapping& mapping) const { return known_.OpenFileOf(mapping); }
 
  private:
-  struct Code {
-    MapEntry entry;
-    MappingId mapping;
-  };
-
   // Memory that is mapped without a gap.
   struct Mapped {
     uint64_t start;
@@ -143,44 +135,29 @@ class AddressSpace {
     bool executable;
   };
 
-  // Files that this refresh has opened.
-  struct OpenedFiles;
+  // What one refresh has read so far.
+  struct Reading;
 
-  std::optional<CodeLocation> RefreshFor(uint64_t pc);
-  bool WasCode(uint64_t pc) const;
   void LookForEmulator(std::string_view maps, OpenedFiles* files);
-  static void AddMapped(const MapEntry& entry, std::vector<Mapped>* mapped);
-  void LookAt(MapEntry& entry, OpenedFiles* files, RefreshOutcome* outcome);
-  void NoteLate(const MapEntry& entry);
-  std::optional<Code> Adopt(const MapEntry& entry, OpenedFiles* files);
-  uint64_t LoadBiasOf(const MapEntry& entry, const Module& module) const;
-  void ClearPlace(const MapEntry& entry);
+  void LookAt(const MapEntry& entry, Reading* reading);
+  std::optional<PlacedCode> Adopt(const MapEntry& entry, OpenedFiles* files);
+  RefreshOutcome Accept(Reading reading);
+  std::optional<CodeLocation> RefreshFor(uint64_t pc);
 
   pid_t pid_;
   ModuleCache* modules_;
-  std::vector<Mapping>* mappings_;
+  uint64_t files_ns_;
   MemoryFile maps_;
-  std::vector<Code> code_;       // by address
-  std::vector<Code> next_code_;  // the same, while the maps are read
-  size_t old_ = 0;               // the first of code_ that may still be found there
-  size_t kept_ = 0;              // of code_
+  KnownCode known_;
+  std::vector<PlacedCode> code_;  // what is mapped, by address
   std::vector<AddressRange> writable_;
-  std::vector<Mapped> mapped_;          // by address
-  std::map<uint64_t, uint64_t> asked_;  // by address that is not known: refreshes_ then
-  std::set<uint64_t> no_code_;          // where certainly none was
-  std::set<uint64_t> late_;             // begin of code whose file did not open in time
-  std::vector<std::shared_ptr<Module>> modules_of_;  // by MappingId
-  // The latest code at each place, still mapped or not. By start, disjoint.
-  std::map<uint64_t, Code> places_;
+  std::vector<Mapped> mapped_;  // by address
+  VainLookups vain_;
+  LateCode late_;
   uint64_t replacements_ = 0;
   uint64_t removals_ = 0;
-  uint64_t refreshes_ = 0;
-  uint64_t postponed_ = 0;
-  std::vector<std::string> late_files_;
-  uint64_t bytes_ = 0;
-  bool has_code_without_file_ = false;
-  bool knows_emulator_ = false;  // is_emulated_ says what is so
-  bool is_emulated_ = false;
+  bool has_unopened_files_ = false;
+  std::optional<bool> is_emulated_;  // nullopt: not known yet
   bool makes_code_ = false;  // and stacks lead through it, so it is not the client's
   RefreshPause pause_;
 };

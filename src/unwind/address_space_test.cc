@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,8 +51,8 @@ class AddressSpaceTest : public testing::Test {
   }
 
   std::vector<Mapping> mappings_;
-  ModuleCache modules_;
-  AddressSpace space_{getpid(), &modules_, &mappings_};
+  ModuleCache modules_{kOwnPatienceNs};
+  AddressSpace space_{getpid(), &modules_, &mappings_, /*files_ns=*/UINT64_MAX};
 };
 
 uint64_t CodeOf(void* library) {
@@ -231,6 +233,53 @@ TEST_F(AddressSpaceTest, AddressesThatNobodyKnowsDoNotHaveManyMappingsReadForEac
   EXPECT_GE(space_.postponed(), 510u);
 }
 
+TEST(SlowFilesTest, CodeThatIsAskedForIsKnownHoweverLongOtherFilesTake) {
+  std::vector<Mapping> mappings;
+  ModuleCache modules;
+  AddressSpace space(getpid(), &modules, &mappings, /*files_ns=*/0);
+  ASSERT_TRUE(space.Refresh().ok());
+  EXPECT_TRUE(space.has_unopened_files());
+  const auto own = reinterpret_cast<uint64_t>(&CodeOf);
+  EXPECT_FALSE(space.Find(own));
+  const uint64_t replacements = space.replacements();
+  EXPECT_TRUE(space.FindOrRefresh(own));
+  // Whoever took it for no code meanwhile has to look again.
+  EXPECT_GT(space.replacements(), replacements);
+}
+
+TEST(SlowFilesTest, AFileThatIsOpenTakesNoTimeWhereItIsMappedAgain) {
+  void* in_libc = dlsym(RTLD_DEFAULT, "abort");
+  Dl_info libc{};
+  ASSERT_NE(dladdr(in_libc, &libc), 0);
+  const ScopedFd file(open(libc.dli_fname, O_RDONLY | O_CLOEXEC));
+  constexpr size_t kSize = 4096;
+  void* again =
+      mmap(nullptr, kSize, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), /*offset=*/0);
+  ASSERT_NE(again, MAP_FAILED);
+  const auto [first, second] = std::minmax(
+      {reinterpret_cast<uint64_t>(in_libc), reinterpret_cast<uint64_t>(again)});
+  std::vector<Mapping> mappings;
+  ModuleCache modules(kOwnPatienceNs);
+  AddressSpace space(getpid(), &modules, &mappings, /*files_ns=*/0);
+  ASSERT_TRUE(space.Refresh(/*wanted=*/first).ok());
+  munmap(again, kSize);
+  EXPECT_TRUE(space.Find(second).has_value());
+}
+
+TEST(SlowFilesTest, FilesThereWasNoTimeForComeWithTheNextRefresh) {
+  std::vector<Mapping> mappings;
+  ModuleCache modules;
+  AddressSpace space(getpid(), &modules, &mappings, /*files_ns=*/1);
+  const auto in_libc = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "abort"));
+  uint64_t refreshes = 0;
+  do {
+    ASSERT_TRUE(space.Refresh().ok());
+    ++refreshes;
+  } while (space.has_unopened_files());
+  EXPECT_GT(refreshes, 1u);
+  EXPECT_TRUE(space.Find(in_libc));
+}
+
 TEST_F(AddressSpaceTest, WhatLiesBehindManyMappingsIsKnown) {
   const ManyMappings many;
   if (!many.is_complete())
@@ -241,41 +290,6 @@ TEST_F(AddressSpaceTest, WhatLiesBehindManyMappingsIsKnown) {
   EXPECT_TRUE(
       space_.Find(reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
           .has_value());
-}
-
-TEST(RefreshPauseTest, ARefreshThatDidNotHelpIsRepeatedAfterTenTimesWhatItTook) {
-  constexpr uint64_t kMs = 1'000'000;
-  RefreshPause pause;
-  uint64_t now = 1000 * kMs;
-  EXPECT_TRUE(pause.IsOver(now));
-  pause.Note(now, now + 40 * kMs, /*was_vain=*/true);
-  EXPECT_FALSE(pause.IsOver(now + 439 * kMs));
-  EXPECT_TRUE(pause.IsOver(now + 440 * kMs));
-  now += 5000 * kMs;
-  pause.Note(now, now, /*was_vain=*/true);
-  EXPECT_FALSE(pause.IsOver(now + 4 * kMs));
-  EXPECT_TRUE(pause.IsOver(now + 5 * kMs));
-}
-
-TEST(RefreshPauseTest, RefreshesThatHelpAreFreeUntilTheyTakeATenthOfOurTime) {
-  constexpr uint64_t kMs = 1'000'000;
-  RefreshPause pause;
-  uint64_t now = 1000 * kMs;
-  for (int i = 0; i < 20; ++i, now += kMs) {  // a program that loads its plug-ins
-    EXPECT_TRUE(pause.IsOver(now)) << i;
-    pause.Note(now, now + kMs / 2, /*was_vain=*/false);
-  }
-  uint64_t spent = 0;
-  const uint64_t end = now + 10'000 * kMs;
-  while (now < end) {
-    if (pause.IsOver(now)) {
-      pause.Note(now, now + 40 * kMs, /*was_vain=*/false);
-      now += 40 * kMs;
-      spent += 40 * kMs;
-    }
-    now += kMs;
-  }
-  EXPECT_LT(spent, 1100 * kMs);
 }
 
 // A process may map as many files as it likes, and has them closed by ending.

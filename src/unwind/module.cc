@@ -212,7 +212,7 @@ Dwarf_Frame* Module::FindFrame(uint64_t rel_pc) {
   return nullptr;
 }
 
-ModuleCache::ModuleCache() {
+ModuleCache::ModuleCache(uint64_t patience_ns) : patience_ns_(patience_ns) {
   PrepareForeignFiles();
 }
 
@@ -226,7 +226,7 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
   if (entry.inode == 0)
     return nullptr;
   const GuardedUser user = UserOf(pid);  // while we know that it is there
-  ForeignFile file = OpenMappedFile(pid, entry, kServingPatienceNs);
+  ForeignFile file = OpenMappedFile(pid, entry, patience_ns_);
   if (is_late != nullptr)
     *is_late = file.is_late;
   if (!file.fd.valid())

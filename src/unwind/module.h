@@ -114,7 +114,8 @@ ForeignFile OpenMappedFile(pid_t pid,
 
 class ModuleCache {
  public:
-  ModuleCache();
+  // `patience_ns`: how long Get may wait for a file.
+  explicit ModuleCache(uint64_t patience_ns = kServingPatienceNs);
 
   // The image behind an executable mapping of a process; nullptr when it cannot be read
   // or is no ELF image. `is_late`: it may be had later.
@@ -129,6 +130,8 @@ class ModuleCache {
 
   using Key =
       std::tuple<uint64_t, uint64_t, int64_t, int64_t>;  // device, inode, size, mtime
+
+  uint64_t patience_ns_;
 
   // Files that stay open, of all that are in use: processes may be gone, and their mounts
   // with them, before their symbols are read. A process may map as many as it likes.

@@ -316,7 +316,7 @@ MapEntry EntryOf(const char* path) {
 
 TEST(ModuleCacheTest, AModuleIsSharedAsLongAsItIsUsed) {
   const MapEntry entry = EntryOf(HPD_TEST_EH_FRAME);
-  ModuleCache cache;
+  ModuleCache cache(kOwnPatienceNs);
   std::shared_ptr<Module> first = cache.Get(getpid(), entry);
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(cache.Get(getpid(), entry), first);
@@ -338,7 +338,7 @@ TEST(ModuleCacheTest, TheVdsoIsOursWhateverProcessHasIt) {
   for (const MapEntry& own : ParseMaps(ReadProcFile("/proc/self/maps")))
     entry = own.path == "[vdso]" ? own : entry;
   ASSERT_NE(entry.end, 0u);
-  ModuleCache cache;
+  ModuleCache cache(kOwnPatienceNs);
   constexpr pid_t kNone = 0;  // there is nothing to be read
   const std::shared_ptr<Module> module = cache.Get(kNone, entry);
   ASSERT_NE(module, nullptr);
@@ -350,7 +350,7 @@ TEST(ModuleCacheTest, TheVdsoIsOursWhateverProcessHasIt) {
 TEST(ModuleCacheTest, AFileIsOpenedByItsPathWhenTheProcessIsGone) {
   constexpr pid_t kNoProcess = 0x7fffffff;
   const MapEntry entry = EntryOf(HPD_TEST_EH_FRAME);
-  ModuleCache cache;
+  ModuleCache cache(kOwnPatienceNs);
   ExpectKnownRules(cache.Get(kNoProcess, entry));
   MapEntry other = entry;
   ++other.inode;  // the path leads to another file by now

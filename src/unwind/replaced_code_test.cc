@@ -55,9 +55,9 @@ class ReplacedCodeTest : public testing::Test {
   char* code_ = nullptr;
   std::vector<uint64_t> stack_ = std::vector<uint64_t>(8);
   std::span<uint64_t> words_{stack_};
-  ModuleCache modules_;
+  ModuleCache modules_{kOwnPatienceNs};
   std::vector<Mapping> mappings_;
-  AddressSpace space_{getpid(), &modules_, &mappings_};
+  AddressSpace space_{getpid(), &modules_, &mappings_, /*files_ns=*/UINT64_MAX};
   StackUnwinder unwinder_{&space_};
 };
 

@@ -84,16 +84,10 @@ __attribute__((noinline, noclone, no_sanitize_address)) void Capture(
 
 class StackUnwinderTest : public testing::Test {
  protected:
-  // On a busy machine files open late.
   void SetUp() override {
-    constexpr int kMaxTries = 1000;
-    bool is_incomplete = true;
-    for (int i = 0; i < kMaxTries && is_incomplete; ++i) {
-      const Result<RefreshOutcome> outcome = space_.Refresh();
-      ASSERT_TRUE(outcome.ok());
-      is_incomplete = outcome.value().is_incomplete;
-    }
-    ASSERT_FALSE(is_incomplete);
+    const Result<RefreshOutcome> outcome = space_.Refresh();
+    ASSERT_TRUE(outcome.ok());
+    ASSERT_FALSE(outcome.value().is_incomplete);
   }
 
   void ExpectAgreement(const Snapshot& snapshot) {
@@ -115,9 +109,9 @@ class StackUnwinderTest : public testing::Test {
                        [kind](const auto& entry) { return entry.second.kind == kind; });
   }
 
-  ModuleCache modules_;
+  ModuleCache modules_{kOwnPatienceNs};
   std::vector<Mapping> mappings_;
-  AddressSpace space_{getpid(), &modules_, &mappings_};
+  AddressSpace space_{getpid(), &modules_, &mappings_, /*files_ns=*/UINT64_MAX};
   StackUnwinder unwinder_{&space_};
 };
 

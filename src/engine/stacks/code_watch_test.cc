@@ -17,7 +17,7 @@ class CodeWatchTest : public testing::Test {
   CodeWatchTest()
       : client_(std::make_unique<ClientBlock>()),
         control_(std::make_unique<SessionControl>()),
-        code_(getpid(), &modules_, &mappings_),
+        code_(getpid(), &modules_, &mappings_, /*files_ns=*/UINT64_MAX),
         watch_(client_.get(), control_.get(), &code_) {}
 
   void SetUp() override { ASSERT_TRUE(code_.Refresh().ok()); }

@@ -198,6 +198,8 @@ void StackResolver::OnModulesChanged() {
 void StackResolver::LookAtLateChange() {
   if (watch_.is_late())
     OnModulesChanged();
+  if (code_->has_unopened_files() && code_->RefreshIfCheap())
+    ForgetReplacedCode();
 }
 
 // Whoever read the maps anew: what was derived from code that is gone must not be used

@@ -62,7 +62,7 @@ class StackResolverTest : public testing::Test {
   }
 
   TargetProfile profile_;
-  ModuleCache modules_;
+  ModuleCache modules_{kOwnPatienceNs};
   TscClock clock_;
   std::unique_ptr<SharedMemory> memory_;
   RingReader reader_;
