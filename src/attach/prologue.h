@@ -51,6 +51,10 @@ struct PrefixEffect {
 
 PrefixEffect EffectOfPrefix(std::span<const uint8_t> prefix);
 
+// Whether a function returns at once, and nobody's code is in what follows of its first
+// `length` bytes.
+bool DoesNothing(std::span<const uint8_t> bytes, size_t length);
+
 // Where a jump (kJumpLength) leads that stands at `address`; nullopt: `bytes` begin with none.
 std::optional<uint64_t> JumpTarget(std::span<const uint8_t> bytes, uint64_t address);
 

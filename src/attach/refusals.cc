@@ -22,6 +22,10 @@ Status LostThread(pid_t pid, pid_t tid) {
   return LostRace(pid, std::string("a thread of it") + kDidNotStop);
 }
 
+Status EndedAtStart(pid_t pid) {
+  return CannotAttach(pid, "it ended before it had started");
+}
+
 Status CannotWriteCode(pid_t pid) {
   return CannotAttach(
       pid,

@@ -19,6 +19,9 @@ Status LostRace(pid_t pid, const std::string& why);
 // it did not stop.
 Status LostThread(pid_t pid, pid_t tid);
 
+// A program that was to be caught at its start, which it has not reached.
+Status EndedAtStart(pid_t pid);
+
 // Code pages cannot be written to, although we are a tracer.
 Status CannotWriteCode(pid_t pid);
 

@@ -216,7 +216,7 @@ TracedThread::Wait TracedThread::WaitForStop(uint64_t deadline_ns) {
         return Wait::kStopped;
       continue;  // killed: to be waited for
     }
-    if (status >> 16 != 0)
+    if (status >> 16 != 0 || IsAtCall(status))
       Interrupt();  // another event ends our request; a signal that came first does not
     PassOn(status);
   }
@@ -228,7 +228,17 @@ void TracedThread::NoteStopped() {
     RestartInterruptedCall();
 }
 
+bool TracedThread::IsAtCall(int status) const {
+  siginfo_t info{};
+  return knows_calls_ && status >> 16 == 0 && WSTOPSIG(status) == SIGTRAP &&
+         ptrace(PTRACE_GETSIGINFO, tid_, 0, &info) == 0 && info.si_code == SIGTRAP;
+}
+
 void TracedThread::PassOn(int status) {
+  if (IsAtCall(status)) {
+    Continue();
+    return;
+  }
   const int signal = status >> 16 != 0 ? 0 : WSTOPSIG(status);
   if (signal == 0 || !IsCaught(tid_, signal))
     NoteStopped();
@@ -305,7 +315,8 @@ bool TracedThread::IsInRestartableSequence(const RemoteProcess& process) const {
 
 bool TracedThread::Continue(int signal) {
   is_stopped_ = false;
-  return ptrace(PTRACE_CONT, tid_, 0, static_cast<long>(signal)) == 0;
+  return ptrace(stops_at_calls_ ? PTRACE_SYSCALL : PTRACE_CONT, tid_, 0,
+                static_cast<long>(signal)) == 0;
 }
 
 void TracedThread::Release() {

@@ -81,6 +81,16 @@ class TracedThread {
   // Lets a stopped thread run, still traced.
   bool Continue(int signal = 0);
 
+  // Whether it stops at the begin and at the end of each system call from then on.
+  void StopAtCalls(bool stops) {
+    stops_at_calls_ = stops;
+    knows_calls_ |= stops;
+  }
+
+  // Whether that is what it has stopped for; `status` is of waitpid(2). Such a stop looks
+  // like a SIGTRAP, which would kill it if it were passed on.
+  bool IsAtCall(int status) const;
+
   // The same after a stop, of which waitpid(2) gave `status`, that we have not asked for.
   void PassOn(int status);
 
@@ -118,6 +128,8 @@ class TracedThread {
   WaitingCall waiting_in_;    // when it was first asked to stop
   user_regs_struct registers_{};
   bool is_to_be_asked_ = false;  // to stop, when it can
+  bool stops_at_calls_ = false;
+  bool knows_calls_ = false;  // one such stop may be left
   bool was_released_ = false;
   bool is_stopped_ = false;  // and its stop has been waited for
 };

@@ -45,6 +45,7 @@ void Begin(ForkSlot& fork_slot, uint32_t thread_id) {
   NextRandom(&slot.random);
   fork_slot.calls_before = slot.calls;
   fork_slot.bytes_before = Bytes(slot);
+  fork_slot.unsampled_calls = fork_slot.unsampled_bytes = 0;
   RestartCountdown(slot,
                    g_session.engine()->control.interval.load(std::memory_order_relaxed));
 }
@@ -56,6 +57,16 @@ ClientBlock& ForkBlock() {
 ForkSlot& ForkSlotOf(ThreadSlot& slot) {
   static_assert(offsetof(ForkSlot, slot) == 0);
   return reinterpret_cast<ForkSlot&>(slot);
+}
+
+// The engine may have given the slot of a process that it could not see to another one.
+uint64_t OwnCalls(const ForkSlot& fork_slot) {
+  return fork_slot.slot.calls - std::min(fork_slot.calls_before, fork_slot.slot.calls);
+}
+
+uint64_t OwnBytes(const ForkSlot& fork_slot) {
+  const uint64_t bytes = Bytes(fork_slot.slot);
+  return bytes - std::min(fork_slot.bytes_before, bytes);
 }
 
 ThreadSlot* ClaimForkSlotFor(uint32_t thread_id, bool is_certain) {
@@ -119,11 +130,16 @@ bool IsForkSlot(const ThreadSlot* slot) {
           fork_slot < block->fork_slots + kMaxForkSlots);
 }
 
+HPD_COLD void NoteUnsampled(ThreadSlot& slot) {
+  ForkSlot& fork_slot = ForkSlotOf(slot);
+  fork_slot.unsampled_calls = OwnCalls(fork_slot);
+  fork_slot.unsampled_bytes = OwnBytes(fork_slot);
+}
+
 HPD_COLD void TakeForkCounts(ThreadSlot& from, ThreadSlot& to) {
   ForkSlot& fork_slot = ForkSlotOf(from);
-  // The engine may have given the slot of a process that it could not see to another one.
-  const uint64_t calls = from.calls - std::min(fork_slot.calls_before, from.calls);
-  const uint64_t bytes = Bytes(from) - std::min(fork_slot.bytes_before, Bytes(from));
+  const uint64_t calls = OwnCalls(fork_slot);
+  const uint64_t bytes = OwnBytes(fork_slot);
   const uint64_t total = Bytes(to) + bytes;
   to.calls += calls;
   to.interval = from.interval;
@@ -132,6 +148,11 @@ HPD_COLD void TakeForkCounts(ThreadSlot& from, ThreadSlot& to) {
   to.granted = total + from.bytes_left;
   from.calls -= calls;
   from.granted -= bytes;
+  RingHeader& ring = g_session.client()->ring;
+  ring.unsampled_calls.fetch_add(std::min(fork_slot.unsampled_calls, calls),
+                                 std::memory_order_relaxed);
+  ring.unsampled_bytes.fetch_add(std::min(fork_slot.unsampled_bytes, bytes),
+                                 std::memory_order_relaxed);
   from.thread_pointer.store(0, std::memory_order_release);
 }
 

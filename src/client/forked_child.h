@@ -24,6 +24,10 @@ void EndCounting();
 // A slot in which a thread of this very process counts.
 bool IsForkSlot(const ThreadSlot* slot);
 
+// A sample was due in a fork slot, and could not be taken: nothing of what its owner has
+// allocated so far is in the samples, though all of it is counted.
+void NoteUnsampled(ThreadSlot& slot);
+
 // Moves what the calling thread has counted in `from`, a fork slot, to `to`: its totals,
 // and the countdown under way.
 void TakeForkCounts(ThreadSlot& from, ThreadSlot& to);

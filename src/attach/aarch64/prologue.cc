@@ -169,6 +169,21 @@ PrefixEffect EffectOfPrefix(std::span<const uint8_t> prefix) {
           .redo = bytes_of(*first)};
 }
 
+bool DoesNothing(std::span<const uint8_t> bytes, size_t length) {
+  constexpr uint32_t kRet = 0xd65f03c0;
+  constexpr uint32_t kNop = 0xd503201f;
+  bool has_returned = false;
+  for (size_t at = SkippedPrefix(bytes); at < length; at += sizeof(uint32_t)) {
+    const std::optional<uint32_t> word =
+        WordAt(bytes.subspan(std::min(at, bytes.size())));
+    const bool is_filling = word == kNop || word == 0;  // udf
+    if (!(has_returned ? is_filling : word == kRet))
+      return false;
+    has_returned = true;
+  }
+  return has_returned;
+}
+
 std::optional<uint64_t> JumpTarget(std::span<const uint8_t> bytes, uint64_t address) {
   const std::optional<uint32_t> first = WordAt(bytes);
   if (!first || (*first & 0xfc000000) != kBranch)

@@ -199,6 +199,22 @@ TEST(PrologueTest, AMarkerOfIndirectBranchesStaysInPlace) {
   EXPECT_EQ(SkippedPrefix({}), 0u);
 }
 
+TEST(PrologueTest, AFunctionThatDoesNothingIsKnownByItsBytes) {
+  const auto does_nothing = [](const std::vector<uint32_t>& words) {
+    const std::span bytes(reinterpret_cast<const uint8_t*>(words.data()),
+                          words.size() * 4);
+    return DoesNothing(bytes, 12);
+  };
+  constexpr uint32_t kRet = 0xd65f03c0;
+  constexpr uint32_t kNop = 0xd503201f;
+  EXPECT_TRUE(does_nothing({kRet, kNop, kNop}));
+  EXPECT_TRUE(does_nothing({0xd503245f, kRet, kNop}));  // bti c
+  EXPECT_TRUE(does_nothing({kRet, 0, 0}));
+  EXPECT_FALSE(does_nothing({kRet, kNop, kRet}));        // another function
+  EXPECT_FALSE(does_nothing({0x52800000, kRet, kNop}));  // returns 0
+  EXPECT_FALSE(does_nothing({kRet, kNop}));              // not known
+}
+
 TEST(PrologueTest, WhatCannotBeMovedIsRefused) {
   constexpr uint64_t kFunction = 0x7f0000001000;
   constexpr uint64_t kGate = kFunction + 0x100000;

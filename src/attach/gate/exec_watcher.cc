@@ -13,7 +13,7 @@
 #include <ctime>
 
 #include "attach/borrowed_thread.h"
-#include "attach/program_start.h"
+#include "attach/start/program_start.h"
 #include "attach/stopped_process.h"
 
 namespace heapprofd {

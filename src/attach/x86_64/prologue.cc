@@ -154,6 +154,23 @@ PrefixEffect EffectOfPrefix(std::span<const uint8_t> /*prefix*/) {
   return {};
 }
 
+bool DoesNothing(std::span<const uint8_t> bytes, size_t length) {
+  bool has_returned = false;
+  for (size_t at = SkippedPrefix(bytes); at < length;) {
+    Instruction instruction;
+    if (!Decode(bytes.subspan(std::min(at, bytes.size())), at, &instruction))
+      return false;
+    const ZydisMnemonic mnemonic = instruction.decoded.mnemonic;
+    const bool is_filling =
+        mnemonic == ZYDIS_MNEMONIC_NOP || mnemonic == ZYDIS_MNEMONIC_INT3;
+    if (!(has_returned ? is_filling : mnemonic == ZYDIS_MNEMONIC_RET))
+      return false;
+    has_returned = true;
+    at += instruction.decoded.length;
+  }
+  return has_returned;
+}
+
 std::optional<uint64_t> JumpTarget(std::span<const uint8_t> bytes, uint64_t address) {
   int32_t distance = 0;
   if (bytes.size() < kJumpLength || bytes[0] != kJumpOpcode)

@@ -106,5 +106,22 @@ TEST(PrologueTest, TheMarkerOfIndirectBranchesStaysInPlace) {
   EXPECT_EQ(SkippedPrefix(std::vector<uint8_t>{0xf3, 0x0f}), 0u);
 }
 
+TEST(PrologueTest, AFunctionThatDoesNothingIsKnownByItsBytes) {
+  using Bytes = std::vector<uint8_t>;
+  const Bytes nop = {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00};
+  const auto with_nop = [&nop](Bytes code) {
+    code.insert(code.end(), nop.begin(), nop.end());
+    return code;
+  };
+  EXPECT_TRUE(DoesNothing(with_nop({0xc3}), 8));
+  EXPECT_TRUE(DoesNothing(with_nop({0xf3, 0x0f, 0x1e, 0xfa, 0xc3}), 8));
+  EXPECT_TRUE(DoesNothing(Bytes{0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc}, 8));
+  EXPECT_FALSE(DoesNothing(with_nop({0xc3, 0x55}), 8));        // another function
+  EXPECT_FALSE(DoesNothing(with_nop({0x31, 0xc0, 0xc3}), 8));  // returns 0
+  EXPECT_FALSE(DoesNothing(nop, 8));
+  EXPECT_FALSE(DoesNothing(Bytes{0xc3, 0x90}, 8));  // not known
+  EXPECT_FALSE(DoesNothing({}, 8));
+}
+
 }  // namespace
 }  // namespace heapprofd

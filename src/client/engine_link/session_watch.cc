@@ -4,13 +4,26 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <algorithm>
+
 #include "rt/syscall.h"
 
 namespace heapprofd {
 namespace {
 
+constexpr long kNsPerSecond = 1'000'000'000;
 // An engine that is killed wakes nobody.
 constexpr long kLookNs = 500'000'000;
+// Every user of the machine can map the wake page of its service. To the kernel it is one
+// futex for all of them: any can move those that sleep on it to a page of his own, where
+// nobody wakes them. Each is back after this time. A look costs what any sleep that ends
+// does: at most 0.2 ms, on a crowded virtual machine with cold caches.
+constexpr long kDormantLookNs = 1'000'000'000;
+// And any can wake them, as often as he likes. When the service does, there is something
+// new; otherwise they are not to be woken again at once.
+constexpr long kPauseNs = 50'000'000;
+// The first of a set. No other process reaches these.
+constexpr long kPrivateWords = 2;
 
 // Futexes to wait on together (futex_waitv, Linux 5.16).
 class FutexSet {
@@ -22,20 +35,24 @@ class FutexSet {
                           .__reserved = 0};
   }
 
-  // Until one of the words is woken or has another value; `is_bounded`: not for long.
-  void Wait(bool is_bounded) {
+  // Until one of the words is woken or has another value, or the time is up. Gives the
+  // number of the one that was woken; -1: none, or nobody can tell.
+  long Wait(long limit_ns) {
     timespec until{};
     rt::Syscall(SYS_clock_gettime, CLOCK_MONOTONIC, rt::ToArg(&until));
-    until.tv_nsec += kLookNs;
-    until.tv_sec += until.tv_nsec / 1'000'000'000;
-    until.tv_nsec %= 1'000'000'000;
+    until.tv_nsec += limit_ns;
+    until.tv_sec += until.tv_nsec / kNsPerSecond;
+    until.tv_nsec %= kNsPerSecond;
     constexpr long kNoSuchCall = -38;
-    if (rt::Syscall(SYS_futex_waitv, rt::ToArg(waiters_), count_, 0,
-                    is_bounded ? rt::ToArg(&until) : 0, CLOCK_MONOTONIC) == kNoSuchCall) {
-      const timespec pause{.tv_sec = 0, .tv_nsec = kLookNs};
-      rt::Syscall(SYS_futex, static_cast<long>(waiters_[0].uaddr), FUTEX_WAIT_PRIVATE,
-                  static_cast<long>(waiters_[0].val), rt::ToArg(&pause));
-    }
+    const long woken = rt::Syscall(SYS_futex_waitv, rt::ToArg(waiters_), count_, 0,
+                                   rt::ToArg(&until), CLOCK_MONOTONIC);
+    if (woken != kNoSuchCall)
+      return rt::IsError(woken) ? -1 : woken;
+    const long pause_ns = std::min(limit_ns, kLookNs);
+    const timespec pause{.tv_sec = 0, .tv_nsec = pause_ns};
+    rt::Syscall(SYS_futex, static_cast<long>(waiters_[0].uaddr), FUTEX_WAIT_PRIVATE,
+                static_cast<long>(waiters_[0].val), rt::ToArg(&pause));
+    return -1;
   }
 
  private:
@@ -61,6 +78,7 @@ bool SetSwitch(SwitchPage& page, bool is_on) {
 }
 
 bool WaitForSession(uint32_t session, const std::atomic<uint32_t>& stop) {
+  long woken = -1;  // and nothing has changed
   while (stop.load(std::memory_order_acquire) == 0) {
     const SessionState state = g_session.state.load(std::memory_order_acquire);
     if (OngoingSession() != session || (state == SessionState::kDormant && IsWoken()))
@@ -68,10 +86,14 @@ bool WaitForSession(uint32_t session, const std::atomic<uint32_t>& stop) {
     FutexSet futexes;
     futexes.Add(&stop, 0, FUTEX_PRIVATE_FLAG);
     futexes.Add(&g_session.state, static_cast<uint32_t>(state), FUTEX_PRIVATE_FLAG);
+    if (woken >= kPrivateWords) {
+      woken = futexes.Wait(kPauseNs);
+      continue;
+    }
     if (state != SessionState::kDormant) {
       if (state == SessionState::kActive)  // else it is the parent's word, or changes
         futexes.Add(&g_session.engine()->control.active, 1, 0);
-      futexes.Wait(/*is_bounded=*/true);
+      woken = futexes.Wait(kLookNs);
       continue;
     }
     bool has_place = false;
@@ -84,7 +106,7 @@ bool WaitForSession(uint32_t session, const std::atomic<uint32_t>& stop) {
     }
     if (!has_place)
       return false;
-    futexes.Wait(/*is_bounded=*/false);
+    woken = futexes.Wait(kDormantLookNs);
   }
   return false;
 }

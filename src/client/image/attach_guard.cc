@@ -56,6 +56,8 @@ void GuardedAllocation::Decide() {
     return;
   ThreadSlot* own = LeaveForkPending();
   is_sampled_ = own != nullptr;
+  if (own == nullptr)
+    NoteUnsampled(*slot_);
   slot_ = own != nullptr ? own : slot_;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "attach/remote_process.h"
+#include "attach/start/start_trap.h"
 #include "attach/traced_thread.h"
 #include "base/status.h"
 
@@ -15,6 +16,7 @@ namespace heapprofd {
 // instruction. `may_wait`: asked again and again whether its loader may take longer.
 Status RunToStart(const RemoteProcess& process,
                   const std::function<bool()>& may_wait,
-                  TracedThread* thread);
+                  TracedThread* thread,
+                  TrapKind kind = BestTrap());
 
 }  // namespace heapprofd
