@@ -1,6 +1,7 @@
 // Small text conversions that messages and formats share.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,12 @@ std::string PrintableLines(std::string_view text);
 
 // `text` as one word of a POSIX shell, in single quotes.
 std::string ShellQuoted(const std::string& text);
+
+// `text` without the characters of `blanks` at its ends, always a part of it.
+constexpr std::string_view Trimmed(std::string_view text, std::string_view blanks) {
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
+}
 
 // What comes behind the last '/' of `path`.
 constexpr std::string_view FileName(std::string_view path) {

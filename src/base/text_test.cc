@@ -49,6 +49,13 @@ TEST(TextTest, AWordOfAShellStaysOneWhateverIsInIt) {
   EXPECT_EQ(ShellQuoted(""), "''");
 }
 
+TEST(TextTest, BlanksAtTheEndsAreLeftOut) {
+  EXPECT_EQ(Trimmed(" \tone two\r ", " \t\r"), "one two");
+  EXPECT_EQ(Trimmed("", " "), "");
+  const std::string_view blank = "   ";
+  EXPECT_EQ(Trimmed(blank, " ").data(), blank.data() + blank.size());
+}
+
 TEST(TextTest, AFileNameIsWhatComesBehindTheLastSlash) {
   EXPECT_EQ(FileName("/usr/bin/env"), "env");
   EXPECT_EQ(FileName("env"), "env");

@@ -1,6 +1,7 @@
 #include "engine/running_processes.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "attach/remote_process.h"
 #include "base/clock.h"
 #include "base/files/guarded_read.h"
+#include "base/scoped_fd.h"
 #include "engine/process_info.h"
 #include "engine/target_rules.h"
 
@@ -69,9 +71,10 @@ bool IsOthers(pid_t pid) {
   return error == EACCES || error == EPERM;
 }
 
-// Capabilities mean nothing outside of their name space.
+// Capabilities mean nothing outside of their name space. Root's processes have them; one
+// that had none has got them by an exec only if it could have done so anyway.
 bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
-  if (geteuid() != 0 || user == 0)
+  if (geteuid() != 0)
     return true;
   const std::string text = ReadProcFile(ProcPath(pid, "status"), kMaxStatusSize);
   const bool has_capabilities =
@@ -79,7 +82,18 @@ bool HasRightsOf(pid_t pid, uid_t user, gid_t group) {
   const std::optional<FourIds> users = StatusIds(text, "Uid");
   const std::optional<FourIds> groups = StatusIds(text, "Gid");
   return users && groups && AreAll(*users, user) && AreAll(*groups, group) &&
-         (!has_capabilities || !IsInOurUserNamespace(pid).value_or(true));
+         (user == 0 || !has_capabilities || !IsInOurUserNamespace(pid).value_or(true));
+}
+
+Status CheckRightsOf(pid_t pid, uid_t user, gid_t group) {
+  if (HasRightsOf(pid, user, group))
+    return {};
+  const std::string process = "process " + std::to_string(pid);
+  const ScopedFd status(open(ProcPath(pid, "status").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!status.valid() && (errno == EMFILE || errno == ENFILE))
+    return Status::FromErrno("cannot look at the rights of " + process, errno);
+  return Status(StatusCode::kUnavailable,
+                process + " has ended, or become a program with other rights");
 }
 
 std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name) {

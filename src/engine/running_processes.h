@@ -28,6 +28,9 @@ bool IsOthers(pid_t pid);
 // root needs to ask: others are not let near it by the kernel.
 bool HasRightsOf(pid_t pid, uid_t user, gid_t group);
 
+// The same; the error says why not, also when it cannot be found out.
+Status CheckRightsOf(pid_t pid, uid_t user, gid_t group);
+
 // A variable of the environment that the process was started with; nullopt when it has
 // none.
 std::optional<std::string> EnvironmentVariable(pid_t pid, const std::string& name);

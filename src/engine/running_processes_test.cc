@@ -42,6 +42,18 @@ TEST(IsOthersTest, OneOfRootsIs) {
   EXPECT_FALSE(IsOthers(root));
 }
 
+TEST(HasRightsOfTest, UserZeroStandsForNobodyElse) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root needs to ask";
+  EXPECT_TRUE(HasRightsOf(getpid(), 0, getegid()));
+  EXPECT_FALSE(HasRightsOf(getpid(), 0, getegid() + 1));
+  EXPECT_FALSE(HasRightsOf(getpid(), kAlice, getegid()));
+  EXPECT_FALSE(HasRightsOf(kUnusedId, 0, 0));
+  const ProcessOfUser process(kAlice);
+  ASSERT_TRUE(process.is_ready());
+  EXPECT_FALSE(HasRightsOf(process.pid(), 0, 0));
+}
+
 TEST(FindClientsTest, WhatCouldNotBeReadIsNotTakenForNone) {
   EXPECT_TRUE(FindClients(getpid(), "/no_such_page").has_value());
   if (geteuid() != 0)

@@ -31,13 +31,13 @@ std::string Gzip(std::string_view bytes, int level) {
   return compressed;
 }
 
-Status WriteGzipFile(const std::string& path, const std::string& bytes) {
+Status WriteGzipFile(const FilePlace& place, const std::string& bytes) {
   if (bytes.size() > UINT32_MAX / 2)
     return Status(StatusCode::kUnavailable,
-                  "cannot write " + path + ": the profile is larger than 2 GiB");
-  HPD_TRY_ASSIGN(NewFile file, NewFile::Create(path));
+                  "cannot write " + place.path + ": the profile is larger than 2 GiB");
+  HPD_TRY_ASSIGN(NewFile file, NewFile::Create(place));
   if (const int error = WriteAll(file.fd(), Gzip(bytes)); error != 0)
-    return Status::FromErrno("cannot write " + path, error);
+    return Status::FromErrno("cannot write " + place.path, error);
   return file.Appear();
 }
 

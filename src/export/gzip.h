@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/files/file_place.h"
 #include "base/status.h"
 
 namespace heapprofd {
@@ -17,6 +18,6 @@ std::string Gzip(std::string_view bytes, int level = kGzipLevel);
 
 // Compresses and writes `bytes` to a new file that only its owner can read. Never leaves
 // half a file.
-Status WriteGzipFile(const std::string& path, const std::string& bytes);
+Status WriteGzipFile(const FilePlace& place, const std::string& bytes);
 
 }  // namespace heapprofd

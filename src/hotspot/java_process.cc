@@ -42,6 +42,33 @@ bool MapsFile(const std::string& maps, const std::string& name) {
   return maps.find("/" + name) != std::string::npos;
 }
 
+// Whether an argument is `name`, or a file of this name.
+bool HasArgument(const std::string& line, const std::string& name) {
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t end = std::min(line.find('\0', begin), line.size());
+    const std::string word = line.substr(begin, end - begin);
+    if (word == name || FileName(word) == name)
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+// It does not handle SIGQUIT.
+Status CannotBeAsked(pid_t pid, const std::string& what) {
+  const std::string line =
+      ReadMemoryFile(pid, "cmdline", kMaxCommandLine, kPatienceNs).text;
+  if (HasArgument(line, "-Xrs") || HasArgument(line, "-XX:+ReduceSignalUsage"))
+    return Status(StatusCode::kUnavailable,
+                  what +
+                      ": it was started with -Xrs and so does not handle SIGQUIT, by "
+                      "which it would be asked to listen; start it without -Xrs");
+  return Status(StatusCode::kUnavailable,
+                what +
+                    ": it does not handle SIGQUIT, by which it would be asked to "
+                    "listen; try again when it has started (with -Xrs it never does)");
+}
+
 Status CheckMachine(pid_t pid, const std::string& what) {
   const GuardedText read = ReadMemoryFile(pid, "maps", kMaxMaps, kPatienceNs);
   const std::string& maps = read.text;
@@ -64,13 +91,7 @@ Status CheckMachine(pid_t pid, const std::string& what) {
     return Invalid(what +
                    ": it has no HotSpot virtual machine (libjvm.so); jcmd -l "
                    "lists those that are running");
-  if (!CatchesQuit(pid))
-    return Status(StatusCode::kUnavailable,
-                  what +
-                      ": it does not handle SIGQUIT, by which it would be asked to "
-                      "listen; try again when it has started, and start it without "
-                      "-Xrs");
-  return {};
+  return CatchesQuit(pid) ? Status() : CannotBeAsked(pid, what);
 }
 
 Result<ScopedFd> OpenRoot(pid_t pid, const std::string& what) {
@@ -93,18 +114,6 @@ Status CheckUser(uid_t user, const std::string& what) {
   return Status(StatusCode::kUnavailable,
                 what + ": it belongs to user " + std::to_string(user) +
                     "; run heap_profile as this user or as root");
-}
-
-// Whether an argument is `name`, or a file of this name.
-bool HasArgument(const std::string& line, const std::string& name) {
-  for (size_t begin = 0; begin < line.size();) {
-    const size_t end = std::min(line.find('\0', begin), line.size());
-    const std::string word = line.substr(begin, end - begin);
-    if (word == name || FileName(word) == name)
-      return true;
-    begin = end + 1;
-  }
-  return false;
 }
 
 // Whether a process is a virtual machine of this name.

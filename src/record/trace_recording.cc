@@ -345,11 +345,21 @@ void TraceRecording::Stop(StopCause cause) {
     }
     session->Stop();
   }
+  stopped_ns_ = MonotonicNs();
   Note(other_sources_.End());
   for (const std::unique_ptr<Session>& session : sessions_) {
     for (const std::unique_ptr<Target>& target : session->targets())
       FilterSymbols(session->config(), *target);
   }
+}
+
+// Processes that ran before are attached to before the times of the schedule begin.
+double TraceRecording::seconds() const {
+  uint64_t begin_ns = started_ns_;
+  for (const Target* target : targets())
+    begin_ns = std::min(begin_ns, target->profile().process.start_ns);
+  const uint64_t end_ns = stopped_ns_ != 0 ? stopped_ns_ : MonotonicNs();
+  return static_cast<double>(end_ns - begin_ns) / 1e9;
 }
 
 Status TraceRecording::WriteRest(const RecordingEnd& end) {

@@ -77,6 +77,10 @@ class TraceRecording {
 
   StopCause cause() const { return cause_; }
 
+  // How long it has recorded, or records until now: from the first of its processes on.
+  // No event of theirs is later, counted from their own beginnings.
+  double seconds() const;
+
   // Why the recording failed, or what went wrong while writing.
   const Status& status() const { return status_; }
 
@@ -137,6 +141,7 @@ class TraceRecording {
   std::map<const TargetProfile*, uint64_t> rejected_ids_;
   uint64_t next_target_id_ = 0;
   uint64_t started_ns_ = 0;
+  uint64_t stopped_ns_ = 0;  // 0: it has not
   uint64_t limits_checked_ns_ = 0;
   uint64_t drained_ns_ = 0;
   std::function<void()> between_dumps_;

@@ -88,6 +88,13 @@ void FrontDesk::Admit(Visitor visitor) {
 }
 
 void FrontDesk::AdmitCommand(Visitor visitor) {
+  if (visitor.rights.user == 0 && !HasRootsRights(visitor))
+    return Refuse(
+        visitor,
+        "cannot serve the command: it is one of user 0 without root's rights "
+        "where the service runs (CAP_SYS_PTRACE, in its user and PID name "
+        "space); run it there, or set HEAPPROFD_DIRECTORY to an empty directory "
+        "to record with the rights that it has");
   const Result<EngineProcess*> found = EngineOf(visitor);
   if (!found.ok())
     return Refuse(visitor, found.status().message());

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -17,6 +18,8 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/files/own_rights.h"
+#include "sandbox/sandbox.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 #include "wire/service_place.h"
@@ -402,6 +405,183 @@ TEST_F(FrontDeskTest, UsersThatSomebodyHasMadeUpLeaveRoomForOthers) {
   EXPECT_EQ(desk_->started(), 32u);
   EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(kMadeUp - 32));
   StartEngines({kAlice, 0});
+}
+
+// In a new user name space, with this map of its ids. Only who stays outside may write
+// maps that are not of one's own id alone.
+bool EnterUserNamespace(const char* map) {
+  std::array<int, 2> go{};
+  if (pipe2(go.data(), O_CLOEXEC) != 0)
+    return false;
+  const std::string path = "/proc/" + std::to_string(getpid()) + "/uid_map";
+  const pid_t writer = fork();
+  if (writer == 0) {
+    char byte = 0;
+    const bool is_told = read(go[0], &byte, 1) == 1;
+    std::ofstream file(path);
+    _exit(is_told && file << map << std::flush ? 0 : 1);
+  }
+  const bool is_inside = unshare(CLONE_NEWUSER) == 0 && write(go[1], "x", 1) == 1;
+  close(go[1]);
+  int status = 0;
+  return waitpid(writer, &status, 0) == writer && is_inside && status == 0;
+}
+
+bool EnterPidNamespace() {
+  if (unshare(CLONE_NEWPID) != 0)
+    return false;
+  const pid_t first = fork();
+  if (first > 0) {
+    waitpid(first, nullptr, 0);
+    _exit(0);
+  }
+  return first == 0;
+}
+
+bool LoseCapabilities(uint64_t keep) {
+  return DropCapabilities(keep).ok();
+}
+
+// Says on `out` what a command is told.
+[[noreturn]] void AskAndTell(const std::string& path, int out) {
+  const ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const ControlHeader header{
+      .magic = kControlMagic, .type = ControlType::kStop, .payload_size = 0};
+  std::array<char, 512> text{};
+  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      send(fd.get(), &header, sizeof(header), 0) < 0)
+    _exit(1);
+  const ssize_t got = recv(fd.get(), text.data(), text.size(), 0);
+  _exit(got > 0 && write(out, text.data(), static_cast<size_t>(got)) == got ? 0 : 1);
+}
+
+class RootsOfAllKinds : public FrontDeskTest {
+ protected:
+  // What the command of a process of user 0 is told that has become something else; "":
+  // it could not.
+  template <typename Become>
+  std::string AnswerToOneThat(const Become& become) {
+    std::array<int, 2> answer{};
+    EXPECT_EQ(pipe2(answer.data(), O_CLOEXEC), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      if (!become())
+        _exit(1);
+      AskAndTell(place_ + kSocketName, answer[1]);
+    }
+    close(answer[1]);
+    while (waitpid(child, nullptr, WNOHANG) == 0) {
+      desk_->Poll(5, -1);
+      desk_->ReapEngines();
+    }
+    std::array<char, 512> text{};
+    const ssize_t got = read(answer[0], text.data(), text.size());
+    close(answer[0]);
+    return std::string(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  }
+
+  template <typename Become>
+  void ExpectRefusal(const Become& become) {
+    const std::string answer = AnswerToOneThat(become);
+    if (answer.empty())
+      GTEST_SKIP() << "this machine does not allow it";
+    EXPECT_NE(
+        answer.find("root's rights where the service runs (CAP_SYS_PTRACE, in its user "
+                    "and PID name space); run it there, or set HEAPPROFD_DIRECTORY"),
+        std::string::npos)
+        << answer;
+    EXPECT_EQ(desk_->started(), 0u);
+  }
+};
+
+TEST_F(RootsOfAllKinds, OneWithRootsRightsIsServed) {
+  Open({});
+  EXPECT_EQ(AnswerToOneThat([] { return true; }), "0 has it");
+}
+
+TEST_F(RootsOfAllKinds, OneThatMayTraceIsServed) {
+  if (!HasCapability(CAP_SYS_PTRACE))
+    GTEST_SKIP() << "this root may not";
+  Open({});
+  EXPECT_EQ(
+      AnswerToOneThat([] { return LoseCapabilities(CapabilityBit(CAP_SYS_PTRACE)); }),
+      "0 has it");
+}
+
+TEST_F(RootsOfAllKinds, OneWithoutCapabilitiesIsRefused) {
+  Open({});
+  ExpectRefusal([] { return LoseCapabilities(0); });
+}
+
+TEST_F(RootsOfAllKinds, OneWithThoseOfAContainerIsRefused) {
+  Open({});
+  ExpectRefusal([] {
+    return LoseCapabilities(CapabilityBit(CAP_CHOWN) | CapabilityBit(CAP_DAC_OVERRIDE) |
+                            CapabilityBit(CAP_SETUID) | CapabilityBit(CAP_KILL));
+  });
+}
+
+TEST_F(RootsOfAllKinds, OneOfAUserNamespaceIsRefused) {
+  Open({});
+  ExpectRefusal([] { return EnterUserNamespace("0 0 1"); });
+}
+
+// Whose map looks like that of the first one.
+TEST_F(RootsOfAllKinds, OneOfAUserNamespaceWithAllIdsIsRefused) {
+  Open({});
+  ExpectRefusal([] { return EnterUserNamespace("0 0 4294967295"); });
+}
+
+TEST_F(RootsOfAllKinds, OneOfAPidNamespaceIsRefused) {
+  Open({});
+  ExpectRefusal([] { return EnterPidNamespace(); });
+}
+
+TEST_F(RootsOfAllKinds, OneThatHasAllThatTheServiceHasIsServed) {
+  if (geteuid() != 0)
+    return;
+  const pid_t child = fork();  // a service without capabilities, of a container
+  if (child == 0) {
+    std::string answer = "impossible";
+    if (LoseCapabilities(0)) {
+      Open({});
+      answer = AnswerToOneThat([] { return true; });
+      desk_->StopAll();
+      desk_->AwaitEngines(MonotonicNs());
+    }
+    _exit(answer == "0 has it" ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(RootsOfAllKinds, ProgramsOfAnyAreRootsToRecord) {
+  Open({});
+  StartEngines({0});
+  std::array<int, 2> answer{};
+  ASSERT_EQ(pipe2(answer.data(), O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!LoseCapabilities(0))
+      _exit(1);
+    const ScopedFd fd = ProgramOf(0);
+    std::array<char, 64> text{};
+    ssize_t got = 0;
+    do {  // it may be told to wait first
+      got = recv(fd.get(), text.data(), text.size(), 0);
+    } while (got == static_cast<ssize_t>(sizeof(Welcome)));
+    _exit(got > 0 && std::string_view(text.data(), static_cast<size_t>(got)) == "0 has it"
+              ? 0
+              : 1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0)
+    desk_->Poll(5, -1);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(FrontDeskTest, SilentOnesAndHalfWordsHoldNobodyUp) {

@@ -265,7 +265,8 @@ Status Service::CheckUnique(const RecordingConfig& config) const {
 
 Status Service::Start(Connection& connection, ControlMessage message) {
   protos::StartRequest request;
-  if (message.fds.size() != 2 || !request.ParseFromString(message.payload))
+  if (!request.ParseFromString(message.payload) ||
+      message.fds.size() != (request.has_directory() ? 3u : 2u))
     return Status(StatusCode::kInvalidArgument,
                   "cannot record: the request has no descriptors or is not one of this "
                   "service's version; use the heap_profile that was installed with it");
@@ -276,6 +277,10 @@ Status Service::Start(Connection& connection, ControlMessage message) {
   if (fstat(message.fds[0].get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Status(StatusCode::kInvalidArgument,
                   "cannot record: the trace must go to a regular file");
+  if (request.has_directory() &&
+      (fstat(message.fds[2].get(), &status) != 0 || !S_ISDIR(status.st_mode)))
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot record: what comes for the results is no directory");
   HPD_TRY(CheckRoom());
   HPD_TRY_ASSIGN(RecordingConfig config,
                  ParseTraceConfig(request.trace_config(), ConfigForm::kBinary));
@@ -288,14 +293,16 @@ Status Service::Start(Connection& connection, ControlMessage message) {
       std::move(config), std::move(sessions),
       TraceFile(std::move(message.fds[0]), request.trace_path()));
   hosted->recording->set_between_dumps([this] { ServeMeanwhile(); });
-  hosted->request = {.directory = request.directory(),
-                     .trace_path = request.trace_path(),
-                     .top = request.top(),
-                     .quiet = request.quiet(),
-                     .wants_status = request.wants_status(),
-                     .wants_dumps = request.wants_dumps(),
-                     .only_dumps = request.only_dumps(),
-                     .environment = FinisherEnvironment(request)};
+  hosted->request = {
+      .directory = request.has_directory() ? std::move(message.fds[2]) : ScopedFd(),
+      .directory_path = request.directory(),
+      .trace_path = request.trace_path(),
+      .top = request.top(),
+      .quiet = request.quiet(),
+      .wants_status = request.wants_status(),
+      .wants_dumps = request.wants_dumps(),
+      .only_dumps = request.only_dumps(),
+      .environment = FinisherEnvironment(request)};
   hosted->standard_error = std::move(message.fds[1]);
   hosted->connection = connection.serial;
   for (const std::unique_ptr<Session>& session : hosted->recording->sessions())

@@ -28,8 +28,9 @@ namespace heapprofd {
 
 // What a recording's owner wants done at its end.
 struct FinishRequest {
-  std::string directory;   // for pprof files; empty: only the trace is wanted
-  std::string trace_path;  // for messages
+  ScopedFd directory;          // for pprof files; invalid: only the trace is wanted
+  std::string directory_path;  // for messages
+  std::string trace_path;      // for messages
   uint32_t top = 10;
   bool quiet = false;
   bool wants_status = false;             // while it runs

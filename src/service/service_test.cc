@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "base/clock.h"
 #include "base/files/passed_fds.h"
@@ -38,19 +40,27 @@ class ServiceTest : public testing::Test {
   void Start() {
     Result<std::unique_ptr<RuntimeDirectory>> directory = RuntimeDirectory::Open(place_);
     ASSERT_TRUE(directory.ok()) << directory.status().message();
-    ServiceHooks hooks{.finish =
-                           [](TraceRecording& recording, const FinishRequest&) {
-                             return RecordingOutcome{
-                                 .exit_code = 3,
-                                 .has_whole_trace = recording.WriteRest({}).ok()};
-                           },
-                       .observe = [](TraceRecording&) { return std::string(); },
-                       .forget = [this](TraceRecording&) { ++forgotten_; }};
+    ServiceHooks hooks{
+        .finish =
+            [this](TraceRecording& recording, const FinishRequest& request) {
+              Tell(request.environment);
+              return RecordingOutcome{.exit_code = 3,
+                                      .has_whole_trace = recording.WriteRest({}).ok()};
+            },
+        .observe = [](TraceRecording&) { return std::string(); },
+        .forget = [this](TraceRecording&) { ++forgotten_; }};
     directory_ = std::move(directory).value();
     Result<std::unique_ptr<Door>> door = OwnDoor::Open(directory_.get(), ScopedFd());
     ASSERT_TRUE(door.ok()) << door.status().message();
     service_ =
         std::make_unique<Service>(std::move(door).value(), place_, std::move(hooks));
+  }
+
+  // Of the process that finishes, which is another one.
+  void Tell(const std::vector<std::string>& environment) const {
+    std::ofstream file(place_ + "/environment");
+    for (const std::string& entry : environment)
+      file << entry << '\n';
   }
 
   ControlChannel Connect() {
@@ -152,6 +162,29 @@ TEST_F(ServiceTest, WhoWantsToKnowOfDumpsIsToldHowManyThereWere) {
     EXPECT_EQ(dumped.type, ControlType::kDumped);
     EXPECT_EQ(dumped.payload, count);
   }
+}
+
+TEST_F(ServiceTest, OfACallersVariablesNoneSteersTheLibrariesOfTheFinisher) {
+  protos::StartRequest request;
+  ASSERT_TRUE(request.ParseFromString(Request("")));
+  for (const char* entry : {"LD_PRELOAD=/tmp/evil.so", "PATH=/bin", "LD_AUDIT=a",
+                            "GCONV_PATH=/tmp", "=", "OPENSSL_CONF=a", "", "HOME",
+                            "PATHS=a", "GLIBC_TUNABLES=a", "NO_COLOR=", "MALLOC_CHECK_=3",
+                            "SQLITE_TMPDIR=a", "CURL_HOME=a", "LOCPATH=a", "path=a"})
+    request.add_environment(entry);
+  ControlChannel channel = ConnectAndPrepare();
+  const std::string path = place_ + "/trace";
+  const ScopedFd trace(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_TRUE(channel
+                  .Send(ControlType::kStart, request.SerializeAsString(),
+                        {trace.get(), STDERR_FILENO})
+                  .ok());
+  EXPECT_EQ(AnswerOn(channel).type, ControlType::kStarted);
+  ASSERT_TRUE(channel.Send(ControlType::kStop, "").ok());
+  EXPECT_EQ(AnswerOn(channel).type, ControlType::kDone);
+  std::stringstream told;
+  told << std::ifstream(place_ + "/environment").rdbuf();
+  EXPECT_EQ(told.str(), "PATH=/bin\nHOME\nNO_COLOR=\n");
 }
 
 TEST_F(ServiceTest, ARecordingThatEndsAtOnceHasBegunBefore) {
@@ -267,6 +300,27 @@ TEST_F(ServiceTest, ARequestWithoutDescriptorsOrWithNonsenseIsRefused) {
   EXPECT_EQ(AnswerOn(nonsense).type, ControlType::kFailed);
 }
 
+TEST_F(ServiceTest, ResultsGoToADirectoryThatComesOpen) {
+  protos::StartRequest request;
+  ASSERT_TRUE(request.ParseFromString(Request("")));
+  request.set_directory("/wherever");
+  const ScopedFd trace(
+      open((place_ + "/trace").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const ScopedFd place(open(place_.c_str(), O_PATH | O_CLOEXEC));
+  const auto answer_to = [&](const std::vector<int>& fds) {
+    ControlChannel channel = ConnectAndPrepare();
+    EXPECT_TRUE(channel.Send(ControlType::kStart, request.SerializeAsString(), fds).ok());
+    return AnswerOn(channel);
+  };
+  EXPECT_TRUE(answer_to({trace.get(), 2})
+                  .payload.starts_with("cannot record: the request has no descriptors or "
+                                       "is not one of this service's "
+                                       "version"));
+  EXPECT_EQ(answer_to({trace.get(), 2, trace.get()}).payload,
+            "cannot record: what comes for the results is no directory");
+  EXPECT_EQ(answer_to({trace.get(), 2, place.get()}).type, ControlType::kStarted);
+}
+
 TEST_F(ServiceTest, DescriptorsAreRefusedUntilTheServiceIsReady) {
   ControlChannel channel = Connect();
   if (!RefuseFds(channel.fd()))
@@ -300,6 +354,7 @@ TEST_F(ServiceTest, ACommandThatSaysNoMoreIsSentAway) {
 }
 
 TEST_F(ServiceTest, TheNumberOfCommandsIsLimitedAndTheLastIsToldWhy) {
+  service_->set_command_patience(3'600'000'000'000);  // however slow this machine is
   const size_t limit = geteuid() == 0 ? 512 : 128;
   std::vector<ControlChannel> channels;
   while (channels.size() < limit)

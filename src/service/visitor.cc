@@ -1,6 +1,10 @@
 #include "service/visitor.h"
 
+#include <linux/capability.h>
+#include <linux/ioctl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -9,6 +13,7 @@
 
 #include "base/files/proc_files.h"
 #include "engine/bare_welcome.h"
+#include "sandbox/sandbox.h"
 #include "service/control_channel.h"
 
 namespace heapprofd {
@@ -17,6 +22,9 @@ namespace {
 constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD of asm-generic/socket.h, Linux 6.5
 
 constexpr size_t kMaxGroups = 65'536;  // NGROUPS_MAX
+constexpr size_t kMaxStatusSize = 16384;
+constexpr unsigned long kUserNamespaceOf =  // PIDFD_GET_USER_NAMESPACE, Linux 6.11
+    _IO(0xFF, 9);
 
 // Older kernels give no descriptor of whoever connected: its number may then, in theory,
 // mean another process by now. What is done to the process is checked again later.
@@ -41,6 +49,29 @@ bool PeerGroups(int fd, std::vector<gid_t>* groups) {
   return true;
 }
 
+bool HasEnded(const Visitor& visitor) {
+  pollfd ended{.fd = visitor.process.get(), .events = POLLIN, .revents = 0};
+  return poll(&ended, 1, 0) != 0;
+}
+
+uint64_t CapabilitiesIn(const std::string& status_text) {
+  return strtoull(StatusField(status_text, "CapEff").c_str(), nullptr, 16);
+}
+
+// What the map of its ids does not tell: one can look like ours. No lock is needed for
+// it, either. The kernel tells whoever may trace the process, and nobody else has much to
+// lose.
+bool IsKnownToBeElsewhere(const Visitor& visitor) {
+  const ScopedFd theirs(ioctl(visitor.process.get(), kUserNamespaceOf, 0));
+
+  struct stat its {};
+
+  struct stat ours {};
+
+  return theirs.valid() && fstat(theirs.get(), &its) == 0 &&
+         stat("/proc/self/ns/user", &ours) == 0 && its.st_ino != ours.st_ino;
+}
+
 }  // namespace
 
 Result<Visitor> Identify(UntrustedSocket connection) {
@@ -61,9 +92,24 @@ Result<Visitor> Identify(UntrustedSocket connection) {
 }
 
 bool IsOfOtherNamespace(const Visitor& visitor) {
-  pollfd ended{.fd = visitor.process.get(), .events = POLLIN, .revents = 0};
   return !IsInOurUserNamespace(visitor.pid).value_or(false) ||
-         poll(&ended, 1, 0) != 0;  // that was somebody else
+         HasEnded(visitor);  // that was somebody else
+}
+
+// Who may trace can take over root's processes; of another PID name space he finds none.
+// A service that may not trace, in a container, lends what whoever asks has himself.
+bool HasRootsRights(const Visitor& visitor) {
+  const std::string status =
+      ReadProcFile(ProcPath(visitor.pid, "status"), kMaxStatusSize);
+  const uint64_t theirs = CapabilitiesIn(status);
+  const uint64_t ours =
+      CapabilitiesIn(ReadProcFile("/proc/thread-self/status", kMaxStatusSize));
+  const bool has_inner_id =
+      StatusField(status, "NSpid").find_first_of(" \t") != std::string::npos;
+  const bool may_as_much =
+      (theirs & CapabilityBit(CAP_SYS_PTRACE)) != 0 || (ours & ~theirs) == 0;
+  return !status.empty() && may_as_much && !has_inner_id &&
+         !IsKnownToBeElsewhere(visitor) && !IsOfOtherNamespace(visitor);
 }
 
 void TellToWait(Visitor& visitor) {

@@ -44,6 +44,11 @@ Result<Visitor> Identify(UntrustedSocket connection);
 // one person can have thousands.
 bool IsOfOtherNamespace(const Visitor& visitor);
 
+// Whether one who connected as user 0 may do as much as a service of root's. Others have
+// that id as well: root of a user name space or a container to which the socket leads,
+// and whoever has given up his capabilities.
+bool HasRootsRights(const Visitor& visitor);
+
 // Tells a program, once, that it will be served.
 void TellToWait(Visitor& visitor);
 

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/byte_reader.h"
+#include "base/fd_path.h"
+#include "base/files/folder.h"
 #include "base/files/own_file.h"
 #include "base/files/write_all.h"
 
@@ -53,15 +55,29 @@ bool IsOurs(const struct stat& status) {
   return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-bool MakeDirectory(const std::string& directory) {
-  std::error_code error;
-  fs::create_directories(fs::path(directory).parent_path(), error);
-  (void)mkdir(directory.c_str(), 0700);
+// By descriptor: whatever the path leads to later. Invalid: it is not there, or not ours.
+ScopedFd OpenCache(const std::string& directory) {
+  Result<ScopedFd> parent = OpenFolder(Split(directory).folder, "");
+  if (!parent.ok())
+    return {};
+  ScopedFd fd(openat(parent.value().get(), Split(directory).name.c_str(),
+                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 
   struct stat status {};
 
-  return lstat(directory.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         IsOurs(status);
+  if (fd.valid() && (fstat(fd.get(), &status) != 0 || !IsOurs(status)))
+    fd.reset();
+  return fd;
+}
+
+ScopedFd MakeCache(const std::string& directory) {
+  const fs::path parent = fs::path(directory).parent_path();
+  std::error_code error;
+  if (geteuid() != 0 || IsUnalterable(parent.string()))
+    fs::create_directories(parent, error);
+  if (const Result<ScopedFd> folder = OpenFolder(parent.string(), ""); folder.ok())
+    (void)mkdirat(folder.value().get(), Split(directory).name.c_str(), 0700);
+  return OpenCache(directory);
 }
 
 // As root with a user's HOME (sudo) nothing is looked for or made there.
@@ -95,10 +111,11 @@ std::string DiskCache::StandardDirectory() {
 }
 
 std::optional<std::string> DiskCache::Load(const std::string& name) const {
-  if (directory_.empty())
+  const ScopedFd cache = directory_.empty() ? ScopedFd() : OpenCache(directory_);
+  if (!cache.valid())
     return std::nullopt;
-  const ScopedFd fd(open((directory_ + "/" + name).c_str(),
-                         O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const ScopedFd fd(
+      openat(cache.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
 
   struct stat status {};
 
@@ -116,29 +133,30 @@ std::optional<std::string> DiskCache::Load(const std::string& name) const {
 }
 
 void DiskCache::Store(const std::string& name, std::string_view contents) const {
-  if (directory_.empty() || contents.size() > kMaxFileBytes / 2 ||
-      !MakeDirectory(directory_))
+  if (directory_.empty() || contents.size() > kMaxFileBytes / 2)
     return;
-  std::string temporary = directory_ + "/.new-XXXXXX";
+  const ScopedFd cache = MakeCache(directory_);
+  if (!cache.valid())
+    return;
+  const std::string place = FdPath(cache.get()) + "/";
+  std::string temporary = place + ".new-XXXXXX";
   const ScopedFd fd(mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.valid())
     return;
   if (WriteAll(fd.get(), Seal(contents)) != 0 ||
-      rename(temporary.c_str(), (directory_ + "/" + name).c_str()) != 0)
+      rename(temporary.c_str(), (place + name).c_str()) != 0)
     unlink(temporary.c_str());
-  RemoveOldest();
+  RemoveOldest(place);
 }
 
 ScopedFd DiskCache::Lock() const {
-  if (directory_.empty() || !MakeDirectory(directory_))
-    return {};
-  ScopedFd fd(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ScopedFd fd = directory_.empty() ? ScopedFd() : MakeCache(directory_);
   if (fd.valid() && flock(fd.get(), LOCK_EX) != 0)
     fd.reset();
   return fd;
 }
 
-void DiskCache::RemoveOldest() const {
+void DiskCache::RemoveOldest(const std::string& place) const {
   struct File {
     fs::file_time_type used;
     uint64_t size;
@@ -148,7 +166,7 @@ void DiskCache::RemoveOldest() const {
   std::vector<File> files;
   uint64_t sum = 0;
   std::error_code error;
-  for (fs::directory_iterator it(directory_, error), end; !error && it != end;
+  for (fs::directory_iterator it(place, error), end; !error && it != end;
        it.increment(error)) {
     std::error_code gone;
     const uint64_t size = it->file_size(gone);

@@ -39,7 +39,8 @@ class DiskCache {
   ScopedFd Lock() const;
 
  private:
-  void RemoveOldest() const;
+  // `place`: of the directory.
+  void RemoveOldest(const std::string& place) const;
 
   std::string directory_;
   uint64_t max_bytes_;

@@ -82,6 +82,19 @@ TEST_F(DiskCacheTest, LinksAreNotFollowed) {
   EXPECT_EQ(cache.Load("link"), std::nullopt);
 }
 
+TEST_F(DiskCacheTest, RootIsLedNowhereByAnotherUsersLink) {
+  constexpr uid_t kAnother = 61'002;
+  fs::create_directories(directory_ / "of_root/heapprofd");
+  fs::permissions(directory_ / "of_root/heapprofd", fs::perms::owner_all);
+  fs::create_directory_symlink("of_root", directory_ / "link");
+  if (lchown((directory_ / "link").c_str(), kAnother, kAnother) != 0)
+    GTEST_SKIP() << "only root can make a link another's";
+  const DiskCache cache(directory_ / "link/heapprofd");
+  cache.Store("name", "contents");
+  EXPECT_TRUE(fs::is_empty(directory_ / "of_root/heapprofd"));
+  EXPECT_EQ(cache.Load("name"), std::nullopt);
+}
+
 TEST_F(DiskCacheTest, TheFilesUsedLongestAgoMakeRoom) {
   const DiskCache cache(directory_, 3000);
   cache.Store("first", std::string(1000, '1'));

@@ -24,11 +24,11 @@ Status WriteError(const std::string& path, int error_number) {
 
 }  // namespace
 
-Result<TraceFile> TraceFile::Create(const std::string& path) {
-  ScopedFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+Result<TraceFile> TraceFile::Create(const FilePlace& place) {
+  ScopedFd fd(open(place.at.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid())
-    return Status::FromErrno("cannot create " + path, errno);
-  return TraceFile(std::move(fd), path);
+    return Status::FromErrno("cannot create " + place.path, errno);
+  return TraceFile(std::move(fd), place.path);
 }
 
 Result<ScopedFd> TraceFile::OpenToRead() const {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/files/file_place.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -14,8 +15,8 @@ namespace heapprofd {
 
 class TraceFile {
  public:
-  // Creates `path` for its owner only; an existing file is an error.
-  static Result<TraceFile> Create(const std::string& path);
+  // Creates it for its owner only; an existing file is an error.
+  static Result<TraceFile> Create(const FilePlace& place);
 
   // Appends to an open file; `path` is for messages.
   TraceFile(ScopedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}

@@ -212,18 +212,19 @@ Status TraceWriter::WriteMarks(const TargetProfile& profile) {
 }
 
 // A dump of the peak is of that moment; its interval begins with the dump before it, as
-// any other's does.
+// any other's does. Moments come from records, and one that was held up on its way to us
+// may be of a time before the last dump: what was not seen there is told to be later.
 DumpInterval TraceWriter::IntervalOf(const TargetProfile& profile,
                                      const HeapDump& dump,
                                      Target& target,
                                      DumpMode mode) {
   const bool is_peak = mode == DumpMode::kPeak && dump.peak_ns != 0;
-  uint64_t end_ns = is_peak ? dump.peak_ns : dump.end_ns;
-  end_ns = TakeFreeTime(dump_times_[profile.process.pid], end_ns);
-  const auto [last, is_first] =
-      target.last_dump_ns.try_emplace(dump.heap_name, dump.start_ns);
-  return {.start_ns = std::min(std::exchange(last->second, end_ns), end_ns),
-          .end_ns = end_ns};
+  uint64_t& last_ns =
+      target.last_dump_ns.try_emplace(dump.heap_name, dump.start_ns).first->second;
+  const uint64_t end_ns =
+      TakeFreeTime(dump_times_[profile.process.pid],
+                   std::max(last_ns, is_peak ? dump.peak_ns : dump.end_ns));
+  return {.start_ns = std::exchange(last_ns, end_ns), .end_ns = end_ns};
 }
 
 Status TraceWriter::WriteFullPart(std::string& message, const std::string& header) {

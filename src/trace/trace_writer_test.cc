@@ -227,6 +227,7 @@ TEST_F(TraceWriterTest, EveryDumpHasTheFirstTimeFromItsOwnOnThatNobodyHas) {
   std::vector<uint64_t> expected;
   for (int i = 0; i < kDumps; ++i) {
     uint64_t time = profile.heaps[0].end_ns = 1 + random() % kTimes;
+    profile.heaps[0].heap_name = std::to_string(i);  // each begins with time 0
     ASSERT_TRUE(writer.WriteDump(profile, 0, {}).ok());
     while (!taken.insert(time).second)
       ++time;
@@ -244,7 +245,8 @@ TEST_F(TraceWriterTest, TheIntervalOfADumpOfThePeakEndsAtThePeak) {
   TargetProfile profile = ProfileWith(1);
   HeapDump& dump = profile.heaps[0];
   const DumpFlags flags{.mode = DumpMode::kPeak};
-  for (const auto& [now, peak] : {std::pair(100, 30), {200, 30}, {300, 250}}) {
+  for (const auto& [now, peak] :
+       {std::pair(100, 30), {200, 30}, {300, 250}, {400, 248}}) {
     dump.start_ns = static_cast<uint64_t>(now) - 100;
     dump.end_ns = static_cast<uint64_t>(now);
     dump.peak_ns = static_cast<uint64_t>(peak);
@@ -253,7 +255,8 @@ TEST_F(TraceWriterTest, TheIntervalOfADumpOfThePeakEndsAtThePeak) {
   ASSERT_TRUE(writer.Finish().ok());
   EXPECT_EQ(DumpsIn(Packets()), (std::vector<Written>{{"libc.malloc", 0, 30},
                                                       {"libc.malloc", 30, 31},
-                                                      {"libc.malloc", 31, 250}}));
+                                                      {"libc.malloc", 31, 250},
+                                                      {"libc.malloc", 250, 251}}));
 }
 
 TEST_F(TraceWriterTest, ATraceInMemoryHasTheSameBytes) {

@@ -20,6 +20,7 @@
 #include <boost/beast/http.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "web/answering_thread.h"
 
 namespace heapprofd {
@@ -35,7 +36,7 @@ constexpr std::chrono::seconds kFarewell{1};  // to take an answer to what was n
 constexpr std::chrono::seconds kEndPatience{1};
 constexpr std::chrono::milliseconds kAcceptPause{100};  // when there are no descriptors
 
-class Session;
+class Exchange;
 
 // All but the answers is done by one thread, which never waits for anybody.
 class Server {
@@ -58,7 +59,7 @@ class Server {
   // Somebody who may has asked for something.
   void RestartIdle();
 
-  std::list<Session*>& sessions() { return sessions_; }
+  std::list<Exchange*>& exchanges() { return exchanges_; }
 
  private:
   void Accept();
@@ -68,7 +69,7 @@ class Server {
 
   const WebSite& site_;
   const WebLimits limits_;
-  std::list<Session*> sessions_;  // the oldest first; they go with io_
+  std::list<Exchange*> exchanges_;  // the oldest first; they go with io_
   asio::io_context io_{1};
   tcp::acceptor acceptor_{io_};
   asio::steady_timer pause_{io_};
@@ -79,18 +80,18 @@ class Server {
 };
 
 // One connection, for one request.
-class Session : public std::enable_shared_from_this<Session> {
+class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
-  Session(tcp::socket socket, Server& server)
+  Exchange(tcp::socket socket, Server& server)
       : server_(server),
         stream_(std::move(socket)),
         late_(server.io()),
-        place_(server.sessions().insert(server.sessions().end(), this)) {}
+        place_(server.exchanges().insert(server.exchanges().end(), this)) {}
 
-  ~Session() { server_.sessions().erase(place_); }
+  ~Exchange() { server_.exchanges().erase(place_); }
 
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
 
   void Read();
 
@@ -110,25 +111,27 @@ class Session : public std::enable_shared_from_this<Session> {
   void Begin();
   void WatchClient();
   void AwaitCancel(std::chrono::milliseconds patience, bool is_cancelled);
+  WebAnswer LateAnswer() const;
   void Deliver(WebAnswer answer);
   void HearOut(error_code error);
 
   Server& server_;
   beast::tcp_stream stream_;
   asio::steady_timer late_;
-  std::list<Session*>::iterator place_;
+  std::list<Exchange*>::iterator place_;
   beast::flat_buffer buffer_{16384};
   http::request_parser<http::string_body> parser_;
   bool is_admitted_ = false;
   bool is_page_ = false;
   uint64_t work_ = 0;  // its number
   bool has_begun_ = false;
+  bool is_late_ = false;  // it was told to end, as it took too long
   bool is_answered_ = false;
   WebAnswer answer_;
   http::response<http::span_body<const char>> response_;
 };
 
-void Session::Read() {
+void Exchange::Read() {
   parser_.header_limit(server_.limits().head_bytes);
   parser_.body_limit(server_.limits().body_bytes);
   stream_.expires_after(server_.limits().request);
@@ -137,7 +140,7 @@ void Session::Read() {
       [self = shared_from_this()](error_code error, size_t) { self->HasRead(error); });
 }
 
-void Session::HasRead(error_code error) {
+void Exchange::HasRead(error_code error) {
   stream_.expires_never();
   if (error == http::error::body_limit)
     return Deliver(WebError(413, "the request is too large", "send less"));
@@ -155,7 +158,7 @@ void Session::HasRead(error_code error) {
 }
 
 // Nothing: it is worked on.
-std::optional<WebAnswer> Session::AnswerAtOnce() {
+std::optional<WebAnswer> Exchange::AnswerAtOnce() {
   auto& message = parser_.get();
   const auto text = [](boost::string_view part) {
     return std::string_view(part.data(), part.size());
@@ -177,17 +180,18 @@ std::optional<WebAnswer> Session::AnswerAtOnce() {
   return WorkOn(std::move(request));
 }
 
-std::optional<WebAnswer> Session::WorkOn(WebRequest request) {
+std::optional<WebAnswer> Exchange::WorkOn(WebRequest request) {
   work_ = server_.answers().Submit(
       [weak = weak_from_this(), &server = server_, request = std::move(request)] {
         asio::post(server.io(), [weak] {
-          if (const std::shared_ptr<Session> self = weak.lock())
+          if (const std::shared_ptr<Exchange> self = weak.lock())
             self->Begin();
         });
         WebAnswer answer = server.site().answer(request);
         asio::post(server.io(), [weak, answer = std::move(answer)]() mutable {
-          if (const std::shared_ptr<Session> self = weak.lock())
-            self->Deliver(std::move(answer));
+          if (const std::shared_ptr<Exchange> self = weak.lock())
+            self->Deliver(self->is_late_ && answer.status == 503 ? self->LateAnswer()
+                                                                 : std::move(answer));
         });
       });
   if (work_ == 0)
@@ -199,7 +203,7 @@ std::optional<WebAnswer> Session::WorkOn(WebRequest request) {
 
 // As long as those before it may take; with nobody there it begins at once, but not
 // necessarily before this thread goes on.
-void Session::AwaitTurn() {
+void Exchange::AwaitTurn() {
   const WebLimits& limits = server_.limits();
   const size_t ahead = std::max<size_t>(server_.answers().CountAhead(work_), 1);
   late_.expires_after(ahead * (limits.work + limits.grace));
@@ -213,14 +217,14 @@ void Session::AwaitTurn() {
 }
 
 // Its time is that of its own answer.
-void Session::Begin() {
+void Exchange::Begin() {
   has_begun_ = true;
   if (!is_answered_)
     AwaitCancel(server_.limits().work, /*is_cancelled=*/false);
 }
 
 // Nobody is left to take the answer when the other side has closed.
-void Session::WatchClient() {
+void Exchange::WatchClient() {
   stream_.socket().async_wait(
       tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
         char byte = 0;
@@ -237,7 +241,7 @@ void Session::WatchClient() {
       });
 }
 
-void Session::AwaitCancel(std::chrono::milliseconds patience, bool is_cancelled) {
+void Exchange::AwaitCancel(std::chrono::milliseconds patience, bool is_cancelled) {
   late_.expires_after(patience);
   late_.async_wait([self = shared_from_this(), is_cancelled](error_code error) {
     if (error || self->is_answered_)
@@ -245,12 +249,23 @@ void Session::AwaitCancel(std::chrono::milliseconds patience, bool is_cancelled)
     if (is_cancelled)
       return self->Deliver(WebError(504, "the answer takes too long",
                                     "ask for less; other questions wait until it ends"));
+    self->is_late_ = true;
     self->server_.answers().Cancel(self->work_);
     self->AwaitCancel(self->server_.limits().grace, /*is_cancelled=*/true);
   });
 }
 
-void Session::Deliver(WebAnswer answer) {
+// Instead of that it was cancelled: nobody has done so.
+WebAnswer Exchange::LateAnswer() const {
+  const std::chrono::duration<double> limit = server_.limits().work;
+  return WebError(503,
+                  "the answer took longer than " + FormatDuration(limit.count()) +
+                      " and was given up",
+                  "ask for less, such as one dump or one function; heap_profile query "
+                  "takes as long as it needs");
+}
+
+void Exchange::Deliver(WebAnswer answer) {
   if (std::exchange(is_answered_, true))
     return;
   late_.cancel();
@@ -285,7 +300,7 @@ void Session::Deliver(WebAnswer answer) {
 }
 
 // Closing while something is unread would take the answer back.
-void Session::HearOut(error_code error) {
+void Exchange::HearOut(error_code error) {
   if (error)
     return;
   buffer_.clear();
@@ -348,8 +363,8 @@ void Server::RestartIdle() {
     if (error)
       return;
     // An answer that nobody waits for any more may have no end.
-    const bool is_used = std::any_of(sessions_.begin(), sessions_.end(),
-                                     [](const Session* s) { return s->is_admitted(); });
+    const bool is_used = std::any_of(exchanges_.begin(), exchanges_.end(),
+                                     [](const Exchange* s) { return s->is_admitted(); });
     if (is_used)
       RestartIdle();
     else
@@ -376,16 +391,16 @@ void Server::Accept() {
 
 // Of too many the oldest one goes of those that have not shown that they may ask.
 void Server::Take(tcp::socket socket) {
-  if (sessions_.size() >= limits_.connections) {
-    for (Session* const session : sessions_) {
-      if (!session->is_admitted()) {
-        session->Close();
+  if (exchanges_.size() >= limits_.connections) {
+    for (Exchange* const exchange : exchanges_) {
+      if (!exchange->is_admitted()) {
+        exchange->Close();
         break;
       }
     }
   }
-  if (sessions_.size() < 2 * limits_.connections)
-    std::make_shared<Session>(std::move(socket), *this)->Read();
+  if (exchanges_.size() < 2 * limits_.connections)
+    std::make_shared<Exchange>(std::move(socket), *this)->Read();
 }
 
 }  // namespace

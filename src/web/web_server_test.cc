@@ -115,6 +115,10 @@ class WebServerTest : public ::testing::Test {
                        }
                        if (request.path == "api/slow")
                          BeSlow();
+                       if (request.path == "api/cancelled") {
+                         BeSlow();
+                         return WebError(503, "it was cancelled", "");
+                       }
                        return WebAnswer{.body = "done"};
                      },
                  .cancel = &cancel};
@@ -136,6 +140,15 @@ TEST_F(WebServerTest, WhoHasWaitedHasAllOfItsTime) {
   EXPECT_EQ(EndBySignal(), WebEnd::kSignal);
   ASSERT_EQ(served_->ends.size(), 2u);
   EXPECT_GE(served_->ends[1] - served_->ends[0], kWork);
+}
+
+TEST_F(WebServerTest, WhatHasTakenTooLongIsNotCalledCancelled) {
+  Serve({.work = milliseconds(50), .grace = kServerPatience});
+  const std::string answer = Client(url_, "api/cancelled").Answer();
+  EXPECT_NE(answer.find(" 503 "), std::string::npos);
+  EXPECT_NE(answer.find("took longer than 50 ms and was given up"), std::string::npos)
+      << answer;
+  EXPECT_EQ(EndBySignal(), WebEnd::kSignal);
 }
 
 TEST_F(WebServerTest, WhoWaitsForWhatIsStuckIsToldSo) {

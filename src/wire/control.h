@@ -18,8 +18,9 @@ enum class ControlType : uint32_t {
   kMark = 1,     // payload: the label of a dump of this connection's recording, or of all
                  // that belong to the caller
   kStart = 2,    // payload: StartRequest (proto/control.proto); descriptors: the
-                 // trace, which is a regular file, and standard error. Only after kReady.
-                 // The recording ends when the connection is closed.
+                 // trace, which is a regular file, standard error, and, where it names a
+                 // directory, that. Only after kReady. The recording ends when the
+                 // connection is closed.
   kStop = 3,     // ends the recording that this connection has started
   kPrepare = 4,  // kStart is to follow. Whoever listens takes no descriptors until he
                  // knows whose they are

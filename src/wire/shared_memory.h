@@ -104,7 +104,12 @@ struct alignas(64) ForkSlot {
   ThreadSlot slot;
   uint64_t calls_before;  // by the owner's predecessors
   uint64_t bytes_before;
+  // By the owner, up to the last sample that was due and could not be taken.
+  uint64_t unsampled_calls;
+  uint64_t unsampled_bytes;
 };
+
+static_assert(sizeof(ForkSlot) == 128);
 
 inline constexpr uint64_t kForkSlotOwned = uint64_t{1} << 32;
 
@@ -149,7 +154,9 @@ struct RingHeader {
   std::atomic<uint32_t> counted_children;  // that have counted in these slots and have
                                            // no session of their own
   std::atomic<uint32_t>
-      children_without_slot;  // of these, those that have no slot either
+      children_without_slot;              // of these, those that have no slot either
+  std::atomic<uint64_t> unsampled_calls;  // what a forked child has brought along in its
+  std::atomic<uint64_t> unsampled_bytes;  // counts and could not sample
 };
 
 enum class ClientError : uint32_t {

@@ -6,7 +6,45 @@
 
 #include <cerrno>
 
+#include "base/files/folder.h"
+
 namespace heapprofd {
+namespace {
+
+Status Empty(const ScopedFd& fd, const FilePlace& place) {
+  struct stat status {};
+
+  if (fstat(fd.get(), &status) != 0 ||
+      (S_ISREG(status.st_mode) && ftruncate(fd.get(), 0) != 0))
+    return Status::FromErrno("cannot empty " + place.path, errno);
+  return {};
+}
+
+Result<ScopedFd> OpenForRoot(const FilePlace& place, const std::string& failure) {
+  const SplitPath split = Split(place.at);
+  HPD_TRY_ASSIGN(const ScopedFd folder, OpenFolder(split.folder, failure));
+  ScopedFd fd(openat(folder.get(), split.name.c_str(),
+                     O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+
+  struct stat status {};
+
+  if (!fd.valid() || fstat(fd.get(), &status) != 0)
+    return Status::FromErrno(failure, errno);
+  if (status.st_uid != 0)
+    return Status(StatusCode::kIo, "cannot write " + place.path +
+                                       ": it belongs to user " +
+                                       std::to_string(status.st_uid) +
+                                       "; remove it, or name another file");
+  if (S_ISREG(status.st_mode) && status.st_nlink > 1 && !IsPrivateDirectory(folder.get()))
+    return Status(StatusCode::kIo,
+                  "cannot write " + place.path +
+                      ": it has other names, one of which another user may have made; "
+                      "remove it, or name another file");
+  HPD_TRY(Empty(fd, place));
+  return fd;
+}
+
+}  // namespace
 
 bool IsOwnDirectory(const std::string& path) {
   struct stat status {};
@@ -15,29 +53,21 @@ bool IsOwnDirectory(const std::string& path) {
          status.st_uid == geteuid();
 }
 
-bool IsPrivateDirectory(const std::string& path) {
+bool IsPrivateDirectory(int fd) {
   struct stat status {};
 
-  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+  return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) &&
          status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-Result<ScopedFd> OpenForWriting(const std::string& path) {
-  const int no_link = geteuid() == 0 ? O_NOFOLLOW : 0;
-  ScopedFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | no_link, 0600));
+Result<ScopedFd> OpenForWriting(const FilePlace& place) {
+  const std::string failure = "cannot create " + place.path;
+  if (geteuid() == 0)
+    return OpenForRoot(place, failure);
+  ScopedFd fd(open(place.at.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid())
-    return Status::FromErrno("cannot create " + path, errno);
-
-  struct stat status {};
-
-  if (fstat(fd.get(), &status) != 0)
-    return Status::FromErrno("cannot create " + path, errno);
-  if (geteuid() == 0 && status.st_uid != 0)
-    return Status(StatusCode::kIo, "cannot write " + path + ": it belongs to user " +
-                                       std::to_string(status.st_uid) +
-                                       "; remove it, or name another file");
-  if (S_ISREG(status.st_mode) && ftruncate(fd.get(), 0) != 0)
-    return Status::FromErrno("cannot empty " + path, errno);
+    return Status::FromErrno(failure, errno);
+  HPD_TRY(Empty(fd, place));
   return fd;
 }
 

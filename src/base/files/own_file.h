@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/files/file_place.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -12,11 +13,12 @@ namespace heapprofd {
 // `path` is a directory (links are followed) that belongs to this process's user.
 bool IsOwnDirectory(const std::string& path);
 
-// The same, and nobody else may make or remove files there.
-bool IsPrivateDirectory(const std::string& path);
+// The same of an open one, and nobody else may make or remove files there.
+bool IsPrivateDirectory(int fd);
 
-// Creates the file (0600), or empties the one that is there. Root does not follow a link
-// at its end, and empties no file of another user's.
-Result<ScopedFd> OpenForWriting(const std::string& path);
+// Creates the file (0600), or empties the one that is there. Root follows no link of
+// another user's (OpenFolder) and none at its end, and empties no file of another user's,
+// nor one that has more names where others may make some.
+Result<ScopedFd> OpenForWriting(const FilePlace& place);
 
 }  // namespace heapprofd

@@ -46,7 +46,7 @@ TEST_F(OwnFileTest, RootFollowsNoLinkThatSomebodyHasPut) {
   if (geteuid() != 0)
     GTEST_SKIP() << "others may follow their own links";
   fs::create_symlink(directory_ / "victim", directory_ / "link");
-  EXPECT_FALSE(OpenForWriting(directory_ / "link").ok());
+  EXPECT_FALSE(OpenForWriting((directory_ / "link").string()).ok());
   EXPECT_EQ(Victim(), "precious");
 }
 
@@ -54,17 +54,33 @@ TEST_F(OwnFileTest, RootEmptiesNoFileOfAnotherUser) {
   if (geteuid() != 0)
     GTEST_SKIP() << "only root can write to others' files";
   ASSERT_EQ(chown((directory_ / "victim").c_str(), 4321, 4321), 0);
-  const auto file = OpenForWriting(directory_ / "victim");
+  const auto file = OpenForWriting((directory_ / "victim").string());
   ASSERT_FALSE(file.ok());
   EXPECT_NE(file.status().message().find("belongs to user 4321"), std::string::npos);
   EXPECT_EQ(Victim(), "precious");
 }
 
+TEST_F(OwnFileTest, RootEmptiesNoFileWithNamesThatOthersMayHaveMade) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can write to others' files";
+  fs::create_hard_link(directory_ / "victim", directory_ / "name");
+  ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
+  const auto file = OpenForWriting((directory_ / "name").string());
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.status().message().find(
+                "it has other names, one of which another user may have made"),
+            std::string::npos);
+  EXPECT_EQ(Victim(), "precious");
+  ASSERT_EQ(chmod(directory_.c_str(), 0700), 0);
+  EXPECT_TRUE(OpenForWriting((directory_ / "name").string()).ok());
+}
+
 TEST_F(OwnFileTest, ADirectoryThatOthersMayChangeIsNotPrivate) {
-  EXPECT_TRUE(IsPrivateDirectory(directory_));
+  const ScopedFd open_one(open(directory_.c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_TRUE(IsPrivateDirectory(open_one.get()));
   ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
   EXPECT_TRUE(IsOwnDirectory(directory_));
-  EXPECT_FALSE(IsPrivateDirectory(directory_));
+  EXPECT_FALSE(IsPrivateDirectory(open_one.get()));
   EXPECT_FALSE(IsOwnDirectory(directory_ / "victim"));
   EXPECT_FALSE(IsOwnDirectory("/nowhere"));
 }

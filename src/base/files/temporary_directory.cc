@@ -5,12 +5,26 @@
 
 #include <cstdlib>
 
+#include "base/files/folder.h"
+
 namespace heapprofd {
+namespace {
+
+// One that is missing is named by whoever tries to use it.
+bool IsSuitableForUs(const char* directory) {
+  return geteuid() != 0 || IsUnalterable(directory);
+}
+
+bool IsUsable(const std::string& directory) {
+  return access(directory.c_str(), W_OK | X_OK) == 0;
+}
+
+}  // namespace
 
 std::vector<std::string> TemporaryDirectories() {
   std::vector<std::string> directories = {"/tmp", "/var/tmp", "/run", "/dev/shm"};
   const char* chosen = getenv("TMPDIR");
-  if (chosen != nullptr && *chosen == '/')
+  if (chosen != nullptr && *chosen == '/' && IsSuitableForUs(chosen))
     directories.insert(directories.begin(), chosen);
   return directories;
 }
@@ -18,11 +32,21 @@ std::vector<std::string> TemporaryDirectories() {
 std::string TemporaryDirectory(
     const std::function<bool(const std::string&)>& is_suitable) {
   for (const std::string& directory : TemporaryDirectories()) {
-    if (access(directory.c_str(), W_OK | X_OK) == 0 &&
-        (!is_suitable || is_suitable(directory)))
+    if (IsUsable(directory) && (!is_suitable || is_suitable(directory)))
       return directory;
   }
   return "/tmp";
+}
+
+std::string NamelessDirectory() {
+  const char* const chosen = getenv("TMPDIR");
+  return chosen != nullptr && *chosen == '/' && IsUsable(chosen) ? chosen
+                                                                 : TemporaryDirectory();
+}
+
+std::string ChosenTemporaryDirectory() {
+  const char* const chosen = getenv("TMPDIR");
+  return chosen != nullptr && *chosen != 0 && IsSuitableForUs(chosen) ? chosen : "/tmp";
 }
 
 bool IsOpenToAll(const std::string& directory) {

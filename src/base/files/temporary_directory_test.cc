@@ -44,5 +44,25 @@ TEST_F(TemporaryDirectoryTest, TheCallerMayWantMore) {
   EXPECT_EQ(TemporaryDirectory(IsOpenToAll), own_);
 }
 
+TEST_F(TemporaryDirectoryTest, RootChoosesNoneInWhichOthersRename) {
+  EXPECT_EQ(ChosenTemporaryDirectory(), own_);
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can have files of others";
+  ASSERT_EQ(chmod(own_, 0777), 0);
+  EXPECT_NE(TemporaryDirectory(), own_);
+  EXPECT_EQ(ChosenTemporaryDirectory(), "/tmp");
+  ASSERT_EQ(chmod(own_, 01777), 0);
+  EXPECT_EQ(TemporaryDirectory(), own_);
+  ASSERT_EQ(chown(own_, 4321, 4321), 0);
+  EXPECT_NE(TemporaryDirectory(), own_);
+  EXPECT_EQ(NamelessDirectory(), own_);
+  // Where others can make it, they may do so when it is too late.
+  setenv("TMPDIR", (std::string(own_) + "/missing").c_str(), 1);
+  EXPECT_EQ(ChosenTemporaryDirectory(), "/tmp");
+  // Who cannot use it says which it was.
+  setenv("TMPDIR", "/nonexistent/directory", 1);
+  EXPECT_EQ(ChosenTemporaryDirectory(), "/nonexistent/directory");
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -127,7 +127,8 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
   // A forked child that was born with the hooks has counted from its start.
   const Target::Origin origin{.pid = pid,
                               .thread = attached->opened_view(),
-                              .from_startup = from_startup || attached->counts_already()};
+                              .from_startup = from_startup || attached->counts_already(),
+                              .is_attached = true};
   HPD_TRY_ASSIGN(
       std::unique_ptr<Target> target,
       Target::CreateWith(std::move(memory), origin, AttachedConfig(*context_->config),

@@ -152,11 +152,10 @@ Status Newcomers::TakeIn(Newcomer newcomer) {
   SharedMemory& memory = target->recorder().memory();
   // Looked at now that its mappings are open: whatever it has become before is
   // seen, and what it becomes later has other mappings.
-  if (!IsAlive(newcomer.process.get()) ||
-      !HasRightsOf(pid, newcomer.user, newcomer.group))
+  if (!IsAlive(newcomer.process.get()))
     return Status(StatusCode::kUnavailable,
-                  "process " + std::to_string(pid) +
-                      " has ended, or become a program with other rights");
+                  "process " + std::to_string(pid) + " has ended");
+  HPD_TRY(CheckRightsOf(pid, newcomer.user, newcomer.group));
   const Welcome welcome{.magic = kHandshakeMagic,
                         .version = kWireVersion,
                         .status = WelcomeStatus::kProfile,

@@ -27,6 +27,7 @@ Target::Target(const Origin& origin, bool follows_children, ModuleCache* modules
       held_to_account_(UserOf(origin.thread)),
       root_(OpenRoot(origin.thread)),
       own_pid_(InnerId(origin.thread)),
+      is_attached_(origin.is_attached),
       code_(origin.thread, modules, &profile_.mappings),
       requests_(&profile_),
       account_(RealUser(origin.thread).value_or(kNobody),

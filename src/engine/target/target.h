@@ -38,6 +38,7 @@ class Target {
     pid_t pid;
     pid_t thread;              // of it, that lives: the process is read by way of it
     bool from_startup = true;  // recorded from its first allocation on
+    bool is_attached = false;  // its client was not preloaded
   };
 
   // Reads the process's maps: the process waits in its handshake meanwhile.
@@ -103,6 +104,9 @@ class Target {
   // So far.
   uint64_t lost_records() const;
 
+  // Its client was not preloaded.
+  bool is_attached() const { return is_attached_; }
+
  private:
   Target(const Origin& origin, bool follows_children, ModuleCache* modules);
 
@@ -110,6 +114,7 @@ class Target {
   GuardedUser held_to_account_;
   std::shared_ptr<const ScopedFd> root_;
   pid_t own_pid_;
+  bool is_attached_;
   AddressSpace code_;
   ProgramRequests requests_;
   TargetAccount account_;

@@ -73,6 +73,12 @@ void TargetDumper::LookAtQuality() {
       header.threads_without_slot.load(std::memory_order_relaxed);
   quality.reports_without_slot =
       header.reports_without_slot.load(std::memory_order_relaxed);
+  quality.unsampled_calls =
+      BoundedCounter(header.unsampled_calls.load(std::memory_order_relaxed));
+  quality.unsampled_bytes =
+      BoundedCounter(header.unsampled_bytes.load(std::memory_order_relaxed));
+  if (quality.unsampled_calls > 0)
+    profile.from_startup = false;
   if (header.client_error.load(std::memory_order_relaxed) ==
       static_cast<uint32_t>(ClientError::kBlockTimeout))
     profile.client_fault = ClientFault::kHitTimeout;

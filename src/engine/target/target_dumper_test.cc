@@ -77,6 +77,27 @@ TEST_F(TargetDumperTest, WhatTheClientSaysOfItselfIsTakenOver) {
   EXPECT_EQ(profile_.client_fault, ClientFault::kHitTimeout);
 }
 
+// By the same process as a forked child, before it could be recorded.
+TEST_F(TargetDumperTest, WhatWasCountedAndCouldNotBeSampledIsNotComplete) {
+  profile_.from_startup = true;
+  dumper_.Update();
+  EXPECT_TRUE(profile_.from_startup);
+  ring().slot_count.store(1);
+  memory_->client().slots[0].calls = 3;
+  memory_->client().slots[0].granted = 9000;
+  ring().unsampled_calls.store(2);
+  ring().unsampled_bytes.store(6000);
+  dumper_.Update();
+  EXPECT_FALSE(profile_.from_startup);
+  EXPECT_EQ(profile_.quality.unsampled_calls, 2u);
+  EXPECT_EQ(profile_.quality.unsampled_bytes, 6000u);
+  EXPECT_EQ(profile_.heaps[0].unsampled_bytes, 6000);
+  EXPECT_GE(profile_.heaps[0].peak_total.high, 6000);
+  ring().unsampled_bytes.store(UINT64_MAX);
+  dumper_.Update();
+  EXPECT_EQ(profile_.heaps[0].unsampled_bytes, 9000);
+}
+
 TEST_F(TargetDumperTest, OfMoreThanAMillionLiveBlocksTheLargestAreListed) {
   constexpr uint64_t kMost = 1'000'000;
   constexpr uint64_t kBeyond = 5;

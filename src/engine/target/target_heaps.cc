@@ -79,6 +79,9 @@ HeapDump TargetHeaps::CountedMalloc() const {
       client.ring.slot_count.load(std::memory_order_acquire), kMaxThreadSlots);
   for (uint32_t i = 0; i < slots; ++i)
     AddExactTotals(client.slots[i], &dump);
+  dump.unsampled_bytes = static_cast<double>(
+      std::min(dump.exact_alloc_bytes,
+               client.ring.unsampled_bytes.load(std::memory_order_relaxed)));
   return dump;
 }
 

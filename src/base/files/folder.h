@@ -1,0 +1,31 @@
+// Directories that files are made in, looked up once: a path can lead elsewhere the second
+// time, when others may rename what is on the way.
+#pragma once
+
+#include <string>
+
+#include "base/scoped_fd.h"
+#include "base/status.h"
+
+namespace heapprofd {
+
+// Opens it (O_PATH). `failure` begins the message: "cannot create /x/file". Root follows
+// no link of another user's, or in a directory of another's, unless that leads to one of
+// this user's: he could have root write where he may not. What procfs leads on by
+// (/proc/PID/fd) is followed.
+Result<ScopedFd> OpenFolder(const std::string& path, const std::string& failure);
+
+// The directory that a path names its last part in, "." where it names none, and that
+// part, "." where it ends with a slash.
+struct SplitPath {
+  std::string folder;
+  std::string name;
+};
+
+SplitPath Split(const std::string& path);
+
+// Nobody but this process's user and root can put something else in place of what this
+// user makes in the directory, nor lead its path elsewhere, nor make it where it is not.
+bool IsUnalterable(const std::string& directory);
+
+}  // namespace heapprofd
