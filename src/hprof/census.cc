@@ -1,19 +1,38 @@
 #include "hprof/census.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 namespace heapprofd::hprof {
 namespace {
+
+// How virtual machines lay objects out.
+constexpr ObjectLayout kLayouts[] = {
+    {4, 12, 16},  // compressed references and class pointers
+    {8, 12, 16},  // only the latter
+    {8, 16, 24},  // neither
+    {4, 16, 24},  // only the former
+    {4, 16, 20},  // since JDK 23 elements follow the length at once: only the former
+    {8, 16, 20},  // neither
+    {4, 8, 12},   // since JDK 24, -XX:+UseCompactObjectHeaders
+    {8, 8, 12},
+};
+constexpr size_t kLayoutCount = std::size(kLayouts);
 
 // Concludes from neighbours in memory how objects are laid out: a virtual machine that
 // has just collected garbage leaves no gaps between arrays and what comes behind them.
 class LayoutEvidence {
  public:
+  explicit LayoutEvidence(uint64_t alignment) : alignment_(alignment) {}
+
   // Every object, in the order of the file.
   void Object(uint64_t id) {
+    all_ids_ |= id;
     if (previous_ == 0)
       return;
-    for (size_t i = 0; i < kLayouts; ++i)
+    for (size_t i = 0; i < kLayoutCount; ++i)
       votes_[i] += static_cast<uint64_t>(id - previous_ == bytes_[i]);
     previous_ = 0;
   }
@@ -24,49 +43,53 @@ class LayoutEvidence {
       return;
     ++seen_;
     previous_ = id;
-    for (size_t i = 0; i < kLayouts; ++i)
-      bytes_[i] = ArrayBytes(
-          length * (are_references ? Layout(i).reference_bytes : element_bytes),
-          Layout(i));
+    for (size_t i = 0; i < kLayoutCount; ++i) {
+      const ObjectLayout& layout = kLayouts[i];
+      bytes_[i] =
+          Padded(layout.array_header_bytes +
+                     length * (are_references ? layout.reference_bytes : element_bytes),
+                 alignment_);
+    }
   }
 
-  ObjectLayout Best() const {
-    return Layout(static_cast<size_t>(
-        std::max_element(std::begin(votes_), std::end(votes_)) - std::begin(votes_)));
+  // Of all objects: HotSpot's -XX:ObjectAlignmentInBytes.
+  uint64_t Alignment() const {
+    constexpr uint64_t kMostAlignment = 256;
+    return std::clamp<uint64_t>(all_ids_ & -all_ids_, 8, kMostAlignment);
+  }
+
+  // nullopt: nothing speaks for one of them alone.
+  std::optional<ObjectLayout> Best() const {
+    const auto* const best = std::max_element(std::begin(votes_), std::end(votes_));
+    if (*best == 0 || std::count(std::begin(votes_), std::end(votes_), *best) > 1)
+      return std::nullopt;
+    return kLayouts[best - std::begin(votes_)];
   }
 
  private:
-  static constexpr size_t kLayouts = 3;
-  static constexpr uint64_t kLeastLength =
-      5;  // differ in all layouts, whatever they hold
+  static constexpr uint64_t kLeastLength = 5;  // shorter ones differ in few layouts
   static constexpr uint64_t kEnough = 100'000;
 
-  // Compressed references and class pointers; only the latter; none.
-  static constexpr ObjectLayout Layout(size_t i) {
-    constexpr ObjectLayout kOf[kLayouts] = {
-        {4, 12, 16, false}, {8, 12, 16, false}, {8, 16, 24, false}};
-    return kOf[i];
-  }
-
+  const uint64_t alignment_;
+  uint64_t all_ids_ = 0;   // their bits
   uint64_t previous_ = 0;  // id of an array that was just seen
-  uint64_t bytes_[kLayouts] = {};
-  uint64_t votes_[kLayouts] = {};
+  uint64_t bytes_[kLayoutCount] = {};
+  uint64_t votes_[kLayoutCount] = {};
   uint64_t seen_ = 0;
 };
-
-ObjectLayout LayoutOf(const DumpFile& file, const LayoutEvidence& evidence) {
-  if (file.is_android())
-    return {4, 8, 12, true};
-  if (file.id_bytes() == 4)
-    return {4, 8, 12, false};
-  return evidence.Best();
-}
 
 template <bool kCollectIds>
 class CensusTaker {
  public:
-  CensusTaker(uint32_t id_bytes, HeapCensus* census, Column<uint64_t>* ids)
-      : id_bytes_(id_bytes), census_(*census), ids_(ids) {}
+  CensusTaker(uint32_t id_bytes,
+              uint64_t alignment,
+              HeapCensus* census,
+              Column<uint64_t>* ids)
+      : id_bytes_(id_bytes),
+        alignment_(alignment),
+        census_(*census),
+        ids_(ids),
+        evidence_(alignment) {}
 
   void Root(const RootRecord&) { ++census_.roots; }
 
@@ -76,6 +99,7 @@ class CensusTaker {
     HeapClass& type = census_.classes[census_.classes.RowOf(record.id)];
     type.is_dumped = true;
     type.super = record.super;
+    type.loader = record.loader;
     type.dumped_bytes = record.instance_bytes;
     type.field_count = record.field_count;
     type.fields = record.fields;
@@ -92,16 +116,21 @@ class CensusTaker {
 
   void Instance(const InstanceRecord& record) {
     Object(record.id);
-    HeapClass& type = census_.classes[census_.classes.RowOf(record.class_id)];
+    const uint32_t row = census_.classes.RowOf(record.class_id);
+    HeapClass& type = census_.classes[row];
     ++type.instances;
     type.most_bytes = std::max(type.most_bytes, record.byte_count);
+    if (type.instances <= kMeasured) {
+      measured_ = row;
+      measured_id_ = record.id;
+    }
   }
 
   void ObjectArray(const ObjectArrayRecord& record) {
     Object(record.id);
     const uint64_t narrow = uint64_t{record.length} * 4;
-    Add(&census_.classes[census_.classes.RowOf(record.class_id)].arrays, narrow,
-        narrow * 2);
+    census_.classes[census_.classes.RowOf(record.class_id)].arrays.Add(narrow, narrow * 2,
+                                                                       alignment_);
     evidence_.Array(record.id, record.length, 0, true);
   }
 
@@ -109,25 +138,34 @@ class CensusTaker {
     Object(record.id);
     const uint32_t element_bytes = ValueBytes(record.type, id_bytes_);
     const uint64_t bytes = uint64_t{record.length} * element_bytes;
-    Add(&census_.primitive_arrays[record.type], bytes, bytes);
+    census_.primitive_arrays[record.type].AddNumbers(bytes, alignment_);
     evidence_.Array(record.id, record.length, element_bytes, false);
   }
 
   const LayoutEvidence& evidence() const { return evidence_; }
 
  private:
+  static constexpr uint64_t kMeasured = 100;  // instances of each class
+
   void Object(uint64_t id) {
     ++census_.objects;
     evidence_.Object(id);
+    if (measured_ != kNoRow)
+      Measure(id);
     if constexpr (kCollectIds)
       ids_->push_back(id);
   }
 
-  static void Add(ArrayFigures* arrays, uint64_t bytes, uint64_t wide) {
-    ++arrays->count;
-    arrays->padded += PaddedTo8(bytes);
-    arrays->padded_behind_4 += PaddedTo8(bytes + 4);
-    arrays->wide += PaddedTo8(wide);
+  // `id`: of what comes behind the instance to be measured.
+  void Measure(uint64_t id) {
+    HeapClass& type = census_.classes[measured_];
+    measured_ = kNoRow;
+    if (id <= measured_id_) {
+      ++type.steps_back;
+      return;
+    }
+    ++type.gaps;
+    type.least_gap = std::min(type.least_gap, id - measured_id_);
   }
 
   static void Count(uint8_t basic, uint32_t* references, uint32_t* other_bytes) {
@@ -137,20 +175,26 @@ class CensusTaker {
       *other_bytes += ValueBytes(basic, 0);
   }
 
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+
   const uint32_t id_bytes_;
+  const uint64_t alignment_;
   HeapCensus& census_;
   Column<uint64_t>* const ids_;
   LayoutEvidence evidence_;
+  uint32_t measured_ = kNoRow;  // class of the instance that was just seen
+  uint64_t measured_id_ = 0;
 };
 
-// Fields that HotSpot adds to classes of the language and does not dump: most are
-// pointers, java.lang.Thread's is the padding around what other threads must not slow
-// down.
+// HotSpot's padding around fields that several processors write at once
+// (jdk.internal.vm.annotation.Contended): before and behind them, when nobody has set
+// -XX:ContendedPaddingWidth.
+constexpr uint32_t kPaddingWidth = 128;
+
+// Pointers that HotSpot adds to classes of the language and does not dump.
 uint32_t HiddenBytes(std::string_view name, uint32_t id_bytes, uint32_t reference_bytes) {
   if (name == kClassClass)
     return 2 * id_bytes + 8 + 3 * reference_bytes;
-  if (name == "java.lang.Thread")
-    return kContendedBytes;
   if (name == "java.lang.invoke.ResolvedMethodName")
     return id_bytes + reference_bytes;
   const bool has_pointer = name == "java.lang.ClassLoader" ||
@@ -159,7 +203,66 @@ uint32_t HiddenBytes(std::string_view name, uint32_t id_bytes, uint32_t referenc
   return has_pointer ? id_bytes : 0;
 }
 
+// Those of JDK 17.
+bool IsKnownAsContended(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "java.lang.Thread",
+      "java.util.concurrent.ConcurrentHashMap$CounterCell",
+      "java.util.concurrent.Exchanger$Node",
+      "java.util.concurrent.ForkJoinPool",
+      "java.util.concurrent.ForkJoinPool$WorkQueue",
+      "java.util.concurrent.SubmissionPublisher$BufferedSubscription",
+      "java.util.concurrent.atomic.Striped64$Cell"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// Instances show by what lies behind them how large they may be at most, and how large
+// they are when none of several has anything nearer; unless the dump is in no order of
+// addresses (collectors that go along references dump so). What is aligned within the
+// padding can take some bytes more.
+uint32_t PaddingOf(const HeapClass& type, uint64_t bytes_without, bool is_known) {
+  constexpr uint32_t kEnoughGaps = 3;
+  constexpr uint32_t kGapsOfAStepBack = 20;  // dumps are written by several threads
+  constexpr uint32_t kUsualPadding = 2 * kPaddingWidth;
+  constexpr uint32_t kMostPadding = 8 * kPaddingWidth;  // of several groups of fields
+  constexpr uint32_t kMostAligning = 24;
+  if (is_known && type.gaps == 0)
+    return kUsualPadding;
+  const uint64_t left =
+      type.least_gap > bytes_without ? type.least_gap - bytes_without : 0;
+  const bool is_padding = left >= kUsualPadding && left <= kMostPadding &&
+                          left % kPaddingWidth <= kMostAligning;
+  const bool is_in_order = type.gaps >= kGapsOfAStepBack * type.steps_back;
+  if (is_padding && (is_known || (type.gaps >= kEnoughGaps && is_in_order)))
+    return static_cast<uint32_t>(left);
+  return is_known && left >= kUsualPadding ? kUsualPadding : 0;
+}
+
+// Superclasses first, as their padding is part of what is without.
+void AddPadding(const std::vector<bool>& is_known, HeapCensus* census) {
+  ClassTable& classes = census->classes;
+  std::vector<std::pair<size_t, uint32_t>> rows;  // depth, row
+  for (uint32_t row = 1; row < classes.size(); ++row) {
+    if (is_known[row] || classes[row].gaps > 0)
+      rows.emplace_back(classes.Ancestry(row).size(), row);
+  }
+  std::sort(rows.begin(), rows.end());
+  for (const auto& [depth, row] : rows) {
+    HeapClass& type = classes[row];
+    const uint32_t padding =
+        PaddingOf(type, classes.InstanceBytes(row, census->layout), is_known[row]);
+    type.hidden_bytes += padding;
+    type.is_contended = padding > 0;
+  }
+}
+
+// Ids are addresses, and class dumps do not tell sizes.
+bool IsOfHotSpot(const DumpFile& file) {
+  return !file.is_android() && file.id_bytes() == 8;
+}
+
 void AddWhatIsNotDumped(const DumpFile& file, HeapCensus* census) {
+  std::vector<bool> is_contended = {false};  // by row
   for (uint32_t row = 1; row < census->classes.size(); ++row) {
     HeapClass& type = census->classes[row];
     const std::string name = file.ClassName(type.id);
@@ -168,17 +271,47 @@ void AddWhatIsNotDumped(const DumpFile& file, HeapCensus* census) {
     if (!census->layout.sizes_are_dumped)
       type.hidden_bytes =
           HiddenBytes(name, file.id_bytes(), census->layout.reference_bytes);
+    is_contended.push_back(IsKnownAsContended(name));
   }
+  if (IsOfHotSpot(file))
+    AddPadding(is_contended, census);
 }
 
+void SetLayout(const DumpFile& file,
+               const LayoutEvidence& evidence,
+               uint64_t alignment,
+               HeapCensus* census) {
+  census->layout =
+      file.is_android() ? ObjectLayout{4, 8, 12, true} : ObjectLayout{4, 8, 12};
+  if (!IsOfHotSpot(file))
+    return;
+  const std::optional<ObjectLayout> best = evidence.Best();
+  census->is_layout_known = best.has_value() || census->objects == 0;
+  census->layout = best.value_or(kLayouts[0]);
+  census->layout.alignment = static_cast<uint32_t>(alignment);
+}
+
+// The sums over arrays need the alignment, which is nearly always 8: where it is not, the
+// walk is done again.
 template <bool kCollectIds>
 HeapCensus Take(const DumpFile& file, const HeapDump& dump, Column<uint64_t>* ids) {
-  HeapCensus census;
-  CensusTaker<kCollectIds> taker(file.id_bytes(), &census, ids);
-  census.damage = WalkDump(file, dump, taker);
-  census.layout = LayoutOf(file, taker.evidence());
-  AddWhatIsNotDumped(file, &census);
-  return census;
+  constexpr uint64_t kLeastObjects = 100;  // to tell how all are aligned
+  uint64_t alignment = 8;
+  while (true) {
+    HeapCensus census;
+    CensusTaker<kCollectIds> taker(file.id_bytes(), alignment, &census, ids);
+    census.damage = WalkDump(file, dump, taker);
+    const uint64_t found = taker.evidence().Alignment();
+    if (IsOfHotSpot(file) && found > alignment && census.objects >= kLeastObjects) {
+      alignment = found;
+      if constexpr (kCollectIds)
+        ids->clear();
+      continue;
+    }
+    SetLayout(file, taker.evidence(), alignment, &census);
+    AddWhatIsNotDumped(file, &census);
+    return census;
+  }
 }
 
 }  // namespace

@@ -22,8 +22,15 @@ struct HeapCensus {
   uint64_t objects = 0;  // of all kinds, those too
   uint64_t roots = 0;
   ObjectLayout layout;
+  bool is_layout_known = true;  // false: it is the usual one, as nothing speaks for any
   std::vector<std::string> damage;  // what could not be read, in words
 };
+
+// What to know about sizes when the layout is not known.
+inline constexpr char kUnknownLayout[] =
+    "too little lies side by side in it to tell how objects were laid out: sizes are "
+    "those "
+    "with compressed references and class pointers";
 
 HeapCensus TakeCensus(const DumpFile& file, const HeapDump& dump);
 

@@ -1,6 +1,7 @@
 #include "hprof/class_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "base/random_seed.h"
@@ -19,11 +20,10 @@ std::vector<uint32_t>::const_iterator FirstRepeated(const std::vector<uint32_t>&
 }  // namespace
 
 uint64_t ArrayFigures::Bytes(bool are_references, const ObjectLayout& layout) const {
-  const uint64_t header = layout.array_header_bytes;
-  if (are_references && layout.reference_bytes == 8)
-    return count * header + wide;
-  return header % 8 == 0 ? count * header + padded
-                         : count * (header - 4) + padded_behind_4;
+  const auto* const header = std::find(std::begin(kArrayHeaders), std::end(kArrayHeaders),
+                                       layout.array_header_bytes);
+  const auto at = static_cast<size_t>(header - std::begin(kArrayHeaders));
+  return are_references && layout.reference_bytes == 8 ? wide[at] : narrow[at];
 }
 
 // Row 0 is what has no class. Ids are chosen by whoever made the file: the secret is not.
@@ -79,7 +79,7 @@ std::vector<uint32_t> ClassTable::Ancestry(uint32_t row) const {
 uint64_t ClassTable::InstanceBytes(uint32_t row, const ObjectLayout& layout) const {
   if (layout.sizes_are_dumped && classes_[row].dumped_bytes != 0)
     return classes_[row].dumped_bytes;
-  return PaddedTo8(UnpaddedBytes(row, layout));
+  return Padded(UnpaddedBytes(row, layout), layout.alignment);
 }
 
 uint64_t ClassTable::UnpaddedBytes(uint32_t row, const ObjectLayout& layout) const {
@@ -89,8 +89,8 @@ uint64_t ClassTable::UnpaddedBytes(uint32_t row, const ObjectLayout& layout) con
     const HeapClass& type = classes_[*at];
     bytes += type.field_other_bytes + type.hidden_bytes +
              uint64_t{type.field_references} * layout.reference_bytes;
-    if (type.hidden_bytes == kContendedBytes)  // fields of subclasses are behind it
-      bytes = PaddedTo8(bytes);
+    if (type.is_contended)
+      bytes = Padded(bytes, 8);
   }
   return bytes;
 }
@@ -101,7 +101,7 @@ uint64_t ClassTable::ClassObjectBytes(uint32_t row,
   const uint64_t statics =
       classes_[row].static_other_bytes +
       uint64_t{classes_[row].static_references} * layout.reference_bytes;
-  return PaddedTo8(UnpaddedBytes(class_class, layout) + statics);
+  return Padded(UnpaddedBytes(class_class, layout) + statics, layout.alignment);
 }
 
 }  // namespace heapprofd::hprof

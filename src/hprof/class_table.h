@@ -6,6 +6,7 @@
 // (ObjectLayout) is concluded from how near to each other they lie.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,15 +19,44 @@ struct ObjectLayout {
   uint32_t object_header_bytes = 12;
   uint32_t array_header_bytes = 16;
   bool sizes_are_dumped = false;  // class dumps tell the size of instances
+  uint32_t alignment = 8;         // of objects: a power of two
 };
 
+constexpr uint64_t Padded(uint64_t bytes, uint64_t alignment) {
+  return (bytes + alignment - 1) & ~(alignment - 1);
+}
+
+// Of an array with so many bytes of elements. Elements of 8 bytes begin at a multiple of
+// 8, which the padding at the end amounts to.
+constexpr uint64_t ArrayBytes(uint64_t element_bytes, const ObjectLayout& layout) {
+  return Padded(layout.array_header_bytes + element_bytes, layout.alignment);
+}
+
+// Those that there are: ObjectLayout::array_header_bytes.
+inline constexpr uint32_t kArrayHeaders[] = {12, 16, 20, 24};
+inline constexpr size_t kArrayHeaderCount = 4;
+
 // Sums over the arrays of a class. How large an array is depends on the layout, which is
-// known only when all have been seen.
+// known only when all have been seen; of the layout their alignment is.
 struct ArrayFigures {
   uint64_t count = 0;
-  uint64_t padded = 0;           // bytes of elements, each array's rounded up to 8
-  uint64_t padded_behind_4 = 0;  // the same, with 4 bytes before
-  uint64_t wide = 0;             // with references of 8 bytes
+  uint64_t narrow[kArrayHeaderCount] = {};  // with each of kArrayHeaders
+  uint64_t wide[kArrayHeaderCount] = {};    // the same, with references of 8 bytes
+
+  // `narrow_bytes`, `wide_bytes`: of elements.
+  void Add(uint64_t narrow_bytes, uint64_t wide_bytes, uint64_t alignment) {
+    ++count;
+    for (size_t i = 0; i < kArrayHeaderCount; ++i)
+      narrow[i] += Padded(kArrayHeaders[i] + narrow_bytes, alignment);
+    for (size_t i = 0; i < kArrayHeaderCount; ++i)
+      wide[i] += Padded(kArrayHeaders[i] + wide_bytes, alignment);
+  }
+
+  void AddNumbers(uint64_t bytes, uint64_t alignment) {
+    ++count;
+    for (size_t i = 0; i < kArrayHeaderCount; ++i)
+      narrow[i] += Padded(kArrayHeaders[i] + bytes, alignment);
+  }
 
   uint64_t Bytes(bool are_references, const ObjectLayout& layout) const;
 };
@@ -34,6 +64,7 @@ struct ArrayFigures {
 struct HeapClass {
   uint64_t id = 0;
   uint64_t super = 0;
+  uint64_t loader = 0;  // 0: that of the virtual machine
   bool is_dumped = false;
   uint32_t dumped_bytes = 0;  // of an instance, as the dump says
   uint32_t most_bytes = 0;    // of the values of any instance
@@ -43,17 +74,16 @@ struct HeapClass {
   uint32_t field_references = 0;
   uint32_t field_other_bytes = 0;
   uint32_t hidden_bytes = 0;  // of fields that an instance has and the dump does not
+  bool is_contended = false;  // these are padding, and subclasses' fields are behind it
   const uint8_t* fields = nullptr;  // own ones: (name, type) each
   uint64_t instances = 0;
+  // Of the first instances: how many there are behind which an object lies, and how near
+  // the nearest is; and how often one follows in the dump that lies before it.
+  uint32_t gaps = 0;
+  uint32_t steps_back = 0;
+  uint64_t least_gap = UINT64_MAX;
   ArrayFigures arrays;  // of which this is the class
 };
-
-constexpr uint64_t PaddedTo8(uint64_t bytes) {
-  return (bytes + 7) & ~uint64_t{7};
-}
-
-// HotSpot's padding around fields that several processors write at once.
-inline constexpr uint32_t kContendedBytes = 256;
 
 class ClassTable {
  public:
@@ -101,10 +131,5 @@ class ClassTable {
   uint64_t last_id_ = 0;
   uint32_t last_row_ = 0;
 };
-
-// Of an array with so many bytes of elements.
-constexpr uint64_t ArrayBytes(uint64_t element_bytes, const ObjectLayout& layout) {
-  return PaddedTo8(layout.array_header_bytes + element_bytes);
-}
 
 }  // namespace heapprofd::hprof

@@ -89,6 +89,24 @@ TEST_P(EveryIdSize, GraphHasWhatHolds) {
   EXPECT_EQ(dominator(600), kUnreachable);
 }
 
+TEST_P(EveryIdSize, WeakReferencesHoldWhenThatIsWanted) {
+  const TestDump made = Lists(GetParam());
+  const DumpFile file = Open(made.bytes());
+  const auto holders = [&file](Holding holding) {
+    Result<HeapGraph> loaded = LoadGraph(file, file.dumps()[0], holding);
+    EXPECT_TRUE(loaded.ok());
+    const HeapGraph& heap = loaded.value();
+    std::vector<uint64_t> ids;
+    const ObjectPath path = NearestPaths(heap.graph, {heap.ids.Find(210)})[0];
+    for (const uint32_t object : path)
+      ids.push_back(heap.ids.IdOf(object));
+    return ids;
+  };
+  EXPECT_EQ(holders(Holding::kWeak), (std::vector<uint64_t>{300, 210}));
+  EXPECT_EQ(holders(Holding::kStrong), holders(Holding::kSoft));
+  EXPECT_EQ(holders(Holding::kSoft), (std::vector<uint64_t>{20, 400, 200, 210}));
+}
+
 TEST_P(EveryIdSize, PathsHaveTheNamesOfFields) {
   const TestDump made = Lists(GetParam());
   const DumpFile file = Open(made.bytes());

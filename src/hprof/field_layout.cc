@@ -5,14 +5,19 @@
 
 namespace heapprofd::hprof {
 
-FieldLayouts::FieldLayouts(const DumpFile& file, const ClassTable& classes)
+FieldLayouts::FieldLayouts(const DumpFile& file,
+                           const ClassTable& classes,
+                           Holding holding)
     : file_(file), classes_(classes), id_bytes_(file.id_bytes()) {
   for (uint32_t row = 0; row < classes_.size(); ++row) {
     const std::string name = file_.ClassName(classes_[row].id);
-    is_weak_.push_back(name == "java.lang.ref.WeakReference" ||
-                       name == "java.lang.ref.PhantomReference" ||
-                       name == "java.lang.ref.FinalReference" ||
-                       name == "java.lang.ref.FinalizerReference");
+    const bool is_soft = name == "java.lang.ref.SoftReference";
+    const bool is_weaker = name == "java.lang.ref.WeakReference" ||
+                           name == "java.lang.ref.PhantomReference" ||
+                           name == "java.lang.ref.FinalReference" ||
+                           name == "java.lang.ref.FinalizerReference";
+    is_weak_.push_back((is_soft && holding == Holding::kStrong) ||
+                       (is_weaker && holding != Holding::kWeak));
     is_reference_.push_back(name == "java.lang.ref.Reference");
   }
   first_.push_back(0);

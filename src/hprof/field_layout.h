@@ -13,13 +13,19 @@
 
 namespace heapprofd::hprof {
 
+// Which references of java.lang.ref hold what they refer to: none; soft ones, as long as
+// there is memory; those of all kinds, which keep nothing, but tell who knows an object.
+enum class Holding : uint8_t { kStrong, kSoft, kWeak };
+
 class FieldLayouts {
  public:
   // Both must outlive this.
-  FieldLayouts(const DumpFile& file, const ClassTable& classes);
+  FieldLayouts(const DumpFile& file,
+               const ClassTable& classes,
+               Holding holding = Holding::kSoft);
 
   // Offsets of the references that hold what they refer to.
-  std::span<const uint32_t> StrongReferences(uint32_t row) const {
+  std::span<const uint32_t> HoldingReferences(uint32_t row) const {
     return {offsets_.data() + first_[row], first_[row + 1] - first_[row]};
   }
 

@@ -130,9 +130,8 @@ class ObjectFinder : public HeapVisitor {
         places_(census.classes.size()) {}
 
   Status Prepare() {
-    const std::string pattern = PatternOf(query_.classes);
-    const auto is_meant = [&pattern](const std::string& name) {
-      return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+    const auto is_meant = [this](const std::string& name) {
+      return IsClassMeant(query_.classes, name);
     };
     for (uint32_t row = 0; row < classes_.size(); ++row)
       is_meant_.push_back(is_meant(file_.ClassName(classes_[row].id)));
@@ -141,10 +140,7 @@ class ObjectFinder : public HeapVisitor {
     are_classes_meant_ = is_meant(std::string(kClassClass));
     if (!are_classes_meant_ &&
         std::find(is_meant_.begin(), is_meant_.end(), true) == is_meant_.end())
-      return Status(StatusCode::kNotFound,
-                    "cannot find objects of " + query_.classes +
-                        ": the dump has no such class; heap_profile hprof histogram "
-                        "--top 0 lists the classes");
+      return NoSuchClass(query_.classes);
     for (const FieldCondition& condition : query_.conditions)
       HPD_TRY(PrepareCondition(condition));
     return {};
@@ -295,6 +291,17 @@ class ObjectFinder : public HeapVisitor {
 };
 
 }  // namespace
+
+bool IsClassMeant(const std::string& classes, const std::string& name) {
+  return fnmatch(PatternOf(classes).c_str(), name.c_str(), 0) == 0;
+}
+
+Status NoSuchClass(const std::string& classes) {
+  return Status(StatusCode::kNotFound,
+                "cannot find objects of " + classes +
+                    ": the dump has no such class; heap_profile hprof histogram "
+                    "--top 0 lists the classes");
+}
 
 Result<FieldCondition> ParseCondition(const std::string& text) {
   const size_t at = text.find_first_of("=~");

@@ -12,6 +12,11 @@
 
 namespace heapprofd::hprof {
 
+// Whether a name of a class is meant; in `classes` * stands for anything.
+bool IsClassMeant(const std::string& classes, const std::string& name);
+
+Status NoSuchClass(const std::string& classes);
+
 // "size=0", "next=null", "owner=0x7f30", "name=main": the value of a field;
 // "name~pool": a string that has this somewhere. A field may be named with its class
 // ("java.util.HashMap.size"). Field `value` of a java.lang.String is its text.

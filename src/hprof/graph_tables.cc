@@ -234,7 +234,10 @@ HeapClassKind KindOf(const std::vector<HeapClassKind>& own_kinds,
 }
 
 // One for each type of the graph, in its order.
-void AddClasses(const HeapGraph& heap, uint32_t first_class, TraceBuilder* builder) {
+void AddClasses(const HeapGraph& heap,
+                uint32_t first_class,
+                uint32_t first_row,
+                TraceBuilder* builder) {
   const ClassTable& classes = heap.census.classes;
   const std::vector<ObjectType>& types = heap.graph.types();
   std::vector<HeapClassKind> own_kinds;
@@ -245,6 +248,10 @@ void AddClasses(const HeapGraph& heap, uint32_t first_class, TraceBuilder* build
     row.name = builder->Intern(types[type].name);
     row.is_array = types[type].name.ends_with("[]");
     row.kind = row.is_array ? HeapClassKind::kArray : HeapClassKind::kNormal;
+    const uint64_t loader = type < classes.size() ? classes[type].loader : 0;
+    const uint32_t object = loader == 0 ? kNoObject : heap.ids.Find(loader);
+    if (object != kNoObject)
+      row.classloader = first_row + object;
     if (type < classes.size() && !row.is_array) {
       row.kind = KindOf(own_kinds, classes, type);
       const uint32_t super =
@@ -317,6 +324,8 @@ Status AddGraph(const DumpFile& file,
                 std::vector<std::string>* notes) {
   HPD_TRY_ASSIGN(HeapGraph heap, LoadGraph(file, dump));
   notes->insert(notes->end(), heap.census.damage.begin(), heap.census.damage.end());
+  if (!heap.census.is_layout_known)
+    notes->emplace_back(kUnknownLayout);
   HeapGraphTables& tables = builder->trace().heap_graph;
   const auto graph = static_cast<uint32_t>(tables.graphs.size());
   const auto first_class = static_cast<uint32_t>(tables.classes.size());
@@ -326,7 +335,7 @@ Status AddGraph(const DumpFile& file,
               "or references; heap_profile hprof has views without such tables");
   if (heap.graph.object_count() >= kNoId - 1 - first_row)
     return full;
-  AddClasses(heap, first_class, builder);
+  AddClasses(heap, first_class, first_row, builder);
   AddObjects(heap, graph, first_class, &tables);
   AddTypesOfClassObjects(heap, first_class, first_row, builder);
   AddRoots(heap, first_row, &tables);

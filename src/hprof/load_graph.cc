@@ -10,15 +10,16 @@ namespace {
 
 class GraphLoader : public HeapVisitor {
  public:
-  GraphLoader(const DumpFile& file, HeapGraph* heap)
+  GraphLoader(const DumpFile& file, Holding holding, HeapGraph* heap)
       : id_bytes_(file.id_bytes()),
         heap_(*heap),
         graph_(heap->graph),
         classes_(heap->census.classes),
         layout_(heap->census.layout),
-        fields_(file, heap->census.classes) {
+        fields_(file, heap->census.classes, holding) {
     for (uint32_t row = 0; row < classes_.size(); ++row)
       instance_bytes_.push_back(classes_.InstanceBytes(row, layout_));
+    FindFinalizers(file);
   }
 
   void Root(const RootRecord& record) {
@@ -53,11 +54,13 @@ class GraphLoader : public HeapVisitor {
     if (object == kNoObject || row == kNoRow)
       return NoteChange();
     graph_.SetObject(object, row, instance_bytes_[row]);
-    for (const uint32_t offset : fields_.StrongReferences(row)) {
+    for (const uint32_t offset : fields_.HoldingReferences(row)) {
       if (uint64_t{offset} + id_bytes_ <= record.byte_count)
         Refer(GetId(record.values + offset, id_bytes_));
     }
     graph_.EndReferences(object);
+    if (row == finalizer_row_)
+      HoldWhatIsQueued(record);
   }
 
   void ObjectArray(const ObjectArrayRecord& record) {
@@ -91,6 +94,36 @@ class GraphLoader : public HeapVisitor {
   // What the census has not seen was written into the file since.
   void NoteChange() { has_changed_ = true; }
 
+  void FindFinalizers(const DumpFile& file) {
+    for (uint32_t row = 0; row < classes_.size(); ++row) {
+      if (classes_[row].instances == 0 ||
+          file.ClassName(classes_[row].id) != "java.lang.ref.Finalizer")
+        continue;
+      finalizer_row_ = row;
+      fields_.FindFields(row, {{"referent", kObject, &referent_},
+                               {"next", kObject, &next_},
+                               {"discovered", kObject, &discovered_}});
+    }
+  }
+
+  // 0: it has no such field.
+  uint64_t ReferenceAt(const InstanceRecord& record, uint32_t offset) const {
+    return uint64_t{offset} + id_bytes_ > record.byte_count
+               ? 0
+               : GetId(record.values + offset, id_bytes_);
+  }
+
+  // What nothing else holds waits for its finalizer to run, and is not free before. The
+  // virtual machine has linked it into its list of those (discovered) or into their queue
+  // (next, the last one with itself).
+  void HoldWhatIsQueued(const InstanceRecord& record) {
+    if (ReferenceAt(record, next_) == 0 && ReferenceAt(record, discovered_) == 0)
+      return;
+    const uint64_t id = ReferenceAt(record, referent_);
+    if (id != 0)
+      Root({kRootFinalizing, id, 0, UINT32_MAX});
+  }
+
   // Of a class of the census. Most objects have that of the one before.
   uint32_t RowOf(uint64_t class_id) {
     if (class_id != last_class_id_) {
@@ -120,6 +153,10 @@ class GraphLoader : public HeapVisitor {
   uint64_t last_class_id_ = 0;
   uint32_t last_row_ = 0;  // what has no class
   bool has_changed_ = false;
+  uint32_t finalizer_row_ = kNoRow;
+  uint32_t referent_ = UINT32_MAX;  // offsets in its instances
+  uint32_t next_ = UINT32_MAX;
+  uint32_t discovered_ = UINT32_MAX;
 };
 
 // In a dump without java.lang.Class the objects of classes have no class themselves.
@@ -135,7 +172,7 @@ void AddTypes(const DumpFile& file, HeapGraph* heap) {
 
 }  // namespace
 
-Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump) {
+Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump, Holding holding) {
   Column<uint64_t> ids;
   uint64_t bytes = 0;
   for (const HeapRange& range : dump.ranges)
@@ -143,13 +180,14 @@ Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump) {
   constexpr uint64_t kUsualBytes = 40;  // of an object in a dump
   ids.ReserveForRandomAccess(bytes / kUsualBytes);
   HeapCensus census = TakeCensus(file, dump, &ids);
-  return LoadGraph(file, dump, std::move(census), std::move(ids));
+  return LoadGraph(file, dump, std::move(census), std::move(ids), holding);
 }
 
 Result<HeapGraph> LoadGraph(const DumpFile& file,
                             const HeapDump& dump,
                             HeapCensus census,
-                            Column<uint64_t> ids) {
+                            Column<uint64_t> ids,
+                            Holding holding) {
   AddressIndex index(ids);
   const size_t usual_references = ids.size() * 3 / 2;
   ids = Column<uint64_t>();
@@ -161,7 +199,7 @@ Result<HeapGraph> LoadGraph(const DumpFile& file,
   HeapGraph heap{std::move(census), std::move(index), ObjectGraph(object_count), {}, 0};
   heap.graph.ReserveReferences(usual_references);
   AddTypes(file, &heap);
-  GraphLoader loader(file, &heap);
+  GraphLoader loader(file, holding, &heap);
   WalkDump(file, dump, loader);
   if (loader.has_changed())
     return Status(StatusCode::kCorrupt,

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "hprof/census.h"
+#include "hprof/field_layout.h"
 #include "object_graph/address_index.h"
 #include "object_graph/object_graph.h"
 
@@ -21,15 +22,18 @@ struct HeapGraph {
   uint64_t missing_references = 0;  // to ids that the dump has no object of
 };
 
-// What weak, phantom and finalizer references refer to is not held by them.
-Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump);
+// What waits for its finalizer to run is a root of kind kRootFinalizing.
+Result<HeapGraph> LoadGraph(const DumpFile& file,
+                            const HeapDump& dump,
+                            Holding holding = Holding::kSoft);
 
 // The second half of it, with what TakeCensus has found. Bytes that have changed since
 // are an error: kCorrupt.
 Result<HeapGraph> LoadGraph(const DumpFile& file,
                             const HeapDump& dump,
                             HeapCensus census,
-                            Column<uint64_t> ids);
+                            Column<uint64_t> ids,
+                            Holding holding = Holding::kSoft);
 
 // "ROOT_JNI_GLOBAL", for a tag.
 const char* RootName(uint8_t tag);

@@ -117,7 +117,7 @@ Status CopyRest(ByteSource& source,
 
 // A file without a name that has all that can be read and inflated.
 Result<ScopedFd> Copy(ScopedFd from, const std::string& path, std::string* damage) {
-  const std::string directory = TemporaryDirectory();
+  const std::string directory = NamelessDirectory();
   HPD_TRY_ASSIGN(ScopedFd copy, MakeTemporary(directory));
   if (HasMembers(from.get()))
     HPD_TRY(CopyMembers(from, path, copy, directory));
@@ -149,7 +149,7 @@ Result<MappedInput> MappedInput::Open(const std::string& path) {
 
 Result<MappedInput> MappedInput::Concatenate(
     std::initializer_list<std::string_view> parts, const std::string& name) {
-  const std::string directory = TemporaryDirectory();
+  const std::string directory = NamelessDirectory();
   HPD_TRY_ASSIGN(ScopedFd file, MakeTemporary(directory));
   for (const std::string_view part : parts)
     HPD_TRY(WriteTo(file.get(), part, directory));

@@ -70,9 +70,10 @@ std::string WhyNoPair(const DumpFile& head, std::string_view tail) {
       WalkHeap({body, body + length, end, false}, head.id_bytes(), namer);
     at = body + length;
   }
-  if (namer.classes > 0 && namer.named == 0)
-    return "none of the " + std::to_string(namer.classes) +
-           " classes of the tail has its name in the head, so they are of different "
+  if (namer.named < namer.classes - namer.named)
+    return std::to_string(namer.classes - namer.named) + " of the " +
+           std::to_string(namer.classes) +
+           " classes of the tail have no name in the head, so they are of different "
            "dumps";
   return "";
 }

@@ -8,7 +8,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxFrames = 4096;  // of one stack; deeper ones keep their outermost
+constexpr size_t kMaxFrames = 4096;  // of one stack
 
 struct FoldedLine {
   std::string_view stack;
@@ -30,10 +30,21 @@ std::optional<FoldedLine> ParseLine(std::string_view line) {
   return parsed;
 }
 
+// Its innermost frames: they tell who holds the memory.
+std::string_view InnermostFrames(std::string_view stack) {
+  size_t begin = stack.size();
+  for (size_t frames = 0; frames < kMaxFrames; ++frames) {
+    begin = begin == 0 ? std::string_view::npos : stack.rfind(';', begin - 1);
+    if (begin == std::string_view::npos)
+      return stack;
+  }
+  return stack.substr(begin + 1);
+}
+
 void AddStack(const FoldedLine& line, TraceBuilder& builder) {
   uint32_t callsite = kNoId;
   std::string_view rest = line.stack;
-  for (size_t depth = 0; depth < kMaxFrames && !rest.empty(); ++depth) {
+  while (!rest.empty()) {
     const size_t end = std::min(rest.find(';'), rest.size());
     const uint32_t frame =
         builder.InternFrame(builder.Intern(rest.substr(0, end)), kNoId, 0);
@@ -67,11 +78,15 @@ Result<ImportReport> ImportFolded(ByteSource& source,
       report.damage = is_line.status().message();
     if (!is_line.ok() || !is_line.value())
       break;
-    const std::optional<FoldedLine> parsed = ParseLine(line);
-    if (parsed)
+    std::optional<FoldedLine> parsed = ParseLine(line);
+    if (parsed) {
+      const std::string_view kept = InnermostFrames(parsed->stack);
+      report.cut_stacks += kept.size() < parsed->stack.size() ? 1u : 0u;
+      parsed->stack = kept;
       AddStack(*parsed, builder);
-    else if (!line.empty() && !line.starts_with('#'))
+    } else if (!line.empty() && !line.starts_with('#')) {
       ++report.bad_records;
+    }
   }
   report.bytes = lines.bytes();
   return report;

@@ -86,7 +86,7 @@ Result<ImportReport> ImportTrace(ByteSource& source,
                                  const std::string& name,
                                  TraceBuilder& builder) {
   HPD_TRY_ASSIGN(ReadReport read, ReadTrace(source, name, builder));
-  return ImportReport{read.bytes, 0, std::move(read.damage)};
+  return ImportReport{.bytes = read.bytes, .damage = std::move(read.damage)};
 }
 
 void AddFile(const std::string& path,
@@ -101,6 +101,12 @@ void AddFile(const std::string& path,
                         (report.bad_records == 1
                              ? " record makes no sense and was left out"
                              : " records make no sense and were left out"));
+  if (report.cut_stacks > 0)
+    warnings->push_back(path + ": " + std::to_string(report.cut_stacks) +
+                        (report.cut_stacks == 1
+                             ? " stack is deeper than 4096 functions and lacks its"
+                             : " stacks are deeper than 4096 functions and lack their") +
+                        " outermost ones");
   builder.trace().file_ends.push_back(
       static_cast<uint32_t>(builder.trace().processes.size()));
 }

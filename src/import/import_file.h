@@ -22,6 +22,7 @@ FileFormat DetectFormat(std::string_view head);
 struct ImportReport {
   uint64_t bytes = 0;        // decompressed
   uint64_t bad_records = 0;  // lines or messages that were left out
+  uint64_t cut_stacks = 0;   // without their outermost frames: there were too many
   std::string damage;        // why reading ended early; empty: it did not
 };
 

@@ -93,6 +93,17 @@ TEST_F(ImportTest, LinesThatAreNoStacksAreCounted) {
   EXPECT_EQ(Rows(), (Map{{"a", "0,2 "}, {"main;f", "0,1 "}}));
 }
 
+TEST_F(ImportTest, StacksThatAreTooDeepKeepTheirInnermostFunctions) {
+  std::string deep;
+  for (int i = 0; i < 4095; ++i)
+    deep += "f;";
+  const Result<ImportReport> report =
+      Import(deep + "holder 1\nmain;" + deep + "holder 20\nmain;" + deep + "other 4\n");
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report.value().cut_stacks, 2u);
+  EXPECT_EQ(Rows(), (Map{{deep + "holder", "0,1 0,20 "}, {deep + "other", "0,4 "}}));
+}
+
 TEST_F(ImportTest, AnEndlessLineIsCutAndTheNextOneIsRead) {
   std::string text = "a;b 1\n" + std::string(3 << 20, 'x') + " 7\nc 2\n";
   const Result<ImportReport> report = Import(text);

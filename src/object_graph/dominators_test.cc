@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <utility>
 
 #include "object_graph/paths.h"
 
@@ -220,6 +222,44 @@ TEST(PathsTest, TheNearestOneIsFound) {
   EXPECT_EQ(NearestPaths(graph, {2})[0], (std::vector<uint32_t>{0, 1, 2}));
   EXPECT_EQ(NearestPaths(graph, {4})[0], (std::vector<uint32_t>{4}));
   EXPECT_TRUE(NearestPaths(graph, {5})[0].empty());
+}
+
+using Groups = std::vector<uint32_t>;  // from the root on, each other than the one before
+using Sums = std::map<Groups, std::pair<uint64_t, uint64_t>>;  // objects, bytes
+
+Sums SumsOfMerged(const std::vector<MergedWay>& ways) {
+  Sums sums;
+  std::vector<Groups> groups;
+  for (const MergedWay& way : ways) {
+    Groups own = way.above == MergedWay::kTop ? Groups() : groups[way.above];
+    own.push_back(way.group);
+    EXPECT_TRUE(sums.emplace(own, std::pair(way.objects, way.bytes)).second);
+    groups.push_back(std::move(own));
+  }
+  return sums;
+}
+
+TEST(PathsTest, MergedWaysAreThoseOfEachObject) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    const Model model = RandomModel(random);
+    const ObjectGraph graph = model.Graph();
+    const auto is_wanted = [](uint32_t object) { return object % 3 == 0; };
+    const auto group_of = [](uint32_t object) { return object % 4 / 2; };
+    Sums expected;
+    for (uint32_t object = 0; object < graph.object_count(); object += 3) {
+      const ObjectPath path = NearestPaths(graph, {object})[0];
+      Groups groups;
+      for (const uint32_t step : path) {
+        if (!groups.empty() && groups.back() == group_of(step))
+          continue;
+        groups.push_back(group_of(step));
+        ++expected[groups].first;
+        expected[groups].second += model.sizes[object];
+      }
+    }
+    EXPECT_EQ(SumsOfMerged(MergeNearestPaths(graph, is_wanted, group_of)), expected);
+  }
 }
 
 }  // namespace

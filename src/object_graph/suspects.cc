@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace heapprofd {
@@ -130,6 +131,33 @@ std::vector<Suspect> FindSuspects(const ObjectGraph& graph,
                                   const Column<uint64_t>& retained,
                                   uint64_t least) {
   return SuspectSearch(graph, tree, retained, least).Find();
+}
+
+std::vector<std::vector<uint32_t>> WaysDown(const ObjectGraph& graph,
+                                            const DominatorTree& tree,
+                                            const Column<uint64_t>& retained,
+                                            const std::vector<uint32_t>& objects) {
+  std::vector<std::vector<uint32_t>> ways;
+  std::unordered_map<uint32_t, size_t> way_to;  // by its last object
+  for (const uint32_t object : objects) {
+    way_to.emplace(object, ways.size());
+    ways.push_back({object});
+  }
+  for (const uint32_t object : tree.order) {
+    const uint32_t above = tree.dominator[object];
+    if (above == kHeldByRoots || retained[object] <= retained[above] / 2 ||
+        graph.TypeOf(object) == graph.TypeOf(above))
+      continue;
+    const auto found = way_to.find(above);
+    if (found == way_to.end() || ways[found->second].size() >= kLongestWay)
+      continue;
+    const size_t way = found->second;
+    way_to.erase(found);
+    // A way ends where another one begins: they would be the same from there.
+    if (way_to.emplace(object, way).second)
+      ways[way].push_back(object);
+  }
+  return ways;
 }
 
 }  // namespace heapprofd

@@ -31,11 +31,20 @@ struct Suspect {
 };
 
 inline constexpr size_t kMostSuspects = 100;
+inline constexpr size_t kLongestWay = 20;  // objects; what is deeper is of no help
 
 // Those that retain at least `least` bytes; largest first.
 std::vector<Suspect> FindSuspects(const ObjectGraph& graph,
                                   const DominatorTree& tree,
                                   const Column<uint64_t>& retained,
                                   uint64_t least);
+
+// From each of the objects to where what it retains has piled up: it, the one that it
+// dominates and that retains more than half as much, and so on; of a list of objects of
+// one type the first. `objects`: each once.
+std::vector<std::vector<uint32_t>> WaysDown(const ObjectGraph& graph,
+                                            const DominatorTree& tree,
+                                            const Column<uint64_t>& retained,
+                                            const std::vector<uint32_t>& objects);
 
 }  // namespace heapprofd

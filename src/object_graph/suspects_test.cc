@@ -14,9 +14,8 @@ struct Object {
   uint64_t size = 1;
 };
 
-std::vector<Suspect> SuspectsIn(const std::vector<Object>& objects,
-                                const std::vector<uint32_t>& roots,
-                                uint64_t least) {
+ObjectGraph GraphOf(const std::vector<Object>& objects,
+                    const std::vector<uint32_t>& roots) {
   ObjectGraph graph(static_cast<uint32_t>(objects.size()));
   uint32_t types = 0;
   for (const Object& object : objects)
@@ -31,6 +30,13 @@ std::vector<Suspect> SuspectsIn(const std::vector<Object>& objects,
       graph.AddReference(target);
     graph.EndReferences(i);
   }
+  return graph;
+}
+
+std::vector<Suspect> SuspectsIn(const std::vector<Object>& objects,
+                                const std::vector<uint32_t>& roots,
+                                uint64_t least) {
+  const ObjectGraph graph = GraphOf(objects, roots);
   const Result<DominatorTree> tree = FindDominators(graph, std::atomic<bool>(false));
   EXPECT_TRUE(tree.ok());
   std::vector<Suspect> suspects =
@@ -93,6 +99,39 @@ TEST(SuspectsTest, ManyOfOneTypeThatNothingHoldsAreOne) {
 TEST(SuspectsTest, GarbageIsNone) {
   EXPECT_TRUE(SuspectsIn({{0}, {1, {}, 100}}, {0}, 5).empty());
   EXPECT_TRUE(SuspectsIn({}, {}, 1).empty());
+}
+
+// From the objects on; 0 is a root.
+std::vector<std::vector<uint32_t>> WaysIn(const std::vector<Object>& heap,
+                                          const std::vector<uint32_t>& objects) {
+  const ObjectGraph graph = GraphOf(heap, {0});
+  const Result<DominatorTree> tree = FindDominators(graph, std::atomic<bool>(false));
+  EXPECT_TRUE(tree.ok());
+  return WaysDown(graph, tree.value(), RetainedSizes(graph, tree.value()), objects);
+}
+
+using Ways = std::vector<std::vector<uint32_t>>;
+
+TEST(SuspectsTest, AWayDownEndsWhereItSpreads) {
+  const std::vector<Object> heap = {{0, {1, 2}}, {1, {3}},    {2},
+                                    {3, {4, 5}}, {4, {}, 10}, {4, {}, 10}};
+  EXPECT_EQ(WaysIn(heap, {0}), (Ways{{0, 1, 3}}));
+  EXPECT_EQ(WaysIn(heap, {2, 3}), (Ways{{2}, {3}}));
+  EXPECT_EQ(WaysIn(heap, {0, 3}), (Ways{{0, 1}, {3}}));
+  EXPECT_EQ(WaysIn(heap, {}), Ways());
+}
+
+TEST(SuspectsTest, AWayDownHasTheFirstOfAListAndIsNoLongList) {
+  std::vector<Object> list = {{0, {1}}};
+  std::vector<Object> alternating = list;
+  for (uint32_t i = 1; i < 1000; ++i) {
+    const std::vector<uint32_t> next =
+        i < 999 ? std::vector{i + 1} : std::vector<uint32_t>();
+    list.push_back({1, next});
+    alternating.push_back({i % 2 + 1, next});
+  }
+  EXPECT_EQ(WaysIn(list, {0}), (Ways{{0, 1}}));
+  EXPECT_EQ(WaysIn(alternating, {0})[0].size(), kLongestWay);
 }
 
 TEST(SuspectsTest, ThereIsAnEndToThem) {

@@ -76,6 +76,10 @@ constexpr auto kFigures = std::to_array<Figure>({
      "live sampled blocks that a list of them, where one was asked for, does not have: "
      "there are too many",
      kIsFault},
+    {"unsampled_calls", 27, &Quality::unsampled_calls,
+     "allocations of a forked child that were counted, but came too early to be sampled",
+     kIsFault},
+    {"unsampled_bytes", 28, &Quality::unsampled_bytes, "bytes of these"},
 });
 
 static_assert(sizeof(Quality) == sizeof(UnwindTimes) + kFigures.size() * sizeof(uint64_t),

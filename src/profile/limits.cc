@@ -50,6 +50,7 @@ void LiveSum::Add(const HeapDump& dump) {
     live_ += totals.live();
   certain_ += dump.certain_live;
   possible_ += dump.possible_live;
+  unsampled_ += dump.unsampled_bytes;
   interval_ = std::max(interval_, dump.sampling_interval);
 }
 
@@ -58,7 +59,8 @@ BoundedBytes LiveSum::Total() const {
   total.bytes = std::clamp(live_.bytes, 0.0, possible_);
   total.low = std::clamp(LowerLimit(live_, interval_), std::min(certain_, total.bytes),
                          total.bytes);
-  total.high = std::max(total.bytes, std::min(UpperLimit(live_, interval_), possible_));
+  total.high = std::max(total.bytes,
+                        std::min(UpperLimit(live_, interval_) + unsampled_, possible_));
   return WholeFigures(total);
 }
 

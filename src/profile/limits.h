@@ -35,6 +35,7 @@ class LiveSum {
   Estimate live_;
   double certain_ = 0;
   double possible_ = 0;
+  double unsampled_ = 0;
   uint64_t interval_ = 1;  // the largest
 };
 

@@ -83,6 +83,15 @@ TEST(LimitsTest, NothingSampledIsNotNothing) {
   EXPECT_EQ(LiveTotal(dump).high, 0);
 }
 
+TEST(LimitsTest, WhatCouldNotBeSampledMayBeLive) {
+  HeapDump dump = DumpOf(SmallBlocks(10));
+  const double high = LiveTotal(dump).high;
+  dump.unsampled_bytes = 1e6;
+  EXPECT_EQ(LiveTotal(dump).high, high + 1e6);
+  dump.possible_live = high + 1000;
+  EXPECT_EQ(LiveTotal(dump).high, std::round(high + 1000));
+}
+
 TEST(LimitsTest, ManyHeapsAreBoundedTogether) {
   constexpr int kHeaps = 400;
   const double truth =

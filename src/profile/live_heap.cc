@@ -220,7 +220,9 @@ BoundedBytes LiveHeap::PeakTotal(const HeapDump& dump) const {
                  std::min(peak_estimator_.certain_peak(), total.bytes), total.bytes);
   Estimate highest = peak_;
   highest.bytes_variance = widest_;
-  total.high = std::max(total.bytes, std::min(UpperLimit(highest, interval), possible));
+  total.high =
+      std::max(total.bytes,
+               std::min(UpperLimit(highest, interval) + dump.unsampled_bytes, possible));
   return total;
 }
 

@@ -164,6 +164,7 @@ struct HeapDump {
   std::vector<LiveBlock> blocks;   // as well, and only when asked for; by address
   uint64_t exact_alloc_calls = 0;  // counted, not sampled
   uint64_t exact_alloc_bytes = 0;
+  double unsampled_bytes = 0;  // of these: no sample could be taken of them
 };
 
 // How far the recording can be trusted. All counts are since the session's start.
@@ -199,6 +200,8 @@ struct Quality {
   uint64_t refused_marks = 0;         // of the program's
   uint64_t unshaped_blocks = 0;       // in no histogram: there are too many
   uint64_t unlisted_blocks = 0;       // not in HeapDump::blocks: there are too many
+  uint64_t unsampled_calls = 0;  // of a forked child, before its session: only counted
+  uint64_t unsampled_bytes = 0;  // of these
 };
 
 // Why and how a target left, and how the session went for it.

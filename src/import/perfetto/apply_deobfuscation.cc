@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "tables/decode_queue.h"
 
 namespace heapprofd {
@@ -36,14 +37,6 @@ struct Marked {
   std::string_view after;
 };
 
-std::string_view Trimmed(std::string_view text) {
-  while (text.starts_with(' '))
-    text.remove_prefix(1);
-  while (text.ends_with(' '))
-    text.remove_suffix(1);
-  return text;
-}
-
 // The name without the mark, and what stands around it.
 Marked WithoutMark(std::string_view text) {
   const size_t mark = text.find(kDeduped);
@@ -51,7 +44,7 @@ Marked WithoutMark(std::string_view text) {
     return {{}, text, {}};
   const std::string_view head = text.substr(0, mark);
   const std::string_view tail = text.substr(mark + kDeduped.size());
-  const std::string_view name = Trimmed(head.empty() ? tail : head);
+  const std::string_view name = Trimmed(head.empty() ? tail : head, " ");
   const auto start = static_cast<size_t>(name.data() - text.data());
   return {text.substr(0, start), name, text.substr(start + name.size())};
 }

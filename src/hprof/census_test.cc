@@ -1,0 +1,118 @@
+#include "hprof/census.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "hprof/histogram.h"
+#include "hprof/test_dump.h"
+
+namespace heapprofd::hprof {
+namespace {
+
+// A heap without gaps, as a virtual machine with this layout has it: `rounds` times an
+// array of numbers, one of references and an instance of `class_name` with a reference
+// and four bytes, to which it adds `padding`.
+std::string HeapLaidOutAs(const ObjectLayout& layout,
+                          int rounds,
+                          const std::string& class_name = "Node",
+                          uint64_t padding = 0) {
+  TestDump dump(8);
+  dump.String(1, "field").Class(256, "java/lang/Class").Class(512, class_name);
+  dump.Class(768, "[LNode;");
+  std::string body = dump.ClassDump(256, 0, {}) +
+                     dump.ClassDump(512, 0, {{1, kObject}, {1, kInt}}) +
+                     dump.ClassDump(768, 0, {});
+  uint64_t at = 0x1000;
+  const auto advance = [&](uint64_t bytes) { at += Padded(bytes, layout.alignment); };
+  for (int i = 0; i < rounds; ++i) {
+    const size_t length = 5 + static_cast<size_t>(i) % 41;
+    body += dump.Bytes(at, std::string(length, 'x'));
+    advance(layout.array_header_bytes + length);
+    body += dump.Objects(at, 768, std::vector<uint64_t>(length, 0));
+    advance(Padded(layout.array_header_bytes, layout.reference_bytes) +
+            length * layout.reference_bytes);
+    body += dump.Instance(at, 512, dump.Id(0) + TestDump::Number(7));
+    advance(Padded(layout.object_header_bytes + layout.reference_bytes + 4 + padding, 8));
+  }
+  return dump.Segment(body).End().bytes();
+}
+
+HeapCensus CensusOf(const std::string& bytes) {
+  const DumpFile file = DumpFile::Read(bytes, "test").value();
+  return TakeCensus(file, file.dumps()[0]);
+}
+
+uint64_t BytesOf(const std::string& bytes, const std::string& name) {
+  const DumpFile file = DumpFile::Read(bytes, "test").value();
+  for (const HistogramRow& row : MakeHistogram(file, TakeCensus(file, file.dumps()[0]))) {
+    if (row.name == name)
+      return row.bytes / row.objects;
+  }
+  return 0;
+}
+
+TEST(CensusTest, EveryLayoutIsConcludedFromWhatLiesSideBySide) {
+  for (const uint32_t alignment : {8u, 16u, 32u}) {
+    for (const auto& [reference, header, array] :
+         std::vector<std::array<uint32_t, 3>>{{4, 12, 16},
+                                              {8, 12, 16},
+                                              {8, 16, 24},
+                                              {4, 16, 24},
+                                              {4, 16, 20},
+                                              {8, 16, 20},
+                                              {4, 8, 12},
+                                              {8, 8, 12}}) {
+      const ObjectLayout want{reference, header, array, false, alignment};
+      const HeapCensus found = CensusOf(HeapLaidOutAs(want, 200));
+      EXPECT_TRUE(found.is_layout_known);
+      EXPECT_EQ(found.layout.reference_bytes, reference);
+      EXPECT_EQ(found.layout.object_header_bytes, header);
+      EXPECT_EQ(found.layout.array_header_bytes, array);
+      EXPECT_EQ(found.layout.alignment, alignment);
+    }
+  }
+}
+
+TEST(CensusTest, SizesAreMultiplesOfTheAlignment) {
+  const std::string bytes = HeapLaidOutAs({4, 12, 16, false, 32}, 200);
+  EXPECT_EQ(BytesOf(bytes, "Node"), 32u);
+  EXPECT_EQ(BytesOf(HeapLaidOutAs({4, 16, 24}, 200), "Node"), 24u);
+}
+
+TEST(CensusTest, AFewObjectsDoNotTellHowAllAreAligned) {
+  EXPECT_EQ(CensusOf(HeapLaidOutAs({4, 12, 16, false, 32}, 2)).layout.alignment, 8u);
+}
+
+TEST(CensusTest, WithoutEvidenceTheLayoutIsNotKnown) {
+  TestDump dump(8);
+  dump.Class(20, "Node");
+  dump.Segment(dump.ClassDump(20, 0, {}) + dump.Instance(0x1000, 20, ""));
+  EXPECT_FALSE(CensusOf(dump.End().bytes()).is_layout_known);
+  TestDump empty(8);
+  EXPECT_TRUE(CensusOf(empty.Segment("").End().bytes()).is_layout_known);
+}
+
+TEST(CensusTest, PaddingIsFoundWhereNothingIsNearer) {
+  const ObjectLayout usual{4, 12, 16};
+  EXPECT_EQ(BytesOf(HeapLaidOutAs(usual, 200, "Node", 256), "Node"), 24u + 256);
+  EXPECT_EQ(BytesOf(HeapLaidOutAs(usual, 200, "Node", 384), "Node"), 24u + 384);
+  EXPECT_EQ(BytesOf(HeapLaidOutAs(usual, 200, "Node", 200), "Node"), 24u);
+  EXPECT_EQ(BytesOf(HeapLaidOutAs(usual, 200, "Node", 264), "Node"), 24u + 264)
+      << "with what is aligned in it";
+  // One alone may have a gap behind it.
+  EXPECT_EQ(BytesOf(HeapLaidOutAs(usual, 2, "Node", 256), "Node"), 24u);
+}
+
+TEST(CensusTest, ThePaddingOfTheLanguagesClassesIsKnown) {
+  const ObjectLayout usual{4, 12, 16};
+  const std::string cell = "java.util.concurrent.atomic.Striped64$Cell";
+  EXPECT_EQ(BytesOf(HeapLaidOutAs(usual, 1, cell, 256), cell), 24u + 256);
+  EXPECT_EQ(BytesOf(HeapLaidOutAs(usual, 200, cell, 0), cell), 24u)
+      << "not where something lies in it: -XX:-EnableContended";
+}
+
+}  // namespace
+}  // namespace heapprofd::hprof
