@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "query/flame_tree.h"
-#include "query/object_tree.h"
+#include "query/objects/object_tree.h"
 #include "tables/imported_trace.h"
 
 namespace heapprofd {

@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "query/object_tree.h"
+#include "query/objects/object_tree.h"
 #include "query/sum.h"
 
 namespace heapprofd {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "profile/figures.h"
 #include "query/histogram.h"
@@ -42,6 +43,23 @@ std::vector<DumpTotals> TotalsOf(const ImportedTrace& trace) {
     totals.push_back(heap);
   }
   return totals;
+}
+
+int64_t AtMost(int64_t value, uint64_t limit) {
+  return std::cmp_greater(value, limit) ? static_cast<int64_t>(limit) : value;
+}
+
+// Of the whole heap no more is told to be live than exact counts allow. The callsites'
+// rows, each an estimate that errs in either direction, may add up to more; to cut those
+// would make all of them err downwards. A dump of the peak has limits of the end only.
+int64_t LiveSizeOf(const ImportedDump& dump, const DumpTotals& totals) {
+  return dump.live_high && !dump.is_peak ? AtMost(totals.live_size, *dump.live_high)
+                                         : totals.live_size;
+}
+
+int64_t LiveCountOf(const ImportedDump& dump, const DumpTotals& totals) {
+  return dump.exact_alloc_calls > 0 ? AtMost(totals.live_count, dump.exact_alloc_calls)
+                                    : totals.live_count;
 }
 
 void AddDumpFlags(const std::vector<ImportedDump>& rows, Table* table) {
@@ -96,9 +114,12 @@ Table HeapDumpTable(const ImportedTrace& trace) {
       TextColumn("heap_name", trace, [&rows](size_t row) { return rows[row].heap_name; }),
       TextColumn("label", trace, [&rows](size_t row) { return rows[row].label; }),
       TextColumn("reason", trace, [&rows](size_t row) { return rows[row].reason; }),
-      NumberColumn("live_size", [&totals](size_t row) { return totals[row].live_size; }),
-      NumberColumn("live_count",
-                   [&totals](size_t row) { return totals[row].live_count; }),
+      NumberColumn(
+          "live_size",
+          [&rows, &totals](size_t row) { return LiveSizeOf(rows[row], totals[row]); }),
+      NumberColumn(
+          "live_count",
+          [&rows, &totals](size_t row) { return LiveCountOf(rows[row], totals[row]); }),
       NumberColumn("alloc_size",
                    [&totals](size_t row) { return totals[row].alloc_size; }),
       NumberColumn("alloc_count",

@@ -7,7 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "query/object_tree.h"
+#include "query/objects/graph_of_rows.h"
+#include "query/objects/object_tree.h"
 #include "report/holder_walk.h"
 #include "tables/block_index.h"
 #include "tables/last_dumps.h"
@@ -17,14 +18,11 @@ namespace {
 
 // The name of an object's class; of an object that stands for a class, that one's.
 std::string_view OwnerName(const ImportedTrace& trace, uint32_t object) {
-  constexpr std::string_view kClassObject = "java.lang.Class<";
+  const std::string_view described = ClassStoodFor(trace, object);
   const HeapGraphTables& heap = trace.heap_graph;
-  std::string_view name = trace.Text(heap.classes[heap.objects.type[object]].ShownName());
-  if (name.starts_with(kClassObject) && name.ends_with('>')) {
-    name.remove_prefix(kClassObject.size());
-    name.remove_suffix(1);
-  }
-  return name;
+  return described.empty()
+             ? trace.Text(heap.classes[heap.objects.type[object]].ShownName())
+             : described;
 }
 
 // In one graph, by its objects' dominators.

@@ -14,6 +14,7 @@
 #include "query/dump_values.h"
 #include "query/stacks/stack_order.h"
 #include "report/columns.h"
+#include "report/example_queries.h"
 #include "report/report_facts.h"
 #include "report/report_functions.h"
 #include "report/report_graphs.h"
@@ -266,6 +267,12 @@ Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& o
                       " MiB together; heap_profile query reads the file");
   facts["version"] = options.version;
   facts["is_served"] = options.is_served;
+  for (const ExampleQuery& example : kExampleQueries) {
+    if (options.is_served)
+      facts["examples"].push_back({example.title, example.sql});
+  }
+  if (!options.source.empty())
+    facts["source"] = json::parse(options.source);
   facts["files"] = options.files;
   facts["file_ends"] = database.trace().file_ends;
   facts["warnings"] = options.warnings;

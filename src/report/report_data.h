@@ -25,6 +25,8 @@ struct ReportOptions {
   // What is told about the reading of the files, one line each.
   std::vector<std::string> warnings = {};
   std::vector<UnnamedRemedy> remedies = {};
+  // Source code for the page, JSON (cli/view/embedded_source.h); empty: none.
+  std::string source = {};
   bool is_served = false;  // the page can ask who has made it (heap_profile view)
   size_t max_nodes = size_t{1} << 20;  // of all trees together
   size_t max_earlier_dumps = 16;       // per heap: with a tree, besides the last and peak

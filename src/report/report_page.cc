@@ -9,6 +9,8 @@
 
 extern "C" const char hpd_report_page_begin[];
 extern "C" const char hpd_report_page_end[];
+extern "C" const char hpd_objects_page_begin[];
+extern "C" const char hpd_objects_page_end[];
 
 namespace heapprofd {
 namespace {
@@ -16,6 +18,12 @@ namespace {
 constexpr std::string_view kDataMark = "%DATA%";
 constexpr std::string_view kConnectMark = "%CONNECT%";
 constexpr int kServedLevel = 1;  // nobody keeps that one
+
+std::string_view PageWithoutData(bool has_objects) {
+  const char* const begin = has_objects ? hpd_objects_page_begin : hpd_report_page_begin;
+  const char* const end = has_objects ? hpd_objects_page_end : hpd_report_page_end;
+  return {begin, static_cast<size_t>(end - begin)};
+}
 
 // Three bytes, fewer at the end of all.
 std::array<char, 4> Base64Digits(std::string_view bytes) {
@@ -39,19 +47,17 @@ void AppendBase64(std::string_view bytes, std::string& text) {
   }
 }
 
-std::string ReportPage(std::string_view data, PageKind kind) {
-  const std::string_view page(
-      hpd_report_page_begin,
-      static_cast<size_t>(hpd_report_page_end - hpd_report_page_begin));
+std::string ReportPage(std::string_view data, const PageOptions& options) {
+  const std::string_view page = PageWithoutData(options.has_objects);
+  const bool is_served = options.kind == PageKind::kServed;
   const size_t connect = page.find(kConnectMark);
   const size_t mark = page.find(kDataMark);
   HPD_CHECK(connect < mark && mark != std::string_view::npos);
-  const std::string packed =
-      Gzip(data, kind == PageKind::kServed ? kServedLevel : kGzipLevel);
+  const std::string packed = Gzip(data, is_served ? kServedLevel : kGzipLevel);
   std::string text;
   text.reserve(page.size() + packed.size() / 2 * 3);  // enough: base64 is 4 for 3
   text += page.substr(0, connect);
-  text += kind == PageKind::kServed ? "'self'" : "'none'";
+  text += is_served ? "'self'" : "'none'";
   text +=
       page.substr(connect + kConnectMark.size(), mark - connect - kConnectMark.size());
   AppendBase64(packed, text);

@@ -30,7 +30,7 @@ TEST(ReportPageTest, NoTextOfTheDataIsPartOfThePage) {
 }
 
 TEST(ReportPageTest, AServedPageMayAskItsServerOnly) {
-  EXPECT_NE(ReportPage("", PageKind::kServed)
+  EXPECT_NE(ReportPage("", {.kind = PageKind::kServed})
                 .find("default-src 'none'; connect-src 'self'; script-src 'sha256-"),
             std::string::npos);
 }
@@ -38,6 +38,9 @@ TEST(ReportPageTest, AServedPageMayAskItsServerOnly) {
 // What it costs everybody who keeps a report.
 TEST(ReportPageTest, ItIsSmall) {
   EXPECT_LT(ReportPage("").size(), 120u * 1000);
+  const size_t with_objects = ReportPage("", {.has_objects = true}).size();
+  EXPECT_GT(with_objects, ReportPage("").size());
+  EXPECT_LT(with_objects, 132u * 1000);
 }
 
 }  // namespace

@@ -1,17 +1,7 @@
 // Direct buffers of Java: memory outside the Java heap that objects in it stand for. Who
-// holds them there, and which native stacks have allocated them.
+// holds them there, and which native stacks have allocated them. Part of pages with a managed heap only.
 
 const MOST_STACKS = 5;  // of an owner
-
-// Of the process that is shown, the largest first.
-function buffersOf({ report, heap }) {
-  return report.buffers.filter((row) => row.upid === heap.upid);
-}
-
-// null: there is none.
-function sumOfBuffers(rows) {
-  return rows.length === 0 ? null : rows.reduce((sum, row) => ({ buffers: sum.buffers + row.buffers, bytes: sum.bytes + row.bytes }), { buffers: 0, bytes: 0 });
-}
 
 // By who holds them, the largest first: name, sum and the rows.
 function ownersOf(rows) {
@@ -32,7 +22,7 @@ function renderBuffers(app, main) {
   const rows = buffersOf(app);
   const sum = sumOfBuffers(rows);
   if (!sum) {
-    main.append(emptyCard("This process has no direct buffers", "Choose another one at the top: there are some in this file."));
+    main.append(emptyCard("This process has no direct buffers", "Choose another one at the top."));
     return;
   }
   const hasStacks = rows.some((row) => row.stack !== null);
@@ -52,3 +42,12 @@ function buffersCsv({ buffers }) {
   return ["held by,bytes,buffers,allocated by\n", ...buffers.map((row) =>
     `${csvText(row.owner)},${row.bytes},${row.buffers},${csvText(row.stack || "")}\n`)];
 }
+
+// Before those that ask a server.
+function addPage(page) {
+  PAGES.splice(PAGES.findIndex(({ key }) => key === "source"), 0, page);
+}
+
+addPage({ key: "buffers", letter: "j", title: "Direct buffers", render: renderBuffers, needs: (report) => report.buffers.length > 0 });
+EXPORTS.push({ name: "buffers.csv", title: "Direct buffers as CSV", note: "of the process, by who holds and who has allocated them", type: "text/csv",
+  make: buffersCsv, needs: (app) => buffersOf(app).length > 0 });

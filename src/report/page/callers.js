@@ -105,7 +105,7 @@ function renderCallers(app, main) {
       make("h2", { id: "pivot" }, cut(functions.name(group), 1000)),
       quiet(cut([functions.place(group), functions.module(group)].filter(Boolean).join(" · "), 400)),
       make("p", { id: "around", title: formatExactly(total, view.unit), "data-value": String(total) }, ofFunction + " ",
-        button("Show in the flame graph", { class: "link" }, () => app.set({ page: "flame", query: searchText(functions.name(group)), isInverted: false, zoom: 0 })))),
+        button("Show in the flame graph", { class: "link" }, () => app.showNamed(functions.name(group))))),
     ...["callers", "callees"].map((side) => {
       const graph = app.graphsAround[side];
       graph.show(around.trees[side], view.unit, app.palette, 0);
@@ -116,6 +116,6 @@ function renderCallers(app, main) {
       callTable(app, "Callers", around.callers, total),
       callTable(app, "Callees", (around.own === 0 ? [] : [[-1, around.own]]).concat(around.callees).sort((a, b) => b[1] - a[1]), total)),
     quiet((around.callers.length ? "" : absenceOf(app, group)) +
-      (state.filters.length ? "Figures are of the stacks that the filters leave: between two functions there may be others that are merged. " : "") +
+      (state.filters.length ? "Figures are of the stacks that filters leave: between two functions others may be merged. " : "") +
       "A click on a function makes it the one that is shown. Recursion is counted once, at the outermost call."));
 }

@@ -80,8 +80,8 @@ function formatChange(change, unit) {
 }
 
 // Which moments of the report to compare unless somebody says so: the ends of the largest
-// heaps of the first and the last file, else the first moment and the end of the heap that
-// is shown.
+// heaps of the first and the last file, else the first dump of the heap that is shown at
+// which something was live, or its peak, and its end.
 function usualPair(app) {
   const heap = app.allMoments[app.state.moment]?.heap || app.heaps[0];
   if (app.report.files.length > 1) {
@@ -92,8 +92,14 @@ function usualPair(app) {
     const [first, last] = [largestOf(0), largestOf(app.report.files.length - 1)];
     if (first && last) return [first.end, last.end];
   }
-  const first = heap.moments.find((moment) => moment !== heap.end && !moment.isPeak) || heap.peak || heap.end;
-  return first === heap.end && heap.peak ? [heap.peak, heap.end] : [first, heap.end];
+  const first = heap.moments.find((moment) => moment !== heap.end && !moment.isPeak && app.totalOf(moment, "space") > 0);
+  return [first || heap.peak || heap.end, heap.end];
+}
+
+// By file, the largest heaps first, in the order of time; threads come behind the end, which is theirs.
+function momentsInOrder(app) {
+  const heaps = app.heaps.map((heap, at) => ({ heap, at })).sort((a, b) => app.fileOf(a.heap) - app.fileOf(b.heap) || a.at - b.at);
+  return heaps.flatMap(({ heap }) => [...heap.moments, ...heap.threads]);
 }
 
 // "after.pb.gz: server (pid 7), libc.malloc, end": what of it is needed to tell it from others.
@@ -108,7 +114,7 @@ function momentTitle(app, moment) {
 }
 
 function momentChooser(app, side, chosen, change) {
-  return make("label", {}, make("b", {}, side + " "), chooser("Moment " + side, app.allMoments, chosen,
+  return make("label", {}, make("b", {}, side + " "), chooser("Moment " + side, momentsInOrder(app), chosen,
     (moment) => `${momentTitle(app, moment)}: ${formatValue(app.totalOf(moment, app.state.view), app.view.unit)}`, (moment) => change(moment.index)));
 }
 

@@ -241,6 +241,8 @@ class Report {
     const facts = JSON.parse(new TextDecoder().decode(reader.block()));
     this.version = facts.version;
     this.isServed = facts.is_served;
+    this.examples = facts.examples;  // titles and queries, where SQL is answered
+    this.source = facts.source;  // answers and texts, where they are in the page
     this.files = facts.files.map(printable);
     this.fileEnds = facts.file_ends;  // by file: one behind its last process
     this.warnings = facts.warnings.map(printable);
@@ -264,7 +266,7 @@ async function loadReport() {
   const text = element.textContent;
   element.remove();
   if (typeof DecompressionStream === "undefined" || !Object.hasOwn)
-    throw new Error("this browser is too old to show the report (it needs Chrome 93, Firefox 113 or Safari 16.4)");
+    throw new Error("this browser is too old: it takes Chrome 93, Firefox 113 or Safari 16.4");
   const packed = Uint8Array.fromBase64
     ? Uint8Array.fromBase64(text)
     : Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));

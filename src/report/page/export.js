@@ -12,7 +12,7 @@ class FileText {
   add(...texts) {
     for (const text of texts) {
       this.length += text.length;
-      if (this.length > MOST_BYTES) throw new Error("this file would be too large; a filter or another format makes it smaller");
+      if (this.length > MOST_BYTES) throw new Error("it would be too large; a filter or another format makes it smaller");
       this.pieces.push(text);
     }
   }
@@ -270,7 +270,6 @@ const EXPORTS = [
   { name: "csv", title: "Functions as CSV", note: "of the value, with the filters", type: "text/csv", make: functionsCsv },
   { name: "svg", title: "Flame graph as SVG", note: "as it is zoomed, with the filters", type: "image/svg+xml", make: svgText },
   { name: "png", title: "Flame graph as PNG", note: "the same as pixels", type: "image/png", make: pngFile },
-  { name: "buffers.csv", title: "Direct buffers as CSV", note: "of the process, by who holds and who has allocated them", type: "text/csv", make: buffersCsv, needs: (app) => buffersOf(app).length > 0 },
 ];
 
 function saveFile(name, blob) {

@@ -262,8 +262,8 @@ class FlameGraph {
     context.textBaseline = "middle";
     const letter = context.measureText("abcdefghijklmnopqrstuvwxyz::").width / 28;
     for (let i = 0; i < names.length; i += 4) {
-      const room = Math.floor((names[i + 3] - 8) / letter);
-      context.fillText(cut(this.textOf(names[i], tree), room), names[i + 1] + 4, names[i + 2] + ROW_HEIGHT / 2);
+      const text = textThatFits(context, this.textOf(names[i], tree), names[i + 3] - 8, letter);
+      context.fillText(text, names[i + 1] + 4, names[i + 2] + ROW_HEIGHT / 2);
     }
   }
 
@@ -317,6 +317,15 @@ class FlameGraph {
     if (key === (this.isUpward ? "ArrowUp" : "ArrowDown")) return tree.firstCallee(at);
     return tree.sibling(at, key === "ArrowRight" ? 1 : -1);
   }
+}
+
+// As much of a text as is at most `width` wide; `letter` is as wide as letters are on average. Those of some
+// scripts are twice as wide.
+function textThatFits(context, text, width, letter) {
+  let shown = cut(text, Math.floor(width / letter));
+  const isSurelyNarrow = shown.length * letter * 3 < width;
+  while (!isSurelyNarrow && shown.length > 1 && context.measureText(shown).width > width) shown = cut(text, shown.length - 1);
+  return shown;
 }
 
 // A node in words, as elements.

@@ -147,6 +147,11 @@ function shareBar(part) {
   return bar;
 }
 
+// "1 row", "1,234 rows".
+function countedExactly(count, one, many) {
+  return grouped(count) + " " + (count === 1 ? one : many);
+}
+
 // What is left out of a table that shows at most `most` of its rows; null: nothing.
 function moreRows(count, most, what = "more") {
   return count > most ? quiet(`and ${grouped(count - most)} ${what}`) : null;

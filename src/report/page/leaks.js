@@ -5,8 +5,8 @@ const MOST_LEAKS = 200;  // rows
 
 // Evidence, the strongest first.
 const EVIDENCE = [
-  { title: "grows, nothing freed", text: "It never fell from one dump to the next and rose at least twice, and nothing of it was ever freed." },
-  { title: "grows", text: "It never fell from one dump to the next and rose at least twice; some of it was freed meanwhile." },
+  { title: "grows, nothing freed", text: "It never fell from one dump to the next and rose at least twice; nothing of it was freed." },
+  { title: "grows", text: "It never fell from one dump to the next and rose at least twice; some of it was freed." },
   { title: "nothing freed", text: "Allocated and kept. What a program needs until its end looks like this, too." },
 ];
 
@@ -33,29 +33,35 @@ function evidenceOf({ series, live, allocated }, tellsFrees) {
 function findLeaks(app, heap) {
   const { functions } = app.report;
   const moments = heap.moments.filter((moment) => !moment.isPeak || moment === heap.end).sort((a, b) => byTime(a.dump, b.dump));
-  const SERIES = 3;  // first of the columns by moment, behind live and allocated at the end, and the variance
+  // Filters may put into a caller what was freed in a container's function: nodes are kept by the first
+  // column, not by what is live. Then live and allocated at the end, the variance, and live bytes by moment.
+  const [KEPT, LIVE, ALLOCATED, VARIANCE, SERIES] = [0, 1, 2, 3, 4];
   const maker = new TreeMaker(largest(moments.map((moment) => moment.tree.count)), { columns: SERIES + moments.length });
   moments.forEach(({ tree }, i) => {
     const live = tree.own("space");
-    const figures = [[SERIES + i, live]];
+    const figures = [[KEPT, live.map(Math.abs)], [SERIES + i, live]];
     if (moments[i] === heap.end) {
-      figures.push([0, live], [1, tree.own("alloc_space")]);
-      if (tree.about.has_errors) figures.push([2, tree.ownErrors().map((error) => error ** 2)]);
+      const allocated = tree.own("alloc_space");
+      figures.push([KEPT, allocated.map(Math.abs)], [LIVE, live], [ALLOCATED, allocated]);
+      if (tree.about.has_errors) figures.push([VARIANCE, tree.ownErrors().map((error) => error ** 2)]);
     }
     maker.addTree(tree, functions.groups, figures);
   });
   const tree = filtered(maker.finish(), app.state.filters, functions);
-  const tellsFrees = app.totalOf(heap.end, "alloc_space") > app.totalOf(heap.end, "space");
+  const [, lives, allocations, variances, ...byMoment] = tree.columns;
+  const sumOf = (key) => heap.end.tree.own(key).reduce((sum, value) => sum + value, 0);  // a dump's own live size is within limits
+  const tellsFrees = sumOf("alloc_space") > sumOf("space");
   const rows = [];
   for (let node = 1; node < tree.count; ++node) {
-    if (tree.own[node] <= 0) continue;
-    const series = tree.columns.slice(SERIES).map((column) => column[node]);
-    const row = { node, series, live: tree.own[node], allocated: tree.columns[1][node], variance: tree.columns[2][node], growth: tree.own[node] - series[0] };
+    const live = lives[node];
+    if (live <= 0) continue;
+    const series = byMoment.map((column) => column[node]);
+    const row = { node, series, live, allocated: allocations[node], variance: variances[node], growth: live - series[0] };
     row.evidence = evidenceOf(row, tellsFrees);
     if (row.evidence >= 0) rows.push(row);
   }
   rows.sort((a, b) => a.evidence - b.evidence || (a.evidence < 2 ? b.growth - a.growth : 0) || b.live - a.live);
-  return { tree, rows, moments, tellsFrees };
+  return { tree, rows, moments, tellsFrees, live: lives.reduce((sum, value) => sum + value, 0) };
 }
 
 function leakRow(app, leaks, row) {
@@ -78,11 +84,11 @@ function renderLeaks(app, main) {
   main.append(
     card("Stacks that grow or keep what they allocate",
       make("p", { id: "leaks" }, rows.length === 0 ? "There is none."
-        : `${grouped(rows.length)} stacks hold ${formatBytes(held)} at the end, ${formatShare(held, leaks.tree.total())} of what is live then. ` +
+        : `${countedExactly(rows.length, "stack holds", "stacks hold")} ${formatBytes(held)} at the end, ${formatShare(held, leaks.live)} of what is live then. ` +
           "This is evidence, not proof: the program may still need it."),
       moments.length < LEAST_DUMPS ? quiet(`Growth is seen in ${LEAST_DUMPS} dumps or more, and the report has ${moments.length} of this heap. ` + moreTrees(app))
-        : quiet(`In ${moments.length} dumps, from ${moments[0].title} to ${moments[moments.length - 1].title}.`),
-      leaks.tellsFrees ? null : quiet("Nothing was freed at all, or the file does not tell: never to be freed is no evidence here."),
+        : quiet(`In ${moments.length} dumps, from ${moments[0].title} to ${moments[moments.length - 1].title}. ${lackingTrees(app)}`),
+      leaks.tellsFrees ? null : quiet("Nothing was freed, or the file does not tell: not to be freed is no evidence here."),
       filterBar(app)));
   if (rows.length === 0) return;
   fill(main, table(["Evidence", "Live at the end", "Growth", "By dump", "Freed", "Allocated by"],

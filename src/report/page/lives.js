@@ -44,29 +44,46 @@ function timesCard(id, title, text, rows) {
     [make("td", { class: "number", title: `${grouped(row.low)} to ${grouped(row.high)} ns` }, formatRange(row.low, row.high + 1, formatTime)), shareBar(ratioOf(row.count, most)), formatShare(row.count, all), estimated(row.count, row.variance), formatBytes(row.size)]), 1);
 }
 
+// Those that were counted, as at the terminal, else as many as samples tell of.
+const allCallsOf = (dump) => dump.exact_alloc_count || dump.alloc_count;
+
+// What was temporary until the end of the heap; null: nothing was, or nobody knows.
+function temporaryOf({ report, heap: { end } }) {
+  const row = report.histogram.find((one) => one.dump_id === end.dump.id && one.kind === "temporary");
+  const calls = allCallsOf(end.dump);
+  return row ? { count: row.count, error: Math.sqrt(row.variance), share: formatShare(Math.min(row.count, calls), calls) } : null;
+}
+
+// As the summary at the terminal has it: where it is some of them, and known to some percent; else "".
+function temporaryText(app) {
+  const calls = allCallsOf(app.heap.end.dump);
+  const temporary = temporaryOf(app);
+  return temporary && temporary.count >= 0.01 * calls && temporary.error <= 0.05 * calls ? temporary.share + " temporary" : "";
+}
+
 function renderLives(app, main) {
   const { report, heap } = app;
   const id = heap.end.dump.id;
   const of = (kind) => report.histogram.filter((row) => row.dump_id === id && row.kind === kind).sort((a, b) => a.low - b.low);
-  const [lifetimes, ages, [temporary]] = [of("lifetime"), of("age"), of("temporary")];
+  const [lifetimes, ages, temporary] = [of("lifetime"), of("age"), temporaryOf(app)];
   if (lifetimes.length + ages.length === 0) {
-    main.append(emptyCard("No lives are known", "Only recordings of heap_profile that have ended by themselves tell when blocks were allocated and freed."));
+    main.append(emptyCard("No lives are known", "Only recordings of heap_profile that have ended tell when blocks were allocated and freed."));
     return;
   }
-  if (app.moment.tid) main.append(quiet("Of all threads, not of the chosen one alone: lives are not told apart by thread."));
-  const allocated = app.totalOf(heap.end, "alloc_objects");
+  if (app.moment.tid) main.append(quiet("Of all threads: lives are not told apart by thread."));
+  const calls = allCallsOf(heap.end.dump);
   const rows = temporaryByFunction(report.temporary.filter((row) => row.dump_id === id), report.functions).slice(0, 50);
-  const error = temporary ? formatError(Math.sqrt(temporary.variance), temporary.count, "objects") : "";
-  const share = temporary ? `${formatShare(temporary.count, allocated)} of all allocations${error && " (" + error + ")"}` : "";
+  const error = temporary ? formatError(temporary.error, temporary.count, "objects") : "";
+  const share = temporary ? `${temporary.share} of all allocations${error && " (" + error + ")"}` : "";
   main.append(temporary ? livesCard("temporary", `Temporary: ${share}`,
     `Freed within 1 ms by the thread that allocated them: memory on the stack, or one buffer for all, would do. ` +
       "A realloc ends a block.",
-    ["Function", "Share", "Blocks", "Bytes", "Mean size"], rows.map((row) => [app.linkToName(row.name, { view: "alloc_objects", moment: heap.end.index }), formatShare(row.count, allocated),
+    ["Function", "Share", "Blocks", "Bytes", "Mean size"], rows.map((row) => [app.linkToName(row.name, { view: "alloc_objects", moment: heap.end.index }), formatShare(Math.min(row.count, calls), calls),
       estimated(row.count, row.variance), formatBytes(row.size),
       formatBytes(ratioOf(row.size, row.count))]), 0)
     : quiet("Nothing was temporary: freed within 1 ms by the thread that allocated it."));
   if (lifetimes.length)
     main.append(timesCard("lifetimes", "How long freed blocks lived", "From malloc to free or realloc, whoever freed them.", lifetimes));
   if (ages.length)
-    main.append(timesCard("ages", "How old live blocks are", "At the end of the recording. Old ones that nobody needs are leaks.", ages));
+    main.append(timesCard("ages", "How old live blocks are", "At the end of the recording.", ages));
 }

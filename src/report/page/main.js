@@ -3,6 +3,7 @@
 const PEAK_FIRST = 1.2;  // a peak this many times the end is shown first
 const MERGE_NODES = 150000;  // larger trees are shown as they are at first: that is faster
 const INVERT_SHARE = 1 / 4000;
+const MORE_MOMENTS_WIDTH = 64;  // px
 const MOST_REMEMBERED = 6;  // the timeline, who holds it, and four trees: a large one has 40 MB
 
 class App {
@@ -31,6 +32,7 @@ class App {
     this.search = this.makeSearch();
     this.root = document.getElementById("app");
     this.state = this.readState();
+    addEventListener("resize", () => this.fitMoments());
     addEventListener("hashchange", () => this.follow());
     addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.render());
@@ -149,11 +151,20 @@ class App {
     // Another tree, with other numbers.
     if ((this.state.page === "compare") !== (before.page === "compare") && !("zoom" in change)) this.state.zoom = 0;
     const isNew = (key) => this.state[key] !== before[key];
-    const isJourney = isNew("page") || isNew("moment") || isNew("pivot") || (isNew("zoom") && !isNew("view"));
+    const isJourney = isNew("page") || isNew("moment") || isNew("pivot") || isNew("at") || (isNew("zoom") && !isNew("view"));
     const hash = stateToHash(this.state);
     if (isJourney) location.hash = hash;
     else location.replace(hash);
     this.render();
+  }
+
+  showMoment(moment, change) {
+    this.set({ moment: moment.index, zoom: 0, ...change });
+  }
+
+  // A function, wherever it is in the flame graph.
+  showNamed(name, change) {
+    this.set({ page: "flame", query: searchText(name), isInverted: false, zoom: 0, ...change });
   }
 
   // The stack that is zoomed stays, or as many of its functions as have memory in the view.
@@ -178,7 +189,7 @@ class App {
 
   pick(point) {
     const found = this.momentAt(point);
-    if (found) this.set({ moment: found.index, zoom: 0 });
+    if (found) this.showMoment(found);
   }
 
   // The last of them that were asked for.
@@ -322,8 +333,7 @@ class App {
     }
     this.timelineView.draw();
     this.seriesView.draw();
-    const chosen = document.querySelector(".moments [aria-pressed=true]");
-    if (chosen) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 60;
+    this.fitMoments();
     if (focused) this.focus(focused);
     if (document.activeElement === this.search) this.search.setSelectionRange(selectionStart, selectionEnd);
   }
@@ -376,20 +386,47 @@ class App {
     const { threads, end } = this.heap;
     return threads.length ? chooser("Thread", [end, ...threads], this.moment,
       (moment) => (moment.tid ? `${moment.title}: ${formatBytes(this.totalOf(moment, "space"))}` : "all threads"),
-      (moment) => this.set({ moment: moment.index, zoom: 0 })) : null;
+      (moment) => this.showMoment(moment)) : null;
   }
 
   heapChooser() {
     if (this.heaps.length < 2) return this.heap ? make("span", { class: "quiet" }, "heap " + cut(this.heap.name, 60)) : null;
     return chooser("Process and heap", this.heaps, this.heap,
       (heap) => cut(`${processTitle(this.report.processById.get(heap.upid) || {})}, ${heap.name}`, 120) + ": " + formatBytes(this.totalOf(heap.end, "space")),
-      (heap) => this.set({ moment: this.usualMoment(heap)[0].index, zoom: 0 }));
+      (heap) => this.showMoment(this.usualMoment(heap)[0]));
+  }
+
+  // As many of the moments as there is room for, none of them cut: the chosen one, the end and the peak come
+  // first, then those nearest to the chosen one. A list has the others.
+  fitMoments() {
+    const strip = document.querySelector(".moments");
+    if (!strip) return;
+    strip.querySelector("select")?.remove();
+    const buttons = [...strip.children];
+    for (const one of buttons) one.hidden = false;
+    const widths = buttons.map((one) => one.offsetWidth);
+    const chosen = this.moments.indexOf(this.moment.tid ? this.heap.end : this.moment);
+    const rank = (at) => (at === chosen ? -3 : this.moments[at] === this.heap.end ? -2 : this.moments[at] === this.heap.peak ? -1 : Math.abs(at - chosen));
+    let room = strip.clientWidth + 1;
+    if (widths.reduce((sum, width) => sum + width - 1, 0) <= room) return;
+    room -= MORE_MOMENTS_WIDTH;
+    const shown = new Set();
+    for (const at of [...buttons.keys()].sort((a, b) => rank(a) - rank(b) || b - a)) {
+      room -= widths[at] - 1;
+      if (room < 0 && shown.size > 1) break;
+      shown.add(at);
+    }
+    buttons.forEach((one, at) => (one.hidden = !shown.has(at)));
+    const others = this.moments.filter((_, at) => !shown.has(at));
+    if (others.length === 0) return;
+    strip.append(chooser("More moments", [null, ...others], null,
+      (moment) => (moment ? `${moment.title} ${formatBytes(this.totalOf(moment, "space"))}` : `+${others.length}`),
+      (moment) => moment && this.showMoment(moment)));
   }
 
   controls() {
-    const momentButton = (moment) => button(moment.title + " " + formatBytes(this.totalOf(moment, "space")),
-      { "aria-pressed": String(moment === this.moment), title: "Show this moment ([ and ])" },
-      () => this.set({ moment: moment.index, zoom: 0 }));
+    const momentButton = (moment) => fill(button("", { "aria-pressed": String(moment === this.moment), title: "Show this moment ([ and ])" },
+      () => this.showMoment(moment)), make("span", {}, moment.title), " ", make("b", {}, formatBytes(this.totalOf(moment, "space"))));
     const total = this.tree.totals[0];
     return make("div", { class: "bar-row" },
       make("span", { class: "switch moments", role: "group", "aria-label": "Moment" }, ...this.moments.map(momentButton)), this.threadChooser(),
@@ -419,7 +456,7 @@ class App {
     if (this.search.value !== this.state.query) this.search.value = this.state.query;
     this.search.setAttribute("aria-invalid", String(this.isBadQuery));
     const text = this.isBadQuery ? "no regular expression"
-      : this.found ? `${formatValue(this.found.value, this.view.unit)}, ${formatShare(this.found.value, this.tree.totals[0])} in ${grouped(this.found.names)} functions` : "";
+      : this.found ? `${formatValue(this.found.value, this.view.unit)}, ${formatShare(this.found.value, this.tree.totals[0])} in ${countedExactly(this.found.names, "function", "functions")}` : "";
     return make("span", { class: "search" }, make("output", { id: "found", class: this.isBadQuery ? "bad" : "quiet",
       "data-value": this.found ? String(this.found.value) : "" }, text), this.search);
   }
@@ -579,7 +616,7 @@ class App {
     ];
     const dialog = make("dialog", { class: "help", onclose: (event) => event.target.remove() }, make("h2", {}, "Keys"),
       make("dl", {}, ...keys.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)])),
-      make("p", {}, "A heap profile tells which functions hold or have allocated memory. A box is a function in a stack, as wide as the " +
+      make("p", {}, "A box is a function in a stack, as wide as the " +
         "memory that went through it; below it is what it called. Colours tell modules apart."),
       button("Close", {}, () => dialog.close()));
     document.body.append(dialog);
@@ -619,8 +656,8 @@ class App {
     return {
       Escape: () => this.back(),
       Enter: () => this.graph().selected >= 0 && this.graph().handlers.onZoom(this.graph().selected),
-      p: () => this.heap.peak && this.set({ moment: this.heap.peak.index, zoom: 0 }),
-      e: () => this.set({ moment: this.heap.end.index, zoom: 0 }),
+      p: () => this.heap.peak && this.showMoment(this.heap.peak),
+      e: () => this.showMoment(this.heap.end),
       b: () => this.set({ page: "flame", isInverted: !this.state.isInverted, zoom: 0 }),
       "/": () => this.focusSearch(),
       n: () => this.nextMatch(1),
@@ -635,7 +672,7 @@ class App {
 
   step(by) {
     const at = this.moments.indexOf(this.moment.tid ? this.heap.end : this.moment) + by;
-    if (at >= 0 && at < this.moments.length) this.set({ moment: this.moments[at].index, zoom: 0 });
+    if (at >= 0 && at < this.moments.length) this.showMoment(this.moments[at]);
   }
 
   walk(key) {
@@ -662,7 +699,7 @@ function showFailure(error) {
 // The build keeps no other names (CMakeLists.txt).
 const FOR_TESTS = {
   EXPORTS, FileText, GREW, GREW_PARTLY, LEFT_OUT_FUNCTION, MOST_BYTES, SAME, SHRANK, SHRANK_PARTLY, Tree, comparisonOf, estimated, evidenceOf, findLeaks,
-  formatChange, formatError, formatRange, formatSeconds, formatTime, largest, printable, problemsOf, SAVED_QUERIES, seriesOf, showExports, timelineOf,
+  formatChange, formatError, formatRange, formatSeconds, formatTime, largest, printable, problemsOf, seriesOf, showExports, textThatFits, timeScale, timelineOf,
 };
 
 async function begin() {

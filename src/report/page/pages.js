@@ -40,9 +40,9 @@ function problemsOf(report) {
     problems.push([true, `the end of ${incomplete === 1 ? "a dump" : incomplete + " dumps"} is missing: the recording was cut off`]);
   const heapsOf = (dumps) => new Set(dumps.map((dump) => dump.upid + " " + dump.heap_name)).size;
   const [shown, heaps] = [heapsOf(report.trees.map((tree) => report.dumpById.get(tree.about.dump))), heapsOf(report.dumps)];
-  note(report.trees.some((tree) => !tree.about.is_whole), "the smallest callees were taken together to keep the report small");
+  note(report.trees.some((tree) => !tree.about.is_whole), "the smallest callees were taken together");
   note(report.trees.some((tree) => tree.about.is_folded),
-    "in managed heaps what is deeper than 500 classes, or beyond 1,048,576 nodes, counts for the node above it");
+    "in managed heaps what is deeper than 500 classes, or has no room, counts for the node above it");
   note(report.counts.graphs > graphs.length, `the last ${graphs.length} of ${report.counts.graphs} dumps of managed heaps are in the report`);
   note(shown < heaps, `call trees of ${shown} of ${heaps} heaps are in the report`);
   note(report.counts.dumps > others.length, `${others.length} of ${report.counts.dumps} dumps are in the report, evenly spread`);
@@ -55,7 +55,7 @@ function problemsOf(report) {
 function emptyText(app) {
   const { moment } = app;
   if (!moment)
-    return emptyCard("This file has no heap profile", "It can be read, and holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM");
+    return emptyCard("This file has no heap profile", "It holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM");
   const reason = moment.dump.reason;
   const isFiltered = app.wholeTree.total() > 0;
   const others = [...new Set([moment, ...app.moments])]
@@ -64,16 +64,20 @@ function emptyText(app) {
   return emptyCard(isFiltered ? "The filters leave nothing" : `No ${app.view.title.toLowerCase()} at: ${moment.title}`, ...[
     reason,
     threadGap(app, moment, app.view),
+    !isFiltered && app.view.unit === "objects" && app.totalOf(moment, app.view.key.replace("objects", "space")) > 0 && "The file does not tell how many there are.",
     isFiltered && button("Remove all filters", {}, () => app.set({ filters: [], zoom: 0 })),
     !isFiltered && moment.isPeak && app.state.view.startsWith("alloc") && "For the peak, only what was live is known.",
     others.length && "There is something here:",
     ...others.slice(0, 6).map(({ other, view, total }) =>
       button(`${other.title}: ${view.title.toLowerCase()}, ${formatValue(total, view.unit)}`, {},
-        () => app.set({ moment: other.index, view: view.key, filters: [], zoom: 0 }))),
+        () => app.showMoment(other, { view: view.key, filters: [] }))),
     !reason && others.length === 0 && "Nothing was sampled: the program allocated less than the sampling " +
       "interval, or not by malloc. Record again with a smaller one: heap_profile -i 1 -- PROGRAM",
   ].filter(Boolean));
 }
+
+// What the file has no numbers of is no zero.
+const knowsCount = (count, size) => count > 0 || size <= 0;
 
 function tile(title, value, note, exact, key) {
   return make("div", { class: "tile", title: exact || "", "data-key": key || "" },
@@ -99,7 +103,7 @@ function tiles(app) {
   const resident = residentParts(report, last);
   return make("section", { class: "tiles", "aria-label": "Figures" },
     tile(last.is_peak ? "Live at the maximum" : "Live at end", formatBytes(live),
-      [plusMinus, formatCounted(last.live_count, "object", "objects")].filter(Boolean).join(" · "),
+      [plusMinus, knowsCount(last.live_count, live) ? formatCounted(last.live_count, "object", "objects") : ""].filter(Boolean).join(" · "),
       formatExactly(live, "bytes"), "live"),
     last.peak_size > 0
       ? tile("Peak", formatBytes(last.peak_size),
@@ -108,13 +112,24 @@ function tiles(app) {
       : peak && tile("Peak", formatBytes(app.totalOf(peak, "space")), "", formatExactly(app.totalOf(peak, "space"), "bytes"), "peak"),
     isManaged(last) ? tile("Unreachable", formatBytes(last.unreachable_size), formatCounted(last.unreachable_count, "object", "objects"),
       formatExactly(last.unreachable_size, "bytes"), "unreachable")
-      : tile("Allocated", formatBytes(allocated), formatCounted(calls, "call", "calls") + (isExact ? "" : " (estimate)"),
+      : tile("Allocated", formatBytes(allocated), !knowsCount(calls, allocated) ? ""
+        : [formatCounted(calls, "call", "calls") + (isExact ? "" : " (estimate)"), isExact ? temporaryText(app) : ""].filter(Boolean).join(" · "),
       formatExactly(allocated, "bytes"), "allocated"),
     resident && resident.resident !== null
       ? tile("Resident (RSS)", formatBytes(resident.resident), "of the whole process", formatExactly(resident.resident, "bytes"), "rss") : null,
     last.sampling_interval > 0
       ? tile("Sampled", last.sampling_interval === 1 ? "every byte" : "1 per " + formatBytes(last.sampling_interval),
         "± is the longer side of the 95\u00a0% interval") : null);
+}
+
+// Direct buffers of Java of the process that is shown, the largest first.
+function buffersOf({ report, heap }) {
+  return report.buffers.filter((row) => row.upid === heap.upid);
+}
+
+// null: there is none.
+function sumOfBuffers(rows) {
+  return rows.length === 0 ? null : rows.reduce((sum, row) => ({ buffers: sum.buffers + row.buffers, bytes: sum.bytes + row.bytes }), { buffers: 0, bytes: 0 });
 }
 
 function reconciliation(app) {
@@ -149,8 +164,7 @@ function topList(app) {
     make("ol", {}, ...rows.map((row) => {
       const callers = app.wholeTree.pathOf(row.node).reverse().slice(1, 4);
       return make("li", {},
-        button("", { class: "top-row", title: "Show in the flame graph" }, () =>
-          app.set({ page: "flame", query: searchText(functions.name(row.function)), isInverted: false, zoom: 0 })),
+        button("", { class: "top-row", title: "Show in the flame graph" }, () => app.showNamed(functions.name(row.function))),
         make("span", { class: "top-value", title: formatExactly(row.value, app.view.unit), "data-bytes": String(row.value) },
           formatValue(row.value, app.view.unit), make("span", { class: "quiet" }, " " + formatError(Math.sqrt(row.variance), row.value))),
         make("span", { class: "top-share" }, formatShare(row.value, total)),
@@ -252,7 +266,7 @@ function renderFunctions(app, main) {
   });
   main.append(
     filterBar(app),
-    quiet(`${grouped(rows.length)} functions. “Itself” is what a function has allocated directly, ` +
+    quiet(`${countedExactly(rows.length, "function", "functions")}. “Itself” is what a function has allocated directly, ` +
       "“total” what came through it, with recursion counted once."),
     some, rows.length > FIRST_ROWS ? more : "");
 }
@@ -266,7 +280,7 @@ function renderTimeline(app, main) {
   const treeOf = (dump) => app.moments.find((moment) => moment.dump.id === dump.id && !moment.tree.about.is_peak);
   main.append(
     card("Memory over time", app.timelineView.element,
-      quiet("◆ a dump, ▲ the peak: the moment at which most of this heap was live. Between them nothing is known. " +
+      quiet("◆ a dump, ▲ the peak, when most of this heap was live. Between them nothing is known. " +
         (app.timeline.others.length > 0 ? `◇ a dump of the same process's ${app.timeline.otherTitle}, which a click chooses. ` : "") +
         "Drag from one to another to see what changed.")),
     seriesCard(app),
@@ -276,9 +290,9 @@ function renderTimeline(app, main) {
       const change = dump.live_size - (i > 0 ? dumps[i - 1].live_size : 0);
       return [
         dump.label || (dump === dumps[dumps.length - 1] ? "end" : dump.is_peak ? "maximum" : String(i + 1)),
-        formatSeconds(app.timeline.seconds(dump.ts)), figure(dump.live_size, "bytes"), formatChange(change, "bytes"),
-        figure(dump.live_count, "objects"), figure(dump.alloc_size, "bytes"),
-        moment ? button("Flame graph", { class: "link" }, () => app.set({ page: "flame", moment: moment.index, zoom: 0 }))
+        dump.ts ? formatSeconds(app.timeline.seconds(dump.ts)) : "?", figure(dump.live_size, "bytes"), formatChange(change, "bytes"),
+        knowsCount(dump.live_count, dump.live_size) ? figure(dump.live_count, "objects") : "?", figure(dump.alloc_size, "bytes"),
+        moment ? button("Flame graph", { class: "link" }, () => app.showMoment(moment, { page: "flame" }))
           : make("span", { class: "quiet" }, "not in the report")];
     }), { numbers: [1, 2, 3, 4, 5] }));
 }
@@ -294,25 +308,25 @@ function renderQuality(app, main) {
     card("How far the figures can be trusted",
       problems.length
         ? make("ul", {}, ...problems.map(([isBad, text]) => make("li", { class: isBad ? "bad" : "" }, text)))
-        : make("p", {}, "Nothing was lost and nothing was wrong, as far as the file tells."),
+        : make("p", {}, "Nothing was lost or wrong, as far as the file tells."),
       dump.sampling_interval > 1
-        ? quiet(`Sizes and counts are unbiased estimates from samples, one per ${formatBytes(dump.sampling_interval)} on average; ` +
-          "small figures are less certain than large ones.") : null),
+        ? quiet(`Sizes and counts are unbiased estimates from samples, one per ${formatBytes(dump.sampling_interval)} on average.`) : null),
     unnamed.length ? card("Functions without names",
       table(["Module", app.view.title, "Share", "Why, and what to do"], unnamed.map((row) => [row.module || "(memory without a file)",
         formatValue(row.value, app.view.unit), formatShare(row.value, total), cut(app.remedyFor(row.module), 400)]), { numbers: [1, 2] }),
-      quiet("Names come with the next recording, or, where a file with the symbols is there now, with the next report: heap_profile report FILE.")) : null,
+      quiet("Names come with the next recording, or, with a file of symbols that is there now, the next heap_profile report FILE.")) : null,
     quality.length ? card("Of the recording",
       table(["Figure", "Value", "Meaning"], quality.map((row) => [row.name, grouped(row.value), row.description]),
         { numbers: [1], rowAt: (at) => ({ class: quality[at].is_fault ? "bad" : "" }) }),
-      quiet("Since the profiling of the process began. Red: something is missing, or worse than it could be.")) : null,
+      quiet("Since the process was profiled. Red: something is missing or poor.")) : null,
     card("About this report",
       make("p", {}, "Made by heap_profile " + report.version + " from " + report.files.map((file) => cut(file, 200)).join(", ") +
         (report.isServed ? ". It asks only the heap_profile view on this machine that has served it." : ". It holds all of its data and asks no network for anything.") +
         " The same figures in SQL: heap_profile query FILE.")));
 }
 
-// By letter, the key of each. Some need the server, or what not all files have.
+// By letter, the key of each. Some need the server, or what not all files have; those of managed heaps
+// (buffers.js, objects.js) add themselves.
 const PAGES = [
   { key: "overview", letter: "o", title: "Overview", render: renderOverview, needsMemory: true },
   { key: "flame", letter: "f", title: "Flame graph", render: renderFlame, needsMemory: true },
@@ -324,8 +338,7 @@ const PAGES = [
   { key: "lives", letter: "h", title: "Lifetimes", render: renderLives },
   { key: "threads", letter: "r", title: "Threads", render: renderThreads },
   { key: "timeline", letter: "i", title: "Timeline", render: renderTimeline },
-  { key: "buffers", letter: "j", title: "Direct buffers", render: renderBuffers, needs: (report) => report.buffers.length > 0 },
-  { key: "source", letter: "w", title: "Source", render: renderSource, needs: (report) => report.isServed },
+  { key: "source", letter: "w", title: "Source", render: renderSource, needs: (report) => report.isServed || report.source },
   { key: "sql", letter: "y", title: "SQL", render: renderSql, needs: (report) => report.isServed },
   { key: "quality", letter: "q", title: "Data quality", render: renderQuality },
 ];

@@ -26,13 +26,15 @@ function seriesOf(app, moments) {
   return { series, totals: valuesOf(groups), isCut: most[LEFT_OUT_FUNCTION] > 0 };
 }
 
-// What gives more call trees of dumps.
-function moreTrees({ report, heap }) {
+// Dumps whose call trees the report lacks; "": none.
+function lackingTrees({ report, heap }) {
   const dumps = report.dumps.filter((dump) => dump.upid === heap.upid && dump.heap_name === heap.name).length;
   const trees = heap.moments.filter(({ tree }) => !tree.about.is_peak).length;
-  return dumps > trees ? `Trees of ${grouped(dumps - trees)} more dumps had no room in it: heap_profile query has all.`
-    : "Record with heap_profile -c 1000 for a dump every second.";
+  return dumps > trees ? `${countedExactly(dumps - trees, "more dump has", "more dumps have")} no call tree here: heap_profile query has all.` : "";
 }
+
+// What gives more call trees of dumps.
+const moreTrees = (app) => lackingTrees(app) || "Record with heap_profile -c 1000 for a dump every second.";
 
 function seriesCard(app) {
   const { view, heap, palette, seriesView, timelineView } = app;
@@ -51,7 +53,7 @@ function seriesCard(app) {
   };
   const ends = [0, moments.length - 1];
   return card(title, filterBar(app), seriesView.element,
-    isCut ? quiet("Where a tree of the report is cut, its smallest callees are among all others: what holds little may seem to shrink.") : null,
+    isCut ? quiet("Where a tree is cut, its smallest callees are among all others: what holds little may seem to shrink.") : null,
     table(["", "Function", "By dump", ...ends.map((at) => moments[at].title)], series.map(({ group, values }, i) =>
       [swatch(i), group === ROOT_FUNCTION ? "all others" : app.linkTo(group), barsCell(values, view.unit), ...ends.map((at) => figure(values[at], view.unit))]),
     { numbers: [3, 4], className: "series" }));

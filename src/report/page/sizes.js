@@ -58,7 +58,7 @@ function renderSizes(app, main) {
       ? `${view.title}, ${moment.title}, by the size that was asked for.`
       : `${view.title}, ${moment.title}, by the mean size of a stack's blocks: ${moment.tid ? "sizes as measured are here of all threads together, and one thread"
         : "sizes are measured at the end of a recording alone, and all else"} ` +
-        "has the sums of stacks, so that one that allocates small and large blocks is in one row."),
+        "has sums of stacks: one that allocates small and large blocks is in one row."),
     table(["Blocks of", "", "Share", "Bytes", "Objects", "Mostly of"], rows.map((row) => [
       formatRange(row.power && 2 ** row.power, 2 ** (row.power + 1), formatBytes), shareBar(row[unit] / most), formatShare(row[unit], all), figure(row.bytes, "bytes"),
       figure(row.objects, "objects", row.error ? " " + formatError(row.error, row.objects, "objects") : ""),

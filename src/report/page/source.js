@@ -1,5 +1,5 @@
 // Lines of source code with what they hold. The server reads files that the trace names,
-// where they are at hand.
+// where they are at hand, or the page has them.
 
 const MOST_LINES = 3000;  // of larger files those near the lines that hold most
 const NEAR = 30;
@@ -21,6 +21,14 @@ class SourcePage {
     return { dump: moment.dump.id, peak: Number(moment.tree.about.is_peak), view: state.view };
   }
 
+  async ask(path, parameters) {
+    const { source } = this.app.report;
+    if (!source) return ask(path, parameters);
+    const answer = source.answers[path + "?" + new URLSearchParams(parameters)];
+    if (!answer) throw new ServerError({ error: "The page has source lines of heaps' ends and peaks only.", hint: "heap_profile view FILE has all." });
+    return { ...answer, text: source.texts[answer.text] };
+  }
+
   async show() {
     this.threads.textContent = this.app.moment.tid ? "Lines have the figures of all threads, not of the chosen one alone." : "";
     const key = JSON.stringify(this.parameters());
@@ -31,11 +39,11 @@ class SourcePage {
     this.files.replaceChildren();
     this.lines.replaceChildren();
     try {
-      const { files, count } = await ask("sources", this.parameters());
+      const { files, count } = await this.ask("sources", this.parameters());
       if (key !== this.key) return;
       const { unit } = this.app.view;
-      this.note.textContent = count === 0 ? "No function of this moment has a file and a line. Programs built with -g have them, where their symbols are at hand."
-        : `${grouped(count)} files, those whose lines allocate most first` + (count > files.length ? `; ${files.length} are listed.` : ".");
+      this.note.textContent = count === 0 ? "No function of this moment has a file and a line, as programs built with -g have where their symbols are at hand."
+        : `${countedExactly(count, "file", "files")}, those whose lines allocate most first` + (count > files.length ? `; ${files.length} are listed.` : ".");
       this.files.append(...files.map((file) => make("option", { value: String(file.id), selected: printable(file.name) === chosen },
         `${formatValue(file.own, unit)}, through it ${formatValue(file.total, unit)}  ${printable(file.name)}`)));
       this.files.hidden = count === 0;
@@ -51,7 +59,7 @@ class SourcePage {
     const { key } = this;
     const id = this.files.value;
     try {
-      const file = await ask("source", { id, ...this.parameters() });
+      const file = await this.ask("source", { id, ...this.parameters() });
       if (key !== this.key || id !== this.files.value) return;
       this.lines.replaceChildren(...this.annotated(file));
       this.lines.querySelector(".most")?.scrollIntoView({ block: "center" });
@@ -78,7 +86,7 @@ class SourcePage {
     const cell = (value) => (value ? figure(value, unit) : "");
     return [
       make("h2", {}, printable(name)),
-      reason ? make("p", { class: "bad" }, `${printable(reason)}. The lines and what they hold are known all the same.`) : null,
+      reason ? make("p", { class: "bad" }, `${printable(reason)}. What the lines hold is known all the same.`) : null,
       text && !is_cut && largest(lines.map(([line]) => line)) > last ? make("p", { class: "bad" }, "The profile has lines that the file here does not have.") : null,
       left ? quiet(`Lines that hold least are left out: ${grouped(left)}.`) : null,
       table(["Itself", "Through it", "Line", ""], numbers.map((line, at) => [cell(rows[at].own), cell(rows[at].total),
@@ -91,7 +99,7 @@ class SourcePage {
 
 function renderSource(app, main) {
   if (isManaged(app.moment.dump)) {
-    main.append(card("Source files", make("p", {}, "Of managed heaps there are no lines of source code: a dump has objects, and not who allocated them.")));
+    main.append(card("Source files", make("p", {}, "Of managed heaps no lines are known: a dump has objects, not who allocated them.")));
     return;
   }
   app.sourcePage = app.sourcePage || new SourcePage(app);

@@ -3,17 +3,6 @@
 const MOST_ANSWERS = 10000;  // rows
 const ROWS_SHOWN = 300;
 
-const SAVED_QUERIES = [
-  ["Who holds the memory", "SELECT * FROM top('space', 20)"],
-  ["All dumps", "SELECT id, ts, heap_name, label, live_size, live_count, alloc_size FROM heap_dump ORDER BY id"],
-  ["What grew, first to last dump", "SELECT * FROM diff((SELECT min(id) FROM heap_dump), (SELECT max(id) FROM heap_dump), 'space') LIMIT 50"],
-  ["Threads", "SELECT thread_name, tid, live_size, alloc_size FROM heap_profile_thread\nWHERE dump_id = (SELECT max(id) FROM heap_dump) ORDER BY live_size DESC"],
-  ["Quality", "SELECT * FROM heap_profile_quality WHERE value != 0"],
-  ["A flame graph: columns stack and value", "WITH RECURSIVE\n  tree AS MATERIALIZED (SELECT * FROM flamegraph((SELECT max(id) FROM heap_dump), 'space')),\n" +
-    "  stacks(id, stack) AS (\n    SELECT id, name FROM tree WHERE parent_id IS NULL\n    UNION ALL SELECT tree.id, stack || ';' || tree.name FROM stacks JOIN tree ON tree.parent_id = stacks.id)\n" +
-    "SELECT stack, self AS value FROM stacks JOIN tree USING (id) WHERE self > 0 ORDER BY value DESC"],
-];
-
 // Functions that are nothing but names, for a graph of an answer.
 class NamedFunctions {
   constructor() {
@@ -83,13 +72,14 @@ function graphOf({ columns, rows }, palette) {
 class SqlPage {
   constructor(app) {
     this.app = app;
-    this.text = make("textarea", { id: "sql", rows: 7, spellcheck: false, value: SAVED_QUERIES[0][1], "aria-label": "SQL", onkeydown: (event) => {
+    const { examples } = app.report;
+    this.text = make("textarea", { id: "sql", rows: 7, spellcheck: false, value: examples[0][1], "aria-label": "SQL", onkeydown: (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.run();
     } });
     this.runButton = button("Run", { id: "run", title: "Ctrl+Enter" }, () => this.run());
     this.stopButton = button("Stop", { disabled: true }, () => this.running.abort());
-    const saved = make("select", { "aria-label": "Examples", onchange: () => (this.text.value = SAVED_QUERIES[saved.selectedIndex][1]) },
-      ...SAVED_QUERIES.map(([title]) => make("option", {}, title)));
+    const saved = make("select", { "aria-label": "Examples", onchange: () => (this.text.value = examples[saved.selectedIndex][1]) },
+      ...examples.map(([title]) => make("option", {}, title)));
     this.tables = make("div", { class: "tables" });
     this.result = make("div", { id: "result" });
     this.element = make("div", {},
@@ -134,7 +124,7 @@ class SqlPage {
     const graph = make("div");
     this.result.replaceChildren(...[
       make("div", { class: "toolbar" },
-        make("span", { id: "rows" }, `${grouped(rows.length)} rows${answer.is_cut ? ", and there are more: use LIMIT or narrow it down" : ""}, ${formatSeconds(seconds)}`),
+        make("span", { id: "rows" }, `${countedExactly(rows.length, "row", "rows")}${answer.is_cut ? ", and there are more: use LIMIT or narrow it down" : ""}, ${formatSeconds(seconds)}`),
         columns.length ? button("Save as CSV", {}, () => saveFile("answer.csv", new Blob(csvOf(columns, rows), { type: "text/csv" }))) : null,
         columns.includes("stack") && columns.includes("value") && rows.length
           ? button("Show as flame graph", { id: "as-graph" }, () => graph.replaceChildren(graphOf(answer, this.app.palette))) : null),

@@ -13,6 +13,8 @@ const DEFAULT_STATE = {
   filters: [],
   theme: "",  // "light", "dark", or as the system has it
   sort: "own",
+  at: "",  // places in objects.js
+  open: "",  // the same: what of a tree is open
 };
 
 function stateToHash(state) {
@@ -29,6 +31,8 @@ function stateToHash(state) {
   add("filters", state.filters.length ? JSON.stringify(state.filters) : "none", "");
   add("theme", state.theme, "");
   add("sort", state.sort, DEFAULT_STATE.sort);
+  add("at", state.at, "");
+  add("open", state.open, "");
   return "#" + parameters.toString();
 }
 
@@ -60,5 +64,7 @@ function stateFromHash(hash, pages) {
     filters: filtersFromText(parameters.get("filters") || "[]"),
     theme: oneOf("theme", ["light", "dark"], ""),
     sort: oneOf("sort", ["name", "module", "own", "total"], DEFAULT_STATE.sort),
+    at: parameters.get("at") || "",
+    open: parameters.get("open") || "",
   };
 }

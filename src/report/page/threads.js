@@ -17,7 +17,7 @@ function threadCell(app, row) {
   if (row.tid === null) return "(further threads)";
   const title = `${cut(row.thread_name || "(unknown)", 120)} ${row.tid}`;
   const moment = app.heap.threads.find((one) => one.tid === row.tid);
-  return moment ? make("span", {}, button(title, { class: "link" }, () => app.set({ page: "flame", moment: moment.index, zoom: 0 })),
+  return moment ? make("span", {}, button(title, { class: "link" }, () => app.showMoment(moment, { page: "flame" })),
     make("div", { class: "quiet" }, threadGap(app, moment, VIEWS[0]))) : title;
 }
 
@@ -30,12 +30,13 @@ function renderThreads(app, main) {
     return;
   }
   const most = largest(rows.map((row) => row.live_size), 1);
+  const live = Math.max(dump.live_size, rows.reduce((sum, row) => sum + row.live_size, 0));  // estimates may add up to more
   main.append(
-    quiet("At the end, by the thread that allocated: what of it is still live, whoever will free it, and all that it has ever allocated. " +
-      "Threads without a name had ended before they could be asked, or live elsewhere.",
+    quiet("At the end, by the thread that allocated: what is still live, whoever will free it, and all that it has allocated. " +
+      "Threads without a name had ended early, or live elsewhere.",
       app.heap.threads.length ? " A click shows a thread's flame graph." : ""),
     table(["Thread", "", "Live", "Share", "Objects", "Allocated", "In calls"], rows.map((row) => [
       threadCell(app, row), shareBar(row.live_size / most),
-      figure(row.live_size, "bytes"), formatShare(row.live_size, dump.live_size), formatCount(row.live_count), figure(row.alloc_size, "bytes"), formatCount(row.alloc_count)]),
+      figure(row.live_size, "bytes"), formatShare(row.live_size, live), formatCount(row.live_count), figure(row.alloc_size, "bytes"), formatCount(row.alloc_count)]),
     { numbers: [2, 3, 4, 5, 6] }));
 }

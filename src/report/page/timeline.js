@@ -39,11 +39,17 @@ function timelineOf(report, upid, heapName) {
   return { points, others: otherPoints, otherTitle, resident: resident.length > 1 ? resident : [], areas: [], unit: "bytes", seconds };
 }
 
+// What is written below: each text once, and none where the file does not tell times.
+function timeScale(end) {
+  const times = end < 1e-6 ? [] : [0, 0.25, 0.5, 0.75, 1].map((share) => end * share);
+  return times.map((time) => [formatSeconds(time), time]).filter(([text], i, all) => i === 0 || text !== all[i - 1][0]);
+}
+
 class Timeline {
   // `onPick(point)`: a diamond or the triangle was clicked. `onRange(from, to)`: a range of
   // points was dragged over.
   constructor(onPick, onRange) {
-    this.canvas = make("canvas", { role: "img", "aria-label": "Memory over time; the keys [ and ] go through the dumps" });
+    this.canvas = make("canvas", { role: "img", "aria-label": "Memory over time; [ and ] go through the dumps" });
     this.element = make("div", { class: "timeline" }, this.canvas);
     this.range = null;  // px, while it is dragged: from, to
     this.data = null;
@@ -143,8 +149,7 @@ class Timeline {
     }
     context.textAlign = "center";
     context.textBaseline = "top";
-    for (const share of [0, 0.25, 0.5, 0.75, 1])
-      context.fillText(formatSeconds(end * share), Math.min(this.x(end * share), width - 24), this.y(0) + 8);
+    for (const [text, time] of timeScale(end)) context.fillText(text, Math.min(this.x(time), width - 24), this.y(0) + 8);
   }
 
   // Each has its number where it is highest, if there is room.

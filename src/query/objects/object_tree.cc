@@ -1,4 +1,4 @@
-#include "query/object_tree.h"
+#include "query/objects/object_tree.h"
 
 #include <algorithm>
 #include <map>
@@ -57,13 +57,18 @@ std::vector<uint32_t> SortedRoots(const ImportedTrace& trace,
 
 }  // namespace
 
+bool IsReferent(const ImportedTrace& trace, uint32_t reference) {
+  return trace.Text(trace.heap_graph.references.field_name[reference])
+      .ends_with("referent");
+}
+
 bool IsWeakReference(const ImportedTrace& trace, uint32_t owner, uint32_t reference) {
   const HeapGraphTables& tables = trace.heap_graph;
   const HeapClassKind kind = tables.classes[tables.objects.type[owner]].kind;
   return (kind == HeapClassKind::kWeakReference ||
           kind == HeapClassKind::kFinalizerReference ||
           kind == HeapClassKind::kPhantomReference) &&
-         trace.Text(tables.references.field_name[reference]).ends_with("referent");
+         IsReferent(trace, reference);
 }
 
 Result<ObjectTree> ShortestPathTree(const ImportedTrace& trace,

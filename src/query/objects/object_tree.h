@@ -29,6 +29,9 @@ Result<ObjectTree> DominatorObjectTree(const ImportedTrace& trace,
                                        uint32_t graph,
                                        const CancelFlag& cancelled);
 
+// By its name: what objects of java.lang.ref refer to.
+bool IsReferent(const ImportedTrace& trace, uint32_t reference);
+
 // Weak, finalizer and phantom references hold nothing. Both are rows.
 bool IsWeakReference(const ImportedTrace& trace, uint32_t owner, uint32_t reference);
 
