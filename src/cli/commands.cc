@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "cli/completions.h"
@@ -53,6 +54,32 @@ CommandLine WholeProgram() {
   return line;
 }
 
+// "help query" is "query --help".
+Result<int> TellHelp(const Words& words) {
+  if (words.size() > 1)
+    return Invalid("cannot help with \"" + words[1] +
+                   "\": help takes one command; ask for each by itself");
+  if (words.empty())
+    return RunCommandLine(WholeProgram(), {"--help"});
+  if (const Command* const command = Find(Commands(), words[0]))
+    return RunCommandLine(command->line(), {"--help"});
+  if (IsCommandName(words[0]))
+    return RunCommandLine(WholeProgram(), {"--help"});  // of which these are a part
+  return Invalid("cannot help with \"" + words[0] + "\": there is no such command; " +
+                 DidYouMean(words[0], CommandNames(), "heap_profile --help lists them"));
+}
+
+CommandLine HelpLine() {
+  const auto words = std::make_shared<Words>();
+  return {.text = {.name = "heap_profile help",
+                   .summary = "Shows the help of a command, or of heap_profile itself.",
+                   .usage = "heap_profile help [COMMAND]",
+                   .epilogue = ""},
+          .flags = {},
+          .take_word = TakeWords(words.get()),
+          .run = [words] { return TellHelp(*words); }};
+}
+
 }  // namespace
 
 const std::vector<Command>& Commands() {
@@ -84,6 +111,11 @@ std::vector<std::string> CommandNames() {
   return names;
 }
 
+bool IsCommandName(const std::string& word) {
+  const std::vector<std::string> names = CommandNames();
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
 DescribedCommand WholeProgramHelp() {
   return Described(WholeProgram());
 }
@@ -108,13 +140,8 @@ int RunHeapProfile(const std::string& program, const Words& arguments) {
   const Words rest(arguments.begin() + 1, arguments.end());
   if (const Command* const command = Find(Commands(), arguments[0]))
     return RunCommandLine(command->line(), rest);
-  if (arguments[0] != "help")
-    return RunCommandLine(WholeProgram(), arguments);
-  // "help query" is "query --help".
-  const Command* const command = rest.size() == 1 ? Find(Commands(), rest[0]) : nullptr;
-  if (command != nullptr)
-    return RunCommandLine(command->line(), {"--help"});
-  return RunCommandLine(WholeProgram(), rest.empty() ? Words{"--help"} : arguments);
+  return RunCommandLine(arguments[0] == "help" ? HelpLine() : WholeProgram(),
+                        arguments[0] == "help" ? rest : arguments);
 }
 
 }  // namespace heapprofd

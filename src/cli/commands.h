@@ -22,6 +22,9 @@ const std::vector<Command>& Commands();
 // The names of Commands(), and what recordings understand beside them.
 std::vector<std::string> CommandNames();
 
+// Whether it is one of these.
+bool IsCommandName(const std::string& word);
+
 // heap_profile itself: a recording, with the list of commands.
 DescribedCommand WholeProgramHelp();
 

@@ -2,22 +2,27 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace heapprofd {
 namespace {
 
-// Number of single-character edits between two names, to guess what was meant.
+// Number of single-character edits between two names, to guess what was meant; two
+// neighbours that have changed places are one.
 size_t EditDistance(const std::string& a, const std::string& b) {
+  std::vector<size_t> before;  // the row before the last one
+  std::vector<size_t> last;
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
     row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    before = std::exchange(last, row);
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+      const size_t substituted = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({substituted, last[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];

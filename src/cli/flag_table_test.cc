@@ -86,6 +86,9 @@ TEST_F(FlagTableTest, AnEqualsSignBehindALetterIsNoValue) {
 TEST_F(FlagTableTest, WhatWasProbablyMeantIsNamed) {
   EXPECT_EQ(DidYouMean("qury", {"query", "report"}, "nothing"), "did you mean query?");
   EXPECT_EQ(DidYouMean("shw", {"show", "stats"}, "nothing"), "did you mean show?");
+  EXPECT_EQ(DidYouMean("shwo", {"show", "stats"}, "nothing"), "did you mean show?");
+  EXPECT_EQ(DidYouMean("tpo", {"doctor", "top"}, "nothing"), "did you mean top?");
+  EXPECT_EQ(DidYouMean("hlep", {"hprof", "help"}, "nothing"), "did you mean help?");
   EXPECT_EQ(DidYouMean("ls", {"leaks", "show"}, "nothing"), "nothing");
   EXPECT_EQ(DidYouMean("frobnicate", {"query", "report"}, "nothing"), "nothing");
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fd_path.h"
+#include "base/files/folder.h"
 #include "base/random_seed.h"
 #include "base/text.h"
 #include "hotspot/dump_room.h"
@@ -18,11 +19,6 @@ namespace heapprofd {
 namespace {
 
 constexpr mode_t kOwnersAlone = 0600;  // a dump has all the secrets of a program
-
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
 
 Status IsThere(const std::string& path) {
   return Invalid("cannot keep the dump as " + path +
@@ -54,8 +50,9 @@ Result<KeptDump> KeptDump::Create(const std::string& path) {
     return KeptDump(std::move(memory));
   }
 
-  KeptDump dump(
-      path, ScopedFd(open(DirectoryOf(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)));
+  HPD_TRY_ASSIGN(ScopedFd directory,
+                 OpenFolder(Split(path).folder, "cannot keep the dump as " + path));
+  KeptDump dump(path, std::move(directory));
   HPD_TRY(dump.Open());
   return dump;
 }
@@ -63,8 +60,6 @@ Result<KeptDump> KeptDump::Create(const std::string& path) {
 Status KeptDump::Open() {
   struct stat status {};
 
-  if (!directory_.valid())
-    return Status::FromErrno("cannot keep the dump as " + path_, errno);
   if (name_.empty() ||
       fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
     return IsThere(path_);

@@ -14,6 +14,8 @@
 namespace heapprofd {
 namespace {
 
+constexpr char kRule[] = "a number of bytes from 1 to 1 TiB";
+
 // Whatever is being done, in whichever thread.
 [[noreturn]] void GiveUpForRoom(const std::string& why) {
   Print(stderr,
@@ -27,16 +29,20 @@ namespace {
 }  // namespace
 
 Flag MemoryBudgetFlag(const std::string& group, uint64_t* bytes) {
-  return {
-      .name = "memory-budget",
-      .value_name = "BYTES",
-      .help = "Put objects beyond this into files in TMPDIR.",
-      .details =
-          "What is known of the objects of a heap, 42 to 180 bytes for each, "
-          "may take so much memory. The files have no names and are gone "
-          "at the end; the disk must have room for them. Units: 500M, 2GiB.",
-      .group = group,
-      .apply = SizeValue("--memory-budget", bytes, "a number of bytes from 1 to 1 TiB")};
+  return {.name = "memory-budget",
+          .value_name = "BYTES",
+          .help = "Put objects beyond this into files in TMPDIR.",
+          .details =
+              "What is known of the objects of a heap, 42 to 180 bytes for each, "
+              "may take so much memory. The files have no names and are gone "
+              "at the end; the disk must have room for them. Units: 500M, 2GiB.",
+          .group = group,
+          .apply = [bytes](const std::string& text) -> Status {
+            HPD_TRY(SizeValue("--memory-budget", bytes, kRule)(text));
+            return *bytes > 0 ? Status()
+                              : Invalid("cannot use --memory-budget " + text +
+                                        ": it must be " + kRule);
+          }};
 }
 
 Status UseMemoryBudget(uint64_t bytes) {
@@ -44,7 +50,7 @@ Status UseMemoryBudget(uint64_t bytes) {
     return {};
   signal(SIGXFSZ, SIG_IGN);  // ulimit -f is an error of the file like others
   return SetColumnBudget(
-      {.bytes = bytes, .directory = TemporaryDirectory(), .give_up = GiveUpForRoom});
+      {.bytes = bytes, .directory = NamelessDirectory(), .give_up = GiveUpForRoom});
 }
 
 }  // namespace heapprofd

@@ -56,7 +56,8 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(
 Result<std::unique_ptr<TraceDatabase>> OpenOwnTrace(
     ByteSource& source,
     const std::string& name,
-    const std::function<void(const std::string&)>& warn) {
+    const std::function<void(const std::string&)>& warn,
+    const std::string& tool) {
   auto trace = std::make_unique<ImportedTrace>();
   auto builder = std::make_unique<TraceBuilder>(trace.get());
   builder->DeferDecoding();
@@ -64,6 +65,10 @@ Result<std::unique_ptr<TraceDatabase>> OpenOwnTrace(
   std::vector<std::string> warnings;
   HPD_TRY(ImportSource(source, name, *builder, &warnings));
   std::for_each(warnings.begin(), warnings.end(), warn);
+  if (!tool.empty()) {
+    HPD_TRY(SymbolizeLoaded(tool, *builder));
+    HPD_TRY(DeobfuscateLoaded(tool, *builder));
+  }
   return TraceDatabase::Create(std::move(trace), {std::move(builder), warn, {}});
 }
 

@@ -34,10 +34,12 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(
     StackForm form = StackForm::kCallsites,
     bool keeps_contents = true);
 
-// A trace that names its functions itself, with whole stacks. `name` is for messages.
+// A trace with whole stacks. `name` is for messages. `tool`: as above; empty: the trace
+// names its functions itself.
 Result<std::unique_ptr<TraceDatabase>> OpenOwnTrace(
     ByteSource& source,
     const std::string& name,
-    const std::function<void(const std::string&)>& warn);
+    const std::function<void(const std::string&)>& warn,
+    const std::string& tool = "");
 
 }  // namespace heapprofd

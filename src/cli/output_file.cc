@@ -15,15 +15,15 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 }  // namespace
 
-Result<OutputFile> OutputFile::Create(const std::string& path) {
-  if (path == "-") {
+Result<OutputFile> OutputFile::Create(const FilePlace& place) {
+  if (place.path == "-") {
     ScopedFd fd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
     if (!fd.valid())
       return Status::FromErrno("cannot write to standard output", errno);
     return OutputFile("standard output", std::move(fd), std::nullopt);
   }
-  HPD_TRY_ASSIGN(NewFile file, NewFile::Create(path));
-  return OutputFile(path, {}, std::move(file));
+  HPD_TRY_ASSIGN(NewFile file, NewFile::Create(place));
+  return OutputFile(place.path, {}, std::move(file));
 }
 
 Status OutputFile::Flush() {

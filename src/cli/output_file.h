@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/files/file_place.h"
 #include "base/files/new_file.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
@@ -16,7 +17,7 @@ namespace heapprofd {
 class OutputFile {
  public:
   // "-" is standard output. An existing file is replaced when Finish() succeeds.
-  static Result<OutputFile> Create(const std::string& path);
+  static Result<OutputFile> Create(const FilePlace& place);
 
   // Errors stick: Finish() reports them too.
   Status Write(std::string_view bytes);

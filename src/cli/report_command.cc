@@ -1,13 +1,13 @@
 #include "cli/report_command.h"
 
-#include <poll.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <memory>
 
-#include "base/clock.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/flag_values.h"
@@ -15,23 +15,28 @@
 #include "cli/open_traces.h"
 #include "cli/output_file.h"
 #include "cli/record/signals.h"
+#include "cli/results/recording_results.h"
 #include "cli/results/report_warnings.h"
-#include "cli/run_command.h"
 #include "cli/text_layout.h"
+#include "cli/view/embedded_source.h"
+#include "import/import_file.h"
+#include "import/perfetto/byte_source.h"
 #include "report/report_data.h"
 #include "report/report_page.h"
+#include "symbolize/worker_pool.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr char kProgram[] = "heap_profile report";
 constexpr char kUsualName[] = "report.html";
-constexpr uint64_t kPatienceNs = 300'000'000'000;  // of a recording that is over
+constexpr uint32_t kReportSeconds = 300;  // of a recording that is over
 
 struct ReportArguments {
   std::vector<std::string> files;
   std::string output;
   bool quiet = false;
+  bool with_source = false;
   uint64_t memory_budget = 0;  // bytes; 0: there is none
 };
 
@@ -49,6 +54,14 @@ std::vector<Flag> ReportFlags(ReportArguments& arguments) {
        .help = "Print nothing but errors.",
        .group = group,
        .apply = Switch(&arguments.quiet)},
+      {.name = "embed-source",
+       .help = "Put source files into the page, those with most memory.",
+       .details =
+           "Of the end and the peak of each heap, where they are at hand under the "
+           "names that the file has for them; at most 8 MiB. Who gets the page can "
+           "read them.",
+       .group = group,
+       .apply = Switch(&arguments.with_source)},
       MemoryBudgetFlag(group, &arguments.memory_budget),
   };
 }
@@ -72,10 +85,30 @@ Status WritePage(const ReportArguments& arguments) {
   HPD_TRY_ASSIGN(const std::unique_ptr<TraceDatabase> database,
                  OpenTraces(arguments.files, kProgram, warn, StackForm::kWhole,
                             /*keeps_contents=*/false));
+  if (arguments.with_source) {
+    HPD_TRY_ASSIGN(options.source, EmbeddedSource(*database));
+  }
   HPD_TRY(WriteReport(*database, options, path));
   if (!arguments.quiet && path != "-")
     PrintReportPath(path);
   return {};
+}
+
+// In a process of its own.
+Status WritePageBeside(const FilePlace& trace, const FilePlace& page) {
+  ScopedFd fd(open(trace.at.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid())
+    return Status::FromErrno("cannot open " + trace.path, errno);
+  FileSource source(std::move(fd), trace.path);
+  ReturnFreedMemory();
+  ReportOptions options = {.version = HPD_VERSION, .files = {trace.path}};
+  HPD_TRY_ASSIGN(
+      const std::unique_ptr<TraceDatabase> database,
+      OpenOwnTrace(
+          source, trace.path,
+          [&options](const std::string& warning) { options.warnings.push_back(warning); },
+          kProgram));
+  return WriteReport(*database, options, page);
 }
 
 }  // namespace
@@ -102,19 +135,20 @@ CommandLine ReportCommandLine() {
 
 Status WriteReport(TraceDatabase& database,
                    ReportOptions options,
-                   const std::string& path) {
+                   const FilePlace& page) {
   HPD_TRY(database.Decode());
   TellOfRecordings(database.trace(), &options);
   HPD_TRY_ASSIGN(const std::string data, EncodeReport(database, options));
   // Before there is a file: whoever is ended meanwhile leaves none behind.
-  const std::string page = ReportPage(data);
-  HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(path));
-  HPD_TRY(file.Write(page));
+  const std::string bytes =
+      ReportPage(data, {.has_objects = !database.trace().heap_graph.graphs.empty()});
+  HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(page));
+  HPD_TRY(file.Write(bytes));
   return file.Finish();
 }
 
-std::string ReportPathBeside(const std::string& trace_path) {
-  return trace_path.substr(0, trace_path.rfind('/') + 1) + kUsualName;
+FilePlace ReportBeside(const FilePlace& trace) {
+  return trace.Beside(kUsualName);
 }
 
 void PrintReportPath(const std::string& path) {
@@ -132,35 +166,31 @@ void PrintNoReport(const std::string& cause,
         Printable(trace_path).c_str());
 }
 
-// Runs this program again.
-void MakeReportBeside(const std::string& trace_path, bool has_whole_trace, bool quiet) {
-  struct stat trace {};
+void MakeReportBeside(const FilePlace& trace, bool has_whole_trace, bool quiet) {
+  struct stat status {};
 
-  if (stat(trace_path.c_str(), &trace) != 0 || trace.st_size == 0)
+  if (stat(trace.at.c_str(), &status) != 0 || status.st_size == 0)
     return;  // what went wrong is said
-  const std::string path = ReportPathBeside(trace_path);
+  const FilePlace page = ReportBeside(trace);
   const SteeringSignals signals;
   const ScopedFd stop_requests = StopRequests();
-  sigset_t none;
-  sigemptyset(&none);
-  const uint64_t end_ns = MonotonicNs() + kPatienceNs;
-  const auto is_over = [&] {
-    pollfd request = {.fd = stop_requests.get(), .events = POLLIN, .revents = 0};
-    return MonotonicNs() >= end_ns || poll(&request, 1, 0) > 0;
-  };
-  const Result<CommandResult> result =
-      RunCommand({"/proc/self/exe", "report", "-q", "-o", path, "--", trace_path}, none,
-                 {.fd = stop_requests.get(), .is_over = is_over});
-  if (result.ok() && result.value().exit_code == 0) {
-    if (!quiet)
-      PrintReportPath(path);
-    return;
-  }
-  const bool was_ended = !result.ok() && result.status().code() == StatusCode::kTryAgain;
-  PrintNoReport(was_ended     ? "it took too long or was interrupted"
-                : result.ok() ? "a line above says why, or the system has ended it"
-                              : result.status().message(),
-                has_whole_trace, trace_path);
+  std::string cause = "it was interrupted";
+  bool is_made = false;
+  RunInWorkers(
+      1, [&](size_t) { return WritePageBeside(trace, page).message(); },
+      [&](size_t, const Result<std::string>& answer) {
+        cause = answer.ok() ? answer.value() : answer.status().message();
+        is_made = cause.empty();
+      },
+      {.memory_bytes = MemoryForMore(),
+       .divides_memory = false,
+       .cpu_seconds = kReportSeconds,
+       .wall_seconds = kReportSeconds,
+       .cancel_fd = stop_requests.get()});
+  if (is_made && !quiet)
+    PrintReportPath(page.path);
+  if (!is_made)
+    PrintNoReport(cause, has_whole_trace, trace.path);
 }
 
 }  // namespace heapprofd

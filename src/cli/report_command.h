@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/files/file_place.h"
 #include "base/status.h"
 #include "cli/command_line.h"
 #include "query/trace_database.h"
@@ -13,13 +14,11 @@ namespace heapprofd {
 
 CommandLine ReportCommandLine();
 
-// With what was wrong with the recordings. `path`: replaced when all of it is written.
-Status WriteReport(TraceDatabase& database,
-                   ReportOptions options,
-                   const std::string& path);
+// With what was wrong with the recordings. `page`: replaced when all of it is written.
+Status WriteReport(TraceDatabase& database, ReportOptions options, const FilePlace& page);
 
 // Of the page of a recording.
-std::string ReportPathBeside(const std::string& trace_path);
+FilePlace ReportBeside(const FilePlace& trace);
 
 void PrintReportPath(const std::string& path);
 
@@ -30,6 +29,6 @@ void PrintNoReport(const std::string& cause,
 // Makes the page beside the trace of a recording, in a process of its own: whatever goes
 // wrong there, takes too long or is ended by Ctrl-C does no harm to the recording, nor to
 // its exit code. Says where the page is, or why there is none.
-void MakeReportBeside(const std::string& trace_path, bool has_whole_trace, bool quiet);
+void MakeReportBeside(const FilePlace& trace, bool has_whole_trace, bool quiet);
 
 }  // namespace heapprofd

@@ -1,5 +1,6 @@
 // traceconv profile: the heap dumps of a trace as pprof files, native or Java.
 #include <cstdio>
+#include <optional>
 
 #include "base/print.h"
 #include "cli/convert/traceconv.h"
@@ -23,16 +24,16 @@ Status Load(const TraceconvOptions& options, ImportedTrace& trace) {
 // Numbers the files of one run.
 class ProfileFiles {
  public:
-  explicit ProfileFiles(std::string directory) : directory_(std::move(directory)) {}
+  explicit ProfileFiles(std::string requested) : requested_(std::move(requested)) {}
 
   // The directory appears with the first.
   Status Write(const DumpProfile& dump) {
     if (count_++ == 0) {
-      HPD_TRY_ASSIGN(directory_, UseOutputDirectory(directory_));
+      HPD_TRY_ASSIGN(directory_, OutputDirectory::Use(requested_));
     }
     HPD_TRY_ASSIGN(
         OutputFile file,
-        OutputFile::Create(directory_ + "/" + PprofFileName(dump, count_) + ".pb"));
+        OutputFile::Create(directory_->Place(PprofFileName(dump, count_) + ".pb")));
     // Errors stick to the file.
     dump.encode([&](std::string_view piece) { static_cast<void>(file.Write(piece)); });
     return file.Finish();
@@ -40,10 +41,12 @@ class ProfileFiles {
 
   size_t count() const { return count_; }
 
-  const std::string& directory() const { return directory_; }
+  // When there are any.
+  const std::string& directory() const { return directory_->path(); }
 
  private:
-  std::string directory_;
+  std::string requested_;
+  std::optional<OutputDirectory> directory_;
   size_t count_ = 0;
 };
 

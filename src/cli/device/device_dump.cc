@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/files/private_directory.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/device/adb.h"
@@ -46,31 +47,17 @@ bool IsNoFile(const std::string& path) {
   return fs::exists(status) && !fs::is_regular_file(status);
 }
 
-// What adb writes: in a directory that only we may enter, gone with this object.
+// What adb writes.
 class PulledFiles {
  public:
   static Result<PulledFiles> Create() {
-    const char* const parent = getenv("TMPDIR");
-    std::string directory =
-        std::string(parent == nullptr ? "/tmp" : parent) + "/heap_profile-dump-XXXXXX";
-    if (mkdtemp(directory.data()) == nullptr)
-      return Status::FromErrno("cannot create " + directory, errno);
+    HPD_TRY_ASSIGN(PrivateDirectory directory,
+                   PrivateDirectory::Create("heap_profile-dump"));
     return PulledFiles(std::move(directory));
   }
 
-  PulledFiles(PulledFiles&& other) noexcept
-      : directory_(std::exchange(other.directory_, {})) {}
-
-  PulledFiles& operator=(PulledFiles&&) = delete;
-
-  ~PulledFiles() {
-    std::error_code ignored;
-    if (!directory_.empty())
-      fs::remove_all(directory_, ignored);
-  }
-
   // A whole dump, or all but the names.
-  std::string tail() const { return directory_ + "/dump.hprof"; }
+  std::string tail() const { return directory_.path() + "/dump.hprof"; }
 
   std::string head() const { return tail() + std::string(kHeadSuffix); }
 
@@ -85,14 +72,14 @@ class PulledFiles {
 
   uint64_t room() const {
     const ScopedFd directory(
-        open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return RoomOnDisk(directory.get());
   }
 
  private:
-  explicit PulledFiles(std::string directory) : directory_(std::move(directory)) {}
+  explicit PulledFiles(PrivateDirectory directory) : directory_(std::move(directory)) {}
 
-  std::string directory_;
+  PrivateDirectory directory_;
 };
 
 // Empty: it is whole.

@@ -67,8 +67,6 @@ Status DeviceTrace::Pull(const std::string& path) {
   if (pulled.exit_code != 0 || access(path.c_str(), R_OK) != 0)
     return Status(StatusCode::kUnavailable, "cannot pull the trace from the device: " +
                                                 pulled.output.substr(0, 500));
-  if (CanRemove())
-    Remove();
   return {};
 }
 
@@ -76,8 +74,9 @@ bool DeviceTrace::CanRemove() const {
   return sdk_ >= kFirstVersionThatOwnsTraces;
 }
 
-// The trace is here: whatever comes of this.
-void DeviceTrace::Remove() {
+void DeviceTrace::RemoveThere() {
+  if (!CanRemove())
+    return;
   const Result<CommandResult> removed = adb_.Run({"shell", "rm -f " + path_});
   if (removed.ok() && removed.value().exit_code == 0)
     return;

@@ -27,10 +27,16 @@ class DeviceTrace {
   // passed on. A device that does not answer may be unplugged: the recording goes on.
   Status AwaitEnd();
 
-  // To a file here; the one there is removed where it may be.
+  // To a file here.
   Status Pull(const std::string& path);
 
+  // Once it is safe here; where it may be removed. Whatever comes of this.
+  void RemoveThere();
+
   const Adb& adb() const { return adb_; }
+
+  // Of the file there.
+  const std::string& path() const { return path_; }
 
   // The version of the device's SDK.
   int sdk() const { return sdk_; }
@@ -45,7 +51,6 @@ class DeviceTrace {
   void ForgetStops() { stop_requests_ = 0; }
 
  private:
-  void Remove();
   bool HasGivenUp();
   void HearSignals();
   void Pause();

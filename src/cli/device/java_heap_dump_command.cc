@@ -1,5 +1,6 @@
 #include "cli/device/java_heap_dump_command.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,11 +10,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/files/private_directory.h"
+#include "base/files/temporary_directory.h"
 #include "base/print.h"
 #include "base/random_seed.h"
+#include "base/scoped_fd.h"
 #include "cli/device/device_trace.h"
 #include "cli/flag_values.h"
+#include "cli/output_file.h"
 #include "config/java_hprof_config.h"
 
 namespace heapprofd {
@@ -21,6 +27,7 @@ namespace {
 
 constexpr char kOptions[] = "options";
 constexpr char kOfUserNames[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+constexpr size_t kCopiedAtOnce = 1 << 16;
 constexpr int kFirstVersionThatStops = 31;  // of the SDK: Android 12
 
 struct HeapGraphOptions {
@@ -106,11 +113,9 @@ std::vector<Flag> HeapGraphFlags(HeapGraphOptions* options) {
   return flags;
 }
 
-// An empty file of its own, for adb to write to.
+// An empty file of its own, to be replaced.
 Result<std::string> FreshFile() {
-  const char* const directory = getenv("TMPDIR");
-  std::string path =
-      std::string(directory == nullptr ? "/tmp" : directory) + "/java-profile-XXXXXX";
+  std::string path = ChosenTemporaryDirectory() + "/java-profile-XXXXXX";
   const int fd = mkstemp(path.data());
   if (fd < 0)
     return Status::FromErrno("cannot create " + path, errno);
@@ -136,40 +141,69 @@ Result<std::string> TraceName(const DeviceTrace& trace) {
   return is_name ? std::move(user) : std::string("user");
 }
 
-Status RecordHeapGraph(HeapGraphOptions* options, const std::string& path) {
+Status CopyTo(OutputFile& output, const std::string& path) {
+  const ScopedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.valid())
+    return Status::FromErrno("cannot open " + path, errno);
+  std::vector<char> bytes(kCopiedAtOnce);
+  while (true) {
+    const ssize_t length = read(file.get(), bytes.data(), bytes.size());
+    if (length < 0)
+      return Status::FromErrno("cannot read " + path, errno);
+    if (length == 0)
+      return output.Finish();
+    HPD_TRY(output.Write({bytes.data(), static_cast<size_t>(length)}));
+  }
+}
+
+// adb would follow links, with our rights: it writes where only we may.
+Status PullInto(OutputFile& output, DeviceTrace& trace) {
+  HPD_TRY_ASSIGN(const PrivateDirectory directory,
+                 PrivateDirectory::Create("heap_profile-trace"));
+  const std::string path = directory.path() + "/trace";
+  HPD_TRY(trace.Pull(path));
+  if (const Status copied = CopyTo(output, path); !copied.ok())
+    return Status(copied.code(), copied.message() + "; adb pull " + trace.path() +
+                                     " fetches the trace to another place");
+  trace.RemoveThere();
+  return {};
+}
+
+Status RecordHeapGraph(const HeapGraphOptions& options, const std::string& path) {
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(path));
   DeviceTrace trace("Dumping Java Heap.");
   HPD_TRY(trace.Explained(trace.Reach()));
   Result<std::string> name = TraceName(trace);
   HPD_TRY(trace.Explained(name.status()));
   HPD_TRY(trace.Explained(
-      trace.Start(ConfigText(*options, trace.sdk()), "java-profile-" + name.value())));
+      trace.Start(ConfigText(options, trace.sdk()), "java-profile-" + name.value())));
   HPD_TRY(trace.Explained(trace.AwaitEnd()));
-  return trace.Explained(trace.Pull(path));
+  return trace.Explained(PullInto(output, trace));
 }
 
-Status RunJavaHeapDump(HeapGraphOptions* options) {
-  if (options->config.pids.empty() && options->config.names.empty())
+Status RunJavaHeapDump(const HeapGraphOptions& options) {
+  if (options.config.pids.empty() && options.config.names.empty())
     return Invalid("cannot dump a heap: neither -p nor -n is given");
-  if (options->print_config) {
-    PrintText(ConfigText(*options, kFirstVersionThatStops));
+  if (options.print_config) {
+    PrintText(ConfigText(options, kFirstVersionThatStops));
     return {};
   }
   umask(077);  // adb's file is for its owner, too
-  std::string path = options->output;
+  std::string path = options.output;
   if (path.empty()) {
     HPD_TRY_ASSIGN(path, FreshFile());
   }
   Status status = RecordHeapGraph(options, path);
   if (!status.ok()) {
-    if (options->output.empty())
+    if (options.output.empty())
       unlink(path.c_str());
     return status;
   }
-  Print(stdout,
+  Print(path == "-" ? stderr : stdout,
         "Wrote profile to %s\n"
         "traceconv java_heap_profile makes pprof files of it, heap_profile query asks it "
         "in SQL,\nand https://ui.perfetto.dev shows it.\n",
-        path.c_str());
+        path == "-" ? "standard output" : path.c_str());
   return {};
 }
 
@@ -180,7 +214,7 @@ CommandLine JavaHeapDumpLine() {
   return {.text = HeapGraphCommand(),
           .flags = HeapGraphFlags(options.get()),
           .run = [options]() -> Result<int> {
-            HPD_TRY(RunJavaHeapDump(options.get()));
+            HPD_TRY(RunJavaHeapDump(*options));
             return static_cast<int>(kExitOk);
           }};
 }

@@ -24,7 +24,7 @@ std::vector<uint32_t> FirstOfName(const ObjectGraph& graph) {
 }
 
 std::vector<ClassRow> RetainedRows(const Examined& examined) {
-  const ObjectGraph& graph = examined.heap.graph;
+  const ObjectGraph& graph = examined.heap->graph();
   const std::vector<uint32_t> row_of = FirstOfName(graph);
   const std::vector<uint64_t> retained =
       RetainedByGroup(graph, examined.tree, examined.retained, row_of);
@@ -44,13 +44,49 @@ std::vector<ClassRow> RetainedRows(const Examined& examined) {
   return rows;
 }
 
-std::vector<ClassRow> PlainRows(OpenedDump* opened) {
-  const hprof::HeapCensus census = TakeCensus(opened->file, *opened->dump);
-  AddDamage(census, opened);
+std::vector<ClassRow> PlainRows(std::vector<hprof::HistogramRow> histogram) {
   std::vector<ClassRow> rows;
-  for (hprof::HistogramRow& row : MakeHistogram(opened->file, census))
+  rows.reserve(histogram.size());
+  for (hprof::HistogramRow& row : histogram)
     rows.push_back({std::move(row.name), row.objects, row.bytes, 0});
   return rows;
+}
+
+// Of the objects that are meant.
+template <typename IsMeant>
+std::vector<ClassRow> RowsOf(const ObjectGraph& graph, IsMeant is_meant) {
+  std::vector<hprof::HistogramRow> rows;
+  rows.reserve(graph.types().size());
+  for (const ObjectType& type : graph.types())
+    rows.push_back({type.name});
+  for (uint32_t object = 0; object < graph.object_count(); ++object) {
+    if (!is_meant(object))
+      continue;
+    hprof::HistogramRow& row = rows[graph.TypeOf(object)];
+    ++row.objects;
+    row.bytes += graph.SizeOf(object);
+  }
+  std::erase_if(rows, [](const hprof::HistogramRow& row) { return row.objects == 0; });
+  return PlainRows(hprof::SumByName(std::move(rows)));
+}
+
+// A dump needs no graph for that.
+Result<std::vector<ClassRow>> AllRows(OpenedDump* opened) {
+  if (!opened->is_of_trace()) {
+    const DumpOfFile& source = *opened->source;
+    const hprof::HeapCensus census = TakeCensus(source.file, *source.dump);
+    AddDamage(census, opened);
+    return PlainRows(MakeHistogram(source.file, census));
+  }
+  HPD_TRY_ASSIGN(const std::unique_ptr<LoadedHeap> heap, LoadHeap(opened));
+  return RowsOf(heap->graph(), [](uint32_t) { return true; });
+}
+
+void AddRows(ClassSums* sums) {
+  for (const ClassRow& row : sums->rows) {
+    sums->objects += row.objects;
+    sums->bytes += row.bytes;
+  }
 }
 
 }  // namespace
@@ -62,12 +98,19 @@ Result<ClassSums> SumClasses(OpenedDump* opened, bool with_retained) {
     sums.rows = RetainedRows(examined);
     sums.reachable_bytes = examined.total;
   } else {
-    sums.rows = PlainRows(opened);
+    HPD_TRY_ASSIGN(sums.rows, AllRows(opened));
   }
-  for (const ClassRow& row : sums.rows) {
-    sums.objects += row.objects;
-    sums.bytes += row.bytes;
-  }
+  AddRows(&sums);
+  return sums;
+}
+
+Result<ClassSums> SumUnreachable(OpenedDump* opened) {
+  HPD_TRY_ASSIGN(const Examined examined, Examine(opened));
+  ClassSums sums;
+  sums.rows = RowsOf(examined.heap->graph(), [&examined](uint32_t object) {
+    return examined.tree.dominator[object] == kUnreachable;
+  });
+  AddRows(&sums);
   return sums;
 }
 

@@ -27,6 +27,10 @@ struct ClassSums {
 
 Result<ClassSums> SumClasses(OpenedDump* opened, bool with_retained);
 
+// Of what nothing holds: what the next collection of garbage would free, or, of what has a
+// finalizer that was not called, put into the queue of finalizers.
+Result<ClassSums> SumUnreachable(OpenedDump* opened);
+
 nlohmann::json JsonOf(const ClassRow& row, bool with_retained);
 
 // Without the rows.

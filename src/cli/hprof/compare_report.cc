@@ -90,9 +90,8 @@ void PrintTable(const std::vector<ChangedClass>& rows, size_t shown, bool with_r
 
 Result<ClassSums> SumOlder(OpenedDump older, bool with_retained, json* about) {
   HPD_TRY_ASSIGN(ClassSums sums, SumClasses(&older, with_retained));
-  HPD_TRY(older.input.Check());
-  for (const std::string& note : older.notes)
-    Print(stderr, "%s: %s\n", older.path.c_str(), note.c_str());
+  HPD_TRY(older.Check());
+  PrintNotes(older);
   *about = JsonOf(sums, with_retained);
   (*about)["file"] = older.path;
   (*about)["notes"] = older.notes;

@@ -1,69 +1,79 @@
 #include "cli/hprof/examined_dump.h"
 
 #include <atomic>
-#include <charconv>
 #include <utility>
 
 #include "object_graph/paths.h"
 
 namespace heapprofd {
 
-using hprof::HeapGraph;
-
 namespace {
 
-std::string RootOf(const HeapGraph& heap, uint32_t object) {
-  for (const GraphRoot& root : heap.graph.roots()) {
+std::string RootOf(const LoadedHeap& heap, uint32_t object) {
+  for (const GraphRoot& root : heap.graph().roots()) {
     if (root.object == object)
-      return hprof::RootName(heap.roots[root.kind].tag);
+      return heap.RootName(root.kind);
   }
   return "";
+}
+
+// "C" in "class C" and in "java.lang.Class<C>"; empty: it is neither.
+std::string ClassNamedIn(const std::string& text) {
+  constexpr std::string_view kWord = "class ";
+  const std::string generic = std::string(hprof::kClassClass) + "<";
+  if (text.starts_with(kWord))
+    return text.substr(kWord.size());
+  if (text.starts_with(generic) && text.ends_with(">"))
+    return text.substr(generic.size(), text.size() - generic.size() - 1);
+  return "";
+}
+
+// Of two objects that which retains more; `found` may be none.
+uint32_t LargerOf(const Examined& examined, uint32_t found, uint32_t other) {
+  return found == kNoObject || examined.retained[other] > examined.retained[found]
+             ? other
+             : found;
 }
 
 }  // namespace
 
 Result<Examined> Examine(OpenedDump* opened) {
-  HPD_TRY_ASSIGN(HeapGraph heap, LoadGraph(opened->file, *opened->dump));
-  AddDamage(heap.census, opened);
+  HPD_TRY_ASSIGN(std::unique_ptr<LoadedHeap> heap, LoadHeap(opened));
   const std::atomic<bool> cancelled = false;
-  HPD_TRY_ASSIGN(DominatorTree tree, FindDominators(heap.graph, cancelled));
-  Column<uint64_t> retained = RetainedSizes(heap.graph, tree);
+  HPD_TRY_ASSIGN(DominatorTree tree, FindDominators(heap->graph(), cancelled));
+  Column<uint64_t> retained = RetainedSizes(heap->graph(), tree);
   uint64_t total = 0;
   for (const uint32_t object : tree.order)
     total += tree.dominator[object] == kHeldByRoots ? retained[object] : 0;
   return Examined{std::move(heap), std::move(tree), std::move(retained), total};
 }
 
-std::string NameOf(const HeapGraph& heap, uint32_t object) {
-  return heap.graph.types()[heap.graph.TypeOf(object)].name;
+std::string NameOf(const LoadedHeap& heap, uint32_t object) {
+  return heap.graph().types()[heap.graph().TypeOf(object)].name;
 }
 
-std::string ObjectName(const HeapGraph& heap,
-                       const hprof::DumpFile& file,
-                       uint32_t object) {
-  const std::string name = NameOf(heap, object);
-  const uint64_t id = heap.ids.IdOf(object);
-  return name == hprof::kClassClass && file.HasName(id) ? "class " + file.ClassName(id)
-                                                        : name;
+std::vector<bool> TypesNamed(const ObjectGraph& graph, const std::string& name) {
+  std::vector<bool> named;
+  named.reserve(graph.types().size());
+  for (const ObjectType& type : graph.types())
+    named.push_back(type.name == name);
+  return named;
 }
 
 Result<uint32_t> FindObject(const Examined& examined, const std::string& text) {
-  const HeapGraph& heap = examined.heap;
-  uint32_t found = kNoObject;
-  if (text.starts_with("0x")) {
-    uint64_t id = 0;
-    const auto [end, error] =
-        std::from_chars(text.data() + 2, text.data() + text.size(), id, 16);
-    if (error == std::errc() && end == text.data() + text.size())
-      found = heap.ids.Find(id);
-  } else {
-    std::vector<bool> is_meant;  // by type
-    for (const ObjectType& type : heap.graph.types())
-      is_meant.push_back(type.name == text);
-    for (uint32_t object = 0; object < heap.graph.object_count(); ++object) {
-      if (is_meant[heap.graph.TypeOf(object)] &&
-          (found == kNoObject || examined.retained[object] > examined.retained[found]))
-        found = object;
+  const LoadedHeap& heap = *examined.heap;
+  uint32_t found = heap.FindHandle(text);
+  if (const std::string name = ClassNamedIn(text); !name.empty()) {
+    for (const ClassObject& described : heap.ClassObjects()) {
+      if (described.name == name)
+        found = LargerOf(examined, found, described.object);
+    }
+  }
+  if (found == kNoObject) {  // classes without a name are listed by their address
+    const std::vector<bool> is_meant = TypesNamed(heap.graph(), text);
+    for (uint32_t object = 0; object < heap.graph().object_count(); ++object) {
+      if (is_meant[heap.graph().TypeOf(object)])
+        found = LargerOf(examined, found, object);
     }
   }
   if (found == kNoObject)
@@ -74,24 +84,26 @@ Result<uint32_t> FindObject(const Examined& examined, const std::string& text) {
   return found;
 }
 
-std::vector<HoldingPath> HoldingPaths(const OpenedDump& opened,
-                                      const Examined& examined,
+std::vector<HoldingPath> HoldingPaths(const Examined& examined,
                                       const std::vector<uint32_t>& objects) {
-  const HeapGraph& heap = examined.heap;
-  const std::vector<ObjectPath> paths = NearestPaths(heap.graph, objects);
-  std::vector<hprof::NamedReference> references;
-  for (const ObjectPath& path : paths) {
-    for (size_t i = 1; i < path.size(); ++i)
-      references.push_back({heap.ids.IdOf(path[i - 1]), heap.ids.IdOf(path[i]), ""});
+  return NameSteps(examined, NearestPaths(examined.heap->graph(), objects));
+}
+
+std::vector<HoldingPath> NameSteps(const Examined& examined,
+                                   const std::vector<std::vector<uint32_t>>& ways) {
+  std::vector<NamedStep> steps;
+  for (const std::vector<uint32_t>& way : ways) {
+    for (size_t i = 1; i < way.size(); ++i)
+      steps.push_back({way[i - 1], way[i]});
   }
-  NameReferences(opened.file, *opened.dump, heap.census, &references);
+  examined.heap->NameSteps(&steps);
   std::vector<HoldingPath> result;
-  auto reference = references.begin();
-  for (const ObjectPath& path : paths) {
+  auto step = steps.begin();
+  for (const std::vector<uint32_t>& way : ways) {
     HoldingPath& holding = result.emplace_back();
-    holding.root = path.empty() ? "" : RootOf(heap, path.front());
-    for (size_t i = 0; i < path.size(); ++i)
-      holding.steps.push_back({path[i], i == 0 ? "" : std::move((reference++)->name)});
+    holding.root = way.empty() ? "" : RootOf(*examined.heap, way.front());
+    for (size_t i = 0; i < way.size(); ++i)
+      holding.steps.push_back({way[i], i == 0 ? "" : std::move((step++)->name)});
   }
   return result;
 }

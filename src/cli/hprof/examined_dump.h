@@ -1,21 +1,22 @@
-// A heap dump as a graph of objects of which it is known who dominates whom: what all
+// A heap as a graph of objects of which it is known who dominates whom: what all
 // views need that are about single objects.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/column.h"
 #include "base/status.h"
+#include "cli/hprof/loaded_heap.h"
 #include "cli/hprof/opened_dump.h"
-#include "hprof/load_graph.h"
 #include "object_graph/dominators.h"
 
 namespace heapprofd {
 
 struct Examined {
-  hprof::HeapGraph heap;
+  std::unique_ptr<LoadedHeap> heap;
   DominatorTree tree;
   Column<uint64_t> retained;
   uint64_t total = 0;  // of what can be reached
@@ -23,14 +24,13 @@ struct Examined {
 
 Result<Examined> Examine(OpenedDump* opened);
 
-std::string NameOf(const hprof::HeapGraph& heap, uint32_t object);
+std::string NameOf(const LoadedHeap& heap, uint32_t object);
 
-// "class java.lang.String" for the object that stands for a class.
-std::string ObjectName(const hprof::HeapGraph& heap,
-                       const hprof::DumpFile& file,
-                       uint32_t object);
+// By type, whether it has this name.
+std::vector<bool> TypesNamed(const ObjectGraph& graph, const std::string& name);
 
-// `text`: an address, or a class, whose object that retains most is meant.
+// `text`: a handle, or a class, whose object that retains most is meant, or the class
+// itself, named "class C" or "java.lang.Class<C>".
 Result<uint32_t> FindObject(const Examined& examined, const std::string& text);
 
 // Why an object is still there: the shortest way to it from a root.
@@ -44,8 +44,11 @@ struct HoldingPath {
   std::vector<Step> steps;
 };
 
-std::vector<HoldingPath> HoldingPaths(const OpenedDump& opened,
-                                      const Examined& examined,
+// How the steps of ways through the graph are called.
+std::vector<HoldingPath> NameSteps(const Examined& examined,
+                                   const std::vector<std::vector<uint32_t>>& ways);
+
+std::vector<HoldingPath> HoldingPaths(const Examined& examined,
                                       const std::vector<uint32_t>& objects);
 
 }  // namespace heapprofd

@@ -10,6 +10,7 @@
 
 #include "base/print.h"
 #include "cli/flag_values.h"
+#include "cli/hprof/graph_trace.h"
 #include "cli/hprof/hprof_report.h"
 #include "cli/memory_budget.h"
 #include "cli/output_file.h"
@@ -32,6 +33,7 @@ struct HprofOptions {
 std::vector<CommandWord> Verbs() {
   std::vector<CommandWord> verbs = ViewWords();
   verbs.push_back({"conv", "Android's dump as others read it; -z: only the app's heap"});
+  verbs.push_back({"trace", "the dump as a trace, for Perfetto's UI"});
   verbs.push_back({"merge", "the two files that Dalvik 1.0 and 1.1 write, as one"});
   return verbs;
 }
@@ -50,11 +52,11 @@ std::vector<Flag> HprofFlags(HprofOptions& options) {
   flags.push_back(
       {.name = "dump",
        .value_name = "N",
-       .help = "Of several dumps in a file; the last one when not said.",
+       .help = "Which of several dumps in a file; the last one.",
        .group = group,
        .apply = NumberValue("--dump", &options.dump, UINT64_MAX, "a whole number")});
   flags.push_back({.name = "strict",
-                   .help = "A damaged dump is shown as far as it goes, and fails.",
+                   .help = "A damaged dump is shown, and fails.",
                    .group = group,
                    .apply = Switch(&options.strict)});
   flags.push_back(AppHeapFlag(options));
@@ -89,6 +91,11 @@ Status ConvertFile(const HprofOptions& options) {
   if (!input.damage().empty())
     return Status(StatusCode::kCorrupt,
                   "cannot convert " + input_path + ": " + input.damage());
+  if (IsTrace(input.bytes()))
+    return Status(StatusCode::kCorrupt,
+                  "cannot convert " + input_path +
+                      ": it is a trace, and only hprof dumps are converted; the views of "
+                      "heap_profile hprof read it as it is");
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(output_path));
   HPD_TRY_ASSIGN(
       const hprof::ConvertReport report,
@@ -129,6 +136,17 @@ Status MergeFiles(const HprofOptions& options) {
   return {};
 }
 
+Status MakeTrace(const HprofOptions& options) {
+  if (options.words.size() != 2)
+    return Invalid(
+        "cannot make a trace: one input and one output are needed; for example: "
+        "heap_profile hprof trace dump.hprof dump.trace");
+  HPD_TRY(RefuseSameFile(options.words[0], options.words[1]));
+  HPD_TRY(UseMemoryBudget(options.view.memory_budget));
+  HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
+  return WriteGraphTrace(std::move(dump), options.words[1]);
+}
+
 Status ExamineFile(HprofOptions options) {
   if (options.words.empty())
     return Invalid(
@@ -157,6 +175,8 @@ Status RunOne(const std::string& verb, const HprofOptions& options) {
         "cannot examine: no verb is named; heap_profile hprof --help lists them");
   if (verb == "conv")
     return ConvertFile(options);
+  if (verb == "trace")
+    return MakeTrace(options);
   if (verb == "merge")
     return MergeFiles(options);
   if (IsView(verb))
@@ -172,26 +192,33 @@ Status RunOne(const std::string& verb, const HprofOptions& options) {
 
 CommandLine HprofLine() {
   const auto options = std::make_shared<HprofOptions>();
-  return {.text = {.name = "heap_profile hprof",
-                   .summary = "Examines heap dumps of Java virtual machines (hprof): of "
-                              "HotSpot and of Android, plain or gzip.",
-                   .usage = ViewUsage("heap_profile hprof", "FILE") +
-                            "\nheap_profile hprof conv [-z] INPUT OUTPUT\n"
-                            "heap_profile hprof merge HEAD [TAIL] OUTPUT",
-                   .words_title = "verbs",
-                   .words = Verbs(),
-                   .epilogue = "- is standard input or output. A class stands for the "
-                               "object of it that\nretains most; for find for all.\n"},
-          .flags = HprofFlags(*options),
-          .take_word = TakeWords(&options->words),
-          .run = [options]() -> Result<int> {
-            Words& words = options->words;
-            std::string& verb = options->view.verb;
-            verb = words.empty() ? "" : words[0];
-            words.erase(words.begin(), words.begin() + (words.empty() ? 0 : 1));
-            HPD_TRY(RunOne(verb, *options));
-            return static_cast<int>(kExitOk);
-          }};
+  return {
+      .text = {.name = "heap_profile hprof",
+               .summary =
+                   "Examines heaps of Java: in hprof dumps, of HotSpot and Android, and "
+                   "in traces.",
+               .usage = ViewUsage("heap_profile hprof", "FILE") +
+                        "\nheap_profile hprof conv [-z]|trace INPUT OUTPUT\n"
+                        "heap_profile hprof merge HEAD [TAIL] OUTPUT",
+               .words_title = "verbs",
+               .words = Verbs(),
+               .epilogue = "- is standard input or output. A class stands for the "
+                           "object of it that\nretains most; for find for all.\n"
+                           "\n"
+                           "FILE may be a trace with heap graphs, as Perfetto and hprof "
+                           "trace make them.\nIts objects are named id=N instead of by "
+                           "an address. strings, threads,\ncollections and FIELD=VALUE "
+                           "need a dump: a trace has no values of fields.\n"},
+      .flags = HprofFlags(*options),
+      .take_word = TakeWords(&options->words),
+      .run = [options]() -> Result<int> {
+        Words& words = options->words;
+        std::string& verb = options->view.verb;
+        verb = words.empty() ? "" : words[0];
+        words.erase(words.begin(), words.begin() + (words.empty() ? 0 : 1));
+        HPD_TRY(RunOne(verb, *options));
+        return static_cast<int>(kExitOk);
+      }};
 }
 
 CommandLine HprofConvLine() {

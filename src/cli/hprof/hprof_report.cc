@@ -13,11 +13,14 @@
 #include "base/print.h"
 #include "cli/flag_values.h"
 #include "cli/hprof/class_sums.h"
+#include "cli/hprof/collection_report.h"
 #include "cli/hprof/compare_report.h"
 #include "cli/hprof/examined_dump.h"
 #include "cli/hprof/find_report.h"
 #include "cli/hprof/leak_report.h"
+#include "cli/hprof/loader_report.h"
 #include "cli/hprof/object_report.h"
+#include "cli/hprof/paths_report.h"
 #include "cli/hprof/report_parts.h"
 #include "cli/hprof/string_report.h"
 #include "cli/hprof/thread_report.h"
@@ -47,15 +50,14 @@ std::vector<uint32_t> DominatedBy(const Examined& examined, uint32_t above) {
   return objects;
 }
 
-Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
-  HPD_TRY_ASSIGN(const ClassSums sums, SumClasses(&opened, view.retained));
+void PrintSums(const OpenedDump& opened, const ClassSums& sums, const HprofView& view) {
   const size_t shown = Shown(sums.rows.size(), view);
   if (view.json) {
     json list = json::array();
     for (size_t i = 0; i < shown; ++i)
       list.push_back(JsonOf(sums.rows[i], view.retained));
     PrintJson(opened, "classes", std::move(list), JsonOf(sums, view.retained));
-    return {};
+    return;
   }
   PrintTotal(opened, sums.objects, sums.bytes);
   const std::string retained = view.retained ? AlignedNumber("retained") : "";
@@ -67,6 +69,19 @@ Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
           view.retained ? AlignedNumber(std::to_string(row.retained)).c_str() : "",
           row.name.c_str());
   }
+}
+
+Status PrintHistogram(OpenedDump& opened, const HprofView& view) {
+  HPD_TRY_ASSIGN(const ClassSums sums, SumClasses(&opened, view.retained));
+  PrintSums(opened, sums, view);
+  return {};
+}
+
+Status PrintUnreachable(OpenedDump& opened, const HprofView& view) {
+  HPD_TRY_ASSIGN(const ClassSums sums, SumUnreachable(&opened));
+  HprofView plain = view;
+  plain.retained = false;  // it is 0
+  PrintSums(opened, sums, plain);
   return {};
 }
 
@@ -81,7 +96,7 @@ Status PrintDominators(OpenedDump& opened, const HprofView& view) {
   if (view.json) {
     json list = json::array();
     for (size_t i = 0; i < shown; ++i)
-      list.push_back(JsonOf(examined, opened, objects[i]));
+      list.push_back(JsonOf(examined, objects[i]));
     PrintJson(opened, "objects", std::move(list), {{"reachable_bytes", examined.total}});
     return {};
   }
@@ -92,8 +107,8 @@ Status PrintDominators(OpenedDump& opened, const HprofView& view) {
     Print(stdout, "%14llu %6s %10llu  %s\n", static_cast<unsigned long long>(retained),
           FormatShare(static_cast<double>(retained), static_cast<double>(examined.total))
               .c_str(),
-          static_cast<unsigned long long>(examined.heap.graph.SizeOf(objects[i])),
-          TitleOf(examined, opened, objects[i]).c_str());
+          static_cast<unsigned long long>(examined.heap->graph().SizeOf(objects[i])),
+          TitleOf(examined, objects[i]).c_str());
   }
   return {};
 }
@@ -101,13 +116,13 @@ Status PrintDominators(OpenedDump& opened, const HprofView& view) {
 Status PrintPath(OpenedDump& opened, const HprofView& view) {
   HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
   HPD_TRY_ASSIGN(const uint32_t object, FindObject(examined, view.object));
-  const HoldingPath path = HoldingPaths(opened, examined, {object})[0];
+  const HoldingPath path = HoldingPaths(examined, {object})[0];
   if (view.json)
-    PrintJson(opened, "path", JsonOf(examined, opened, path), {{"root", path.root}});
+    PrintJson(opened, "path", JsonOf(examined, path), {{"root", path.root}});
   else if (path.steps.empty())
     Print(stdout, "%s is not held by any root: it is garbage\n", view.object.c_str());
   else
-    PrintSteps(examined, opened, path);
+    PrintSteps(examined, path);
   return {};
 }
 
@@ -122,13 +137,14 @@ struct ViewKind {
   const char* needs;  // when there are more or fewer
   Status (*print)(OpenedDump& opened, const HprofView& view);  // nullptr: compare
   const char* help;
+  bool needs_dump = false;  // and not only the graph of objects
 };
 
 constexpr char kCompare[] = "compare";
 constexpr char kNoObjectNeeded[] = "it is of no single object";
 constexpr char kOneObject[] = "one object is needed";
 
-constexpr std::array<ViewKind, 9> kViewKinds = {{
+constexpr std::array<ViewKind, 13> kViewKinds = {{
     {"histogram", "[--retained]", "", 0, 0, kNoObjectNeeded, PrintHistogram,
      "objects and bytes of each class; --retained: what would be freed"},
     {"leaks", "", "", 0, 0, kNoObjectNeeded, PrintLeaks,
@@ -139,15 +155,23 @@ constexpr std::array<ViewKind, 9> kViewKinds = {{
      "the shortest way from a root to an object: why it is there"},
     {"object", "", "ADDRESS|CLASS", 1, 1, kOneObject, PrintObject,
      "what is in an object: values of fields, elements of arrays"},
+    {"paths", "", "CLASS", 1, 1, "one class is needed", PrintMergedPaths,
+     "the ways from roots to all objects of a class, merged by class"},
     {"find", "[--retained]", "CLASS [FIELD=VALUE]...", 1, SIZE_MAX,
      "a class is needed, in which * stands for anything", PrintFound,
-     "objects by class, by values of fields (FIELD=VALUE), by texts (FIELD~TEXT)"},
+     "objects by class, fields (FIELD=VALUE), texts (FIELD~TEXT)"},
     {kCompare, "[--retained]", "OLDER", 1, 1, "one older dump is needed", nullptr,
      "what classes have more and less from one dump to another"},
     {"strings", "", "", 0, 0, kNoObjectNeeded, PrintStrings,
-     "texts that are there several times, and what that wastes"},
+     "texts that are there several times, and what that wastes", true},
     {"threads", "", "", 0, 0, kNoObjectNeeded, PrintThreads,
-     "what threads were doing, and what they and their stacks hold"},
+     "what threads were doing, and what they and their stacks hold", true},
+    {"collections", "", "", 0, 0, kNoObjectNeeded, PrintCollections,
+     "how full arrays of lists, maps and others are", true},
+    {"loaders", "", "", 0, 0, kNoObjectNeeded, PrintLoaders,
+     "class loaders, their objects and what they retain"},
+    {"unreachable", "", "", 0, 0, kNoObjectNeeded, PrintUnreachable,
+     "objects and bytes of each class that nothing holds"},
 }};
 
 // nullptr: there is none.
@@ -156,6 +180,20 @@ const ViewKind* ViewKindOf(const std::string& verb) {
       std::find_if(kViewKinds.begin(), kViewKinds.end(),
                    [&verb](const ViewKind& candidate) { return verb == candidate.verb; });
   return kind == kViewKinds.end() ? nullptr : kind;
+}
+
+Status SetHolding(const std::string& value, hprof::Holding* holding) {
+  constexpr std::pair<const char*, hprof::Holding> kKinds[] = {
+      {"strong", hprof::Holding::kStrong},
+      {"soft", hprof::Holding::kSoft},
+      {"weak", hprof::Holding::kWeak}};
+  for (const auto& [name, kind] : kKinds) {
+    if (value == name) {
+      *holding = kind;
+      return {};
+    }
+  }
+  return Invalid("cannot use --holding " + value + ": it is strong, soft or weak");
 }
 
 }  // namespace
@@ -172,10 +210,22 @@ std::vector<CommandWord> ViewWords() {
   return words;
 }
 
+bool HasSameWords(const ViewKind& a, const ViewKind& b) {
+  return std::string_view(a.flags) == b.flags && std::string_view(a.words) == b.words;
+}
+
 std::string ViewUsage(const std::string& command, const std::string& file) {
+  constexpr size_t kVerbsOfLine = 3;
   std::string usage;
-  for (const ViewKind& kind : kViewKinds) {
-    usage += (usage.empty() ? "" : "\n") + command + " " + kind.verb;
+  size_t verbs = 0;  // that are said already of those with the same words
+  for (size_t i = 0; i < std::size(kViewKinds); ++i) {
+    const ViewKind& kind = kViewKinds[i];
+    usage += verbs > 0 ? "|" : (usage.empty() ? "" : "\n") + command + " ";
+    usage += kind.verb;
+    if (i + 1 < std::size(kViewKinds) && ++verbs < kVerbsOfLine &&
+        HasSameWords(kind, kViewKinds[i + 1]))
+      continue;
+    verbs = 0;
     const bool is_older_first = kind.verb == std::string_view(kCompare);
     for (const std::string& part :
          {std::string(kind.flags), is_older_first ? kind.words : file,
@@ -187,9 +237,21 @@ std::string ViewUsage(const std::string& command, const std::string& file) {
 
 std::vector<Flag> DumpViewFlags(const std::string& group, HprofView* view) {
   return {{.name = "retained",
-           .help = "histogram, find, compare: also what would be freed with the objects.",
+           .help = "histogram, find, compare: what would be freed too.",
            .group = group,
            .apply = Switch(&view->retained)},
+          {.name = "holding",
+           .value_name = "KIND",
+           .help = "References that hold: strong, soft or weak.",
+           .details = "strong: soft references hold nothing, as when memory is short. "
+                      "soft: as usual, and when nothing is said. weak: weak, phantom and "
+                      "finalizer references hold, too, so that a path tells who knows an "
+                      "object.",
+           .group = group,
+           .apply =
+               [view](const std::string& value) {
+                 return SetHolding(value, &view->holding);
+               }},
           {.name = "top",
            .value_name = "N",
            .help = "So many rows, 20 when not said; 0: all.",
@@ -225,11 +287,17 @@ Result<std::optional<OpenedDump>> OpenOlder(const HprofView& view) {
 Status PrintView(OpenedDump& opened,
                  std::optional<OpenedDump> older,
                  const HprofView& view) {
+  if (opened.is_of_trace() && ViewKindOf(view.verb)->needs_dump)
+    return Invalid("cannot show " + view.verb + " of " + opened.path +
+                   ": a heap graph of a trace has no field values, texts or stacks; " +
+                   kTakeDump);
+  opened.holding = view.holding;
+  if (older)
+    older->holding = view.holding;
   Status status = older ? PrintComparison(std::move(*older), opened, view)
                         : ViewKindOf(view.verb)->print(opened, view);
-  HPD_TRY(opened.input.Check());
-  for (const std::string& note : opened.notes)
-    Print(stderr, "%s: %s\n", opened.path.c_str(), note.c_str());
+  HPD_TRY(opened.Check());
+  PrintNotes(opened);
   return status;
 }
 

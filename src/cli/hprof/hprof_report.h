@@ -22,7 +22,8 @@ struct HprofView {
   std::string object = {};
   std::vector<hprof::FieldCondition> conditions = {};  // find
   bool json = false;
-  bool retained = false;       // with retained sizes, where the view can be without
+  bool retained = false;  // with retained sizes, where the view can be without
+  hprof::Holding holding = hprof::Holding::kSoft;
   uint64_t top = 20;           // rows; 0: all
   uint64_t memory_budget = 0;  // bytes for what is known of the objects; 0: none
 };
@@ -34,7 +35,7 @@ bool IsView(const std::string& verb);
 std::vector<CommandWord> ViewWords();
 std::string ViewUsage(const std::string& command, const std::string& file);
 
-// --retained, --top, --memory-budget, --json.
+// --retained, --holding, --top, --memory-budget, --json.
 std::vector<Flag> DumpViewFlags(const std::string& group, HprofView* view);
 
 // `words`: what is named behind the verb and the dump.

@@ -98,19 +98,22 @@ std::vector<Flag> DumpFlags(JavaOptions* options) {
       {.name = "no-view",
        .help = "With --keep: show nothing of it.",
        .group = "the dump",
-       .apply = Switch(&options->no_view)},
+       .apply = Switch(&options->no_view),
+       .is_rare = true},
       {.name = "pull",
        .value_name = "PATH",
        .help = "android: a dump that is there already.",
        .group = "the dump",
-       .apply = TextValue("--pull", &options->pull)},
+       .apply = TextValue("--pull", &options->pull),
+       .is_rare = true},
       {.name = "timeout",
        .value_name = "SECONDS",
        .help = "Give up when nothing has come for so long.",
        .details = "300 when not said, and 10 until it listens.",
        .group = "the dump",
        .apply = NumberValue("--timeout", &options->timeout_s, kMaxTimeoutS,
-                            "a number of seconds up to a week")}};
+                            "a number of seconds up to a week"),
+       .is_rare = true}};
 }
 
 std::vector<Flag> OutOfMemoryFlags(JavaOptions* options) {
@@ -122,11 +125,13 @@ std::vector<Flag> OutOfMemoryFlags(JavaOptions* options) {
            .value_name = "PATH",
            .help = "With --arm-oom: where to, as it sees it.",
            .group = "out of memory",
-           .apply = TextValue("--oom-path", &options->oom_path)},
+           .apply = TextValue("--oom-path", &options->oom_path),
+           .is_rare = true},
           {.name = "disarm-oom",
-           .help = "Have it leave none, not even when it was started to do so.",
+           .help = "Have it leave none, not even if started to do so.",
            .group = "out of memory",
-           .apply = Switch(&options->disarm_oom)}};
+           .apply = Switch(&options->disarm_oom),
+           .is_rare = true}};
 }
 
 std::vector<Flag> JavaFlags(JavaOptions* options) {

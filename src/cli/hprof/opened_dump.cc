@@ -1,11 +1,18 @@
 #include "cli/hprof/opened_dump.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
+#include "base/print.h"
 #include "hprof/merge.h"
 
 namespace heapprofd {
+
+void PrintNotes(const OpenedDump& opened) {
+  for (const std::string& note : opened.notes)
+    Print(stderr, "%s: %s\n", opened.path.c_str(), note.c_str());
+}
 
 void AddDamage(const hprof::HeapCensus& census, OpenedDump* opened) {
   constexpr size_t kMostNotes = 10;
@@ -16,6 +23,8 @@ void AddDamage(const hprof::HeapCensus& census, OpenedDump* opened) {
         notes.size() < kMostNotes)
       notes.push_back(damage);
   }
+  if (!census.is_layout_known)
+    notes.emplace_back(hprof::kUnknownLayout);
   if (opened->is_damaged)
     notes.push_back("what follows is of the " + std::to_string(census.objects) +
                     " objects that could be read");
@@ -24,7 +33,9 @@ void AddDamage(const hprof::HeapCensus& census, OpenedDump* opened) {
 Result<OpenedDump> OpenDump(const std::string& path, uint64_t number) {
   std::vector<std::string> notes;
   HPD_TRY_ASSIGN(hprof::MappedInput input, hprof::OpenWhole(path, &notes));
-  HPD_TRY_ASSIGN(OpenedDump opened, OpenDump(std::move(input), path, number));
+  const bool is_trace = IsTrace(input.bytes());
+  HPD_TRY_ASSIGN(OpenedDump opened, is_trace ? OpenTraceOfHeap(input, path, number)
+                                             : OpenDump(std::move(input), path, number));
   opened.notes.insert(opened.notes.begin(), notes.begin(), notes.end());
   return opened;
 }
@@ -41,13 +52,16 @@ Result<OpenedDump> OpenDump(hprof::MappedInput input,
   if (number > count)
     return Invalid("cannot examine dump " + std::to_string(number) + " of " + path +
                    ": it has " + std::to_string(count));
-  OpenedDump opened{path, std::move(input), std::move(file), nullptr, {}, false};
-  const size_t at = number == 0 ? count - 1 : number - 1;
-  opened.dump = &opened.file.dumps()[at];
+  OpenedDump opened{path,
+                    std::make_unique<DumpOfFile>(
+                        DumpOfFile{std::move(input), std::move(file), nullptr}),
+                    nullptr};
+  DumpOfFile& source = *opened.source;
+  source.dump = &source.file.dumps()[number == 0 ? count - 1 : number - 1];
   if (count > 1 && number == 0)
     opened.notes.push_back("it has " + std::to_string(count) +
                            " dumps, of which this is the last; --dump 1 is the first");
-  for (const std::string& damage : {opened.input.damage(), opened.file.damage()}) {
+  for (const std::string& damage : {source.input.damage(), source.file.damage()}) {
     if (!damage.empty())
       opened.notes.push_back(damage);
     opened.is_damaged = opened.is_damaged || !damage.empty();

@@ -28,35 +28,36 @@ void PrintTotal(const OpenedDump& opened, uint64_t objects, uint64_t bytes) {
         FormatBytes(static_cast<double>(bytes)).c_str());
 }
 
-std::string TitleOf(const Examined& examined, const OpenedDump& opened, uint32_t object) {
-  return ObjectName(examined.heap, opened.file, object) + " " +
-         hprof::HexOf(examined.heap.ids.IdOf(object));
+std::string TitleOf(const Examined& examined, uint32_t object) {
+  return examined.heap->ObjectName(object) + " " + examined.heap->HandleOf(object);
 }
 
-json JsonOf(const Examined& examined, const OpenedDump& opened, uint32_t object) {
-  return {{"class", ObjectName(examined.heap, opened.file, object)},
-          {"address", hprof::HexOf(examined.heap.ids.IdOf(object))},
-          {"bytes", examined.heap.graph.SizeOf(object)},
-          {"retained", examined.retained[object]}};
+json JsonOf(const Examined& examined, uint32_t object) {
+  json row = {{"class", examined.heap->ObjectName(object)},
+              {"bytes", examined.heap->graph().SizeOf(object)},
+              {"retained", examined.retained[object]}};
+  examined.heap->Identify(object, &row);
+  return row;
 }
 
-json JsonOf(const Examined& examined, const OpenedDump& opened, const HoldingPath& path) {
+json JsonOf(const Examined& examined, const HoldingPath& path) {
   json list = json::array();
   for (const HoldingPath::Step& step : path.steps) {
-    list.push_back(JsonOf(examined, opened, step.object));
+    list.push_back(JsonOf(examined, step.object));
     list.back()["reference"] = step.reference;
   }
   return list;
 }
 
-void PrintSteps(const Examined& examined,
-                const OpenedDump& opened,
-                const HoldingPath& path) {
+void PrintSteps(const Examined& examined, const HoldingPath& path) {
   Print(stdout, "%s\n", path.root.c_str());
+  PrintStepRows(examined, path);
+}
+
+void PrintStepRows(const Examined& examined, const HoldingPath& path) {
   for (const HoldingPath::Step& step : path.steps)
     Print(stdout, "  %s%s%s, retains %s\n", step.reference.c_str(),
-          step.reference.empty() ? "" : " -> ",
-          TitleOf(examined, opened, step.object).c_str(),
+          step.reference.empty() ? "" : " -> ", TitleOf(examined, step.object).c_str(),
           FormatBytes(static_cast<double>(examined.retained[step.object])).c_str());
 }
 

@@ -22,19 +22,18 @@ size_t Shown(size_t rows, const HprofView& view);
 // The headline of a table.
 void PrintTotal(const OpenedDump& opened, uint64_t objects, uint64_t bytes);
 
-// "class java.lang.String 0x1234".
-std::string TitleOf(const Examined& examined, const OpenedDump& opened, uint32_t object);
+// "class java.lang.String 0x1234", "java.lang.String id=7".
+std::string TitleOf(const Examined& examined, uint32_t object);
 
-nlohmann::json JsonOf(const Examined& examined,
-                      const OpenedDump& opened,
-                      uint32_t object);
+nlohmann::json JsonOf(const Examined& examined, uint32_t object);
 
 // The steps, and for each how it is called by the one before.
-nlohmann::json JsonOf(const Examined& examined,
-                      const OpenedDump& opened,
-                      const HoldingPath& path);
-void PrintSteps(const Examined& examined,
-                const OpenedDump& opened,
-                const HoldingPath& path);
+nlohmann::json JsonOf(const Examined& examined, const HoldingPath& path);
+
+// The steps, one per line.
+void PrintStepRows(const Examined& examined, const HoldingPath& path);
+
+// Behind its root.
+void PrintSteps(const Examined& examined, const HoldingPath& path);
 
 }  // namespace heapprofd

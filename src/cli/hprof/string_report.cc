@@ -39,10 +39,12 @@ std::string ShownLine(const hprof::DuplicateString& row) {
 }  // namespace
 
 Status PrintStrings(OpenedDump& opened, const HprofView& view) {
-  const hprof::HeapCensus census = hprof::TakeCensus(opened.file, *opened.dump);
+  const hprof::HeapCensus census =
+      hprof::TakeCensus(opened.source->file, *opened.source->dump);
   AddDamage(census, &opened);
-  const hprof::DuplicateStrings found = hprof::FindDuplicateStrings(
-      opened.file, *opened.dump, census, view.top == 0 ? SIZE_MAX : view.top);
+  const hprof::DuplicateStrings found =
+      hprof::FindDuplicateStrings(opened.source->file, *opened.source->dump, census,
+                                  view.top == 0 ? SIZE_MAX : view.top);
   if (view.json) {
     PrintJson(opened, "strings", JsonOfStrings(found),
               {{"texts", found.texts},

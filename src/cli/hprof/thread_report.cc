@@ -17,12 +17,10 @@ using nlohmann::json;
 
 constexpr size_t kLocalsShown = 3;
 
-json JsonOfLocals(const Examined& examined,
-                  const OpenedDump& opened,
-                  const std::vector<uint32_t>& locals) {
+json JsonOfLocals(const Examined& examined, const std::vector<uint32_t>& locals) {
   json list = json::array();
   for (const uint32_t object : locals)
-    list.push_back(JsonOf(examined, opened, object));
+    list.push_back(JsonOf(examined, object));
   return list;
 }
 
@@ -31,24 +29,21 @@ json JsonOfThread(const Examined& examined,
                   const hprof::HeapThread& thread) {
   json frames = json::array();
   for (const hprof::ThreadFrame& frame : thread.frames)
-    frames.push_back({{"method", opened.file.DescribeFrame(frame.id)},
-                      {"locals", JsonOfLocals(examined, opened, frame.locals)}});
+    frames.push_back({{"method", opened.source->file.DescribeFrame(frame.id)},
+                      {"locals", JsonOfLocals(examined, frame.locals)}});
   return {{"name", thread.name},
-          {"object", JsonOf(examined, opened, thread.object)},
+          {"object", JsonOf(examined, thread.object)},
           {"ran_out_of_memory", thread.ran_out_of_memory},
           {"frames", std::move(frames)},
-          {"other_locals", JsonOfLocals(examined, opened, thread.other_locals)}};
+          {"other_locals", JsonOfLocals(examined, thread.other_locals)}};
 }
 
 // Those that retain most.
-void PrintLocals(const Examined& examined,
-                 const OpenedDump& opened,
-                 std::vector<uint32_t> locals) {
+void PrintLocals(const Examined& examined, std::vector<uint32_t> locals) {
   std::ranges::stable_sort(locals, std::ranges::greater(),
                            [&](uint32_t object) { return examined.retained[object]; });
   for (size_t i = 0; i < std::min(locals.size(), kLocalsShown); ++i)
-    Print(stdout, "        %s, retains %s\n",
-          TitleOf(examined, opened, locals[i]).c_str(),
+    Print(stdout, "        %s, retains %s\n", TitleOf(examined, locals[i]).c_str(),
           FormatBytes(static_cast<double>(examined.retained[locals[i]])).c_str());
   if (locals.size() > kLocalsShown)
     Print(stdout, "        and %s more\n",
@@ -59,17 +54,18 @@ void PrintThread(const Examined& examined,
                  const OpenedDump& opened,
                  const hprof::HeapThread& thread) {
   Print(stdout, "\"%s\" %s, retains %s\n", Printable(thread.name).c_str(),
-        TitleOf(examined, opened, thread.object).c_str(),
+        TitleOf(examined, thread.object).c_str(),
         FormatBytes(static_cast<double>(examined.retained[thread.object])).c_str());
   if (thread.ran_out_of_memory)
     Print(stdout, "    ran out of memory: it makes an OutOfMemoryError\n");
   for (const hprof::ThreadFrame& frame : thread.frames) {
-    Print(stdout, "    at %s\n", Printable(opened.file.DescribeFrame(frame.id)).c_str());
-    PrintLocals(examined, opened, frame.locals);
+    Print(stdout, "    at %s\n",
+          Printable(opened.source->file.DescribeFrame(frame.id)).c_str());
+    PrintLocals(examined, frame.locals);
   }
   if (!thread.other_locals.empty()) {
     Print(stdout, "    in native code\n");
-    PrintLocals(examined, opened, thread.other_locals);
+    PrintLocals(examined, thread.other_locals);
   }
 }
 
@@ -77,8 +73,8 @@ void PrintThread(const Examined& examined,
 
 Status PrintThreads(OpenedDump& opened, const HprofView& view) {
   HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
-  std::vector<hprof::HeapThread> threads =
-      hprof::ThreadsOf(opened.file, *opened.dump, examined.heap);
+  std::vector<hprof::HeapThread> threads = hprof::ThreadsOf(
+      opened.source->file, *opened.source->dump, *examined.heap->of_dump());
   const size_t count = threads.size();
   std::ranges::stable_sort(
       threads, std::ranges::greater(), [&](const hprof::HeapThread& thread) {

@@ -59,13 +59,13 @@ std::vector<Flag> DiffFlags(DiffOptions& options) {
                                /*of_change=*/true)}};
 }
 
-// "▲ +1.20 MiB": as the report has it.
+// "▲ +1.20 MiB", "▼ -1.20 MiB": as the report has it, with the minus of all other lines.
 std::string FormatChange(double change, FigureUnit unit) {
   const bool has_arrows = TerminalShowsUnicode();
   if (change == 0)
     return "= " + FormatFigure(0, unit);
   const std::string sign =
-      change > 0 ? (has_arrows ? "▲ +" : "+") : (has_arrows ? "▼ −" : "-");
+      change > 0 ? (has_arrows ? "▲ +" : "+") : (has_arrows ? "▼ -" : "-");
   return sign + FormatFigure(std::abs(change), unit);
 }
 

@@ -58,8 +58,6 @@ void AddRecording(const ImportedTrace& trace,
   std::erase_if(options->warnings, IsToldByFigures);
   if (std::ranges::any_of(trace.dumps, &ImportedDump::hit_guardrail))
     options->warnings.push_back(GuardrailWords());
-  if (end.seconds > 0)
-    options->seconds = end.seconds;
   options->program = ProgramBehindFirst(results, end.program_pid);
   options->largest = LargerThanFirst(results);
   for (std::string& warning : UnrecordedWarnings(end.unrecorded))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "profile/limits.h"
@@ -16,6 +17,7 @@ using Stack = std::vector<StackFunction>;
 struct Sums {
   std::vector<double> series;
   CallsiteTotals last;
+  BytesByAge ages{};  // at the last dump
 };
 
 class StackSums {
@@ -24,19 +26,32 @@ class StackSums {
       : names_(profile), dumps_(dumps) {}
 
   void Add(const HeapDump& heap, size_t dump) {
-    for (const auto& [callsite, totals] : heap.callsites) {
-      Sums& sums = *Find(callsite);
-      sums.series[dump] += totals.live().bytes;
-      if (dump + 1 < dumps_)
-        continue;
-      sums.last.allocated += totals.allocated;
-      sums.last.freed += totals.freed;
-    }
+    for (const auto& [callsite, totals] : heap.callsites)
+      Find(callsite)->series[dump] += totals.live().bytes;
+    if (dump + 1 == dumps_)
+      AddLast(heap);
   }
+
+  bool tells_ages() const { return tells_ages_; }
 
   const std::map<Stack, Sums>& sums() const { return sums_; }
 
  private:
+  void AddLast(const HeapDump& heap) {
+    for (const auto& [callsite, totals] : heap.callsites) {
+      Sums& sums = *Find(callsite);
+      sums.last.allocated += totals.allocated;
+      sums.last.freed += totals.freed;
+    }
+    for (const ShapeRow& row : heap.shapes) {
+      if (row.kind != ShapeKind::kAge)
+        continue;
+      const size_t age = std::min<size_t>(row.log2, BytesByAge().size() - 1);
+      Find(row.callsite)->ages[age] += row.estimate.bytes;
+      tells_ages_ = true;
+    }
+  }
+
   Sums* Find(CallsiteId callsite) {
     const auto [known, is_new] = by_callsite_.try_emplace(callsite, nullptr);
     if (is_new) {
@@ -50,6 +65,7 @@ class StackSums {
   size_t dumps_;
   std::map<Stack, Sums> sums_;
   std::map<CallsiteId, Sums*> by_callsite_;
+  bool tells_ages_ = false;
 };
 
 // Those that the report has of this heap, in order.
@@ -75,7 +91,7 @@ RestoredProfile* ProcessOf(OpenedFile& file, const ChosenHeap& heap) {
 
 auto RankOf(const SuspectStack& stack) {
   const bool grows = stack.evidence < Evidence::kNothingFreed;
-  return std::tuple(stack.evidence, grows ? -stack.growth() : 0.0, -stack.live);
+  return std::tuple(stack.evidence, grows ? -stack.growth() : 0.0, -stack.settled());
 }
 
 }  // namespace
@@ -113,25 +129,55 @@ Evidence EvidenceOf(const std::vector<double>& series,
 double Leaks::held() const {
   double held = 0;
   for (const SuspectStack& stack : stacks)
-    held += stack.live;
+    held += stack.settled();
   return held;
 }
 
-Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap) {
+double YoungerBytes(const BytesByAge& ages, double ns) {
+  double bytes = 0;
+  for (size_t i = 0; i < ages.size(); ++i) {
+    const double low = i == 0 ? 0 : std::ldexp(1.0, static_cast<int>(i));
+    const double width = std::ldexp(1.0, static_cast<int>(i) + 1) - low;
+    bytes += ages[i] * std::clamp((ns - low) / width, 0.0, 1.0);
+  }
+  return bytes;
+}
+
+std::optional<double> MedianAge(const BytesByAge& ages) {
+  const double half = std::accumulate(ages.begin(), ages.end(), 0.0) / 2;
+  double below = 0;
+  for (size_t i = 0; i < ages.size(); ++i) {
+    if (ages[i] > 0 && below + ages[i] >= half)
+      return std::ldexp(1 + (half - below) / ages[i], static_cast<int>(i));
+    below += ages[i];
+  }
+  return std::nullopt;
+}
+
+Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap, LeakFilter* filter) {
   RestoredProfile* const process = ProcessOf(file, heap);
   const std::string name = heap.heap->heap_name;
   const std::vector<uint32_t> dumps = DumpsOf(file, *process, name);
   StackSums sums(process->profile(), dumps.size());
-  for (size_t i = 0; i < dumps.size(); ++i)
-    sums.Add(process->Restore(dumps[i]), i);
+  uint64_t end_ns = 0;
+  for (size_t i = 0; i < dumps.size(); ++i) {
+    const HeapDump dump = process->Restore(dumps[i]);
+    sums.Add(dump, i);
+    end_ns = dump.end_ns;
+  }
+  const uint64_t begin_ns = std::min(process->profile().process.start_ns, end_ns);
+  const double newest_ns =
+      static_cast<double>(end_ns - begin_ns) * filter->newest_percent / 100;
   Leaks leaks;
   leaks.dumps = dumps.size();
+  leaks.tells_ages = sums.tells_ages();
   double allocated = 0;
   for (const auto& [stack, sum] : sums.sums()) {
     leaks.live += sum.last.live().bytes;
     allocated += sum.last.allocated.bytes;
   }
   leaks.tells_frees = allocated > leaks.live;
+  Suppressor suppressor(&filter->suppressions);
   for (const auto& [stack, sum] : sums.sums()) {
     SuspectStack suspect;
     suspect.live = sum.series.back();
@@ -139,8 +185,14 @@ Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap) {
       continue;
     suspect.allocated = sum.last.allocated.bytes;
     suspect.evidence = EvidenceOf(sum.series, suspect.allocated, leaks.tells_frees);
-    if (suspect.evidence == Evidence::kNone)
+    if (suspect.evidence == Evidence::kNone ||
+        suppressor.Suppress(stack, suspect.live) != nullptr)
       continue;
+    suspect.too_new = std::min(suspect.live, YoungerBytes(sum.ages, newest_ns));
+    leaks.left_out += suspect.too_new;
+    if (suspect.too_new >= suspect.live)
+      continue;
+    suspect.median_age_ns = MedianAge(sum.ages);
     suspect.stack = stack;
     suspect.series = sum.series;
     suspect.error =

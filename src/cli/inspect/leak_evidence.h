@@ -2,11 +2,14 @@
 // memory grows from dump to dump, or is never freed.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cli/inspect/comparison.h"
 #include "cli/inspect/opened_file.h"
+#include "cli/inspect/suppressions.h"
 #include "cli/results/top_list.h"
 
 namespace heapprofd {
@@ -29,6 +32,21 @@ Evidence EvidenceOf(const std::vector<double>& series,
 
 inline constexpr size_t kLeastDumps = 3;  // that growth can be seen in
 
+// Live bytes of a stack by their age: [i]: at least 2^i ns and less than twice that.
+using BytesByAge = std::array<double, 64>;
+
+// Of blocks that are younger than `ns`; those of an age are taken to have come evenly.
+double YoungerBytes(const BytesByAge& ages, double ns);
+
+// ns; half of the bytes are older. nullopt: there are none.
+std::optional<double> MedianAge(const BytesByAge& ages);
+
+// What is not to be shown.
+struct LeakFilter {
+  uint32_t newest_percent = 0;  // allocated in the last part of the recording's time
+  std::vector<Suppression> suppressions = {};
+};
+
 struct SuspectStack {
   Evidence evidence = Evidence::kNone;
   std::vector<StackFunction> stack;  // the holder first
@@ -36,8 +54,13 @@ struct SuspectStack {
   double live = 0;                   // at the last one
   double error = 0;                  // half of its 95 % interval
   double allocated = 0;
+  double too_new = 0;                   // of the live bytes, by LeakFilter
+  std::optional<double> median_age_ns;  // of what is live
 
   double growth() const { return live - series.front(); }
+
+  // Live bytes that are told.
+  double settled() const { return live - too_new; }
 };
 
 struct Leaks {
@@ -45,11 +68,14 @@ struct Leaks {
   size_t dumps = 0;                  // looked at
   double live = 0;                   // of the whole heap
   bool tells_frees = false;
+  bool tells_ages = false;
+  double left_out = 0;  // live bytes of stacks, too new to be told
 
   // Of the stacks.
   double held() const;
 };
 
-Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap);
+// `filter` counts what it suppresses.
+Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap, LeakFilter* filter);
 
 }  // namespace heapprofd

@@ -22,5 +22,20 @@ TEST(LeakEvidenceTest, NothingFreedIsEvidenceOnlyWhereFreesAreTold) {
   EXPECT_EQ(EvidenceOf({3}, 3, false), Evidence::kNone);
 }
 
+TEST(LeakEvidenceTest, BytesOfAnAgeAreTakenToHaveComeEvenly) {
+  BytesByAge ages{};
+  EXPECT_EQ(YoungerBytes(ages, 1000), 0);
+  EXPECT_EQ(MedianAge(ages), std::nullopt);
+  ages[4] = 100;  // 16 to 31 ns
+  ages[6] = 300;  // 64 to 127 ns
+  EXPECT_EQ(YoungerBytes(ages, 0), 0);
+  EXPECT_EQ(YoungerBytes(ages, 16), 0);
+  EXPECT_EQ(YoungerBytes(ages, 24), 50);
+  EXPECT_EQ(YoungerBytes(ages, 64), 100);
+  EXPECT_EQ(YoungerBytes(ages, 96), 250);
+  EXPECT_EQ(YoungerBytes(ages, 128), 400);
+  EXPECT_NEAR(*MedianAge(ages), 64 * (1 + 100.0 / 300), 1e-9);
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -32,6 +32,8 @@ struct LeaksOptions {
   Words files;
   uint32_t top = 10;
   bool json = false;
+  uint32_t newest_percent = 0;
+  std::string suppressions;  // a file's path
 };
 
 std::vector<Flag> LeaksFlags(LeaksOptions& options) {
@@ -42,6 +44,21 @@ std::vector<Flag> LeaksFlags(LeaksOptions& options) {
        .help = "Stacks that are shown. Default 10.",
        .group = group,
        .apply = NumberValue("--top", &options.top, 100000, "a number from 0 to 100000")},
+      {.name = "leave-out-newest",
+       .value_name = "PERCENT",
+       .help = "Without what was allocated in the last PERCENT of the recording's time, "
+               "which may just not have been freed yet; 10 is a good value.",
+       .group = group,
+       .apply = NumberValue("--leave-out-newest", &options.newest_percent, 99,
+                            "a number from 0 to 99")},
+      {.name = "suppressions",
+       .value_name = "FILE",
+       .help = "Without stacks that a line leak:PATTERN of the file describes, as "
+               "LeakSanitizer's suppressions.",
+       .details = "PATTERN is a part of a function's or a module's name; * is any text, "
+                  "^ and $ the begin and the end.",
+       .group = group,
+       .apply = TextValue("--suppressions", &options.suppressions)},
       {.name = "json",
        .help = "For programs, all stacks; docs/terminal.md has the keys.",
        .group = group,
@@ -56,6 +73,11 @@ std::string Callers(const std::vector<StackFunction>& stack) {
   return text;
 }
 
+// Half of what is live is older.
+std::string AgeText(const SuspectStack& suspect) {
+  return suspect.median_age_ns ? FormatDuration(*suspect.median_age_ns / 1e9) : "?";
+}
+
 std::string RowOf(size_t rank, const SuspectStack& suspect, const Leaks& leaks) {
   char number[32];
   snprintf(number, sizeof(number), "  %2zu  ", rank);
@@ -66,11 +88,27 @@ std::string RowOf(size_t rank, const SuspectStack& suspect, const Leaks& leaks) 
                                                    FormatBytes(std::abs(suspect.growth()))
                                              : "?";
   std::string text = number + Pad(EvidenceName(suspect.evidence), 22) +
-                     Pad(FormatBytes(suspect.live), kLeakFigureWidth) +
+                     Pad(FormatBytes(suspect.settled()), kLeakFigureWidth) +
                      Pad(growth, kLeakFigureWidth) + Pad(freed, kLeakFigureWidth) +
+                     Pad(AgeText(suspect), kLeakFigureWidth) +
                      Printable(suspect.stack[0].label) + "\n";
   const std::string callers = Callers(suspect.stack);
   return callers.empty() ? text : text + "      " + callers + "\n";
+}
+
+// What is not in the table.
+std::string LeftOutText(const Leaks& leaks, const LeakFilter& filter) {
+  std::string text;
+  if (filter.newest_percent > 0)
+    text += "  Left out: " + FormatBytes(leaks.left_out) + " of the last " +
+            std::to_string(filter.newest_percent) + " % of the time.\n";
+  for (const Suppression& suppression : filter.suppressions) {
+    if (suppression.stacks > 0)
+      text += "  Suppressed by leak:" + Printable(suppression.pattern) + ": " +
+              FormatCounted(static_cast<double>(suppression.stacks), "stack", "stacks") +
+              " with " + FormatBytes(suppression.bytes) + ".\n";
+  }
+  return text;
 }
 
 std::string Notes(const Leaks& leaks) {
@@ -87,7 +125,10 @@ std::string Notes(const Leaks& leaks) {
   return text;
 }
 
-void PrintTable(const ChosenHeap& heap, const Leaks& leaks, size_t top) {
+void PrintTable(const ChosenHeap& heap,
+                const Leaks& leaks,
+                const LeakFilter& filter,
+                size_t top) {
   std::string text =
       "Stacks that grow or keep what they allocate: " + ProcessName(*heap.profile) +
       ", heap " + Printable(heap.heap->heap_name) + ", " + std::to_string(leaks.dumps) +
@@ -102,11 +143,11 @@ void PrintTable(const ChosenHeap& heap, const Leaks& leaks, size_t top) {
             FormatShare(leaks.held(), leaks.live) +
             " of what is live then.\n  This is evidence, not proof: the program may "
             "still need it.\n";
-  text += Notes(leaks);
+  text += LeftOutText(leaks, filter) + Notes(leaks);
   if (!leaks.stacks.empty() && top > 0)
     text += "\n      " + Pad("evidence", 22) + Pad("live", kLeakFigureWidth) +
             Pad("growth", kLeakFigureWidth) + Pad("freed", kLeakFigureWidth) +
-            "allocated by\n";
+            Pad("age", kLeakFigureWidth) + "allocated by\n";
   for (size_t i = 0; i < std::min(top, leaks.stacks.size()); ++i)
     text += RowOf(i + 1, leaks.stacks[i], leaks);
   if (leaks.stacks.size() > top)
@@ -132,11 +173,25 @@ Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
     json["freed_bytes"] = RoundedFigure(std::max(0.0, suspect.allocated - suspect.live));
   else
     json["freed_bytes"] = nullptr;
+  json["left_out_bytes"] = RoundedFigure(suspect.too_new);
+  if (suspect.median_age_ns)
+    json["median_age_ms"] = RoundedFigure(*suspect.median_age_ns / 1e6);
+  else
+    json["median_age_ms"] = nullptr;
   json["stack"] = std::move(functions);
   return json;
 }
 
-void PrintJson(const ChosenHeap& heap, const Leaks& leaks) {
+Json SuppressionsJson(const LeakFilter& filter) {
+  Json list = Json::array();
+  for (const Suppression& suppression : filter.suppressions)
+    list.push_back({{"pattern", suppression.pattern},
+                    {"stacks", suppression.stacks},
+                    {"live_bytes", RoundedFigure(suppression.bytes)}});
+  return list;
+}
+
+void PrintJson(const ChosenHeap& heap, const Leaks& leaks, const LeakFilter& filter) {
   Json json = {{"version", kLeaksJsonVersion},
                {"file", heap.file->path},
                {"name", ProgramName(*heap.profile)},
@@ -145,6 +200,8 @@ void PrintJson(const ChosenHeap& heap, const Leaks& leaks) {
                {"tells_frees", leaks.tells_frees},
                {"live_bytes", RoundedFigure(leaks.live)},
                {"held_bytes", RoundedFigure(leaks.held())},
+               {"left_out_bytes", RoundedFigure(leaks.left_out)},
+               {"suppressions", SuppressionsJson(filter)},
                {"stacks", Json::array()},
                {"warnings", heap.file->warnings}};
   AddPid(*heap.profile, &json);
@@ -158,6 +215,10 @@ Result<int> RunLeaks(const LeaksOptions& options) {
     return Invalid(
         "cannot look for leaks: one file is needed; for example: heap_profile leaks "
         "raw-trace");
+  LeakFilter filter{.newest_percent = options.newest_percent};
+  if (!options.suppressions.empty()) {
+    HPD_TRY_ASSIGN(filter.suppressions, ReadSuppressions(options.suppressions));
+  }
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
                  OpenFile(options.files[0], kLeaksCommand));
   if (!file->TellsSomething(kLeaksCommand))
@@ -168,11 +229,16 @@ Result<int> RunLeaks(const LeaksOptions& options) {
     return static_cast<int>(kExitNothing);
   }
   const ChosenHeap heap = LargestHeap(*file, "");
-  const Leaks leaks = FindLeaks(*file, heap);
+  const Leaks leaks = FindLeaks(*file, heap, &filter);
+  if (filter.newest_percent > 0 && leaks.live > 0 && !leaks.tells_ages)
+    return Invalid(
+        "cannot leave out the newest blocks: " + options.files[0] +
+        " does not tell how old they are, which recordings of heap_profile do; leave "
+        "out --leave-out-newest");
   if (options.json)
-    PrintJson(heap, leaks);
+    PrintJson(heap, leaks, filter);
   else
-    PrintTable(heap, leaks, options.top);
+    PrintTable(heap, leaks, filter, options.top);
   return static_cast<int>(kExitOk);
 }
 
@@ -183,7 +249,8 @@ CommandLine LeaksLine() {
   return {.text = {.name = kLeaksCommand,
                    .summary = "Shows stacks whose memory grows from dump to dump, or of "
                               "which nothing was ever freed.",
-                   .usage = "heap_profile leaks [--json] [--top N] FILE",
+                   .usage = "heap_profile leaks [--json] [--top N] [--leave-out-newest "
+                            "PERCENT]\n       [--suppressions FILE] FILE",
                    .epilogue =
                        kReadableFiles +
                        std::string(

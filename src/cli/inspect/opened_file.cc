@@ -64,6 +64,8 @@ bool OpenedFile::tells_end() const {
 }
 
 double OpenedFile::seconds() const {
+  if (trace().recording_end && trace().recording_end->seconds > 0)
+    return trace().recording_end->seconds;
   int64_t begin = INT64_MAX;
   int64_t end = INT64_MIN;
   for (const ImportedDump& dump : trace().dumps) {
@@ -83,8 +85,8 @@ std::string OpenedFile::ReasonForNothing() const {
       return process->profile().reason;
   }
   if (!trace().heap_graph.graphs.empty())
-    return "it has Java heaps only; heap_profile report, heap_profile query and "
-           "heap_profile traceconv java_heap_profile show them";
+    return "it has Java heaps only; heap_profile hprof leaks, heap_profile report, "
+           "heap_profile query and heap_profile traceconv java_heap_profile show them";
   return processes.empty() ? "it has no heap profile"
                            : "no sample was taken of its processes' allocations";
 }

@@ -318,6 +318,9 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
   heap.peak_total = PeakOf(row);
   heap.exact_alloc_calls = row.exact_alloc_calls;
   heap.exact_alloc_bytes = row.exact_alloc_bytes;
+  if (row.quality != kNoId && heap.heap_name == kMallocHeapName)
+    heap.unsampled_bytes =
+        static_cast<double>(trace_.qualities[row.quality].unsampled_bytes);
   AddValues(dump, &heap);
   if (row.is_peak)
     AddCumulative(dump, &heap);

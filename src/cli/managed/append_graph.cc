@@ -20,15 +20,15 @@ constexpr uint32_t kSequence = 0x4a415641;  // of the trace: nobody else's
 
 Status AppendPackets(const ImportedTrace& trace,
                      const HeapGraphSource& source,
-                     const std::string& trace_path) {
-  const ScopedFd file(open(trace_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+                     const FilePlace& place) {
+  const ScopedFd file(open(place.at.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   ScopedFd duplicate(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
 
   struct stat status {};
 
   if (!duplicate.valid() || fstat(file.get(), &status) != 0)
-    return Status::FromErrno("cannot open " + trace_path, errno);
-  TraceFile output(std::move(duplicate), trace_path);
+    return Status::FromErrno("cannot open " + place.path, errno);
+  TraceFile output(std::move(duplicate), place.path);
   Status written = WriteHeapGraph(trace, 0, source, [&output](const std::string& packet) {
     return output.Append(packet);
   });
@@ -36,7 +36,7 @@ Status AppendPackets(const ImportedTrace& trace,
     written = output.Flush();
   if (!written.ok() && ftruncate(file.get(), status.st_size) != 0)
     Print(stderr, "heap_profile: %s has a part of a Java heap at its end\n",
-          trace_path.c_str());
+          place.path.c_str());
   return written;
 }
 
@@ -44,18 +44,18 @@ Status AppendPackets(const ImportedTrace& trace,
 
 Result<std::vector<HeapDirectBuffer>> AppendGraph(OpenedDump* opened,
                                                   const HeapMoment& moment,
-                                                  const std::string& trace_path) {
+                                                  const FilePlace& place) {
   ImportedTrace trace;
   TraceBuilder builder(&trace);
   hprof::GraphSource source;
-  HPD_TRY(AddGraph(opened->file, *opened->dump, &source, &builder, &opened->notes));
+  HPD_TRY(AddGraph(opened->source->file, *opened->source->dump, &source, &builder,
+                   &opened->notes));
   std::vector<HeapDirectBuffer>& buffers = trace.heap_graph.direct_buffers;
   if (!moment.with_buffers)
     buffers.clear();
   HPD_TRY(AppendPackets(
-      trace, {.pid = moment.pid, .ts = moment.ts, .sequence_id = kSequence}, trace_path));
-  for (const std::string& note : opened->notes)
-    Print(stderr, "%s: %s\n", opened->path.c_str(), note.c_str());
+      trace, {.pid = moment.pid, .ts = moment.ts, .sequence_id = kSequence}, place));
+  PrintNotes(*opened);
   return std::move(buffers);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/file_place.h"
 #include "base/status.h"
 #include "cli/hprof/opened_dump.h"
 #include "tables/heap_graph.h"
@@ -20,9 +21,9 @@ struct HeapMoment {
   bool with_buffers = false;
 };
 
-// All or nothing. Gives the direct buffers that were written. Notes are printed.
+// `opened`: a dump. All or nothing. Gives the direct buffers that were written. Notes are printed.
 Result<std::vector<HeapDirectBuffer>> AppendGraph(OpenedDump* opened,
                                                   const HeapMoment& moment,
-                                                  const std::string& trace_path);
+                                                  const FilePlace& place);
 
 }  // namespace heapprofd

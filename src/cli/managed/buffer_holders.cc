@@ -15,11 +15,9 @@
 namespace heapprofd {
 namespace {
 
-std::string ClassName(const Examined& examined,
-                      const hprof::DumpFile& file,
-                      uint32_t object) {
+std::string ClassName(const Examined& examined, uint32_t object) {
   constexpr std::string_view kClass = "class ";
-  std::string name = ObjectName(examined.heap, file, object);
+  std::string name = examined.heap->ObjectName(object);
   name.erase(0, name.starts_with(kClass) ? kClass.size() : 0);
   return name;
 }
@@ -60,7 +58,7 @@ Result<HeldBuffers> FindHolders(const std::vector<HeapDirectBuffer>& buffers,
   static_assert(kHeldByRoots == kNoId, "the walk ends there");
   HolderWalk<std::string> walk(
       [&](uint32_t object) { return dominator[object]; },
-      [&](uint32_t object) { return ClassName(examined, opened->file, object); });
+      [&](uint32_t object) { return ClassName(examined, object); });
   for (const HeapDirectBuffer& buffer : buffers) {
     const bool is_garbage = dominator[buffer.object] == kUnreachable;
     Holding& holding = by_name[is_garbage ? kHeldByNobody : walk.OwnerOf(buffer.object)];

@@ -23,9 +23,9 @@ namespace {
 
 // Of a dump, which may hold anything: whatever becomes of it.
 struct NamelessFromHere {
-  std::string path;
+  FilePlace place;
 
-  ~NamelessFromHere() { unlink(path.c_str()); }
+  ~NamelessFromHere() { unlink(place.at.c_str()); }
 };
 
 bool HasEnded(const ScopedFd& handle) {
@@ -54,9 +54,9 @@ std::string ForRecordings(std::string text) {
 }  // namespace
 
 DumpsMeanwhile::DumpsMeanwhile(const std::vector<pid_t>& pids,
-                               std::string directory,
+                               const OutputDirectory& directory,
                                Limits limits)
-    : directory_(std::move(directory)), limits_(limits) {
+    : directory_(directory), limits_(limits) {
   for (const pid_t pid : pids)
     Add(pid);
 }
@@ -65,7 +65,7 @@ DumpsMeanwhile::~DumpsMeanwhile() {
   if (!running_)
     return;
   running_.reset();
-  unlink(current_.path.c_str());
+  unlink(directory_.Place(current_.name).at.c_str());
 }
 
 void DumpsMeanwhile::set_program(pid_t pid) {
@@ -141,15 +141,15 @@ std::string DumpsMeanwhile::BeginNext() {
   }
   if (!std::exchange(has_begun_, true))
     ++begun_;
-  const std::string path = directory_ + "/.java_heap." + std::to_string(begun_) + "." +
+  const std::string name = ".java_heap." + std::to_string(begun_) + "." +
                            std::to_string(process.pid) + ".hprof";
   sigset_t none;
   sigemptyset(&none);
   current_.ts = BootTimeNs();
-  current_.path = path;
+  current_.name = name;
   Result<RunningCommand> started = RunningCommand::Start(
       {"/proc/self/exe", "java", "--pid", std::to_string(process.pid), "--all",
-       "--no-view", "--keep", path},
+       "--no-view", "--keep", directory_.PathForPrograms(name)},
       none, {.with_errors = true, .ends_with_us = true});
   if (!started.ok()) {
     has_failed_ = true;
@@ -163,10 +163,10 @@ std::string DumpsMeanwhile::BeginNext() {
 std::string DumpsMeanwhile::Take(const Impatience& impatience) {
   const Result<CommandResult> result = running_->Await(impatience);
   running_.reset();
-  const NamelessFromHere nameless{current_.path};
-  std::string said = result.ok() ? result.value().output : "";
+  const NamelessFromHere nameless{directory_.Place(current_.name)};
+  std::string said = result.ok() ? directory_.Told(result.value().output) : "";
   if (result.ok() && result.value().exit_code == kExitOk) {
-    current_.file = ScopedFd(open(current_.path.c_str(), O_RDONLY | O_CLOEXEC));
+    current_.file = ScopedFd(open(nameless.place.at.c_str(), O_RDONLY | O_CLOEXEC));
     const int error = errno;
     if (current_.file.valid()) {
       taken_.push_back(std::move(current_));
@@ -178,7 +178,7 @@ std::string DumpsMeanwhile::Take(const Impatience& impatience) {
       return said + "\n";
     }
     said = "heap_profile: " +
-           Status::FromErrno("cannot open " + current_.path, error).message();
+           Status::FromErrno("cannot open " + nameless.place.path, error).message();
   }
   has_failed_ = true;
   if (!result.ok() && result.status().code() == StatusCode::kTryAgain)
@@ -219,13 +219,13 @@ std::string DumpsMeanwhile::End(int stop_fd) {
   return text + "\n";
 }
 
-bool DumpsMeanwhile::AddTo(const std::string& trace_path) {
+bool DumpsMeanwhile::AddTo(const FilePlace& trace) {
   for (Dump& dump : taken_) {
     const auto add = [&]() -> Status {
       HPD_TRY_ASSIGN(hprof::MappedInput input,
                      hprof::MappedInput::Map(std::move(dump.file), dump.process));
       HPD_TRY_ASSIGN(OpenedDump opened, OpenDump(std::move(input), dump.process, 0));
-      return AppendGraph(&opened, {.pid = dump.pid, .ts = dump.ts}, trace_path).status();
+      return AppendGraph(&opened, {.pid = dump.pid, .ts = dump.ts}, trace).status();
     };
     if (const Status status = add(); !status.ok()) {
       Fail(status);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/scoped_fd.h"
+#include "cli/record/output_directory.h"
 #include "cli/run_command.h"
 
 namespace heapprofd {
@@ -24,9 +25,11 @@ class DumpsMeanwhile {
     bool quiet = false;  // nothing but what went wrong is told
   };
 
-  // Of these processes, and of no others that get their numbers; in `directory` files have
-  // names for a moment.
-  DumpsMeanwhile(const std::vector<pid_t>& pids, std::string directory, Limits limits);
+  // Of these processes, and of no others that get their numbers; in `directory`, which
+  // outlives this, files have names for a moment.
+  DumpsMeanwhile(const std::vector<pid_t>& pids,
+                 const OutputDirectory& directory,
+                 Limits limits);
 
   DumpsMeanwhile(const DumpsMeanwhile&) = delete;
   DumpsMeanwhile& operator=(const DumpsMeanwhile&) = delete;
@@ -50,7 +53,7 @@ class DumpsMeanwhile {
 
   // Puts them behind what is in the finished trace. False: one that was begun is missing,
   // which has been said.
-  bool AddTo(const std::string& trace_path);
+  bool AddTo(const FilePlace& trace);
 
  private:
   struct Process {
@@ -63,7 +66,7 @@ class DumpsMeanwhile {
     pid_t pid = 0;
     uint64_t ts = 0;           // CLOCK_BOOTTIME
     std::string process = {};  // for messages
-    std::string path = {};
+    std::string name = {};     // of its file; empty: there is none
     ScopedFd file = {};
   };
 
@@ -75,7 +78,7 @@ class DumpsMeanwhile {
   std::string Take(const Impatience& impatience);
 
   std::vector<Process> processes_;
-  std::string directory_;
+  const OutputDirectory& directory_;
   Limits limits_;
   uint64_t seen_dumps_ = 0;
   uint32_t begun_ = 0;      // requests of which a dump was begun

@@ -55,11 +55,17 @@ class Waiter {
 
 constexpr int kNoStop = -1;  // nobody interrupts
 
+// Nothing comes into it.
+const OutputDirectory& Directory() {
+  static const OutputDirectory directory(ScopedFd(), testing::TempDir());
+  return directory;
+}
+
 TEST(DumpsMeanwhileTest, WhoIsNoVirtualMachineIsLeftOutWithTheReason) {
   const Waiter waiter;
   if (!waiter.is_there())
     GTEST_SKIP() << "no clone3 here";
-  DumpsMeanwhile dumps({waiter.pid()}, testing::TempDir(), {.most = 3});
+  DumpsMeanwhile dumps({waiter.pid()}, Directory(), {.most = 3});
   EXPECT_EQ(dumps.Look(1), "");
   const std::string said = dumps.End(kNoStop);
   EXPECT_NE(said.find("1 dump of the Java heap was left out: 1 because there was nobody "
@@ -74,9 +80,9 @@ TEST(DumpsMeanwhileTest, AnotherProcessThatHasGotTheNumberIsNotAsked) {
   if (!first.is_there())
     GTEST_SKIP() << "no clone3 here";
   const pid_t pid = first.pid();
-  DumpsMeanwhile dumps({pid}, testing::TempDir(), {.most = 3});
+  DumpsMeanwhile dumps({pid}, Directory(), {.most = 3});
   first.End();
-  DumpsMeanwhile of_nobody({pid}, testing::TempDir(), {.most = 3});
+  DumpsMeanwhile of_nobody({pid}, Directory(), {.most = 3});
   EXPECT_EQ(of_nobody.Look(1), "");
   EXPECT_NE(of_nobody.End(kNoStop).find("(cannot hold process " + std::to_string(pid) +
                                         ": No such process)"),
@@ -92,7 +98,7 @@ TEST(DumpsMeanwhileTest, AnotherProcessThatHasGotTheNumberIsNotAsked) {
 }
 
 TEST(DumpsMeanwhileTest, WhatComesNearTheEndIsLeftOutAndCounted) {
-  DumpsMeanwhile dumps({getpid()}, testing::TempDir(), {.most = 3});
+  DumpsMeanwhile dumps({getpid()}, Directory(), {.most = 3});
   dumps.BeginNoMore();
   EXPECT_EQ(dumps.Look(2), "");
   EXPECT_EQ(dumps.End(kNoStop),

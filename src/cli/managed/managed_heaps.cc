@@ -94,21 +94,21 @@ void ManagedHeaps::TakeOne(Heap* heap, bool quiet) {
           FormatBytes(static_cast<double>(taken.value().bytes)).c_str());
 }
 
-bool ManagedHeaps::AddTo(const std::string& trace_path, bool quiet) {
+bool ManagedHeaps::AddTo(const FilePlace& trace, bool quiet) {
   const bool has_tables = !quiet && std::ranges::any_of(heaps_, [](const Heap& heap) {
     return heap.dump.valid() && heap.resident;
   });
   // Once for all, and before anything is added.
   std::optional<NativeSide> native;
   if (has_tables)
-    native.emplace(trace_path);
+    native.emplace(trace.at);
   bool are_all_there = true;
   for (Heap& heap : heaps_) {
     if (!heap.dump.valid()) {
       are_all_there = false;
       continue;
     }
-    const Status status = AddOne(&heap, trace_path, native ? &*native : nullptr);
+    const Status status = AddOne(&heap, trace, native ? &*native : nullptr);
     if (!status.ok())
       Fail(status);
     are_all_there &= status.ok();
@@ -116,9 +116,7 @@ bool ManagedHeaps::AddTo(const std::string& trace_path, bool quiet) {
   return are_all_there;
 }
 
-Status ManagedHeaps::AddOne(Heap* heap,
-                            const std::string& trace_path,
-                            NativeSide* native) {
+Status ManagedHeaps::AddOne(Heap* heap, const FilePlace& trace, NativeSide* native) {
   const std::string process = heap->process.Description();
   HPD_TRY_ASSIGN(hprof::MappedInput input,
                  hprof::MappedInput::Map(std::move(heap->dump), process));
@@ -127,7 +125,7 @@ Status ManagedHeaps::AddOne(Heap* heap,
       const std::vector<HeapDirectBuffer> buffers,
       AppendGraph(&opened,
                   {.pid = heap->process.pid, .ts = heap->ts, .with_buffers = true},
-                  trace_path));
+                  trace));
   if (native == nullptr || !heap->resident)
     return {};
   MachineFigures figures{.process = process,

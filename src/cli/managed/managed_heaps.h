@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/file_place.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "cli/managed/resident_table.h"
@@ -28,7 +29,7 @@ class ManagedHeaps {
 
   // Puts the dumps behind what is in the finished trace, and prints where the memory is.
   // False: one of them is missing, which has been said.
-  bool AddTo(const std::string& trace_path, bool quiet);
+  bool AddTo(const FilePlace& trace, bool quiet);
 
  private:
   struct Heap {
@@ -41,7 +42,7 @@ class ManagedHeaps {
 
   static void TakeOne(Heap* heap, bool quiet);
   // `native`: of the trace; nullptr: nothing is to be printed.
-  static Status AddOne(Heap* heap, const std::string& trace_path, NativeSide* native);
+  static Status AddOne(Heap* heap, const FilePlace& trace, NativeSide* native);
 
   std::vector<Heap> heaps_;
 };

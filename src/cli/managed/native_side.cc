@@ -43,8 +43,9 @@ std::optional<MallocEstimate> NativeSide::MallocOf(int64_t pid) const {
   if (last == nullptr || last->sampling_interval == 0 || last->is_peak ||
       !last->live_low || !last->live_high)
     return std::nullopt;
-  return MallocEstimate{live_.at(last->upid), static_cast<double>(*last->live_low),
-                        static_cast<double>(*last->live_high)};
+  const auto high = static_cast<double>(*last->live_high);
+  return MallocEstimate{std::min(live_.at(last->upid), high),
+                        static_cast<double>(*last->live_low), high};
 }
 
 MallocSampling NativeSide::SamplingOf(int64_t pid) const {

@@ -99,6 +99,15 @@ std::string UnsampledRow(const UnsampledBuffers& unsampled, int indent) {
                          " of them without a stack: " + WhyUnsampled(unsampled));
 }
 
+// Blocks from before the recording are no samples.
+std::string MallocText(const MallocEstimate& malloc) {
+  if (malloc.live <= 0 && malloc.high <= 0)
+    return "live in malloc of what the recording has seen: nothing was sampled, and what "
+           "was allocated before is not seen";
+  return "live in malloc, by the samples: " + FormatBytes(malloc.low) + " to " +
+         FormatBytes(malloc.high);
+}
+
 std::string OwnerRows(const MachineFigures& figures, int indent) {
   const std::vector<BufferOwner>& owners = figures.owners;
   BufferSum all;
@@ -144,10 +153,9 @@ std::string FormatResidentTable(const MachineFigures& figures) {
   text += ResidentRow(kIndent, resident.files, "mapped files");
   text += ResidentRow(kIndent, resident.rest, "the rest; known of it:");
   if (figures.malloc)
-    text += ResidentRow(
-        kDeeper, static_cast<uint64_t>(std::max(figures.malloc->live, 0.0)),
-        "live in malloc, by the samples: " + FormatBytes(figures.malloc->low) + " to " +
-            FormatBytes(figures.malloc->high));
+    text +=
+        ResidentRow(kDeeper, static_cast<uint64_t>(std::max(figures.malloc->live, 0.0)),
+                    MallocText(*figures.malloc));
   if (memory.metaspace)
     text += ResidentRow(
         kDeeper, memory.metaspace->committed,

@@ -103,6 +103,13 @@ TEST(ResidentTableTest, LostRecordsAndMallocsAbsenceAreNamed) {
       std::string::npos);
 }
 
+TEST(ResidentTableTest, WithoutASampleItIsSaidWhatIsNotSeen) {
+  EXPECT_NE(FormatResidentTable({.malloc = MallocEstimate{0, 0, 0}})
+                .find("         0 B  live in malloc of what the recording has seen: "
+                      "nothing was sampled, and what was allocated before is not seen\n"),
+            std::string::npos);
+}
+
 TEST(ResidentTableTest, WhatIsNotKnownHasNone) {
   EXPECT_EQ(FormatResidentTable({.process = "process 12 (java)",
                                  .resident = {.all = kMebibyte, .rest = kMebibyte}}),

@@ -3,11 +3,14 @@
 #include <editline/readline.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <set>
 
+#include "base/fd_path.h"
+#include "base/files/folder.h"
 #include "base/files/own_file.h"
 #include "base/print.h"
 
@@ -35,16 +38,25 @@ struct FreeText {
 
 using OwnedText = std::unique_ptr<char, FreeText>;
 
-// Where past lines are kept; empty when there is no home.
-std::string HistoryPath() {
+// Where past lines are kept.
+struct HistoryFile {
+  ScopedFd home;     // the path leads there as long as it is open
+  std::string path;  // empty: there is no home
+};
+
+HistoryFile FindHistory() {
   const char* const state = getenv("XDG_STATE_HOME");
-  if (state != nullptr && state[0] == '/')
-    return IsOwnDirectory(state) ? std::string(state) + "/heap_profile_history" : "";
-  const char* const home = getenv("HOME");
+  const bool has_state = state != nullptr && state[0] == '/';
+  const char* const home = has_state ? state : getenv("HOME");
   // As root with a user's HOME it would be the user's file.
-  return home == nullptr || !IsOwnDirectory(home)
-             ? std::string()
-             : std::string(home) + "/.heap_profile_history";
+  if (home == nullptr || !IsOwnDirectory(home))
+    return {};
+  Result<ScopedFd> opened = OpenFolder(home, "");
+  if (!opened.ok() || (geteuid() == 0 && !IsPrivateDirectory(opened.value().get())))
+    return {};
+  std::string path = FdPath(opened.value().get()) +
+                     (has_state ? "/heap_profile_history" : "/.heap_profile_history");
+  return {.home = std::move(opened).value(), .path = std::move(path)};
 }
 
 bool HasPrefix(std::string_view word, std::string_view prefix) {
@@ -196,13 +208,13 @@ Status RunQueryShell(TraceDatabase& database, ResultFormat format) {
   rl_attempted_completion_function = Complete;
   using_history();
   stifle_history(kMaxHistory);
-  const std::string history = HistoryPath();
-  if (!history.empty())
-    read_history(history.c_str());
+  const HistoryFile history = FindHistory();
+  if (!history.path.empty())
+    read_history(history.path.c_str());
   puts("SQL over heap profiles; .help explains, .tables lists what there is.");
   Shell(database, format).Run();
-  if (!history.empty() && write_history(history.c_str()) == 0)
-    chmod(history.c_str(), S_IRUSR | S_IWUSR);
+  if (!history.path.empty() && write_history(history.path.c_str()) == 0)
+    chmod(history.path.c_str(), S_IRUSR | S_IWUSR);
   return {};
 }
 

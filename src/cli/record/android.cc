@@ -24,7 +24,7 @@ class AndroidRun {
                "killall -USR1 heapprofd") {}
 
   // Leaves raw-trace in `directory`.
-  Status Record(const std::string& directory) {
+  Status Record(const OutputDirectory& directory) {
     HPD_TRY(trace_.Explained(trace_.Reach()));
     HPD_TRY(trace_.Explained(DisableSelinux()));
     Status status = trace_.Explained(RecordAndPull(directory));
@@ -47,12 +47,13 @@ class AndroidRun {
     return trace_.adb().Tell("su root setenforce 1");
   }
 
-  Status RecordAndPull(const std::string& directory) {
+  Status RecordAndPull(const OutputDirectory& directory) {
     HPD_TRY(
         trace_.Start(DeviceConfigText(options_), "profile-" + std::to_string(getpid())));
     HPD_TRY(StartSimpleperf());
     HPD_TRY(trace_.AwaitEnd());
-    HPD_TRY(trace_.Pull(directory + "/raw-trace"));
+    HPD_TRY(trace_.Pull(directory.PathForPrograms("raw-trace")));
+    trace_.RemoveThere();
     return PullSimpleperf(directory);
   }
 
@@ -65,15 +66,15 @@ class AndroidRun {
         "-g -p $(pidof heapprofd) 2>&1 &) > /dev/null");
   }
 
-  Status PullSimpleperf(const std::string& directory) {
+  Status PullSimpleperf(const OutputDirectory& directory) {
     if (!options_.android.simpleperf)
       return {};
     HPD_TRY(
         trace_.adb().Tell("killall -INT simpleperf; while pidof simpleperf; do sleep 1; "
                           "done > /dev/null"));
-    HPD_TRY_ASSIGN(
-        [[maybe_unused]] const std::string pulled,
-        trace_.adb().Output({"pull", "/data/local/tmp/heapprofd_profile", directory}));
+    HPD_TRY_ASSIGN([[maybe_unused]] const std::string pulled,
+                   trace_.adb().Output({"pull", "/data/local/tmp/heapprofd_profile",
+                                        directory.PathForPrograms("")}));
     return {};
   }
 
@@ -93,21 +94,21 @@ std::string DeviceConfigText(const Options& options) {
 
 int RunOnAndroid(const Options& options) {
   umask(077);  // adb's files are for their owner, too
-  Result<std::string> directory = CreateOutputDirectory(options.output_directory);
-  if (!directory.ok())
-    return Fail(directory.status());
-  const Status status = AndroidRun(options).Record(directory.value());
+  Result<OutputDirectory> created = OutputDirectory::Create(options.output_directory);
+  if (!created.ok())
+    return Fail(created.status());
+  const OutputDirectory& directory = created.value();
+  const Status status = AndroidRun(options).Record(directory);
   if (!status.ok()) {
-    rmdir(directory.value().c_str());
-    return Fail(status);
+    directory.RemoveIfEmpty();
+    return Fail(Status(status.code(), directory.Told(status.message())));
   }
-  const int exit_code = ConvertDeviceTrace({.directory = directory.value(),
+  const int exit_code = ConvertDeviceTrace({.directory = directory,
                                             .converter = options.converter,
                                             .annotate = options.android.annotate,
                                             .quiet = options.quiet});
   if (options.with_report)
-    MakeReportBeside(directory.value() + "/raw-trace", exit_code == kExitOk,
-                     options.quiet);
+    MakeReportBeside(directory.Place("raw-trace"), exit_code == kExitOk, options.quiet);
   return exit_code;
 }
 

@@ -4,12 +4,14 @@
 
 #include <string>
 
+#include "cli/record/output_directory.h"
+
 namespace heapprofd {
 
 struct DeviceFiles {
-  std::string directory;  // holds raw-trace
-  std::string converter;  // path of a traceconv; empty: built in
-  bool annotate = true;   // kinds of Java frames in the pprof files
+  const OutputDirectory& directory;  // holds raw-trace
+  std::string converter = {};        // path of a traceconv; empty: built in
+  bool annotate = true;              // kinds of Java frames in the pprof files
   bool quiet = false;
 };
 

@@ -44,21 +44,21 @@ class OutputDirectoryTest : public testing::Test {
 
 TEST_F(OutputDirectoryTest, ARequestedDirectoryIsMadeForItsOwnerOnly) {
   const std::string path = parent_ + "/new";
-  const Result<std::string> made = CreateOutputDirectory(path);
+  const Result<OutputDirectory> made = OutputDirectory::Create(path);
   ASSERT_TRUE(made.ok()) << made.status().message();
-  EXPECT_EQ(made.value(), path);
+  EXPECT_EQ(made.value().path(), path);
   EXPECT_EQ(ModeOf(path), 0700u);
 }
 
 TEST_F(OutputDirectoryTest, AnEmptyDirectoryIsUsedAsItIs) {
-  const Result<std::string> made = CreateOutputDirectory(parent_);
+  const Result<OutputDirectory> made = OutputDirectory::Create(parent_);
   ASSERT_TRUE(made.ok()) << made.status().message();
-  EXPECT_EQ(made.value(), parent_);
+  EXPECT_EQ(made.value().path(), parent_);
 }
 
 TEST_F(OutputDirectoryTest, ADirectoryWithFilesIsRefusedAsAUsageError) {
   std::ofstream(parent_ + "/mine") << "x";
-  const Result<std::string> made = CreateOutputDirectory(parent_);
+  const Result<OutputDirectory> made = OutputDirectory::Create(parent_);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(made.status().message(), "cannot use output directory " + parent_ +
@@ -69,12 +69,12 @@ TEST_F(OutputDirectoryTest, ADirectoryWithFilesIsRefusedAsAUsageError) {
 TEST_F(OutputDirectoryTest, AFileOfThatNameIsRefusedAndKept) {
   const std::string path = parent_ + "/file";
   std::ofstream(path) << "x";
-  EXPECT_FALSE(CreateOutputDirectory(path).ok());
+  EXPECT_FALSE(OutputDirectory::Create(path).ok());
   EXPECT_EQ(fs::file_size(path), 1u);
 }
 
 TEST_F(OutputDirectoryTest, AMissingParentIsNamed) {
-  const Result<std::string> made = CreateOutputDirectory(parent_ + "/no/such");
+  const Result<OutputDirectory> made = OutputDirectory::Create(parent_ + "/no/such");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().code(), StatusCode::kIo);
   EXPECT_NE(made.status().message().find(parent_ + "/no/such"), std::string::npos);
@@ -82,25 +82,25 @@ TEST_F(OutputDirectoryTest, AMissingParentIsNamed) {
 
 TEST_F(OutputDirectoryTest, WithoutARequestEveryRunGetsAFreshOneAndTheLinkFollows) {
   setenv("TMPDIR", parent_.c_str(), 1);
-  const Result<std::string> first = CreateOutputDirectory("");
-  const Result<std::string> second = CreateOutputDirectory("");
+  const Result<OutputDirectory> first = OutputDirectory::Create("");
+  const Result<OutputDirectory> second = OutputDirectory::Create("");
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_NE(first.value(), second.value());
-  EXPECT_EQ(ModeOf(second.value()), 0700u);
-  EXPECT_EQ(fs::read_symlink(parent_ + "/heap_profile-latest"), second.value());
+  EXPECT_NE(first.value().path(), second.value().path());
+  EXPECT_EQ(ModeOf(second.value().path()), 0700u);
+  EXPECT_EQ(fs::read_symlink(parent_ + "/heap_profile-latest"), second.value().path());
 }
 
 TEST_F(OutputDirectoryTest, ALinkThatCannotBeReplacedDoesNotStopTheRecording) {
   setenv("TMPDIR", parent_.c_str(), 1);
   fs::create_directory(parent_ + "/heap_profile-latest");
-  const Result<std::string> made = CreateOutputDirectory("");
+  const Result<OutputDirectory> made = OutputDirectory::Create("");
   EXPECT_TRUE(made.ok());
   EXPECT_TRUE(fs::is_directory(fs::symlink_status(parent_ + "/heap_profile-latest")));
 }
 
 TEST_F(OutputDirectoryTest, ATemporaryDirectoryThatIsMissingIsNamed) {
   setenv("TMPDIR", (parent_ + "/gone").c_str(), 1);
-  const Result<std::string> made = CreateOutputDirectory("");
+  const Result<OutputDirectory> made = OutputDirectory::Create("");
   ASSERT_FALSE(made.ok());
   EXPECT_NE(made.status().message().find(parent_ + "/gone"), std::string::npos);
 }
@@ -111,15 +111,86 @@ TEST_F(OutputDirectoryTest, RootUsesNoDirectoryThatOthersMayChange) {
   const std::string open_to_all = parent_ + "/open";
   ASSERT_EQ(mkdir(open_to_all.c_str(), 0700), 0);
   ASSERT_EQ(chmod(open_to_all.c_str(), 01777), 0);
-  EXPECT_FALSE(CreateOutputDirectory(open_to_all).ok());
-  EXPECT_FALSE(UseOutputDirectory(open_to_all).ok());
+  EXPECT_FALSE(OutputDirectory::Create(open_to_all).ok());
+  EXPECT_FALSE(OutputDirectory::Use(open_to_all).ok());
   setenv("TMPDIR", open_to_all.c_str(), 1);
-  EXPECT_TRUE(CreateOutputDirectory("").ok());
+  EXPECT_TRUE(OutputDirectory::Create("").ok());
   EXPECT_FALSE(fs::exists(fs::symlink_status(open_to_all + "/heap_profile-latest")));
   const std::string others = parent_ + "/others";
   ASSERT_EQ(mkdir(others.c_str(), 0700), 0);
   ASSERT_EQ(chown(others.c_str(), 4321, 4321), 0);
-  EXPECT_FALSE(CreateOutputDirectory(others).ok());
+  EXPECT_FALSE(OutputDirectory::Create(others).ok());
+}
+
+TEST_F(OutputDirectoryTest, FilesGoToTheDirectoryThatWasMadeWhateverHasItsName) {
+  const std::string path = parent_ + "/out";
+  const Result<OutputDirectory> made = OutputDirectory::Create(path);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  fs::rename(path, parent_ + "/old");
+  fs::create_directory(parent_ + "/victim");
+  fs::create_directory_symlink("victim", path);
+  const FilePlace place = made.value().Place("file");
+  EXPECT_EQ(place.path, path + "/file");
+  std::ofstream(place.at) << "x";
+  std::ofstream(OutputDirectory(ScopedFd(dup(made.value().fd())), "").Place("other").at)
+      << "x";
+  EXPECT_TRUE(fs::exists(parent_ + "/old/file"));
+  EXPECT_TRUE(fs::exists(parent_ + "/old/other"));
+  made.value().Remove();
+  EXPECT_TRUE(fs::is_empty(parent_ + "/victim"));
+}
+
+TEST_F(OutputDirectoryTest, ProgramsReachItAndTheirWordsNameThePath) {
+  const std::string path = parent_ + "/out";
+  const Result<OutputDirectory> made = OutputDirectory::Create(path);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made.value().PathForPrograms("file"), path + "/file");
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(parent_.c_str(), 4321, 4321), 0);
+  }
+  const std::string reached = made.value().PathForPrograms("file");
+  EXPECT_EQ(reached.starts_with("/proc/"), geteuid() == 0);
+  const std::string own = made.value().Place("b").at;
+  ASSERT_EQ(system(("echo x >" + reached).c_str()), 0);  // NOLINT(cert-env33-c)
+  EXPECT_TRUE(fs::exists(path + "/file"));
+  EXPECT_EQ(made.value().Told("cannot read " + reached + " and " + own + ": no"),
+            "cannot read " + path + "/file and " + path + "/b: no");
+}
+
+TEST_F(OutputDirectoryTest, OneThatIsNotNeededIsRemovedWithTheTrace) {
+  const Result<OutputDirectory> made = OutputDirectory::Create(parent_ + "/out/");
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  std::ofstream(parent_ + "/out/raw-trace") << "x";
+  made.value().RemoveIfEmpty();
+  EXPECT_TRUE(fs::exists(parent_ + "/out"));
+  made.value().Remove();
+  EXPECT_FALSE(fs::exists(parent_ + "/out"));
+}
+
+TEST_F(OutputDirectoryTest, ALinkToAnEmptyDirectoryIsFollowedOnce) {
+  fs::create_directory(parent_ + "/real");
+  fs::create_directory_symlink("real", parent_ + "/link");
+  const Result<OutputDirectory> used = OutputDirectory::Create(parent_ + "/link");
+  ASSERT_TRUE(used.ok()) << used.status().message();
+  fs::remove(parent_ + "/link");
+  std::ofstream(used.value().Place("file").at) << "x";
+  EXPECT_TRUE(fs::exists(parent_ + "/real/file"));
+}
+
+TEST_F(OutputDirectoryTest, RootMakesItWithAnotherUserAndFollowsNoLinkOfHis) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can have files of others";
+  fs::create_directory(parent_ + "/victim");
+  fs::create_directory(parent_ + "/his");
+  fs::create_directory_symlink(parent_ + "/victim", parent_ + "/his/link");
+  ASSERT_EQ(lchown((parent_ + "/his/link").c_str(), 4321, 4321), 0);
+  ASSERT_EQ(chown((parent_ + "/his").c_str(), 4321, 4321), 0);
+  EXPECT_TRUE(OutputDirectory::Create(parent_ + "/his/out").ok());
+  for (const char* const path : {"/his/link", "/his/link/out"}) {
+    EXPECT_FALSE(OutputDirectory::Create(parent_ + path).ok());
+    EXPECT_FALSE(OutputDirectory::Use(parent_ + path).ok());
+  }
+  EXPECT_TRUE(fs::is_empty(parent_ + "/victim"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/files/folder.h"
 #include "base/files/temporary_directory.h"
 
 namespace heapprofd {
@@ -20,7 +21,7 @@ bool IsSafe(const std::string& path) {
 std::string ParentForLink() {
   const char* runtime = getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && *runtime == '/' && IsSafe(runtime) &&
-      access(runtime, W_OK) == 0)
+      access(runtime, W_OK) == 0 && (geteuid() != 0 || IsUnalterable(runtime)))
     return runtime;
   return TemporaryDirectory([](const std::string& path) {
     return IsSafe(path) && (geteuid() != 0 || IsOpenToAll(path));

@@ -26,9 +26,7 @@ int ProgramRun::Run(pid_t program) {
   if (java_dumps_ != nullptr)
     java_dumps_->set_program(program);
   program_is_running_ = true;
-  const uint64_t started_ns = MonotonicNs();
   Record();
-  seconds_ = static_cast<double>(MonotonicNs() - started_ns) / 1e9;
   status_line_->Clear();
   if (program_is_running_ && recording_->cause() == StopCause::kFailed)
     SayUnprofiledAndAwait();

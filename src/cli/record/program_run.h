@@ -51,8 +51,8 @@ class ProgramRun {
   // further request ends the wait, or the end of our patience.
   int EndProgram(int exit_code, uint64_t patience_ns);
 
-  // Length of the recording.
-  double seconds() const { return seconds_; }
+  // Somebody has asked for the end of the recording, or of the program.
+  bool is_interrupted() const { return stop_requests_ > 0; }
 
   bool program_is_running() const { return program_is_running_; }
 
@@ -83,7 +83,6 @@ class ProgramRun {
   size_t silent_children_ = 0;      // when looked at last
   uint64_t silent_counted_ns_ = 0;  // which was then
   int exit_code_ = 0;
-  double seconds_ = 0;
   ProgramUsage usage_;
 };
 

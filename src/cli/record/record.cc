@@ -57,14 +57,10 @@ Result<std::unique_ptr<TraceRecording>> CreateRecording(const Options& options,
   return recording;
 }
 
-// Nothing was recorded and nobody needs the empty directory.
-void RemoveOutput(const std::string& directory) {
-  unlink((directory + "/raw-trace").c_str());
-  rmdir(directory.c_str());
-}
-
 // Why the library could not do its work in the program; "" when it did, or nobody knows.
-std::string ObstacleIn(const Options& options, const TraceRecording& recording) {
+std::string ObstacleIn(const Options& options,
+                       const TraceRecording& recording,
+                       bool is_interrupted) {
   std::string obstacle = DescribeObstacle(FindObstacle(options.command[0], ""));
   if (!obstacle.empty())
     return obstacle;
@@ -78,6 +74,8 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
   const TargetRules& wanted = options.session.targets;
   if (!wanted.names.empty())
     return "";  // the program itself may not have been wanted
+  if (recording.targets().empty() && is_interrupted)
+    return "it was interrupted before the program had reported; let it run for longer";
   return recording.targets().empty()
              ? "the program never reported: it ended before the profiling library was "
                "loaded, clears its environment, or has a loader that cannot load it "
@@ -87,7 +85,7 @@ std::string ObstacleIn(const Options& options, const TraceRecording& recording) 
 
 // nullptr: there are to be none.
 std::unique_ptr<DumpsMeanwhile> JavaDumps(const Options& options,
-                                          const std::string& directory) {
+                                          const OutputDirectory& directory) {
   if (options.java_dumps == 0)
     return nullptr;
   return std::make_unique<DumpsMeanwhile>(
@@ -142,7 +140,7 @@ struct JavaHeaps {
 // The exit code of a recording with its Java heaps, which are something recorded.
 int AddManagedHeaps(JavaHeaps heaps,
                     const Options& options,
-                    const std::string& trace_path,
+                    const FilePlace& trace,
                     RecordingOutcome outcome) {
   if (!options.with_java)
     return outcome.exit_code;
@@ -155,11 +153,10 @@ int AddManagedHeaps(JavaHeaps heaps,
           "could be added to\n");
     return outcome.exit_code;
   }
-  const bool has_those_before =
-      heaps.before == nullptr || heaps.before->AddTo(trace_path);
+  const bool has_those_before = heaps.before == nullptr || heaps.before->AddTo(trace);
   if (!is_asked)
     return outcome.exit_code;
-  if (!heaps.at_end.value().AddTo(trace_path, options.quiet) || !has_those_before)
+  if (!heaps.at_end.value().AddTo(trace, options.quiet) || !has_those_before)
     return kExitFailure;
   return outcome.exit_code == kExitNothing ? static_cast<int>(kExitOk)
                                            : outcome.exit_code;
@@ -181,10 +178,11 @@ int LeaveResults(const Options& options, Recorded recorded, FinishOptions finish
       FinishRecording(recorded.recording, recorded.view, finish);
   if (!options.with_java)
     return outcome.exit_code;
-  const int exit_code = AddManagedHeaps({recorded.heaps, recorded.java_dumps}, options,
-                                        finish.trace_path, outcome);
+  const FilePlace trace = finish.directory->Place("raw-trace");
+  const int exit_code =
+      AddManagedHeaps({recorded.heaps, recorded.java_dumps}, options, trace, outcome);
   if (with_report)
-    MakeReportBeside(finish.trace_path, outcome.has_whole_trace, options.quiet);
+    MakeReportBeside(trace, outcome.has_whole_trace, options.quiet);
   return exit_code;
 }
 
@@ -228,7 +226,8 @@ Outcome RecordProgram(const Options& options,
   ProgramRun run(&recording, &view, &status_line, &signals);
   if (options.with_java)
     run.EndAtFirstRequest();
-  const std::unique_ptr<DumpsMeanwhile> java_dumps = JavaDumps(options, finish.directory);
+  const std::unique_ptr<DumpsMeanwhile> java_dumps =
+      finish.directory == nullptr ? nullptr : JavaDumps(options, *finish.directory);
   run.set_java_dumps(java_dumps.get());
   int exit_code = run.Run(launched.pid);
   const size_t program_itself =
@@ -249,10 +248,9 @@ Outcome RecordProgram(const Options& options,
   if (run.program_is_running())
     Print(stderr, "heap_profile: %s (pid %d) runs on unprofiled\n",
           options.command[0].c_str(), launched.pid);
-  finish.seconds = run.seconds();
   finish.program = launched.pid;
   finish.usage = run.usage();
-  finish.obstacle = ObstacleIn(options, recording);
+  finish.obstacle = ObstacleIn(options, recording, run.is_interrupted());
   finish.symbols = std::move(needs.symbols);
   finish.status_line = &status_line;
   const int failure = LeaveResults(options,
@@ -275,23 +273,24 @@ int RunOnProcesses(const Options& options) {
       options.with_java ? options.session.targets.pids : std::vector<pid_t>());
   if (!heaps.ok())
     return Fail(heaps.status());
-  Result<std::string> directory = CreateOutputDirectory(options.output_directory);
-  if (!directory.ok())
-    return Fail(directory.status());
+  Result<OutputDirectory> created = OutputDirectory::Create(options.output_directory);
+  if (!created.ok())
+    return Fail(created.status());
   std::error_code error;
-  const std::string absolute = std::filesystem::absolute(directory.value(), error);
   RemoteRequest request;
   request.config = ConfigOf(options);
-  request.directory = absolute;
-  request.trace_path = absolute + "/raw-trace";
-  request.trace = ScopedFd(
-      open(request.trace_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  OutputDirectory& directory = request.directory.emplace(std::move(created).value());
+  directory.set_path(std::filesystem::absolute(directory.path(), error));
+  const FilePlace trace = directory.Place("raw-trace");
+  request.trace_path = trace.path;
+  request.trace =
+      ScopedFd(open(trace.at.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!request.trace.valid())
     return Fail(Status::FromErrno("cannot create " + request.trace_path, errno));
   request.top = options.top;
   request.quiet = options.quiet;
   request.may_start_service = options.may_stand_in;
-  const std::unique_ptr<DumpsMeanwhile> java_dumps = JavaDumps(options, absolute);
+  const std::unique_ptr<DumpsMeanwhile> java_dumps = JavaDumps(options, directory);
   request.java_dumps = java_dumps.get();
   const RecordingOutcome outcome = RecordRemotely(request);
   if (!outcome.is_awaited)
@@ -299,16 +298,16 @@ int RunOnProcesses(const Options& options) {
 
   struct stat status {};
 
-  if (outcome.exit_code != kExitOk && stat(request.trace_path.c_str(), &status) == 0 &&
+  if (outcome.exit_code != kExitOk && stat(trace.at.c_str(), &status) == 0 &&
       status.st_size == 0)
-    RemoveOutput(absolute);  // nothing has begun
+    directory.Remove();  // nothing has begun
   EndJavaDumps(java_dumps.get());
   if (outcome.has_whole_trace)
     heaps.value().Take(options.quiet);
   const int exit_code =
-      AddManagedHeaps({heaps, java_dumps.get()}, options, request.trace_path, outcome);
+      AddManagedHeaps({heaps, java_dumps.get()}, options, trace, outcome);
   if (options.with_report)
-    MakeReportBeside(request.trace_path, outcome.has_whole_trace, options.quiet);
+    MakeReportBeside(trace, outcome.has_whole_trace, options.quiet);
   return exit_code;
 }
 
@@ -316,27 +315,28 @@ int RunProgram(const Options& options) {
   Result<Needs> needs = FindNeeds();
   if (!needs.ok())
     return Fail(needs.status());
-  const Result<std::string> directory = CreateOutputDirectory(options.output_directory);
+  const Result<OutputDirectory> directory =
+      OutputDirectory::Create(options.output_directory);
   if (!directory.ok())
     return Fail(directory.status());
-  const std::string trace_path = directory.value() + "/raw-trace";
-  Result<TraceFile> trace = TraceFile::Create(trace_path);
+  const FilePlace place = directory.value().Place("raw-trace");
+  Result<TraceFile> trace = TraceFile::Create(place);
   if (!trace.ok())
     return Fail(trace.status());
   Result<std::unique_ptr<TraceRecording>> created =
       CreateRecording(options, std::move(trace).value());
   if (!created.ok()) {
-    RemoveOutput(directory.value());
+    directory.value().Remove();
     return Fail(created.status());
   }
   const Outcome outcome =
       RecordProgram(options, *created.value(), std::move(needs).value(),
-                    {.directory = directory.value(),
-                     .trace_path = trace_path,
+                    {.directory = &directory.value(),
+                     .trace_path = place.path,
                      .top = options.top,
                      .quiet = options.quiet});
   if (!outcome.has_begun)
-    RemoveOutput(directory.value());
+    directory.value().Remove();
   return outcome.exit_code;
 }
 

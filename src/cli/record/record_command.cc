@@ -1,6 +1,7 @@
 #include "cli/record/record_command.h"
 
 #include <memory>
+#include <string>
 
 #include "base/print.h"
 #include "cli/commands.h"
@@ -37,16 +38,30 @@ CommandText RecordingText() {
           "heap_profile COMMAND --help tells of a command.\n"};
 }
 
-Status TakeVerb(Options& options, const std::string& word) {
-  if (!options.given.platform && (word == "host" || word == "android")) {
-    options.given.platform = true;
-    options.platform = word == "host" ? Platform::kHost : Platform::kAndroid;
-    return {};
-  }
+bool IsPlatform(const std::string& word) {
+  return word == "host" || word == "android";
+}
+
+Status NoVerb(const std::string& word) {
+  if (IsPlatform(word))
+    return Invalid("cannot understand \"" + word +
+                   "\": host or android is named already; leave one out");
+  if (IsCommandName(word))
+    return Invalid("cannot understand \"" + word +
+                   "\": a command comes before all else; begin with heap_profile " +
+                   word + ", or put -- in front of the program to profile");
   const std::string nearest = NearestWord(word, CommandNames());
   return Invalid("cannot understand \"" + word + "\": it is no option; " +
                  (nearest.empty() ? "" : "did you mean " + nearest + "? Else ") +
                  "put -- in front of the program to profile");
+}
+
+Status TakeVerb(Options& options, const std::string& word) {
+  if (options.given.platform || !IsPlatform(word))
+    return NoVerb(word);
+  options.given.platform = true;
+  options.platform = word == "host" ? Platform::kHost : Platform::kAndroid;
+  return {};
 }
 
 Result<int> Record(Options& options) {

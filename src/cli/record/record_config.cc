@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/fd_path.h"
 #include "base/files/own_file.h"
 #include "base/files/temporary_directory.h"
 #include "base/print.h"
@@ -122,13 +123,13 @@ std::string RealPath(const std::string& path) {
 }
 
 // A service writes to files only: what is for a pipe, or a terminal, waits in one.
-Status OpenTraceFile(const std::string& path, RemoteRequest* request) {
-  request->trace_path = path;
-  if (path != "-") {
-    HPD_TRY_ASSIGN(request->trace, OpenForWriting(path));
+Status OpenTraceFile(const FilePlace& place, RemoteRequest* request) {
+  request->trace_path = place.path;
+  if (place.path != "-") {
+    HPD_TRY_ASSIGN(request->trace, OpenForWriting(place));
     return {};
   }
-  const std::string directory = TemporaryDirectory();
+  const std::string directory = NamelessDirectory();
   request->trace =
       ScopedFd(open(directory.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
   return request->trace.valid()
@@ -158,9 +159,9 @@ Status OpenOutput(const RecordOptions& options, bool to_file, RemoteRequest* req
                     "cannot record: no output is named; use -o FILE");
     return OpenTraceFile(path, request);
   }
-  HPD_TRY_ASSIGN(const std::string directory, CreateOutputDirectory(options.output));
-  request->directory = RealPath(directory);
-  return OpenTraceFile(request->directory + "/raw-trace", request);
+  HPD_TRY_ASSIGN(request->directory, OutputDirectory::Create(options.output));
+  request->directory->set_path(RealPath(FdPath(request->directory->fd())));
+  return OpenTraceFile(request->directory->Place("raw-trace"), request);
 }
 
 // Nobody who waits for the end of our output waits for the recording.
@@ -186,7 +187,8 @@ Status AwaitStart(int fd) {
 int RecordAndReport(const RemoteRequest& request, bool with_report) {
   const RecordingOutcome outcome = RecordRemotely(request);
   if (with_report && outcome.is_awaited)
-    MakeReportBeside(request.trace_path, outcome.has_whole_trace, request.quiet);
+    MakeReportBeside(request.directory->Place("raw-trace"), outcome.has_whole_trace,
+                     request.quiet);
   else if (with_report)
     PrintNoReport("the service still writes the trace", /*has_whole_trace=*/false,
                   request.trace_path);

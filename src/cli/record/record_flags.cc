@@ -194,7 +194,8 @@ std::vector<Flag> DumpingFlags(Options& options) {
       {.name = "malloc-info",
        .help = "Ask the allocator for its own accounting, too.",
        .details = "glibc and jemalloc. The summary then tells requested bytes, the "
-                  "allocator's overhead and caches, fragmentation and the rest apart.",
+                  "allocator's overhead and caches, fragmentation and the rest apart. "
+                  "Processes that are attached to (--pid, --name) are not asked.",
        .group = group,
        .apply = Switch(&session.ask_allocator),
        .is_rare = true},

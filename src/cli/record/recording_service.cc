@@ -1,10 +1,12 @@
 #include "cli/record/recording_service.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/print.h"
@@ -69,14 +71,17 @@ class RecordingService {
     Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
     if (!symbols.ok())
       Fail(symbols.status());
+    std::optional<OutputDirectory> directory;
+    if (request.directory.valid())
+      directory.emplace(ScopedFd(fcntl(request.directory.get(), F_DUPFD_CLOEXEC, 0)),
+                        request.directory_path);
     return FinishRecording(
         recording, view,
-        {.directory = request.directory,
+        {.directory = directory ? &*directory : nullptr,
          .trace_path = request.trace_path,
          .top = request.top,
          .quiet = request.quiet,
          .only_dumps = request.only_dumps,
-         .seconds = view.seconds(),
          .symbols = symbols.ok() ? std::move(symbols).value() : SymbolizeOptions()});
   }
 

@@ -218,7 +218,11 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request, int sto
   HPD_TRY(AwaitReady(channel, stop_fd));
   protos::StartRequest message;
   message.set_trace_config(SerializeTraceConfig(request.config));
-  message.set_directory(request.directory);
+  std::vector<int> fds = {request.trace.get(), STDERR_FILENO};
+  if (request.directory) {
+    message.set_directory(request.directory->path());
+    fds.push_back(request.directory->fd());
+  }
   message.set_trace_path(request.trace_path);
   message.set_top(request.top);
   message.set_quiet(request.quiet);
@@ -229,8 +233,7 @@ Status AskToStart(ControlChannel& channel, const RemoteRequest& request, int sto
     if (const char* value = getenv(name))
       message.add_environment(std::string(name) + "=" + FromAnywhere(name, value));
   }
-  const Status sent = channel.Send(ControlType::kStart, message.SerializeAsString(),
-                                   {request.trace.get(), STDERR_FILENO});
+  const Status sent = channel.Send(ControlType::kStart, message.SerializeAsString(), fds);
   if (!sent.ok())
     return Status(StatusCode::kTryAgain, sent.message());
   while (true) {  // Ctrl-C or not: it may have begun, and then it ends in order
@@ -426,10 +429,8 @@ RecordingOutcome RecordRemotely(const RemoteRequest& request) {
   Result<ControlChannel> channel = StartRecording(request, StopRequests().get());
   ReportStarted(request, channel.ok() ? Status() : channel.status());
   if (!channel.ok()) {
-    if (!request.directory.empty()) {  // made for this recording; nobody needs it empty
-      unlink(request.trace_path.c_str());
-      rmdir(request.directory.c_str());
-    }
+    if (request.directory)
+      request.directory->Remove();
     return {.exit_code = ExitCodeOf(waiting, Fail(channel.status()))};
   }
   SteeringSignals signals(SignalSource::kTerminal);

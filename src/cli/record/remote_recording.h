@@ -2,10 +2,12 @@
 // or starts one that leaves when it has nothing left to do.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/scoped_fd.h"
 #include "cli/managed/dumps_meanwhile.h"
+#include "cli/record/output_directory.h"
 #include "config/recording_config.h"
 #include "record/recording_outcome.h"
 
@@ -15,8 +17,9 @@ struct RemoteRequest {
   RecordingConfig config = {};
   ScopedFd trace = {};          // open for writing
   std::string trace_path = {};  // for messages
-  std::string directory = {};   // absolute, for pprof files; empty: only the trace
-  uint32_t top = 10;            // rows of the summary
+  // Its path is absolute; nullopt: only the trace is wanted.
+  std::optional<OutputDirectory> directory = {};
+  uint32_t top = 10;  // rows of the summary
   bool quiet = false;
   bool only_dumps = false;  // no names and no summary at the end
   bool may_start_service = true;

@@ -17,13 +17,13 @@ std::string_view QualifiedName(std::string_view function) {
   return function.substr(function.rfind(' ') + 1);
 }
 
-Status WriteFile(const std::string& path,
+Status WriteFile(const FilePlace& place,
                  const std::string& bytes,
                  std::ios::openmode mode) {
-  std::ofstream file(path, std::ios::binary | mode);
+  std::ofstream file(place.at, std::ios::binary | mode);
   file << bytes;
   file.close();
-  return file ? Status() : Status::FromErrno("cannot write " + path, errno);
+  return file ? Status() : Status::FromErrno("cannot write " + place.path, errno);
 }
 
 }  // namespace
@@ -64,16 +64,17 @@ void DeobfuscateFrames(const Deobfuscator& deobfuscator, const CodeTable& code) 
   }
 }
 
-Status WriteDeobfuscation(const std::string& directory) {
+Status WriteDeobfuscation(const OutputDirectory& directory) {
   HPD_TRY_ASSIGN(const std::string packets, DeobfuscationPackets({}));
   if (packets.empty())
     return {};
-  HPD_TRY(WriteFile(directory + "/deobfuscation-packets", packets, std::ios::trunc));
-  const std::string complete = directory + "/symbolized-trace";
+  HPD_TRY(WriteFile(directory.Place("deobfuscation-packets"), packets, std::ios::trunc));
+  const FilePlace complete = directory.Place("symbolized-trace");
   std::error_code error;
-  std::filesystem::remove(complete, error);  // it may be another name of the trace
-  if (!std::filesystem::copy_file(directory + "/raw-trace", complete, error))
-    return Status(StatusCode::kIo, "cannot create " + complete + ": " + error.message());
+  std::filesystem::remove(complete.at, error);  // it may be another name of the trace
+  if (!std::filesystem::copy_file(directory.Place("raw-trace").at, complete.at, error))
+    return Status(StatusCode::kIo,
+                  "cannot create " + complete.path + ": " + error.message());
   return WriteFile(complete, packets, std::ios::app);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "cli/record/output_directory.h"
 #include "profile/code_table.h"
 #include "profile/deobfuscation.h"
 #include "profile/model.h"
@@ -23,6 +24,6 @@ void DeobfuscateFrames(const Deobfuscator& deobfuscator, const CodeTable& code);
 // Writes what Perfetto's heap_profile leaves when the environment names mapping files:
 // the packets to append to a trace, as `directory`/deobfuscation-packets, and the trace
 // with them, as symbolized-trace.
-Status WriteDeobfuscation(const std::string& directory);
+Status WriteDeobfuscation(const OutputDirectory& directory);
 
 }  // namespace heapprofd

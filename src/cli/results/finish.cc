@@ -25,15 +25,15 @@ namespace {
 
 // What raw-trace has of symbols, in a file of its own: to be appended to other recordings
 // of the same programs.
-Status WriteSymbols(const std::string& directory, const TraceRecording& recording) {
-  HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(directory + "/symbols"));
+Status WriteSymbols(const OutputDirectory& directory, const TraceRecording& recording) {
+  HPD_TRY_ASSIGN(TraceFile file, TraceFile::Create(directory.Place("symbols")));
   TraceWriter writer(std::move(file));
   for (const Target* target : recording.targets())
     HPD_TRY(writer.WriteModuleSymbols(target->profile(), NamedModules::kWithBuildId));
   // The trace has them already; scripts look for it by this name.
-  const std::string complete = directory + "/symbolized-trace";
-  if (symlink("raw-trace", complete.c_str()) != 0)
-    return Status::FromErrno("cannot create " + complete, errno);
+  const FilePlace complete = directory.Place("symbolized-trace");
+  if (symlink("raw-trace", complete.at.c_str()) != 0)
+    return Status::FromErrno("cannot create " + complete.path, errno);
   return writer.Finish();
 }
 
@@ -45,14 +45,45 @@ void PrintAttachProblems(const TraceRecording& recording) {
   }
 }
 
+// The client of an attached process calls nothing of the program's, and does not ask.
+void PrintSilentAllocators(const TraceRecording& recording) {
+  std::vector<pid_t> attached;
+  bool has_answer = false;
+  bool has_asked = false;
+  for (const std::unique_ptr<Session>& session : recording.sessions()) {
+    if (!session->config().ask_allocator)
+      continue;
+    for (const std::unique_ptr<Target>& target : session->targets()) {
+      has_answer |= !target->profile().memory.allocator.empty();
+      has_asked |= !target->is_attached();
+      if (target->is_attached())
+        attached.push_back(target->pid());
+    }
+  }
+  const bool is_one = attached.size() == 1;
+  const std::string whose = is_one ? "process " + std::to_string(attached[0])
+                                   : std::to_string(attached.size()) + " processes";
+  if (!attached.empty())
+    Print(stderr,
+          "heap_profile: cannot ask the allocator of %s for its accounting: only the "
+          "library of programs that are started under heap_profile, or with LD_PRELOAD, "
+          "asks it, and %s attached to; start the program so\n",
+          whose.c_str(), is_one ? "this one was" : "these were");
+  else if (has_asked && !has_answer)
+    Print(stderr,
+          "heap_profile: cannot tell the allocator's own accounting: no process has "
+          "answered; glibc 2.33 or later and jemalloc do, in a process that allocates "
+          "while it is asked, or that ends normally\n");
+}
+
 // What ended the recording before the user or the program did.
-void PrintCause(const TraceRecording& recording, const FinishOptions& options) {
+void PrintCause(const TraceRecording& recording) {
   if (recording.cause() == StopCause::kFailed)
     Print(
         stderr,
         "heap_profile: the recording ended after %s, when it could not be written: what "
         "happened afterwards is lost\n",
-        FormatDuration(options.seconds).c_str());
+        FormatDuration(recording.seconds()).c_str());
   if (recording.cause() == StopCause::kGuardrail)
     Print(stderr,
           "heap_profile: a guardrail ended the recording: the profiler used more "
@@ -152,7 +183,7 @@ RecordingEnd EndOf(const TraceRecording& recording,
                    const std::vector<NamedTarget>& named,
                    const FinishOptions& options) {
   RecordingEnd end;
-  end.seconds = options.seconds;
+  end.seconds = recording.seconds();
   end.program_pid = ProgramOf(recording, options);
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
     for (UnrecordedPrograms& programs : session->programs().Unrecorded())
@@ -180,14 +211,14 @@ class ResultFiles {
     const RecordingEnd end = EndOf(recording_, named, options_);
     has_trace_ = Note(recording_.WriteRest(end));
     Note(WriteStatsJson(recording_, options_.usage));
-    if (options_.directory.empty())
+    if (options_.directory == nullptr)
       return;
     if (!has_trace_)  // what it lacks is shown
       recording_.WriteAnew(end);
     if (!options_.symbols.binary_path.empty() && has_trace_)
-      Note(WriteSymbols(options_.directory, recording_));
+      Note(WriteSymbols(*options_.directory, recording_));
     if (deobfuscator.ok() && has_trace_)
-      Note(WriteDeobfuscation(options_.directory));
+      Note(WriteDeobfuscation(*options_.directory));
   }
 
   // kExitOk: all of them are written.
@@ -218,8 +249,9 @@ bool HasSomething(const TraceRecording& recording) {
 RecordingOutcome FinishDumps(TraceRecording& recording, const FinishOptions& options) {
   const Status trace = recording.WriteRest(EndOf(recording, {}, options));
   const Status figures = WriteStatsJson(recording, options.usage);
-  PrintCause(recording, options);
+  PrintCause(recording);
   PrintAttachProblems(recording);
+  PrintSilentAllocators(recording);
   RecordingOutcome outcome{.exit_code = kExitOk, .has_whole_trace = trace.ok()};
   for (const Status& status : {trace, figures}) {
     if (!status.ok())
@@ -253,18 +285,20 @@ RecordingOutcome FinishRecording(TraceRecording& recording,
   RecordingOutcome outcome = files.outcome();
   if (outcome.exit_code == kExitOk && WasInterrupted(named))
     outcome.exit_code = kExitSignalBase + SIGINT;
-  PrintCause(recording, options);
+  PrintCause(recording);
   PrintAttachProblems(recording);
+  PrintSilentAllocators(recording);
   int results = kExitOk;
   if (named.empty() || !HasSamples(*named[0].result.profile)) {
     const bool may_be_empty =
-        options.directory.empty();  // others ask for other data, too
+        options.directory == nullptr;  // others ask for other data, too
     if (!options.quiet || !may_be_empty)
       PrintNothing(recording, options, outcome.has_whole_trace);
     results = may_be_empty ? kExitOk : kExitNothing;
     if (options.with_report)
-      MakeReportBeside(options.trace_path, outcome.has_whole_trace, options.quiet);
-  } else if (!options.directory.empty()) {
+      MakeReportBeside(options.directory->Place("raw-trace"), outcome.has_whole_trace,
+                       options.quiet);
+  } else if (options.directory != nullptr) {
     results = LeaveResults({.trace_path = options.trace_path,
                             .file = &recording.file(),
                             .directory = options.directory,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/record/live_view.h"
+#include "cli/record/output_directory.h"
 #include "cli/record/status_line.h"
 #include "cli/results/stats_json.h"
 #include "record/recording_outcome.h"
@@ -16,12 +17,11 @@
 namespace heapprofd {
 
 struct FinishOptions {
-  std::string directory = {};   // for pprof files; empty: only the trace is wanted
-  std::string trace_path = {};  // for the summary
+  const OutputDirectory* directory = nullptr;  // nullptr: only the trace is wanted
+  std::string trace_path = {};                 // for the summary
   uint32_t top = 10;
   bool quiet = false;
   bool only_dumps = false;  // names are looked up by somebody else, nothing is shown
-  double seconds = 0;       // length of the recording
   pid_t program = 0;        // that was started for it; 0: none
   ProgramUsage usage = {};  // of that; its memory or more: what it was started by counts
   std::string obstacle = {};  // why nothing could be recorded, when that is known

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/format.h"
 #include "cli/results/process_name.h"
 #include "cli/results/quality_words.h"
 #include "cli/results/unnamed_advice.h"
@@ -20,18 +19,6 @@ ProfileFaults FaultsOf(const TargetProfile& profile, uint64_t block_timeout_us) 
           .sampling_interval = dump.sampling_interval,
           .original_sampling_interval = dump.original_sampling_interval,
           .late_files = profile.late_files};
-}
-
-// Live memory is less than what the process holds: this is not the profiler's error.
-std::string AttachedWarning(const ProcessResult& process) {
-  const double live = LiveTotal(process.profile->heaps[0]).bytes;
-  const std::string resident =
-      process.resident_kib == 0
-          ? ""
-          : " beside RSS " +
-                FormatBytes(static_cast<double>(process.resident_kib) * 1024);
-  return "attached while it ran: what it had allocated before is not seen (live " +
-         FormatBytes(live) + resident + ")";
 }
 
 // True when a process that never called malloc has more memory than any start needs.
@@ -57,8 +44,9 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process,
   const TargetProfile& profile = *process.profile;
   if (profile.heaps.empty())
     return warnings;
-  if (!profile.from_startup)
-    warnings.push_back(AttachedWarning(process));
+  if (!profile.from_startup && profile.quality.unsampled_calls == 0)
+    warnings.push_back(
+        AttachedWords(LiveTotal(profile.heaps[0]).bytes, process.resident_kib));
   for (std::string& words : WordsOf(FaultsOf(profile, block_timeout_us)))
     warnings.push_back(std::move(words));
   if (std::optional<std::string> advice = UnnamedAdvice(process))
@@ -86,8 +74,11 @@ void AddSilent(const std::vector<ProcessResult>& processes,
     warnings->push_back(
         CountedExactly(count, " process has", " processes have") +
         " memory, but called no allocation function that can be seen: " + names +
-        "; they allocated nothing meanwhile, or keep pools of their own" +
-        (may_be_static ? ", or have an allocator linked statically" : ""));
+        (count == 1 ? "; it" : "; they") + " allocated nothing meanwhile, or " +
+        (count == 1 ? "keeps pools of its own" : "keep pools of their own") +
+        (!may_be_static ? ""
+         : count == 1   ? ", or has an allocator linked statically"
+                        : ", or have an allocator linked statically"));
 }
 
 }  // namespace
@@ -98,11 +89,17 @@ std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& proc
   uint64_t damaged = 0;
   size_t attached = 0;
   uint64_t uncounted = 0;  // forked children of all processes
+  size_t unsampled_children = 0;
+  Quality unsampled;
   for (const ProcessResult& process : processes)
     uncounted += process.profile->forked.uncounted;
   for (size_t i = 1; i < processes.size(); ++i) {
     const TargetProfile& profile = *processes[i].profile;
-    attached += profile.from_startup ? 0u : 1u;
+    const bool is_counted = profile.quality.unsampled_calls > 0;
+    attached += profile.from_startup || is_counted ? 0u : 1u;
+    unsampled_children += is_counted ? 1u : 0u;
+    unsampled.unsampled_calls += profile.quality.unsampled_calls;
+    unsampled.unsampled_bytes += profile.quality.unsampled_bytes;
     lost += profile.quality.lost_records;
     damaged += profile.quality.corrupt_records;
   }
@@ -111,6 +108,11 @@ std::vector<std::string> WarningsOfOthers(const std::vector<ProcessResult>& proc
         CountedExactly(attached, " other process was", " other processes were") +
         " attached to while running: what was allocated before is not "
         "seen");
+  if (unsampled_children > 0)
+    warnings.push_back(
+        UnsampledWords(CountedExactly(unsampled_children, " other forked child",
+                                      " other forked children"),
+                       unsampled));
   if (uncounted > 0)
     warnings.push_back(
         CountedExactly(uncounted, " forked child was", " forked children were") +

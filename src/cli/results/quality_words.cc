@@ -59,7 +59,7 @@ void AddLosses(const ProfileFaults& faults, std::vector<std::string>* warnings) 
         "outside of its own memory, which AddressSanitizer finds");
 }
 
-// What there was no room for.
+// What there was no room, or no time, for.
 void AddLimits(const Quality& quality, std::vector<std::string>* warnings) {
   if (quality.threads_without_slot > 0)
     warnings->push_back(
@@ -75,6 +75,8 @@ void AddLimits(const Quality& quality, std::vector<std::string>* warnings) {
         CountedExactly(quality.refused_samples, " sample was", " samples were") +
         " left out: too many are live at once; record with "
         "a larger --interval");
+  if (quality.unsampled_calls > 0)
+    warnings->push_back(UnsampledWords("this forked child", quality));
   if (quality.refused_dumps > 0)
     warnings->push_back(CountedExactly(quality.refused_dumps, " dump", " dumps") +
                         " that the program asked for could not be made: more than 1000, "
@@ -150,6 +152,23 @@ std::vector<std::string> WordsOf(const ProfileFaults& faults) {
   AddStacks(faults.quality, &words);
   AddLateFiles(faults, &words);
   return words;
+}
+
+std::string AttachedWords(std::optional<double> live, uint64_t resident_kib) {
+  std::string text =
+      "attached while it ran: what it had allocated before is not seen (live " +
+      (live ? FormatBytes(*live) : "unknown");
+  if (resident_kib != 0)
+    text += " beside RSS " + FormatBytes(static_cast<double>(resident_kib) * 1024);
+  return text + ")";
+}
+
+std::string UnsampledWords(const std::string& whose, const Quality& quality) {
+  return CountedExactly(quality.unsampled_calls, " allocation", " allocations") + " (" +
+         FormatBytes(static_cast<double>(quality.unsampled_bytes)) + ") of " + whose +
+         " came too early to be sampled, and are counted only: as much more may be live, "
+         "which the upper limits allow for; start the program under heap_profile to "
+         "sample all";
 }
 
 std::string GuardrailWords() {

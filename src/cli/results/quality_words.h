@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ struct ProfileFaults {
 
 // A line each; empty: nothing. Each figure that is a fault (profile/figures.h) has one.
 std::vector<std::string> WordsOf(const ProfileFaults& faults);
+
+// Of one that was attached to: live memory is less than what the process holds, and that is
+// not the profiler's error. `live`: bytes, as far as known; `resident_kib`: 0: unknown.
+std::string AttachedWords(std::optional<double> live, uint64_t resident_kib);
+
+// Of what forked children of an attached process had allocated before they could be
+// recorded; `whose` may be several.
+std::string UnsampledWords(const std::string& whose, const Quality& quality);
 
 // Of profiles that end where something went wrong, as those of others do.
 std::string GuardrailWords();

@@ -39,12 +39,6 @@ namespace {
 constexpr uint32_t kPatienceSeconds = 300;
 constexpr uint64_t kMinMemoryBytes = uint64_t{512} << 20;
 
-// For one process, beyond what is used already: that which decodes the trace, and each of
-// those that share what it has decoded.
-uint64_t MemoryForMore() {
-  return std::max(RoomInMemory("self"), kMinMemoryBytes);
-}
-
 // Dumps with profiles in the order of their files.
 struct PprofOrder {
   std::vector<uint32_t> earlier;  // by time
@@ -83,7 +77,7 @@ PprofOrder OrderOfPprofs(const ImportedTrace& trace) {
 // Gives the paths of those that tell of the end of the process shown first, each ended by
 // a zero byte.
 Result<std::string> WritePprofs(const ImportedTrace& trace,
-                                const std::string& directory) {
+                                const OutputDirectory& directory) {
   const PprofOrder order = OrderOfPprofs(trace);
   std::vector<size_t> numbers(trace.dumps.size());
   size_t number = 0;
@@ -97,9 +91,10 @@ Result<std::string> WritePprofs(const ImportedTrace& trace,
       [&](const DumpProfile& dump) {
         std::string bytes;
         dump.encode([&bytes](std::string_view piece) { bytes += piece; });
-        std::string& path = paths[numbers[dump.dump]];
-        path = directory + "/" + PprofFileName(dump, numbers[dump.dump]) + ".pb.gz";
-        return WriteGzipFile(path, bytes);
+        const size_t file = numbers[dump.dump];
+        const FilePlace place = directory.Place(PprofFileName(dump, file) + ".pb.gz");
+        paths[file] = place.path;
+        return WriteGzipFile(place, bytes);
       }));
   std::string first_paths;
   for (size_t i = 0; i < order.count_of_first_process; ++i)
@@ -141,6 +136,10 @@ void PrintSummary(const RecordingResults& wanted,
   fputs((ShowsColor(STDERR_FILENO) ? WithColor(text) : text).c_str(), stderr);
 }
 
+FilePlace ReportOf(const RecordingResults& wanted) {
+  return ReportBeside(wanted.directory->Place("raw-trace"));
+}
+
 // From a worker to us: what it has made, or why it could not.
 std::string Encode(const Result<std::string>& made) {
   return made.ok() ? "+" + made.value() : "-" + made.status().message();
@@ -165,7 +164,7 @@ class ResultsMaker {
       parts_.push_back({.make = [this] { return MakeReport(); }, .made = &report_});
     const size_t optional_parts = parts_.size();
     parts_.push_back(
-        {.make = [this] { return WritePprofs(file_.trace(), wanted_.directory); },
+        {.make = [this] { return WritePprofs(file_.trace(), *wanted_.directory); },
          .made = &pprofs_});
     if (wanted_.with_summary)
       parts_.push_back({.make = [this] { return MakeSummary(file_, wanted_.top); },
@@ -200,7 +199,7 @@ class ResultsMaker {
                         {.version = HPD_VERSION,
                          .files = {wanted_.trace_path},
                          .warnings = file_.warnings},
-                        ReportPathBeside(wanted_.trace_path)));
+                        ReportOf(wanted_)));
     return std::string();
   }
 
@@ -233,7 +232,7 @@ class ResultsMaker {
 
   void ShowReport() {
     if (wanted_.with_report && report_ && report_->ok() && wanted_.with_summary)
-      PrintReportPath(ReportPathBeside(wanted_.trace_path));
+      PrintReportPath(ReportOf(wanted_).path);
     else if (wanted_.with_report && (!report_ || !report_->ok()))
       PrintNoReport(report_ ? report_->status().message() : "it was interrupted",
                     wanted_.is_whole, wanted_.trace_path);
@@ -280,6 +279,11 @@ Result<int> DecodeAndMake(const RecordingResults& wanted, int no_report_fd) {
 
 }  // namespace
 
+// That which decodes the trace, and each of those that share what it has decoded.
+uint64_t MemoryForMore() {
+  return std::max(RoomInMemory("self"), kMinMemoryBytes);
+}
+
 int LeaveResults(const RecordingResults& wanted) {
   const ScopedFd interrupted = DescriptorOf(SetOf({SIGINT}));
   const ScopedFd ended = DescriptorOf(SetOf({SIGTERM, SIGHUP, SIGQUIT}));
@@ -320,8 +324,7 @@ int LeaveResults(const RecordingResults& wanted) {
       Fail(Status(StatusCode::kIo,
                   "cannot show what was recorded: " + cause + Remedy(wanted, "show")));
   // Its worker may have been faster; the directory was empty before.
-  if (wanted.with_report &&
-      access(ReportPathBeside(wanted.trace_path).c_str(), F_OK) != 0)
+  if (wanted.with_report && access(ReportOf(wanted).at.c_str(), F_OK) != 0)
     PrintNoReport(cause, wanted.is_whole, wanted.trace_path);
   return exit_code;
 }

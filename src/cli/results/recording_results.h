@@ -11,17 +11,18 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/record/output_directory.h"
 #include "cli/record/status_line.h"
 #include "trace/trace_file.h"
 
 namespace heapprofd {
 
 struct RecordingResults {
-  std::string trace_path = {};      // to be told
-  const TraceFile* file = nullptr;  // that was written, or what stands for it
-  std::string directory = {};       // for files
-  uint32_t top = 10;                // rows of the summary
-  bool with_summary = true;         // to standard error
+  std::string trace_path = {};                 // to be told
+  const TraceFile* file = nullptr;             // that was written, or what stands for it
+  const OutputDirectory* directory = nullptr;  // for files
+  uint32_t top = 10;                           // rows of the summary
+  bool with_summary = true;                    // to standard error
   bool with_report = false;
   bool is_whole = true;               // the trace
   StatusLine* status_line = nullptr;  // for work that takes long; nullptr: nobody looks
@@ -31,5 +32,8 @@ struct RecordingResults {
 // Ctrl-C ends the report, SIGTERM, SIGHUP and SIGQUIT all that is not done yet: they are
 // to be blocked, as SteeringSignals does.
 int LeaveResults(const RecordingResults& wanted);
+
+// Bytes for one process that makes them, beyond what is used already.
+uint64_t MemoryForMore();
 
 }  // namespace heapprofd

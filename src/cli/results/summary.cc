@@ -86,9 +86,11 @@ std::string FormatTemporary(const HeapDump& dump) {
   return ", " + FormatShare(std::min(temporary.count, calls), calls) + " temporary";
 }
 
-// Counted by the recorder; else as far as samples tell.
+// Counted by the recorder; else as far as samples tell. Folded stacks tell no calls.
 std::string FormatAllocated(const HeapDump& dump) {
   const Estimate allocated = AllocatedTotal(dump);
+  if (allocated.count <= 0 && allocated.bytes > 0)
+    return FormatBytes(allocated.bytes);
   return FormatBytes(allocated.bytes) + " in " +
          FormatCounted(allocated.count, "call", "calls") +
          (dump.exact_alloc_calls > 0 ? FormatTemporary(dump) : " (estimate)");
@@ -126,22 +128,38 @@ std::string FormatResident(const ProcessResult& process) {
                                                " (it ended before it was looked at)";
 }
 
+constexpr size_t kTitleWidth = 13;
+
+// "  RSS          7.84 MiB                heap ▂▂▂"; where both have no room in a line, in two.
+std::string FigureRow(const std::string& title,
+                      const std::string& figure,
+                      const std::string& more,
+                      const SummaryOptions& options) {
+  const std::string begin = "  " + Pad(title, kTitleWidth);
+  if (more.empty())
+    return begin +
+           (options.width == 0 ? figure : Wrap(figure, 2 + kTitleWidth, options.width)) +
+           "\n";
+  std::string line = begin + Pad(figure, kFigureWidth) + more + "\n";
+  if (options.width == 0 || Columns(line) - 1 <= options.width)
+    return line;
+  const size_t rest = options.width - std::min(options.width, 2 + Columns(more));
+  return begin + figure + "\n  " + std::string(std::min(kTitleWidth, rest), ' ') + more +
+         "\n";
+}
+
 std::string FormatFigures(const ProcessResult& process,
                           const HeapDump& dump,
                           const SummaryOptions& options) {
   const std::string peak = FormatPeak(process, dump, options);
   const std::string live = FormatLive(process, dump, options);
-  std::string text = "  " + Pad("live at end", 13) +
-                     (peak.empty() ? live : Pad(live, kFigureWidth) + peak) + "\n  " +
-                     Pad("allocated", 13) + FormatAllocated(dump) + "\n";
+  std::string text = FigureRow("live at end", live, peak, options) +
+                     FigureRow("allocated", FormatAllocated(dump), "", options);
   const std::string spark = options.use_unicode ? Sparkline(process.history) : "";
   const std::string resident = FormatResident(process);
   if (!resident.empty() || !spark.empty())
-    text += "  " + Pad("RSS", 13) +
-            (spark.empty() ? resident
-                           : Pad(resident.empty() ? "unknown" : resident, kFigureWidth) +
-                                 "heap " + spark) +
-            "\n";
+    text += FigureRow("RSS", resident.empty() ? "unknown" : resident,
+                      spark.empty() ? "" : "heap " + spark, options);
   return text;
 }
 

@@ -126,6 +126,26 @@ TEST(SummaryTest, NothingIsShownThatExactCountsDoNotAllow) {
   EXPECT_FALSE(Holds(text, "40.0 MiB")) << text;
 }
 
+TEST(SummaryTest, WhatCameTooEarlyToBeSampledIsWithinTheLimits) {
+  TestProfile test;
+  test.Add({"Insert"}, 1 << 20);
+  test.dump().unsampled_bytes = 4 << 20;
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text, "live at end  1.00 MiB (≤5.")) << text;
+  TestProfile first;
+  first.Add({"main"}, 10000);
+  test.profile().quality.unsampled_calls = 45;
+  test.profile().quality.unsampled_bytes = 4 << 20;
+  test.profile().from_startup = false;
+  const std::string others =
+      FormatSummary({ResultOf(first), ResultOf(test), ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(others,
+                    "! 90 allocations (8.00 MiB) of 2 other forked children came too "
+                    "early to be sampled"))
+      << others;
+  EXPECT_FALSE(Holds(others, "attached to")) << others;
+}
+
 TEST(SummaryTest, OfMemoryThatWasNotSeenTheLimitIsTold) {
   TestProfile test;
   test.Add({"main"}, 10000);
@@ -267,6 +287,13 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
        "3 live blocks, the smallest, are not listed, so that the stacks of direct "
        "buffers",
        "larger --interval"},
+      {[](TestProfile& t) {
+         t.profile().quality.unsampled_calls = 90;
+         t.profile().quality.unsampled_bytes = 4 << 20;
+         t.profile().from_startup = false;
+       },
+       "90 allocations (4.00 MiB) of this forked child came too early to be sampled",
+       "start the program under heap_profile"},
       {[](TestProfile& t) { t.profile().quality.unknown_stacks = 20; },
        "2.0% of the samples are without a stack", "never arrived"},
       {[](TestProfile& t) {
@@ -335,9 +362,13 @@ TEST(FormatSummaryTest, WhatOtherProcessesLackIsTold) {
   EXPECT_TRUE(Holds(text, "! 2 records of the other processes were damaged")) << text;
   EXPECT_TRUE(Holds(text,
                     "! 1 process has memory, but called no allocation function that "
-                    "can be seen: browser (pid 4711); they allocated nothing meanwhile, "
-                    "or keep pools of their own, or have an allocator linked"))
+                    "can be seen: browser (pid 4711); it allocated nothing meanwhile, "
+                    "or keeps pools of its own, or has an allocator linked"))
       << text;
+  const std::string of_two = FormatSummary(
+      {ResultOf(first), ResultOf(silent), ResultOf(silent), ResultOf(small)}, {});
+  EXPECT_TRUE(Holds(of_two, "; they allocated nothing meanwhile, or keep pools"))
+      << of_two;
 }
 
 TEST(FormatSummaryTest, NamesDoNotSteerTheTerminal) {
@@ -384,15 +415,18 @@ TEST(QualityWarningsTest, WhatKeepsMostBytesWithoutANameIsSaid) {
       "with its symbol file in PERFETTO_BINARY_PATH");
 }
 
-// Nearly every program of Debian's has a stripped function around main.
-TEST(QualityWarningsTest, AFunctionWithoutANameFarOutHidesNobody) {
+// Nearly every program of Debian's has a stripped function around main, and musl's libc
+// is one.
+TEST(QualityWarningsTest, OnlyAHolderWithoutANameIsMissed) {
   TestProfile test;
   const MappingId stripped = test.AddMapping("/lib/libstripped.so");
   test.AddAbove(stripped, {"malloc", "holder", "caller", "its_caller", "and_its"}, 900);
   ProcessResult result = ResultOf(test);
   result.symbols.modules = {ModuleWithout("/lib/libstripped.so", stripped)};
   EXPECT_TRUE(QualityWarnings(result).empty());
-  test.AddAbove(stripped, {"malloc", "holder", "caller"}, 900);
+  test.AddAbove(stripped, {"malloc", "holder"}, 900);
+  EXPECT_TRUE(QualityWarnings(result).empty());
+  test.AddAbove(stripped, {"malloc"}, 900);
   EXPECT_EQ(QualityWarnings(result).size(), 1u);
 }
 
@@ -533,7 +567,7 @@ size_t LongestLine(const std::string& text) {
 }
 
 TEST(SummaryTest, LinesFitTheTerminalAndUseIt) {
-  for (const size_t width : {80u, 200u}) {
+  for (const size_t width : {40u, 60u, 80u, 200u}) {
     TestProfile test;
     test.Add(
         {std::string(300, 'n'), std::string(100, 'c'), std::string(100, 'd'), "main"},
@@ -541,9 +575,16 @@ TEST(SummaryTest, LinesFitTheTerminalAndUseIt) {
     test.profile().quality.samples = 1000;
     test.profile().quality.unwind_errors = 500;
     test.profile().quality.lost_records = 100;
+    test.dump().peak_total = {.bytes = 99e6, .low = 98e6, .high = 100e6};
+    test.dump().peak_ns = 1;
+    test.dump().peak[test.Add({"Load", "main"}, 0)].bytes = 99e6;
+    ProcessResult result = ResultOf(test);
+    result.resident_kib = 100'000;
+    result.history.assign(30, 5e6);
     SummaryOptions options;
     options.width = width;
-    const std::string text = FormatSummary({ResultOf(test)}, options);
+    const std::string text = FormatSummary({result}, options);
+    EXPECT_TRUE(Holds(text, "Top live memory at peak")) << text;
     EXPECT_LE(LongestLine(text), width) << text;
     EXPECT_GE(LongestLine(text), width * 7 / 10) << text;
   }

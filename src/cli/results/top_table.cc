@@ -15,19 +15,37 @@ namespace {
 
 constexpr double kPeakFirst = 1.2;  // times the end, as in the report
 constexpr size_t kNameWidth = 46;   // where there is no terminal
-constexpr size_t kMinNameWidth = 24;
+constexpr size_t kMinNameWidth = 16;
 constexpr size_t kMaxNameWidth = 120;
 constexpr size_t kRankWidth = 6;
 constexpr size_t kBytesWidth = 14;
-constexpr size_t kOtherWidth = kRankWidth + 2 + kBytesWidth + 5;  // but for the name
+constexpr size_t kNarrowBytesWidth = 10;
+constexpr size_t kNarrow = 60;  // columns
 constexpr size_t kCallerWidth = 40;
 constexpr size_t kMinCallerWidth = 12;  // less of a name says nothing
+
+size_t BytesWidth(const SummaryOptions& options) {
+  return options.width == 0 || options.width >= kNarrow ? kBytesWidth : kNarrowBytesWidth;
+}
 
 size_t NameWidth(const SummaryOptions& options) {
   if (options.width == 0)
     return kNameWidth;
-  return std::clamp(options.width - std::min(options.width, kOtherWidth), kMinNameWidth,
+  const size_t others = kRankWidth + 2 + BytesWidth(options) + 5;
+  return std::clamp(options.width - std::min(options.width, others), kMinNameWidth,
                     kMaxNameWidth);
+}
+
+// The title and the columns' names; in two lines where they have no room in one.
+std::string TableHead(const std::string& title,
+                      size_t width,
+                      const SummaryOptions& options) {
+  const std::string names = Pad("live", BytesWidth(options)) + "share\n";
+  const size_t room = width + kRankWidth + 2;
+  return "\n  " +
+         (title.size() + 2 < room ? Pad(title, room - 2)
+                                  : title + "\n" + std::string(room, ' ')) +
+         names;
 }
 
 // As many as the line has room for, the nearest one in any case.
@@ -62,8 +80,7 @@ std::string FormatTable(const std::string& title,
   if (std::ranges::all_of(entries, holds_nothing))
     return "";
   const size_t width = NameWidth(options);
-  std::string text =
-      "\n  " + Pad(title, width + kRankWidth) + Pad("live", kBytesWidth) + "share\n";
+  std::string text = TableHead(title, width, options);
   for (size_t i = 0; i < entries.size(); ++i) {
     const TopEntry& entry = entries[i];
     if (holds_nothing(entry))
@@ -74,7 +91,7 @@ std::string FormatTable(const std::string& title,
     std::array<char, 32> rank{};
     snprintf(rank.data(), rank.size(), "  %2zu  ", i + 1);
     text += rank.data() + Pad(name, width) + "  " +
-            Pad(FormatBytes(entry.live.bytes * scale), kBytesWidth) +
+            Pad(FormatBytes(entry.live.bytes * scale), BytesWidth(options)) +
             FormatShare(entry.live.bytes, total) + "\n";
     if (!entry.callers.empty())
       text += CallersLine(entry, options);

@@ -1,7 +1,5 @@
 #include "cli/results/unnamed_advice.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/foreign_file.h"
 #include "base/format.h"
 #include "base/scoped_fd.h"
 #include "base/text.h"
@@ -45,8 +44,8 @@ bool IsCodeOfRuntime(const TargetProfile& profile, const ModuleSymbols& module) 
          module.mappings != std::vector<MappingId>{kNoId};
 }
 
-// By module, the share of the allocated bytes on whose stacks a frame that counts is in
-// it and has no name.
+// By module, the share of the allocated bytes whose holder, as tables show it, is in it
+// and has no name.
 class UnnamedShares {
  public:
   explicit UnnamedShares(const ProcessResult& process)
@@ -81,23 +80,24 @@ class UnnamedShares {
   // What a runtime's functions allocate is allocated by native ones for them: all frames
   // of a stack count for it.
   void AddStack(CallsiteId callsite, double bytes) {
-    for (const StackNames::Position& position : names_.Shown(callsite))
-      AddFrame(position.frame, callsite, bytes, /*is_shown=*/true);
+    if (const std::vector<StackNames::Position> shown = names_.Shown(callsite);
+        !shown.empty())
+      AddFrame(shown[0].frame, callsite, bytes, /*is_holder=*/true);
     if (!has_runtime_)
       return;
     for (CallsiteId at = callsite; at != kNoId; at = profile_.callsites[at].parent)
-      AddFrame(profile_.callsites[at].frame, callsite, bytes, /*is_shown=*/false);
+      AddFrame(profile_.callsites[at].frame, callsite, bytes, /*is_holder=*/false);
   }
 
   // Each stack once.
-  void AddFrame(FrameId id, CallsiteId stack, double bytes, bool is_shown) {
+  void AddFrame(FrameId id, CallsiteId stack, double bytes, bool is_holder) {
     const Frame& frame = profile_.frames[id];
     const auto found =
         frame.lines.empty() ? by_mapping_.find(frame.mapping) : by_mapping_.end();
     if (found == by_mapping_.end())
       return;
     Module& module = modules_[found->second];
-    if ((is_shown || module.is_of_runtime) &&
+    if ((is_holder || module.is_of_runtime) &&
         std::exchange(module.last_stack, stack) != stack)
       module.unnamed += bytes;
   }
@@ -111,9 +111,10 @@ class UnnamedShares {
 
 // The path may mean another file here than in the process's own root directory.
 bool IsFileOfThisMachine(const ModuleSymbols& module) {
-  const ScopedFd fd(
-      open(module.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid() || module.build_id.empty())
+  if (module.build_id.empty())
+    return false;
+  const ScopedFd fd = OpenForeignPath(module.path);
+  if (!fd.valid())
     return false;
   const std::optional<ElfIdentity> identity = IdentifyElf(fd.get());
   return identity && identity->build_id == module.build_id;
@@ -197,12 +198,23 @@ std::optional<std::string> UnnamedAdvice(const ProcessResult& process) {
          ": " + Advice(*worst);
 }
 
-std::string AdviceOfFile(const UnnamedModule& module) {
+std::string FileAdvice::Of(const UnnamedModule& module) {
+  constexpr size_t kMostLookedUp = 16;  // a file may let us wait for seconds
+  const ModuleSymbols symbols = {.path = module.path,
+                                 .build_id = module.build_id,
+                                 .reason = module.reason,
+                                 .error = module.error};
   const bool is_stripped = module.reason == NoSymbolsReason::kNone ||
                            module.reason == NoSymbolsReason::kNoSymbols;
-  if (is_stripped && !module.path.empty())
+  if (!is_stripped || module.path.empty())
+    return Advice(symbols);
+  if (stripped_.size() == kMostLookedUp &&
+      !stripped_.contains({module.path, module.build_id}))
     return kStripped;
-  return Advice({.path = module.path, .reason = module.reason, .error = module.error});
+  std::string& text = stripped_[{module.path, module.build_id}];
+  if (text.empty())
+    text = Advice(symbols);
+  return text;
 }
 
 // Only a compiler whose runtime is there is blamed.

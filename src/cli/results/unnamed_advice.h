@@ -2,8 +2,10 @@
 // how much of it that concerns, where they are, and what would name them.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/results/summary.h"
 #include "jit/jit_frames.h"
@@ -17,9 +19,17 @@ namespace heapprofd {
 // told to name it. Nothing when that is less than a hundredth.
 std::optional<std::string> UnnamedAdvice(const ProcessResult& process);
 
-// The same of one file alone, from what the trace tells. Nothing of this machine is looked
-// at: the file may be of another one.
-std::string AdviceOfFile(const UnnamedModule& module);
+// The same words of files alone, from what a trace tells. The file of another machine is
+// told from the one here by its build id.
+class FileAdvice {
+ public:
+  std::string Of(const UnnamedModule& module);
+
+ private:
+  // By path and build id, of files that were stripped: which package one is of takes long,
+  // and is found out of the first ones only.
+  std::map<std::pair<std::string, std::string>, std::string> stripped_;
+};
 
 // Code that belongs to no file, as a module of the report.
 ModuleSymbols ModuleOfJitCode(const TargetProfile& profile, const JitReport& jit);

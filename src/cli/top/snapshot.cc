@@ -22,10 +22,11 @@ struct NextFile {
   KeptDump file;
 };
 
-Result<NextFile> CreateNext() {
+// `pid`: of the process that is shown, which people know, or of the first one.
+Result<NextFile> CreateNext(pid_t pid) {
   for (int number = 1; number <= kMostSnapshots; ++number) {
     const std::string name =
-        "heap-" + std::to_string(getpid()) + "-" + std::to_string(number) + ".trace";
+        "heap-" + std::to_string(pid) + "-" + std::to_string(number) + ".trace";
     Result<KeptDump> file = KeptDump::Create(name);
     if (file.ok())
       return NextFile{.name = name, .file = std::move(file).value()};
@@ -33,7 +34,7 @@ Result<NextFile> CreateNext() {
       return file.status();
   }
   return Status(StatusCode::kUnavailable,
-                "cannot write a snapshot: there are a thousand of this view already; "
+                "cannot write a snapshot: there are a thousand of this process already; "
                 "move them away");
 }
 
@@ -60,7 +61,9 @@ TargetProfile WithMonotonicTimes(TargetProfile profile) {
 }  // namespace
 
 Result<std::string> WriteSnapshot(const LiveProcesses& processes) {
-  HPD_TRY_ASSIGN(NextFile next, CreateNext());
+  HPD_TRY_ASSIGN(
+      NextFile next,
+      CreateNext(processes.empty() ? getpid() : processes[0]->profile().process.pid));
   ScopedFd fd(fcntl(next.file.fd(), F_DUPFD_CLOEXEC, 0));
   if (!fd.valid())
     return Status::FromErrno("cannot write trace " + next.name, errno);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 #include "base/format.h"
@@ -36,21 +37,53 @@ std::string SignedBytes(double bytes) {
   return (bytes < 0 ? "-" : "+") + FormatBytes(std::abs(bytes));
 }
 
-// Sampled sums of what is freed may fall below nothing.
-std::string FiguresText(const LiveFigures& figures) {
-  return ToTheRight(FormatBytes(std::max(0.0, figures.live))) +
-         ToTheRight(SignedBytes(figures.change)) +
-         ToTheRight(FormatBytes(figures.per_second)) +
-         ToTheRight(FormatCount(std::max(0.0, figures.objects))) + "  ";
+using FigureColumns = std::vector<LiveOrder>;
+
+// Those that leave room for names: on a narrow screen the first ones, and the one that rows
+// are ordered by.
+FigureColumns ColumnsThatFit(size_t width, LiveOrder order) {
+  constexpr size_t kLeastNames = 24;
+  FigureColumns columns = {LiveOrder::kLive, LiveOrder::kChange, LiveOrder::kPerSecond,
+                           LiveOrder::kObjects};
+  while (columns.size() > 1 && columns.size() * kTopFigureWidth + kLeastNames > width)
+    columns.erase(columns.end() - (columns.back() == order ? 2 : 1));
+  return columns;
 }
 
-std::string TableHead(LiveOrder order, const std::string& kind) {
-  const auto title = [order](const char* text, LiveOrder of) {
-    return ToTheRight(std::string(order == of ? "*" : "") + text);
-  };
-  return title("live", LiveOrder::kLive) + title("change", LiveOrder::kChange) +
-         title("allocated/s", LiveOrder::kPerSecond) +
-         title("objects", LiveOrder::kObjects) + "  " + kind;
+// Sampled sums of what is freed may fall below nothing.
+std::string FigureText(const LiveFigures& figures, LiveOrder column) {
+  switch (column) {
+    case LiveOrder::kLive:
+      return FormatBytes(std::max(0.0, figures.live));
+    case LiveOrder::kChange:
+      return SignedBytes(figures.change);
+    case LiveOrder::kPerSecond:
+      return FormatBytes(figures.per_second);
+    case LiveOrder::kObjects:
+      break;
+  }
+  return FormatCount(std::max(0.0, figures.objects));
+}
+
+std::string FiguresText(const LiveFigures& figures, const FigureColumns& columns) {
+  std::string text;
+  for (const LiveOrder column : columns)
+    text += ToTheRight(FigureText(figures, column));
+  return text + "  ";
+}
+
+std::string TableHead(LiveOrder order,
+                      const FigureColumns& columns,
+                      const std::string& kind) {
+  std::string text;
+  for (const LiveOrder column : columns) {
+    const char* const title = column == LiveOrder::kLive        ? "live"
+                              : column == LiveOrder::kChange    ? "change"
+                              : column == LiveOrder::kPerSecond ? "allocated/s"
+                                                                : "objects";
+    text += ToTheRight(std::string(order == column ? "*" : "") + title);
+  }
+  return text + "  " + kind;
 }
 
 std::string TotalsText(const TopFacts& facts) {
@@ -187,7 +220,7 @@ void TopPage::Move(int64_t by) {
 }
 
 std::vector<std::string> TopPage::Lines(const ScreenSize& size) {
-  std::vector<Line> all = shows_stack_ ? Stack(size.rows) : Table(size.rows);
+  std::vector<Line> all = shows_stack_ ? Stack(size.rows) : Table(size);
   all.resize(std::max<size_t>(size.rows, 1) - 1);
   all.push_back({LastLine()});
   std::vector<std::string> lines;
@@ -199,17 +232,18 @@ std::vector<std::string> TopPage::Lines(const ScreenSize& size) {
   return lines;
 }
 
-std::vector<TopPage::Line> TopPage::Table(size_t height) {
-  page_ = height > kOtherLines ? height - kOtherLines : 1;
+std::vector<TopPage::Line> TopPage::Table(const ScreenSize& size) {
+  const FigureColumns columns = ColumnsThatFit(size.columns, order_);
+  page_ = size.rows > kOtherLines ? size.rows - kOtherLines : 1;
   const size_t chosen = Chosen();
   first_ = std::clamp(first_, chosen - std::min(chosen, page_ - 1), chosen);
   std::vector<Line> lines = {{Shown(facts_.what), kBoldHead},
                              {TotalsText(facts_) + (is_paused_ ? "  paused" : "")},
                              {},
-                             {"  " + TableHead(order_, KindName()), kBoldHead}};
+                             {"  " + TableHead(order_, columns, KindName()), kBoldHead}};
   for (size_t i = first_; i < rows_.size() && i < first_ + page_; ++i)
-    lines.push_back({(i == chosen ? "> " : "  ") + FiguresText(rows_[i].figures) +
-                         Shown(rows_[i].name),
+    lines.push_back({(i == chosen ? "> " : "  ") +
+                         FiguresText(rows_[i].figures, columns) + Shown(rows_[i].name),
                      i == chosen ? kInverse : nullptr});
   if (rows_.empty())
     lines.push_back({!facts_.has_figures ? "  no figures have come yet"
@@ -262,10 +296,11 @@ std::string PlainTable(const LiveRows& rows,
       TotalsText(facts) + "  " + FitToShow(facts.what, style.use_unicode) + "\n";
   std::vector<LiveRow> sorted = rows.Sorted(LiveKind::kFunctions, LiveOrder::kLive, "");
   sorted.resize(std::min(sorted.size(), count));
+  const FigureColumns all = ColumnsThatFit(SIZE_MAX, LiveOrder::kLive);
   if (!sorted.empty())
-    text += TableHead(LiveOrder::kLive, "function") + "\n";
+    text += TableHead(LiveOrder::kLive, all, "function") + "\n";
   for (const LiveRow& row : sorted)
-    text += FiguresText(row.figures) + FitToShow(row.name, style.use_unicode) + "\n";
+    text += FiguresText(row.figures, all) + FitToShow(row.name, style.use_unicode) + "\n";
   return text + "\n";
 }
 

@@ -63,7 +63,7 @@ class TopPage {
 
   bool HasStacks() const { return kind_ == LiveKind::kFunctions; }
 
-  std::vector<Line> Table(size_t height);
+  std::vector<Line> Table(const ScreenSize& size);
   std::vector<Line> Stack(size_t height) const;
   std::string LastLine() const;
   std::string KindName() const;

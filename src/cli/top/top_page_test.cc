@@ -328,6 +328,25 @@ TEST_F(TopPageTest, NamesAreNewsAtFirstOnceASecondAndAtLast) {
   EXPECT_FALSE(names.TakeNews(trace_.processes(), 100 * kSecond));
 }
 
+TEST_F(TopPageTest, OnANarrowScreenNamesHaveRoomAndFiguresGo) {
+  Set("LoadTheWholeCatalogue", 5000);
+  Dump(1);
+  const auto text_of = [this](size_t columns) {
+    std::string text;
+    for (const std::string& line : page_.Lines({.rows = 12, .columns = columns}))
+      text += line + "\n";
+    return text;
+  };
+  EXPECT_NE(text_of(80).find("objects  function"), std::string::npos);
+  EXPECT_NE(text_of(60).find("*live       change  function"), std::string::npos)
+      << text_of(60);
+  EXPECT_NE(text_of(60).find("LoadTheWholeCatalogue\n"), std::string::npos);
+  page_.Press("o");
+  page_.Show(rows_, {.what = "program", .has_figures = true, .total = rows_.total()});
+  EXPECT_NE(text_of(60).find("live     *objects  function"), std::string::npos)
+      << text_of(60);
+}
+
 class SnapshotTest : public TopPageTest {
  protected:
   SnapshotTest() : before_(std::filesystem::current_path()) {
@@ -344,8 +363,10 @@ class SnapshotTest : public TopPageTest {
     std::filesystem::remove_all(directory_);
   }
 
-  static std::string Name(int number) {
-    return "heap-" + std::to_string(getpid()) + "-" + std::to_string(number) + ".trace";
+  std::string Name(int number) const {
+    const pid_t shown = trace_.processes()[0]->profile().process.pid;
+    EXPECT_NE(shown, getpid());
+    return "heap-" + std::to_string(shown) + "-" + std::to_string(number) + ".trace";
   }
 
   std::filesystem::path before_;

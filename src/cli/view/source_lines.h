@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/status.h"
 #include "query/flame_tree.h"
 #include "query/profile_view.h"
@@ -14,7 +16,7 @@
 namespace heapprofd {
 
 struct LineSums {
-  int64_t own = 0;    // of stacks that end here: their innermost line that is known
+  int64_t own = 0;    // of stacks whose holder's line it is; a holder may have none
   int64_t total = 0;  // of stacks that come through here, each once
   uint32_t last_stack = 0;
 };
@@ -31,6 +33,15 @@ Result<SumsByFile> SumByLine(const ImportedTrace& trace,
                              ValuesByCallsite values,
                              ProfileView view,
                              const CancelFlag& cancelled);
+
+// As the page reads them: at most `most` of the files, those with most memory first, and
+// how many there are.
+nlohmann::json SourcesJson(const ImportedTrace& trace,
+                           const SumsByFile& sums,
+                           size_t most);
+
+// One of them, without its text: the lines with most memory.
+nlohmann::json SourceJson(const ImportedTrace& trace, const SumsByFile::value_type& file);
 
 struct SourceText {
   std::vector<std::string> lines;  // cut where they are long

@@ -20,7 +20,6 @@ constexpr uint64_t kUsualRows = 1000;
 constexpr uint64_t kMostRows = 10'000;
 constexpr size_t kMostBytes = 16 << 20;  // of the values in an answer
 constexpr size_t kMostSources = 2000;
-constexpr size_t kMostLines = 10'000;             // of a source file, with figures
 constexpr int64_t kMostExact = int64_t{1} << 53;  // of numbers in a browser
 
 WebAnswer JsonAnswer(const json& value) {
@@ -59,24 +58,6 @@ void KeepExact(json& rows) {
         cell = std::to_string(number);
     }
   }
-}
-
-// Number, own and total, by the number.
-json LinesThatHoldMost(const FileSums& file) {
-  std::vector<std::tuple<uint32_t, int64_t, int64_t>> lines;
-  for (const auto& [number, line] : file.lines)
-    lines.emplace_back(number, line.own, line.total);
-  if (lines.size() > kMostLines) {
-    std::nth_element(
-        lines.begin(), lines.begin() + kMostLines, lines.end(),
-        [](const auto& a, const auto& b) {
-          return std::tuple(-std::get<1>(a), -std::get<2>(a), std::get<0>(a)) <
-                 std::tuple(-std::get<1>(b), -std::get<2>(b), std::get<0>(b));
-        });
-    lines.resize(kMostLines);
-    std::sort(lines.begin(), lines.end());
-  }
-  return lines;
 }
 
 Result<uint64_t> NumberOf(const WebRequest& request,
@@ -192,26 +173,9 @@ Result<const SumsByFile*> ViewApi::SumsOf(const WebRequest& request) {
   return &sums_;
 }
 
-// The files that the frames name, those with most memory first.
 Result<WebAnswer> ViewApi::Sources(const WebRequest& request) {
   HPD_TRY_ASSIGN(const SumsByFile* const sums, SumsOf(request));
-  std::vector<std::pair<StringId, LineSums>> files;
-  for (const auto& [id, file] : *sums)
-    files.emplace_back(id, file.all);
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    return std::tuple(-a.second.own, -a.second.total, a.first) <
-           std::tuple(-b.second.own, -b.second.total, b.first);
-  });
-  json rows = json::array();
-  size_t bytes = 0;
-  for (const auto& [id, all] : files) {
-    const std::string name(file_.trace().Text(id));
-    bytes += name.size();
-    if (rows.size() == kMostSources || bytes > kMostBytes)
-      break;
-    rows.push_back({{"id", id}, {"name", name}, {"own", all.own}, {"total", all.total}});
-  }
-  return JsonAnswer({{"files", std::move(rows)}, {"count", files.size()}});
+  return JsonAnswer(SourcesJson(file_.trace(), *sums, kMostSources));
 }
 
 // One of them, by its number: whatever a client asks for, only what the trace names is
@@ -224,11 +188,9 @@ Result<WebAnswer> ViewApi::Source(const WebRequest& request) {
     return Status(StatusCode::kNotFound,
                   "cannot show source file " + std::to_string(id) +
                       ": no stack of this dump names it; api/sources lists those");
-  const std::string path(file_.trace().Text(file->first));
-  json answer = {{"name", path},
-                 {"lines", LinesThatHoldMost(file->second)},
-                 {"count", file->second.lines.size()}};
-  const Result<SourceText> text = ReadSource(path);
+  json answer = SourceJson(file_.trace(), *file);
+  const Result<SourceText> text =
+      ReadSource(std::string(file_.trace().Text(file->first)));
   if (text.ok()) {
     answer["text"] = text.value().lines;
     answer["is_cut"] = text.value().is_cut;

@@ -51,7 +51,8 @@ Result<std::string> PageOf(const OpenedFile& file, const Words& paths) {
                            .is_served = true};
   TellOfRecordings(file.trace(), &options);
   HPD_TRY_ASSIGN(const std::string data, EncodeReport(*file.database, options));
-  return ReportPage(data, PageKind::kServed);
+  return ReportPage(data, {.kind = PageKind::kServed,
+                           .has_objects = !file.trace().heap_graph.graphs.empty()});
 }
 
 Result<int> RunView(const ViewOptions& options) {

@@ -1,0 +1,14 @@
+// heap_profile hprof trace: a heap dump as a trace of Perfetto, for its UI and for those
+// who read nothing else.
+#pragma once
+
+#include "base/files/file_place.h"
+#include "base/status.h"
+#include "cli/hprof/opened_dump.h"
+
+namespace heapprofd {
+
+// The file appears whole or not at all. Notes are printed.
+Status WriteGraphTrace(OpenedDump opened, const FilePlace& output);
+
+}  // namespace heapprofd
