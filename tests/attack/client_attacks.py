@@ -12,11 +12,12 @@ import struct
 import subprocess
 import time
 
+import wake_page
 from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, UNTIL_THE_END, Child, Figure, Impossible, attack,
-                          folder_of, kill_if_there, patience, start_as)
+                          comes_true, cpu_seconds, folder_of, kill_if_there, patience, start_as)
 from hostile_requests import (CONTROL_DONE, CONTROL_NOTE, CONTROL_PREPARE, CONTROL_READY, CONTROL_STARTED,
                               control_message)
-from profile_run import HEAP_PROFILE, program
+from profile_run import HEAP_PROFILE, RUNS_32_BIT, program
 from service_under_attack import Recorder, Service, processes_of_product, programs_not_recorded, service_processes
 
 SECRET = "https://user:token@debuginfod.example"
@@ -117,6 +118,65 @@ def fake_service(_):
             Figure("escape characters on the victim's terminal", escapes, "", 0)]
 
 
+# Documented in docs/custom-allocators.md: 1 s.
+NOTICE_LIMIT_S = 2
+
+
+def storm_of_wakes(directory, seconds, tell):
+    page = wake_page.WakePage(directory)
+    end = time.monotonic() + seconds
+    woken = 0
+    while time.monotonic() < end:
+        woken += page.wake()
+    tell(woken)
+
+
+def move_for_ever(directory, tell):
+    page = wake_page.WakePage(directory)
+    wake_page.move_one(directory)
+    tell("moved")
+    while True:
+        page.move()
+
+
+def enabled_calls(target):
+    target.stdin.write("s")
+    target.stdin.flush()
+    return int(target.stdout.readline().split()[0])
+
+
+@attack("wake-page", "")
+def wake_page_of_all(is_quick):
+    """Mallory wakes the threads of alice's programs that wait for a session, and moves them where nobody wakes them."""
+    if not wake_page.IS_WAITED_AT:
+        raise Impossible("this kernel has no futex_waitv")
+    seconds = 1 if is_quick else 5
+    with Service() as place:
+        targets = [start_as(ALICE, [program("switched")], env={"HEAPPROFD_DIRECTORY": place.directory}, text=True,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(10)]
+        for target in targets:
+            assert target.stdout.readline() == "ready\n"
+        before = sum(cpu_seconds(target.pid) for target in targets)
+        child = Child(MALLORY, lambda tell: storm_of_wakes(place.directory, seconds, tell))
+        woken = child.next(seconds + 30)
+        child.kill()
+        spent = sum(cpu_seconds(target.pid) for target in targets) - before
+        child = Child(MALLORY, lambda tell: move_for_ever(place.directory, tell))
+        assert child.next(30) == "moved"
+        Recorder(place, ALICE, "-n", "switched", "--all-heaps", "--no-startup")
+        begin = time.monotonic()
+        comes_true(lambda: all(enabled_calls(target) > 0 for target in targets), patience(NOTICE_LIMIT_S))
+        noticed = time.monotonic() - begin
+        child.kill()
+        for target in targets:
+            target.kill()
+            target.wait()
+        return [Figure("wakes of a program in a second", woken / seconds / len(targets), "", 25, floor=1),
+                Figure("a processor's time that they cost ten programs", 100 * spent / seconds, "%", 10),
+                Figure("until ten programs that are moved notice a recording", noticed, "s", NOTICE_LIMIT_S,
+                       seen_up_to=patience(NOTICE_LIMIT_S))]
+
+
 SILENT_PROGRAM = """
 import os, socket, subprocess, time
 path = os.environ["HEAPPROFD_SESSION"].split(",")[-1]
@@ -151,6 +211,8 @@ LIBC_32 = ("/lib32/libc.so.6", "/lib/i386-linux-gnu/libc.so.6")
 @attack("32-bit", "M4")
 def thirty_two_bit(_):
     """A recorded 64-bit program starts a 32-bit one: does ld.so complain on its standard error?"""
+    if not RUNS_32_BIT:
+        raise Impossible("nothing here runs 32-bit programs")
     path = next((path for path in LIBC_32 if os.access(path, os.X_OK)), None)
     if path is None or not os.path.exists("/lib/ld-linux.so.2"):
         raise Impossible("there is no 32-bit libc on this machine")
@@ -170,7 +232,7 @@ def is_traced(pid):
     return False
 
 
-INTERRUPTED_LIMIT = 11  # threads of tests/programs/sleepers whose call the kernel does not begin anew, of 19
+INTERRUPTED_LIMIT = 3.3  # of a kill, in many: 4.05 where nobody begins calls anew; of 12 kills it says nothing
 
 
 @attack("killed-service", "L4", 120)
@@ -199,7 +261,8 @@ def killed_service(is_quick):
     interrupted = sum(int(line.rsplit(":", 1)[1].split()[0]) for line in output.splitlines() if "interrupted" in line)
     # Not prevented, see docs/recording.md "What a program notices": once for each thread that waits.
     return [Figure("kills while it was traced", traced, "", floor=rounds // 4),
-            Figure(f"system calls interrupted by {rounds} kills", interrupted, "", INTERRUPTED_LIMIT * rounds),
+            Figure(f"system calls interrupted by {rounds} kills", interrupted, "",
+                   None if is_quick else INTERRUPTED_LIMIT * rounds),
             Figure("targets that died", int(died), "", 0)]
 
 

@@ -137,9 +137,11 @@ def start_deaf_recording(path, trace_path, write_end):
     """A connection whose recording may print to what takes nothing."""
     trace = os.open(trace_path, os.O_RDWR | os.O_CREAT, 0o600)
     connection = connect(path)
+    directory = os.open(os.path.dirname(trace_path), os.O_PATH)
     send_start(connection, start_request(["nobody"], directory=f"{trace_path}.d", trace_path=trace_path),
-               [trace, write_end])
+               [trace, write_end, directory])
     os.close(trace)
+    os.close(directory)
     return connection
 
 

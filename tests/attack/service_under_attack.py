@@ -45,8 +45,8 @@ class Service(Place):
 class Recorder:
     """A user's heap_profile that asks the service and has begun."""
 
-    def __init__(self, place, uid, *options, must_begin=True):
-        self.folder = folder_of(uid)
+    def __init__(self, place, uid, *options, must_begin=True, folder=None):
+        self.folder = folder or folder_of(uid)
         self.output = os.path.join(self.folder, "out")
         self._log = os.path.join(self.folder, "log")
         environment = {"PATH": os.environ["PATH"], "HEAPPROFD_DIRECTORY": place.directory}

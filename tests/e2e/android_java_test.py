@@ -12,7 +12,7 @@ import config_pb2
 from fake_device import Device
 from google.protobuf import text_format
 from hprof_dump import head_and_tail, phone
-from profile_run import HEAP_PROFILE
+from profile_run import HEAP_PROFILE, program, run
 from service_run import wait_for
 from with_directory import WithDirectory
 
@@ -29,10 +29,10 @@ class OnDevice(WithDirectory):
         self.device = Device(self.directory)
         self.dump = self.write("phone.hprof", phone())
 
-    def start(self, *options, command=(HEAP_PROFILE, "java", "android"), **env):
+    def start(self, *options, command=(HEAP_PROFILE, "java", "android"), stdout=subprocess.PIPE, **env):
         env = self.device.environment(FAKE_DUMP=self.dump, TMPDIR=self.path("temporary"), **env)
-        return subprocess.Popen([*command, *options], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, env=env)
+        return subprocess.Popen([*command, *options], text=True, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
+                                env=env)
 
     def run_to_end(self, *options, code=0, **more):
         process = self.start(*options, **more)
@@ -360,6 +360,13 @@ class HeapGraphs(OnDevice):
         self.assertEqual(process.returncode, code, output + errors)
         return output, errors
 
+    def trace(self, text):
+        """The file on the device."""
+        path = self.path("trace on the device")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
     def config(self, *options):
         text = subprocess.run([JAVA_HEAP_DUMP, "--print-config", *options], capture_output=True, text=True, check=True).stdout
         return text_format.Parse(text, config_pb2.TraceConfig())
@@ -386,12 +393,11 @@ class HeapGraphs(OnDevice):
         out = self.path("out.trace")
         for sdk, duration in (("33", 1000), ("29", 20000)):
             with self.subTest(sdk=sdk):
-                trace = "a trace of a heap"
-                script = {"exec-out": "4711", "[ -d": "gone", "pull": ""}
-                with open(out, "w") as file:
-                    file.write(trace)
-                output, _ = self.dump_graph("-n", "com.example.app", "-o", out, FAKE_SDK=sdk, FAKE_SAYS=json.dumps(script))
+                output, _ = self.dump_graph("-n", "com.example.app", "-o", out, FAKE_SDK=sdk, FAKE_TRACE=self.trace("of " + sdk))
                 self.assertIn("Wrote profile to " + out, output)
+                with open(out) as file:
+                    self.assertEqual(file.read(), "of " + sdk)
+                self.assertEqual(os.listdir(self.path("temporary")), [])
                 asked = next(c[1] for c in self.device.commands() if c[0] == "exec-out")
                 text = subprocess.run(["sh", "-c", asked.split("; echo", 1)[0] + "; printf %s \"$CFG\""], capture_output=True,
                                       text=True, check=True).stdout
@@ -403,8 +409,8 @@ class HeapGraphs(OnDevice):
         for sdk, count in (("29", 1), ("30", 2)):
             with self.subTest(sdk=sdk):
                 for _ in range(2):
-                    self.dump_graph("-n", "a", FAKE_SDK=sdk,
-                                    FAKE_SAYS=json.dumps({"exec-out": "4711", "[ -d": "gone", "pull": "", "whoami": "shell"}))
+                    self.dump_graph("-n", "a", FAKE_SDK=sdk, FAKE_TRACE=self.trace(""),
+                                    FAKE_SAYS=json.dumps({"exec-out": "4711", "[ -d": "gone", "whoami": "shell"}))
                 paths = {c[1].split(" -o ")[1] for c in self.device.commands() if c[0] == "exec-out"}
                 self.assertEqual(len(paths), count)
                 if count == 1:
@@ -415,7 +421,7 @@ class HeapGraphs(OnDevice):
         for more in ({"FAKE_HANGS": "rm -f"}, {"FAKE_FAILS": "rm -f"}):
             with self.subTest(more=more):
                 process = self.start("-n", "a", command=(JAVA_HEAP_DUMP,), **more,
-                                     FAKE_SAYS=json.dumps({"exec-out": "4711", "[ -d": "gone", "pull": ""}))
+                                     FAKE_TRACE=self.trace("kept"), FAKE_SAYS=json.dumps({"exec-out": "4711", "[ -d": "gone"}))
                 wait_for(lambda: self.device.was_told("rm -f"), "nothing is removed")
                 if "FAKE_HANGS" in more:
                     process.send_signal(signal.SIGINT)
@@ -423,13 +429,44 @@ class HeapGraphs(OnDevice):
                 self.assertEqual(process.returncode, 0, errors)
                 self.assertRegex(errors, r"note: the trace is fetched and may remain on the device as well; adb shell rm "
                                          r"/data/misc/perfetto-traces/java-profile-\w+ removes it\n")
-                self.assertTrue(os.path.exists(re.search("Wrote profile to (.*)", output)[1]))
+                with open(re.search("Wrote profile to (.*)", output)[1]) as file:
+                    self.assertEqual(file.read(), "kept")
                 os.unlink(self.path("log"))
 
     def test_a_trace_that_does_not_come_leaves_no_file(self):
         _, errors = self.dump_graph("-n", "a", code=1)
         self.assertIn("cannot pull the trace from the device: adb: error", errors)
         self.assertEqual(os.listdir(self.path("temporary")), [])
+
+    def test_a_link_in_place_of_the_trace_is_replaced(self):
+        precious, out = self.path("precious"), self.path("out.trace")
+        with open(precious, "w") as file:
+            file.write("precious")
+        os.symlink(precious, out)
+        self.dump_graph("-n", "a", "-o", out, FAKE_TRACE=self.trace("a trace"))
+        with open(precious) as file:
+            self.assertEqual(file.read(), "precious")
+        self.assertFalse(os.path.islink(out))
+
+    def test_the_trace_can_go_to_standard_output(self):
+        output, errors = self.dump_graph("-n", "a", "-o", "-", FAKE_TRACE=self.trace("a trace"))
+        self.assertEqual(output, "a trace")
+        self.assertIn("Wrote profile to standard output\n", errors)
+
+    def test_a_full_disk_leaves_the_trace_where_it_is(self):
+        with open("/dev/full", "w") as full:
+            process = self.start("-n", "a", "-o", "-", command=(JAVA_HEAP_DUMP,), stdout=full, FAKE_TRACE=self.trace("a trace"),
+                                 FAKE_SAYS=json.dumps({"exec-out": "4711", "[ -d": "gone"}))
+            _, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(errors, r"cannot write standard output: No space left on device; adb pull "
+                                 r"/data/misc/perfetto-traces/java-profile-\w+ fetches the trace to another place\n")
+        self.assertFalse(self.device.was_told("rm -f"))
+
+    def test_where_nothing_can_be_written_the_device_is_not_asked(self):
+        _, errors = self.dump_graph("-n", "a", "-o", self.path("none/out.trace"), code=1)
+        self.assertIn(f"cannot create {self.path('none/out.trace')}: No such file", errors)
+        self.assertFalse(os.path.exists(self.path("log")))
 
     def test_a_device_that_refuses_is_told(self):
         _, errors = self.dump_graph("-n", "a", code=1, FAKE_SAYS=json.dumps({"exec-out": "permission denied"}))
@@ -445,6 +482,26 @@ class HeapGraphs(OnDevice):
         for option in ("--pid", "--name", "--output", "--continuous-dump", "--no-versions", "--dump-smaps", "--print-config",
                        "--stop-when-done", "--no-stop-when-done"):
             self.assertTrue(re.search(rf"{option}\b", text), option)
+
+
+class Page(OnDevice):
+    def test_every_command_works(self):
+        with open(os.path.join(ROOT, "docs", "android.md")) as file:
+            blocks = re.findall(r"^```\n(.*?)^```", file.read(), re.DOTALL | re.MULTILINE)
+        trace = self.write("recorded", run([program("exits"), "return"], ["-i", "1"]).trace_bytes)
+        os.mkdir(self.path("dir"))
+        self.write("mapping.txt", b"")
+        commands = "".join(blocks).splitlines()
+        self.assertGreater(len(commands), 10)
+        for command in commands:
+            env = self.device.environment(FAKE_DUMP=self.dump, FAKE_SAYS=json.dumps({"exec-out": "4711", "[ -d": "gone"}))
+            if "heap_profile android" in command or command.startswith("java_heap_dump"):
+                env["FAKE_TRACE"] = trace
+            env["PATH"] = env["PATH"].replace(":", f":{os.environ['COMPAT']}:", 1)
+            with self.subTest(command=command):
+                done = subprocess.run(["/bin/sh", "-c", command], cwd=self.directory, env=env, stdin=subprocess.DEVNULL,
+                                      capture_output=True, text=True, timeout=PATIENCE)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

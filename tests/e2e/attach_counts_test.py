@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from profile_run import HEAP_PROFILE, program
-from running_process import MAY_ATTACH, MAY_CATCH, Engine, Running
+from running_process import MAY_ATTACH, MAY_CATCH, Engine, Running, wait_until
 
 CC1PLUS = glob.glob("/usr/lib/gcc/x86_64-linux-gnu/*/cc1plus")
 SOURCE = "#include <map>\n#include <regex>\nstd::map<int, std::regex> patterns;\n"
@@ -93,6 +93,25 @@ class AttachCountsTest(unittest.TestCase):
 CHILDREN = 20
 CALLS = 500
 INTERVALS = ["4096", "65536", "524288"]
+EARLY = """import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+print("ready", flush=True)
+sys.stdin.readline()
+gate, opener = os.pipe()
+for _ in range(3):
+    if os.fork() == 0:
+        os.close(opener)
+        for _ in range(600):
+            libc.malloc(10000)
+        os.read(gate, 1)
+        libc.malloc(10000)  # in a session of its own
+        os._exit(0)
+sys.stdin.read()
+os.close(opener)
+for _ in range(3):
+    os.wait()
+"""
 WAYS = ["fork", "killed", "vfork", "spawn", "again", "together"]
 
 
@@ -156,6 +175,48 @@ class ChildrenTest(unittest.TestCase):
                 with self.subTest(way, interval=interval):
                     errors = self.attached(self.command(way), interval)
                     self.check(errors)
+
+    def processes_dumped(self, engine, trace):
+        subprocess.run([HEAP_PROFILE, "mark", "now"], env={**os.environ, **engine.env}, check=True, capture_output=True)
+        answer = subprocess.run([HEAP_PROFILE, "query", "--csv", trace, "SELECT count(DISTINCT upid) FROM heap_dump"], check=False,
+                                capture_output=True, text=True, timeout=60)
+        return int(answer.stdout.split()[-1]) if answer.returncode == 0 else 0
+
+    @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
+    def test_what_children_allocate_before_they_are_reached_is_within_the_limits(self):
+        command = self.tool("-i", "4096", "--no-report")
+        trace = os.path.join(command[command.index("-o") + 1], "raw-trace")
+        with Running(["/usr/bin/python3", "-c", EARLY], stdin=subprocess.PIPE) as running, Engine() as engine, subprocess.Popen(
+                [*command, "-p", str(running.pid)], env={**self.env, **engine.env}, stderr=subprocess.PIPE, text=True) as tool:
+            while "Profiling active" not in (line := tool.stderr.readline()):
+                self.assertTrue(line)
+            running.process.stdin.write("\n")
+            running.process.stdin.flush()
+            wait_until(lambda: self.processes_dumped(engine, trace) == 4)
+            running.process.stdin.close()
+            running.process.stdin = None
+            self.assertEqual(running.process.wait(timeout=60), 0)
+            errors = tool.communicate(timeout=60)[1]
+        rows = json.loads(subprocess.run(
+            [HEAP_PROFILE, "query", "--json", trace, """SELECT pid, live_size_high, peak_size_high, exact_alloc_count, from_startup,
+             (SELECT value FROM heap_profile_quality q WHERE q.upid = heap_dump.upid AND q.name = 'unsampled_calls'
+              ORDER BY q.dump_id DESC LIMIT 1) AS calls,
+             (SELECT value FROM heap_profile_quality q WHERE q.upid = heap_dump.upid AND q.name = 'unsampled_bytes'
+              ORDER BY q.dump_id DESC LIMIT 1) AS bytes
+             FROM heap_dump JOIN process USING (upid) WHERE heap_dump.id IN (SELECT max(id) FROM heap_dump GROUP BY upid)"""],
+            check=True, capture_output=True, text=True, timeout=60).stdout)
+        children = [row for row in rows if row["pid"] != running.pid]
+        self.assertEqual(len(children), 3, errors)
+        self.assertGreater(sum(row["calls"] for row in children), 0, children)
+        for row in children:
+            self.assertGreaterEqual(row["exact_alloc_count"], 601, row)
+            self.assertGreaterEqual(row["live_size_high"], 6_010_000, row)
+            self.assertGreaterEqual(row["peak_size_high"], 6_010_000, row)
+            self.assertEqual(row["from_startup"], 0 if row["calls"] else 1, row)
+            self.assertEqual(row["bytes"] > 0, row["calls"] > 0, row)
+        self.assertIn("came too early to be sampled, and are counted only: as much more may be live", errors)
+        shown = subprocess.run([HEAP_PROFILE, "show", trace], check=True, capture_output=True, text=True, timeout=60).stdout
+        self.assertIn(shown[shown.index("Recorded "):], errors)
 
     @unittest.skipUnless(MAY_ATTACH and os.geteuid() == 0, "attaching is not allowed here")
     def test_children_that_confine_themselves_are_not_killed_for_a_system_call_of_ours(self):

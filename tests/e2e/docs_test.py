@@ -17,13 +17,15 @@ from running_process import MAY_ATTACH, MAY_CATCH, Attached, Running, child_name
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 COMPAT = os.environ["COMPAT"]
-TOOLS = ("c++", "heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "perfetto", "heapprofd", "bpftrace", "cat", "cmake", "curl")
+TOOLS = ("c++", "heap_profile", "traceconv", "trace_processor_shell", "hprof-conv", "java_heap_dump", "perfetto", "heapprofd",
+         "bpftrace", "cat", "cmake", "curl")
 # Shown where another test runs them: page, and how they begin.
 ELSEWHERE = [
     ("docs/hprof.md", ("heap_profile ", "hprof-conv ")),  # hprof_test, java_test
     ("README.md", ("heap_profile java ",)),  # java_test
     ("docs/terminal.md", ("heap_profile top ",)),  # top_test
     ("docs/custom-allocators.md", ("bpftrace ",)),  # custom_heaps_test
+    ("docs/android.md", ("",)),  # android_java_test
     ("docs/fleets.md", ("heap_profile doctor", "heap_profile record ", "curl ")),  # Fleets
 ]
 # Where what is printed is shown, too: as of the program that the first of them builds.

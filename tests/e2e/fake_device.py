@@ -18,6 +18,7 @@ import sys
 #   FAKE_STALLS    those that begin so do their work and never end
 #   FAKE_DELAY     seconds that each command takes
 #   FAKE_INTERRUPTS  whoever opens the file that was fetched gets a SIGINT before it is open
+#   FAKE_TRACE     the file that is fetched, whatever is asked for
 #   FAKE_ENDLESS   there is always more in a directory that is fetched
 ADB = """#!{python}
 import fcntl, json, os, shlex, shutil, signal, sys, time
@@ -87,6 +88,9 @@ def answer():
         if command.startswith(beginning):
             print(said)
             return
+    if command == "pull" and "FAKE_TRACE" in os.environ:
+        shutil.copyfile(os.environ["FAKE_TRACE"], arguments[2])
+        return
     words = shlex.split(command.removeprefix("umask 077 && ").removeprefix("su root "))
     path = arguments[1] if words[0] == "pull" else words[1] if words[0] == "cat" else words[-1]
     if words[0] in ("ls", "cat", "pull") and path.startswith("/data/misc/") and not is_root():

@@ -36,14 +36,16 @@ class Dump:
     def heap(self, kind):
         return b"\xfe" + struct.pack(">I", kind) + self.id(1)
 
-    def class_dump(self, number, super_number=0, fields=(), statics=(), size=16):
-        return (self.root(0x20, number, 0) + self.id(super_number) + self.id(0) * 5 + struct.pack(">IHH", size, 0, len(statics)) +
+    def class_dump(self, number, super_number=0, fields=(), statics=(), size=16, loader=0):
+        """Fields are names of references, or pairs of name and type."""
+        return (self.root(0x20, number, 0) + self.id(super_number) + self.id(loader) + self.id(0) * 4 + struct.pack(">IHH", size, 0, len(statics)) +
                 b"".join(self.id(name) + b"\x02" + self.id(value) for name, value in statics) + struct.pack(">H", len(fields)) +
-                b"".join(self.id(name) + b"\x02" for name in fields))
+                b"".join(self.id(name) + b"\x02" if isinstance(name, int) else self.id(name[0]) + bytes([name[1]]) for name in fields))
 
     def instance(self, number, class_number, *values):
-        return (self.root(0x21, number, 0) + self.id(class_number) + struct.pack(">I", len(values) * self.id_bytes) +
-                b"".join(map(self.id, values)))
+        """Values that are no references are bytes."""
+        body = b"".join(value if isinstance(value, bytes) else self.id(value) for value in values)
+        return self.root(0x21, number, 0) + self.id(class_number) + struct.pack(">I", len(body)) + body
 
     def objects(self, number, class_number, *values):
         return (self.root(0x22, number, 0) + struct.pack(">I", len(values)) + self.id(class_number) +

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import unittest
 
+import trace_pb2
 from hprof_dump import Dump, head_and_tail, phone
 from java_machine import WithMachine, jcmd, machines_histogram
 from profile_run import HEAP_PROFILE
@@ -112,6 +114,31 @@ class Conversion(HprofTest):
         self.assertEqual(self.read("a"), phone())
 
 
+class Traces(HprofTest):
+    def test_a_dump_becomes_a_trace_with_the_same_objects(self):
+        path, trace = self.write("a.hprof", phone()), self.path("a.trace")
+        done = hprof("trace", path, trace)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        question = ("SELECT c.name, count(*) AS objects, sum(o.self_size) AS size, sum(o.reachable) AS reachable FROM heap_graph_object o "
+                    "JOIN heap_graph_class c ON o.type_id = c.id GROUP BY 1 ORDER BY 1")
+        of_dump, of_trace = (json.loads(subprocess.run([HEAP_PROFILE, "query", "--json", file, question], capture_output=True, text=True,
+                                                       check=True).stdout) for file in (path, trace))
+        self.assertEqual(of_trace, of_dump)
+        self.assertGreater(len(of_trace), 2)
+        packets = trace_pb2.Trace.FromString(pathlib.Path(trace).read_bytes()).packet
+        self.assertEqual([list(process.cmdline) for packet in packets for process in packet.process_tree.processes], [["a.hprof"]])
+        self.assertTrue(any(packet.HasField("heap_graph") for packet in packets))
+
+    def test_what_cannot_be_made_leaves_nothing(self):
+        path = self.write("a.hprof", phone())
+        for words, cause in (([path], "cannot make a trace: one input and one output are needed"), ([path, path], "it is the input, too; name another output"),
+                             ([self.path("none"), self.path("out")], "No such file")):
+            done = hprof("trace", *words)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn(cause, done.stderr)
+        self.assertFalse(os.path.exists(self.path("out")))
+
+
 class Merging(HprofTest):
     def setUp(self):
         super().setUp()
@@ -139,12 +166,14 @@ class Merging(HprofTest):
 
     def test_what_is_no_pair_is_refused(self):
         other = Dump().string(1, "x").load_class(77, "Other").bytes
+        nearly = Dump().string(1, "x").load_class(20, "Other").bytes  # an id of the other dump, by chance
         for first, second, cause in [
                 (self.tail, self.tail, "both are tails"),
                 (self.head, self.head, "both begin as a head"),
                 (self.write("merged", self.whole), self.tail, "merged or whole"),
                 (self.head, self.write("text", b"hello"), "neither a head nor a tail"),
-                (self.write("other", other), self.tail, "of different dumps")]:
+                (self.write("other", other), self.tail, "12 of the 12 classes .* of different dumps"),
+                (self.write("nearly", nearly), self.tail, "8 of the 12 classes .* of different dumps")]:
             done, made = self.merged(first, second)
             self.assertEqual((done.returncode, made), (2, None), done.stderr)
             self.assertRegex(done.stderr, f"cannot merge {first} and {second}: .*{cause}")
@@ -233,13 +262,91 @@ class Examination(HprofTest):
         garbage = hprof("path", path, "0x384")
         self.assertIn("0x384 is not held by any root", garbage.stdout)
 
+    def test_what_nothing_holds_is_counted_by_class(self):
+        dump = Dump(version="1.0.2", id_bytes=8).string(2, "next").load_class(20, "Node")
+        dump.segment(dump.root(0x05, 20), dump.root(0xFF, 100), dump.class_dump(20, 0, [2]), dump.instance(100, 20, 110),
+                     dump.instance(110, 20, 0), dump.instance(120, 20, 130), dump.instance(130, 20, 110), dump.numbers(140, b"garbage"))
+        path = self.write("a.hprof", dump.end().bytes)
+        done = hprof("unreachable", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual({row["class"]: row["objects"] for row in found["classes"]}, {"Node": 2, "byte[]": 1})
+        self.assertEqual(found["objects"], 3)
+        self.assertRegex(hprof("unreachable", path).stdout, r"(?m)^ +2 +\d+  Node$")
+
+    def test_how_full_arrays_are(self):
+        dump = Dump(version="1.0.2", id_bytes=8).string(2, "table")
+        for number, name in ((20, "Map"), (30, "[LNode;")):
+            dump.load_class(number, name)
+        dump.segment(dump.root(0x05, 20), *(dump.root(0xFF, number) for number in (100, 110, 230)), dump.class_dump(20, 0, [2]),
+                     dump.class_dump(30), dump.instance(100, 20, 200), dump.instance(110, 20, 210),
+                     dump.objects(200, 30, 100, 0, 0, 0), dump.objects(210, 30, 0, 0), dump.objects(220, 30, 0, 0),
+                     dump.objects(230, 30, 100))
+        path = self.write("a.hprof", dump.end().bytes)
+        done = hprof("collections", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual([(row["holder"], row["class"], row["arrays"], row["unused_arrays"], row["places"], row["empty_places"], row["wasted"])
+                          for row in found["collections"]],
+                         [("Map", "Node[]", 2, 1, 6, 5, 20), ("several or none", "Node[]", 1, 0, 1, 0, 0)])
+        self.assertEqual((found["arrays"], found["wasted"]), (3, 20))
+        self.assertRegex(hprof("collections", path).stdout, r"(?m)^ +20 +17% +2 +1  Node\[\], Map$")
+
+    def test_class_loaders(self):
+        dump = Dump(version="1.0.2", id_bytes=8).string(2, "next").string(3, "STATE")
+        for number, name in ((20, "Loader"), (30, "Node"), (40, "Other")):
+            dump.load_class(number, name)
+        dump.segment(dump.root(0x05, 20), dump.root(0xFF, 100), dump.class_dump(20), dump.class_dump(30, 0, [2], [(3, 200)], loader=100),
+                     dump.class_dump(40, 0, loader=999), dump.instance(100, 20, 30), dump.instance(110, 30, 0), dump.instance(120, 30, 0),
+                     dump.numbers(200, b"x" * 1000))
+        path = self.write("a.hprof", dump.end().bytes)
+        done = hprof("loaders", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        loaders = {row["name"]: row for row in json.loads(done.stdout)["loaders"]}
+        self.assertEqual({name: (row["classes"], row["objects"]) for name, row in loaders.items()},
+                         {"Loader 0x64": (1, 2), "the virtual machine's own": (1, 1), "0x3e7, which the dump does not have": (1, 0)})
+        text = hprof("loaders", path).stdout
+        self.assertRegex(text, r"(?m)^a?.*: 3 class loaders$")
+        self.assertRegex(text, r"(?m)^ +\d+ +1 +2 +\d+  Loader 0x64$")
+        self.assertRegex(text, r"(?m)^ +- +1 +1 +\d+  the virtual machine's own$")
+        rows, _ = query(path, "SELECT c.name, o.address FROM heap_graph_class c JOIN heap_graph_object o ON o.id = c.classloader_id")
+        self.assertEqual(rows, [{"name": "Node", "address": 100}])
+
+    def test_ways_to_all_objects_of_a_class_are_merged(self):
+        dump = Dump(version="1.0.2", id_bytes=8).string(2, "next").string(3, "CACHE")
+        for number, name in ((20, "Holder"), (30, "Node")):
+            dump.load_class(number, name)
+        nodes = [dump.instance(number, 30, number + 1 if number < 109 else 0) for number in range(100, 110)]
+        dump.segment(dump.root(0x05, 20), dump.root(0xFF, 200), dump.class_dump(20, 0, [], [(3, 100)]), dump.class_dump(30, 0, [2]), *nodes,
+                     dump.instance(200, 30, 0), dump.instance(300, 30, 0))
+        path = self.write("a.hprof", dump.end().bytes)
+        found = json.loads(hprof("paths", "--json", path, "Node").stdout)
+        self.assertEqual([(way["depth"], way["name"], way["objects"]) for way in found["ways"]],
+                         [(0, "class Holder", 10), (1, "Node", 10), (0, "Node", 1)])
+        self.assertEqual((found["all_objects"], found["held_objects"], found["all_ways"]), (12, 11, 3))
+        text = hprof("paths", "--top", "2", path, "Node").stdout
+        self.assertRegex(text, r"12 objects of Node, of which 11 are held\n\n +objects +bytes  way, from the root\n"
+                               r" +10 +\d+  class Holder\n +10 +\d+    Node\n1 more; --top 0 shows all\n$")
+        self.assertIn("cannot find Nodes in the dump: no object has this class", hprof("paths", path, "Nodes").stderr)
+
+    def test_a_class_itself_can_be_named(self):
+        path = self.write("a.hprof", phone(kinds=(0x41,)))
+        for name in ("class com.example.Node", "java.lang.Class<com.example.Node>"):
+            found = json.loads(hprof("object", "--json", path, name).stdout)
+            self.assertEqual((found["object"]["class"], found["object"]["address"]), ("class com.example.Node", "0x14"))
+            self.assertEqual([value["name"] for value in found["values"]], ["com.example.Node.CACHE"])
+            found = json.loads(hprof("path", "--json", path, name).stdout)
+            self.assertEqual([step["address"] for step in found["path"]], ["0x14"])
+
     def test_wrong_command_lines(self):
         path = self.write("a.hprof", phone())
         for arguments, code, cause in [
                 (["histogram"], 2, "no file is named"), (["compare", path], 2, "two files are needed"),
                 (["compare", path, path, "--dump", "1"], 2, "two files are needed"), (["compare", self.path("none"), path], 1, "No such"),
-                (["leaks", path, "x"], 2, "of no single object"), (["path", path], 2, "one object is needed"),
-                (["shrink", path], 2, "there is no such verb"), (["histogram", "--fast", path], 2, "none of this name"),
+                (["leaks", path, "x"], 2, "of no single object"), (["path", path], 2, "one object is needed"), (["paths", path], 2, "one class is needed"),
+                (["shrink", path], 2, "there is no such verb"), (["histogram", "--memory-budget", "0", path], 2,
+                 "cannot use --memory-budget 0: it must be a number of bytes from 1 to 1 TiB"),
+                (["path", path, "class Missing"], 1, "no object has this address or class"), (["histogram", "--fast", path], 2, "none of this name"),
                 (["histogram", "--top", "x", path], 2, "must be a whole number"), (["histogram", "--dump", "2", path], 2, f"cannot examine dump 2 of {path}: it has 1"),
                 (["histogram", self.write("none.hprof", Dump().string(1, "x").bytes)], 1, "it has no heap dump"),
                 (["histogram", self.path("none")], 1, "No such file"), (["histogram", self.directory], 1, "Is a directory"),
@@ -494,8 +601,9 @@ class LiveMachine(WithMachine):
         return json.loads(done.stdout)
 
     def test_the_histogram_is_the_machines_own(self):
-        for flags in ([], ["-XX:-UseCompressedOops"], ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]):
-            process = self.start(*flags)
+        for flags in ([], ["-XX:-UseCompressedOops"], ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],
+                      ["-XX:-UseCompressedClassPointers"], ["-XX:ObjectAlignmentInBytes=16"], ["-XX:-EnableContended"]):
+            process = self.start(*flags, program=["Leaks", "contended"])
             before = machines_histogram(process)
             jcmd(process, "GC.heap_dump", "-overwrite", self.path("a.hprof"))
             after = machines_histogram(process)
@@ -503,6 +611,7 @@ class LiveMachine(WithMachine):
             # Objects for classes that are loaded and not linked are not in a dump.
             stable = {name: row for name, row in before.items() if after.get(name) == row and name != "java.lang.Class"}
             self.assertGreater(len(stable), 150)
+            self.assertLessEqual({"java.util.concurrent.ForkJoinPool", "java.util.concurrent.atomic.Striped64$Cell"}, set(stable))
             self.assertEqual({name: (ours.get(name), row) for name, row in stable.items() if ours.get(name) != row}, {}, flags)
 
     def test_a_leak_is_found_by_name(self):

@@ -95,6 +95,15 @@ class Show(InspectTest):
             with self.subTest(name):
                 self.check_is_summary(name, self.said[name], top)
 
+    def test_the_length_of_a_recording_is_one_truth(self):
+        result = tool("--no-report", "--dump-at-max", "-c", "20", "-o", self.path("length"), "--", PYTHON, "-c",
+                      "kept = [bytes(5000) for _ in range(2000)]; import time; end = time.monotonic() + 0.5\n"
+                      "while time.monotonic() < end: pass")
+        said = re.search(r"Recorded (\d+ ms|\d\.\d s) of ", result.stderr)[1]
+        self.assertIn(f", {said}\n", self.run_tool("stats", self.trace("length")).stdout)
+        self.assertIn(f"Recorded {said} of ", self.run_tool("show", self.trace("length")).stdout)
+        self.assertGreaterEqual(json.loads(self.run_tool("stats", "--json", self.trace("length")).stdout)["seconds"], 0.5)
+
     def test_so_it_is_of_what_went_wrong_or_is_odd(self):
         several = f"{PYTHON} -c 'import json' & {PYTHON} -c 'import re, email.message' & wait"
         # Any of the many that allocate 192 bytes may be sampled, but not all of them.
@@ -174,6 +183,7 @@ class Show(InspectTest):
         folded = self.file("some.folded", "main;load 4096\nmain;parse 8192\n")
         shown = self.run_tool("show", folded, self.pprof("small")[0]).stdout
         self.assertIn("Profile of some.folded, heap folded\n", shown)
+        self.assertIn("allocated    12.0 KiB\n", shown, "it tells of no calls")
         self.assertIn("live at end  12.0 KiB\n", shown)
         self.assertIn(" 1  parse", shown)
         self.assertIn("heap pprof", shown)
@@ -296,7 +306,7 @@ class Diff(InspectTest):
 
     def test_functions_add_up_to_what_sql_has(self):
         diff = json.loads(self.run_tool("diff", "--json", self.trace("small"), self.trace("large")).stdout)
-        totals = [self.query(self.trace(name), "select live_size from heap_dump")[0]["live_size"] for name in ("small", "large")]
+        totals = [self.query(self.trace(name), "select sum(size) as live from heap_profile_allocation")[0]["live"] for name in ("small", "large")]
         self.assertAlmostEqual(sum(row["change"] for row in diff["functions"]), totals[1] - totals[0],
                                delta=len(diff["functions"]))
 
@@ -327,10 +337,10 @@ class Leaks(InspectTest):
         self.assertEqual(first["live_bytes_by_dump"], sorted(first["live_bytes_by_dump"]))
         self.assertEqual(leaks["held_bytes"], sum(stack["live_bytes"] for stack in leaks["stacks"]))
         self.assertEqual(leaks["live_bytes"], self.query(
-            self.trace("growing"), "select live_size from heap_dump order by id desc limit 1")[0]["live_size"])
+            self.trace("growing"), "select sum(size) as live from heap_profile_allocation")[0]["live"])
         table = self.run_tool("leaks", "--top", "1", self.trace("growing")).stdout
         self.assertIn("This is evidence, not proof: the program may still need it.", table)
-        self.assertRegex(table, r"   1  grows +5\.72 MiB +\+4\.77 MiB +2\.86 MiB +\S")
+        self.assertRegex(table, r"   1  grows +5\.72 MiB +\+4\.77 MiB +2\.86 MiB +(\d+|\d\.\d) \S+ +\S")
 
     def test_missing_evidence_is_said(self):
         self.assertIn("the file has 1 of this heap", self.run_tool("leaks", self.trace("small")).stdout)
@@ -338,6 +348,35 @@ class Leaks(InspectTest):
         text = self.run_tool("leaks", folded).stdout
         for part in ("There is none", "heap_profile -c 1000", "the file does not tell"):
             self.assertIn(part, text)
+
+
+    def test_what_is_new_can_be_left_out(self):
+        everything = json.loads(self.run_tool("leaks", "--json", self.trace("growing")).stdout)
+        older = json.loads(self.run_tool("leaks", "--json", "--leave-out-newest", "50", self.trace("growing")).stdout)
+        self.assertEqual(everything["left_out_bytes"], 0)
+        self.assertGreater(older["left_out_bytes"], 0)
+        self.assertAlmostEqual(older["held_bytes"] + older["left_out_bytes"], everything["held_bytes"], delta=2)
+        self.assertGreater(everything["stacks"][0]["median_age_ms"], 0)
+        table = self.run_tool("leaks", "--leave-out-newest", "50", self.trace("growing")).stdout
+        self.assertRegex(table, r"  Left out: .* of the last 50 % of the time\.")
+        folded = self.file("ages.folded", "main;load 70\n")
+        self.assertIn("does not tell how old they are", self.run_tool("leaks", "--leave-out-newest", "10", folded, code=2).stderr)
+
+    def test_known_stacks_are_suppressed(self):
+        everything = json.loads(self.run_tool("leaks", "--json", self.trace("growing")).stdout)
+        name = everything["stacks"][0]["stack"][0]["name"]
+        known = self.file("known.supp", f"# ours\nleak:^{name}$\nleak:nobody\n")
+        rest = json.loads(self.run_tool("leaks", "--json", "--suppressions", known, self.trace("growing")).stdout)
+        gone = [stack for stack in everything["stacks"] if any(function["name"] == name for function in stack["stack"])]
+        self.assertEqual(rest["suppressions"], [
+            {"pattern": f"^{name}$", "stacks": len(gone), "live_bytes": sum(stack["live_bytes"] for stack in gone)},
+            {"pattern": "nobody", "stacks": 0, "live_bytes": 0}])
+        self.assertEqual(rest["held_bytes"], everything["held_bytes"] - sum(stack["live_bytes"] for stack in gone))
+        table = self.run_tool("leaks", "--suppressions", known, self.trace("growing")).stdout
+        self.assertIn(f"  Suppressed by leak:^{name}$: ", table)
+        wrong = self.file("wrong.supp", "race:x\n")
+        self.assertIn("line 1 is neither leak:PATTERN nor a comment (#)",
+                      self.run_tool("leaks", "--suppressions", wrong, self.trace("growing"), code=2).stderr)
 
 
 class Export(InspectTest):
@@ -363,10 +402,10 @@ class Export(InspectTest):
         self.assertEqual({path: mappings[1].get(path) for path in mappings[0]}, mappings[0])
 
     def test_totals_agree_to_the_byte(self):
-        for view, column in (("space", "live_size"), ("objects", "live_count"), ("alloc_space", "alloc_size"),
-                             ("alloc_objects", "alloc_count")):
+        for view, column in (("space", "sum(size)"), ("objects", "sum(count)"), ("alloc_space", "sum(max(size, 0))"),
+                             ("alloc_objects", "sum(max(count, 0))")):
             with self.subTest(view):
-                (row,) = self.query(self.trace("small"), f"select {column} as total from heap_dump")
+                (row,) = self.query(self.trace("small"), f"select {column} as total from heap_profile_allocation")
                 folded = self.exported("folded", "--view", view).decode()
                 self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()), row["total"])
                 (profile,) = json.loads(self.exported("speedscope", "--view", view))["profiles"]

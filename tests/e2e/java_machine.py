@@ -58,7 +58,18 @@ public class Leaks {
   static final ThreadLocal<byte[]> BUFFER = new ThreadLocal<>();
   static class Pool { final List<ByteBuffer> buffers = new ArrayList<>(); }
   static final Pool POOL = new Pool();
+  // The first update is overtaken by another one in its midst, so that it makes a cell of its own.
+  static boolean isOvertaken;
+  static long add(long sum, long value) {
+    if (!isOvertaken) { isOvertaken = true; COUNTER.accumulate(1); }
+    return sum + value;
+  }
+  static final java.util.concurrent.atomic.LongAccumulator COUNTER = new java.util.concurrent.atomic.LongAccumulator(Leaks::add, 0);
   static final List<Object> DEPLOYED = new ArrayList<>();
+  static class Resource {
+    final byte[] data = new byte[100_000];
+    protected void finalize() throws Throwable { Thread.sleep(Long.MAX_VALUE); }
+  }
   public static class Plugin { static final byte[] STATE = new byte[100_000]; }
   static class PluginLoader extends ClassLoader {
     protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
@@ -88,6 +99,19 @@ public class Leaks {
           break;
         case "loaders":
           DEPLOYED.add(new PluginLoader().loadClass("Leaks$Plugin").getDeclaredConstructor().newInstance());
+          break;
+        case "context":
+          ClassLoader loader = new PluginLoader();
+          Class.forName("Leaks$Plugin", true, loader);
+          Thread worker = new Thread(() -> { try { Thread.sleep(Long.MAX_VALUE); } catch (InterruptedException e) { } }, "plugin-" + i);
+          worker.setDaemon(true);
+          worker.setContextClassLoader(loader);
+          worker.start();
+          break;
+        case "finalizers": new Resource(); break;
+        case "contended":
+          COUNTER.accumulate(1);
+          ForkJoinPool.commonPool().submit(() -> 0).get();
           break;
       }
     }

@@ -77,7 +77,7 @@ def no_nameless_files():
 
 class Views(WithMachine):
     def test_the_histogram_is_the_machines_own(self):
-        for flags in ([], ["-XX:+UseSerialGC"], ["-XX:-UseCompressedOops"]):
+        for flags in ([], ["-XX:+UseSerialGC"], ["-XX:-UseCompressedOops"], ["-XX:ObjectAlignmentInBytes=16"]):
             process = self.start(*flags)
             before = machines_histogram(process)
             done = java("-p", str(process.pid), "--json", "--top", "0")
@@ -107,6 +107,9 @@ class Views(WithMachine):
                 ("cache", r"java\.util\.LinkedHashMap 0x\w+ retains", r"\.static SINGLETON -> Leaks\$Cache .*\n +\.entries -> "),
                 ("listeners", r"java\.lang\.Object\[\] 0x\w+ retains", r"\.listeners -> "),
                 ("threads", r"10\d objects of java\.lang\.Thread retain", r"java\.lang\.Thread 0x"),
+                ("context", r"1\d\d objects of java\.lang\.Thread retain", r'the thread "plugin-\d+", is held by ROOT_THREAD_OBJECT\n[^\n]*\n'
+                 r"and most of what it retains is in\n  \.contextClassLoader -> Leaks\$PluginLoader [\s\S]*-> class Leaks\$Plugin "),
+                ("finalizers", r"(99|100) objects of Leaks\$Resource retain", r"that retains most is held by ROOT_FINALIZING\n"),
                 ("loaders", r"java\.lang\.Object\[\] 0x\w+ retains [^\n]*\n[^\n]* byte\[\]\n", r"\.static DEPLOYED -> ")]:
             with self.subTest(kind):
                 process = self.start(program=["Leaks", kind])
@@ -384,7 +387,7 @@ class Others(WithMachine):
 
     def test_a_machine_that_quits_when_asked(self):
         process = self.start("-Xrs")
-        self.refused(process, "it does not handle SIGQUIT")
+        self.refused(process, "it was started with -Xrs and so does not handle SIGQUIT, by which it would be asked to listen; start it without -Xrs\n")
         self.assertTrue(answers(process))
 
     def test_a_machine_that_does_not_listen(self):

@@ -123,7 +123,16 @@ class Refusals(unittest.TestCase):
                 (["traceconv", "bundel"], "there is no such mode; did you mean bundle?"),
                 (["hprof", "histogramm", "x"], "there is no such verb; did you mean histogram?"),
                 (["java", "-p", "1", "leeks"], "there is no such view; did you mean leaks?"),
+                (["hprof", "path", "--holding", "feeble", "x", "y"], "cannot use --holding feeble: it is strong, soft or weak"),
                 (["docter", "-p", "1"], "did you mean doctor? Else put -- in front of the program to profile"),
+                (["shwo", "x"], "did you mean show?"),
+                (["help", "nosuch"], 'cannot help with "nosuch": there is no such command; heap_profile --help lists them'),
+                (["help", "shwo"], 'cannot help with "shwo": there is no such command; did you mean show?'),
+                (["help", "show", "top"], 'cannot help with "top": help takes one command; ask for each by itself'),
+                (["host", "show"], 'cannot understand "show": a command comes before all else; begin with heap_profile show, or '
+                                   "put -- in front of the program"),
+                (["-i", "1", "top"], "begin with heap_profile top"),
+                (["host", "android"], 'cannot understand "android": host or android is named already; leave one out'),
                 (["-o", "/etc/passwd", "--", "true"], "/etc/passwd: it is no directory; name another one with --output"),
                 (["--heaps", ",", "--", "true"], "cannot use --heaps: it needs at least one name"),
                 (["--heaps", "x=0", "--", "true"], "the interval of x must be a number of bytes from 1 to 1 TiB"),
@@ -272,6 +281,10 @@ class Numbers(unittest.TestCase):
                 result = tool(option, value, "--", "true")
                 self.assertEqual(result.returncode, 2)
                 self.assertRegex(result.stderr, " (from|up) .*to |from 0 to")
+
+    def test_the_rule_is_told(self):
+        self.assertIn("microseconds from 0 to 4294967295; 0 waits as long as the profiler moves",
+                      tool("--block-client-timeout", "99999999999", "--", "true").stderr)
 
     def test_of_traceconv_too(self):
         self.assertIn("from 0 to", tool("traceconv", "profile", "--pid", "99999999999999999999").stderr)

@@ -160,7 +160,7 @@ class Generated(unittest.TestCase):
         for words, expected in [
             (["heap_profile", "--no-st"], {"--no-start", "--no-startup"}),
             (["heap_profile", "re"], {"record", "report"}),
-            (["heap_profile", "hprof", "l"], {"leaks"}),
+            (["heap_profile", "hprof", "l"], {"leaks", "loaders"}),
             (["heap_profile", "hprof", "--j"], {"--json"}),
             (["heap_profile", "java", "his"], {"histogram"}),
             (["heap_profile", "query", "--tab"], {"--table"}),

@@ -19,7 +19,7 @@ PACKAGES = {
     "speedscope": ("1.25.0", "sha512-cpf9HWTZf1ijLXBJrk87Ve/54tnYx6rlf0gUThvn3ook6h63hLXVOQiMf44PT+XoV503cPfvfiT5gP5vojp6Ag=="),
     "pprof-format": ("2.3.2", "sha512-fcMM+sgKMOveSurz7i0BMHfy1hHNnI9+VWjd4kdclqQjSTuiHWaP69DGwvkw3zcLkM/F76LhVIKvPyrxmp6iiw=="),
 }
-VIEWS = {"space": "live_size", "objects": "live_count", "alloc_space": "alloc_size", "alloc_objects": "alloc_count"}
+VIEWS = {"space": "sum(size)", "objects": "sum(count)", "alloc_space": "sum(max(size, 0))", "alloc_objects": "sum(max(count, 0))"}
 PPROF_TOTALS = """
 const { Profile } = require(process.argv[1]);
 const profile = Profile.decode(require("zlib").gunzipSync(require("fs").readFileSync(process.argv[2])));
@@ -58,7 +58,7 @@ class OtherReaders(WithRecording):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        query = f"SELECT {', '.join(VIEWS.values())} FROM heap_dump"
+        query = f"SELECT {', '.join(VIEWS.values())} FROM heap_profile_allocation"
         done = subprocess.run([HEAP_PROFILE, "query", "--json", cls.trace, query], capture_output=True, text=True, check=True)
         (row,) = json.loads(done.stdout)
         cls.totals = {view: row[column] for view, column in VIEWS.items()}

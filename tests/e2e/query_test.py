@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ stack_profile_mapping m ON (f.mapping = m.id)
 group by 1, 2, 3, 4, 5, 6, 7 order by space_size desc;
 """
 JEMALLOC = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None)
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
 
 
@@ -50,6 +52,24 @@ class Query(unittest.TestCase):
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
+
+    def test_the_documentations_examples_name_what_they_show(self):
+        with open(DOCS / "sql.md") as file:
+            examples = re.findall(r"`(SELECT [^`]*\sFROM\s[^`]*)`", file.read())
+        self.assertGreater(len(examples), 7)
+        lives = self.directory / "lives"
+        subprocess.run([HEAP_PROFILE, "-q", "-i", "1", "-o", lives, "--", program("known_lives")], capture_output=True, check=True)
+        named = set()
+        for trace in (self.trace, lives / "raw-trace"):
+            tid = self.query("SELECT tid FROM thread WHERE tid > 0", trace)[0]["tid"]
+            for example in examples:
+                with self.subTest(example):
+                    rows = self.query(example.replace("4711", str(tid)), trace)
+                    names = {row["function"] for row in rows if "function" in row}
+                    self.assertFalse(names & {None, ""})
+                    named |= {(kind, name) for name in names for kind in ("temporary", "live_size") if f"kind = '{kind}'" in example}
+        self.assertLessEqual({"temporary", "live_size"}, {kind for kind, _ in named})
+        self.assertLessEqual({("live_size", "leaks_huge")}, named)
 
     def test_threads_have_totals(self):
         profile = self.directory / "threads"

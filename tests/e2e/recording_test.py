@@ -354,6 +354,11 @@ class Memory(ConfigTest):
         # 8 bytes of header for each of 50000 blocks of 1000 bytes.
         self.assertRegex(result.stderr, r"overhead and caches +3\d\d KiB")
 
+    def test_that_no_allocator_has_answered_is_said(self):
+        result = run(["/bin/sh", "-c", "kill -KILL $$"], ["-i", "1", "--malloc-info"])
+        self.assertIn("cannot tell the allocator's own accounting: no process has answered; glibc 2.33 or later and jemalloc do",
+                      result.stderr)
+
     def test_jemalloc_accounts_for_itself(self):
         library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
         if not os.path.exists(library):

@@ -1,8 +1,10 @@
 """What the users of a machine can do to each other and to root by way of a service: nothing."""
 
 import array
+import glob
 import itertools
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,9 +12,9 @@ import tempfile
 import unittest
 
 import handshake
-from profile_run import HEAP_PROFILE, program
+from profile_run import HEAP_PROFILE, Pprof, program
 from running_process import MAY_ATTACH
-from service_run import full_pipe, wait_for
+from service_run import PRELOAD, full_pipe, wait_for
 from service_test import ROUND, ServiceTest
 
 ALICE, MALLORY = 61001, 61002
@@ -229,6 +231,96 @@ class Users(ServiceTest):
             self.assertEqual((handshake.status_of(answer), len(given)),
                              (handshake.DECLINE, 0) if file == "/usr/bin/su" else (handshake.PROFILE, 2))
             recording.finish()
+
+
+# What makes somebody user 0 without root's rights.
+WITHOUT_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+ROOTS = {
+    "without capabilities": WITHOUT_CAPABILITIES,
+    "of a user name space": ["unshare", "--user", "--map-root-user"],
+    "of a container": ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--mount-proc",
+                       *WITHOUT_CAPABILITIES],
+}
+# Records a program; the arguments are heap_profile's.
+OWN_SERVICE = """
+"$0" "$@" 2> "$LOG" & recorder=$!
+until grep -q active "$LOG"; do kill -0 $recorder || break; done
+LD_PRELOAD="$LIBRARY" "$PATIENT" 1 > /dev/null
+kill -TERM $recorder
+wait $recorder
+"""
+
+
+@unittest.skipUnless(MAY_ATTACH, "needs root's rights, to give them up")
+class RootWithoutRights(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.place.directory, 0o755)
+        self.place.start()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.out = os.path.join(directory.name, "out")
+
+    def for_each(self, check):
+        """With the beginning of a command line of each kind that there can be here."""
+        for name, become in ROOTS.items():
+            with self.subTest(name):
+                if subprocess.run([*become, "true"], capture_output=True, check=False).returncode != 0:
+                    self.skipTest("this machine does not allow it")
+                check(become)
+
+    def run_as(self, become, *arguments, **env):
+        return subprocess.run([*become, HEAP_PROFILE, *arguments], env={**os.environ, **self.place.env, **env},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+
+    def test_it_has_nobody_recorded_by_roots_service(self):
+        if subprocess.run(["test", "-x", program("patient")], user=ALICE).returncode != 0:
+            self.skipTest("the build tree is closed to other users")
+        patient = self.patient(user=ALICE, group=ALICE, extra_groups=[]).wait_ready()
+
+        def check(become):
+            # In its own PID name space it knows no number.
+            for who in (["-p", str(patient.pid)], ["-n", "patient"]):
+                result = self.run_as(become, "--no-start", *who, "-d", "10", "-o", self.out)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("root's rights where the service runs (CAP_SYS_PTRACE", result.stderr)
+                self.assertFalse(os.path.exists(self.out))
+            self.assertEqual(self.run_as(become, "mark", "now").returncode, 1)
+
+        self.for_each(check)
+        self.assertEqual(self.place.engines(), [self.place.service.pid])
+
+    def test_it_records_what_it_starts_itself(self):
+        self.for_each(lambda become: self.check_out(
+            self.run_as(become, "-i", "1", "-o", self.out, "--", program("patient"), "1")))
+
+    def test_a_service_of_its_own_records_with_the_rights_that_it_has(self):
+        """As it is told to do."""
+        def check(become):
+            with tempfile.TemporaryDirectory() as own:
+                self.check_out(self.run_as([*become, "sh", "-c", OWN_SERVICE], "-n", "patient", "-i", "1", "-o", self.out,
+                                           HEAPPROFD_DIRECTORY=own, LOG=os.path.join(own, "log"), LIBRARY=PRELOAD,
+                                           PATIENT=program("patient")))
+
+        self.for_each(check)
+
+    def check_out(self, result):
+        self.assertEqual(result.returncode, 0, result.stderr)
+        profile, = glob.glob(os.path.join(self.out, "heap_dump.*"))
+        self.assertEqual(Pprof(profile).of("kept_block")["alloc_space"], ROUND)
+        shutil.rmtree(self.out)
+
+    def test_its_programs_are_roots_to_record(self):
+        def check(become):
+            recording = self.record("-n", "patient", "-i", "1").wait_active()
+            patient = self.patient([*become, program("patient")]).wait_ready()
+            patient.tell("a")
+            recording.finish()
+            self.assertEqual(recording.exit_code, 0, recording.stderr)
+            self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
+            patient.end()
+
+        self.for_each(check)
 
 
 @unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")

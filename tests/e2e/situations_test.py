@@ -12,8 +12,8 @@ import tempfile
 import threading
 import unittest
 
-from profile_run import HEAP_PROFILE, program, run
-from running_process import MAY_ATTACH, Attached, Engine, Running
+from profile_run import HEAP_PROFILE, Started, program, run
+from running_process import MAY_ATTACH, Attached, Engine, Running, child_named, wait_until
 from service_run import Place
 from with_directory import WithDirectory
 
@@ -65,7 +65,7 @@ class Files(Situation):
     def test_a_trace_with_java_heaps_only_has_no_native_figures(self):
         result = tool("show", self.trace_of("heap_graph"))
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("it has Java heaps only; heap_profile report, heap_profile query and heap_profile traceconv java_heap_profile show them",
+        self.assertIn("it has Java heaps only; heap_profile hprof leaks, heap_profile report, heap_profile query and heap_profile traceconv java_heap_profile show them",
                       result.stderr)
 
     def test_of_a_damaged_trace_the_beginning_is_used(self):
@@ -121,6 +121,19 @@ class Programs(Situation):
         self.assertEqual(result.exit_code, 127)
         self.assertIn("the program never reported: it ended before the profiling library was loaded, clears its environment, or",
                       result.stderr)
+
+    def test_one_that_is_interrupted_before_its_library_is_loaded_is_not_blamed(self):
+        library = self.compile("libslow.so", "int slow(void) { return 0; }", "-shared", "-fPIC")
+        program_of_it = self.compile("slow", "int slow(void); int main(void) { return slow(); }", library)
+        os.unlink(library)
+        os.mkfifo(library)  # to open it takes as long as nobody writes
+        started = Started([program_of_it])
+        wait_until(lambda: child_named(started.process.pid, "slow"))
+        started.process.send_signal(signal.SIGINT)
+        result = started.finish()
+        self.assertEqual(result.exit_code, 128 + signal.SIGINT)
+        self.assertIn("it was interrupted before the program had reported; let it run for longer", result.stderr)
+        self.assertNotIn("never reported", result.stderr)
 
     def said_at_the_end_of(self, script, line_wanted):
         """Of a program that leaves children behind, which end when nobody writes to them any more."""

@@ -5,11 +5,13 @@ import pathlib
 import subprocess
 import unittest
 
+import wake_page
 from profile_run import program
 from running_process import MAY_ATTACH, MAY_CATCH
 from service_run import DEADLINE_S, Place, Recording, wait_for
 
 EVERYTHING = ["--all-heaps", "-i", "1"]
+MALLORY = 61001 if MAY_ATTACH else None  # somebody else, where there can be
 
 
 class Switched:
@@ -178,6 +180,25 @@ class SwitchOn(unittest.TestCase):
         wait_for(target.is_sampled, "the session was not joined")
         later.finish()
         self.assertEqual({p.pid for p in later.pprofs}, {child})
+
+    @unittest.skipUnless(wake_page.IS_WAITED_AT, "this kernel has no futex_waitv")
+    def test_who_moves_the_waiting_thread_away_keeps_no_session_from_it(self):
+        self.place.start()
+        os.chmod(self.place.directory, 0o755)
+        target = self.switched()
+        wake_page.done_by(MALLORY, wake_page.move_one, self.place.directory)
+        self.check_session(target, 0)
+        self.assertEqual(target.end(), 0)
+
+    @unittest.skipUnless(wake_page.IS_WAITED_AT, "this kernel has no futex_waitv")
+    def test_who_wakes_the_waiting_thread_in_vain_does_so_at_its_own_pace(self):
+        self.place.start()
+        os.chmod(self.place.directory, 0o755)
+        target = self.switched()
+        seconds = wake_page.done_by(MALLORY, wake_page.seconds_of_wakes, self.place.directory, 5)
+        self.assertGreater(seconds, 4 * 0.05)
+        self.check_session(target, 0)
+        self.assertEqual(target.end(), 0)
 
     def test_a_statically_linked_program_is_switched_on_too(self):
         target = self.switched("static_switched")

@@ -259,11 +259,10 @@ class Attached(TopTest):
     def test_a_snapshot_goes_through_no_link(self):
         target = self.target()
         terminal = self.shown("-i", "1", "-p", str(target.pid))
-        (viewer,) = children_of(terminal.pid)
         victim = self.path("victim")
-        os.symlink(victim, self.path(f"heap-{viewer}-1.trace"))
+        os.symlink(victim, self.path(f"heap-{target.pid}-1.trace"))
         terminal.press(b"s")
-        terminal.wait_for(f"wrote heap-{viewer}-2.trace")
+        terminal.wait_for(f"wrote heap-{target.pid}-2.trace")
         self.assertFalse(os.path.exists(victim))
         terminal.press(b"q")
         terminal.wait_for("\nall")

@@ -32,9 +32,9 @@ FROM heap_profile_direct_buffer b JOIN process USING (upid)
 WHERE c.name = 'java.nio.DirectByteBuffer' AND b.bytes = 100000 AND pid = %d
 """
 GRAPHS = """
-SELECT count(DISTINCT o.id) AS pools, (SELECT count(DISTINCT d.ts) FROM heap_dump d WHERE d.upid = g.upid AND d.ts <= g.ts) AS natives
+SELECT count(DISTINCT iif(c.name = 'Leaks$Pool', o.id, NULL)) AS pools, (SELECT count(DISTINCT d.ts) FROM heap_dump d WHERE d.upid = g.upid AND d.ts <= g.ts) AS natives
 FROM heap_graph g JOIN process p USING (upid) JOIN heap_graph_object o ON o.upid = g.upid AND o.graph_sample_ts = g.ts JOIN heap_graph_class c ON c.id = o.type_id
-WHERE p.pid = %d AND c.name = 'Leaks$Pool' GROUP BY g.ts ORDER BY g.ts
+WHERE p.pid = %d GROUP BY g.ts ORDER BY g.ts
 """
 SIZE = r"[\d.,]+ (?:[KMG]i)?B"
 
@@ -273,7 +273,7 @@ class Both(WithBoth):
         self.await_errors(self.TOOK, process)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(DEADLINE_S), 128 + signal.SIGTERM, self.errors())
-        self.assertEqual(len(self.graphs(pid)), 2)
+        self.assertEqual(len(self.graphs(pid)), 2, self.errors())
 
     def ask(self, process, pid):
         """For a dump that comes to no end: the machine stands still."""
@@ -294,7 +294,7 @@ class Both(WithBoth):
         process.send_signal(signal.SIGTERM)
         self.assertNotEqual(process.wait(DEADLINE_S), 0, self.errors())
         self.assertIn(f"a dump of the Java heap of process {pid} (java) is left out: it was ended by the interrupt\n", self.errors())
-        self.assertIn("cannot make the report: it took too long or was interrupted; ", self.errors())
+        self.assertIn("cannot make the report: it was interrupted; ", self.errors())
         self.assertFalse(os.path.exists(os.path.join(self.out, "report.html")))
         self.assertNotIn("hprof", " ".join(os.listdir(self.out)))
 
@@ -356,7 +356,8 @@ class Both(WithBoth):
         tables = done.stderr.split("  resident memory of ")[1:]
         self.assertEqual([table.split(" ")[1] for table in tables], [str(process.pid) for process in processes], done.stderr)
         for process, table in zip(processes, tables):
-            self.assertRegex(table, rf"(?m)^ +{SIZE}  live in malloc, by the samples: {SIZE} to {SIZE}$")
+            # A machine that waits may allocate nothing meanwhile.
+            self.assertRegex(table, rf"(?m)^ +{SIZE}  live in malloc(, by the samples: {SIZE} to {SIZE}| of what the recording has seen: nothing.*)$")
             self.assertEqual(self.rows(process.pid)[0]["pools"], "1")
 
     @unittest.skipUnless(MAY_ATTACH, "may not attach")

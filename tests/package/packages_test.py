@@ -60,6 +60,19 @@ class Packages(unittest.TestCase):
             for name in [*names, f"usr/share/doc/{package}/copyright", f"usr/share/doc/{package}/changelog.gz"]:
                 self.path(package, name)
 
+    def test_the_pages_lead_to_what_is_installed(self):
+        top = self.path("heapprofd", "usr/share/doc/heapprofd")
+        links = 0
+        for folder, _, files in os.walk(top):
+            for name in (name for name in files if name.endswith(".md")):
+                with open(os.path.join(folder, name)) as file:
+                    text = re.sub(r"```.*?```|`[^`]*`", "", file.read(), flags=re.S)
+                for link in re.findall(r"\]\(([^)#\s]+)", text):
+                    if "://" not in link:
+                        links += 1
+                        self.assertTrue(os.path.exists(os.path.join(folder, link)), (name, link))
+        self.assertGreater(links, 100)
+
     def test_no_file_is_in_two_packages(self):
         seen = {}
         for package, tree in self.trees.items():
