@@ -1,14 +1,7 @@
 #include "cli/top/top_run.h"
 
-#include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -26,20 +19,9 @@ namespace {
 constexpr uint64_t kRequestNs = 1'000'000'000;
 constexpr uint64_t kLookNs = 100'000'000;
 
-// The signals that tell of another size, or of another program that had the terminal.
-// Those that stop who uses it from the background are blocked, too.
-ScopedFd ScreenSignals() {
-  const sigset_t stops = SetOf({SIGTTIN, SIGTTOU});
-  sigprocmask(SIG_BLOCK, &stops, nullptr);
-  const sigset_t signals = SetOf({SIGWINCH, SIGCONT});
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  return DescriptorOf(signals);
-}
-
-void WatchFor(uint32_t events, int fd, const ScopedFd& to) {
-  epoll_event event{.events = events, .data = {.fd = fd}};
-  if (epoll_ctl(to.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-    epoll_ctl(to.get(), EPOLL_CTL_MOD, fd, &event);
+SymbolizeOptions GivenUpFor(int wake_fd, SymbolizeOptions symbols) {
+  symbols.cancel_fd = wake_fd;
+  return symbols;
 }
 
 }  // namespace
@@ -47,26 +29,18 @@ void WatchFor(uint32_t events, int fd, const ScopedFd& to) {
 TopRun::TopRun(RecorderProcess* recorder, TopOptions options)
     : recorder_(recorder),
       options_(std::move(options)),
-      resized_(ScreenSignals()),
-      urgent_signals_(DescriptorOf(SetOf({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}))),
-      wake_(epoll_create1(EPOLL_CLOEXEC)),
-      trace_(recorder->trace_fd()),
+      view_(recorder->trace_fd(), GivenUpFor(events_.wake_fd(), options_.symbols)),
       page_(options_.style),
       started_ns_(MonotonicNs()) {
-  // Not SIGCHLD, by which every process that has looked for names says that it is done.
-  WatchFor(EPOLLIN, urgent_signals_.get(), wake_);
   if (options_.has_screen)
-    screen_.emplace(wake_.get());
-  SymbolizeOptions symbols = options_.symbols;
-  symbols.cancel_fd = wake_.get();
-  names_.emplace(std::move(symbols));
+    screen_.emplace(events_.wake_fd());
 }
 
 int TopRun::Run() {
   if (screen_)
     screen_->Enter();
   while (!IsOver()) {
-    Wait();
+    events_.Wait(screen_ ? &*screen_ : nullptr, MillisecondsToNext());
     TakeSignals();
     TakeKeys();
     const uint64_t now = MonotonicNs();
@@ -75,7 +49,7 @@ int TopRun::Run() {
       Look();
     }
     // Before there is anything nobody listens; a view that stands asks for nothing.
-    if (trace_.has_begun() && now >= request_ns_ && !page_.is_paused()) {
+    if (view_.trace().has_begun() && now >= request_ns_ && !page_.is_paused()) {
       request_ns_ = now + kRequestNs;
       recorder_->RequestDump();
     }
@@ -88,18 +62,8 @@ int TopRun::MillisecondsToNext() const {
   return look_ns_ > now ? static_cast<int>((look_ns_ - now) / 1'000'000) + 1 : 0;
 }
 
-void TopRun::Wait() {
-  if (screen_)  // in the background others' keys are none of our business
-    WatchFor(screen_->is_entered() ? uint32_t{EPOLLIN} : 0, screen_->fd(), wake_);
-  std::array<pollfd, 3> fds = {
-      pollfd{.fd = wake_.get(), .events = POLLIN, .revents = 0},
-      pollfd{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
-      pollfd{.fd = resized_.get(), .events = POLLIN, .revents = 0}};
-  poll(fds.data(), fds.size(), MillisecondsToNext());
-}
-
 void TopRun::TakeSignals() {
-  while (const std::optional<signalfd_siginfo> info = signals_.Next()) {
+  while (const std::optional<signalfd_siginfo> info = events_.NextSignal()) {
     const int signal = static_cast<int>(info->ssi_signo);
     if (signal == SIGTSTP) {
       Suspend();
@@ -111,8 +75,7 @@ void TopRun::TakeSignals() {
     }
   }
   is_over_ |= recorder_->HasEnded();
-  signalfd_siginfo info{};
-  if (read(resized_.get(), &info, sizeof(info)) <= 0 || !screen_ || IsOver())
+  if (!events_.TakeResized() || !screen_ || IsOver())
     return;
   screen_->Leave();  // whoever had the terminal meanwhile has left it in another state
   Redraw();
@@ -149,42 +112,20 @@ void TopRun::TakeKeys() {
       TakeSnapshot();
   }
   if (page_.is_outdated())
-    page_.Show(rows_, Facts());
+    page_.Show(view_.rows(), Facts());
   Redraw();
 }
 
-// True: rows have other names.
-bool TopRun::LookForNames() {
-  names_->Find(trace_.processes());
-  return names_->TakeNews(trace_.processes(), MonotonicNs());
-}
-
 void TopRun::Look() {
-  const Result<bool> has_more = trace_.Update();
-  if (!has_more.ok()) {
-    status_ = has_more.status();
+  const Result<LiveHeapView::News> news = view_.Look();
+  if (!news.ok()) {
+    status_ = news.status();
     is_over_ = true;
     return;
   }
-  // Dumps of several processes come one after the other, and are looked at together: when
-  // no more come, or have come for too long.
-  constexpr uint64_t kLongestNs = 2'000'000'000;
-  const uint64_t now_ns = MonotonicNs();
-  const bool is_new =
-      has_more_ && (!has_more.value() || now_ns - looked_ns_ > kLongestNs);
-  has_more_ = has_more.value();
-  const bool has_names = LookForNames();
-  if (has_names)
-    rows_.ForgetNames();
-  if (is_new) {
-    rows_.Look(trace_.processes(), trace_.latest_ns());
-    rows_.LookAtThreads(trace_.Threads());
-    looked_ns_ = now_ns;
-  } else if (has_names) {
-    rows_.GroupByFunction();
-  }
-  const bool is_waiting = trace_.processes().empty();
-  if (is_new || (screen_ && (has_names || is_waiting)))
+  const auto [has_dumps, has_names] = news.value();
+  const bool is_waiting = view_.processes().empty();
+  if (has_dumps || (screen_ && (has_names || is_waiting)))
     Show();
   else if (screen_ && !screen_->is_entered())
     Redraw();  // in front again, maybe
@@ -193,11 +134,11 @@ void TopRun::Look() {
 void TopRun::Show() {
   if (screen_) {
     if (!page_.is_paused())
-      page_.Show(rows_, Facts());
+      page_.Show(view_.rows(), Facts());
     Redraw();
     return;
   }
-  PrintText(PlainTable(rows_, Facts(), options_.rows, options_.style));
+  PrintText(PlainTable(view_.rows(), Facts(), options_.rows, options_.style));
   // Nobody reads on when the output is closed.
   is_over_ |= fflush(stdout) != 0 || ++shown_ == options_.count;
 }
@@ -205,15 +146,16 @@ void TopRun::Show() {
 TopFacts TopRun::Facts() const {
   TopFacts facts{.what = "",
                  .seconds = static_cast<double>(MonotonicNs() - started_ns_) / 1e9,
-                 .has_figures = !trace_.processes().empty(),
-                 .total = rows_.total()};
-  if (trace_.processes().empty())
-    facts.what = trace_.has_begun() ? "waiting for the first allocations" : "beginning";
+                 .has_figures = !view_.processes().empty(),
+                 .total = view_.rows().total()};
+  if (view_.processes().empty())
+    facts.what =
+        view_.trace().has_begun() ? "waiting for the first allocations" : "beginning";
   else
-    facts.what = ProcessName(trace_.processes()[0]->profile());
-  if (trace_.processes().size() > 1)
+    facts.what = ProcessName(view_.processes()[0]->profile());
+  if (view_.processes().size() > 1)
     facts.what +=
-        " and " + FormatCounted(static_cast<double>(trace_.processes().size() - 1),
+        " and " + FormatCounted(static_cast<double>(view_.processes().size() - 1),
                                 "more process", "more processes");
   facts.what +=
       options_.interval_bytes == 1
@@ -223,23 +165,16 @@ TopFacts TopRun::Facts() const {
 }
 
 void TopRun::TakeSnapshot() {
-  const Result<std::string> name = WriteSnapshot(trace_.processes());
+  const Result<std::string> name = WriteSnapshot(view_.processes());
   page_.Say(name.ok() ? "wrote " + Printable(name.value())
                       : Printable(name.status().message()));
 }
 
 // What the recording has said at its end, with as many names as there are.
 void TopRun::LookAgain() {
-  constexpr int kTurns = 50;
-  const Result<bool> has_more = trace_.Update();
-  if (has_more_ || (has_more.ok() && has_more.value()))
-    rows_.Look(trace_.processes(), trace_.latest_ns());
-  for (int turn = 0; turn < kTurns && names_->HasMore(trace_.processes()); ++turn)
-    names_->Find(trace_.processes());
-  rows_.ForgetNames();
-  rows_.GroupByFunction();
-  if (!trace_.processes().empty())
-    PrintText(PlainTable(rows_, Facts(), options_.rows, options_.style));
+  view_.LookForLastTime();
+  if (!view_.processes().empty())
+    PrintText(PlainTable(view_.rows(), Facts(), options_.rows, options_.style));
 }
 
 // The terminal is the caller's again before anything else: what is left may take a while.

@@ -7,12 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "cli/record/signals.h"
-#include "cli/top/live_names.h"
-#include "cli/top/live_rows.h"
-#include "cli/top/live_trace.h"
+#include "cli/top/live_heap_view.h"
 #include "cli/top/recorder_process.h"
 #include "cli/top/screen.h"
+#include "cli/top/top_events.h"
 #include "cli/top/top_page.h"
 
 namespace heapprofd {
@@ -36,12 +34,10 @@ class TopRun {
  private:
   bool IsOver() const { return is_over_ || signal_ != 0; }
 
-  void Wait();
   void TakeSignals();
   void TakeKeys();
   void Suspend();
   void Look();
-  bool LookForNames();
   void LookAgain();
   void Show();
   void Redraw();
@@ -52,13 +48,8 @@ class TopRun {
 
   RecorderProcess* recorder_;
   TopOptions options_;
-  SteeringSignals signals_{SignalSource::kTerminal};
-  ScopedFd resized_;  // SIGWINCH and SIGCONT
-  ScopedFd urgent_signals_;
-  ScopedFd wake_;  // readable when there is something more urgent than to draw
-  LiveTrace trace_;
-  LiveRows rows_;
-  std::optional<LiveNames> names_;
+  TopEvents events_;
+  LiveHeapView view_;
   std::optional<Screen> screen_;
   TopPage page_;
   uint64_t started_ns_;
@@ -67,9 +58,7 @@ class TopRun {
   uint32_t shown_ = 0;       // tables
   int signal_ = 0;           // that has ended us
   bool is_over_ = false;
-  bool is_told_ = false;   // the recorder, too, by the terminal
-  bool has_more_ = false;  // dumps that were not looked at yet
-  uint64_t looked_ns_ = 0;
+  bool is_told_ = false;  // the recorder, too, by the terminal
   Status status_;
 };
 
